@@ -1,0 +1,1 @@
+"""Attention itself: pure functions on tensors."""
