@@ -161,7 +161,7 @@ def attend(
     shape = (*q.shape[:-1], len(k))
     seen = None if mask is None else torch.atleast_2d(allowed(asked, mask, shape))
     alpha, output = read(torch.atleast_2d(q), k, v, finite(asked, "scale", scale), seen)
-    _check_range(asked, alpha, output)
+    check_range(asked, alpha, output)
     return Reading(alpha[0], output[0]) if q.dim() == 1 else Reading(alpha, output)
 
 
@@ -182,7 +182,7 @@ def attend_heads(
     same_length(asked, queries=q, mix=m)
     seen = None if mask is None else allowed(asked, mask, (len(q), len(k)))
     alpha, output, each = read_heads(q, k, v, m, finite(asked, "scale", scale), seen)
-    _check_range(asked, each, alpha, output)
+    check_range(asked, each, alpha, output)
     return Reading(alpha, output, heads=each)
 
 
@@ -203,7 +203,7 @@ def self_attention(
     same_length(f"{asked} with Q and K of shape (h, d)", **{"rows of Q": q, "rows of K": k})
     seen = None if mask is None else allowed(asked, mask, (len(x), len(x)))
     alpha, output = read_self(x, q, k, v, finite(asked, "scale", scale), seen)
-    _check_range(asked, alpha, output)
+    check_range(asked, alpha, output)
     return Reading(alpha, output)
 
 
@@ -225,7 +225,7 @@ def _items(asked: str, name: str, q: Tensor, keys: ArrayLike, values: ArrayLike)
     return k, v
 
 
-def _check_range(asked: str, *results: Tensor) -> None:
+def check_range(asked: str, *results: Tensor) -> None:
     """Products of finite inputs can overflow, and softmax then gives NaN: never an answer."""
     if not all(bool(torch.isfinite(result).all()) for result in results):
         raise QkvError(

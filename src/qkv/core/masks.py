@@ -50,15 +50,7 @@ def padding(lengths: ArrayLike, n: int) -> Bool[Tensor, "b 1 n"]:
 
 def allowed(asked: str, mask: ArrayLike, shape: tuple[int, ...]) -> Bool[Tensor, " ..."]:
     """`mask` as booleans spread over `shape`, whose last axis is the items; each row must allow something."""
-    try:
-        out = mask.detach().cpu() if isinstance(mask, Tensor) else torch.from_numpy(np.array(mask))
-    except (TypeError, ValueError) as why:
-        raise QkvError(asked, f"the mask is not an array ({why})", "Give an array of booleans") from None
-    if out.dtype != torch.bool:
-        # A 0/1 or additive mask is refused rather than guessed at: both conventions for its sign exist.
-        raise QkvError(
-            asked, f"the mask holds {out.dtype}", "Give booleans, True where an item may be attended"
-        )
+    out = booleans(asked, mask)
     try:
         out = out.broadcast_to(shape)
     except RuntimeError:
@@ -72,6 +64,20 @@ def allowed(asked: str, mask: ArrayLike, shape: tuple[int, ...]) -> Bool[Tensor,
         where = ", ".join(str(int(i)) for i in empty.nonzero()[0])
         came = f"row {where} of the mask allows no item" if where else "the mask allows no item"
         raise QkvError(asked, came, "Allow each query at least one item: weights on nothing cannot sum to 1")
+    return out
+
+
+def booleans(asked: str, mask: ArrayLike) -> Bool[Tensor, " ..."]:
+    """`mask` as a tensor, if it holds booleans."""
+    try:
+        out = mask.detach().cpu() if isinstance(mask, Tensor) else torch.from_numpy(np.array(mask))
+    except (TypeError, ValueError) as why:
+        raise QkvError(asked, f"the mask is not an array ({why})", "Give an array of booleans") from None
+    if out.dtype != torch.bool:
+        # A 0/1 or additive mask is refused rather than guessed at: both conventions for its sign exist.
+        raise QkvError(
+            asked, f"the mask holds {out.dtype}", "Give booleans, True where an item may be attended"
+        )
     return out
 
 

@@ -1,0 +1,143 @@
+"""Attention variants as functions behind one signature, in one table."""
+
+from __future__ import annotations
+
+import difflib
+from functools import partial
+from typing import Protocol
+
+import torch
+from jaxtyping import Bool, Float, Num
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from qkv.core import masks
+from qkv.core.attention import Number
+from qkv.errors import QkvError
+
+WIDTH = 64  # tokens that a window sees, unless told otherwise: partial(window, width=...)
+BASE = 10_000.0  # rope's pairs of coordinates turn by BASE^(-2c/d) radians per token, c = 0, 1, ..., d/2 - 1
+
+
+class Kind(Protocol):
+    """Queries (..., m, d), keys (..., n, d) and values (..., n, dv) to outputs (..., m, dv).
+
+    A mask narrows what the kind lets a query see. A query that may see nothing reads zero, since that
+    happens to padding inside a batch. Where order matters, the m queries belong to the last m of the n
+    tokens, so that a decoder with remembered keys gives the outputs that it would give without.
+    """
+
+    def __call__(
+        self, q: Tensor, k: Tensor, v: Tensor, *, scale: Number, mask: Tensor | None = None
+    ) -> Tensor: ...
+
+
+def full(
+    q: Float[Tensor, "*#batch m d"],
+    k: Float[Tensor, "*#batch n d"],
+    v: Float[Tensor, "*#batch n dv"],
+    *,
+    scale: Number,
+    mask: Bool[Tensor, "*#batch #m #n"] | None = None,
+) -> Float[Tensor, "*#batch m dv"]:
+    """Every query sees every token."""
+    # The fused kernel never stores the weights; `attention.read` is the same thing with the weights in view.
+    return scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=float(scale))
+
+
+def causal(
+    q: Float[Tensor, "*#batch m d"],
+    k: Float[Tensor, "*#batch n d"],
+    v: Float[Tensor, "*#batch n dv"],
+    *,
+    scale: Number,
+    mask: Bool[Tensor, "*#batch #m #n"] | None = None,
+) -> Float[Tensor, "*#batch m dv"]:
+    """A token sees itself and what came before."""
+    m, n = _lengths("causal attention", q, k)
+    if mask is None and m == n:  # the one case in which the fused kernel needs no mask in memory
+        return scaled_dot_product_attention(q, k, v, is_causal=True, scale=float(scale))
+    seen = masks.causal(n, device=q.device)[n - m :]
+    return full(q, k, v, scale=scale, mask=seen if mask is None else seen & mask)
+
+
+def window(
+    q: Float[Tensor, "*#batch m d"],
+    k: Float[Tensor, "*#batch n d"],
+    v: Float[Tensor, "*#batch n dv"],
+    *,
+    scale: Number,
+    mask: Bool[Tensor, "*#batch #m #n"] | None = None,
+    width: int,
+) -> Float[Tensor, "*#batch m dv"]:
+    """A token sees the last `width` tokens, itself included."""
+    m, n = _lengths("window attention", q, k)
+    seen = masks.window(n, width, device=q.device)[n - m :]
+    return full(q, k, v, scale=scale, mask=seen if mask is None else seen & mask)
+
+
+def rope(
+    q: Float[Tensor, "*#batch m d"],
+    k: Float[Tensor, "*#batch n d"],
+    v: Float[Tensor, "*#batch n dv"],
+    *,
+    scale: Number,
+    mask: Bool[Tensor, "*#batch #m #n"] | None = None,
+) -> Float[Tensor, "*#batch m dv"]:
+    """Causal, with queries and keys rotated by their positions: a score knows how far back a token is."""
+    m, n = _lengths("rotary attention", q, k)
+    at = torch.arange(n, device=q.device)
+    return causal(rotate(q, at[n - m :]), rotate(k, at), v, scale=scale, mask=mask)
+
+
+def rotate(
+    x: Float[Tensor, "*batch n d"], positions: Num[Tensor, "*#batch n"]
+) -> Float[Tensor, "*batch n d"]:
+    """Turn the pair (x_c, x_{c+d/2}) of each row by its position times the pair's frequency.
+
+    With R_p for the turn at position p, R_p is orthogonal and R_iᵀR_j = R_{j-i}; so (R_i q)·(R_j k), which is
+    q·(R_{j-i} k), depends on the two positions through their difference alone.
+    """
+    d = x.shape[-1]
+    if d % 2:
+        raise QkvError(
+            "rotating vectors by their positions",
+            f"their dimension is {d}",
+            "Give an even one: it turns pairs",
+        )
+    # Angles in float64 whatever x is: in float32 those of far positions would lose the digits that cos needs.
+    steps = torch.arange(d // 2, dtype=torch.float64, device=x.device) / (d // 2)
+    angle = positions[..., None].to(torch.float64) * BASE**-steps
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    one, two = x.chunk(2, dim=-1)
+    return torch.cat((one * cos - two * sin, one * sin + two * cos), dim=-1)
+
+
+KINDS: dict[str, Kind] = {
+    "full": full,
+    "causal": causal,
+    "window": partial(window, width=WIDTH),
+    "rope": rope,
+}
+
+
+def kind(name: str) -> Kind:
+    """The attention variant of this name."""
+    if name not in KINDS:
+        close = difflib.get_close_matches(str(name), KINDS, n=1)
+        hint = f"Did you mean {close[0]}? " if close else ""
+        raise QkvError(
+            "choosing a kind of attention",
+            f"there is none called {name!r}",
+            f"{hint}Choose from {', '.join(KINDS)}",
+        )
+    return KINDS[name]
+
+
+def _lengths(asked: str, q: Tensor, k: Tensor) -> tuple[int, int]:
+    m, n = q.shape[-2], k.shape[-2]
+    if m > n:
+        raise QkvError(
+            asked, f"there are {m} queries for {n} tokens", "Give at most one query for each token"
+        )
+    return m, n

@@ -1,0 +1,247 @@
+"""Several heads with their own Q, K, V and O, to and from torch.nn.MultiheadAttention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from qkv.core.arrays import ArrayLike, same_length, tensor
+from qkv.core.attention import Reading, check_range, read
+from qkv.core.masks import allowed, booleans, whole
+from qkv.core.show import Card, Shown
+from qkv.errors import QkvError
+
+JOINT = ("in_proj_weight",)
+SEPARATE = ("q_proj_weight", "k_proj_weight", "v_proj_weight")
+BIASES = ("in_proj_bias", "out_proj.bias")
+
+
+def flip_mha_mask(mask: ArrayLike) -> Bool[Tensor, " ..."]:
+    """nn.MultiheadAttention's boolean mask as one of qkv's, or one of qkv's as nn.MultiheadAttention's.
+
+    In qkv, as in scaled_dot_product_attention, True means "may be attended". In nn.MultiheadAttention's
+    attn_mask and key_padding_mask True means "may NOT be attended". Flipping twice gives the mask back.
+    A flipped key_padding_mask (b, n) needs a middle axis, mask[:, None], to be spread over the queries.
+    """
+    return ~booleans("flipping a mask of nn.MultiheadAttention", mask)
+
+
+def read_multihead(
+    X: Float[Tensor, "*batch m d"],
+    keys: Float[Tensor, "*#batch n dk"],
+    values: Float[Tensor, "*#batch n dv"],
+    Q: Float[Tensor, "h e d"],
+    K: Float[Tensor, "h e dk"],
+    V: Float[Tensor, "h f dv"],
+    O: Float[Tensor, "h do f"],  # noqa: E741 (mathematics)
+    q_bias: Float[Tensor, "h e"] | None = None,
+    k_bias: Float[Tensor, "h e"] | None = None,
+    v_bias: Float[Tensor, "h f"] | None = None,
+    o_bias: Float[Tensor, " do"] | None = None,
+    mask: Bool[Tensor, "*#batch #m #n"] | None = None,
+) -> tuple[Float[Tensor, "*batch h m n"], Float[Tensor, "*batch m do"]]:
+    """Each head's weights and the heads' summed output; on tensors, unchecked, so that gradients pass."""
+    q, k, v = _project(X, Q, q_bias), _project(keys, K, k_bias), _project(values, V, v_bias)
+    each, out = read(q, k, v, q.shape[-1] ** -0.5, None if mask is None else mask.unsqueeze(-3))
+    output = torch.einsum("...hmf,hof->...mo", out, O)
+    return each, output if o_bias is None else output + o_bias
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class MultiHead(Shown):
+    """Head i has q = Q[i] x, k = K[i] y, v = V[i] z (plus biases) and adds O[i] Σ weight · v to the output.
+
+    Scores are scaled by 1/√(head size).
+    """
+
+    Q: Float[Tensor, "h e d"]
+    K: Float[Tensor, "h e dk"]
+    V: Float[Tensor, "h f dv"]
+    O: Float[Tensor, "h do f"]  # noqa: E741 (mathematics)
+    q_bias: Float[Tensor, "h e"] | None
+    k_bias: Float[Tensor, "h e"] | None
+    v_bias: Float[Tensor, "h f"] | None
+    o_bias: Float[Tensor, " do"] | None
+
+    def __init__(
+        self,
+        Q: ArrayLike,
+        K: ArrayLike,
+        V: ArrayLike,
+        O: ArrayLike,  # noqa: E741
+        q_bias: ArrayLike | None = None,
+        k_bias: ArrayLike | None = None,
+        v_bias: ArrayLike | None = None,
+        o_bias: ArrayLike | None = None,
+    ) -> None:
+        given = {"Q": (Q, "h e d"), "K": (K, "h e dk"), "V": (V, "h f dv"), "O": (O, "h do f")}
+        given |= {"q_bias": (q_bias, "h e"), "k_bias": (k_bias, "h e")}
+        given |= {"v_bias": (v_bias, "h f"), "o_bias": (o_bias, "do")}
+        sizes: dict[str, tuple[int, str]] = {}
+        wrong = []
+        for name, (value, dims) in given.items():
+            # Cloned, so that training the module it came from does not change a frozen value.
+            checked = None if value is None else tensor(name, value, dims).clone()
+            object.__setattr__(self, name, checked)
+            for dim, size in zip(dims.split(), () if checked is None else checked.shape, strict=False):
+                first, where = sizes.setdefault(dim, (size, name))
+                if size != first:
+                    wrong.append(f"{dim} is {first} in {where} and {size} in {name}")
+        if wrong:
+            raise QkvError(
+                "making several heads of Q (h, e, d), K (h, e, dk), V (h, f, dv), O (h, do, f)",
+                "; ".join(wrong),
+                "Give one matrix for each head, of fitting sizes",
+            )
+
+    @classmethod
+    def from_torch(cls, source: Any, heads: int | None = None) -> MultiHead:
+        """The heads of an nn.MultiheadAttention, or of its state dict, which needs to be told how many."""
+        asked = "reading the heads of an nn.MultiheadAttention"
+        if isinstance(source, nn.MultiheadAttention):
+            if heads not in (None, source.num_heads):
+                raise QkvError(
+                    asked, f"it has {source.num_heads} heads and {heads} were asked", "Leave out heads"
+                )
+            if source.add_zero_attn:
+                raise QkvError(asked, "it has add_zero_attn", "Add the row of zeros to the memory instead")
+            heads = source.num_heads
+        state = source.state_dict() if isinstance(source, nn.Module) else source
+        if not isinstance(state, Mapping):
+            raise QkvError(asked, f"a {type(state).__name__} came", "Give the module or its state dict")
+        return cls(**_from_state(asked, state, whole(asked, "heads", heads)))
+
+    def to_state_dict(self) -> dict[str, Tensor]:
+        """The state dict of the nn.MultiheadAttention that computes the same."""
+        h, e, d = self.Q.shape
+        dk, dv, f, do = self.K.shape[2], self.V.shape[2], self.V.shape[1], self.O.shape[1]
+        if not (h * e == d == do and f == e):
+            raise QkvError(
+                "writing heads as an nn.MultiheadAttention",
+                f"{h} heads of sizes {e} and {f} lead from dimension {d} to {do}",
+                "It needs heads × head size = the dimension in and out",
+            )
+        q, k, v = (weight.reshape(d, -1) for weight in (self.Q, self.K, self.V))
+        state = (
+            {"in_proj_weight": torch.cat((q, k, v))}
+            if dk == dv == d
+            else dict(zip(SEPARATE, (q.clone(), k.clone(), v.clone()), strict=True))
+        )
+        biases = (self.q_bias, self.k_bias, self.v_bias, self.o_bias)
+        if any(bias is not None for bias in biases):
+            # torch has all four or none; a missing one is a zero one.
+            filled = [torch.zeros(d, dtype=torch.float64) if b is None else b.reshape(d) for b in biases]
+            state["in_proj_bias"] = torch.cat(filled[:3])
+            state["out_proj.bias"] = filled[3].clone()
+        return state | {"out_proj.weight": self.O.permute(1, 0, 2).reshape(d, d)}
+
+    @property
+    def heads(self) -> int:
+        """How many heads there are."""
+        return int(self.Q.shape[0])
+
+    @property
+    def scale(self) -> float:
+        """The factor before every score, 1/√(head size)."""
+        return float(self.Q.shape[1] ** -0.5)
+
+    def attend(
+        self,
+        X: ArrayLike,
+        memory: ArrayLike | None = None,
+        mask: ArrayLike | None = None,
+        *,
+        values: ArrayLike | None = None,
+    ) -> Reading:
+        """What the tokens X (..., m, d) read from `memory` (..., n, dk), by default from themselves.
+
+        `values` (..., n, dv) are what memory's items say, by default memory itself. The mask (..., m, n) is
+        True where a token may be attended. The reading's weights are the heads' average, (..., m, n), and its
+        `heads` are each head's own, (..., h, m, n).
+        """
+        asked = f"attending with {self.heads} heads"
+        x = tensor("X", X)
+        y = x if memory is None else tensor("memory", memory)
+        z = y if values is None else tensor("values", values)
+        for name, given, weight in (("X", x, self.Q), ("memory", y, self.K), ("values", z, self.V)):
+            if given.dim() < 2 or given.shape[-1] != weight.shape[-1]:
+                raise QkvError(
+                    asked,
+                    f"{name} has shape {tuple(given.shape)}",
+                    f"Give one row of dimension {weight.shape[-1]} for each token",
+                )
+        same_length(asked, **{"items in memory": y.movedim(-2, 0), "values": z.movedim(-2, 0)})
+        try:
+            batch = torch.broadcast_shapes(x.shape[:-2], y.shape[:-2], z.shape[:-2])
+        except RuntimeError:
+            shapes = ", ".join(str(tuple(t.shape)) for t in (x, y, z))
+            raise QkvError(
+                asked, f"X, memory and values have shapes {shapes}", "Give batches of one shape"
+            ) from None
+        x = x.expand(*batch, *x.shape[-2:])
+        seen = None if mask is None else allowed(asked, mask, (*batch, x.shape[-2], y.shape[-2]))
+        each, output = read_multihead(x, y, z, **vars(self), mask=seen)
+        check_range(asked, each, output)
+        return Reading(each.mean(-3), output, heads=each)
+
+    def card(self) -> Card:
+        biased = [name for name in ("q", "k", "v", "o") if getattr(self, f"{name}_bias") is not None]
+        return Card(
+            title=f"{self.heads} head{'s' * (self.heads != 1)} of size {self.Q.shape[1]}",
+            facts=(
+                *((name, " × ".join(map(str, getattr(self, name).shape))) for name in "QKVO"),
+                ("biases", ", ".join(biased) or "none"),
+            ),
+        )
+
+
+def _project(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Every token through every head's matrix: (..., n, d) to (..., h, n, e)."""
+    out = torch.einsum("...nd,hed->...hne", x, weight)
+    return out if bias is None else out + bias[:, None, :]
+
+
+def _from_state(asked: str, state: Mapping[str, Any], heads: int) -> dict[str, Tensor]:
+    """torch stacks the heads' rows of Q, K and V, and their columns of O."""
+    form = SEPARATE if "in_proj_weight" not in state and any(name in state for name in SEPARATE) else JOINT
+    biased = any(name in state for name in BIASES)
+    wanted = (*form, "out_proj.weight", *(BIASES if biased else ()))
+    missing = [name for name in wanted if name not in state]
+    extra = sorted(str(name) for name in state if name not in wanted)
+    if missing or extra:
+        came = [
+            f"{what} {', '.join(names)}"
+            for what, names in (("it lacks", missing), ("it has", extra))
+            if names
+        ]
+        raise QkvError(
+            asked, " and ".join(came), f"Give a state dict with {', '.join(wanted)} and nothing else"
+        )
+    got = {name: tensor(name, state[name], "row" if name in BIASES else "row column") for name in wanted}
+
+    size = int(got["out_proj.weight"].shape[0])
+    if size % heads:
+        raise QkvError(asked, f"its dimension {size} is not a multiple of {heads} heads", "Check heads")
+    k_size, v_size = (int(got[name].shape[1]) for name in SEPARATE[1:]) if form is SEPARATE else (size, size)
+    shapes = {"in_proj_weight": (3 * size, size), "out_proj.weight": (size, size)}
+    shapes |= dict(zip(SEPARATE, ((size, size), (size, k_size), (size, v_size)), strict=True))
+    fitting = {**shapes, "in_proj_bias": (3 * size,), "out_proj.bias": (size,)}
+    wrong = [
+        f"{name} has shape {tuple(t.shape)}" for name, t in got.items() if tuple(t.shape) != fitting[name]
+    ]
+    if wrong:
+        should = ", ".join(f"{name} {fitting[name]}" for name in wanted)
+        raise QkvError(asked, "; ".join(wrong), f"Give {should}")
+
+    q, k, v = got["in_proj_weight"].chunk(3) if form is JOINT else (got[name] for name in SEPARATE)
+    out = {name: w.reshape(heads, -1, w.shape[1]) for name, w in (("Q", q), ("K", k), ("V", v))}
+    out["O"] = got["out_proj.weight"].reshape(size, heads, -1).permute(1, 0, 2)
+    if biased:
+        each = got["in_proj_bias"].reshape(3, heads, -1)
+        out |= {"q_bias": each[0], "k_bias": each[1], "v_bias": each[2], "o_bias": got["out_proj.bias"]}
+    return out
