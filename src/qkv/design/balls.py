@@ -1,0 +1,98 @@
+"""Ball arithmetic on arrays: every number is an interval that surely holds the true value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from flint import arb, arb_mat, fmpq, fmpq_mat
+
+Ball = arb
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+# A Python list of boxed floats is ten times the array; rows are handed over in pieces of this many numbers.
+PIECE = 1 << 18
+
+
+def matrix(a: Array) -> Any:
+    """A float64 array as an exact ball matrix; a vector becomes a column."""
+    a = np.asarray(a, dtype=np.float64)
+    rows, cols = a.shape if a.ndim == 2 else (a.shape[0], 1)
+    return arb_mat(rows, cols, a.ravel().tolist())
+
+
+def products(a: Array, x: Array) -> list[Ball]:
+    """The entries of a @ x, for a matrix `a` and a vector `x`."""
+    column = matrix(x)
+    step = max(1, PIECE // max(1, a.shape[1]))
+    out: list[Ball] = []
+    for start in range(0, a.shape[0], step):
+        out.extend((matrix(a[start : start + step]) * column).entries())
+    return out
+
+
+def combine(weights: Sequence[Ball], a: Array) -> list[Ball]:
+    """The weighted sum of the rows of `a`."""
+    step = max(1, PIECE // max(1, a.shape[1]))
+    total = arb_mat(1, a.shape[1])
+    for start in range(0, a.shape[0], step):
+        piece = list(weights[start : start + step])
+        total = total + arb_mat(1, len(piece), piece) * matrix(a[start : start + step])
+    return list(total.entries())
+
+
+def softmax(scores: Sequence[Ball]) -> tuple[list[Ball], Ball]:
+    """Weights, and the logarithm of the sum of exponentials.
+
+    Shifting by the largest midpoint changes nothing in exact arithmetic and keeps equal scores exactly equal,
+    so that a weight of 1 or 1/2 that is exact comes out exact.
+    """
+    top = max(scores, key=lambda s: float(s.mid()))
+    shift = arb(top.mid())
+    raw = [(s - shift).exp() for s in scores]
+    total = sum(raw, arb(0))
+    return [e / total for e in raw], total.log() + shift
+
+
+def norm(entries: Iterable[Ball]) -> Ball:
+    """The Euclidean norm."""
+    return sum((e * e for e in entries), arb(0)).nonnegative_part().sqrt()
+
+
+def flat(m: Any) -> list[Ball]:
+    """The entries of a ball matrix."""
+    return list(m.entries())
+
+
+def above(x: Ball) -> float:
+    """A float that is certainly not below `x`."""
+    value = float(x.upper())
+    return math.nextafter(value, math.inf)
+
+
+def below(x: Ball) -> float:
+    """A float that is certainly not above `x`."""
+    value = float(x.lower())
+    return math.nextafter(value, -math.inf)
+
+
+def rational(a: Array) -> Any:
+    """A float64 matrix as exact fractions: floats are fractions, so nothing is lost."""
+    a = np.asarray(a, dtype=np.float64)
+    return fmpq_mat(a.shape[0], a.shape[1], [fmpq(*float(v).as_integer_ratio()) for v in a.ravel()])
+
+
+def in_hull_exactly(points: Array, target: Array) -> bool:
+    """Whether `target` is a convex combination of affinely independent `points`, decided in fractions."""
+    m, d = points.shape
+    system = np.ones((d + 1, m + 1))
+    system[:d, :m] = points.T
+    system[:d, m] = target
+    reduced, rank = rational(system).rref()
+    if rank > m or int(rational(system[:, :m]).rank()) != rank:
+        return False  # the target is outside the affine span of the points
+    if rank < m:
+        return False  # dependent points: their weights are not determined, so nothing is decided here
+    return all(reduced[i, m] >= 0 for i in range(m))

@@ -1,0 +1,260 @@
+"""Certificates: a statement with its raw inputs, rechecked rigorously from nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from flint import ctx
+
+from qkv.core.files import replacing, write_text
+from qkv.core.show import Card, Shown, number, plain
+from qkv.design import checks
+from qkv.design.balls import above, below
+from qkv.errors import QkvError
+
+FORMAT = "qkv-certificate/1"
+PRECISIONS = (128, 512, 2048)
+"""Bits tried in turn: a claim so close to the truth that 2048 bits cannot tell is refused as undecided."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One claim of a certificate, beside what was recomputed."""
+
+    claim: str
+    holds: bool
+    why: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Verification(Shown):
+    """What rechecking gave: true where every claim holds; `why` says what does not."""
+
+    statement: str
+    findings: tuple[Finding, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.findings) and all(f.holds for f in self.findings)
+
+    @property
+    def why(self) -> str:
+        failed = [f"{f.claim}: {f.why}" for f in self.findings if not f.holds]
+        return "; ".join(failed) if failed else "every claim holds"
+
+    def card(self) -> Card:
+        rows = tuple((("✓" if f.holds else "✗"), f.claim, f.why) for f in self.findings)
+        verdict = "holds" if self else "REFUSED"
+        return Card(f"Certificate {verdict}", (("says", self.statement),), ("", "claim", "recomputed"), rows)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"holds": bool(self), "statement": self.statement, "why": self.why, "findings": plain(self.findings)}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Certificate(Shown):
+    """A statement of one `kind` about raw `data`, with the bounds it `claims`."""
+
+    kind: str
+    data: Mapping[str, Any]
+    claims: Mapping[str, Any]
+
+    @classmethod
+    def issue(cls, kind: str, data: Mapping[str, Any], *names: str) -> Certificate:
+        """Measure the named quantities of `data` (all of that kind, if none is named) and claim just those,
+        rounded outwards."""
+        data = {name: _stored(value) for name, value in data.items()}
+        spec = checks.KINDS[kind]
+        with ctx.workprec(PRECISIONS[0]):
+            measured = spec.measure(spec.parse(data), spec.large(data), dict.fromkeys(names or spec.senses, []))
+        claims = {}
+        for name, balls in measured.items():
+            if not names or name in names:
+                safe = above if spec.senses[name] == "<=" else below
+                claims[name] = [safe(b) for b in balls] if isinstance(balls, list) else safe(balls)
+        return cls(kind, data, claims)
+
+    @property
+    def statement(self) -> str:
+        """The statement in words."""
+        return checks.KINDS[self.kind].says(self.data, self.claims) if self.kind in checks.KINDS else self.kind
+
+    def verify(self) -> Verification:
+        """Recompute every claim from the raw data, with error bounds; no solver is involved."""
+        if self.kind not in checks.KINDS:
+            known = ", ".join(sorted(checks.KINDS))
+            return Verification(self.kind, (Finding(self.kind, False, f"no such kind; there are {known}"),))
+        spec = checks.KINDS[self.kind]
+        try:
+            parsed = spec.parse({name: _stored(value) for name, value in self.data.items()})
+            bounds = self._bounds(spec)
+            says = self.statement
+        except (checks.Refused, KeyError, TypeError, ValueError, IndexError) as why:
+            detail = f"it lacks {why}" if isinstance(why, KeyError) else str(why)
+            return Verification(self.kind, (Finding("the data is well formed", False, detail),))
+        return Verification(says, tuple(_decide(spec, parsed, bounds, spec.large(self.data))))
+
+    def _bounds(self, spec: checks.Kind) -> dict[str, list[float]]:
+        unknown = sorted(set(self.claims) - set(spec.senses))
+        missing = sorted(set(spec.required) - set(self.claims))
+        if unknown or missing:
+            raise checks.Refused(f"claims unknown here: {unknown}, claims missing: {missing}")
+        out = {}
+        for name, value in self.claims.items():
+            numbers = [float(v) for v in np.atleast_1d(np.asarray(value, dtype=np.float64))]
+            if any(math.isnan(v) for v in numbers):
+                raise checks.Refused(f"the bound '{name}' is not a number")
+            if name in spec.positive and any(v <= 0 for v in numbers):
+                raise checks.Refused(f"the bound '{name}' is not above 0, so it shows nothing")
+            out[name] = numbers
+        return out
+
+    def card(self) -> Card:
+        facts = tuple((name, _bound_text(value)) for name, value in self.claims.items())
+        return Card(f"Certificate: {self.kind}", (("says", self.statement), *facts))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"format": FORMAT, "kind": self.kind, "data": plain(self.data), "claims": plain(self.claims)}
+
+    def save(self, path: str | Path) -> None:
+        """Write as .json, which people can read, or .safetensors, which suits large keys."""
+        save([self], path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Certificate:
+        """The first certificate in a file."""
+        return load(path)[0]
+
+
+def _decide(spec: checks.Kind, parsed: Any, bounds: dict[str, list[float]], large: bool) -> Iterator[Finding]:
+    """Claims against balls, at rising precision until each claim is surely true or surely false."""
+    open_claims = dict(bounds)
+    last: dict[str, list[Any]] = {}
+    for bits in (0, *PRECISIONS) if large else PRECISIONS:
+        with ctx.workprec(bits or PRECISIONS[0]):
+            measured = spec.measure(parsed, bits == 0, bounds)
+            for name in list(open_claims):
+                if name not in measured:
+                    yield Finding(name, False, "the data does not hold what this claim needs")
+                    del open_claims[name]
+                    continue
+                balls = measured[name] if isinstance(measured[name], list) else [measured[name]]
+                last[name] = balls
+                verdict = _compare(spec.senses[name], balls, open_claims[name])
+                if verdict is not None:
+                    yield _finding(spec, name, balls, open_claims.pop(name), verdict)
+        if not open_claims:
+            return
+    for name, claimed in open_claims.items():
+        text = f"{PRECISIONS[-1]} bits cannot tell it from {_bound_text(claimed)}"
+        yield Finding(_claim_text(spec, name, claimed), False, text)
+
+
+def _compare(sense: str, balls: list[Any], claimed: list[float]) -> bool | None:
+    """True or False where that is sure, None where the balls are too wide to tell."""
+    if len(claimed) == 1:
+        claimed = claimed * len(balls)
+    if len(balls) != len(claimed):
+        return False
+    if sense == "<=":
+        sure, failed = all(b <= c for b, c in zip(balls, claimed)), any(b > c for b, c in zip(balls, claimed))
+    else:
+        sure, failed = all(b >= c for b, c in zip(balls, claimed)), any(b < c for b, c in zip(balls, claimed))
+    return True if sure else (False if failed else None)
+
+
+def _finding(spec: checks.Kind, name: str, balls: list[Any], claimed: list[float], holds: bool) -> Finding:
+    if len(claimed) not in (1, len(balls)):
+        return Finding(name, False, f"{len(claimed)} bounds for {len(balls)} measured numbers")
+    outward = above if spec.senses[name] == "<=" else below
+    found = [outward(b) for b in balls]
+    return Finding(_claim_text(spec, name, claimed), holds, f"{spec.senses[name]} {_bound_text(found)}")
+
+
+def _claim_text(spec: checks.Kind, name: str, claimed: list[float]) -> str:
+    return f"{spec.names.get(name, name)} {spec.senses[name]} {_bound_text(claimed)}"
+
+
+def _bound_text(value: Any) -> str:
+    numbers = [float(v) for v in np.atleast_1d(np.asarray(value, dtype=np.float64))]
+    shown = ", ".join(number(v, 6) for v in numbers[:4])
+    return shown + (f", … {len(numbers) - 4} more" if len(numbers) > 4 else "")
+
+
+def _stored(value: Any) -> Any:
+    """Arrays as float64 numpy (exact), everything else as it is."""
+    if isinstance(value, str | int | float | Mapping) or value is None:
+        return value
+    return np.asarray(value, dtype=np.float64)
+
+
+def save(certificates: list[Certificate], path: str | Path) -> None:
+    """Write certificates to one .json or .safetensors file, whole or not at all."""
+    path = Path(path)
+    if path.suffix == ".json":
+        document = {"format": FORMAT, "certificates": [c.to_json() for c in certificates]}
+        write_text(path, json.dumps(document, allow_nan=False) + "\n")
+    elif path.suffix == ".safetensors":
+        from safetensors.numpy import save_file
+
+        arrays, meta = {}, []
+        for i, c in enumerate(certificates):
+            entry: dict[str, Any] = {"kind": c.kind, "data": {}, "claims": {}}
+            for part, values in (("data", c.data), ("claims", c.claims)):
+                for name, value in values.items():
+                    if isinstance(value, np.ndarray | list) and np.asarray(value).dtype.kind == "f":
+                        arrays[f"{i}.{part}.{name}"] = np.ascontiguousarray(value, dtype=np.float64)
+                    else:
+                        entry[part][name] = plain(value)
+            meta.append(entry)
+        metadata = {"format": FORMAT, "certificates": json.dumps(meta)}
+        with replacing(path) as temporary:
+            save_file(arrays, temporary, metadata=metadata)
+    else:
+        raise QkvError(f"saving a certificate to {path}", f"'{path.suffix}' is not a format for it", "Use .json or .safetensors")
+
+
+def load(path: str | Path) -> list[Certificate]:
+    """The certificates in a file that `save` wrote, or that a person wrote in the same form."""
+    path = Path(path)
+    asked = f"reading certificates from {path}"
+    if not path.is_file():
+        raise QkvError(asked, "there is no such file", "Check the path")
+    try:
+        entries = _entries(path)
+        found = [Certificate(str(e["kind"]), _arrays(e["data"]), dict(e.get("claims", {}))) for e in entries]
+    except QkvError:
+        raise
+    except Exception as why:  # a truncated or foreign file fails in many ways, and all mean the same
+        detail = f"'{why.args[0]}' is missing" if isinstance(why, KeyError) else str(why).splitlines()[0]
+        remedy = "Save it again with --save, or see docs/certificates.md for the form"
+        raise QkvError(asked, f"it is damaged or no certificate ({detail})", remedy) from None
+    if not found:
+        raise QkvError(asked, "it holds no certificate", "Save one with --save")
+    return found
+
+
+def _entries(path: Path) -> list[dict[str, Any]]:
+    if path.suffix == ".safetensors":
+        from safetensors import safe_open
+
+        with safe_open(path, framework="np") as handle:
+            meta = handle.metadata() or {}
+            entries = json.loads(meta["certificates"])
+            for key in handle.keys():  # noqa: SIM118 - a safetensors handle is not a mapping
+                i, part, name = key.split(".", 2)
+                entries[int(i)][part][name] = handle.get_tensor(key)
+        return list(entries)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(document, dict):
+        raise ValueError("it is not a JSON object")
+    return list(document["certificates"]) if "certificates" in document else [document]
+
+
+def _arrays(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: np.asarray(v, dtype=np.float64) if isinstance(v, list) else v for name, v in data.items()}

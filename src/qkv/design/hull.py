@@ -1,0 +1,182 @@
+"""Vertex or not: for each key a selecting query, or the convex combination of other keys that dominates it."""
+
+# Key j can be selected if and only if 0 is not in the hull of the differences y_i = k_i − k_j. nearest.py answers that
+# for the y_i of a small working set. A query that selects j within the set is put to all candidates; the rivals that
+# score above j enter the set, and of the old ones only those with weight stay. The gap of the least-squares problem
+# falls in every round, so no set comes twice; it ends with a query that beats every rival, or with a combination.
+# Worker processes import this module, so nothing here imports torch.
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qkv.core import rounding
+from qkv.core.rounding import Floats, Ints
+from qkv.design import nearest
+
+BLOCK = 256
+ROUNDS = 400
+ENTRANTS = 16
+"""So many rivals at least may enter a working set in one round."""
+
+Combination = tuple[Ints, Floats]
+
+
+class Settled(NamedTuple):
+    """Answers about `items`, in their order: queries for those in `found`, rows of a sparse matrix for the rest."""
+
+    items: Ints
+    found: NDArray[np.bool_]
+    queries: Floats
+    offsets: Ints
+    indices: Ints
+    weights: Floats
+
+
+def settle(keys: Floats, items: Ints, candidates: Ints) -> Settled:
+    """Decide items against the hull of the candidates (an item may be one of them)."""
+    search = _Search(keys, candidates)
+    answers: list[Floats | Combination] = []
+    size = block_size(len(candidates))
+    for start in range(0, len(items), size):
+        answers += search.block(items[start : start + size])
+    queries = [a for a in answers if not isinstance(a, tuple)]
+    inside = [a for a in answers if isinstance(a, tuple)]
+    return Settled(
+        items,
+        np.array([not isinstance(a, tuple) for a in answers], dtype=bool),
+        np.array(queries).reshape(len(queries), keys.shape[1]),
+        np.concatenate([[0], np.cumsum([len(c[0]) for c in inside])]).astype(np.int64),
+        np.concatenate([np.empty(0, np.int64), *(c[0] for c in inside)]),
+        np.concatenate([np.empty(0), *(c[1] for c in inside)]),
+    )
+
+
+def block_size(candidates: int) -> int:
+    """Items that go through the rounds together. It depends on the problem only, so that every way of sharing out
+    whole blocks gives the same answers."""
+    return min(BLOCK, max(1, 2**22 // max(1, candidates)))
+
+
+def twins(keys: Floats, items: Ints) -> dict[int, int]:
+    """The items that are equal to another item, each with that other."""
+    groups: dict[bytes, list[int]] = {}
+    for item in items.tolist():
+        groups.setdefault((keys[item] + 0.0).tobytes(), []).append(item)  # adding 0 makes −0 into 0
+    return {item: group[item == group[0]] for group in groups.values() if len(group) > 1 for item in group}
+
+
+class _Search:
+    """The keys in coordinates fit for the search, and the rounds of the search."""
+
+    def __init__(self, keys: Floats, candidates: Ints) -> None:
+        self.frame = rounding.frame(keys)
+        width = np.abs(self.frame.offsets).max(axis=0)
+        exponents = np.frexp(np.where(width > 0, width, width.max()))[1]
+        # Vertices stay vertices when a coordinate is stretched, and powers of two make that exact. Coordinates within
+        # a factor of a thousand of each other are left alone: gaps are then those of the space that the user sees.
+        if np.ptp(exponents) <= 10:
+            exponents[:] = 0
+        self.stretch = -exponents
+        self.points = np.ldexp(self.frame.points, self.stretch)
+        self.around = np.ldexp(self.frame.offsets, self.stretch)
+        # In random order every group of candidates is a fair sample of them all.
+        self.candidates = np.random.default_rng(0).permutation(candidates)
+        self.place = np.full(len(keys), -1, dtype=np.int64)
+        self.place[self.candidates] = np.arange(len(candidates))
+        self.rivals = np.ascontiguousarray(self.around[self.candidates].T)
+        groups = min(len(candidates), max(ENTRANTS, keys.shape[1] // 2))
+        self.cuts = np.linspace(0, len(candidates), groups + 1).astype(np.int64)
+        norms = np.sqrt(np.einsum("ij,ij->i", self.around, self.around))
+        self.error = 8 * rounding.gamma(3 * keys.shape[1] + 16) * (norms + norms.max(initial=0.0))
+
+    def block(self, items: Ints) -> list[Floats | Combination]:
+        """A query or a combination for each item; all items share the products of a round."""
+        answers: dict[int, Floats | Combination] = {}
+        working = {int(j): np.empty(0, dtype=np.int64) for j in items}
+        queries = {j: self.around[j] for j in working}
+        for turn in range(ROUNDS):
+            active = [j for j in working if j not in answers]
+            if not active:
+                break
+            above = self._above(np.array(active), np.array([queries[j] for j in active]))
+            for j, rivals in zip(active, above, strict=True):
+                entrants = np.setdiff1d(rivals, working[j]) if turn else rivals
+                if not len(rivals):
+                    answers[j] = self._outward(queries[j])
+                elif not len(entrants) or turn == ROUNDS - 1:
+                    answers[j] = self._close_call(j, queries[j])
+                else:
+                    queries[j], members, weights = self._round(j, np.concatenate([working[j], entrants]))
+                    if weights is not None:
+                        answers[j] = members, weights
+                    working[j] = members
+        return [answers[int(j)] for j in items]
+
+    def _above(self, items: Ints, queries: Floats) -> list[Ints]:
+        """Of each group of candidates the one that scores highest, unless it clearly scores below the item.
+
+        One from each of several groups is nearly as good as the several highest of all, and far cheaper to find.
+        """
+        scores = queries @ self.rivals
+        every, place = np.arange(len(items)), self.place[items]
+        scores[every[place >= 0], place[place >= 0]] = -np.inf
+        sizes = np.sqrt(np.einsum("ij,ij->i", queries, queries))
+        level = np.einsum("ij,ij->i", queries, self.around[items]) - self.error[items] * sizes
+        spans = zip(self.cuts[:-1], self.cuts[1:], strict=True)
+        best = np.stack([scores[:, a:b].argmax(axis=1) + a for a, b in spans], axis=1)
+        reached = np.take_along_axis(scores, best, axis=1)
+        hits = (reached >= level[:, None]) & (reached > -np.inf)
+        return [self.candidates[row[hit]] for row, hit in zip(best, hits, strict=True)]
+
+    def _round(self, j: int, members: Ints) -> tuple[Floats, Ints, Floats | None]:
+        """The query that selects j among the members in use; or, with weights, a combination of them."""
+        y, lengths = nearest.directions(self.points[members] - self.points[j])
+        if not lengths.all():  # a twin
+            same = members[lengths == 0][:1]
+            return self.around[j], same, np.ones(1)
+        weights, query, gap = nearest.least(y)
+        if gap < nearest.CLEAR:
+            balanced, left = nearest.balance(y, weights)
+            if left <= self._rounding:
+                return query, *_convex(members, balanced / lengths)
+            query = nearest.sharpen(y, weights)
+        return query, members[weights > 0], None
+
+    def _close_call(self, j: int, query: Floats) -> Floats | Combination:
+        """Rounding hides whether this query selects j: take it if a sharper bound says so, else solve for all rivals."""
+        if self._selects(j, query):
+            return self._outward(query)
+        others = self.candidates[self.candidates != j]
+        y, lengths = nearest.directions(self.points[others] - self.points[j])
+        weights, query, _ = nearest.program(y)
+        used = np.flatnonzero(weights > 1e-12 * weights.max())
+        weights, sharp, _ = nearest.least(y[used])
+        for trial in (query, sharp, nearest.sharpen(y[used], weights)):
+            if self._selects(j, trial):
+                return self._outward(trial)
+        members, convex = _convex(others[used], nearest.balance(y[used], weights)[0] / lengths[used])
+        return members, convex
+
+    @property
+    def _rounding(self) -> float:
+        """What is left of Σ w_i y_i = 0 by rounding alone: each y_i is off by a few u in each entry."""
+        return 8 * rounding.gamma(self.points.shape[1] + 8)
+
+    def _selects(self, j: int, query: Floats) -> bool:
+        return bool(rounding.margins(self.frame, [j], [self._outward(query)], slack=4.0)[0] > 0)
+
+    def _outward(self, query: Floats) -> Floats:
+        """A query of the search as a unit query on the keys: x·q is kept if q is stretched as x is."""
+        query = query / np.abs(query).max()
+        outward = np.ldexp(query, self.stretch - self.stretch.max())
+        return outward / np.sqrt(outward @ outward)
+
+
+def _convex(members: Ints, weights: Floats) -> Combination:
+    used = np.flatnonzero(weights > 0)
+    order = used[np.argsort(-weights[used], kind="stable")]
+    return members[order], weights[order] / weights[order].sum()

@@ -1,0 +1,207 @@
+"""copy and blend: the smallest query that reads wanted items, in closed form or by the convex program."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from qkv.core.arrays import ArrayLike
+from qkv.core.geometry import common_norm
+from qkv.core.memory import Memory
+from qkv.core.show import Card, Shown, number, vector
+from qkv.design import convex
+from qkv.design.certificate import Certificate
+from qkv.design.newton import nearest_query
+from qkv.design.obstacle import obstacle_to
+from qkv.design.problem import Blend, covariances
+from qkv.errors import QkvError
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+STATUS = {
+    "exact": "the wanted ratios exactly, with a leak within tol",
+    "within": "the exact ratios are out of reach; the nearest reachable blend is within tol",
+    "nearest": "no query found within tol; this is the nearest reachable blend",
+}
+FORMS = ("smallest", "textbook")
+SLACKS = (1e-12, 1e-9, 1e-6)
+"""The leak is aimed this much (relatively) below tol, so that the rounded query is certainly within it."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Design(Shown):
+    """A query for a wanted blend, and how far its reading surely is from it.
+
+    `query` = `scale` · `direction`. Where status is "exact", the scale is the gap in score between the wanted items
+    and the strongest other one, the t of t(k_a + k_b); it is the smallest that brings the leak down to tol.
+    Elsewhere it is the norm of the query. `distance` and `output_distance` are certified bounds.
+    """
+
+    status: str
+    labels: Mapping[Any, float]
+    tol: float
+    query: torch.Tensor
+    scale: float
+    distance: float
+    output_distance: float
+    certificate: Certificate = dataclasses.field(repr=False)
+    obstacle: Certificate | None = dataclasses.field(default=None, repr=False)
+
+    @property
+    def possible(self) -> bool:
+        """Whether the reading is within tol of what was wanted."""
+        return self.status != "nearest"
+
+    @property
+    def direction(self) -> torch.Tensor:
+        """The query at scale 1."""
+        return self.query / self.scale if self.scale else self.query
+
+    @property
+    def certificates(self) -> list[Certificate]:
+        """What there is to recheck: the reading, and the proof that no query does what was wanted, if any."""
+        return [self.certificate] if self.obstacle is None else [self.certificate, self.obstacle]
+
+    def card(self) -> Card:
+        blend = " + ".join(f"{number(w)} of {item}" for item, w in list(self.labels.items())[:6])
+        facts = [
+            ("status", f"{self.status}: {STATUS[self.status]}"),
+            ("scale", number(self.scale, 6)),
+            ("norm of query", number(float(self.query.norm()), 6)),
+            ("distance of weights", f"≤ {number(self.distance, 6)} (tol {number(self.tol)})"),
+            ("distance of output", f"≤ {number(self.output_distance, 6)}"),
+        ]
+        if "norm_at_least" in self.certificate.claims:
+            least = float(self.certificate.claims["norm_at_least"])
+            facts.append(("smallest possible norm", f"≥ {number(least, 6)}, certified"))
+        facts.append(("query", vector(self.query.tolist())))
+        note = f"Proof that it cannot be done: {self.obstacle.statement}." if self.obstacle else ""
+        return Card(f"Read {blend}", tuple(facts), note=note)
+
+    def to_json(self) -> dict[str, Any]:
+        out = super().to_json() | {"possible": self.possible, "says": self.certificate.statement}
+        return out | ({"obstacle": self.obstacle.statement} if self.obstacle else {})
+
+
+def copy(memory: Memory, item: Any, tol: float = 1e-3, form: str = "smallest", noise: ArrayLike | None = None) -> Design:
+    """The query that reads one item alone, to `tol`; see `blend`."""
+    return blend(memory, {item: 1.0}, tol, form, noise)
+
+
+def blend(
+    memory: Memory,
+    weights: Mapping[Any, float],
+    tol: float = 1e-3,
+    form: str = "smallest",
+    noise: ArrayLike | None = None,
+) -> Design:
+    """The query that reads a weighted average of items, within `tol` in total variation of the wanted weights.
+
+    form="smallest" gives the query of least norm; form="textbook" gives t·Σk_i over the wanted items with the
+    smallest t, which exists for orthogonal keys of one length. `noise`, a covariance for each key, makes the
+    query prefer directions in which the wanted keys do not vary.
+    """
+    wanted = Blend.of(memory, weights, tol)
+    if form not in FORMS:
+        raise QkvError(f"a query of form {form!r}", "there is no such form", f"Use one of {', '.join(FORMS)}")
+    keys = memory.keys.numpy()
+    norm = common_norm(keys)
+    metric = None if noise is None else _metric(noise, wanted, memory)
+    if form == "textbook" and (norm is None or metric is not None):
+        why = "noise was given" if metric is not None else "these keys are not orthogonal vectors of one length"
+        raise QkvError("a textbook query t·Σk_i", why, "Use form='smallest', which works for any keys")
+    for slack in SLACKS:
+        aim = dataclasses.replace(wanted, tol=wanted.tol * (1 - slack))
+        if norm is not None and metric is None:
+            query: Array | None = _closed(keys, norm, aim, textbook=form == "textbook")
+            evidence = None
+        else:
+            evidence = convex.smallest_query(keys, list(aim.items), aim.wanted, aim.tol, metric)
+            query = evidence.x if evidence.status == "solved" else None
+        if query is None:
+            break
+        design = _design("exact", memory, wanted, query, least=form == "smallest" and metric is None)
+        if design.distance <= wanted.tol:
+            return design
+    assert evidence is not None or norm is not None
+    near = nearest_query(keys, list(wanted.items), wanted.wanted)
+    design = _design("nearest", memory, wanted, near, least=False)
+    proof = obstacle_to(keys, wanted, evidence) if evidence is not None else None
+    status = "within" if design.distance <= wanted.tol else "nearest"
+    return dataclasses.replace(design, status=status, obstacle=proof)
+
+
+def _closed(keys: Array, norm: float, wanted: Blend, textbook: bool) -> Array:
+    """The query for orthogonal keys of one norm β, where score i is β² times the i-th coefficient.
+
+    With t + log w_i on the wanted items and 0 on the n-m others, the leak is (n-m)/(n-m+e^t), so the smallest
+    scale is t = log((n-m)(1-ε)/ε). Adding a constant to every score changes no weight; subtracting the mean
+    makes the coefficients, and so the query, as short as can be.
+    """
+    n, m = len(keys), len(wanted.items)
+    t = np.log((n - m) * (1 - wanted.tol) / wanted.tol) if n > m else 0.0
+    scores = np.zeros(n)
+    scores[list(wanted.items)] = t + np.log(wanted.wanted)
+    if not textbook:
+        floor = np.log(wanted.wanted).max() + t
+        scores = scores - scores.mean() if floor > 0 or n == m else scores * 0
+    return scores @ keys / norm**2
+
+
+def _design(status: str, memory: Memory, wanted: Blend, query: Array, least: bool) -> Design:
+    keys = memory.keys.numpy()
+    items = list(wanted.items)
+    data: dict[str, Any] = {
+        "keys": keys, "values": memory.values.numpy(), "query": query,
+        "items": items, "wanted": wanted.wanted,
+    }  # fmt: skip
+    multipliers = _multipliers(keys, items, query) if least else None
+    if multipliers is not None:
+        data |= {"multipliers": multipliers, "tol": wanted.tol}
+    certificate = Certificate.issue("weights", data)
+    if float(certificate.claims.get("norm_at_least", 1.0)) <= 0:  # a loose tol that a zero query meets
+        certificate = dataclasses.replace(
+            certificate, claims={k: v for k, v in certificate.claims.items() if k != "norm_at_least"}
+        )
+    scores = keys @ query
+    rest = np.delete(scores, items)
+    gap = float(scores[items].min() - rest.max()) if len(rest) and status == "exact" else 0.0
+    return Design(
+        status=status,
+        labels={memory.labels[i]: w for i, w in zip(items, wanted.weights, strict=True)},
+        tol=wanted.tol,
+        query=torch.from_numpy(query),
+        scale=gap if gap > 0 else float(np.linalg.norm(query)),
+        distance=float(certificate.claims["distance"]),
+        output_distance=float(certificate.claims["output"]),
+        certificate=certificate,
+    )
+
+
+def _multipliers(keys: Array, items: list[int], query: Array) -> Array | None:
+    """How the query is made of the gradients of its constraints, for the proof that none is smaller.
+
+    At the optimum q = λ(k_a - Σp_i k_i) + Σν_i(k_i - k_a) with p the weights among the other items; the proof wants
+    ν/λ. None where the leak's price λ is not positive: the inequality then bounds nothing.
+    """
+    ratios = keys[items] - keys[items[0]]
+    rest = np.delete(np.arange(len(keys)), items)
+    if len(rest) == 0:
+        return np.linalg.lstsq(ratios.T, query, rcond=None)[0]
+    scores = keys[rest] @ query
+    tilt = np.exp(scores - scores.max())
+    pull = keys[items[0]] - (tilt / tilt.sum()) @ keys[rest]
+    found = np.linalg.lstsq(np.vstack([pull, ratios]).T, query, rcond=None)[0]
+    return found[1:] / found[0] if found[0] > 1e-12 else None
+
+
+def _metric(noise: ArrayLike, wanted: Blend, memory: Memory) -> Array:
+    """Σ w_i Σ_i over the wanted items, the variance of their scores, with a small ridge to keep queries short."""
+    spread = covariances(noise, memory.n, memory.d)[list(wanted.items)]
+    mean = torch.einsum("i,ijk->jk", torch.tensor(wanted.weights, dtype=torch.float64), spread).numpy()
+    ridge = 1e-6 * float(np.trace(mean)) / memory.d + 1e-12
+    return mean + ridge * np.eye(memory.d)
