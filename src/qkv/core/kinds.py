@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from functools import partial
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Num
@@ -19,6 +19,7 @@ WIDTH = 64  # tokens that a window sees, unless told otherwise: partial(window, 
 BASE = 10_000.0  # rope's pairs of coordinates turn by BASE^(-2c/d) radians per token, c = 0, 1, ..., d/2 - 1
 
 
+@runtime_checkable
 class Kind(Protocol):
     """Queries (..., m, d), keys (..., n, d) and values (..., n, dv) to outputs (..., m, dv).
 

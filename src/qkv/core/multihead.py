@@ -130,15 +130,17 @@ class MultiHead(Shown):
         state = (
             {"in_proj_weight": torch.cat((q, k, v))}
             if dk == dv == d
-            else dict(zip(SEPARATE, (q.clone(), k.clone(), v.clone()), strict=True))
+            else dict(zip(SEPARATE, (q, k, v), strict=True))
         )
         biases = (self.q_bias, self.k_bias, self.v_bias, self.o_bias)
         if any(bias is not None for bias in biases):
             # torch has all four or none; a missing one is a zero one.
             filled = [torch.zeros(d, dtype=torch.float64) if b is None else b.reshape(d) for b in biases]
             state["in_proj_bias"] = torch.cat(filled[:3])
-            state["out_proj.bias"] = filled[3].clone()
-        return state | {"out_proj.weight": self.O.permute(1, 0, 2).reshape(d, d)}
+            state["out_proj.bias"] = filled[3]
+        state["out_proj.weight"] = self.O.permute(1, 0, 2).reshape(d, d)
+        # Cloned, since a reshaped weight may be a view, through which the frozen value could be changed.
+        return {name: weight.clone() for name, weight in state.items()}
 
     @property
     def heads(self) -> int:
