@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.optimize import nnls
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -53,3 +54,15 @@ def meeting(a: Array, b: Array) -> tuple[Array, Array]:
     qb, rb = np.linalg.qr(b)
     u, _, vt = np.linalg.svd(qa.T @ qb)
     return np.linalg.solve(ra, u[:, 0]), np.linalg.solve(rb, vt[0])
+
+
+def nearest_to_origin(points: Array) -> Array:
+    """The point of the hull of the rows that is nearest to the origin.
+
+    Least squares with non-negative weights on [pointsᵀ; 1ᵀ] λ = [0; 1] gives its direction, and dividing by the sum
+    of the weights its length (Lawson and Hanson's reduction of least distance programming).
+    """
+    size = float(np.abs(points).max()) or 1.0
+    system = np.vstack([points.T / size, np.ones(len(points))])
+    weights, _ = nnls(system, np.concatenate([np.zeros(points.shape[1]), [1.0]]))
+    return weights @ points / weights.sum()

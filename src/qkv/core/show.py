@@ -51,7 +51,9 @@ class Shown:
                 grid.add_row(Text(name), Text(value))
             parts.append(grid)
         if card.rows:
-            table = Table(*(Text(c) for c in card.columns), box=None, header_style="dim", pad_edge=False)
+            table = Table(box=None, header_style="dim", pad_edge=False)
+            for name in card.columns:
+                table.add_column(Text(name))
             for row in card.rows:
                 table.add_row(*(Text(cell) for cell in row))
             parts.append(table)

@@ -67,15 +67,15 @@ def flat(m: Any) -> list[Ball]:
 
 
 def above(x: Ball) -> float:
-    """A float that is certainly not below `x`."""
+    """A float that is certainly not below `x`, and `x` itself where it is a float."""
     value = float(x.upper())
-    return math.nextafter(value, math.inf)
+    return value if x <= value else math.nextafter(value, math.inf)
 
 
 def below(x: Ball) -> float:
-    """A float that is certainly not above `x`."""
+    """A float that is certainly not above `x`, and `x` itself where it is a float."""
     value = float(x.lower())
-    return math.nextafter(value, -math.inf)
+    return value if x >= value else math.nextafter(value, -math.inf)
 
 
 def rational(a: Array) -> Any:

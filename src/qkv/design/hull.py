@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from qkv.design import nearest
 
 BLOCK = 256
 ROUNDS = 400
-ENTRANTS = 16
+ENTRANTS = 24
 """So many rivals at least may enter a working set in one round."""
 
 Combination = tuple[Ints, Floats]
@@ -39,20 +40,15 @@ class Settled(NamedTuple):
 def settle(keys: Floats, items: Ints, candidates: Ints) -> Settled:
     """Decide items against the hull of the candidates (an item may be one of them)."""
     search = _Search(keys, candidates)
-    answers: list[Floats | Combination] = []
     size = block_size(len(candidates))
-    for start in range(0, len(items), size):
-        answers += search.block(items[start : start + size])
-    queries = [a for a in answers if not isinstance(a, tuple)]
-    inside = [a for a in answers if isinstance(a, tuple)]
-    return Settled(
-        items,
-        np.array([not isinstance(a, tuple) for a in answers], dtype=bool),
-        np.array(queries).reshape(len(queries), keys.shape[1]),
-        np.concatenate([[0], np.cumsum([len(c[0]) for c in inside])]).astype(np.int64),
-        np.concatenate([np.empty(0, np.int64), *(c[0] for c in inside)]),
-        np.concatenate([np.empty(0), *(c[1] for c in inside)]),
-    )
+    pieces = (items[start : start + size] for start in range(0, len(items), size))
+    return _gather(keys, items, [answer for piece in pieces for answer in search.block(piece)])
+
+
+def insist(keys: Floats, items: Ints) -> Settled:
+    """Decide items against all keys at once by linear programming: slow, and a last resort."""
+    search = _Search(keys, np.arange(len(keys)))
+    return _gather(keys, items, [search.close_call(int(j), search.around[j]) for j in items])
 
 
 def block_size(candidates: int) -> int:
@@ -91,6 +87,8 @@ class _Search:
         groups = min(len(candidates), max(ENTRANTS, keys.shape[1] // 2))
         self.cuts = np.linspace(0, len(candidates), groups + 1).astype(np.int64)
         norms = np.sqrt(np.einsum("ij,ij->i", self.around, self.around))
+        # What rounding leaves of Σ w_i y_i = 0: each y_i is off by a few u in each entry.
+        self.rounding = 8 * rounding.gamma(keys.shape[1] + 8)
         self.error = 8 * rounding.gamma(3 * keys.shape[1] + 16) * (norms + norms.max(initial=0.0))
 
     def block(self, items: Ints) -> list[Floats | Combination]:
@@ -100,73 +98,87 @@ class _Search:
         queries = {j: self.around[j] for j in working}
         for turn in range(ROUNDS):
             active = [j for j in working if j not in answers]
-            if not active:
-                break
-            above = self._above(np.array(active), np.array([queries[j] for j in active]))
-            for j, rivals in zip(active, above, strict=True):
-                entrants = np.setdiff1d(rivals, working[j]) if turn else rivals
-                if not len(rivals):
-                    answers[j] = self._outward(queries[j])
-                elif not len(entrants) or turn == ROUNDS - 1:
-                    answers[j] = self._close_call(j, queries[j])
+            tried = np.array([queries[j] for j in active])
+            going: list[int] = []
+            for j, entrants, held in self._rivals(active, tried, [working[j] for j in active]):
+                if len(entrants) and turn < ROUNDS - 1:
+                    working[j] = np.concatenate([working[j], entrants])
+                    going.append(j)
                 else:
-                    queries[j], members, weights = self._round(j, np.concatenate([working[j], entrants]))
-                    if weights is not None:
-                        answers[j] = members, weights
-                    working[j] = members
+                    answers[j] = self._outward(queries[j]) if held else self.close_call(j, queries[j])
+            if not going:
+                break
+            for j, rows, lengths in self._differences(going, [working[j] for j in going]):
+                queries[j], working[j], weights = self._round(working[j], rows, lengths)
+                if weights is not None:
+                    answers[j] = working[j], weights
         return [answers[int(j)] for j in items]
 
-    def _above(self, items: Ints, queries: Floats) -> list[Ints]:
-        """Of each group of candidates the one that scores highest, unless it clearly scores below the item.
+    def _rivals(self, active: list[int], queries: Floats, working: list[Ints]) -> Iterator[tuple[int, Ints, bool]]:
+        """For each item: who should enter its working set, and whether its query beats everyone else.
 
+        Of each group of candidates the one that scores highest enters, unless it clearly scores below the item.
         One from each of several groups is nearly as good as the several highest of all, and far cheaper to find.
         """
+        if not active:
+            return
+        items = np.array(active)
         scores = queries @ self.rivals
         every, place = np.arange(len(items)), self.place[items]
         scores[every[place >= 0], place[place >= 0]] = -np.inf
         sizes = np.sqrt(np.einsum("ij,ij->i", queries, queries))
         level = np.einsum("ij,ij->i", queries, self.around[items]) - self.error[items] * sizes
+        owner, members = np.repeat(every, [len(w) for w in working]), self.place[np.concatenate(working)]
+        close = owner[scores[owner, members] >= level[owner]]
+        scores[owner, members] = -np.inf
         spans = zip(self.cuts[:-1], self.cuts[1:], strict=True)
         best = np.stack([scores[:, a:b].argmax(axis=1) + a for a, b in spans], axis=1)
         reached = np.take_along_axis(scores, best, axis=1)
-        hits = (reached >= level[:, None]) & (reached > -np.inf)
-        return [self.candidates[row[hit]] for row, hit in zip(best, hits, strict=True)]
+        enter = (reached >= level[:, None]) & (reached > -np.inf)
+        held = ~enter.any(axis=1) & (sizes > 0)
+        held[close] = False
+        for row, j in enumerate(active):
+            yield j, self.candidates[best[row, enter[row]]], bool(held[row])
 
-    def _round(self, j: int, members: Ints) -> tuple[Floats, Ints, Floats | None]:
-        """The query that selects j among the members in use; or, with weights, a combination of them."""
-        y, lengths = nearest.directions(self.points[members] - self.points[j])
+    def _differences(self, active: list[int], working: list[Ints]) -> Iterator[tuple[int, Floats, Floats]]:
+        """Each item with the lifted directions and the lengths of the differences to its working set."""
+        counts = [len(w) for w in working]
+        flat = self.points[np.concatenate(working)] - self.points[np.repeat(active, counts)]
+        rows, lengths = nearest.lift(flat)
+        ends = np.cumsum(counts).tolist()
+        for j, count, end in zip(active, counts, ends, strict=True):
+            yield j, rows[end - count : end], lengths[end - count : end]
+
+    def _round(self, members: Ints, rows: Floats, lengths: Floats) -> tuple[Floats, Ints, Floats | None]:
+        """The query that selects the item among the members in use; or, with weights, a combination of them."""
         if not lengths.all():  # a twin
-            same = members[lengths == 0][:1]
-            return self.around[j], same, np.ones(1)
-        weights, query, gap = nearest.least(y)
+            return rows[0, :-1], members[lengths == 0][:1], np.ones(1)
+        weights, query, gap = nearest.least(rows)
         if gap < nearest.CLEAR:
-            balanced, left = nearest.balance(y, weights)
-            if left <= self._rounding:
+            balanced, left = nearest.balance(rows, weights)
+            if left <= self.rounding:
                 return query, *_convex(members, balanced / lengths)
-            query = nearest.sharpen(y, weights)
+            query = nearest.sharpen(rows, weights)
         return query, members[weights > 0], None
 
-    def _close_call(self, j: int, query: Floats) -> Floats | Combination:
+    def close_call(self, j: int, query: Floats) -> Floats | Combination:
         """Rounding hides whether this query selects j: take it if a sharper bound says so, else solve for all rivals."""
         if self._selects(j, query):
             return self._outward(query)
         others = self.candidates[self.candidates != j]
-        y, lengths = nearest.directions(self.points[others] - self.points[j])
-        weights, query, _ = nearest.program(y)
+        rows, lengths = nearest.lift(self.points[others] - self.points[j])
+        weights, query, _ = nearest.program(rows)
         used = np.flatnonzero(weights > 1e-12 * weights.max())
-        weights, sharp, _ = nearest.least(y[used])
-        for trial in (query, sharp, nearest.sharpen(y[used], weights)):
+        rows, others, lengths = rows[used], others[used], lengths[used]
+        weights, sharp, _ = nearest.least(rows)
+        for trial in (query, sharp, nearest.sharpen(rows, weights)):
             if self._selects(j, trial):
                 return self._outward(trial)
-        members, convex = _convex(others[used], nearest.balance(y[used], weights)[0] / lengths[used])
-        return members, convex
-
-    @property
-    def _rounding(self) -> float:
-        """What is left of Σ w_i y_i = 0 by rounding alone: each y_i is off by a few u in each entry."""
-        return 8 * rounding.gamma(self.points.shape[1] + 8)
+        return _convex(others, nearest.balance(rows, weights)[0] / lengths)
 
     def _selects(self, j: int, query: Floats) -> bool:
+        if not query.any():
+            return False
         return bool(rounding.margins(self.frame, [j], [self._outward(query)], slack=4.0)[0] > 0)
 
     def _outward(self, query: Floats) -> Floats:
@@ -174,6 +186,19 @@ class _Search:
         query = query / np.abs(query).max()
         outward = np.ldexp(query, self.stretch - self.stretch.max())
         return outward / np.sqrt(outward @ outward)
+
+
+def _gather(keys: Floats, items: Ints, answers: list[Floats | Combination]) -> Settled:
+    queries = [a for a in answers if not isinstance(a, tuple)]
+    inside = [a for a in answers if isinstance(a, tuple)]
+    return Settled(
+        items,
+        np.array([not isinstance(a, tuple) for a in answers], dtype=bool),
+        np.array(queries).reshape(len(queries), keys.shape[1]),
+        np.concatenate([[0], np.cumsum([len(c[0]) for c in inside])]).astype(np.int64),
+        np.concatenate([np.empty(0, np.int64), *(c[0] for c in inside)]),
+        np.concatenate([np.empty(0), *(c[1] for c in inside)]),
+    )
 
 
 def _convex(members: Ints, weights: Floats) -> Combination:

@@ -16,78 +16,70 @@ CLEAR = 1e-7
 """Above this gap, r has enough correct digits for q to be used as it stands."""
 
 
-def directions(differences: Floats) -> tuple[Floats, Floats]:
-    """Rows at unit norm (scaling rows moves no half-space that holds them all), and the norms they had."""
+def lift(differences: Floats) -> tuple[Floats, Floats]:
+    """Rows (y, 1) with y at unit norm (that moves no half-space which holds them all), and the norms they had."""
     largest = np.abs(differences).max(axis=1)
-    safe = np.where(largest > 0, largest, 1.0)
-    scaled = differences / safe[:, None]
-    sizes = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
-    return scaled / np.where(sizes > 0, sizes, 1.0)[:, None], sizes * largest
+    rows = np.ones((len(differences), differences.shape[1] + 1))
+    y = np.divide(differences, np.where(largest > 0, largest, 1.0)[:, None], out=rows[:, :-1])
+    sizes = np.sqrt(np.einsum("ij,ij->i", y, y))
+    y /= np.where(sizes > 0, sizes, 1.0)[:, None]
+    return rows, sizes * largest
 
 
-def least(y: Floats) -> tuple[Floats, Floats, float]:
+def least(rows: Floats) -> tuple[Floats, Floats, float]:
     """The weights, the query q and the gap ‖r‖ of the least-squares problem above."""
-    a, b = _system(y)
+    b = np.zeros(rows.shape[1])
+    b[-1] = 1.0
     try:
-        weights, gap = nnls(a, b)
+        weights, gap = nnls(rows.T, b)
     except RuntimeError:  # too many exchanges: nearly dependent rows
-        return program(y)
-    return weights, (b - a @ weights)[:-1], float(gap)
+        return program(rows)
+    return weights, -(weights @ rows)[:-1], float(gap)
 
 
-def program(y: Floats) -> tuple[Floats, Floats, float]:
+def program(rows: Floats) -> tuple[Floats, Floats, float]:
     """The same by linear programming: the largest t with y_i·q + t <= 0, |q| <= 1; its multipliers are the weights."""
-    m, d = y.shape
+    m, d = len(rows), rows.shape[1] - 1
     cost = np.append(np.zeros(d), -1.0)
-    found = linprog(
-        cost, np.column_stack([y, np.ones(m)]), np.zeros(m), bounds=[(-1, 1)] * d + [(None, None)], method="highs"
-    )
+    found = linprog(cost, rows, np.zeros(m), bounds=[(-1, 1)] * d + [(None, None)], method="highs")
     if found.x is None:
-        return np.full(m, 1 / m), -y.mean(axis=0), float(np.linalg.norm(y.mean(axis=0)))
-    weights = np.maximum(-found.ineqlin.marginals, 0.0)
-    return weights, found.x[:-1], float(max(found.x[-1], 0.0))
+        mean = rows[:, :-1].mean(axis=0)
+        return np.full(m, 1 / m), -mean, float(np.linalg.norm(mean))
+    return np.maximum(-found.ineqlin.marginals, 0.0), found.x[:-1], max(float(found.x[-1]), 0.0)
 
 
-def balance(y: Floats, weights: Floats) -> tuple[Floats, float]:
+def balance(rows: Floats, weights: Floats) -> tuple[Floats, float]:
     """Weights improved until Σ w_i y_i is zero to rounding if it can be, and the norm of that sum.
 
-    On the rows in use the system A w = b is square or overdetermined with full rank; one correction by its own
-    residual takes what the solver left. Rows that the correction makes negative had no business there.
+    On the rows in use A w = b has full column rank; one correction by its own residual takes what the solver left.
+    Rows that a correction makes negative had no business there, and the next one does without them.
     """
-    a, b = _system(y)
-    best, size = weights / weights.sum(), float(np.linalg.norm(weights @ y) / weights.sum())
-    trial = best
+    b = np.zeros(rows.shape[1])
+    b[-1] = 1.0
+    best = trial = weights / weights.sum()
+    size = float(np.linalg.norm((best @ rows)[:-1]))
     for _ in range(3):
         if size <= 4e-16:
             break
         used = np.flatnonzero(trial > 0)
-        part = a[:, used]
+        part = rows[used].T
         step = trial[used] + np.linalg.lstsq(part, b - part @ trial[used], rcond=None)[0]
         trial = np.zeros_like(best)
         trial[used] = np.maximum(step, 0.0)
         if not trial.any():
             break
         trial /= trial.sum()
-        left = float(np.linalg.norm(trial @ y))
+        left = float(np.linalg.norm((trial @ rows)[:-1]))
         if left < size:
             best, size = trial, left
     return best, size
 
 
-def sharpen(y: Floats, weights: Floats) -> Floats:
+def sharpen(rows: Floats, weights: Floats) -> Floats:
     """The query again, when r is too small to carry it: q with y_i·q = −1 on the rows in use, of least norm.
 
     At the minimum all rows in use have the same y_i·q and q lies in their span, so this is the same direction;
     solving for it costs digits by the condition of those rows only.
     """
-    used = y[weights > 0]
+    used = rows[weights > 0, :-1]
     return np.linalg.lstsq(used, -np.ones(len(used)), rcond=None)[0]
-
-
-def _system(y: Floats) -> tuple[Floats, Floats]:
-    m, d = y.shape
-    a = np.ones((d + 1, m))
-    a[:d] = y.T
-    b = np.zeros(d + 1)
-    b[d] = 1.0
-    return a, b

@@ -8,7 +8,7 @@ import numpy as np
 
 from qkv.design.certificate import Certificate
 from qkv.design.convex import Solution
-from qkv.design.hull import combination_of
+from qkv.design.hull import settle
 from qkv.design.problem import Blend
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -31,11 +31,10 @@ def obstacle_to(keys: Array, wanted: Blend, evidence: Solution) -> Certificate |
 
 def inside_hull(keys: Array, item: int) -> Certificate | None:
     """The combination of other keys that dominates this one, exactly where fractions can show it."""
-    found = combination_of(keys, item)
-    if found is None:
+    answer = settle(keys, np.array([item]), np.arange(len(keys)))
+    if answer.found[0]:
         return None
-    indices, weights = found
-    data = {"keys": keys, "item": item, "indices": indices, "weights": weights}
+    data = {"keys": keys, "item": item, "indices": answer.indices, "weights": answer.weights}
     exact = Certificate.issue("inside", data)
     return exact if exact.claims["exact"] <= 0 else Certificate.issue("inside", data, "margin_at_most")
 

@@ -1,0 +1,174 @@
+"""Copyable: for every key the query that selects it, or the combination of other keys that forbids it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from qkv.core.arrays import ArrayLike
+from qkv.core.memory import Memory
+from qkv.core.show import Card, Shown, number, plain, vector
+from qkv.design.sieve import sieve
+from qkv.design.workers import Crew, Progress
+
+if TYPE_CHECKING:
+    from qkv.design.certificate import Certificate
+
+SHOWN = 12
+"""Rows of a card."""
+UNSETTLED = 1e-9
+"""A bound on the margin above this part of the keys' spread is no answer: the key counts as undecided."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer(Shown):
+    """About one key: a unit query that selects it and by how much at least, or others that dominate it.
+
+    `margin` is a proven lower bound for that query. `margin_at_most` holds for every unit query: 0, or rounding's size.
+    """
+
+    item: Any
+    possible: bool
+    query: Tensor | None
+    margin: float | None
+    combination: dict[int, float] | None
+    margin_at_most: float | None
+    keys: Tensor = field(repr=False)
+    index: int = field(repr=False)
+
+    def __bool__(self) -> bool:
+        return self.possible
+
+    @property
+    def certificate(self) -> Certificate:
+        """The statement about this key, for anyone to recheck."""
+        from qkv.design.certificate import Certificate
+
+        data: dict[str, Any] = {"keys": self.keys.numpy(), "item": self.index}
+        if self.query is not None:
+            return Certificate("selects", data | {"query": self.query.numpy()}, {"margin": self.margin})
+        combination = self.combination or {}
+        data["indices"] = np.array(list(combination), dtype=np.int64)
+        data["weights"] = np.array(list(combination.values()))
+        return Certificate("inside", data, {"margin_at_most": self.margin_at_most})
+
+    def card(self) -> Card:
+        if self.query is not None and self.margin is not None:
+            facts = (("margin", f"at least {number(self.margin)}"), ("query", vector(self.query.tolist())))
+            return Card(f"Key {self.item} can be selected", facts)
+        rows = [(str(i), number(w)) for i, w in (self.combination or {}).items()]
+        most = number(self.margin_at_most or 0.0)
+        note = f"… and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
+        facts = (("because", "it is this average of other keys"), ("any margin", f"at most {most}"))
+        return Card(f"Key {self.item} cannot be selected", facts, ("key", "weight"), tuple(rows[:SHOWN]), note)
+
+
+@dataclass(frozen=True, eq=False)
+class Copyable(Shown):
+    """An answer for every key. Rows of `queries` belong to the vertices in order, sparse rows to the interior keys."""
+
+    memory: Memory = field(repr=False)
+    possible: Tensor
+    queries: Tensor = field(repr=False)
+    margins: Tensor
+    offsets: Tensor = field(repr=False)
+    indices: Tensor = field(repr=False)
+    weights: Tensor = field(repr=False)
+    margins_at_most: Tensor
+
+    def __len__(self) -> int:
+        return len(self.possible)
+
+    def __getitem__(self, item: Any) -> Answer:
+        return self._answer(self.memory.index(item))
+
+    def _answer(self, j: int) -> Answer:
+        row = int(self.possible[:j].sum())
+        label, keys = self.memory.labels[j], self.memory.keys
+        if self.possible[j]:
+            return Answer(label, True, self.queries[row], float(self.margins[row]), None, None, keys, j)
+        row = j - row
+        span = slice(int(self.offsets[row]), int(self.offsets[row + 1]))
+        pairs = dict(zip(self.indices[span].tolist(), self.weights[span].tolist(), strict=True))
+        return Answer(label, False, None, None, pairs, float(self.margins_at_most[row]), keys, j)
+
+    def __iter__(self) -> Iterator[Answer]:
+        return (self._answer(j) for j in range(len(self)))
+
+    @property
+    def vertices(self) -> Tensor:
+        """Indices of the keys that some query selects: the vertices of the hull."""
+        return self.possible.nonzero()[:, 0]
+
+    @property
+    def interior(self) -> Tensor:
+        """Indices of the keys that no query selects."""
+        return (~self.possible).nonzero()[:, 0]
+
+    @property
+    def undecided(self) -> Tensor:
+        """Those of `interior` whose margin is bounded, but not by a negligible number. Normally there are none."""
+        spread = (self.memory.keys - self.memory.keys.mean(0)).norm(dim=1).max()
+        return self.interior[self.margins_at_most > UNSETTLED * spread]
+
+    @property
+    def certificate(self) -> Certificate:
+        """All answers as one statement, for anyone to recheck."""
+        from qkv.design.certificate import Certificate
+
+        data = {
+            "keys": self.memory.keys, "possible": self.possible, "queries": self.queries,
+            "offsets": self.offsets, "indices": self.indices, "weights": self.weights,
+        }  # fmt: skip
+        arrays = {name: value.numpy() for name, value in data.items()}
+        claims = {"margin": self.margins.numpy(), "margin_at_most": self.margins_at_most.numpy()}
+        return Certificate("copyable", arrays, claims)
+
+    def card(self) -> Card:
+        n, inside = len(self), self.interior.tolist()
+        facts = [("can be selected", f"{n - len(inside)} of {n}"), ("cannot", str(len(inside)))]
+        if len(inside) < n:
+            low, middle = float(self.margins.min()), float(self.margins.median())
+            facts.append(("margin", f"at least {number(low)}, median {number(middle)}"))
+        if inside:
+            facts.append(("any margin of the others", f"at most {number(float(self.margins_at_most.max()))}"))
+        if len(self.undecided):
+            facts.append(("undecided", str(len(self.undecided))))
+        rows = []
+        for row, j in enumerate(inside[:SHOWN]):
+            count = int(self.offsets[row + 1] - self.offsets[row])
+            rows.append((str(self.memory.labels[j]), f"an average of {count} other key{'s' * (count != 1)}"))
+        note = f"… and {len(inside) - SHOWN} more that cannot" if len(inside) > SHOWN else ""
+        return Card("Which keys can be selected", tuple(facts), ("key", "is") if rows else (), tuple(rows), note)
+
+    def to_json(self) -> dict[str, Any]:
+        """Every answer with its witness."""
+        answers = [{k: v for k, v in plain(a).items() if v is not None} for a in self]
+        counts = {"keys": len(self), "possible": len(self.vertices), "impossible": len(self.interior)}
+        return {**counts, "answers": answers}
+
+
+def copyable(
+    keys: ArrayLike | Memory,
+    *,
+    labels: ArrayLike | None = None,
+    executor: Any = None,
+    processes: int | None = None,
+    cluster: str | None = None,
+    progress: Progress | None = None,
+) -> Copyable:
+    """Which keys can some query select, that is, score above every other key?
+
+    Work that takes long is shared out: to `executor` (anything like those of concurrent.futures), to the Dask cluster
+    at the address `cluster`, to so many local `processes`, or to as many as there are cores. The answers are the same.
+    A single key is selected by every query, by an infinite margin.
+    """
+    memory = keys if isinstance(keys, Memory) else Memory(keys, labels=labels)
+    with Crew(executor, processes, cluster) as crew:
+        sieved = sieve(memory.keys.numpy(), crew, progress)
+    return Copyable(memory, *(torch.from_numpy(array) for array in sieved))

@@ -1,0 +1,199 @@
+"""wire: Q, K and V for "token i reads token j and writes y"."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from qkv.core.arrays import ArrayLike, tensor
+from qkv.core.show import Card, Shown, number
+from qkv.design import convex
+from qkv.design.certificate import Certificate
+from qkv.design.problem import Wiring
+from qkv.errors import QkvError
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+PREFER = ("norm", "rank")
+MOST_TOKENS = 64
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Wire(Shown):
+    """Matrices that make tokens read and write by the rules, or a proof that no W = QᵀK does.
+
+    q_i = Q x_i, k_j = K x_j, v_j = V x_j; `distances` and `output_distances` are certified bounds, one a rule;
+    `residual` is what least squares left of V, largest rule.
+    """
+
+    possible: bool
+    Q: torch.Tensor | None
+    K: torch.Tensor | None
+    V: torch.Tensor | None
+    head_size: int
+    rules: tuple[int, ...]
+    distances: tuple[float, ...]
+    output_distances: tuple[float, ...]
+    residual: float
+    tol: float
+    certificate: Certificate = dataclasses.field(repr=False)
+
+    @property
+    def W(self) -> torch.Tensor | None:
+        """QᵀK, whose entry x_iᵀ W x_j is the score that token i gives to token j."""
+        return None if self.Q is None or self.K is None else self.Q.T @ self.K
+
+    @property
+    def certificates(self) -> list[Certificate]:
+        """What there is to recheck."""
+        return [self.certificate]
+
+    def card(self) -> Card:
+        if not self.possible:
+            return Card("No wiring does this", (("proof", self.certificate.statement),))
+        assert self.Q is not None and self.W is not None and self.V is not None
+        facts = (
+            ("head size", str(self.head_size)),
+            ("norm of W = QᵀK", number(float(self.W.norm()), 6)),
+            ("norm of V", number(float(self.V.norm()), 6)),
+            ("residual of V", number(self.residual)),
+        )
+        rows = tuple(
+            (str(i), f"≤ {number(d, 5)}", f"≤ {number(o, 5)}")
+            for i, d, o in zip(self.rules, self.distances, self.output_distances, strict=True)
+        )
+        return Card("Wiring", facts, ("token", "distance of weights", "distance of output"), rows)
+
+    def to_json(self) -> dict[str, Any]:
+        return super().to_json() | {"says": self.certificate.statement}
+
+
+def wire(
+    X: ArrayLike,
+    reads: Mapping[Any, Any],
+    writes: Mapping[Any, ArrayLike],
+    tol: float = 1e-3,
+    head_size: int | None = None,
+    prefer: str = "norm",
+) -> Wire:
+    """Q, K, V with which token i reads a token (or a blend {token: weight}) and writes a vector.
+
+    prefer="norm" makes W = QᵀK small, prefer="rank" makes it of low rank (least nuclear norm). `head_size` is the
+    number of rows of Q and K; without it, the rank of W.
+    """
+    problem = Wiring.of(X, reads, writes, tol)
+    x = problem.tokens.numpy()
+    if prefer not in PREFER:
+        raise QkvError(f"wiring with prefer={prefer!r}", "there is no such preference", f"Use {' or '.join(PREFER)}")
+    if len(x) > MOST_TOKENS:
+        raise QkvError(f"wiring {len(x)} tokens", f"at most {MOST_TOKENS} fit the program", "Wire fewer tokens at a time")
+    if head_size is not None and (not isinstance(head_size, int) or head_size < 1):
+        raise QkvError("wiring", f"head_size is {head_size!r}", "Give a whole number of at least 1")
+    v, residual = _values(problem)
+    for slack in (1e-6, 1e-4, 1e-2):
+        found = _scores(problem, problem.tol * (1 - slack), prefer)
+        if found.status == "none":
+            return _impossible(problem, found)
+        if found.status != "solved":
+            continue
+        w = found.x.reshape(x.shape[1], x.shape[1])
+        q, k = _factor(w, head_size, problem)
+        certificate = _certificate(problem, q, k, v)
+        if max(certificate.claims["distance"]) <= problem.tol:
+            return Wire(
+                True, *(torch.from_numpy(m.copy()) for m in (q, k, v)), len(q), problem.rules,
+                tuple(certificate.claims["distance"]), tuple(certificate.claims["output"]), residual, problem.tol,
+                certificate,
+            )  # fmt: skip
+        if head_size is not None and len(q) < _rank(w):
+            raise _too_small(head_size, _rank(w), prefer, max(certificate.claims["distance"]), problem.tol)
+    raise QkvError(
+        f"wiring {len(x)} tokens to {tol:g}",
+        "the solver found no accurate answer and no proof that there is none",
+        "Scale the tokens to norms near 1, or raise tol",
+    )
+
+
+def check_wiring(
+    X: ArrayLike, Q: ArrayLike, K: ArrayLike, V: ArrayLike, reads: Mapping[Any, Any], writes: Mapping[Any, ArrayLike], tol: float
+) -> Certificate:
+    """A certificate that anyone's matrices follow the rules to `tol`; its verify() says whether they do."""
+    problem = Wiring.of(X, reads, writes, tol)
+    matrices = [tensor(name, m, "h d").numpy() for name, m in (("Q", Q), ("K", K), ("V", V))]
+    return dataclasses.replace(_certificate(problem, *matrices), claims={"distance": tol})
+
+
+def _scores(problem: Wiring, tol: float, prefer: str) -> convex.Solution:
+    """W on the span of the tokens: outside of it W changes no score, so the smallest W vanishes there."""
+    x = problem.tokens.numpy()
+    _, s, vt = np.linalg.svd(x, full_matrices=False)
+    basis = vt[: max(1, int((s > 1e-10 * max(s[0], 1e-300)).sum()))]
+    inner = x @ basis.T
+    r = len(basis)
+    rules = []
+    for row, i in enumerate(problem.rules):
+        wanted = problem.wanted[row].numpy()
+        inside = np.flatnonzero(wanted > 0).tolist()
+        rows = np.einsum("a,jb->jab", inner[i], inner).reshape(len(x), r * r)
+        rules.append(convex.Rule.of(rows, wanted[inside], inside, np.flatnonzero(wanted == 0), tol))
+    found = convex.solve(rules, r * r, nuclear=r if prefer == "rank" else 0)
+    z = found.x.reshape(r, r)
+    return dataclasses.replace(found, x=(basis.T @ z @ basis).ravel())
+
+
+def _rank(w: Array) -> int:
+    s = np.linalg.svd(w, compute_uv=False)
+    return max(1, int((s > 1e-6 * max(s[0], 1e-300)).sum()))
+
+
+def _factor(w: Array, head_size: int | None, problem: Wiring) -> tuple[Array, Array]:
+    """Q and K of that many rows with QᵀK = W, sharing the singular values evenly."""
+    u, s, vt = np.linalg.svd(w)
+    h = head_size or _rank(w)
+    root = np.zeros(h)
+    kept = min(h, len(s))
+    root[:kept] = np.sqrt(s[:kept])
+    q, k = np.zeros((h, len(w))), np.zeros((h, len(w)))
+    q[:kept], k[:kept] = u[:, :kept].T, vt[:kept]
+    return q * root[:, None], k * root[:, None]
+
+
+def _values(problem: Wiring) -> tuple[Array, float]:
+    """V by least squares, so that the wanted blend of values is what should be written."""
+    means = (problem.wanted @ problem.tokens).numpy()
+    v = np.linalg.lstsq(means, problem.writes.numpy(), rcond=None)[0].T
+    return v, float(np.linalg.norm(means @ v.T - problem.writes.numpy(), axis=1).max())
+
+
+def _certificate(problem: Wiring, q: Array, k: Array, v: Array) -> Certificate:
+    return Certificate.issue(
+        "wiring",
+        {
+            "X": problem.tokens.numpy(), "Q": q, "K": k, "V": v, "rules": list(problem.rules),
+            "wanted": problem.wanted.numpy(), "writes": problem.writes.numpy(),
+        },
+    )  # fmt: skip
+
+
+def _impossible(problem: Wiring, found: convex.Solution) -> Wire:
+    wanted = problem.wanted.numpy()
+    mix, multipliers = np.zeros_like(wanted), np.zeros_like(wanted)
+    for row in range(len(wanted)):
+        mix[row, wanted[row] == 0] = found.mix[row]
+        multipliers[row, np.flatnonzero(wanted[row] > 0)[1:]] = found.multipliers[row]
+    data = {
+        "X": problem.tokens.numpy(), "rules": list(problem.rules), "wanted": wanted,
+        "mix": mix, "multipliers": multipliers, "tol": problem.tol,
+    }  # fmt: skip
+    certificate = Certificate.issue("no wiring", data)
+    return Wire(False, None, None, None, 0, problem.rules, (), (), float("nan"), problem.tol, certificate)
+
+
+def _too_small(head_size: int, rank: int, prefer: str, got: float, tol: float) -> QkvError:
+    remedy = f"Give head_size={rank}" + ("" if prefer == "rank" else ", or prefer='rank' for a W of lower rank")
+    came = f"this W has rank {rank}, and cut to {head_size} it reads only to within {got:.3g}, not {tol:g}"
+    return QkvError(f"wiring with head_size={head_size}", came, remedy)
