@@ -75,6 +75,7 @@ def test_a_masked_item_gets_exactly_zero_even_if_its_score_is_the_largest():
     mask = [True, False, True]
     got = weights([1.0, 1e4, 2.5], mask)
     assert got[1] == 0
+    assert weights([-1e12, 0.0], [True, False]).tolist() == [1.0, 0.0]
     np.testing.assert_allclose(got, exact_weights([1.0, 1e4, 2.5], mask), rtol=1e-14)
 
 
