@@ -24,7 +24,7 @@ def tensor(name: str, value: ArrayLike, dims: str | None = None) -> torch.Tensor
             array = np.asarray(value)
             if array.dtype.kind not in "fiub":
                 raise TypeError(f"its entries are of type {array.dtype}")
-            out = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float64))
+            out = torch.from_numpy(np.array(array, dtype=np.float64, order="C"))  # a copy: the caller's may change
     except (TypeError, ValueError, RuntimeError) as why:
         raise QkvError(
             f"reading {name} as an array of numbers", str(why), "Give a tensor, a numpy array or nested lists"

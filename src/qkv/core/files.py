@@ -81,7 +81,7 @@ def _npy(path: Path) -> dict[str, Any]:
 
 
 def _safetensors(path: Path) -> dict[str, Any]:
-    from safetensors.numpy import load_file
+    from safetensors.torch import load_file  # numpy has no bfloat16, and models are often saved in it
 
     return dict(load_file(path))
 

@@ -16,8 +16,8 @@ _HOME = {
     "check_wiring": "wiring",
     "reach": "steering",
     "Reach": "steering",
-    "copyable": "vertices",
-    "Copyable": "vertices",
+    "copyable": "copyable",
+    "Copyable": "copyable",
     "Certificate": "certificate",
     "Verification": "certificate",
 }

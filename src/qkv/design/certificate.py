@@ -193,13 +193,21 @@ def _stored(value: Any) -> Any:
     return np.asarray(value, dtype=np.float64)
 
 
-def save(certificates: list[Certificate], path: str | Path) -> None:
-    """Write certificates to one .json or .safetensors file, whole or not at all."""
+def check_save(path: str | Path | None) -> None:
+    """Refuse a path that certificates cannot be saved to, before any work is done."""
+    if path is not None and Path(path).suffix not in (".json", ".safetensors"):
+        came = f"'{Path(path).suffix}' is not a format for it"
+        raise QkvError(f"saving a certificate to {path}", came, "Use .json or .safetensors")
+
+
+def save(certificates: list[Certificate], path: str | Path, result: dict[str, Any] | None = None) -> None:
+    """Write certificates, and the result they belong to, to one file, whole or not at all."""
     path = Path(path)
+    check_save(path)
     if path.suffix == ".json":
-        document = {"format": FORMAT, "certificates": [c.to_json() for c in certificates]}
+        document = {"format": FORMAT, "result": result or {}, "certificates": [c.to_json() for c in certificates]}
         write_text(path, json.dumps(document, allow_nan=False) + "\n")
-    elif path.suffix == ".safetensors":
+    else:
         from safetensors.numpy import save_file
 
         arrays, meta = {}, []
@@ -215,8 +223,6 @@ def save(certificates: list[Certificate], path: str | Path) -> None:
         metadata = {"format": FORMAT, "certificates": json.dumps(meta)}
         with replacing(path) as temporary:
             save_file(arrays, temporary, metadata=metadata)
-    else:
-        raise QkvError(f"saving a certificate to {path}", f"'{path.suffix}' is not a format for it", "Use .json or .safetensors")
 
 
 def load(path: str | Path) -> list[Certificate]:

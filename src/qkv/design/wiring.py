@@ -66,7 +66,8 @@ class Wire(Shown):
             (str(i), f"≤ {number(d, 5)}", f"≤ {number(o, 5)}")
             for i, d, o in zip(self.rules, self.distances, self.output_distances, strict=True)
         )
-        return Card("Wiring", facts, ("token", "distance of weights", "distance of output"), rows)
+        short = "V cannot write all of it: the rules ask for more than one linear map gives." if self.residual > 1e-6 else ""
+        return Card("Wiring", facts, ("token", "distance of weights", "distance of output"), rows, short)
 
     def to_json(self) -> dict[str, Any]:
         return super().to_json() | {"says": self.certificate.statement}
@@ -124,7 +125,8 @@ def check_wiring(
     """A certificate that anyone's matrices follow the rules to `tol`; its verify() says whether they do."""
     problem = Wiring.of(X, reads, writes, tol)
     matrices = [tensor(name, m, "h d").numpy() for name, m in (("Q", Q), ("K", K), ("V", V))]
-    return dataclasses.replace(_certificate(problem, *matrices), claims={"distance": tol})
+    measured = _certificate(problem, *matrices)
+    return dataclasses.replace(measured, claims={**measured.claims, "distance": tol})
 
 
 def _scores(problem: Wiring, tol: float, prefer: str) -> convex.Solution:

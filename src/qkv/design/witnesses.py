@@ -35,8 +35,8 @@ def claims(f: Frame, items: Ints, queries: Floats) -> Floats:
 
     Single precision goes first, for speed: with both factors rounded to it, a score is off by at most
     gamma32(d + 2) ‖x_i‖ ‖q‖ plus underflow. That bounds all rivals but the strongest, whose score is
-    computed again in double precision; so the claim is sharp though most scores are not. Rows that single
-    precision leaves open are done again in double precision.
+    computed again in double precision; so the claim is sharp though most scores are not. Rows where the second rival
+    could cost more than a hundredth of the margin are done again in double precision.
     """
     d = queries.shape[1]
     blur = rounding.gamma(d + 4, U32) * f.radius * (1 + 1e-6) + d * 2.0**-120
@@ -51,7 +51,8 @@ def claims(f: Frame, items: Ints, queries: Floats) -> Floats:
         value = own - np.maximum(first, second.astype(np.float64) + blur)
         error = f.error(chosen)
         lower = rounding.to_keys(value - SLACK * error, f.coarse + f.fine)
-        unclear = np.flatnonzero((value < 16 * error) & (own - first > -error))
+        dull = (value < 16 * error) | (own - first > 1.01 * value)
+        unclear = np.flatnonzero(dull & (own - first > -error))
         if len(unclear):
             lower[unclear] = rounding.margins(f, chosen[unclear], q[unclear], slack=SLACK)
         out[rows] = np.where(lower > 0, lower, -np.inf)

@@ -23,6 +23,8 @@ Progress = Callable[[int, int], None]
 
 PATIENCE = 5.0
 """Seconds of work ahead from which it pays to start processes, which takes about one."""
+CONNECT = 10
+"""Seconds to wait for a cluster."""
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
@@ -160,7 +162,7 @@ def _connect(address: str) -> Any:
     except ImportError:
         raise MissingExtra(f"working on the cluster {address}", "cluster") from None
     try:
-        return Client(address, timeout=10, set_as_default=False)
+        return Client(address, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError, TypeError) as why:
         detail = (str(why).splitlines() or [type(why).__name__])[0]
         raise QkvError(

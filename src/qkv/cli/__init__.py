@@ -1,0 +1,74 @@
+"""The command line: one function per verb, heavy imports inside the verb."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qkv.cli import design
+from qkv.cli.io import JSON, MemoryFile, Orthonormal, Seed, memory_from, show
+from qkv.errors import QkvError
+
+app = typer.Typer(
+    help="qkv tells what attention looks up, and when to trust it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.add_typer(design.app, name="design")
+
+
+@app.callback(invoke_without_command=True)
+def _options(version: Annotated[bool, typer.Option("--version", help="Say which qkv this is.")] = False) -> None:
+    if version:
+        from qkv import __version__
+
+        typer.echo(f"qkv {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def read(
+    memory: MemoryFile = None,
+    query: Annotated[Path | None, typer.Option(help="File with the query, or queries as rows.")] = None,
+    scale: Annotated[float, typer.Option(help="Factor in front of the scores.")] = 1.0,
+    orthonormal: Orthonormal = None,
+    seed: Seed = 0,
+    as_json: JSON = False,
+) -> None:
+    """Read a memory with a query: weights and output."""
+    from qkv.core.files import pick, read_arrays
+
+    if query is None:
+        raise QkvError("reading a memory", "there is no query", "Give --query FILE")
+    found = memory_from(memory, orthonormal, seed)
+    show(found.read(pick(read_arrays(query), "query", query), scale=scale), as_json)
+
+
+@app.command()
+def tour(
+    out: Annotated[Path, typer.Option(help="Folder for report.html.")] = Path("tour"),
+) -> None:
+    """Walk through everything that qkv can do, offline, and leave one page with pictures."""
+    from qkv.tour import run
+
+    run(out)
+
+
+def main() -> None:
+    """Run a verb; a refusal is one message on stderr and exit code 2, never a traceback."""
+    try:
+        app()
+    except QkvError as refusal:
+        sys.stderr.write(f"qkv: {refusal}\n")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.stderr.write("qkv: stopped; nothing half-written was left behind\n")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of a pipe has gone; there is nobody to tell
+        sys.exit(0)

@@ -1,0 +1,209 @@
+"""qkv design: copy, blend, project, wire, reach, copyable, and verify."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qkv.cli.io import (
+    JSON,
+    MemoryFile,
+    Orthonormal,
+    Plot,
+    Save,
+    Seed,
+    Tol,
+    array_from,
+    check_outputs,
+    deliver,
+    item_of,
+    memory_from,
+    progress,
+    rules_of,
+    show,
+    weights_of,
+)
+from qkv.errors import QkvError
+
+app = typer.Typer(
+    help="Say what a head should look up; get the query or matrices with a certificate, or a proof that none exists.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Form = Annotated[str, typer.Option(help="'smallest' norm, or 'textbook' t(k_a + k_b) for orthogonal keys.")]
+Tokens = Annotated[Path, typer.Argument(help="File with the tokens X as rows; it may hold the other arrays too.")]
+
+
+@app.command()
+def copy(
+    memory: MemoryFile = None,
+    item: Annotated[str, typer.Option(help="Label or index of the item.")] = "0",
+    tol: Tol = 1e-3,
+    form: Form = "smallest",
+    orthonormal: Orthonormal = None,
+    seed: Seed = 0,
+    as_json: JSON = False,
+    save: Save = None,
+    plot: Plot = None,
+) -> None:
+    """Find the query that reads one item."""
+    check_outputs(save, plot)
+    from qkv import plots
+    from qkv.design.query import copy as design
+
+    found = memory_from(memory, orthonormal, seed)
+    result = design(found, found.labels[item_of(found, item)], tol, form)
+    deliver(result, as_json, save, plot, lambda: plots.reading(found, result))
+
+
+@app.command()
+def blend(
+    memory: MemoryFile = None,
+    weights: Annotated[str, typer.Option(help="Wanted weights, such as 0=0.5,1=0.5 or a=1/3,b=2/3.")] = "",
+    tol: Tol = 1e-3,
+    form: Form = "smallest",
+    orthonormal: Orthonormal = None,
+    seed: Seed = 0,
+    as_json: JSON = False,
+    save: Save = None,
+    plot: Plot = None,
+) -> None:
+    """Find the query that reads a weighted average of items."""
+    check_outputs(save, plot)
+    from qkv import plots
+    from qkv.design.query import blend as design
+
+    found = memory_from(memory, orthonormal, seed)
+    result = design(found, weights_of(found, weights), tol, form)
+    deliver(result, as_json, save, plot, lambda: plots.reading(found, result))
+
+
+@app.command()
+def project(
+    a: Annotated[Path, typer.Argument(metavar="A", help="File with the basis A as columns.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="File with the basis B, or its name in the first file.")],
+    as_json: JSON = False,
+    save: Save = None,
+) -> None:
+    """Find the matrix that reads span A out of a sum of vectors from span A and span B."""
+    check_outputs(save)
+    from qkv.core.files import pick, read_arrays
+    from qkv.design.subspace import project as design
+
+    arrays = read_arrays(a)
+    deliver(design(pick(arrays, "A", a), array_from(b, "B", arrays)), as_json, save)
+
+
+@app.command()
+def wire(
+    tokens: Tokens,
+    reads: Annotated[str, typer.Option(help="Rules token:token, such as 0:2,1:0; blends as 0:1=0.5+2=0.5.")],
+    writes: Annotated[str, typer.Option(help="What each rule writes, one row a rule: a file, or a name in TOKENS.")],
+    tol: Tol = 1e-3,
+    head_size: Annotated[int | None, typer.Option(help="Rows of Q and K; the rank of W if not given.")] = None,
+    prefer: Annotated[str, typer.Option(help="A W = QᵀK of small 'norm' or of low 'rank'.")] = "norm",
+    as_json: JSON = False,
+    save: Save = None,
+    plot: Plot = None,
+) -> None:
+    """Find Q, K and V with which tokens read and write by rules."""
+    check_outputs(save, plot)
+    from qkv import plots
+    from qkv.core.files import pick, read_arrays
+    from qkv.design.wiring import wire as design
+
+    arrays = read_arrays(tokens)
+    X = pick(arrays, "X", tokens)
+    rules = rules_of(reads)
+    result = design(X, rules, _written(rules, array_from(writes, "writes", arrays)), tol, head_size, prefer)
+    draw = (lambda: plots.wiring(X, result.Q, result.K, result.V)) if result.possible else None
+    deliver(result, as_json, save, plot if draw else None, draw)
+
+
+@app.command()
+def reach(
+    tokens: Tokens,
+    token: Annotated[int, typer.Option(help="The token that is changed.")],
+    along: Annotated[str, typer.Option(help="The direction that is added: a file, or a name in TOKENS.")],
+    target: Annotated[str, typer.Option(help="What its output should be: a file, or a name in TOKENS.")],
+    tol: Annotated[float, typer.Option(help="How near counts as reached, relative to the target's length.")] = 1e-2,
+    as_json: JSON = False,
+    save: Save = None,
+    plot: Plot = None,
+) -> None:
+    """Ask whether adding a multiple of a direction to a token can make its output a target (Q = K = V = I)."""
+    check_outputs(save, plot)
+    from qkv import plots
+    from qkv.core.files import pick, read_arrays
+    from qkv.design.steering import reach as design
+
+    arrays = read_arrays(tokens)
+    X = pick(arrays, "X", tokens)
+    u, y = array_from(along, "along", arrays), array_from(target, "target", arrays)
+    result = design(X, token, u, y, tol)
+    deliver(result, as_json, save, plot, lambda: plots.reach(X, token, {along: (u, result.at_least)}, y))
+
+
+@app.command()
+def copyable(
+    memory: MemoryFile = None,
+    cluster: Annotated[str | None, typer.Option(help="Address of a Dask cluster, tcp://…")] = None,
+    processes: Annotated[int | None, typer.Option(help="Local processes; as many as there are cores if not given.")] = None,
+    orthonormal: Orthonormal = None,
+    seed: Seed = 0,
+    as_json: JSON = False,
+    save: Save = None,
+) -> None:
+    """Decide for every key whether some query can select it."""
+    check_outputs(save)
+    from qkv.design.copyable import copyable as design
+
+    found = memory_from(memory, orthonormal, seed)
+    with progress("keys") as step:
+        result = design(found, cluster=cluster, processes=processes, progress=step)
+    deliver(result, as_json, save)
+
+
+@app.command()
+def verify(
+    file: Annotated[Path, typer.Argument(help="A saved certificate; or anyone's X, Q, K, V, with --reads and --writes.")],
+    reads: Annotated[str | None, typer.Option(help="Rules that the matrices in FILE should follow, such as 0:2,1:0.")] = None,
+    writes: Annotated[str | None, typer.Option(help="What each rule should write: a file, or a name in FILE.")] = None,
+    tol: Tol = 1e-3,
+    as_json: JSON = False,
+) -> None:
+    """Recheck certificates from their raw inputs, with no solver; exit 1 if one is refused."""
+    from qkv.design.certificate import load
+
+    certificates = load(file) if reads is None else [_anyone(file, reads, writes, tol)]
+    checked = [certificate.verify() for certificate in certificates]
+    for verification in checked:
+        show(verification, as_json)
+    if not all(checked):
+        raise typer.Exit(1)
+
+
+def _anyone(file: Path, reads: str, writes: str | None, tol: float):  # type: ignore[no-untyped-def]
+    from qkv.core.files import read_arrays
+    from qkv.design.wiring import check_wiring
+
+    arrays = read_arrays(file)
+    missing = [name for name in "XQKV" if name not in arrays]
+    if missing or writes is None:
+        came = f"{file} lacks {', '.join(missing)}" if missing else "there is no --writes"
+        raise QkvError(f"checking matrices from {file}", came, "Give a file with X, Q, K and V, and --reads and --writes")
+    rules = rules_of(reads)
+    written = _written(rules, array_from(writes, "writes", arrays))
+    return check_wiring(arrays["X"], arrays["Q"], arrays["K"], arrays["V"], rules, written, tol)
+
+
+def _written(rules: dict[int, dict[int, float]], rows: object) -> dict[int, object]:
+    from qkv.core.arrays import tensor
+
+    y = tensor("writes", rows, "rules d")
+    if len(y) != len(rules):
+        raise QkvError("wiring", f"there are {len(rules)} rules and {len(y)} rows to write", "Give one row for each rule")
+    return dict(zip(rules, y, strict=True))

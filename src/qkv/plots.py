@@ -1,0 +1,188 @@
+"""The pictures of the design floor, each with its one message as the title."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from qkv.core.attention import self_attention
+from qkv.core.memory import Memory
+from qkv.design.query import Design
+from qkv.look import figure, tokens
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from qkv.design.copyable import Copyable
+
+
+def reading(memory: Memory, design: Design) -> Figure:
+    """Weights of the designed query, and how the distance falls as its scale grows."""
+    t = tokens()
+    drawn, (left, right) = figure(2)
+    wanted = {memory.index(item): w for item, w in design.labels.items()}
+    weights = memory.read(design.query).weights.numpy()
+    order = [*wanted, *(i for i in np.argsort(-weights) if i not in wanted)][:16]
+    colours = [_colour(list(wanted), i) for i in order]
+    left.bar(range(len(order)), weights[order], color=colours, width=0.7)
+    left.set_xticks(range(len(order)), [str(memory.labels[i]) for i in order], rotation=0 if len(order) < 11 else 60)
+    left.set_ylim(0, 1)
+    left.set_xlabel("item")
+    left.set_ylabel("weight")
+    left.set_title("What the query reads")
+    for x, i in enumerate(order[: len(wanted)]):
+        left.annotate(f"{weights[i]:.3f}", (x, weights[i]), ha="center", va="bottom", xytext=(0, 2), textcoords="offset points")
+    scales = np.linspace(0, 1.4 * design.scale, 160)
+    ideal = np.zeros(memory.n)
+    ideal[list(wanted)] = list(wanted.values())
+    read = memory.read(torch.from_numpy(np.outer(scales, design.direction.numpy()))).weights.numpy()
+    right.semilogy(scales, 0.5 * np.abs(read - ideal).sum(axis=1), color=t["ink"])
+    right.axhline(design.tol, color=t["quiet"], linewidth=1, linestyle=(0, (4, 3)))
+    right.annotate("tol", (0, design.tol), xytext=(2, 3), textcoords="offset points", color=t["quiet"])
+    right.plot([design.scale], [design.distance], "o", color=t["proved"])
+    right.annotate(
+        f"certified: scale {design.scale:.4g}", (design.scale, design.distance), ha="right",
+        xytext=(-8, -12), textcoords="offset points", color=t["proved"],
+    )  # fmt: skip
+    right.set_xlabel("scale in front of the direction")
+    right.set_ylabel("distance from the wanted weights")
+    right.set_title("How large a scale is enough")
+    return drawn
+
+
+def hull(keys: Any, answers: Copyable) -> Figure:
+    """Keys in the plane: those on the rim can be selected, the others are averages of three of them."""
+    t = tokens()
+    points = np.asarray(keys, dtype=float)
+    drawn, (axes,) = figure(1, height=3.8)
+    centre = points.mean(axis=0)
+    inside = None
+    for i, point in enumerate(points):
+        answer = answers[i]
+        if answer.possible:
+            axes.plot(*point, "o", color=t["item-b"], markersize=6)
+            q = np.asarray(answer.query)
+            q = 0.22 * q / np.linalg.norm(q)
+            axes.annotate("", point + q, point, arrowprops={"arrowstyle": "->", "color": t["item-b"], "lw": 1.2})
+        else:
+            axes.plot(*point, "o", color=t["item-other"], markersize=5)
+            if inside is None or np.linalg.norm(point - centre) > np.linalg.norm(points[inside] - centre):
+                inside = i
+    if inside is not None:
+        corners = points[list(answers[inside].combination)]
+        axes.fill(*corners.T, color=t["item-a"], alpha=0.16, linewidth=0)
+        axes.plot(*np.vstack([corners, corners[:1]]).T, color=t["item-a"], linewidth=1)
+        axes.plot(*points[inside], "o", color=t["item-a"], markersize=8)
+        axes.annotate("an average of the corners:\nno query selects it", points[inside], xytext=(14, -6), textcoords="offset points", color=t["ink"])
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    axes.set_title("A key can be copied if and only if it is a corner of the hull")
+    return drawn
+
+
+def subspaces() -> Figure:
+    """Two lines that are not at right angles: reading A out of a sum is an oblique projection."""
+    from qkv.design.subspace import project
+
+    t = tokens()
+    a, b = np.array([[1.0], [0.15]]), np.array([[0.55], [1.0]])
+    va, vb = (a * 1.5).ravel(), (b * 0.9).ravel()
+    s = va + vb
+    found = project(a, b)
+    assert found.matrix is not None
+    read = found.matrix.numpy() @ s
+    straight = (a @ np.linalg.pinv(a) @ s).ravel()
+    drawn, (axes,) = figure(1, height=3.2)
+    for line, name, colour in ((a, "span A", "item-a"), (b, "span B", "item-b")):
+        ends = np.outer([-0.25, 2.3 if name == "span A" else 1.35], line.ravel())
+        axes.plot(*ends.T, color=t[colour], linewidth=1.2)
+        axes.annotate(name, ends[1], color=t[colour], xytext=(4, 0), textcoords="offset points")
+    for end, label, colour, shift in (
+        (s, "s = v_a + v_b", "ink", (6, 2)), (read, "M s = v_a", "item-a", (-8, -17)),
+        (straight, "projecting at right angles: not v_a", "quiet", (2, -17)),
+    ):  # fmt: skip
+        axes.annotate("", end, (0, 0), arrowprops={"arrowstyle": "->", "color": t[colour], "lw": 2})
+        axes.annotate(label, end, xytext=shift, textcoords="offset points", color=t[colour])
+    axes.plot(*np.array([s, read]).T, linestyle=(0, (3, 3)), color=t["item-b"], linewidth=1)
+    axes.plot(*np.array([s, straight]).T, linestyle=(0, (3, 3)), color=t["quiet"], linewidth=1)
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    axes.set_title("Reading A out of a sum follows B, not the right angle")
+    return drawn
+
+
+def wiring(X: Any, Q: Any, K: Any, V: Any) -> Figure:
+    """Who reads whom, and the matrices that make it so."""
+    drawn, axes = figure(4, height=2.4, width=8.4)
+    weights = self_attention(X, Q, K, V).weights.numpy()
+    _heat(axes[0], weights, "weights", "token read", "reading token")
+    for box, m, name in zip(axes[1:], (Q, K, V), "QKV", strict=True):
+        _heat(box, np.asarray(m), name, "", "", signed=True)
+    return drawn
+
+
+def reach(X: Any, token: int, cases: dict[str, tuple[Any, float]], target: Any) -> Figure:
+    """Distance of a token's output from a target, against the multiple of a direction that is added to it."""
+    t = tokens()
+    drawn, (axes,) = figure(1, height=2.8)
+    x = torch.as_tensor(np.asarray(X), dtype=torch.float64)
+    identity = torch.eye(x.shape[1], dtype=torch.float64)
+    multiples = np.linspace(-3, 3, 241)
+    for (name, (along, bound)), colour in zip(cases.items(), ("item-a", "item-b"), strict=False):
+        distances = []
+        for r in multiples:
+            moved = x.clone()
+            moved[token] += r * torch.as_tensor(np.asarray(along), dtype=torch.float64)
+            output = self_attention(moved, identity, identity, identity).output[token]
+            distances.append(float((output - torch.as_tensor(np.asarray(target))).norm()))
+        axes.plot(multiples, distances, color=t[colour], linestyle="-" if colour == "item-a" else (0, (5, 4)))
+        axes.annotate(f"adding {name}", (multiples[-1], distances[-1]), xytext=(-4, 6 if colour == "item-a" else -14), ha="right", textcoords="offset points", color=t[colour])
+        axes.axhline(bound, color=t["proved"], linewidth=1)
+    axes.annotate(f"certified for every multiple: at least {bound:.4g}", (0, bound), xytext=(0, -14), ha="center", textcoords="offset points", color=t["proved"])
+    axes.set_ylim(0, None)
+    axes.set_xlabel("multiple r that is added to the token")
+    axes.set_ylabel("distance from the target")
+    axes.set_title("No multiple brings the output to the target")
+    return drawn
+
+
+def shares(dimensions: list[int], share: list[float], n: int) -> Figure:
+    """What share of random keys can be copied at all, by dimension."""
+    t = tokens()
+    drawn, (axes,) = figure(1, height=2.7)
+    axes.plot(dimensions, share, "o-", color=t["item-b"], markersize=5)
+    for d, s in zip(dimensions, share, strict=True):
+        axes.annotate(f"{100 * s:.0f} %", (d, s), xytext=(0, 7), ha="center", textcoords="offset points")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(dimensions, [str(d) for d in dimensions])
+    axes.set_ylim(0, 1.15)
+    axes.set_yticks([0, 0.5, 1], ["0", "½", "1"])
+    axes.set_xlabel("dimensions of the keys")
+    axes.set_ylabel("share that can be copied")
+    axes.set_title(f"Of {n} random keys, how many can be copied")
+    return drawn
+
+
+def _colour(wanted: list[int], i: int) -> str:
+    t = tokens()
+    palette = (t["item-a"], t["item-b"], t["hardened"], t["several-heads"])
+    return palette[wanted.index(i) % 4] if i in wanted else t["item-other"]
+
+
+def _heat(axes: Axes, matrix: Any, title: str, below: str, left: str, signed: bool = False) -> None:
+    top = float(np.abs(matrix).max()) or 1.0
+    axes.imshow(matrix, cmap="RdBu" if signed else "Greys", vmin=-top if signed else 0, vmax=top if signed else 1)
+    axes.set_xticks(range(matrix.shape[1]))
+    axes.set_yticks(range(matrix.shape[0]))
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_xlabel(below)
+    axes.set_ylabel(left)
+    axes.set_title(title)
+    if matrix.size <= 36:
+        for (i, j), v in np.ndenumerate(matrix):
+            shown = f"{v:.2f}".replace("-0.00", "0.00")
+            axes.annotate(shown, (j, i), ha="center", va="center", fontsize=7, color="white" if abs(v) > 0.6 * top else "black")

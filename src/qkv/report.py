@@ -1,0 +1,78 @@
+"""One self-contained HTML page from results: words, pictures and cards."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import re
+from pathlib import Path
+
+from qkv import __version__
+from qkv.core.files import write_text
+from qkv.core.show import Shown
+from qkv.look import css
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """A picture with what it says, and the command that draws it again."""
+
+    svg: str
+    caption: str
+    command: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Chapter:
+    """A part of a report: paragraphs (with `code` in backticks), pictures and results."""
+
+    title: str
+    blocks: tuple[str | Picture | Shown, ...]
+
+
+def page(title: str, lead: str, chapters: list[Chapter]) -> str:
+    """The whole document; it needs no other file and no network."""
+    contents = "".join(f'<li><a href="#{_anchor(c.title)}">{html.escape(c.title)}</a></li>' for c in chapters)
+    body = "\n".join(_chapter(c) for c in chapters)
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html.escape(title)}</title>\n<style>\n{css()}</style>\n</head>\n<body>\n"
+        f'<header><h1>{html.escape(title)}</h1>\n<p class="lead">{_words(lead)}</p>\n<nav><ol>{contents}</ol></nav></header>\n'
+        f"<main>\n{body}\n</main>\n<footer>Made by qkv {__version__}. Every number above was computed for this page.</footer>\n"
+        f"</body>\n</html>\n"
+    )
+
+
+def write(path: str | Path, title: str, lead: str, chapters: list[Chapter]) -> None:
+    """Write the page, whole or not at all."""
+    write_text(path, page(title, lead, chapters))
+
+
+def _chapter(chapter: Chapter) -> str:
+    parts = [f'<h2 id="{_anchor(chapter.title)}">{html.escape(chapter.title)}</h2>']
+    for number, block in enumerate(chapter.blocks):
+        if isinstance(block, Picture):
+            caption, command = _words(block.caption), html.escape(block.command)
+            drawn = _own_names(block.svg, f"{_anchor(chapter.title)}-{number}")
+            parts.append(f"<figure>{drawn}<figcaption>{caption}<pre>{command}</pre></figcaption></figure>")
+        elif isinstance(block, Shown):
+            parts.append(block._repr_html_())
+        else:
+            parts.append(f"<p>{_words(block)}</p>")
+    return "\n".join(parts)
+
+
+def _words(text: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
+
+
+def _anchor(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
+def _own_names(svg: str, prefix: str) -> str:
+    """Ids made unique on the page: two pictures may define clip paths of one name."""
+    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
+    svg = re.sub(r"url\(#", f"url(#{prefix}-", svg)
+    return re.sub(r'href="#', f'href="#{prefix}-', svg)

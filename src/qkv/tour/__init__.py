@@ -1,0 +1,52 @@
+"""The tour: everything that qkv can do, on embedded data, in one page with pictures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from qkv.errors import QkvError
+from qkv.report import Chapter, write
+from qkv.tour import design
+
+CHAPTERS: tuple[tuple[str, Callable[[], Chapter]], ...] = (
+    ("copy and blend", design.lookup),
+    ("what cannot be copied", design.limits),
+    ("reading one subspace out of a sum", design.subspaces),
+    ("wiring tokens", design.wiring),
+    ("what no token can reach", design.reaching),
+)
+
+LEAD = (
+    "Attention is a lookup memory: a query is compared with keys, a softmax turns the scores into weights, the "
+    "output is the weighted average of the values. Say what a head should look up, and get the query or the matrices "
+    "that do it with a certificate that anyone can recheck, or a proof that none exists."
+)
+
+
+def run(out: Path) -> Path:
+    """Compute every chapter, with a progress display, and write report.html into the folder."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as why:
+        raise QkvError(f"writing the tour to {out}", str(why), "Give a folder that can be written, with --out") from None
+    start = time.monotonic()
+    chapters = []
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=len(CHAPTERS))
+        for name, chapter in CHAPTERS:
+            bar.update(task, description=name)
+            chapters.append(chapter())
+            console.print(f"  ✓ {name}", highlight=False)
+            bar.advance(task)
+    path = out / "report.html"
+    write(path, "What attention looks up", LEAD, chapters)
+    seconds = time.monotonic() - start
+    console.print(f"\n{len(chapters)} chapters in {seconds:.0f} s. Open {path}", highlight=False)
+    return path

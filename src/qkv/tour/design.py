@@ -1,0 +1,181 @@
+"""The tour's chapters on design: copy, blend, limits, subspaces, wiring, reach."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qkv import plots
+from qkv.core.attention import self_attention
+from qkv.core.memory import Memory
+from qkv.core.show import number
+from qkv.design.query import blend, copy
+from qkv.design.steering import reach
+from qkv.design.subspace import project
+from qkv.design.copyable import copyable
+from qkv.design.wiring import check_wiring, wire
+from qkv.look import svg
+from qkv.report import Chapter, Picture
+
+SEED = 0
+
+
+def lookup() -> Chapter:
+    """Copy one value, blend two, and what the smallest scale is."""
+    memory = Memory.orthonormal(10, 16, SEED)
+    one = copy(memory, 3)
+    two = blend(memory, {0: 0.5, 1: 0.5})
+    book = blend(memory, {0: 0.5, 1: 0.5}, form="textbook")
+    formula = np.log(8 * (1 - two.tol) / (2 * two.tol))
+    checked = two.certificate.verify()
+    return Chapter(
+        "Copy a value, blend two",
+        (
+            f"Ten items, orthonormal keys in 16 dimensions. To read item 3 alone with at most {number(one.tol)} of the "
+            f"weight elsewhere, a scale of {one.scale:.4f} is enough, and nothing smaller is.",
+            "To read the average of items 0 and 1, the textbook takes `q = t(k_a + k_b)`. The smallest t for n items "
+            f"and a leak of ε is log((n−2)(1−ε)/(2ε)), here {formula:.6f}; the query has norm "
+            f"{float(book.query.norm()):.4f}. A shorter one does the same: pushing the other keys away a little, it gets by "
+            f"with {float(two.query.norm()):.4f}, and the certificate proves that no query gets by with less.",
+            Picture(
+                svg(plots.reading(memory, two)),
+                "Left: the weights of the designed query. Right: how their distance from ½, ½ falls as the same "
+                "direction is scaled up, with the certified point.",
+                "qkv design blend --orthonormal 10x16 --weights 0=1/2,1=1/2 --plot blend.svg",
+            ),
+            two,
+            "The certificate holds the raw inputs and the bounds, and `verify()` recomputes every bound in ball "
+            "arithmetic, with no solver involved:",
+            checked,
+        ),
+    )
+
+
+def limits() -> Chapter:
+    """Which keys can be copied at all."""
+    random = np.random.default_rng(SEED)
+    keys = random.standard_normal((26, 2))
+    flat = copyable(keys)
+    inside = int(flat.interior[0])
+    refused = copy(Memory(keys), inside)
+    assert refused.obstacle is not None
+    dimensions, n = [2, 4, 8, 16, 32], 400
+    counts = [len(copyable(random.standard_normal((n, d)), processes=1).vertices) for d in dimensions]
+    return Chapter(
+        "What cannot be copied",
+        (
+            "Scores are linear in the query. A key that is an average of other keys scores their average, so some other "
+            "key always scores at least as high: no query selects it, at any scale. The others are the corners of the "
+            "hull, and each comes with a query that selects it and the margin by which it does.",
+            Picture(
+                svg(plots.hull(keys, flat)),
+                f"{len(keys)} keys in the plane; {len(flat.vertices)} can be selected, along the arrows.",
+                "qkv tour",
+            ),
+            f"Asked to copy key {inside} all the same, the design says so and gives the nearest blend that can be "
+            "reached instead.",
+            refused,
+            refused.obstacle.verify(),
+            f"High dimensions are roomy. Of {n} random keys, the share that can be copied grows from "
+            f"{100 * counts[0] / n:.0f} % in the plane to {100 * counts[-1] / n:.0f} % in {dimensions[-1]} dimensions.",
+            Picture(
+                svg(plots.shares(dimensions, [c / n for c in counts], n)),
+                "Each key was decided with a certificate: a selecting query or a dominating combination.",
+                "qkv tour",
+            ),
+        ),
+    )
+
+
+def subspaces() -> Chapter:
+    """Project: keep one subspace, remove another."""
+    random = np.random.default_rng(SEED)
+    frame = np.linalg.qr(random.standard_normal((8, 5)))[0]
+    right = project(frame[:, :2], frame[:, 2:])
+    tilted = project(random.standard_normal((8, 2)), random.standard_normal((8, 3)))
+    a = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
+    b = np.array([[1.0], [2.0], [1.0], [0.0]])
+    none = project(a, b)
+    return Chapter(
+        "Read one subspace out of a sum",
+        (
+            "A head that has read v_a + v_b can still give v_a, if the two come from spans that do not meet. With "
+            "orthonormal bases at right angles the matrix is A Aᵀ.",
+            right,
+            "Where the spans are not at right angles, projecting at right angles mixes in a part of v_b. The matrix that "
+            "reads v_a follows B instead; it exists as long as the spans share no vector.",
+            Picture(
+                svg(plots.subspaces()),
+                "One-dimensional spans in the plane: M s is v_a exactly, the orthogonal projection is not.",
+                "qkv tour",
+            ),
+            tilted,
+            "Where they do share one, that vector is the proof: M would have to keep it and remove it.",
+            none,
+        ),
+    )
+
+
+def wiring() -> Chapter:
+    """Three tokens, two rules, Q, K and V."""
+    x, u = tokens()
+    rules = {0: 2, 1: 0}
+    writes = {0: u["b"] - u["c"], 1: u["b"]}
+    found = wire(x, rules, writes)
+    assert found.Q is not None and found.K is not None and found.V is not None and found.W is not None
+    square = BETA**2
+    textbook = {
+        "Q": (np.outer(u["d"], u["a"]) + np.outer(u["c"], u["d"])) / square,
+        "K": np.eye(4),
+        "V": (np.outer(u["b"], u["b"]) - np.outer(u["c"], u["c"])) / square,
+    }
+    by_hand = check_wiring(x, **textbook, reads=rules, writes=writes, tol=1e-3)
+    output = self_attention(x, found.Q, found.K, found.V).output.numpy()
+    off = max(float(np.linalg.norm(output[i] - writes[i])) for i in rules)
+    hand_norm = float(np.linalg.norm(textbook["Q"].T @ textbook["K"]))
+    return Chapter(
+        "Wire token to token",
+        (
+            f"Four orthogonal vectors of norm β = {BETA:g} make three tokens: x_0 = u_d + u_b, x_1 = u_a, x_2 = u_c + u_b. "
+            "Token 0 should read token 2 and write u_b − u_c; token 1 should read token 0 and write u_b. Scores are "
+            "linear in W = QᵀK, so the smallest W is a convex program; V follows by least squares.",
+            Picture(
+                svg(plots.wiring(x, found.Q, found.K, found.V)),
+                f"The weights, and the matrices found: outputs are within {off:.2g} of what was to be written.",
+                "qkv design wire tokens.npz --reads 0:2,1:0 --writes writes --plot wiring.svg",
+            ),
+            found,
+            "The textbook answer, V = (u_b u_bᵀ − u_c u_cᵀ)/β², K = I, Q = (u_d u_aᵀ + u_c u_dᵀ)/β², is checked the same "
+            f"way. Its W has norm {hand_norm:.3g}; the designed one gets to the same tolerance with {float(found.W.norm()):.3g}.",
+            by_hand.verify(),
+        ),
+    )
+
+
+def reaching() -> Chapter:
+    """With Q = K = V = I, no multiple of u_d or u_c makes token 1 give u_b."""
+    x, u = tokens()
+    cases = {name: reach(x, 1, u[name[-1]], u["b"]) for name in ("u_d", "u_c")}
+    plotted = {name: (u[name[-1]], found.at_least) for name, found in cases.items()}
+    return Chapter(
+        "What no token can reach",
+        (
+            "With Q = K = V = I, token 1 looks mostly at itself. Could adding some multiple of u_d, or of u_c, make it "
+            "look at a token that holds u_b, and give u_b? No: every output is an average of the values in which its "
+            "own weight stays large, and a hyperplane separates all of these from u_b.",
+            Picture(
+                svg(plots.reach(x, 1, plotted, u["b"])),
+                "Distance of the output from u_b against the multiple added, and the bound that holds for all multiples.",
+                "qkv design reach tokens.npz --token 1 --along u_d --target u_b --plot reach.svg",
+            ),
+            *cases.values(),
+        ),
+    )
+
+
+BETA = 4.0
+
+
+def tokens() -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """The three tokens of the problem, and the vectors they are made of."""
+    u = dict(zip("abcd", BETA * np.eye(4), strict=True))
+    return np.array([u["d"] + u["b"], u["a"], u["c"] + u["b"]]), u
