@@ -1,10 +1,10 @@
 """Float64 margins and residuals of many keys at once, each with an explicit rounding bound."""
 
-# The model of arithmetic. u = 2^-53 and gamma(k) = k·u / (1 − k·u). Whatever the order of summation, and with or
-# without fused multiply-add, |fl(x·y) − x·y| <= gamma(d) |x|·|y|; a difference is fl(a − b) = (a − b)(1 + e) with
-# |e| <= u; bounds compose by gamma(j) + gamma(k) + gamma(j) gamma(k) <= gamma(j + k). Underflow adds at most 2^-1022
-# to each operation (even where subnormals are flushed); every array is first scaled to entries of at most 1, so
-# TINY = 2^-1000 pays for all of it.
+# The model of arithmetic. u = 2^-53 and gamma(k) = k·u / (1 − k·u). Whatever the order of summation, and with
+# or without fused multiply-add, |fl(x·y) − x·y| <= gamma(d) |x|·|y|; a difference is fl(a − b) = (a − b)(1 +
+# e) with |e| <= u; bounds compose by gamma(j) + gamma(k) + gamma(j) gamma(k) <= gamma(j + k). Underflow adds
+# at most 2^-1022 to each operation (even where subnormals are flushed); every array is first scaled to
+# entries of at most 1, so TINY = 2^-1000 pays for all of it.
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class Frame:
     def error(self, items: Ints) -> Floats:
         """How far a computed margin of a unit query, in offset coordinates, may lie from the true one.
 
-        With x = offsets: centring and dot product cost gamma(d + 1) |x|·|q| <= gamma(d + 1) ‖x‖ ‖q‖ for each of the
-        two scores, their difference one more rounding, the norm of q and the division by it gamma(d + 4), and the
-        norms used here are themselves low by at most gamma(d + 2). |margin| <= (‖x_j‖ + max ‖x_i‖) ‖q‖, so all of
-        it is relative to that sum: gamma(3 d + 16) leaves a few roundings to spare.
+        With x = offsets: centring and dot product cost gamma(d + 1) |x|·|q| <= gamma(d + 1) ‖x‖ ‖q‖ for each
+        of the two scores, their difference one more rounding, the norm of q and the division by it gamma(d +
+        4), and the norms used here are themselves low by at most gamma(d + 2). |margin| <= (‖x_j‖ + max
+        ‖x_i‖) ‖q‖, so all of it is relative to that sum: gamma(3 d + 16) leaves a few roundings to spare.
         """
         return gamma(3 * self.offsets.shape[1] + 16) * (self.norms[items] + self.radius) + TINY
 
 
 def frame(keys: Floats) -> Frame:
-    """Keys scaled by powers of two (exact, but for entries 2^-1022 times smaller than the largest) and centred."""
+    """Keys scaled by powers of two (exact, but for entries 2^-1022 times the largest) and centred."""
     coarse = _exponent(keys)
     points = np.ldexp(keys, -coarse)
     offsets = points - points.mean(axis=0)
@@ -68,9 +68,9 @@ def margins(
 ) -> Floats:
     """For each pair (item j, query q): a lower bound on min over i ≠ j of (k_j − k_i)·q / ‖q‖.
 
-    A claim made with slack=4 is always confirmed with slack=1, however the library orders its sums: two estimates
-    differ by at most two errors. Where a first bound neither confirms nor refutes what is `claimed`, a sharper one is
-    tried. An item or a query that makes no sense gives −inf.
+    A claim made with slack=4 is always confirmed with slack=1, however the library orders its sums: two
+    estimates differ by at most two errors. Where a first bound neither confirms nor refutes what is
+    `claimed`, a sharper one is tried. An item or a query that makes no sense gives −inf.
     """
     f = keys if isinstance(keys, Frame) else frame(keys)
     n = len(f.points)
@@ -91,8 +91,8 @@ def margins(
         lower = to_keys(value - slack * error, f.coarse + f.fine)
         with np.errstate(over="ignore"):
             goal = np.ldexp(goals[rows], -f.coarse - f.fine)
-        # Hardly more than the error: worth a sharper bound too. That band is wide enough for a claim with slack=4 and
-        # its check with slack=1 to agree on who is in it.
+        # Hardly more than the error: worth a sharper bound too. That band is wide enough for a claim with
+        # slack=4 and its check with slack=1 to agree on who is in it.
         sharpen = (value + error >= goal) & ((lower < goals[rows]) | (value < 16 * error)) & (value > -error)
         for k in np.flatnonzero(sharpen):
             sharp = _sharp_margin(f.points, int(chosen[k]), q[k], float(size[k]), slack)
@@ -120,11 +120,11 @@ def hide(tile: NDArray[Any], items: Ints, start: int) -> None:
 def residuals(
     keys: Floats, items: Any, offsets: Any, indices: Any, weights: Any, *, slack: float = 1.0
 ) -> Floats:
-    """For each item j with weights w: an upper bound on ‖Σ w_i (k_i − k_j)‖ / Σ w_i, hence on every margin of j.
+    """For each item j with weights w: an upper bound on ‖Σ w_i (k_i − k_j)‖ / Σ w_i, so on any margin of j.
 
-    For any unit q, min over i of (k_j − k_i)·q <= Σ w_i (k_j − k_i)·q / Σ w_i <= that residual (Cauchy–Schwarz).
-    Row r owns indices[offsets[r]:offsets[r + 1]]. Weights that are negative, not finite or all zero, and indices
-    out of range or equal to the item, prove nothing: inf.
+    For any unit q, min over i of (k_j − k_i)·q <= Σ w_i (k_j − k_i)·q / Σ w_i <= that residual
+    (Cauchy–Schwarz). Row r owns indices[offsets[r]:offsets[r + 1]]. Weights that are negative, not finite or
+    all zero, and indices out of range or equal to the item, prove nothing: inf.
     """
     items, offsets, indices = (np.asarray(a, dtype=np.int64) for a in (items, offsets, indices))
     weights = np.asarray(weights, dtype=np.float64)
@@ -161,10 +161,10 @@ def residuals(
 
 
 def _sharp_margin(points: Floats, item: int, q: Floats, size: float, slack: float) -> float:
-    """The margin from differences: the error is then relative to the distance of the other key, entry by entry.
+    """The margin from differences: the error is then relative to the distance of the other key.
 
-    fl((p_i − p_j)·q) is off by gamma(d + 1) |p_i − p_j|·|q|, which is small for near neighbours of p_j and for
-    queries that look along small coordinates only.
+    fl((p_i − p_j)·q) is off by gamma(d + 1) |p_i − p_j|·|q|, which is small for near neighbours of p_j and
+    for queries that look along small coordinates only.
     """
     worst = np.inf
     for start in range(0, len(points), COLUMNS):

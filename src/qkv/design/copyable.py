@@ -29,7 +29,8 @@ UNSETTLED = 1e-9
 class Answer(Shown):
     """About one key: a unit query that selects it and by how much at least, or others that dominate it.
 
-    `margin` is a proven lower bound for that query. `margin_at_most` holds for every unit query: 0, or rounding's size.
+    `margin` is a proven lower bound for that query. `margin_at_most` holds for every unit query: 0, or
+    rounding's size.
     """
 
     item: Any
@@ -65,12 +66,14 @@ class Answer(Shown):
         most = number(self.margin_at_most or 0.0)
         note = f"… and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
         facts = (("because", "it is this average of other keys"), ("any margin", f"at most {most}"))
-        return Card(f"Key {self.item} cannot be selected", facts, ("key", "weight"), tuple(rows[:SHOWN]), note)
+        return Card(
+            f"Key {self.item} cannot be selected", facts, ("key", "weight"), tuple(rows[:SHOWN]), note
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Copyable(Shown):
-    """An answer for every key. Rows of `queries` belong to the vertices in order, sparse rows to the interior keys."""
+    """An answer for every key: a row of `queries` for each vertex, a sparse row of weights for the others."""
 
     memory: Memory = field(repr=False)
     possible: Tensor
@@ -112,7 +115,7 @@ class Copyable(Shown):
 
     @property
     def undecided(self) -> Tensor:
-        """Those of `interior` whose margin is bounded, but not by a negligible number. Normally there are none."""
+        """Those of `interior` whose margin is bounded by no negligible number. Normally there are none."""
         spread = (self.memory.keys - self.memory.keys.mean(0)).norm(dim=1).max()
         return self.interior[self.margins_at_most > UNSETTLED * spread]
 
@@ -144,7 +147,9 @@ class Copyable(Shown):
             count = int(self.offsets[row + 1] - self.offsets[row])
             rows.append((str(self.memory.labels[j]), f"an average of {count} other key{'s' * (count != 1)}"))
         note = f"… and {len(inside) - SHOWN} more that cannot" if len(inside) > SHOWN else ""
-        return Card("Which keys can be selected", tuple(facts), ("key", "is") if rows else (), tuple(rows), note)
+        return Card(
+            "Which keys can be selected", tuple(facts), ("key", "is") if rows else (), tuple(rows), note
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Every answer with its witness."""
@@ -164,9 +169,9 @@ def copyable(
 ) -> Copyable:
     """Which keys can some query select, that is, score above every other key?
 
-    Work that takes long is shared out: to `executor` (anything like those of concurrent.futures), to the Dask cluster
-    at the address `cluster`, to so many local `processes`, or to as many as there are cores. The answers are the same.
-    A single key is selected by every query, by an infinite margin.
+    Work that takes long is shared out: to `executor` (anything like those of concurrent.futures), to the Dask
+    cluster at the address `cluster`, to so many local `processes`, or to as many as there are cores. The
+    answers are the same. A single key is selected by every query, by an infinite margin.
     """
     memory = keys if isinstance(keys, Memory) else Memory(keys, labels=labels)
     with Crew(executor, processes, cluster) as crew:

@@ -1,10 +1,11 @@
-"""Vertex or not: for each key a selecting query, or the convex combination of other keys that dominates it."""
+"""Vertex or not: for each key a selecting query, or the convex combination of others that dominates it."""
 
-# Key j can be selected if and only if 0 is not in the hull of the differences y_i = k_i − k_j. nearest.py answers that
-# for the y_i of a small working set. A query that selects j within the set is put to all candidates; the rivals that
-# score above j enter the set, and of the old ones only those with weight stay. The gap of the least-squares problem
-# falls in every round, so no set comes twice; it ends with a query that beats every rival, or with a combination.
-# Worker processes import this module, so nothing here imports torch.
+# Key j can be selected if and only if 0 is not in the hull of the differences y_i = k_i − k_j. nearest.py
+# answers that for the y_i of a small working set. A query that selects j within the set is put to all
+# candidates; the rivals that score above j enter the set, and of the old ones only those with weight stay.
+# The gap of the least-squares problem falls in every round, so no set comes twice; it ends with a query that
+# beats every rival, or with a combination. Worker processes import this module, so nothing here imports
+# torch.
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ Combination = tuple[Ints, Floats]
 
 
 class Settled(NamedTuple):
-    """Answers about `items`, in their order: queries for those in `found`, rows of a sparse matrix for the rest."""
+    """Answers about `items` in order: queries for those `found`, rows of sparse weights for the rest."""
 
     items: Ints
     found: NDArray[np.bool_]
@@ -52,8 +53,7 @@ def insist(keys: Floats, items: Ints) -> Settled:
 
 
 def block_size(candidates: int) -> int:
-    """Items that go through the rounds together. It depends on the problem only, so that every way of sharing out
-    whole blocks gives the same answers."""
+    """Items that go through the rounds together: the same however blocks are shared out."""
     return min(BLOCK, max(1, 2**22 // max(1, candidates)))
 
 
@@ -72,8 +72,9 @@ class _Search:
         self.frame = rounding.frame(keys)
         width = np.abs(self.frame.offsets).max(axis=0)
         exponents = np.frexp(np.where(width > 0, width, width.max()))[1]
-        # Vertices stay vertices when a coordinate is stretched, and powers of two make that exact. Coordinates within
-        # a factor of a thousand of each other are left alone: gaps are then those of the space that the user sees.
+        # Vertices stay vertices when a coordinate is stretched, and powers of two make that exact.
+        # Coordinates within a factor of a thousand of each other are left alone: gaps are then those of the
+        # space that the user sees.
         if np.ptp(exponents) <= 10:
             exponents[:] = 0
         self.stretch = -exponents
@@ -114,11 +115,14 @@ class _Search:
                     answers[j] = working[j], weights
         return [answers[int(j)] for j in items]
 
-    def _rivals(self, active: list[int], queries: Floats, working: list[Ints]) -> Iterator[tuple[int, Ints, bool]]:
+    def _rivals(
+        self, active: list[int], queries: Floats, working: list[Ints]
+    ) -> Iterator[tuple[int, Ints, bool]]:
         """For each item: who should enter its working set, and whether its query beats everyone else.
 
-        Of each group of candidates the one that scores highest enters, unless it clearly scores below the item.
-        One from each of several groups is nearly as good as the several highest of all, and far cheaper to find.
+        Of each group of candidates the one that scores highest enters, unless it clearly scores below the
+        item. One from each of several groups is nearly as good as the several highest of all, and far cheaper
+        to find.
         """
         if not active:
             return
@@ -150,7 +154,7 @@ class _Search:
             yield j, rows[end - count : end], lengths[end - count : end]
 
     def _round(self, members: Ints, rows: Floats, lengths: Floats) -> tuple[Floats, Ints, Floats | None]:
-        """The query that selects the item among the members in use; or, with weights, a combination of them."""
+        """The query that selects the item, and the members in use; or, with weights, a combination."""
         if not lengths.all():  # a twin
             return rows[0, :-1], members[lengths == 0][:1], np.ones(1)
         weights, query, gap = nearest.least(rows)
@@ -162,7 +166,7 @@ class _Search:
         return query, members[weights > 0], None
 
     def close_call(self, j: int, query: Floats) -> Floats | Combination:
-        """Rounding hides whether this query selects j: take it if a sharper bound says so, else solve for all rivals."""
+        """Rounding hides whether this query selects j: look more sharply, then solve for all rivals."""
         if self._selects(j, query):
             return self._outward(query)
         others = self.candidates[self.candidates != j]

@@ -1,9 +1,10 @@
 """Is the origin in the hull of a few directions? Weights if it is, a separating query if not."""
 
-# Non-negative least squares answers both ways (Lawson and Hanson, Solving Least Squares Problems, ch. 23). For unit rows y_i
-# let A = [Y'; 1 … 1], b = (0, …, 0, 1), w >= 0 minimise ‖A w − b‖, and r = b − A w. Either r = 0: Σ w_i y_i = 0 and
-# Σ w_i = 1, with at most d + 1 affinely independent y_i in use. Or, since A'r <= 0 at the minimum and the last entry
-# of r is b·r = ‖r‖² (r is orthogonal to A w), the first d entries q of r have y_i·q <= −‖r‖² < 0 for every i.
+# Non-negative least squares answers both ways (Lawson and Hanson, Solving Least Squares Problems, ch. 23).
+# For unit rows y_i let A = [Y'; 1 … 1], b = (0, …, 0, 1), w >= 0 minimise ‖A w − b‖, and r = b − A w. Either
+# r = 0: Σ w_i y_i = 0 and Σ w_i = 1, with at most d + 1 affinely independent y_i in use. Or, since A'r <= 0
+# at the minimum and the last entry of r is b·r = ‖r‖² (r is orthogonal to A w), the first d entries q of r
+# have y_i·q <= −‖r‖² < 0 for every i.
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ CLEAR = 1e-7
 
 
 def lift(differences: Floats) -> tuple[Floats, Floats]:
-    """Rows (y, 1) with y at unit norm (that moves no half-space which holds them all), and the norms they had."""
+    """Rows (y, 1) with y at unit norm (a half-space holds y if it holds t·y, t > 0), and the old norms."""
     largest = np.abs(differences).max(axis=1)
     rows = np.ones((len(differences), differences.shape[1] + 1))
     y = np.divide(differences, np.where(largest > 0, largest, 1.0)[:, None], out=rows[:, :-1])
@@ -38,7 +39,7 @@ def least(rows: Floats) -> tuple[Floats, Floats, float]:
 
 
 def program(rows: Floats) -> tuple[Floats, Floats, float]:
-    """The same by linear programming: the largest t with y_i·q + t <= 0, |q| <= 1; its multipliers are the weights."""
+    """The same by linear programming: the largest t with y_i·q + t <= 0, |q| <= 1; the duals are weights."""
     m, d = len(rows), rows.shape[1] - 1
     cost = np.append(np.zeros(d), -1.0)
     found = linprog(cost, rows, np.zeros(m), bounds=[(-1, 1)] * d + [(None, None)], method="highs")
@@ -51,8 +52,8 @@ def program(rows: Floats) -> tuple[Floats, Floats, float]:
 def balance(rows: Floats, weights: Floats) -> tuple[Floats, float]:
     """Weights improved until Σ w_i y_i is zero to rounding if it can be, and the norm of that sum.
 
-    On the rows in use A w = b has full column rank; one correction by its own residual takes what the solver left.
-    Rows that a correction makes negative had no business there, and the next one does without them.
+    On the rows in use A w = b has full column rank; one correction by its own residual takes what the solver
+    left. Rows that a correction makes negative had no business there, and the next one does without them.
     """
     b = np.zeros(rows.shape[1])
     b[-1] = 1.0
@@ -78,8 +79,8 @@ def balance(rows: Floats, weights: Floats) -> tuple[Floats, float]:
 def sharpen(rows: Floats, weights: Floats) -> Floats:
     """The query again, when r is too small to carry it: q with y_i·q = −1 on the rows in use, of least norm.
 
-    At the minimum all rows in use have the same y_i·q and q lies in their span, so this is the same direction;
-    solving for it costs digits by the condition of those rows only.
+    At the minimum all rows in use have the same y_i·q and q lies in their span, so this is the same
+    direction; solving for it costs digits by the condition of those rows only.
     """
     used = rows[weights > 0, :-1]
-    return np.linalg.lstsq(used, -np.ones(len(used)), rcond=None)[0]
+    return np.asarray(np.linalg.lstsq(used, -np.ones(len(used)), rcond=None)[0], dtype=np.float64)

@@ -33,7 +33,7 @@ class Sieved(NamedTuple):
 
 
 def sieve(keys: Floats, crew: Crew, progress: Progress | None = None) -> Sieved:
-    """Decide every key. Margins are claims: lower bounds that a recheck confirms, whatever its order of summation."""
+    """Decide every key. Margins are claims: lower bounds that any recheck confirms."""
     n, d = keys.shape
     if n == 1:  # nobody to lose to: any query will do
         return _sieved(keys, np.eye(1, d), np.array([np.inf]), {})
@@ -51,7 +51,8 @@ def sieve(keys: Floats, crew: Crew, progress: Progress | None = None) -> Sieved:
     # Of equal keys the first stands for all.
     spare = [j for j, (twin, _) in inside.items() if twin[0] < j]
     if d < len(vertices) < n / 4:
-        # Most keys are no vertices, then, and lie in the hull of those found so far; they add nothing to any hull.
+        # Most keys are no vertices, then, and lie in the hull of those found so far; they add nothing to any
+        # hull.
         for part in _settle(keys, _open(margins, inside), vertices, crew, progress):
             spare += part.items[~part.found].tolist()
             inside |= _combinations(part)
@@ -74,7 +75,7 @@ def _open(margins: Floats, inside: Combinations) -> Ints:
 def _settle(
     keys: Floats, items: Ints, candidates: Ints, crew: Crew, progress: Progress | None
 ) -> Iterable[Settled]:
-    """Working sets for the items, in pieces of whole blocks: answers do not depend on who does which piece."""
+    """Working sets for the items, in pieces of whole blocks: it does not matter who does which piece."""
     block = hull.block_size(len(candidates))
     size = block * max(1, round(len(items) / block / (PIECES * crew.size)))
     pieces = [(items[start : start + size], candidates) for start in range(0, len(items), size)]

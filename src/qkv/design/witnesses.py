@@ -14,12 +14,12 @@ SLACK = 4.0
 
 
 def centred(f: Frame, items: Ints) -> Floats:
-    """The direction of each key from the mean: x_j·x_j = ‖x_j‖² beats x_i·x_j unless x_i reaches as far that way."""
+    """The direction of each key from the mean: x_j·x_j beats x_i·x_j unless x_i reaches as far that way."""
     return _unit(f.offsets[items])
 
 
 def whitened(f: Frame, items: Ints) -> Floats:
-    """The same guess in coordinates where the keys are round, so that no stretched direction drowns the others.
+    """The same guess where the cloud of keys is made round, so that no long direction drowns the others.
 
     Selecting in coordinates z = C^(-1/2) x by the query z_j is selecting in x by C^(-1) x_j.
     """
@@ -31,11 +31,11 @@ def whitened(f: Frame, items: Ints) -> Floats:
 
 
 def claims(f: Frame, items: Ints, queries: Floats) -> Floats:
-    """A lower bound on the margin of each unit query, good enough to claim; −inf where it selects another key.
+    """A lower bound on the margin of each unit query, good enough to claim; −inf where there is none.
 
     Single precision goes first, for speed: with both factors rounded to it, a score is off by at most
-    gamma32(d + 2) ‖x_i‖ ‖q‖ plus underflow. That bounds all rivals but the strongest, whose score is
-    computed again in double precision; so the claim is sharp though most scores are not. Rows where the second rival
+    gamma32(d + 2) ‖x_i‖ ‖q‖ plus underflow. That bounds all rivals but the strongest, whose score is computed
+    again in double precision; so the claim is sharp though most scores are not. Rows where the second rival
     could cost more than a hundredth of the margin are done again in double precision.
     """
     d = queries.shape[1]
@@ -48,7 +48,7 @@ def claims(f: Frame, items: Ints, queries: Floats) -> Floats:
         rival, second = _strongest(points32, chosen, queries32[rows])
         own = np.einsum("ij,ij->i", q, f.offsets[chosen])
         first = np.einsum("ij,ij->i", q, f.offsets[rival])
-        value = own - np.maximum(first, second.astype(np.float64) + blur)
+        value = own - np.maximum(first, second + blur)
         error = f.error(chosen)
         lower = rounding.to_keys(value - SLACK * error, f.coarse + f.fine)
         dull = (value < 16 * error) | (own - first > 1.01 * value)
@@ -75,7 +75,7 @@ def _strongest(points: NDArray[np.float32], items: Ints, queries: NDArray[np.flo
         second = np.maximum(second, runner_up)
         rival = np.where(score > best, here + start, rival)
         best = np.maximum(best, score)
-    return rival, second
+    return rival, second.astype(np.float64)
 
 
 def _unit(rows: Floats) -> Floats:

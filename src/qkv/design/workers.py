@@ -29,9 +29,11 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VEC
 
 
 class Crew:
-    """Maps a function over pieces of work, in order; `shared` goes to every call, and to each cluster worker once."""
+    """Maps a function over pieces of work, in order; what they share goes to each cluster worker once."""
 
-    def __init__(self, executor: Any = None, processes: int | None = None, cluster: str | None = None) -> None:
+    def __init__(
+        self, executor: Any = None, processes: int | None = None, cluster: str | None = None
+    ) -> None:
         asked = "sharing out the work"
         if sum(x is not None for x in (executor, processes, cluster)) > 1:
             came = "more than one of executor, processes and cluster was given"
@@ -40,7 +42,9 @@ class Crew:
             raise QkvError(asked, f"processes is {processes!r}", "Give a whole number above 0")
         if executor is not None and not callable(getattr(executor, "submit", None)):
             raise QkvError(
-                asked, f"executor is a {type(executor).__name__} without submit()", "Give a concurrent.futures executor"
+                asked,
+                f"executor is a {type(executor).__name__} without submit()",
+                "Give a concurrent.futures executor",
             )
         self._executor: Any = executor
         self._wanted = processes
@@ -64,7 +68,11 @@ class Crew:
             self._client.close()
 
     def map(
-        self, work: Callable[..., Any], shared: Any, pieces: Sequence[tuple[Any, ...]], progress: Progress | None
+        self,
+        work: Callable[..., Any],
+        shared: Any,
+        pieces: Sequence[tuple[Any, ...]],
+        progress: Progress | None,
     ) -> list[Any]:
         """[work(shared, *piece) for piece in pieces], by whoever is there."""
         tell = progress or (lambda done, total: None)
@@ -115,8 +123,8 @@ class Crew:
 def _clean_start() -> Iterator[None]:
     """Processes that start in here use one BLAS thread each, and do not run the caller's script again.
 
-    A spawned process imports the caller's __main__ to find functions there. Ours come from this package, so an empty
-    __main__ stands in: a script needs no `if __name__ == "__main__"` around its call.
+    A spawned process imports the caller's __main__ to find functions there. Ours come from this package, so
+    an empty __main__ stands in: a script needs no `if __name__ == "__main__"` around its call.
     """
     main = sys.modules["__main__"]
     before = {name: os.environ.get(name) for name in ONE_THREAD}
@@ -166,7 +174,9 @@ def _connect(address: str) -> Any:
     except (OSError, ValueError, TypeError) as why:
         detail = (str(why).splitlines() or [type(why).__name__])[0]
         raise QkvError(
-            f"working on the cluster {address}", f"it does not answer ({detail})", "Check the address: tcp://HOST:8786"
+            f"working on the cluster {address}",
+            f"it does not answer ({detail})",
+            "Check the address: tcp://HOST:8786",
         ) from None
 
 
