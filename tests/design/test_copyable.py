@@ -167,6 +167,18 @@ def test_few_known_vertices_among_many_keys_change_no_answer():
     assert set(copyable(keys).vertices.tolist()) == set(ConvexHull(keys).vertices.tolist())
 
 
+def test_near_twins_are_decided_by_their_small_difference():
+    random = np.random.default_rng(11)
+    keys = random.standard_normal((300, 6))
+    keys = np.vstack([keys, keys + 1e-12 * random.standard_normal(keys.shape)])
+    r = copyable(keys)
+    # Either a certified query, or a bound far below the difference itself.
+    assert float(r.margins_at_most.max()) < 5e-14
+    assert len(r.vertices) > 100
+    for j in range(0, 600, 60):
+        assert holds_exactly(keys, r[j], j)
+
+
 def test_labels_and_memories():
     r = copyable([[0.0, 0], [2, 0], [0, 2], [0.5, 0.5]], labels=["a", "b", "c", "middle"])
     assert r["b"].possible

@@ -49,7 +49,7 @@ def settle(keys: Floats, items: Ints, candidates: Ints) -> Settled:
 def insist(keys: Floats, items: Ints) -> Settled:
     """Decide items against all keys at once by linear programming: slow, and a last resort."""
     search = _Search(keys, np.arange(len(keys)))
-    return _gather(keys, items, [search.close_call(int(j), search.around[j]) for j in items])
+    return _gather(keys, items, [search.close_call(int(j), search.around[j], last=True) for j in items])
 
 
 def block_size(candidates: int) -> int:
@@ -165,7 +165,7 @@ class _Search:
             query = nearest.sharpen(rows, weights)
         return query, members[weights > 0], None
 
-    def close_call(self, j: int, query: Floats) -> Floats | Combination:
+    def close_call(self, j: int, query: Floats, last: bool = False) -> Floats | Combination:
         """Rounding hides whether this query selects j: look more sharply, then solve for all rivals."""
         if self._selects(j, query):
             return self._outward(query)
@@ -178,7 +178,11 @@ class _Search:
         for trial in (query, sharp, nearest.sharpen(rows, weights)):
             if self._selects(j, trial):
                 return self._outward(trial)
-        return _convex(others, nearest.balance(rows, weights)[0] / lengths)
+        balanced, left = nearest.balance(rows, weights)
+        # A query that no bound confirms is no answer, and the caller will see that. But if no more can be
+        # done, the combination that comes nearest is one: its residual bounds every margin, though not by
+        # rounding alone.
+        return _convex(others, balanced / lengths) if left <= self.rounding or last else self._outward(query)
 
     def _selects(self, j: int, query: Floats) -> bool:
         if not query.any():
