@@ -34,7 +34,7 @@ def reading(memory: Memory, design: Design) -> Figure:
     left.set_ylabel("weight")
     left.set_title("What the query reads")
     for x, i in enumerate(order[: len(wanted)]):
-        left.annotate(f"{weights[i]:.3f}", (x, weights[i]), ha="center", va="bottom", xytext=(0, 2), textcoords="offset points")
+        left.annotate(f"{weights[i]:.2f}", (x, weights[i]), ha="center", va="bottom", xytext=(0, 2), textcoords="offset points")
     scales = np.linspace(0, 1.4 * design.scale, 160)
     ideal = np.zeros(memory.n)
     ideal[list(wanted)] = list(wanted.values())
@@ -66,7 +66,8 @@ def hull(keys: Any, answers: Copyable) -> Figure:
             axes.plot(*point, "o", color=t["item-b"], markersize=6)
             q = np.asarray(answer.query)
             q = 0.22 * q / np.linalg.norm(q)
-            axes.annotate("", point + q, point, arrowprops={"arrowstyle": "->", "color": t["item-b"], "lw": 1.2})
+            arrow = {"arrowstyle": "->", "color": t["item-b"], "lw": 1.2}
+            axes.annotate("", point + q, point, arrowprops=arrow, annotation_clip=False)
         else:
             axes.plot(*point, "o", color=t["item-other"], markersize=5)
             if inside is None or np.linalg.norm(point - centre) > np.linalg.norm(points[inside] - centre):
@@ -77,9 +78,26 @@ def hull(keys: Any, answers: Copyable) -> Figure:
         axes.plot(*np.vstack([corners, corners[:1]]).T, color=t["item-a"], linewidth=1)
         axes.plot(*points[inside], "o", color=t["item-a"], markersize=8)
         axes.annotate("an average of the corners:\nno query selects it", points[inside], xytext=(14, -6), textcoords="offset points", color=t["ink"])
+    rim = points[answers.vertices.numpy()]
+    rim = rim[np.argsort(np.arctan2(*(rim - rim.mean(axis=0)).T))]
+    axes.fill(*rim.T, facecolor="none", edgecolor=t["faint"], linewidth=1.2, zorder=0)
+    axes.margins(0.12)
     axes.set_aspect("equal")
     axes.set_axis_off()
     axes.set_title("A key can be copied if and only if it is a corner of the hull")
+    return drawn
+
+
+def margins(answers: Copyable) -> Figure:
+    """By what margin unit queries select the keys that can be selected, and how many cannot."""
+    t = tokens()
+    drawn, (axes,) = figure(1, height=2.7)
+    found = [answers[int(i)].margin for i in answers.vertices]
+    axes.hist(found, bins=40, color=t["item-b"])
+    axes.set_xlabel("margin of a unit query over the strongest rival")
+    axes.set_ylabel("keys")
+    axes.set_xlim(0, None)
+    axes.set_title(f"{len(answers.vertices)} of {len(answers)} keys can be selected")
     return drawn
 
 
@@ -116,7 +134,7 @@ def subspaces() -> Figure:
 
 def wiring(X: Any, Q: Any, K: Any, V: Any) -> Figure:
     """Who reads whom, and the matrices that make it so."""
-    drawn, axes = figure(4, height=2.4, width=8.4)
+    drawn, axes = figure(4, height=2.7, width=8.4)
     weights = self_attention(X, Q, K, V).weights.numpy()
     _heat(axes[0], weights, "weights", "token read", "reading token")
     for box, m, name in zip(axes[1:], (Q, K, V), "QKV", strict=True):
@@ -139,7 +157,11 @@ def reach(X: Any, token: int, cases: dict[str, tuple[Any, float]], target: Any) 
             output = self_attention(moved, identity, identity, identity).output[token]
             distances.append(float((output - torch.as_tensor(np.asarray(target))).norm()))
         axes.plot(multiples, distances, color=t[colour], linestyle="-" if colour == "item-a" else (0, (5, 4)))
-        axes.annotate(f"adding {name}", (multiples[-1], distances[-1]), xytext=(-4, 6 if colour == "item-a" else -14), ha="right", textcoords="offset points", color=t[colour])
+        at, side = (len(multiples) // 6, "left") if colour == "item-a" else (-len(multiples) // 6, "right")
+        axes.annotate(
+            f"adding {name}", (multiples[at], distances[at]), ha=side,
+            xytext=(8 if side == "left" else -8, 2), textcoords="offset points", color=t[colour],
+        )  # fmt: skip
         axes.axhline(bound, color=t["proved"], linewidth=1)
     axes.annotate(f"certified for every multiple: at least {bound:.4g}", (0, bound), xytext=(0, -14), ha="center", textcoords="offset points", color=t["proved"])
     axes.set_ylim(0, None)

@@ -156,15 +156,18 @@ def copyable(
     seed: Seed = 0,
     as_json: JSON = False,
     save: Save = None,
+    plot: Plot = None,
 ) -> None:
     """Decide for every key whether some query can select it."""
-    check_outputs(save)
+    check_outputs(save, plot)
+    from qkv import plots
     from qkv.design.copyable import copyable as design
 
     found = memory_from(memory, orthonormal, seed)
     with progress("keys") as step:
         result = design(found, cluster=cluster, processes=processes, progress=step)
-    deliver(result, as_json, save)
+    draw = (lambda: plots.hull(found.keys, result)) if found.d == 2 else (lambda: plots.margins(result))
+    deliver(result, as_json, save, plot, draw)
 
 
 @app.command()

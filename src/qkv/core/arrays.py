@@ -66,7 +66,7 @@ def same_width(asked: str, **named: torch.Tensor) -> int:
     return next(iter(sizes.values()))
 
 
-def tolerance(asked: str, tol: float) -> float:
+def tolerance(asked: str, tol: Any) -> float:
     """A tolerance strictly between 0 and 1."""
     ok = isinstance(tol, int | float | np.floating) and 0 < float(tol) < 1
     if not ok:

@@ -1,0 +1,62 @@
+"""Bring the documents up to date: real output under each `$ qkv …`, and the tree with each module's docstring."""
+
+import ast
+import re
+import shlex
+import sys
+from pathlib import Path
+
+from qkv.cli import app
+from typer.testing import CliRunner
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def output_of(command: str, folder: Path) -> str:
+    """What a command prints, run in `folder` at a width of 96 characters."""
+    words = shlex.split(command)
+    if words[0] != "qkv":
+        raise ValueError(f"only qkv commands are run, not: {command}")
+    with CliRunner(env={"COLUMNS": "96", "NO_COLOR": "1"}).isolated_filesystem(folder):
+        for name in ("examples",):
+            Path(name).symlink_to(ROOT / name)
+        result = CliRunner(env={"COLUMNS": "96", "NO_COLOR": "1"}).invoke(app, words[1:])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        return f"qkv: {result.exception}"
+    return "\n".join(line.rstrip() for line in result.stdout.splitlines()).strip()
+
+
+def refreshed(text: str, folder: Path) -> str:
+    """A document with every console block run again and the tree drawn again."""
+
+    def block(match: re.Match[str]) -> str:
+        lines = []
+        for line in match[1].splitlines():
+            if line.startswith("$ "):
+                lines += [line, *output_of(line[2:], folder).splitlines(), ""]
+        return "```console\n" + "\n".join(lines).strip() + "\n```"
+
+    text = re.sub(r"```console\n(.*?)\n?```", block, text, flags=re.S)
+    return re.sub(r"```tree\n.*?```", lambda _: f"```tree\n{tree()}\n```", text, flags=re.S)
+
+
+def tree() -> str:
+    """Every module of the package with its one line."""
+    source = ROOT / "src" / "qkv"
+    paths = sorted(source.rglob("*.py"), key=lambda p: (p.parent != source, p.parent, p.name != "__init__.py", p.name))
+    width = max(len(str(p.relative_to(source))) for p in paths)
+    return "\n".join(f"{p.relative_to(source)!s:<{width}}  {_docstring(p)}" for p in paths)
+
+
+def _docstring(path: Path) -> str:
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").splitlines()[0]
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        for document in DOCUMENTS:
+            document.write_text(refreshed(document.read_text(encoding="utf-8"), Path(folder)), encoding="utf-8")
+            sys.stdout.write(f"refreshed {document.relative_to(ROOT)}\n")

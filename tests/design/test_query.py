@@ -1,0 +1,209 @@
+"""copy and blend: closed forms, the convex program, ratios, scales, and what cannot be done."""
+
+import math
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import qkv
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from qkv.design import convex
+from scipy.special import logsumexp, softmax
+
+
+def total_variation(keys, query, wanted):
+    weights = softmax(np.asarray(keys) @ np.asarray(query))
+    target = np.zeros(len(keys))
+    target[list(wanted)] = list(wanted.values())
+    return 0.5 * np.abs(weights - target).sum()
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 40])
+@pytest.mark.parametrize("tol", [0.1, 1e-3, 1e-9])
+def test_copying_from_orthonormal_keys_takes_the_scale_of_the_closed_form(n, tol):
+    memory = qkv.Memory.orthonormal(n=n, d=40, seed=1)
+    d = qkv.design.copy(memory, item=1, tol=tol)
+    assert d.status == "exact"
+    assert d.scale == pytest.approx(math.log((n - 1) * (1 - tol) / tol), rel=1e-9)
+    assert total_variation(memory.keys, d.query, {1: 1.0}) == pytest.approx(tol, rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [3, 10, 16])
+def test_the_textbook_blend_of_two_is_t_times_the_sum_of_their_keys_with_the_smallest_t(n):
+    memory, tol = qkv.Memory.orthonormal(n=n, d=16, seed=2), 1e-3
+    d = qkv.design.blend(memory, {0: 0.5, 1: 0.5}, tol=tol, form="textbook")
+    t = math.log((n - 2) * (1 - tol) / (2 * tol))
+    assert d.scale == pytest.approx(t, rel=1e-9)
+    assert torch.allclose(d.query, t * (memory.keys[0] + memory.keys[1]), rtol=1e-9)
+    assert total_variation(memory.keys, 0.9999 * d.query.numpy(), {0: 0.5, 1: 0.5}) > tol
+
+
+@pytest.mark.parametrize("n", [3, 10, 16])
+def test_the_smallest_blend_of_two_pushes_the_other_keys_away(n):
+    memory, tol = qkv.Memory.orthonormal(n=n, d=16, seed=3), 1e-3
+    d = qkv.design.blend(memory, {0: 0.5, 1: 0.5}, tol=tol)
+    t = math.log((n - 2) * (1 - tol) / (2 * tol))
+    expected = t * ((n - 2) / n * (memory.keys[0] + memory.keys[1]) - 2 / n * memory.keys[2:].sum(dim=0))
+    assert torch.allclose(d.query, expected, atol=1e-9)
+    book = qkv.design.blend(memory, {0: 0.5, 1: 0.5}, tol=tol, form="textbook")
+    assert d.query.norm() < book.query.norm()
+
+
+@pytest.mark.parametrize("weights", [{0: 1.0}, {0: 0.5, 1: 0.5}, {3: 0.2, 1: 0.7, 5: 0.1}])
+def test_the_convex_program_finds_the_closed_form_on_orthonormal_keys(weights):
+    memory, tol = qkv.Memory.orthonormal(n=10, d=16, seed=0), 1e-3
+    found = convex.smallest_query(memory.keys.numpy(), list(weights), np.array(list(weights.values())), tol)
+    closed = qkv.design.blend(memory, weights, tol=tol)
+    assert found.status == "solved"
+    assert np.abs(found.x - closed.query.numpy()).max() < 1e-6
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10**6), st.integers(2, 6), st.integers(1, 3))
+def test_the_smallest_query_for_random_keys_is_what_cvxpy_finds(seed, d, m):
+    random = np.random.default_rng(seed)
+    keys = random.standard_normal((12, d))
+    items, wanted, tol = list(range(m)), random.dirichlet(np.ones(m) * 3), 0.05
+    wanted = np.maximum(wanted, 0.02)
+    wanted = wanted / wanted.sum()
+    ours = convex.smallest_query(keys, items, wanted, tol)
+    q = cp.Variable(d)
+    scores = keys @ q
+    limit = math.log(tol / (1 - tol)) - math.log(wanted[0])
+    constraints = [cp.log_sum_exp(scores[m:]) - scores[0] <= limit]
+    constraints += [scores[i] - scores[0] == math.log(wanted[i] / wanted[0]) for i in range(1, m)]
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(q)), constraints)
+    try:
+        problem.solve(solver=cp.SCS, eps=1e-8, max_iters=50_000)
+    except cp.error.SolverError:
+        return
+    if problem.status == "optimal" and ours.status == "solved":
+        assert np.linalg.norm(ours.x) == pytest.approx(math.sqrt(problem.value), rel=1e-3, abs=1e-3)
+    else:
+        assert (problem.status in ("infeasible", "infeasible_inaccurate")) == (ours.status == "none") or (
+            np.linalg.norm(ours.x) > 1e3
+        )
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(4, 30))
+def test_what_a_design_says_about_its_reading_is_true_and_its_norm_is_certified_smallest(seed, m, n):
+    random = np.random.default_rng(seed)
+    memory = qkv.Memory(random.standard_normal((n, 32)), random.standard_normal((n, 3)))
+    chosen = random.choice(n, m, replace=False)
+    parts = random.dirichlet(np.ones(m) * 2) * 0.9 + 0.1 / m
+    wanted = {int(i): float(w) for i, w in zip(chosen, parts / parts.sum(), strict=True)}
+    d = qkv.design.blend(memory, wanted, tol=1e-2)
+    reading = memory.read(d.query)
+    ideal = sum(w * memory.values[i] for i, w in wanted.items())
+    assert d.status == "exact"
+    # The bound is so tight that this float64 evaluation needs room for its own rounding.
+    assert total_variation(memory.keys, d.query, wanted) <= d.distance * (1 + 1e-9) + 1e-14 and d.distance <= 1e-2
+    assert float((reading.output - ideal).norm()) <= d.output_distance * (1 + 1e-9) + 1e-14
+    for i in wanted:
+        assert float(reading.weights[i] / reading.weights[next(iter(wanted))]) == pytest.approx(
+            wanted[i] / next(iter(wanted.values())), rel=1e-6
+        )
+    if n > m:
+        least = float(d.certificate.claims["norm_at_least"])
+        assert least == pytest.approx(float(d.query.norm()), rel=1e-5)
+    assert d.certificate.verify()
+
+
+def test_the_certified_bound_is_tight_on_orthonormal_designs():
+    for n, tol in [(3, 0.2), (10, 1e-3), (16, 1e-6)]:
+        memory = qkv.Memory.orthonormal(n=n, d=16, seed=n)
+        for wanted in ({0: 1.0}, {0: 0.5, 1: 0.5}, {0: 0.3, 2: 0.7}):
+            d = qkv.design.blend(memory, wanted, tol=tol)
+            assert d.distance <= 1.01 * total_variation(memory.keys, d.query, wanted)
+            ideal = sum(w * memory.values[i] for i, w in wanted.items())
+            true = float((memory.read(d.query).output - ideal).norm())
+            assert d.output_distance <= 1.01 * true
+
+
+def test_a_key_inside_the_hull_is_refused_with_an_exact_proof_and_the_nearest_blend():
+    keys = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [1.0, 1.5]])
+    d = qkv.design.copy(qkv.Memory(keys), item=3)
+    assert not d.possible and d.status == "nearest"
+    assert d.obstacle is not None and d.obstacle.kind == "inside"
+    assert d.obstacle.claims["exact"] == 0
+    assert all(c.verify() for c in d.certificates)
+    # Nearest in Kullback-Leibler divergence means that the mean key is matched.
+    mean = softmax(keys @ d.query.numpy()) @ keys
+    assert np.allclose(mean, keys[3], atol=1e-6)
+
+
+def test_equal_keys_cannot_be_read_in_unequal_parts_and_no_query_at_all_could():
+    keys = np.array([[1.0, 0, 0], [1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]])
+    d = qkv.design.blend(qkv.Memory(keys), {0: 0.3, 1: 0.7}, tol=0.01)
+    assert d.status == "nearest"
+    assert d.distance == pytest.approx(0.2, abs=0.01)
+    assert math.isinf(float(d.obstacle.claims["norm_at_least"]))
+    assert d.obstacle.verify()
+
+
+def test_dependent_keys_whose_nearest_blend_is_good_enough_are_reported_as_within():
+    keys = np.array([[1.0, 0, 0], [1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]])
+    d = qkv.design.blend(qkv.Memory(keys), {0: 0.49, 1: 0.51}, tol=0.05)
+    assert d.status == "within" and d.possible
+    assert d.distance <= 0.05
+
+
+def test_noise_along_a_key_turns_the_query_away_from_it():
+    memory = qkv.Memory.orthonormal(n=10, d=16, seed=0)
+    mu = memory.keys[0]
+    noise = 1e-6 * torch.eye(16, dtype=torch.float64).repeat(10, 1, 1)
+    noise[0] += 0.5 * torch.outer(mu, mu)
+    plain = qkv.design.blend(memory, {0: 0.5, 1: 0.5}, tol=1e-2)
+    robust = qkv.design.blend(memory, {0: 0.5, 1: 0.5}, tol=1e-2, noise=noise)
+    assert robust.status == "exact" and robust.distance <= 1e-2
+    assert abs(float(mu @ robust.query)) < 1e-2 * abs(float(mu @ plain.query))
+
+
+def test_items_are_found_by_label_and_results_are_tensors_that_numpy_reads():
+    memory = qkv.Memory(np.eye(3).tolist(), labels=["red", "green", "blue"])
+    d = qkv.design.blend(memory, {"red": 0.25, "blue": 0.75})
+    assert isinstance(d.query, torch.Tensor) and np.asarray(d.query).dtype == np.float64
+    reading = memory.read(d.query)
+    assert float(reading.weights[2]) == pytest.approx(0.75, abs=1e-3)
+
+
+def test_scores_of_every_other_key_count_in_a_large_memory():
+    """More rivals than the conic program holds: Newton's method has to find the rest."""
+    random = np.random.default_rng(0)
+    keys = random.standard_normal((convex.CONIC_LIMIT + 2000, 12))
+    keys[0] *= 3
+    d = qkv.design.copy(qkv.Memory(keys), item=0, tol=1e-2)
+    scores = keys @ d.query.numpy()
+    leak = math.exp(logsumexp(scores[1:]) - logsumexp(scores))
+    assert d.status == "exact" and leak == pytest.approx(1e-2, rel=1e-5)
+    assert float(d.certificate.claims["norm_at_least"]) == pytest.approx(float(d.query.norm()), rel=1e-5)
+
+
+REFUSALS = [
+    (lambda m: qkv.design.blend(m, {0: 0.5, 1: 0.6}), "sum to 1.1"),
+    (lambda m: qkv.design.blend(m, {0: 1.5, 1: -0.5}), "-0.5"),
+    (lambda m: qkv.design.blend(m, {}), "no weights"),
+    (lambda m: qkv.design.blend(m, {0: float("nan"), 1: 1.0}), "nan"),
+    (lambda m: qkv.design.blend(m, {0: "half", 1: 0.5}), "half"),
+    (lambda m: qkv.design.copy(m, item=99), "99"),
+    (lambda m: qkv.design.copy(m, item="nobody"), "nobody"),
+    (lambda m: qkv.design.copy(m, item=0, tol=0), "tol is 0"),
+    (lambda m: qkv.design.copy(m, item=0, tol=-1e-3), "tol is -0.001"),
+    (lambda m: qkv.design.copy(m, item=0, tol=float("nan")), "tol is nan"),
+    (lambda m: qkv.design.copy(m, item=0, tol=1.0), "tol is 1.0"),
+    (lambda m: qkv.design.copy(m, item=0, form="best"), "best"),
+    (lambda m: qkv.design.copy(qkv.Memory(np.ones((3, 2))), item=0, form="textbook"), "not orthogonal"),
+    (lambda m: qkv.design.copy(m, item=0, noise=np.ones((3, 3))), "(3, 3)"),
+    (lambda m: qkv.design.copy(m, item=0, noise=-np.ones(4)), "eigenvalue -1"),
+]
+
+
+@pytest.mark.parametrize(("call", "mentions"), REFUSALS)
+def test_a_refused_design_says_what_came_in_and_what_to_try(call, mentions):
+    with pytest.raises(qkv.QkvError) as refusal:
+        call(qkv.Memory.orthonormal(n=4, d=6))
+    assert mentions in str(refusal.value)
+    assert refusal.value.asked and refusal.value.remedy

@@ -1,0 +1,164 @@
+"""wire and reach: the three-token problem, blends, head sizes, and what no matrices can do."""
+
+import itertools
+
+import numpy as np
+import pytest
+import qkv
+import torch
+from scipy.special import softmax
+
+
+def three_tokens(beta, seed=None):
+    frame = np.eye(4) if seed is None else np.linalg.qr(np.random.default_rng(seed).standard_normal((6, 4)))[0].T
+    a, b, c, d = beta * frame
+    return np.array([d + b, a, c + b]), {"a": a, "b": b, "c": c, "d": d}
+
+
+def attention(X, Q, K, V):
+    """Self-attention written out in numpy."""
+    X, Q, K, V = (np.asarray(m) for m in (X, Q, K, V))
+    return softmax((X @ Q.T) @ (X @ K.T).T, axis=1) @ (X @ V.T)
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1])
+@pytest.mark.parametrize("prefer", ["norm", "rank"])
+def test_the_three_tokens_are_wired_to_read_and_write_as_the_problem_asks(seed, prefer):
+    X, u = three_tokens(4.0, seed)
+    writes = {0: u["b"] - u["c"], 1: u["b"]}
+    w = qkv.design.wire(X, reads={0: 2, 1: 0}, writes=writes, tol=1e-3, prefer=prefer)
+    c = attention(X, w.Q, w.K, w.V)
+    for row, (i, y) in enumerate(writes.items()):
+        assert np.linalg.norm(c[i] - y) <= w.output_distances[row] * (1 + 1e-9) < 0.01
+    assert max(w.distances) <= 1e-3
+    assert w.residual < 1e-12
+    assert w.certificate.verify()
+
+
+def test_the_designed_matrix_is_smaller_than_the_textbooks():
+    X, u = three_tokens(4.0)
+    w = qkv.design.wire(X, {0: 2, 1: 0}, {0: u["b"] - u["c"], 1: u["b"]})
+    textbook = (np.outer(u["d"], u["a"]) + np.outer(u["c"], u["d"])) / 16
+    assert float(w.W.norm()) < np.linalg.norm(textbook)
+
+
+@pytest.mark.parametrize(("beta", "holds"), [(4.0, True), (2.0, False)])
+def test_the_textbook_answer_is_accepted_where_beta_is_large_enough(beta, holds):
+    X, u = three_tokens(beta, seed=2)
+    V = (np.outer(u["b"], u["b"]) - np.outer(u["c"], u["c"])) / beta**2
+    Q = (np.outer(u["d"], u["a"]) + np.outer(u["c"], u["d"])) / beta**2
+    certificate = qkv.design.check_wiring(
+        X, Q, np.eye(6), V, {0: 2, 1: 0}, {0: u["b"] - u["c"], 1: u["b"]}, tol=1e-3
+    )
+    verdict = certificate.verify()
+    assert bool(verdict) == holds
+    leak = 2 / (np.exp(beta**2) + 2)  # 1/(e^{β²}+2) on each of the two other tokens
+    assert f"{leak:.3g}"[:4] in verdict.findings[0].why
+
+
+def test_a_token_can_read_a_blend_of_tokens():
+    X = np.eye(4)
+    w = qkv.design.wire(X, {0: {1: 0.25, 2: 0.75}, 3: 3}, {0: [1.0, 0], 3: [0, 1.0]}, tol=1e-2)
+    weights = softmax(X @ np.asarray(w.W) @ X.T, axis=1)
+    assert weights[0, 1] / weights[0, 2] == pytest.approx(1 / 3, rel=1e-4)
+    assert weights[0, 1] + weights[0, 2] >= 0.99 and weights[3, 3] >= 0.99
+    assert w.certificate.verify()
+
+
+def test_the_smallest_w_for_one_rule_is_the_smallest_query_spread_over_its_token():
+    """With one reading token x, W = x qᵀ/|x|² where q is the smallest query: an independent route to the norm."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((6, 8))
+    w = qkv.design.wire(X, {0: 3}, {0: X[1]}, tol=1e-2)
+    q = qkv.design.copy(qkv.Memory(X), 3, tol=1e-2).query
+    assert float(w.W.norm()) == pytest.approx(float(q.norm()) / np.linalg.norm(X[0]), rel=1e-4)
+
+
+def test_the_lowest_rank_wiring_has_the_smaller_nuclear_norm():
+    random = np.random.default_rng(4)
+    X = random.standard_normal((5, 6))
+    rules, writes = {i: (i + 2) % 5 for i in range(5)}, {i: X[i] for i in range(5)}
+    small = qkv.design.wire(X, rules, writes, tol=1e-2)
+    low = qkv.design.wire(X, rules, writes, tol=1e-2, prefer="rank")
+    nuclear = [float(torch.linalg.matrix_norm(w.W, "nuc")) for w in (small, low)]
+    assert nuclear[1] < nuclear[0]
+    assert small.W.norm() < low.W.norm()
+    assert all(w.certificate.verify() for w in (small, low))
+
+
+def test_a_head_of_the_requested_size_is_padded_and_one_too_small_is_refused():
+    X, u = three_tokens(4.0)
+    writes = {0: u["b"], 1: u["b"]}
+    assert qkv.design.wire(X, {0: 2, 1: 0}, writes, head_size=4).Q.shape == (4, 4)
+    with pytest.raises(qkv.QkvError, match="rank 2"):
+        qkv.design.wire(X, {0: 2, 1: 0}, writes, head_size=1)
+
+
+def test_what_one_linear_map_cannot_write_is_told_as_a_residual():
+    X = np.array([[1.0, 0], [0, 1.0], [1.0, 1.0]])
+    w = qkv.design.wire(np.hstack([X, np.eye(3)]), {0: 1, 1: 1}, {0: [1.0], 1: [-1.0]})
+    assert w.residual == pytest.approx(1.0)
+    assert "cannot write" in w.card().note
+
+
+def test_reading_a_token_between_two_others_is_impossible_with_a_proof():
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]])
+    w = qkv.design.wire(X, reads={0: 2}, writes={0: [1.0, 2.0]})
+    assert not w.possible and w.Q is None
+    assert w.certificate.kind == "no wiring"
+    assert float(w.certificate.claims["norm_at_least"]) > 1e8
+    assert w.certificate.verify()
+
+
+REFUSALS = [
+    ({}, {}, {}, "no rules"),
+    ({0: 1}, {1: [1.0]}, {}, "write"),
+    ({0: 9}, {0: [1.0]}, {}, "9"),
+    ({0: {1: 0.5}}, {0: [1.0]}, {}, "sum to 0.5"),
+    ({0: 1, 1: 0}, {0: [1.0], 1: [1.0, 2.0]}, {}, "lengths"),
+    ({0: 1}, {0: [1.0]}, {"tol": 0}, "tol is 0"),
+    ({0: 1}, {0: [1.0]}, {"prefer": "speed"}, "speed"),
+    ({0: 1}, {0: [1.0]}, {"head_size": 0}, "head_size is 0"),
+    ({0: 1}, {0: [float("inf")]}, {}, "infinite"),
+]
+
+
+@pytest.mark.parametrize(("reads", "writes", "options", "mentions"), REFUSALS)
+def test_rules_that_make_no_sense_are_refused(reads, writes, options, mentions):
+    with pytest.raises(qkv.QkvError, match=mentions):
+        qkv.design.wire(np.eye(3), reads, writes, **options)
+
+
+@pytest.mark.parametrize("seed", [None, 0, 5])
+@pytest.mark.parametrize("name", ["d", "c"])
+@pytest.mark.parametrize("beta", [1.0, 4.0])
+def test_no_multiple_of_u_d_or_u_c_makes_the_second_token_give_u_b(seed, name, beta):
+    X, u = three_tokens(beta, seed)
+    r = qkv.design.reach(X, token=1, along=u[name], target=u["b"])
+    assert not r.possible
+    assert r.certificate.verify()
+    distances = []
+    for multiple in np.concatenate([np.linspace(-3, 3, 301), [-1e4, -100, 100, 1e4]]):
+        moved = X.copy()
+        moved[1] = moved[1] + multiple * u[name]
+        identity = np.eye(X.shape[1])
+        distances.append(np.linalg.norm(attention(moved, identity, identity, identity)[1] - u["b"]))
+    assert 0.4 * beta < r.at_least <= min(distances) + 1e-12
+    assert r.distance <= min(distances) + 1e-3
+
+
+def test_a_target_that_can_be_reached_is_reached():
+    X = np.array([[0.0, 3.0], [3.0, 0.0]])
+    r = qkv.design.reach(X, token=0, along=[1.0, 0.0], target=[3.0, 3.0])
+    assert r.possible and r.distance < 0.03 and r.at_least <= r.distance
+    moved = X.copy()
+    moved[0] += [r.multiple, 0.0]
+    assert np.linalg.norm(attention(moved, *[np.eye(2)] * 3)[0] - [3.0, 3.0]) == pytest.approx(r.distance)
+
+
+def test_steering_vectors_of_the_wrong_size_are_refused():
+    for along, target in itertools.product([[1.0], [1.0, 0.0]], [[1.0, 0, 0], [0.0, 1.0]]):
+        if len(along) == 2 and len(target) == 2:
+            continue
+        with pytest.raises(qkv.QkvError, match="numbers"):
+            qkv.design.reach(np.eye(2), 0, along, target)
