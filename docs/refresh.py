@@ -6,8 +6,9 @@ import shlex
 import sys
 from pathlib import Path
 
-from qkv.cli import app
 from typer.testing import CliRunner
+
+from qkv.cli import app
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
 import qkv
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -62,13 +63,18 @@ def test_public_names_resolve_and_unknown_ones_do_not():
 
 
 def test_public_functions_are_not_hidden_by_modules_of_the_same_name():
-    code = "import qkv.design.vertices, qkv.design.steering, qkv.design.query, qkv\nassert callable(qkv.design.copyable)"
+    code = (
+        "import qkv.design.vertices, qkv.design.steering, qkv.design.query, qkv\nassert callable(qkv.design.copyable)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
 
 
 def test_every_public_name_is_documented():
     text = "".join(p.read_text(encoding="utf-8") for p in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
-    for name in (*(n for n in qkv.__all__ if n not in ("core", "design")), *(f"design.{n}" for n in qkv.design.__all__)):
+    for name in (
+        *(n for n in qkv.__all__ if n not in ("core", "design")),
+        *(f"design.{n}" for n in qkv.design.__all__),
+    ):
         assert name in text, f"{name} is nowhere in README.md or docs/"
 
 

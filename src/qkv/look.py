@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -83,9 +82,14 @@ def save(drawn: Figure, path: str | Path, title: str = "qkv") -> None:
     """Write a figure as .svg, .png or .html, whole or not at all."""
     path = Path(path)
     if path.suffix not in PLOTTABLE:
-        raise QkvError(f"plotting to {path}", f"'{path.suffix}' is not a picture format here", f"Use {', '.join(PLOTTABLE)}")
+        raise QkvError(
+            f"plotting to {path}",
+            f"'{path.suffix}' is not a picture format here",
+            f"Use {', '.join(PLOTTABLE)}",
+        )
     if path.suffix == ".html":
-        write_text(path, f"<!doctype html><meta charset='utf-8'><title>{title}</title><style>{css()}</style>\n<main><figure>{svg(drawn)}</figure></main>\n")
+        head = f"<!doctype html><meta charset='utf-8'><title>{title}</title><style>{css()}</style>"
+        write_text(path, f"{head}\n<main><figure>{svg(drawn)}</figure></main>\n")
         return
     with replacing(path) as temporary:
         options = {"dpi": 200} if path.suffix == ".png" else {"metadata": {"Date": None}}
@@ -95,6 +99,8 @@ def save(drawn: Figure, path: str | Path, title: str = "qkv") -> None:
 def check_plot(path: str | Path | None) -> None:
     """Refuse a path that cannot be plotted to, before any work is done."""
     if path is not None and Path(path).suffix not in PLOTTABLE:
-        raise QkvError(f"plotting to {path}", f"'{Path(path).suffix}' is not a picture format here", f"Use {', '.join(PLOTTABLE)}")
-
-
+        raise QkvError(
+            f"plotting to {path}",
+            f"'{Path(path).suffix}' is not a picture format here",
+            f"Use {', '.join(PLOTTABLE)}",
+        )

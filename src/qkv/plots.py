@@ -34,7 +34,14 @@ def reading(memory: Memory, design: Design) -> Figure:
     left.set_ylabel("weight")
     left.set_title("What the query reads")
     for x, i in enumerate(order[: len(wanted)]):
-        left.annotate(f"{weights[i]:.2f}", (x, weights[i]), ha="center", va="bottom", xytext=(0, 2), textcoords="offset points")
+        left.annotate(
+            f"{weights[i]:.2f}",
+            (x, weights[i]),
+            ha="center",
+            va="bottom",
+            xytext=(0, 2),
+            textcoords="offset points",
+        )
     scales = np.linspace(0, 1.4 * design.scale, 160)
     ideal = np.zeros(memory.n)
     ideal[list(wanted)] = list(wanted.values())
@@ -73,11 +80,17 @@ def hull(keys: Any, answers: Copyable) -> Figure:
             if inside is None or np.linalg.norm(point - centre) > np.linalg.norm(points[inside] - centre):
                 inside = i
     if inside is not None:
-        corners = points[list(answers[inside].combination)]
+        corners = points[list(answers[inside].combination or ())]
         axes.fill(*corners.T, color=t["item-a"], alpha=0.16, linewidth=0)
         axes.plot(*np.vstack([corners, corners[:1]]).T, color=t["item-a"], linewidth=1)
         axes.plot(*points[inside], "o", color=t["item-a"], markersize=8)
-        axes.annotate("an average of the corners:\nno query selects it", points[inside], xytext=(14, -6), textcoords="offset points", color=t["ink"])
+        axes.annotate(
+            "an average of the corners:\nno query selects it",
+            points[inside],
+            xytext=(14, -6),
+            textcoords="offset points",
+            color=t["ink"],
+        )
     rim = points[answers.vertices.numpy()]
     rim = rim[np.argsort(np.arctan2(*(rim - rim.mean(axis=0)).T))]
     axes.fill(*rim.T, facecolor="none", edgecolor=t["faint"], linewidth=1.2, zorder=0)
@@ -92,7 +105,7 @@ def margins(answers: Copyable) -> Figure:
     """By what margin unit queries select the keys that can be selected, and how many cannot."""
     t = tokens()
     drawn, (axes,) = figure(1, height=2.7)
-    found = [answers[int(i)].margin for i in answers.vertices]
+    found = [answers[int(i)].margin or 0.0 for i in answers.vertices]
     axes.hist(found, bins=40, color=t["item-b"])
     axes.set_xlabel("margin of a unit query over the strongest rival")
     axes.set_ylabel("keys")
@@ -122,8 +135,8 @@ def subspaces() -> Figure:
         (s, "s = v_a + v_b", "ink", (6, 2)), (read, "M s = v_a", "item-a", (-8, -17)),
         (straight, "projecting at right angles: not v_a", "quiet", (2, -17)),
     ):  # fmt: skip
-        axes.annotate("", end, (0, 0), arrowprops={"arrowstyle": "->", "color": t[colour], "lw": 2})
-        axes.annotate(label, end, xytext=shift, textcoords="offset points", color=t[colour])
+        axes.annotate("", tuple(end), (0, 0), arrowprops={"arrowstyle": "->", "color": t[colour], "lw": 2})
+        axes.annotate(label, tuple(end), xytext=shift, textcoords="offset points", color=t[colour])
     axes.plot(*np.array([s, read]).T, linestyle=(0, (3, 3)), color=t["item-b"], linewidth=1)
     axes.plot(*np.array([s, straight]).T, linestyle=(0, (3, 3)), color=t["quiet"], linewidth=1)
     axes.set_aspect("equal")
@@ -163,7 +176,14 @@ def reach(X: Any, token: int, cases: dict[str, tuple[Any, float]], target: Any) 
             xytext=(8 if side == "left" else -8, 2), textcoords="offset points", color=t[colour],
         )  # fmt: skip
         axes.axhline(bound, color=t["proved"], linewidth=1)
-    axes.annotate(f"certified for every multiple: at least {bound:.4g}", (0, bound), xytext=(0, -14), ha="center", textcoords="offset points", color=t["proved"])
+    axes.annotate(
+        f"certified for every multiple: at least {bound:.4g}",
+        (0, bound),
+        xytext=(0, -14),
+        ha="center",
+        textcoords="offset points",
+        color=t["proved"],
+    )
     axes.set_ylim(0, None)
     axes.set_xlabel("multiple r that is added to the token")
     axes.set_ylabel("distance from the target")
@@ -207,4 +227,11 @@ def _heat(axes: Axes, matrix: Any, title: str, below: str, left: str, signed: bo
     if matrix.size <= 36:
         for (i, j), v in np.ndenumerate(matrix):
             shown = f"{v:.2f}".replace("-0.00", "0.00")
-            axes.annotate(shown, (j, i), ha="center", va="center", fontsize=7, color="white" if abs(v) > 0.6 * top else "black")
+            axes.annotate(
+                shown,
+                (j, i),
+                ha="center",
+                va="center",
+                fontsize=7,
+                color="white" if abs(v) > 0.6 * top else "black",
+            )

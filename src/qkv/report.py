@@ -34,14 +34,26 @@ def page(title: str, lead: str, chapters: list[Chapter]) -> str:
     """The whole document; it needs no other file and no network."""
     contents = "".join(f'<li><a href="#{_anchor(c.title)}">{html.escape(c.title)}</a></li>' for c in chapters)
     body = "\n".join(_chapter(c) for c in chapters)
-    return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html.escape(title)}</title>\n<style>\n{css()}</style>\n</head>\n<body>\n"
-        f'<header><h1>{html.escape(title)}</h1>\n<p class="lead">{_words(lead)}</p>\n<nav><ol>{contents}</ol></nav></header>\n'
-        f"<main>\n{body}\n</main>\n<footer>Made by qkv {__version__}. Every number above was computed for this page.</footer>\n"
-        f"</body>\n</html>\n"
-    )
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{html.escape(title)}</title>
+<style>
+{css()}</style>
+</head>
+<body>
+<header><h1>{html.escape(title)}</h1>
+<p class="lead">{_words(lead)}</p>
+<nav><ol>{contents}</ol></nav></header>
+<main>
+{body}
+</main>
+<footer>Made by qkv {__version__}. Every number above was computed for this page.</footer>
+</body>
+</html>
+"""
 
 
 def write(path: str | Path, title: str, lead: str, chapters: list[Chapter]) -> None:

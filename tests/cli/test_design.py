@@ -7,9 +7,10 @@ import sys
 
 import numpy as np
 import pytest
-from qkv.cli import app, main
 from safetensors.numpy import save_file
 from typer.testing import CliRunner
+
+from qkv.cli import app, main
 
 KEYS = np.eye(4, 6)
 VALUES = np.arange(12.0).reshape(4, 3)
@@ -98,7 +99,9 @@ def tokens(tmp_path):
 
 def test_wiring_and_reaching_from_the_shell_with_pictures(tokens, tmp_path):
     saved, drawn = tmp_path / "w.json", tmp_path / "w.svg"
-    code, out, _ = qkv("design", "wire", tokens, "--reads", "0:2,1:0", "--writes", "writes", "--save", saved, "--plot", drawn)
+    code, out, _ = qkv(
+        "design", "wire", tokens, "--reads", "0:2,1:0", "--writes", "writes", "--save", saved, "--plot", drawn
+    )
     assert code == 0 and "head size" in out
     assert drawn.read_text().lstrip().startswith("<?xml")
     assert qkv("design", "verify", saved)[0] == 0

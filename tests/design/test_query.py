@@ -5,12 +5,13 @@ import math
 import cvxpy as cp
 import numpy as np
 import pytest
-import qkv
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from qkv.design import convex
 from scipy.special import logsumexp, softmax
+
+import qkv
+from qkv.design import convex
 
 
 def total_variation(keys, query, wanted):

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-import qkv
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import null_space
+
+import qkv
 
 
 def test_orthonormal_bases_at_right_angles_give_a_times_its_transpose():

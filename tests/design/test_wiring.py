@@ -4,9 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-import qkv
 import torch
 from scipy.special import softmax
+
+import qkv
 
 
 def three_tokens(beta, seed=None):
@@ -47,9 +48,7 @@ def test_the_textbook_answer_is_accepted_where_beta_is_large_enough(beta, holds)
     X, u = three_tokens(beta, seed=2)
     V = (np.outer(u["b"], u["b"]) - np.outer(u["c"], u["c"])) / beta**2
     Q = (np.outer(u["d"], u["a"]) + np.outer(u["c"], u["d"])) / beta**2
-    certificate = qkv.design.check_wiring(
-        X, Q, np.eye(6), V, {0: 2, 1: 0}, {0: u["b"] - u["c"], 1: u["b"]}, tol=1e-3
-    )
+    certificate = qkv.design.check_wiring(X, Q, np.eye(6), V, {0: 2, 1: 0}, {0: u["b"] - u["c"], 1: u["b"]}, tol=1e-3)
     verdict = certificate.verify()
     assert bool(verdict) == holds
     leak = 2 / (np.exp(beta**2) + 2)  # 1/(e^{β²}+2) on each of the two other tokens

@@ -23,7 +23,9 @@ app.add_typer(design.app, name="design")
 
 
 @app.callback(invoke_without_command=True)
-def _options(version: Annotated[bool, typer.Option("--version", help="Say which qkv this is.")] = False) -> None:
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Say which qkv this is.")] = False,
+) -> None:
     if version:
         from qkv import __version__
 

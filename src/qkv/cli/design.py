@@ -151,7 +151,9 @@ def reach(
 def copyable(
     memory: MemoryFile = None,
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask cluster, tcp://…")] = None,
-    processes: Annotated[int | None, typer.Option(help="Local processes; as many as there are cores if not given.")] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="Local processes; as many as there are cores if not given.")
+    ] = None,
     orthonormal: Orthonormal = None,
     seed: Seed = 0,
     as_json: JSON = False,
@@ -172,8 +174,12 @@ def copyable(
 
 @app.command()
 def verify(
-    file: Annotated[Path, typer.Argument(help="A saved certificate; or anyone's X, Q, K, V, with --reads and --writes.")],
-    reads: Annotated[str | None, typer.Option(help="Rules that the matrices in FILE should follow, such as 0:2,1:0.")] = None,
+    file: Annotated[
+        Path, typer.Argument(help="A saved certificate; or anyone's X, Q, K, V, with --reads and --writes.")
+    ],
+    reads: Annotated[
+        str | None, typer.Option(help="Rules that the matrices in FILE should follow, such as 0:2,1:0.")
+    ] = None,
     writes: Annotated[str | None, typer.Option(help="What each rule should write: a file, or a name in FILE.")] = None,
     tol: Tol = 1e-3,
     as_json: JSON = False,
@@ -197,7 +203,9 @@ def _anyone(file: Path, reads: str, writes: str | None, tol: float):  # type: ig
     missing = [name for name in "XQKV" if name not in arrays]
     if missing or writes is None:
         came = f"{file} lacks {', '.join(missing)}" if missing else "there is no --writes"
-        raise QkvError(f"checking matrices from {file}", came, "Give a file with X, Q, K and V, and --reads and --writes")
+        raise QkvError(
+            f"checking matrices from {file}", came, "Give a file with X, Q, K and V, and --reads and --writes"
+        )
     rules = rules_of(reads)
     written = _written(rules, array_from(writes, "writes", arrays))
     return check_wiring(arrays["X"], arrays["Q"], arrays["K"], arrays["V"], rules, written, tol)
@@ -208,5 +216,7 @@ def _written(rules: dict[int, dict[int, float]], rows: object) -> dict[int, obje
 
     y = tensor("writes", rows, "rules d")
     if len(y) != len(rules):
-        raise QkvError("wiring", f"there are {len(rules)} rules and {len(y)} rows to write", "Give one row for each rule")
+        raise QkvError(
+            "wiring", f"there are {len(rules)} rules and {len(y)} rows to write", "Give one row for each rule"
+        )
     return dict(zip(rules, y, strict=True))

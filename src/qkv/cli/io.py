@@ -18,8 +18,13 @@ if TYPE_CHECKING:
     from qkv.core.memory import Memory
     from qkv.core.show import Shown
 
-MemoryFile = Annotated[Path | None, typer.Argument(help=".npz, .npy, .csv, .json or .safetensors with keys, and perhaps values and labels.")]
-Orthonormal = Annotated[str | None, typer.Option(help="Generate a memory instead: NxD orthonormal keys, such as 10x16.")]
+MemoryFile = Annotated[
+    Path | None,
+    typer.Argument(help=".npz, .npy, .csv, .json or .safetensors with keys, and perhaps values and labels."),
+]
+Orthonormal = Annotated[
+    str | None, typer.Option(help="Generate a memory instead: NxD orthonormal keys, such as 10x16.")
+]
 Seed = Annotated[int, typer.Option(help="Seed of the generated memory.")]
 JSON = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table.")]
 Save = Annotated[Path | None, typer.Option(help="Save result and certificate as .json or .safetensors.")]
@@ -106,11 +111,21 @@ def array_from(source: str, name: str, arrays: dict[str, Any]) -> Any:
         return arrays[source]
     if not Path(source).suffix:
         held = ", ".join(sorted(k for k in arrays if k)) or "one array without a name"
-        raise QkvError(f"reading {name}", f"'{source}' is neither a file nor in the given file, which holds {held}", "Give a file")
+        raise QkvError(
+            f"reading {name}",
+            f"'{source}' is neither a file nor in the given file, which holds {held}",
+            "Give a file",
+        )
     return pick(read_arrays(source), name, source)
 
 
-def deliver(result: Any, as_json: bool, save: Path | None, plot: Path | None = None, draw: Callable[[], Any] | None = None) -> None:
+def deliver(
+    result: Any,
+    as_json: bool,
+    save: Path | None,
+    plot: Path | None = None,
+    draw: Callable[[], Any] | None = None,
+) -> None:
     """Show a result, and save and draw it where that was asked for."""
     if save is not None:
         from qkv.design.certificate import save as save_certificates
@@ -154,7 +169,12 @@ def progress(label: str) -> Iterator[Callable[[int, int], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=None)
 

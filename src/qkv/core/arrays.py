@@ -24,7 +24,9 @@ def tensor(name: str, value: ArrayLike, dims: str | None = None) -> torch.Tensor
             array = np.asarray(value)
             if array.dtype.kind not in "fiub":
                 raise TypeError(f"its entries are of type {array.dtype}")
-            out = torch.from_numpy(np.array(array, dtype=np.float64, order="C"))  # a copy: the caller's may change
+            out = torch.from_numpy(
+                np.array(array, dtype=np.float64, order="C")
+            )  # a copy: the caller's may change
     except (TypeError, ValueError, RuntimeError) as why:
         raise QkvError(
             f"reading {name} as an array of numbers", str(why), "Give a tensor, a numpy array or nested lists"
@@ -32,10 +34,14 @@ def tensor(name: str, value: ArrayLike, dims: str | None = None) -> torch.Tensor
     if dims is not None and out.dim() != len(dims.split()):
         wanted = f"({', '.join(dims.split())})"
         raise QkvError(
-            f"reading {name} with shape {wanted}", f"its shape is {tuple(out.shape)}", _reshape_hint(out, dims)
+            f"reading {name} with shape {wanted}",
+            f"its shape is {tuple(out.shape)}",
+            _reshape_hint(out, dims),
         )
     if out.numel() == 0:
-        raise QkvError(f"reading {name}", f"it is empty, of shape {tuple(out.shape)}", "Give at least one entry")
+        raise QkvError(
+            f"reading {name}", f"it is empty, of shape {tuple(out.shape)}", "Give at least one entry"
+        )
     finite = torch.isfinite(out)
     if not bool(finite.all()):
         where = tuple(int(i) for i in (~finite).nonzero()[0])

@@ -44,7 +44,9 @@ def pick(arrays: dict[str, Any], name: str, path: str | Path) -> Any:
     if len(arrays) == 1:
         return next(iter(arrays.values()))
     raise QkvError(
-        f"reading '{name}' from {path}", f"the file holds {', '.join(sorted(arrays)) or 'nothing'}", f"Name one '{name}'"
+        f"reading '{name}' from {path}",
+        f"the file holds {', '.join(sorted(arrays)) or 'nothing'}",
+        f"Name one '{name}'",
     )
 
 
@@ -59,7 +61,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        os.chmod(temporary, 0o644)
+        temporary.chmod(0o644)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

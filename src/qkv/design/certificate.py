@@ -22,6 +22,8 @@ FORMAT = "qkv-certificate/1"
 PRECISIONS = (128, 512, 2048)
 """Bits tried in turn: a claim so close to the truth that 2048 bits cannot tell is refused as undecided."""
 
+_SIGNS = {"<=": "≤", ">=": "≥"}
+
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
@@ -53,7 +55,12 @@ class Verification(Shown):
         return Card(f"Certificate {verdict}", (("says", self.statement),), ("", "claim", "recomputed"), rows)
 
     def to_json(self) -> dict[str, Any]:
-        return {"holds": bool(self), "statement": self.statement, "why": self.why, "findings": plain(self.findings)}
+        return {
+            "holds": bool(self),
+            "statement": self.statement,
+            "why": self.why,
+            "findings": plain(self.findings),
+        }
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -71,7 +78,7 @@ class Certificate(Shown):
         data = {name: _stored(value) for name, value in data.items()}
         spec = checks.KINDS[kind]
         with ctx.workprec(PRECISIONS[0]):
-            measured = spec.measure(spec.parse(data), spec.large(data), dict.fromkeys(names or spec.senses, []))
+            measured = spec.measure(spec.parse(data), spec.large(data), {name: [] for name in names or spec.senses})
         claims = {}
         for name, balls in measured.items():
             if not names or name in names:
@@ -161,10 +168,11 @@ def _compare(sense: str, balls: list[Any], claimed: list[float]) -> bool | None:
         claimed = claimed * len(balls)
     if len(balls) != len(claimed):
         return False
+    pairs = list(zip(balls, claimed, strict=True))
     if sense == "<=":
-        sure, failed = all(b <= c for b, c in zip(balls, claimed)), any(b > c for b, c in zip(balls, claimed))
+        sure, failed = all(b <= c for b, c in pairs), any(b > c for b, c in pairs)
     else:
-        sure, failed = all(b >= c for b, c in zip(balls, claimed)), any(b < c for b, c in zip(balls, claimed))
+        sure, failed = all(b >= c for b, c in pairs), any(b < c for b, c in pairs)
     return True if sure else (False if failed else None)
 
 
@@ -173,11 +181,11 @@ def _finding(spec: checks.Kind, name: str, balls: list[Any], claimed: list[float
         return Finding(name, False, f"{len(claimed)} bounds for {len(balls)} measured numbers")
     outward = above if spec.senses[name] == "<=" else below
     found = [outward(b) for b in balls]
-    return Finding(_claim_text(spec, name, claimed), holds, f"{spec.senses[name]} {_bound_text(found)}")
+    return Finding(_claim_text(spec, name, claimed), holds, f"{_SIGNS[spec.senses[name]]} {_bound_text(found)}")
 
 
 def _claim_text(spec: checks.Kind, name: str, claimed: list[float]) -> str:
-    return f"{spec.names.get(name, name)} {spec.senses[name]} {_bound_text(claimed)}"
+    return f"{spec.names.get(name, name)} {_SIGNS[spec.senses[name]]} {_bound_text(claimed)}"
 
 
 def _bound_text(value: Any) -> str:
@@ -205,7 +213,11 @@ def save(certificates: list[Certificate], path: str | Path, result: dict[str, An
     path = Path(path)
     check_save(path)
     if path.suffix == ".json":
-        document = {"format": FORMAT, "result": result or {}, "certificates": [c.to_json() for c in certificates]}
+        document = {
+            "format": FORMAT,
+            "result": result or {},
+            "certificates": [c.to_json() for c in certificates],
+        }
         write_text(path, json.dumps(document, allow_nan=False) + "\n")
     else:
         from safetensors.numpy import save_file

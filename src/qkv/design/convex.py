@@ -17,7 +17,12 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 CONIC_LIMIT = 1500
 """Other items that the conic program holds at most: it needs one exponential cone for each."""
 
-STATUS = {"Solved": "solved", "AlmostSolved": "solved", "PrimalInfeasible": "none", "AlmostPrimalInfeasible": "none"}
+STATUS = {
+    "Solved": "solved",
+    "AlmostSolved": "solved",
+    "PrimalInfeasible": "none",
+    "AlmostPrimalInfeasible": "none",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +115,9 @@ def solve(rules: list[Rule], size: int, metric: Array | None = None, nuclear: in
         P = sparse.csc_matrix((width, width))
     else:
         square = np.eye(size) if metric is None else metric
-        P = sparse.block_diag([sparse.triu(sparse.csc_matrix(square)), sparse.csc_matrix((rivals, rivals))], format="csc")
+        P = sparse.block_diag(
+            [sparse.triu(sparse.csc_matrix(square)), sparse.csc_matrix((rivals, rivals))], format="csc"
+        )
     if not program.cones:
         return Solution("solved", np.zeros(size), tuple(np.zeros(0) for _ in rules), tuple(np.zeros(0) for _ in rules))
     found = program.run(P, cost)
@@ -181,7 +188,7 @@ class _Program:
         rows = [row for row, _, _ in lift.entries]
         columns = [at + c if c >= 0 else -1 - c for _, c, _ in lift.entries]
         block = sparse.csc_matrix(([-f for _, _, f in lift.entries], (rows, columns)), (lift.length, self.width))
-        side = int(round((np.sqrt(8 * lift.length + 1) - 1) / 2))
+        side = round((np.sqrt(8 * lift.length + 1) - 1) / 2)
         self.cones.append(clarabel.PSDTriangleConeT(side))
         return self._add(block, np.zeros(lift.length))
 

@@ -143,7 +143,7 @@ def _plane(ratios: Array, logs: Array, d: int) -> tuple[Array | None, Array]:
 
 
 def _multipliers(ratios: Array, pull: Array) -> Array:
-    return np.linalg.lstsq(ratios.T, pull, rcond=None)[0] if len(ratios) else np.zeros(0)
+    return np.asarray(np.linalg.lstsq(ratios.T, pull, rcond=None)[0]) if len(ratios) else np.zeros(0)
 
 
 def _first_price(rivals: Array, own: Array, P: Array, free: Array, q: Array) -> float:

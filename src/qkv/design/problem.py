@@ -28,7 +28,9 @@ class Blend:
         """Checked wishes: known items, positive weights that sum to 1, a tolerance between 0 and 1."""
         asked = f"blending {_short(weights)}"
         if not isinstance(weights, Mapping) or not weights:
-            raise QkvError(asked, "there are no weights", "Give a mapping of items to weights, such as {0: 0.5, 1: 0.5}")
+            raise QkvError(
+                asked, "there are no weights", "Give a mapping of items to weights, such as {0: 0.5, 1: 0.5}"
+            )
         tol = tolerance(asked, tol)
         pairs = {}
         for item, weight in weights.items():

@@ -88,7 +88,9 @@ class Design(Shown):
         return out | ({"obstacle": self.obstacle.statement} if self.obstacle else {})
 
 
-def copy(memory: Memory, item: Any, tol: float = 1e-3, form: str = "smallest", noise: ArrayLike | None = None) -> Design:
+def copy(
+    memory: Memory, item: Any, tol: float = 1e-3, form: str = "smallest", noise: ArrayLike | None = None
+) -> Design:
     """The query that reads one item alone, to `tol`; see `blend`."""
     return blend(memory, {item: 1.0}, tol, form, noise)
 

@@ -47,7 +47,7 @@ class Projection(Shown):
             facts: tuple[tuple[str, str], ...] = (("a vector in both", f"({shared})"),)
             return Card("No matrix reads A out of A + B", facts, note=self.certificate.statement + ".")
         assert self.matrix is not None and self.coordinates is not None
-        m, d = self.coordinates.shape
+        d = len(self.matrix)
         facts = (
             ("matrix", f"{self.form}, {d} × {d}"),
             ("norm", number(float(torch.linalg.matrix_norm(self.matrix, 2)), 6)),
@@ -65,7 +65,8 @@ class Projection(Shown):
         what = "Aᵀ" if self.form == "A Aᵀ" else "C"
         return (
             f"{what} s is {m} number{'s' * (m > 1)}, the coordinates of v_a in the basis A; M s = A({what} s) is v_a "
-            f"itself, a vector of {d}. They answer different questions" + (", even where the sizes agree." if m == d else ".")
+            f"itself, a vector of {d}. They answer different questions"
+            + (", even where the sizes agree." if m == d else ".")
         )
 
     def to_json(self) -> dict[str, Any]:

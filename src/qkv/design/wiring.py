@@ -66,7 +66,11 @@ class Wire(Shown):
             (str(i), f"≤ {number(d, 5)}", f"≤ {number(o, 5)}")
             for i, d, o in zip(self.rules, self.distances, self.output_distances, strict=True)
         )
-        short = "V cannot write all of it: the rules ask for more than one linear map gives." if self.residual > 1e-6 else ""
+        short = (
+            "V cannot write all of it: the rules ask for more than one linear map gives."
+            if self.residual > 1e-6
+            else ""
+        )
         return Card("Wiring", facts, ("token", "distance of weights", "distance of output"), rows, short)
 
     def to_json(self) -> dict[str, Any]:
@@ -91,7 +95,9 @@ def wire(
     if prefer not in PREFER:
         raise QkvError(f"wiring with prefer={prefer!r}", "there is no such preference", f"Use {' or '.join(PREFER)}")
     if len(x) > MOST_TOKENS:
-        raise QkvError(f"wiring {len(x)} tokens", f"at most {MOST_TOKENS} fit the program", "Wire fewer tokens at a time")
+        raise QkvError(
+            f"wiring {len(x)} tokens", f"at most {MOST_TOKENS} fit the program", "Wire fewer tokens at a time"
+        )
     if head_size is not None and (not isinstance(head_size, int) or head_size < 1):
         raise QkvError("wiring", f"head_size is {head_size!r}", "Give a whole number of at least 1")
     v, residual = _values(problem)
@@ -106,10 +112,18 @@ def wire(
         certificate = _certificate(problem, q, k, v)
         if max(certificate.claims["distance"]) <= problem.tol:
             return Wire(
-                True, *(torch.from_numpy(m.copy()) for m in (q, k, v)), len(q), problem.rules,
-                tuple(certificate.claims["distance"]), tuple(certificate.claims["output"]), residual, problem.tol,
-                certificate,
-            )  # fmt: skip
+                possible=True,
+                Q=torch.from_numpy(q),
+                K=torch.from_numpy(k),
+                V=torch.from_numpy(v.copy()),
+                head_size=len(q),
+                rules=problem.rules,
+                distances=tuple(certificate.claims["distance"]),
+                output_distances=tuple(certificate.claims["output"]),
+                residual=residual,
+                tol=problem.tol,
+                certificate=certificate,
+            )
         if head_size is not None and len(q) < _rank(w):
             raise _too_small(head_size, _rank(w), prefer, max(certificate.claims["distance"]), problem.tol)
     raise QkvError(
@@ -120,7 +134,13 @@ def wire(
 
 
 def check_wiring(
-    X: ArrayLike, Q: ArrayLike, K: ArrayLike, V: ArrayLike, reads: Mapping[Any, Any], writes: Mapping[Any, ArrayLike], tol: float
+    X: ArrayLike,
+    Q: ArrayLike,
+    K: ArrayLike,
+    V: ArrayLike,
+    reads: Mapping[Any, Any],
+    writes: Mapping[Any, ArrayLike],
+    tol: float,
 ) -> Certificate:
     """A certificate that anyone's matrices follow the rules to `tol`; its verify() says whether they do."""
     problem = Wiring.of(X, reads, writes, tol)

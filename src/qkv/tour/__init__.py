@@ -34,7 +34,9 @@ def run(out: Path) -> Path:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as why:
-        raise QkvError(f"writing the tour to {out}", str(why), "Give a folder that can be written, with --out") from None
+        raise QkvError(
+            f"writing the tour to {out}", str(why), "Give a folder that can be written, with --out"
+        ) from None
     start = time.monotonic()
     chapters = []
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())

@@ -8,10 +8,10 @@ from qkv import plots
 from qkv.core.attention import self_attention
 from qkv.core.memory import Memory
 from qkv.core.show import number
+from qkv.design.copyable import copyable
 from qkv.design.query import blend, copy
 from qkv.design.steering import reach
 from qkv.design.subspace import project
-from qkv.design.copyable import copyable
 from qkv.design.wiring import check_wiring, wire
 from qkv.look import svg
 from qkv.report import Chapter, Picture
@@ -141,7 +141,7 @@ def wiring() -> Chapter:
             Picture(
                 svg(plots.wiring(x, found.Q, found.K, found.V)),
                 f"The weights, and the matrices found: outputs are within {off:.2g} of what was to be written.",
-                "qkv design wire tokens.npz --reads 0:2,1:0 --writes writes --plot wiring.svg",
+                "qkv design wire examples/tokens.json --reads 0:2,1:0 --writes writes --plot wiring.svg",
             ),
             found,
             "The textbook answer, V = (u_b u_bᵀ − u_c u_cᵀ)/β², K = I, Q = (u_d u_aᵀ + u_c u_dᵀ)/β², is checked the same "
@@ -165,7 +165,7 @@ def reaching() -> Chapter:
             Picture(
                 svg(plots.reach(x, 1, plotted, u["b"])),
                 "Distance of the output from u_b against the multiple added, and the bound that holds for all multiples.",
-                "qkv design reach tokens.npz --token 1 --along u_d --target u_b --plot reach.svg",
+                "qkv design reach examples/tokens.json --token 1 --along u_d --target u_b --plot reach.svg",
             ),
             *cases.values(),
         ),

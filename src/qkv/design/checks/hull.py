@@ -53,7 +53,7 @@ def _parse_inside(data: Data) -> dict[str, Any]:
 
 
 def _measure_inside(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
-    """Averaging (k_j - k_i)·q with the weights gives residual·q / sum, so the smallest is at most |residual| |q| / sum."""
+    """Averaged by the weights, (k_j - k_i)·q is residual·q / sum, so the smallest is at most |residual| |q| / sum."""
     out: Measured = {"margin_at_most": _residual(p)}
     if "exact" in claims:
         out["exact"] = arb(0 if in_hull_exactly(p["keys"][p["others"]], p["keys"][p["item"]]) else 1)
@@ -71,7 +71,8 @@ def _says_inside(data: Data, claims: Mapping[str, Any]) -> str:
     if "exact" in claims:
         return f"key {item} is exactly a convex combination of {size} independent other keys: no query selects it"
     bound = float(claims["margin_at_most"])
-    return f"key {item} is a convex combination of {size} other keys to within {bound:.3g}: no unit query selects it by more"
+    which = f"key {item} is a convex combination of {size} other keys to within {bound:.3g}"
+    return f"{which}: no unit query selects it by more"
 
 
 def _parse_copyable(data: Data) -> dict[str, Any]:
@@ -117,7 +118,12 @@ def _measure_copyable(p: dict[str, Any], rough: bool, claims: Bounds) -> Measure
         margin[r] = _measure_selects(one, False, {})["margin"]
     for r in open_no[:most]:
         a, b = p["offsets"][r : r + 2]
-        one = {"keys": keys, "item": int(p["no"][r]), "others": p["indices"][a:b].tolist(), "weights": p["weights"][a:b]}
+        one = {
+            "keys": keys,
+            "item": int(p["no"][r]),
+            "others": p["indices"][a:b].tolist(),
+            "weights": p["weights"][a:b],
+        }
         residual[r] = _residual(one)
     return {"margin": margin, "margin_at_most": residual}
 
@@ -130,7 +136,8 @@ def _fitting(claimed: list[float], items: Any) -> Any:
 
 def _says_copyable(data: Data, claims: Mapping[str, Any]) -> str:
     possible = np.asarray(data["possible"], dtype=float)
-    return f"of {possible.size} keys, {int(possible.sum())} can be selected and {int((1 - possible).sum())} cannot, by these witnesses"
+    yes, no = int(possible.sum()), int((1 - possible).sum())
+    return f"of {possible.size} keys, {yes} can be selected and {no} cannot, by these witnesses"
 
 
 SELECTS = Kind(_parse_selects, _measure_selects, _says_selects, {"margin": ">="}, ("margin",), positive=("margin",))
@@ -140,7 +147,7 @@ INSIDE = Kind(
     _says_inside,
     senses={"margin_at_most": "<=", "exact": "<="},
     required=("margin_at_most",),
-    names={"margin_at_most": "margin of every unit query", "exact": "keys outside the hull of the combination"},
+    names={"margin_at_most": "margin of every unit query", "exact": "keys outside the exact hull"},
 )
 COPYABLE = Kind(
     _parse_copyable,

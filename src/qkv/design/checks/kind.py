@@ -29,6 +29,8 @@ class Kind:
     only tell it what is worth computing.
     """
 
+    fields: tuple[str, ...]
+    """The names that data may hold: what is not checked must not stand in a certificate."""
     parse: Callable[[Data], Any]
     measure: Callable[..., Measured]
     says: Callable[[Data, Mapping[str, Any]], str]
@@ -38,11 +40,21 @@ class Kind:
     large: Callable[[Data], bool] = lambda data: False
     positive: tuple[str, ...] = ()
     """Claims that say nothing unless they are above 0."""
+    exact: tuple[str, ...] = ()
+    """Claims that a count of exceptions is 0; no other bound on it says anything."""
+
+
+def numbers(data: Data, name: str) -> Array:
+    """Numbers as float64; words, complex numbers and lists of unequal lengths are none."""
+    value = np.asarray(data[name])
+    if value.size and value.dtype.kind not in "biuf":
+        raise Refused(f"{name} holds something that is no real number")
+    return value.astype(np.float64)
 
 
 def array(data: Data, name: str, dims: int) -> Array:
     """A finite float64 array with that many axes."""
-    value = np.asarray(data[name], dtype=np.float64)
+    value = numbers(data, name)
     if value.ndim != dims or value.size == 0:
         raise Refused(f"{name} has shape {value.shape}, not {dims} filled axes")
     if not np.isfinite(value).all():
@@ -52,15 +64,36 @@ def array(data: Data, name: str, dims: int) -> Array:
 
 def indices(data: Data, name: str, n: int) -> list[int]:
     """Distinct whole numbers from 0 to n-1."""
-    raw = np.atleast_1d(np.asarray(data[name], dtype=np.float64))
-    if raw.ndim != 1 or raw.size == 0 or not np.isfinite(raw).all():
+    raw = np.atleast_1d(numbers(data, name))
+    if raw.size == 0:
         raise Refused(f"{name} is not a list of item numbers")
-    found = [int(v) for v in raw]
-    if any(i != v or not 0 <= i < n for i, v in zip(found, raw, strict=True)):
-        raise Refused(f"{name} must be whole numbers from 0 to {n - 1}, not {raw.tolist()[:6]}")
+    found = whole(name, raw, n - 1).tolist()
     if len(set(found)) != len(found):
         raise Refused(f"{name} names an item twice")
-    return found
+    return [int(i) for i in found]
+
+
+def whole(name: str, raw: Array, most: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """A list of whole numbers from 0 to `most`."""
+    if raw.ndim != 1 or not ((raw >= 0) & (raw <= most) & (raw == np.floor(raw))).all():
+        raise Refused(f"{name} must be whole numbers from 0 to {most}, not {raw.tolist()[:6]}")
+    return raw.astype(np.int64)
+
+
+def scalar(data: Data, name: str) -> float:
+    """One number."""
+    value = numbers(data, name)
+    if value.ndim:
+        raise Refused(f"{name} has shape {value.shape}, and one number is wanted")
+    return float(value)
+
+
+def tolerance(data: Data) -> float:
+    """The leak that is allowed, between 0 and 1."""
+    tol = scalar(data, "tol")
+    if not 0 < tol < 1:
+        raise Refused(f"tol is {tol}, not between 0 and 1")
+    return tol
 
 
 def matching(what: str, *sizes: int) -> None:

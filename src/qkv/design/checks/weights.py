@@ -8,8 +8,18 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from qkv.design.balls import Array, combine, norm, products, softmax
-from qkv.design.checks.kind import Bounds, Data, Kind, Measured, Refused, array, distribution, indices, matching
+from qkv.design.balls import combine, norm, products, softmax
+from qkv.design.checks.kind import (
+    Bounds,
+    Data,
+    Kind,
+    Measured,
+    Refused,
+    array,
+    distribution,
+    indices,
+    matching,
+)
 from qkv.design.checks.rough import rough_weights
 
 LARGE = 200_000
@@ -22,7 +32,7 @@ def _parse(data: Data) -> dict[str, Any]:
     matching("the keys and the query", keys.shape[1], query.shape[0])
     items = indices(data, "items", keys.shape[0])
     wanted = distribution(data, "wanted", len(items))
-    parsed = {"keys": keys, "values": values, "query": query, "items": items, "wanted": wanted}
+    parsed: dict[str, Any] = {"keys": keys, "values": values, "query": query, "items": items, "wanted": wanted}
     if "multipliers" in data:
         parsed |= {"multipliers": array(data, "multipliers", 1), "tol": _tolerance(data)}
         matching("items and multipliers", len(items), parsed["multipliers"].shape[0])
@@ -103,7 +113,11 @@ def _tolerance(data: Data) -> float:
 def _parse_none(data: Data) -> dict[str, Any]:
     keys = array(data, "keys", 2)
     items = indices(data, "items", keys.shape[0])
-    parsed: dict[str, Any] = {"keys": keys, "items": items, "wanted": distribution(data, "wanted", len(items))}
+    parsed: dict[str, Any] = {
+        "keys": keys,
+        "items": items,
+        "wanted": distribution(data, "wanted", len(items)),
+    }
     parsed |= {"multipliers": array(data, "multipliers", 1), "tol": _tolerance(data), "rest": [], "mix": []}
     matching("items and multipliers", len(items), parsed["multipliers"].shape[0])
     if np.size(data.get("others", ())):
@@ -132,8 +146,6 @@ def _says_none(data: Data, claims: Mapping[str, Any]) -> str:
 def large(data: Data) -> bool:
     """Whether the keys are so many that float64 is worth trying first."""
     return int(np.size(data["keys"])) > LARGE
-
-
 
 
 WEIGHTS = Kind(

@@ -62,7 +62,9 @@ def _measure(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
         gap = [a - arb(float(w)) for a, w in zip(alpha, p["wanted"][row], strict=True)]
         distances.append(sum((abs(g) for g in gap), arb(0)) / 2)
         if "writes" in p:
-            read = [sum((a * c[m] for a, c in zip(alpha, columns, strict=True)), arb(0)) for m in range(len(columns[0]))]
+            read = [
+                sum((a * c[m] for a, c in zip(alpha, columns, strict=True)), arb(0)) for m in range(len(columns[0]))
+            ]
             outputs.append(norm([r - arb(float(y)) for r, y in zip(read, p["writes"][row], strict=True)]))
     return {"distance": distances, "output": outputs} if "writes" in p else {"distance": distances}
 
