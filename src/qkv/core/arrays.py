@@ -31,16 +31,16 @@ def tensor(name: str, value: ArrayLike, dims: str | None = None) -> torch.Tensor
         raise QkvError(
             f"reading {name} as an array of numbers", str(why), "Give a tensor, a numpy array or nested lists"
         ) from None
+    if out.numel() == 0:
+        raise QkvError(
+            f"reading {name}", f"it is empty, of shape {tuple(out.shape)}", "Give at least one entry"
+        )
     if dims is not None and out.dim() != len(dims.split()):
         wanted = f"({', '.join(dims.split())})"
         raise QkvError(
             f"reading {name} with shape {wanted}",
             f"its shape is {tuple(out.shape)}",
             _reshape_hint(out, dims),
-        )
-    if out.numel() == 0:
-        raise QkvError(
-            f"reading {name}", f"it is empty, of shape {tuple(out.shape)}", "Give at least one entry"
         )
     finite = torch.isfinite(out)
     if not bool(finite.all()):

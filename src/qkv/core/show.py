@@ -98,14 +98,14 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def number(x: float, digits: int = 4) -> str:
+def number(x: float | int, digits: int = 4) -> str:
     """A number as people write it: few digits, no needless exponent."""
     if x == 0 or not np.isfinite(x):
         return f"{x:g}"
     return f"{x:.{digits}g}" if 1e-4 <= abs(x) < 1e6 else f"{x:.{digits - 1}e}"
 
 
-def vector(values: Iterable[float], most: int = 8) -> str:
+def vector(values: Iterable[float | int], most: int = 8) -> str:
     """The first entries of a vector, and how many more there are."""
     entries = [float(v) for v in values]
     shown = ", ".join(number(v, 3) for v in entries[:most])
