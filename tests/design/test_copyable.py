@@ -50,9 +50,7 @@ def holds_exactly(keys, answer, item):
             if i != item
         )
         return (
-            gap > 0
-            and Fraction(answer.margin) > 0
-            and Fraction(answer.margin) ** 2 * sum(c * c for c in q) <= gap**2
+            gap > 0 and Fraction(answer.margin) > 0 and Fraction(answer.margin) ** 2 * sum(c * c for c in q) <= gap**2
         )
     weights = {i: Fraction(w) for i, w in answer.combination.items()}
     total = sum(weights.values())
@@ -161,9 +159,7 @@ def test_a_far_origin_does_not_matter():
 
 
 def test_few_known_vertices_among_many_keys_change_no_answer():
-    keys = gaussian(
-        3000, 3, seed=8
-    )  # a quarter is far from reached: the hull of known vertices is asked first
+    keys = gaussian(3000, 3, seed=8)  # a quarter is far from reached: the hull of known vertices is asked first
     assert set(copyable(keys).vertices.tolist()) == set(ConvexHull(keys).vertices.tolist())
 
 
@@ -309,9 +305,7 @@ def test_no_process_outlives_the_call(tmp_path, how):
 
 def test_the_benchmark_runs():
     script = Path(__file__).parents[2] / "benchmarks" / "copyable.py"
-    run = subprocess.run(
-        [sys.executable, script, "--quick"], capture_output=True, text=True, timeout=60, check=True
-    )
+    run = subprocess.run([sys.executable, script, "--quick"], capture_output=True, text=True, timeout=60, check=True)
     figures = json.loads(run.stdout.splitlines()[-1])
     assert set(figures["ratios"]) == {"64", "16", "8"}
     assert all(figures[f"d={d}"]["agree"] == "3/3" for d in (64, 16, 8))

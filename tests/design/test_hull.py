@@ -32,10 +32,7 @@ def decided(keys, items=None, candidates=None):
 def solves(rows, target):
     """Do non-negative rational weights with sum 1 combine these rows, if independent, to the target?"""
     columns = [[Fraction(float(x)) for x in row] + [Fraction(1)] for row in rows]
-    table = [
-        [c[r] for c in columns] + [t]
-        for r, t in enumerate([Fraction(float(x)) for x in target] + [Fraction(1)])
-    ]
+    table = [[c[r] for c in columns] + [t] for r, t in enumerate([Fraction(float(x)) for x in target] + [Fraction(1)])]
     pivot = 0
     for c in range(len(columns)):
         row = next((r for r in range(pivot, len(table)) if table[r][c]), None)
@@ -159,9 +156,7 @@ def test_linear_programming_as_the_last_resort_agrees():
     keys[-1] = (keys[0] + keys[1]) / 2
     out = hull.insist(keys, np.arange(60))
     assert dict(enumerate(out.found.tolist())) == decided(keys)
-    assert (
-        rounding.residuals(keys, out.items[~out.found], out.offsets, out.indices, out.weights) < 1e-13
-    ).all()
+    assert (rounding.residuals(keys, out.items[~out.found], out.offsets, out.indices, out.weights) < 1e-13).all()
 
 
 def test_a_solver_that_gives_up_is_replaced(monkeypatch):
@@ -201,9 +196,7 @@ def test_whitening_selects_where_the_centre_does_not():
     random = np.random.default_rng(11)
     keys = random.standard_normal((600, 20)) * np.geomspace(1, 1000, 20)
     f, items = rounding.frame(keys), np.arange(600)
-    plain, white = (
-        witnesses.claims(f, items, g(f, items)) > 0 for g in (witnesses.centred, witnesses.whitened)
-    )
+    plain, white = (witnesses.claims(f, items, g(f, items)) > 0 for g in (witnesses.centred, witnesses.whitened))
     assert white.sum() > 2 * plain.sum()
 
 

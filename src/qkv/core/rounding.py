@@ -63,9 +63,7 @@ def frame(keys: Floats) -> Frame:
     return Frame(points, offsets, norms, float(norms.max()), coarse, fine)
 
 
-def margins(
-    keys: Floats | Frame, items: Any, queries: Any, *, claimed: Any = 0.0, slack: float = 1.0
-) -> Floats:
+def margins(keys: Floats | Frame, items: Any, queries: Any, *, claimed: Any = 0.0, slack: float = 1.0) -> Floats:
     """For each pair (item j, query q): a lower bound on min over i ≠ j of (k_j − k_i)·q / ‖q‖.
 
     A claim made with slack=4 is always confirmed with slack=1, however the library orders its sums: two
@@ -117,9 +115,7 @@ def hide(tile: NDArray[Any], items: Ints, start: int) -> None:
     tile[own, items[own] - start] = -np.inf
 
 
-def residuals(
-    keys: Floats, items: Any, offsets: Any, indices: Any, weights: Any, *, slack: float = 1.0
-) -> Floats:
+def residuals(keys: Floats, items: Any, offsets: Any, indices: Any, weights: Any, *, slack: float = 1.0) -> Floats:
     """For each item j with weights w: an upper bound on ‖Σ w_i (k_i − k_j)‖ / Σ w_i, so on any margin of j.
 
     For any unit q, min over i of (k_j − k_i)·q <= Σ w_i (k_j − k_i)·q / Σ w_i <= that residual

@@ -29,7 +29,7 @@ UNSETTLED = 1e-9
 class Answer(Shown):
     """About one key: a unit query that selects it and by how much at least, or others that dominate it.
 
-    `margin` is a proven lower bound for that query. `margin_at_most` holds for every unit query: 0, or
+    `margin` is a proven lower bound for that query (another may do better). `margin_at_most` holds for every unit query: 0, or
     rounding's size.
     """
 
@@ -66,9 +66,7 @@ class Answer(Shown):
         most = number(self.margin_at_most or 0.0)
         note = f"… and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
         facts = (("because", "it is this average of other keys"), ("any margin", f"at most {most}"))
-        return Card(
-            f"Key {self.item} cannot be selected", facts, ("key", "weight"), tuple(rows[:SHOWN]), note
-        )
+        return Card(f"Key {self.item} cannot be selected", facts, ("key", "weight"), tuple(rows[:SHOWN]), note)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +145,7 @@ class Copyable(Shown):
             count = int(self.offsets[row + 1] - self.offsets[row])
             rows.append((str(self.memory.labels[j]), f"an average of {count} other key{'s' * (count != 1)}"))
         note = f"… and {len(inside) - SHOWN} more that cannot" if len(inside) > SHOWN else ""
-        return Card(
-            "Which keys can be selected", tuple(facts), ("key", "is") if rows else (), tuple(rows), note
-        )
+        return Card("Which keys can be selected", tuple(facts), ("key", "is") if rows else (), tuple(rows), note)
 
     def to_json(self) -> dict[str, Any]:
         """Every answer with its witness."""

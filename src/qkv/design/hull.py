@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -115,9 +116,7 @@ class _Search:
                     answers[j] = working[j], weights
         return [answers[int(j)] for j in items]
 
-    def _rivals(
-        self, active: list[int], queries: Floats, working: list[Ints]
-    ) -> Iterator[tuple[int, Ints, bool]]:
+    def _rivals(self, active: list[int], queries: Floats, working: list[Ints]) -> Iterator[tuple[int, Ints, bool]]:
         """For each item: who should enter its working set, and whether its query beats everyone else.
 
         Of each group of candidates the one that scores highest enters, unless it clearly scores below the
@@ -135,7 +134,7 @@ class _Search:
         owner, members = np.repeat(every, [len(w) for w in working]), self.place[np.concatenate(working)]
         close = owner[scores[owner, members] >= level[owner]]
         scores[owner, members] = -np.inf
-        spans = zip(self.cuts[:-1], self.cuts[1:], strict=True)
+        spans = pairwise(self.cuts)
         best = np.stack([scores[:, a:b].argmax(axis=1) + a for a, b in spans], axis=1)
         reached = np.take_along_axis(scores, best, axis=1)
         enter = (reached >= level[:, None]) & (reached > -np.inf)

@@ -72,9 +72,7 @@ def _open(margins: Floats, inside: Combinations) -> Ints:
     return left[~np.isin(left, list(inside))] if inside else left
 
 
-def _settle(
-    keys: Floats, items: Ints, candidates: Ints, crew: Crew, progress: Progress | None
-) -> Iterable[Settled]:
+def _settle(keys: Floats, items: Ints, candidates: Ints, crew: Crew, progress: Progress | None) -> Iterable[Settled]:
     """Working sets for the items, in pieces of whole blocks: it does not matter who does which piece."""
     block = hull.block_size(len(candidates))
     size = block * max(1, round(len(items) / block / (PIECES * crew.size)))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,16 +43,19 @@ def claims(f: Frame, items: Ints, queries: Floats) -> Floats:
     """
     d = queries.shape[1]
     blur = rounding.gamma(d + 4, U32) * f.radius * (1 + 1e-6) + d * 2.0**-120
-    points32, queries32 = f.offsets.astype(np.float32), queries.astype(np.float32)
+    # Far keys are the likeliest to win, so they come first: rows that lose to one of them are done with.
+    order = np.argsort(-f.norms, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    points32, queries32 = f.offsets[order].astype(np.float32), queries.astype(np.float32)
     out = np.full(len(items), -np.inf)
     for start in range(0, len(items), rounding.ROWS):
         rows = slice(start, start + rounding.ROWS)
         chosen, q = items[rows], queries[rows]
-        rival, second = _strongest(points32, chosen, queries32[rows])
-        own = np.einsum("ij,ij->i", q, f.offsets[chosen])
-        first = np.einsum("ij,ij->i", q, f.offsets[rival])
+        own, error = np.einsum("ij,ij->i", q, f.offsets[chosen]), f.error(chosen)
+        rival, second = _strongest(points32, place[chosen], queries32[rows], own + error + blur)
+        first = np.einsum("ij,ij->i", q, f.offsets[order[rival]])
         value = own - np.maximum(first, second + blur)
-        error = f.error(chosen)
         lower = rounding.to_keys(value - SLACK * error, f.coarse + f.fine)
         dull = (value < 16 * error) | (own - first > 1.01 * value)
         unclear = np.flatnonzero(dull & (own - first > -error))
@@ -59,23 +65,35 @@ def claims(f: Frame, items: Ints, queries: Floats) -> Floats:
     return out
 
 
-def _strongest(points: NDArray[np.float32], items: Ints, queries: NDArray[np.float32]) -> tuple[Ints, Floats]:
-    """For each query: the index of its best rival, and the score of the second best."""
-    every = np.arange(len(items))
-    rival = np.zeros(len(items), dtype=np.int64)
-    best = np.full(len(items), -np.inf, dtype=np.float32)
+def _strongest(
+    points: NDArray[np.float32], places: Ints, queries: NDArray[np.float32], lost: Floats
+) -> tuple[Ints, Floats]:
+    """For each query the place of its best rival and the score of the second best; or, where some rival
+    scores above `lost`, the place of such a rival."""
+    rival = np.zeros(len(places), dtype=np.int64)
+    best = np.full(len(places), -np.inf, dtype=np.float32)
     second = best.copy()
-    for start in range(0, len(points), rounding.COLUMNS):
-        tile = queries @ points[start : start + rounding.COLUMNS].T
-        rounding.hide(tile, items, start)
-        here = tile.argmax(axis=1)
+    left = np.arange(len(places))
+    for start, stop in _tiles(len(points)):
+        tile = queries[left] @ points[start:stop].T
+        rounding.hide(tile, places[left], start)
+        every, here = np.arange(len(left)), tile.argmax(axis=1)
         score = tile[every, here].copy()
         tile[every, here] = -np.inf
-        runner_up = np.maximum(np.minimum(best, score), tile.max(axis=1))
-        second = np.maximum(second, runner_up)
-        rival = np.where(score > best, here + start, rival)
-        best = np.maximum(best, score)
+        runner_up = np.maximum(np.minimum(best[left], score), tile.max(axis=1))
+        second[left] = np.maximum(second[left], runner_up)
+        rival[left] = np.where(score > best[left], here + start, rival[left])
+        best[left] = np.maximum(best[left], score)
+        left = left[best[left] <= lost[left]]
+        if not len(left):
+            break
     return rival, second.astype(np.float64)
+
+
+def _tiles(n: int) -> Iterator[tuple[int, int]]:
+    """A narrow tile, to be rid of the losers, and then wide ones."""
+    cuts = [0, *range(rounding.COLUMNS // 8, n, rounding.COLUMNS), n]
+    return pairwise(cuts)
 
 
 def _unit(rows: Floats) -> Floats:

@@ -19,7 +19,7 @@ from typing import Any
 from qkv.errors import MissingExtra, QkvError
 
 Progress = Callable[[int, int], None]
-"""Called with the number of pieces done and the number of all pieces."""
+"""Called with the number of pieces done and of all pieces, in each of at most two rounds."""
 
 PATIENCE = 5.0
 """Seconds of work ahead from which it pays to start processes, which takes about one."""
@@ -31,9 +31,7 @@ ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VEC
 class Crew:
     """Maps a function over pieces of work, in order; what they share goes to each cluster worker once."""
 
-    def __init__(
-        self, executor: Any = None, processes: int | None = None, cluster: str | None = None
-    ) -> None:
+    def __init__(self, executor: Any = None, processes: int | None = None, cluster: str | None = None) -> None:
         asked = "sharing out the work"
         if sum(x is not None for x in (executor, processes, cluster)) > 1:
             came = "more than one of executor, processes and cluster was given"
