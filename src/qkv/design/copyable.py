@@ -29,8 +29,8 @@ UNSETTLED = 1e-9
 class Answer(Shown):
     """About one key: a unit query that selects it and by how much at least, or others that dominate it.
 
-    `margin` is a proven lower bound for that query (another may do better). `margin_at_most` holds for every unit query: 0, or
-    rounding's size.
+    `margin` is a proven lower bound for that query; another query may do better. `margin_at_most` holds for every
+    unit query: it is 0, or of rounding's size.
     """
 
     item: Any
