@@ -43,17 +43,15 @@ def combine(weights: Sequence[Ball], a: Array) -> list[Ball]:
     return list(total.entries())
 
 
-def softmax(scores: Sequence[Ball]) -> tuple[list[Ball], Ball]:
-    """Weights, and the logarithm of the sum of exponentials.
+def exponentials(scores: Sequence[Ball]) -> tuple[list[Ball], Ball]:
+    """Exponentials in the proportions of a softmax, and their sum: the weights are their quotients.
 
-    Shifting by the largest midpoint changes nothing in exact arithmetic and keeps equal scores exactly equal,
-    so that a weight of 1 or 1/2 that is exact comes out exact.
+    Shifting by the largest midpoint changes no quotient and keeps equal scores exactly equal. Who divides last
+    gets an exact answer where there is one: of 12 equal scores, 9 surely weigh 3/4.
     """
-    top = max(scores, key=lambda s: float(s.mid()))
-    shift = arb(top.mid())
+    shift = max(s.mid() for s in scores)
     raw = [(s - shift).exp() for s in scores]
-    total = sum(raw, arb(0))
-    return [e / total for e in raw], total.log() + shift
+    return raw, sum(raw, arb(0))
 
 
 def norm(entries: Iterable[Ball]) -> Ball:
@@ -87,6 +85,8 @@ def rational(a: Array) -> Any:
 def in_hull_exactly(points: Array, target: Array) -> bool:
     """Whether `target` is a convex combination of affinely independent `points`, decided in fractions."""
     m, d = points.shape
+    if m > d + 1:
+        return False  # dependent points, without the work of finding that out
     system = np.ones((d + 1, m + 1))
     system[:d, :m] = points.T
     system[:d, m] = target

@@ -10,7 +10,7 @@ from flint import arb
 
 from qkv.core import rounding
 from qkv.design.balls import combine, in_hull_exactly, norm, products
-from qkv.design.checks.kind import Bounds, Data, Kind, Measured, Refused, array, indices, matching
+from qkv.design.checks.kind import Bounds, Data, Kind, Measured, Refused, array, indices, matching, numbers, whole
 
 CLOSE_LOOKS = 16
 
@@ -81,20 +81,23 @@ def _parse_copyable(data: Data) -> dict[str, Any]:
     if not np.isin(possible, (0.0, 1.0)).all():
         raise Refused("an answer is neither possible (1) nor impossible (0)")
     yes, no = np.flatnonzero(possible == 1), np.flatnonzero(possible == 0)
-    queries = np.asarray(data["queries"], dtype=np.float64).reshape(-1, keys.shape[1])
+    queries = numbers(data, "queries")
+    queries = queries if queries.size else queries.reshape(0, keys.shape[1])
     matching("possible keys and queries", len(yes), len(queries))
+    matching("the keys and the queries", keys.shape[1], *queries.shape[1:])
     if not np.isfinite(queries).all() or (~queries.any(axis=1)).any():
         raise Refused("a selecting query is zero, NaN or infinite")
-    offsets = np.asarray(data["offsets"], dtype=np.float64).astype(np.int64)
-    which = np.asarray(data["indices"], dtype=np.float64).astype(np.int64)
-    weights = np.asarray(data["weights"], dtype=np.float64)
+    which = whole("indices", numbers(data, "indices"), len(keys) - 1)
+    offsets = whole("offsets", numbers(data, "offsets"), len(which))
+    weights = numbers(data, "weights")
     matching("impossible keys and combinations", len(no) + 1, len(offsets))
     matching("indices, weights and offsets", len(which), len(weights), int(offsets[-1]))
     if offsets[0] != 0 or (np.diff(offsets) < 1).any() or not np.isfinite(weights).all() or (weights < 0).any():
         raise Refused("a combination is empty, or has a weight that is negative or no number")
-    owner = np.repeat(no, np.diff(offsets))
-    if len(which) and (which.min() < 0 or which.max() >= len(keys) or (which == owner).any()):
-        raise Refused("a combination uses the key itself or one that is not there")
+    if len(no) and not np.logical_or.reduceat(weights > 0, offsets[:-1]).all():
+        raise Refused("the weights of a combination are all zero")
+    if (which == np.repeat(no, np.diff(offsets))).any():
+        raise Refused("a combination uses the key itself")
     return {
         "keys": keys, "yes": yes, "no": no, "queries": queries,
         "offsets": offsets, "indices": which, "weights": weights,
@@ -106,11 +109,14 @@ def _measure_copyable(p: dict[str, Any], rough: bool, claims: Bounds) -> Measure
     keys = p["keys"]
     low = rounding.margins(keys, p["yes"], p["queries"], claimed=_fitting(claims["margin"], p["yes"]))
     high = rounding.residuals(keys, p["no"], p["offsets"], p["indices"], p["weights"])
-    # One-sided: a true margin is not below `low`, a true residual not above `high`; the other end stays open.
-    margin = [arb(v).union(arb.pos_inf()) for v in low]
-    residual = [arb(0).union(arb(v)) for v in high]
-    open_yes = np.flatnonzero(low < _fitting(claims["margin"], p["yes"]))
-    open_no = np.flatnonzero(high > _fitting(claims["margin_at_most"], p["no"]))
+    open_yes = np.flatnonzero(~(low >= _fitting(claims["margin"], p["yes"])))
+    open_no = np.flatnonzero(~(high <= _fitting(claims["margin_at_most"], p["no"])))
+    # A true margin is not below `low` and a true residual not above `high`. Where that is enough for the claim,
+    # the bound stands for the number; elsewhere it says nothing.
+    margin, residual = [arb(float(v)) for v in low], [arb(float(v)) for v in high]
+    for balls, unsettled in ((margin, open_yes), (residual, open_no)):
+        for r in unsettled:
+            balls[r] = arb.nan()
     # One surely false claim settles the matter, so at first only a few of the open ones are looked at closely.
     most = CLOSE_LOOKS if rough else len(keys)
     for r in open_yes[:most]:
@@ -137,22 +143,36 @@ def _fitting(claimed: list[float], items: Any) -> Any:
 def _says_copyable(data: Data, claims: Mapping[str, Any]) -> str:
     possible = np.asarray(data["possible"], dtype=float)
     yes, no = int(possible.sum()), int((1 - possible).sum())
-    return f"of {possible.size} keys, {yes} can be selected and {no} cannot, by these witnesses"
+    margins, rest = (np.asarray(claims[name], dtype=float) for name in ("margin", "margin_at_most"))
+    by = f", by a margin of at least {margins.min():.3g}" if yes else ""
+    more = f" and {no} cannot by more than {rest.max():.3g}" if no else ""
+    return f"of {possible.size} keys, {yes} can be selected{by}{more}, by these witnesses"
 
 
-SELECTS = Kind(_parse_selects, _measure_selects, _says_selects, {"margin": ">="}, ("margin",), positive=("margin",))
+SELECTS = Kind(
+    fields=("keys", "item", "query"),
+    parse=_parse_selects,
+    measure=_measure_selects,
+    says=_says_selects,
+    senses={"margin": ">="},
+    required=("margin",),
+    positive=("margin",),
+)
 INSIDE = Kind(
-    _parse_inside,
-    _measure_inside,
-    _says_inside,
+    fields=("keys", "item", "indices", "weights"),
+    parse=_parse_inside,
+    measure=_measure_inside,
+    says=_says_inside,
     senses={"margin_at_most": "<=", "exact": "<="},
     required=("margin_at_most",),
     names={"margin_at_most": "margin of every unit query", "exact": "keys outside the exact hull"},
+    exact=("exact",),
 )
 COPYABLE = Kind(
-    _parse_copyable,
-    _measure_copyable,
-    _says_copyable,
+    fields=("keys", "possible", "queries", "offsets", "indices", "weights"),
+    parse=_parse_copyable,
+    measure=_measure_copyable,
+    says=_says_copyable,
     senses={"margin": ">=", "margin_at_most": "<="},
     required=("margin", "margin_at_most"),
     names={"margin": "margins of the selecting queries", "margin_at_most": "residuals of the combinations"},

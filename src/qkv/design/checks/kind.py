@@ -49,7 +49,7 @@ def numbers(data: Data, name: str) -> Array:
     value = np.asarray(data[name])
     if value.size and value.dtype.kind not in "biuf":
         raise Refused(f"{name} holds something that is no real number")
-    return value.astype(np.float64)
+    return np.asarray(value, dtype=np.float64)
 
 
 def array(data: Data, name: str, dims: int) -> Array:

@@ -58,12 +58,10 @@ def _measure_meeting(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured
     gap = norm([s - t for s, t in zip(v, w, strict=True)]) / length
     if "exact" not in claims:
         return {"gap": gap}
-    # Full column rank of both, with a joint rank below the sum, is an exact proof that the spans meet.
+    # dim(span A ∩ span B) = rank A + rank B - rank [A B], and ranks of fractions are exact.
     both = np.hstack([p["A"], p["B"]])
     ranks = [int(rational(m).rank()) for m in (p["A"], p["B"], both)]
-    independent = ranks[0] == p["A"].shape[1] and ranks[1] == p["B"].shape[1]
-    met = independent and ranks[2] < ranks[0] + ranks[1]
-    return {"gap": gap, "exact": arb(0) if met else arb(1)}
+    return {"gap": gap, "exact": arb(0) if ranks[2] < ranks[0] + ranks[1] else arb(1)}
 
 
 def _says_meeting(data: Data, claims: Mapping[str, Any]) -> str:
@@ -77,6 +75,7 @@ def _says_meeting(data: Data, claims: Mapping[str, Any]) -> str:
 
 
 PROJECTION = Kind(
+    fields=("A", "B", "M", "C"),
     parse=_parse,
     measure=_measure,
     says=_says,
@@ -86,10 +85,12 @@ PROJECTION = Kind(
 )
 
 INTERSECTION = Kind(
+    fields=("A", "B", "x", "y"),
     parse=_parse_meeting,
     measure=_measure_meeting,
     says=_says_meeting,
     senses={"gap": "<=", "exact": "<="},
     required=("gap",),
     names={"gap": "‖Ax − By‖/‖Ax‖", "exact": "spans that do not meet"},
+    exact=("exact",),
 )

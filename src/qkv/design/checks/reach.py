@@ -8,7 +8,7 @@ from typing import Any
 from flint import arb
 
 from qkv.design.balls import flat, matrix, norm
-from qkv.design.checks.kind import Bounds, Data, Kind, Measured, Refused, array, indices, matching
+from qkv.design.checks.kind import Bounds, Data, Kind, Measured, Refused, array, indices, matching, scalar
 
 
 def _parse(data: Data) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def _parse(data: Data) -> dict[str, Any]:
     matching("the rows of Q and K", q.shape[0], k.shape[0])
     matching("V, the target and the normal", v.shape[0], y.shape[0], h.shape[0])
     (token,) = indices(data, "token", x.shape[0])
-    reach = float(data["range"])
+    reach = scalar(data, "range")
     if not reach > 0:
         raise Refused(f"the range of multiples is {reach}, not above 0")
     if not h.any():
@@ -56,16 +56,19 @@ def _measure(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
     corners = [sides[i]] + [share * sides[i] + (1 - share) * sides[j] for j in range(n) if j != i]
     near = _smallest(corners)
     drift = _dot(h, vu)
+    free = near / norm(h)
     if drift.is_zero():
-        return {"distance": near / norm(h)}
+        return {"distance": free}
     near = (near - arb(p["range"]) * abs(drift)) / norm(h)
     own = arb(p["range"]) * _dot(vu, vu) - abs(_dot(vu, values[i]))
     others = _largest([abs(_dot(vu, values[j])) for j in range(n) if j != i] or [arb(0)])
     far = (share * own - others - abs(_dot(vu, y))) / norm(vu)
-    return {"distance": _smallest([near, far])}
+    distance = _smallest([near, far])
+    return {"distance": distance.union(free) if drift.contains(0) else distance}
 
 
 def _own_share(i: int, qx: list[Any], qu: list[Any], keys: list[list[Any]], ku: list[Any]) -> Any:
+    """The share s; a ball from 0 to 1 where more precision is needed to tell whether the difference has a minimum."""
     c0, c1, c2 = _dot(qx, keys[i]), _dot(qx, ku) + _dot(qu, keys[i]), _dot(qu, ku)
     rest = arb(0)
     for j, key in enumerate(keys):
@@ -76,8 +79,10 @@ def _own_share(i: int, qx: list[Any], qu: list[Any], keys: list[list[Any]], ku: 
             lowest = constant - linear * linear / (4 * c2)
         elif c2.is_zero() and linear.is_zero():
             lowest = constant
-        else:
+        elif c2 < 0 or (c2.is_zero() and not linear.contains(0)):
             return arb(0)
+        else:
+            return arb(0).union(arb(1))
         rest = rest + (-lowest).exp()
     return 1 / (1 + rest)
 
@@ -94,13 +99,17 @@ def _largest(balls: list[Any]) -> Any:
 
 
 def _says(data: Data, claims: Mapping[str, Any]) -> str:
+    bound = float(claims["distance"])
+    if bound <= 0:
+        return f"this hyperplane does not keep the outputs of token {int(data['token'])} away from the target"
     return (
         f"whatever multiple of the direction is added to token {int(data['token'])}, its output stays at least "
-        f"{float(claims['distance']):.6g} away from the target: a hyperplane lies between"
+        f"{bound:.6g} away from the target: a hyperplane lies between"
     )
 
 
 UNREACHABLE = Kind(
+    fields=("X", "Q", "K", "V", "along", "target", "token", "normal", "range"),
     parse=_parse,
     measure=_measure,
     says=_says,

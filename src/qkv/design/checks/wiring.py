@@ -8,28 +8,43 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from qkv.design.balls import combine, flat, matrix, norm, softmax
-from qkv.design.checks.kind import Bounds, Data, Kind, Measured, Refused, array, indices, matching
+from qkv.design.balls import combine, exponentials, flat, matrix, norm
+from qkv.design.checks.kind import Bounds, Data, Kind, Measured, Refused, array, indices, matching, scalar, tolerance
 
 
 def _rules(data: Data, tokens: int) -> dict[str, Any]:
     """Rules as arrays, or as people write them: reads {token: token or {token: weight}}."""
     if "reads" in data:
-        reads = {int(i): r for i, r in dict(data["reads"]).items()}
+        if not isinstance(data["reads"], Mapping) or "rules" in data or "wanted" in data:
+            raise Refused("the rules are either reads {token: token or blend} or the arrays rules and wanted")
+        reads = _by_token("reads", data["reads"])
         rules = sorted(reads)
         wanted = np.zeros((len(rules), tokens))
         for row, i in enumerate(rules):
             blend = reads[i] if isinstance(reads[i], Mapping) else {reads[i]: 1.0}
-            for j, w in blend.items():
-                if not 0 <= int(j) < tokens:
+            for j, w in _by_token(f"what token {i} reads", blend).items():
+                if not 0 <= j < tokens:
                     raise Refused(f"rule {i} reads token {j}, and there are {tokens}")
-                wanted[row, int(j)] = float(w)
+                wanted[row, j] = scalar({"weight": w}, "weight")
         data = {**data, "rules": np.array(rules, dtype=float), "wanted": wanted}
     out: dict[str, Any] = {"rules": indices(data, "rules", tokens), "wanted": array(data, "wanted", 2)}
     matching("rules and wanted weights", len(out["rules"]), out["wanted"].shape[0])
     matching("tokens and wanted weights", tokens, out["wanted"].shape[1])
     if (out["wanted"] < 0).any() or (np.abs(out["wanted"].sum(axis=1) - 1) > 1e-9).any():
         raise Refused("the wanted weights of each rule must be non-negative and sum to 1")
+    return out
+
+
+def _by_token(what: str, named: Mapping[Any, Any]) -> dict[int, Any]:
+    """A mapping by token number: in JSON a name is always text, so "2" is 2; nothing else is."""
+    out: dict[int, Any] = {}
+    for token, value in named.items():
+        text = str(int(token)) if isinstance(token, float) and token.is_integer() else str(token)
+        if not (text.isascii() and text.isdigit()):
+            raise Refused(f"{what} names the token {token!r}, which is no whole number")
+        if int(text) in out:
+            raise Refused(f"{what} names token {int(text)} twice")
+        out[int(text)] = value
     return out
 
 
@@ -40,10 +55,10 @@ def _parse(data: Data) -> dict[str, Any]:
     parsed = {"X": x, "Q": q, "K": k, "V": v, **_rules(data, x.shape[0])}
     writes = data.get("writes")
     if isinstance(writes, Mapping):
-        named = {int(i): y for i, y in writes.items()}
+        named = _by_token("writes", writes)
         if sorted(named) != sorted(parsed["rules"]):
             raise Refused("the tokens that write are not those that read")
-        data = {**data, "writes": np.array([named[i] for i in parsed["rules"]], dtype=float)}
+        data = {**data, "writes": np.array([array({"writes": named[i]}, "writes", 1) for i in parsed["rules"]])}
     if writes is not None:
         parsed["writes"] = array(data, "writes", 2)
         matching("rules and writes", len(parsed["rules"]), parsed["writes"].shape[0])
@@ -58,14 +73,14 @@ def _measure(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
     columns = values.transpose().table()
     distances, outputs = [], []
     for row, i in enumerate(p["rules"]):
-        alpha, _ = softmax(scores[i])
-        gap = [a - arb(float(w)) for a, w in zip(alpha, p["wanted"][row], strict=True)]
-        distances.append(sum((abs(g) for g in gap), arb(0)) / 2)
+        raw, total = exponentials(scores[i])
+        gap = [e - arb(float(w)) * total for e, w in zip(raw, p["wanted"][row], strict=True)]
+        distances.append(sum((abs(g) for g in gap), arb(0)) / (2 * total))
         if "writes" in p:
-            read = [
-                sum((a * c[m] for a, c in zip(alpha, columns, strict=True)), arb(0)) for m in range(len(columns[0]))
-            ]
-            outputs.append(norm([r - arb(float(y)) for r, y in zip(read, p["writes"][row], strict=True)]))
+            wide = range(len(columns[0]))
+            read = [sum((e * c[m] for e, c in zip(raw, columns, strict=True)), arb(0)) for m in wide]
+            off = norm([r - arb(float(y)) * total for r, y in zip(read, p["writes"][row], strict=True)])
+            outputs.append(off / total)
     return {"distance": distances, "output": outputs} if "writes" in p else {"distance": distances}
 
 
@@ -79,7 +94,7 @@ def _says(data: Data, claims: Mapping[str, Any]) -> str:
 
 def _parse_none(data: Data) -> dict[str, Any]:
     x = array(data, "X", 2)
-    parsed = {"X": x, **_rules(data, x.shape[0]), "tol": float(data["tol"])}
+    parsed = {"X": x, **_rules(data, x.shape[0]), "tol": tolerance(data)}
     parsed |= {name: array(data, name, 2) for name in ("mix", "multipliers")}
     for name in ("mix", "multipliers"):
         if parsed[name].shape != parsed["wanted"].shape:
@@ -87,8 +102,6 @@ def _parse_none(data: Data) -> dict[str, Any]:
     inside = parsed["wanted"] > 0
     if (parsed["mix"] < 0).any() or parsed["mix"][inside].any() or parsed["multipliers"][~inside].any():
         raise Refused("mix belongs on the unwanted tokens and multipliers on the wanted ones")
-    if not 0 < parsed["tol"] < 1:
-        raise Refused(f"tol is {parsed['tol']}, not between 0 and 1")
     return parsed
 
 
@@ -115,7 +128,8 @@ def _measure_none(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
         g = combine(coefficients, x[[*inside, first, *rest]])
         if rest:
             entropy = -sum((m * (m / factor).log() for m in mix), arb(0))
-            b = b + factor * (logs[first] - edge) + entropy
+            whole = sum((arb(float(p["wanted"][row, j])) for j in inside), arb(0))
+            b = b + factor * (logs[first] - whole.log() - edge) + entropy
         total = total + matrix(x[i]) * type(total)(1, len(g), g)
     size = norm(flat(total))
     if size.is_zero():
@@ -125,11 +139,12 @@ def _measure_none(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
 
 def _says_none(data: Data, claims: Mapping[str, Any]) -> str:
     bound = float(claims["norm_at_least"])
-    which = "no matrix W = QᵀK" if np.isinf(bound) else f"no W = QᵀK of norm below {bound:.4g}"
+    which = "no matrix W = QᵀK" if bound == np.inf else f"no W = QᵀK of norm below {bound:.4g}"
     return f"{which} makes these tokens read as wanted, in exact ratios with a leak of at most {data['tol']:g}"
 
 
 WIRING = Kind(
+    fields=("X", "Q", "K", "V", "rules", "wanted", "reads", "writes"),
     parse=_parse,
     measure=_measure,
     says=_says,
@@ -139,10 +154,12 @@ WIRING = Kind(
 )
 
 NO_WIRING = Kind(
+    fields=("X", "rules", "wanted", "reads", "mix", "multipliers", "tol"),
     parse=_parse_none,
     measure=_measure_none,
     says=_says_none,
     senses={"norm_at_least": ">="},
     required=("norm_at_least",),
     names={"norm_at_least": "norm of every such W"},
+    positive=("norm_at_least",),
 )
