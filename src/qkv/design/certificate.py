@@ -19,6 +19,8 @@ from qkv.design.balls import above, below
 from qkv.errors import QkvError
 
 FORMAT = "qkv-certificate/1"
+MOST_JSON = 2**31
+"""Bytes of JSON that are read; more would need many times that in memory."""
 PRECISIONS = (128, 512, 2048)
 """Bits tried in turn: a claim so close to the truth that 2048 bits cannot tell is refused as undecided."""
 
@@ -98,27 +100,27 @@ class Certificate(Shown):
             return Verification(self.kind, (Finding(self.kind, False, f"no such kind; there are {known}"),))
         spec = checks.KINDS[self.kind]
         try:
-            parsed = spec.parse({name: _stored(value) for name, value in self.data.items()})
             bounds = self._bounds(spec)
-            says = self.statement
-        except (checks.Refused, KeyError, TypeError, ValueError, IndexError) as why:
-            detail = f"it lacks {why}" if isinstance(why, KeyError) else str(why)
+            parsed = spec.parse(self.data)
+            return Verification(self.statement, tuple(_decide(spec, parsed, bounds, spec.large(self.data))))
+        except Exception as why:  # tampered data fails in many ways, and none of them shows anything
+            detail = f"it lacks {why}" if isinstance(why, KeyError) else str(why) or type(why).__name__
             return Verification(self.kind, (Finding("the data is well formed", False, detail),))
-        return Verification(says, tuple(_decide(spec, parsed, bounds, spec.large(self.data))))
 
     def _bounds(self, spec: checks.Kind) -> dict[str, list[float]]:
         unknown = sorted(set(self.claims) - set(spec.senses))
         missing = sorted(set(spec.required) - set(self.claims))
         if unknown or missing:
             raise checks.Refused(f"claims unknown here: {unknown}, claims missing: {missing}")
-        out = {}
-        for name, value in self.claims.items():
-            numbers = [float(v) for v in np.atleast_1d(np.asarray(value, dtype=np.float64))]
-            if any(math.isnan(v) for v in numbers):
-                raise checks.Refused(f"the bound '{name}' is not a number")
-            if name in spec.positive and any(v <= 0 for v in numbers):
+        foreign = sorted(set(self.data) - set(spec.fields))
+        if foreign:
+            raise checks.Refused(f"data that is not checked here: {foreign}; there may be {', '.join(spec.fields)}")
+        out = {name: _numbers(name, value) for name, value in self.claims.items()}
+        for name, bounds in out.items():
+            if name in spec.positive and any(v <= 0 for v in bounds):
                 raise checks.Refused(f"the bound '{name}' is not above 0, so it shows nothing")
-            out[name] = numbers
+            if name in spec.exact and bounds != [0.0]:
+                raise checks.Refused(f"the bound '{name}' can only be 0")
         return out
 
     def card(self) -> Card:
@@ -136,6 +138,17 @@ class Certificate(Shown):
     def load(cls, path: str | Path) -> Certificate:
         """The first certificate in a file."""
         return load(path)[0]
+
+
+def _numbers(name: str, value: Any) -> list[float]:
+    """The bounds of one claim; infinite ones may be words, since JSON has no other way to write them."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    listed = value if isinstance(value, list | tuple) else [value]
+    for v in listed:
+        number_like = isinstance(v, int | float) and not isinstance(v, bool)
+        if not (number_like or v in ("inf", "-inf")) or math.isnan(float(v)):
+            raise checks.Refused(f"the bound '{name}' is not a number")
+    return [float(v) for v in listed]
 
 
 def _decide(spec: checks.Kind, parsed: Any, bounds: dict[str, list[float]], large: bool) -> Iterator[Finding]:
@@ -227,7 +240,7 @@ def save(certificates: list[Certificate], path: str | Path, result: dict[str, An
             entry: dict[str, Any] = {"kind": c.kind, "data": {}, "claims": {}}
             for part, values in (("data", c.data), ("claims", c.claims)):
                 for name, value in values.items():
-                    if isinstance(value, np.ndarray | list) and np.asarray(value).dtype.kind == "f":
+                    if isinstance(value, np.ndarray | list) and np.asarray(value).dtype.kind in "biuf":
                         arrays[f"{i}.{part}.{name}"] = np.ascontiguousarray(value, dtype=np.float64)
                     else:
                         entry[part][name] = plain(value)
@@ -249,7 +262,8 @@ def load(path: str | Path) -> list[Certificate]:
     except QkvError:
         raise
     except Exception as why:  # a truncated or foreign file fails in many ways, and all mean the same
-        detail = f"'{why.args[0]}' is missing" if isinstance(why, KeyError) else str(why).splitlines()[0]
+        words = (str(why) or type(why).__name__).splitlines()[0]
+        detail = f"{words} is missing" if isinstance(why, KeyError) else words
         remedy = "Save it again with --save, or see docs/certificates.md for the form"
         raise QkvError(asked, f"it is damaged or no certificate ({detail})", remedy) from None
     if not found:
@@ -263,16 +277,44 @@ def _entries(path: Path) -> list[dict[str, Any]]:
 
         with safe_open(path, framework="np") as handle:
             meta = handle.metadata() or {}
-            entries = json.loads(meta["certificates"])
+            _check_format(meta)
+            entries = _read_json(meta["certificates"])
             for key in handle.keys():  # noqa: SIM118 - a safetensors handle is not a mapping
                 i, part, name = key.split(".", 2)
                 entries[int(i)][part][name] = handle.get_tensor(key)
         return list(entries)
-    document = json.loads(path.read_text(encoding="utf-8"))
+    if path.stat().st_size > MOST_JSON:
+        asked, size = f"reading certificates from {path}", path.stat().st_size
+        raise QkvError(asked, f"{size:,} bytes are too many for JSON", "Save it as .safetensors")
+    document = _read_json(path.read_text(encoding="utf-8"))
     if not isinstance(document, dict):
         raise ValueError("it is not a JSON object")
+    _check_format(document)
     return list(document["certificates"]) if "certificates" in document else [document]
 
 
+def _check_format(document: Mapping[str, Any]) -> None:
+    """A file may leave its format out, as people do, but it must not be of another one."""
+    if document.get("format", FORMAT) != FORMAT:
+        raise ValueError(f"its format is {document['format']!r}, not {FORMAT!r}")
+
+
+def _read_json(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_once)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose names differ: of two bounds with one name, a reader would not know which was checked."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return found
+
+
 def _arrays(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: np.asarray(v, dtype=np.float64) if isinstance(v, list) else v for name, v in data.items()}
+    """Lists of numbers as arrays; other lists stay as they are, for `verify` to refuse."""
+    out = dict(data)
+    for name, value in data.items():
+        if isinstance(value, list) and (found := np.asarray(value)).dtype.kind in "biuf":
+            out[name] = found.astype(np.float64)
+    return out
