@@ -115,9 +115,13 @@ def vocabulary(path: Path) -> dict[str, Any]:
 
 
 def timed(keys: np.ndarray) -> tuple[Copyable, float]:
-    began = time.perf_counter()
-    result = copyable(keys)
-    return result, time.perf_counter() - began
+    """The result, and the median time of up to five runs: short ones are at the mercy of whoever else computes."""
+    times: list[float] = []
+    while not times or (len(times) < 5 and sum(times) < 2.0):
+        began = time.perf_counter()
+        result = copyable(keys)
+        times.append(time.perf_counter() - began)
+    return result, statistics.median(times)
 
 
 def verdict(result: Copyable) -> str:
