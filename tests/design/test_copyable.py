@@ -187,6 +187,9 @@ def test_labels_and_memories():
 
 
 def test_results_show_themselves():
+    twins = copyable([[0.0], [1.0], [1.0]])
+    assert twins.card().rows == (("1", "equal to 2"), ("2", "equal to 1"))
+    assert ("because", "it is equal to another key") in twins[1].card().facts
     r = copyable([[0.0, 0], [2, 0], [0, 2], [0.5, 0.5]])
     card = r.card()
     assert ("can be selected", "3 of 4") in card.facts

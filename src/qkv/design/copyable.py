@@ -65,7 +65,8 @@ class Answer(Shown):
         rows = [(str(i), number(w)) for i, w in (self.combination or {}).items()]
         most = number(self.margin_at_most or 0.0)
         note = f"… and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
-        facts = (("because", "it is this average of other keys"), ("any margin", f"at most {most}"))
+        because = "it is this average of other keys" if len(rows) > 1 else "it is equal to another key"
+        facts = (("because", because), ("any margin", f"at most {most}"))
         return Card(f"Key {self.item} cannot be selected", facts, ("key", "weight"), tuple(rows[:SHOWN]), note)
 
 
@@ -142,8 +143,10 @@ class Copyable(Shown):
             facts.append(("undecided", str(len(self.undecided))))
         rows = []
         for row, j in enumerate(inside[:SHOWN]):
-            count = int(self.offsets[row + 1] - self.offsets[row])
-            rows.append((str(self.memory.labels[j]), f"an average of {count} other key{'s' * (count != 1)}"))
+            members = self.indices[int(self.offsets[row]) : int(self.offsets[row + 1])].tolist()
+            label = self.memory.labels[members[0]]
+            what = f"equal to {label}" if len(members) == 1 else f"an average of {len(members)} other keys"
+            rows.append((str(self.memory.labels[j]), what))
         note = f"… and {len(inside) - SHOWN} more that cannot" if len(inside) > SHOWN else ""
         return Card("Which keys can be selected", tuple(facts), ("key", "is") if rows else (), tuple(rows), note)
 
