@@ -1,4 +1,4 @@
-"""blend on 1,000 to 100,000 keys in 64 dimensions: time and memory against n, and the conic program alone as the peer."""
+"""blend on 1,000 to 100,000 keys in 64 dimensions: time and memory against n; the peer is the conic program alone."""
 
 import argparse
 import json
@@ -65,7 +65,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     if options.one or options.peer:
-        print(json.dumps(ours(options.one, options.dimensions) if options.one else peer(options.peer, options.dimensions)))
+        print(
+            json.dumps(ours(options.one, options.dimensions) if options.one else peer(options.peer, options.dimensions))
+        )
         return
     sizes = (200, 400) if options.quick else (1_000, 10_000, 100_000)
     d = ["--dimensions", "8"] if options.quick else []
@@ -74,7 +76,8 @@ def main() -> None:
         runs = [apart("--one", str(n), *d) for _ in range(1 if options.quick else options.repeats)]
         median = sorted(runs, key=lambda r: r["seconds"])[len(runs) // 2]
         rows.append(median)
-        print(f"n={n:>7,}  {median['seconds']:7.2f} s  verify {median['verify_seconds']:6.2f} s  peak {median['peak_gb']:.2f} GB")
+        times = f"{median['seconds']:7.2f} s  verify {median['verify_seconds']:6.2f} s"
+        print(f"n={n:>7,}  {times}  peak {median['peak_gb']:.2f} GB")
     largest_peer = sizes[0] if options.quick else 10_000
     conic = apart("--peer", str(largest_peer), *d)
     same = next(r for r in rows if r["n"] == largest_peer)

@@ -1,6 +1,7 @@
 """Bring the documents up to date: real output under each `$ qkv …`, and the tree with each module's docstring."""
 
 import ast
+import contextlib
 import re
 import shlex
 import sys
@@ -19,10 +20,11 @@ def output_of(command: str, folder: Path) -> str:
     words = shlex.split(command)
     if words[0] != "qkv":
         raise ValueError(f"only qkv commands are run, not: {command}")
-    with CliRunner(env={"COLUMNS": "96", "NO_COLOR": "1"}).isolated_filesystem(folder):
-        for name in ("examples",):
-            Path(name).symlink_to(ROOT / name)
-        result = CliRunner(env={"COLUMNS": "96", "NO_COLOR": "1"}).invoke(app, words[1:])
+    link = folder / "examples"
+    if not link.exists():
+        link.symlink_to(ROOT / "examples")
+    with contextlib.chdir(folder):
+        result = CliRunner(env={"COLUMNS": "96", "NO_COLOR": "1"}).invoke(app, words[1:], prog_name="qkv")
     if result.exception and not isinstance(result.exception, SystemExit):
         return f"qkv: {result.exception}"
     return "\n".join(line.rstrip() for line in result.stdout.splitlines()).strip()

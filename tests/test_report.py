@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+
 import qkv
 from qkv import look, plots, report
 from qkv.tour import CHAPTERS, run
@@ -21,7 +22,9 @@ class Balance(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         attributes = dict(attrs)
-        self.fetched += [v for k, v in attrs if k in ("src", "href", "xlink:href") and v and not v.startswith(("#", "data:"))]
+        self.fetched += [
+            v for k, v in attrs if k in ("src", "href", "xlink:href") and v and not v.startswith(("#", "data:"))
+        ]
         self.anchors += [v[1:] for k, v in attrs if k in ("href", "xlink:href") and v and v.startswith("#")]
         if "id" in attributes:
             self.ids.append(attributes["id"])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from qkv.design.copyable import Copyable
+    from qkv.design.vertices import Copyable
 
 
 def reading(memory: Memory, design: Design) -> Figure:

@@ -140,8 +140,7 @@ def test_a_reading_agrees_with_a_loop_over_items(memory, scale):
     query, keys, values = memory
     # Fractions make the scores exact; what is left is the softmax, done in fifty digits.
     scores = [
-        float(Fraction(scale) * sum(Fraction(q) * Fraction(k) for q, k in zip(query, key, strict=True)))
-        for key in keys
+        float(Fraction(scale) * sum(Fraction(q) * Fraction(k) for q, k in zip(query, key, strict=True))) for key in keys
     ]
     alpha = exact_weights(scores)
     output = [math.fsum(a * v for a, v in zip(alpha, column, strict=True)) for column in values.T]

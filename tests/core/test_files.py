@@ -8,16 +8,19 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import save_file
+from scipy.optimize import minimize
+
 from qkv.core import geometry
 from qkv.core.arrays import same_length, same_width, tensor
 from qkv.core.files import pick, read_arrays, write_text
 from qkv.core.show import Card, Shown, number, plain, vector
 from qkv.errors import MissingExtra, QkvError
-from safetensors.torch import save_file
-from scipy.optimize import minimize
 
 
-@pytest.mark.parametrize("value", [[[1, 2], [3, 4]], np.array([[1, 2], [3, 4]], dtype=np.float32), torch.tensor([[1, 2], [3, 4]])])
+@pytest.mark.parametrize(
+    "value", [[[1, 2], [3, 4]], np.array([[1, 2], [3, 4]], dtype=np.float32), torch.tensor([[1, 2], [3, 4]])]
+)
 def test_lists_arrays_and_tensors_become_the_same_float64_tensor(value):
     out = tensor("x", value, "n d")
     assert out.dtype == torch.float64 and out.tolist() == [[1.0, 2.0], [3.0, 4.0]]
@@ -60,7 +63,9 @@ def test_sizes_that_do_not_fit_are_named():
 
 def test_a_half_precision_safetensors_file_is_read(tmp_path):
     save_file({"keys": torch.eye(2, dtype=torch.bfloat16)}, tmp_path / "k.safetensors")
-    assert torch.equal(tensor("keys", read_arrays(tmp_path / "k.safetensors")["keys"]), torch.eye(2, dtype=torch.float64))
+    assert torch.equal(
+        tensor("keys", read_arrays(tmp_path / "k.safetensors")["keys"]), torch.eye(2, dtype=torch.float64)
+    )
 
 
 def test_a_file_with_several_arrays_is_asked_for_by_name(tmp_path):

@@ -38,10 +38,7 @@ def as_is(x, position):
 def turned(x, position):
     """Rotary positions as multiplication of complex numbers by unit ones."""
     half = len(x) // 2
-    pairs = [
-        complex(x[c], x[c + half]) * cmath.exp(1j * position * 10000 ** (-2 * c / len(x)))
-        for c in range(half)
-    ]
+    pairs = [complex(x[c], x[c + half]) * cmath.exp(1j * position * 10000 ** (-2 * c / len(x))) for c in range(half)]
     return np.array([p.real for p in pairs] + [p.imag for p in pairs])
 
 
@@ -186,9 +183,7 @@ def test_full_attention_does_see_later_tokens():
 def test_the_last_queries_alone_give_the_last_outputs(name, m):
     q, k, v = tokens(2)
     call = REFERENCE[name][0]
-    torch.testing.assert_close(
-        call(q[:, -m:], k, v, scale=0.9), call(q, k, v, scale=0.9)[:, -m:], rtol=0, atol=1e-14
-    )
+    torch.testing.assert_close(call(q[:, -m:], k, v, scale=0.9), call(q, k, v, scale=0.9)[:, -m:], rtol=0, atol=1e-14)
 
 
 @ORDERED

@@ -88,9 +88,7 @@ def test_heads_to_torch_attend_as_the_heads_do(form):
 def test_tokens_read_themselves_unless_there_is_a_memory():
     theirs, x = module(), normal(B, N, D)
     blocked = torch.ones(N, N, dtype=torch.bool).triu(1)
-    close(
-        MultiHead.from_torch(theirs).attend(x, mask=causal(N)).output, theirs(x, x, x, attn_mask=blocked)[0]
-    )
+    close(MultiHead.from_torch(theirs).attend(x, mask=causal(N)).output, theirs(x, x, x, attn_mask=blocked)[0])
 
 
 def test_a_key_padding_mask_flips_into_a_padding_mask():

@@ -163,7 +163,7 @@ def copyable(
     """Decide for every key whether some query can select it."""
     check_outputs(save, plot)
     from qkv import plots
-    from qkv.design.copyable import copyable as design
+    from qkv.design.vertices import copyable as design
 
     found = memory_from(memory, orthonormal, seed)
     with progress("keys") as step:

@@ -24,17 +24,13 @@ def tensor(name: str, value: ArrayLike, dims: str | None = None) -> torch.Tensor
             array = np.asarray(value)
             if array.dtype.kind not in "fiub":
                 raise TypeError(f"its entries are of type {array.dtype}")
-            out = torch.from_numpy(
-                np.array(array, dtype=np.float64, order="C")
-            )  # a copy: the caller's may change
+            out = torch.from_numpy(np.array(array, dtype=np.float64, order="C"))  # a copy: the caller's may change
     except (TypeError, ValueError, RuntimeError) as why:
         raise QkvError(
             f"reading {name} as an array of numbers", str(why), "Give a tensor, a numpy array or nested lists"
         ) from None
     if out.numel() == 0:
-        raise QkvError(
-            f"reading {name}", f"it is empty, of shape {tuple(out.shape)}", "Give at least one entry"
-        )
+        raise QkvError(f"reading {name}", f"it is empty, of shape {tuple(out.shape)}", "Give at least one entry")
     if dims is not None and out.dim() != len(dims.split()):
         wanted = f"({', '.join(dims.split())})"
         raise QkvError(

@@ -46,8 +46,7 @@ class Reading(Shown):
         )
         rest = float(self.weights[order[SHOWN:]].sum())
         return Card(
-            title=f"Reading of {_counted(n, 'item')}"
-            + (f" by {_counted(len(heads), 'head')}" if heads else ""),
+            title=f"Reading of {_counted(n, 'item')}" + (f" by {_counted(len(heads), 'head')}" if heads else ""),
             facts=(("output", vector(self.output.tolist())),),
             columns=("item", "weight", *(f"head {h}" for h in range(len(heads)))),
             rows=rows,

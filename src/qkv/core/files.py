@@ -32,9 +32,7 @@ def read_arrays(path: str | Path) -> dict[str, Any]:
         raise
     except Exception as why:  # any parser's complaint means one thing to the user: the file is not whole
         detail = str(why).splitlines()[0] if str(why) else type(why).__name__
-        raise QkvError(
-            asked, f"it is damaged or not what its name says ({detail})", "Write the file again"
-        ) from None
+        raise QkvError(asked, f"it is damaged or not what its name says ({detail})", "Write the file again") from None
 
 
 def pick(arrays: dict[str, Any], name: str, path: str | Path) -> Any:

@@ -28,9 +28,7 @@ class Kind(Protocol):
     tokens, so that a decoder with remembered keys gives the outputs that it would give without.
     """
 
-    def __call__(
-        self, q: Tensor, k: Tensor, v: Tensor, *, scale: Number, mask: Tensor | None = None
-    ) -> Tensor: ...
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, *, scale: Number, mask: Tensor | None = None) -> Tensor: ...
 
 
 def full(
@@ -91,9 +89,7 @@ def rope(
     return causal(rotate(q, at[n - m :]), rotate(k, at), v, scale=scale, mask=mask)
 
 
-def rotate(
-    x: Float[Tensor, "*batch n d"], positions: Num[Tensor, "*#batch n"]
-) -> Float[Tensor, "*batch n d"]:
+def rotate(x: Float[Tensor, "*batch n d"], positions: Num[Tensor, "*#batch n"]) -> Float[Tensor, "*batch n d"]:
     """Turn the pair (x_c, x_{c+d/2}) of each row by its position times the pair's frequency.
 
     With R_p for the turn at position p, R_p is orthogonal and R_iᵀR_j = R_{j-i}; so (R_i q)·(R_j k), which is
@@ -138,7 +134,5 @@ def kind(name: str) -> Kind:
 def _lengths(asked: str, q: Tensor, k: Tensor) -> tuple[int, int]:
     m, n = q.shape[-2], k.shape[-2]
     if m > n:
-        raise QkvError(
-            asked, f"there are {m} queries for {n} tokens", "Give at most one query for each token"
-        )
+        raise QkvError(asked, f"there are {m} queries for {n} tokens", "Give at most one query for each token")
     return m, n

@@ -75,9 +75,7 @@ def booleans(asked: str, mask: ArrayLike) -> Bool[Tensor, " ..."]:
         raise QkvError(asked, f"the mask is not an array ({why})", "Give an array of booleans") from None
     if out.dtype != torch.bool:
         # A 0/1 or additive mask is refused rather than guessed at: both conventions for its sign exist.
-        raise QkvError(
-            asked, f"the mask holds {out.dtype}", "Give booleans, True where an item may be attended"
-        )
+        raise QkvError(asked, f"the mask holds {out.dtype}", "Give booleans, True where an item may be attended")
     return out
 
 

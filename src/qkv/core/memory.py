@@ -29,9 +29,7 @@ class Memory(Shown):
     values: Float[Tensor, "n dv"]
     labels: tuple[Label, ...]
 
-    def __init__(
-        self, keys: ArrayLike, values: ArrayLike | None = None, labels: ArrayLike | None = None
-    ) -> None:
+    def __init__(self, keys: ArrayLike, values: ArrayLike | None = None, labels: ArrayLike | None = None) -> None:
         asked = "making a memory"
         # Cloned, so that a later change to the caller's array does not change a frozen value.
         k = tensor("keys", keys, "n d").clone()
@@ -119,9 +117,7 @@ class Memory(Shown):
             return self.labels.index(wanted)
         if isinstance(wanted, str):
             close = difflib.get_close_matches(wanted, [str(label) for label in self.labels], n=3, cutoff=0.5)
-            found = (
-                f"Did you mean {' or '.join(close)}" if close else f"The labels are {_listed(self.labels)}"
-            )
+            found = f"Did you mean {' or '.join(close)}" if close else f"The labels are {_listed(self.labels)}"
             raise QkvError(asked, "no item has this label", found)
         if any(isinstance(label, int) for label in self.labels):
             # An index here would silently pick another item than the number names.
@@ -154,9 +150,7 @@ def _labels(asked: str, labels: ArrayLike | None, n: int) -> tuple[Label, ...]:
     if labels is None:
         return tuple(range(n))
     if isinstance(labels, str):
-        raise QkvError(
-            asked, f"labels is the single string {labels!r}", "Give a list with one label for each item"
-        )
+        raise QkvError(asked, f"labels is the single string {labels!r}", "Give a list with one label for each item")
     try:
         given = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     except TypeError:
@@ -171,9 +165,7 @@ def _labels(asked: str, labels: ArrayLike | None, n: int) -> tuple[Label, ...]:
     known = tuple(label for label in out if label is not None)
     twice = sorted({str(label) for label in known if known.count(label) > 1}) if len(set(known)) < n else []
     if twice:
-        raise QkvError(
-            asked, f"two items share the label {_listed(twice)}", "Give each item a label of its own"
-        )
+        raise QkvError(asked, f"two items share the label {_listed(twice)}", "Give each item a label of its own")
     return known
 
 

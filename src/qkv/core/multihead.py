@@ -105,9 +105,7 @@ class MultiHead(Shown):
         asked = "reading the heads of an nn.MultiheadAttention"
         if isinstance(source, nn.MultiheadAttention):
             if heads not in (None, source.num_heads):
-                raise QkvError(
-                    asked, f"it has {source.num_heads} heads and {heads} were asked", "Leave out heads"
-                )
+                raise QkvError(asked, f"it has {source.num_heads} heads and {heads} were asked", "Leave out heads")
             if source.add_zero_attn:
                 raise QkvError(asked, "it has add_zero_attn", "Add the row of zeros to the memory instead")
             heads = source.num_heads
@@ -128,9 +126,7 @@ class MultiHead(Shown):
             )
         q, k, v = (weight.reshape(d, -1) for weight in (self.Q, self.K, self.V))
         state = (
-            {"in_proj_weight": torch.cat((q, k, v))}
-            if dk == dv == d
-            else dict(zip(SEPARATE, (q, k, v), strict=True))
+            {"in_proj_weight": torch.cat((q, k, v))} if dk == dv == d else dict(zip(SEPARATE, (q, k, v), strict=True))
         )
         biases = (self.q_bias, self.k_bias, self.v_bias, self.o_bias)
         if any(bias is not None for bias in biases):
@@ -182,9 +178,7 @@ class MultiHead(Shown):
             batch = torch.broadcast_shapes(x.shape[:-2], y.shape[:-2], z.shape[:-2])
         except RuntimeError:
             shapes = ", ".join(str(tuple(t.shape)) for t in (x, y, z))
-            raise QkvError(
-                asked, f"X, memory and values have shapes {shapes}", "Give batches of one shape"
-            ) from None
+            raise QkvError(asked, f"X, memory and values have shapes {shapes}", "Give batches of one shape") from None
         x = x.expand(*batch, *x.shape[-2:])
         seen = None if mask is None else allowed(asked, mask, (*batch, x.shape[-2], y.shape[-2]))
         each, output = read_multihead(x, y, z, **vars(self), mask=seen)
@@ -216,14 +210,8 @@ def _from_state(asked: str, state: Mapping[str, Any], heads: int) -> dict[str, T
     missing = [name for name in wanted if name not in state]
     extra = sorted(str(name) for name in state if name not in wanted)
     if missing or extra:
-        came = [
-            f"{what} {', '.join(names)}"
-            for what, names in (("it lacks", missing), ("it has", extra))
-            if names
-        ]
-        raise QkvError(
-            asked, " and ".join(came), f"Give a state dict with {', '.join(wanted)} and nothing else"
-        )
+        came = [f"{what} {', '.join(names)}" for what, names in (("it lacks", missing), ("it has", extra)) if names]
+        raise QkvError(asked, " and ".join(came), f"Give a state dict with {', '.join(wanted)} and nothing else")
     got = {name: tensor(name, state[name], "row" if name in BIASES else "row column") for name in wanted}
 
     size = int(got["out_proj.weight"].shape[0])
@@ -233,9 +221,7 @@ def _from_state(asked: str, state: Mapping[str, Any], heads: int) -> dict[str, T
     shapes = {"in_proj_weight": (3 * size, size), "out_proj.weight": (size, size)}
     shapes |= dict(zip(SEPARATE, ((size, size), (size, k_size), (size, v_size)), strict=True))
     fitting = {**shapes, "in_proj_bias": (3 * size,), "out_proj.bias": (size,)}
-    wrong = [
-        f"{name} has shape {tuple(t.shape)}" for name, t in got.items() if tuple(t.shape) != fitting[name]
-    ]
+    wrong = [f"{name} has shape {tuple(t.shape)}" for name, t in got.items() if tuple(t.shape) != fitting[name]]
     if wrong:
         should = ", ".join(f"{name} {fitting[name]}" for name in wanted)
         raise QkvError(asked, "; ".join(wrong), f"Give {should}")

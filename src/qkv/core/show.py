@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +104,11 @@ def number(x: float | int, digits: int = 4) -> str:
     if x == 0 or not np.isfinite(x):
         return f"{x:g}"
     return f"{x:.{digits}g}" if 1e-4 <= abs(x) < 1e6 else f"{x:.{digits - 1}e}"
+
+
+def power(x: float | int) -> str:
+    """A small bound, rounded up to a power of ten: its digits are rounding's, and differ between machines."""
+    return f"{10.0 ** math.ceil(math.log10(x)):.0e}" if 0 < x < math.inf else f"{x:g}"
 
 
 def vector(values: Iterable[float | int], most: int = 8) -> str:

@@ -16,8 +16,8 @@ _HOME = {
     "check_wiring": "wiring",
     "reach": "steering",
     "Reach": "steering",
-    "copyable": "copyable",
-    "Copyable": "copyable",
+    "copyable": "vertices",
+    "Copyable": "vertices",
     "Certificate": "certificate",
     "Verification": "certificate",
 }

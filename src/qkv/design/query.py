@@ -74,14 +74,15 @@ class Design(Shown):
             ("scale", number(self.scale, 6)),
             ("norm of query", number(float(self.query.norm()), 6)),
             ("distance of weights", f"≤ {number(self.distance, 6)} (tol {number(self.tol)})"),
-            ("distance of output", f"≤ {number(self.output_distance, 6)}"),
+            ("distance of output", f"≤ {number(self.output_distance, 6 if self.output_distance > 1e-6 else 2)}"),
         ]
         if "norm_at_least" in self.certificate.claims:
             least = float(self.certificate.claims["norm_at_least"])
             facts.append(("smallest possible norm", f"≥ {number(least, 6)}, certified"))
         facts.append(("query", vector(self.query.tolist())))
         note = f"Proof that it cannot be done: {self.obstacle.statement}." if self.obstacle else ""
-        return Card(f"Read {blend}", tuple(facts), note=note)
+        title = f"Copy {next(iter(self.labels))}" if len(self.labels) == 1 else f"Read {blend}"
+        return Card(title, tuple(facts), note=note)
 
     def to_json(self) -> dict[str, Any]:
         out = super().to_json() | {"possible": self.possible, "says": self.certificate.statement}

@@ -41,7 +41,7 @@ class Reach(Shown):
 
     def card(self) -> Card:
         facts = (
-            ("best multiple", number(self.multiple)),
+            ("best multiple", number(round(self.multiple, 4) + 0.0)),
             ("distance there", number(self.distance, 6)),
             ("distance for every multiple", f"≥ {number(self.at_least, 6)}, certified"),
         )

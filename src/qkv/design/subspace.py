@@ -10,7 +10,7 @@ import torch
 
 from qkv.core import geometry
 from qkv.core.arrays import ArrayLike, tensor
-from qkv.core.show import Card, Shown, number
+from qkv.core.show import Card, Shown, number, power
 from qkv.design.certificate import Certificate
 from qkv.errors import QkvError
 
@@ -51,8 +51,8 @@ class Projection(Shown):
         facts = (
             ("matrix", f"{self.form}, {d} × {d}"),
             ("norm", number(float(torch.linalg.matrix_norm(self.matrix, 2)), 6)),
-            ("M A = A", f"to {number(float(self.certificate.claims['keeps']))}"),
-            ("M B = 0", f"to {number(float(self.certificate.claims['removes']))}"),
+            ("M A = A", f"to {power(float(self.certificate.claims['keeps']))}"),
+            ("M B = 0", f"to {power(float(self.certificate.claims['removes']))}"),
         )
         return Card("Read A out of A + B", facts, note=self.difference)
 

@@ -27,7 +27,7 @@ class Wire(Shown):
     """Matrices that make tokens read and write by the rules, or a proof that no W = QᵀK does.
 
     q_i = Q x_i, k_j = K x_j, v_j = V x_j; `distances` and `output_distances` are certified bounds, one a rule;
-    `residual` is what least squares left of V, largest rule.
+    `residual` is what least squares leaves of V, of the rule with the largest.
     """
 
     possible: bool
@@ -60,7 +60,7 @@ class Wire(Shown):
             ("head size", str(self.head_size)),
             ("norm of W = QᵀK", number(float(self.W.norm()), 6)),
             ("norm of V", number(float(self.V.norm()), 6)),
-            ("residual of V", number(self.residual)),
+            ("residual of V", number(self.residual) if self.residual > 1e-12 else "none beyond rounding"),
         )
         rows = tuple(
             (str(i), f"≤ {number(d, 5)}", f"≤ {number(o, 5)}")
@@ -100,7 +100,7 @@ def wire(
         )
     if head_size is not None and (not isinstance(head_size, int) or head_size < 1):
         raise QkvError("wiring", f"head_size is {head_size!r}", "Give a whole number of at least 1")
-    v, residual = _values(problem)
+    v = _values(problem)
     for slack in (1e-6, 1e-4, 1e-2):
         found = _scores(problem, problem.tol * (1 - slack), prefer)
         if found.status == "none":
@@ -120,7 +120,7 @@ def wire(
                 rules=problem.rules,
                 distances=tuple(certificate.claims["distance"]),
                 output_distances=tuple(certificate.claims["output"]),
-                residual=residual,
+                residual=max(certificate.claims["residual"]),
                 tol=problem.tol,
                 certificate=certificate,
             )
@@ -184,11 +184,10 @@ def _factor(w: Array, head_size: int | None, problem: Wiring) -> tuple[Array, Ar
     return q * root[:, None], k * root[:, None]
 
 
-def _values(problem: Wiring) -> tuple[Array, float]:
+def _values(problem: Wiring) -> Array:
     """V by least squares, so that the wanted blend of values is what should be written."""
     means = (problem.wanted @ problem.tokens).numpy()
-    v = np.linalg.lstsq(means, problem.writes.numpy(), rcond=None)[0].T
-    return v, float(np.linalg.norm(means @ v.T - problem.writes.numpy(), axis=1).max())
+    return np.asarray(np.linalg.lstsq(means, problem.writes.numpy(), rcond=None)[0]).T
 
 
 def _certificate(problem: Wiring, q: Array, k: Array, v: Array) -> Certificate:

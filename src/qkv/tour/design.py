@@ -8,10 +8,10 @@ from qkv import plots
 from qkv.core.attention import self_attention
 from qkv.core.memory import Memory
 from qkv.core.show import number
-from qkv.design.copyable import copyable
 from qkv.design.query import blend, copy
 from qkv.design.steering import reach
 from qkv.design.subspace import project
+from qkv.design.vertices import copyable
 from qkv.design.wiring import check_wiring, wire
 from qkv.look import svg
 from qkv.report import Chapter, Picture

@@ -71,7 +71,7 @@ def _measure(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
     queries, keys, values = matrix(p["Q"]) * x, matrix(p["K"]) * x, matrix(p["V"]) * x
     scores = (queries.transpose() * keys).table()
     columns = values.transpose().table()
-    distances, outputs = [], []
+    distances, outputs, residuals = [], [], []
     for row, i in enumerate(p["rules"]):
         raw, total = exponentials(scores[i])
         gap = [e - arb(float(w)) * total for e, w in zip(raw, p["wanted"][row], strict=True)]
@@ -81,7 +81,14 @@ def _measure(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
             read = [sum((e * c[m] for e, c in zip(raw, columns, strict=True)), arb(0)) for m in wide]
             off = norm([r - arb(float(y)) * total for r, y in zip(read, p["writes"][row], strict=True)])
             outputs.append(off / total)
-    return {"distance": distances, "output": outputs} if "writes" in p else {"distance": distances}
+            ideal = [
+                sum((arb(float(w)) * c[m] for w, c in zip(p["wanted"][row], columns, strict=True)), arb(0))
+                for m in wide
+            ]
+            residuals.append(norm([r - arb(float(y)) for r, y in zip(ideal, p["writes"][row], strict=True)]))
+    return (
+        {"distance": distances, "output": outputs, "residual": residuals} if "writes" in p else {"distance": distances}
+    )
 
 
 def _says(data: Data, claims: Mapping[str, Any]) -> str:
@@ -148,9 +155,13 @@ WIRING = Kind(
     parse=_parse,
     measure=_measure,
     says=_says,
-    senses={"distance": "<=", "output": "<="},
+    senses={"distance": "<=", "output": "<=", "residual": "<="},
     required=("distance",),
-    names={"distance": "distance of each rule's weights", "output": "distance of each rule's output"},
+    names={
+        "distance": "distance of each rule's weights",
+        "output": "distance of each rule's output",
+        "residual": "what V leaves of each rule's output",
+    },
 )
 
 NO_WIRING = Kind(

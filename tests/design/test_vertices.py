@@ -21,7 +21,7 @@ from scipy.spatial import ConvexHull
 
 from qkv.core.memory import Memory
 from qkv.design import workers
-from qkv.design.copyable import Copyable, copyable
+from qkv.design.vertices import Copyable, copyable
 from qkv.errors import QkvError
 
 ARRAYS = ("possible", "queries", "margins", "offsets", "indices", "weights", "margins_at_most")

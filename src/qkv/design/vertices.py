@@ -12,7 +12,7 @@ from torch import Tensor
 
 from qkv.core.arrays import ArrayLike
 from qkv.core.memory import Memory
-from qkv.core.show import Card, Shown, number, plain, vector
+from qkv.core.show import Card, Shown, number, plain, power, vector
 from qkv.design.sieve import sieve
 from qkv.design.workers import Crew, Progress
 
@@ -63,7 +63,7 @@ class Answer(Shown):
             facts = (("margin", f"at least {number(self.margin)}"), ("query", vector(self.query.tolist())))
             return Card(f"Key {self.item} can be selected", facts)
         rows = [(str(i), number(w)) for i, w in (self.combination or {}).items()]
-        most = number(self.margin_at_most or 0.0)
+        most = power(self.margin_at_most or 0.0)
         note = f"… and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
         because = "it is this average of other keys" if len(rows) > 1 else "it is equal to another key"
         facts = (("because", because), ("any margin", f"at most {most}"))
@@ -131,6 +131,11 @@ class Copyable(Shown):
         claims = {"margin": self.margins.numpy(), "margin_at_most": self.margins_at_most.numpy()}
         return Certificate("copyable", arrays, claims)
 
+    @property
+    def certificates(self) -> list[Certificate]:
+        """What there is to recheck."""
+        return [self.certificate]
+
     def card(self) -> Card:
         n, inside = len(self), self.interior.tolist()
         facts = [("can be selected", f"{n - len(inside)} of {n}"), ("cannot", str(len(inside)))]
@@ -138,7 +143,7 @@ class Copyable(Shown):
             low, middle = float(self.margins.min()), float(self.margins.median())
             facts.append(("margin", f"at least {number(low)}, median {number(middle)}"))
         if inside:
-            facts.append(("any margin of the others", f"at most {number(float(self.margins_at_most.max()))}"))
+            facts.append(("any margin of the others", f"at most {power(float(self.margins_at_most.max()))}"))
         if len(self.undecided):
             facts.append(("undecided", str(len(self.undecided))))
         rows = []
