@@ -183,6 +183,29 @@ def test_scores_of_every_other_key_count_in_a_large_memory():
     assert float(d.certificate.claims["norm_at_least"]) == pytest.approx(float(d.query.norm()), rel=1e-5)
 
 
+@pytest.mark.parametrize("size", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("shift", [0.0, 1e3])
+def test_scaled_and_shifted_keys_have_the_scaled_query(size, shift):
+    random = np.random.default_rng(7)
+    keys = random.standard_normal((30, 16))
+    plain = qkv.design.blend(qkv.Memory(keys), {0: 0.6, 1: 0.4}, tol=0.1)
+    moved = qkv.design.blend(qkv.Memory(size * (keys + shift)), {0: 0.6, 1: 0.4}, tol=0.1)
+    assert (plain.status, moved.status) == ("exact", "exact")
+    assert np.allclose(moved.query * size, plain.query, rtol=1e-5, atol=1e-6)
+    assert moved.certificate.verify()
+
+
+@pytest.mark.parametrize("form", ["smallest", "textbook"])
+def test_a_loose_tolerance_is_met_by_the_ratios_alone(form):
+    memory = qkv.Memory.orthonormal(4, 6)
+    d = qkv.design.copy(memory, 0, tol=0.8, form=form)
+    assert float(d.query.norm()) == 0 and d.distance == pytest.approx(0.75)
+    d = qkv.design.blend(memory, {0: 0.2, 1: 0.8}, tol=0.9, form=form)
+    assert d.distance <= 0.9 and d.certificate.verify()
+    found = convex.smallest_query(memory.keys.numpy(), [0, 1], np.array([0.2, 0.8]), 0.9)
+    assert np.allclose(found.x, d.query, atol=1e-9)
+
+
 REFUSALS = [
     (lambda m: qkv.design.blend(m, {0: 0.5, 1: 0.6}), "sum to 1.1"),
     (lambda m: qkv.design.blend(m, {0: 1.5, 1: -0.5}), "-0.5"),

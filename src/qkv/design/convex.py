@@ -62,18 +62,24 @@ def smallest_query(keys: Array, items: list[int], wanted: Array, tol: float, met
     The conic solver decides on up to CONIC_LIMIT other items, the strongest rivals. Leaving items out only
     loosens the leak inequality, so its "none" is final. Newton's method then finishes on all the items.
     """
+    # Shifting all keys changes no weight and scaling them scales the query: the solver sees numbers near 1.
+    keys = keys - keys.mean(axis=0)
+    size = float(np.sqrt((keys**2).sum(axis=1).mean())) or 1.0
+    keys = keys / size
+    if metric is not None:
+        metric = metric / (float(np.trace(metric)) or 1.0)
     rest = np.setdiff1d(np.arange(len(keys)), items)
     chosen = _strongest(keys, items, rest)
     found = solve([Rule.of(keys, wanted, items, chosen, tol)], keys.shape[1], metric=metric)
     if found.status == "none":
         mix = np.zeros(len(keys))
         mix[chosen] = found.mix[0]
-        return dataclasses.replace(found, mix=(mix,))
+        return dataclasses.replace(found, mix=(mix,), x=found.x / size)
     whole = Rule.of(keys, wanted, items, [], tol)
     polished = least_query(keys[rest], keys[items[0]], whole.edge, whole.ratios, whole.logs, metric, found.x)
     if polished is None:
-        return dataclasses.replace(found, status="failed")
-    return Solution("solved", polished.query, (polished.multipliers,), (np.zeros(0),))
+        return dataclasses.replace(found, status="failed", x=found.x / size)
+    return Solution("solved", polished.query / size, (polished.multipliers,), (np.zeros(0),))
 
 
 def _strongest(keys: Array, items: list[int], rest: Any) -> Any:

@@ -68,12 +68,13 @@ def nearest_query(keys: Array, items: list[int], wanted: Array) -> Array:
 
     Where the infimum is only approached as the query grows, a vanishing ridge picks a long but finite one.
     """
-    n, d = keys.shape
+    d = keys.shape[1]
+    keys = keys - keys.mean(axis=0)  # changes no weight
+    size = float(np.sqrt((keys**2).sum(axis=1).mean())) or 1.0
+    keys = keys / size
     target = wanted @ keys[items]
     q = np.zeros(d)
-    scale = max(1e-300, float((keys**2).sum() / n))
-    for ridge in 10.0 ** np.arange(-1, -10, -1):
-        mu = ridge * scale
+    for mu in 10.0 ** np.arange(-1, -10, -1):
 
         def value(x: Array, mu: float = mu) -> float:
             return _logsumexp(keys @ x) - float(target @ x) + 0.5 * mu * float(x @ x)
@@ -84,7 +85,7 @@ def nearest_query(keys: Array, items: list[int], wanted: Array) -> Array:
             return mean - target + mu * x, _second(keys, p, mean) + mu * np.eye(d)
 
         q = _descend(value, slopes, q)
-    return q
+    return q / size
 
 
 def _at_price(

@@ -148,13 +148,14 @@ def _closed(keys: Array, norm: float, wanted: Blend, textbook: bool) -> Array:
     makes the coefficients, and so the query, as short as can be.
     """
     n, m = len(keys), len(wanted.items)
-    t = np.log((n - m) * (1 - wanted.tol) / wanted.tol) if n > m else 0.0
+    items, logs = list(wanted.items), np.log(wanted.wanted)
     scores = np.zeros(n)
-    scores[list(wanted.items)] = t + np.log(wanted.wanted)
-    if not textbook:
-        floor = np.log(wanted.wanted).max() + t
-        scores = scores - scores.mean() if floor > 0 or n == m else scores * 0
-    return scores @ keys / norm**2
+    scores[items] = logs - logs.mean()
+    free = n - m + float(np.exp(scores[items]).sum())
+    if n - m <= wanted.tol * free:  # the ratios alone leave little enough to the others
+        return scores @ keys / norm**2
+    scores[items] = np.log((n - m) * (1 - wanted.tol) / wanted.tol) + logs
+    return (scores if textbook else scores - scores.mean()) @ keys / norm**2
 
 
 def _design(status: str, memory: Memory, wanted: Blend, query: Array, least: bool) -> Design:

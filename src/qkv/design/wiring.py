@@ -154,7 +154,8 @@ def _scores(problem: Wiring, tol: float, prefer: str) -> convex.Solution:
     x = problem.tokens.numpy()
     _, s, vt = np.linalg.svd(x, full_matrices=False)
     basis = vt[: max(1, int((s > 1e-10 * max(s[0], 1e-300)).sum()))]
-    inner = x @ basis.T
+    size = float(np.linalg.norm(x, axis=1).max()) or 1.0
+    inner = x @ basis.T / size
     r = len(basis)
     rules = []
     for row, i in enumerate(problem.rules):
@@ -163,7 +164,7 @@ def _scores(problem: Wiring, tol: float, prefer: str) -> convex.Solution:
         rows = np.einsum("a,jb->jab", inner[i], inner).reshape(len(x), r * r)
         rules.append(convex.Rule.of(rows, wanted[inside], inside, np.flatnonzero(wanted == 0), tol))
     found = convex.solve(rules, r * r, nuclear=r if prefer == "rank" else 0)
-    z = found.x.reshape(r, r)
+    z = found.x.reshape(r, r) / size**2
     return dataclasses.replace(found, x=(basis.T @ z @ basis).ravel())
 
 
