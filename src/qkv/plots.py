@@ -35,7 +35,7 @@ def reading(memory: Memory, design: Design) -> Figure:
     left.set_title("What the query reads")
     for x, i in enumerate(order[: len(wanted)]):
         left.annotate(
-            f"{weights[i]:.2f}",
+            f"{weights[i]:.2g}",
             (x, weights[i]),
             ha="center",
             va="bottom",
