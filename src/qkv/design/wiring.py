@@ -126,11 +126,7 @@ def wire(
             )
         if head_size is not None and len(q) < _rank(w):
             raise _too_small(head_size, _rank(w), prefer, max(certificate.claims["distance"]), problem.tol)
-    raise QkvError(
-        f"wiring {len(x)} tokens to {tol:g}",
-        "the solver found no accurate answer and no proof that there is none",
-        "Scale the tokens to norms near 1, or raise tol",
-    )
+    raise _no_answer(problem)
 
 
 def check_wiring(
@@ -212,7 +208,17 @@ def _impossible(problem: Wiring, found: convex.Solution) -> Wire:
         "mix": mix, "multipliers": multipliers, "tol": problem.tol,
     }  # fmt: skip
     certificate = Certificate.issue("no wiring", data)
+    if not float(certificate.claims["norm_at_least"]) > 0:
+        raise _no_answer(problem)
     return Wire(False, None, None, None, 0, problem.rules, (), (), float("nan"), problem.tol, certificate)
+
+
+def _no_answer(problem: Wiring) -> QkvError:
+    return QkvError(
+        f"wiring {len(problem.tokens)} tokens to {problem.tol:g}",
+        "the solver found no accurate answer and no proof that there is none",
+        "Raise tol, or make tokens that must be told apart differ more",
+    )
 
 
 def _too_small(head_size: int, rank: int, prefer: str, got: float, tol: float) -> QkvError:
