@@ -28,6 +28,8 @@ from qkv.noise.gumbel import DELTA, FALL, NORMAL, REACH, left_tail, logs_and_rat
 STEP = 0.25
 CHUNK = 2**19
 """Entries (keys × nodes) held at once."""
+NODES = 2**21
+"""Outer nodes at most; standard deviations of a score up to 1e4 need fewer."""
 WIDE = 160
 """Nodes' interval, in u, beyond which it is worth looking first where Λ ends."""
 
