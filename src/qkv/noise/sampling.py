@@ -55,7 +55,7 @@ class Sample(Shown):
         if not 0 <= p <= 1:
             raise QkvError(asked, f"p is {p!r}", "Give a number from 0 to 1")
         ordered = self._watched(asked, item).sort().values
-        low, high = binomial_interval(round(p * self.draws), self.draws, _level(asked, confidence))
+        low, high = binomial_interval(round(p * self.draws), self.draws, level(asked, confidence))
         at = [min(self.draws - 1, max(0, int(x * self.draws))) for x in (p, low, high)]
         a, b, c = (float(ordered[i]) for i in at)
         return a, min(a, b), max(a, c)
@@ -252,7 +252,8 @@ def binomial_interval(hits: int, draws: int, confidence: float) -> tuple[float, 
     return low, high
 
 
-def _level(asked: str, confidence: float) -> float:
+def level(asked: str, confidence: float) -> float:
+    """A confidence strictly between 0 and 1."""
     if not (isinstance(confidence, int | float) and 0 < confidence < 1):
         raise QkvError(asked, f"confidence is {confidence!r}", "Give a number between 0 and 1, such as 0.95")
     return float(confidence)
