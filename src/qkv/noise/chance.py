@@ -1,9 +1,10 @@
 """within: the probability that the output comes within a tolerance of a target."""
 
-# The output depends on the noise through the scores alone. If one or two independent normal numbers move all of them
-# (one noisy key under one or two heads, two noisy keys under one head, …) the probability is an integral of φ over the
-# set where the distance is at most tol: along z₁ (for each z₀) the distance is sampled finely, its crossings of tol are
-# placed between samples, and Φ measures the intervals between them. Else readings are drawn and counted.
+# The output depends on the noise through the scores alone. If one or two independent normal numbers move all
+# of them (one noisy key under one or two heads, two noisy keys under one head, …) the probability is an
+# integral of φ over the set where the distance is at most tol: along z₁ (for each z₀) the distance is sampled
+# finely, its crossings of tol are placed between samples, and Φ measures the intervals between them. Else
+# readings are drawn and counted.
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ DRAWS = 100_000
 class Chance(Shown):
     """The probability that the output is within `tol` of the target, and an interval that holds it.
 
-    By quadrature the interval is the estimate ± its change from half as many nodes; by sampling it is Clopper and
-    Pearson's at `confidence`.
+    By quadrature the interval is the estimate ± its change from half as many nodes; by sampling it is
+    Clopper and Pearson's at `confidence`.
     """
 
     probability: float
@@ -74,7 +75,7 @@ def within(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> Chance:
-    """P(‖output − target‖ ≤ tol); `target` is a vector (dv,), or wanted weights of items such as {"a": 0.5, "b": 0.5}."""
+    """P(‖output − target‖ ≤ tol); `target` is a vector (dv,), or wanted weights of items, as {"a": 1.0}."""
     asked = "the chance of an output near a target"
     queries, weights = heads_of(asked, memory, query, mix)
     queries, weights = queries.detach(), weights.detach()
@@ -114,7 +115,14 @@ def target_of(asked: str, memory: Memory, target: Any) -> Tensor:
 
 
 def _hits(
-    keys: KeyNoise, memory: Memory, queries: Tensor, mix: Tensor, goal: Tensor, tol: float, draws: int, seed: int
+    keys: KeyNoise,
+    memory: Memory,
+    queries: Tensor,
+    mix: Tensor,
+    goal: Tensor,
+    tol: float,
+    draws: int,
+    seed: int,
 ) -> int:
     random = torch.Generator().manual_seed(seed)
     hits = 0

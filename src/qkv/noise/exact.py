@@ -26,8 +26,9 @@ MOST_COVARIANCE = 2000
 class Spread(Shown):
     """The mean and (co)variance of a reading's weights and output, each weight's to within `error`.
 
-    `output_error` bounds the errors of the output's moments. With several heads, weights and output are those of the
-    mix; `heads_mean` (h, n) and `heads_output_cov` (h, h, dv, dv) hold each head's own and what they share.
+    `output_error` bounds the errors of the output's moments. With several heads, weights and output are
+    those of the mix; `heads_mean` (h, n) and `heads_output_cov` (h, h, dv, dv) hold each head's own mean
+    and how their outputs vary together.
     """
 
     weights_mean: Tensor
@@ -76,9 +77,7 @@ class Spread(Shown):
         )
 
 
-def spread(
-    memory: Memory, query: Any, noise: Noise, mix: Any = None, *, covariance: bool = False
-) -> Spread:
+def spread(memory: Memory, query: Any, noise: Noise, mix: Any = None, *, covariance: bool = False) -> Spread:
     """The exact spread of what `query` (d,), or several heads (h, d) mixed by `mix` or averaged, read.
 
     Differentiable in a query that is a torch tensor. `covariance=True` adds the covariance of all weights.
@@ -155,7 +154,9 @@ def spread_of(
 
 def heads_of(asked: str, memory: Memory, query: Any, mix: Any) -> tuple[Tensor, Tensor]:
     """Queries (h, d) and mix (h,), checked; a torch query keeps its gradient."""
-    query = getattr(query, "query", query)  # a Design or a Hardened stands for its query
+    if mix is None and hasattr(query, "queries"):  # a Hardened stands for its heads, a Design for its query
+        mix = query.mix
+    query = getattr(query, "queries", getattr(query, "query", query))
     if isinstance(query, list | tuple) and query and all(_is_vector(q) for q in query):
         rows = [_checked(q, "d") for q in query]
         for row in rows:
@@ -164,7 +165,9 @@ def heads_of(asked: str, memory: Memory, query: Any, mix: Any) -> tuple[Tensor, 
     else:
         queries = torch.atleast_2d(_checked(query, None))
     if queries.dim() != 2:
-        raise QkvError(asked, f"query has shape {tuple(queries.shape)}", "Give one query (d,), or several (h, d)")
+        raise QkvError(
+            asked, f"query has shape {tuple(queries.shape)}", "Give one query (d,), or several (h, d)"
+        )
     same_width(asked, query=queries, keys=memory.keys)
     if mix is None:
         return queries, torch.full((len(queries),), 1 / len(queries), dtype=torch.float64)

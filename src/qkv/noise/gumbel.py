@@ -3,14 +3,16 @@
 # The three functions of one key, with its score s ~ N(m, v), that every moment is made of:
 #     L(u) = E ℓ(u + s),  ℓ(y) = e^(−e^y);     P(u) = E p(u + s),  p(y) = e^y ℓ(y) = −ℓ'(y);
 #     Q(u) = E q(u + s),  q(y) = e^(2y) ℓ(y).
-# −log of an exponential variable is Gumbel's, so L is the chance that s + Gumbel stays below −u, and P its density.
+# −log of an exponential variable is Gumbel's, so L is the chance that s + Gumbel stays below −u, and P its
+# density.
 #
-# Blurring is a convolution, so in frequency it is a product:  P(u) = 1/2π ∫ Γ(1 − iω) e^(−vω²/2) e^(iω(u+m)) dω,
-# since ∫ p(y) e^(−iωy) dy = Γ(1 − iω), and Γ(2 − iω) for q. P lives on −A < u + m < B, beyond rounding. Repeat it with
-# alternating signs and half-period T ≥ A + B: the integral becomes the sum over the odd harmonics ω = π(2k+1)/T times
-# 2/T, on that window without error; and, having no constant term, it can be integrated term by term to L − ½, which
-# alternates in the same way. Γ falls like e^(−πω/2) and the Gaussian like e^(−vω²/2): few frequencies are left.
-# e^(iω(u+m)) = e^(iωu) e^(iωm) parts keys from nodes, so n keys at G nodes are one product (n × 2W)(2W × 3G).
+# Blurring is a convolution, so in frequency it is a product:  P(u) = 1/2π ∫ Γ(1 − iω) e^(−vω²/2) e^(iω(u+m))
+# dω, since ∫ p(y) e^(−iωy) dy = Γ(1 − iω), and Γ(2 − iω) for q. P lives on −A < u + m < B, beyond rounding.
+# Repeat it with alternating signs and half-period T ≥ A + B: the integral becomes the sum over the odd
+# harmonics ω = π(2k+1)/T times 2/T, on that window without error; and, having no constant term, it can be
+# integrated term by term to L − ½, which alternates in the same way. Γ falls like e^(−πω/2) and the Gaussian
+# like e^(−vω²/2): few frequencies are left. e^(iω(u+m)) = e^(iωu) e^(iωm) parts keys from nodes, so n keys at
+# G nodes are one product (n × 2W)(2W × 3G).
 
 from __future__ import annotations
 
@@ -30,19 +32,19 @@ FALL = 3.9
 FLOOR = 1e-15
 """Below this L, what is left of the key's own integral is less than this, and is left out."""
 DELTA = 4e-15
-"""How far L, P and Q lie from the truth at most, in the tests twice over: rounding of phases and of the sums."""
+"""How far L, P and Q lie from the truth: rounding of phases and sums; the tests see a third of it."""
 FIRST_BIN, TINY = 0.25, -99
 """Keys are taken together by powers of two of their standard deviation, those below ¼ all in the bin TINY."""
 
 
 def left_tail(v: Tensor) -> Tensor:
-    """How far noise moves the left end: E min(1, e^(y+s)) ≤ e^(y+m) e^tail beyond rounding, by either bound."""
+    """How far noise moves the left end: E min(1, e^(u+s)) ≤ e^(u+m+tail), but for rounding."""
     return torch.minimum(v / 2, NORMAL * v.sqrt())
 
 
 @functools.lru_cache(maxsize=64)
-def _frequencies(low: float, high: float) -> tuple[float, float, float, Tensor, Tensor]:
-    """Window, half-period, frequencies and coefficients of L, P, Q for standard deviations from low to high."""
+def _frequencies(low: float, high: float) -> tuple[float, float, Tensor, Tensor]:
+    """Window, frequencies and coefficients of L, P, Q for standard deviations from low to high."""
     A = REACH + min(high**2 / 2, NORMAL * high)
     B = FALL + NORMAL * high
     T = A + B
@@ -53,11 +55,11 @@ def _frequencies(low: float, high: float) -> tuple[float, float, float, Tensor, 
     P = 2 / T * np.exp(loggamma(1 - 1j * omega))
     L = -P / (1j * omega)
     Q = P * (1 - 1j * omega)
-    return A, B, T, torch.from_numpy(omega), torch.from_numpy(np.stack([L, P, Q]))
+    return A, B, torch.from_numpy(omega), torch.from_numpy(np.stack([L, P, Q]))
 
 
 def blurred(m: Tensor, v: Tensor, u: Tensor, parts: int = 3) -> list[Tensor]:
-    """The first `parts` of L, P, Q, each of shape (keys, nodes); differentiable in m and v. All v are positive."""
+    """The first `parts` of L, P, Q, each (keys, nodes), for positive v; differentiable in m and v."""
     with torch.no_grad():
         sd = v.sqrt()
         bins = torch.where(sd < FIRST_BIN, float(TINY), sd.clamp(min=FIRST_BIN).log2().floor())
@@ -74,7 +76,7 @@ def blurred(m: Tensor, v: Tensor, u: Tensor, parts: int = 3) -> list[Tensor]:
 
 def _one_bin(m: Tensor, v: Tensor, u: Tensor, parts: int, b: int) -> list[Tensor]:
     low, high = (0.0, FIRST_BIN) if b == TINY else (2.0**b, 2.0 ** (b + 1))
-    A, B, _, omega, coefficients = _frequencies(low, high)
+    A, B, omega, coefficients = _frequencies(low, high)
     turned = coefficients[:parts, :, None] * torch.exp(1j * omega[:, None] * u)  # (parts, W, G)
     nodes = torch.cat([turned.real, -turned.imag], dim=1)  # (parts, 2W, G)
     damp = torch.exp(-0.5 * v[:, None] * omega**2)
@@ -95,7 +97,7 @@ def _one_bin(m: Tensor, v: Tensor, u: Tensor, parts: int, b: int) -> list[Tensor
 
 
 def logs_and_ratios(m: Tensor, v: Tensor, u: Tensor, parts: int = 3) -> list[Tensor]:
-    """log L, P/L and Q/L (the first `parts` of them), (keys, nodes); in closed form for keys without noise."""
+    """The first `parts` of log L, P/L, Q/L, each (keys, nodes); in closed form for keys without noise."""
     noisy = v.detach() > 0
     if not bool(noisy.any()):
         return _still(m, u, parts)

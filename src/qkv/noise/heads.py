@@ -23,8 +23,8 @@ SHOWN_ITEMS = 3
 class Comparison(Shown):
     """Layouts of heads by name, with the spread of each; `errors` are E‖output − wanted output‖².
 
-    Without wanted weights, the wanted output of a layout is its own reading of the keys without noise. `leaks` are mean
-    weights outside the wanted items.
+    Without wanted weights, the wanted output of a layout is its own reading of the keys without noise.
+    `leaks` are mean weights outside the wanted items.
     """
 
     names: tuple[str, ...]
@@ -37,7 +37,9 @@ class Comparison(Shown):
 
     def __getitem__(self, name: str) -> Spread:
         if name not in self.names:
-            raise QkvError(f"the layout {name!r}", "it was not compared", f"Use one of {', '.join(self.names)}")
+            raise QkvError(
+                f"the layout {name!r}", "it was not compared", f"Use one of {', '.join(self.names)}"
+            )
         return self.spreads[self.names.index(name)]
 
     @property
@@ -51,7 +53,10 @@ class Comparison(Shown):
         rows = []
         for i, name in enumerate(self.names):
             s = self.spreads[i]
-            cells = [f"{number(float(s.weights_mean[j]))} (var {number(float(s.weights_var[j]), 3)})" for j in shown]
+            cells = [
+                f"{number(float(s.weights_mean[j]))} (var {number(float(s.weights_var[j]), 3)})"
+                for j in shown
+            ]
             rows.append((name, str(self.heads[i]), *cells, number(self.leaks[i], 3), number(self.errors[i])))
         worst = max(self.errors)
         ratio = worst / min(self.errors) if min(self.errors) > 0 else float("inf")
@@ -72,7 +77,9 @@ def compare(
     """
     asked = "comparing layouts of heads"
     if not isinstance(layouts, Mapping) or not layouts:
-        raise QkvError(asked, "there are none", 'Give a mapping such as {"one head": q, "two heads": [q1, q2]}')
+        raise QkvError(
+            asked, "there are none", 'Give a mapping such as {"one head": q, "two heads": [q1, q2]}'
+        )
     wanted = None if weights is None else Blend.of(memory, weights, 0.5)
     keys = noise.on(memory)
     spreads, plains, counts = [], [], []
@@ -103,8 +110,6 @@ def compare(
 
 def layout_of(asked: str, memory: Memory, layout: Any) -> tuple[Tensor, Tensor]:
     """Queries and mix of a layout, however it was given."""
-    if hasattr(layout, "queries") and hasattr(layout, "mix"):  # a Hardened
-        return heads_of(asked, memory, layout.queries, layout.mix)
     if isinstance(layout, tuple) and len(layout) == 2 and _several(layout[0]):
         return heads_of(asked, memory, layout[0], layout[1])
     return heads_of(asked, memory, layout, None)

@@ -38,7 +38,9 @@ class KeyNoise:
     isotropic: Tensor
     along: Tensor
     diagonal: Tensor
-    factors: tuple[tuple[Tensor | None, Tensor], ...]  # (which keys, or None for all; F of shape (keys, d, r))
+    factors: tuple[
+        tuple[Tensor | None, Tensor], ...
+    ]  # (which keys, or None for all; F of shape (keys, d, r))
     steps: Tensor | None = None
 
     def score_means(self, queries: Tensor) -> Tensor:
@@ -81,9 +83,9 @@ class KeyNoise:
 class Gaussian:
     """Keys k_j ~ N(μ_j, Σ_j), independent of each other; Σ_j is the sum of all that is given.
 
-    isotropic: variance in every direction. along: along the key's own mean, as along · μ_j μ_jᵀ. diagonal: d variances.
-    factors: a matrix F (d, r), giving F Fᵀ. full: a covariance (d, d). Each is one for all keys, or a mapping from
-    items to their own (items left out have none of it).
+    isotropic: variance in every direction. along: along the key's own mean, as along · μ_j μ_jᵀ.
+    diagonal: d variances. factors: a matrix F (d, r), giving F Fᵀ. full: a covariance (d, d). Each is one for
+    all keys, or a mapping from items to their own (items left out have none of it).
     """
 
     isotropic: Any = 0.0
@@ -107,7 +109,7 @@ class Gaussian:
             root(f"covariance{_of(item)}", value)
 
     def on(self, memory: Memory) -> KeyNoise:
-        """This noise on the keys of a memory; refuses items it does not have and vectors of another length."""
+        """This noise on a memory's keys; refuses items it does not have and vectors of another length."""
         find = _finder(memory)
         factors: list[tuple[Tensor | None, Tensor]] = []
         for name, given, read in (
@@ -146,8 +148,9 @@ class Gaussian:
 class Quantised:
     """Keys rounded channel by channel to 2^bits levels between each channel's least and largest entry.
 
-    `spread` takes the Gaussian with the same score variance: an error uniform on a step Δ has variance Δ²/12. `sample`
-    rounds for real, to grids at random places: each key's error is then uniform, and keys share their channel's grid.
+    `spread` takes the Gaussian with the same score variance: an error uniform on a step Δ has variance Δ²/12.
+    `sample` and `within` round for real, to grids at random places: each key's error is then uniform on a
+    step, but keys share the grid of their channel.
     """
 
     bits: int
@@ -159,7 +162,7 @@ class Quantised:
             raise QkvError("rounding keys", f"bits is {bits}", f"Give from 1 to {MOST_BITS} bits")
 
     def steps(self, memory: Memory) -> Tensor:
-        """The step of each channel's grid; a symmetric grid spans ± the largest size, as most hardware has it."""
+        """The step of each channel's grid; a symmetric grid spans ± the largest size in the channel."""
         if self.symmetric:
             span = 2 * memory.keys.abs().max(dim=0).values
         else:
@@ -238,7 +241,7 @@ def _same_d(what: str, found: Tensor, memory: Memory) -> None:
 
 def _stacked(factors: list[tuple[Tensor | None, Tensor]]) -> list[tuple[Tensor | None, Tensor]]:
     """Factors of single keys with as many columns, stacked into one, so that n of them cost one product."""
-    out = [(rows, F) for rows, F in factors if rows is None]
+    out: list[tuple[Tensor | None, Tensor]] = [(rows, F) for rows, F in factors if rows is None]
     widths: dict[int, list[tuple[Tensor, Tensor]]] = {}
     for rows, F in factors:
         if rows is not None:

@@ -1,17 +1,18 @@
 """Exact moments of one head's reading, by one outer integral of products of blurred Gumbel laws."""
 
-# With Z = Σ e^(s_j): 1/Z = ∫ e^(−xZ) dx and 1/Z² = ∫ x e^(−xZ) dx. Scores are independent between keys, so with
-# x = e^u and the functions L, P, Q of gumbel.py, Λ = Π_j L_j, r = P/L and q = Q/L:
+# With Z = Σ e^(s_j): 1/Z = ∫ e^(−xZ) dx and 1/Z² = ∫ x e^(−xZ) dx. Scores are independent between keys, so
+# with x = e^u and the functions L, P, Q of gumbel.py, Λ = Π_j L_j, r = P/L and q = Q/L:
 #     E α_a = ∫ Λ r_a du,      E α_a α_b = ∫ Λ r_a r_b du (a ≠ b),      E α_a² = ∫ Λ q_a du.
-# The output o = Σ α_a v_a needs no n × n matrix:  E o oᵀ = ∫ Λ ρ ρᵀ du + Σ_a (∫ Λ (q_a − r_a²) du) v_a v_aᵀ  with
-# ρ(u) = Σ_a r_a(u) v_a.
+# The output o = Σ α_a v_a needs no n × n matrix:  E o oᵀ = ∫ Λ ρ ρᵀ du + Σ_a (∫ Λ (q_a − r_a²) du) v_a v_aᵀ
+# with ρ(u) = Σ_a r_a(u) v_a.
 #
-# The trapezoid rule with step h turns ∫ into a sum whose error is known: by Poisson's formula the sum for E α_a α_b is
-# Σ_k E[α_a α_b Γ(2 + iτk) Z^(−iτk)], τ = 2π/h, so relatively to the (positive) moment it is off by at most
-# 2 Σ_{k≥1} |Γ(2 + iτk)|, whatever the keys. For h = ¼ that is 4e-15. Cutting the ends off costs at most 1 − Λ at the
-# lower end and E[(1 + xZ) e^(−xZ)] at the upper one; both are rounding by the choice of the ends. What is left are the
-# errors of L, P and Q, each below DELTA: changing one factor of Λ r_a by δ changes an integral by at most δ ∫ P_a = δ,
-# and changing P_a (or Q_a) itself by at most δ times the length of the interval.
+# The trapezoid rule with step h turns ∫ into a sum whose error is known: by Poisson's formula the sum for E
+# α_a α_b is Σ_k E[α_a α_b Γ(2 + iτk) Z^(−iτk)], τ = 2π/h, so relatively to the (positive) moment it is off by
+# at most 2 Σ_{k≥1} |Γ(2 + iτk)|, whatever the keys. For h = ¼ that is 4e-15. Cutting the ends off costs at
+# most 1 − Λ at the lower end and E[(1 + xZ) e^(−xZ)] at the upper one; both are rounding by the choice of the
+# ends. What is left are the errors of L, P and Q, each below DELTA: changing one factor of Λ r_a by δ changes
+# an integral by at most δ ∫ P_a = δ, and changing P_a (or Q_a) itself by at most δ times the length of the
+# interval.
 
 from __future__ import annotations
 
@@ -36,7 +37,10 @@ WIDE = 160
 
 @dataclass(frozen=True, eq=False)
 class HeadMoments:
-    """Raw moments of one head: E α, E α², E o, E o oᵀ, perhaps E α αᵀ; `error` bounds each entry of the first two."""
+    """Raw moments of one head: E α, E α², E o, E o oᵀ, perhaps E α αᵀ.
+
+    `error` bounds each entry of the first two, `total_error` the sum of all entries' errors.
+    """
 
     mean: Tensor
     square: Tensor
@@ -55,10 +59,7 @@ def moments(m: Tensor, v: Tensor, values: Tensor, full: bool = False, step: floa
     recorded = torch.is_grad_enabled() and (m.requires_grad or v.requires_grad)
     single = recorded or n * G <= CHUNK
     kept = logs_and_ratios(m, v, u) if single else None
-    if kept is not None:
-        log_product = kept[0].sum(0)
-    else:
-        log_product = sum(logs_and_ratios(m[c], v[c], u, 1)[0].sum(0) for c in _pieces(n, G))
+    log_product = _log_product(m, v, u) if kept is None else kept[0].sum(0)
     weight = step * torch.exp(log_product)
 
     means, squares, own = [], [], []
@@ -108,12 +109,20 @@ def nodes(m: Tensor, v: Tensor, step: float, reach: float = REACH) -> Tensor:
 
 
 def _end(m: Tensor, v: Tensor, low: float, high: float) -> float:
-    """With many noisy keys Λ = Π L_j ends long before the first L_j does; every node saved is n functions saved."""
+    """With many noisy keys Λ = Π L_j ends long before any one L_j; a node saved is n functions saved."""
     tries = torch.linspace(low, high, 33, dtype=torch.float64)
     with torch.no_grad():
-        sums = sum(logs_and_ratios(m[c], v[c], tries, 1)[0].sum(0) for c in _pieces(len(m), 33))
+        sums = _log_product(m, v, tries)
     ended = (sums < -(REACH + 5)).nonzero().flatten()
     return float(tries[ended[0]]) if len(ended) else high
+
+
+def _log_product(m: Tensor, v: Tensor, u: Tensor) -> Tensor:
+    """log Λ at the nodes, some keys at a time."""
+    out = torch.zeros_like(u)
+    for c in _pieces(len(m), len(u)):
+        out = out + logs_and_ratios(m[c], v[c], u, 1)[0].sum(0)
+    return out
 
 
 def _pieces(n: int, G: int) -> Iterator[slice]:

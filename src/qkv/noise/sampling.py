@@ -28,7 +28,7 @@ WATCHED = 4
 
 @dataclass(frozen=True, eq=False)
 class Sample(Shown):
-    """Moments of a reading from `draws` random ones, each with its standard error, and some items' weights in full.
+    """Moments of `draws` random readings, each with its standard error, and some items' weights in full.
 
     `watched` maps the heaviest items, or those asked for, to all their drawn weights.
     """
@@ -49,7 +49,7 @@ class Sample(Shown):
     def quantile(self, item: Label, p: float, confidence: float = 0.95) -> tuple[float, float, float]:
         """The p-quantile of a watched item's weight, with the ends of its confidence interval.
 
-        The true quantile lies between two order statistics as surely as a binomial count lies between their ranks.
+        The true quantile lies between two order statistics as surely as a binomial count between their ranks.
         """
         asked = f"the {p!r}-quantile of the weight of {item!r}"
         if not 0 <= p <= 1:
@@ -61,7 +61,7 @@ class Sample(Shown):
         return a, min(a, b), max(a, c)
 
     def histogram(self, item: Label, bins: int = 50) -> tuple[Tensor, Tensor]:
-        """The counts of a watched item's weight in equal bins, and their edges, from 0 to 1 or as wide as needed."""
+        """Counts of a watched item's weight in equal bins from 0 to 1 (or beyond, if need be), and the edges."""
         asked = f"a histogram of the weight of {item!r}"
         drawn = self._watched(asked, item)
         low, high = min(0.0, float(drawn.min())), max(1.0, float(drawn.max()))
@@ -123,7 +123,10 @@ def sample(
     parts: list[tuple[int, Tensor, Tensor, Tensor, Tensor]] = []
     for rows in split(draws, min(BATCHES, draws)):
         sums = [torch.zeros(memory.n, dtype=torch.float64) for _ in range(2)]
-        output, square = torch.zeros(memory.dv, dtype=torch.float64), torch.zeros(memory.dv, memory.dv).double()
+        output, square = (
+            torch.zeros(memory.dv, dtype=torch.float64),
+            torch.zeros(memory.dv, memory.dv).double(),
+        )
         for alpha in readings(keys, queries, weights, rows, random):
             seen.append(alpha[:, items].clone())
             o = alpha @ values
@@ -156,7 +159,7 @@ def readings(
 
 
 def _gaussian(keys: KeyNoise, queries: Tensor) -> Any:
-    """The scores of one key under several heads are jointly Gaussian: h numbers a key, however long the key is."""
+    """One key's scores under h heads are jointly Gaussian: h numbers a key, however long the key is."""
     m, C = keys.score_means(queries), keys.score_covariance(queries)
     H, n = m.shape
     noisy = (C.diagonal(dim1=1, dim2=2) > 0).any(1).nonzero().flatten()
@@ -209,7 +212,9 @@ def _summary(
     seen: Tensor,
 ) -> Sample:
     share = torch.tensor([part[0] / draws for part in parts], dtype=torch.float64)
-    first, second, output, square = (torch.stack([part[i] for part in parts]) for i in range(1, 5))
+    first, second, output, square = (
+        torch.stack(rows) for rows in zip(*(part[1:] for part in parts), strict=True)
+    )
 
     def pooled(x: Tensor) -> Tensor:
         return torch.tensordot(share, x, 1)
@@ -221,7 +226,8 @@ def _summary(
     mean, out = pooled(first), pooled(output)
     var = (pooled(second) - mean**2).clamp(min=0)
     cov = pooled(square) - torch.outer(out, out)
-    # Around the pooled mean, a part's variance is its mean of (x − mean)²: the influence of one part on the whole.
+    # Around the pooled mean, a part's variance is its mean of (x − mean)²: the influence of one part on the
+    # whole.
     return Sample(
         draws=draws,
         seed=seed,
@@ -245,7 +251,7 @@ def split(total: int, parts: int) -> list[int]:
 
 
 def binomial_interval(hits: int, draws: int, confidence: float) -> tuple[float, float]:
-    """Clopper and Pearson's interval for a probability: it holds the truth at least that often, whatever it is."""
+    """Clopper and Pearson's interval for a probability: it holds the truth at least that often."""
     out = (1 - confidence) / 2
     low = 0.0 if hits == 0 else float(beta.ppf(out, hits, draws - hits + 1))
     high = 1.0 if hits == draws else float(beta.ppf(1 - out, hits + 1, draws - hits))

@@ -2,14 +2,16 @@
 
 # With heads 1 and 2 at x = e^u and y = e^w, and for each key
 #     K = E ℓ(u+s₁) ℓ(w+s₂),   A = E p(u+s₁) ℓ(w+s₂),   B = E ℓ(u+s₁) p(w+s₂),   R = E p(u+s₁) p(w+s₂):
-#     E α¹_a α²_b = ∫∫ Π_j K_j (A_a/K_a)(B_b/K_b) du dw  (a ≠ b),        E α¹_a α²_a = ∫∫ Π_j K_j (R_a/K_a) du dw.
-# Where s₁ and s₂ of a key are uncorrelated, all four factor into the L and P of gumbel.py; if that holds for every key
-# the heads are independent. Price's theorem says what a small covariance c does: dE f(s₁)g(s₂)/dc = E f'g', and a
-# weight's slope in a score is at most ¼, so leaving c out changes a cross-moment by at most |c|/16.
+#     E α¹_a α²_b = ∫∫ Π_j K_j (A_a/K_a)(B_b/K_b) du dw  (a ≠ b),   E α¹_a α²_a = ∫∫ Π_j K_j (R_a/K_a) du dw.
+# Where s₁ and s₂ of a key are uncorrelated, all four factor into the L and P of gumbel.py; if that holds for
+# every key the heads are independent. Price's theorem says what a small covariance c does: dE f(s₁)g(s₂)/dc =
+# E f'g', and a weight's slope in a score is at most ¼, so leaving c out changes a cross-moment by at most
+# |c|/16.
 #
-# For a correlated key, s₁ = m₁ + σ₁z and s₂ = m₂ + ρσ₂z + a rest of variance v₂(1 − ρ²) that is independent of z: an
-# integral over z, done by the trapezoid rule (as ℓ and p are analytic for |Im y| < π/2 and φ is entire, steps of 0.3 in
-# s and ¾ in z leave e^−32), turns all four into one product of (nodes u × z) and (z × nodes w) matrices.
+# For a correlated key, s₁ = m₁ + σ₁z and s₂ = m₂ + ρσ₂z + a rest of variance v₂(1 − ρ²) that is independent
+# of z: an integral over z, done by the trapezoid rule (as ℓ and p are analytic for |Im y| < π/2 and φ is
+# entire, steps of 0.3 in s and ¾ in z leave e^−32), turns all four into one product of (nodes u × z) and (z ×
+# nodes w) matrices.
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ MOST_HELD, MOST_WORK = 2**27, 3e11
 
 @dataclass(frozen=True, eq=False)
 class CrossMoments:
-    """Raw cross-moments of two heads: E α¹_a α²_a, E o¹ o²ᵀ, perhaps E α¹ α²ᵀ; None in all: they are independent."""
+    """Raw cross-moments of two heads: E α¹_a α²_a, E o¹ o²ᵀ, perhaps E α¹ α²ᵀ; errors as in HeadMoments."""
 
     diagonal: Tensor
     output: Tensor
@@ -47,7 +49,7 @@ class CrossMoments:
 def cross(
     m: Tensor, C: Tensor, values: Tensor, full: bool = False, step: float = STEP
 ) -> CrossMoments | float:
-    """Cross-moments for score means m (2, n) and covariances C (n, 2, 2); for independent heads only the error."""
+    """Cross-moments for score means (2, n) and covariances (n, 2, 2); of independent heads only the error."""
     covariance = C[:, 0, 1]
     order = covariance.detach().abs().argsort()
     small = covariance.detach().abs()[order].cumsum(0) / 16 <= IGNORED
@@ -117,7 +119,8 @@ def _cross(
         product = product[place][:, place]
         product = product - torch.diag(product.diagonal()) + torch.diag(diagonal)
 
-    # As in moments.py, with both heads' intervals; each key's inner integral is off by its tails in z and DELTA.
+    # As in moments.py, with both heads' intervals; each key's inner integral is off by its tails in z and
+    # DELTA.
     lengths = float(u[-1] - u[0]) + float(w[-1] - w[0])
     error = 2 * outer_error(step, 1) + 4 * math.exp(-REACH) + ignored
     each = 1e-13 + DELTA
@@ -158,8 +161,8 @@ def _right(m: Tensor, C: Tensor, group: _Group, w: Tensor) -> Tensor:
     rows = group.rows
     v2, slope = C[rows, 1, 1], C[rows, 0, 1] / C[rows, 0, 0].sqrt()
     rest = v2 - slope**2
-    # Where the two scores hang together entirely, the rest is rounding: below 1e-13 v₂ it is taken to be 0, which
-    # changes E f(s) by at most |f''| rest/2, that is by less than the error's other parts.
+    # Where the two scores hang together entirely, the rest is rounding: below 1e-13 v₂ it is taken to be 0,
+    # which changes E f(s) by at most |f''| rest/2, that is by less than the error's other parts.
     rest = torch.where(rest.detach() <= 1e-13 * v2.detach(), torch.zeros_like(rest), rest)
     centre = m[1][rows, None] + slope[:, None] * group.z
     parts = _survival_and_density(centre.reshape(-1), rest[:, None].expand_as(centre).reshape(-1), w)
