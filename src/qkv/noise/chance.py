@@ -25,7 +25,7 @@ from qkv.design.problem import Blend
 from qkv.errors import QkvError
 from qkv.noise.exact import heads_of
 from qkv.noise.models import KeyNoise, Noise
-from qkv.noise.sampling import binomial_interval, level, readings
+from qkv.noise.sampling import binomial_interval, generator, level, readings
 
 FEW = 2
 """Normal numbers up to which the probability is integrated."""
@@ -124,7 +124,7 @@ def _hits(
     draws: int,
     seed: int,
 ) -> int:
-    random = torch.Generator().manual_seed(seed)
+    random = generator(seed)
     hits = 0
     for alpha in readings(keys, queries, mix, draws, random):
         hits += int((torch.linalg.vector_norm(alpha @ memory.values - goal, dim=-1) <= tol).sum())

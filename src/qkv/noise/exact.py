@@ -16,7 +16,7 @@ from qkv.core.show import Card, Shown, number, vector
 from qkv.errors import QkvError
 from qkv.noise.models import KeyNoise, Noise
 from qkv.noise.moments import NODES, STEP, moments
-from qkv.noise.shared_heads import CrossMoments, cross
+from qkv.noise.shared_heads import cross
 
 MOST_COVARIANCE = 2000
 """Items up to which a covariance of all weights is given."""
@@ -100,55 +100,71 @@ def spread_of(
     m, C = keys.score_means(queries), keys.score_covariance(queries)
     check_range("the spread of a reading", m, C)
     _narrow(C)
-    H = len(queries)
     # Σ α = 1, so shifting all values shifts the output: around the plain reading, squares lose fewest digits.
     centre = mix.detach() @ torch.softmax(m.detach(), -1) @ memory.values / _safe(float(mix.detach().sum()))
     values = memory.values - centre
-    heads = [moments(m[h], C[:, h, h], values, covariance) for h in range(H)]
-    means = torch.stack([head.mean for head in heads])
-    outputs = torch.stack([head.output for head in heads])
-    variances: dict[tuple[int, int], Tensor] = {}
-    output_covs: dict[tuple[int, int], Tensor] = {}
-    products: dict[tuple[int, int], Tensor] = {}
-    errors, totals = [head.error for head in heads], [head.total_error for head in heads]
-    for g, h in itertools.combinations_with_replacement(range(H), 2):
-        found: CrossMoments | float = 0.0
-        if g != h:
-            both = torch.tensor([g, h])
-            found = cross(m[both], C[:, both][:, :, both], values, covariance)
-        if g == h:
-            raw = heads[g].square, heads[g].output_square, heads[g].product
-        elif isinstance(found, CrossMoments):
-            raw = found.diagonal, found.output, found.product
-            errors.append(found.error)
-            totals.append(found.total_error)
-        else:  # independent heads
-            errors.append(found)
-            totals.append(found)
-            raw = means[g] * means[h], outputs[g][:, None] * outputs[h], None
-        variances[g, h] = variances[h, g] = raw[0] - means[g] * means[h]
-        output_covs[g, h] = raw[1] - outputs[g][:, None] * outputs[h]
-        output_covs[h, g] = output_covs[g, h].mT
-        if covariance:
-            zero = torch.zeros(memory.n, memory.n, dtype=torch.float64)
-            products[g, h] = zero if raw[2] is None else raw[2] - means[g][:, None] * means[h]
-            products[h, g] = products[g, h].mT
-    pairs = list(itertools.product(range(H), repeat=2))
-    cov = torch.stack([torch.stack([output_covs[g, h] for h in range(H)]) for g in range(H)])
+    joint = _joint(m, C, values, covariance)
     size, reach = float(mix.detach().abs().sum()), float(torch.linalg.vector_norm(values, dim=1).max())
     # A variance E α² − (E α)² is off by the errors of both terms: at most three times the moments' own.
-    error, total = 3 * max(1.0, size) ** 2 * max(errors), 3 * max(1.0, size) ** 2 * max(totals)
+    slack = 3 * max(1.0, size) ** 2
     return Spread(
-        weights_mean=mix @ means,
-        weights_var=sum(mix[g] * mix[h] * variances[g, h] for g, h in pairs),  # type: ignore[arg-type]
-        output_mean=mix @ outputs + mix.sum() * centre,
-        output_cov=torch.einsum("g,h,ghab->ab", mix, mix, cov),
-        error=error,
-        output_error=total * max(reach, reach**2) + 1e-15 * float(centre.abs().max()),
+        weights_mean=mix @ joint.means,
+        # A variance of 0 may come out below it, by less than the error.
+        weights_var=torch.einsum("g,h,ghn->n", mix, mix, joint.variances).clamp(min=0),
+        output_mean=mix @ joint.outputs + mix.sum() * centre,
+        output_cov=torch.einsum("g,h,ghab->ab", mix, mix, joint.output_covs),
+        error=slack * joint.error,
+        output_error=slack * joint.total_error * max(reach, reach**2) + 1e-15 * float(centre.abs().max()),
         labels=memory.labels,
-        heads_mean=means,
-        heads_output_cov=cov,
-        weights_cov=sum(mix[g] * mix[h] * products[g, h] for g, h in pairs) if covariance else None,  # type: ignore[arg-type]
+        heads_mean=joint.means,
+        heads_output_cov=joint.output_covs,
+        weights_cov=None if joint.covs is None else torch.einsum("g,h,ghab->ab", mix, mix, joint.covs),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Joint:
+    """Means of each head, (h, …), and central second moments of each two, (h, h, …)."""
+
+    means: Tensor
+    outputs: Tensor
+    variances: Tensor
+    output_covs: Tensor
+    covs: Tensor | None
+    error: float
+    total_error: float
+
+
+def _joint(m: Tensor, C: Tensor, values: Tensor, full: bool) -> _Joint:
+    H, n = m.shape
+    heads = [moments(m[h], C[:, h, h], values, full) for h in range(H)]
+    means = torch.stack([head.mean for head in heads])
+    outputs = torch.stack([head.output for head in heads])
+    errors, totals = [head.error for head in heads], [head.total_error for head in heads]
+    found: dict[tuple[int, int], tuple[Tensor, Tensor, Tensor]] = {}
+    for g, h in itertools.combinations_with_replacement(range(H), 2):
+        both = torch.tensor([g, h])
+        pair = heads[g] if g == h else cross(m[both], C[:, both][:, :, both], values, full)
+        if isinstance(pair, float):  # independent heads
+            errors.append(pair)
+            totals.append(pair)
+            zero = values.new_zeros(values.shape[1], values.shape[1])
+            found[g, h] = found[h, g] = (values.new_zeros(n), zero, values.new_zeros(n, n) if full else zero)
+            continue
+        errors.append(pair.error)
+        totals.append(pair.total_error)
+        covariance = values.new_zeros(0, 0)
+        if pair.product is not None:
+            covariance = pair.product - means[g][:, None] * means[h]
+        output = pair.output_square - outputs[g][:, None] * outputs[h]
+        found[g, h] = (pair.square - means[g] * means[h], output, covariance)
+        found[h, g] = (found[g, h][0], output.mT, covariance.mT)
+
+    def stacked(part: int) -> Tensor:
+        return torch.stack([torch.stack([found[g, h][part] for h in range(H)]) for g in range(H)])
+
+    return _Joint(
+        means, outputs, stacked(0), stacked(1), stacked(2) if full else None, max(errors), max(totals)
     )
 
 

@@ -31,7 +31,7 @@ class Hardened(Shown):
 
     `distance` is how far the reading without noise is from the wanted weights, in total variation;
     `squared_error` is E‖output − wanted output‖² under the noise. `gain` and `gain_over_heads` say how many
-    times larger it is for the plain answer and for one plain head an item (None where there is no such layout).
+    times larger it is for the plain answer and for one plain head an item (None where there are none).
     """
 
     queries: Tensor

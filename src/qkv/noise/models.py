@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -249,14 +248,3 @@ def _stacked(factors: list[tuple[Tensor | None, Tensor]]) -> list[tuple[Tensor |
     for group in widths.values():
         out.append((torch.cat([rows for rows, _ in group]), torch.cat([F for _, F in group])))
     return out
-
-
-def standard_deviation(variance: Tensor) -> Tensor:
-    """√v where v > 0, and an exact 0 with gradient 0 where v = 0."""
-    safe = torch.where(variance > 0, variance, torch.ones_like(variance))
-    return torch.where(variance > 0, safe.sqrt(), torch.zeros_like(variance))
-
-
-def normal_beyond(z: float) -> float:
-    """P(N(0, 1) > z)."""
-    return 0.5 * math.erfc(z / math.sqrt(2))

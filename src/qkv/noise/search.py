@@ -108,7 +108,7 @@ def one_head(task: Task, otherwise: Heads | None = None) -> Heads:
 
 
 def dealt_out(task: Task, count: int) -> Heads | None:
-    """The wanted items dealt out to at most `count` heads, each the best for its own; None if there is none."""
+    """The items dealt out to at most `count` heads, each the best for its own; None if there is none."""
     wanted = task.wanted
     count = min(count, len(wanted.items))
     if count < 2:

@@ -27,8 +27,8 @@ from qkv.noise.moments import nodes, outer_error
 
 STEP, REACH, NORMAL = 0.32, 32.0, 7.6
 """Coarser than in one dimension, since nodes count squared: outer error 4e-12, ends e^−32, tails 3e-14."""
-IGNORED = 1e-13
-"""A sum of |covariances|/16 that is left out; it is added to the error."""
+IGNORED = 1e-11
+"""A sum of |covariances|/16 that is left out, below the integral's own error; it is added to the error."""
 ENTRIES = 2**22
 """Entries (nodes × keys, or × dimensions) held at once."""
 MOST_HELD, MOST_WORK = 2**27, 3e11
@@ -39,8 +39,8 @@ MOST_HELD, MOST_WORK = 2**27, 3e11
 class CrossMoments:
     """Raw cross-moments of two heads: E α¹_a α²_a, E o¹ o²ᵀ, perhaps E α¹ α²ᵀ; errors as in HeadMoments."""
 
-    diagonal: Tensor
-    output: Tensor
+    square: Tensor
+    output_square: Tensor
     product: Tensor | None
     error: float
     total_error: float
