@@ -51,7 +51,7 @@ def copy(
 ) -> None:
     """Find the query that reads one item."""
     check_outputs(save, plot)
-    from qkv import plots
+    from qkv.plots import design as plots
     from qkv.design.query import copy as design
 
     found = memory_from(memory, orthonormal, seed)
@@ -73,7 +73,7 @@ def blend(
 ) -> None:
     """Find the query that reads a weighted average of items."""
     check_outputs(save, plot)
-    from qkv import plots
+    from qkv.plots import design as plots
     from qkv.design.query import blend as design
 
     found = memory_from(memory, orthonormal, seed)
@@ -111,7 +111,7 @@ def wire(
 ) -> None:
     """Find Q, K and V with which tokens read and write by rules."""
     check_outputs(save, plot)
-    from qkv import plots
+    from qkv.plots import design as plots
     from qkv.core.files import pick, read_arrays
     from qkv.design.wiring import wire as design
 
@@ -136,7 +136,7 @@ def reach(
 ) -> None:
     """Ask whether adding a multiple of a direction to a token can make its output a target (Q = K = V = I)."""
     check_outputs(save, plot)
-    from qkv import plots
+    from qkv.plots import design as plots
     from qkv.core.files import pick, read_arrays
     from qkv.design.steering import reach as design
 
@@ -162,7 +162,7 @@ def copyable(
 ) -> None:
     """Decide for every key whether some query can select it."""
     check_outputs(save, plot)
-    from qkv import plots
+    from qkv.plots import design as plots
     from qkv.design.vertices import copyable as design
 
     found = memory_from(memory, orthonormal, seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from qkv import plots
+from qkv.plots import design as plots
 from qkv.core.attention import self_attention
 from qkv.core.memory import Memory
 from qkv.core.show import number

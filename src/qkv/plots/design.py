@@ -1,4 +1,4 @@
-"""The pictures of the design floor, each with its one message as the title."""
+"""The pictures of the design floor: readings, hulls, subspaces, wiring, reach."""
 
 from __future__ import annotations
 
