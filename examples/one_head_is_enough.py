@@ -16,12 +16,10 @@ def main() -> None:
     along = qkv.noise.Gaussian(along={"a": 0.5})
     noise = qkv.noise.Gaussian(isotropic=1e-6, along={"a": 0.5})
     say("Ten orthonormal keys in 16 dimensions. The key of a is random: its mean is mu_a, and it varies")
-    say(
-        "along itself with variance 1/2, so it may be long, short, or turned around; all keys shake a little."
-    )
+    say("along itself with variance 1/2: it may be long, short, or turned around. All keys shake a little.")
     say("Wanted: half of a's value, half of b's, with 1% leaking elsewhere when there is no noise.\n")
 
-    t = math.log(8 * (1 - TOL) / TOL)
+    t = math.log(8 / 2 * (1 - TOL) / TOL)
     one = t * (mu[0] + mu[1])
     coin = qkv.noise.spread(memory, 50 * (mu[0] + mu[1]), along).weights_var[0]
     swings = float(qkv.noise.spread(memory, one, noise).weights_var[0])
@@ -33,12 +31,9 @@ def main() -> None:
     t = math.log(9 * (1 - TOL) / TOL)
     two = [t * mu[0], t * mu[1]]
     holds = float(qkv.noise.spread(memory, two, noise).weights_var[0])
-    say(
-        f"2. Two heads, t mu_a and t mu_b with t = {t:.3f}, averaged. Each needs its own key only to beat the"
-    )
-    say(
-        f"   others, so the length of k_a matters less: variance {holds:.4f}, {swings / holds:.1f} times less."
-    )
+    say(f"2. Two heads, t mu_a and t mu_b with t = {t:.3f}, averaged. Each needs its own key only to beat")
+    say(f"   the others, so the length of k_a matters less: variance {holds:.4f},")
+    say(f"   {swings / holds:.1f} times less than one head's.")
     p = 0.5 * math.erfc(1.0)
     near, far = (
         float(qkv.noise.spread(memory, [x * mu[0], x * mu[1]], along).weights_var[0]) for x in (400.0, 800.0)
@@ -50,15 +45,13 @@ def main() -> None:
     hardened = qkv.noise.harden(memory, WANTED, noise, tol=TOL)
     q, ours = hardened.query, float(hardened.spread.weights_var[0])
     say("3. One head again, hardened: the query that keeps the blend and is orthogonal to the noise.")
+    on_a, on_b, on_others = float(q @ mu[0]), float(q @ mu[1]), float((mu[2:] @ q).mean())
     say(
-        f"   Its score on mu_a is {float(q @ mu[0]):.4f}, on mu_b {float(q @ mu[1]):.4f}, on the eight others"
+        f"   Its score on mu_a is {on_a:.4f}, on mu_b {on_b:.4f}, on the eight others {on_others:.3f}: it repels"
     )
-    say(
-        f"   {float((mu[2:] @ q).mean()):.3f}: it repels them. Whatever the length of k_a, its score stays near 0."
-    )
-    say(
-        f"   Variance {ours:.2e}: {swings / ours:.0f} times less than one plain head, {holds / ours:.0f} than two."
-    )
+    say("   them. Whatever the length of k_a, its score stays near 0.")
+    say(f"   Variance {ours:.2e}: {swings / ours:.0f} times less than one plain head,")
+    say(f"   {holds / ours:.0f} times less than two.")
     say(f"   Without noise {100 * hardened.distance:.2f}% leaks elsewhere, within the 1% of the others.\n")
 
     say("How often is the output within 0.25 of the wanted one?")

@@ -18,7 +18,7 @@ from qkv.design.query import blend, copy
 from qkv.errors import QkvError
 from qkv.noise.exact import Spread
 from qkv.noise.heads import Comparison, compare
-from qkv.noise.models import Noise
+from qkv.noise.models import Noise, laid_on
 from qkv.noise.search import Heads, Task, best_of, dealt_out, one_head, refined, repeated
 
 HELPS = 0.9
@@ -81,8 +81,9 @@ def harden(
     Without noise the reading is within `tol` of the wanted weights in total variation, where that can be.
     """
     wanted = Blend.of(memory, weights, tol)
-    heads = whole(f"hardening a blend of {len(wanted.items)} items", "heads", heads)
-    task = Task(memory, noise.on(memory), wanted)
+    asked = f"hardening a blend of {len(wanted.items)} items"
+    heads = whole(asked, "heads", heads)
+    task = Task(memory, laid_on(asked, noise, memory), wanted)
     plain = _plain(memory, wanted)
     copies = _copies(memory, wanted)
     one = refined(task, one_head(task, plain))
