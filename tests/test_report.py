@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import qkv
-from qkv import look, plots, report
+from qkv import look, report
+from qkv.plots import design as plots
 from qkv.tour import CHAPTERS, run
 
 

@@ -257,6 +257,7 @@ def test_a_spread_shows_itself_and_becomes_json():
         (lambda m: spread(m, [1.0, 2.0], Gaussian()), "different spaces"),
         (lambda m: spread(m, [math.nan] * 16, Gaussian()), "NaN"),
         (lambda m: spread(m, np.zeros((2, 2, 16)), Gaussian()), "shape"),
+        (lambda m: spread(m, m.keys[0], np.eye(16)), "ndarray"),
         (lambda m: spread(m, m.keys[:2], Gaussian(), mix=[1.0]), "mix"),
         (lambda m: spread(m, 1e9 * m.keys[0], Gaussian(isotropic=1.0)), "standard deviation"),
         (lambda m: spread(m, 1e200 * m.keys[0], Gaussian(isotropic=1.0)), "float64"),

@@ -40,6 +40,16 @@ def test_far_outside_its_window_a_key_is_out_of_the_way_or_all_in_it():
     assert P.abs().max() == Q.abs().max() == 0
 
 
+@pytest.mark.parametrize("sd", [0.02, 0.3, 1.0, 5.0])
+def test_only_the_sum_of_score_and_node_counts_however_large_both_are(sd):
+    y = torch.arange(-320, 32, dtype=torch.float64) / 8  # sums with powers of two are exact
+    v = torch.tensor([sd**2], dtype=torch.float64)
+    near = blurred(torch.tensor([0.0], dtype=torch.float64), v, y)
+    for shift in (64.0, 1024.0, -8192.0):
+        far = blurred(torch.tensor([-shift], dtype=torch.float64), v, y + shift)
+        assert max(float((a - b).abs().max()) for a, b in zip(near, far, strict=True)) < DELTA
+
+
 def test_keys_of_many_widths_together_are_as_they_are_alone():
     v = torch.tensor([0.0, 1e-6, 0.3, 2.0, 50.0, 900.0], dtype=torch.float64)
     m = torch.linspace(-2, 1, 6, dtype=torch.float64)

@@ -61,7 +61,7 @@ def test_the_report_names_the_gain_and_says_that_two_hardened_heads_do_better_st
     assert hardened.more_heads_help is True
     assert "More heads help" in hardened.card().note
     assert json.loads(json.dumps(hardened.to_json()))["tol"] == 1e-2
-    assert hardened.comparison.names == ("plain", "2 plain heads", "hardened")
+    assert hardened.comparison.names == ("one head", "two heads", "hardened")
 
 
 def test_two_hardened_heads_are_better_than_one(hardened):

@@ -66,14 +66,18 @@ def test_two_heads_whose_scores_are_partly_correlated_are_a_double_integral():
     assert torch.allclose(found.product.diagonal(), found.square)
 
 
-def test_finer_nodes_change_cross_moments_by_less_than_their_error():
+@pytest.mark.parametrize("size", [0.05, 0.25, 0.45, 0.6, 1.5, 6.0])
+def test_finer_nodes_change_cross_moments_by_less_than_their_error(size):
+    """Both grids are refined, the outer one and the one over what the two scores have in common."""
     rng = torch.Generator().manual_seed(2)
-    m = torch.randn(2, 12, generator=rng, dtype=torch.float64)
-    F = torch.randn(12, 2, 2, generator=rng, dtype=torch.float64)
-    values = torch.randn(12, 3, generator=rng, dtype=torch.float64)
-    coarse, fine = (cross(m, F @ F.mT, values, step=h) for h in (0.32, 0.2))
+    m = torch.randn(2, 6, generator=rng, dtype=torch.float64)
+    F = size * torch.randn(6, 2, 2, generator=rng, dtype=torch.float64)
+    values = torch.randn(6, 3, generator=rng, dtype=torch.float64)
+    coarse, fine = (cross(m, F @ F.mT, values, step=h, digits=e) for h, e in ((0.32, 35.0), (0.23, 60.0)))
     assert float((coarse.square - fine.square).abs().max()) < coarse.error < 1e-9
     assert float((coarse.output_square - fine.output_square).abs().max()) < coarse.total_error * 30
+    inner, finer = (cross(m, F @ F.mT, values, digits=e) for e in (35.0, 60.0))
+    assert float((inner.square - finer.square).abs().max()) < 2e-13
 
 
 def test_the_same_head_twice_varies_like_the_one_head():

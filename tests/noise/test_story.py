@@ -22,7 +22,7 @@ def test_the_story_of_one_head_prints_the_figures_it_tells_of():
     assert "Phi(-√2) = 0.0786" in text
     limit, reached = map(float, re.search(r"= ([0-9.]+) \(.*: ([0-9.]+)\)", text).groups())
     assert abs(limit - reached) <= 2e-5
-    less, least = map(int, re.search(r": (\d+) times less than one plain head, (\d+)", text).groups())
+    less, least = map(int, re.search(r": (\d+) times less than one plain head,\s+(\d+)", text).groups())
     assert less >= 200
     assert least >= 20
     assert float(re.search(r"hardened +([0-9.]+)", text).group(1)) > 0.99

@@ -51,8 +51,8 @@ def copy(
 ) -> None:
     """Find the query that reads one item."""
     check_outputs(save, plot)
-    from qkv.plots import design as plots
     from qkv.design.query import copy as design
+    from qkv.plots import design as plots
 
     found = memory_from(memory, orthonormal, seed)
     result = design(found, found.labels[item_of(found, item)], tol, form)
@@ -73,8 +73,8 @@ def blend(
 ) -> None:
     """Find the query that reads a weighted average of items."""
     check_outputs(save, plot)
-    from qkv.plots import design as plots
     from qkv.design.query import blend as design
+    from qkv.plots import design as plots
 
     found = memory_from(memory, orthonormal, seed)
     result = design(found, weights_of(found, weights), tol, form)
@@ -111,9 +111,9 @@ def wire(
 ) -> None:
     """Find Q, K and V with which tokens read and write by rules."""
     check_outputs(save, plot)
-    from qkv.plots import design as plots
     from qkv.core.files import pick, read_arrays
     from qkv.design.wiring import wire as design
+    from qkv.plots import design as plots
 
     arrays = read_arrays(tokens)
     X = pick(arrays, "X", tokens)
@@ -136,9 +136,9 @@ def reach(
 ) -> None:
     """Ask whether adding a multiple of a direction to a token can make its output a target (Q = K = V = I)."""
     check_outputs(save, plot)
-    from qkv.plots import design as plots
     from qkv.core.files import pick, read_arrays
     from qkv.design.steering import reach as design
+    from qkv.plots import design as plots
 
     arrays = read_arrays(tokens)
     X = pick(arrays, "X", tokens)
@@ -162,8 +162,8 @@ def copyable(
 ) -> None:
     """Decide for every key whether some query can select it."""
     check_outputs(save, plot)
-    from qkv.plots import design as plots
     from qkv.design.vertices import copyable as design
+    from qkv.plots import design as plots
 
     found = memory_from(memory, orthonormal, seed)
     with progress("keys") as step:

@@ -24,7 +24,7 @@ from qkv.core.show import Card, Shown, number
 from qkv.design.problem import Blend
 from qkv.errors import QkvError
 from qkv.noise.exact import heads_of
-from qkv.noise.models import KeyNoise, Noise
+from qkv.noise.models import KeyNoise, Noise, laid_on
 from qkv.noise.sampling import binomial_interval, generator, level, readings
 
 FEW = 2
@@ -85,7 +85,7 @@ def within(
         raise QkvError(asked, f"tol is {tol:g}", "Give a distance above 0")
     draws, seed = whole(asked, "draws", draws), whole(asked, "seed", seed, least=0)
     confidence = level(asked, confidence)
-    keys = noise.on(memory)
+    keys = laid_on(asked, noise, memory)
     m, C = keys.score_means(queries), keys.score_covariance(queries)
     check_range(asked, m, C)
     moves = _moves(C) if keys.steps is None else None

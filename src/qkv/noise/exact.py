@@ -14,7 +14,7 @@ from qkv.core.attention import SHOWN, Label, check_range
 from qkv.core.memory import Memory
 from qkv.core.show import Card, Shown, number, vector
 from qkv.errors import QkvError
-from qkv.noise.models import KeyNoise, Noise
+from qkv.noise.models import KeyNoise, Noise, laid_on
 from qkv.noise.moments import NODES, STEP, moments
 from qkv.noise.shared_heads import cross
 
@@ -90,7 +90,7 @@ def spread(memory: Memory, query: Any, noise: Noise, mix: Any = None, *, covaria
             f"the covariance of {memory.n} weights was asked for",
             f"That is given for up to {MOST_COVARIANCE} items; output_cov and weights_var have no such limit",
         )
-    return spread_of(noise.on(memory), memory, queries, weights, covariance)
+    return spread_of(laid_on(asked, noise, memory), memory, queries, weights, covariance)
 
 
 def spread_of(keys: KeyNoise, memory: Memory, queries: Tensor, mix: Tensor, covariance: bool = False) -> Spread:
@@ -145,7 +145,7 @@ def _joint(m: Tensor, C: Tensor, values: Tensor, full: bool) -> _Joint:
         pair = heads[g] if g == h else cross(m[both], C[:, both][:, :, both], values, full)
         if isinstance(pair, float):  # independent heads
             errors.append(pair)
-            totals.append(pair)
+            totals.append(4 * pair)  # Σ_a |∂α_a/∂s| ≤ ½ in each head, so Price's bound for all a, b is |c|/4
             zero = values.new_zeros(values.shape[1], values.shape[1])
             found[g, h] = found[h, g] = (values.new_zeros(n), zero, values.new_zeros(n, n) if full else zero)
             continue

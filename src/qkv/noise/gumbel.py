@@ -77,12 +77,12 @@ def blurred(m: Tensor, v: Tensor, u: Tensor, parts: int = 3) -> list[Tensor]:
 def _one_bin(m: Tensor, v: Tensor, u: Tensor, parts: int, b: int) -> list[Tensor]:
     low, high = (0.0, FIRST_BIN) if b == TINY else (2.0**b, 2.0 ** (b + 1))
     A, B, omega, coefficients = _frequencies(low, high)
-    turned = coefficients[:parts, :, None] * torch.exp(1j * omega[:, None] * u)  # (parts, W, G)
+    turned = coefficients[:parts, :, None] * torch.exp(1j * omega[:, None] * _wrapped(u, A + B))  # (parts, W, G)
     nodes = torch.cat([turned.real, -turned.imag], dim=1)  # (parts, 2W, G)
     damp = torch.exp(-0.5 * v[:, None] * omega**2)
     # Keys far outside every window have phases too large to be told apart; they are replaced below.
     near = m.clamp(-A - float(u.max()), B - float(u.min()))
-    phase = near[:, None] * omega
+    phase = _wrapped(near, A + B)[:, None] * omega
     keys = torch.cat([damp * phase.cos(), damp * phase.sin()], dim=1)
     both = keys @ nodes.permute(1, 0, 2).reshape(2 * len(omega), -1)
     found = list(both.reshape(len(m), parts, len(u)).unbind(1))
@@ -94,6 +94,12 @@ def _one_bin(m: Tensor, v: Tensor, u: Tensor, parts: int, b: int) -> list[Tensor
     for i in range(1, parts):
         found[i] = torch.where(inside, found[i].clamp(min=0.0), torch.zeros_like(found[i]))
     return found
+
+
+def _wrapped(x: Tensor, half: float) -> Tensor:
+    """x modulo the period, between −half and half: exact, so that large phases lose no digits."""
+    x = torch.fmod(x, 2 * half)
+    return torch.where(x > half, x - 2 * half, torch.where(x < -half, x + 2 * half, x))
 
 
 def logs_and_ratios(m: Tensor, v: Tensor, u: Tensor, parts: int = 3) -> list[Tensor]:

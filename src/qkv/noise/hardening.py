@@ -18,9 +18,10 @@ from qkv.design.query import blend, copy
 from qkv.errors import QkvError
 from qkv.noise.exact import Spread
 from qkv.noise.heads import Comparison, compare
-from qkv.noise.models import Noise
+from qkv.noise.models import Noise, laid_on
 from qkv.noise.search import Heads, Task, best_of, dealt_out, one_head, refined, repeated
 
+COUNTS = {2: "two", 3: "three", 4: "four"}
 HELPS = 0.9
 """More heads help if they bring the squared error below this part of one head's."""
 
@@ -32,6 +33,7 @@ class Hardened(Shown):
     `distance` is how far the reading without noise is from the wanted weights, in total variation;
     `squared_error` is E‖output − wanted output‖² under the noise. `gain` and `gain_over_heads` say how many
     times larger it is for the plain answer and for one plain head an item (None where there are none).
+    `layouts` holds all that were compared, as (queries, mix) by name.
     """
 
     queries: Tensor
@@ -46,6 +48,7 @@ class Hardened(Shown):
     advice: str
     spread: Spread = field(repr=False)
     comparison: Comparison = field(repr=False)
+    layouts: Mapping[str, Heads] = field(repr=False)
 
     @property
     def possible(self) -> bool:
@@ -79,8 +82,9 @@ def harden(memory: Memory, weights: Mapping[Any, float], noise: Noise, tol: floa
     Without noise the reading is within `tol` of the wanted weights in total variation, where that can be.
     """
     wanted = Blend.of(memory, weights, tol)
-    heads = whole(f"hardening a blend of {len(wanted.items)} items", "heads", heads)
-    task = Task(memory, noise.on(memory), wanted)
+    asked = f"hardening a blend of {len(wanted.items)} items"
+    heads = whole(asked, "heads", heads)
+    task = Task(memory, laid_on(asked, noise, memory), wanted)
     plain = _plain(memory, wanted)
     copies = _copies(memory, wanted)
     one = refined(task, one_head(task, plain))
@@ -91,11 +95,11 @@ def harden(memory: Memory, weights: Mapping[Any, float], noise: Noise, tol: floa
         starts = [repeated(start, heads) for start in (several, one) if start is not None]
         found = several = refined(task, best_of(task, starts))
 
-    layouts: dict[str, Any] = {"plain": plain}
+    layouts: dict[str, Any] = {"one head": plain}
     if copies is not None:
-        layouts[f"{len(wanted.items)} plain heads"] = copies
+        layouts[f"{COUNTS.get(len(wanted.items), len(wanted.items))} heads"] = copies
     if heads > 1:
-        layouts["hardened, 1 head"] = one
+        layouts["one hardened head"] = one
     layouts["hardened"] = found
     comparison = compare(memory, layouts, noise, weights)
     errors = dict(zip(comparison.names, comparison.errors, strict=True))
@@ -107,12 +111,13 @@ def harden(memory: Memory, weights: Mapping[Any, float], noise: Noise, tol: floa
         tol=wanted.tol,
         distance=float(task.distance(found)),
         squared_error=errors["hardened"],
-        gain=_ratio(errors["plain"], errors["hardened"]),
+        gain=_ratio(errors["one head"], errors["hardened"]),
         gain_over_heads=None if copies is None else _ratio(comparison.errors[1], errors["hardened"]),
         more_heads_help=helps,
         advice=advice,
         spread=comparison["hardened"],
         comparison=comparison,
+        layouts=layouts,
     )
 
 

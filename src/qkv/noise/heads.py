@@ -14,7 +14,7 @@ from qkv.core.show import Card, Shown, number
 from qkv.design.problem import Blend
 from qkv.errors import QkvError
 from qkv.noise.exact import Spread, heads_of, spread_of
-from qkv.noise.models import Noise
+from qkv.noise.models import Noise, laid_on
 
 SHOWN_ITEMS = 3
 
@@ -74,7 +74,7 @@ def compare(
     if not isinstance(layouts, Mapping) or not layouts:
         raise QkvError(asked, "there are none", 'Give a mapping such as {"one head": q, "two heads": [q1, q2]}')
     wanted = None if weights is None else Blend.of(memory, weights, 0.5)
-    keys = noise.on(memory)
+    keys = laid_on(asked, noise, memory)
     spreads, plains, counts = [], [], []
     with torch.no_grad():
         for name, layout in layouts.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,10 +19,13 @@ ASKED = "noise on the keys"
 MOST_BITS = 32
 
 
-class Noise(Protocol):
-    """Anything that can say how the keys of a memory vary."""
-
-    def on(self, memory: Memory) -> KeyNoise: ...
+def laid_on(asked: str, noise: Any, memory: Memory) -> KeyNoise:
+    """The noise on the keys of a memory, or a refusal of what is no noise."""
+    if not isinstance(noise, Gaussian | Quantised):
+        raise QkvError(
+            asked, f"noise is a {type(noise).__name__}", "Give a qkv.noise.Gaussian or a qkv.noise.Quantised"
+        )
+    return noise.on(memory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +33,7 @@ class KeyNoise:
     """The covariance of each of n keys, as a sum of parts that never needs to be written out:
     isotropic_j I + along_j μ_j μ_jᵀ + diag(diagonal_j) + Σ F Fᵀ over the factors of key j.
 
-    `steps`, where the noise is rounding, holds each channel's step; `scores` then rounds for real.
+    `steps`, where the noise is rounding, holds each channel's step; sampling then rounds for real.
     """
 
     keys: Tensor
@@ -169,6 +172,8 @@ class Quantised:
         nothing = torch.zeros(memory.n, dtype=torch.float64)
         return KeyNoise(memory.keys, nothing, nothing, (steps**2 / 12)[None], (), steps)
 
+
+Noise = Gaussian | Quantised
 
 EVERY = object()  # stands for "all items", where an item could be any string or number
 

@@ -18,7 +18,7 @@ from qkv.core.memory import Memory
 from qkv.core.show import Card, Shown, number, vector
 from qkv.errors import QkvError
 from qkv.noise.exact import heads_of
-from qkv.noise.models import KeyNoise, Noise
+from qkv.noise.models import KeyNoise, Noise, laid_on
 
 CHUNK = 2**18
 """Scores drawn at once: small enough to stay in the processor's cache, which is worth a factor of two."""
@@ -111,7 +111,7 @@ def sample(
     queries, weights = heads_of(asked, memory, query, mix)
     queries, weights = queries.detach(), weights.detach()
     draws, seed = whole(asked, "draws", draws), whole(asked, "seed", seed, least=0)
-    keys = noise.on(memory)
+    keys = laid_on(asked, noise, memory)
     plain = weights @ torch.softmax(keys.score_means(queries), -1)
     if watch is None:
         items = plain.abs().topk(min(WATCHED, memory.n)).indices.tolist()

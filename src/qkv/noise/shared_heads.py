@@ -9,9 +9,10 @@
 # |c|/16.
 #
 # For a correlated key, s₁ = m₁ + σ₁z and s₂ = m₂ + ρσ₂z + a rest of variance v₂(1 − ρ²) that is independent
-# of z: an integral over z, done by the trapezoid rule (as ℓ and p are analytic for |Im y| < π/2 and φ is
-# entire, steps of 0.3 in s and ¾ in z leave e^−32), turns all four into one product of (nodes u × z) and (z ×
-# nodes w) matrices.
+# of z: an integral over z, done by the trapezoid rule, turns all four into one product of (nodes u × z) and
+# (z × nodes w) matrices. With a line of integration moved by ic, the rule's error is e^(−2πc/h) times the
+# size of the integrand there: φ grows to e^(c²/2), and ℓ and p stay bounded as long as c max(σ₁, |ρ|σ₂) is
+# below π/2. So a step h with 2πc/h = c²/2 + DIGITS leaves e^−DIGITS.
 
 from __future__ import annotations
 
@@ -27,6 +28,10 @@ from qkv.noise.moments import nodes, outer_error
 
 STEP, REACH, NORMAL = 0.32, 32.0, 7.6
 """Coarser than in one dimension, since nodes count squared: outer error 4e-12, ends e^−32, tails 3e-14."""
+DIGITS = 35.0
+"""Of the integrals over z, in powers of e: 6e-16."""
+INNER = 2e-13
+"""How far K, A, B and R lie from the truth: the tails of z beyond NORMAL, and rounding."""
 IGNORED = 1e-11
 """A sum of |covariances|/16 that is left out, below the integral's own error; it is added to the error."""
 ENTRIES = 2**22
@@ -46,7 +51,9 @@ class CrossMoments:
     total_error: float
 
 
-def cross(m: Tensor, C: Tensor, values: Tensor, full: bool = False, step: float = STEP) -> CrossMoments | float:
+def cross(
+    m: Tensor, C: Tensor, values: Tensor, full: bool = False, step: float = STEP, digits: float = DIGITS
+) -> CrossMoments | float:
     """Cross-moments for score means (2, n) and covariances (n, 2, 2); of independent heads only the error."""
     covariance = C[:, 0, 1]
     order = covariance.detach().abs().argsort()
@@ -55,20 +62,21 @@ def cross(m: Tensor, C: Tensor, values: Tensor, full: bool = False, step: float 
     together = order[~small].sort().values
     if len(together) == 0:
         return ignored
-    return _cross(m, C, values, together, ignored, full, step)
+    groups = _alike(together, C.detach(), digits)
+    return _cross(m, C, values, groups, ignored, full, step)
 
 
 def _cross(
-    m: Tensor, C: Tensor, values: Tensor, together: Tensor, ignored: float, full: bool, step: float
+    m: Tensor, C: Tensor, values: Tensor, groups: list[_Group], ignored: float, full: bool, step: float
 ) -> CrossMoments:
     m = m - m.detach().max(dim=1, keepdim=True).values
     v = C.diagonal(dim1=1, dim2=2).mT
     u, w = (nodes(m[h].detach(), v[h].detach(), step, REACH) for h in (0, 1))
     n, d = m.shape[1], values.shape[1]
+    together = torch.cat([group.rows for group in groups])
     apart = torch.ones(n, dtype=torch.bool)
     apart[together] = False
     alone = apart.nonzero().flatten()
-    groups = _alike(together, C.detach())
     _affordable(len(u), len(w), groups)
 
     # Keys that factor: their logs add up head by head.
@@ -121,13 +129,13 @@ def _cross(
     # DELTA.
     lengths = float(u[-1] - u[0]) + float(w[-1] - w[0])
     error = 2 * outer_error(step, 1) + 4 * math.exp(-REACH) + ignored
-    each = 1e-13 + DELTA
+    each = INNER + DELTA
     return CrossMoments(
         diagonal,
         output,
         product,
         error + each * (2 * n + lengths),
-        error + each * 2 * n * (1 + lengths),
+        error + 3 * ignored + each * 2 * n * (1 + lengths),
     )
 
 
@@ -140,14 +148,17 @@ class _Group:
     density: Tensor
 
 
-def _alike(together: Tensor, C: Tensor) -> list[_Group]:
+def _alike(together: Tensor, C: Tensor, digits: float) -> list[_Group]:
     sd = C[together, 0, 0].sqrt()
     width = torch.maximum(sd, C[together, 0, 1].abs() / sd)
     bins = (width / 0.4).clamp(min=1).log2().ceil()
     out = []
     for b in bins.unique():
         rows = together[bins == b]
-        step = min(0.75, 0.3 / float(width[bins == b].max()))
+        strip = 0.5 * math.pi / float(width[bins == b].max())
+        # Far from the strip's edge φ alone decides: c = 2π/h is best, and h = 2π/√(2 DIGITS).
+        best = min(strip, math.sqrt(2 * digits))
+        step = 2 * math.pi * best / (digits + best**2 / 2)
         count = int(NORMAL / step) + 1
         z = step * torch.arange(-count, count + 1, dtype=torch.float64)
         out.append(_Group(rows, z, step * torch.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)))

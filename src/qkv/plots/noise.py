@@ -78,7 +78,9 @@ def success(
         found = [within(memory, s * queries, noise, target, tol, mix=mix, draws=20_000) for s in grid]
         chances = [f.probability for f in found]
         axes.semilogx(grid, chances, color=t[colour])
-        axes.fill_between(grid, [f.low for f in found], [f.high for f in found], color=t[colour], alpha=0.2, linewidth=0)
+        axes.fill_between(
+            grid, [f.low for f in found], [f.high for f in found], color=t[colour], alpha=0.2, linewidth=0
+        )
         ends.append((chances[-1], name, t[colour]))
     _label_ends(axes, float(grid[-1]), ends)
     axes.set_ylim(0, 1.05)
@@ -93,7 +95,9 @@ def _colours(layouts: Mapping[str, Any]) -> list[str]:
     """One head vermilion, several sky blue, hardened green; further ones grey."""
     out = []
     for name in layouts:
-        kind = "hardened" if "hard" in name else "one-head" if name.startswith(("one", "1", "plain")) else "several-heads"
+        kind = (
+            "hardened" if "hard" in name else "one-head" if name.startswith(("one", "1", "plain")) else "several-heads"
+        )
         out.append(kind if kind not in out else "item-other")
     return out
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from qkv.plots import design as plots
 from qkv.core.attention import self_attention
 from qkv.core.memory import Memory
 from qkv.core.show import number
@@ -14,6 +13,7 @@ from qkv.design.subspace import project
 from qkv.design.vertices import copyable
 from qkv.design.wiring import check_wiring, wire
 from qkv.look import svg
+from qkv.plots import design as plots
 from qkv.report import Chapter, Picture
 
 SEED = 0
