@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 COLOURS = ("one-head", "several-heads", "hardened", "item-other")
 DRAWS = 200_000
+BARS = 40
 
 
 def weights(memory: Memory, layouts: Mapping[str, Any], noise: Noise, item: Any, draws: int = DRAWS) -> Figure:
@@ -30,16 +31,17 @@ def weights(memory: Memory, layouts: Mapping[str, Any], noise: Noise, item: Any,
     for axes, (name, layout), colour in zip(boxes, layouts.items(), _colours(layouts), strict=True):
         queries, mix = layout_of("drawing a layout", memory, layout)
         drawn_weights = sample(memory, queries, noise, draws, mix=mix, watch=[item])
-        counts, edges = (np.asarray(a) for a in drawn_weights.histogram(item, bins=40))
+        counts, edges = (np.asarray(a) for a in drawn_weights.histogram(item, bins=400))
         exact = float(spread(memory, queries, noise, mix).weights_var[memory.index(item)])
         middle = (edges[:-1] + edges[1:]) / 2
-        share, _ = np.histogram(middle, bins=40, range=(0, 1), weights=counts / counts.sum())
-        axes.bar((np.arange(40) + 0.5) / 40, share, width=1 / 40, color=t[colour], linewidth=0)
+        ends = (-0.5 / BARS, 1 + 0.5 / BARS)  # an odd number of bars, one of them around ½
+        share, bars = np.histogram(middle, bins=BARS + 1, range=ends, weights=counts / counts.sum())
+        axes.bar((bars[:-1] + bars[1:]) / 2, share, width=bars[1] - bars[0], color=t[colour], linewidth=0)
         axes.set_title(f"{name}: {_verb(exact)}")
         axes.annotate(f"variance {exact:.2g}", (0.03, 0.9), xycoords="axes fraction", color=t["quiet"])
-        axes.set_xlim(0, 1)
+        axes.set_xlim(*ends)
         axes.set_xticks([0, 0.5, 1], ["0", "½", "1"])
-        axes.set_xlabel(f"weight of {item}")
+        axes.set_xlabel(f"weight of item {item}")
     boxes[0].set_ylim(0, 1)
     boxes[0].set_yticks([0, 0.5, 1], ["0", "½", "all"])
     boxes[0].set_ylabel("share of draws")
@@ -51,17 +53,18 @@ def variance(memory: Memory, layouts: Mapping[str, Any], noise: Noise, scales: A
     t = tokens()
     drawn, (axes,) = figure(1, height=3.0)
     grid = np.geomspace(0.5, 50, 40) if scales is None else np.asarray(scales, dtype=float)
-    ends = []
+    ends, curves = [], {}
     for (name, layout), colour in zip(layouts.items(), _colours(layouts), strict=True):
         queries, mix = _at_scale_one(memory, layout)
         values = [float(spread(memory, s * queries, noise, mix).total_variance) for s in grid]
         axes.loglog(grid, values, color=t[colour])
+        curves[name] = np.array(values)
         ends.append((values[-1], name, t[colour]))
-    _label_ends(axes, float(grid[-1]), ends)
-    axes.set_xlim(float(grid[0]), float(grid[-1]) * 2.4)
-    axes.set_xlabel("scale: gap in score between the wanted items and the others")
+    _finish(axes, grid, ends)
     axes.set_ylabel("total variance of the output")
-    axes.set_title("A larger scale makes plain heads worse, and a hardened one no worse")
+    last = np.array(list(curves.values()))
+    least = [name for name, row in curves.items() if (row <= last.min(axis=0)).all()]
+    axes.set_title(f"At every scale, {least[0]} varies least" if least else "How the output varies, by scale")
     return drawn
 
 
@@ -71,21 +74,18 @@ def success(
     """Probability that the output is within tol of the target, against scale."""
     t = tokens()
     drawn, (axes,) = figure(1, height=3.0)
-    grid = np.geomspace(0.5, 50, 25) if scales is None else np.asarray(scales, dtype=float)
+    grid = np.geomspace(0.5, 50, 50) if scales is None else np.asarray(scales, dtype=float)
     ends = []
     for (name, layout), colour in zip(layouts.items(), _colours(layouts), strict=True):
         queries, mix = _at_scale_one(memory, layout)
         found = [within(memory, s * queries, noise, target, tol, mix=mix, draws=20_000) for s in grid]
         chances = [f.probability for f in found]
         axes.semilogx(grid, chances, color=t[colour])
-        axes.fill_between(
-            grid, [f.low for f in found], [f.high for f in found], color=t[colour], alpha=0.2, linewidth=0
-        )
+        low, high = [f.low for f in found], [f.high for f in found]
+        axes.fill_between(grid, low, high, color=t[colour], alpha=0.2, linewidth=0)
         ends.append((chances[-1], name, t[colour]))
-    _label_ends(axes, float(grid[-1]), ends)
-    axes.set_ylim(0, 1.05)
-    axes.set_xlim(float(grid[0]), float(grid[-1]) * 2.4)
-    axes.set_xlabel("scale: gap in score between the wanted items and the others")
+    _finish(axes, grid, ends)
+    axes.set_ylim(-0.02, 1.05)
     axes.set_ylabel(f"chance of an output within {tol:g}")
     axes.set_title("How often the output is what was wanted")
     return drawn
@@ -121,6 +121,11 @@ def _at_scale_one(memory: Memory, layout: Any) -> tuple[torch.Tensor, torch.Tens
     return queries / gap, mix
 
 
-def _label_ends(axes: Any, x: float, ends: list[tuple[float, str, str]]) -> None:
+def _finish(axes: Any, grid: Any, ends: list[tuple[float, str, str]]) -> None:
     for y, name, colour in ends:
-        axes.annotate(name, (x, y), xytext=(6, -3), textcoords="offset points", color=colour)
+        axes.annotate(name, (grid[-1], y), xytext=(6, -3), textcoords="offset points", color=colour)
+    axes.set_xlim(grid[0], grid[-1] * 1.9)
+    axes.set_xticks([x for x in (0.5, 1, 2, 5, 10, 20, 50) if grid[0] <= x <= grid[-1]])
+    axes.minorticks_off()
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel("scale: gap in score between the wanted items and the others")
