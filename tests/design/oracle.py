@@ -452,7 +452,7 @@ def unreachable(data, claims):
     need(len({len(x[0]), len(q[0]), len(k[0]), len(v[0]), len(u)}) == 1 and len(q) == len(k))
     need(len(v) == len(y) == len(h) and any(h))
     i, reach, claim = one_place(data["token"], len(x)), real(data["range"]), single(claims["distance"])
-    need(reach > 0)
+    need(reach > 0 and claim > 0)
     qx, qu, ku, vu = apply(q, x[i]), apply(q, u), apply(k, u), apply(v, u)
     keys, values = [apply(k, t) for t in x], [apply(v, t) for t in x]
     others = [j for j in range(len(x)) if j != i]

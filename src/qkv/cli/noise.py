@@ -17,8 +17,10 @@ from qkv.cli.io import (
     item_of,
     memory_from,
     number_of,
+    say,
     show,
     weights_of,
+    working,
 )
 from qkv.errors import QkvError
 
@@ -133,12 +135,13 @@ def compare(
     found = memory_from(memory, orthonormal, seed)
     noise = _noise(found, isotropic, along, bits, covariance)
     wanted = weights_of(found, weights)
-    result = hardened(found, wanted, noise, tol)
+    with working("hardening"):
+        result = hardened(found, wanted, noise, tol)
     if plot is not None:
         _draw(picture, plot, found, result.layouts, noise, wanted, near)
     show(result.comparison, as_json)
     if plot is not None and not as_json:
-        typer.echo(f"drawn: {plot}")
+        say(f"drawn: {plot}\n")
 
 
 @app.command()
@@ -160,7 +163,10 @@ def harden(
 
     found = memory_from(memory, orthonormal, seed)
     noise = _noise(found, isotropic, along, bits, covariance)
-    show(hardened(found, weights_of(found, weights), noise, tol, heads), as_json)
+    wanted = weights_of(found, weights)
+    with working("hardening"):
+        result = hardened(found, wanted, noise, tol, heads)
+    show(result, as_json)
 
 
 def _noise(memory: Memory, isotropic: float, along: str, bits: int | None, covariance: str | None) -> Noise:

@@ -100,8 +100,6 @@ def _largest(balls: list[Any]) -> Any:
 
 def _says(data: Data, claims: Mapping[str, Any]) -> str:
     bound = float(claims["distance"])
-    if bound <= 0:
-        return f"token {int(data['token'])}'s output stays at least {bound:.6g} from the target: that says nothing"
     return (
         f"whatever multiple of the direction is added to token {int(data['token'])}, its output stays at least "
         f"{bound:.6g} away from the target: a hyperplane lies between"
@@ -115,5 +113,6 @@ UNREACHABLE = Kind(
     says=_says,
     senses={"distance": ">="},
     required=("distance",),
+    positive=("distance",),
     names={"distance": "distance from the target, for every multiple"},
 )
