@@ -46,10 +46,8 @@ def main() -> None:
     q, ours = hardened.query, float(hardened.spread.weights_var[0])
     say("3. One head again, hardened: the query that keeps the blend and is orthogonal to the noise.")
     on_a, on_b, on_others = float(q @ mu[0]), float(q @ mu[1]), float((mu[2:] @ q).mean())
-    say(
-        f"   Its score on mu_a is {on_a:.4f}, on mu_b {on_b:.4f}, on the eight others {on_others:.3f}: it repels"
-    )
-    say("   them. Whatever the length of k_a, its score stays near 0.")
+    say(f"   Its score on mu_a is {on_a:.4f}, on mu_b {on_b:.4f}, on the eight others {on_others:.3f}:")
+    say("   it repels them. Whatever the length of k_a, its score stays near 0.")
     say(f"   Variance {ours:.2e}: {swings / ours:.0f} times less than one plain head,")
     say(f"   {holds / ours:.0f} times less than two.")
     say(f"   Without noise {100 * hardened.distance:.2f}% leaks elsewhere, within the 1% of the others.\n")
