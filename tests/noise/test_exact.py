@@ -117,6 +117,30 @@ def test_finer_grids_change_nothing_beyond_the_reported_error(scale):
     assert abs(float(coarse.mean.sum()) - 1) < coarse.total_error
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(2, 7), st.integers(1, 2))
+@settings(max_examples=80, deadline=None, derandomize=True)
+def test_the_true_error_is_below_the_reported_one(seed, n, noisy):
+    """One or two noisy scores, of any width, integrated directly: softmax has no pole within π of the line."""
+    rng = np.random.default_rng(seed)
+    m = rng.normal(size=n) * 10 ** rng.uniform(-1, 1.3)
+    sd = 10 ** rng.uniform(-4, 1.7 if noisy == 1 else 0.3, size=noisy)
+    grids = [np.arange(-int(8.6 / h) - 1, int(8.6 / h) + 2) * h for h in np.minimum(0.5, 0.25 / sd)]
+    z = np.stack([axis.ravel() for axis in np.meshgrid(*grids)], axis=1)
+    mass = norm.pdf(z).prod(1) * math.prod(axis[1] - axis[0] for axis in grids)
+    scores = np.tile(m, (len(z), 1))
+    scores[:, :noisy] += z * sd
+    alpha = np.exp(scores - scores.max(1, keepdims=True))
+    alpha /= alpha.sum(1, keepdims=True)
+    values = rng.normal(size=(n, 2))
+    values /= np.linalg.norm(values, axis=1).max()
+    v = np.concatenate([sd**2, np.zeros(n - noisy)])
+    found = moments(torch.from_numpy(m), torch.from_numpy(v), torch.from_numpy(values))
+    assert np.abs(mass @ alpha - found.mean.numpy()).max() < found.error < 1e-11
+    assert np.abs(mass @ alpha**2 - found.square.numpy()).max() < found.error
+    output = alpha @ values
+    assert np.abs((output * mass[:, None]).T @ output - found.output_square.numpy()).max() < found.total_error
+
+
 def test_a_step_too_large_errs_by_no_more_than_poisson_says():
     """The bound on the outer sum is shown at work where it is large enough to be seen."""
     m, v = torch.tensor([0.3, -1.0, 0.0]).double(), torch.tensor([0.0, 0.5, 0.0]).double()
