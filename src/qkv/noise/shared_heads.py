@@ -26,12 +26,10 @@ from qkv.errors import QkvError
 from qkv.noise.gumbel import DELTA, FALL, FLOOR, blurred, logs_and_ratios
 from qkv.noise.moments import nodes, outer_error
 
-STEP, REACH, NORMAL = 0.32, 32.0, 7.6
-"""Coarser than in one dimension, since nodes count squared: outer error 4e-12, ends e^−32, tails 3e-14."""
-DIGITS = 35.0
-"""Of the integrals over z, in powers of e: 6e-16."""
+NORMAL = 7.6
+"""Where z ends: P(|N(0,1)| > 7.6) = 3e-14."""
 INNER = 2e-13
-"""How far K, A, B and R lie from the truth: the tails of z beyond NORMAL, and rounding."""
+"""How far K, A, B and R lie from the truth on a fine grid: the tails of z, and rounding."""
 IGNORED = 1e-11
 """A sum of |covariances|/16 that is left out, below the integral's own error; it is added to the error."""
 ENTRIES = 2**22
@@ -42,6 +40,21 @@ MOST_RECORDED = 2**24
 """Keys × nodes × nodes for which gradients are kept at most: some twenty such arrays, 3 GB."""
 LEAST = 1e-16
 """A variance of the first score below this counts as this, so that what they share has a slope."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The step of the outer nodes, how far they reach (to e^−reach), and the DIGITS of the integrals over z."""
+
+    step: float
+    reach: float
+    digits: float
+
+
+FINE = Grid(0.32, 32.0, 35.0)
+"""Coarser than in one dimension, since nodes count squared: it errs by 4e-12 outside and 2e-13 inside."""
+ROUGH = Grid(0.55, 16.0, 18.0)
+"""Errs by 1e-6, at a fifteenth of the cost: enough to tell which way is down."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +69,7 @@ class CrossMoments:
 
 
 def cross(
-    m: Tensor, C: Tensor, values: Tensor, full: bool = False, step: float = STEP, digits: float = DIGITS
+    m: Tensor, C: Tensor, values: Tensor, full: bool = False, grid: Grid = FINE
 ) -> CrossMoments | float:
     """Cross-moments for score means (2, n) and covariances (n, 2, 2); of independent heads only the error."""
     recorded = torch.is_grad_enabled() and (m.requires_grad or C.requires_grad)
@@ -72,8 +85,8 @@ def cross(
         together = order[~small].sort().values
     if len(together) == 0:
         return ignored
-    groups = _alike(together, C.detach(), digits)
-    return _cross(m, C, values, groups, ignored, full, step, recorded)
+    groups = _alike(together, C.detach(), grid.digits)
+    return _cross(m, C, values, groups, ignored, full, grid, recorded)
 
 
 def _cross(
@@ -83,12 +96,12 @@ def _cross(
     groups: list[_Group],
     ignored: float,
     full: bool,
-    step: float,
+    grid: Grid,
     recorded: bool,
 ) -> CrossMoments:
     m = m - m.detach().max(dim=1, keepdim=True).values
     v = C.diagonal(dim1=1, dim2=2).mT
-    u, w = (nodes(m[h].detach(), v[h].detach(), step, REACH) for h in (0, 1))
+    u, w = (nodes(m[h].detach(), v[h].detach(), grid.step, grid.reach) for h in (0, 1))
     n, d = m.shape[1], values.shape[1]
     together = torch.cat([group.rows for group in groups])
     apart = torch.ones(n, dtype=torch.bool)
@@ -116,7 +129,7 @@ def _cross(
         log_product = log1[:, here].sum(0)[:, None] + log2.sum(0)
         for K, *_ in fours:
             log_product = log_product + K.clamp(min=FLOOR).log().sum(0)
-        weight = step * step * torch.exp(log_product)
+        weight = grid.step**2 * torch.exp(log_product)
         flow1 = (r1[:, here].mT @ values[alone])[:, None, :].expand(*shape, d)
         flow2 = (r2.mT @ values[alone])[None, :, :].expand(*shape, d)
         diagonal = diagonal.index_add(0, alone, ((r1[:, here] @ weight) * r2).sum(1))
@@ -144,8 +157,8 @@ def _cross(
 
     # As in moments.py, with both heads' intervals.
     lengths = float(u[-1] - u[0]) + float(w[-1] - w[0])
-    error = 2 * outer_error(step, 1) + 4 * math.exp(-REACH) + ignored
-    each = INNER + DELTA
+    error = 2 * outer_error(grid.step, 1) + 4 * math.exp(-grid.reach) + ignored
+    each = INNER + DELTA + 20 * math.exp(-grid.digits)
     return CrossMoments(
         diagonal,
         output,
