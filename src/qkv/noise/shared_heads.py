@@ -44,7 +44,7 @@ LEAST = 1e-16
 
 @dataclass(frozen=True)
 class Grid:
-    """The step of the outer nodes, how far they reach (to e^−reach), and the DIGITS of the integrals over z."""
+    """The step of the outer nodes, their reach (to e^−reach), and the DIGITS of the inner integrals."""
 
     step: float
     reach: float
