@@ -117,6 +117,30 @@ def test_finer_grids_change_nothing_beyond_the_reported_error(scale):
     assert abs(float(coarse.mean.sum()) - 1) < coarse.total_error
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(2, 7), st.integers(1, 2))
+@settings(max_examples=80, deadline=None, derandomize=True)
+def test_the_true_error_is_below_the_reported_one(seed, n, noisy):
+    """One or two noisy scores of any width, integrated directly: softmax has no pole within π of the line."""
+    rng = np.random.default_rng(seed)
+    m = rng.normal(size=n) * 10 ** rng.uniform(-1, 1.3)
+    sd = 10 ** rng.uniform(-4, 1.7 if noisy == 1 else 0.3, size=noisy)
+    grids = [np.arange(-int(8.6 / h) - 1, int(8.6 / h) + 2) * h for h in np.minimum(0.5, 0.25 / sd)]
+    z = np.stack([axis.ravel() for axis in np.meshgrid(*grids)], axis=1)
+    mass = norm.pdf(z).prod(1) * math.prod(axis[1] - axis[0] for axis in grids)
+    scores = np.tile(m, (len(z), 1))
+    scores[:, :noisy] += z * sd
+    alpha = np.exp(scores - scores.max(1, keepdims=True))
+    alpha /= alpha.sum(1, keepdims=True)
+    values = rng.normal(size=(n, 2))
+    values /= np.linalg.norm(values, axis=1).max()
+    v = np.concatenate([sd**2, np.zeros(n - noisy)])
+    found = moments(torch.from_numpy(m), torch.from_numpy(v), torch.from_numpy(values))
+    assert np.abs(mass @ alpha - found.mean.numpy()).max() < found.error < 1e-11
+    assert np.abs(mass @ alpha**2 - found.square.numpy()).max() < found.error
+    output = alpha @ values
+    assert np.abs((output * mass[:, None]).T @ output - found.output_square.numpy()).max() < found.total_error
+
+
 def test_a_step_too_large_errs_by_no_more_than_poisson_says():
     """The bound on the outer sum is shown at work where it is large enough to be seen."""
     m, v = torch.tensor([0.3, -1.0, 0.0]).double(), torch.tensor([0.0, 0.5, 0.0]).double()
@@ -152,6 +176,21 @@ def test_gradients_through_the_moments_are_those_of_finite_differences():
         assert torch.autograd.gradcheck(lambda x, law=law: figures(x, law), (q,), eps=1e-5, atol=1e-7)
     heads = torch.randn(2, 3, generator=rng, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda x: figures(x, noise)[1:], (heads,), eps=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("noise", [Gaussian(isotropic=0.1), Gaussian(along={0: 0.5}), Gaussian(along=0.5)])
+def test_heads_that_are_independent_now_have_the_gradients_of_becoming_dependent(noise):
+    """Queries along different keys share no noise; turning one towards the other changes that at once."""
+    memory = qkv.Memory(np.eye(3), [[1.0, 0.0], [0.0, 1.0], [0.5, -1.0]])
+    heads = torch.tensor([[1.5, 0.0, 0.0], [0.0, 1.0, 0.0]], dtype=torch.float64, requires_grad=True)
+    assert float(spread(memory, heads.detach(), noise).heads_output_cov[0, 1].abs().max()) == 0
+
+    def shared(x: torch.Tensor) -> torch.Tensor:
+        return spread(memory, x, noise).heads_output_cov[0, 1]
+
+    assert torch.autograd.gradcheck(shared, (heads,), eps=1e-4, atol=1e-6)
+    (slope,) = torch.autograd.grad(shared(heads).abs().sum(), heads)
+    assert float(slope.abs().max()) > 1e-3
 
 
 @st.composite

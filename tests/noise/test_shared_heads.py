@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from scipy.stats import norm
 import qkv
 from qkv.errors import QkvError
 from qkv.noise import Gaussian, spread
-from qkv.noise.shared_heads import CrossMoments, cross
+from qkv.noise.shared_heads import FINE, ROUGH, CrossMoments, Grid, cross
 
 
 def softmax(s):
@@ -73,11 +74,13 @@ def test_finer_nodes_change_cross_moments_by_less_than_their_error(size):
     m = torch.randn(2, 6, generator=rng, dtype=torch.float64)
     F = size * torch.randn(6, 2, 2, generator=rng, dtype=torch.float64)
     values = torch.randn(6, 3, generator=rng, dtype=torch.float64)
-    coarse, fine = (cross(m, F @ F.mT, values, step=h, digits=e) for h, e in ((0.32, 35.0), (0.23, 60.0)))
+    coarse, fine = (cross(m, F @ F.mT, values, grid=grid) for grid in (FINE, Grid(0.23, 36.0, 60.0)))
     assert float((coarse.square - fine.square).abs().max()) < coarse.error < 1e-9
     assert float((coarse.output_square - fine.output_square).abs().max()) < coarse.total_error * 30
-    inner, finer = (cross(m, F @ F.mT, values, digits=e) for e in (35.0, 60.0))
-    assert float((inner.square - finer.square).abs().max()) < 2e-13
+    inner = cross(m, F @ F.mT, values, grid=replace(FINE, digits=60.0))
+    assert float((inner.square - coarse.square).abs().max()) < 2e-13
+    rough = cross(m, F @ F.mT, values, grid=ROUGH)
+    assert float((rough.square - fine.square).abs().max()) < rough.error < 1e-3
 
 
 def test_the_same_head_twice_varies_like_the_one_head():

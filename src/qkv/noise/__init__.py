@@ -14,6 +14,8 @@ _HOME = {
     "Sample": "sampling",
     "within": "chance",
     "Chance": "chance",
+    "distribution": "laws",
+    "Distribution": "laws",
     "compare": "heads",
     "Comparison": "heads",
     "harden": "hardening",

@@ -88,7 +88,7 @@ def within(
     keys = laid_on(asked, noise, memory)
     m, C = keys.score_means(queries), keys.score_covariance(queries)
     check_range(asked, m, C)
-    moves = _moves(C) if keys.steps is None else None
+    moves = few_directions(C) if keys.steps is None else None
     if moves is not None:
 
         def excess(z: Tensor) -> Tensor:
@@ -131,7 +131,7 @@ def _hits(
     return hits
 
 
-def _moves(C: Tensor) -> Tensor | None:
+def few_directions(C: Tensor) -> Tensor | None:
     """How each of few independent normal numbers moves the scores, (numbers, h, n); None if they are many."""
     H = C.shape[1]
     out = []

@@ -16,7 +16,7 @@ from qkv.core.show import Card, Shown, number, vector
 from qkv.errors import QkvError
 from qkv.noise.models import KeyNoise, Noise, laid_on
 from qkv.noise.moments import NODES, STEP, moments
-from qkv.noise.shared_heads import cross
+from qkv.noise.shared_heads import FINE, Grid, cross
 
 MOST_COVARIANCE = 2000
 """Items up to which a covariance of all weights is given."""
@@ -93,7 +93,14 @@ def spread(memory: Memory, query: Any, noise: Noise, mix: Any = None, *, covaria
     return spread_of(laid_on(asked, noise, memory), memory, queries, weights, covariance)
 
 
-def spread_of(keys: KeyNoise, memory: Memory, queries: Tensor, mix: Tensor, covariance: bool = False) -> Spread:
+def spread_of(
+    keys: KeyNoise,
+    memory: Memory,
+    queries: Tensor,
+    mix: Tensor,
+    covariance: bool = False,
+    grid: Grid = FINE,
+) -> Spread:
     """The same, for noise that is already laid on the keys, queries (h, d) and mix (h,)."""
     m, C = keys.score_means(queries), keys.score_covariance(queries)
     check_range("the spread of a reading", m, C)
@@ -101,7 +108,7 @@ def spread_of(keys: KeyNoise, memory: Memory, queries: Tensor, mix: Tensor, cova
     # Σ α = 1, so shifting all values shifts the output: around the plain reading, squares lose fewest digits.
     centre = mix.detach() @ torch.softmax(m.detach(), -1) @ memory.values / _safe(float(mix.detach().sum()))
     values = memory.values - centre
-    joint = _joint(m, C, values, covariance)
+    joint = _joint(m, C, values, covariance, grid)
     size, reach = float(mix.detach().abs().sum()), float(torch.linalg.vector_norm(values, dim=1).max())
     # A variance E α² − (E α)² is off by the errors of both terms: at most three times the moments' own.
     slack = 3 * max(1.0, size) ** 2
@@ -133,7 +140,7 @@ class _Joint:
     total_error: float
 
 
-def _joint(m: Tensor, C: Tensor, values: Tensor, full: bool) -> _Joint:
+def _joint(m: Tensor, C: Tensor, values: Tensor, full: bool, grid: Grid) -> _Joint:
     H, n = m.shape
     heads = [moments(m[h], C[:, h, h], values, full) for h in range(H)]
     means = torch.stack([head.mean for head in heads])
@@ -142,7 +149,7 @@ def _joint(m: Tensor, C: Tensor, values: Tensor, full: bool) -> _Joint:
     found: dict[tuple[int, int], tuple[Tensor, Tensor, Tensor]] = {}
     for g, h in itertools.combinations_with_replacement(range(H), 2):
         both = torch.tensor([g, h])
-        pair = heads[g] if g == h else cross(m[both], C[:, both][:, :, both], values, full)
+        pair = heads[g] if g == h else cross(m[both], C[:, both][:, :, both], values, full, grid)
         if isinstance(pair, float):  # independent heads
             errors.append(pair)
             totals.append(4 * pair)  # Σ_a |∂α_a/∂s| ≤ ½ in each head, so Price's bound for all a, b is |c|/4

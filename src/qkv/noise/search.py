@@ -22,6 +22,7 @@ from qkv.design.problem import Blend
 from qkv.errors import QkvError
 from qkv.noise.exact import spread_of
 from qkv.noise.models import KeyNoise
+from qkv.noise.shared_heads import FINE, ROUGH, Grid
 
 Heads = tuple[Tensor, Tensor]
 """Queries (h, d) and mix (h,)."""
@@ -51,9 +52,9 @@ class Task:
         out[list(self.wanted.items)] = torch.tensor(self.wanted.weights, dtype=torch.float64)
         return out
 
-    def loss(self, heads: Heads) -> Tensor:
+    def loss(self, heads: Heads, grid: Grid = FINE) -> Tensor:
         """E‖output − wanted output‖², differentiable."""
-        found = spread_of(self.keys, self.memory, *heads)
+        found = spread_of(self.keys, self.memory, *heads, grid=grid)
         return found.squared_error(self.target @ self.memory.values)
 
     def value(self, heads: Heads) -> float:
@@ -146,24 +147,28 @@ def refined(task: Task, heads: Heads) -> Heads:
     """L-BFGS on the exact loss from here, with a penalty beyond tol; never worse, and never beyond it."""
     queries, mix = heads
     start, floor = task.value(heads), task.floor(heads)
+    # Cross-moments of several heads cost nodes squared. Their errors of 1e-6, in units of the values' squared
+    # size, tell the way down as long as the loss is far larger; what is found is judged by the fine grid.
+    size = float(task.memory.values.norm(dim=1).max())
+    grid = ROUGH if start > 1e-3 * size**2 else FINE
     limit = max(task.wanted.tol * AIM, float(task.distance(heads)))
     if start <= floor:
         return heads
-    size = float(queries.norm()) or 1.0
+    length = float(queries.norm()) or 1.0
 
     def unpack(x: Tensor) -> Heads:
         # Shares stay positive and sum to 1; that of one head is the constant 1.
-        return x[: queries.numel()].reshape(queries.shape) * size, torch.softmax(x[queries.numel() :], 0)
+        return x[: queries.numel()].reshape(queries.shape) * length, torch.softmax(x[queries.numel() :], 0)
 
     def value(x: Any) -> tuple[float, Any]:
         at = torch.tensor(x, dtype=torch.float64, requires_grad=True)
         there = unpack(at)
         over = (task.distance(there) / limit - 1).clamp(min=0)
-        out = (task.loss(there) + floor) / start + PENALTY * over**2
+        out = (task.loss(there, grid) + floor) / start + PENALTY * over**2
         (slope,) = torch.autograd.grad(out, at)
         return float(out.detach()), slope.numpy()
 
-    first = torch.cat([(queries / size).flatten(), mix.clamp(min=1e-6).log()])
+    first = torch.cat([(queries / length).flatten(), mix.clamp(min=1e-6).log()])
     try:
         found = minimize(value, first.numpy(), jac=True, method="L-BFGS-B", options=OPTIONS)
     except QkvError:  # a step left what can be integrated; the start is still an answer

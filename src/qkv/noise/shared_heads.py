@@ -26,18 +26,35 @@ from qkv.errors import QkvError
 from qkv.noise.gumbel import DELTA, FALL, FLOOR, blurred, logs_and_ratios
 from qkv.noise.moments import nodes, outer_error
 
-STEP, REACH, NORMAL = 0.32, 32.0, 7.6
-"""Coarser than in one dimension, since nodes count squared: outer error 4e-12, ends e^−32, tails 3e-14."""
-DIGITS = 35.0
-"""Of the integrals over z, in powers of e: 6e-16."""
+NORMAL = 7.6
+"""Where z ends: P(|N(0,1)| > 7.6) = 3e-14."""
 INNER = 2e-13
-"""How far K, A, B and R lie from the truth: the tails of z beyond NORMAL, and rounding."""
+"""How far K, A, B and R lie from the truth on a fine grid: the tails of z, and rounding."""
 IGNORED = 1e-11
 """A sum of |covariances|/16 that is left out, below the integral's own error; it is added to the error."""
 ENTRIES = 2**22
 """Entries (nodes × keys, or × dimensions) held at once."""
 MOST_HELD, MOST_WORK = 2**27, 3e11
 """Entries of the z × w matrices, 1 GB, and products, some minutes, beyond which a cross-moment is refused."""
+MOST_RECORDED = 2**24
+"""Keys × nodes × nodes for which gradients are kept at most: some twenty such arrays, 3 GB."""
+LEAST = 1e-16
+"""A variance of the first score below this counts as this, so that what they share has a slope."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The step of the outer nodes, their reach (to e^−reach), and the DIGITS of the inner integrals."""
+
+    step: float
+    reach: float
+    digits: float
+
+
+FINE = Grid(0.32, 32.0, 35.0)
+"""Coarser than in one dimension, since nodes count squared: it errs by 4e-12 outside and 2e-13 inside."""
+ROUGH = Grid(0.55, 16.0, 18.0)
+"""Errs by 1e-6, at a fifteenth of the cost: enough to tell which way is down."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,33 +68,44 @@ class CrossMoments:
     total_error: float
 
 
-def cross(
-    m: Tensor, C: Tensor, values: Tensor, full: bool = False, step: float = STEP, digits: float = DIGITS
-) -> CrossMoments | float:
+def cross(m: Tensor, C: Tensor, values: Tensor, full: bool = False, grid: Grid = FINE) -> CrossMoments | float:
     """Cross-moments for score means (2, n) and covariances (n, 2, 2); of independent heads only the error."""
-    covariance = C[:, 0, 1]
-    order = covariance.detach().abs().argsort()
-    small = covariance.detach().abs()[order].cumsum(0) / 16 <= IGNORED
-    ignored = float(covariance.detach().abs()[order[small]].sum()) / 16
-    together = order[~small].sort().values
+    recorded = torch.is_grad_enabled() and (m.requires_grad or C.requires_grad)
+    if recorded:
+        # A covariance of 0 still has a slope, and by Price's theorem the cross-moment has: none is left out.
+        together = (C.detach().diagonal(dim1=1, dim2=2) > 0).any(1).nonzero().flatten()
+        ignored = 0.0
+    else:
+        size = C[:, 0, 1].detach().abs()
+        order = size.argsort()
+        small = size[order].cumsum(0) / 16 <= IGNORED
+        ignored = float(size[order[small]].sum()) / 16
+        together = order[~small].sort().values
     if len(together) == 0:
         return ignored
-    groups = _alike(together, C.detach(), digits)
-    return _cross(m, C, values, groups, ignored, full, step)
+    groups = _alike(together, C.detach(), grid.digits)
+    return _cross(m, C, values, groups, ignored, full, grid, recorded)
 
 
 def _cross(
-    m: Tensor, C: Tensor, values: Tensor, groups: list[_Group], ignored: float, full: bool, step: float
+    m: Tensor,
+    C: Tensor,
+    values: Tensor,
+    groups: list[_Group],
+    ignored: float,
+    full: bool,
+    grid: Grid,
+    recorded: bool,
 ) -> CrossMoments:
     m = m - m.detach().max(dim=1, keepdim=True).values
     v = C.diagonal(dim1=1, dim2=2).mT
-    u, w = (nodes(m[h].detach(), v[h].detach(), step, REACH) for h in (0, 1))
+    u, w = (nodes(m[h].detach(), v[h].detach(), grid.step, grid.reach) for h in (0, 1))
     n, d = m.shape[1], values.shape[1]
     together = torch.cat([group.rows for group in groups])
     apart = torch.ones(n, dtype=torch.bool)
     apart[together] = False
     alone = apart.nonzero().flatten()
-    _affordable(len(u), len(w), groups)
+    _affordable(len(u), len(w), groups, recorded)
 
     # Keys that factor: their logs add up head by head.
     if len(alone):
@@ -99,7 +127,7 @@ def _cross(
         log_product = log1[:, here].sum(0)[:, None] + log2.sum(0)
         for K, *_ in fours:
             log_product = log_product + K.clamp(min=FLOOR).log().sum(0)
-        weight = step * step * torch.exp(log_product)
+        weight = grid.step**2 * torch.exp(log_product)
         flow1 = (r1[:, here].mT @ values[alone])[:, None, :].expand(*shape, d)
         flow2 = (r2.mT @ values[alone])[None, :, :].expand(*shape, d)
         diagonal = diagonal.index_add(0, alone, ((r1[:, here] @ weight) * r2).sum(1))
@@ -125,11 +153,10 @@ def _cross(
         product = product[place][:, place]
         product = product - torch.diag(product.diagonal()) + torch.diag(diagonal)
 
-    # As in moments.py, with both heads' intervals; each key's inner integral is off by its tails in z and
-    # DELTA.
+    # As in moments.py, with both heads' intervals.
     lengths = float(u[-1] - u[0]) + float(w[-1] - w[0])
-    error = 2 * outer_error(step, 1) + 4 * math.exp(-REACH) + ignored
-    each = INNER + DELTA
+    error = 2 * outer_error(grid.step, 1) + 4 * math.exp(-grid.reach) + ignored
+    each = INNER + DELTA + 20 * math.exp(-grid.digits)
     return CrossMoments(
         diagonal,
         output,
@@ -149,7 +176,7 @@ class _Group:
 
 
 def _alike(together: Tensor, C: Tensor, digits: float) -> list[_Group]:
-    sd = C[together, 0, 0].sqrt()
+    sd = _deviation(C[together, 0, 0])
     width = torch.maximum(sd, C[together, 0, 1].abs() / sd)
     bins = (width / 0.4).clamp(min=1).log2().ceil()
     out = []
@@ -168,7 +195,7 @@ def _alike(together: Tensor, C: Tensor, digits: float) -> list[_Group]:
 def _right(m: Tensor, C: Tensor, group: _Group, w: Tensor) -> Tensor:
     """L and P of the second score given z, (keys, z, 2 nodes w)."""
     rows = group.rows
-    v2, slope = C[rows, 1, 1], C[rows, 0, 1] / C[rows, 0, 0].sqrt()
+    v2, slope = C[rows, 1, 1], C[rows, 0, 1] / _deviation(C[rows, 0, 0])
     rest = v2 - slope**2
     # Where the two scores hang together entirely, the rest is rounding: below 1e-13 v₂ it is taken to be 0,
     # which changes E f(s) by at most |f''| rest/2, that is by less than the error's other parts.
@@ -180,13 +207,17 @@ def _right(m: Tensor, C: Tensor, group: _Group, w: Tensor) -> Tensor:
 
 def _four(m: Tensor, C: Tensor, group: _Group, u: Tensor, right: Tensor) -> list[Tensor]:
     """K, A, B and R of a group's keys, each of shape (keys, nodes u, nodes w)."""
-    sd = C[group.rows, 0, 0].sqrt()
+    sd = _deviation(C[group.rows, 0, 0])
     y = (m[0][group.rows, None] + sd[:, None] * group.z)[:, None, :] + u[:, None]
     x = torch.exp(y.clamp(max=FALL + 2))
     gone = torch.exp(-x)
     four = (torch.cat([gone, x * gone], dim=1) * group.density) @ right
     nu, nw = len(u), right.shape[2] // 2
     return [four[:, :nu, :nw], four[:, nu:, :nw], four[:, :nu, nw:], four[:, nu:, nw:]]
+
+
+def _deviation(variance: Tensor) -> Tensor:
+    return variance.clamp(min=LEAST).sqrt()
 
 
 def _survival_and_density(m: Tensor, v: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
@@ -200,11 +231,11 @@ def _survival_and_density(m: Tensor, v: Tensor, w: Tensor) -> tuple[Tensor, Tens
     return L, P
 
 
-def _affordable(nu: int, nw: int, groups: list[_Group]) -> None:
+def _affordable(nu: int, nw: int, groups: list[_Group], recorded: bool) -> None:
     work = sum(len(group.rows) * len(group.z) for group in groups)
     held = work * 2 * nw
-    if held > MOST_HELD or work * nu * nw > MOST_WORK:
-        keys = sum(len(group.rows) for group in groups)
+    keys = sum(len(group.rows) for group in groups)
+    if held > MOST_HELD or work * nu * nw > MOST_WORK or (recorded and keys * nu * nw > MOST_RECORDED):
         raise QkvError(
             f"the exact cross-covariance of two heads with {keys} keys in common, over {nu} × {nw} nodes",
             "their scores vary too widely, or are too many, for it to be worth it",
