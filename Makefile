@@ -9,11 +9,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraint
 tour: $(VENV)/.base
 	$(BIN)/qkv tour
 
+# Two workers with one thread each: threads that fight for cores slow each other down.
+TEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not slow"
+	$(TEST) -m "not slow"
 
 test-all: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(TEST)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check src tests benchmarks examples

@@ -126,3 +126,13 @@ def test_a_sample_shows_itself_and_becomes_json():
 def test_what_cannot_be_sampled_is_refused(ask, says):
     with pytest.raises(QkvError, match=says):
         ask()
+
+
+def test_many_keys_are_drawn_in_float32_and_still_agree_with_the_exact_spread():
+    random = np.random.default_rng(3)
+    memory = qkv.Memory(random.standard_normal((400, 8)), random.standard_normal((400, 3)))
+    query, noise = random.standard_normal(8), qkv.noise.Gaussian(isotropic=0.05)
+    exact, drawn = qkv.noise.spread(memory, query, noise), qkv.noise.sample(memory, query, noise, draws=40_000)
+    off = (exact.weights_mean - drawn.weights_mean).abs()
+    assert bool((off <= 6 * (exact.weights_var / 40_000).sqrt() + 1e-9).all())
+    assert bool(((exact.output_cov - drawn.output_cov).abs() <= 6 * drawn.output_cov_se).all())

@@ -126,7 +126,8 @@ def _hits(
 ) -> int:
     random = generator(seed)
     hits = 0
-    for alpha in readings(keys, queries, mix, draws, random):
+    for some in readings(keys, queries, mix, draws, random):
+        alpha = some.double()
         hits += int((torch.linalg.vector_norm(alpha @ memory.values - goal, dim=-1) <= tol).sum())
     return hits
 

@@ -101,7 +101,7 @@ def distribution(
         method, draws, confidence = "quadrature", 0, 1.0
     else:
         random = generator(whole(asked, "seed", seed, least=0))
-        drawn = [alpha[:, index].clone() for alpha in readings(keys, queries, shares, draws, random)]
+        drawn = [alpha[:, index].double() for alpha in readings(keys, queries, shares, draws, random)]
         weights = torch.cat(drawn).sort().values
         mass = torch.full((draws,), 1 / draws, dtype=torch.float64)
         off, method = math.sqrt(math.log(2 / (1 - confidence)) / (2 * draws)), "sampling"

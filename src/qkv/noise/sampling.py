@@ -21,6 +21,7 @@ from qkv.noise.exact import heads_of
 from qkv.noise.models import KeyNoise, Noise, laid_on
 
 CHUNK = 2**18
+SHORT, NARROW, MANY = 80.0, 1e-2, 256
 """Scores drawn at once: small enough to stay in the processor's cache, which is worth a factor of two."""
 BATCHES = 64
 """Independent parts of a run, whose scatter tells the standard errors."""
@@ -119,6 +120,7 @@ def sample(
         items = [memory.index(item) for item in watch]
     centre = plain @ memory.values
     values = memory.values - centre
+    short = values.float()
     random = generator(seed)
     seen: list[Tensor] = []
     parts: list[tuple[int, Tensor, Tensor, Tensor, Tensor]] = []
@@ -129,13 +131,13 @@ def sample(
             torch.zeros(memory.dv, memory.dv).double(),
         )
         for alpha in readings(keys, queries, weights, rows, random):
-            seen.append(alpha[:, items].clone())
-            o = alpha @ values
+            seen.append(alpha[:, items].double())
+            o = alpha @ (values if alpha.dtype == torch.float64 else short)
             output += o.sum(0)
             square += o.mT @ o
-            alpha -= plain
-            sums[0] += alpha.sum(0)
-            sums[1] += alpha.square_().sum(0)
+            alpha -= plain.to(alpha.dtype)
+            sums[0] += torch.ones(len(alpha), dtype=alpha.dtype) @ alpha
+            sums[1] += torch.linalg.vector_norm(alpha, dim=0).double().square()
         parts.append((rows, sums[0] / rows, sums[1] / rows, output / rows, square / rows))
     return _summary(memory, draws, seed, parts, plain, centre * weights.sum(), items, torch.cat(seen))
 
@@ -151,9 +153,10 @@ def readings(keys: KeyNoise, queries: Tensor, mix: Tensor, rows: int, random: np
         size = max(1, size // keys.keys.shape[1])
     for some in split(rows, math.ceil(rows / size)):
         scores = draw(some, random)  # (heads, some, n)
-        scores -= scores.amax(-1, keepdim=True)
+        if scores.dtype == torch.float64:  # float32 is taken for scores that cannot overflow
+            scores -= scores.amax(-1, keepdim=True)
         scores.exp_()
-        scores *= mix[:, None, None] / scores.sum(-1, keepdim=True)
+        scores *= mix[:, None, None].to(scores.dtype) / scores.sum(-1, keepdim=True)
         yield scores[0] if H == 1 else scores.sum(0)
 
 
@@ -166,7 +169,14 @@ def _gaussian(keys: KeyNoise, queries: Tensor) -> Any:
     F = (vectors * values.clamp(min=0).sqrt()[:, None, :]).permute(1, 2, 0)  # (h, r, noisy)
     everywhere = len(noisy) == n
 
-    buffer = torch.empty(0, dtype=torch.float64)
+    # In float32 a score of up to SHORT is off by 1e-5 at most, far below what so many draws can tell, and one head's
+    # draws cost half as much. Few keys, several heads and spreads so narrow that rounding would show stay in float64.
+    wide = float(C.diagonal(dim1=1, dim2=2).max()) ** 0.5 if n else 0.0
+    top = float((m - m.max(-1, keepdim=True).values).abs().max()) + 8 * wide
+    short = H == 1 and everywhere and n >= MANY and wide >= NARROW and top <= SHORT
+    dtype = torch.float32 if short else torch.float64
+    buffer = torch.empty(0, dtype=dtype)
+    shift, factor = (m - m.max(-1, keepdim=True).values).to(dtype), F.to(dtype)
 
     def draw(some: int, random: np.random.Generator) -> Tensor:
         nonlocal buffer
@@ -174,16 +184,18 @@ def _gaussian(keys: KeyNoise, queries: Tensor) -> Any:
         if count == 0:
             return m[:, None, :].repeat(1, some, 1)
         if len(buffer) < count:
-            buffer = torch.empty(count, dtype=torch.float64)
-        random.standard_normal(out=buffer[:count].numpy())
+            buffer = torch.empty(count, dtype=dtype)
+        random.standard_normal(dtype=buffer.numpy().dtype.type, out=buffer[:count].numpy())
         z = buffer[:count].view(H, some, len(noisy))
+        if H == 1 and everywhere:
+            return torch.addcmul(shift, z, factor[0, 0], out=z)
         if H == 1:
-            z *= F[0, 0]
+            z *= factor[0, 0]
             moved = z
         else:
             moved = torch.einsum("hrn,rsn->hsn", F, z)
         if everywhere:
-            moved += m[:, None, :]
+            moved += shift[:, None, :]
             return moved
         out = m[:, None, :].repeat(1, some, 1)
         out[:, :, noisy] += moved
