@@ -27,7 +27,7 @@ WORDS = {
     "TENDS": "->",
     "NOTTENDS": "-/->",
     "KIND": "orthonormal, orthogonal, free, real or orthonormal bases",
-    "FUNCTION": "exp( log( sqrt( norm( R(",
+    "FUNCTION": "exp( log( sqrt( norm( Phi( R(",
     "STAT": "Var[ Cov[ Corr[ E[",
     "SUM": "sum_i",
     "P": "P[",

@@ -1,0 +1,109 @@
+"""What a symbolic argument came to: its kind, its reason, and the steps a person can follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import sympy as sp
+
+from qkv.claims.algebra import Algebra
+from qkv.claims.words import Element, Scalar
+from qkv.claims.world import REST
+
+PROVED, REFUTED, CONDITIONAL, UNKNOWN = "proved", "refuted", "conditional", "unknown"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of a derivation, for the terminal and for paper."""
+
+    text: str
+    latex: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`probability` is set when a limit holds only for some of the random keys."""
+
+    kind: str
+    because: str
+    steps: tuple[Step, ...] = ()
+    probability: float | None = None
+    notes: dict[str, str] = field(default_factory=dict)
+
+
+def shown(expr: Scalar) -> str:
+    """A scalar as people type it."""
+    text = str(expr)
+    for raw, plain in (("**", "^"), ("_*", "_i")):
+        text = text.replace(raw, plain)
+    return text
+
+
+def element(value: Element) -> str:
+    if value.anything or not value.terms:
+        return "0"
+    parts = []
+    for word, coefficient in value.terms.items():
+        name = "*".join(_atom(str(a)) for a in word) or ("1" if value.scalar else "I")
+        if name == "1":
+            parts.append(shown(coefficient))
+        elif coefficient == 1:
+            parts.append(name)
+        else:
+            parts.append(f"({shown(coefficient)})*{name}" if coefficient.is_Add else f"{shown(coefficient)}*{name}")
+    return " + ".join(parts).replace("+ -", "- ")
+
+
+def _atom(name: str) -> str:
+    if name.endswith("_+") or name.endswith("_+'"):
+        base = name.split("_")[0]
+        return f"(sum of the other {base}_i){name[len(base) + 2:]}"
+    return name.replace("_*", "_i")
+
+
+def element_latex(value: Element) -> str:
+    if value.scalar:
+        return latex(value.number())
+    parts = []
+    for word, coefficient in value.terms.items():
+        name = " ".join(_atom_latex(a.name) + (r"^\top" if a.flipped else "") for a in word) or "I"
+        parts.append(name if coefficient == 1 else rf"\left({latex(coefficient)}\right) {name}")
+    return " + ".join(parts) or "0"
+
+
+def _atom_latex(name: str) -> str:
+    base, _, item = name.partition("_")
+    base = rf"\{base}" if base in ("mu", "gamma", "alpha", "beta") else base
+    if item == "+":
+        return rf"\sum_i {base}_i"
+    return f"{base}_{{{item.replace(REST, 'i')}}}" if item else base
+
+
+def latex(expr: Scalar) -> str:
+    return str(sp.latex(expr)).replace("*", "i")
+
+
+def step(text: str, formula: str = "") -> Step:
+    return Step(text, formula or rf"\text{{{text}}}")
+
+
+def reading_steps(algebra: Algebra) -> list[Step]:
+    """The scores and weights that the argument used."""
+    out: list[Step] = []
+    for head, reading in algebra.readings.items():
+        q = f"q_{head}" if head else "q"
+        scores = [(f"k_{item.replace(REST, 'i')}'{q}", _key(item, head), value) for item, value in reading.scores.items()]
+        if scores and not reading.uneven:
+            text = "scores: " + ", ".join(f"{name} = {shown(value)}" for name, _, value in scores)
+            tex = r",\quad ".join(f"{name} = {latex(value)}" for _, name, value in scores)
+            others = f" for the other {shown(algebra.size - len(reading.powers))} items" if REST in reading.scores else ""
+            out.append(Step(text + others, tex))
+        total = sp.simplify(reading.total) if reading.total.count_ops() < 40 else reading.total
+        where = f" of {q}" if head else ""
+        out.append(Step(f"sum of exponentials{where}: Z = {shown(total)}", f"Z = {latex(total)}"))
+    return out
+
+
+def _key(item: str, head: str) -> str:
+    return rf"k_{{{item.replace(REST, 'i')}}}^\top q" + (f"_{{{head}}}" if head else "")
