@@ -168,7 +168,7 @@ class Algebra:
                 hard = "1" in (left.shape[1], right.shape[0])
                 if hard and left.shape[1] == "1" and right.shape[1] == "1":
                     raise WrongShape(expr.at, "a product of two vectors", True, "x'*y or x*y'")
-                raise WrongShape(expr.at, f"{_shape(left)} times {_shape(right)}", hard)
+                raise WrongShape(expr.at, f"{_said(left)} times {_said(right)}", hard)
             return left.times(right, self.inner)
         divisor = self._number_of(right, expr)
         if expr.sign == "/":
@@ -328,7 +328,14 @@ def fit(left: Element, right: Element, at: L.At) -> None:
     if left.anything or right.anything or left.shape == right.shape:
         return
     hard = left.scalar != right.scalar or (left.shape[1] == "1") != (right.shape[1] == "1")
-    raise WrongShape(at, f"{_shape(left)} beside {_shape(right)}", hard)
+    raise WrongShape(at, f"{_said(left)} beside {_said(right)}", hard)
+
+
+def _said(element: Element) -> str:
+    from qkv.claims.outcome import element as written
+
+    text = written(element)
+    return f"{_shape(element)} ({text})" if len(text) < 60 else _shape(element)
 
 
 def _shape(element: Element) -> str:

@@ -20,31 +20,24 @@ def threshold(algebra: Algebra, value: Scalar, inclusive: bool, frame: Frame) ->
         return None
     top = got.top if bottom == "+" else -got.top
     for symbol in sorted(top.free_symbols, key=str):
-        exponent = got.powers.get(symbol)
-        if exponent is not None:
-            scales = [s for s in exponent.free_symbols if s.name in algebra.world.numbers and s.name != "n"]
-            if len(scales) != 1 or not exponent.is_polynomial(scales[0]) or sp.degree(exponent, scales[0]) != 1:
-                continue
-            scale = scales[0]
-        elif symbol.name in algebra.world.numbers and symbol.name != "n":
-            scale = symbol
-        else:
-            continue
-        others = (top.free_symbols | set().union(*(got.powers[s].free_symbols for s in top.free_symbols if s in got.powers), set())) - {symbol}
-        if any(s in algebra.bounded or s == scale and exponent is None for s in others):
-            continue
+        exponent = got.powers.get(symbol, symbol)
         if not top.is_polynomial(symbol) or sp.degree(top, symbol) != 1:
             continue
-        a, b = sp.Poly(top, symbol).all_coeffs()
-        if any(s.has(scale) for s in (_whole(a, got), _whole(b, got))) or sign(_whole(a, got), frame) != "+":
+        a, b = (_whole(part, got) for part in sp.Poly(top, symbol).all_coeffs())
+        if sign(a, frame) != "+" or (a.free_symbols | b.free_symbols) & set(algebra.bounded):
             continue
-        edge = sp.factor(-_whole(b, got) / _whole(a, got))
-        if exponent is not None:
-            slope = exponent.coeff(scale)
-            if sign(slope, frame) != "+" or sign(edge, frame) != "+":
+        edge = sp.factor(-b / a)
+        for scale in sorted(exponent.free_symbols, key=str):
+            if scale.name not in algebra.world.numbers or scale.name == "n" or a.has(scale) or b.has(scale):
                 continue
-            edge = sp.log(edge) / slope
-        return f"{scale} {'>=' if inclusive else '>'} {shown(edge)}"
+            slope = sp.expand(exponent).coeff(scale)
+            if slope.has(scale) or sp.expand(exponent - slope * scale) != 0 or sign(slope, frame) != "+":
+                continue
+            if symbol in got.powers:
+                if sign(edge, frame) != "+":
+                    continue
+                return f"{scale} {'>=' if inclusive else '>'} {shown(sp.simplify(sp.log(edge) / slope))}"
+            return f"{scale} {'>=' if inclusive else '>'} {shown(edge)}"
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qkv.claims import language as L
 from qkv.claims.grammar import Source, parse
@@ -76,7 +76,8 @@ def block(name: str, body: list[tuple[int, str]], line: int) -> list[L.Claim | B
             out.append(L.Claim(own, tuple(given), tuple(lets), statement, source, statement.at))
         except L.Malformed as why:
             out.append(Broken(own, clause.text, why))
-    return out
+    moving = {a.name for c in out if isinstance(c, L.Claim) for a in L.nodes(c.statement) if isinstance(a, L.Approach)}
+    return [replace(c, moving=tuple(sorted(moving))) if isinstance(c, L.Claim) else c for c in out]
 
 
 def _clauses(body: list[tuple[int, str]], line: int) -> list[tuple[str, Source]]:

@@ -37,8 +37,9 @@ def never(world: World, core: L.Never) -> Outcome:
             if root is not None:
                 return Outcome(REFUTED, f"{core.name} = {shown(root)} makes it true", tuple(steps), notes={str(core.name): str(root)})
             if all(is_zero(v, here) for v in values):
-                where = here.ranges.get(r)
-                return Outcome(REFUTED, f"it is true for {core.name} in {where}", tuple(steps))
+                value = here.put(r)
+                where = f"{core.name} = {shown(value)}" if value != r else f"every {core.name} in some range"
+                return Outcome(REFUTED, f"{where} makes it true", tuple(steps), notes={str(core.name): str(value)})
             if not _no_common_root(values, r, here):
                 return Outcome(UNKNOWN, "it is not settled whether all parts can vanish at once")
             steps.append(step("the parts of left minus right have no common zero"))

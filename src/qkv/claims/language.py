@@ -252,6 +252,7 @@ class Claim:
     statement: Statement
     source: str
     at: At
+    moving: tuple[str, ...] = ()  # numbers that some statement of the same block sends somewhere
 
 
 Part = TypeVar("Part")

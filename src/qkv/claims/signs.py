@@ -91,9 +91,10 @@ def _pure_log(mono: Scalar) -> bool:
 
 
 def _unit(values: list[Scalar]) -> Scalar:
-    """The largest rational of which all values are whole multiples."""
+    """The largest rational of which all values are whole multiples; negative when all are, so that powers stay positive."""
     top = fold(gcd, [abs(int(v.p)) for v in values])
-    return sp.Rational(top, fold(lcm, [int(v.q) for v in values]))
+    unit = sp.Rational(top, fold(lcm, [int(v.q) for v in values]))
+    return -unit if all(v < 0 for v in values) else unit
 
 
 def _expanded(expr: Scalar) -> Scalar:

@@ -144,7 +144,7 @@ def limit_statement(world: World, core: L.Limit) -> Outcome:
         kind = PROVED if core.tends else REFUTED
         sure = "; almost surely, so in probability" if random else ""
         return Outcome(kind, f"every part of left minus right goes to 0{words}{sure}", tuple(steps))
-    found = _actual(algebra, one, frame, follow)
+    found = "; ".join(filter(None, (_in_case(algebra, one, c, follow) for c in cases)))
     if not good:
         kind = REFUTED if core.tends else PROVED
         if core.tends is False and not _surely_apart(algebra, one.minus(two), cases):
@@ -216,6 +216,11 @@ def _to_infinity(
     found = follow(settled(algebra, value, frame, follow), frame)
     kind = PROVED if (found == to) == tends else REFUTED
     return Outcome(kind, f"the limit is {shown(found)}", (*steps, Step(f"limit: {shown(found)}", latex(found))))
+
+
+def _in_case(algebra: Algebra, one: Element, case: Case[Values], follow: Callable[[Scalar, Frame], Scalar]) -> str:
+    found = _actual(algebra, one, case.frame, follow)
+    return f"{found} when {' and '.join(case.said)}" if found and case.said else found
 
 
 def _actual(algebra: Algebra, one: Element, frame: Frame, follow: Callable[[Scalar, Frame], Scalar]) -> str:

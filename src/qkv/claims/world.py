@@ -119,11 +119,11 @@ def built(claim: L.Claim) -> World:
         world.lets[str(let.name)] = let
     for given in claim.given:
         _declare(world, given)
-    approaches = [a for node in L.nodes(claim.statement) if isinstance(node, L.Limit | L.Within) for a in node.approach]
-    for approach in [*world.limits, *approaches]:
-        if "_" in approach.name and approach.name not in world.numbers:
-            world.numbers.setdefault(approach.name, Range())
-        world.numbers.setdefault(approach.name, Range())
+    for name in claim.moving:  # a number that goes somewhere is declared by going there
+        taken = {*world.vectors, *world.bases, *world.lets, "oo", "I"}
+        if name in taken:
+            raise Malformed(claim.at, f"a limit of {name}, which is no number", "a number such as t")
+        world.numbers.setdefault(name, Range())
     if isinstance(claim.statement.core, L.Never) and claim.statement.core.kind == "real":
         world.numbers.setdefault(str(claim.statement.core.name), Range())
     _tokens(world)
@@ -222,6 +222,10 @@ def _fact(world: World, fact: L.Fact) -> None:
     for left, op, right in fact.relation.pairs():
         names = [n for n in L.nodes((left, right)) if isinstance(n, L.Name)]
         if any(n.base in ("k", "alpha") or str(n) in world.vectors for n in names):
+            for name in names:  # a bound such as m in k_j'q - k_i'q >= m
+                known = name.subs or str(name) in world.vectors or str(name) in world.lets or name.base in ("q", "k", "alpha", "c")
+                if not known:
+                    world.numbers.setdefault(str(name), Range())
             world.scores.append(L.Fact(L.Relation((left, right), (op,), fact.at), fact.quantifier, fact.at))
             continue
         if fact.quantifier is not None:
@@ -268,6 +272,7 @@ def _items(world: World) -> tuple[str, ...]:
     quantifier = world.claim.statement.quantifier
     many = {b for b in {"k", "v", "mu", "alpha", "c"} if b not in world.families or world.families[b].items is None}
     many |= {base for base, f in world.families.items() if f.items is None}
+    many -= {base.lower() for base in world.bases}  # columns of A and B are counted apart
     found: list[str] = []
     for node in L.nodes((world.claim.lets, world.claim.statement, tuple(world.scores), tuple(world.noise.values()))):
         item: tuple[str, ...] = ()
