@@ -56,6 +56,7 @@ class Algebra:
         self.noise_of: dict[Scalar, tuple[str, Atom]] = {}  # z_x'u: the key x and the vector u
         self.bounded: dict[Scalar, str] = {}  # unknowns in (0, 1], or positive ones
         self.readings: dict[str, Reading] = {}
+        self.queries: dict[str, Element] = {}
         self.substituted: list[tuple[Scalar, Scalar]] = []
         self.weights_of_rest: dict[Scalar, Scalar] = {}
         self.facts_used: list[str] = []
@@ -232,6 +233,9 @@ class Algebra:
             if len(starred) > 1 or len(weight) > 1 or (weight and sp.degree(sp.expand(coefficient), weight[0]) != 1):
                 raise Unsupported("a sum of products over the unnamed items")
             loose = [s for s in coefficient.free_symbols if REST in s.name and s not in self.weights_of_rest]
+            if loose and not starred and not weight:
+                terms[word] = terms.get(word, sp.Integer(0)) + self._exponentials(coefficient)
+                continue
             if loose:
                 raise Unsupported("a sum over unnamed items whose scores differ")
             new: tuple[Atom, ...] = word
@@ -247,6 +251,17 @@ class Algebra:
                 coefficient = coefficient * count
             terms[new] = terms.get(new, sp.Integer(0)) + coefficient
         return Element({w: c for w, c in terms.items() if c != 0}, one.shape, one.anything)
+
+    def _exponentials(self, coefficient: Scalar) -> Scalar:
+        """A multiple of e^(k_i'q), summed over unnamed items of free scores, is that multiple of the reading's rest."""
+        from qkv.claims import softmax
+
+        for head in self.world.heads():
+            reading = softmax.reading(self, head)
+            share = sp.simplify(coefficient / reading.each)
+            if reading.uneven and not any(REST in s.name for s in share.free_symbols):
+                return share * reading.rest
+        raise Unsupported("a sum over unnamed items whose scores differ")
 
     # Names.
     def named(self, name: L.Name) -> Element:

@@ -25,6 +25,8 @@ class Case(Generic[Found]):
     frame: Frame
     found: Found
     said: tuple[str, ...]
+    symbols: frozenset[Scalar] = frozenset()
+    null: frozenset[Scalar] = frozenset()
 
 
 def by_cases(
@@ -32,14 +34,15 @@ def by_cases(
 ) -> list[Case[Found]]:
     """Decide on every piece. Single points of the numbers in `null`, which are random, have no probability."""
     done: list[Case[Found]] = []
-    todo: list[tuple[Frame, tuple[str, ...]]] = [(frame, ())]
+    todo: list[tuple[Frame, tuple[str, ...], frozenset[Scalar]]] = [(frame, (), frozenset())]
     while todo:
-        here, said = todo.pop()
+        here, said, cut = todo.pop()
         try:
-            done.append(Case(here, decide(here), said))
+            done.append(Case(here, decide(here), said, cut, null))
         except NeedSign as missing:
             pieces = _cut(missing.expr, here, splittable, null)
-            todo += [(piece, (*said, words)) for piece, words in pieces]
+            symbols = cut | {s for s in here.put(missing.expr).free_symbols if s in splittable}
+            todo += [(piece, (*said, words), symbols) for piece, words in pieces]
         if len(done) + len(todo) > MOST_CASES:
             raise Unsupported("too many cases")
     return done
@@ -88,3 +91,32 @@ def _words(symbol: Scalar, left: Fraction | None, right: Fraction | None) -> str
     if left is None:
         return f"{symbol} < {right}"
     return f"{symbol} > {left}" if right is None else f"{left} < {symbol} < {right}"
+
+
+def described(cases: list[Case[Found]]) -> str:
+    """Where some cases lie, with touching intervals joined: `gamma > 0`."""
+    cut = {s for c in cases for s in c.symbols}
+    if len(cut) != 1:
+        return " or ".join(" and ".join(c.said) for c in cases)
+    (symbol,) = cut
+    spans: list[tuple[Fraction | None, Fraction | None]] = []
+    for case in cases:
+        at = next((Fraction(int(v.p), int(v.q)) for s, v in case.frame.fixed if s == symbol and v.is_Rational), None)
+        where = case.frame.ranges.get(symbol, Range())
+        spans.append((at, at) if at is not None else (where.lo, where.hi))
+    points = {lo for lo, hi in spans if lo is not None and lo == hi}
+    ranges = sorted((s for s in spans if s[0] is None or s[0] != s[1]), key=lambda s: float("-inf") if s[0] is None else s[0])
+    joined: list[tuple[Fraction | None, Fraction | None]] = []
+    for lo, hi in ranges:
+        if joined and lo is not None and joined[-1][1] == lo and (lo in points or case_null(cases, symbol)):
+            joined[-1] = (joined[-1][0], hi)
+            points.discard(lo)
+        else:
+            joined.append((lo, hi))
+    words = [_words(symbol, lo, hi) for lo, hi in joined]
+    return " or ".join([*words, *(f"{symbol} = {p}" for p in sorted(points))])
+
+
+def case_null(cases: list[Case[Found]], symbol: Scalar) -> bool:
+    """Whether single points of a symbol were left out because it is random."""
+    return all(symbol in c.null for c in cases)

@@ -74,7 +74,7 @@ def _weighed(claim: L.Claim) -> Verdict:
     slow = isinstance(claim.statement.core, L.Limit | L.Within) and tried.disagree < max(6, tried.total)
     if tried.disagree and not slow:
         return made("refuted", f"{tried.disagree} of {tried.total} numerical instances disagree", tried.counterexample)
-    if tried.agree >= 6 and tried.agree > 2 * tried.unclear:
+    if tried.agree >= 4 and tried.agree > 2 * tried.unclear:
         return made("holds", f"no proof found ({argued.because}); all of {tried.agree} random and adversarial instances agree")
     return made("undecided", f"{argued.because}; the numerical instances are not clear either")
 

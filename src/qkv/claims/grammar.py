@@ -221,6 +221,9 @@ class Builder:
     def _times_sum(self, children: list[Any], at: L.At) -> L.Op:
         return L.Op("*", self._expr(children[0]), self._sum(children[1:], at), at)
 
+    def _over_sum(self, children: list[Any], at: L.At) -> L.Op:
+        return L.Op("/", self._expr(children[0]), self._sum(children[1:], at), at)
+
     def _stat(self, children: list[Any], at: L.At) -> L.Stat:
         inner = tuple(self._expr(c) for c in children[1:] if c is not None)
         function = str(children[0])
@@ -271,7 +274,7 @@ class Builder:
         return L.Quantifier(self._index(children[0]), (), at)
 
     def _for_but(self, children: list[Any], at: L.At) -> L.Quantifier:
-        return L.Quantifier(self._index(children[0]), tuple(str(c) for c in children[1:]), at)
+        return L.Quantifier(self._index(children[0]), tuple(str(c.children[0]) for c in children[1:]), at)
 
     def _index(self, token: Token) -> str:
         if not re.fullmatch(r"[a-zA-Z]", token):

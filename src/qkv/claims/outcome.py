@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 import sympy as sp
@@ -37,7 +38,7 @@ def shown(expr: Scalar) -> str:
     text = str(expr)
     for raw, plain in (("**", "^"), ("_*", "_i")):
         text = text.replace(raw, plain)
-    return text
+    return re.sub(r"\bE\b", "e", text)
 
 
 def element(value: Element) -> str:

@@ -11,7 +11,7 @@ from qkv.claims import language as L
 from qkv.claims.numeric import Array, CannotEvaluate, Instance, evaluate
 from qkv.claims.world import Range, World
 
-SAMPLES = 4000  # of random keys
+SAMPLES = 2000  # of random keys
 SIMPLE = (1.0, 2.0, 0.5, -1.0, 3.0, 0.0, 1.5, 5.0)
 
 
@@ -32,7 +32,7 @@ def instances(world: World, count: int, seed: int = 0) -> Iterator[Instance]:
 
 
 def _instance(world: World, attempt: int, rng: np.random.Generator) -> Instance | None:
-    plain = attempt < len(SIMPLE)
+    plain = attempt < (3 if world.noise or world.random else len(SIMPLE))
     n = _size(world, attempt, rng)
     numbers = {name: _pick(r, attempt, rng) for name, r in world.numbers.items() if name != "n"}
     random = bool(world.noise or world.random)
@@ -181,7 +181,7 @@ def _vectors(inst: Instance, plain: bool, rng: np.random.Generator, columns: tup
             table = norm * turned[:, : len(names)].T
         inst.families[base] = {i: table[j][None, :, None] for j, i in enumerate(names)}
     if "v" not in inst.families:
-        table = np.eye(max(n, d))[:n, :d] if plain else rng.standard_normal((n, d))
+        table = 2.0 * np.eye(max(n, d))[:n, :d] if plain else rng.standard_normal((n, d))
         inst.families["v"] = {i: table[j][None, :, None] for j, i in enumerate(inst.items)}
     widths = {"m": columns[0], "p": columns[1]}
     offset = 0

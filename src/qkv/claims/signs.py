@@ -138,6 +138,10 @@ def sign(expr: Scalar, frame: Frame) -> str | None:
         if abs(value) < 1e-20:
             return "0" if is_zero(expr) else None
         return "+" if value > 0 else "-"
+    for bars in sorted(expr.atoms(sp.Abs), key=str):
+        inside = sign(bars.args[0], frame)
+        if inside in ("+", "-", ">=", "<="):
+            expr = expr.xreplace({bars: bars.args[0] if inside in ("+", ">=") else -bars.args[0]})
     expr, frame = _from_zero(expr, frame)
     got = ratio(expr)
     if got.top == 0:
@@ -153,6 +157,12 @@ def _from_zero(expr: Scalar, frame: Frame) -> tuple[Scalar, Frame]:
     inside = set().union(*(e.free_symbols for e in expr.atoms(sp.exp))) if expr.has(sp.exp) else set()
     for symbol in sorted(inside, key=str):
         where = frame.ranges.get(symbol)
+        if where is not None and where.lo is None and where.hi is not None:
+            options = {"positive": True} if where.hi_open else {"nonnegative": True}
+            y = sp.Symbol(f"{where.hi}-{symbol.name}", **options)
+            expr = expr.subs(symbol, sp.Rational(where.hi.numerator, where.hi.denominator) - y)
+            frame = frame.narrow(y, Range(Fraction(0), None, where.hi_open))
+            continue
         if where is None or where.lo is None or where.lo == 0 or where.hi is not None:
             continue
         options = {"positive": True} if where.lo_open else {"nonnegative": True}

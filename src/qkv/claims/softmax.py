@@ -34,6 +34,11 @@ def reading(algebra: Algebra, head: str) -> Reading:
     if head in algebra.readings:
         return algebra.readings[head]
     world = algebra.world
+    asked = query(algebra, head)
+    for other_head, known in algebra.queries.items():
+        if dict(known.terms) == dict(asked.terms) and other_head in algebra.readings:
+            return algebra.readings[other_head]  # equal queries read alike
+    algebra.queries[head] = asked
     scores = {item: score(algebra, head, item) for item in world.items}
     count = algebra.size - len(world.items)
     facts = _facts(algebra)
@@ -59,7 +64,7 @@ def weight(algebra: Algebra, head: str, item: str) -> Scalar:
     got = reading(algebra, head)
     if item == REST:
         if got.uneven:
-            single = sp.Symbol(f"w({REST},{head})", positive=True)
+            single = sp.Symbol(f"w({REST},{got.name})", positive=True)
             algebra.weights_of_rest[single] = got.rest / got.total
             return single
         return got.each / got.total

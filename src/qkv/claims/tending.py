@@ -9,7 +9,7 @@ import sympy as sp
 
 from qkv.claims import language as L
 from qkv.claims.algebra import Algebra, Unsupported, fit
-from qkv.claims.cases import Case, by_cases
+from qkv.claims.cases import Case, by_cases, described
 from qkv.claims.chance import chances, limit_of, region_probability
 from qkv.claims.limits import limit
 from qkv.claims.outcome import (
@@ -150,8 +150,7 @@ def limit_statement(world: World, core: L.Limit) -> Outcome:
         if core.tends is False and not _surely_apart(algebra, one.minus(two), cases):
             return Outcome(UNKNOWN, "the limit differs for some vectors at most", tuple(steps))
         return Outcome(kind, f"the limit is {found}{words}" if found else f"left minus right does not go to 0{words}", tuple(steps))
-    true = " or ".join(" and ".join(c.said) for c in good)
-    false = " or ".join(" and ".join(c.said) for c in cases if c not in good)
+    true, false = described(good), described([c for c in cases if c not in good])
     if not core.tends:
         true, false = false, true
     return Outcome(CONDITIONAL, f"true when {true}; false when {false}", tuple(steps), notes={"when": true})
@@ -198,14 +197,14 @@ def _with_probability(
     lines = []
     for case in cases:
         p = region_probability(algebra, case.frame, random)
-        lines.append(step(f"{' and '.join(case.said)}: probability {float(p):.4f}, {'true' if case in good else 'false'}"))
+        lines.append(step(f"{described([case])}: probability {float(p):.4f}, {'true' if case in good else 'false'}"))
         chance += p if case in good else 0
     exact = sp.simplify(chance)
     value = float(exact)
     if not tends:
         value, exact = 1 - value, 1 - exact
         good = [c for c in cases if c not in good]
-    where = " or ".join(" and ".join(c.said) for c in good)
+    where = described(good)
     because = f"true with probability {value:.4f} in the limit, that is when {where}; false otherwise"
     return Outcome(CONDITIONAL, because, (*steps, *lines), value, {"probability": shown(exact), "when": where})
 
@@ -220,7 +219,7 @@ def _to_infinity(
 
 def _in_case(algebra: Algebra, one: Element, case: Case[Values], follow: Callable[[Scalar, Frame], Scalar]) -> str:
     found = _actual(algebra, one, case.frame, follow)
-    return f"{found} when {' and '.join(case.said)}" if found and case.said else found
+    return f"{found} when {described([case])}" if found and case.said else found
 
 
 def _actual(algebra: Algebra, one: Element, frame: Frame, follow: Callable[[Scalar, Frame], Scalar]) -> str:
@@ -300,7 +299,7 @@ def within(world: World, core: L.Within) -> Outcome:
         near = not ends.terms or sign(square - radius**2, case.frame) == "-"
         p = region_probability(algebra, case.frame, random)
         chance += p if near else 0
-        place = " and ".join(case.said) or "always"
+        place = described([case]) if case.said else "always"
         steps.append(step(f"{place}: probability {float(p):.4f}, off by {element(ends)}: {'within' if near else 'outside'}"))
     value = float(chance)
     exact = shown(sp.simplify(chance))

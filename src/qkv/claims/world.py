@@ -317,7 +317,7 @@ def _check_name(world: World, name: L.Name, bound: set[str]) -> None:
     never = world.claim.statement.core
     if isinstance(never, L.Never) and never.kind == "query" and plain == str(never.name):
         return
-    if world.tokens and base in ("q", "k", "v", "c") and (name.subs and name.subs[0] in {*world.tokens, *bound}):
+    if world.tokens and base in ("q", "k", "v", "c", "x") and (name.subs and name.subs[0] in {*world.tokens, *bound}):
         return
     if world.tokens and base in ("Q", "K", "V") and not name.subs:
         return
