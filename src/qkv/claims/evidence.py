@@ -44,7 +44,7 @@ def gather(claim: L.Claim, count: int = COUNT, seed: int = 0, hint: dict[str, st
         return Evidence(0, 0, 0)
     for _, one in cases:
         world = built(one)
-        few = FEW if world.noise or world.random else count
+        few = FEW if world.noise or world.random or isinstance(one.statement.core, L.Never) else count
         for inst in instances(world, max(4, few // len(cases)), seed):
             try:
                 verdict, share = _judge(inst, one.statement.core, hint or {})
@@ -120,12 +120,7 @@ def _zero(expr: L.Expr) -> bool:
 
 def _go(inst: Instance, approach: tuple[L.Approach, ...], place: int) -> None:
     """Move all numbers along; those that go first go farther."""
-    from qkv.claims.tending import noise_sizes
-
-    sizes = noise_sizes(inst.world)
-    # What enters through its logarithm goes far only when its logarithm does.
-    slow = {str(n) for c in L.nodes(inst.world.claim) if isinstance(c, L.Call) and c.function == "log" for n in L.nodes(c)
-            if isinstance(n, L.Name)}
+    sizes, slow = inst.world.noise_sizes, inst.world.in_logs
     for rank, one in enumerate(approach):
         ahead = len(approach) - rank - 1
         x = FAR[place] * 4.0**ahead
@@ -215,9 +210,7 @@ def _infinite(inst: Instance, core: L.Limit, approach: tuple[L.Approach, ...]) -
 def _relation_far(inst: Instance, core: L.Relation) -> bool | None:
     approach = inst.world.limits
     _go(inst, approach, len(FAR) - 2)
-    from qkv.claims.tending import noise_sizes
-
-    if all(a.name in noise_sizes(inst.world) for a in approach):
+    if all(a.name in inst.world.noise_sizes for a in approach):
         return _relation(inst, core)
     verdict: bool | None = True
     for left, op, right in core.pairs():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any, TypeVar
 
 from qkv.errors import QkvError
@@ -258,16 +259,24 @@ class Claim:
 Part = TypeVar("Part")
 
 
+@cache
+def _parts(kind: type) -> tuple[str, ...]:
+    """The fields of a kind of node that can hold other nodes."""
+    return tuple(f.name for f in fields(kind) if f.name not in ("at", "text", "source", "id", "moving"))
+
+
 def nodes(part: Any) -> Iterator[Node]:
     """Every node in a claim, an expression or a tuple of them."""
-    if isinstance(part, tuple):
-        for one in part:
-            yield from nodes(one)
-    elif isinstance(part, Node | Claim):
-        if isinstance(part, Node):
-            yield part
-        for field in fields(part):
-            yield from nodes(getattr(part, field.name))
+    todo = [part]
+    while todo:
+        here = todo.pop()
+        if isinstance(here, Node):
+            yield here
+            todo += [getattr(here, name) for name in reversed(_parts(type(here)))]
+        elif isinstance(here, tuple):
+            todo += reversed(here)
+        elif isinstance(here, Claim):
+            todo += [getattr(here, name) for name in reversed(_parts(Claim))]
 
 
 def renamed(part: Part, index: str, item: str) -> Part:
@@ -275,7 +284,7 @@ def renamed(part: Part, index: str, item: str) -> Part:
     if isinstance(part, tuple):
         return tuple(renamed(one, index, item) for one in part)  # type: ignore[return-value]
     if isinstance(part, Name):
-        return replace(part, subs=tuple(item if s == index else s for s in part.subs))
+        return replace(part, subs=tuple(item if s == index else s for s in part.subs)) if index in part.subs else part
     if isinstance(part, Sum | Quantifier):
         but = tuple(item if s == index else s for s in part.but)
         if part.index == index:
@@ -284,6 +293,7 @@ def renamed(part: Part, index: str, item: str) -> Part:
             return replace(part, but=but)
         return replace(part, but=but, inner=renamed(part.inner, index, item))
     if isinstance(part, Node):
-        changed = {f.name: renamed(getattr(part, f.name), index, item) for f in fields(part) if f.name != "at"}
-        return replace(part, **changed)
+        old = {name: getattr(part, name) for name in _parts(type(part))}
+        new = {name: renamed(value, index, item) for name, value in old.items()}
+        return replace(part, **new) if any(new[name] is not old[name] for name in new) else part
     return part

@@ -226,10 +226,11 @@ def _noisy(inst: Instance, item: str) -> Array:
         mean, spread = L.renamed((mean, spread), "i", item)
     covariance = _value(inst, spread)[0]
     middle = _value(inst, mean)
+    if covariance.max() < 1e-12 and inst.d > 1:  # noise below rounding of the scores: one draw stands for all
+        return middle + math.sqrt(max(covariance[0, 0], 0.0)) * inst.normal[item][:1, :, None]
     values, axes = np.linalg.eigh((covariance + covariance.T) / 2)
     if values.min() < -1e-9:
         raise CannotEvaluate("a covariance that is not positive")
     # The widest direction takes evenly spread quantiles, so that one random length is integrated, not sampled.
-    draws = inst.normal[item][:, : inst.d].copy()
     root = axes * np.sqrt(np.clip(values, 0, None))
-    return middle + (draws[:, ::-1] @ root.T)[:, :, None]
+    return middle + (inst.normal[item][:, ::-1] @ root.T)[:, :, None]

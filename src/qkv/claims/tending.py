@@ -46,17 +46,12 @@ class Path:
         return ", ".join([*(f"{s} -> 0" for s in sorted(self.still)), *(f"{n} -> {to}" for n, to in self.moving)])
 
 
-def noise_sizes(world: World) -> set[str]:
-    found = {str(n) for g in world.noise.values() for n in L.nodes(g.spread) if isinstance(n, L.Name) and not n.subs}
-    return found - {"I"}
-
-
 def path_of(world: World, approach: tuple[L.Approach, ...], at: L.At) -> Path:
     """The limits of a statement after those that are given for all of them."""
     every = (*world.limits, *approach)
     if not every:
         raise L.Malformed(at, "a limit or an ≈ that does not say in which limit it is meant", "as t -> oo")
-    sizes = noise_sizes(world)
+    sizes = world.noise_sizes
     still: set[str] = set()
     moving: list[tuple[str, Scalar]] = []
     for one in every:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 from qkv.claims import language as L
 from qkv.claims.language import Malformed
@@ -87,6 +88,18 @@ class World:
     def template_bases(self) -> set[str]:
         made = {let.name.base for let in self.lets.values() if let.name.subs == ("i",)}
         return made | ({"k"} if "i" in self.noise else set())
+
+    @cached_property
+    def in_logs(self) -> set[str]:
+        """Numbers that enter through their logarithm: they go far only when it does."""
+        logs = [n for n in L.nodes(self.claim) if isinstance(n, L.Call) and n.function == "log"]
+        return {str(n) for call in logs for n in L.nodes(call) if isinstance(n, L.Name)}
+
+    @cached_property
+    def noise_sizes(self) -> set[str]:
+        """Numbers in the covariances of keys."""
+        found = {str(n) for g in self.noise.values() for n in L.nodes(g.spread) if isinstance(n, L.Name) and not n.subs}
+        return found - {"I"}
 
     def heads(self) -> tuple[str, ...]:
         """The queries there are: "" for q, "1" for q_1; with tokens one for each."""

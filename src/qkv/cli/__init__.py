@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from qkv.cli import design
+from qkv.cli import check, design
 from qkv.cli.io import JSON, MemoryFile, Orthonormal, Seed, memory_from, show
 from qkv.errors import QkvError
 
@@ -20,6 +20,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(design.app, name="design")
+app.command()(check.check)
 
 
 @app.callback(invoke_without_command=True)
