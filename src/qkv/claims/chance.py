@@ -172,7 +172,10 @@ def region_probability(algebra: Algebra, frame: Frame, symbols: frozenset[Scalar
             return normal_cdf((sp.Rational(end.numerator, end.denominator) - mean) / sp.sqrt(variance))
 
         out *= below(where.hi, True) - below(where.lo, False)
-    return sp.expand(out)
+    out = sp.expand(out)
+    if not out.is_number:
+        raise Unsupported("a probability that depends on a number")
+    return out
 
 
 def limit_of(algebra: Algebra, frame: Frame, name: Scalar, follow: Callable[[Scalar, Frame], Scalar]) -> Scalar:

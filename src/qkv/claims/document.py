@@ -76,7 +76,9 @@ def block(name: str, body: list[tuple[int, str]], line: int) -> list[L.Claim | B
             out.append(L.Claim(own, tuple(given), tuple(lets), statement, source, statement.at))
         except L.Malformed as why:
             out.append(Broken(own, clause.text, why))
-    moving = {a.name for c in out if isinstance(c, L.Claim) for a in L.nodes(c.statement) if isinstance(a, L.Approach)}
+    every = [node for c in out if isinstance(c, L.Claim) for node in L.nodes(c.statement)]
+    moving = {node.name for node in every if isinstance(node, L.Approach)}
+    moving |= {str(node.name) for node in every if isinstance(node, L.Never) and node.kind == "real"}
     return [replace(c, moving=tuple(sorted(moving))) if isinstance(c, L.Claim) else c for c in out]
 
 

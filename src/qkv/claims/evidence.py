@@ -149,7 +149,7 @@ def _path(inst: Instance, core: L.Limit | L.Within | L.Relation) -> tuple[L.Appr
 
 def _errors(inst: Instance, left: L.Expr, right: L.Expr, approach: tuple[L.Approach, ...]) -> list[Array]:
     """How far left is from right, for each draw, at each place that still has a finite value."""
-    out = []
+    out: list[Array] = []
     for place in range(len(FAR)):
         _go(inst, approach, place)
         one, two = evaluate(inst, left), evaluate(inst, right)
@@ -157,11 +157,11 @@ def _errors(inst: Instance, left: L.Expr, right: L.Expr, approach: tuple[L.Appro
             raise CannotEvaluate("shapes that do not fit")
         gap = np.abs(one - two).max(axis=(1, 2))
         size = 1.0 + np.abs(two).max(axis=(1, 2))
-        good = np.isfinite(gap / size)
+        good = np.isfinite(gap) & np.isfinite(size)
         if good.mean() < 0.5:
             break
         # A draw that overflows says nothing; it keeps its last value.
-        values = gap / size
+        values = np.where(good, gap, np.nan) / np.where(good, size, 1.0)
         if out and values.shape == out[-1].shape:
             values = np.where(good, values, out[-1])
         out.append(values)

@@ -121,6 +121,8 @@ class _Latex:
             self._emit("sqrt(", start)
             self._argument(start)
             self._emit(")", start)
+        elif name in ("exp", "log", "ln"):
+            self._function("exp" if name == "exp" else "log", start)
         elif name == "sum":
             self._sum(start)
         elif name in WRAPPERS:
@@ -136,6 +138,18 @@ class _Latex:
             self._emit(f" {word} " if word in _NAMES or word[:1] in "-<>!~" else word, start)
         else:
             raise Malformed(self.source.where(start), f"\\{name}", "a LaTeX command of the reference in docs/claims.md")
+
+    def _function(self, name: str, start: int) -> None:
+        """\\log(x) as it stands; \\log x takes the one symbol that follows, with its index."""
+        found = re.compile(r"\s*(?:\\left\s*)?\(").match(self.source.text, self.index)
+        if found is not None:
+            self._emit(name, start)
+            return
+        self._emit(f"{name}(", start)
+        self._argument(start)
+        while self.index < len(self.source.text) and self.source.text[self.index] in "_":
+            self._step()
+        self._emit(")", start)
 
     def _argument(self, start: int) -> None:
         """The braces or the single character after a command, translated in its turn."""

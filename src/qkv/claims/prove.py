@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import sympy as sp
+from sympy.polys.polyerrors import BasePolynomialError as PolynomialError
 
 from qkv.claims import language as L
 from qkv.claims.algebra import Algebra, Unsupported, WrongShape, fit
@@ -85,6 +86,10 @@ def _decide(claim: L.Claim) -> Outcome:
         return Outcome(UNKNOWN, str(why))
     except NeedSign as why:
         return Outcome(UNKNOWN, f"the sign of {shown(why.expr)} is not known")
+    except L.Malformed:
+        raise
+    except (PolynomialError, ArithmeticError, NotImplementedError, TypeError, ValueError) as why:  # SymPy gives up
+        return Outcome(UNKNOWN, f"beyond the symbolic part ({type(why).__name__})")
 
 
 def _core(world: World) -> Outcome:

@@ -34,7 +34,9 @@ def instances(world: World, count: int, seed: int = 0) -> Iterator[Instance]:
 def _instance(world: World, attempt: int, rng: np.random.Generator) -> Instance | None:
     plain = attempt < (3 if world.noise or world.random else len(SIMPLE))
     n = _size(world, attempt, rng)
-    numbers = {name: _pick(r, attempt, rng) for name, r in world.numbers.items() if name != "n"}
+    # A limit is seen from afar only if nothing is so small that it takes longer still.
+    least = 0.3 if any(isinstance(node, L.Limit | L.Within) for node in L.nodes(world.claim.statement)) else 0.02
+    numbers = {name: _pick(r, attempt, rng, least) for name, r in world.numbers.items() if name != "n"}
     random = bool(world.noise or world.random)
     samples = SAMPLES if random else 1
     low = max(n, *(len(f.items) for f in world.families.values() if f.items is not None), 2)
@@ -47,7 +49,7 @@ def _instance(world: World, attempt: int, rng: np.random.Generator) -> Instance 
         mean, spread = (float(evaluate(inst, e)[0, 0, 0]) for e in (given.mean, given.spread))
         inst.numbers[name] = mean + math.sqrt(max(spread, 0)) * rng.permutation(_quantiles(samples))[:, None, None]
         inst.numbers[name] = _clipped(inst.numbers[name], world.numbers[name], rng)
-    _ordered(inst, rng)
+    _ordered(inst, rng, least)
     if world.noise:
         inst.normal = {i: _draws(samples, d, rng) for i in inst.items}
     seed = int(rng.integers(2**31))
@@ -81,7 +83,7 @@ def _size(world: World, attempt: int, rng: np.random.Generator) -> int:
     return int(min(high, low + rng.choice(more)))
 
 
-def _pick(where: Range, attempt: int, rng: np.random.Generator) -> float:
+def _pick(where: Range, attempt: int, rng: np.random.Generator, least: float) -> float:
     """A number in a range: simple ones first, then random ones of several sizes, near an end now and then."""
     lo = -math.inf if where.lo is None else float(where.lo)
     hi = math.inf if where.hi is None else float(where.hi)
@@ -100,11 +102,12 @@ def _pick(where: Range, attempt: int, rng: np.random.Generator) -> float:
         if math.isfinite(lo) and math.isfinite(hi):
             x = float(rng.uniform(lo, hi))
         elif math.isfinite(lo):
-            x = lo + 0.02 + float(rng.exponential(rng.choice([0.05, 1.0, 4.0])))
+            x = lo + least + float(rng.exponential(rng.choice([0.05, 1.0, 4.0])))
         elif math.isfinite(hi):
-            x = hi - 0.02 - float(rng.exponential(rng.choice([0.05, 1.0, 4.0])))
+            x = hi - least - float(rng.exponential(rng.choice([0.05, 1.0, 4.0])))
         else:
             x = float(rng.normal(0, rng.choice([0.1, 1.0, 3.0])))
+            x += math.copysign(least, x)
         if where.whole:
             x = round(x)
         if inside(x):
@@ -147,7 +150,7 @@ def _clipped(values: Array, where: Range, rng: np.random.Generator) -> Array:
     return rng.choice(values[keep], size=len(values))
 
 
-def _ordered(inst: Instance, rng: np.random.Generator) -> None:
+def _ordered(inst: Instance, rng: np.random.Generator, least: float) -> None:
     """Meet conditions such as x > y between numbers by moving x."""
     for order in inst.world.orders:
         (left, right), (op,) = order.sides, order.ops
@@ -156,10 +159,10 @@ def _ordered(inst: Instance, rng: np.random.Generator) -> None:
         if not isinstance(left, L.Name) or str(left) == "n":
             continue
         bound = evaluate(inst, right)
-        slack = 0.0 if op == "=" else float(rng.exponential(1.0)) + 1e-3
+        slack = 0.0 if op == "=" else float(rng.exponential(1.0)) + least
         old = inst.numbers[str(left)]
         fine = {">": old > bound, ">=": old >= bound, "<": old < bound, "<=": old <= bound}.get(op, old == bound)
-        if not np.all(fine):
+        if not np.all(fine) or np.abs(old - bound).min() < least:
             inst.numbers[str(left)] = bound + slack if op in (">", ">=", "=") else bound - slack
         inst.cache.clear()
 

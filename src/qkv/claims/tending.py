@@ -129,6 +129,7 @@ def limit_statement(world: World, core: L.Limit) -> Outcome:
     if two.scalar and two.number() in (sp.oo, -sp.oo):
         return _to_infinity(algebra, one.number(), two.number(), frame, follow, core.tends, steps)
     cases = limit_cases(algebra, one.minus(two), frame, follow, path)
+    steps.append(Step(f"left side: {element(one)}; right side: {element(two)}", rf"{element_latex(one)} \to {element_latex(two)}"))
     steps += _limit_steps(algebra, one, frame, follow, path)
     good = [c for c in cases if all(is_zero(v, c.frame) for v in c.found)]
     random = frozenset().union(*(chances(algebra, c) for c in one.minus(two).terms.values()), frozenset())

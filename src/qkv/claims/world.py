@@ -146,6 +146,8 @@ def built(claim: L.Claim) -> World:
     for name, where in world.numbers.items():
         if where.empty:
             raise Malformed(claim.at, f"a range for {name} that holds no number", "conditions that can be met")
+    if not world.closed:
+        world.numbers.setdefault("n", Range(Fraction(1), None, whole=True))
     world.items = _items(world)
     _check_names(world)
     return world
@@ -337,6 +339,8 @@ def _check_name(world: World, name: L.Name, bound: set[str]) -> None:
     if base == "alpha" or (base == "c" and not any(s not in {*world.heads(), *bound} for s in name.subs)):
         if not world.heads():
             raise Malformed(name.at, f"{name} without a query", "a line such as: let q = t*(k_a + k_b)")
+        if not (world.tokens or world.noise or "k" in world.families or "k" in world.template_bases):
+            raise Malformed(name.at, f"{name} without keys", "keys such as: given k_1..k_n orthonormal")
         if base == "alpha" and len(name.subs) == 2 and name.subs[0] not in {*world.heads(), *bound}:
             raise Malformed(name.at, f"{name} without a query q_{name.subs[0]}", "a query with that index")
         if base == "alpha" and len(name.subs) == 1 and world.heads() != ("",) and name.subs[0] not in world.heads():
