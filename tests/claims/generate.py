@@ -34,7 +34,9 @@ def family(rng: random.Random) -> tuple[str, str, str]:
 
 def query(rng: random.Random, items: str, distinct: bool = False) -> tuple[dict[str, int], str]:
     """Integer weights of named keys, and the query t*(...)."""
-    factors = rng.sample([-2, -1, 1, 2, 3, 4], len(items)) if distinct else [rng.choice([-1, 1, 1, 2, 3]) for _ in items]
+    factors = (
+        rng.sample([-2, -1, 1, 2, 3, 4], len(items)) if distinct else [rng.choice([-1, 1, 1, 2, 3]) for _ in items]
+    )
     weights = dict(zip(items, factors, strict=True))
     return weights, "t*(" + " + ".join(f"{w}*k_{i}" for i, w in weights.items()) + ")"
 
@@ -146,7 +148,8 @@ def tokens(rng: random.Random) -> Made:
         if not any(x):
             x[rng.randrange(4)] = 1
     lets = ", ".join(
-        f"x_{i + 1} = " + " + ".join(f"{c}*u_{name}" for c, name in zip(x, "abcd", strict=True) if c) for i, x in enumerate(xs)
+        f"x_{i + 1} = " + " + ".join(f"{c}*u_{name}" for c, name in zip(x, "abcd", strict=True) if c)
+        for i, x in enumerate(xs)
     )
     i, j = rng.randrange(3), rng.randrange(3)
     row = [sum(a * b for a, b in zip(xs[i], x, strict=True)) for x in xs]
@@ -155,7 +158,9 @@ def tokens(rng: random.Random) -> Made:
     if rng.random() < 0.5:
         value = row[j] if true else row[j] + rng.choice([-1, 1])
         total = " + ".join(f"exp({s}*beta^2)" for s in row)
-        return Made(block(given, lets, f"alpha_{{{i + 1},{j + 1}}} = exp({value}*beta^2)/({total})"), true, True, "tokens")
+        return Made(
+            block(given, lets, f"alpha_{{{i + 1},{j + 1}}} = exp({value}*beta^2)/({total})"), true, True, "tokens"
+        )
     best = [k for k in range(3) if row[k] == max(row)]
     wanted = [sum(xs[k][c] for k in best) for c in range(4)]
     divisor = len(best)
@@ -208,11 +213,23 @@ def gaps(rng: random.Random) -> Made:
     """Scores that lie m below one: its weight is at least 1/(1 + (n-1)e^-m)."""
     given = "k_1..k_n free, q free, n >= 2, k_j'q - k_i'q >= m for i != j"
     true = rng.random() < 0.5
-    good = ["alpha_j -> 1 as m -> oo", "c -> v_j as m -> oo", "alpha_j >= 1/(1 + (n - 1)*exp(-m))", "sum_i alpha_i = 1",
-            "alpha_i -> 0 as m -> oo for i != j"]
-    bad = ["alpha_j -> 1/2 as m -> oo", "c -> -v_j as m -> oo", "alpha_j <= 1/(1 + (n - 1)*exp(-m))", "sum_i alpha_i = 2",
-           "alpha_i -> 1 as m -> oo for i != j", "alpha_j >= 1/(1 + (n - 2)*exp(-m))", "alpha_j -> 1 as m -> -oo",
-           "alpha_j > 1/2"]
+    good = [
+        "alpha_j -> 1 as m -> oo",
+        "c -> v_j as m -> oo",
+        "alpha_j >= 1/(1 + (n - 1)*exp(-m))",
+        "sum_i alpha_i = 1",
+        "alpha_i -> 0 as m -> oo for i != j",
+    ]
+    bad = [
+        "alpha_j -> 1/2 as m -> oo",
+        "c -> -v_j as m -> oo",
+        "alpha_j <= 1/(1 + (n - 1)*exp(-m))",
+        "sum_i alpha_i = 2",
+        "alpha_i -> 1 as m -> oo for i != j",
+        "alpha_j >= 1/(1 + (n - 2)*exp(-m))",
+        "alpha_j -> 1 as m -> -oo",
+        "alpha_j > 1/2",
+    ]
     return Made(block(given, "", rng.choice(good if true else bad)), true, False, "gaps")
 
 
@@ -221,8 +238,17 @@ def lengths(rng: random.Random) -> Made:
     given = "mu_1..mu_n orthonormal, gamma real, n >= 3"
     lets = "k_i = mu_i, k_a = gamma*mu_a, q = t*(mu_a + mu_b)"
     true = rng.random() < 0.5
-    good = ["c -> v_a as t -> oo when gamma > 1", "c -> v_b as t -> oo when gamma < 1", "alpha_b -> 1 as t -> oo when gamma < 1/2",
-            "alpha_a ~= 1/(1 + exp(t*(1 - gamma))) as t -> oo"]
-    bad = ["c -> v_a as t -> oo when gamma < 1", "c -> v_b as t -> oo when gamma > 1", "alpha_b -> 1 as t -> oo when gamma > 3/2",
-           "alpha_a ~= 1/(1 + exp(t*(gamma - 1))) as t -> oo", "c -> v_a as t -> oo"]
+    good = [
+        "c -> v_a as t -> oo when gamma > 1",
+        "c -> v_b as t -> oo when gamma < 1",
+        "alpha_b -> 1 as t -> oo when gamma < 1/2",
+        "alpha_a ~= 1/(1 + exp(t*(1 - gamma))) as t -> oo",
+    ]
+    bad = [
+        "c -> v_a as t -> oo when gamma < 1",
+        "c -> v_b as t -> oo when gamma > 1",
+        "alpha_b -> 1 as t -> oo when gamma > 3/2",
+        "alpha_a ~= 1/(1 + exp(t*(gamma - 1))) as t -> oo",
+        "c -> v_a as t -> oo",
+    ]
     return Made(block(given, lets, rng.choice(good if true else bad)), true, False, "lengths")

@@ -39,7 +39,9 @@ def named(verdicts, start, which=None):
     """first (a) i|first (a) ii|first (a) iii, corrected|first (a) iv|first (b) i|first (b) ii, scaled
     second 3.b|first (c) ii, scores|second 3.e.i|second 3.e.i, with u_d|second 3.e.ii|fifth (e) ii
     fourth (c) ii, weights|first (c) i|fifth (e) i, u_d|fifth (e) i, u_c|beside permutations|beside rotations
-    first (d) ii, comparison|third (d) ii, what it is|third (d) ii, corrected|first (d) i, corrected""".replace("\n", "|").split("|"),
+    first (d) ii, comparison|third (d) ii, what it is|third (d) ii, corrected|first (d) i, corrected""".replace(
+        "\n", "|"
+    ).split("|"),
 )
 def test_what_is_right_is_proved(decided, name):
     for verdict in named(decided[0], name.strip()):
@@ -65,7 +67,12 @@ def test_what_is_wrong_is_refuted_with_numbers_that_python_accepts(decided, name
         assert verdict.verdict == "refuted", verdict
         values: dict[str, object] = {}
         exec(verdict.counterexample, {}, values)
-        assert values["left"] != values["right"] or "Var" in verdict.says or "Corr" in verdict.says or "k_i'q" in verdict.says
+        assert (
+            values["left"] != values["right"]
+            or "Var" in verdict.says
+            or "Corr" in verdict.says
+            or "k_i'q" in verdict.says
+        )
 
 
 def test_an_unscaled_query_gives_e_over_e_plus_9(decided):
@@ -144,7 +151,9 @@ def test_a_change_in_the_claim_changes_the_verdict(decided, claim):
         pytest.skip("a garbled formula; its correction is changed instead")
     statement = altered(claim)
     if "no real r" in claim.statement.text:
-        statement = claim.statement.text.replace("u_b", "u_a + r*u_d" if "u_d" in claim.source.split("x_3")[0].split("x_2")[1] else "u_a + r*u_c")
+        statement = claim.statement.text.replace(
+            "u_b", "u_a + r*u_d" if "u_d" in claim.source.split("x_3")[0].split("x_2")[1] else "u_a + r*u_c"
+        )
     elif "no query" in claim.statement.text:
         statement = claim.statement.text
         claim = replace(claim, source=claim.source.replace(" + 1/2*mu_a*mu_a'", ""))

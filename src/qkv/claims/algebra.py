@@ -76,7 +76,11 @@ class Algebra:
                 if where is not None and where.point is not None:
                     self.symbols[name] = sp.Rational(where.point.numerator, where.point.denominator)
                 else:
-                    positive = where is not None and where.lo is not None and (where.lo > 0 or (where.lo == 0 and where.lo_open))
+                    positive = (
+                        where is not None
+                        and where.lo is not None
+                        and (where.lo > 0 or (where.lo == 0 and where.lo_open))
+                    )
                     options = {"positive": True} if positive else {"real": True}
                     if where is not None and where.whole:
                         options["integer"] = True
@@ -244,9 +248,14 @@ class Algebra:
                 if coefficient.has(weight[0]):
                     raise Unsupported("a sum of powers of weights")
                 tag = weight[0].name
-                new = tuple(Atom(f"mean({a.name},{tag})", a.kind, a.rows, a.cols, a.flipped) if a in starred else a for a in word)
+                new = tuple(
+                    Atom(f"mean({a.name},{tag})", a.kind, a.rows, a.cols, a.flipped) if a in starred else a
+                    for a in word
+                )
             elif starred:
-                new = tuple(Atom(a.name[:-1] + "+", a.kind, a.rows, a.cols, a.flipped) if a in starred else a for a in word)
+                new = tuple(
+                    Atom(a.name[:-1] + "+", a.kind, a.rows, a.cols, a.flipped) if a in starred else a for a in word
+                )
             else:
                 coefficient = coefficient * count
             terms[new] = terms.get(new, sp.Integer(0)) + coefficient

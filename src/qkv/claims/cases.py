@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -70,7 +71,7 @@ def _cut(expr: Scalar, frame: Frame, splittable: frozenset[Scalar], null: frozen
         raise Unsupported(f"the sign of {expr}")
     out: list[tuple[Frame, str]] = []
     ends = [where.lo, *inner, where.hi]
-    for left, right in zip(ends, ends[1:], strict=False):
+    for left, right in itertools.pairwise(ends):
         lo_open = where.lo_open if left == where.lo and left not in inner else True
         hi_open = where.hi_open if right == where.hi and right not in inner else True
         piece = Range(left, right, lo_open, hi_open, where.whole)
@@ -105,7 +106,9 @@ def described(cases: list[Case[Found]]) -> str:
         where = case.frame.ranges.get(symbol, Range())
         spans.append((at, at) if at is not None else (where.lo, where.hi))
     points = {lo for lo, hi in spans if lo is not None and lo == hi}
-    ranges = sorted((s for s in spans if s[0] is None or s[0] != s[1]), key=lambda s: float("-inf") if s[0] is None else s[0])
+    ranges = sorted(
+        (s for s in spans if s[0] is None or s[0] != s[1]), key=lambda s: float("-inf") if s[0] is None else s[0]
+    )
     joined: list[tuple[Fraction | None, Fraction | None]] = []
     for lo, hi in ranges:
         if joined and lo is not None and joined[-1][1] == lo and (lo in points or case_null(cases, symbol)):

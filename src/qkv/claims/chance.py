@@ -62,7 +62,9 @@ def _expectation(algebra: Algebra, value: Element) -> Element:
         if line is None:
             terms[word] = _opaque(algebra, "E", (coefficient,))
         else:
-            terms[word] = line[0] + sum((c * algebra.random[s][0] for s, c in line[1].items() if s in algebra.random), sp.Integer(0))
+            terms[word] = line[0] + sum(
+                (c * algebra.random[s][0] for s, c in line[1].items() if s in algebra.random), sp.Integer(0)
+            )
     return Element({w: c for w, c in terms.items() if c != 0}, value.shape)
 
 
@@ -117,7 +119,9 @@ def _probability(algebra: Algebra, difference: Scalar, op: str) -> Scalar:
         difference = -difference
     line = linear(algebra, difference)
     if line is not None and line[1]:
-        mean = line[0] + sum((c * algebra.random[s][0] for s, c in line[1].items() if s in algebra.random), sp.Integer(0))
+        mean = line[0] + sum(
+            (c * algebra.random[s][0] for s, c in line[1].items() if s in algebra.random), sp.Integer(0)
+        )
         spread = covariance(algebra, difference, difference)
         if spread != 0:
             return normal_cdf(sp.simplify(mean / sp.sqrt(spread)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from qkv.claims import language as L
+from qkv.claims.clock import TimedOut, time_limit
 from qkv.claims.document import Broken, read
-from qkv.claims.limit import TimedOut, time_limit
 from qkv.claims.verdict import Step, Verdict, Verdicts
 
 SECONDS = 10.0
@@ -39,7 +39,9 @@ def verdict(claim: L.Claim, seconds: float = SECONDS) -> Verdict:
     except (RecursionError, MemoryError):
         return Verdict(claim.id, "undecided", says, "the formula is too large")
     except Exception as why:  # a defect of the checker must not take the document down with it
-        return Verdict(claim.id, "undecided", says, f"the checker failed on it, which is a bug ({type(why).__name__}: {why})"[:300])
+        return Verdict(
+            claim.id, "undecided", says, f"the checker failed on it, which is a bug ({type(why).__name__}: {why})"[:300]
+        )
 
 
 def _weighed(claim: L.Claim) -> Verdict:
@@ -57,25 +59,42 @@ def _weighed(claim: L.Claim) -> Verdict:
 
     if argued.kind == found.PROVED:
         if tried.disagree:
-            return made("undecided", f"a bug: the proof ({argued.because}) and {tried.disagree} of {tried.total} numerical instances disagree", tried.counterexample)
+            return made(
+                "undecided",
+                f"a bug: the proof ({argued.because}) and {tried.disagree} of {tried.total} instances disagree",
+                tried.counterexample,
+            )
         return made("proved", f"{argued.because}; {_agreed(tried)}")
     if argued.kind == found.REFUTED:
         if tried.disagree or not tried.total:
-            return made("refuted", argued.because, tried.counterexample or "\n".join(f"{k} = {v!r}" for k, v in argued.notes.items()) or None)
+            return made(
+                "refuted",
+                argued.because,
+                tried.counterexample or "\n".join(f"{k} = {v!r}" for k, v in argued.notes.items()) or None,
+            )
         if tried.agree:
-            return made("undecided", f"the argument against it ({argued.because}) was not confirmed by any of {tried.total} instances")
+            return made(
+                "undecided",
+                f"the argument against it ({argued.because}) was not confirmed by any of {tried.total} instances",
+            )
         ties = evidence.smallest(claim)
         return made("refuted", argued.because, ties)
     if argued.kind == found.CONDITIONAL:
         if argued.probability is not None and tried.share is not None and abs(tried.share - argued.probability) > 0.05:
-            return made("undecided", f"a bug: the probability {argued.probability:.4f} was derived, and {tried.share:.3f} of the draws agree", tried.counterexample)
+            return made(
+                "undecided",
+                f"a bug: the probability {argued.probability:.4f} was derived; {tried.share:.3f} of the draws agree",
+                tried.counterexample,
+            )
         return made("conditional", argued.because, tried.counterexample)
     # A limit that is only seen from afar may be slow: it takes every instance to refute it without an argument.
     slow = isinstance(claim.statement.core, L.Limit | L.Within) and tried.disagree < max(6, tried.total)
     if tried.disagree and not slow:
         return made("refuted", f"{tried.disagree} of {tried.total} numerical instances disagree", tried.counterexample)
     if tried.agree >= 4 and tried.agree > 2 * tried.unclear:
-        return made("holds", f"no proof found ({argued.because}); all of {tried.agree} random and adversarial instances agree")
+        return made(
+            "holds", f"no proof found ({argued.because}); all of {tried.agree} random and adversarial instances agree"
+        )
     return made("undecided", f"{argued.because}; the numerical instances are not clear either")
 
 

@@ -70,7 +70,7 @@ def _judge(inst: Instance, core: L.Core, hint: dict[str, str]) -> tuple[bool | N
     if isinstance(core, L.Distribution):
         head = f"{core.name.subs[0]}," if core.name.subs else ""
         weights = [evaluate(inst, _alpha(head, i)) for i in inst.items]
-        return bool(abs(sum(weights) - 1).max() < 1e-9 and min(w.min() for w in weights) >= 0), None
+        return bool(np.abs(np.sum(weights, axis=0) - 1).max() < 1e-9 and min(w.min() for w in weights) >= 0), None
     if isinstance(core, L.Never):
         return _never(inst, core, hint), None
     if isinstance(core, L.Within):
@@ -172,7 +172,9 @@ def _errors(inst: Instance, left: L.Expr, right: L.Expr, approach: tuple[L.Appro
 
 def _limit(inst: Instance, core: L.Limit) -> tuple[bool | None, float | None]:
     approach = _path(inst, core)
-    if isinstance(core.right, L.Name | L.Neg) and "oo" in {n.base for n in L.nodes(core.right) if isinstance(n, L.Name)}:
+    if isinstance(core.right, L.Name | L.Neg) and "oo" in {
+        n.base for n in L.nodes(core.right) if isinstance(n, L.Name)
+    }:
         return _infinite(inst, core, approach), None
     errors = _errors(inst, core.left, core.right, approach)
     rough = _tolerance(inst, core) > 1e-3
@@ -230,13 +232,12 @@ def _never(inst: Instance, core: L.Never, hint: dict[str, str]) -> bool | None:
     if name in hint:
         from sympy import Rational
 
-        tries = [float(Rational(hint[name])), *tries] if hint[name].replace("/", "").replace("-", "").isdigit() else tries
+        tries = (
+            [float(Rational(hint[name])), *tries] if hint[name].replace("/", "").replace("-", "").isdigit() else tries
+        )
     for value in tries:
         inst.put(name, float(value))
-        if isinstance(core.inner, L.Limit):
-            close = _limit(inst, core.inner)[0]
-        else:
-            close = _relation(inst, core.inner)
+        close = _limit(inst, core.inner)[0] if isinstance(core.inner, L.Limit) else _relation(inst, core.inner)
         if close:
             inst.put(name, float(value))
             return False
@@ -276,7 +277,7 @@ def written(inst: Instance, core: L.Core) -> str:
             plain = name.replace("_{", "_").replace("}", "").replace(",", "_")
             lines.append(f"{plain} = {_plain(value[0] if value.shape[0] == 1 else value[len(value) // 2])}")
     for base, members in sorted(inst.families.items()):
-        if base in used or base in ("k", "v") and {"alpha", "c"} & used:
+        if base in used or (base in ("k", "v") and {"alpha", "c"} & used):
             named = {i.replace("#", "other ") if i.startswith("#") else i: v[0, :, 0] for i, v in members.items()}
             lines.append(f"{base} = {{{', '.join(f'{i!r}: {_plain(v)}' for i, v in list(named.items())[:12])}}}")
     lines += [f"{name} = {_plain(v[0, :, 0])}" for name, v in sorted(inst.vectors.items())]
@@ -292,7 +293,11 @@ def written(inst: Instance, core: L.Core) -> str:
     for name, expr in sides:
         try:
             value = evaluate(inst, expr)
-            row = value[0] if value.shape[0] == 1 else value[int(np.argmax(np.abs(value - value.mean(axis=0)).max(axis=(1, 2))))]
+            row = (
+                value[0]
+                if value.shape[0] == 1
+                else value[int(np.argmax(np.abs(value - value.mean(axis=0)).max(axis=(1, 2))))]
+            )
             lines.append(f"{name} = {_plain(row[:, 0] if row.shape[1] == 1 else row)}")
         except (CannotEvaluate, ValueError):
             lines.append(f"{name} = None  # it has no value: the shapes do not fit")
@@ -302,10 +307,10 @@ def written(inst: Instance, core: L.Core) -> str:
 def _plain(value: Array) -> str:
     rounded = np.round(np.asarray(value, dtype=float), 6) + 0.0
     flat = rounded.reshape(-1)
-    text = repr(float(flat[0]) if flat.size == 1 and rounded.ndim < 2 or rounded.shape == (1, 1) else rounded.tolist())
+    text = repr(
+        float(flat[0]) if (flat.size == 1 and rounded.ndim < 2) or rounded.shape == (1, 1) else rounded.tolist()
+    )
     return text.replace("nan", "float('nan')").replace("inf", "float('inf')")
-
-
 
 
 def smallest(claim: L.Claim) -> str | None:

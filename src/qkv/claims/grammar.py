@@ -90,7 +90,7 @@ def parse(source: Source, start: str) -> Any:
         tree = parser().parse(source.text, start=start)
     except UnexpectedInput as why:
         raise _explained(why, source) from None
-    return Builder(source).build(cast("Tree[Token]", tree))
+    return Builder(source).build(tree)
 
 
 def _explained(why: UnexpectedInput, source: Source) -> L.Malformed:
@@ -127,8 +127,7 @@ class Builder:
         self.source = source
 
     def build(self, tree: Tree[Token]) -> Any:
-        made = getattr(self, f"_{tree.data}")(tree.children, self._at(tree))
-        return made
+        return getattr(self, f"_{tree.data}")(tree.children, self._at(tree))
 
     def _at(self, part: Any) -> L.At:
         while isinstance(part, Tree):
@@ -136,7 +135,7 @@ class Builder:
             if not found:
                 return self.source.where(0)
             part = found[0]
-        return self.source.where(part.start_pos) if isinstance(part, Token) else self.source.where(0)
+        return self.source.where(part.start_pos or 0) if isinstance(part, Token) else self.source.where(0)
 
     def _expr(self, part: Any) -> L.Expr:
         return cast(L.Expr, self.build(part))
@@ -144,10 +143,7 @@ class Builder:
     # Names and numbers.
     def _named(self, token: Token) -> L.Name:
         base, _, subs = token.partition("_")
-        if subs.startswith("{"):
-            parts = tuple(s.strip() for s in subs[1:-1].split(","))
-        else:
-            parts = (subs,) if subs else ()
+        parts = tuple(s.strip() for s in subs[1:-1].split(",")) if subs.startswith("{") else (subs,) if subs else ()
         # alpha_21 has two indices when both are single digits, as people write it for tokens and heads.
         if len(parts) == 1 and re.fullmatch(r"\d\d", parts[0]):
             parts = (parts[0][0], parts[0][1])

@@ -23,7 +23,7 @@ HERE: L.At = (0, 0)
 def never(world: World, core: L.Never) -> Outcome:
     if core.kind == "query":
         return _no_query(world, core)
-    algebra, difference, frame, cases = _every(world, core)
+    algebra, difference, _frame, cases = _every(world, core)
     if any(s in algebra.random for s in algebra.symbols.values()):
         raise Unsupported("impossibility with random keys")
     r = algebra.symbol(str(core.name))
@@ -35,7 +35,12 @@ def never(world: World, core: L.Never) -> Outcome:
         if apart is None:
             root = _common_root(values, r, here)
             if root is not None:
-                return Outcome(REFUTED, f"{core.name} = {shown(root)} makes it true", tuple(steps), notes={str(core.name): str(root)})
+                return Outcome(
+                    REFUTED,
+                    f"{core.name} = {shown(root)} makes it true",
+                    tuple(steps),
+                    notes={str(core.name): str(root)},
+                )
             if all(is_zero(v, here) for v in values):
                 value = here.put(r)
                 where = f"{core.name} = {shown(value)}" if value != r else f"every {core.name} in some range"
@@ -129,7 +134,7 @@ def _no_query(world: World, core: L.Never) -> Outcome:
         if not _promising(world, q, path.still):
             continue
         claim = world.claim
-        lets = tuple(let for let in claim.lets if str(let.name) != "q") + (L.Let(L.Name("q", (), HERE), q, HERE),)
+        lets = (*tuple(let for let in claim.lets if str(let.name) != "q"), L.Let(L.Name("q", (), HERE), q, HERE))
         tried = built(replace(claim, lets=lets, statement=replace(claim.statement, core=core.inner)))
         try:
             found = limit_statement(tried, core.inner)
@@ -141,7 +146,10 @@ def _no_query(world: World, core: L.Never) -> Outcome:
             if own is None or own.kind == PROVED:
                 return Outcome(REFUTED, said, found.steps, notes={"q": words})
             mine = step(f"for the query of the claim: {own.because}")
-            text = f"true of the query given ({own.because}), false of single-head attention: {said}. qkv's `harden` designs such queries"
+            text = (
+                f"true of the query given ({own.because}), false of single-head attention: {said}. "
+                "qkv's `harden` designs such queries"
+            )
             return Outcome(CONDITIONAL, text, (*own.steps, mine, *found.steps, step(said)), notes={"q": words})
     return Outcome(UNKNOWN, "no query was found, and none was excluded")
 

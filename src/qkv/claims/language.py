@@ -260,9 +260,9 @@ Part = TypeVar("Part")
 
 
 @cache
-def _parts(kind: type) -> tuple[str, ...]:
+def _parts(kind: str) -> tuple[str, ...]:
     """The fields of a kind of node that can hold other nodes."""
-    return tuple(f.name for f in fields(kind) if f.name not in ("at", "text", "source", "id", "moving"))
+    return tuple(f.name for f in fields(globals()[kind]) if f.name not in ("at", "text", "source", "id", "moving"))
 
 
 def nodes(part: Any) -> Iterator[Node]:
@@ -272,11 +272,11 @@ def nodes(part: Any) -> Iterator[Node]:
         here = todo.pop()
         if isinstance(here, Node):
             yield here
-            todo += [getattr(here, name) for name in reversed(_parts(type(here)))]
+            todo += [getattr(here, name) for name in reversed(_parts(type(here).__name__))]
         elif isinstance(here, tuple):
             todo += reversed(here)
         elif isinstance(here, Claim):
-            todo += [getattr(here, name) for name in reversed(_parts(Claim))]
+            todo += [getattr(here, name) for name in reversed(_parts("Claim"))]
 
 
 def renamed(part: Part, index: str, item: str) -> Part:
@@ -293,7 +293,7 @@ def renamed(part: Part, index: str, item: str) -> Part:
             return replace(part, but=but)
         return replace(part, but=but, inner=renamed(part.inner, index, item))
     if isinstance(part, Node):
-        old = {name: getattr(part, name) for name in _parts(type(part))}
+        old = {name: getattr(part, name) for name in _parts(type(part).__name__)}
         new = {name: renamed(value, index, item) for name, value in old.items()}
         return replace(part, **new) if any(new[name] is not old[name] for name in new) else part
     return part

@@ -26,7 +26,7 @@ MACROS = {
     "bigl": "", "bigr": "", "displaystyle": "", "limits": "", "notin": " not in ",
 }  # fmt: skip
 WRAPPERS = ("mathbf", "mathcal", "mathrm", "operatorname", "text", "mathsf", "mathbb", "boldsymbol", "vec", "tilde")
-_NAMES = set("alpha beta gamma eps mu theta sigma delta lambda oo Sigma".split())
+_NAMES = {"alpha", "beta", "gamma", "eps", "mu", "theta", "sigma", "delta", "lambda", "oo", "Sigma"}
 
 
 def ascii_of(source: Source) -> Source:
@@ -213,7 +213,9 @@ class _Latex:
 
     def _superscript(self) -> None:
         start = self.index
-        found = re.compile(r"\^\s*(?:\\top|T(?![A-Za-z])|\{\s*(?:\\top|T|\\mathsf\{T\})\s*\})").match(self.source.text, start)
+        found = re.compile(r"\^\s*(?:\\top|T(?![A-Za-z])|\{\s*(?:\\top|T|\\mathsf\{T\})\s*\})").match(
+            self.source.text, start
+        )
         if found is not None:
             self._trim()
             self._emit("'", start)

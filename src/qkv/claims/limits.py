@@ -105,7 +105,9 @@ def _reduced(got: Ratio, x: Scalar) -> Ratio:
     """Divide top and bottom by the generators that all their terms share."""
     top, bottom = got.top, got.bottom
     for symbol in got.powers:
-        lowest = min((_degree(term, symbol) for part in (top, bottom) for term in sp.Add.make_args(part) if term != 0), default=0)
+        lowest = min(
+            (_degree(term, symbol) for part in (top, bottom) for term in sp.Add.make_args(part) if term != 0), default=0
+        )
         if lowest > 0:
             top, bottom = sp.expand(top / symbol**lowest), sp.expand(bottom / symbol**lowest)
     return Ratio(top, bottom, got.powers, got.logs)
@@ -163,7 +165,7 @@ def _growth(exponent: Scalar, power: Scalar, logs: int, x: Scalar) -> Growth:
 
 
 def _compare(one: Growth, other: Growth, frame: Frame) -> str:
-    """"+", "-" or "0": whether one grows faster; raises when a sign is missing."""
+    """ "+", "-" or "0": whether one grows faster; raises when a sign is missing."""
     a, b = dict(one.exponent), dict(other.exponent)
     for degree in sorted({*a, *b}, reverse=True):
         how = _known(sp.expand(a.get(degree, sp.Integer(0)) - b.get(degree, sp.Integer(0))), frame)
@@ -217,5 +219,3 @@ def _tame(coefficient: Scalar, got: Ratio, loose: frozenset[Scalar]) -> None:
             for slack in exponent.free_symbols & loose:
                 if sp.sign(sp.expand(exponent).coeff(slack)) * power > 0:
                     raise Unsupported("a gap that may grow")
-
-

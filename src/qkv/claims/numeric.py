@@ -91,10 +91,8 @@ def _number(value: float) -> Array:
 def _operation(inst: Instance, expr: L.Op) -> Array:
     left, right = _value(inst, expr.left), _value(inst, expr.right)
     if expr.sign in "+-":
-        for zero, other, of in ((left, right, expr.left), (right, left, expr.right)):
-            if zero.shape[1:] != other.shape[1:] and not _bare_zero(of):
-                raise CannotEvaluate("shapes that do not fit")
-            del zero
+        if left.shape[1:] != right.shape[1:] and not (_bare_zero(expr.left) or _bare_zero(expr.right)):
+            raise CannotEvaluate("shapes that do not fit")
         return left + right if expr.sign == "+" else left - right
     if expr.sign == "*":
         if left.shape[1:] == (1, 1) or right.shape[1:] == (1, 1):

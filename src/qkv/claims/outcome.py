@@ -57,9 +57,9 @@ def element(value: Element) -> str:
 
 
 def _atom(name: str) -> str:
-    if name.endswith("_+") or name.endswith("_+'"):
+    if name.endswith(("_+", "_+'")):
         base = name.split("_")[0]
-        return f"(sum of the other {base}_i){name[len(base) + 2:]}"
+        return f"(sum of the other {base}_i){name[len(base) + 2 :]}"
     return name.replace("_*", "_i")
 
 
@@ -94,11 +94,15 @@ def reading_steps(algebra: Algebra) -> list[Step]:
     out: list[Step] = []
     for head, reading in algebra.readings.items():
         q = f"q_{head}" if head else "q"
-        scores = [(f"k_{item.replace(REST, 'i')}'{q}", _key(item, head), value) for item, value in reading.scores.items()]
+        scores = [
+            (f"k_{item.replace(REST, 'i')}'{q}", _key(item, head), value) for item, value in reading.scores.items()
+        ]
         if scores and not reading.uneven:
             text = "scores: " + ", ".join(f"{name} = {shown(value)}" for name, _, value in scores)
             tex = r",\quad ".join(f"{name} = {latex(value)}" for _, name, value in scores)
-            others = f" for the other {shown(algebra.size - len(reading.powers))} items" if REST in reading.scores else ""
+            others = (
+                f" for the other {shown(algebra.size - len(reading.powers))} items" if REST in reading.scores else ""
+            )
             out.append(Step(text + others, tex))
         total = sp.simplify(reading.total) if reading.total.count_ops() < 40 else reading.total
         where = f" of {q}" if head else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import sympy as sp
 from sympy.polys.polyerrors import BasePolynomialError as PolynomialError
@@ -23,7 +24,7 @@ from qkv.claims.outcome import (
     shown,
     step,
 )
-from qkv.claims.signs import FLIP, Frame, NeedSign, is_zero, sign
+from qkv.claims.signs import Frame, NeedSign, is_zero, sign
 from qkv.claims.words import Element, Scalar, TooLarge
 from qkv.claims.world import World, built
 
@@ -81,7 +82,12 @@ def _decide(claim: L.Claim) -> Outcome:
     except WrongShape as wrong:
         if wrong.hard:
             raise L.Malformed(wrong.at, str(wrong), wrong.found or "sides of one shape") from None
-        return Outcome(REFUTED, f"the shapes do not fit: {wrong}", (step(f"the statement asks for {wrong}"),), notes={"shape": str(wrong)})
+        return Outcome(
+            REFUTED,
+            f"the shapes do not fit: {wrong}",
+            (step(f"the statement asks for {wrong}"),),
+            notes={"shape": str(wrong)},
+        )
     except (Unsupported, TooLarge) as why:
         return Outcome(UNKNOWN, str(why))
     except NeedSign as why:
@@ -115,17 +121,11 @@ def frame_of(algebra: Algebra, without: frozenset[str] = frozenset()) -> Frame:
     ranges = {algebra.symbol(n): r for n, r in world.numbers.items() if algebra.symbol(n).is_Symbol}
     count = len(world.items)
     if "n" in world.numbers and algebra.symbol("n").is_Symbol and not world.closed:
-        ranges[algebra.symbol("n")] = ranges[algebra.symbol("n")].meet(">=", sp.Integer(count) and _fraction(count))
+        ranges[algebra.symbol("n")] = ranges[algebra.symbol("n")].meet(">=", Fraction(count))
     frame = Frame(ranges, frozenset(algebra.bounded))
     for order in world.orders:
         frame = _ordered(algebra, frame, order, without)
     return frame
-
-
-def _fraction(count: int):  # type: ignore[no-untyped-def]
-    from fractions import Fraction
-
-    return Fraction(count)
 
 
 def _ordered(algebra: Algebra, frame: Frame, order: L.Relation, without: frozenset[str]) -> Frame:
@@ -179,15 +179,25 @@ def link(algebra: Algebra, one: Element, op: str, two: Element, frame: Frame) ->
     bad = {"<": ("+", ">=", "0"), "<=": ("+",), ">": ("-", "<=", "0"), ">=": ("-",)}[op]
     shown_sign = {"+": "positive", "-": "negative", ">=": "never negative", "<=": "never positive", "0": "zero"}
     if how in good:
-        text = f"left minus right is {shown(sp.factor(value) if value.count_ops() < 60 else value)}, which is {shown_sign[how]} for all allowed values"
-        return Outcome(PROVED, f"left minus right is {shown_sign[how]} for all allowed values", (said, Step(text, f"{latex(value)} {_tex(op)} 0")))
+        tidy = sp.factor(value) if value.count_ops() < 60 else value
+        text = f"left minus right is {shown(tidy)}, which is {shown_sign[how]} for all allowed values"
+        return Outcome(
+            PROVED,
+            f"left minus right is {shown_sign[how]} for all allowed values",
+            (said, Step(text, f"{latex(value)} {_tex(op)} 0")),
+        )
     if how in bad:
         return Outcome(REFUTED, f"left minus right is {shown_sign[how]} for all allowed values", (said,))
     from qkv.claims.condition import threshold
 
     found = threshold(algebra, value if op in (">", ">=") else -value, op in (">=", "<="), frame)
     if found is not None:
-        return Outcome(CONDITIONAL, f"true exactly when {found}", (said, step(f"solving left minus right for the scale: {found}")), notes={"when": found})
+        return Outcome(
+            CONDITIONAL,
+            f"true exactly when {found}",
+            (said, step(f"solving left minus right for the scale: {found}")),
+            notes={"when": found},
+        )
     return Outcome(UNKNOWN, "the sign of left minus right is not settled symbolically", (said,))
 
 
@@ -202,7 +212,9 @@ def _equality(algebra: Algebra, difference: Element, op: str, frame: Frame, said
         return Outcome(REFUTED, f"left minus right is {left_over}", (said,))
     scalar_sign = sign(difference.number(), frame) if difference.scalar else None
     if scalar_sign in ("+", "-") or (not difference.scalar and _independent(algebra, difference, frame)):
-        return Outcome(PROVED, f"left minus right is {left_over}, never 0", (said, step(f"left minus right is {left_over}")))
+        return Outcome(
+            PROVED, f"left minus right is {left_over}, never 0", (said, step(f"left minus right is {left_over}"))
+        )
     return Outcome(UNKNOWN, "it is not settled symbolically whether both sides can be equal", (said,))
 
 
@@ -248,7 +260,9 @@ def _distribution(world: World, core: L.Distribution) -> Outcome:
         return Outcome(UNKNOWN, "the sign of a weight is not settled")
     steps = (
         *reading_steps(algebra),
-        step("each weight is an exponential over a sum of exponentials, so it is positive", r"\alpha_i = e^{s_i}/Z > 0"),
+        step(
+            "each weight is an exponential over a sum of exponentials, so it is positive", r"\alpha_i = e^{s_i}/Z > 0"
+        ),
         step("the weights sum to Z/Z = 1", r"\sum_i \alpha_i = Z/Z = 1"),
     )
     return Outcome(PROVED, "every weight is positive and they sum to Z/Z = 1", steps)
@@ -257,9 +271,9 @@ def _distribution(world: World, core: L.Distribution) -> Outcome:
 def _equivariant(world: World, core: L.Equivariant) -> Outcome:
     """Softmax attention sums over a set: renaming the items renames the terms of the sum and nothing else.
 
-    With c_i = Σ_j e^{q_i·k_j} v_j / Σ_j e^{q_i·k_j} and q, k, v each a fixed function of its own token, replacing x_i by
-    x_π(i) gives Σ_j e^{q_π(i)·k_π(j)} v_π(j) / ... = c_π(i), since π runs through the same set. What could break it is a
-    matrix that mentions a token, for then q, k or v of one token would depend on another.
+    With c_i = Σ_j e^{q_i·k_j} v_j / Σ_j e^{q_i·k_j} and q, k, v each a fixed function of its own token, replacing x_i
+    by x_π(i) gives Σ_j e^{q_π(i)·k_π(j)} v_π(j) / ... = c_π(i), since π runs through the same set. What could break it
+    is a matrix that mentions a token, for then q, k or v of one token would depend on another.
     """
     if core.name.base not in ("c", "alpha"):
         raise L.Malformed(core.at, f"'{core.name}'", "c or alpha")
@@ -273,10 +287,10 @@ def _equivariant(world: World, core: L.Equivariant) -> Outcome:
     if any(let.name.base in ("q", "k", "v", "c", "alpha") for let in world.lets.values()):
         return Outcome(UNKNOWN, "a query, key or value is set by hand")
     steps = (
-        step("c_i is a ratio of two sums over all tokens j of functions of (x_i, x_j)", r"c_i = \sum_j e^{q_i^\top k_j} v_j / \sum_j e^{q_i^\top k_j}"),
+        step(
+            "c_i is a ratio of two sums over all tokens j of functions of (x_i, x_j)",
+            r"c_i = \sum_j e^{q_i^\top k_j} v_j / \sum_j e^{q_i^\top k_j}",
+        ),
         step("a permutation runs through the same tokens, so both sums are unchanged", r"c_i(x_\pi) = c_{\pi(i)}(x)"),
     )
     return Outcome(PROVED, "each output is a sum over the set of tokens, which a permutation leaves as it is", steps)
-
-
-__all__ = ["FLIP", "decide", "frame_of", "instances", "link", "relation"]

@@ -51,7 +51,7 @@ def _instance(world: World, attempt: int, rng: np.random.Generator) -> Instance 
         inst.numbers[name] = _clipped(inst.numbers[name], world.numbers[name], rng)
     _ordered(inst, rng, least)
     if world.noise:
-        inst.normal = {i: _draws(samples, d, rng) for i in inst.items}
+        inst.normal = _draws(inst.items, samples, d, rng)
     seed = int(rng.integers(2**31))
 
     def vectors() -> None:
@@ -125,15 +125,20 @@ def _quantiles(count: int) -> Array:
 _KEPT: dict[int, Array] = {}
 
 
-def _draws(samples: int, d: int, rng: np.random.Generator) -> Array:
-    """Normal draws whose first column is spread evenly over the quantiles."""
+def _draws(items: list[str], samples: int, d: int, rng: np.random.Generator) -> dict[str, Array]:
+    """Normal draws for every item, whose first column is spread evenly over the quantiles."""
     if samples not in _KEPT:
         _KEPT[samples] = _quantiles(samples)
-    out = rng.standard_normal((samples, d))
-    out[:, 0] = rng.permutation(_KEPT[samples])
-    # Centred and made orthonormal, the draws have mean 0 and covariance I exactly; the first column keeps its shape.
-    q, r = np.linalg.qr(out - out.mean(axis=0))
-    return q * np.where(np.diag(r) < 0, -1.0, 1.0) * math.sqrt(samples)
+    count = len(items)
+    out = rng.standard_normal((samples, count * d))
+    for j in range(count):
+        out[:, j] = rng.permutation(_KEPT[samples])
+    if count * d < samples // 4:
+        # Centred and made orthonormal, the draws have mean 0 and covariance I exactly, between items too.
+        q, r = np.linalg.qr(out - out.mean(axis=0))
+        out = q * np.where(np.diag(r) < 0, -1.0, 1.0) * math.sqrt(samples)
+    columns = [[j, *range(count + j * (d - 1), count + (j + 1) * (d - 1))] for j in range(count)]
+    return {item: out[:, own] for item, own in zip(items, columns, strict=True)}
 
 
 def _clipped(values: Array, where: Range, rng: np.random.Generator) -> Array:
@@ -192,7 +197,12 @@ def _vectors(inst: Instance, plain: bool, rng: np.random.Generator, columns: tup
         inst.bases[name] = frame[:, offset : offset + widths[space]][None]
         offset += widths[space]
         own = inst.bases[name][0]
-        wanted = {s for node in L.nodes(world.claim) if isinstance(node, L.Name) and node.base == name.lower() for s in node.subs}
+        wanted = {
+            s
+            for node in L.nodes(world.claim)
+            if isinstance(node, L.Name) and node.base == name.lower()
+            for s in node.subs
+        }
         inst.families[name.lower()] = {s: own[:, j % own.shape[1]][None, :, None] for j, s in enumerate(sorted(wanted))}
         if len(wanted) > own.shape[1]:
             more = np.linalg.qr(rng.standard_normal((d, d)))[0]

@@ -91,7 +91,7 @@ def _pure_log(mono: Scalar) -> bool:
 
 
 def _unit(values: list[Scalar]) -> Scalar:
-    """The largest rational of which all values are whole multiples; negative when all are, so that powers stay positive."""
+    """The largest rational of which all values are whole multiples, with their sign when they share one."""
     top = fold(gcd, [abs(int(v.p)) for v in values])
     unit = sp.Rational(top, fold(lcm, [int(v.q) for v in values]))
     return -unit if all(v < 0 for v in values) else unit
@@ -127,7 +127,7 @@ def is_zero(expr: Scalar, frame: Frame | None = None) -> bool:
 
 
 def sign(expr: Scalar, frame: Frame) -> str | None:
-    """"+", "-", "0", ">=" or "<=" for all values in the frame; None when that is not shown."""
+    """ "+", "-", "0", ">=" or "<=" for all values in the frame; None when that is not shown."""
     expr = frame.put(sp.sympify(expr))
     if expr.is_number:
         if expr.has(sp.oo, sp.zoo, sp.nan):
@@ -242,7 +242,9 @@ def _sum_sign(poly: Scalar, got: Ratio, frame: Frame) -> str | None:
         elif symbol.is_nonnegative:
             known[symbol] = ">="
     moved = poly.xreplace(swap)
-    top, bottom = sp.fraction(sp.together(moved)) if any(not s.is_polynomial() for s in swap.values()) else (moved, sp.Integer(1))
+    top, bottom = (
+        sp.fraction(sp.together(moved)) if any(not s.is_polynomial() for s in swap.values()) else (moved, sp.Integer(1))
+    )
     terms = sp.Add.make_args(_expanded(top))
     if len(terms) > MOST_MONOMIALS:
         return None
@@ -305,10 +307,7 @@ def _root_sign(poly: Scalar, got: Ratio, frame: Frame) -> str | None:
     where = frame.ranges.get(symbol, Range())
     if symbol in got.powers or symbol in got.logs:
         how = sign(got.powers[symbol], frame) if symbol in got.powers and not got.powers[symbol].is_number else None
-        if symbol in got.logs:
-            where = Range()
-        else:
-            where = Range(Fraction(1 if how in ("+", ">=") else 0), None, how != ">=")
+        where = Range() if symbol in got.logs else Range(Fraction(1 if how in ("+", ">=") else 0), None, how != ">=")
     try:
         p = sp.Poly(poly, symbol, domain="QQ")
     except (sp.CoercionFailed, sp.PolynomialError):
@@ -318,9 +317,21 @@ def _root_sign(poly: Scalar, got: Ratio, frame: Frame) -> str | None:
     lo = None if where.lo is None else sp.Rational(where.lo.numerator, where.lo.denominator)
     hi = None if where.hi is None else sp.Rational(where.hi.numerator, where.hi.denominator)
     inside = p.count_roots(lo, hi)
-    ends = sum(1 for end, is_open in ((lo, where.lo_open), (hi, where.hi_open)) if end is not None and is_open and p.eval(end) == 0)
+    ends = sum(
+        1
+        for end, is_open in ((lo, where.lo_open), (hi, where.hi_open))
+        if end is not None and is_open and p.eval(end) == 0
+    )
     if inside - ends > 0:
         return None
-    middle = (lo + hi) / 2 if lo is not None and hi is not None else lo + 1 if lo is not None else hi - 1 if hi is not None else sp.Integer(0)
+    middle = (
+        (lo + hi) / 2
+        if lo is not None and hi is not None
+        else lo + 1
+        if lo is not None
+        else hi - 1
+        if hi is not None
+        else sp.Integer(0)
+    )
     value = p.eval(middle)
     return "+" if value > 0 else "-" if value < 0 else None

@@ -8,7 +8,7 @@ import sympy as sp
 
 from qkv.claims import language as L
 from qkv.claims.algebra import Algebra, Reading, Unsupported
-from qkv.claims.words import Element, Scalar, scalar
+from qkv.claims.words import Element, Scalar
 from qkv.claims.world import REST
 
 HERE: L.At = (0, 0)
@@ -102,8 +102,6 @@ def _facts(algebra: Algebra) -> list[tuple[Scalar, Scalar]]:
         names: tuple[str, ...] = ("",)
         if fact.quantifier is not None:
             names = tuple(i for i in world.items if i not in fact.quantifier.but)
-            if fact.quantifier.index == fact.quantifier.but:
-                raise Unsupported("a condition on its own index")
         for item in names:
             pair = (left, right) if not item else L.renamed((left, right), fact.quantifier.index, item)  # type: ignore[union-attr]
             _substitute(algebra, pair, op, item)
@@ -131,7 +129,11 @@ def _substitute(algebra: Algebra, pair: tuple[L.Expr, L.Expr], op: str, item: st
     target = unknown[0]
     slack: Scalar = sp.Integer(0)
     if op != "=":
-        slack = sp.Symbol(f"gap({target.name})", positive=True) if op in ("<", ">") else sp.Symbol(f"gap({target.name})", nonnegative=True)
+        slack = (
+            sp.Symbol(f"gap({target.name})", positive=True)
+            if op in ("<", ">")
+            else sp.Symbol(f"gap({target.name})", nonnegative=True)
+        )
     algebra.substituted.append((target, sp.expand(target + difference - slack)))
 
 

@@ -129,7 +129,11 @@ def limit_statement(world: World, core: L.Limit) -> Outcome:
     if two.scalar and two.number() in (sp.oo, -sp.oo):
         return _to_infinity(algebra, one.number(), two.number(), frame, follow, core.tends, steps)
     cases = limit_cases(algebra, one.minus(two), frame, follow, path)
-    steps.append(Step(f"left side: {element(one)}; right side: {element(two)}", rf"{element_latex(one)} \to {element_latex(two)}"))
+    steps.append(
+        Step(
+            f"left side: {element(one)}; right side: {element(two)}", rf"{element_latex(one)} \to {element_latex(two)}"
+        )
+    )
     steps += _limit_steps(algebra, one, frame, follow, path)
     good = [c for c in cases if all(is_zero(v, c.frame) for v in c.found)]
     random = frozenset().union(*(chances(algebra, c) for c in one.minus(two).terms.values()), frozenset())
@@ -145,7 +149,9 @@ def limit_statement(world: World, core: L.Limit) -> Outcome:
         kind = REFUTED if core.tends else PROVED
         if core.tends is False and not _surely_apart(algebra, one.minus(two), cases):
             return Outcome(UNKNOWN, "the limit differs for some vectors at most", tuple(steps))
-        return Outcome(kind, f"the limit is {found}{words}" if found else f"left minus right does not go to 0{words}", tuple(steps))
+        return Outcome(
+            kind, f"the limit is {found}{words}" if found else f"left minus right does not go to 0{words}", tuple(steps)
+        )
     true, false = described(good), described([c for c in cases if c not in good])
     if not core.tends:
         true, false = false, true
@@ -185,7 +191,12 @@ def _surely_apart(algebra: Algebra, difference: Element, cases: list[Case[Values
 
 
 def _with_probability(
-    algebra: Algebra, cases: list[Case[Values]], good: list[Case[Values]], random: frozenset[Scalar], tends: bool, steps: list[Step]
+    algebra: Algebra,
+    cases: list[Case[Values]],
+    good: list[Case[Values]],
+    random: frozenset[Scalar],
+    tends: bool,
+    steps: list[Step],
 ) -> Outcome:
     if any(c.frame.fixed != cases[0].frame.fixed for c in cases):
         raise Unsupported("cases in numbers and in chance at once")
@@ -206,7 +217,13 @@ def _with_probability(
 
 
 def _to_infinity(
-    algebra: Algebra, value: Scalar, to: Scalar, frame: Frame, follow: Callable[[Scalar, Frame], Scalar], tends: bool, steps: list[Step]
+    algebra: Algebra,
+    value: Scalar,
+    to: Scalar,
+    frame: Frame,
+    follow: Callable[[Scalar, Frame], Scalar],
+    tends: bool,
+    steps: list[Step],
 ) -> Outcome:
     found = follow(settled(algebra, value, frame, follow), frame)
     kind = PROVED if (found == to) == tends else REFUTED
@@ -232,7 +249,9 @@ def _actual(algebra: Algebra, one: Element, frame: Frame, follow: Callable[[Scal
     return text
 
 
-def _limit_steps(algebra: Algebra, one: Element, frame: Frame, follow: Callable[[Scalar, Frame], Scalar], path: Path) -> list[Step]:
+def _limit_steps(
+    algebra: Algebra, one: Element, frame: Frame, follow: Callable[[Scalar, Frame], Scalar], path: Path
+) -> list[Step]:
     steps = []
     for word, coefficient in one.terms.items():
         name = element(Element({word: sp.Integer(1)}, one.shape)) if word else "left side"
@@ -263,11 +282,23 @@ def relation_in_limit(world: World, core: L.Relation) -> Outcome:
         sides = [scalar(follow(settled(algebra, e.number(), frame, follow), frame)) for e in (one, two)]
         if any(chances(algebra, s.number()) or s.number().has(sp.oo, sp.nan) for s in sides):
             raise Unsupported("a comparison of limits that are random or infinite")
-        values = ", ".join(f"{element(s)}" + (f" = {float(s.number()):.4g}" if s.number().is_number else "") for s in sides)
-        steps.append(Step(f"limits of both sides as {path.words}: {values}", rf"{element_latex(sides[0])},\; {element_latex(sides[1])}"))
+        values = ", ".join(
+            f"{element(s)}" + (f" = {float(s.number()):.4g}" if s.number().is_number else "") for s in sides
+        )
+        steps.append(
+            Step(
+                f"limits of both sides as {path.words}: {values}",
+                rf"{element_latex(sides[0])},\; {element_latex(sides[1])}",
+            )
+        )
         found = link(algebra, sides[0], op, sides[1], frame)
         if found.kind != PROVED:
-            return Outcome(found.kind, f"in the limit, {found.because}", (*reading_steps(algebra), *steps, *found.steps), notes=found.notes)
+            return Outcome(
+                found.kind,
+                f"in the limit, {found.because}",
+                (*reading_steps(algebra), *steps, *found.steps),
+                notes=found.notes,
+            )
     return Outcome(PROVED, f"the limits of both sides are {values}", (*reading_steps(algebra), *steps))
 
 
@@ -290,13 +321,18 @@ def within(world: World, core: L.Within) -> Outcome:
     chance: Scalar = sp.Integer(0)
     steps = reading_steps(algebra)
     for case in cases:
-        ends = Element({w: v for w, v in zip(difference.terms, case.found, strict=True) if not is_zero(v, case.frame)}, difference.shape)
+        ends = Element(
+            {w: v for w, v in zip(difference.terms, case.found, strict=True) if not is_zero(v, case.frame)},
+            difference.shape,
+        )
         square = ends.transposed().times(ends, algebra.inner).number() if ends.terms else sp.Integer(0)
         near = not ends.terms or sign(square - radius**2, case.frame) == "-"
         p = region_probability(algebra, case.frame, random)
         chance += p if near else 0
         place = described([case]) if case.said else "always"
-        steps.append(step(f"{place}: probability {float(p):.4f}, off by {element(ends)}: {'within' if near else 'outside'}"))
+        steps.append(
+            step(f"{place}: probability {float(p):.4f}, off by {element(ends)}: {'within' if near else 'outside'}")
+        )
     value = float(chance)
     exact = shown(sp.simplify(chance))
     if abs(value - float(wanted)) < 1e-12:

@@ -1,4 +1,4 @@
-"""Vectors and matrices as sums of words: products of named atoms with scalar coefficients, reduced by inner products."""
+"""Vectors and matrices as sums of words: products of named atoms, reduced by known inner products."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Element:
     def scaled(self, factor: Scalar) -> Element:
         if factor == 0:
             return Element({}, self.shape)
-        return Element({w: c * factor for w, c in self.terms.items()}, self.shape)
+        return Element({w: c * factor for w, c in self.terms.items()}, self.shape, self.anything)
 
     def plus(self, other: Element) -> Element:
         if self.anything or other.anything:
@@ -95,8 +95,8 @@ class Element:
 
     def times(self, other: Element, inner: Inner) -> Element:
         """The product; one of two 1 x 1 factors scales the other."""
-        if self.anything or other.anything:
-            return Element({}, ("1", "1"), True)
+        if self.anything or other.anything:  # in a product a bare 0 is the number
+            return Element({}, other.shape if self.anything else self.shape, self.anything and other.anything)
         if self.scalar:
             return other.scaled(self.number())
         if other.scalar:
@@ -159,8 +159,8 @@ def scalar(value: Scalar) -> Element:
     return Element({(): value} if value != 0 else {}, ("1", "1"))
 
 
-def vector(atom: Atom, factor: Scalar = sp.Integer(1)) -> Element:
-    return Element({(atom,): factor}, atom.shape)
+def vector(atom: Atom, factor: Scalar = None) -> Element:
+    return Element({(atom,): sp.Integer(1) if factor is None else factor}, atom.shape)
 
 
 def identity(space: str) -> Element:

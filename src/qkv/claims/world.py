@@ -238,7 +238,12 @@ def _fact(world: World, fact: L.Fact) -> None:
         names = [n for n in L.nodes((left, right)) if isinstance(n, L.Name)]
         if any(n.base in ("k", "alpha") or str(n) in world.vectors for n in names):
             for name in names:  # a bound such as m in k_j'q - k_i'q >= m
-                known = name.subs or str(name) in world.vectors or str(name) in world.lets or name.base in ("q", "k", "alpha", "c")
+                known = (
+                    name.subs
+                    or str(name) in world.vectors
+                    or str(name) in world.lets
+                    or name.base in ("q", "k", "alpha", "c")
+                )
                 if not known:
                     world.numbers.setdefault(str(name), Range())
             world.scores.append(L.Fact(L.Relation((left, right), (op,), fact.at), fact.quantifier, fact.at))
@@ -351,6 +356,8 @@ def _check_name(world: World, name: L.Name, bound: set[str]) -> None:
         if len(name.subs) != 1:
             raise Malformed(name.at, f"{name} without an index", f"{base}_a")
         if family is not None and family.items is not None and name.subs[0] not in {*family.items, *bound}:
-            raise Malformed(name.at, f"{name}, which is not in the family", ", ".join(f"{base}_{i}" for i in family.items))
+            raise Malformed(
+                name.at, f"{name}, which is not in the family", ", ".join(f"{base}_{i}" for i in family.items)
+            )
         return
     raise Malformed(name.at, f"{name}, which is neither declared nor built in", f"a line such as: given {name} real")
