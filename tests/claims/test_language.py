@@ -102,7 +102,9 @@ def test_no_user_text_reaches_sympify_or_eval():
 
 
 def test_a_broken_then_leaves_the_others_of_its_block_alone():
-    verdicts = qkv.check("```claim x\ngiven k_1..k_n free, q free\nthen sum_i alpha_i = = 1\nthen sum_i alpha_i = 1\n```")
+    verdicts = qkv.check(
+        "```claim x\ngiven k_1..k_n free, q free\nthen sum_i alpha_i = = 1\nthen sum_i alpha_i = 1\n```"
+    )
     assert [v.verdict for v in verdicts] == ["malformed", "proved"]
 
 
@@ -119,7 +121,7 @@ def test_a_document_without_claims_has_no_verdicts():
     ("given", "message"),
     [
         ("k_1..k_n orthonormal, t > 1, t < 0", "holds no number"),
-        ("k_1..k_n orthonormal, k_1..k_n free, t > 0", ""),
+        ("k_1..k_n orthonormal, k_1..k_n free, t > 0", "second declaration"),
         ("k_1..k_9 orthonormal, t > 0", "1 to 6"),
         ("k_1..v_n orthonormal, t > 0", "k_1..k_n"),
         ("k_1..k_n orthonormal of norm 2, t > 0", "orthogonal of norm"),

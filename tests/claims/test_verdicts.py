@@ -19,6 +19,7 @@ def one(given, let, then):
 
 
 KEYS = "k_1..k_n orthonormal, n >= 3, t > 0"
+LENGTH = "k_i = mu_i, k_a = gamma*mu_a, q = t*(mu_a + mu_b)"
 NOISE = "mu_1..mu_n orthonormal, k_i ~ N(mu_i, eps*I), k_a ~ N(mu_a, eps*I + 1/2*mu_a*mu_a'), n >= 3"
 
 
@@ -165,7 +166,9 @@ def test_json_has_exactly_the_agreed_fields(tmp_path):
     out = run(tmp_path, "```claim x\ngiven t > 0\nthen t > 0\nthen t < 0\n```", "--json")
     data = json.loads(out.stdout)
     assert list(data) == ["verdicts"]
-    assert [list(v) for v in data["verdicts"]] == [["id", "verdict", "says", "because", "derivation", "counterexample"]] * 2
+    assert [list(v) for v in data["verdicts"]] == [
+        ["id", "verdict", "says", "because", "derivation", "counterexample"]
+    ] * 2
     assert data["verdicts"][0]["counterexample"] is None
     assert "left = " in data["verdicts"][1]["counterexample"]
 
@@ -189,3 +192,33 @@ def test_nothing_heavy_is_imported_before_a_claim_is_checked():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
     code = "import sys, qkv; qkv.check('```claim x\\nthen 1 < 2\\n```'); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+# Each of these was once a way, or would be a natural way, to prove something false.
+@pytest.mark.parametrize(
+    ("given", "let", "then"),
+    [
+        ("k_1..k_n orthonormal, n >= 2", "q = t*k_a", "c -> 0 as n -> oo"),
+        ("k_1..k_n orthonormal, n >= 3, t > 0", "q = t*k_a", "sum_i sum_j k_i'k_j = n^2"),
+        ("k_1..k_n orthonormal, n >= 3, t > 0", "q = t*k_a", "sum_i sum_j k_i'k_j = 2*n"),
+        ("mu_1..mu_n orthonormal, gamma ~ N(1, 0), n >= 2", LENGTH, "c -/-> (v_a + v_b)/2 as t -> oo"),
+        ("u_a, u_b orthogonal", "", "norm(u_a) = norm(u_b)"),
+        ("k_1..k_n orthonormal, n = 2", "q = t*(k_a + k_b + k_d)", "alpha_a -> 1/3 as t -> oo"),
+        (f"{NOISE}, t > 0", "q = t*mu_a", "Cov[k_a] = 1/2*mu_a*mu_a'"),
+        (f"{NOISE}, gamma_a real, t > 0", "q = t*mu_a", "k_a'q -> gamma_a*t as eps -> 0"),
+        ("z_1..z_n orthonormal, mu_1..mu_n orthonormal, k_i ~ N(mu_i, eps*I), n >= 3", "q = mu_a", "Var[z_a'q] = 1"),
+        ("k_1..k_n free, q free, n >= 2", "", "alpha_j -> 0 as n -> oo"),
+        ("s > t, t > 0", "", "exp(s)/exp(2*t) -> 0 as t -> oo"),
+        ("gamma real", "", "sqrt(gamma^2) = gamma"),
+        ("v_1..v_n orthogonal of norm beta, k_1..k_n free, p free, k_j'p > k_i'p for i != j", "q = beta*p", "c -> 0 as beta -> oo"),
+        ("mu_1..mu_3 orthonormal, k_i ~ N(mu_i, eps*I), n >= 5", "q = t*mu_1", "alpha_1 = exp(t)/(exp(t) + n - 1)"),
+        ("mu_1..mu_n orthonormal, gamma ~ N(1, 1/2)", LENGTH, "P[alpha_a > 1/2] -> 1/2 as t -> oo when gamma > 1"),
+        ("k_1..k_n free, p free, k_j'p > k_i'p for i != j, t < 0, n >= 2", "q = t*p", "alpha_j > alpha_i for i != j"),
+        ("k_1..k_n orthonormal, n >= 3", "q = t*(k_other + k_b)", "alpha_i -> 1/2 as t -> oo for i != b"),
+        ("k_1..k_n orthonormal, n >= 2, t > 0", "q = t*k_a", "alpha_a < 1/n"),
+    ],
+)  # fmt: skip
+def test_what_is_false_is_never_proved(given, let, then):
+    found = one(given, let, then)
+    assert found.verdict not in ("proved", "holds", "conditional"), found
+    assert "bug" not in found.because, found

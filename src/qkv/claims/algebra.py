@@ -96,7 +96,7 @@ class Algebra:
     def inner(self, left: Atom, right: Atom) -> Scalar:
         a, b = sorted((left.name, right.name))
         (base, item), (other, item2) = _split(a), _split(b)
-        if base == "z" or other == "z":
+        if "~" in (base, other):
             return self._noise(a, b)
         family = self.world.families.get(base)
         if base == other and family is not None and family.kind in ("orthonormal", "orthogonal"):
@@ -119,9 +119,9 @@ class Algebra:
 
     def _noise(self, a: str, b: str) -> Scalar:
         """z_x'u is normal with variance u'u; products of two noises stay out of reach."""
-        if a.startswith("z_") and b.startswith("z_"):
+        if a.startswith("~") and b.startswith("~"):
             raise Unsupported("a product of two noises")
-        z, u = (a, b) if a.startswith("z_") else (b, a)
+        z, u = (a, b) if a.startswith("~") else (b, a)
         found = sp.Symbol(f"<{z},{u}>", real=True)
         self.noise_of[found] = (z, Atom(u, "vector"))
         return found
@@ -223,6 +223,8 @@ class Algebra:
                 total = total.plus(part)
         if self.world.closed:
             return total
+        if any(isinstance(node, L.Name) and REST in node.subs for node in L.nodes(expr.inner)):
+            raise Unsupported("a sum within a sum over the unnamed items")
         part = self._summed(self.value(L.renamed(expr.inner, expr.index, REST)))
         fit(total, part, expr.at)
         return total.plus(part)
@@ -330,12 +332,15 @@ class Algebra:
             raise WrongShape(at, "a covariance that is no d x d matrix", True, "a sum such as eps*I + 1/2*mu_a*mu_a'")
         key = middle
         for word, weight in matrix.terms.items():
+            if not weight.is_positive:
+                raise Unsupported("a covariance whose size may be zero or negative")
             if not word:
-                key = key.plus(vector(Atom(f"z_{item}", "vector"), sp.sqrt(weight)))
+                key = key.plus(vector(Atom(f"~_{item}", "vector"), sp.sqrt(weight)))
             elif len(word) == 2 and word[0].kind == "vector" and word[1] == word[0].turned():
                 direction = vector(word[0])
                 if dict(middle.terms) == dict(direction.terms):
-                    length = sp.Symbol(f"gamma_{item}", real=True)
+                    taken = f"gamma_{item}" in self.world.numbers
+                    length = sp.Symbol(f"{'length' if taken else 'gamma'}_{item}", real=True)
                     self.random[length] = (sp.Integer(1), weight)
                     key = key.plus(direction.scaled(length - 1))
                 else:

@@ -39,6 +39,8 @@ def statistic(algebra: Algebra, expr: L.Stat | L.Chance) -> Element:
         return scalar(covariance(algebra, x, y))
     if expr.function == "Corr" or values[0].shape[1] != "1":
         raise WrongShape(expr.at, "a correlation or covariance of matrices", True, "vectors or numbers")
+    if any(atom.name.startswith("~") for v in values for word in v.terms for atom in word):
+        raise Unsupported("the covariance of noise that has not gone to zero")
     out: Element | None = None
     for word, c in values[0].terms.items():
         for other, e in values[1].terms.items():
@@ -56,7 +58,9 @@ def chances(algebra: Algebra, expr: Scalar) -> set[Scalar]:
 def _expectation(algebra: Algebra, value: Element) -> Element:
     terms = {}
     for word, coefficient in value.terms.items():
-        if any(atom.name.startswith("z_") for atom in word):
+        if any(atom.name.startswith("~") for atom in word):
+            if chances(algebra, coefficient):
+                raise Unsupported("the mean of a product of noises")
             continue  # the noise has mean zero
         line = linear(algebra, coefficient)
         if line is None:

@@ -64,21 +64,23 @@ def _weighed(claim: L.Claim) -> Verdict:
                 f"a bug: the proof ({argued.because}) and {tried.disagree} of {tried.total} instances disagree",
                 tried.counterexample,
             )
+        growing = any(isinstance(n, L.Approach) and n.name == "n" for n in L.nodes(claim))
+        if not tried.agree and not growing and prove.instances(claim):
+            return made(
+                "undecided", f"a proof was found ({argued.because}), but no instance could be evaluated to check it"
+            )
         return made("proved", f"{argued.because}; {_agreed(tried)}")
     if argued.kind == found.REFUTED:
-        if tried.disagree or not tried.total:
-            return made(
-                "refuted",
-                argued.because,
-                tried.counterexample or "\n".join(f"{k} = {v!r}" for k, v in argued.notes.items()) or None,
-            )
-        if tried.agree:
-            return made(
-                "undecided",
-                f"the argument against it ({argued.because}) was not confirmed by any of {tried.total} instances",
-            )
-        ties = evidence.smallest(claim)
-        return made("refuted", argued.because, ties)
+        if tried.disagree:
+            return made("refuted", argued.because, tried.counterexample)
+        if argued.sure and not tried.agree:
+            return made("refuted", argued.because, evidence.smallest(claim))
+        if argued.notes:  # the number or query that does what was said to be impossible
+            return made("refuted", argued.because, "\n".join(f"{k} = {v!r}" for k, v in argued.notes.items()))
+        return made(
+            "undecided",
+            f"the argument against it ({argued.because}) was not confirmed by any of {tried.total} instances",
+        )
     if argued.kind == found.CONDITIONAL:
         if argued.probability is not None and tried.share is not None and abs(tried.share - argued.probability) > 0.05:
             return made(
@@ -91,7 +93,7 @@ def _weighed(claim: L.Claim) -> Verdict:
     slow = isinstance(claim.statement.core, L.Limit | L.Within) and tried.disagree < max(6, tried.total)
     if tried.disagree and not slow:
         return made("refuted", f"{tried.disagree} of {tried.total} numerical instances disagree", tried.counterexample)
-    if tried.agree >= 4 and tried.agree > 2 * tried.unclear:
+    if tried.agree >= 4 and tried.agree >= 10 * tried.unclear:
         return made(
             "holds", f"no proof found ({argued.because}); all of {tried.agree} random and adversarial instances agree"
         )

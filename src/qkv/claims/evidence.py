@@ -85,7 +85,7 @@ def _alpha(head: str, item: str) -> L.Name:
 def _tolerance(inst: Instance, *parts: L.Node) -> float:
     """Sampled statistics are rougher than arithmetic."""
     rough = inst.samples > 1 and any(isinstance(n, L.Stat | L.Chance) for p in parts for n in L.nodes(p))
-    return 0.03 if rough else 1e-7
+    return 0.02 if rough else 1e-7
 
 
 def _relation(inst: Instance, core: L.Relation) -> bool | None:
@@ -179,8 +179,8 @@ def _limit(inst: Instance, core: L.Limit) -> tuple[bool | None, float | None]:
     errors = _errors(inst, core.left, core.right, approach)
     rough = _tolerance(inst, core) > 1e-3
     last, before, first = errors[-1], errors[-2], errors[0]
-    close = (last < (0.04 if rough else NEAR)) | (~np.array(rough) & (last < 0.5 * before) & (last < 0.05))
-    apart = (last > (0.08 if rough else 0.01)) & (last > 0.8 * before) & (last > 0.2 * first)
+    close = (last < (0.015 if rough else NEAR)) | (~np.array(rough) & (last < 0.5 * before) & (last < 0.05))
+    apart = (last > (0.03 if rough else 0.01)) & (last > 0.8 * before) & (last > 0.2 * first)
     share = float(close.mean())
     sure = bool((close | apart).mean() > 0.97)
     random = inst.samples > 1 and len(last) > 1

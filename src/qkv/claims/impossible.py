@@ -24,7 +24,7 @@ def never(world: World, core: L.Never) -> Outcome:
     if core.kind == "query":
         return _no_query(world, core)
     algebra, difference, _frame, cases = _every(world, core)
-    if any(s in algebra.random for s in algebra.symbols.values()):
+    if algebra.random:
         raise Unsupported("impossibility with random keys")
     r = algebra.symbol(str(core.name))
     if not r.is_Symbol:

@@ -36,7 +36,7 @@ def limit(expr: Scalar, x: Scalar, to: Scalar, frame: Frame, loose: frozenset[Sc
     root = _root(expr, x)
     if root > 1:  # x = y^root, so that powers are whole
         y = sp.Symbol(f"{x.name}~", positive=True)
-        expr, x = sp.expand_log(sp.powdenest(expr.subs(x, y**root), force=True), force=True), y
+        expr, x = sp.expand_log(expr.subs(x, y**root)), y
     return _far(expr, x, frame, loose)
 
 

@@ -170,7 +170,7 @@ def _lookup(inst: Instance, name: L.Name, plain: str) -> Array:
         return inst.vectors[plain]
     if plain in inst.bases:
         return inst.bases[plain]
-    if base == "alpha":
+    if base == "alpha" and name.subs:
         head = name.subs[0] if len(name.subs) == 2 else ""
         weights = _weights(inst, head)
         return weights[:, inst.items.index(name.subs[-1])][:, None, None]

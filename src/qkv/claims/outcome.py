@@ -24,13 +24,15 @@ class Step:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`probability` is set when a limit holds only for some of the random keys."""
+    """`probability` is set when a limit holds only for some of the random keys; `sure` marks a refutation that is
+    a proof of the contrary for all values, and so needs no counterexample to stand."""
 
     kind: str
     because: str
     steps: tuple[Step, ...] = ()
     probability: float | None = None
     notes: dict[str, str] = field(default_factory=dict)
+    sure: bool = False
 
 
 def shown(expr: Scalar) -> str:

@@ -53,13 +53,16 @@ def instances(claim: L.Claim) -> list[tuple[str, L.Claim]]:
         return [("", claim)]
     world = built(claim)
     cases = [item for item in world.items if item not in quantifier.but]
+    fresh = "other"
+    while fresh in world.items:
+        fresh += "s"
     low = world.numbers["n"].hi if "n" in world.numbers else None
     if not world.closed and (low is None or low > len(world.items)):
-        cases.append("other")
+        cases.append(fresh)
     out = []
     for item in cases:
         core, when = L.renamed((statement.core, statement.when), quantifier.index, item)
-        said = f"{quantifier.index} another item" if item == "other" else f"{quantifier.index} = {item}"
+        said = f"{quantifier.index} another item" if item == fresh else f"{quantifier.index} = {item}"
         out.append((said, replace(claim, statement=replace(statement, core=core, when=when, quantifier=None))))
     return out
 
@@ -86,7 +89,7 @@ def _decide(claim: L.Claim) -> Outcome:
             REFUTED,
             f"the shapes do not fit: {wrong}",
             (step(f"the statement asks for {wrong}"),),
-            notes={"shape": str(wrong)},
+            sure=True,
         )
     except (Unsupported, TooLarge) as why:
         return Outcome(UNKNOWN, str(why))
@@ -99,6 +102,10 @@ def _decide(claim: L.Claim) -> Outcome:
 
 
 def _core(world: World) -> Outcome:
+    narrowed = any(world.numbers[name].lo is not None or world.numbers[name].hi is not None for name in world.random)
+    counted = any(isinstance(node, L.Stat | L.Chance | L.Within) for node in L.nodes(world.claim.statement))
+    if narrowed and counted:
+        raise Unsupported("a statistic of a random number under a condition")
     from qkv.claims import impossible, tending
 
     core = world.claim.statement.core
@@ -187,7 +194,8 @@ def link(algebra: Algebra, one: Element, op: str, two: Element, frame: Frame) ->
             (said, Step(text, f"{latex(value)} {_tex(op)} 0")),
         )
     if how in bad:
-        return Outcome(REFUTED, f"left minus right is {shown_sign[how]} for all allowed values", (said,))
+        because = f"left minus right is {shown_sign[how]} for all allowed values"
+        return Outcome(REFUTED, because, (said,), sure=True)
     from qkv.claims.condition import threshold
 
     found = threshold(algebra, value if op in (">", ">=") else -value, op in (">=", "<="), frame)
@@ -206,7 +214,7 @@ def _equality(algebra: Algebra, difference: Element, op: str, frame: Frame, said
         done = step("left minus right is 0 for all allowed values", "0 = 0")
         if op == "=":
             return Outcome(PROVED, "both sides are the same expression in the scores and vectors", (said, done))
-        return Outcome(REFUTED, "both sides are equal for all allowed values", (said, done))
+        return Outcome(REFUTED, "both sides are equal for all allowed values", (said, done), sure=True)
     left_over = element(difference)
     if op == "=":
         return Outcome(REFUTED, f"left minus right is {left_over}", (said,))

@@ -57,6 +57,7 @@ def _instance(world: World, attempt: int, rng: np.random.Generator) -> Instance 
     def vectors() -> None:
         own = np.random.default_rng(seed)
         inst.cache.clear()
+        _ordered(inst, own, least)
         _vectors(inst, plain, own, columns)
         for fact in world.scores:
             _enforce(inst, fact, own, tight=attempt % 3 == 0)
@@ -64,7 +65,7 @@ def _instance(world: World, attempt: int, rng: np.random.Generator) -> Instance 
 
     vectors()
     moved = {n for f in world.families.values() if f.norm is not None for n in L.nodes(f.norm)}
-    if moved or world.scores:
+    if moved or world.scores or world.orders:
         inst.rebuild = vectors
     return inst
 
@@ -161,10 +162,11 @@ def _ordered(inst: Instance, rng: np.random.Generator, least: float) -> None:
         (left, right), (op,) = order.sides, order.ops
         if not isinstance(left, L.Name):
             left, right, op = right, left, {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(op, op)
-        if not isinstance(left, L.Name) or str(left) == "n":
+        if not isinstance(left, L.Name) or str(left) == "n" or str(left) in inst.world.gone:
             continue
         bound = evaluate(inst, right)
         slack = 0.0 if op == "=" else float(rng.exponential(1.0)) + least
+        slack = slack + rng.choice([0.0, 0.0, 3.0]) * np.abs(bound)  # a gap may grow with its bound
         old = inst.numbers[str(left)]
         fine = {">": old > bound, ">=": old >= bound, "<": old < bound, "<=": old <= bound}.get(op, old == bound)
         if not np.all(fine) or np.abs(old - bound).min() < least:

@@ -91,7 +91,8 @@ def _reachable(lo: object, hi: object, to: Scalar) -> bool:
 
 def follower(algebra: Algebra, path: Path) -> Callable[[Scalar, Frame], Scalar]:
     """Take all limits of a scalar in their order."""
-    facts = {str(n) for f in algebra.world.scores for n in L.nodes(f.relation) if isinstance(n, L.Name)}
+    given = (*(f.relation for f in algebra.world.scores), *(order.sides for order in algebra.world.orders))
+    facts = {str(n) for relation in given for n in L.nodes(relation) if isinstance(n, L.Name)}
 
     def follow(expr: Scalar, frame: Frame) -> Scalar:
         for name, to in path.moving:
@@ -99,7 +100,10 @@ def follower(algebra: Algebra, path: Path) -> Callable[[Scalar, Frame], Scalar]:
             if not x.is_Symbol:
                 raise Unsupported(f"a limit of {name}, which is fixed")
             # Unknowns that may move with x: sums of unnamed exponentials always, scores when x bounds them.
+            expr = frame.put(expr)
             loose = {s for s in expr.free_symbols if s.name.startswith(("theta(", "rest("))}
+            if loose and name == "n":
+                raise Unsupported("free keys as their number grows")
             if name in facts:
                 loose |= {s for s in expr.free_symbols if s.name.startswith(("gap(", "<"))}
             expr = limit(expr, x, to, frame, frozenset(loose))
@@ -146,12 +150,11 @@ def limit_statement(world: World, core: L.Limit) -> Outcome:
         return Outcome(kind, f"every part of left minus right goes to 0{words}{sure}", tuple(steps))
     found = "; ".join(filter(None, (_in_case(algebra, one, c, follow) for c in cases)))
     if not good:
-        kind = REFUTED if core.tends else PROVED
-        if core.tends is False and not _surely_apart(algebra, one.minus(two), cases):
+        apart = _surely_apart(algebra, one.minus(two), cases)
+        if not core.tends and not apart:
             return Outcome(UNKNOWN, "the limit differs for some vectors at most", tuple(steps))
-        return Outcome(
-            kind, f"the limit is {found}{words}" if found else f"left minus right does not go to 0{words}", tuple(steps)
-        )
+        because = f"the limit is {found}{words}" if found else f"left minus right does not go to 0{words}"
+        return Outcome(REFUTED if core.tends else PROVED, because, tuple(steps), sure=apart)
     true, false = described(good), described([c for c in cases if c not in good])
     if not core.tends:
         true, false = false, true
@@ -161,6 +164,8 @@ def limit_statement(world: World, core: L.Limit) -> Outcome:
 def limit_cases(
     algebra: Algebra, difference: Element, frame: Frame, follow: Callable[[Scalar, Frame], Scalar], path: Path
 ) -> list[Case[Values]]:
+    if not difference.scalar and any(name == "n" for name, _ in path.moving):
+        raise Unsupported("vectors as the number of items grows")
     coefficients = [settled(algebra, c, frame, follow) * _length(algebra, w, path) for w, c in difference.terms.items()]
     random = frozenset().union(*(chances(algebra, c) for c in coefficients), frozenset())
     moving = {algebra.symbol(n) for n, _ in path.moving}
@@ -172,7 +177,7 @@ def _length(algebra: Algebra, word: tuple[object, ...], path: Path) -> Scalar:
     """Vectors whose norm moves with the limit count with that norm."""
     out: Scalar = sp.Integer(1)
     for atom in word:
-        family = algebra.world.families.get(atom.name.split("_")[0])  # type: ignore[attr-defined]
+        family = algebra.world.families.get(atom.name.removeprefix("mean(").split("_")[0])  # type: ignore[attr-defined]
         if family is not None and family.norm is not None:
             norm = algebra.number(family.norm)
             if any(norm.has(algebra.symbol(n)) for n, _ in path.moving):
@@ -206,7 +211,8 @@ def _with_probability(
         p = region_probability(algebra, case.frame, random)
         lines.append(step(f"{described([case])}: probability {float(p):.4f}, {'true' if case in good else 'false'}"))
         chance += p if case in good else 0
-    exact = sp.simplify(chance)
+    total = sum((region_probability(algebra, case.frame, random) for case in cases), sp.Integer(0))
+    exact = sp.simplify(chance / total)  # given the condition, where there is one
     value = float(exact)
     if not tends:
         value, exact = 1 - value, 1 - exact

@@ -90,6 +90,12 @@ class World:
         return made | ({"k"} if "i" in self.noise else set())
 
     @cached_property
+    def gone(self) -> set[str]:
+        """Numbers that the statement sends somewhere."""
+        every = [*self.limits, *(n for n in L.nodes(self.claim.statement) if isinstance(n, L.Approach))]
+        return {a.name for a in every}
+
+    @cached_property
     def in_logs(self) -> set[str]:
         """Numbers that enter through their logarithm: they go far only when it does."""
         logs = [n for n in L.nodes(self.claim) if isinstance(n, L.Call) and n.function == "log"]
@@ -139,6 +145,9 @@ def built(claim: L.Claim) -> World:
         world.numbers.setdefault(name, Range())
     if isinstance(claim.statement.core, L.Never) and claim.statement.core.kind == "real":
         world.numbers.setdefault(str(claim.statement.core.name), Range())
+    for let in claim.lets:
+        if str(let.name) in {*world.numbers, *world.vectors, *world.bases}:
+            raise Malformed(let.name.at, f"a definition of {let.name}, which is given", "one of the two")
     _tokens(world)
     facts, relations = [f for f in claim.given if isinstance(f, L.Fact)], claim.statement.when
     for fact in [*facts, *(L.Fact(r, None, r.at) for r in relations)]:
@@ -150,6 +159,15 @@ def built(claim: L.Claim) -> World:
         world.numbers.setdefault("n", Range(Fraction(1), None, whole=True))
     world.items = _items(world)
     _check_names(world)
+    most = world.numbers["n"].hi if "n" in world.numbers and not world.closed else None
+    if most is not None and most < len(world.items):
+        raise Malformed(claim.at, f"{len(world.items)} named items among n = {most}", "a larger n")
+    if not world.closed and (world.noise or "k" in world.template_bases):
+        means = [g.mean for g in world.noise.values()] + [x.value for x in claim.lets if x.name.base == "k"]
+        for node in L.nodes(tuple(means)):
+            family = world.families.get(node.base) if isinstance(node, L.Name) and node.subs else None
+            if family is not None and family.items is not None:
+                raise Malformed(claim.at, "n keys made of fewer vectors", "a family such as mu_1..mu_n")
     return world
 
 
@@ -162,6 +180,8 @@ def _declare(world: World, given: L.Given) -> None:
     elif isinstance(given, L.Family):
         if given.norm is not None and given.kind != "orthogonal":
             raise Malformed(given.at, f"a norm for {given.kind} vectors", "orthogonal of norm beta")
+        if given.kind == "orthogonal" and not (isinstance(given.norm, L.Name) or (constant(given.norm) or 0) > 0):
+            raise Malformed(given.at, "orthogonal vectors without a norm", "orthogonal of norm beta, or of norm 2")
         for name, upto in zip(given.names, given.upto, strict=True):
             _member(world, given, name, upto)
         for node in L.nodes(given.norm) if given.norm is not None else ():
@@ -194,6 +214,8 @@ def _member(world: World, given: L.Family, name: L.Name, upto: L.Name | None) ->
             items = None
         else:
             raise Malformed(upto.at, f"a range up to {upto}", f"{name.base}_1..{name.base}_n")
+        if name.base in world.families:
+            raise Malformed(name.at, f"a second declaration of {name.base}", "one declaration for each family")
         world.families[name.base] = Vectors(given.kind, given.norm, items)
         if items is None:
             world.numbers.setdefault("n", Range(Fraction(1), None, whole=True))
@@ -209,6 +231,8 @@ def _member(world: World, given: L.Family, name: L.Name, upto: L.Name | None) ->
 
 
 def _gaussian(world: World, given: L.Gaussian) -> None:
+    if given.name.base != "k" and (constant(given.mean) is None or (constant(given.spread) or 0) <= 0):
+        raise Malformed(given.at, f"the distribution of {given.name}", "a mean and a positive variance, as numbers")
     if not given.name.subs and given.name.base != "k":
         world.random[str(given.name)] = given
         world.numbers[str(given.name)] = Range()
@@ -236,7 +260,10 @@ def _tokens(world: World) -> None:
 def _fact(world: World, fact: L.Fact) -> None:
     for left, op, right in fact.relation.pairs():
         names = [n for n in L.nodes((left, right)) if isinstance(n, L.Name)]
-        if any(n.base in ("k", "alpha") or str(n) in world.vectors for n in names):
+        weights = next((n for n in names if n.base in ("alpha", "c") and str(n) not in world.numbers), None)
+        if weights is not None:
+            raise Malformed(weights.at, f"a condition on {weights}", "a condition on numbers, or on scores k_i'q")
+        if any(n.base == "k" or str(n) in world.vectors for n in names):
             for name in names:  # a bound such as m in k_j'q - k_i'q >= m
                 known = (
                     name.subs
@@ -267,7 +294,7 @@ def _fact(world: World, fact: L.Fact) -> None:
             world.orders.append(L.Relation((left, right), (op,), fact.at))
 
 
-def constant(expr: L.Expr) -> Fraction | None:
+def constant(expr: L.Expr | None) -> Fraction | None:
     """The value of an expression without names."""
     if isinstance(expr, L.Num):
         return expr.value
@@ -321,7 +348,7 @@ def _check_names(world: World) -> None:
     claim = world.claim
     spread = tuple(g.mean for g in claim.given if isinstance(g, L.Gaussian))
     bound = {n.index for n in L.nodes(claim) if isinstance(n, L.Sum | L.Quantifier)} | {"i"}
-    for node in L.nodes((claim.lets, claim.statement, spread)):
+    for node in L.nodes((claim.lets, claim.statement, spread, tuple(world.scores))):
         if isinstance(node, L.Name):
             _check_name(world, node, bound)
 
