@@ -93,7 +93,7 @@ def _weighed(claim: L.Claim) -> Verdict:
     slow = isinstance(claim.statement.core, L.Limit | L.Within) and tried.disagree < max(6, tried.total)
     if tried.disagree and not slow:
         return made("refuted", f"{tried.disagree} of {tried.total} numerical instances disagree", tried.counterexample)
-    if tried.agree >= 4 and tried.agree >= 10 * tried.unclear:
+    if not tried.disagree and tried.agree >= 4 and tried.agree >= 10 * tried.unclear:
         return made(
             "holds", f"no proof found ({argued.because}); all of {tried.agree} random and adversarial instances agree"
         )

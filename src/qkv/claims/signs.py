@@ -14,6 +14,7 @@ from qkv.claims.words import Scalar, TooLarge
 from qkv.claims.world import Range
 
 MOST_MONOMIALS = 600
+MOST_POWER = 64
 
 
 class NeedSign(Exception):
@@ -70,6 +71,8 @@ def ratio(expr: Scalar) -> Ratio:
     if expr.has(sp.E):
         shares.setdefault(sp.Integer(1), []).append(sp.Integer(1))
     units = {mono: _unit(values) for mono, values in shares.items()}
+    if any(abs(v / units[mono]) > MOST_POWER for mono, values in shares.items() for v in values):
+        raise TooLarge("an exponential to a very high power")
     names = {mono: sp.Symbol(f"e^({units[mono] * mono})", positive=True) for mono in units}
     swap: dict[Scalar, Scalar] = {}
     for one, terms in parts.items():
@@ -102,6 +105,8 @@ def _expanded(expr: Scalar) -> Scalar:
     for factor in sp.Mul.make_args(expr):
         base, power = factor.as_base_exp()
         width = len(base.args) if base.is_Add else 1
+        if width > 1 and power.is_Integer and power > MOST_POWER:
+            raise TooLarge("a very high power")
         size *= width ** (int(power) if power.is_Integer and power > 0 else 1)
         if size > 40 * MOST_MONOMIALS:
             raise TooLarge("an expression that grew too large")
