@@ -1,6 +1,7 @@
 """The documents are executed: Python blocks run, console blocks show real output, examples work."""
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -42,6 +43,14 @@ def test_examples_run(path):
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip()
     assert {p: p.read_bytes() for p in before} == before
+
+
+def test_the_benchmark_of_blend_runs_and_ends_in_json():
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks" / "blend.py"), "--quick"], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert all(row["holds"] for row in json.loads(run.stdout.splitlines()[-1])["blend"])
 
 
 def test_links_between_documents_lead_somewhere():

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import qkv
-from qkv import look, plots, report
+from qkv import look, report
+from qkv.plots import design as plots
 from qkv.tour import CHAPTERS, run
 
 
@@ -104,5 +105,5 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
 def test_pictures_of_every_kind_are_drawn():
     keys = np.array([[0.0, 0], [4, 0], [0, 4], [1, 1]])
     answers = qkv.design.copyable(keys)
-    for drawn in (plots.hull(keys, answers), plots.margins(answers), plots.subspaces()):
+    for drawn in (plots.hull(qkv.Memory(keys), answers), plots.margins(answers), plots.subspaces()):
         assert look.svg(drawn).count("<path") > 3

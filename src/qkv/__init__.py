@@ -19,7 +19,7 @@ _HOME = {
     "self_attention": "qkv.core.attention",
     "QkvError": "qkv.errors",
 }
-_PACKAGES = ("claims", "core", "design")
+_PACKAGES = ("claims", "core", "design", "noise")
 
 __all__ = sorted([*_HOME, *_PACKAGES])
 

@@ -81,12 +81,7 @@ def svg(drawn: Figure) -> str:
 def save(drawn: Figure, path: str | Path, title: str = "qkv") -> None:
     """Write a figure as .svg, .png or .html, whole or not at all."""
     path = Path(path)
-    if path.suffix not in PLOTTABLE:
-        raise QkvError(
-            f"plotting to {path}",
-            f"'{path.suffix}' is not a picture format here",
-            f"Use {', '.join(PLOTTABLE)}",
-        )
+    check_plot(path)
     if path.suffix == ".html":
         head = f"<!doctype html><meta charset='utf-8'><title>{title}</title><style>{css()}</style>"
         write_text(path, f"{head}\n<main><figure>{svg(drawn)}</figure></main>\n")

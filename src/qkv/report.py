@@ -78,7 +78,7 @@ def _chapter(chapter: Chapter) -> str:
 def _words(text: str) -> str:
     """A paragraph: `code` in backticks, and the index of v_a set low wherever it is not code."""
     parts = html.escape(text).split("`")
-    low = [re.sub(r"\b([A-Za-zα-ω])_([a-z0-9])\b", r"\1<sub>\2</sub>", part) for part in parts]
+    low = [re.sub(r"\b([A-Za-zα-ω])_([a-z0-9])(?![A-Za-z0-9_])", r"\1<sub>\2</sub>", part) for part in parts]
     return "".join(f"<code>{parts[i]}</code>" if i % 2 else low[i] for i in range(len(parts)))
 
 

@@ -2,15 +2,18 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 from typer.testing import CliRunner
 
-from qkv.cli import app, main
+from qkv.cli import app
+from qkv.errors import QkvError
 
 KEYS = np.eye(4, 6)
 VALUES = np.arange(12.0).reshape(4, 3)
@@ -19,6 +22,8 @@ VALUES = np.arange(12.0).reshape(4, 3)
 def qkv(*arguments):
     """Run one command in this process, as `main` does: (exit code, standard output, standard error)."""
     result = CliRunner().invoke(app, [str(a) for a in arguments])
+    if result.exception and not isinstance(result.exception, SystemExit | QkvError):
+        raise result.exception
     refusal = f"qkv: {result.exception}" if result.exception and not isinstance(result.exception, SystemExit) else ""
     return (2 if refusal else result.exit_code), result.stdout, refusal
 
@@ -200,15 +205,82 @@ def test_a_refusal_in_a_real_process_is_one_line_on_stderr_without_a_traceback(b
     assert not (bad_files / "out.json").exists()
 
 
-def test_ctrl_c_ends_quietly_with_the_usual_exit_code(monkeypatch, capsys):
-    def interrupted():
-        raise KeyboardInterrupt
+def test_ctrl_c_ends_quietly_with_the_usual_exit_code_and_leaves_nothing(tmp_path):
+    draws = ["noise", "sample", "m.npz", "--query", "q.npy", "--isotropic", "1", "--draws", "2000000000"]
+    np.savez(tmp_path / "m.npz", keys=KEYS)
+    np.save(tmp_path / "q.npy", KEYS[0])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "qkv", *draws]
+    run = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(5)
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 130 and out == ""
+    assert err == "qkv: stopped; nothing half-written was left behind\n"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.npz", "q.npy"]
 
-    monkeypatch.setattr("qkv.cli.app", interrupted)
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert stop.value.code == 130
-    assert "stopped" in capsys.readouterr().err
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path):
+    command = f"{sys.executable} -m qkv design copy --orthonormal 40x400 --json | true"
+    run = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, env=dict(os.environ)
+    )
+    assert run.returncode == 0 and run.stderr == ""
+
+
+def test_a_wrong_option_is_told_with_exit_code_2():
+    run = in_another_process("design", "copy", "--wrong")
+    assert run.returncode == 2 and "--wrong" in run.stderr and "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("design", "copy", "--orthonormal", "4x4", "--save", "folder.json"),
+        ("design", "copy", "--orthonormal", "99999999x99999999"),
+        ("design", "blend", "--orthonormal", "4x4", "--weights", "0=1e400"),
+        ("design", "blend", "--orthonormal", "4x4", "--weights", "0=1e999999999"),
+    ],
+    ids=lambda a: a[-1],
+)
+def test_what_the_machine_refuses_is_one_message_too(arguments, tmp_path):
+    (tmp_path / "folder.json").mkdir()
+    run = in_another_process(*arguments, cwd=tmp_path)
+    assert run.returncode == 2 and run.stderr.startswith("qkv: ") and len(run.stderr.splitlines()) == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["folder.json"]
+
+
+def test_several_certificates_are_verified_into_one_json_object(tmp_path):
+    path = tmp_path / "keys.csv"
+    path.write_text("0,0\n4,0\n0,4\n1,1\n")
+    saved = tmp_path / "none.safetensors"
+    code, out, _ = qkv("design", "copy", path, "--item", "3", "--json", "--save", saved)
+    assert code == 0 and json.loads(out)["possible"] is False
+    code, out, _ = qkv("design", "verify", saved, "--json")
+    assert code == 0
+    report = json.loads(out)
+    assert report["holds"] is True and len(report["certificates"]) == 2
+
+
+def test_labels_that_are_other_items_indices_are_not_mixed_up(tmp_path):
+    path = tmp_path / "keys.json"
+    path.write_text(json.dumps({"keys": [[0, 0], [4, 0], [0, 4], [1, 1]], "labels": [3, 2, 1, 0]}))
+    code, out, _ = qkv("design", "copyable", path, "--json", "--plot", tmp_path / "hull.svg")
+    assert code == 0
+    inside = json.loads(out)["answers"][3]
+    assert inside["item"] == 0 and sorted(inside["combination"]) == ["1", "2", "3"]
+
+
+def test_matrices_that_read_right_and_write_nothing_are_refused(tokens, tmp_path):
+    with np.load(tokens) as arrays:
+        np.savez(tmp_path / "v0.npz", **{**arrays, "V": np.zeros((4, 4))})
+    rules = ("--reads", "0:2,1:0", "--writes", "writes")
+    code, out, _ = qkv("design", "verify", tmp_path / "v0.npz", *rules)
+    assert code == 1 and "REFUSED" in out
+    assert qkv("design", "verify", tmp_path / "v0.npz", *rules, "--output-tol", "6")[0] == 0
+    assert "without --reads" in qkv("design", "verify", tokens, "--tol", "1e-3")[2]
 
 
 def test_a_write_that_fails_halfway_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):

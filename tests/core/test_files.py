@@ -45,7 +45,7 @@ def test_a_later_change_to_the_callers_array_changes_nothing():
         ([[1], [2, 3]], "array of numbers"),
         (np.array([[1j]]), "type"),
         (torch.tensor([[1j]]), "complex"),
-        ([1.0, 2.0], "Wrap a single vector"),
+        ([1.0, 2.0], "Give a single vector"),
         (None, "type"),
     ],
 )
@@ -81,8 +81,13 @@ def test_a_csv_may_have_a_header_and_a_column_of_names(tmp_path):
     path.write_text("x,y\n1,2\n3,4\n")
     assert read_arrays(path)[""].tolist() == [[1, 2], [3, 4]]
     path.write_text("1,2\n3\n")
-    with pytest.raises(QkvError, match="1 to 2 cells"):
+    with pytest.raises(QkvError, match="line 2 has 1 cells, line 1 has 2"):
         read_arrays(path)
+    path.write_text("a,1,\nb,2,3\n")
+    with pytest.raises(QkvError, match="line 1 has '' where a number should be"):
+        read_arrays(path)
+    path.write_text("name,x,y\n1,0.5,2\n2,3,4\n")
+    assert read_arrays(path)["labels"] == ["1", "2"] and read_arrays(path)["keys"].tolist() == [[0.5, 2], [3, 4]]
 
 
 def test_writing_into_a_folder_that_is_not_there_is_refused(tmp_path):

@@ -110,6 +110,13 @@ def test_equal_keys_have_residual_zero_and_no_margin():
     assert rounding.margins(keys, [0], [[-1.0, 0.5]])[0] <= 0
 
 
+def test_a_weight_that_vanishes_beside_another_still_counts():
+    keys = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    bound = rounding.residuals(keys, [0], [0, 2], [1, 2], [1e300, 1e-300])
+    assert bound[0] > 0
+    assert rounding.residuals(keys, [0], [0, 2], [1, 2], [1e300, 0.0])[0] == 0
+
+
 def test_a_claim_with_slack_survives_another_order_of_summation():
     random = np.random.default_rng(1)
     keys = random.standard_normal((400, 40)) * 10.0 ** random.uniform(-6, 6, 40)

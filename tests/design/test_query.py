@@ -107,9 +107,7 @@ def test_what_a_design_says_about_its_reading_is_true_and_its_norm_is_certified_
         assert float(reading.weights[i] / reading.weights[next(iter(wanted))]) == pytest.approx(
             wanted[i] / next(iter(wanted.values())), rel=1e-6
         )
-    if n > m:
-        least = float(d.certificate.claims["norm_at_least"])
-        assert least == pytest.approx(float(d.query.norm()), rel=1e-5)
+    assert (d.least_norm or 0.0) == pytest.approx(float(d.query.norm()), rel=1e-5, abs=1e-9)
     assert d.certificate.verify()
 
 
@@ -183,6 +181,80 @@ def test_scores_of_every_other_key_count_in_a_large_memory():
     assert float(d.certificate.claims["norm_at_least"]) == pytest.approx(float(d.query.norm()), rel=1e-5)
 
 
+@pytest.mark.parametrize("size", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("shift", [0.0, 1e3])
+def test_scaled_and_shifted_keys_have_the_scaled_query(size, shift):
+    random = np.random.default_rng(7)
+    keys = random.standard_normal((30, 16))
+    plain = qkv.design.blend(qkv.Memory(keys), {0: 0.6, 1: 0.4}, tol=0.1)
+    moved = qkv.design.blend(qkv.Memory(size * (keys + shift)), {0: 0.6, 1: 0.4}, tol=0.1)
+    assert (plain.status, moved.status) == ("exact", "exact")
+    assert np.allclose(moved.query * size, plain.query, rtol=1e-5, atol=1e-6)
+    assert moved.certificate.verify()
+
+
+def test_one_far_key_makes_nothing_impossible():
+    keys = np.vstack([np.eye(3), -1e6 * np.ones((1, 3))])
+    d = qkv.design.blend(keys, {0: 0.5, 1: 0.5})
+    assert d.status == "exact" and float(d.query.norm()) == pytest.approx(5.0734, abs=1e-3)
+    random = np.random.default_rng(0)
+    crowd = np.vstack([random.standard_normal((50, 16)), 1e6 * np.ones((1, 16))])
+    for wanted in ({0: 1.0}, {0: 0.5, 1: 0.5}, {50: 1.0}):
+        d = qkv.design.blend(crowd, wanted)
+        assert d.status == "exact" and d.obstacle is None
+        assert d.least_norm == pytest.approx(float(d.query.norm()), rel=1e-5)
+
+
+@pytest.mark.parametrize("gap", [1e-4, 1e-6, 1e-8, 1e-10])
+def test_a_key_that_stands_out_by_little_is_copied_with_a_long_query(gap):
+    keys = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, gap]])
+    d = qkv.design.copy(keys, 2)
+    assert d.status == "exact" and d.obstacle is None
+    assert total_variation(keys, d.query, {2: 1.0}) <= 1e-3
+    assert bool(qkv.design.copyable(keys)[2].possible)
+
+
+def test_a_tolerance_beyond_float64_keeps_the_best_query_there_is():
+    d = qkv.design.blend(np.eye(4), {0: 0.3, 1: 0.7}, tol=1e-15)
+    assert d.status in ("exact", "nearest") and d.distance < 1e-14
+
+
+def test_where_the_ratios_alone_decide_the_norm_their_bound_is_certified():
+    keys = [[-1, 0, 0], [1, 0, 0], [0, 0.01, 0], [0, -1, 1], [0, -1, -1]]
+    d = qkv.design.blend(keys, {0: 0.25, 1: 0.25, 2: 0.5})
+    assert d.status == "exact"
+    assert d.least_norm == pytest.approx(float(d.query.norm()), rel=1e-6)
+    assert len(d.certificates) == 2 and all(c.verify() for c in d.certificates)
+
+
+@pytest.mark.parametrize(("n", "d"), [(300, 3), (5000, 3)])
+def test_what_cannot_be_blended_comes_with_a_proof(n, d):
+    keys = np.random.default_rng(1).standard_normal((n, d))
+    for i in range(4):
+        found = qkv.design.blend(keys, {i: 0.5, i + 10: 0.5})
+        assert found.status == "nearest"
+        assert found.obstacle is not None and found.obstacle.verify()
+
+
+def test_a_changed_query_or_memory_changes_no_certificate():
+    memory = qkv.Memory(np.eye(4))
+    d = qkv.design.copy(memory, 1)
+    d.query.mul_(0)
+    memory.keys.zero_()
+    assert d.certificate.verify()
+
+
+@pytest.mark.parametrize("form", ["smallest", "textbook"])
+def test_a_loose_tolerance_is_met_by_the_ratios_alone(form):
+    memory = qkv.Memory.orthonormal(4, 6)
+    d = qkv.design.copy(memory, 0, tol=0.8, form=form)
+    assert float(d.query.norm()) == 0 and d.distance == pytest.approx(0.75)
+    d = qkv.design.blend(memory, {0: 0.2, 1: 0.8}, tol=0.9, form=form)
+    assert d.distance <= 0.9 and d.certificate.verify()
+    found = convex.smallest_query(memory.keys.numpy(), [0, 1], np.array([0.2, 0.8]), 0.9)
+    assert np.allclose(found.x, d.query, atol=1e-9)
+
+
 REFUSALS = [
     (lambda m: qkv.design.blend(m, {0: 0.5, 1: 0.6}), "sum to 1.1"),
     (lambda m: qkv.design.blend(m, {0: 1.5, 1: -0.5}), "-0.5"),
@@ -195,6 +267,12 @@ REFUSALS = [
     (lambda m: qkv.design.copy(m, item=0, tol=-1e-3), "tol is -0.001"),
     (lambda m: qkv.design.copy(m, item=0, tol=float("nan")), "tol is nan"),
     (lambda m: qkv.design.copy(m, item=0, tol=1.0), "tol is 1.0"),
+    (lambda m: qkv.design.copy(m, item=[1]), "list"),
+    (lambda m: qkv.design.copy(1e-150 * np.eye(3), item=0), "Scale the keys"),
+    (lambda m: qkv.design.blend(m, [0.5, 0.5]), "list"),
+    (lambda m: qkv.design.blend(m, {0: 10**400}), "weight of 0"),
+    (lambda m: qkv.design.blend(m, {0: 1e-300, 1: 1 - 1e-300}), "1e-300"),
+    (lambda m: qkv.design.copy(m, item=0, tol=5e-324), "5e-324"),
     (lambda m: qkv.design.copy(m, item=0, form="best"), "best"),
     (lambda m: qkv.design.copy(qkv.Memory(np.ones((3, 2))), item=0, form="textbook"), "not orthogonal"),
     (lambda m: qkv.design.copy(m, item=0, noise=np.ones((3, 3))), "(3, 3)"),

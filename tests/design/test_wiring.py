@@ -117,7 +117,10 @@ REFUSALS = [
     ({0: 1, 1: 0}, {0: [1.0], 1: [1.0, 2.0]}, {}, "lengths"),
     ({0: 1}, {0: [1.0]}, {"tol": 0}, "tol is 0"),
     ({0: 1}, {0: [1.0]}, {"prefer": "speed"}, "speed"),
-    ({0: 1}, {0: [1.0]}, {"head_size": 0}, "head_size is 0"),
+    ({0: 1}, {0: [1.0]}, {"head_size": 0}, "head_size"),
+    ({0: 1}, {0: [1.0]}, {"head_size": True}, "head_size"),
+    ({0: 1}, None, {}, "write"),
+    ({0: [1, 2]}, {0: [1.0]}, {}, "list"),
     ({0: 1}, {0: [float("inf")]}, {}, "infinite"),
 ]
 
@@ -153,6 +156,36 @@ def test_a_target_that_can_be_reached_is_reached():
     moved = X.copy()
     moved[0] += [r.multiple, 0.0]
     assert np.linalg.norm(attention(moved, *[np.eye(2)] * 3)[0] - [3.0, 3.0]) == pytest.approx(r.distance)
+
+
+def test_what_is_neither_reached_nor_excluded_is_called_undecided():
+    X, u = three_tokens(4.0)
+    r = qkv.design.reach(X, token=1, along=u["b"] - u["a"], target=u["b"])
+    assert r.status == "undecided" and r.possible is None
+    assert r.certificate is None and r.at_least == 0
+
+
+def test_a_direction_that_is_none_is_refused():
+    with pytest.raises(qkv.QkvError, match="direction is zero"):
+        qkv.design.reach(np.eye(2), 0, [0.0, 0.0], [1.0, 0.0])
+
+
+@pytest.mark.parametrize("gap", [1e-6, 1e-8])
+def test_tokens_that_hardly_differ_are_wired_or_left_open_but_never_called_impossible(gap):
+    X = np.array([[-1, 0, 0], [1, 0, 0], [0, gap, 0], [0, 0, 1.0]])
+    try:
+        w = qkv.design.wire(X, {3: 2}, {3: [1.0]})
+    except qkv.QkvError as left_open:
+        assert "no proof" in str(left_open)
+    else:
+        assert w.possible
+
+
+def test_matrices_of_wrong_shape_are_refused_before_they_are_checked():
+    with pytest.raises(qkv.QkvError, match="Q and K"):
+        qkv.design.check_wiring(np.eye(2), np.ones((1, 2)), np.eye(2), np.eye(2), {0: 1}, {0: [1.0, 0]}, 1e-3)
+    with pytest.raises(qkv.QkvError, match="V gives 1"):
+        qkv.design.check_wiring(np.eye(2), np.eye(2), np.eye(2), np.ones((1, 2)), {0: 1}, {0: [1.0, 0]}, 1e-3)
 
 
 def test_steering_vectors_of_the_wrong_size_are_refused():

@@ -8,9 +8,12 @@ from typing import Annotated
 
 import typer
 
-from qkv.cli import check, design
+from qkv.cli import check, design, noise
 from qkv.cli.io import JSON, MemoryFile, Orthonormal, Seed, memory_from, show
 from qkv.errors import QkvError
+
+STOPPED = 130
+"""What a shell expects of a program that Ctrl-C ended."""
 
 app = typer.Typer(
     help="qkv tells what attention looks up, and when to trust it.",
@@ -21,6 +24,7 @@ app = typer.Typer(
 )
 app.add_typer(design.app, name="design")
 app.command()(check.check)
+app.add_typer(noise.app, name="noise")
 
 
 @app.callback(invoke_without_command=True)
@@ -65,13 +69,23 @@ def tour(
 def main() -> None:
     """Run a verb; a refusal is one message on stderr and exit code 2, never a traceback."""
     try:
-        app()
+        code = app(standalone_mode=False)
     except QkvError as refusal:
-        sys.stderr.write(f"qkv: {refusal}\n")
-        sys.exit(2)
-    except KeyboardInterrupt:
+        code = _refuse(str(refusal))
+    except (KeyboardInterrupt, typer.Abort):
+        code = STOPPED
+    except (OSError, MemoryError, OverflowError) as why:
+        code = _refuse(f"the machine refused: {why or type(why).__name__}. Check paths, permissions, space and sizes.")
+    except Exception as usage:
+        if not hasattr(usage, "format_message"):
+            raise
+        usage.show()  # type: ignore[attr-defined]
+        code = getattr(usage, "exit_code", 2)
+    if code == STOPPED:
         sys.stderr.write("qkv: stopped; nothing half-written was left behind\n")
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of a pipe has gone; there is nobody to tell
-        sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refuse(message: str) -> int:
+    sys.stderr.write(f"qkv: {message}\n")
+    return 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,10 +22,15 @@ from qkv.cli.io import (
     memory_from,
     progress,
     rules_of,
+    say,
     show,
     weights_of,
+    working,
 )
 from qkv.errors import QkvError
+
+if TYPE_CHECKING:
+    from qkv.design.certificate import Certificate
 
 app = typer.Typer(
     help="Say what a head should look up; get the query or matrices with a certificate, or a proof that none exists.",
@@ -51,11 +56,12 @@ def copy(
 ) -> None:
     """Find the query that reads one item."""
     check_outputs(save, plot)
-    from qkv import plots
     from qkv.design.query import copy as design
+    from qkv.plots import design as plots
 
     found = memory_from(memory, orthonormal, seed)
-    result = design(found, found.labels[item_of(found, item)], tol, form)
+    with working("finding the query"):
+        result = design(found, found.labels[item_of(found, item)], tol, form)
     deliver(result, as_json, save, plot, lambda: plots.reading(found, result))
 
 
@@ -73,11 +79,13 @@ def blend(
 ) -> None:
     """Find the query that reads a weighted average of items."""
     check_outputs(save, plot)
-    from qkv import plots
     from qkv.design.query import blend as design
+    from qkv.plots import design as plots
 
     found = memory_from(memory, orthonormal, seed)
-    result = design(found, weights_of(found, weights), tol, form)
+    wanted = weights_of(found, weights)
+    with working("finding the query"):
+        result = design(found, wanted, tol, form)
     deliver(result, as_json, save, plot, lambda: plots.reading(found, result))
 
 
@@ -111,16 +119,20 @@ def wire(
 ) -> None:
     """Find Q, K and V with which tokens read and write by rules."""
     check_outputs(save, plot)
-    from qkv import plots
     from qkv.core.files import pick, read_arrays
     from qkv.design.wiring import wire as design
+    from qkv.plots import design as plots
 
     arrays = read_arrays(tokens)
     X = pick(arrays, "X", tokens)
     rules = rules_of(reads)
-    result = design(X, rules, _written(rules, array_from(writes, "writes", arrays)), tol, head_size, prefer)
-    draw = (lambda: plots.wiring(X, result.Q, result.K, result.V)) if result.possible else None
-    deliver(result, as_json, save, plot if draw else None, draw)
+    written = _written(rules, array_from(writes, "writes", arrays))
+    with working("finding Q, K and V"):
+        result = design(X, rules, written, tol, head_size, prefer)
+    if plot is not None and not result.possible:
+        typer.echo("nothing to draw: there are no such matrices", err=True)
+        plot = None
+    deliver(result, as_json, save, plot, lambda: plots.wiring(X, result.Q, result.K, result.V))
 
 
 @app.command()
@@ -136,15 +148,16 @@ def reach(
 ) -> None:
     """Ask whether adding a multiple of a direction to a token can make its output a target (Q = K = V = I)."""
     check_outputs(save, plot)
-    from qkv import plots
     from qkv.core.files import pick, read_arrays
     from qkv.design.steering import reach as design
+    from qkv.plots import design as plots
 
     arrays = read_arrays(tokens)
     X = pick(arrays, "X", tokens)
     u, y = array_from(along, "along", arrays), array_from(target, "target", arrays)
-    result = design(X, token, u, y, tol)
-    deliver(result, as_json, save, plot, lambda: plots.reach(X, token, {along: (u, result.at_least)}, y))
+    with working("looking for a multiple, and for a proof"):
+        result = design(X, token, u, y, tol)
+    deliver(result, as_json, save, plot, lambda: plots.reach(X, token, {along: (u, result)}, y))
 
 
 @app.command()
@@ -162,13 +175,13 @@ def copyable(
 ) -> None:
     """Decide for every key whether some query can select it."""
     check_outputs(save, plot)
-    from qkv import plots
     from qkv.design.vertices import copyable as design
+    from qkv.plots import design as plots
 
     found = memory_from(memory, orthonormal, seed)
     with progress("keys") as step:
         result = design(found, cluster=cluster, processes=processes, progress=step)
-    draw = (lambda: plots.hull(found.keys, result)) if found.d == 2 else (lambda: plots.margins(result))
+    draw = (lambda: plots.hull(found, result)) if found.d == 2 else (lambda: plots.margins(result))
     deliver(result, as_json, save, plot, draw)
 
 
@@ -181,21 +194,36 @@ def verify(
         str | None, typer.Option(help="Rules that the matrices in FILE should follow, such as 0:2,1:0.")
     ] = None,
     writes: Annotated[str | None, typer.Option(help="What each rule should write: a file, or a name in FILE.")] = None,
-    tol: Tol = 1e-3,
+    tol: Annotated[
+        float | None, typer.Option(help="With --reads: how near the weights must be; 1e-3 if not given.")
+    ] = None,
+    output_tol: Annotated[float | None, typer.Option(help="With --reads: how near what is written must be.")] = None,
     as_json: JSON = False,
 ) -> None:
     """Recheck certificates from their raw inputs, with no solver; exit 1 if one is refused."""
     from qkv.design.certificate import load
 
-    certificates = load(file) if reads is None else [_anyone(file, reads, writes, tol)]
-    checked = [certificate.verify() for certificate in certificates]
-    for verification in checked:
-        show(verification, as_json)
+    if reads is None and (writes, tol, output_tol) != (None, None, None):
+        came = "--writes, --tol or --output-tol was given without --reads"
+        raise QkvError(
+            f"verifying {file}", came, "Give --reads too, to check anyone's matrices; a certificate has its own"
+        )
+    certificates = load(file) if reads is None else [_anyone(file, reads, writes, tol or 1e-3, output_tol)]
+    with working("rechecking"):
+        checked = [certificate.verify() for certificate in certificates]
+    if as_json:
+        import json
+
+        report = {"holds": all(checked), "certificates": [verification.to_json() for verification in checked]}
+        say(json.dumps(report, allow_nan=False) + "\n")
+    else:
+        for verification in checked:
+            show(verification, as_json=False)
     if not all(checked):
         raise typer.Exit(1)
 
 
-def _anyone(file: Path, reads: str, writes: str | None, tol: float):  # type: ignore[no-untyped-def]
+def _anyone(file: Path, reads: str, writes: str | None, tol: float, output_tol: float | None) -> Certificate:
     from qkv.core.files import read_arrays
     from qkv.design.wiring import check_wiring
 
@@ -208,7 +236,7 @@ def _anyone(file: Path, reads: str, writes: str | None, tol: float):  # type: ig
         )
     rules = rules_of(reads)
     written = _written(rules, array_from(writes, "writes", arrays))
-    return check_wiring(arrays["X"], arrays["Q"], arrays["K"], arrays["V"], rules, written, tol)
+    return check_wiring(arrays["X"], arrays["Q"], arrays["K"], arrays["V"], rules, written, tol, output_tol)
 
 
 def _written(rules: dict[int, dict[int, float]], rows: object) -> dict[int, object]:

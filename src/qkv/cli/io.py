@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -97,8 +98,9 @@ def rules_of(text: str) -> dict[int, dict[int, float]]:
 
 def number_of(asked: str, text: str) -> float:
     """A number or a fraction such as 1/3."""
+    above, slash, under = text.strip().partition("/")
     try:
-        return float(Fraction(text.strip()))
+        return float(above) / float(under) if slash else float(above)
     except (ValueError, ZeroDivisionError):
         raise QkvError(asked, f"'{text}' is not a number", "Write numbers like 0.5 or 1/3") from None
 
@@ -139,7 +141,7 @@ def deliver(
     if not as_json:
         for path, what in ((save, "saved; recheck with: qkv design verify"), (plot, "drawn:")):
             if path is not None:
-                typer.echo(f"{what} {path}")
+                say(f"{what} {path}\n")
 
 
 def check_outputs(save: Path | None, plot: Path | None = None) -> None:
@@ -151,16 +153,43 @@ def check_outputs(save: Path | None, plot: Path | None = None) -> None:
     check_plot(plot)
 
 
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A sign of life on stderr while something takes its time; only on a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield
+
+
 def show(result: Shown, as_json: bool) -> None:
     """A table for people, or JSON for programs."""
     if as_json:
         import json
 
-        typer.echo(json.dumps(result.to_json(), allow_nan=False))
+        say(json.dumps(result.to_json(), allow_nan=False) + "\n")
         return
     from rich.console import Console
 
-    Console(highlight=False, soft_wrap=False).print(result)
+    console = Console(highlight=False, soft_wrap=False)
+    with console.capture() as table:
+        console.print(result)
+    say(table.get())
+
+
+def say(text: str) -> None:
+    """Write to standard output; a reader who has gone away ends the work, and that is no mistake of ours."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes once more at exit, and would complain: let it flush into nothing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
 
 
 @contextmanager
@@ -175,7 +204,8 @@ def progress(label: str) -> Iterator[Callable[[int, int], None]]:
         TextColumn("{task.completed}/{task.total}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(label, total=None)
 
         def step(done: int, total: int) -> None:

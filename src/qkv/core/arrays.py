@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import torch
 
 from qkv.errors import QkvError
+
+LEAST_TOLERANCE = 1e-200
 
 ArrayLike = Any
 """A torch tensor, a numpy array, or nested lists of numbers."""
@@ -19,7 +22,8 @@ def tensor(name: str, value: ArrayLike, dims: str | None = None) -> torch.Tensor
         if isinstance(value, torch.Tensor):
             if value.is_complex():
                 raise TypeError("it is complex")
-            out = value.detach().to(device="cpu", dtype=torch.float64)
+            dense = value if value.layout == torch.strided else value.to_dense()
+            out = dense.detach().to(device="cpu", dtype=torch.float64)
         else:
             array = np.asarray(value)
             if array.dtype.kind not in "fiub":
@@ -70,13 +74,14 @@ def same_width(asked: str, **named: torch.Tensor) -> int:
 
 def tolerance(asked: str, tol: Any) -> float:
     """A tolerance strictly between 0 and 1."""
-    ok = isinstance(tol, int | float | np.floating) and 0 < float(tol) < 1
+    ok = isinstance(tol, Real) and not isinstance(tol, bool) and LEAST_TOLERANCE <= float(tol) < 1
     if not ok:
-        raise QkvError(asked, f"tol is {tol!r}", "Give a tolerance above 0 and below 1, such as 1e-3")
+        raise QkvError(asked, f"tol is {tol!r}", f"Give a tolerance from {LEAST_TOLERANCE:g} to below 1, such as 1e-3")
     return float(tol)
 
 
 def _reshape_hint(out: torch.Tensor, dims: str) -> str:
     if out.dim() == 1 and len(dims.split()) == 2:
-        return "Wrap a single vector in a list, to make it one row"
+        kind = "a column: [[x] for x in v]" if dims == "d m" else "one row: [v]"
+        return f"Give a single vector v as {kind}"
     return f"Give an array with the {len(dims.split())} axes {dims}"

@@ -15,11 +15,14 @@ import numpy as np
 
 from qkv.errors import QkvError
 
+NAMES = {"name", "label", "item", "token", "id", "key"}
 READABLE = (".npz", ".npy", ".csv", ".json", ".safetensors")
 
 
 def read_arrays(path: str | Path) -> dict[str, Any]:
     """The named arrays in a file; a file that holds one nameless array gives it under ''."""
+    if not isinstance(path, str | Path):
+        raise QkvError("reading arrays from a file", f"the path is {path!r}", "Give a path")
     path = Path(path)
     asked = f"reading arrays from {path}"
     if path.suffix not in READABLE:
@@ -92,19 +95,25 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _csv(path: Path) -> dict[str, Any]:
-    """Rows of numbers; a header line is skipped, and a first column of words becomes the labels."""
-    with path.open(newline="", encoding="utf-8") as handle:
-        rows = [row for row in csv.reader(handle) if any(cell.strip() for cell in row)]
+    """Rows of numbers. A first line without any number is a header; a first column of words, or one that the header
+    calls a name, holds the labels. Everything else must be a number: nothing is dropped in silence."""
+    with path.open(newline="", encoding="utf-8-sig") as handle:
+        lines = [(n, [cell.strip() for cell in row]) for n, row in enumerate(csv.reader(handle), 1) if any(row)]
+    header = lines[0][1] if lines and not any(_is_number(cell) for cell in lines[0][1]) else [""]
+    rows = lines[1:] if header != [""] else lines
     if not rows:
-        raise ValueError("it has no rows")
-    worded = all(not _is_number(row[0]) for row in rows) and len(rows[0]) > 1
-    if not all(_is_number(cell) for cell in rows[0][1 if worded else 0 :]):
-        rows = rows[1:]
-    width = {len(row) for row in rows}
-    if len(width) != 1:
-        raise ValueError(f"its rows have {min(width, default=0)} to {max(width, default=0)} cells")
-    out: dict[str, Any] = {"": np.array([[float(c) for c in row[1 if worded else 0 :]] for row in rows])}
-    return {"keys": out[""], "labels": [row[0] for row in rows]} if worded else out
+        raise ValueError("it has no rows of numbers")
+    named = header[0].lower() in NAMES or all(not _is_number(row[0]) for _, row in rows)
+    start = 1 if named else 0
+    width = len(rows[0][1])
+    for n, row in rows:
+        if len(row) != width:
+            raise ValueError(f"line {n} has {len(row)} cells, line {rows[0][0]} has {width}")
+        odd = [cell for cell in row[start:] if not _is_number(cell)]
+        if odd or len(row) == start:
+            raise ValueError(f"line {n} has {odd[0]!r} where a number should be" if odd else f"line {n} has no numbers")
+    numbers = np.array([[float(cell) for cell in row[start:]] for _, row in rows])
+    return {"keys": numbers, "labels": [row[0] for _, row in rows]} if named else {"": numbers}
 
 
 def _is_number(cell: str) -> bool:

@@ -1,4 +1,4 @@
-"""Margins, hulls, projections: the geometry of keys and of subspaces."""
+"""Hulls, projections, orthogonality: the geometry of keys and of subspaces."""
 
 from __future__ import annotations
 
@@ -22,12 +22,6 @@ def common_norm(vectors: Array, rtol: float = 1e-11) -> float | None:
     if square <= 0 or np.abs(gram - square * np.eye(n)).max() > rtol * square:
         return None
     return float(np.sqrt(square))
-
-
-def margin(keys: Array, item: int, query: Array) -> float:
-    """How far a unit query along `query` scores one key above its strongest rival."""
-    scores = keys @ (query / np.linalg.norm(query))
-    return float(scores[item] - np.delete(scores, item).max(initial=-np.inf))
 
 
 def rank(columns: Array, rtol: float = 1e-10) -> int:
@@ -57,7 +51,22 @@ def meeting(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def nearest_to_origin(points: Array) -> Array:
-    """The point of the hull of the rows that is nearest to the origin.
+    """The point of the hull of the rows that is nearest to the origin."""
+    return _hull_weights(points) @ points
+
+
+def balance(points: Array, free: Array) -> tuple[Array, Array]:
+    """Convex weights w and any coefficients c with which w·points + c·free is as near to zero as can be."""
+    if len(free) == 0:
+        return _hull_weights(points), np.zeros(0)
+    _, s, vt = np.linalg.svd(free, full_matrices=False)
+    span = vt[s > 1e-11 * max(s[0], 1e-300)]
+    weights = _hull_weights(points - points @ span.T @ span)
+    return weights, -np.asarray(np.linalg.lstsq(free.T, weights @ points, rcond=None)[0])
+
+
+def _hull_weights(points: Array) -> Array:
+    """Weights of the point of the hull that is nearest to the origin.
 
     Least squares with non-negative weights on [pointsᵀ; 1ᵀ] λ = [0; 1] gives its direction, and dividing by the sum
     of the weights its length (Lawson and Hanson's reduction of least distance programming).
@@ -65,4 +74,4 @@ def nearest_to_origin(points: Array) -> Array:
     size = float(np.abs(points).max()) or 1.0
     system = np.vstack([points.T / size, np.ones(len(points))])
     weights, _ = nnls(system, np.concatenate([np.zeros(points.shape[1]), [1.0]]))
-    return weights @ points / weights.sum()
+    return np.asarray(weights / weights.sum())

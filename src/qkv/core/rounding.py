@@ -151,7 +151,8 @@ def residuals(keys: Floats, items: Any, offsets: Any, indices: Any, weights: Any
         largest = shift.max(axis=1)
         size = largest * np.sqrt(np.einsum("ij,ij->i", shift / largest[:, None], shift / largest[:, None]))
         size *= (1 + slack * gamma(d + longest + 12)) / total
-        same = np.logical_and.reduceat((keys[other] == keys[item]).all(axis=1) | (w == 0), starts[:-1])
+        # The weights as given: scaled ones may have vanished beside a large one, and the key they stand for has not.
+        same = np.logical_and.reduceat((keys[other] == keys[item]).all(axis=1) | (weights[entry] == 0), starts[:-1])
         out[rows] = np.where(same, 0.0, np.nextafter(np.ldexp(size, coarse), np.inf))
     return out
 

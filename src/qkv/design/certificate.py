@@ -79,8 +79,11 @@ class Certificate(Shown):
         rounded outwards."""
         data = {name: _stored(value) for name, value in data.items()}
         spec = checks.KINDS[kind]
-        with ctx.workprec(PRECISIONS[0]):
-            measured = spec.measure(spec.parse(data), spec.large(data), {name: [] for name in names or spec.senses})
+        try:
+            with ctx.workprec(PRECISIONS[0]):
+                measured = spec.measure(spec.parse(data), spec.large(data), {name: [] for name in names or spec.senses})
+        except checks.Refused as why:
+            raise QkvError(f"certifying '{kind}'", str(why), "Scale the inputs to numbers near 1") from None
         claims = {}
         for name, balls in measured.items():
             if not names or name in names:
@@ -91,13 +94,14 @@ class Certificate(Shown):
     @property
     def statement(self) -> str:
         """The statement in words."""
-        return checks.KINDS[self.kind].says(self.data, self.claims) if self.kind in checks.KINDS else self.kind
+        known = isinstance(self.kind, str) and self.kind in checks.KINDS
+        return checks.KINDS[self.kind].says(self.data, self.claims) if known else str(self.kind)
 
     def verify(self) -> Verification:
         """Recompute every claim from the raw data, with error bounds; no solver is involved."""
-        if self.kind not in checks.KINDS:
+        if not isinstance(self.kind, str) or self.kind not in checks.KINDS:
             known = ", ".join(sorted(checks.KINDS))
-            return Verification(self.kind, (Finding(self.kind, False, f"no such kind; there are {known}"),))
+            return Verification(str(self.kind), (Finding(str(self.kind), False, f"no such kind; there are {known}"),))
         spec = checks.KINDS[self.kind]
         try:
             bounds = self._bounds(spec)
@@ -211,7 +215,11 @@ def _stored(value: Any) -> Any:
     """Arrays as float64 numpy (exact), everything else as it is."""
     if isinstance(value, str | int | float | Mapping) or value is None:
         return value
-    return np.asarray(value, dtype=np.float64)
+    out = np.asarray(
+        value, dtype=np.float64
+    ).copy()  # a copy that nobody can write to: what was certified stays certified
+    out.flags.writeable = False
+    return out
 
 
 def check_save(path: str | Path | None) -> None:
@@ -245,7 +253,7 @@ def save(certificates: list[Certificate], path: str | Path, result: dict[str, An
                     else:
                         entry[part][name] = plain(value)
             meta.append(entry)
-        metadata = {"format": FORMAT, "certificates": json.dumps(meta)}
+        metadata = {"format": FORMAT, "certificates": json.dumps(meta), "result": json.dumps(result or {})}
         with replacing(path) as temporary:
             save_file(arrays, temporary, metadata=metadata)
 

@@ -10,13 +10,14 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
-from qkv.design.newton import least_query
+from qkv.design.newton import around, least_query
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 CONIC_LIMIT = 1500
 """Other items that the conic program holds at most: it needs one exponential cone for each."""
 
+ROUNDS = 4
 STATUS = {
     "Solved": "solved",
     "AlmostSolved": "solved",
@@ -56,31 +57,52 @@ class Solution:
     mix: tuple[Array, ...]
 
 
-def smallest_query(keys: Array, items: list[int], wanted: Array, tol: float, metric: Array | None = None) -> Solution:
+def smallest_query(
+    keys: Array, items: list[int], wanted: Array, tol: float, metric: Array | None = None, start: Array | None = None
+) -> Solution:
     """The query of least norm (or least qᵀ metric q) with the exact ratios and a leak of at most tol.
 
-    The conic solver decides on up to CONIC_LIMIT other items, the strongest rivals. Leaving items out only
-    loosens the leak inequality, so its "none" is final. Newton's method then finishes on all the items.
+    The conic solver works on up to CONIC_LIMIT other items, the strongest rivals, and Newton's method finishes on all;
+    where the rest turn out to matter, the strongest under the last query join and it starts again. Leaving items out
+    only loosens the leak inequality, so evidence against a query holds for all items too; but a solver's "none" is a
+    hypothesis (one far key can mislead it), and Newton's method is asked before it is believed.
     """
+    # Shifting all keys changes no weight and scaling them scales the query: the solvers see numbers near 1.
+    keys, size = around(keys, items)
+    metric = None if metric is None else metric / (float(np.trace(metric)) or 1.0)
     rest = np.setdiff1d(np.arange(len(keys)), items)
-    chosen = _strongest(keys, items, rest)
-    found = solve([Rule.of(keys, wanted, items, chosen, tol)], keys.shape[1], metric=metric)
-    if found.status == "none":
-        mix = np.zeros(len(keys))
-        mix[chosen] = found.mix[0]
-        return dataclasses.replace(found, mix=(mix,))
-    whole = Rule.of(keys, wanted, items, [], tol)
-    polished = least_query(keys[rest], keys[items[0]], whole.edge, whole.ratios, whole.logs, metric, found.x)
-    if polished is None:
-        return dataclasses.replace(found, status="failed")
-    return Solution("solved", polished.query, (polished.multipliers,), (np.zeros(0),))
+    first = np.zeros(keys.shape[1]) if start is None else start * size
+    chosen = _strongest(keys[rest] @ keys[items].mean(axis=0) - np.linalg.norm(keys[rest], axis=1), rest, rest[:0])
+    for _ in range(ROUNDS):
+        rule = Rule.of(keys, wanted, items, chosen, tol)
+        found = solve([rule], keys.shape[1], metric=metric)
+        if found.status == "none" and _newton(keys, items, chosen, rule, metric, first) is None:
+            mix = np.zeros(len(keys))
+            mix[chosen] = found.mix[0]
+            return dataclasses.replace(found, mix=(mix,), x=found.x / size)
+        for guess in (found.x,) if found.status == "solved" else (found.x, first):
+            polished = _newton(keys, items, rest, rule, metric, guess)
+            if polished is not None:
+                return Solution("solved", polished / size, (np.zeros(0),), (np.zeros(0),))
+        if len(chosen) == len(rest):
+            break
+        chosen = _strongest(keys[rest] @ found.x, rest, chosen)
+    return dataclasses.replace(found, status="failed", x=found.x / size)
 
 
-def _strongest(keys: Array, items: list[int], rest: Any) -> Any:
+def _newton(keys: Array, items: list[int], rest: Any, rule: Rule, metric: Array | None, start: Array) -> Array | None:
+    try:
+        return least_query(keys[rest], keys[items[0]], rule.edge, rule.ratios, rule.logs, metric, start)
+    except np.linalg.LinAlgError:  # beyond what float64 can factorise
+        return None
+
+
+def _strongest(scores: Array, rest: Any, chosen: Any) -> Any:
+    """Those already chosen, and the strongest of the others, up to CONIC_LIMIT more."""
     if len(rest) <= CONIC_LIMIT:
         return rest
-    toward = keys[items].mean(axis=0) - keys.mean(axis=0)
-    return rest[np.argpartition(-(keys[rest] @ toward), CONIC_LIMIT)[:CONIC_LIMIT]]
+    top = rest[np.argpartition(-scores, CONIC_LIMIT)[:CONIC_LIMIT]]
+    return np.union1d(chosen, top)
 
 
 def solve(rules: list[Rule], size: int, metric: Array | None = None, nuclear: int = 0) -> Solution:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -11,22 +10,21 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 MOST_STEPS = 60
-NEVER = 1e15
+NEVER = 1e18
 """A leak's price above which no finite query is taken to meet it."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Least:
-    """The least query, and the multipliers of its ratios relative to the price of the leak (None where it is free)."""
-
-    query: Array
-    multipliers: Array
-    priced: bool
+def around(keys: Array, items: list[int]) -> tuple[Array, float]:
+    """Keys seen from the middle of the wanted ones, in units of their median distance from it, and that unit."""
+    keys = keys - keys[items].mean(axis=0)
+    lengths = np.linalg.norm(keys, axis=1)
+    size = float(np.median(lengths[lengths > 0])) if (lengths > 0).any() else 1.0
+    return keys / size, size
 
 
 def least_query(
     rivals: Array, own: Array, edge: float, ratios: Array, logs: Array, metric: Array | None, start: Array
-) -> Least | None:
+) -> Array | None:
     """min ½ qᵀPq subject to ratios·q = logs and f(q) = logsumexp(rivals·q) - own·q - edge <= 0.
 
     With a price on f, the query is the minimum of ½qᵀPq + price·f on the plane of the ratios: smooth, strongly
@@ -40,7 +38,7 @@ def least_query(
         return None
     q = base - free @ np.linalg.solve(free.T @ P @ free, free.T @ P @ base) if free.shape[1] else base
     if len(rivals) == 0 or _excess(rivals, own, edge, q) <= 0:
-        return Least(q, _multipliers(ratios, P @ q), priced=False)
+        return q
     if free.shape[1] == 0:
         return None
     q = base + free @ (free.T @ (start - base))
@@ -58,9 +56,7 @@ def least_query(
             return None
         if np.isfinite(high) and high - low <= 1e-15 * high:
             break
-    weights = _softmax(rivals @ q)
-    pull = P @ q / price + weights @ rivals - own
-    return Least(q, _multipliers(ratios, pull), priced=True)
+    return q if f <= 1e-9 * max(1.0, abs(edge)) else None
 
 
 def nearest_query(keys: Array, items: list[int], wanted: Array) -> Array:
@@ -68,12 +64,11 @@ def nearest_query(keys: Array, items: list[int], wanted: Array) -> Array:
 
     Where the infimum is only approached as the query grows, a vanishing ridge picks a long but finite one.
     """
-    n, d = keys.shape
+    d = keys.shape[1]
+    keys, size = around(keys, items)
     target = wanted @ keys[items]
     q = np.zeros(d)
-    scale = max(1e-300, float((keys**2).sum() / n))
-    for ridge in 10.0 ** np.arange(-1, -10, -1):
-        mu = ridge * scale
+    for mu in 10.0 ** np.arange(-1, -10, -1):
 
         def value(x: Array, mu: float = mu) -> float:
             return _logsumexp(keys @ x) - float(target @ x) + 0.5 * mu * float(x @ x)
@@ -84,7 +79,7 @@ def nearest_query(keys: Array, items: list[int], wanted: Array) -> Array:
             return mean - target + mu * x, _second(keys, p, mean) + mu * np.eye(d)
 
         q = _descend(value, slopes, q)
-    return q
+    return q / size
 
 
 def _at_price(
@@ -140,10 +135,6 @@ def _plane(ratios: Array, logs: Array, d: int) -> tuple[Array | None, Array]:
     if np.abs(ratios @ point - logs).max() > 1e-9 * (1 + np.abs(logs).max()):
         return None, np.zeros((d, 0))
     return point, vt[rank:].T
-
-
-def _multipliers(ratios: Array, pull: Array) -> Array:
-    return np.asarray(np.linalg.lstsq(ratios.T, pull, rcond=None)[0]) if len(ratios) else np.zeros(0)
 
 
 def _first_price(rivals: Array, own: Array, P: Array, free: Array, q: Array) -> float:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from qkv.core.geometry import balance
 from qkv.design.certificate import Certificate
-from qkv.design.convex import Solution
+from qkv.design.convex import CONIC_LIMIT, Solution
 from qkv.design.hull import settle
+from qkv.design.newton import around
 from qkv.design.problem import Blend
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
+
+WORTH = 1e6
+"""A bound on the norm of every query says something from here on, in units of the distance between keys."""
 
 
 def obstacle_to(keys: Array, wanted: Blend, evidence: Solution) -> Certificate | None:
@@ -22,11 +28,21 @@ def obstacle_to(keys: Array, wanted: Blend, evidence: Solution) -> Certificate |
         if inside is not None:
             return inside
     base = {"keys": keys, "items": items, "wanted": wanted.wanted, "tol": wanted.tol}
-    found = [Certificate.issue("no query", base | part) for part in (*_clash(keys, wanted), *_dual(wanted, evidence))]
+    found = [Certificate.issue("no query", base | part) for part in _evidence(keys, wanted, evidence)]
     best = max(found, key=lambda c: float(c.claims["norm_at_least"]), default=None)
-    # A query of norm 1e6 times what separates the keys is no query that anyone would use.
-    scale = 1e6 / max(1e-300, float(np.linalg.norm(keys, axis=1).max()))
-    return best if best is not None and float(best.claims["norm_at_least"]) > scale else None
+    unit = around(keys, items)[1]
+    return best if best is not None and float(best.claims["norm_at_least"]) * unit > WORTH else None
+
+
+def is_absolute(obstacle: Certificate) -> bool:
+    """Whether it excludes every query, not only those up to some norm or margin."""
+    return "exact" in obstacle.claims or bool(np.isinf(float(obstacle.claims.get("norm_at_least", 0.0))))
+
+
+def selecting_query(keys: Array, item: int) -> Array | None:
+    """A unit query that scores one key above all others, and by what margin; None if there is none."""
+    answer = settle(keys, np.array([item]), np.arange(len(keys)))
+    return answer.queries[0] / np.linalg.norm(answer.queries[0]) if answer.found[0] else None
 
 
 def inside_hull(keys: Array, item: int) -> Certificate | None:
@@ -39,18 +55,27 @@ def inside_hull(keys: Array, item: int) -> Certificate | None:
     return exact if exact.claims["exact"] <= 0 else Certificate.issue("inside", data, "margin_at_most")
 
 
-def _clash(keys: Array, wanted: Blend) -> list[dict[str, Any]]:
-    """Ratios that dependent keys cannot have: the part of the logs that no query explains is itself the proof."""
+def _evidence(keys: Array, wanted: Blend, evidence: Solution) -> Iterator[dict[str, Any]]:
+    """Multipliers and mixes that may prove something, from the keys themselves and from the solver."""
     items = list(wanted.items)
     ratios = keys[items] - keys[items[0]]
     logs = np.log(wanted.wanted / wanted.wanted[0])
     u, s, _ = np.linalg.svd(ratios)
     rank = int((s > 1e-11 * max(s[0], 1e-300)).sum())
     left = logs - u[:, :rank] @ (u[:, :rank].T @ logs)
-    return [{"multipliers": left}] if np.abs(left).max() > 1e-9 else []
+    if np.abs(left).max() > 1e-9:
+        # Ratios that dependent keys cannot have: the part of the logs that no query explains is itself the proof.
+        yield {"multipliers": left}
+    rest = np.setdiff1d(np.arange(len(keys)), items)
+    if 0 < len(rest) <= CONIC_LIMIT:
+        # The flat through the wanted keys meets the hull of the others.
+        mix, multipliers = balance(keys[items[0]] - keys[rest], ratios)
+        held = mix > 1e-14
+        yield {"multipliers": multipliers, "others": rest[held], "mix": mix[held]}
+    yield from _dual(evidence)
 
 
-def _dual(wanted: Blend, evidence: Solution) -> list[dict[str, Any]]:
+def _dual(evidence: Solution) -> list[dict[str, Any]]:
     if evidence.status != "none" or not evidence.mix:
         return []
     mix = evidence.mix[0]

@@ -14,6 +14,8 @@ from qkv.core.arrays import ArrayLike, tensor, tolerance
 from qkv.core.memory import Memory
 from qkv.errors import QkvError
 
+LEAST_WEIGHT, MOST_WEIGHT = 1e-200, 1e6
+
 
 @dataclasses.dataclass(frozen=True)
 class Blend:
@@ -28,9 +30,8 @@ class Blend:
         """Checked wishes: known items, positive weights that sum to 1, a tolerance between 0 and 1."""
         asked = f"blending {_short(weights)}"
         if not isinstance(weights, Mapping) or not weights:
-            raise QkvError(
-                asked, "there are no weights", "Give a mapping of items to weights, such as {0: 0.5, 1: 0.5}"
-            )
+            came = f"the weights are a {type(weights).__name__}" if weights else "there are no weights"
+            raise QkvError(asked, came, "Give a mapping of items to weights, such as {0: 0.5, 1: 0.5}")
         tol = tolerance(asked, tol)
         pairs = {}
         for item, weight in weights.items():
@@ -39,14 +40,15 @@ class Blend:
                 raise QkvError(asked, f"item {item!r} is named twice", "Name each item once")
             try:
                 value = float(weight)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise QkvError(asked, f"the weight of {item!r} is {weight!r}", "Give numbers as weights") from None
-            if not math.isfinite(value) or value < 0:
-                raise QkvError(asked, f"the weight of {item!r} is {weight!r}", "Give weights of at least 0")
+            if not 0 <= value <= MOST_WEIGHT or 0 < value < LEAST_WEIGHT:
+                remedy = f"Give 0, or weights from {LEAST_WEIGHT:g} to 1"
+                raise QkvError(asked, f"the weight of {item!r} is {weight!r}", remedy)
             pairs[index] = value
         total = math.fsum(pairs.values())
         if abs(total - 1) > 1e-9:
-            scaled = ", ".join(f"{v / total:.6g}" for v in pairs.values()) if total > 0 else ""
+            scaled = ", ".join(f"{v / total:.15g}" for v in list(pairs.values())[:6]) if total > 0 else ""
             remedy = f"Divide them by their sum: {scaled}" if total > 0 else "Give positive weights"
             raise QkvError(asked, f"the weights sum to {total:.12g}, not 1", remedy)
         kept = {i: w / total for i, w in pairs.items() if w > 0}
@@ -77,13 +79,14 @@ class Wiring:
         if not isinstance(reads, Mapping) or not reads:
             raise QkvError(asked, "there are no rules", "Give reads such as {0: 2}, so that token 0 reads token 2")
         if not isinstance(writes, Mapping) or set(reads) != set(writes):
-            readers = f"tokens {sorted(reads, key=str)} read and {sorted(writes, key=str)} write"
+            writers = sorted(writes, key=str) if isinstance(writes, Mapping) else "none"
+            readers = f"tokens {sorted(reads, key=str)} read and {writers} write"
             raise QkvError(asked, readers, "Give each reading token one vector to write")
         as_memory = Memory(tokens)
         rules = tuple(as_memory.index(i) for i in reads)
         wanted = torch.zeros(len(rules), len(tokens), dtype=torch.float64)
         for row, read in enumerate(reads.values()):
-            blend = Blend.of(as_memory, read if isinstance(read, Mapping) else {read: 1.0}, tol)
+            blend = Blend.of(as_memory, read if isinstance(read, Mapping) else {as_memory.index(read): 1.0}, tol)
             wanted[row, list(blend.items)] = torch.tensor(blend.weights, dtype=torch.float64)
         vectors = [tensor(f"what token {i} writes", writes[i], "d") for i in reads]
         if len({len(v) for v in vectors}) != 1:

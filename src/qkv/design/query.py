@@ -17,7 +17,7 @@ from qkv.design import convex
 from qkv.design.certificate import Certificate
 from qkv.design.checks.weights import LARGE
 from qkv.design.newton import nearest_query
-from qkv.design.obstacle import obstacle_to
+from qkv.design.obstacle import is_absolute, obstacle_to, selecting_query
 from qkv.design.problem import Blend, covariances
 from qkv.errors import QkvError
 
@@ -29,6 +29,7 @@ STATUS = {
     "nearest": "no query found within tol; this is the nearest reachable blend",
 }
 FORMS = ("smallest", "textbook")
+MOST_SIZE = 1e100
 SLACKS = (1e-12, 1e-9, 1e-6)
 """The leak is aimed this much (relatively) below tol, so that the rounded query is certainly within it."""
 
@@ -51,6 +52,7 @@ class Design(Shown):
     output_distance: float
     certificate: Certificate = dataclasses.field(repr=False)
     obstacle: Certificate | None = dataclasses.field(default=None, repr=False)
+    floor: Certificate | None = dataclasses.field(default=None, repr=False)
 
     @property
     def possible(self) -> bool:
@@ -64,8 +66,14 @@ class Design(Shown):
 
     @property
     def certificates(self) -> list[Certificate]:
-        """What there is to recheck: the reading, and the proof that no query does what was wanted, if any."""
-        return [self.certificate] if self.obstacle is None else [self.certificate, self.obstacle]
+        """What there is to recheck: the reading, and what is proved of every query that could do it."""
+        return [c for c in (self.certificate, self.floor, self.obstacle) if c is not None]
+
+    @property
+    def least_norm(self) -> float | None:
+        """A certified bound: no query of a smaller norm does this; None where none was found."""
+        holder = self.floor if self.floor is not None else self.certificate
+        return float(holder.claims["norm_at_least"]) if "norm_at_least" in holder.claims else None
 
     def card(self) -> Card:
         blend = " + ".join(f"{number(w)} of {item}" for item, w in list(self.labels.items())[:6])
@@ -76,11 +84,13 @@ class Design(Shown):
             ("distance of weights", f"≤ {number(self.distance, 6)} (tol {number(self.tol)})"),
             ("distance of output", f"≤ {number(self.output_distance, 6 if self.output_distance > 1e-6 else 2)}"),
         ]
-        if "norm_at_least" in self.certificate.claims:
-            least = float(self.certificate.claims["norm_at_least"])
-            facts.append(("smallest possible norm", f"≥ {number(least, 6)}, certified"))
+        if self.least_norm is not None:
+            facts.append(("smallest possible norm", f"≥ {number(self.least_norm, 6)}, certified"))
         facts.append(("query", vector(self.query.tolist())))
-        note = f"Proof that it cannot be done: {self.obstacle.statement}." if self.obstacle else ""
+        note = ""
+        if self.obstacle:
+            proved = "Proof that it cannot be done" if is_absolute(self.obstacle) else "What is proved"
+            note = f"{proved}: {self.obstacle.statement}."
         title = f"Copy {next(iter(self.labels))}" if len(self.labels) == 1 else f"Read {blend}"
         return Card(title, tuple(facts), note=note)
 
@@ -90,14 +100,15 @@ class Design(Shown):
 
 
 def copy(
-    memory: Memory, item: Any, tol: float = 1e-3, form: str = "smallest", noise: ArrayLike | None = None
+    memory: Memory | ArrayLike, item: Any, tol: float = 1e-3, form: str = "smallest", noise: ArrayLike | None = None
 ) -> Design:
     """The query that reads one item alone, to `tol`; see `blend`."""
-    return blend(memory, {item: 1.0}, tol, form, noise)
+    memory = memory_of(memory)
+    return blend(memory, {memory.labels[memory.index(item)]: 1.0}, tol, form, noise)
 
 
 def blend(
-    memory: Memory,
+    memory: Memory | ArrayLike,
     weights: Mapping[Any, float],
     tol: float = 1e-3,
     form: str = "smallest",
@@ -109,6 +120,7 @@ def blend(
     smallest t, which exists for orthogonal keys of one length. `noise`, a covariance for each key, makes the
     query prefer directions in which the wanted keys do not vary.
     """
+    memory = memory_of(memory)
     wanted = Blend.of(memory, weights, tol)
     if form not in FORMS:
         raise QkvError(f"a query of form {form!r}", "there is no such form", f"Use one of {', '.join(FORMS)}")
@@ -118,26 +130,56 @@ def blend(
     if form == "textbook" and (norm is None or metric is not None):
         why = "noise was given" if metric is not None else "these keys are not orthogonal vectors of one length"
         raise QkvError("a textbook query t·Σk_i", why, "Use form='smallest', which works for any keys")
-    closed = norm is not None and metric is None
-    # The closed form is cheap to try again; the program is not, and its certificate's rounding bound is known.
-    for slack in SLACKS if closed else SLACKS[2:] if keys.size > LARGE else SLACKS[1:]:
+    evidence: convex.Solution | None = None
+    tried: list[Design] = []
+    for slack in _slacks(keys, closed=norm is not None and metric is None):
         aim = dataclasses.replace(wanted, tol=wanted.tol * (1 - slack))
-        if closed and norm is not None:
+        if norm is not None and metric is None:
             query: Array | None = _closed(keys, norm, aim, textbook=form == "textbook")
-            evidence = None
         else:
-            evidence = convex.smallest_query(keys, list(aim.items), aim.wanted, aim.tol, metric)
-            query = evidence.x if evidence.status == "solved" else None
+            query, evidence = _program(keys, aim, metric)
         if query is None:
             break
-        design = _design("exact", memory, wanted, query, least=form == "smallest" and metric is None)
-        if design.distance <= wanted.tol:
-            return design
+        tried.append(_design("exact", memory, wanted, query, least=form == "smallest" and metric is None))
+        if tried[-1].distance <= wanted.tol:
+            return tried[-1]
     near = nearest_query(keys, list(wanted.items), wanted.wanted)
-    design = _design("nearest", memory, wanted, near, least=False)
-    proof = obstacle_to(keys, wanted, evidence) if evidence is not None else None
-    status = "within" if design.distance <= wanted.tol else "nearest"
-    return dataclasses.replace(design, status=status, obstacle=proof)
+    tried.append(_design("nearest", memory, wanted, near, least=False))
+    # A tolerance below what float64 can hold is missed by the program's own query too, but by less than by others.
+    best = min(tried, key=lambda d: d.distance)
+    proof = obstacle_to(keys, wanted, evidence) if evidence is not None and evidence.status != "solved" else None
+    return dataclasses.replace(best, status="within" if best.distance <= wanted.tol else "nearest", obstacle=proof)
+
+
+def memory_of(given: Memory | ArrayLike) -> Memory:
+    """A memory, or keys alone as one; refuses keys so large or small that squares leave the range of float64."""
+    memory = given if isinstance(given, Memory) else Memory(given)
+    size = float(memory.keys.abs().max())
+    if size != 0 and not 1 / MOST_SIZE < size < MOST_SIZE:
+        came = f"the largest entry of the keys is {size:.3g}"
+        raise QkvError("designing a query", came, "Scale the keys to entries near 1; the query scales the other way")
+    return memory
+
+
+def _slacks(keys: Array, closed: bool) -> tuple[float, ...]:
+    """The closed form is cheap to try again; the program is not, and how its certificate rounds is known."""
+    return SLACKS if closed else SLACKS[2:] if keys.size > LARGE else SLACKS[1:]
+
+
+def _program(keys: Array, aim: Blend, metric: Array | None) -> tuple[Array | None, convex.Solution]:
+    """The smallest query by the convex program; for one item, a query that selects it is always a way in."""
+    items = list(aim.items)
+    found = convex.smallest_query(keys, items, aim.wanted, aim.tol, metric)
+    if found.status == "solved":
+        return found.x, found
+    way = selecting_query(keys, items[0]) if len(items) == 1 else None
+    if way is None:
+        return None, found
+    scores = keys @ way
+    gap = float(scores[items[0]] - np.delete(scores, items[0]).max())
+    way = way * np.log((len(keys) - 1) * (1 - aim.tol) / aim.tol) / gap
+    shorter = convex.smallest_query(keys, items, aim.wanted, aim.tol, metric, start=way)
+    return (shorter.x if shorter.status == "solved" else way), dataclasses.replace(found, status="solved")
 
 
 def _closed(keys: Array, norm: float, wanted: Blend, textbook: bool) -> Array:
@@ -148,13 +190,14 @@ def _closed(keys: Array, norm: float, wanted: Blend, textbook: bool) -> Array:
     makes the coefficients, and so the query, as short as can be.
     """
     n, m = len(keys), len(wanted.items)
-    t = np.log((n - m) * (1 - wanted.tol) / wanted.tol) if n > m else 0.0
+    items, logs = list(wanted.items), np.log(wanted.wanted)
     scores = np.zeros(n)
-    scores[list(wanted.items)] = t + np.log(wanted.wanted)
-    if not textbook:
-        floor = np.log(wanted.wanted).max() + t
-        scores = scores - scores.mean() if floor > 0 or n == m else scores * 0
-    return scores @ keys / norm**2
+    scores[items] = logs - logs.mean()
+    free = n - m + float(np.exp(scores[items]).sum())
+    if n - m <= wanted.tol * free:  # the ratios alone leave little enough to the others
+        return scores @ keys / norm**2
+    scores[items] = np.log((n - m) * (1 - wanted.tol) / wanted.tol) + logs
+    return (scores if textbook else scores - scores.mean()) @ keys / norm**2
 
 
 def _design(status: str, memory: Memory, wanted: Blend, query: Array, least: bool) -> Design:
@@ -168,6 +211,7 @@ def _design(status: str, memory: Memory, wanted: Blend, query: Array, least: boo
     if multipliers is not None:
         data |= {"multipliers": multipliers, "tol": wanted.tol}
     certificate = Certificate.issue("weights", data)
+    floor = _floor(keys, wanted, query, float(certificate.claims.get("norm_at_least", 0.0))) if least else None
     if float(certificate.claims.get("norm_at_least", 1.0)) <= 0:  # a loose tol that a zero query meets
         certificate = dataclasses.replace(
             certificate, claims={k: v for k, v in certificate.claims.items() if k != "norm_at_least"}
@@ -184,7 +228,19 @@ def _design(status: str, memory: Memory, wanted: Blend, query: Array, least: boo
         distance=float(certificate.claims["distance"]),
         output_distance=float(certificate.claims["output"]),
         certificate=certificate,
+        floor=floor,
     )
+
+
+def _floor(keys: Array, wanted: Blend, query: Array, known: float) -> Certificate | None:
+    """Where the ratios alone bound the norm better than ratios and leak together do: that bound."""
+    items = list(wanted.items)
+    if len(items) == 1:
+        return None
+    ratios = keys[items] - keys[items[0]]
+    data = {"keys": keys, "items": items, "wanted": wanted.wanted, "tol": wanted.tol}
+    found = Certificate.issue("no query", data | {"multipliers": np.linalg.lstsq(ratios.T, query, rcond=None)[0]})
+    return found if float(found.claims["norm_at_least"]) > max(0.0, known) else None
 
 
 def _multipliers(keys: Array, items: list[int], query: Array) -> Array | None:
@@ -196,12 +252,13 @@ def _multipliers(keys: Array, items: list[int], query: Array) -> Array | None:
     ratios = keys[items] - keys[items[0]]
     rest = np.delete(np.arange(len(keys)), items)
     if len(rest) == 0:
-        return np.linalg.lstsq(ratios.T, query, rcond=None)[0]
+        return None
     scores = keys[rest] @ query
     tilt = np.exp(scores - scores.max())
     pull = keys[items[0]] - (tilt / tilt.sum()) @ keys[rest]
     found = np.linalg.lstsq(np.vstack([pull, ratios]).T, query, rcond=None)[0]
-    return found[1:] / found[0] if found[0] > 1e-12 else None
+    priced = found[0] * np.linalg.norm(pull) > 1e-12 * np.linalg.norm(query)
+    return found[1:] / found[0] if priced else None
 
 
 def _metric(noise: ArrayLike, wanted: Blend, memory: Memory) -> Array:

@@ -19,37 +19,49 @@ from qkv.errors import QkvError
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
+TITLES = {
+    "reached": "The target can be reached",
+    "out of reach": "The target stays out of reach",
+    "undecided": "No multiple was found that reaches the target, and no proof that there is none",
+}
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Reach(Shown):
     """How near a token's output comes to a target as a multiple r of a direction is added to the token.
 
     `multiple` is the best r that was found and `distance` the distance there; `at_least` is a certified bound on the
-    distance for every r, by a hyperplane that separates the target from all outputs.
+    distance for every r, by a hyperplane that separates the target from all outputs (0, and no certificate, where
+    none was found). `status` is "reached", "out of reach" or "undecided".
     """
 
-    possible: bool
+    status: str
     multiple: float
     distance: float
     at_least: float
     tol: float
-    certificate: Certificate = dataclasses.field(repr=False)
+    certificate: Certificate | None = dataclasses.field(repr=False)
+
+    @property
+    def possible(self) -> bool | None:
+        """Whether the target can be reached; None where that is not known."""
+        return {"reached": True, "out of reach": False, "undecided": None}[self.status]
 
     @property
     def certificates(self) -> list[Certificate]:
         """What there is to recheck."""
-        return [self.certificate]
+        return [] if self.certificate is None else [self.certificate]
 
     def card(self) -> Card:
-        facts = (
-            ("best multiple", number(round(self.multiple, 4) + 0.0)),
-            ("distance there", number(self.distance, 6)),
-            ("distance for every multiple", f"≥ {number(self.at_least, 6)}, certified"),
-        )
-        title = "The target can be reached" if self.possible else "The target stays out of reach"
-        return Card(title, facts, note=self.certificate.statement + ".")
+        facts = [("best multiple", number(round(self.multiple, 4) + 0.0)), ("distance there", number(self.distance, 6))]
+        if self.certificate is not None:
+            facts.append(("distance for every multiple", f"≥ {number(self.at_least, 6)}, certified"))
+        note = self.certificate.statement + "." if self.status == "out of reach" and self.certificate else ""
+        return Card(TITLES[self.status], tuple(facts), note=note)
 
     def to_json(self) -> dict[str, Any]:
-        return super().to_json() | {"says": self.certificate.statement}
+        says = self.certificate.statement if self.certificate else TITLES[self.status]
+        return super().to_json() | {"possible": self.possible, "says": says}
 
 
 def reach(
@@ -76,10 +88,15 @@ def reach(
     if len(u) != x.shape[1] or len(y) != v.shape[0]:
         came = f"tokens of {x.shape[1]}, a direction of {len(u)} and a target of {len(y)} numbers"
         raise QkvError(asked, came, f"Give a direction of {x.shape[1]} and a target of {v.shape[0]}")
+    if not bool(u.any()):
+        raise QkvError(asked, "the direction is zero", "Give a direction along which the token can move")
     best, distance = _search(x, i, u, y, q, k, v)
-    certificate = _separate(x, i, u, y, q, k, v)
+    proof: Certificate | None = _separate(x, i, u, y, q, k, v)
+    at_least = max(0.0, float(proof.claims["distance"])) if proof else 0.0
+    proof = proof if at_least > 0 else None
     near = tol * float(y.norm())
-    return Reach(distance <= near, best, distance, float(certificate.claims["distance"]), tol, certificate)
+    status = "reached" if distance <= near else "out of reach" if at_least > near else "undecided"
+    return Reach(status, best, distance, at_least, tol, proof)
 
 
 def _search(x: Any, i: int, u: Any, y: Any, q: Any, k: Any, v: Any) -> tuple[float, float]:

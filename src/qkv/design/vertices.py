@@ -37,10 +37,11 @@ class Answer(Shown):
     possible: bool
     query: Tensor | None
     margin: float | None
-    combination: dict[int, float] | None
+    combination: dict[Any, float] | None
     margin_at_most: float | None
     keys: Tensor = field(repr=False)
     index: int = field(repr=False)
+    members: tuple[int, ...] = field(default=(), repr=False)
 
     def __bool__(self) -> bool:
         return self.possible
@@ -53,9 +54,8 @@ class Answer(Shown):
         data: dict[str, Any] = {"keys": self.keys.numpy(), "item": self.index}
         if self.query is not None:
             return Certificate("selects", data | {"query": self.query.numpy()}, {"margin": self.margin})
-        combination = self.combination or {}
-        data["indices"] = np.array(list(combination), dtype=np.int64)
-        data["weights"] = np.array(list(combination.values()))
+        data["indices"] = np.array(self.members, dtype=np.int64)
+        data["weights"] = np.array(list((self.combination or {}).values()))
         return Certificate("inside", data, {"margin_at_most": self.margin_at_most})
 
     def card(self) -> Card:
@@ -87,20 +87,22 @@ class Copyable(Shown):
         return len(self.possible)
 
     def __getitem__(self, item: Any) -> Answer:
-        return self._answer(self.memory.index(item))
+        return self.at(self.memory.index(item))
 
-    def _answer(self, j: int) -> Answer:
+    def at(self, j: int) -> Answer:
+        """The answer about the key at an index, whatever its label."""
         row = int(self.possible[:j].sum())
         label, keys = self.memory.labels[j], self.memory.keys
         if self.possible[j]:
             return Answer(label, True, self.queries[row], float(self.margins[row]), None, None, keys, j)
         row = j - row
         span = slice(int(self.offsets[row]), int(self.offsets[row + 1]))
-        pairs = dict(zip(self.indices[span].tolist(), self.weights[span].tolist(), strict=True))
-        return Answer(label, False, None, None, pairs, float(self.margins_at_most[row]), keys, j)
+        members = tuple(self.indices[span].tolist())
+        pairs = dict(zip((self.memory.labels[i] for i in members), self.weights[span].tolist(), strict=True))
+        return Answer(label, False, None, None, pairs, float(self.margins_at_most[row]), keys, j, members)
 
     def __iter__(self) -> Iterator[Answer]:
-        return (self._answer(j) for j in range(len(self)))
+        return (self.at(j) for j in range(len(self)))
 
     @property
     def vertices(self) -> Tensor:

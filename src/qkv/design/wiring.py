@@ -10,6 +10,9 @@ import numpy as np
 import torch
 
 from qkv.core.arrays import ArrayLike, tensor
+from qkv.core.attention import finite
+from qkv.core.geometry import balance
+from qkv.core.masks import whole
 from qkv.core.show import Card, Shown, number
 from qkv.design import convex
 from qkv.design.certificate import Certificate
@@ -20,6 +23,9 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 
 PREFER = ("norm", "rank")
 MOST_TOKENS = 64
+MOST_BALANCED = 24
+WORTH = 1e9
+"""A bound on the norm of every W says something from here on, in units where the tokens have norm 1."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -98,8 +104,8 @@ def wire(
         raise QkvError(
             f"wiring {len(x)} tokens", f"at most {MOST_TOKENS} fit the program", "Wire fewer tokens at a time"
         )
-    if head_size is not None and (not isinstance(head_size, int) or head_size < 1):
-        raise QkvError("wiring", f"head_size is {head_size!r}", "Give a whole number of at least 1")
+    if head_size is not None:
+        head_size = whole("wiring", "head_size", head_size)
     v = _values(problem)
     for slack in (1e-6, 1e-4, 1e-2):
         found = _scores(problem, problem.tol * (1 - slack), prefer)
@@ -126,11 +132,7 @@ def wire(
             )
         if head_size is not None and len(q) < _rank(w):
             raise _too_small(head_size, _rank(w), prefer, max(certificate.claims["distance"]), problem.tol)
-    raise QkvError(
-        f"wiring {len(x)} tokens to {tol:g}",
-        "the solver found no accurate answer and no proof that there is none",
-        "Scale the tokens to norms near 1, or raise tol",
-    )
+    raise _no_answer(problem)
 
 
 def check_wiring(
@@ -141,12 +143,27 @@ def check_wiring(
     reads: Mapping[Any, Any],
     writes: Mapping[Any, ArrayLike],
     tol: float,
+    output_tol: float | None = None,
 ) -> Certificate:
-    """A certificate that anyone's matrices follow the rules to `tol`; its verify() says whether they do."""
+    """A certificate that anyone's matrices follow the rules to `tol`; its verify() says whether they do.
+
+    `output_tol` bounds the distance of what is written. Without it, the bound is what weights within tol cost a V
+    that writes exactly: 2 tol max |V x_j|, and a little for rounding.
+    """
     problem = Wiring.of(X, reads, writes, tol)
     matrices = [tensor(name, m, "h d").numpy() for name, m in (("Q", Q), ("K", K), ("V", V))]
-    measured = _certificate(problem, *matrices)
-    return dataclasses.replace(measured, claims={**measured.claims, "distance": tol})
+    x, (q, k, v) = problem.tokens.numpy(), matrices
+    if not x.shape[1] == q.shape[1] == k.shape[1] == v.shape[1] or len(q) != len(k):
+        came = f"tokens of {x.shape[1]} numbers, Q {q.shape}, K {k.shape}, V {v.shape}"
+        raise QkvError("checking matrices", came, "Give matrices that take the tokens, and Q and K of one height")
+    if len(v) != problem.writes.shape[1]:
+        came = f"V gives {len(v)} numbers, and {problem.writes.shape[1]} are to be written"
+        raise QkvError("checking matrices", came, "Give a V with as many rows as a written vector has numbers")
+    if output_tol is None:
+        rounding = 1e-9 * (1 + float(problem.writes.abs().max()))
+        output_tol = 2 * problem.tol * float(np.linalg.norm(x @ v.T, axis=1).max()) + rounding
+    claims = {"distance": problem.tol, "output": finite("checking matrices", "output_tol", output_tol)}
+    return dataclasses.replace(_certificate(problem, q, k, v), claims=claims)
 
 
 def _scores(problem: Wiring, tol: float, prefer: str) -> convex.Solution:
@@ -154,7 +171,8 @@ def _scores(problem: Wiring, tol: float, prefer: str) -> convex.Solution:
     x = problem.tokens.numpy()
     _, s, vt = np.linalg.svd(x, full_matrices=False)
     basis = vt[: max(1, int((s > 1e-10 * max(s[0], 1e-300)).sum()))]
-    inner = x @ basis.T
+    size = float(np.linalg.norm(x, axis=1).max()) or 1.0
+    inner = x @ basis.T / size
     r = len(basis)
     rules = []
     for row, i in enumerate(problem.rules):
@@ -163,7 +181,7 @@ def _scores(problem: Wiring, tol: float, prefer: str) -> convex.Solution:
         rows = np.einsum("a,jb->jab", inner[i], inner).reshape(len(x), r * r)
         rules.append(convex.Rule.of(rows, wanted[inside], inside, np.flatnonzero(wanted == 0), tol))
     found = convex.solve(rules, r * r, nuclear=r if prefer == "rank" else 0)
-    z = found.x.reshape(r, r)
+    z = found.x.reshape(r, r) / size**2
     return dataclasses.replace(found, x=(basis.T @ z @ basis).ravel())
 
 
@@ -201,17 +219,54 @@ def _certificate(problem: Wiring, q: Array, k: Array, v: Array) -> Certificate:
 
 
 def _impossible(problem: Wiring, found: convex.Solution) -> Wire:
+    """The proof that no W does it, from the solver's evidence or, sharper, from the tokens themselves."""
     wanted = problem.wanted.numpy()
+    inside = [np.flatnonzero(row > 0) for row in wanted]
     mix, multipliers = np.zeros_like(wanted), np.zeros_like(wanted)
-    for row in range(len(wanted)):
+    for row, chosen in enumerate(inside):
         mix[row, wanted[row] == 0] = found.mix[row]
-        multipliers[row, np.flatnonzero(wanted[row] > 0)[1:]] = found.multipliers[row]
-    data = {
-        "X": problem.tokens.numpy(), "rules": list(problem.rules), "wanted": wanted,
-        "mix": mix, "multipliers": multipliers, "tol": problem.tol,
-    }  # fmt: skip
-    certificate = Certificate.issue("no wiring", data)
-    return Wire(False, None, None, None, 0, problem.rules, (), (), float("nan"), problem.tol, certificate)
+        multipliers[row, chosen[1:]] = found.multipliers[row]
+    candidates = [(mix, multipliers)]
+    if len(problem.tokens) <= MOST_BALANCED:
+        candidates.append(_balanced(problem, inside))
+    base = {"X": problem.tokens.numpy(), "rules": list(problem.rules), "wanted": wanted, "tol": problem.tol}
+    proofs = [Certificate.issue("no wiring", base | {"mix": m, "multipliers": nu}) for m, nu in candidates]
+    best = max(proofs, key=lambda c: float(c.claims["norm_at_least"]))
+    # The program's verdict counts only as far as its evidence goes: a W this much larger than the tokens ask for.
+    unit = float(problem.tokens.norm(dim=1).max()) ** 2
+    if not float(best.claims["norm_at_least"]) * unit > WORTH:
+        raise _no_answer(problem)
+    return Wire(False, None, None, None, 0, problem.rules, (), (), float("nan"), problem.tol, best)
+
+
+def _balanced(problem: Wiring, inside: list[Any]) -> tuple[Array, Array]:
+    """Mixes and multipliers under which the gradients of all rules cancel as well as they can."""
+    x, wanted = problem.tokens.numpy(), problem.wanted.numpy()
+    rivals, places, ratios, spots = [], [], [], []
+    for row, i in enumerate(problem.rules):
+        first = inside[row][0]
+        for j in range(len(x)):
+            if wanted[row, j] == 0:
+                rivals.append(np.outer(x[i], x[first] - x[j]).ravel())
+                places.append((row, j))
+            elif j != first:
+                ratios.append(np.outer(x[i], x[j] - x[first]).ravel())
+                spots.append((row, j))
+    mix, multipliers = np.zeros_like(wanted), np.zeros_like(wanted)
+    weights, coefficients = balance(np.array(rivals), np.array(ratios).reshape(len(ratios), x.shape[1] ** 2))
+    for place, weight in zip(places, weights, strict=True):
+        mix[place] = weight if weight > 1e-14 else 0.0
+    for spot, coefficient in zip(spots, coefficients, strict=True):
+        multipliers[spot] = coefficient
+    return mix, multipliers
+
+
+def _no_answer(problem: Wiring) -> QkvError:
+    return QkvError(
+        f"wiring {len(problem.tokens)} tokens to {problem.tol:g}",
+        "no W of ordinary size does it, and there is no proof that none does",
+        "Make tokens that must be told apart differ more, or raise tol",
+    )
 
 
 def _too_small(head_size: int, rank: int, prefer: str, got: float, tol: float) -> QkvError:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from qkv.errors import QkvError
 from qkv.report import Chapter, write
-from qkv.tour import claims, design
+from qkv.tour import claims, design, noise
 
 CHAPTERS: tuple[tuple[str, Callable[[], Chapter]], ...] = (
     ("copy and blend", design.lookup),
@@ -16,6 +16,8 @@ CHAPTERS: tuple[tuple[str, Callable[[], Chapter]], ...] = (
     ("reading one subspace out of a sum", design.subspaces),
     ("wiring tokens", design.wiring),
     ("what no token can reach", design.reaching),
+    ("one head is enough", noise.one_head),
+    ("keys of few bits", noise.quantised),
     ("claims become verdicts", claims.claims),
 )
 

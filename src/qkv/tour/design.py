@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from qkv import plots
 from qkv.core.attention import self_attention
 from qkv.core.memory import Memory
 from qkv.core.show import number
@@ -14,6 +13,7 @@ from qkv.design.subspace import project
 from qkv.design.vertices import copyable
 from qkv.design.wiring import check_wiring, wire
 from qkv.look import svg
+from qkv.plots import design as plots
 from qkv.report import Chapter, Picture
 
 SEED = 0
@@ -53,10 +53,10 @@ def lookup() -> Chapter:
 def limits() -> Chapter:
     """Which keys can be copied at all."""
     random = np.random.default_rng(SEED)
-    keys = random.standard_normal((26, 2))
-    flat = copyable(keys)
+    plane = Memory(random.standard_normal((26, 2)))
+    flat = copyable(plane)
     inside = int(flat.interior[0])
-    refused = copy(Memory(keys), inside)
+    refused = copy(plane, inside)
     assert refused.obstacle is not None
     dimensions, n = [2, 4, 8, 16, 32], 400
     counts = [len(copyable(random.standard_normal((n, d)), processes=1).vertices) for d in dimensions]
@@ -67,8 +67,8 @@ def limits() -> Chapter:
             "key always scores at least as high: no query selects it, at any scale. The others are the corners of the "
             "hull, and each comes with a query that selects it and the margin by which it does.",
             Picture(
-                svg(plots.hull(keys, flat)),
-                f"{len(keys)} keys in the plane; {len(flat.vertices)} can be selected, along the arrows.",
+                svg(plots.hull(plane, flat)),
+                f"{plane.n} keys in the plane; {len(flat.vertices)} can be selected, along the arrows.",
                 "qkv tour",
             ),
             f"Asked to copy key {inside} all the same, the design says so and gives the nearest blend that can be "
@@ -128,7 +128,7 @@ def wiring() -> Chapter:
         "K": np.eye(4),
         "V": (np.outer(u["b"], u["b"]) - np.outer(u["c"], u["c"])) / square,
     }
-    by_hand = check_wiring(x, **textbook, reads=rules, writes=writes, tol=1e-3)
+    by_hand = check_wiring(x, textbook["Q"], textbook["K"], textbook["V"], rules, writes, tol=1e-3)
     output = self_attention(x, found.Q, found.K, found.V).output.numpy()
     off = max(float(np.linalg.norm(output[i] - writes[i])) for i in rules)
     hand_norm = float(np.linalg.norm(textbook["Q"].T @ textbook["K"]))
@@ -155,7 +155,7 @@ def reaching() -> Chapter:
     """With Q = K = V = I, no multiple of u_d or u_c makes token 1 give u_b."""
     x, u = tokens()
     cases = {name: reach(x, 1, u[name[-1]], u["b"]) for name in ("u_d", "u_c")}
-    plotted = {name: (u[name[-1]], found.at_least) for name, found in cases.items()}
+    plotted = {name: (u[name[-1]], found) for name, found in cases.items()}
     return Chapter(
         "What no token can reach",
         (

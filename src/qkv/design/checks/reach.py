@@ -19,8 +19,8 @@ def _parse(data: Data) -> dict[str, Any]:
     matching("V, the target and the normal", v.shape[0], y.shape[0], h.shape[0])
     (token,) = indices(data, "token", x.shape[0])
     reach = scalar(data, "range")
-    if not reach > 0:
-        raise Refused(f"the range of multiples is {reach}, not above 0")
+    if not 0 < reach < float("inf"):
+        raise Refused(f"the range of multiples is {reach}, not a number above 0")
     if not h.any():
         raise Refused("the normal of the hyperplane is zero")
     return {"X": x, "Q": q, "K": k, "V": v, "u": u, "y": y, "h": h, "token": token, "range": reach}
@@ -100,8 +100,6 @@ def _largest(balls: list[Any]) -> Any:
 
 def _says(data: Data, claims: Mapping[str, Any]) -> str:
     bound = float(claims["distance"])
-    if bound <= 0:
-        return f"this hyperplane does not keep the outputs of token {int(data['token'])} away from the target"
     return (
         f"whatever multiple of the direction is added to token {int(data['token'])}, its output stays at least "
         f"{bound:.6g} away from the target: a hyperplane lies between"
@@ -115,5 +113,6 @@ UNREACHABLE = Kind(
     says=_says,
     senses={"distance": ">="},
     required=("distance",),
+    positive=("distance",),
     names={"distance": "distance from the target, for every multiple"},
 )

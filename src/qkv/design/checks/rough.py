@@ -1,10 +1,10 @@
 """The quantities of a reading in float64, each with a bound on its rounding error."""
 
-# The model of arithmetic. u = 2^-53 and gamma(k) = k·u/(1 - k·u). Whatever the order of summation, with or without
-# fused multiply-add, |fl(x·y) - x·y| <= gamma(d) |x|·|y| for vectors of d numbers. Underflow adds at most 2^-1074 to
-# each operation; values and keys are first scaled (by a power of two, which is exact) to entries below 2, so TINY
-# pays for all of it, and FAINT for the squares in a norm. Overflow makes a number or its error infinite or NaN, and
-# such a ball says nothing.
+# The model of arithmetic is that of core/rounding.py: u = 2^-53, and gamma(k) bounds k roundings. Whatever the order
+# of summation, |fl(x·y) - x·y| <= gamma(d) |x|·|y| for vectors of d numbers. Underflow adds at most 2^-1074 to each
+# operation; values and keys are first scaled (by a power of two, which is exact) to entries below 2, so TINY pays for
+# all of it, and FAINT for the squares in a norm. Overflow makes a number or its error infinite or NaN, and such a
+# ball says nothing.
 
 from __future__ import annotations
 
@@ -14,18 +14,13 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-U = 2.0**-53
-TINY = 2.0**-1000
+from qkv.core.rounding import TINY, U, gamma
+
 FAINT = 2.0**-500
 EXP_ULPS = 8.0
 """numpy's exp and log stay within 4 units in the last place on every platform it supports; twice that is assumed."""
 BLUR = 2.0**-6
 """Scores must be known to this; from there on 2.1 times an error of exp no longer covers a quotient of two."""
-
-
-def gamma(k: int) -> float:
-    """k·u/(1-k·u): the relative error of k roundings, in any order of summation."""
-    return k * U / (1 - k * U)
 
 
 def rough_weights(p: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The pictures of the design floor, each with its one message as the title."""
+"""The pictures of the design floor: readings, hulls, subspaces, wiring, reach."""
 
 from __future__ import annotations
 
@@ -16,88 +16,105 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from qkv.design.steering import Reach
     from qkv.design.vertices import Copyable
+
+MOST_BARS, MOST_NAMED = 12, 30
 
 
 def reading(memory: Memory, design: Design) -> Figure:
     """Weights of the designed query, and how the distance falls as its scale grows."""
-    t = tokens()
     drawn, (left, right) = figure(2)
-    wanted = {memory.index(item): w for item, w in design.labels.items()}
-    weights = memory.read(design.query).weights.numpy()
-    order = [*wanted, *(i for i in np.argsort(-weights) if i not in wanted)][:16]
-    colours = [_colour(list(wanted), i) for i in order]
-    left.bar(range(len(order)), weights[order], color=colours, width=0.7)
-    left.set_xticks(range(len(order)), [str(memory.labels[i]) for i in order], rotation=0 if len(order) < 11 else 60)
-    left.set_ylim(0, 1)
-    left.set_xlabel("item")
-    left.set_ylabel("weight")
-    left.set_title("What the query reads")
-    for x, i in enumerate(order[: len(wanted)]):
-        left.annotate(
-            f"{weights[i]:.2f}",
-            (x, weights[i]),
-            ha="center",
-            va="bottom",
-            xytext=(0, 2),
-            textcoords="offset points",
-        )
-    scales = np.linspace(0, 1.4 * design.scale, 160)
-    ideal = np.zeros(memory.n)
-    ideal[list(wanted)] = list(wanted.values())
-    read = memory.read(torch.from_numpy(np.outer(scales, design.direction.numpy()))).weights.numpy()
-    right.semilogy(scales, 0.5 * np.abs(read - ideal).sum(axis=1), color=t["ink"])
-    right.axhline(design.tol, color=t["quiet"], linewidth=1, linestyle=(0, (4, 3)))
-    right.annotate("tol", (0, design.tol), xytext=(2, 3), textcoords="offset points", color=t["quiet"])
-    right.plot([design.scale], [design.distance], "o", color=t["proved"])
-    right.annotate(
-        f"certified: scale {design.scale:.4g}", (design.scale, design.distance), ha="right",
-        xytext=(-8, -12), textcoords="offset points", color=t["proved"],
-    )  # fmt: skip
-    right.set_xlabel("scale in front of the direction")
-    right.set_ylabel("distance from the wanted weights")
-    right.set_title("How large a scale is enough")
+    _weights(left, memory, design)
+    _scales(right, memory, design)
     return drawn
 
 
-def hull(keys: Any, answers: Copyable) -> Figure:
-    """Keys in the plane: those on the rim can be selected, the others are averages of three of them."""
+def _weights(axes: Axes, memory: Memory, design: Design) -> None:
+    wanted = [memory.index(item) for item in design.labels]
+    weights = memory.read(design.query).weights.numpy()
+    strongest = set(np.argsort(-weights, kind="stable")[:MOST_BARS].tolist())
+    order = [*wanted, *(i for i in sorted(strongest) if i not in wanted)][:MOST_BARS]
+    axes.bar(range(len(order)), weights[order], color=[_colour(wanted, i) for i in order], width=0.7)
+    slanted = len(order) > 10 or max(len(str(memory.labels[i])) for i in order) > 3
+    axes.set_xticks(range(len(order)), [str(memory.labels[i]) for i in order], rotation=60 if slanted else 0)
+    axes.set_ylim(0, 1.1)
+    axes.set_yticks([0, 0.5, 1], ["0", "½", "1"])
+    axes.set_xlabel("item")
+    axes.set_ylabel("weight")
+    share = 1 - design.distance
+    axes.set_title(
+        f"{100 * share:.4g} % of the weight is where it is wanted" if design.possible else "The nearest blend"
+    )
+    if len(wanted) <= 3:
+        for x, i in enumerate(wanted):
+            label = f"{weights[i]:.2g}"
+            axes.annotate(label, (x, weights[i]), ha="center", xytext=(0, 2), textcoords="offset points", fontsize=8)
+
+
+def _scales(axes: Axes, memory: Memory, design: Design) -> None:
     t = tokens()
-    points = np.asarray(keys, dtype=float)
+    if design.scale == 0:
+        axes.set_axis_off()
+        axes.set_title("No query is needed: any weights are near enough")
+        return
+    scales = np.linspace(0, 1.4 * design.scale, 160)
+    ideal = np.zeros(memory.n)
+    ideal[[memory.index(item) for item in design.labels]] = list(design.labels.values())
+    read = memory.read(torch.from_numpy(np.outer(scales, design.direction.numpy()))).weights.numpy()
+    axes.semilogy(scales, 0.5 * np.abs(read - ideal).sum(axis=1), color=t["ink"])
+    axes.axhline(design.tol, color=t["quiet"], linewidth=1, linestyle=(0, (4, 3)))
+    axes.annotate("tol", (0, design.tol), xytext=(2, 3), textcoords="offset points", color=t["quiet"])
+    colour = t["proved"] if design.possible else t["refuted"]
+    axes.plot([design.scale], [design.distance], "o", color=colour)
+    note = f"certified: {design.distance:.3g}"
+    axes.annotate(
+        note, (design.scale, design.distance), ha="right", xytext=(-8, -12), textcoords="offset points", color=colour
+    )
+    axes.set_xlabel("scale in front of the direction")
+    axes.set_ylabel("distance from the wanted weights")
+    axes.set_title(f"A scale of {design.scale:.4g} is enough" if design.possible else "No scale comes within tol")
+
+
+def hull(memory: Memory, answers: Copyable) -> Figure:
+    """Keys in the plane: those on the rim can be selected, the others are averages of some of them."""
+    t = tokens()
+    points = memory.keys.numpy()
     drawn, (axes,) = figure(1, height=3.8)
-    centre = points.mean(axis=0)
-    inside = None
+    centre, reach = points.mean(axis=0), float(np.ptp(points, axis=0).max()) or 1.0
     for i, point in enumerate(points):
-        answer = answers[i]
-        if answer.possible:
+        answer = answers.at(i)
+        outward = (point - centre) / (float(np.linalg.norm(point - centre)) or 1.0)
+        if answer.query is not None:
             axes.plot(*point, "o", color=t["item-b"], markersize=6)
             q = np.asarray(answer.query)
-            q = 0.22 * q / np.linalg.norm(q)
+            outward = q / np.linalg.norm(q)
             arrow = {"arrowstyle": "->", "color": t["item-b"], "lw": 1.2}
-            axes.annotate("", point + q, point, arrowprops=arrow, annotation_clip=False)
+            axes.annotate("", point + 0.06 * reach * outward, point, arrowprops=arrow, annotation_clip=False)
         else:
             axes.plot(*point, "o", color=t["item-other"], markersize=5)
-            if inside is None or np.linalg.norm(point - centre) > np.linalg.norm(points[inside] - centre):
-                inside = i
-    if inside is not None:
-        corners = points[list(answers[inside].combination or ())]
+        if len(points) <= MOST_NAMED and memory.labels != tuple(range(memory.n)):
+            place: dict[str, Any] = {"ha": "center", "va": "center", "textcoords": "offset points"}
+            axes.annotate(str(memory.labels[i]), point, xytext=tuple(20 * outward), color=t["quiet"], **place)
+    inner = [i for i in answers.interior.tolist() if len(answers.at(i).members) > 2]
+    if inner:
+        chosen = max(inner, key=lambda i: float(np.linalg.norm(points[i] - centre)))
+        corners = points[list(answers.at(chosen).members)]
         axes.fill(*corners.T, color=t["item-a"], alpha=0.16, linewidth=0)
         axes.plot(*np.vstack([corners, corners[:1]]).T, color=t["item-a"], linewidth=1)
-        axes.plot(*points[inside], "o", color=t["item-a"], markersize=8)
+        axes.plot(*points[chosen], "o", color=t["item-a"], markersize=8)
         axes.annotate(
-            "an average of the corners:\nno query selects it",
-            points[inside],
-            xytext=(14, -6),
-            textcoords="offset points",
-            color=t["ink"],
-        )
+            "orange: an average of the corners\nof its triangle, so no query selects it", (0.0, 0.0),
+            xycoords="axes fraction", color=t["quiet"], fontsize=8.5,
+        )  # fmt: skip
     rim = points[answers.vertices.numpy()]
-    rim = rim[np.argsort(np.arctan2(*(rim - rim.mean(axis=0)).T))]
-    axes.fill(*rim.T, facecolor="none", edgecolor=t["faint"], linewidth=1.2, zorder=0)
-    axes.margins(0.12)
+    if len(rim) > 2:
+        rim = rim[np.argsort(np.arctan2(*(rim - rim.mean(axis=0)).T))]
+        axes.fill(*rim.T, facecolor="none", edgecolor=t["faint"], linewidth=1.2, zorder=0)
+    axes.margins(0.16)
     axes.set_aspect("equal")
     axes.set_axis_off()
-    axes.set_title("A key can be copied if and only if it is a corner of the hull")
+    axes.set_title(f"The {len(rim)} corners of the hull can be copied, the {len(points) - len(rim)} other keys cannot")
     return drawn
 
 
@@ -105,8 +122,10 @@ def margins(answers: Copyable) -> Figure:
     """By what margin unit queries select the keys that can be selected, and how many cannot."""
     t = tokens()
     drawn, (axes,) = figure(1, height=2.7)
-    found = [answers[int(i)].margin or 0.0 for i in answers.vertices]
-    axes.hist(found, bins=40, color=t["item-b"])
+    found = answers.margins.numpy()
+    found = found[np.isfinite(found)]
+    top = float(found.max()) if len(found) else 1.0
+    axes.hist(found, bins=40, range=(0, 1.05 * top), color=t["item-b"])
     axes.set_xlabel("margin of a unit query over the strongest rival")
     axes.set_ylabel("keys")
     axes.set_xlim(0, None)
@@ -149,20 +168,21 @@ def wiring(X: Any, Q: Any, K: Any, V: Any) -> Figure:
     """Who reads whom, and the matrices that make it so."""
     drawn, axes = figure(4, height=2.7, width=8.4)
     weights = self_attention(X, Q, K, V).weights.numpy()
-    _heat(axes[0], weights, "weights", "token read", "reading token")
+    _heat(axes[0], weights, "Who reads whom", "token read", "reading token")
     for box, m, name in zip(axes[1:], (Q, K, V), "QKV", strict=True):
         _heat(box, np.asarray(m), name, "", "", signed=True)
     return drawn
 
 
-def reach(X: Any, token: int, cases: dict[str, tuple[Any, float]], target: Any) -> Figure:
+def reach(X: Any, token: int, cases: dict[str, tuple[Any, Reach]], target: Any) -> Figure:
     """Distance of a token's output from a target, against the multiple of a direction that is added to it."""
     t = tokens()
     drawn, (axes,) = figure(1, height=2.8)
     x = torch.as_tensor(np.asarray(X), dtype=torch.float64)
     identity = torch.eye(x.shape[1], dtype=torch.float64)
-    multiples = np.linspace(-3, 3, 241)
-    for (name, (along, bound)), colour in zip(cases.items(), ("item-a", "item-b"), strict=False):
+    wide = max(3.0, *(1.5 * abs(found.multiple) for _, found in cases.values()))
+    multiples = np.linspace(-wide, wide, 241)
+    for (name, (along, found)), colour in zip(cases.items(), ("item-a", "item-b"), strict=False):
         distances = []
         for r in multiples:
             moved = x.clone()
@@ -175,19 +195,21 @@ def reach(X: Any, token: int, cases: dict[str, tuple[Any, float]], target: Any) 
             f"adding {name}", (multiples[at], distances[at]), ha=side,
             xytext=(8 if side == "left" else -8, 2), textcoords="offset points", color=t[colour],
         )  # fmt: skip
-        axes.axhline(bound, color=t["proved"], linewidth=1)
-    axes.annotate(
-        f"certified for every multiple: at least {bound:.4g}",
-        (0, bound),
-        xytext=(0, -14),
-        ha="center",
-        textcoords="offset points",
-        color=t["proved"],
-    )
+        if found.at_least > 0:
+            axes.axhline(found.at_least, color=t["proved"], linewidth=1)
+    bound = min(found.at_least for _, found in cases.values())
+    if bound > 0:
+        note = f"certified for every multiple: at least {bound:.4g}"
+        place: dict[str, Any] = {"xytext": (0, -14), "ha": "center", "textcoords": "offset points"}
+        axes.annotate(note, (0, bound), color=t["proved"], **place)
     axes.set_ylim(0, None)
     axes.set_xlabel("multiple r that is added to the token")
     axes.set_ylabel("distance from the target")
-    axes.set_title("No multiple brings the output to the target")
+    every = {found.status for _, found in cases.values()}
+    title = {"reached": "A multiple brings the output to the target", "undecided": "How near each multiple comes"}
+    axes.set_title(
+        title.get(every.pop(), "") if every != {"out of reach"} else "No multiple brings the output to the target"
+    )
     return drawn
 
 

@@ -1,0 +1,83 @@
+"""The tour's chapters on noise: one head swings, two mostly hold, a hardened one does not care."""
+
+from __future__ import annotations
+
+import math
+
+from qkv.core.memory import Memory
+from qkv.look import svg
+from qkv.noise.chance import within
+from qkv.noise.exact import spread
+from qkv.noise.hardening import harden
+from qkv.noise.models import Gaussian, Quantised
+from qkv.plots import noise as plots
+from qkv.report import Chapter, Picture
+
+WANTED = {"a": 0.5, "b": 0.5}
+COMMAND = "qkv noise compare --orthonormal 10x16 --weights 0=1/2,1=1/2 --isotropic 1e-6 --along 0=0.5"
+NEAR = 0.25
+
+
+def one_head() -> Chapter:
+    """Keys with noise along their own direction, and the head that looks past it."""
+    memory = Memory.orthonormal(10, 16, labels=["a", "b", *"cdefghij"])
+    noise = Gaussian(isotropic=1e-6, along={"a": 0.5})
+    only_along = Gaussian(along={"a": 0.5})
+    found = harden(memory, WANTED, noise, tol=1e-2)
+    compared = found.comparison
+    one, two, hard = (float(compared[name].weights_var[0]) for name in ("one head", "two heads", "hardened"))
+    coin = float(spread(memory, 50 * (memory.keys[0] + memory.keys[1]), only_along).weights_var[0])
+    backwards = 0.5 * math.erfc(1.0)
+    chances = {
+        name: within(memory, layout[0], noise, WANTED, NEAR, mix=layout[1]) for name, layout in found.layouts.items()
+    }
+    q, mu = found.query, memory.keys
+    return Chapter(
+        "One head is enough",
+        (
+            "Now the keys are random. Ten orthonormal means μ; every key shakes a little, and the key of a varies along "
+            "itself with variance ½: it may come out long, short, or turned around. Wanted: half of v_a and half of v_b.",
+            f"The usual single head, q = t(μ_a + μ_b), takes sides: a longer k_a scores above k_b, a shorter one below. "
+            f"The weight of a has variance {one:.3f}; at t = 50, without the shaking, {coin:.6f}, and a fair coin has ¼. "
+            f"Two heads, tμ_a and tμ_b, averaged, bring it to {two:.4f}: they fail only where k_a turns around, which "
+            f"happens with probability Φ(−√2) = {backwards:.4f}.",
+            f"But one head is enough. Hardened, the query scores {float(q @ mu[0]):.3f} on μ_a, {float(q @ mu[1]):.3f} on μ_b "
+            f"and {float((mu[2:] @ q).mean()):.2f} on the others: it repels what is not wanted, and is orthogonal to the noise. "
+            f"Variance {hard:.1e}: {one / hard:,.0f} times less than one plain head, {two / hard:,.0f} times less than two.",
+            Picture(
+                svg(plots.weights(memory, found.layouts, noise, "a")),
+                "The weight of a under noise, for the three layouts, at equal leak.",
+                f"{COMMAND} --plot weights.svg",
+            ),
+            found,
+            f"How often is the output within {NEAR:g} of the wanted one? "
+            + ", ".join(f"{name}: {c.probability:.3f}" for name, c in chances.items())
+            + ". The picture shows it against the scale of each layout.",
+            Picture(
+                svg(plots.success(memory, found.layouts, noise, WANTED, NEAR)),
+                "Too small a scale leaks; too large a scale lets the small shaking of all keys through.",
+                f"{COMMAND} --plot success.svg --picture success",
+            ),
+            Picture(
+                svg(plots.variance(memory, found.layouts, noise)),
+                "Exact, by one-dimensional integrals; no sampling.",
+                f"{COMMAND} --plot variance.svg --picture variance",
+            ),
+        ),
+    )
+
+
+def quantised() -> Chapter:
+    """Keys rounded to few bits."""
+    memory = Memory.orthonormal(64, 64, seed=1)
+    found = {bits: harden(memory, {0: 0.5, 1: 0.5}, Quantised(bits), tol=1e-2) for bits in (2, 4, 6)}
+    rows = ", ".join(f"{bits} bits: {f.comparison.errors[0]:.2e}" for bits, f in found.items())
+    return Chapter(
+        "Keys of few bits",
+        (
+            "Rounding keys to b bits a channel is noise too: in every channel an error uniform on one step. Its effect on "
+            "the scores is Gaussian to good approximation, and the same integrals give the spread of the reading.",
+            f"With 64 orthonormal keys, the squared error of a plain blend of two falls with the bits as {rows}.",
+            found[4].comparison,
+        ),
+    )
