@@ -43,9 +43,18 @@ def read(text: str) -> list[L.Claim | Broken]:
             why = L.Malformed((index + 1, 1), "a block that is never closed", f"a line with {fence[2]}")
             found.append(Broken(name, "", why))
         else:
-            found += block(name, body, index + 1)
+            found += _safely(name, body, index + 1)
         index = end + 1
     return found
+
+
+def _safely(name: str, body: list[tuple[int, str]], line: int) -> list[L.Claim | Broken]:
+    """A block that the reader fails on is broken; it must not take the document down with it."""
+    try:
+        return block(name, body, line)
+    except Exception as why:
+        came = f"a block that the reader failed on, which is a bug ({type(why).__name__})"
+        return [Broken(name, "", L.Malformed((line, 1), came, "simpler text"))]
 
 
 def block(name: str, body: list[tuple[int, str]], line: int) -> list[L.Claim | Broken]:

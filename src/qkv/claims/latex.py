@@ -232,7 +232,7 @@ class _Latex:
         )
         if found is None:
             raise Malformed(self.source.where(start), "a sum without an index", "\\sum_{i=1}^n or \\sum_{i \\neq a}")
-        inner = (found[1] or found[2]).replace("\\neq", "!=").replace("\\ne", "!=").replace("\\notin", "not in")
+        inner = (found[1] or found[2] or "").replace("\\neq", "!=").replace("\\ne", "!=").replace("\\notin", "not in")
         inner = re.sub(r"\\[{}]", "", inner)
         self._emit("sum_{" + inner.strip() + "} ", start)
         self.index = found.end()

@@ -35,12 +35,25 @@ class Outcome:
     sure: bool = False
 
 
+# What the internal unknowns are called in print: scores, gaps, the sum of unnamed exponentials, one unnamed weight.
+_PRINTED = (
+    (r"\*\*", "^"),
+    (r"_\*", "_i"),
+    (r"~_", "z_"),
+    (r"<([^<>,]+),([^<>]+)>", r"\1'\2"),
+    (r"<([^<>]+)>", r"(\1)"),
+    (r"\b(theta|rest)\((\w*)\)", r"\1\2"),
+    (r"\bw\(\*,(\w*)\)", "alpha_i"),
+    (r"\bE\b(?!\[)", "e"),
+)
+
+
 def shown(expr: Scalar) -> str:
     """A scalar as people type it."""
     text = str(expr)
-    for raw, plain in (("**", "^"), ("_*", "_i")):
-        text = text.replace(raw, plain)
-    return re.sub(r"\bE\b", "e", text)
+    for raw, plain in _PRINTED:
+        text = re.sub(raw, plain, text)
+    return text
 
 
 def element(value: Element) -> str:
@@ -62,7 +75,9 @@ def _atom(name: str) -> str:
     if name.endswith(("_+", "_+'")):
         base = name.split("_")[0]
         return f"(sum of the other {base}_i){name[len(base) + 2 :]}"
-    return name.replace("_*", "_i")
+    if name.startswith("mean("):
+        return f"(weighted mean of the other {name[5:].split('_')[0]}_i)"
+    return name.replace("_*", "_i").replace("~_", "z_")
 
 
 def element_latex(value: Element) -> str:
@@ -76,7 +91,9 @@ def element_latex(value: Element) -> str:
 
 
 def _atom_latex(name: str) -> str:
-    base, _, item = name.partition("_")
+    if name.startswith("mean("):
+        return rf"\bar {name[5:].split('_')[0]}"
+    base, _, item = name.replace("~", "z").partition("_")
     base = rf"\{base}" if base in ("mu", "gamma", "alpha", "beta") else base
     if item == "+":
         return rf"\sum_i {base}_i"
@@ -84,16 +101,35 @@ def _atom_latex(name: str) -> str:
 
 
 def latex(expr: Scalar) -> str:
-    return str(sp.latex(expr)).replace("*", "i")
+    names = {s: _symbol_latex(s.name) for s in expr.free_symbols if not re.fullmatch(r"[A-Za-z]+(_\w+)?", s.name)}
+    return str(sp.latex(expr, symbol_names=names))
+
+
+def _symbol_latex(name: str) -> str:
+    """An internal unknown on paper."""
+    product = re.fullmatch(r"<([^<>,]+),([^<>]+)>", name)
+    if product:
+        return rf"{_atom_latex(product[1])}^\top {_atom_latex(product[2])}"
+    if name.startswith("gap("):
+        return rf"g_{{{_symbol_latex(name[4:-1]) if '<' in name else name[4:-1]}}}"
+    if name.startswith(("theta(", "rest(")):
+        return rf"\{'theta' if name.startswith('theta') else 'rho'}_{{{name.split('(')[1][:-1]}}}"
+    if name.startswith("w("):
+        return r"\alpha_{i}"
+    return r"\texttt{" + shown(sp.Symbol(name)).replace("_", r"\_").replace("^", r"\^{}") + "}"
 
 
 def step(text: str, formula: str = "") -> Step:
-    return Step(text, formula or rf"\text{{{text}}}")
+    escaped = re.sub(r"([_^{}])", r"\\\1", text)
+    return Step(text, formula or rf"\text{{{escaped}}}")
 
 
 def reading_steps(algebra: Algebra) -> list[Step]:
     """The scores and weights that the argument used."""
     out: list[Step] = []
+    for symbol, (mean, variance) in algebra.random.items():
+        text = f"{shown(symbol)} is normal with mean {shown(mean)} and variance {shown(variance)}"
+        out.append(Step(text, rf"{latex(symbol)} \sim \mathcal{{N}}({latex(mean)}, {latex(variance)})"))
     for head, reading in algebra.readings.items():
         q = f"q_{head}" if head else "q"
         scores = [
@@ -108,6 +144,11 @@ def reading_steps(algebra: Algebra) -> list[Step]:
             out.append(Step(text + others, tex))
         total = sp.simplify(reading.total) if reading.total.count_ops() < 40 else reading.total
         where = f" of {q}" if head else ""
+        if reading.uneven and algebra.bounded:
+            text = "the other scores lie below by at least the gap given: their exponentials sum to theta times their number"
+            out.append(step(f"{text} times the largest allowed, with 0 < theta <= 1"))
+        elif reading.uneven:
+            out.append(step("the exponentials of the other items sum to a number that is not negative, called rest"))
         out.append(Step(f"sum of exponentials{where}: Z = {shown(total)}", f"Z = {latex(total)}"))
     return out
 

@@ -10,7 +10,7 @@ import sympy as sp
 from qkv.claims import language as L
 from qkv.claims.algebra import Algebra, Unsupported, fit
 from qkv.claims.cases import Case, by_cases, described
-from qkv.claims.chance import chances, limit_of, region_probability
+from qkv.claims.chance import chances, limit_of, region_probability, regions
 from qkv.claims.limits import limit
 from qkv.claims.outcome import (
     CONDITIONAL,
@@ -133,11 +133,10 @@ def limit_statement(world: World, core: L.Limit) -> Outcome:
     if two.scalar and two.number() in (sp.oo, -sp.oo):
         return _to_infinity(algebra, one.number(), two.number(), frame, follow, core.tends, steps)
     cases = limit_cases(algebra, one.minus(two), frame, follow, path)
-    steps.append(
-        Step(
-            f"left side: {element(one)}; right side: {element(two)}", rf"{element_latex(one)} \to {element_latex(two)}"
-        )
-    )
+    if len(element(one)) < 400:
+        text = f"left side: {element(one)}; right side: {element(two)}"
+        steps.append(Step(text, rf"{element_latex(one)} \to {element_latex(two)}"))
+    steps += _region_steps(algebra, one, frame, follow)
     steps += _limit_steps(algebra, one, frame, follow, path)
     good = [c for c in cases if all(is_zero(v, c.frame) for v in c.found)]
     random = frozenset().union(*(chances(algebra, c) for c in one.minus(two).terms.values()), frozenset())
@@ -253,6 +252,27 @@ def _actual(algebra: Algebra, one: Element, frame: Frame, follow: Callable[[Scal
     if kept.scalar and number.is_number and not number.is_Rational and not number.has(sp.oo):
         text += f" = {float(number):.4g}"
     return text
+
+
+def _region_steps(
+    algebra: Algebra, one: Element, frame: Frame, follow: Callable[[Scalar, Frame], Scalar]
+) -> list[Step]:
+    """For a statistic of weights: where the random numbers fall, with which probability, and the weights there."""
+    found = sorted(set().union(*(c.free_symbols for c in one.terms.values()), set()) & set(algebra.statistics), key=str)
+    steps = []
+    for name in found[:1]:
+        function, inner = algebra.statistics[name]
+        for probability, values, case in regions(algebra, frame, inner, follow):
+            place = described([case]) if case.said else "always"
+            limits = ", ".join(f"{shown(e)} -> {shown(v)}" for e, v in zip(inner, values, strict=True))
+            steps.append(step(f"{place}, with probability {shown(sp.simplify(probability))}: {limits}"))
+        text = (
+            "weights lie in [0, 1], so the limit may be taken inside"
+            if function != "P"
+            else "off the edge, the event's limit decides"
+        )
+        steps.append(step(text))
+    return steps
 
 
 def _limit_steps(
