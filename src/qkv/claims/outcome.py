@@ -145,8 +145,8 @@ def reading_steps(algebra: Algebra) -> list[Step]:
         total = sp.simplify(reading.total) if reading.total.count_ops() < 40 else reading.total
         where = f" of {q}" if head else ""
         if reading.uneven and algebra.bounded:
-            text = "the other scores lie below by at least the gap given: their exponentials sum to theta times their number"
-            out.append(step(f"{text} times the largest allowed, with 0 < theta <= 1"))
+            text = "the other scores lie at least the given gap below: their exponentials sum to theta times"
+            out.append(step(f"{text} their number times the largest one allowed, with 0 < theta <= 1"))
         elif reading.uneven:
             out.append(step("the exponentials of the other items sum to a number that is not negative, called rest"))
         out.append(Step(f"sum of exponentials{where}: Z = {shown(total)}", f"Z = {latex(total)}"))
