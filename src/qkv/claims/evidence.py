@@ -13,7 +13,7 @@ from qkv.claims.prove import instances as cases_of
 from qkv.claims.sampling import holds, instances
 from qkv.claims.world import built
 
-COUNT = 24  # instances of a claim
+COUNT = 16  # instances of a claim
 FEW = 7  # of a claim with random keys, each with thousands of draws
 FAR = (3.0, 9.0, 27.0, 81.0, 729.0, 1e5)  # places of a number on its way to infinity
 NEAR = 1e-3
