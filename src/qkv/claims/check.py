@@ -28,7 +28,7 @@ def decided(text: str, seconds: float = SECONDS) -> Iterator[Verdict]:
 
 def verdict(claim: L.Claim, seconds: float = SECONDS) -> Verdict:
     """The verdict on one claim; whatever goes wrong is a verdict too."""
-    says = claim.statement.text
+    says = claim.says
     try:
         with time_limit(seconds):
             return _weighed(claim)
@@ -52,7 +52,7 @@ def _weighed(claim: L.Claim) -> Verdict:
     argued = prove.decide(claim)
     tried = evidence.gather(claim, hint=argued.notes)
     steps = tuple(Step(s.text, s.latex) for s in argued.steps)
-    says = claim.statement.text
+    says = claim.says
 
     def made(kind: str, because: str, counterexample: str | None = None) -> Verdict:
         return Verdict(claim.id, kind, says, because, steps, counterexample)

@@ -82,13 +82,17 @@ def block(name: str, body: list[tuple[int, str]], line: int) -> list[L.Claim | B
         own = name if len(thens) == 1 else f"{name} #{number}"
         try:
             statement = parse(ascii_of(clause), "then")
-            out.append(L.Claim(own, tuple(given), tuple(lets), statement, source, statement.at))
+            out.append(L.Claim(own, tuple(given), tuple(lets), statement, source, statement.at, _written(clause)))
         except L.Malformed as why:
-            out.append(Broken(own, clause.text, why))
+            out.append(Broken(own, _written(clause), why))
     every = [node for c in out if isinstance(c, L.Claim) for node in L.nodes(c.statement)]
     moving = {node.name for node in every if isinstance(node, L.Approach)}
     moving |= {str(node.name) for node in every if isinstance(node, L.Never) and node.kind == "real"}
     return [replace(c, moving=tuple(sorted(moving))) if isinstance(c, L.Claim) else c for c in out]
+
+
+def _written(clause: Source) -> str:
+    return " ".join(clause.text.split())
 
 
 def _clauses(body: list[tuple[int, str]], line: int) -> list[tuple[str, Source]]:

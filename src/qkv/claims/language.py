@@ -253,6 +253,7 @@ class Claim:
     statement: Statement
     source: str
     at: At
+    says: str = ""  # the statement as it was written
     moving: tuple[str, ...] = ()  # numbers that some statement of the same block sends somewhere
 
 
@@ -262,7 +263,9 @@ Part = TypeVar("Part")
 @cache
 def _parts(kind: str) -> tuple[str, ...]:
     """The fields of a kind of node that can hold other nodes."""
-    return tuple(f.name for f in fields(globals()[kind]) if f.name not in ("at", "text", "source", "id", "moving"))
+    return tuple(
+        f.name for f in fields(globals()[kind]) if f.name not in ("at", "text", "source", "id", "says", "moving")
+    )
 
 
 def nodes(part: Any) -> Iterator[Node]:
