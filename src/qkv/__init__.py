@@ -11,12 +11,15 @@ __version__ = "0.1.0"
 _HOME = {
     "Memory": "qkv.core.memory",
     "Reading": "qkv.core.attention",
+    "Verdict": "qkv.claims.verdict",
+    "Verdicts": "qkv.claims.verdict",
+    "check": "qkv.claims.check",
     "attend": "qkv.core.attention",
     "attend_heads": "qkv.core.attention",
     "self_attention": "qkv.core.attention",
     "QkvError": "qkv.errors",
 }
-_PACKAGES = ("core", "design", "noise")
+_PACKAGES = ("claims", "core", "design", "noise")
 
 __all__ = sorted([*_HOME, *_PACKAGES])
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from qkv.cli import design, noise
+from qkv.cli import check, design, noise
 from qkv.cli.io import JSON, MemoryFile, Orthonormal, Seed, memory_from, show
 from qkv.errors import QkvError
 
@@ -23,6 +23,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(design.app, name="design")
+app.command()(check.check)
 app.add_typer(noise.app, name="noise")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from qkv.errors import QkvError
 from qkv.report import Chapter, write
-from qkv.tour import design, noise
+from qkv.tour import claims, design, noise
 
 CHAPTERS: tuple[tuple[str, Callable[[], Chapter]], ...] = (
     ("copy and blend", design.lookup),
@@ -18,6 +18,7 @@ CHAPTERS: tuple[tuple[str, Callable[[], Chapter]], ...] = (
     ("what no token can reach", design.reaching),
     ("one head is enough", noise.one_head),
     ("keys of few bits", noise.quantised),
+    ("claims become verdicts", claims.claims),
 )
 
 LEAD = (

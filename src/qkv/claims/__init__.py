@@ -1,0 +1,1 @@
+"""Claims: written statements about attention become verdicts."""

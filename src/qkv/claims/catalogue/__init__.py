@@ -1,0 +1,13 @@
+"""The attention-exploration answers, as claim documents."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+NAMES = ("first", "second", "third", "fourth", "fifth", "beyond")
+
+
+def documents() -> list[tuple[str, str]]:
+    """Each document's name and text."""
+    folder = resources.files("qkv.claims.catalogue")
+    return [(name, folder.joinpath(f"{name}.md").read_text(encoding="utf-8")) for name in NAMES]

@@ -1,0 +1,223 @@
+"""Expectations, variances, covariances and probabilities: exact for normal scores, and for weights in the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import sympy as sp
+
+from qkv.claims import language as L
+from qkv.claims.algebra import Algebra, Unsupported, WrongShape, fit
+from qkv.claims.cases import Case, by_cases
+from qkv.claims.signs import Frame, is_zero, ratio, sign
+from qkv.claims.words import Element, Scalar, scalar
+from qkv.claims.world import Range
+
+
+def normal_cdf(x: Scalar) -> Scalar:
+    return (1 + sp.erf(x / sp.sqrt(2))) / 2
+
+
+def statistic(algebra: Algebra, expr: L.Stat | L.Chance) -> Element:
+    """The value of Var[...] and its like: a closed form for linear functions of normal keys, else a name for it."""
+    if isinstance(expr, L.Chance):
+        if len(expr.event.ops) != 1:
+            raise Unsupported("a probability of a chain")
+        (left, right), (op,) = expr.event.sides, expr.event.ops
+        difference = algebra.number(left) - algebra.number(right)
+        return scalar(_probability(algebra, difference, op))
+    values = [algebra.value(e) for e in expr.inner]
+    algebra.tame = all(bounded(e) for e in expr.inner)
+    values += values if len(values) == 1 else []
+    if expr.function == "E":
+        return _expectation(algebra, values[0])
+    fit(values[0], values[1], expr.at)
+    if values[0].scalar or values[0].anything:
+        x, y = (v.number() for v in values)
+        if expr.function == "Corr":
+            return scalar(_correlation(algebra, x, y))
+        return scalar(covariance(algebra, x, y))
+    if expr.function == "Corr" or values[0].shape[1] != "1":
+        raise WrongShape(expr.at, "a correlation or covariance of matrices", True, "vectors or numbers")
+    if any(atom.name.startswith("~") for v in values for word in v.terms for atom in word):
+        raise Unsupported("the covariance of noise that has not gone to zero")
+    out: Element | None = None
+    for word, c in values[0].terms.items():
+        for other, e in values[1].terms.items():
+            flipped = tuple(a.turned() for a in reversed(other))
+            one = Element({word + flipped: covariance(algebra, c, e)}, (values[0].shape[0], values[1].shape[0]))
+            out = one if out is None else out.plus(one)
+    return out if out is not None else scalar(sp.Integer(0))
+
+
+def chances(algebra: Algebra, expr: Scalar) -> set[Scalar]:
+    """The random symbols in an expression."""
+    return {s for s in expr.free_symbols if s in algebra.random or s in algebra.noise_of}
+
+
+def _expectation(algebra: Algebra, value: Element) -> Element:
+    terms = {}
+    for word, coefficient in value.terms.items():
+        if any(atom.name.startswith("~") for atom in word):
+            if chances(algebra, coefficient):
+                raise Unsupported("the mean of a product of noises")
+            continue  # the noise has mean zero
+        line = linear(algebra, coefficient)
+        if line is None:
+            terms[word] = _opaque(algebra, "E", (coefficient,))
+        else:
+            terms[word] = line[0] + sum(
+                (c * algebra.random[s][0] for s, c in line[1].items() if s in algebra.random), sp.Integer(0)
+            )
+    return Element({w: c for w, c in terms.items() if c != 0}, value.shape)
+
+
+def linear(algebra: Algebra, expr: Scalar) -> tuple[Scalar, dict[Scalar, Scalar]] | None:
+    """Constant and coefficients of a function that is linear in the random symbols."""
+    found = sorted(chances(algebra, expr), key=str)
+    if not found:
+        return expr, {}
+    if not expr.is_polynomial(*found):
+        return None
+    poly = sp.Poly(expr, *found)
+    if poly.total_degree() > 1:
+        return None
+    coefficients = {s: poly.coeff_monomial(s) for s in found}
+    return poly.coeff_monomial(1), coefficients
+
+
+def covariance(algebra: Algebra, x: Scalar, y: Scalar) -> Scalar:
+    """Of two linear functions of independent normals; z_i'u and z_i'w have covariance u'w."""
+    one, two = linear(algebra, x), linear(algebra, y)
+    if one is None or two is None:
+        if not chances(algebra, x) or not chances(algebra, y):
+            return sp.Integer(0)
+        return _opaque(algebra, "Cov", (x, y))
+    total: Scalar = sp.Integer(0)
+    for s, c in one[1].items():
+        for r, e in two[1].items():
+            total += c * e * _between(algebra, s, r)
+    return sp.expand(total)
+
+
+def _between(algebra: Algebra, s: Scalar, r: Scalar) -> Scalar:
+    if s in algebra.random or r in algebra.random:
+        return algebra.random[s][1] if s == r else sp.Integer(0)
+    (key, u), (other, w) = algebra.noise_of[s], algebra.noise_of[r]
+    return algebra.inner(u, w) if key == other else sp.Integer(0)
+
+
+def _correlation(algebra: Algebra, x: Scalar, y: Scalar) -> Scalar:
+    if not chances(algebra, x) or not chances(algebra, y):
+        raise Unsupported("a correlation with something that is not random")
+    if is_zero(x - y):
+        return sp.Integer(1)
+    both, one, two = covariance(algebra, x, y), covariance(algebra, x, x), covariance(algebra, y, y)
+    return both / sp.sqrt(one * two)
+
+
+def _probability(algebra: Algebra, difference: Scalar, op: str) -> Scalar:
+    if op in ("=", "!="):
+        raise Unsupported("the probability of an equality")
+    if op in ("<", "<="):
+        difference = -difference
+    line = linear(algebra, difference)
+    if line is not None and line[1]:
+        mean = line[0] + sum(
+            (c * algebra.random[s][0] for s, c in line[1].items() if s in algebra.random), sp.Integer(0)
+        )
+        spread = covariance(algebra, difference, difference)
+        if spread != 0:
+            return normal_cdf(sp.simplify(mean / sp.sqrt(spread)))
+    return _opaque(algebra, "P", (difference,))
+
+
+def _opaque(algebra: Algebra, function: str, inner: tuple[Scalar, ...]) -> Scalar:
+    """A number that has no closed form here; equal inner expressions make equal numbers."""
+    if function != "P" and not algebra.tame:
+        raise Unsupported(f"{function} of something that is neither linear in normal keys nor made of weights")
+    plain = tuple(_canonical(e) for e in inner)
+    if function == "Cov" and plain[0] == plain[1]:
+        function, plain = "Var", plain[:1]
+    if function == "Cov":
+        plain = tuple(sorted(plain, key=sp.default_sort_key))
+    kind = {"real": True} if function in ("Cov", "E") else {"nonnegative": True}
+    name = sp.Symbol(f"{function}[{', '.join(str(e) for e in plain)}]", **kind)
+    algebra.statistics[name] = (function, plain)
+    return name
+
+
+def _canonical(expr: Scalar) -> Scalar:
+    if expr.has(sp.Pow) and any(not p.exp.is_Integer for p in expr.atoms(sp.Pow)):
+        return sp.expand(expr)
+    got = ratio(expr)
+    back = {g: sp.exp(p) for g, p in got.powers.items()} | dict(got.logs)
+    return sp.cancel(got.top / got.bottom).xreplace(back)
+
+
+def regions(
+    algebra: Algebra, frame: Frame, values: tuple[Scalar, ...], follow: Callable[[Scalar, Frame], Scalar]
+) -> list[tuple[Scalar, tuple[Scalar, ...], Case[tuple[Scalar, ...]]]]:
+    """Where random numbers fall decides the limits: each region with its probability and the limits there."""
+    found = set().union(*(chances(algebra, v) for v in values))
+    if any(s in algebra.noise_of for s in found):
+        raise Unsupported("noise that has not gone to zero: let eps -> 0 first")
+    symbols = frozenset(found)
+    cases = by_cases(frame, lambda f: tuple(follow(v, f) for v in values), symbols, symbols)
+    return [(region_probability(algebra, case.frame, symbols), case.found, case) for case in cases]
+
+
+def region_probability(algebra: Algebra, frame: Frame, symbols: frozenset[Scalar]) -> Scalar:
+    """Independent normals in a box."""
+    out: Scalar = sp.Integer(1)
+    for s in symbols:
+        where = frame.ranges.get(s, Range())
+        mean, variance = algebra.random[s]
+
+        def below(end: sp.Rational | None, high: bool, mean: Scalar = mean, variance: Scalar = variance) -> Scalar:
+            if end is None:
+                return sp.Integer(1 if high else 0)
+            return normal_cdf((sp.Rational(end.numerator, end.denominator) - mean) / sp.sqrt(variance))
+
+        out *= below(where.hi, True) - below(where.lo, False)
+    out = sp.expand(out)
+    if not out.is_number:
+        raise Unsupported("a probability that depends on a number")
+    return out
+
+
+def limit_of(algebra: Algebra, frame: Frame, name: Scalar, follow: Callable[[Scalar, Frame], Scalar]) -> Scalar:
+    """The limit of Var, Cov, E or P of weights. Weights lie in [0, 1], so the limit may be taken inside (dominated
+    convergence); in each region the limit is constant, and what remains is a sum over regions."""
+    function, inner = algebra.statistics[name]
+    cells = regions(algebra, frame, inner, follow)
+    if any(chances(algebra, v) or v.has(sp.oo, sp.zoo) for _, values, _ in cells for v in values):
+        raise Unsupported("a limit that is still random")
+    if function == "P":
+        total: Scalar = sp.Integer(0)
+        for probability, (value,), case in cells:
+            how = sign(value, case.frame)
+            if how not in ("+", "-"):
+                raise Unsupported("an event on the edge in the limit")
+            total += probability if how == "+" else 0
+        return sp.expand(total)
+    means = [sum((p * values[k] for p, values, _ in cells), sp.Integer(0)) for k in range(len(inner))]
+    if function == "E":
+        return sp.expand(means[0])
+    first, last = 0, len(inner) - 1
+    both = sum((p * values[first] * values[last] for p, values, _ in cells), sp.Integer(0))
+    return sp.expand(sp.expand(both) - sp.expand(means[first] * means[last]))
+
+
+def bounded(expr: L.Expr) -> bool:
+    """Whether an expression under a statistic is a polynomial in weights and constants, so that it is bounded."""
+    for node in L.nodes(expr):
+        if isinstance(node, L.Name) and node.base not in ("alpha", "c", "v", "n"):
+            return False
+        if isinstance(node, L.Call | L.Stat | L.Chance | L.Transpose):
+            return False
+        if isinstance(node, L.Op) and node.sign in "/^" and any(isinstance(n, L.Name) for n in L.nodes(node.right)):
+            return False
+        if isinstance(node, L.Op) and node.sign == "^" and isinstance(node.right, L.Neg):
+            return False
+    return True

@@ -1,0 +1,113 @@
+"""A document to verdicts: read, argue, try, and compare the argument with the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from qkv.claims import language as L
+from qkv.claims.clock import TimedOut, time_limit
+from qkv.claims.document import Broken, read
+from qkv.claims.verdict import Step, Verdict, Verdicts
+
+SECONDS = 10.0
+
+
+def check(text: str, seconds: float = SECONDS) -> Verdicts:
+    """Decide every claim in a Markdown text; no claim takes longer than `seconds`."""
+    return Verdicts(tuple(decided(text, seconds)))
+
+
+def decided(text: str, seconds: float = SECONDS) -> Iterator[Verdict]:
+    """The verdicts one by one, as they are reached."""
+    for claim in read(text):
+        if isinstance(claim, Broken):
+            yield Verdict(claim.id, "malformed", _first(claim.source), str(claim.why))
+        else:
+            yield verdict(claim, seconds)
+
+
+def verdict(claim: L.Claim, seconds: float = SECONDS) -> Verdict:
+    """The verdict on one claim; whatever goes wrong is a verdict too."""
+    says = claim.says
+    try:
+        with time_limit(seconds):
+            return _weighed(claim)
+    except L.Malformed as why:
+        return Verdict(claim.id, "malformed", says, str(why))
+    except TimedOut:
+        return Verdict(claim.id, "undecided", says, f"timed out after {seconds:g} s")
+    except (RecursionError, MemoryError):
+        return Verdict(claim.id, "undecided", says, "the formula is too large")
+    except Exception as why:  # a defect of the checker must not take the document down with it
+        return Verdict(
+            claim.id, "undecided", says, f"the checker failed on it, which is a bug ({type(why).__name__}: {why})"[:300]
+        )
+
+
+def _weighed(claim: L.Claim) -> Verdict:
+    """The symbolic outcome and the numerical evidence must agree."""
+    from qkv.claims import evidence, prove
+    from qkv.claims import outcome as found
+
+    argued = prove.decide(claim)
+    tried = evidence.gather(claim, hint=argued.notes)
+    steps = tuple(Step(s.text, s.latex) for s in argued.steps)
+    says = claim.says
+
+    def made(kind: str, because: str, counterexample: str | None = None) -> Verdict:
+        return Verdict(claim.id, kind, says, because, steps, counterexample)
+
+    if argued.kind == found.PROVED:
+        if tried.disagree:
+            return made(
+                "undecided",
+                f"a bug: the proof ({argued.because}) and {tried.disagree} of {tried.total} instances disagree",
+                tried.counterexample,
+            )
+        growing = any(isinstance(n, L.Approach) and n.name == "n" for n in L.nodes(claim))
+        if not tried.agree and not growing and prove.instances(claim):
+            return made(
+                "undecided", f"a proof was found ({argued.because}), but no instance could be evaluated to check it"
+            )
+        return made("proved", f"{argued.because}; {_agreed(tried)}")
+    if argued.kind == found.REFUTED:
+        if tried.disagree:
+            return made("refuted", argued.because, tried.counterexample)
+        if argued.sure and not tried.agree:
+            return made("refuted", argued.because, evidence.smallest(claim))
+        if argued.notes:  # the number or query that does what was said to be impossible
+            return made("refuted", argued.because, "\n".join(f"{k} = {v!r}" for k, v in argued.notes.items()))
+        return made(
+            "undecided",
+            f"the argument against it ({argued.because}) was not confirmed by any of {tried.total} instances",
+        )
+    if argued.kind == found.CONDITIONAL:
+        if argued.probability is not None and tried.share is not None and abs(tried.share - argued.probability) > 0.05:
+            return made(
+                "undecided",
+                f"a bug: the probability {argued.probability:.4f} was derived; {tried.share:.3f} of the draws agree",
+                tried.counterexample,
+            )
+        return made("conditional", argued.because, tried.counterexample)
+    # A limit that is only seen from afar may be slow: it takes every instance to refute it without an argument.
+    slow = isinstance(claim.statement.core, L.Limit | L.Within) and tried.disagree < max(6, tried.total)
+    if tried.disagree and not slow:
+        return made("refuted", f"{tried.disagree} of {tried.total} numerical instances disagree", tried.counterexample)
+    if not tried.disagree and tried.agree >= 4 and tried.agree >= 10 * tried.unclear:
+        return made(
+            "holds", f"no proof found ({argued.because}); all of {tried.agree} random and adversarial instances agree"
+        )
+    return made("undecided", f"{argued.because}; the numerical instances are not clear either")
+
+
+def _agreed(tried: object) -> str:
+    from qkv.claims.evidence import Evidence
+
+    assert isinstance(tried, Evidence)
+    if not tried.total:
+        return "not tried numerically"
+    return f"{tried.agree} of {tried.total} numerical instances agree, none disagrees"
+
+
+def _first(source: str) -> str:
+    return next((line.strip() for line in source.split("\n") if line.strip()), "")[:200]

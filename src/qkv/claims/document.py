@@ -1,0 +1,136 @@
+"""Markdown to claims: fenced blocks, their lines, and one claim for every `then`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from qkv.claims import language as L
+from qkv.claims.grammar import Source, parse
+from qkv.claims.latex import ascii_of
+
+MOST_LINES = 60  # of one block
+MOST_THENS = 30
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A claim that could not be read."""
+
+    id: str
+    source: str
+    why: L.Malformed
+
+
+def read(text: str) -> list[L.Claim | Broken]:
+    """The claims of a document in their order; what cannot be read is kept as broken."""
+    found: list[L.Claim | Broken] = []
+    lines = text.split("\n")
+    index = 0
+    seen = 0
+    while index < len(lines):
+        fence = re.match(r"^( {0,3})(```+|~~~+)\s*claim\b[ \t]*([^\n`]*?)\s*$", lines[index].rstrip("\r"))
+        if fence is None:
+            index += 1
+            continue
+        seen += 1
+        end = index + 1
+        while end < len(lines) and not re.match(rf"^ {{0,3}}{fence[2]}\s*$", lines[end].rstrip("\r")):
+            end += 1
+        name = fence[3].strip()[:80] or f"claim {seen}"
+        body = [(number + 1, lines[number].rstrip("\r")) for number in range(index + 1, end)]
+        if end == len(lines):
+            why = L.Malformed((index + 1, 1), "a block that is never closed", f"a line with {fence[2]}")
+            found.append(Broken(name, "", why))
+        else:
+            found += _safely(name, body, index + 1)
+        index = end + 1
+    return found
+
+
+def _safely(name: str, body: list[tuple[int, str]], line: int) -> list[L.Claim | Broken]:
+    """A block that the reader fails on is broken; it must not take the document down with it."""
+    try:
+        return block(name, body, line)
+    except Exception as why:
+        came = f"a block that the reader failed on, which is a bug ({type(why).__name__})"
+        return [Broken(name, "", L.Malformed((line, 1), came, "simpler text"))]
+
+
+def block(name: str, body: list[tuple[int, str]], line: int) -> list[L.Claim | Broken]:
+    """The claims of one fenced block."""
+    source = "\n".join(text for _, text in body)
+    given: list[L.Given] = []
+    lets: list[L.Let] = []
+    thens: list[Source] = []
+    try:
+        for word, clause in _clauses(body, line):
+            if word == "given":
+                given += [parse(part, "given") for part in _joined(ascii_of(clause).split())]
+            elif word == "let":
+                lets += [parse(part, "let") for part in ascii_of(clause).split()]
+            else:
+                thens.append(clause)
+        if not thens:
+            raise L.Malformed((line, 1), "a block without a statement", "a line that begins with then")
+        if len(thens) > MOST_THENS:
+            raise L.Malformed((line, 1), f"{len(thens)} statements", f"at most {MOST_THENS} in one block")
+    except L.Malformed as why:
+        return [Broken(name, source, why)]
+    out: list[L.Claim | Broken] = []
+    for number, clause in enumerate(thens, 1):
+        own = name if len(thens) == 1 else f"{name} #{number}"
+        try:
+            statement = parse(ascii_of(clause), "then")
+            out.append(L.Claim(own, tuple(given), tuple(lets), statement, source, statement.at, _written(clause)))
+        except L.Malformed as why:
+            out.append(Broken(own, _written(clause), why))
+    every = [node for c in out if isinstance(c, L.Claim) for node in L.nodes(c.statement)]
+    moving = {node.name for node in every if isinstance(node, L.Approach)}
+    moving |= {str(node.name) for node in every if isinstance(node, L.Never) and node.kind == "real"}
+    return [replace(c, moving=tuple(sorted(moving))) if isinstance(c, L.Claim) else c for c in out]
+
+
+def _written(clause: Source) -> str:
+    return " ".join(clause.text.split())
+
+
+def _clauses(body: list[tuple[int, str]], line: int) -> list[tuple[str, Source]]:
+    """Lines beginning with given, let or then; a line that begins with none of them continues the one before."""
+    if len(body) > MOST_LINES:
+        raise L.Malformed((line, 1), f"a block of {len(body)} lines", f"at most {MOST_LINES}")
+    clauses: list[tuple[str, Source]] = []
+    for number, text in body:
+        bare = re.sub(r"(^|\s)#.*$", "", text)
+        if not bare.strip():
+            continue
+        places = [(number, column + 1) for column in range(len(bare))]
+        if len(bare) > 2000:
+            raise L.Malformed((number, 1), f"a line of {len(bare)} characters", "at most 2000")
+        found = re.match(r"^\s*(given|let|then)\b", bare)
+        if found is not None:
+            clauses.append((found[1], Source(bare, places)[found.end() : len(bare)]))
+        elif not clauses:
+            at = (number, len(bare) - len(bare.lstrip()) + 1)
+            raise L.Malformed(at, f"'{bare.split()[0][:30]}'", "given, let or then")
+        else:
+            word, before = clauses[-1]
+            more = Source(" " + bare, [(number, 1), *places])
+            clauses[-1] = (word, Source(before.text + more.text, before.at + more.at))
+    return clauses
+
+
+def _joined(parts: list[Source]) -> list[Source]:
+    """Put names without a predicate before the next part: `u_a, u_b orthonormal` is one declaration."""
+    out: list[Source] = []
+    held: Source | None = None
+    for part in parts:
+        if held is not None:
+            place = held.where(len(held.text))
+            part = Source(f"{held.text},{part.text}", (*held.at, place, *part.at))
+        if re.fullmatch(r"[\s\w{},.]*", part.text) and not re.search(r"\w\s+\w", part.text.strip().replace(",", ";")):
+            held = part
+        else:
+            held = None
+            out.append(part)
+    return out if held is None else [*out, held]

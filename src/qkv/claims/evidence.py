@@ -1,0 +1,321 @@
+"""Numerical evidence for and against a claim, on many instances; and counterexamples as numbers for Python."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from qkv.claims import language as L
+from qkv.claims.numeric import Array, CannotEvaluate, Instance, evaluate
+from qkv.claims.prove import instances as cases_of
+from qkv.claims.sampling import holds, instances
+from qkv.claims.world import built
+
+COUNT = 16  # instances of a claim
+FEW = 7  # of a claim with random keys, each with thousands of draws
+FAR = (3.0, 9.0, 27.0, 81.0, 729.0, 1e5)  # places of a number on its way to infinity
+NEAR = 1e-3
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How many instances agreed, disagreed or said nothing clear; the first that disagreed."""
+
+    agree: int
+    disagree: int
+    unclear: int
+    counterexample: str | None = None
+    share: float | None = None  # of random draws for which a limit holds
+
+    @property
+    def total(self) -> int:
+        return self.agree + self.disagree + self.unclear
+
+
+def gather(claim: L.Claim, count: int = COUNT, seed: int = 0, hint: dict[str, str] | None = None) -> Evidence:
+    """Try a claim on instances, case by case of its index."""
+    agree = disagree = unclear = 0
+    found: str | None = None
+    shares: list[float] = []
+    cases = cases_of(claim)
+    if any(isinstance(c.statement.core, L.Never) and c.statement.core.kind == "query" for _, c in cases):
+        return Evidence(0, 0, 0)
+    for _, one in cases:
+        world = built(one)
+        few = FEW if world.noise or world.random or isinstance(one.statement.core, L.Never) else count
+        for inst in instances(world, max(4, few // len(cases)), seed):
+            try:
+                verdict, share = _judge(inst, one.statement.core, hint or {})
+            except (CannotEvaluate, ValueError, OverflowError, ZeroDivisionError, KeyError, np.linalg.LinAlgError):
+                verdict, share = None, None
+            if share is not None:
+                shares.append(share)
+            agree += verdict is True
+            disagree += verdict is False
+            unclear += verdict is None
+            if verdict is False and found is None:
+                found = written(inst, one.statement.core)
+    return Evidence(agree, disagree, unclear, found, float(np.mean(shares)) if shares else None)
+
+
+def _judge(inst: Instance, core: L.Core, hint: dict[str, str]) -> tuple[bool | None, float | None]:
+    if isinstance(core, L.Relation):
+        if inst.world.limits:
+            return _relation_far(inst, core), None
+        return _relation(inst, core), None
+    if isinstance(core, L.Limit):
+        return _limit(inst, core)
+    if isinstance(core, L.Distribution):
+        head = f"{core.name.subs[0]}," if core.name.subs else ""
+        weights = [evaluate(inst, _alpha(head, i)) for i in inst.items]
+        return bool(np.abs(np.sum(weights, axis=0) - 1).max() < 1e-9 and min(w.min() for w in weights) >= 0), None
+    if isinstance(core, L.Never):
+        return _never(inst, core, hint), None
+    if isinstance(core, L.Within):
+        return _within(inst, core)
+    return _equivariant(inst), None
+
+
+def _alpha(head: str, item: str) -> L.Name:
+    return L.Name("alpha", (*(h for h in head.split(",") if h), item), (0, 0))
+
+
+def _tolerance(inst: Instance, *parts: L.Node) -> float:
+    """Sampled statistics are rougher than arithmetic."""
+    rough = inst.samples > 1 and any(isinstance(n, L.Stat | L.Chance) for p in parts for n in L.nodes(p))
+    return 0.02 if rough else 1e-7
+
+
+def _relation(inst: Instance, core: L.Relation) -> bool | None:
+    clear = True
+    for left, op, right in core.pairs():
+        one, two = evaluate(inst, left), evaluate(inst, right)
+        if one.shape[1:] != two.shape[1:] and not (_zero(left) or _zero(right)):
+            return False
+        gap = one - two
+        if not np.isfinite(gap).all():
+            return None
+        size = 1 + max(np.abs(one).max(), np.abs(two).max()) if _tolerance(inst, core) > 1e-3 else 1 + np.abs(one).max()
+        slack = _tolerance(inst, core) * float(size)
+        if op in ("=", "!="):
+            same = bool(np.abs(gap).max() <= slack)
+            if op == "=" and not same:
+                return False
+            if op == "!=" and bool(np.abs(gap).max() <= 1e-12 * size):
+                return False
+            if op == "!=" and same:
+                clear = False
+        elif not holds(gap, op, slack):
+            return False
+        elif np.abs(gap).min() <= 1e-12 * size and op in ("<", ">"):
+            clear = False  # a tie, or a difference below rounding
+    return True if clear else None
+
+
+def _zero(expr: L.Expr) -> bool:
+    return isinstance(expr, L.Num) and expr.value == 0
+
+
+def _go(inst: Instance, approach: tuple[L.Approach, ...], place: int) -> None:
+    """Move all numbers along; those that go first go farther."""
+    sizes, slow = inst.world.noise_sizes, inst.world.in_logs
+    for rank, one in enumerate(approach):
+        ahead = len(approach) - rank - 1
+        x = FAR[place] * 4.0**ahead
+        if one.name in slow:
+            x = math.exp(min(x, 600.0))
+        if isinstance(one.to, L.Name):
+            value = x
+        elif isinstance(one.to, L.Neg) and isinstance(one.to.inner, L.Name):
+            value = -x
+        else:
+            to = float(evaluate(inst, one.to)[0, 0, 0])
+            where = inst.world.numbers.get(one.name)
+            side = -1.0 if where is not None and where.hi is not None and float(where.hi) <= to else 1.0
+            value = to + side * (1e-14 / FAR[place] ** 2 if one.name in sizes else 1.0 / x**2)
+        if one.name == "n":
+            raise CannotEvaluate("a limit in the number of items")
+        inst.put(one.name, value)
+    if inst.rebuild is not None:
+        inst.rebuild()
+
+
+def _path(inst: Instance, core: L.Limit | L.Within | L.Relation) -> tuple[L.Approach, ...]:
+    own = () if isinstance(core, L.Relation) else core.approach
+    return (*inst.world.limits, *own)
+
+
+def _errors(inst: Instance, left: L.Expr, right: L.Expr, approach: tuple[L.Approach, ...]) -> list[Array]:
+    """How far left is from right, for each draw, at each place that still has a finite value."""
+    out: list[Array] = []
+    for place in range(len(FAR)):
+        _go(inst, approach, place)
+        one, two = evaluate(inst, left), evaluate(inst, right)
+        if one.shape[1:] != two.shape[1:] and not (_zero(left) or _zero(right)):
+            raise CannotEvaluate("shapes that do not fit")
+        gap = np.abs(one - two).max(axis=(1, 2))
+        size = 1.0 + np.abs(two).max(axis=(1, 2))
+        good = np.isfinite(gap) & np.isfinite(size)
+        if good.mean() < 0.5:
+            break
+        # A draw that overflows says nothing; it keeps its last value.
+        values = np.where(good, gap, np.nan) / np.where(good, size, 1.0)
+        if out and values.shape == out[-1].shape:
+            values = np.where(good, values, out[-1])
+        out.append(values)
+    if len(out) < 2:
+        raise CannotEvaluate("values that overflow")
+    return out
+
+
+def _limit(inst: Instance, core: L.Limit) -> tuple[bool | None, float | None]:
+    approach = _path(inst, core)
+    if isinstance(core.right, L.Name | L.Neg) and "oo" in {
+        n.base for n in L.nodes(core.right) if isinstance(n, L.Name)
+    }:
+        return _infinite(inst, core, approach), None
+    errors = _errors(inst, core.left, core.right, approach)
+    rough = _tolerance(inst, core) > 1e-3
+    last, before, first = errors[-1], errors[-2], errors[0]
+    close = (last < (0.015 if rough else NEAR)) | (~np.array(rough) & (last < 0.5 * before) & (last < 0.05))
+    apart = (last > (0.03 if rough else 0.01)) & (last > 0.8 * before) & (last > 0.2 * first)
+    share = float(close.mean())
+    sure = bool((close | apart).mean() > 0.97)
+    random = inst.samples > 1 and len(last) > 1
+    if random:
+        if not sure:
+            return None, share
+        verdict = True if share > 0.97 else False if share < 0.9 else None
+        return (verdict if core.tends or verdict is None else not verdict), share
+    if not sure:
+        return None, None
+    verdict = bool(close.all())
+    return (verdict if core.tends else not verdict), None
+
+
+def _infinite(inst: Instance, core: L.Limit, approach: tuple[L.Approach, ...]) -> bool | None:
+    values = []
+    for place in range(len(FAR)):
+        _go(inst, approach, place)
+        values.append(float(evaluate(inst, core.left).min()))
+    sign = -1.0 if isinstance(core.right, L.Neg) else 1.0
+    signed = [sign * v for v in values if np.isfinite(v)]
+    if len(signed) < 2:
+        return None
+    growing = signed[-1] > max(50.0, 1.5 * signed[-2]) or len(signed) < len(FAR)
+    flat = abs(signed[-1] - signed[-2]) < 0.01 * (1 + abs(signed[-1]))
+    return core.tends if growing else (not core.tends) if flat else None
+
+
+def _relation_far(inst: Instance, core: L.Relation) -> bool | None:
+    approach = inst.world.limits
+    _go(inst, approach, len(FAR) - 2)
+    if all(a.name in inst.world.noise_sizes for a in approach):
+        return _relation(inst, core)
+    verdict: bool | None = True
+    for left, op, right in core.pairs():
+        gap = evaluate(inst, left) - evaluate(inst, right)
+        slack = 0.02
+        if not np.isfinite(gap).all() or (op in ("<", ">", "!=") and np.abs(gap).min() < slack):
+            verdict = None
+        elif not holds(gap, op, slack):
+            return False
+    return verdict
+
+
+def _never(inst: Instance, core: L.Never, hint: dict[str, str]) -> bool | None:
+    """Try many values of the number; far out, none may come near."""
+    name = str(core.name)
+    tries = [*np.linspace(-4, 4, 33), 10.0, -10.0]
+    if name in hint:
+        from sympy import Rational
+
+        tries = (
+            [float(Rational(hint[name])), *tries] if hint[name].replace("/", "").replace("-", "").isdigit() else tries
+        )
+    for value in tries:
+        inst.put(name, float(value))
+        close = _limit(inst, core.inner)[0] if isinstance(core.inner, L.Limit) else _relation(inst, core.inner)
+        if close:
+            inst.put(name, float(value))
+            return False
+    return True
+
+
+def _within(inst: Instance, core: L.Within) -> tuple[bool | None, float | None]:
+    approach = _path(inst, core)
+    _go(inst, approach, len(FAR) - 1)
+    gap = evaluate(inst, core.left) - evaluate(inst, core.target)
+    distance = np.sqrt((gap**2).sum(axis=(1, 2)))
+    share = float(np.mean(distance <= float(evaluate(inst, core.radius)[0, 0, 0])))
+    wanted = float(evaluate(inst, core.probability)[0, 0, 0])
+    return (None if abs(share - wanted) < 0.012 else share > wanted), share
+
+
+def _equivariant(inst: Instance) -> bool:
+    """Give the tokens in another order and compare the outputs."""
+    world = inst.world
+    outputs = [evaluate(inst, L.Name("c", (i,), (0, 0))) for i in world.tokens]
+    order = list(np.random.default_rng(1).permutation(len(world.tokens)))
+    lets = dict(world.lets)
+    for position, source in enumerate(order):
+        old = world.lets[f"x_{world.tokens[source]}"]
+        lets[f"x_{world.tokens[position]}"] = L.Let(L.Name("x", (world.tokens[position],), (0, 0)), old.value, (0, 0))
+    moved = replace(inst, world=replace(world, lets=lets), cache={})
+    after = [evaluate(moved, L.Name("c", (i,), (0, 0))) for i in world.tokens]
+    return all(bool(np.allclose(after[p], outputs[s], atol=1e-9)) for p, s in enumerate(order))
+
+
+def written(inst: Instance, core: L.Core) -> str:
+    """An instance and both sides there, as assignments that Python accepts."""
+    lines = [f"n = {inst.n}"] if "n" in inst.world.numbers else []
+    used = {n.base for n in L.nodes(inst.world.claim) if isinstance(n, L.Name)}
+    for name, value in sorted(inst.numbers.items()):
+        if name != "n":
+            plain = name.replace("_{", "_").replace("}", "").replace(",", "_")
+            lines.append(f"{plain} = {_plain(value[0] if value.shape[0] == 1 else value[len(value) // 2])}")
+    for base, members in sorted(inst.families.items()):
+        if base in used or (base in ("k", "v") and {"alpha", "c"} & used):
+            named = {i.replace("#", "other ") if i.startswith("#") else i: v[0, :, 0] for i, v in members.items()}
+            lines.append(f"{base} = {{{', '.join(f'{i!r}: {_plain(v)}' for i, v in list(named.items())[:12])}}}")
+    lines += [f"{name} = {_plain(v[0, :, 0])}" for name, v in sorted(inst.vectors.items())]
+    lines += [f"{name} = {_plain(v[0])}" for name, v in sorted(inst.bases.items())]
+    inner = core.inner if isinstance(core, L.Never) else core
+    sides: list[tuple[str, L.Expr]] = []
+    if isinstance(inner, L.Limit):
+        sides = [("left", inner.left), ("right", inner.right)]
+    elif isinstance(inner, L.Relation):
+        sides = [("left", inner.sides[0]), ("right", inner.sides[1])]
+    elif isinstance(inner, L.Within):
+        sides = [("left", inner.left), ("target", inner.target)]
+    for name, expr in sides:
+        try:
+            value = evaluate(inst, expr)
+            row = (
+                value[0]
+                if value.shape[0] == 1
+                else value[int(np.argmax(np.abs(value - value.mean(axis=0)).max(axis=(1, 2))))]
+            )
+            lines.append(f"{name} = {_plain(row[:, 0] if row.shape[1] == 1 else row)}")
+        except (CannotEvaluate, ValueError):
+            lines.append(f"{name} = None  # it has no value: the shapes do not fit")
+    return "\n".join(lines)
+
+
+def _plain(value: Array) -> str:
+    rounded = np.round(np.asarray(value, dtype=float), 6) + 0.0
+    flat = rounded.reshape(-1)
+    text = repr(
+        float(flat[0]) if (flat.size == 1 and rounded.ndim < 2) or rounded.shape == (1, 1) else rounded.tolist()
+    )
+    return text.replace("nan", "float('nan')").replace("inf", "float('inf')")
+
+
+def smallest(claim: L.Claim) -> str | None:
+    """The smallest instance of a claim that was refuted by argument: both sides there."""
+    for _, one in cases_of(claim):
+        for inst in instances(built(one), 1):
+            return written(inst, one.statement.core)
+    return None

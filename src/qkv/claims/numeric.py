@@ -1,0 +1,234 @@
+"""Plain numerical reading of a claim: the same words on concrete arrays, knowing nothing of the algebra."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from qkv.claims import language as L
+from qkv.claims.world import World
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+"""Every value has shape (samples, rows, columns); a number is (samples, 1, 1)."""
+
+
+class CannotEvaluate(Exception):
+    """A formula that has no value on this instance."""
+
+
+@dataclass
+class Instance:
+    """Concrete numbers and arrays for one claim."""
+
+    world: World
+    n: int
+    d: int
+    numbers: dict[str, Array]
+    families: dict[str, dict[str, Array]]
+    vectors: dict[str, Array]
+    bases: dict[str, Array]
+    means: dict[str, Array] = field(default_factory=dict)
+    samples: int = 1
+    normal: dict[str, Array] = field(default_factory=dict)  # standard normal draws, by what they are for
+    cache: dict[str, Array] = field(default_factory=dict)
+    rebuild: Callable[[], None] | None = None  # make the vectors anew after a number that they depend on has moved
+
+    @property
+    def items(self) -> list[str]:
+        """All items: the named ones, and numbers from 1 up for the rest."""
+        if self.world.closed:
+            return list(self.world.items)
+        named = list(self.world.items)
+        return named + [f"#{i}" for i in range(1, self.n - len(named) + 1)]
+
+    def put(self, name: str, value: float) -> None:
+        self.numbers[name] = np.full((1, 1, 1), float(value))
+        self.cache.clear()
+
+
+def evaluate(inst: Instance, expr: L.Expr) -> Array:
+    """The value of an expression; overflow and the like end as NaN."""
+    with np.errstate(all="ignore"):
+        return _value(inst, expr)
+
+
+def _value(inst: Instance, expr: L.Expr) -> Array:
+    if isinstance(expr, L.Num):
+        return _number(float(expr.value))
+    if isinstance(expr, L.Name):
+        return _named(inst, expr)
+    if isinstance(expr, L.Neg):
+        return -_value(inst, expr.inner)
+    if isinstance(expr, L.Transpose):
+        return np.swapaxes(_value(inst, expr.inner), 1, 2)
+    if isinstance(expr, L.Op):
+        return _operation(inst, expr)
+    if isinstance(expr, L.Call):
+        return _call(inst, expr)
+    if isinstance(expr, L.Sum):
+        total = None
+        for item in inst.items:
+            if item not in expr.but:
+                part = _value(inst, L.renamed(expr.inner, expr.index, item))
+                total = part if total is None else total + part
+        return _number(0.0) if total is None else total
+    if isinstance(expr, L.Chance):
+        (left, right), (op,) = expr.event.sides, expr.event.ops
+        difference = _value(inst, left) - _value(inst, right)
+        hit = {"<": difference < 0, "<=": difference <= 0, ">": difference > 0, ">=": difference >= 0}[op]
+        return _number(float(np.mean(hit)))
+    return _statistic(inst, expr)
+
+
+def _number(value: float) -> Array:
+    return np.full((1, 1, 1), value)
+
+
+def _operation(inst: Instance, expr: L.Op) -> Array:
+    left, right = _value(inst, expr.left), _value(inst, expr.right)
+    if expr.sign in "+-":
+        if left.shape[1:] != right.shape[1:] and not (_bare_zero(expr.left) or _bare_zero(expr.right)):
+            raise CannotEvaluate("shapes that do not fit")
+        return left + right if expr.sign == "+" else left - right
+    if expr.sign == "*":
+        if left.shape[1:] == (1, 1) or right.shape[1:] == (1, 1):
+            return left * right
+        if left.shape[2] != right.shape[1]:
+            raise CannotEvaluate("shapes that do not fit")
+        return left @ right
+    return left / right if expr.sign == "/" else left**right
+
+
+def _bare_zero(expr: L.Expr) -> bool:
+    return isinstance(expr, L.Num) and expr.value == 0
+
+
+def _call(inst: Instance, expr: L.Call) -> Array:
+    inner = _value(inst, expr.inner)
+    if expr.function == "norm":
+        return np.sqrt(np.sum(inner**2, axis=(1, 2), keepdims=True))
+    if expr.function == "R":
+        return _rotation(inst.d, inner)
+    if expr.function == "Phi":
+        return np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2)), otypes=[float])(inner)
+    return {"exp": np.exp, "log": np.log, "sqrt": np.sqrt}[expr.function](inner)
+
+
+def _rotation(d: int, angle: Array) -> Array:
+    """Turn each pair of coordinates, the later ones more slowly, as rotary embeddings do."""
+    out = np.zeros((angle.shape[0], d, d))
+    for pair in range(d // 2):
+        phi = angle[:, 0, 0] / 10 ** (2 * pair / d)
+        i, j = 2 * pair, 2 * pair + 1
+        out[:, i, i], out[:, i, j], out[:, j, i], out[:, j, j] = np.cos(phi), -np.sin(phi), np.sin(phi), np.cos(phi)
+    return out
+
+
+def _statistic(inst: Instance, expr: L.Stat) -> Array:
+    values = [_value(inst, e) for e in expr.inner]
+    x, y = values[0], values[-1]
+    if expr.function == "E":
+        return x.mean(axis=0, keepdims=True)
+    both = _covariance(inst, x, y)
+    if expr.function != "Corr":
+        return both
+    return both / np.sqrt(_covariance(inst, x, x) * _covariance(inst, y, y))
+
+
+def _covariance(inst: Instance, x: Array, y: Array) -> Array:
+    x, y = (np.broadcast_to(v, (inst.samples, *v.shape[1:])) for v in (x, y))
+    a, b = x - x.mean(axis=0, keepdims=True), y - y.mean(axis=0, keepdims=True)
+    return np.mean(a @ np.swapaxes(b, 1, 2), axis=0, keepdims=True)
+
+
+# Names.
+def _named(inst: Instance, name: L.Name) -> Array:
+    plain = str(name)
+    if plain in inst.cache:
+        return inst.cache[plain]
+    out = _lookup(inst, name, plain)
+    inst.cache[plain] = out
+    return out
+
+
+def _lookup(inst: Instance, name: L.Name, plain: str) -> Array:
+    world, base = inst.world, name.base
+    if base == "I" and not name.subs:
+        return np.eye(inst.d)[None]
+    if base == "oo":
+        return _number(math.inf)
+    defined = world.let(name)
+    if defined is not None:
+        return _value(inst, defined)
+    if plain in inst.numbers:
+        return inst.numbers[plain]
+    if plain in inst.vectors:
+        return inst.vectors[plain]
+    if plain in inst.bases:
+        return inst.bases[plain]
+    if base == "alpha" and name.subs:
+        head = name.subs[0] if len(name.subs) == 2 else ""
+        weights = _weights(inst, head)
+        return weights[:, inst.items.index(name.subs[-1])][:, None, None]
+    if base == "c":
+        return _output(inst, name.subs[0] if name.subs else "")
+    item = name.subs[0] if name.subs else ""
+    if world.tokens:
+        if base in ("Q", "K", "V") and not item:
+            return np.eye(inst.d)[None]
+        if base in ("q", "k", "v"):
+            matrix = _named(inst, L.Name(base.upper(), (), name.at))
+            token = _named(inst, L.Name("x", (item,), name.at))
+            return matrix * token if matrix.shape[1:] == (1, 1) else matrix @ token
+    if base == "k" and world.noise:
+        return _noisy(inst, item)
+    if base in inst.families and item in inst.families[base]:
+        return inst.families[base][item]
+    if base == "v":
+        return inst.families["v"][item]
+    raise CannotEvaluate(f"{plain} on this instance")
+
+
+def _weights(inst: Instance, head: str) -> Array:
+    """A softmax that subtracts the largest score first."""
+    key = f"weights {head}"
+    if key not in inst.cache:
+        query = _named(inst, L.Name("q", (head,) if head else (), (0, 0)))
+        scores = [np.swapaxes(_named(inst, L.Name("k", (i,), (0, 0))), 1, 2) @ query for i in inst.items]
+        if any(s.shape[1:] != (1, 1) for s in scores):
+            raise CannotEvaluate("scores that are no numbers")
+        table = np.concatenate([np.broadcast_to(s[:, 0], (max(t.shape[0] for t in scores), 1)) for s in scores], axis=1)
+        table = np.exp(table - table.max(axis=1, keepdims=True))
+        inst.cache[key] = table / table.sum(axis=1, keepdims=True)
+    return inst.cache[key]
+
+
+def _output(inst: Instance, head: str) -> Array:
+    heads = inst.world.heads()
+    if head == "" and heads != ("",):
+        return sum((_output(inst, h) for h in heads), np.zeros((1, 1, 1))) / len(heads)
+    weights = _weights(inst, head)
+    values = [_named(inst, L.Name("v", (i,), (0, 0))) for i in inst.items]
+    return sum((weights[:, j, None, None] * v for j, v in enumerate(values)), np.zeros((1, 1, 1)))
+
+
+def _noisy(inst: Instance, item: str) -> Array:
+    """A key drawn from its distribution: the mean plus a square root of the covariance times a normal vector."""
+    given = inst.world.noise.get(item) or inst.world.noise["i"]
+    mean, spread = given.mean, given.spread
+    if given.name.subs == ("i",):
+        mean, spread = L.renamed((mean, spread), "i", item)
+    covariance = _value(inst, spread)[0]
+    middle = _value(inst, mean)
+    if covariance.max() < 1e-12 and inst.d > 1:  # noise below rounding of the scores: one draw stands for all
+        return middle + math.sqrt(max(covariance[0, 0], 0.0)) * inst.normal[item][:1, :, None]
+    values, axes = np.linalg.eigh((covariance + covariance.T) / 2)
+    if values.min() < -1e-9:
+        raise CannotEvaluate("a covariance that is not positive")
+    # The widest direction takes evenly spread quantiles, so that one random length is integrated, not sampled.
+    root = axes * np.sqrt(np.clip(values, 0, None))
+    return middle + (inst.normal[item][:, ::-1] @ root.T)[:, :, None]

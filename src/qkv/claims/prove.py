@@ -1,0 +1,304 @@
+"""Symbolic decision of one statement: identities, inequalities, distributions, and the way to the other provers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import sympy as sp
+from sympy.polys.polyerrors import BasePolynomialError as PolynomialError
+
+from qkv.claims import language as L
+from qkv.claims.algebra import Algebra, Unsupported, WrongShape, fit
+from qkv.claims.outcome import (
+    CONDITIONAL,
+    PROVED,
+    REFUTED,
+    UNKNOWN,
+    Outcome,
+    Step,
+    element,
+    element_latex,
+    latex,
+    reading_steps,
+    shown,
+    step,
+)
+from qkv.claims.signs import Frame, NeedSign, is_zero, sign
+from qkv.claims.words import Element, Scalar, TooLarge
+from qkv.claims.world import World, built
+
+
+def decide(claim: L.Claim) -> Outcome:
+    """What symbolic argument makes of a claim; numerical evidence is gathered elsewhere."""
+    outcomes = [(said, _decide(one)) for said, one in instances(claim)]
+    if not outcomes:
+        return Outcome(PROVED, "there is no item that it speaks of", (step("no item meets the condition"),))
+    for kind in (REFUTED, UNKNOWN, CONDITIONAL):
+        for said, found in outcomes:
+            if found.kind == kind:
+                prefix = f"for {said}: " if said else ""
+                return replace(found, because=prefix + found.because)
+    steps = tuple(s for said, o in outcomes for s in ((step(f"case {said}"), *o.steps) if said else o.steps))
+    return Outcome(PROVED, outcomes[0][1].because, steps)
+
+
+def instances(claim: L.Claim) -> list[tuple[str, L.Claim]]:
+    """One claim for each case of its index: every named item that it allows, and an item without a name."""
+    statement = claim.statement
+    quantifier = statement.quantifier
+    if quantifier is None and "i" in _free_indices(statement.core, claim):
+        quantifier = L.Quantifier("i", (), statement.at)
+    if quantifier is None:
+        return [("", claim)]
+    world = built(claim)
+    cases = [item for item in world.items if item not in quantifier.but]
+    fresh = "other"
+    while fresh in world.items:
+        fresh += "s"
+    low = world.numbers["n"].hi if "n" in world.numbers else None
+    if not world.closed and (low is None or low > len(world.items)):
+        cases.append(fresh)
+    out = []
+    for item in cases:
+        core, when = L.renamed((statement.core, statement.when), quantifier.index, item)
+        said = f"{quantifier.index} another item" if item == fresh else f"{quantifier.index} = {item}"
+        out.append((said, replace(claim, statement=replace(statement, core=core, when=when, quantifier=None))))
+    return out
+
+
+def _free_indices(core: L.Node, claim: L.Claim) -> set[str]:
+    defined = {str(let.name) for let in claim.lets}
+    declared = {g.name for g in claim.given if isinstance(g, L.Gaussian)}
+    bound = {n.index for n in L.nodes(core) if isinstance(n, L.Sum)}
+    found: set[str] = set()
+    for node in L.nodes(core):
+        if isinstance(node, L.Name) and str(node) not in defined and node not in declared:
+            found |= {s for s in node.subs if s not in bound}
+    return found
+
+
+def _decide(claim: L.Claim) -> Outcome:
+    world = built(claim)
+    try:
+        return _core(world)
+    except WrongShape as wrong:
+        if wrong.hard:
+            raise L.Malformed(wrong.at, str(wrong), wrong.found or "sides of one shape") from None
+        return Outcome(
+            REFUTED,
+            f"the shapes do not fit: {wrong}",
+            (step(f"the statement asks for {wrong}"),),
+            sure=True,
+        )
+    except (Unsupported, TooLarge) as why:
+        return Outcome(UNKNOWN, str(why))
+    except NeedSign as why:
+        return Outcome(UNKNOWN, f"the sign of {shown(why.expr)} is not known")
+    except L.Malformed:
+        raise
+    except (PolynomialError, ArithmeticError, NotImplementedError, TypeError, ValueError) as why:  # SymPy gives up
+        return Outcome(UNKNOWN, f"beyond the symbolic part ({type(why).__name__})")
+
+
+def _core(world: World) -> Outcome:
+    narrowed = any(world.numbers[name].lo is not None or world.numbers[name].hi is not None for name in world.random)
+    counted = any(isinstance(node, L.Stat | L.Chance | L.Within) for node in L.nodes(world.claim.statement))
+    if narrowed and counted:
+        raise Unsupported("a statistic of a random number under a condition")
+    from qkv.claims import impossible, tending
+
+    core = world.claim.statement.core
+    if isinstance(core, L.Relation):
+        return tending.relation_in_limit(world, core) if world.limits else relation(world, core)
+    if isinstance(core, L.Limit):
+        return tending.limit_statement(world, core)
+    if isinstance(core, L.Distribution):
+        return _distribution(world, core)
+    if isinstance(core, L.Never):
+        return impossible.never(world, core)
+    if isinstance(core, L.Within):
+        return tending.within(world, core)
+    return _equivariant(world, core)
+
+
+def frame_of(algebra: Algebra, without: frozenset[str] = frozenset()) -> Frame:
+    """The ranges of the numbers; x > y between numbers becomes x = y + something positive."""
+    world = algebra.world
+    ranges = {algebra.symbol(n): r for n, r in world.numbers.items() if algebra.symbol(n).is_Symbol}
+    count = len(world.items)
+    if "n" in world.numbers and algebra.symbol("n").is_Symbol and not world.closed:
+        ranges[algebra.symbol("n")] = ranges[algebra.symbol("n")].meet(">=", Fraction(count))
+    frame = Frame(ranges, frozenset(algebra.bounded))
+    for order in world.orders:
+        frame = _ordered(algebra, frame, order, without)
+    return frame
+
+
+def _ordered(algebra: Algebra, frame: Frame, order: L.Relation, without: frozenset[str]) -> Frame:
+    (left, right), (op,) = order.sides, order.ops
+    if not isinstance(left, L.Name):
+        left, right, op = right, left, {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(op, op)
+    if not isinstance(left, L.Name):
+        raise Unsupported("a condition that is not of the form x > expression")
+    if str(left) in without:
+        return frame  # it goes to infinity, past every bound
+    symbol, bound = algebra.symbol(str(left)), algebra.number(right)
+    if bound.has(symbol) or any(symbol == s for s, _ in frame.fixed):
+        raise Unsupported("conditions that depend on each other")
+    slack: Scalar = sp.Integer(0)
+    if op in (">", "<"):
+        slack = sp.Symbol(f"gap({left})", positive=True)
+    elif op in (">=", "<="):
+        slack = sp.Symbol(f"gap({left})", nonnegative=True)
+    return frame.fix(symbol, bound + slack if op in (">", ">=", "=") else bound - slack)
+
+
+def relation(world: World, core: L.Relation, algebra: Algebra | None = None, frame: Frame | None = None) -> Outcome:
+    """A chain of identities and inequalities, link by link."""
+    algebra = algebra or Algebra(world)
+    steps: list[Step] = []
+    because = ""
+    for left, op, right in core.pairs():
+        one, two = algebra.value(left), algebra.value(right)
+        fit(one, two, core.at)
+        frame = frame_of(algebra)
+        found = link(algebra, one, op, two, frame)
+        if found.kind != PROVED:
+            return replace(found, steps=(*reading_steps(algebra), *steps, *found.steps))
+        steps += found.steps
+        because = found.because
+    return Outcome(PROVED, because, (*reading_steps(algebra), *steps))
+
+
+def link(algebra: Algebra, one: Element, op: str, two: Element, frame: Frame) -> Outcome:
+    """One comparison."""
+    difference = _tidy(one.minus(two), frame)
+    left, right = element(one), element(two)
+    said = Step(f"left side: {left}; right side: {right}", rf"{element_latex(one)} \;{_tex(op)}\; {element_latex(two)}")
+    if op in ("=", "!="):
+        return _equality(algebra, difference, op, frame, said)
+    if not difference.scalar and not difference.anything:
+        raise WrongShape((0, 0), "an order between vectors", True, "numbers on both sides")
+    value = difference.number()
+    how = sign(value, frame)
+    good = {"<": ("-",), "<=": ("-", "<=", "0"), ">": ("+",), ">=": ("+", ">=", "0")}[op]
+    bad = {"<": ("+", ">=", "0"), "<=": ("+",), ">": ("-", "<=", "0"), ">=": ("-",)}[op]
+    shown_sign = {"+": "positive", "-": "negative", ">=": "never negative", "<=": "never positive", "0": "zero"}
+    if how in good:
+        tidy = sp.factor(value) if value.count_ops() < 60 else value
+        text = f"left minus right is {shown(tidy)}, which is {shown_sign[how]} for all allowed values"
+        return Outcome(
+            PROVED,
+            f"left minus right is {shown_sign[how]} for all allowed values",
+            (said, Step(text, f"{latex(value)} {_tex(op)} 0")),
+        )
+    if how in bad:
+        because = f"left minus right is {shown_sign[how]} for all allowed values"
+        return Outcome(REFUTED, because, (said,), sure=True)
+    from qkv.claims.condition import threshold
+
+    found = threshold(algebra, value if op in (">", ">=") else -value, op in (">=", "<="), frame)
+    if found is not None:
+        return Outcome(
+            CONDITIONAL,
+            f"true exactly when {found}",
+            (said, step(f"solving left minus right for the scale: {found}")),
+            notes={"when": found},
+        )
+    return Outcome(UNKNOWN, "the sign of left minus right is not settled symbolically", (said,))
+
+
+def _equality(algebra: Algebra, difference: Element, op: str, frame: Frame, said: Step) -> Outcome:
+    if not difference.terms:
+        done = step("left minus right is 0 for all allowed values", "0 = 0")
+        if op == "=":
+            return Outcome(PROVED, "both sides are the same expression in the scores and vectors", (said, done))
+        return Outcome(REFUTED, "both sides are equal for all allowed values", (said, done), sure=True)
+    left_over = element(difference)
+    if op == "=":
+        return Outcome(REFUTED, f"left minus right is {left_over}", (said,))
+    scalar_sign = sign(difference.number(), frame) if difference.scalar else None
+    if scalar_sign in ("+", "-") or (not difference.scalar and _independent(algebra, difference, frame)):
+        return Outcome(
+            PROVED, f"left minus right is {left_over}, never 0", (said, step(f"left minus right is {left_over}"))
+        )
+    return Outcome(UNKNOWN, "it is not settled symbolically whether both sides can be equal", (said,))
+
+
+def _independent(algebra: Algebra, difference: Element, frame: Frame) -> bool:
+    """Members of one orthogonal family are independent, so one coefficient that is never 0 is enough."""
+    families = {word[0].name.split("_")[0] for word in difference.terms if len(word) == 1}
+    if len(families) != 1 or any(len(w) != 1 or w[0].name.endswith("+") for w in difference.terms):
+        return False
+    family = algebra.world.families.get(families.pop())
+    if family is None or family.kind not in ("orthonormal", "orthogonal"):
+        return False
+    return any(sign(c, frame) in ("+", "-") for c in difference.terms.values())
+
+
+def _tidy(difference: Element, frame: Frame) -> Element:
+    """Drop the words whose coefficients are identically zero."""
+    kept = {w: frame.put(c) for w, c in difference.terms.items() if not is_zero(c, frame)}
+    return Element(kept, difference.shape, difference.anything)
+
+
+def _tex(op: str) -> str:
+    return {"<=": r"\le", ">=": r"\ge", "!=": r"\ne"}.get(op, op)
+
+
+def _distribution(world: World, core: L.Distribution) -> Outcome:
+    """Exponentials are positive and the sum of the weights is Z/Z."""
+    from qkv.claims import softmax
+
+    algebra = Algebra(world)
+    head = core.name.subs[0] if core.name.subs else ""
+    if core.name.base != "alpha":
+        raise L.Malformed(core.at, f"'{core.name}'", "alpha")
+    if head not in world.heads():
+        raise L.Malformed(core.at, f"'{core.name}'", "alpha, or alpha_1 for the query q_1")
+    reading = softmax.reading(algebra, head)
+    frame = frame_of(algebra)
+    weights = [power / reading.total for power in reading.powers.values()]
+    rest = reading.rest / reading.total
+    total = sum(weights, sp.Integer(0)) + rest
+    if not is_zero(total - 1, frame):
+        return Outcome(UNKNOWN, "the weights could not be summed")
+    if any(sign(w, frame) not in ("+", ">=") for w in [*weights, rest]) and any(w != 0 for w in weights):
+        return Outcome(UNKNOWN, "the sign of a weight is not settled")
+    steps = (
+        *reading_steps(algebra),
+        step(
+            "each weight is an exponential over a sum of exponentials, so it is positive", r"\alpha_i = e^{s_i}/Z > 0"
+        ),
+        step("the weights sum to Z/Z = 1", r"\sum_i \alpha_i = Z/Z = 1"),
+    )
+    return Outcome(PROVED, "every weight is positive and they sum to Z/Z = 1", steps)
+
+
+def _equivariant(world: World, core: L.Equivariant) -> Outcome:
+    """Softmax attention sums over a set: renaming the items renames the terms of the sum and nothing else.
+
+    With c_i = Σ_j e^{q_i·k_j} v_j / Σ_j e^{q_i·k_j} and q, k, v each a fixed function of its own token, replacing x_i
+    by x_π(i) gives Σ_j e^{q_π(i)·k_π(j)} v_π(j) / ... = c_π(i), since π runs through the same set. What could break it
+    is a matrix that mentions a token, for then q, k or v of one token would depend on another.
+    """
+    if core.name.base not in ("c", "alpha"):
+        raise L.Malformed(core.at, f"'{core.name}'", "c or alpha")
+    if not world.tokens:
+        raise L.Malformed(core.at, "permutation of tokens that are not there", "let x_1 = ..., x_2 = ...")
+    for matrix in ("Q", "K", "V"):
+        let = world.lets.get(matrix)
+        for node in L.nodes(let.value) if let is not None else ():
+            if isinstance(node, L.Name) and node.base in ("x", "q", "k", "v", "c", "alpha"):
+                return Outcome(UNKNOWN, f"{matrix} depends on a token")
+    if any(let.name.base in ("q", "k", "v", "c", "alpha") for let in world.lets.values()):
+        return Outcome(UNKNOWN, "a query, key or value is set by hand")
+    steps = (
+        step(
+            "c_i is a ratio of two sums over all tokens j of functions of (x_i, x_j)",
+            r"c_i = \sum_j e^{q_i^\top k_j} v_j / \sum_j e^{q_i^\top k_j}",
+        ),
+        step("a permutation runs through the same tokens, so both sums are unchanged", r"c_i(x_\pi) = c_{\pi(i)}(x)"),
+    )
+    return Outcome(PROVED, "each output is a sum over the set of tokens, which a permutation leaves as it is", steps)

@@ -1,0 +1,34 @@
+"""The tour's chapter on claims: the catalogue of write-ups, decided while you wait."""
+
+from __future__ import annotations
+
+import time
+
+from qkv.claims.catalogue import documents
+from qkv.claims.check import check
+from qkv.claims.verdict import Verdicts
+from qkv.report import Chapter
+
+
+def claims() -> Chapter:
+    """Decide every statement of five write-ups of the attention-exploration problems."""
+    start = time.monotonic()
+    parts = [(name, check(text)) for name, text in documents()]
+    seconds = time.monotonic() - start
+    every = Verdicts(tuple(v for _, part in parts for v in part))
+    counts = ", ".join(f"{count} {kind}" for kind, count in every.counts().items())
+    telling = [v for v in every if v.verdict in ("refuted", "conditional")]
+    chosen = ("first (b) ii, scaled #1", "first (c) ii, not robust", "second 3.d.ii #1", "fifth (e) i, u_d")
+    return Chapter(
+        "Claims become verdicts",
+        (
+            f"Five write-ups of one problem set make {len(every)} statements about attention. Each was read from a small "
+            f"language inside Markdown, argued about symbolically for all n, t and β in range, and tried on numbers: "
+            f"{counts}, in {seconds:.0f} s. `qkv check --catalogue --show` prints every derivation.",
+            "Four of them in full: a limit that holds, a sentence that is true of one query and false of attention, an "
+            "average that survives noise with a probability, and an impossibility.",
+            *(every[name] for name in chosen),
+            f"And all {len(telling)} that are wrong, or true only sometimes:",
+            Verdicts(tuple(telling)),
+        ),
+    )
