@@ -20,6 +20,9 @@ class CannotEvaluate(Exception):
     """A formula that has no value on this instance."""
 
 
+WIDEST = 1e3
+
+
 @dataclass
 class Instance:
     """Concrete numbers and arrays for one claim."""
@@ -223,6 +226,8 @@ def _noisy(inst: Instance, item: str) -> Array:
     if given.name.subs == ("i",):
         mean, spread = L.renamed((mean, spread), "i", item)
     covariance = _value(inst, spread)[0]
+    if not bool((np.abs(covariance) <= WIDEST).all()):
+        raise CannotEvaluate("a spread too wide to draw from")
     middle = _value(inst, mean)
     if covariance.max() < 1e-12 and inst.d > 1:  # noise below rounding of the scores: one draw stands for all
         return middle + math.sqrt(max(covariance[0, 0], 0.0)) * inst.normal[item][:1, :, None]
