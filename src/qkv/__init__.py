@@ -16,7 +16,7 @@ _HOME = {
     "self_attention": "qkv.core.attention",
     "QkvError": "qkv.errors",
 }
-_PACKAGES = ("core", "design")
+_PACKAGES = ("core", "design", "model", "train")
 
 __all__ = sorted([*_HOME, *_PACKAGES])
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from qkv.cli import design
+from qkv.cli import design, train
 from qkv.cli.io import JSON, MemoryFile, Orthonormal, Seed, memory_from, show
 from qkv.errors import QkvError
 
@@ -20,6 +20,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(design.app, name="design")
+train.register(app)
 
 
 @app.callback(invoke_without_command=True)
@@ -68,8 +69,8 @@ def main() -> None:
     except QkvError as refusal:
         sys.stderr.write(f"qkv: {refusal}\n")
         sys.exit(2)
-    except KeyboardInterrupt:
-        sys.stderr.write("qkv: stopped; nothing half-written was left behind\n")
+    except KeyboardInterrupt as stop:
+        sys.stderr.write(f"qkv: {str(stop) or 'stopped; nothing half-written was left behind'}\n")
         sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of a pipe has gone; there is nobody to tell

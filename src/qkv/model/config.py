@@ -108,7 +108,7 @@ def from_fields(cls: type, data: Any, asked: str) -> Any:
     """A dataclass from a mapping that may leave out fields, but may not invent any."""
     if not isinstance(data, dict):
         raise QkvError(asked, f"a {type(data).__name__} came", "Give fields by name")
-    kinds = {f.name: type(f.default) for f in dataclasses.fields(cls)}
+    kinds: dict[str, Any] = {f.name: type(f.default) for f in dataclasses.fields(cls)}
     unknown = [name for name in data if name not in kinds]
     if unknown:
         raise QkvError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from qkv.core import kinds
 from qkv.model.config import Config
-from qkv.model.layers import MLP, SwiGLU, dropout, norm, rotations
+from qkv.model.layers import MLP, SwiGLU, dropout, norm, picked, rotations
 from qkv.model.layout import Layout, Shelf, fits
 
 
@@ -29,7 +30,7 @@ class GPT(nn.Module):
         self.embedding = nn.Embedding(c.vocab, c.width)
         self.places = None if c.attention == "rope" else nn.Embedding(c.block, c.width)
         self.latents = nn.Embedding(c.latents, c.width) if c.attention == "perceiver" else None
-        self.blocks = nn.ModuleList(Block(c, attention_of(c, layer)) for layer in range(c.layers))
+        self.blocks: Any = nn.ModuleList(Block(c, attention_of(c, layer)) for layer in range(c.layers))
         self.norm = norm(c)
         self.head = nn.Linear(c.width, c.vocab, bias=False)
         if c.tied:
@@ -47,13 +48,13 @@ class GPT(nn.Module):
         """Logits of the next token, from tokens (b, t) or from a long row (N,) of sequences in a layout.
 
         `keep` picks the tokens of the row whose logits are wanted: the last block computes no others. With
-        `targets`, one for each kept token, the result is the sum of their losses.
+        `targets`, one for each kept token and -1 for nothing, the result is the sum of their losses.
         """
         if layout is None:
             layout = Layout([(tokens.shape[0], tokens.shape[1])]).to(tokens.device)
         x = self.hidden(tokens.flatten(), layout, keep, cache)
         if targets is not None:
-            return F.cross_entropy(self.head(x).float(), targets, reduction="sum")
+            return F.cross_entropy(self.head(x).float(), targets, ignore_index=-1, reduction="sum")
         return self.head(x) if keep is not None else self.head(x).view(*tokens.shape, -1)
 
     def hidden(
@@ -66,7 +67,7 @@ class GPT(nn.Module):
             x = x + self.places(layout.positions)
         if self.training:
             x = dropout(x, self.config.dropout)
-        shelves = cache or [None] * len(self.blocks)
+        shelves: Sequence[Shelf | None] = cache or [None] * len(self.blocks)
         if self.latents is not None:
             return self.norm(self._through_latents(x, layout, shelves, keep))
         for i, (block, shelf) in enumerate(zip(self.blocks, shelves, strict=True)):
@@ -77,6 +78,7 @@ class GPT(nn.Module):
         self, x: Tensor, tokens: Layout, shelves: Sequence[Shelf | None], keep: Tensor | None
     ) -> Tensor:
         """The first block reads tokens into latents, the last reads latents back out, the others work on latents."""
+        assert self.latents is not None
         reading, *working, writing = self.blocks
         stride = self.config.stride
         source = reading.attention.items(x, tokens, shelves[0])
@@ -84,7 +86,10 @@ class GPT(nn.Module):
             # A latent is made when its last token comes: in this step, for the sequences where that is so.
             ready = ((tokens.positions + 1) % stride == 0).nonzero()[:, 0]
             inner = Layout.step(tokens.positions[ready] // stride, ready)
-            made_from, readable = Layout.step(tokens.positions[ready], ready), Layout.step(tokens.positions // stride - 1)
+            made_from, readable = (
+                Layout.step(tokens.positions[ready], ready),
+                Layout.step(tokens.positions // stride - 1),
+            )
         else:
             # A latent that the sequence does not fill is read by nobody; but there is one, since no shape is empty.
             inner = Layout((b, max(1, t // stride)) for b, t in tokens.shapes).to(tokens.device)
@@ -111,7 +116,7 @@ class Block(nn.Module):
     def __init__(self, config: Config, attention: nn.Module) -> None:
         super().__init__()
         self.rate = config.dropout
-        self.norm1, self.attention = norm(config), attention
+        self.norm1, self.attention = norm(config), cast(Any, attention)
         self.norm2, self.mlp = norm(config), (SwiGLU if config.attention == "rope" else MLP)(config)
 
     def forward(
@@ -125,7 +130,7 @@ class Block(nn.Module):
         rate = self.rate if self.training else 0.0
         read = self.attention(self.norm1(x), layout, shelf, source)
         if keep is not None:  # only these are asked for, and no later block reads the others
-            x, read = x[keep], read[keep]
+            x, read = picked(x, keep), picked(read, keep)
         x = x + dropout(self.attention.out(read), rate)
         return x + dropout(self.mlp(self.norm2(x)), rate)
 
@@ -254,5 +259,5 @@ def initialise(module: nn.Module, layers: int) -> None:
     if isinstance(module, Synthesizer):
         nn.init.normal_(module.keys, std=0.02)
     if isinstance(module, Block):
-        for out in (module.attention.out, module.mlp.out):
+        for out in cast(Any, (module.attention.out, module.mlp.out)):
             nn.init.normal_(out.weight, std=0.02 / math.sqrt(2 * layers))

@@ -93,6 +93,24 @@ class _Dropped(torch.autograd.Function):
         return kept.to(x.dtype).mul_(scale).mul_(x)
 
     @staticmethod
-    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[Tensor, None, None]:
         (kept,) = ctx.saved_tensors  # type: ignore[attr-defined]
         return kept.to(grad.dtype).mul_(ctx.scale).mul_(grad), None, None  # type: ignore[attr-defined]
+
+
+def picked(x: Tensor, rows: Tensor) -> Tensor:
+    """x[rows] for rows that differ: the way back then copies, where torch's has to add."""
+    return _Picked.apply(x, rows)
+
+
+class _Picked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: torch.autograd.function.FunctionCtx, x: Tensor, rows: Tensor) -> Tensor:
+        ctx.save_for_backward(rows)
+        ctx.shape = x.shape  # type: ignore[attr-defined]
+        return x.index_select(0, rows)
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[Tensor, None]:
+        (rows,) = ctx.saved_tensors  # type: ignore[attr-defined]
+        return grad.new_zeros(ctx.shape).index_copy_(0, rows, grad), None  # type: ignore[attr-defined]

@@ -91,25 +91,40 @@ class Layout:
 
 
 class Shelf:
-    """One layer's keys and values of many sequences, place by place."""
+    """One layer's keys and values (rows, heads, places, size) of many sequences, place by place."""
 
     def __init__(self, rows: int, places: int, heads: int, size: int, like: Tensor) -> None:
-        self.k, self.v = (like.new_zeros(rows, places, heads, size) for _ in range(2))
+        self.k, self.v = (like.new_zeros(rows, heads, places, size) for _ in range(2))
+
+    def part(self, first: int, last: int) -> Shelf:
+        """Some of the sequences: what is put there is put here."""
+        out = object.__new__(Shelf)
+        out.k, out.v = self.k[first:last], self.v[first:last]
+        return out
 
     def put(self, layout: Layout, k: Tensor, v: Tensor) -> None:
         """Remember the keys and values (N, heads, size) of a layout's tokens."""
-        at = layout.rows, layout.positions
-        self.k[at] = k
-        self.v[at] = v
+        if layout.steps:
+            self.k[layout.rows, :, layout.positions] = k
+            self.v[layout.rows, :, layout.positions] = v
+            return
+        first = 0
+        for (b, t), one, two in zip(layout.shapes, layout.split(k), layout.split(v), strict=True):
+            t = min(t, self.k.shape[2])
+            self.k[first : first + b, :, :t] = one[:, :, :t]
+            self.v[first : first + b, :, :t] = two[:, :, :t]
+            first += b
 
     def get(self, layout: Layout) -> tuple[Tensor, Tensor]:
-        """Keys and values (rows, heads, places, size) of a step's sequences."""
+        """Keys and values of a step's sequences, as many places as the longest of them fills."""
         n = layout.longest
         k, v = (self.k, self.v) if layout.every else (self.k[layout.rows], self.v[layout.rows])
-        return k[:, :n].transpose(1, 2), v[:, :n].transpose(1, 2)
+        return k[:, :, :n], v[:, :, :n]
 
 
 def fits(asked: str, longest: int, block: int) -> None:
     """Refuse what is longer than the model can hold."""
     if longest > block:
-        raise QkvError(asked, f"the longest sequence has {longest} tokens", f"The model holds {block}: give shorter ones")
+        raise QkvError(
+            asked, f"the longest sequence has {longest} tokens", f"The model holds {block}: give shorter ones"
+        )
