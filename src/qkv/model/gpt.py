@@ -52,10 +52,11 @@ class GPT(nn.Module):
         """
         if layout is None:
             layout = Layout([(tokens.shape[0], tokens.shape[1])]).to(tokens.device)
-        x = self.hidden(tokens.flatten(), layout, keep, cache)
+        logits = self.head(self.hidden(tokens.flatten(), layout, keep, cache))
         if targets is not None:
-            return F.cross_entropy(self.head(x).float(), targets, ignore_index=-1, reduction="sum")
-        return self.head(x) if keep is not None else self.head(x).view(*tokens.shape, -1)
+            exact = logits.float() if logits.dtype == torch.bfloat16 else logits
+            return F.cross_entropy(exact, targets, ignore_index=-1, reduction="sum")
+        return logits if keep is not None else logits.view(*tokens.shape, -1)
 
     def hidden(
         self, tokens: Tensor, layout: Layout, keep: Tensor | None = None, cache: Sequence[Shelf] | None = None

@@ -155,5 +155,6 @@ def _crc(tensors: Mapping[str, Tensor]) -> str:
     value = 0
     for name in sorted(tensors):
         flat = tensors[name].contiguous().reshape(-1).view(torch.uint8)
-        value = zlib.crc32(memoryview(flat.numpy()), zlib.crc32(name.encode(), value))
+        data: Any = flat.numpy()
+        value = zlib.crc32(data, zlib.crc32(name.encode(), value))
     return f"{value:08x}"

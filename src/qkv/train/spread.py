@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from qkv.errors import QkvError
 
-
 CPU = torch.device("cpu")
 
 
