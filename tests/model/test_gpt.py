@@ -261,7 +261,12 @@ def test_samples_depend_on_the_seed_and_not_on_the_batch():
 
 @pytest.mark.parametrize(
     ("prompts", "new", "why"),
-    [([], 1, "there are none"), ([[]], 1, "empty"), ([[1] * 20], 9, "20 tokens, and 9 more"), ([[VOCAB]], 1, "outside")],
+    [
+        ([], 1, "there are none"),
+        ([[]], 1, "empty"),
+        ([[1] * 20], 9, "20 tokens, and 9 more"),
+        ([[VOCAB]], 1, "outside"),
+    ],
 )
 def test_prompts_that_cannot_be_continued_are_refused(prompts, new, why):
     with pytest.raises(QkvError, match=why):

@@ -48,8 +48,7 @@ def test_span_corruption_has_the_distribution_of_the_course(block):
     assert (min(lengths), max(lengths)) == (4, 7 * block // 8)
     assert np.mean(lengths) == pytest.approx((4 + 7 * block // 8) / 2, rel=0.03)
     assert np.mean(shares) == pytest.approx(0.25, abs=0.01)
-    every = [n for n in set(lengths)]
-    assert len(every) == 7 * block // 8 - 3  # every length occurs
+    assert len(set(lengths)) == 7 * block // 8 - 3  # every length occurs
 
 
 @given(st.integers(1, 60), st.integers(16, 80), st.integers(0, 2**32))

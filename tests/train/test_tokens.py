@@ -12,7 +12,9 @@ from qkv.train import tokens
 from qkv.train.tokens import END_ID, MASK, MASK_ID, PAD_ID, BytePairs, Characters
 
 TEXTS = ["Ada Lovelace was born in London.", "Émile Zola, né à Paris", "Where was Blaise Pascal born?"] * 3
-EVERY = pytest.mark.parametrize("tokenizer", [Characters.train(TEXTS), BytePairs.train(TEXTS, 300)], ids=lambda t: t.name)
+EVERY = pytest.mark.parametrize(
+    "tokenizer", [Characters.train(TEXTS), BytePairs.train(TEXTS, 300)], ids=lambda t: t.name
+)
 
 
 @EVERY

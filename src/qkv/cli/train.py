@@ -73,16 +73,12 @@ def pretrain(
     chosen = {**read, **{name: value for name, value in from_file.items() if name in read}}
     given = {**{name: value for name, value in from_file.items() if name not in read}, **given}
     folder = Path(chosen["out"])
-    if resume and (folder / runs.FILE).is_file():
-        _go_on(folder, given, chosen["text"], plot, as_json)
-        return
-    if chosen["text"] is None:
-        raise QkvError("pretraining", "there is no text", "Give --text FILE, one text a line")
+    _contradictions(folder, given, resume)
     model = preset(chosen["preset"], **{n: v for n, v in given.items() if n in _names(Config)})
     settings = Settings.from_json({n: v for n, v in given.items() if n in _names(Settings)})
     with _progress() as watch:
         done = runs.pretrain(
-            Path(chosen["text"]), folder, model, settings,
+            chosen["text"] and Path(chosen["text"]), folder, model, settings,
             tokenizer=chosen["tokenizer"], pieces=chosen["pieces"], resume=resume, watch=watch,
         )  # fmt: skip
     _finish(done, plot, as_json)
@@ -102,9 +98,7 @@ def finetune(
     """Train a run's model to answer questions."""
     from qkv.train import runs
 
-    if resume and (out / runs.FILE).is_file():
-        _go_on(out, given, questions, plot, as_json)
-        return
+    _contradictions(out, given, resume)
     with _progress() as watch:
         done = runs.finetune(run, questions, out, Settings.from_json(given), resume=resume, watch=watch)
     _finish(done, plot, as_json)
@@ -173,18 +167,17 @@ def register(app: typer.Typer) -> None:
     app.command(name="import")(bring)
 
 
-def _go_on(folder: Path, given: dict[str, Any], data: Any, plot: Path | None, as_json: bool) -> None:
-    """Go on with a run; an option that contradicts it is refused rather than ignored."""
+def _contradictions(folder: Path, given: dict[str, Any], resume: bool) -> None:
+    """Refuse an option that contradicts the run that is gone on with, rather than ignore it."""
     from qkv.train import runs
 
+    if not (resume and (folder / runs.FILE).is_file()):
+        return
     found = runs.load(folder)
     kept = {**found.config.to_json(), **found.settings.to_json()}
     other = [f"{n} is {kept[n]} there and {v} here" for n, v in given.items() if kept[n] != v]
     if other:
         raise QkvError(f"going on with {folder}", "; ".join(other), "Leave these options out, or give another --out")
-    with _progress() as watch:
-        done = runs.resume_run(folder, data, watch)
-    _finish(done, plot, as_json)
 
 
 def _finish(done: Any, plot: Path | None, as_json: bool) -> None:

@@ -125,17 +125,17 @@ def _train(job: Job, crew: Crew, stop: threading.Event) -> Trained:
         count = sum(len(e.ids) - 1 for e in examples)
         tokens, since = tokens + count, since + count
         facts: dict[str, float] = {}
-        if step % s.log == 0 or step == s.steps:
+        if step % s.log_every == 0 or step == s.steps:
             facts |= {"loss": loss, "lr": s.rate(step - 1), "tokens_per_second": since / (time.perf_counter() - mark)}
             since, mark = 0, time.perf_counter()
-        if job.held and (step % s.validate == 0 or step == s.steps):
-            facts["validation"] = validation = evaluate(forward, job.held, s, crew)
+        if job.held and (step % s.validate_every == 0 or step == s.steps):
+            facts["validation"] = validation = evaluate(model, job.held, s, crew)
         if facts and log is not None:
             log.write(step=step, **facts)
         if crew.first and job.watch is not None:
             job.watch(step, s.steps, loss, tokens / (time.perf_counter() - began))
         stopped = crew.any(stop.is_set())
-        if step % s.checkpoint == 0 or step == s.steps or stopped:
+        if step % s.checkpoint_every == 0 or step == s.steps or stopped:
             save()
             saved = step
         if stopped and step < s.steps:
@@ -180,15 +180,17 @@ def one_step(
 
 
 @torch.no_grad()
-def evaluate(forward: nn.Module, held: Sequence[Example], settings: Settings, crew: Crew) -> float:
+def evaluate(model: nn.Module, held: Sequence[Example], settings: Settings, crew: Crew) -> float:
     """The mean loss on examples that are never trained on."""
-    forward.eval()
-    total, mine = 0.0, shard(held, crew.rank, crew.size)
-    size = max(1, settings.batch // crew.size)
+    model.eval()
+    # Where the weights are spread, processes gather them together, so each has to run as often as the others.
+    alone = crew.size == 1 or settings.spread == "fsdp"
+    mine = held if alone else shard(held, crew.rank, crew.size)
+    total, size = 0.0, max(1, settings.batch // crew.size)
     for first in range(0, len(mine), size):
-        total += float(summed(forward, mine[first : first + size], settings, crew))
-    forward.train()
-    return crew.total(total) / asked(held)
+        total += float(summed(model, mine[first : first + size], settings, crew))
+    model.train()
+    return (total if alone else crew.total(total)) / asked(held)
 
 
 def summed(forward: nn.Module, examples: Sequence[Example], settings: Settings, crew: Crew) -> Tensor:

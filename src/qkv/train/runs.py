@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -53,7 +53,7 @@ class Run(Shown):
 
 
 def pretrain(
-    text: str | Path | Sequence[str],
+    text: str | Path | Sequence[str] | None,
     out: str | Path,
     config: Config | None = None,
     settings: Settings | None = None,
@@ -66,8 +66,10 @@ def pretrain(
     """Train a new model on texts, one a line of a file or of a list; with `resume`, go on if the run exists."""
     out, settings = Path(out), settings or Settings()
     objective(settings.objective)
-    if not (resume and (out / FILE).is_file()):
-        fresh(out)
+
+    def create() -> None:
+        if text is None:
+            raise QkvError("pretraining", "there is no text", "Give --text FILE, one text a line")
         texts = read_texts(text)
         made = tokens.train(tokenizer, texts, pieces) if isinstance(tokenizer, str) else tokenizer
         given = (config or Config()).to_json()
@@ -77,7 +79,8 @@ def pretrain(
                 "pretraining", f"vocab is {found.vocab} and the tokenizer has {made.vocab} tokens", "Leave vocab at 0"
             )
         _create(out, found, settings, {"kind": "text", **_origin(text)}, made, None)
-    return resume_run(out, text, watch)
+
+    return _started(out, create, resume, text, watch)
 
 
 def finetune(
@@ -91,14 +94,25 @@ def finetune(
 ) -> Trained:
     """Train a run's model further, to answer questions: `question<TAB>answer` lines, or pairs."""
     out, settings = Path(out), settings or Settings()
-    if not (resume and (out / FILE).is_file()):
-        fresh(out)
+
+    def create() -> None:
         parent = load(run)
         if not parent.tokenizer.special:
             raise QkvError(f"finetuning {run}", "its tokenizer lacks the sign ⁇", "Finetune a run that qkv pretrained")
         data = {"kind": "questions", **_origin(questions), "parent": str(run)}
         _create(out, parent.config, settings, data, parent.tokenizer, parent.model)
-    return resume_run(out, questions, watch)
+
+    return _started(out, create, resume, questions, watch)
+
+
+def _started(out: Path, create: Callable[[], None], resume: bool, data: Any, watch: Watch | None) -> Trained:
+    """A new run is an old one that has taken no step yet: create it, in one process, and go on with it in all."""
+    with crew() as here:
+        if here.first and not (resume and (out / FILE).is_file()):
+            fresh(out)
+            create()
+        here.wait()
+        return resume_run(out, data, watch)
 
 
 def resume_run(run: str | Path, data: Any = None, watch: Watch | None = None) -> Trained:
@@ -134,7 +148,8 @@ def load(run: str | Path) -> Run:
             raise
         raise QkvError(asked, f"{path} is damaged or not a run's ({why!r})", "Restore it from a copy") from None
     weights, step = checkpoint.read(folder / checkpoint.WEIGHTS)
-    model = GPT(config)
+    with torch.random.fork_rng(devices=[]):
+        model = GPT(config)  # whose first weights, drawn at random, are replaced
     checkpoint.fill(model, weights, folder)
     return Run(
         folder,
@@ -174,19 +189,17 @@ def _create(
     out: Path, config: Config, settings: Settings, data: dict[str, Any], tokenizer: Tokenizer, model: GPT | None
 ) -> None:
     """Write the folder of a run that has taken no step yet; config.json comes last, and makes it a run."""
-    with crew() as here, torch.random.fork_rng(devices=[]):
-        if here.first:
-            torch.manual_seed(settings.seed)
-            model = model or GPT(config)
-            try:
-                out.mkdir(parents=True, exist_ok=True)
-            except OSError as why:
-                raise QkvError(f"starting a run in {out}", str(why), "Give a folder that can be written") from None
-            tokenizer.save(out)
-            checkpoint.save(out, 0, checkpoint.state_of(model), {})
-            facts = {"model": config.to_json(), "settings": settings.to_json(), "data": data}
-            checkpoint.write_json(out / FILE, {"format": checkpoint.FORMAT, **facts})
-        here.wait()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        model = model or GPT(config)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as why:
+        raise QkvError(f"starting a run in {out}", str(why), "Give a folder that can be written") from None
+    tokenizer.save(out)
+    checkpoint.save(out, 0, checkpoint.state_of(model), {})
+    facts = {"model": config.to_json(), "settings": settings.to_json(), "data": data}
+    checkpoint.write_json(out / FILE, {"format": checkpoint.FORMAT, **facts})
 
 
 def fresh(out: Path) -> None:

@@ -30,16 +30,24 @@ class Settings:
     clip: float = told(1.0, "Norm that gradients are clipped to; 0 for none.")
     seed: int = told(0, "Seed of weights, order, corruption and dropout.")
     validation: float = told(0.02, "Share of the examples kept back for the validation loss.")
-    validate: int = told(200, "Steps between validation losses.")
-    log: int = told(10, "Steps between lines of the log.")
-    checkpoint: int = told(200, "Steps between checkpoints.")
+    validate_every: int = told(200, "Steps between validation losses.")
+    log_every: int = told(10, "Steps between lines of the log.")
+    checkpoint_every: int = told(200, "Steps between checkpoints.")
     precision: str = told("float32", f"Precision of products: {', '.join(PRECISIONS)}.")
     compile: bool = told(False, "Compile the model with torch.compile.")
     tensorboard: bool = told(False, "Write logs for TensorBoard too, into the run's folder.")
     spread: str = told("ddp", f"How several processes share the work: {' or '.join(SPREADS)}.")
 
     def __post_init__(self) -> None:
-        least = {"steps": 1, "batch": 1, "accumulate": 1, "seed": 0, "validate": 1, "log": 1, "checkpoint": 1}
+        least = {
+            "steps": 1,
+            "batch": 1,
+            "accumulate": 1,
+            "seed": 0,
+            "validate_every": 1,
+            "log_every": 1,
+            "checkpoint_every": 1,
+        }
         wrong = [f"{name} is {getattr(self, name)}" for name, low in least.items() if getattr(self, name) < low]
         shares = ("warmup", "floor", "validation", "beta2")
         wrong += [f"{name} is {getattr(self, name)}" for name in shares if not 0 <= getattr(self, name) < 1]

@@ -60,18 +60,22 @@ class Crew:
                 fully_shard(block, mesh=mesh)
             fully_shard(model, mesh=mesh)
             return model
-        return nn.parallel.DistributedDataParallel(model)
+        return nn.parallel.DistributedDataParallel(model, broadcast_buffers=False)
 
 
 @contextmanager
 def crew() -> Iterator[Crew]:
-    """The processes that torchrun started, or this one alone."""
+    """The processes that torchrun started, or this one alone; they stay joined until the outermost `with` ends."""
     cuda = torch.cuda.is_available()
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield Crew(device=torch.device("cuda" if cuda else "cpu"))
         return
     local = int(os.environ.get("LOCAL_RANK", "0"))
+    device = torch.device("cuda", local) if cuda else CPU
+    if dist.is_initialized():
+        yield Crew(dist.get_rank(), size, device)
+        return
     if cuda:
         torch.cuda.set_device(local)
     try:
@@ -79,7 +83,7 @@ def crew() -> Iterator[Crew]:
     except (ValueError, RuntimeError) as why:
         raise QkvError(f"joining {size} processes", str(why), "Start them with torchrun") from None
     try:
-        yield Crew(dist.get_rank(), size, torch.device("cuda", local) if cuda else torch.device("cpu"))
+        yield Crew(dist.get_rank(), size, device)
     finally:
         dist.destroy_process_group()
 
