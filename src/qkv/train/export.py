@@ -46,7 +46,7 @@ def export(run: str | Path, out: str | Path, to: str = "hf") -> Exported:
         )
     if (folder / "config.json").exists():
         raise QkvError(f"exporting to {folder}", "there is a model already", "Give another --out")
-    dialect, facts = (GPT2, _gpt2(config)) if config.attention == "causal" else (LLAMA, _llama(config))
+    dialect, facts = (GPT2, gpt2_config(config)) if config.attention == "causal" else (LLAMA, llama_config(config))
     weights = dialect.theirs(checkpoint.state_of(found.model), config)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,8 @@ def _common(config: Config) -> dict[str, Any]:
     }
 
 
-def _gpt2(config: Config) -> dict[str, Any]:
+def gpt2_config(config: Config) -> dict[str, Any]:
+    """What transformers calls the same sizes."""
     return {
         "model_type": "gpt2",
         "architectures": ["GPT2LMHeadModel"],
@@ -91,7 +92,8 @@ def _gpt2(config: Config) -> dict[str, Any]:
     }
 
 
-def _llama(config: Config) -> dict[str, Any]:
+def llama_config(config: Config) -> dict[str, Any]:
+    """What transformers calls the same sizes."""
     return {
         "model_type": "llama",
         "architectures": ["LlamaForCausalLM"],
