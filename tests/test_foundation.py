@@ -54,8 +54,9 @@ def test_the_tree_in_the_readme_lists_every_module_with_its_own_docstring():
 def test_public_names_resolve_and_unknown_ones_do_not():
     for name in qkv.__all__:
         assert getattr(qkv, name) is not None
-    for name in qkv.design.__all__:
-        assert callable(getattr(qkv.design, name))
+    for floor in (qkv.design, qkv.model, qkv.train):
+        for name in floor.__all__:
+            assert callable(getattr(floor, name))
     with pytest.raises(AttributeError):
         _ = qkv.nothing
     with pytest.raises(AttributeError):
@@ -72,8 +73,8 @@ def test_public_functions_are_not_hidden_by_modules_of_the_same_name():
 def test_every_public_name_is_documented():
     text = "".join(p.read_text(encoding="utf-8") for p in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
     for name in (
-        *(n for n in qkv.__all__ if n not in ("core", "design")),
-        *(f"design.{n}" for n in qkv.design.__all__),
+        *(n for n in qkv.__all__ if n not in ("core", "design", "model", "train")),
+        *(f"{floor}.{n}" for floor in ("design", "model", "train") for n in getattr(qkv, floor).__all__),
     ):
         assert name in text, f"{name} is nowhere in README.md or docs/"
 

@@ -13,10 +13,9 @@ from torch.nn import functional as F
 
 from qkv.errors import QkvError
 from qkv.model.decoding import decode
-from qkv.train import bring as bringing
-from qkv.train import runs
-from qkv.train.bring import bring
-from qkv.train.export import export
+from qkv.train import incoming, runs
+from qkv.train.incoming import bring
+from qkv.train.outgoing import export
 
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
@@ -199,4 +198,4 @@ def test_what_cannot_cross_is_refused_with_the_reason(text, config, settings, tm
     (folder / "config.json").write_text(json.dumps({**llama, "rope_scaling": {"rope_type": "llama3"}}))
     with pytest.raises(QkvError, match="rope of type llama3"):
         bring(folder, tmp_path / "other")
-    assert bringing.LLAMA.name == "Llama"
+    assert incoming.LLAMA.name == "Llama"

@@ -136,7 +136,7 @@ def export(
     as_json: JSON = False,
 ) -> None:
     """Write a run's model for another library."""
-    from qkv.train.export import export as write
+    from qkv.train.outgoing import export as write
 
     show(write(run, out, to), as_json)
 
@@ -149,7 +149,7 @@ def bring(
     as_json: JSON = False,
 ) -> None:
     """Make a run of someone else's model; weights only, never code."""
-    from qkv.train.bring import bring as read
+    from qkv.train.incoming import bring as read
 
     found = read(source, out, heads=heads, tokenizer=tokenizer)
     if as_json:

@@ -10,6 +10,7 @@ _HOME = {
     "preset": "config",
     "GPT": "gpt",
     "Layout": "layout",
+    "Choice": "decoding",
     "decode": "decoding",
     "Decoded": "decoding",
 }

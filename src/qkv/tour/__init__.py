@@ -8,7 +8,7 @@ from pathlib import Path
 
 from qkv.errors import QkvError
 from qkv.report import Chapter, write
-from qkv.tour import design
+from qkv.tour import design, train
 
 CHAPTERS: tuple[tuple[str, Callable[[], Chapter]], ...] = (
     ("copy and blend", design.lookup),
@@ -16,6 +16,7 @@ CHAPTERS: tuple[tuple[str, Callable[[], Chapter]], ...] = (
     ("reading one subspace out of a sum", design.subspaces),
     ("wiring tokens", design.wiring),
     ("what no token can reach", design.reaching),
+    ("training that does not lose work", train.learning),
 )
 
 LEAD = (

@@ -20,8 +20,8 @@ _HOME = {
     "BytePairs": "tokens",
     "generate": "generation",
     "Generated": "generation",
-    "export": "export",
-    "bring": "bring",
+    "export": "outgoing",
+    "bring": "incoming",
 }
 
 __all__ = sorted(_HOME)
