@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qkv.core import masks
-from qkv.core.kinds import KINDS, WIDTH, kind, rotate, window
+from qkv.core.kinds import KINDS, STRIDE, WIDTH, kind, read_in, read_out, rotate, share, turn, window
 from qkv.errors import QkvError
 
 N, D, DV = 7, 4, 3
@@ -31,8 +31,20 @@ def sees_last(width, i, j):
     return i - width < j <= i
 
 
+def sees_up_to_its_own(stride, latent, j):
+    return j < (latent + 1) * stride
+
+
+def sees_latents_before(stride, i, latent):
+    return (latent + 1) * stride <= i
+
+
 def as_is(x, position):
     return x
+
+
+def positive(x, position):
+    return np.maximum(x, 0)
 
 
 def turned(x, position):
@@ -50,9 +62,15 @@ REFERENCE = {
     "window of 1": (partial(window, width=1), partial(sees_last, 1), as_is),
     "window of 3": (partial(window, width=3), partial(sees_last, 3), as_is),
     "rope": (KINDS["rope"], sees_past, turned),
+    "synthesizer": (KINDS["synthesizer"], sees_past, as_is),
+    "read_in": (KINDS["read_in"], partial(sees_up_to_its_own, STRIDE), as_is),
+    "read_in by 2": (partial(read_in, stride=2), partial(sees_up_to_its_own, 2), as_is),
+    "read_out": (KINDS["read_out"], partial(sees_latents_before, STRIDE), as_is),
+    "read_out by 2": (partial(read_out, stride=2), partial(sees_latents_before, 2), as_is),
 }
+QUERIES = {"synthesizer": positive}  # what happens to queries alone
 EVERY = pytest.mark.parametrize("name", REFERENCE)
-ORDERED = pytest.mark.parametrize("name", [name for name in REFERENCE if name != "full"])
+ORDERED = pytest.mark.parametrize("name", [n for n in REFERENCE if n != "full" and not n.startswith("read")])
 
 
 def test_every_kind_of_the_table_is_under_this_contract():
@@ -75,6 +93,7 @@ def loop(name, q, k, v, scale, mask=None):
     late = len(k) - len(q)
     out = np.zeros((len(q), v.shape[1]))
     for i, query in enumerate(q):
+        query = QUERIES.get(name, as_is)(query, i)
         top = total = 0.0
         for j, key in enumerate(k):
             if sees(i + late, j) and (mask is None or mask[i, j]):
@@ -135,11 +154,12 @@ def test_a_padded_batch_gives_what_the_short_sequences_give_alone(name):
 
 
 @EVERY
-def test_its_weights_sum_to_one(name):
+def test_its_weights_sum_to_one_wherever_it_sees_something(name):
     q, k, _ = tokens(2)
     ones = torch.ones(2, N, 1, dtype=torch.float64)
     got = REFERENCE[name][0](q, k, ones, scale=3.0)
-    torch.testing.assert_close(got, torch.ones_like(got), rtol=0, atol=1e-14)
+    sees = torch.tensor([float(any(REFERENCE[name][1](i, j) for j in range(N))) for i in range(N)]).double()
+    torch.testing.assert_close(got, sees[:, None].expand(2, N, 1), rtol=0, atol=1e-14)
 
 
 @EVERY
@@ -196,6 +216,40 @@ def test_more_queries_than_tokens_are_refused(name):
 def test_full_attention_takes_any_number_of_queries():
     q, k, v = tokens(n=4, m=9)
     torch.testing.assert_close(KINDS["full"](q, k, v, scale=1), loop("full", q, k, v, 1), rtol=0, atol=1e-12)
+
+
+def test_no_token_reaches_an_earlier_one_through_latents_and_every_finished_block_reaches_later_ones():
+    x, latents, stride = normal(12, D), normal(4, D, seed=1), 3
+
+    def through(x):
+        z = read_in(latents, x, x, scale=1, stride=stride)
+        z = KINDS["causal"](z, z, z, scale=1)
+        return read_out(x, z, z, scale=1, stride=stride)
+
+    before = through(x)
+    for at in range(12):
+        moved = x.clone()
+        moved[at] += 1
+        after = through(moved)
+        others = torch.arange(12) != at  # its own query moved too
+        reached = ((after - before).abs().amax(1) > 1e-9) & others
+        first = (at // stride + 1) * stride
+        assert reached.tolist() == [p >= first for p in range(12)]
+
+
+def test_grouped_queries_share_keys_among_neighbours():
+    kv = normal(2, 2, 5, 3)
+    got = share(kv, 6)
+    assert all(torch.equal(got[:, h], kv[:, h // 3]) for h in range(6))
+    assert share(kv, 2) is kv
+    with pytest.raises(QkvError, match="6 heads cannot share 4 evenly"):
+        share(normal(1, 4, 5, 3), 6)
+
+
+def test_turning_by_given_angles_is_rotating():
+    x, at = normal(5, 6), torch.arange(5.0, dtype=torch.float64)
+    angles = at[:, None] * 10000 ** -(torch.arange(3.0, dtype=torch.float64) / 3)
+    torch.testing.assert_close(turn(x, angles.cos(), angles.sin()), rotate(x, at), rtol=0, atol=1e-14)
 
 
 @settings(deadline=None)

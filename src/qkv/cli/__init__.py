@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from qkv.cli import check, design, noise
+from qkv.cli import check, design, noise, train
 from qkv.cli.io import JSON, MemoryFile, Orthonormal, Seed, memory_from, show
 from qkv.errors import QkvError
 
@@ -25,6 +25,7 @@ app = typer.Typer(
 app.add_typer(design.app, name="design")
 app.command()(check.check)
 app.add_typer(noise.app, name="noise")
+train.register(app)
 
 
 @app.callback(invoke_without_command=True)

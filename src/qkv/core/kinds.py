@@ -105,16 +105,83 @@ def rotate(x: Float[Tensor, "*batch n d"], positions: Num[Tensor, "*#batch n"]) 
     # Angles in float64 whatever x is: in float32 those of far positions would lose the digits that cos needs.
     steps = torch.arange(d // 2, dtype=torch.float64, device=x.device) / (d // 2)
     angle = positions[..., None].to(torch.float64) * BASE**-steps
-    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    return turn(x, angle.cos().to(x.dtype), angle.sin().to(x.dtype))
+
+
+def turn(
+    x: Float[Tensor, "*batch d"], cos: Float[Tensor, "*#batch half"], sin: Float[Tensor, "*#batch half"]
+) -> Float[Tensor, "*batch d"]:
+    """Each pair (x_c, x_{c+d/2}) turned by the angle whose cosine and sine are given."""
     one, two = x.chunk(2, dim=-1)
     return torch.cat((one * cos - two * sin, one * sin + two * cos), dim=-1)
 
+
+def synthesizer(
+    q: Float[Tensor, "*#batch m d"],
+    k: Float[Tensor, "*#batch n d"],
+    v: Float[Tensor, "*#batch n dv"],
+    *,
+    scale: Number,
+    mask: Bool[Tensor, "*#batch #m #n"] | None = None,
+) -> Float[Tensor, "*#batch m dv"]:
+    """Causal, and scores are relu(q)·k_j where k_j belongs to position j: a token chooses places, not contents.
+
+    softmax(relu(xA + b₁)B + b₂) is this with q = (xA + b₁, 1) and k_j = (column j of B, b₂_j).
+    """
+    return causal(torch.relu(q), k, v, scale=scale, mask=mask)
+
+
+def read_in(
+    q: Float[Tensor, "*#batch m d"],
+    k: Float[Tensor, "*#batch n d"],
+    v: Float[Tensor, "*#batch n dv"],
+    *,
+    scale: Number,
+    mask: Bool[Tensor, "*#batch #m #n"] | None = None,
+    stride: int,
+) -> Float[Tensor, "*#batch m dv"]:
+    """m latents read n tokens: latent i owns the tokens i·stride, ..., (i+1)·stride - 1 and sees all up to there."""
+    seen = masks.owned(q.shape[-2], k.shape[-2], stride, device=q.device)
+    return full(q, k, v, scale=scale, mask=seen if mask is None else seen & mask)
+
+
+def read_out(
+    q: Float[Tensor, "*#batch m d"],
+    k: Float[Tensor, "*#batch n d"],
+    v: Float[Tensor, "*#batch n dv"],
+    *,
+    scale: Number,
+    mask: Bool[Tensor, "*#batch #m #n"] | None = None,
+    stride: int,
+) -> Float[Tensor, "*#batch m dv"]:
+    """m tokens read n latents: a token sees the latents whose tokens all came before it, the first ones none."""
+    # A latent that sees token p is one that p must not see: it knows p itself, or what comes after.
+    seen = ~masks.owned(k.shape[-2], q.shape[-2], stride, device=q.device).mT
+    return full(q, k, v, scale=scale, mask=seen if mask is None else seen & mask)
+
+
+def share(kv: Float[Tensor, "*batch g n d"], heads: int) -> Float[Tensor, "*batch h n d"]:
+    """Keys or values of g heads for `heads` heads of queries, each used by heads/g neighbours (grouped queries)."""
+    g = kv.shape[-3]
+    if g == heads:
+        return kv
+    if heads % g:
+        raise QkvError(
+            "sharing keys among heads", f"{heads} heads cannot share {g} evenly", "Give a multiple of the shared heads"
+        )
+    return kv.repeat_interleave(heads // g, dim=-3)
+
+
+STRIDE = 4  # tokens that a latent owns, unless told otherwise: partial(read_in, stride=...)
 
 KINDS: dict[str, Kind] = {
     "full": full,
     "causal": causal,
     "window": partial(window, width=WIDTH),
     "rope": rope,
+    "synthesizer": synthesizer,
+    "read_in": partial(read_in, stride=STRIDE),
+    "read_out": partial(read_out, stride=STRIDE),
 }
 
 

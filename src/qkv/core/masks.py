@@ -28,6 +28,13 @@ def window(n: int, width: int, *, device: torch.device | str | None = None) -> B
     return causal(n, device=device).triu(1 - width)
 
 
+def owned(m: int, n: int, stride: int, *, device: torch.device | str | None = None) -> Bool[Tensor, "m n"]:
+    """Latent i, which owns `stride` tokens from i·stride on, sees the tokens up to the last that it owns."""
+    asked = "a mask of latents and the tokens they own"
+    m, n, stride = whole(asked, "m", m), whole(asked, "n", n), whole(asked, "stride", stride)
+    return torch.arange(n, device=device) < stride * torch.arange(1, m + 1, device=device)[:, None]
+
+
 def padding(lengths: ArrayLike, n: int) -> Bool[Tensor, "b 1 n"]:
     """Every token of sequence b sees its first lengths[b] tokens; the rest, up to n, is padding.
 

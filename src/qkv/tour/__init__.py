@@ -8,7 +8,7 @@ from pathlib import Path
 
 from qkv.errors import QkvError
 from qkv.report import Chapter, write
-from qkv.tour import claims, design, noise
+from qkv.tour import claims, design, noise, train
 
 CHAPTERS: tuple[tuple[str, Callable[[], Chapter]], ...] = (
     ("copy and blend", design.lookup),
@@ -19,6 +19,7 @@ CHAPTERS: tuple[tuple[str, Callable[[], Chapter]], ...] = (
     ("one head is enough", noise.one_head),
     ("keys of few bits", noise.quantised),
     ("claims become verdicts", claims.claims),
+    ("training that does not lose work", train.learning),
 )
 
 LEAD = (

@@ -1,0 +1,114 @@
+"""How fast does qkv continue many prompts of mixed length, beside transformers' generate and beside no cache at all?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+
+from qkv.model.config import preset
+from qkv.model.decoding import decode
+from qkv.model.gpt import GPT
+from qkv.train import checkpoint
+from qkv.train.memory import reuse_memory
+from qkv.train.names import GPT2
+from qkv.train.outgoing import gpt2_config
+
+VOCAB, NEW = 256, 16
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="8 prompts, one round, the tiny model")
+    parser.add_argument("--prompts", type=int, default=500)
+    parser.add_argument("--rounds", type=int, default=3, help="turns that each side takes")
+    options = parser.parse_args()
+    count, rounds = (8, 1) if options.quick else (options.prompts, options.rounds)
+    reuse_memory()
+    transformers.logging.set_verbosity_error()
+    figures: dict[str, Any] = {"prompts": count, "new": NEW, "ratios": {}}
+    print(f"{count} prompts of 8 to 48 tokens, {NEW} new tokens each; seconds, medians of {rounds} turns each")
+    for name in ("tiny",) if options.quick else ("tiny", "course"):
+        figures |= {name: measure(name, count, rounds, (4, 8) if options.quick else (32, 64, 128, 256, 500))}
+        for peer in ("transformers", "naive"):
+            figures["ratios"][f"{name}: {peer}"] = figures[name][f"{peer}_ratio"]
+    print(json.dumps(figures))
+
+
+def measure(name: str, count: int, rounds: int, batches: tuple[int, ...]) -> dict[str, Any]:
+    torch.manual_seed(0)
+    config = preset(name, vocab=VOCAB)
+    model = GPT(config).eval()
+    with torch.no_grad():
+        for p in model.parameters():  # texts that differ, rather than one token for ever
+            p.add_(0.05 * torch.randn_like(p))
+    theirs = transformers.GPT2LMHeadModel(transformers.GPT2Config(**gpt2_config(config))).eval()
+    theirs.load_state_dict(GPT2.theirs(checkpoint.state_of(model), config), strict=False)
+    theirs.tie_weights()
+    theirs.generation_config.eos_token_id = None
+    random = np.random.default_rng(0)
+    prompts = [random.integers(3, VOCAB, n).tolist() for n in random.integers(8, 49, count)]
+
+    def ours() -> list[list[int]]:
+        return decode(model, prompts, NEW).tokens
+
+    found = {b: peer(theirs, prompts, b) for b in batches}
+    agree = sum(a == b for a, b in zip(ours(), found[batches[0]](), strict=True))
+    best = min(batches, key=lambda b: timed(found[b]))
+    turns = [(timed(ours), timed(found[best])) for _ in range(rounds)]
+    seconds, other = (statistics.median(side) for side in zip(*turns, strict=True))
+    ratio = statistics.median(b / a for a, b in turns)
+    few = prompts[: max(2, count // 20)]
+    slow = timed(lambda: naive(model, few)) * count / len(few)
+    print(f"{name:>7}: ours {seconds:.3f}, transformers {other:.3f} ({ratio:.2f} times, batch {best}), "
+          f"naive {slow:.1f} ({slow / seconds:.0f} times); {agree} of {count} texts agree", flush=True)  # fmt: skip
+    return {
+        "seconds": round(seconds, 4), "transformers_seconds": round(other, 4), "transformers_batch": best,
+        "transformers_ratio": round(ratio, 3), "naive_ratio": round(slow / seconds, 1), "agree": f"{agree}/{count}",
+    }  # fmt: skip
+
+
+def peer(model: Any, prompts: list[list[int]], batch: int) -> Callable[[], list[list[int]]]:
+    """transformers' generate, a batch at a time, padded on the left as it wants it."""
+
+    @torch.inference_mode()
+    def run() -> list[list[int]]:
+        out = []
+        for first in range(0, len(prompts), batch):
+            some = prompts[first : first + batch]
+            longest = max(map(len, some))
+            ids = torch.tensor([[0] * (longest - len(p)) + p for p in some])
+            seen = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in some])
+            made = model.generate(
+                input_ids=ids, attention_mask=seen, max_new_tokens=NEW, do_sample=False, pad_token_id=0
+            )
+            out += made[:, longest:].tolist()
+        return out
+
+    return run
+
+
+@torch.inference_mode()
+def naive(model: GPT, prompts: list[list[int]]) -> None:
+    """The whole text again for every token, one prompt at a time."""
+    for prompt in prompts:
+        text = list(prompt)
+        for _ in range(NEW):
+            text.append(int(model(torch.tensor([text]))[0, -1].argmax()))
+
+
+def timed(run: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""How fast does qkv train, beside Hugging Face's GPT-2 of the same shape, the machine's own rate, and padding?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+VOCAB = 256
+BATCH = {"tiny": 64, "course": 32}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one round of one step, and small batches")
+    parser.add_argument("--rounds", type=int, default=6, help="turns that each side takes")
+    parser.add_argument("--steps", type=int, default=4, help="steps in each turn")
+    parser.add_argument("--worker", nargs=3, metavar=("SIDE", "PRESET", "BATCH"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        work(*options.worker[:2], int(options.worker[2]))
+        return
+    rounds, steps = (1, 1) if options.quick else (options.rounds, options.steps)
+    figures: dict[str, Any] = {"ratios": {}, "threads": os.cpu_count()}
+    print(f"{'what':<26} {'ours':>9} {'other':>9} {'ratio':>6}   tokens/s, medians of {rounds} turns each")
+    for preset in ("tiny", "course"):
+        batch = 4 if options.quick else BATCH[preset]
+        ours, peer, rate = turns(("ours", "peer"), preset, batch, rounds, steps)
+        figures["ratios"][f"{preset}: Hugging Face"] = line(f"{preset}, Hugging Face", ours, peer)
+        gflops = statistics.median(6 * ours.facts["parameters"] * t / 1e9 for t in ours.speeds)
+        figures["ratios"][f"{preset}: matrix products"] = round(gflops / rate, 3)
+        figures[f"{preset}: GFLOP/s"] = [round(gflops, 1), round(rate, 1)]
+        print(
+            f"{preset + ', of the machine':<26} {gflops:>9.1f} {rate:>9.1f} {gflops / rate:>6.2f}   GFLOP/s", flush=True
+        )
+    packed, padded, _ = turns(("packed", "padded"), "tiny", 4 if options.quick else 64, rounds, steps)
+    figures["ratios"]["ragged: padded"] = line("ragged (42 of 64), padded", packed, padded)
+    batch = 4 if options.quick else 128
+    ours, peer, _ = turns(("ours", "peer"), "course", batch, 1, 1 if options.quick else 2)
+    gb = [side.facts["gb"] for side in (ours, peer)]
+    figures["ratios"]["memory: Hugging Face"] = round(gb[0] / gb[1], 3)
+    print(f"{f'course, batch {batch}, memory':<26} {gb[0]:>9.2f} {gb[1]:>9.2f} {gb[0] / gb[1]:>6.2f}   GB at the peak")
+    print(json.dumps(figures))
+
+
+class Side:
+    """A process that takes a turn of some steps when it is told to."""
+
+    def __init__(self, side: str, preset: str, batch: int) -> None:
+        command = [sys.executable, __file__, "--worker", side, preset, str(batch)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.speeds: list[float] = []
+        self.facts: dict[str, Any] = {}
+
+    def turn(self, steps: int, counts: bool = True) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(f"{steps}\n")
+        self._process.stdin.flush()
+        self.facts = json.loads(self._process.stdout.readline())
+        if counts:
+            self.speeds.append(self.facts["tokens"] / statistics.median(self.facts["seconds"]))
+
+    def end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def turns(names: tuple[str, str], preset: str, batch: int, rounds: int, steps: int) -> tuple[Side, Side, float]:
+    """Both sides in turn, so that whoever else computes disturbs them alike; and the rate of matrix products."""
+    sides = [Side(name, preset, batch) for name in names]
+    rates = []
+    for side in sides:
+        side.turn(2 if steps > 1 else 1, counts=False)  # warm up
+    for _ in range(rounds):
+        for side in sides:
+            side.turn(steps)
+        rates.append(matmul_rate())
+    for side in sides:
+        side.end()
+    return sides[0], sides[1], statistics.median(rates)
+
+
+def line(name: str, one: Side, two: Side) -> float:
+    speeds = [statistics.median(side.speeds) for side in (one, two)]
+    ratio = statistics.median(a / b for a, b in zip(one.speeds, two.speeds, strict=True))
+    print(f"{name:<26} {speeds[0]:>9,.0f} {speeds[1]:>9,.0f} {ratio:>6.2f}", flush=True)
+    return round(ratio, 3)
+
+
+def matmul_rate(n: int = 1024) -> float:
+    """GFLOP/s of float32 products of square matrices, the median of a few."""
+    import torch
+
+    a, b = torch.randn(n, n), torch.randn(n, n)
+    times = []
+    for _ in range(12):
+        began = time.perf_counter()
+        _ = a @ b
+        times.append(time.perf_counter() - began)
+    return 2 * n**3 / statistics.median(times[2:]) / 1e9
+
+
+def work(side: str, preset: str, batch: int) -> None:
+    """Take turns as standard input says, and report them as lines of JSON."""
+    step, tokens, parameters = {"peer": peer}.get(side, ours)(preset, batch, side)
+    for order in sys.stdin:
+        seconds = []
+        for _ in range(int(order)):
+            began = time.perf_counter()
+            step()
+            seconds.append(time.perf_counter() - began)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**30 if sys.platform == "darwin" else 2**20)
+        print(json.dumps({"seconds": seconds, "tokens": tokens, "parameters": parameters, "gb": peak}), flush=True)
+
+
+def data(block: int, batch: int, ragged: bool) -> list[list[int]]:
+    random = np.random.default_rng(0)
+    lengths = random.integers(20, 65, batch) if ragged else np.full(batch, block)
+    return [random.integers(3, VOCAB, n + 1).tolist() for n in lengths]
+
+
+def ours(name: str, batch: int, side: str) -> Any:
+    """The project's own step: examples to batch, loss, gradients, clipping, AdamW."""
+    from unittest import mock
+
+    from qkv.model.config import preset
+    from qkv.model.gpt import GPT
+    from qkv.train import loop
+    from qkv.train.batches import pack
+    from qkv.train.memory import reuse_memory
+    from qkv.train.objectives import Example
+    from qkv.train.settings import Settings
+    from qkv.train.spread import Crew
+
+    reuse_memory()
+    config = preset(name, vocab=VOCAB)
+    examples = [Example(ids) for ids in data(config.block, batch, side != "ours")]
+    model, settings = GPT(config).train(), Settings(batch=batch)
+    optimizer = loop.adamw({p: n for n, p in model.named_parameters()}, settings)
+    packing = (lambda examples: pack(examples, config.block)) if side == "padded" else pack
+
+    def step() -> None:
+        with mock.patch.object(loop, "pack", packing):
+            loop.one_step(model, optimizer, examples, 0, settings, Crew())
+
+    return step, sum(len(e.ids) - 1 for e in examples), sum(p.numel() for p in model.parameters())
+
+
+def peer(name: str, batch: int, side: str) -> Any:
+    """Hugging Face's GPT-2 of the same shape and dropout, with the same optimizer and clipping."""
+    import torch
+    import transformers
+
+    from qkv.model.config import preset
+
+    transformers.logging.set_verbosity_error()
+    c = preset(name, vocab=VOCAB)
+    config = transformers.GPT2Config(
+        vocab_size=VOCAB, n_positions=c.block, n_embd=c.width, n_layer=c.layers, n_head=c.heads,
+        resid_pdrop=c.dropout, embd_pdrop=c.dropout, attn_pdrop=0.0, use_cache=False, bos_token_id=0, eos_token_id=0,
+    )  # fmt: skip
+    model = transformers.GPT2LMHeadModel(config).train()
+    groups = [
+        {"params": [p for p in model.parameters() if p.dim() >= 2], "weight_decay": 0.1},
+        {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.0},
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), fused=True)
+    rows = torch.tensor(data(c.block, batch, False))
+    x, y = rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        logits = model(input_ids=x).logits
+        loss = torch.nn.functional.cross_entropy(logits.view(-1, VOCAB), y.view(-1))
+        loss.backward()
+        loss.item()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+    return step, x.numel(), sum(p.numel() for p in model.parameters())
+
+
+if __name__ == "__main__":
+    main()

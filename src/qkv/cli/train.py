@@ -1,0 +1,242 @@
+"""qkv pretrain, finetune, generate, export, import."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from qkv.cli.io import JSON, Plot, show
+from qkv.errors import QkvError
+from qkv.model.config import PRESETS, Config, preset
+from qkv.train.settings import Settings
+
+Out = Annotated[Path, typer.Option(help="Folder to write.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out, if there is one.")]
+
+
+def options(*classes: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Turn the fields of dataclasses into options; those that were given reach the verb as `given`."""
+    fields = [f for cls in classes for f in dataclasses.fields(cls)]
+
+    def decorate(verb: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(verb, eval_str=True)
+        own = [p for p in signature.parameters.values() if p.name != "given"]
+        extra = []
+        for f in fields:
+            flag = f.name.replace("_", "-")
+            names = f"--{flag}/--no-{flag}" if isinstance(f.default, bool) else f"--{flag}"
+            shown = f"{f.metadata['help']} [default: {f.default}]"
+            kind: Any = Annotated[type(f.default) | None, typer.Option(names, help=shown, show_default=False)]
+            extra.append(inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind))
+
+        @wraps(verb)
+        def called(**arguments: Any) -> None:
+            given = {f.name: arguments.pop(f.name) for f in fields}
+            try:
+                verb(**arguments, given={name: value for name, value in given.items() if value is not None})
+            except KeyboardInterrupt as stop:  # it says how to go on, which the command line's own words would not
+                sys.stderr.write(f"qkv: {str(stop) or 'stopped; nothing half-written was left behind'}\n")
+                sys.exit(130)
+
+        as_keywords = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
+        called.__signature__ = inspect.Signature([*as_keywords, *extra])  # type: ignore[attr-defined]
+        called.__annotations__ = {p.name: p.annotation for p in (*as_keywords, *extra)}
+        return called
+
+    return decorate
+
+
+@options(Config, Settings)
+def pretrain(
+    config: Annotated[Path | None, typer.Argument(help="A .toml or .json file with the options by name.")] = None,
+    text: Annotated[Path | None, typer.Option(help="Texts to learn from, one a line.")] = None,
+    out: Out = Path("runs/base"),
+    size: Annotated[str, typer.Option("--preset", help=f"Sizes to start from: {', '.join(PRESETS)}.")] = "tiny",
+    tokenizer: Annotated[str, typer.Option(help="characters or bytepairs.")] = "characters",
+    pieces: Annotated[int, typer.Option(help="Tokens of a bytepairs tokenizer.")] = 3000,
+    resume: Resume = False,
+    plot: Plot = None,
+    as_json: JSON = False,
+    *,
+    given: dict[str, Any],
+) -> None:
+    """Train a new model on text."""
+    from qkv.train import runs
+
+    read = {"text": text, "out": out, "preset": size, "tokenizer": tokenizer, "pieces": pieces}
+    from_file = _file(config, (*read, *_names(Config), *_names(Settings))) if config else {}
+    chosen = {**read, **{name: value for name, value in from_file.items() if name in read}}
+    given = {**{name: value for name, value in from_file.items() if name not in read}, **given}
+    folder = Path(chosen["out"])
+    _contradictions(folder, given, resume)
+    model = preset(chosen["preset"], **{n: v for n, v in given.items() if n in _names(Config)})
+    settings = Settings.from_json({n: v for n, v in given.items() if n in _names(Settings)})
+    with _progress() as watch:
+        done = runs.pretrain(
+            chosen["text"] and Path(chosen["text"]), folder, model, settings,
+            tokenizer=chosen["tokenizer"], pieces=chosen["pieces"], resume=resume, watch=watch,
+        )  # fmt: skip
+    _finish(done, plot, as_json)
+
+
+@options(Settings)
+def finetune(
+    run: RunFolder,
+    questions: Annotated[Path, typer.Option(help="Lines question<TAB>answer.")],
+    out: Out = Path("runs/tuned"),
+    resume: Resume = False,
+    plot: Plot = None,
+    as_json: JSON = False,
+    *,
+    given: dict[str, Any],
+) -> None:
+    """Train a run's model to answer questions."""
+    from qkv.train import runs
+
+    _contradictions(out, given, resume)
+    with _progress() as watch:
+        done = runs.finetune(run, questions, out, Settings.from_json(given), resume=resume, watch=watch)
+    _finish(done, plot, as_json)
+
+
+def generate(
+    run: RunFolder,
+    prompts: Annotated[list[str] | None, typer.Argument(help="Texts to continue.")] = None,
+    file: Annotated[Path | None, typer.Option(help="A file with a prompt a line.")] = None,
+    new: Annotated[int, typer.Option(help="Most tokens to write.")] = 32,
+    ask: Annotated[bool, typer.Option("--ask", help="Prompts are questions: write the answers.")] = False,
+    temperature: Annotated[float, typer.Option(help="0 takes the likeliest token; 1 samples as the model says.")] = 0.0,
+    top_k: Annotated[int, typer.Option(help="Sample from this many likeliest tokens; 0 for all.")] = 0,
+    top_p: Annotated[float, typer.Option(help="Sample from the likeliest tokens that have this much chance.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0,
+    log_probabilities: Annotated[bool, typer.Option("--log-probabilities", help="Say how likely they were.")] = False,
+    as_json: JSON = False,
+) -> None:
+    """Continue texts, or answer questions, with a run's model."""
+    from qkv.train.data import read_texts
+    from qkv.train.generation import generate as write
+    from qkv.train.runs import load
+
+    texts = [*(prompts or ()), *(read_texts(file) if file else ())]
+    if not texts:
+        raise QkvError("generating", "there are no prompts", "Give some, or --file FILE")
+    how = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    show(write(load(run), texts, new, ask=ask, log_probabilities=log_probabilities, **how), as_json)  # type: ignore[arg-type]
+
+
+def export(
+    run: RunFolder,
+    out: Out,
+    to: Annotated[str, typer.Option(help="hf: a folder for Hugging Face's transformers.")] = "hf",
+    as_json: JSON = False,
+) -> None:
+    """Write a run's model for another library."""
+    from qkv.train.outgoing import export as write
+
+    show(write(run, out, to), as_json)
+
+
+def bring(
+    source: Annotated[Path, typer.Argument(help="A GPT-2 or Llama folder, or a minGPT or nanoGPT state dict.")],
+    out: Out,
+    heads: Annotated[int, typer.Option(help="Heads of attention, where the file does not say.")] = 0,
+    tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json to go with it.")] = None,
+    as_json: JSON = False,
+) -> None:
+    """Make a run of someone else's model; weights only, never code."""
+    from qkv.train.incoming import bring as read
+
+    found = read(source, out, heads=heads, tokenizer=tokenizer)
+    if as_json:
+        import json
+
+        typer.echo(json.dumps({"folder": str(found.folder), "config": found.config.to_json()}))
+        return
+    show(found, False)
+
+
+def register(app: typer.Typer) -> None:
+    """Add these verbs to the command line."""
+    for verb in (pretrain, finetune, generate, export):
+        app.command()(verb)
+    app.command(name="import")(bring)
+
+
+def _contradictions(folder: Path, given: dict[str, Any], resume: bool) -> None:
+    """Refuse an option that contradicts the run that is gone on with, rather than ignore it."""
+    from qkv.train import runs
+
+    if not (resume and (folder / runs.FILE).is_file()):
+        return
+    found = runs.load(folder)
+    kept = {**found.config.to_json(), **found.settings.to_json()}
+    other = [f"{n} is {kept[n]} there and {v} here" for n, v in given.items() if kept[n] != v]
+    if other:
+        raise QkvError(f"going on with {folder}", "; ".join(other), "Leave these options out, or give another --out")
+
+
+def _finish(done: Any, plot: Path | None, as_json: bool) -> None:
+    if os.environ.get("RANK", "0") != "0":
+        return
+    if plot is not None:
+        from qkv.curves import losses
+        from qkv.look import save
+        from qkv.train.log import History
+
+        save(losses(History.of(done.folder)), plot)
+    show(done, as_json)
+
+
+def _file(path: Path, known: tuple[str, ...]) -> dict[str, Any]:
+    """Options by name from a file; dashes and underscores are the same."""
+    import json
+    import tomllib
+
+    asked = f"reading options from {path}"
+    try:
+        text = path.read_text(encoding="utf-8")
+        found = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except (OSError, ValueError) as why:
+        raise QkvError(asked, str(why), "Give a .toml or .json file of options") from None
+    if not isinstance(found, dict):
+        raise QkvError(asked, "it holds no names", "Write options as name = value")
+    options = {str(name).replace("-", "_"): value for name, value in found.items()}
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise QkvError(asked, f"there is no option {', '.join(unknown)}", f"Use {', '.join(known)}")
+    return options
+
+
+def _names(cls: type) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(cls))
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int, float, float], None]]:
+    """A bar on stderr, on a terminal only: loss, tokens a second, time left."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        BarColumn(),
+        TextColumn("step {task.completed} of {task.total}  loss {task.fields[loss]:.4f}"),
+        TextColumn("{task.fields[speed]:,.0f} tokens/s"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, loss=float("nan"), speed=0.0)
+
+        def watch(step: int, steps: int, loss: float, speed: float) -> None:
+            bar.update(task, completed=step, total=steps, loss=loss, speed=speed)
+
+        yield watch

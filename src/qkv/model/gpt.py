@@ -1,0 +1,264 @@
+"""A GPT with a slot for attention, from token to logits: to be read from top to bottom."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from qkv.core import kinds
+from qkv.model.config import Config
+from qkv.model.layers import MLP, SwiGLU, dropout, norm, picked, rotations
+from qkv.model.layout import Layout, Shelf, fits
+
+
+class GPT(nn.Module):
+    """Embed tokens, let blocks read and think, and say how likely each next token is.
+
+    `causal` is GPT-2, `rope` is Llama; `synthesizer` chooses places, not contents, to read from; `perceiver`
+    squeezes the sequence through a few latents.
+    """
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.config = c = config
+        self.embedding = nn.Embedding(c.vocab, c.width)
+        self.places = None if c.attention == "rope" else nn.Embedding(c.block, c.width)
+        self.latents = nn.Embedding(c.latents, c.width) if c.attention == "perceiver" else None
+        self.blocks: Any = nn.ModuleList(Block(c, attention_of(c, layer)) for layer in range(c.layers))
+        self.norm = norm(c)
+        self.head = nn.Linear(c.width, c.vocab, bias=False)
+        if c.tied:
+            self.head.weight = self.embedding.weight
+        self.apply(partial(initialise, layers=c.layers))
+
+    def forward(
+        self,
+        tokens: Tensor,
+        layout: Layout | None = None,
+        keep: Tensor | None = None,
+        targets: Tensor | None = None,
+        cache: Sequence[Shelf] | None = None,
+    ) -> Tensor:
+        """Logits of the next token, from tokens (b, t) or from a long row (N,) of sequences in a layout.
+
+        `keep` picks the tokens of the row whose logits are wanted: the last block computes no others. With
+        `targets`, one for each kept token and -1 for nothing, the result is the sum of their losses.
+        """
+        if layout is None:
+            layout = Layout([(tokens.shape[0], tokens.shape[1])]).to(tokens.device)
+        logits = self.head(self.hidden(tokens.flatten(), layout, keep, cache))
+        if targets is not None:
+            exact = logits.float() if logits.dtype == torch.bfloat16 else logits
+            return F.cross_entropy(exact, targets, ignore_index=-1, reduction="sum")
+        return logits if keep is not None else logits.view(*tokens.shape, -1)
+
+    def hidden(
+        self, tokens: Tensor, layout: Layout, keep: Tensor | None = None, cache: Sequence[Shelf] | None = None
+    ) -> Tensor:
+        """The vectors (N, width) from which the logits are read, or those of the kept tokens."""
+        fits("running a model", layout.longest, self.config.block)
+        x = self.embedding(tokens)
+        if self.places is not None:
+            x = x + self.places(layout.positions)
+        if self.training:
+            x = dropout(x, self.config.dropout)
+        shelves: Sequence[Shelf | None] = cache or [None] * len(self.blocks)
+        if self.latents is not None:
+            return self.norm(self._through_latents(x, layout, shelves, keep))
+        for i, (block, shelf) in enumerate(zip(self.blocks, shelves, strict=True)):
+            x = block(x, layout, shelf, keep=keep if i == len(self.blocks) - 1 else None)
+        return self.norm(x)
+
+    def _through_latents(
+        self, x: Tensor, tokens: Layout, shelves: Sequence[Shelf | None], keep: Tensor | None
+    ) -> Tensor:
+        """The first block reads tokens into latents, the last reads latents back out, the others work on latents."""
+        assert self.latents is not None
+        reading, *working, writing = self.blocks
+        stride = self.config.stride
+        source = reading.attention.items(x, tokens, shelves[0])
+        if tokens.steps:
+            # A latent is made when its last token comes: in this step, for the sequences where that is so.
+            ready = ((tokens.positions + 1) % stride == 0).nonzero()[:, 0]
+            inner = Layout.step(tokens.positions[ready] // stride, ready)
+            made_from, readable = (
+                Layout.step(tokens.positions[ready], ready),
+                Layout.step(tokens.positions // stride - 1),
+            )
+        else:
+            # A latent that the sequence does not fill is read by nobody; but there is one, since no shape is empty.
+            inner = Layout((b, max(1, t // stride)) for b, t in tokens.shapes).to(tokens.device)
+            made_from, readable = tokens, inner
+        results = None
+        if len(inner.positions):
+            z = reading(self.latents(inner.positions), inner, shelves[0], source=(source, made_from))
+            for block, shelf in zip(working, shelves[1:-1], strict=True):
+                z = block(z, inner, shelf)
+            results = writing.attention.items(z, inner, shelves[-1])
+        return writing(x, tokens, shelves[-1], source=(results, readable), keep=keep)
+
+    def cache(self, rows: int, places: int) -> list[Shelf]:
+        """Empty shelves for decoding `rows` sequences of up to `places` tokens."""
+        c = self.config
+        # A perceiver's first block remembers tokens, the others latents.
+        later = places if self.latents is None else max(1, places // c.stride)
+        return [Shelf(rows, n, c.shared, c.size, self.embedding.weight) for n in (places, *[later] * (c.layers - 1))]
+
+
+class Block(nn.Module):
+    """Read with attention, then think with an MLP; each adds to what was there."""
+
+    def __init__(self, config: Config, attention: nn.Module) -> None:
+        super().__init__()
+        self.rate = config.dropout
+        self.norm1, self.attention = norm(config), cast(Any, attention)
+        self.norm2, self.mlp = norm(config), (SwiGLU if config.attention == "rope" else MLP)(config)
+
+    def forward(
+        self,
+        x: Tensor,
+        layout: Layout,
+        shelf: Shelf | None = None,
+        source: Source | None = None,
+        keep: Tensor | None = None,
+    ) -> Tensor:
+        rate = self.rate if self.training else 0.0
+        read = self.attention(self.norm1(x), layout, shelf, source)
+        if keep is not None:  # only these are asked for, and no later block reads the others
+            x, read = picked(x, keep), picked(read, keep)
+        x = x + dropout(self.attention.out(read), rate)
+        return x + dropout(self.mlp(self.norm2(x)), rate)
+
+
+class SelfAttention(nn.Module):
+    """Each token reads itself and what came before; with rope, queries and keys are turned by their places first."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        c = config
+        self.heads, self.shared, self.size = c.heads, c.shared, c.size
+        bias = c.bias and c.attention != "rope"
+        self.qkv = nn.Linear(c.width, (c.heads + 2 * c.shared) * c.size, bias)
+        self.out = nn.Linear(c.width, c.width, bias)
+        self.turns: Tensor | None
+        turns = rotations(c.block, c.size, c.base) if c.attention == "rope" else None
+        self.register_buffer("turns", turns, persistent=False)
+
+    def forward(self, x: Tensor, layout: Layout, shelf: Shelf | None, source: Source | None = None) -> Tensor:
+        each = self.qkv(x).unflatten(-1, (-1, self.size))
+        if self.turns is None:
+            q, k, v = each.split((self.heads, self.shared, self.shared), dim=1)
+        else:
+            qk, v = each.split((self.heads + self.shared, self.shared), dim=1)
+            cos, sin = self.turns[:, layout.positions, None].to(x.dtype)
+            q, k = kinds.turn(qk, cos, sin).split((self.heads, self.shared), dim=1)
+        return attend(kinds.causal, q, k, v, layout, shelf, self.size**-0.5)
+
+
+class Synthesizer(nn.Module):
+    """Weights from the token alone, softmax(relu(xA + b₁)B + b₂): attention whose keys are learned for places."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        c = config
+        self.heads, self.size = c.heads, c.size
+        self.qv = nn.Linear(c.width, 2 * c.width, c.bias)
+        # For each head and place a column of B and, as one more coordinate, the entry of b₂.
+        self.keys = nn.Parameter(torch.empty(c.block, c.heads, c.size + 1))
+        self.out = nn.Linear(c.width, c.width, c.bias)
+
+    def forward(self, x: Tensor, layout: Layout, shelf: Shelf | None, source: Source | None = None) -> Tensor:
+        q, v = self.qv(x).unflatten(-1, (-1, self.size)).chunk(2, dim=1)
+        q = F.pad(q, (0, 1), value=1.0)
+        if shelf is not None:
+            shelf.put(layout, v, v)
+        if layout.steps:
+            assert shelf is not None
+            places = self.keys[: layout.longest].transpose(0, 1)
+            read = kinds.full(torch.relu(q)[:, :, None], places, shelf.get(layout)[1], scale=1.0, mask=layout.seen)
+            return layout.join([read])
+        return layout.join(
+            [
+                kinds.synthesizer(q, self.keys[: q.shape[2]].transpose(0, 1), v, scale=1.0)
+                for q, v in zip(layout.split(q), layout.split(v), strict=True)
+            ]
+        )
+
+
+class CrossAttention(nn.Module):
+    """Some read others: latents the tokens (`read_in`), or tokens the latents (`read_out`)."""
+
+    def __init__(self, config: Config, kind: kinds.Kind) -> None:
+        super().__init__()
+        c = config
+        self.kind, self.size = kind, c.size
+        self.q = nn.Linear(c.width, c.width, c.bias)
+        self.norm, self.kv = norm(c), nn.Linear(c.width, 2 * c.width, c.bias)
+        self.out = nn.Linear(c.width, c.width, c.bias)
+
+    def items(self, x: Tensor, layout: Layout, shelf: Shelf | None) -> tuple[Tensor, Tensor]:
+        """The keys and values of what will be read, remembered if there is a shelf."""
+        k, v = self.kv(self.norm(x)).unflatten(-1, (-1, self.size)).chunk(2, dim=1)
+        if shelf is not None:
+            shelf.put(layout, k, v)
+        return k, v
+
+    def forward(self, x: Tensor, layout: Layout, shelf: Shelf | None, source: Source | None) -> Tensor:
+        assert source is not None
+        (items, where), q = source, self.q(x).unflatten(-1, (-1, self.size))
+        scale = self.size**-0.5
+        if layout.steps:
+            assert shelf is not None
+            return layout.join([kinds.full(q[:, :, None], *shelf.get(where), scale=scale, mask=where.seen)])
+        assert items is not None
+        split = zip(layout.split(q), *map(where.split, items), strict=True)
+        return layout.join([self.kind(q, k, v, scale=scale) for q, k, v in split])
+
+
+Source = tuple[tuple[Tensor, Tensor] | None, Layout]
+"""Keys and values to read from, and how they lie; in a step they are on the shelf."""
+
+
+def attend(
+    kind: kinds.Kind, q: Tensor, k: Tensor, v: Tensor, layout: Layout, shelf: Shelf | None, scale: float
+) -> Tensor:
+    """What each token reads, (N, width), from the sequences in the row and from those that are remembered."""
+    heads = q.shape[1]
+    if shelf is not None:
+        shelf.put(layout, k, v)
+    if layout.steps:
+        assert shelf is not None
+        k, v = (kinds.share(each, heads) for each in shelf.get(layout))
+        return layout.join([kinds.full(q[:, :, None], k, v, scale=scale, mask=layout.seen)])
+    split = zip(layout.split(q), layout.split(k), layout.split(v), strict=True)
+    return layout.join([kind(q, kinds.share(k, heads), kinds.share(v, heads), scale=scale) for q, k, v in split])
+
+
+def attention_of(config: Config, layer: int) -> nn.Module:
+    """The attention that fills the slot of a block."""
+    if config.attention == "synthesizer":
+        return Synthesizer(config)
+    if config.attention == "perceiver" and layer == 0:
+        return CrossAttention(config, partial(kinds.read_in, stride=config.stride))
+    if config.attention == "perceiver" and layer == config.layers - 1:
+        return CrossAttention(config, partial(kinds.read_out, stride=config.stride))
+    return SelfAttention(config)
+
+
+def initialise(module: nn.Module, layers: int) -> None:
+    """Small normal weights; what adds to the residual stream is smaller, the more blocks add to it."""
+    if isinstance(module, nn.Linear | nn.Embedding):
+        nn.init.normal_(module.weight, std=0.02)
+    if isinstance(module, nn.Linear) and module.bias is not None:
+        nn.init.zeros_(module.bias)
+    if isinstance(module, Synthesizer):
+        nn.init.normal_(module.keys, std=0.02)
+    if isinstance(module, Block):
+        for out in cast(Any, (module.attention.out, module.mlp.out)):
+            nn.init.normal_(out.weight, std=0.02 / math.sqrt(2 * layers))

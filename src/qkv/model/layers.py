@@ -1,0 +1,116 @@
+"""The parts of a block that do not attend: norms, MLPs, dropout, and the table of rope's rotations."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from qkv.model.config import Config
+
+
+class RMSNorm(nn.Module):
+    """Each vector divided by its root mean square, times a learned factor."""
+
+    def __init__(self, width: int, epsilon: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.epsilon = epsilon
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.dtype == torch.float64:
+            # Llama's norm rounds to float32 whatever the model's precision is; to equal it in float64 as well,
+            # a model has to round at the same place, by the same steps.
+            y = x.float()
+            y = y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + self.epsilon)
+            return self.weight * y.to(x.dtype)
+        return F.rms_norm(x, (x.shape[-1],), self.weight, self.epsilon)
+
+
+class MLP(nn.Module):
+    """Widen, bend, narrow: GPT-2's."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.wide = nn.Linear(config.width, config.inner, config.bias)
+        self.out = nn.Linear(config.inner, config.width, config.bias)
+        self.shape = "tanh" if config.activation == "gelu_tanh" else "none"
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(F.gelu(self.wide(x), approximate=self.shape))
+
+
+class SwiGLU(nn.Module):
+    """Widen twice, let one gate the other, narrow: Llama's. Both widenings are one product."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.wide = nn.Linear(config.width, 2 * config.inner, bias=False)
+        self.out = nn.Linear(config.inner, config.width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        gate, value = self.wide(x).chunk(2, dim=-1)
+        return self.out(F.silu(gate) * value)
+
+
+def norm(config: Config) -> nn.Module:
+    """Llama's norm for rope, GPT-2's for the others."""
+    if config.attention == "rope":
+        return RMSNorm(config.width, config.epsilon)
+    return nn.LayerNorm(config.width, config.epsilon, bias=config.bias)
+
+
+def rotations(places: int, size: int, base: float) -> Tensor:
+    """Cosines and sines (2, places, size/2) of rope's angles, rounded as Llama rounds them: in float32."""
+    frequencies = 1.0 / base ** (torch.arange(0, size, 2).float() / size)
+    angles = torch.outer(torch.arange(places).float(), frequencies)
+    return torch.stack((angles.cos(), angles.sin()))
+
+
+def dropout(x: Tensor, rate: float) -> Tensor:
+    """Each entry is dropped with a chance of `rate`, in 256ths, and the others grow to make up for it.
+
+    On a CPU, eight bytes of one random integer decide eight entries: a tenth of the time that torch takes
+    to draw a number for each.
+    """
+    if rate == 0:
+        return x
+    if x.device.type != "cpu":
+        return F.dropout(x, rate)
+    dropped = max(1, round(rate * 256))
+    integers = torch.empty(-(-x.numel() // 8), dtype=torch.int64).random_(-(2**63), None)
+    kept = integers.view(torch.uint8)[: x.numel()].view(x.shape) >= dropped
+    return _Dropped.apply(x, kept, 256 / (256 - dropped))
+
+
+class _Dropped(torch.autograd.Function):
+    """x · kept · scale; only the bytes of `kept` are stored for the way back."""
+
+    @staticmethod
+    def forward(ctx: torch.autograd.function.FunctionCtx, x: Tensor, kept: Tensor, scale: float) -> Tensor:
+        ctx.save_for_backward(kept)
+        ctx.scale = scale  # type: ignore[attr-defined]
+        return kept.to(x.dtype).mul_(scale).mul_(x)
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[Tensor, None, None]:
+        (kept,) = ctx.saved_tensors  # type: ignore[attr-defined]
+        return kept.to(grad.dtype).mul_(ctx.scale).mul_(grad), None, None  # type: ignore[attr-defined]
+
+
+def picked(x: Tensor, rows: Tensor) -> Tensor:
+    """x[rows] for rows that differ: the way back then copies, where torch's has to add."""
+    return _Picked.apply(x, rows)
+
+
+class _Picked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: torch.autograd.function.FunctionCtx, x: Tensor, rows: Tensor) -> Tensor:
+        ctx.save_for_backward(rows)
+        ctx.shape = x.shape  # type: ignore[attr-defined]
+        return x.index_select(0, rows)
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[Tensor, None]:
+        (rows,) = ctx.saved_tensors  # type: ignore[attr-defined]
+        return grad.new_zeros(ctx.shape).index_copy_(0, rows, grad), None  # type: ignore[attr-defined]

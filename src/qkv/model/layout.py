@@ -1,0 +1,130 @@
+"""How sequences lie end to end in one long row of tokens, and the shelves that remember their keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from qkv.errors import QkvError
+
+Shape = tuple[int, int]
+
+
+class Layout:
+    """Sequences of several lengths without padding: shape (b, t) is b sequences of t tokens, one after another.
+
+    Whatever treats tokens alike works on the whole row; attention works shape by shape, on views of it.
+    With `places`, each sequence has one new token, at that place, after those that a cache remembers.
+    """
+
+    def __init__(self, shapes: Iterable[Shape], places: Tensor | None = None, rows: Tensor | None = None) -> None:
+        self.shapes = tuple((int(b), int(t)) for b, t in shapes)
+        self.steps = places is not None
+        self.device = places.device if places is not None else torch.device("cpu")
+        self._places, self._rows = places, rows
+
+    @classmethod
+    def step(cls, places: Tensor, rows: Tensor | None = None) -> Layout:
+        """One new token for each sequence; `rows` says which of the remembered ones they are, if not all."""
+        return cls([(len(places), 1)], places, rows)
+
+    def to(self, device: torch.device) -> Layout:
+        """The same on another device."""
+        self.device = device
+        return self
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Tokens of each shape."""
+        return [b * t for b, t in self.shapes]
+
+    @cached_property
+    def longest(self) -> int:
+        """Tokens of the longest sequence, remembered ones included."""
+        if self._places is not None:
+            return max(1, int(self._places.max()) + 1)
+        return max(t for _, t in self.shapes)
+
+    @cached_property
+    def positions(self) -> Tensor:
+        """Each token's place in its sequence."""
+        if self._places is not None:
+            return self._places
+        each = [torch.arange(t, device=self.device).repeat(b) for b, t in self.shapes]
+        return each[0] if len(each) == 1 else torch.cat(each)
+
+    @cached_property
+    def rows(self) -> Tensor:
+        """The number of the sequence that each token belongs to."""
+        if self._rows is not None:
+            return self._rows
+        if self.steps:
+            return torch.arange(len(self.positions), device=self.device)
+        first, each = 0, []
+        for b, t in self.shapes:
+            each.append(torch.arange(first, first + b, device=self.device).repeat_interleave(t))
+            first += b
+        return torch.cat(each)
+
+    @property
+    def every(self) -> bool:
+        """Whether a step has one token for every sequence that is remembered."""
+        return self._rows is None
+
+    @cached_property
+    def seen(self) -> Tensor:
+        """In a step: which remembered places each new token sees, itself included."""
+        return (torch.arange(self.longest, device=self.device) <= self.positions[:, None])[:, None, None, :]
+
+    def split(self, x: Tensor) -> Sequence[Tensor]:
+        """Views of the row, (b, heads, t, size) for each shape, from (N, heads, size)."""
+        whole = [x] if len(self.shapes) == 1 else x.split(self.sizes)
+        return [part.unflatten(0, shape).transpose(1, 2) for part, shape in zip(whole, self.shapes, strict=True)]
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """The row again, (N, heads · size), from (b, heads, t, size) for each shape."""
+        flat = [part.transpose(1, 2).reshape(b * t, -1) for part, (b, t) in zip(parts, self.shapes, strict=True)]
+        return flat[0] if len(flat) == 1 else torch.cat(flat)
+
+
+class Shelf:
+    """One layer's keys and values (rows, heads, places, size) of many sequences, place by place."""
+
+    def __init__(self, rows: int, places: int, heads: int, size: int, like: Tensor) -> None:
+        self.k, self.v = (like.new_zeros(rows, heads, places, size) for _ in range(2))
+
+    def part(self, first: int, last: int) -> Shelf:
+        """Some of the sequences: what is put there is put here."""
+        out = object.__new__(Shelf)
+        out.k, out.v = self.k[first:last], self.v[first:last]
+        return out
+
+    def put(self, layout: Layout, k: Tensor, v: Tensor) -> None:
+        """Remember the keys and values (N, heads, size) of a layout's tokens."""
+        if layout.steps:
+            self.k[layout.rows, :, layout.positions] = k
+            self.v[layout.rows, :, layout.positions] = v
+            return
+        first = 0
+        for (b, t), one, two in zip(layout.shapes, layout.split(k), layout.split(v), strict=True):
+            t = min(t, self.k.shape[2])
+            self.k[first : first + b, :, :t] = one[:, :, :t]
+            self.v[first : first + b, :, :t] = two[:, :, :t]
+            first += b
+
+    def get(self, layout: Layout) -> tuple[Tensor, Tensor]:
+        """Keys and values of a step's sequences, as many places as the longest of them fills."""
+        n = layout.longest
+        k, v = (self.k, self.v) if layout.every else (self.k[layout.rows], self.v[layout.rows])
+        return k[:, :, :n], v[:, :, :n]
+
+
+def fits(asked: str, longest: int, block: int) -> None:
+    """Refuse what is longer than the model can hold."""
+    if longest > block:
+        raise QkvError(
+            asked, f"the longest sequence has {longest} tokens", f"The model holds {block}: give shorter ones"
+        )

@@ -1,0 +1,231 @@
+"""The one step loop: pretraining, finetuning and going on after a stop are all this."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from qkv.core.show import Card, Shown, number
+from qkv.errors import QkvError
+from qkv.model.gpt import GPT
+from qkv.train import checkpoint
+from qkv.train.batches import Source, asked, pack, shard
+from qkv.train.log import Log
+from qkv.train.memory import reuse_memory
+from qkv.train.objectives import Example
+from qkv.train.settings import Settings
+from qkv.train.spread import Crew, crew
+
+Watch = Callable[[int, int, float, float], None]
+"""Called with the step, the steps in all, the loss and tokens per second."""
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What is to be trained, on what, how, and where it is kept."""
+
+    folder: Path
+    model: GPT
+    source: Source
+    settings: Settings
+    held: Sequence[Example] = ()
+    watch: Watch | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Trained(Shown):
+    """What came of a run."""
+
+    folder: str
+    step: int
+    loss: float
+    validation: float | None
+    parameters: int
+    tokens: int
+    seconds: float
+
+    @property
+    def tokens_per_second(self) -> float:
+        """How fast it went."""
+        return self.tokens / self.seconds if self.seconds else 0.0
+
+    def card(self) -> Card:
+        held = () if self.validation is None else (("validation loss", number(self.validation)),)
+        return Card(
+            title=f"Trained to step {self.step}",
+            facts=(
+                ("run", self.folder),
+                ("parameters", f"{self.parameters:,}"),
+                ("loss", number(self.loss)),
+                *held,
+                ("tokens", f"{self.tokens:,} in {self.seconds:.1f} s ({self.tokens_per_second:,.0f} a second)"),
+            ),
+        )
+
+
+class Stopped(KeyboardInterrupt):
+    """Somebody asked the run to stop; everything is saved."""
+
+
+def train(job: Job) -> Trained:
+    """Run a job from its last checkpoint to its last step."""
+    devices = list(range(torch.cuda.device_count()))
+    with torch.random.fork_rng(devices), crew() as crew_, interruptible() as stop:
+        reuse_memory()
+        return _train(job, crew_, stop)
+
+
+def _train(job: Job, crew: Crew, stop: threading.Event) -> Trained:
+    s, folder = job.settings, job.folder
+    if s.batch < crew.size * s.accumulate:
+        raise QkvError(
+            "training", f"a batch of {s.batch} cannot be shared by {crew.size} processes in {s.accumulate} parts",
+            "Raise batch, or lower accumulate",
+        )  # fmt: skip
+    if crew.first:
+        checkpoint.tidy(folder)
+    step, weights, moments = checkpoint.load(folder)
+    saved = step
+    checkpoint.fill(job.model, weights, folder)
+    model = job.model.to(crew.device).train()
+    wrapped = crew.wrap(model, s.spread)
+    names: dict[Tensor, str] = {p: name for name, p in model.named_parameters()}
+    optimizer = adamw(names, s)
+    checkpoint.fill_optimizer(optimizer, names, moments, folder)
+    forward: nn.Module = torch.compile(wrapped) if s.compile else wrapped  # type: ignore[assignment]
+    log = Log(folder, step, s.tensorboard) if crew.first else None
+    loss = validation = math.nan
+    tokens = since = 0
+    began = mark = time.perf_counter()
+
+    def save() -> None:
+        state = checkpoint.state_of(model), checkpoint.optimizer_state(optimizer, names)
+        if crew.first:
+            checkpoint.save(folder, step, *state)
+        crew.wait()
+
+    while step < s.steps:
+        examples = job.source(step)
+        loss = one_step(forward, optimizer, examples, step, s, crew)
+        if not math.isfinite(loss):
+            raise QkvError(
+                f"training {folder}", f"the loss became {loss} at step {step + 1}",
+                f"Lower the learning rate (it was {s.rate(step):.3g}); the checkpoint of step {saved} is untouched",
+            )  # fmt: skip
+        step += 1
+        count = sum(len(e.ids) - 1 for e in examples)
+        tokens, since = tokens + count, since + count
+        facts: dict[str, float] = {}
+        if step % s.log_every == 0 or step == s.steps:
+            facts |= {"loss": loss, "lr": s.rate(step - 1), "tokens_per_second": since / (time.perf_counter() - mark)}
+            since, mark = 0, time.perf_counter()
+        if job.held and (step % s.validate_every == 0 or step == s.steps):
+            facts["validation"] = validation = evaluate(model, job.held, s, crew)
+        if facts and log is not None:
+            log.write(step=step, **facts)
+        if crew.first and job.watch is not None:
+            job.watch(step, s.steps, loss, tokens / (time.perf_counter() - began))
+        stopped = crew.any(stop.is_set())
+        if step % s.checkpoint_every == 0 or step == s.steps or stopped:
+            save()
+            saved = step
+        if stopped and step < s.steps:
+            raise Stopped(f"stopped at step {step} of {s.steps}, and saved; go on with --resume and --out {folder}")
+    if log is not None:
+        log.close()
+    parameters = sum(p.numel() for p in job.model.parameters())
+    held = None if math.isnan(validation) else validation
+    return Trained(str(folder), step, loss, held, parameters, tokens, time.perf_counter() - began)
+
+
+def one_step(
+    forward: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    examples: Sequence[Example],
+    step: int,
+    settings: Settings,
+    crew: Crew,
+) -> float:
+    """One step of the optimizer on this process's share of the examples; the mean loss over all of them.
+
+    Dropout's randomness is set by seed, step and process: there is no state of it to lose.
+    """
+    torch.manual_seed(((settings.seed * 1_000_003 + step) * 4099 + crew.rank) % 2**63)
+    for group in optimizer.param_groups:
+        group["lr"] = settings.rate(step)
+    optimizer.zero_grad(set_to_none=True)
+    count = asked(examples)
+    mine = shard(examples, crew.rank, crew.size)
+    total = 0.0
+    for part in range(settings.accumulate):
+        loss = summed(forward, shard(mine, part, settings.accumulate), settings, crew)
+        # Gradients are averaged over processes; the mean over all tokens wants their sum.
+        (loss * (crew.size / count)).backward()
+        total += float(loss.detach())
+    mean = crew.total(total) / count
+    if math.isfinite(mean):
+        if settings.clip:
+            nn.utils.clip_grad_norm_([p for g in optimizer.param_groups for p in g["params"]], settings.clip)
+        optimizer.step()
+    return mean
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, held: Sequence[Example], settings: Settings, crew: Crew) -> float:
+    """The mean loss on examples that are never trained on."""
+    model.eval()
+    # Where the weights are spread, processes gather them together, so each has to run as often as the others.
+    alone = crew.size == 1 or settings.spread == "fsdp"
+    mine = held if alone else shard(held, crew.rank, crew.size)
+    total, size = 0.0, max(1, settings.batch // crew.size)
+    for first in range(0, len(mine), size):
+        total += float(summed(model, mine[first : first + size], settings, crew))
+    model.train()
+    return (total if alone else crew.total(total)) / asked(held)
+
+
+def summed(forward: nn.Module, examples: Sequence[Example], settings: Settings, crew: Crew) -> Tensor:
+    """The sum of the losses of all tokens that the examples ask for."""
+    batch = pack(examples).to(crew.device)
+    with torch.autocast(crew.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
+        return forward(batch.tokens, batch.layout, batch.keep, batch.targets)
+
+
+def adamw(names: dict[Tensor, str], settings: Settings) -> torch.optim.AdamW:
+    """AdamW in one kernel; only matrices decay."""
+    groups = [
+        {"params": [p for p in names if p.dim() >= 2], "weight_decay": settings.decay},
+        {"params": [p for p in names if p.dim() < 2], "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    return torch.optim.AdamW(groups, lr=settings.lr, betas=(0.9, settings.beta2), fused=True)
+
+
+@contextmanager
+def interruptible() -> Iterator[threading.Event]:
+    """An event that Ctrl-C (or a polite kill) sets: the step is finished and saved. A second one stops at once."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def handle(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,218 @@
+"""A run is a folder: configuration, tokenizer, weights, optimizer's state, log. Start one, go on with it, open it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from qkv.core.show import Card, Shown
+from qkv.errors import QkvError
+from qkv.model.config import Config
+from qkv.model.gpt import GPT
+from qkv.train import checkpoint, tokens
+from qkv.train.batches import Source, drawn
+from qkv.train.data import read_questions, read_texts
+from qkv.train.loop import Job, Trained, Watch, train
+from qkv.train.objectives import Document, Example, Objective, documents, objective, question
+from qkv.train.settings import Settings
+from qkv.train.spread import crew
+from qkv.train.tokens import Tokenizer
+
+FILE = "config.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Run(Shown):
+    """A trained model with its tokenizer."""
+
+    folder: Path
+    config: Config
+    settings: Settings
+    data: dict[str, Any]
+    tokenizer: Tokenizer
+    model: GPT
+    step: int
+
+    def card(self) -> Card:
+        size = sum(p.numel() for p in self.model.parameters())
+        facts = (
+            ("attention", self.config.attention),
+            ("parameters", f"{size:,}"),
+            ("tokens", f"{self.tokenizer.vocab} {self.tokenizer.name}"),
+            ("steps", f"{self.step} of {self.settings.steps}"),
+        )
+        return Card(f"Run {self.folder}", facts)
+
+
+def pretrain(
+    text: str | Path | Sequence[str] | None,
+    out: str | Path,
+    config: Config | None = None,
+    settings: Settings | None = None,
+    *,
+    tokenizer: str | Tokenizer = "characters",
+    pieces: int = 3000,
+    resume: bool = False,
+    watch: Watch | None = None,
+) -> Trained:
+    """Train a new model on texts, one a line of a file or of a list; with `resume`, go on if the run exists."""
+    out, settings = Path(out), settings or Settings()
+    objective(settings.objective)
+
+    def create() -> None:
+        if text is None:
+            raise QkvError("pretraining", "there is no text", "Give --text FILE, one text a line")
+        texts = read_texts(text)
+        made = tokens.train(tokenizer, texts, pieces) if isinstance(tokenizer, str) else tokenizer
+        given = (config or Config()).to_json()
+        found = Config.from_json({**given, "vocab": given["vocab"] or made.vocab})
+        if found.vocab < made.vocab:
+            raise QkvError(
+                "pretraining", f"vocab is {found.vocab} and the tokenizer has {made.vocab} tokens", "Leave vocab at 0"
+            )
+        _create(out, found, settings, {"kind": "text", **_origin(text)}, made, None)
+
+    return _started(out, create, resume, text, watch)
+
+
+def finetune(
+    run: str | Path,
+    questions: str | Path | Sequence[tuple[str, str]],
+    out: str | Path,
+    settings: Settings | None = None,
+    *,
+    resume: bool = False,
+    watch: Watch | None = None,
+) -> Trained:
+    """Train a run's model further, to answer questions: `question<TAB>answer` lines, or pairs."""
+    out, settings = Path(out), settings or Settings()
+
+    def create() -> None:
+        parent = load(run)
+        if not parent.tokenizer.special:
+            raise QkvError(f"finetuning {run}", "its tokenizer lacks the sign ⁇", "Finetune a run that qkv pretrained")
+        data = {"kind": "questions", **_origin(questions), "parent": str(run)}
+        _create(out, parent.config, settings, data, parent.tokenizer, parent.model)
+
+    return _started(out, create, resume, questions, watch)
+
+
+def _started(out: Path, create: Callable[[], None], resume: bool, data: Any, watch: Watch | None) -> Trained:
+    """A new run is an old one that has taken no step yet: create it, in one process, and go on with it in all."""
+    with crew() as here:
+        if here.first and not (resume and (out / FILE).is_file()):
+            fresh(out)
+            create()
+        here.wait()
+        return resume_run(out, data, watch)
+
+
+def resume_run(run: str | Path, data: Any = None, watch: Watch | None = None) -> Trained:
+    """Go on with a run from its last checkpoint, to the bit as if it had never stopped; `data` if it has moved."""
+    found = load(run)
+    block, s = found.config.block, found.settings
+    data = found.data.get("path") if data is None else data
+    if found.data["kind"] == "imported":
+        raise QkvError(f"going on with {run}", "it was imported, not trained", "Export it, or generate from it")
+    if data is None:
+        raise QkvError(f"going on with {run}", "its data was not a file", "Give the same data again")
+    if _origin(data)["sha256"] != found.data["sha256"]:
+        raise QkvError(
+            f"going on with {run}", "the data is not what it began with", "Give the same data, or a new --out"
+        )
+    source, held = _source(found, data, block, s)
+    return train(Job(Path(run), found.model, source, s, held, watch))
+
+
+def load(run: str | Path) -> Run:
+    """Open a run: its model, ready to use, with its tokenizer."""
+    folder = Path(run)
+    asked = f"opening the run {folder}"
+    path = folder / FILE
+    if not path.is_file():
+        raise QkvError(asked, f"there is no {FILE} in it", "Give the folder of a run that qkv made")
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        config, settings = Config.from_json(data["model"]), Settings.from_json(data["settings"])
+        origin = dict(data["data"])
+    except (ValueError, KeyError, TypeError) as why:
+        if isinstance(why, QkvError):
+            raise
+        raise QkvError(asked, f"{path} is damaged or not a run's ({why!r})", "Restore it from a copy") from None
+    weights, step = checkpoint.read(folder / checkpoint.WEIGHTS)
+    with torch.random.fork_rng(devices=[]):
+        model = GPT(config)  # whose first weights, drawn at random, are replaced
+    checkpoint.fill(model, weights, folder)
+    return Run(
+        folder,
+        config,
+        settings,
+        origin,
+        tokens.load(folder, foreign=origin.get("kind") == "imported"),
+        model.eval(),
+        step,
+    )
+
+
+def _source(run: Run, data: Any, block: int, s: Settings) -> tuple[Source, list[Example]]:
+    """The examples of each step, and those that are kept back."""
+    made: Sequence[Document]
+    goal: Objective
+    if run.data["kind"] == "questions":
+        pairs = read_questions(data)
+        ids = tokens.encode_all(run.tokenizer, [part for pair in pairs for part in pair])
+        all_ = [question(q, a, block) for q, a in zip(ids[::2], ids[1::2], strict=True)]
+        made, goal = [Document([i]) for i in range(len(all_))], partial(_listed, all_)
+    else:
+        made, goal = documents(read_texts(data), run.tokenizer, s.objective == "salient"), objective(s.objective)
+    order = np.random.default_rng((s.seed, 2)).permutation(len(made))
+    kept = min(int(s.validation * len(made)), len(made) - 1)
+    random = np.random.default_rng((s.seed, 3))
+    held = [goal(made[i], block, random) for i in order[:kept]]
+    return drawn([made[i] for i in order[kept:]], goal, block, s.batch, s.seed), held
+
+
+def _listed(examples: Sequence[Example], document: Document, block: int, random: np.random.Generator) -> Example:
+    """The example whose number is the document: questions need no corruption."""
+    return examples[document.ids[0]]
+
+
+def _create(
+    out: Path, config: Config, settings: Settings, data: dict[str, Any], tokenizer: Tokenizer, model: GPT | None
+) -> None:
+    """Write the folder of a run that has taken no step yet; config.json comes last, and makes it a run."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        model = model or GPT(config)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as why:
+        raise QkvError(f"starting a run in {out}", str(why), "Give a folder that can be written") from None
+    tokenizer.save(out)
+    checkpoint.save(out, 0, checkpoint.state_of(model), {})
+    facts = {"model": config.to_json(), "settings": settings.to_json(), "data": data}
+    checkpoint.write_json(out / FILE, {"format": checkpoint.FORMAT, **facts})
+
+
+def fresh(out: Path) -> None:
+    """Refuse to write a run over another."""
+    if (out / FILE).exists():
+        raise QkvError(f"starting a run in {out}", "there is one already", "Give another --out, or --resume to go on")
+
+
+def _origin(data: Any) -> dict[str, Any]:
+    """Where data is, if it is a file, and what it is."""
+    if isinstance(data, str | Path):
+        path = Path(data)
+        if not path.is_file():
+            raise QkvError(f"reading {path}", "there is no such file", "Check the path")
+        return {"path": str(path.resolve()), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    return {"sha256": hashlib.sha256(json.dumps(list(data)).encode()).hexdigest()}

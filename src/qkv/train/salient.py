@@ -1,0 +1,55 @@
+"""What is salient in a text, by rules: names, dates, numbers, places. No model is downloaded."""
+
+from __future__ import annotations
+
+import re
+
+MONTH = (
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
+    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?"
+)
+DATE = (
+    rf"\d{{1,2}}(?:st|nd|rd|th)?\s+{MONTH}(?:,?\s+\d{{3,4}})?"
+    rf"|{MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s+\d{{3,4}})?"
+    rf"|{MONTH}\s+\d{{3,4}}"
+)
+NUMBER = r"\d+(?:[.,:/–-]\d+)*(?:s|st|nd|rd|th|%)?(?!\w)"
+# A name is a run of capitalised words, which small words may join: "Ludwig van Beethoven", "Isle of Man".
+CAPITAL = r"[^\W\d_a-z][\w'’.-]*[\w]|[^\W\d_a-z]\."
+JOINT = r"(?:of|the|de|da|di|du|del|der|den|van|von|und|and|la|le|el|al|bin|ibn|y|e)"
+NAME = rf"(?:{CAPITAL})(?:\s+(?:{JOINT}\s+){{0,2}}(?:{CAPITAL}))*"
+# Capitalised for beginning a sentence, or common enough never to be asked for.
+COMMON = frozenset(
+    """a an the he she it they we you i his her its their our my this that these those there here who whom whose
+    which what when where why how in on at by for from of to with without as and or but nor so yet if then than after
+    before during since until while although though because born died is was were are be been has have had not no
+    also later early mr mrs ms dr sir st prof rev hon lord lady""".split()  # noqa: SIM905 (a list of words, to read)
+)
+_FOUND = re.compile(rf"(?P<date>{DATE})|(?P<number>\b{NUMBER})|(?P<name>{NAME})")
+
+
+def salient(text: str) -> list[tuple[int, int]]:
+    """The salient spans (first, past last) of a text, in order, none overlapping."""
+    spans = []
+    for match in _FOUND.finditer(text):
+        first, last = match.span()
+        if match.lastgroup == "name":
+            trimmed = _trim(text, first, last)
+            if trimmed is None:
+                continue
+            first, last = trimmed
+        spans.append((first, last))
+    return spans
+
+
+def _trim(text: str, first: int, last: int) -> tuple[int, int] | None:
+    """A name without common words at its beginning ("The", "In") and without a full stop at its end."""
+    words = list(re.finditer(r"\S+", text[first:last]))
+    while words and words[0][0].rstrip(".").lower() in COMMON:
+        words.pop(0)
+    if not words:
+        return None
+    first, last = first + words[0].start(), first + words[-1].end()
+    if text[last - 1] in ".,;" and last - first > 2:
+        last -= 1
+    return (first, last) if any(c.isalpha() for c in text[first:last]) and last - first > 1 else None

@@ -1,0 +1,78 @@
+"""How to train: each field says once what it means, and that is the help of its option."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from qkv.errors import QkvError
+from qkv.model.config import from_fields, told
+
+PRECISIONS = ("float32", "bfloat16")
+SPREADS = ("ddp", "fsdp")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The schedule, the optimizer and the bookkeeping of a run."""
+
+    steps: int = told(1000, "Steps of the optimizer.")
+    batch: int = told(64, "Examples in each step, over all processes.")
+    accumulate: int = told(1, "Parts in which each process works through its share of a step, to save memory.")
+    objective: str = told("span", "Pretraining objective: span, next or salient.")
+    lr: float = told(1e-3, "Highest learning rate.")
+    warmup: float = told(0.05, "Share of the steps over which the learning rate rises.")
+    floor: float = told(0.1, "Share of the learning rate that the cosine ends at.")
+    decay: float = told(0.1, "Weight decay of matrices; vectors have none.")
+    beta2: float = told(0.95, "AdamW's memory of squared gradients.")
+    clip: float = told(1.0, "Norm that gradients are clipped to; 0 for none.")
+    seed: int = told(0, "Seed of weights, order, corruption and dropout.")
+    validation: float = told(0.02, "Share of the examples kept back for the validation loss.")
+    validate_every: int = told(200, "Steps between validation losses.")
+    log_every: int = told(10, "Steps between lines of the log.")
+    checkpoint_every: int = told(200, "Steps between checkpoints.")
+    precision: str = told("float32", f"Precision of products: {', '.join(PRECISIONS)}.")
+    compile: bool = told(False, "Compile the model with torch.compile.")
+    tensorboard: bool = told(False, "Write logs for TensorBoard too, into the run's folder.")
+    spread: str = told("ddp", f"How several processes share the work: {' or '.join(SPREADS)}.")
+
+    def __post_init__(self) -> None:
+        least = {
+            "steps": 1,
+            "batch": 1,
+            "accumulate": 1,
+            "seed": 0,
+            "validate_every": 1,
+            "log_every": 1,
+            "checkpoint_every": 1,
+        }
+        wrong = [f"{name} is {getattr(self, name)}" for name, low in least.items() if getattr(self, name) < low]
+        shares = ("warmup", "floor", "validation", "beta2")
+        wrong += [f"{name} is {getattr(self, name)}" for name in shares if not 0 <= getattr(self, name) < 1]
+        if not (0 < self.lr < math.inf and 0 <= self.decay < math.inf and 0 <= self.clip < math.inf):
+            wrong.append(f"lr, decay and clip are {self.lr}, {self.decay} and {self.clip}")
+        if self.precision not in PRECISIONS:
+            wrong.append(f"precision is {self.precision!r}, not {', '.join(PRECISIONS)}")
+        if self.spread not in SPREADS:
+            wrong.append(f"spread is {self.spread!r}, not {' or '.join(SPREADS)}")
+        if wrong:
+            raise QkvError("setting up training", "; ".join(wrong), "Change these settings")
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step: a rise, then half a cosine down to the floor."""
+        rise = max(1, round(self.warmup * self.steps))
+        if step < rise:
+            return self.lr * (step + 1) / rise
+        done = (step - rise) / max(1, self.steps - rise)
+        return self.lr * (self.floor + (1 - self.floor) * 0.5 * (1 + math.cos(math.pi * done)))
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields by name."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Settings:
+        """Settings from their fields; unknown ones are refused."""
+        return from_fields(cls, data, "reading the settings of a run")

@@ -1,0 +1,32 @@
+"""A small text, and runs of a few steps on it."""
+
+import pytest
+
+from qkv.model.config import Config
+from qkv.train.settings import Settings
+
+PLACES = ("Paris", "Rome", "Oslo", "Łódź")
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(f"Person {i} was born in {PLACES[i % 4]} in {1800 + i}." for i in range(60)), "utf-8")
+    return path
+
+
+@pytest.fixture
+def questions(tmp_path):
+    path = tmp_path / "questions.tsv"
+    path.write_text("\n".join(f"Where was person {i} born?\t{PLACES[i % 4]}" for i in range(40)), "utf-8")
+    return path
+
+
+@pytest.fixture
+def config():
+    return Config(layers=2, heads=2, width=32, block=48, dropout=0.1)
+
+
+@pytest.fixture
+def settings():
+    return Settings(steps=12, batch=8, log_every=2, validate_every=5, checkpoint_every=4, validation=0.1)
