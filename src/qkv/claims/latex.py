@@ -227,11 +227,13 @@ class _Latex:
         self._emit(")", start)
 
     def _sum(self, start: int) -> None:
-        found = re.compile(r"\s*_\s*(?:\{([^{}]*)\}|([A-Za-z]))\s*(?:\^\s*(?:\{[^{}]*\}|[A-Za-z0-9]))?").match(
+        found = re.compile(r"\s*_\s*(?:\{([^{}]*)\}|([A-Za-z]))\s*(?:\^\s*(\{[^{}]*\}|.))?").match(
             self.source.text, self.index
         )
         if found is None:
             raise Malformed(self.source.where(start), "a sum without an index", "\\sum_{i=1}^n or \\sum_{i \\neq a}")
+        if found[3] is not None and found[3].strip("{} ") != "n":
+            raise Malformed(self.source.where(found.start(3)), f"a sum up to {found[3]}", "n: sums run over all items")
         inner = (found[1] or found[2] or "").replace("\\neq", "!=").replace("\\ne", "!=").replace("\\notin", "not in")
         inner = re.sub(r"\\[{}]", "", inner)
         self._emit("sum_{" + inner.strip() + "} ", start)

@@ -43,7 +43,8 @@ def _instance(world: World, attempt: int, rng: np.random.Generator) -> Instance 
     samples = SAMPLES if random else 1
     low = max(n, *(len(f.items) for f in world.families.values() if f.items is not None), 2)
     d = low + (low % 2) if plain else low + 2 + (low % 2)
-    columns = (2, 1) if plain else (2, 3)
+    named = [len(_columns(world, name)) for name in ("A", "B")]
+    columns = (max(2, named[0]), max(1 if plain else 3, named[1]))
     d = max(d, sum(columns) + (sum(columns) % 2)) if world.bases else d
     inst = Instance(world, n, d, {k: np.full((1, 1, 1), v) for k, v in numbers.items()}, {}, {}, {}, samples=samples)
     inst.numbers["n"] = np.full((1, 1, 1), float(n))
@@ -198,22 +199,21 @@ def _vectors(inst: Instance, plain: bool, rng: np.random.Generator, columns: tup
     widths = {"m": columns[0], "p": columns[1]}
     offset = 0
     for name, space in world.bases.items():
+        if offset and not world.right_angles:
+            frame, offset = np.linalg.qr(rng.standard_normal((d, d)))[0], 0
         inst.bases[name] = frame[:, offset : offset + widths[space]][None]
         offset += widths[space]
         own = inst.bases[name][0]
-        wanted = {
-            s
-            for node in L.nodes(world.claim)
-            if isinstance(node, L.Name) and node.base == name.lower()
-            for s in node.subs
-        }
-        inst.families[name.lower()] = {s: own[:, j % own.shape[1]][None, :, None] for j, s in enumerate(sorted(wanted))}
-        if len(wanted) > own.shape[1]:
-            more = np.linalg.qr(rng.standard_normal((d, d)))[0]
-            inst.families[name.lower()] = {s: more[:, j % d][None, :, None] for j, s in enumerate(sorted(wanted))}
+        inst.families[name.lower()] = {s: own[:, j][None, :, None] for j, s in enumerate(_columns(world, name))}
     for name, space in world.vectors.items():
         width = d if space == "d" else widths[space]
         inst.vectors[name] = (np.ones(width) if plain and space != "d" else rng.standard_normal(width))[None, :, None]
+
+
+def _columns(world: World, name: str) -> list[str]:
+    """The columns of a basis that a claim names; different names are different columns."""
+    names = [n for n in L.nodes(world.claim) if isinstance(n, L.Name) and n.base == name.lower()]
+    return sorted({s for n in names for s in n.subs}) if name in world.bases else []
 
 
 def _enforce(inst: Instance, fact: L.Fact, rng: np.random.Generator, tight: bool) -> None:

@@ -67,6 +67,7 @@ class World:
     families: dict[str, Vectors] = field(default_factory=dict)
     vectors: dict[str, str] = field(default_factory=dict)  # single vectors and their space: d, m or p
     bases: dict[str, str] = field(default_factory=dict)
+    right_angles: bool = False  # whether A'B = 0
     noise: dict[str, L.Gaussian] = field(default_factory=dict)  # by item; "i" is the template
     random: dict[str, L.Gaussian] = field(default_factory=dict)  # random numbers
     orders: list[L.Relation] = field(default_factory=list)  # between numbers
@@ -182,6 +183,10 @@ def _declare(world: World, given: L.Given) -> None:
             raise Malformed(given.at, f"a norm for {given.kind} vectors", "orthogonal of norm beta")
         if given.kind == "orthogonal" and not (isinstance(given.norm, L.Name) or (constant(given.norm) or 0) > 0):
             raise Malformed(given.at, "orthogonal vectors without a norm", "orthogonal of norm beta, or of norm 2")
+        if given.kind == "basis at right angles":
+            if len(given.names) < 2:
+                raise Malformed(given.at, f"{given.names[0]} at right angles to nothing", "A, B ... at right angles")
+            world.right_angles = True
         for name, upto in zip(given.names, given.upto, strict=True):
             _member(world, given, name, upto)
         for node in L.nodes(given.norm) if given.norm is not None else ():
@@ -193,7 +198,7 @@ def _member(world: World, given: L.Family, name: L.Name, upto: L.Name | None) ->
     taken = {*world.numbers, *world.vectors, *world.bases}
     if str(name) in taken:
         raise Malformed(name.at, f"a second declaration of {name}", "one declaration for each name")
-    if given.kind == "basis":
+    if given.kind.startswith("basis"):
         if str(name) not in ("A", "B"):
             raise Malformed(name.at, f"a basis called {name}", "A (d x m) or B (d x p)")
         world.bases[str(name)] = "m" if str(name) == "A" else "p"
