@@ -40,3 +40,45 @@ def test_bases_are_at_right_angles_only_when_that_is_said(then, kind):
     lets = "M = A*A', v_a = A*x, v_b = B*y, s = v_a + v_b"
     assert verdict(APART, lets, then) == kind
     assert verdict(BASES, lets, then) == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("then", "kind"),
+    [
+        ("a_i'*a_j = 0", "refuted"),
+        ("a_i'*a_j = 0 for all i", "refuted"),
+        ("a_j'*a_i = 0 for all j", "refuted"),
+        ("a_i'*a_j = 0 for i != j", "proved"),
+        ("a_j'*a_i = 0 for j != i", "proved"),
+        ("a_i'*b_j = 0", "proved"),
+        ("a_i'*a_i = 1", "proved"),
+        ("k_j'*k_i = 0 for all j", "refuted"),
+        ("k_j'*k_i = 0 for j != i", "proved"),
+        ("sum_i a_i'*a_j = 0", "undecided"),
+    ],
+)
+def test_an_index_may_be_any_that_is_named(then, kind):
+    assert verdict(f"{APART}, {KEYS}", "", then) == kind
+
+
+def test_members_of_two_families_may_be_the_same_vectors():
+    given = "k_1..k_n orthonormal, u_1..u_n orthonormal, n >= 3"
+    assert verdict(given, "", "no real r makes r*k_a = u_a") not in ("proved", "holds")
+
+
+@pytest.mark.parametrize(
+    ("let", "then", "kinds"),
+    [
+        ("V = W, W = x_1*x_1'", "c is permutation equivariant", {"refuted", "undecided"}),
+        ("V = x_1*x_1'", "c is permutation equivariant", {"refuted"}),
+        ("Q = W, W = x_1*x_1'", "alpha is permutation equivariant", {"refuted", "undecided"}),
+        ("V = 2*I", "c_1 is permutation equivariant", {"malformed"}),
+        ("V = 2*I", "c is permutation equivariant", {"proved"}),
+        ("V = 2*I", "alpha is permutation equivariant", {"proved"}),
+    ],
+)
+@pytest.mark.parametrize("count", [2, 3])
+def test_an_output_that_knows_a_token_is_not_equivariant(let, then, kinds, count):
+    tokens = ", ".join(f"x_{i} = {i}*u_{i}" for i in range(1, count + 1))
+    given = ", ".join(f"u_{i}" for i in range(1, count + 1)) + " orthonormal"
+    assert verdict(given, f"{tokens}, {let}", then) in kinds

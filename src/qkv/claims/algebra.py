@@ -8,7 +8,7 @@ import sympy as sp
 
 from qkv.claims import language as L
 from qkv.claims.words import ZERO, Atom, Element, Scalar, TooLarge, identity, scalar, turn, vector
-from qkv.claims.world import REST, World
+from qkv.claims.world import REST, World, on_columns
 
 MOST_OPS = 3000  # nodes of one scalar expression
 
@@ -215,6 +215,8 @@ class Algebra:
         return scalar(sp.exp(sp.expand(argument)))
 
     def _sum(self, expr: L.Sum) -> Element:
+        if on_columns(self.world, expr.index, expr.inner):
+            raise Unsupported("a sum over the columns of a basis")
         total = ZERO
         for item in self.world.items:
             if item not in expr.but:

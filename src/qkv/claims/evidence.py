@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -75,7 +76,7 @@ def _judge(inst: Instance, core: L.Core, hint: dict[str, str]) -> tuple[bool | N
         return _never(inst, core, hint), None
     if isinstance(core, L.Within):
         return _within(inst, core)
-    return _equivariant(inst), None
+    return _equivariant(inst, core.name.base), None
 
 
 def _alpha(head: str, item: str) -> L.Name:
@@ -254,18 +255,27 @@ def _within(inst: Instance, core: L.Within) -> tuple[bool | None, float | None]:
     return (None if abs(share - wanted) < 0.012 else share > wanted), share
 
 
-def _equivariant(inst: Instance) -> bool:
-    """Give the tokens in another order and compare the outputs."""
-    world = inst.world
-    outputs = [evaluate(inst, L.Name("c", (i,), (0, 0))) for i in world.tokens]
-    order = list(np.random.default_rng(1).permutation(len(world.tokens)))
-    lets = dict(world.lets)
-    for position, source in enumerate(order):
-        old = world.lets[f"x_{world.tokens[source]}"]
-        lets[f"x_{world.tokens[position]}"] = L.Let(L.Name("x", (world.tokens[position],), (0, 0)), old.value, (0, 0))
-    moved = replace(inst, world=replace(world, lets=lets), cache={})
-    after = [evaluate(moved, L.Name("c", (i,), (0, 0))) for i in world.tokens]
-    return all(bool(np.allclose(after[p], outputs[s], atol=1e-9)) for p, s in enumerate(order))
+def _equivariant(inst: Instance, name: str) -> bool:
+    """Give the tokens in other orders and compare: swaps of neighbours make up every permutation."""
+    world, count = inst.world, len(inst.world.tokens)
+    tokens = {f"token_{i}": evaluate(inst, L.Name("x", (i,), (0, 0))) for i in world.tokens}
+
+    def outputs(of: Instance) -> dict[tuple[int, ...], Array]:
+        places = product(range(count), repeat=2 if name == "alpha" else 1)
+        return {p: evaluate(of, L.Name(name, tuple(world.tokens[i] for i in p), (0, 0))) for p in places}
+
+    before = outputs(inst)
+    orders = [[*range(j), j + 1, j, *range(j + 2, count)] for j in range(count - 1)]
+    for order in [*orders, [*range(1, count), 0]]:
+        lets = dict(world.lets)
+        for place, source in zip(world.tokens, order, strict=True):
+            value = L.Name("token", (world.tokens[source],), (0, 0))
+            lets[f"x_{place}"] = L.Let(L.Name("x", (place,), (0, 0)), value, (0, 0))
+        moved = replace(inst, world=replace(world, lets=lets), cache={}, vectors={**inst.vectors, **tokens})
+        after = outputs(moved)
+        if not all(np.allclose(after[p], before[tuple(order[i] for i in p)], atol=1e-9) for p in after):
+            return False
+    return True
 
 
 def written(inst: Instance, core: L.Core) -> str:

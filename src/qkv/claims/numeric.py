@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from qkv.claims import language as L
-from qkv.claims.world import World
+from qkv.claims.world import World, on_columns
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 """Every value has shape (samples, rows, columns); a number is (samples, 1, 1)."""
@@ -73,6 +73,8 @@ def _value(inst: Instance, expr: L.Expr) -> Array:
     if isinstance(expr, L.Call):
         return _call(inst, expr)
     if isinstance(expr, L.Sum):
+        if inst.world.bases and on_columns(inst.world, expr.index, expr.inner):
+            raise CannotEvaluate("a sum over the columns of a basis")
         total = None
         for item in inst.items:
             if item not in expr.but:

@@ -128,6 +128,25 @@ class World:
         return None
 
 
+def reached(world: World, *parts: L.Node) -> list[L.Name]:
+    """Every name in some parts, and in the definitions that they rest on."""
+    todo: list[L.Node] = list(parts)
+    seen: dict[str, L.Name] = {}
+    while todo:
+        for node in L.nodes(todo.pop()):
+            if isinstance(node, L.Name) and str(node) not in seen:
+                seen[str(node)] = node
+                value = world.let(node)
+                todo += [value] if value is not None else []
+    return list(seen.values())
+
+
+def on_columns(world: World, index: str, *parts: L.Node) -> bool:
+    """Whether an index counts columns of A or B somewhere in some parts."""
+    columns = {name.lower() for name in world.bases}
+    return any(n.base in columns and index in n.subs for n in reached(world, *parts))
+
+
 def built(claim: L.Claim) -> World:
     """The world of a claim; unknown or clashing names are malformed."""
     world = World(claim)
