@@ -82,3 +82,42 @@ def test_an_output_that_knows_a_token_is_not_equivariant(let, then, kinds, count
     tokens = ", ".join(f"x_{i} = {i}*u_{i}" for i in range(1, count + 1))
     given = ", ".join(f"u_{i}" for i in range(1, count + 1)) + " orthonormal"
     assert verdict(given, f"{tokens}, {let}", then) in kinds
+
+
+SPREAD = "mu_1..mu_n orthonormal, n = 2, k_i ~ N(mu_i, eps*I), k_a ~ N(mu_a, eps*I + 1/2*mu_a*mu_a'), eps -> 0"
+
+
+@pytest.mark.parametrize(
+    ("let", "then"),
+    [
+        ("c = t*alpha_a*alpha_b", "E[c] -> 0 as t -> oo"),
+        ("w = t*alpha_a*alpha_b", "E[w] -> 0 as t -> oo"),
+        ("w = t*u, u = alpha_a*alpha_b", "E[w] -> 0 as t -> oo"),
+        ("v_i = t*mu_i", "E[alpha_b*alpha_a*v_a] -> 0 as t -> oo"),
+        ("w = alpha_a*alpha_b", "t*E[w] -> 0 as t -> oo"),
+    ],
+)
+def test_a_limit_is_not_taken_inside_the_mean_of_something_unbounded(let, then):
+    assert verdict(SPREAD, f"q = t*(mu_a + mu_b), {let}", then) not in ("proved", "holds")
+
+
+def test_a_limit_is_still_taken_inside_the_mean_of_weights():
+    for let in ("", ", w = alpha_a*alpha_b"):
+        inner = "w" if let else "alpha_a*alpha_b"
+        assert verdict(SPREAD, f"q = t*(mu_a + mu_b){let}", f"E[{inner}] -> 0 as t -> oo") == "proved"
+
+
+@pytest.mark.parametrize(
+    ("then", "kinds"),
+    [
+        ("sqrt(log(t)) -> oo as t -> oo", {"proved", "undecided"}),
+        ("sqrt(log(t)) -> 1 as t -> oo", {"refuted", "undecided"}),
+        ("sqrt(log(t))/log(t) -> 0 as t -> oo", {"proved", "undecided"}),
+        ("log(t)^(3/2)/log(t) -> 1 as t -> oo", {"refuted", "undecided"}),
+        ("sqrt(exp(t) + 1) -> oo as t -> oo", {"proved", "holds", "undecided"}),
+        ("sqrt(exp(t) + 1)/t -> 0 as t -> oo", {"refuted", "undecided"}),
+        ("log(t)^2/t -> 0 as t -> oo", {"proved"}),
+    ],
+)
+def test_powers_of_logarithms_and_exponentials_grow(then, kinds):
+    assert verdict("t > 1", "", then) in kinds

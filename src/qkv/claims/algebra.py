@@ -105,7 +105,11 @@ class Algebra:
                 norm = sp.Symbol(f"|{base}|", positive=True)
             square = sp.Integer(1) if norm is None else norm**2
             return square * self._overlap(item, item2)
-        if {base, other} in ({"a", "b"}, {"A", "B"}) and self.world.right_angles and set(self.world.bases) == {"A", "B"}:
+        if (
+            {base, other} in ({"a", "b"}, {"A", "B"})
+            and self.world.right_angles
+            and set(self.world.bases) == {"A", "B"}
+        ):
             return sp.Integer(0)
         return sp.Symbol(f"<{a},{b}>", real=True) if a != b else sp.Symbol(f"<{a},{a}>", nonnegative=True)
 

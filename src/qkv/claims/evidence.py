@@ -9,10 +9,11 @@ from itertools import product
 import numpy as np
 
 from qkv.claims import language as L
+from qkv.claims.chance import bounded
 from qkv.claims.numeric import Array, CannotEvaluate, Instance, evaluate
 from qkv.claims.prove import instances as cases_of
 from qkv.claims.sampling import holds, instances
-from qkv.claims.world import built
+from qkv.claims.world import built, reached
 
 COUNT = 16  # instances of a claim
 FEW = 7  # of a claim with random keys, each with thousands of draws
@@ -148,6 +149,26 @@ def _path(inst: Instance, core: L.Limit | L.Within | L.Relation) -> tuple[L.Appr
     return (*inst.world.limits, *own)
 
 
+def _resolved(inst: Instance, *parts: L.Node) -> None:
+    """A sample does not see where the mean of something unbounded comes from: ever fewer draws, of ever more."""
+    stats = [n for n in L.nodes((parts, tuple(inst.world.lets.values()))) if isinstance(n, L.Stat)]
+    for one in stats:
+        weighted = any(n.base in ("alpha", "c") for n in reached(inst.world, *one.inner))
+        if weighted and not all(bounded(inst.world, e) for e in one.inner):
+            raise CannotEvaluate("a statistic of something unbounded")
+
+
+def _scaled(inst: Instance, *sides: L.Expr) -> bool:
+    """Whether a sampled statistic is multiplied or divided by what moves, and its error with it."""
+    every = [n for side in sides for n in L.nodes(side) if isinstance(n, L.Op) and n.sign in "*/^"]
+    for one in every:
+        for stat, other in ((one.left, one.right), (one.right, one.left)):
+            sampled = any(isinstance(n, L.Stat | L.Chance) for n in L.nodes(stat))
+            if sampled and any(str(n) in inst.world.gone for n in reached(inst.world, other)):
+                return True
+    return False
+
+
 def _errors(inst: Instance, left: L.Expr, right: L.Expr, approach: tuple[L.Approach, ...]) -> list[Array]:
     """How far left is from right, for each draw, at each place that still has a finite value."""
     out: list[Array] = []
@@ -173,6 +194,9 @@ def _errors(inst: Instance, left: L.Expr, right: L.Expr, approach: tuple[L.Appro
 
 def _limit(inst: Instance, core: L.Limit) -> tuple[bool | None, float | None]:
     approach = _path(inst, core)
+    _resolved(inst, core.left, core.right)
+    if any(isinstance(n, L.Stat | L.Chance) for n in L.nodes(core)) and _scaled(inst, core.left, core.right):
+        raise CannotEvaluate("a statistic times a number that moves")
     if isinstance(core.right, L.Name | L.Neg) and "oo" in {
         n.base for n in L.nodes(core.right) if isinstance(n, L.Name)
     }:
@@ -212,6 +236,7 @@ def _infinite(inst: Instance, core: L.Limit, approach: tuple[L.Approach, ...]) -
 
 def _relation_far(inst: Instance, core: L.Relation) -> bool | None:
     approach = inst.world.limits
+    _resolved(inst, core)
     _go(inst, approach, len(FAR) - 2)
     if all(a.name in inst.world.noise_sizes for a in approach):
         return _relation(inst, core)

@@ -75,7 +75,8 @@ def instances(claim: L.Claim) -> list[tuple[str, L.Claim]]:
         core, when, stands = L.renamed((statement.core, statement.when, kept), quantifier.index, item)
         said = f"{quantifier.index} another item" if item == fresh else f"{quantifier.index} = {item}"
         one = replace(claim, statement=replace(statement, core=core, when=when, quantifier=stands))
-        out += [(f"{said}, {more}" if more else said, case) for more, case in instances(one)] if stands else [(said, one)]
+        inner = instances(one) if stands else [("", one)]
+        out += [(f"{said}, {more}" if more else said, case) for more, case in inner]
     return out
 
 

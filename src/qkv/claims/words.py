@@ -117,7 +117,7 @@ class Element:
 
 
 def reduce(word: Word, factor: Scalar, inner: Inner) -> tuple[Word, Scalar] | None:
-    """Apply AᵀA = I, AᵀB = 0 at right angles, R(x)R(y) = R(x+y) and known inner products until none applies; None is zero."""
+    """Apply AᵀA = I, R(x)R(y) = R(x+y) and known inner products until none applies; None is zero."""
     done: list[Atom] = []
     for atom in word:
         if atom.kind == "turn" and atom.angle == 0:
