@@ -121,3 +121,20 @@ def test_a_limit_is_still_taken_inside_the_mean_of_weights():
 )
 def test_powers_of_logarithms_and_exponentials_grow(then, kinds):
     assert verdict("t > 1", "", then) in kinds
+
+
+@pytest.mark.parametrize(
+    ("given", "then", "kinds"),
+    [
+        ("0 < t < 1, t > s", "t < 1", {"proved", "holds"}),
+        ("0 < t < 1, t > s", "s < 1", {"proved", "holds"}),
+        ("0 < t < 1, t > s", "t > 1", {"refuted"}),
+        ("0 < t < 1, 0 < s < 1, t > s", "t - s < 1", {"proved", "holds", "undecided"}),
+        ("x > n, n >= 3, x < 2", "n > 10", {"undecided"}),
+        ("x > n, n >= 3, x < 2", "n >= 3", {"undecided"}),
+        ("s > 0, t > s", "t > 0", {"proved"}),
+        ("x > n, n >= 3", "x > 3", {"proved"}),
+    ],
+)
+def test_a_range_is_kept_beside_an_order_between_numbers(given, then, kinds):
+    assert verdict(given, "", then) in kinds

@@ -60,6 +60,9 @@ def _weighed(claim: L.Claim) -> Verdict:
     def made(kind: str, because: str, counterexample: str | None = None) -> Verdict:
         return Verdict(claim.id, kind, says, because, steps, counterexample)
 
+    query = isinstance(claim.statement.core, L.Never) and claim.statement.core.kind == "query"
+    if not tried.total and not query and argued.kind != found.UNKNOWN and prove.instances(claim):
+        return made("undecided", "no instance was found that meets what is given: conditions that cannot be met?")
     if argued.kind == found.PROVED:
         if tried.disagree:
             return made(

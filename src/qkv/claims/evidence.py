@@ -12,7 +12,7 @@ from qkv.claims import language as L
 from qkv.claims.chance import bounded
 from qkv.claims.numeric import Array, CannotEvaluate, Instance, evaluate
 from qkv.claims.prove import instances as cases_of
-from qkv.claims.sampling import holds, instances
+from qkv.claims.sampling import holds, in_range, instances
 from qkv.claims.world import built, reached
 
 COUNT = 16  # instances of a claim
@@ -142,6 +142,8 @@ def _go(inst: Instance, approach: tuple[L.Approach, ...], place: int) -> None:
         inst.put(one.name, value)
     if inst.rebuild is not None:
         inst.rebuild()
+        if not in_range(inst, frozenset(one.name for one in approach)):
+            raise CannotEvaluate("numbers that leave their ranges on the way")
 
 
 def _path(inst: Instance, core: L.Limit | L.Within | L.Relation) -> tuple[L.Approach, ...]:

@@ -26,7 +26,7 @@ from qkv.claims.outcome import (
 )
 from qkv.claims.signs import Frame, NeedSign, is_zero, sign
 from qkv.claims.words import Element, Scalar, TooLarge
-from qkv.claims.world import World, built, on_columns, reached
+from qkv.claims.world import Range, World, built, on_columns, reached
 
 
 def decide(claim: L.Claim) -> Outcome:
@@ -157,14 +157,39 @@ def _ordered(algebra: Algebra, frame: Frame, order: L.Relation, without: frozens
     if str(left) in without:
         return frame  # it goes to infinity, past every bound
     symbol, bound = algebra.symbol(str(left)), algebra.number(right)
-    if bound.has(symbol) or any(symbol == s for s, _ in frame.fixed):
+    taken = {s for s, _ in frame.fixed}
+    turned = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(op, op)
+    if not (symbol.is_Symbol and _implied(frame, symbol, bound, op)) and isinstance(right, L.Name):
+        other = algebra.symbol(str(right))  # say it of the other one, if that is free to move
+        free = other.is_Symbol and str(right) not in without and other not in taken and other in frame.ranges
+        if free and _implied(frame, other, symbol, turned):
+            left, symbol, bound, op = right, other, symbol, turned
+    if not symbol.is_Symbol or bound.has(symbol) or symbol in taken:
         raise Unsupported("conditions that depend on each other")
+    if not _implied(frame, symbol, bound, op):
+        raise Unsupported(f"a range of {left} beside another condition on it")
     slack: Scalar = sp.Integer(0)
     if op in (">", "<"):
         slack = sp.Symbol(f"gap({left})", positive=True)
     elif op in (">=", "<="):
         slack = sp.Symbol(f"gap({left})", nonnegative=True)
     return frame.fix(symbol, bound + slack if op in (">", ">=", "=") else bound - slack)
+
+
+def _implied(frame: Frame, symbol: Scalar, bound: Scalar, op: str) -> bool:
+    """Whether a number that is only known to lie beyond a bound must lie in its range too."""
+    where = frame.ranges.get(symbol, Range())
+    for end, is_open, ops, good in (
+        (where.lo, where.lo_open, (">", ">=", "="), "+"),
+        (where.hi, where.hi_open, ("<", "<=", "="), "-"),
+    ):
+        if end is None:
+            continue
+        how = sign(bound - sp.Rational(end.numerator, end.denominator), frame) if op in ops else None
+        weak = (">=" if good == "+" else "<=", "0")
+        if how != good and not (how in weak and (op in ("<", ">") or not is_open)):
+            return False
+    return True
 
 
 def relation(world: World, core: L.Relation, algebra: Algebra | None = None, frame: Frame | None = None) -> Outcome:

@@ -174,7 +174,16 @@ def _ordered(inst: Instance, rng: np.random.Generator, least: float) -> None:
         fine = {">": old > bound, ">=": old >= bound, "<": old < bound, "<=": old <= bound}.get(op, old == bound)
         if not np.all(fine) or np.abs(old - bound).min() < least:
             inst.numbers[str(left)] = bound + slack if op in (">", ">=", "=") else bound - slack
+            _pulled(inst, str(left), bound, op, rng)
         inst.cache.clear()
+
+
+def _pulled(inst: Instance, name: str, bound: Array, op: str, rng: np.random.Generator) -> None:
+    """A number that was moved past the far end of its range goes between that end and its bound, if there is room."""
+    where = inst.world.numbers.get(name, Range())
+    end = where.hi if op in (">", ">=") else where.lo if op in ("<", "<=") else None
+    if end is not None and not where.holds(float(inst.numbers[name].reshape(-1)[0])):
+        inst.numbers[name] = bound + float(rng.uniform(0.1, 0.9)) * (float(end) - bound)
 
 
 def _vectors(inst: Instance, plain: bool, rng: np.random.Generator, columns: tuple[int, int]) -> None:
@@ -261,8 +270,20 @@ def _meets(inst: Instance) -> bool:
         if not holds(gap, order.ops[0], 1e-9):
             return False
     inst.cache.clear()
+    if not in_range(inst):
+        return False
     # Scores made of larger numbers are off by more than a softmax forgives, and show nothing either way.
     return all(bool((np.abs(v) <= LARGEST).all()) for v in inst.numbers.values())
+
+
+def in_range(inst: Instance, but: frozenset[str] = frozenset()) -> bool:
+    """Whether every number lies where it is said to, except those that are on their way."""
+    for name, where in inst.world.numbers.items():
+        if name in inst.numbers and name not in but:
+            values = inst.numbers[name]
+            if not (where.holds(float(values.min())) and where.holds(float(values.max()))):
+                return False
+    return True
 
 
 def holds(gap: Array, op: str, slack: float) -> bool:

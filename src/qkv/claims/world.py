@@ -38,6 +38,13 @@ class Range:
                 hi, hi_open = Fraction(hi.__ceil__() - 1), False
         return Range(lo, hi, lo_open, hi_open, self.whole)
 
+    def holds(self, value: float) -> bool:
+        """Whether a number lies here, up to rounding at an end that belongs to it."""
+        slack = 1e-12 * (1 + abs(value))
+        over = self.lo is None or value > float(self.lo) or (not self.lo_open and value >= float(self.lo) - slack)
+        under = self.hi is None or value < float(self.hi) or (not self.hi_open and value <= float(self.hi) + slack)
+        return over and under
+
     @property
     def empty(self) -> bool:
         if self.lo is None or self.hi is None:
