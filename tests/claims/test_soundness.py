@@ -138,3 +138,46 @@ def test_powers_of_logarithms_and_exponentials_grow(then, kinds):
 )
 def test_a_range_is_kept_beside_an_order_between_numbers(given, then, kinds):
     assert verdict(given, "", then) in kinds
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        "log(log(t)) -> oo as t -> oo",
+        "sqrt(log(log(t))) -> oo as t -> oo",
+        "(t + 1) - t -> 1 as t -> oo",
+        "t*((1 + 1/t) - 1) -> 1 as t -> oo",
+        "log(t)*((t + 1) - t)/log(t) -> 1 as t -> oo",
+        "log(t + 1) - log(t) -> 0 as t -> oo",
+        "t*(log(t + 1) - log(t)) -> 1 as t -> oo",
+        "t*(log(t + 1) - log(t)) > 0",
+        "no real r makes exp(r) = 0",
+        "no real r makes exp(-20*r^2) = 0",
+        "no real s makes log(s)^2 + exp(-s) = 0",
+    ],
+)
+def test_what_is_true_is_not_refuted_by_rounding_or_by_slow_growth(then):
+    assert verdict("t > 1, 0 < s < 3", "", then) != "refuted"
+
+
+def test_what_stops_is_refuted_to_grow():
+    for then in ("t/(t + 1) -> oo as t -> oo", "exp(-t) -> oo as t -> oo"):
+        assert verdict("t > 0", "", then) == "refuted"
+
+
+def test_the_range_of_a_number_that_is_sought_counts():
+    assert verdict("0 < r < 1/10", "", "no real r makes r^2 + r = 2") != "refuted"
+    assert verdict("r > 2", "", "no real r makes exp(r - 1) = 1") != "refuted"
+
+
+@pytest.mark.parametrize(
+    ("given", "then"),
+    [
+        ("r real", "no real r makes exp(r)*r = 1"),
+        ("r real", "no real r makes exp(r) + r = 7"),
+        ("s > 0, t > 0", "exp(s/t)/(1 + exp(s/t)) -> 1/2 as s -> oo, t -> oo"),
+        ("x real", "x^2 - 2*x + 1 > 0"),
+    ],
+)
+def test_a_grid_a_tie_or_a_path_does_not_make_a_claim_hold(given, then):
+    assert verdict(given, "", then) not in ("proved", "holds")

@@ -38,6 +38,7 @@ class Instance:
     samples: int = 1
     normal: dict[str, Array] = field(default_factory=dict)  # standard normal draws, by what they are for
     cache: dict[str, Array] = field(default_factory=dict)
+    cancelled: set[L.Expr] = field(default_factory=set)  # differences that rounding has swallowed
     rebuild: Callable[[], None] | None = None  # make the vectors anew after a number that they depend on has moved
 
     @property
@@ -98,7 +99,11 @@ def _operation(inst: Instance, expr: L.Op) -> Array:
     if expr.sign in "+-":
         if left.shape[1:] != right.shape[1:] and not (_bare_zero(expr.left) or _bare_zero(expr.right)):
             raise CannotEvaluate("shapes that do not fit")
-        return left + right if expr.sign == "+" else left - right
+        found = left + right if expr.sign == "+" else left - right
+        size = np.maximum(np.abs(left), np.abs(right))
+        if np.mean((np.abs(found) <= 1e-12 * size) & (size > 0)) > 0.02:
+            inst.cancelled.add(expr)
+        return found
     if expr.sign == "*":
         if left.shape[1:] == (1, 1) or right.shape[1:] == (1, 1):
             return left * right

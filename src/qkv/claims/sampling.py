@@ -38,7 +38,12 @@ def _instance(world: World, attempt: int, rng: np.random.Generator) -> Instance 
     n = _size(world, attempt, rng)
     # A limit is seen from afar only if nothing is so small that it takes longer still.
     least = 0.3 if any(isinstance(node, L.Limit | L.Within) for node in L.nodes(world.claim.statement)) else 0.02
-    numbers = {name: _pick(r, attempt, rng, least) for name, r in world.numbers.items() if name != "n"}
+    shift = 1 if world.noise or world.random else 0  # few attempts: the numbers must differ from the first on
+    numbers = {
+        name: _pick(r, attempt + shift * j, rng, least)
+        for j, (name, r) in enumerate(world.numbers.items())
+        if name != "n"
+    }
     random = bool(world.noise or world.random)
     samples = SAMPLES if random else 1
     low = max(n, *(len(f.items) for f in world.families.values() if f.items is not None), 2)
