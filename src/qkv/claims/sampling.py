@@ -241,7 +241,9 @@ def _enforce(inst: Instance, fact: L.Fact, rng: np.random.Generator, tight: bool
         query = next((n for n in names if str(n) in inst.vectors), None)
         if not keys or query is None or "k" not in inst.families:
             continue
-        key = next((k for k in keys if item and k.subs == (item,)), keys[-1]).subs[0]
+        # One key or the other gives way, so that those with the higher scores are moved up as well.
+        own = [k for k in keys if item and k.subs == (item,)] or keys
+        key = own[int(rng.integers(len(own)))].subs[0]
         gap = float((evaluate(inst, pair[0]) - evaluate(inst, pair[1]))[0, 0, 0])
         towards = inst.vectors[str(query)]
         slack = 0.0 if op == "=" else (0.0 if tight and op in (">=", "<=") else float(rng.exponential(1.0)) + 1e-3)
