@@ -8,7 +8,7 @@ import sympy as sp
 
 from qkv.claims import language as L
 from qkv.claims.words import ZERO, Atom, Element, Scalar, TooLarge, identity, scalar, turn, vector
-from qkv.claims.world import REST, World
+from qkv.claims.world import REST, World, on_columns
 
 MOST_OPS = 3000  # nodes of one scalar expression
 
@@ -105,7 +105,11 @@ class Algebra:
                 norm = sp.Symbol(f"|{base}|", positive=True)
             square = sp.Integer(1) if norm is None else norm**2
             return square * self._overlap(item, item2)
-        if {base, other} == {"a", "b"} and set(self.world.bases) == {"A", "B"}:
+        if (
+            {base, other} in ({"a", "b"}, {"A", "B"})
+            and self.world.right_angles
+            and set(self.world.bases) == {"A", "B"}
+        ):
             return sp.Integer(0)
         return sp.Symbol(f"<{a},{b}>", real=True) if a != b else sp.Symbol(f"<{a},{a}>", nonnegative=True)
 
@@ -215,6 +219,8 @@ class Algebra:
         return scalar(sp.exp(sp.expand(argument)))
 
     def _sum(self, expr: L.Sum) -> Element:
+        if on_columns(self.world, expr.index, expr.inner):
+            raise Unsupported("a sum over the columns of a basis")
         total = ZERO
         for item in self.world.items:
             if item not in expr.but:

@@ -11,7 +11,7 @@ from qkv.claims.algebra import Algebra, Unsupported, WrongShape, fit
 from qkv.claims.cases import Case, by_cases
 from qkv.claims.signs import Frame, is_zero, ratio, sign
 from qkv.claims.words import Element, Scalar, scalar
-from qkv.claims.world import Range
+from qkv.claims.world import Range, World
 
 
 def normal_cdf(x: Scalar) -> Scalar:
@@ -27,7 +27,7 @@ def statistic(algebra: Algebra, expr: L.Stat | L.Chance) -> Element:
         difference = algebra.number(left) - algebra.number(right)
         return scalar(_probability(algebra, difference, op))
     values = [algebra.value(e) for e in expr.inner]
-    algebra.tame = all(bounded(e) for e in expr.inner)
+    algebra.tame = all(bounded(algebra.world, e) for e in expr.inner)
     values += values if len(values) == 1 else []
     if expr.function == "E":
         return _expectation(algebra, values[0])
@@ -209,15 +209,45 @@ def limit_of(algebra: Algebra, frame: Frame, name: Scalar, follow: Callable[[Sca
     return sp.expand(sp.expand(both) - sp.expand(means[first] * means[last]))
 
 
-def bounded(expr: L.Expr) -> bool:
-    """Whether an expression under a statistic is a polynomial in weights and constants, so that it is bounded."""
-    for node in L.nodes(expr):
-        if isinstance(node, L.Name) and node.base not in ("alpha", "c", "v", "n"):
-            return False
-        if isinstance(node, L.Call | L.Stat | L.Chance | L.Transpose):
-            return False
-        if isinstance(node, L.Op) and node.sign in "/^" and any(isinstance(n, L.Name) for n in L.nodes(node.right)):
-            return False
-        if isinstance(node, L.Op) and node.sign == "^" and isinstance(node.right, L.Neg):
-            return False
+def bounded(world: World, expr: L.Expr) -> bool:
+    """Whether an expression under a statistic is a polynomial in weights and constants, so that it stays bounded.
+
+    Definitions are opened: one that holds a number may grow with it, and so may a vector whose norm is a number that
+    goes somewhere or whose scores are conditioned.
+    """
+    growing = "n" in world.gone
+    todo: list[L.Node] = [expr]
+    seen: set[str] = set()
+    while todo:
+        for node in L.nodes(todo.pop()):
+            if isinstance(node, L.Name) and str(node) not in seen:
+                seen.add(str(node))
+                value = world.let(node)
+                if value is not None:
+                    todo.append(value)
+                elif not _still(world, node):
+                    return False
+                elif node.base == "c":  # a mean of the values, by weights
+                    todo.append(L.Name("v", ("i",), node.at))
+                    todo += [let.value for let in world.lets.values() if let.name.base in ("v", "x", "V")]
+            if isinstance(node, L.Call | L.Stat | L.Chance | L.Transpose) or (growing and isinstance(node, L.Sum)):
+                return False
+            if isinstance(node, L.Op) and node.sign in "/^" and any(isinstance(n, L.Name) for n in L.nodes(node.right)):
+                return False
+            if isinstance(node, L.Op) and node.sign == "^" and isinstance(node.right, L.Neg):
+                return False
     return True
+
+
+def _still(world: World, name: L.Name) -> bool:
+    """Whether a name without a definition is a weight, or a constant that no limit moves."""
+    if name.base in ("alpha", "c", "I"):
+        return True
+    if str(name) == "n":
+        return "n" not in world.gone
+    if str(name) in world.numbers or (name.base == "k" and (world.noise or world.scores)):
+        return False
+    family = world.families.get(name.base)
+    if family is None:
+        return name.base == "v" or (bool(world.tokens) and name.base in ("x", "V"))
+    return not any(str(n) in world.gone for n in L.nodes(family.norm)) if family.norm is not None else True

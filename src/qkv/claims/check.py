@@ -10,6 +10,7 @@ from qkv.claims import language as L
 from qkv.claims.clock import TimedOut, time_limit
 from qkv.claims.document import Broken, read
 from qkv.claims.verdict import Step, Verdict, Verdicts
+from qkv.claims.world import built
 
 SECONDS = 10.0
 
@@ -60,6 +61,9 @@ def _weighed(claim: L.Claim) -> Verdict:
     def made(kind: str, because: str, counterexample: str | None = None) -> Verdict:
         return Verdict(claim.id, kind, says, because, steps, counterexample)
 
+    query = isinstance(claim.statement.core, L.Never) and claim.statement.core.kind == "query"
+    if not tried.total and not query and argued.kind != found.UNKNOWN and prove.instances(claim):
+        return made("undecided", "no instance was found that meets what is given: conditions that cannot be met?")
     if argued.kind == found.PROVED:
         if tried.disagree:
             return made(
@@ -92,11 +96,20 @@ def _weighed(claim: L.Claim) -> Verdict:
                 tried.counterexample,
             )
         return made("conditional", argued.because, tried.counterexample)
+    if isinstance(claim.statement.core, L.Never):
+        return made("undecided", f"{argued.because}; trying some numbers does not show that there is none")
+    noise = built(claim).noise_sizes  # it vanishes below rounding, whatever the others do
+    moving = [n.name for n in L.nodes((claim.given, claim.statement)) if isinstance(n, L.Approach)]
+    if len([name for name in moving if name not in noise]) > 1:
+        return made("undecided", f"{argued.because}; limits one after the other cannot be seen from afar")
     # A limit that is only seen from afar may be slow: it takes every instance to refute it without an argument.
     slow = isinstance(claim.statement.core, L.Limit | L.Within) and tried.disagree < max(6, tried.total)
     if tried.disagree and not slow:
         return made("refuted", f"{tried.disagree} of {tried.total} numerical instances disagree", tried.counterexample)
-    if not tried.disagree and tried.agree >= 4 and tried.agree >= 10 * tried.unclear:
+    # One instance where both sides are equal is enough to doubt that one is less.
+    core = claim.statement.core
+    most = 0 if isinstance(core, L.Relation) and {"<", ">"} & set(core.ops) else tried.agree / 10
+    if not tried.disagree and tried.agree >= 4 and tried.unclear <= most:
         return made(
             "holds", f"no proof found ({argued.because}); all of {tried.agree} random and adversarial instances agree"
         )

@@ -25,7 +25,7 @@ class Broken:
 def read(text: str) -> list[L.Claim | Broken]:
     """The claims of a document in their order; what cannot be read is kept as broken."""
     found: list[L.Claim | Broken] = []
-    lines = text.split("\n")
+    lines = text.removeprefix("\ufeff").split("\n")
     index = 0
     seen = 0
     while index < len(lines):
@@ -45,7 +45,22 @@ def read(text: str) -> list[L.Claim | Broken]:
         else:
             found += _safely(name, body, index + 1)
         index = end + 1
-    return found
+    return _distinct(found)
+
+
+def _distinct(found: list[L.Claim | Broken]) -> list[L.Claim | Broken]:
+    """Claims of one name are told apart by a number, so that each can be asked for."""
+    taken = {one.id for one in found}
+    seen: set[str] = set()
+    out: list[L.Claim | Broken] = []
+    for one in found:
+        name, number = one.id, 1
+        while name in seen or (number > 1 and name in taken):
+            number += 1
+            name = f"{one.id} ({number})"
+        seen.add(name)
+        out.append(one if name == one.id else replace(one, id=name))
+    return out
 
 
 def _safely(name: str, body: list[tuple[int, str]], line: int) -> list[L.Claim | Broken]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
 
 import numpy as np
 
 from qkv.claims import language as L
+from qkv.claims.chance import bounded
 from qkv.claims.numeric import Array, CannotEvaluate, Instance, evaluate
 from qkv.claims.prove import instances as cases_of
-from qkv.claims.sampling import holds, instances
-from qkv.claims.world import built
+from qkv.claims.sampling import holds, in_range, instances
+from qkv.claims.world import Range, built, reached
 
 COUNT = 16  # instances of a claim
 FEW = 7  # of a claim with random keys, each with thousands of draws
@@ -75,7 +79,7 @@ def _judge(inst: Instance, core: L.Core, hint: dict[str, str]) -> tuple[bool | N
         return _never(inst, core, hint), None
     if isinstance(core, L.Within):
         return _within(inst, core)
-    return _equivariant(inst), None
+    return _equivariant(inst, core.name.base), None
 
 
 def _alpha(head: str, item: str) -> L.Name:
@@ -109,8 +113,10 @@ def _relation(inst: Instance, core: L.Relation) -> bool | None:
                 clear = False
         elif not holds(gap, op, slack):
             return False
-        elif np.abs(gap).min() <= 1e-12 * size and op in ("<", ">"):
+        elif op in ("<", ">") and np.abs(gap).min() <= 1e-12 * size:
             clear = False  # a tie, or a difference below rounding
+        elif not holds(gap, op, 1e-12 * float(size)):
+            clear = False  # on the wrong side, by less than can be trusted
     return True if clear else None
 
 
@@ -140,6 +146,8 @@ def _go(inst: Instance, approach: tuple[L.Approach, ...], place: int) -> None:
         inst.put(one.name, value)
     if inst.rebuild is not None:
         inst.rebuild()
+        if not in_range(inst, frozenset(one.name for one in approach)):
+            raise CannotEvaluate("numbers that leave their ranges on the way")
 
 
 def _path(inst: Instance, core: L.Limit | L.Within | L.Relation) -> tuple[L.Approach, ...]:
@@ -147,12 +155,56 @@ def _path(inst: Instance, core: L.Limit | L.Within | L.Relation) -> tuple[L.Appr
     return (*inst.world.limits, *own)
 
 
+def _both(
+    inst: Instance, approach: tuple[L.Approach, ...], left: L.Expr, right: L.Expr
+) -> Iterator[tuple[Array, Array]]:
+    """Both sides at each place on the way; places that are the same as the one before, or where rounding has taken
+    what matters, are left out. What cancels at the first place already is equal, not rounded."""
+    before: dict[str, float] | None = None
+    structural: set[L.Expr] = set()
+    for place in range(len(FAR)):
+        _go(inst, approach, place)
+        here = {one.name: float(inst.numbers[one.name].reshape(-1)[0]) for one in approach}
+        if here == before:
+            continue
+        inst.cancelled.clear()
+        both = evaluate(inst, left), evaluate(inst, right)
+        if before is None:
+            structural = set(inst.cancelled)
+        before = here
+        if not inst.cancelled - structural:
+            yield both
+
+
+def _places(inst: Instance, approach: tuple[L.Approach, ...], expr: L.Expr) -> Iterator[Array]:
+    for value, _ in _both(inst, approach, expr, L.Num(Fraction(0), (0, 0))):
+        yield value
+
+
+def _resolved(inst: Instance, *parts: L.Node) -> None:
+    """A sample does not see where the mean of something unbounded comes from: ever fewer draws, of ever more."""
+    stats = [n for n in L.nodes((parts, tuple(inst.world.lets.values()))) if isinstance(n, L.Stat)]
+    for one in stats:
+        weighted = any(n.base in ("alpha", "c") for n in reached(inst.world, *one.inner))
+        if weighted and not all(bounded(inst.world, e) for e in one.inner):
+            raise CannotEvaluate("a statistic of something unbounded")
+
+
+def _scaled(inst: Instance, *sides: L.Expr) -> bool:
+    """Whether a sampled statistic is multiplied or divided by what moves, and its error with it."""
+    every = [n for side in sides for n in L.nodes(side) if isinstance(n, L.Op) and n.sign in "*/^"]
+    for one in every:
+        for stat, other in ((one.left, one.right), (one.right, one.left)):
+            sampled = any(isinstance(n, L.Stat | L.Chance) for n in L.nodes(stat))
+            if sampled and any(str(n) in inst.world.gone for n in reached(inst.world, other)):
+                return True
+    return False
+
+
 def _errors(inst: Instance, left: L.Expr, right: L.Expr, approach: tuple[L.Approach, ...]) -> list[Array]:
     """How far left is from right, for each draw, at each place that still has a finite value."""
     out: list[Array] = []
-    for place in range(len(FAR)):
-        _go(inst, approach, place)
-        one, two = evaluate(inst, left), evaluate(inst, right)
+    for one, two in _both(inst, approach, left, right):
         if one.shape[1:] != two.shape[1:] and not (_zero(left) or _zero(right)):
             raise CannotEvaluate("shapes that do not fit")
         gap = np.abs(one - two).max(axis=(1, 2))
@@ -172,6 +224,9 @@ def _errors(inst: Instance, left: L.Expr, right: L.Expr, approach: tuple[L.Appro
 
 def _limit(inst: Instance, core: L.Limit) -> tuple[bool | None, float | None]:
     approach = _path(inst, core)
+    _resolved(inst, core.left, core.right)
+    if any(isinstance(n, L.Stat | L.Chance) for n in L.nodes(core)) and _scaled(inst, core.left, core.right):
+        raise CannotEvaluate("a statistic times a number that moves")
     if isinstance(core.right, L.Name | L.Neg) and "oo" in {
         n.base for n in L.nodes(core.right) if isinstance(n, L.Name)
     }:
@@ -196,22 +251,40 @@ def _limit(inst: Instance, core: L.Limit) -> tuple[bool | None, float | None]:
 
 
 def _infinite(inst: Instance, core: L.Limit, approach: tuple[L.Approach, ...]) -> bool | None:
-    values = []
-    for place in range(len(FAR)):
-        _go(inst, approach, place)
-        values.append(float(evaluate(inst, core.left).min()))
     sign = -1.0 if isinstance(core.right, L.Neg) else 1.0
-    signed = [sign * v for v in values if np.isfinite(v)]
-    if len(signed) < 2:
+    values: list[float] = []
+    end = 0.0
+    for value in _places(inst, approach, core.left):
+        end = sign * float(value.min() if sign > 0 else value.max())
+        if not math.isfinite(end):
+            break
+        values.append(end)
+    if len(values) < 3:
         return None
-    growing = signed[-1] > max(50.0, 1.5 * signed[-2]) or len(signed) < len(FAR)
-    flat = abs(signed[-1] - signed[-2]) < 0.01 * (1 + abs(signed[-1]))
-    return core.tends if growing else (not core.tends) if flat else None
+    early, before, last = values[-3:]
+    if last > max(50.0, 1.5 * before) or (end == math.inf and last > before > early):
+        return core.tends
+    # What grows slowly, such as log(log(t)), changes by as much from each place to the next.
+    step, previous = abs(last - before), abs(before - early)
+    stopped = step <= 1e-9 * (1 + abs(last)) and previous <= 1e-2 * (1 + abs(last))
+    slowing = step < 0.01 * (1 + abs(last)) and step < 0.2 * previous
+    return (not core.tends) if stopped or slowing else None
 
 
 def _relation_far(inst: Instance, core: L.Relation) -> bool | None:
     approach = inst.world.limits
+    _resolved(inst, core)
+    _go(inst, approach, 0)
+    inst.cancelled.clear()
+    for side in core.sides:
+        evaluate(inst, side)
+    structural = set(inst.cancelled)
+    inst.cancelled.clear()
     _go(inst, approach, len(FAR) - 2)
+    for side in core.sides:
+        evaluate(inst, side)
+    if inst.cancelled - structural:
+        return None
     if all(a.name in inst.world.noise_sizes for a in approach):
         return _relation(inst, core)
     verdict: bool | None = True
@@ -235,7 +308,10 @@ def _never(inst: Instance, core: L.Never, hint: dict[str, str]) -> bool | None:
         tries = (
             [float(Rational(hint[name])), *tries] if hint[name].replace("/", "").replace("-", "").isdigit() else tries
         )
+    where = inst.world.numbers.get(name, Range())
     for value in tries:
+        if not where.holds(float(value)):
+            continue
         inst.put(name, float(value))
         close = _limit(inst, core.inner)[0] if isinstance(core.inner, L.Limit) else _relation(inst, core.inner)
         if close:
@@ -254,18 +330,27 @@ def _within(inst: Instance, core: L.Within) -> tuple[bool | None, float | None]:
     return (None if abs(share - wanted) < 0.012 else share > wanted), share
 
 
-def _equivariant(inst: Instance) -> bool:
-    """Give the tokens in another order and compare the outputs."""
-    world = inst.world
-    outputs = [evaluate(inst, L.Name("c", (i,), (0, 0))) for i in world.tokens]
-    order = list(np.random.default_rng(1).permutation(len(world.tokens)))
-    lets = dict(world.lets)
-    for position, source in enumerate(order):
-        old = world.lets[f"x_{world.tokens[source]}"]
-        lets[f"x_{world.tokens[position]}"] = L.Let(L.Name("x", (world.tokens[position],), (0, 0)), old.value, (0, 0))
-    moved = replace(inst, world=replace(world, lets=lets), cache={})
-    after = [evaluate(moved, L.Name("c", (i,), (0, 0))) for i in world.tokens]
-    return all(bool(np.allclose(after[p], outputs[s], atol=1e-9)) for p, s in enumerate(order))
+def _equivariant(inst: Instance, name: str) -> bool:
+    """Give the tokens in other orders and compare: swaps of neighbours make up every permutation."""
+    world, count = inst.world, len(inst.world.tokens)
+    tokens = {f"token_{i}": evaluate(inst, L.Name("x", (i,), (0, 0))) for i in world.tokens}
+
+    def outputs(of: Instance) -> dict[tuple[int, ...], Array]:
+        places = product(range(count), repeat=2 if name == "alpha" else 1)
+        return {p: evaluate(of, L.Name(name, tuple(world.tokens[i] for i in p), (0, 0))) for p in places}
+
+    before = outputs(inst)
+    orders = [[*range(j), j + 1, j, *range(j + 2, count)] for j in range(count - 1)]
+    for order in [*orders, [*range(1, count), 0]]:
+        lets = dict(world.lets)
+        for place, source in zip(world.tokens, order, strict=True):
+            value = L.Name("token", (world.tokens[source],), (0, 0))
+            lets[f"x_{place}"] = L.Let(L.Name("x", (place,), (0, 0)), value, (0, 0))
+        moved = replace(inst, world=replace(world, lets=lets), cache={}, vectors={**inst.vectors, **tokens})
+        after = outputs(moved)
+        if not all(np.allclose(after[p], before[tuple(order[i] for i in p)], atol=1e-9) for p in after):
+            return False
+    return True
 
 
 def written(inst: Instance, core: L.Core) -> str:

@@ -207,7 +207,7 @@ class Builder:
 
     def _sum(self, children: list[Any], at: L.At) -> L.Sum:
         head, inner = children
-        text = str(head).removeprefix("sum_").strip("{} ")
+        text = str(head).partition("^")[0].removeprefix("sum_").strip("{} ")
         found = re.fullmatch(r"([A-Za-z])\s*(=\s*1)?(?:(?:!=|not\s+in)\s*([A-Za-z0-9, ]+))?", text)
         if found is None:
             raise L.Malformed(at, f"'{head}'", "sum_i, sum_{i=1}^n or sum_{i != a, b}")
@@ -289,7 +289,7 @@ class Builder:
         names, upto = self._items(items)
         word = " ".join(str(kind).split())
         if "bas" in word:
-            word = "basis"
+            word = "basis at right angles" if "angles" in word else "basis"
         return L.Family(names, upto, word, None if norm is None else self._expr(norm), at)
 
     def _space(self, children: list[Any], at: L.At) -> L.Family:

@@ -88,6 +88,8 @@ def _orthogonal_only(algebra: Algebra, difference: Element) -> None:
         family = algebra.world.families.get(word[0].name.split("_")[0]) if len(word) == 1 else None
         if family is None or family.kind not in ("orthonormal", "orthogonal"):
             raise Unsupported("impossibility for vectors that may depend on each other")
+    if len({word[0].name.split("_")[0] for word in difference.terms}) > 1:
+        raise Unsupported("impossibility for vectors of several families, which may depend on each other")
 
 
 def _common_root(values: tuple[Scalar, ...], r: Scalar, frame: Frame) -> Scalar | None:

@@ -29,6 +29,14 @@ WRAPPERS = ("mathbf", "mathcal", "mathrm", "operatorname", "text", "mathsf", "ma
 _NAMES = {"alpha", "beta", "gamma", "eps", "mu", "theta", "sigma", "delta", "lambda", "oo", "Sigma"}
 
 
+# What may belong to the argument of a bracketless \log: a power, or another factor; words and signs do not.
+_GOES_ON = re.compile(
+    r"(?:\s|\\[,;!: ]|~|\\left|\\[bB]igl?)*(?!(?:as|for|when|and|with|within|of|is)\b)"
+    r"([\^'!({\[*·×√²³ᵀ⊤½¼α-ωA-Za-z0-9]|\\(?:cdot|times|frac|tfrac|dfrac|sqrt|exp|log|ln|sum|alpha|beta|gamma|epsilon"
+    r"|varepsilon|mu|theta|sigma|Sigma|delta|lambda|lVert|Vert|mathbf|mathrm|mathcal|boldsymbol|vec|tilde)\b|\\\|)"
+)
+
+
 def ascii_of(source: Source) -> Source:
     """A line of a claim with its dollar segments and Unicode letters written out; each character keeps its place."""
     text: list[str] = []
@@ -150,6 +158,10 @@ class _Latex:
         while self.index < len(self.source.text) and self.source.text[self.index] in "_":
             self._step()
         self._emit(")", start)
+        after = _GOES_ON.match(self.source.text, self.index)
+        if after is not None:
+            came = f"\\{name} without brackets before {after[1]}"
+            raise Malformed(self.source.where(after.start(1)), came, f"brackets, as in \\{name}(2t)")
 
     def _argument(self, start: int) -> None:
         """The braces or the single character after a command, translated in its turn."""
@@ -227,11 +239,13 @@ class _Latex:
         self._emit(")", start)
 
     def _sum(self, start: int) -> None:
-        found = re.compile(r"\s*_\s*(?:\{([^{}]*)\}|([A-Za-z]))\s*(?:\^\s*(?:\{[^{}]*\}|[A-Za-z0-9]))?").match(
+        found = re.compile(r"\s*_\s*(?:\{([^{}]*)\}|([A-Za-z]))\s*(?:\^\s*(\{[^{}]*\}|.))?").match(
             self.source.text, self.index
         )
         if found is None:
             raise Malformed(self.source.where(start), "a sum without an index", "\\sum_{i=1}^n or \\sum_{i \\neq a}")
+        if found[3] is not None and found[3].strip("{} ") != "n":
+            raise Malformed(self.source.where(found.start(3)), f"a sum up to {found[3]}", "n: sums run over all items")
         inner = (found[1] or found[2] or "").replace("\\neq", "!=").replace("\\ne", "!=").replace("\\notin", "not in")
         inner = re.sub(r"\\[{}]", "", inner)
         self._emit("sum_{" + inner.strip() + "} ", start)

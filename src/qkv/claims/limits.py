@@ -17,7 +17,7 @@ class Growth:
 
     exponent: tuple[tuple[int, Scalar], ...]
     power: Scalar
-    logs: int
+    logs: Scalar
 
 
 def limit(expr: Scalar, x: Scalar, to: Scalar, frame: Frame, loose: frozenset[Scalar] = frozenset()) -> Scalar:
@@ -127,7 +127,7 @@ def _terms(poly: Scalar, got: Ratio, x: Scalar) -> dict[Growth, Scalar]:
             continue
         exponent: Scalar = sp.Integer(0)
         power: Scalar = sp.Integer(0)
-        logs = 0
+        logs: Scalar = sp.Integer(0)
         coefficient: Scalar = sp.Integer(1)
         for factor in sp.Mul.make_args(term):
             base, raised = factor.as_base_exp()
@@ -135,9 +135,9 @@ def _terms(poly: Scalar, got: Ratio, x: Scalar) -> dict[Growth, Scalar]:
                 exponent += raised * got.powers[base]
             elif base == x:
                 power += raised
-            elif base == log_x:
-                logs += int(raised)
-            elif factor.has(x) or any(got.logs[s].has(x) for s in factor.free_symbols if s in got.logs):
+            elif base == log_x and raised.is_Rational:
+                logs += raised
+            elif any(_moves(s, got, x) for s in factor.free_symbols):
                 raise Unsupported(f"the growth of {factor}")
             else:
                 coefficient *= factor
@@ -146,7 +146,12 @@ def _terms(poly: Scalar, got: Ratio, x: Scalar) -> dict[Growth, Scalar]:
     return {g: c for g, c in out.items() if c != 0}
 
 
-def _growth(exponent: Scalar, power: Scalar, logs: int, x: Scalar) -> Growth:
+def _moves(symbol: Scalar, got: Ratio, x: Scalar) -> bool:
+    """Whether a symbol is x, or stands for a logarithm or an exponential of it."""
+    return bool(symbol == x or (symbol in got.logs and got.logs[symbol].has(x)) or got.powers.get(symbol, x * 0).has(x))
+
+
+def _growth(exponent: Scalar, power: Scalar, logs: Scalar, x: Scalar) -> Growth:
     log = sp.log(x)
     if exponent.has(log):
         power += exponent.coeff(log)

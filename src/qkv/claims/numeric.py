@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from qkv.claims import language as L
-from qkv.claims.world import World
+from qkv.claims.world import World, on_columns
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 """Every value has shape (samples, rows, columns); a number is (samples, 1, 1)."""
@@ -38,6 +38,7 @@ class Instance:
     samples: int = 1
     normal: dict[str, Array] = field(default_factory=dict)  # standard normal draws, by what they are for
     cache: dict[str, Array] = field(default_factory=dict)
+    cancelled: set[L.Expr] = field(default_factory=set)  # differences that rounding has swallowed
     rebuild: Callable[[], None] | None = None  # make the vectors anew after a number that they depend on has moved
 
     @property
@@ -73,6 +74,8 @@ def _value(inst: Instance, expr: L.Expr) -> Array:
     if isinstance(expr, L.Call):
         return _call(inst, expr)
     if isinstance(expr, L.Sum):
+        if inst.world.bases and on_columns(inst.world, expr.index, expr.inner):
+            raise CannotEvaluate("a sum over the columns of a basis")
         total = None
         for item in inst.items:
             if item not in expr.but:
@@ -96,7 +99,11 @@ def _operation(inst: Instance, expr: L.Op) -> Array:
     if expr.sign in "+-":
         if left.shape[1:] != right.shape[1:] and not (_bare_zero(expr.left) or _bare_zero(expr.right)):
             raise CannotEvaluate("shapes that do not fit")
-        return left + right if expr.sign == "+" else left - right
+        found = left + right if expr.sign == "+" else left - right
+        size = np.maximum(np.abs(left), np.abs(right))
+        if np.mean((np.abs(found) <= 1e-12 * size) & (size > 0)) > 0.02:
+            inst.cancelled.add(expr)
+        return found
     if expr.sign == "*":
         if left.shape[1:] == (1, 1) or right.shape[1:] == (1, 1):
             return left * right

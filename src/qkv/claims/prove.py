@@ -26,7 +26,7 @@ from qkv.claims.outcome import (
 )
 from qkv.claims.signs import Frame, NeedSign, is_zero, sign
 from qkv.claims.words import Element, Scalar, TooLarge
-from qkv.claims.world import World, built
+from qkv.claims.world import Range, World, built, on_columns, reached
 
 
 def decide(claim: L.Claim) -> Outcome:
@@ -46,24 +46,37 @@ def decide(claim: L.Claim) -> Outcome:
 def instances(claim: L.Claim) -> list[tuple[str, L.Claim]]:
     """One claim for each case of its index: every named item that it allows, and an item without a name."""
     statement = claim.statement
-    quantifier = statement.quantifier
-    if quantifier is None and "i" in _free_indices(statement.core, claim):
+    quantifier = kept = statement.quantifier
+    if quantifier is not None and quantifier.index == "i":
+        kept = None
+    elif "i" in _free_indices(statement.core, claim):  # before the index that is quantified, which may depend on it
         quantifier = L.Quantifier("i", (), statement.at)
+    else:
+        kept = None
     if quantifier is None:
         return [("", claim)]
     world = built(claim)
     cases = [item for item in world.items if item not in quantifier.but]
+    columns = on_columns(world, quantifier.index, statement.core)
+    if columns:  # columns of A and B are no items, and a column may be each of those that are named
+        bases = {name.lower() for name in world.bases}
+        parts = (*claim.lets, statement)
+        named = {s for n in reached(world, *parts) if n.base in bases for s in n.subs}
+        bound = {n.index for p in parts for n in L.nodes(p) if isinstance(n, L.Sum | L.Quantifier)} | {"i"}
+        cases += sorted(named - {*cases, *quantifier.but, *bound})
     fresh = "other"
-    while fresh in world.items:
+    while fresh in {*world.items, *cases}:
         fresh += "s"
     low = world.numbers["n"].hi if "n" in world.numbers else None
-    if not world.closed and (low is None or low > len(world.items)):
+    if columns or (not world.closed and (low is None or low > len(world.items))):
         cases.append(fresh)
     out = []
     for item in cases:
-        core, when = L.renamed((statement.core, statement.when), quantifier.index, item)
+        core, when, stands = L.renamed((statement.core, statement.when, kept), quantifier.index, item)
         said = f"{quantifier.index} another item" if item == fresh else f"{quantifier.index} = {item}"
-        out.append((said, replace(claim, statement=replace(statement, core=core, when=when, quantifier=None))))
+        one = replace(claim, statement=replace(statement, core=core, when=when, quantifier=stands))
+        inner = instances(one) if stands else [("", one)]
+        out += [(f"{said}, {more}" if more else said, case) for more, case in inner]
     return out
 
 
@@ -144,14 +157,39 @@ def _ordered(algebra: Algebra, frame: Frame, order: L.Relation, without: frozens
     if str(left) in without:
         return frame  # it goes to infinity, past every bound
     symbol, bound = algebra.symbol(str(left)), algebra.number(right)
-    if bound.has(symbol) or any(symbol == s for s, _ in frame.fixed):
+    taken = {s for s, _ in frame.fixed}
+    turned = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(op, op)
+    if not (symbol.is_Symbol and _implied(frame, symbol, bound, op)) and isinstance(right, L.Name):
+        other = algebra.symbol(str(right))  # say it of the other one, if that is free to move
+        free = other.is_Symbol and str(right) not in without and other not in taken and other in frame.ranges
+        if free and _implied(frame, other, symbol, turned):
+            left, symbol, bound, op = right, other, symbol, turned
+    if not symbol.is_Symbol or bound.has(symbol) or symbol in taken:
         raise Unsupported("conditions that depend on each other")
+    if not _implied(frame, symbol, bound, op):
+        raise Unsupported(f"a range of {left} beside another condition on it")
     slack: Scalar = sp.Integer(0)
     if op in (">", "<"):
         slack = sp.Symbol(f"gap({left})", positive=True)
     elif op in (">=", "<="):
         slack = sp.Symbol(f"gap({left})", nonnegative=True)
     return frame.fix(symbol, bound + slack if op in (">", ">=", "=") else bound - slack)
+
+
+def _implied(frame: Frame, symbol: Scalar, bound: Scalar, op: str) -> bool:
+    """Whether a number that is only known to lie beyond a bound must lie in its range too."""
+    where = frame.ranges.get(symbol, Range())
+    for end, is_open, ops, good in (
+        (where.lo, where.lo_open, (">", ">=", "="), "+"),
+        (where.hi, where.hi_open, ("<", "<=", "="), "-"),
+    ):
+        if end is None:
+            continue
+        how = sign(bound - sp.Rational(end.numerator, end.denominator), frame) if op in ops else None
+        weak = (">=" if good == "+" else "<=", "0")
+        if how != good and not (how in weak and (op in ("<", ">") or not is_open)):
+            return False
+    return True
 
 
 def relation(world: World, core: L.Relation, algebra: Algebra | None = None, frame: Frame | None = None) -> Outcome:
@@ -283,14 +321,14 @@ def _equivariant(world: World, core: L.Equivariant) -> Outcome:
     by x_π(i) gives Σ_j e^{q_π(i)·k_π(j)} v_π(j) / ... = c_π(i), since π runs through the same set. What could break it
     is a matrix that mentions a token, for then q, k or v of one token would depend on another.
     """
-    if core.name.base not in ("c", "alpha"):
+    if str(core.name) not in ("c", "alpha"):
         raise L.Malformed(core.at, f"'{core.name}'", "c or alpha")
     if not world.tokens:
         raise L.Malformed(core.at, "permutation of tokens that are not there", "let x_1 = ..., x_2 = ...")
     for matrix in ("Q", "K", "V"):
         let = world.lets.get(matrix)
-        for node in L.nodes(let.value) if let is not None else ():
-            if isinstance(node, L.Name) and node.base in ("x", "q", "k", "v", "c", "alpha"):
+        for node in reached(world, let.value) if let is not None else ():
+            if node.base in ("x", "q", "k", "v", "c", "alpha"):
                 return Outcome(UNKNOWN, f"{matrix} depends on a token")
     if any(let.name.base in ("q", "k", "v", "c", "alpha") for let in world.lets.values()):
         return Outcome(UNKNOWN, "a query, key or value is set by hand")

@@ -38,12 +38,18 @@ def _instance(world: World, attempt: int, rng: np.random.Generator) -> Instance 
     n = _size(world, attempt, rng)
     # A limit is seen from afar only if nothing is so small that it takes longer still.
     least = 0.3 if any(isinstance(node, L.Limit | L.Within) for node in L.nodes(world.claim.statement)) else 0.02
-    numbers = {name: _pick(r, attempt, rng, least) for name, r in world.numbers.items() if name != "n"}
+    shift = 1 if world.noise or world.random else 0  # few attempts: the numbers must differ from the first on
+    numbers = {
+        name: _pick(r, attempt + shift * j, rng, least)
+        for j, (name, r) in enumerate(world.numbers.items())
+        if name != "n"
+    }
     random = bool(world.noise or world.random)
     samples = SAMPLES if random else 1
     low = max(n, *(len(f.items) for f in world.families.values() if f.items is not None), 2)
     d = low + (low % 2) if plain else low + 2 + (low % 2)
-    columns = (2, 1) if plain else (2, 3)
+    named = [len(_columns(world, name)) for name in ("A", "B")]
+    columns = (max(2, named[0]), max(1 if plain else 3, named[1]))
     d = max(d, sum(columns) + (sum(columns) % 2)) if world.bases else d
     inst = Instance(world, n, d, {k: np.full((1, 1, 1), v) for k, v in numbers.items()}, {}, {}, {}, samples=samples)
     inst.numbers["n"] = np.full((1, 1, 1), float(n))
@@ -173,7 +179,16 @@ def _ordered(inst: Instance, rng: np.random.Generator, least: float) -> None:
         fine = {">": old > bound, ">=": old >= bound, "<": old < bound, "<=": old <= bound}.get(op, old == bound)
         if not np.all(fine) or np.abs(old - bound).min() < least:
             inst.numbers[str(left)] = bound + slack if op in (">", ">=", "=") else bound - slack
+            _pulled(inst, str(left), bound, op, rng)
         inst.cache.clear()
+
+
+def _pulled(inst: Instance, name: str, bound: Array, op: str, rng: np.random.Generator) -> None:
+    """A number that was moved past the far end of its range goes between that end and its bound, if there is room."""
+    where = inst.world.numbers.get(name, Range())
+    end = where.hi if op in (">", ">=") else where.lo if op in ("<", "<=") else None
+    if end is not None and not where.holds(float(inst.numbers[name].reshape(-1)[0])):
+        inst.numbers[name] = bound + float(rng.uniform(0.1, 0.9)) * (float(end) - bound)
 
 
 def _vectors(inst: Instance, plain: bool, rng: np.random.Generator, columns: tuple[int, int]) -> None:
@@ -198,22 +213,21 @@ def _vectors(inst: Instance, plain: bool, rng: np.random.Generator, columns: tup
     widths = {"m": columns[0], "p": columns[1]}
     offset = 0
     for name, space in world.bases.items():
+        if offset and not world.right_angles:
+            frame, offset = np.linalg.qr(rng.standard_normal((d, d)))[0], 0
         inst.bases[name] = frame[:, offset : offset + widths[space]][None]
         offset += widths[space]
         own = inst.bases[name][0]
-        wanted = {
-            s
-            for node in L.nodes(world.claim)
-            if isinstance(node, L.Name) and node.base == name.lower()
-            for s in node.subs
-        }
-        inst.families[name.lower()] = {s: own[:, j % own.shape[1]][None, :, None] for j, s in enumerate(sorted(wanted))}
-        if len(wanted) > own.shape[1]:
-            more = np.linalg.qr(rng.standard_normal((d, d)))[0]
-            inst.families[name.lower()] = {s: more[:, j % d][None, :, None] for j, s in enumerate(sorted(wanted))}
+        inst.families[name.lower()] = {s: own[:, j][None, :, None] for j, s in enumerate(_columns(world, name))}
     for name, space in world.vectors.items():
         width = d if space == "d" else widths[space]
         inst.vectors[name] = (np.ones(width) if plain and space != "d" else rng.standard_normal(width))[None, :, None]
+
+
+def _columns(world: World, name: str) -> list[str]:
+    """The columns of a basis that a claim names; different names are different columns."""
+    names = [n for n in L.nodes(world.claim) if isinstance(n, L.Name) and n.base == name.lower()]
+    return sorted({s for n in names for s in n.subs}) if name in world.bases else []
 
 
 def _enforce(inst: Instance, fact: L.Fact, rng: np.random.Generator, tight: bool) -> None:
@@ -227,7 +241,9 @@ def _enforce(inst: Instance, fact: L.Fact, rng: np.random.Generator, tight: bool
         query = next((n for n in names if str(n) in inst.vectors), None)
         if not keys or query is None or "k" not in inst.families:
             continue
-        key = next((k for k in keys if item and k.subs == (item,)), keys[-1]).subs[0]
+        # One key or the other gives way, so that those with the higher scores are moved up as well.
+        own = [k for k in keys if item and k.subs == (item,)] or keys
+        key = own[int(rng.integers(len(own)))].subs[0]
         gap = float((evaluate(inst, pair[0]) - evaluate(inst, pair[1]))[0, 0, 0])
         towards = inst.vectors[str(query)]
         slack = 0.0 if op == "=" else (0.0 if tight and op in (">=", "<=") else float(rng.exponential(1.0)) + 1e-3)
@@ -261,8 +277,20 @@ def _meets(inst: Instance) -> bool:
         if not holds(gap, order.ops[0], 1e-9):
             return False
     inst.cache.clear()
+    if not in_range(inst):
+        return False
     # Scores made of larger numbers are off by more than a softmax forgives, and show nothing either way.
     return all(bool((np.abs(v) <= LARGEST).all()) for v in inst.numbers.values())
+
+
+def in_range(inst: Instance, but: frozenset[str] = frozenset()) -> bool:
+    """Whether every number lies where it is said to, except those that are on their way."""
+    for name, where in inst.world.numbers.items():
+        if name in inst.numbers and name not in but:
+            values = inst.numbers[name]
+            if not (where.holds(float(values.min())) and where.holds(float(values.max()))):
+                return False
+    return True
 
 
 def holds(gap: Array, op: str, slack: float) -> bool:

@@ -116,7 +116,14 @@ def follower(algebra: Algebra, path: Path) -> Callable[[Scalar, Frame], Scalar]:
 
 def settled(algebra: Algebra, expr: Scalar, frame: Frame, follow: Callable[[Scalar, Frame], Scalar]) -> Scalar:
     """Put in the limit of every statistic that has no closed form."""
+    gone = {algebra.symbol(n) for n in algebra.world.gone}
+    every = dict.fromkeys(algebra.statistics, sp.Integer(1))
     for name in sorted(expr.free_symbols & set(algebra.statistics), key=str):
+        factor = sp.expand(sp.diff(expr, name))
+        if factor.free_symbols & gone:  # a statistic that vanishes may be multiplied by a number that grows
+            parts = [follow(part.xreplace(every), frame) for part in sp.Add.make_args(factor)]
+            if factor.has(name) or any(part.has(sp.oo, sp.zoo, sp.nan) for part in parts):
+                raise Unsupported("a statistic times a number that grows")
         expr = expr.subs(name, limit_of(algebra, frame, name, follow))
     return expr
 

@@ -117,7 +117,7 @@ class Element:
 
 
 def reduce(word: Word, factor: Scalar, inner: Inner) -> tuple[Word, Scalar] | None:
-    """Apply AᵀA = I, AᵀB = 0, R(x)R(y) = R(x+y) and known inner products until none applies; None is zero."""
+    """Apply AᵀA = I, R(x)R(y) = R(x+y) and known inner products until none applies; None is zero."""
     done: list[Atom] = []
     for atom in word:
         if atom.kind == "turn" and atom.angle == 0:
@@ -137,9 +137,12 @@ def reduce(word: Word, factor: Scalar, inner: Inner) -> tuple[Word, Scalar] | No
             if factor == 0:
                 return None
         elif last.kind == "basis" and atom.kind == "basis" and last.flipped and not atom.flipped:
-            done.pop()
-            if last.name != atom.name:
+            if last.name == atom.name:
+                done.pop()
+            elif inner(last, atom) == 0:
                 return None
+            else:
+                done.append(atom)
         else:
             done.append(atom)
     return tuple(done), factor

@@ -38,6 +38,13 @@ class Range:
                 hi, hi_open = Fraction(hi.__ceil__() - 1), False
         return Range(lo, hi, lo_open, hi_open, self.whole)
 
+    def holds(self, value: float) -> bool:
+        """Whether a number lies here, up to rounding at an end that belongs to it."""
+        slack = 1e-12 * (1 + abs(value))
+        over = self.lo is None or value > float(self.lo) or (not self.lo_open and value >= float(self.lo) - slack)
+        under = self.hi is None or value < float(self.hi) or (not self.hi_open and value <= float(self.hi) + slack)
+        return over and under
+
     @property
     def empty(self) -> bool:
         if self.lo is None or self.hi is None:
@@ -67,6 +74,7 @@ class World:
     families: dict[str, Vectors] = field(default_factory=dict)
     vectors: dict[str, str] = field(default_factory=dict)  # single vectors and their space: d, m or p
     bases: dict[str, str] = field(default_factory=dict)
+    right_angles: bool = False  # whether A'B = 0
     noise: dict[str, L.Gaussian] = field(default_factory=dict)  # by item; "i" is the template
     random: dict[str, L.Gaussian] = field(default_factory=dict)  # random numbers
     orders: list[L.Relation] = field(default_factory=list)  # between numbers
@@ -127,6 +135,25 @@ class World:
         return None
 
 
+def reached(world: World, *parts: L.Node) -> list[L.Name]:
+    """Every name in some parts, and in the definitions that they rest on."""
+    todo: list[L.Node] = list(parts)
+    seen: dict[str, L.Name] = {}
+    while todo:
+        for node in L.nodes(todo.pop()):
+            if isinstance(node, L.Name) and str(node) not in seen:
+                seen[str(node)] = node
+                value = world.let(node)
+                todo += [value] if value is not None else []
+    return list(seen.values())
+
+
+def on_columns(world: World, index: str, *parts: L.Node) -> bool:
+    """Whether an index counts columns of A or B somewhere in some parts."""
+    columns = {name.lower() for name in world.bases}
+    return any(n.base in columns and index in n.subs for n in reached(world, *parts))
+
+
 def built(claim: L.Claim) -> World:
     """The world of a claim; unknown or clashing names are malformed."""
     world = World(claim)
@@ -182,6 +209,10 @@ def _declare(world: World, given: L.Given) -> None:
             raise Malformed(given.at, f"a norm for {given.kind} vectors", "orthogonal of norm beta")
         if given.kind == "orthogonal" and not (isinstance(given.norm, L.Name) or (constant(given.norm) or 0) > 0):
             raise Malformed(given.at, "orthogonal vectors without a norm", "orthogonal of norm beta, or of norm 2")
+        if given.kind == "basis at right angles":
+            if len(given.names) < 2:
+                raise Malformed(given.at, f"{given.names[0]} at right angles to nothing", "A, B ... at right angles")
+            world.right_angles = True
         for name, upto in zip(given.names, given.upto, strict=True):
             _member(world, given, name, upto)
         for node in L.nodes(given.norm) if given.norm is not None else ():
@@ -193,7 +224,7 @@ def _member(world: World, given: L.Family, name: L.Name, upto: L.Name | None) ->
     taken = {*world.numbers, *world.vectors, *world.bases}
     if str(name) in taken:
         raise Malformed(name.at, f"a second declaration of {name}", "one declaration for each name")
-    if given.kind == "basis":
+    if given.kind.startswith("basis"):
         if str(name) not in ("A", "B"):
             raise Malformed(name.at, f"a basis called {name}", "A (d x m) or B (d x p)")
         world.bases[str(name)] = "m" if str(name) == "A" else "p"

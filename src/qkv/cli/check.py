@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,8 +38,8 @@ def check(
 
     if not files and not catalogue:
         raise QkvError("checking claims", "there is no file", "Give a Markdown file, or --catalogue")
-    if seconds <= 0:
-        raise QkvError(f"--seconds {seconds}", "that is no time", "Give a positive number of seconds")
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise QkvError(f"--seconds {seconds}", "that is no time", "Give a finite, positive number of seconds")
     if html is not None and not html.parent.is_dir():
         raise QkvError(f"writing {html}", f"the folder {html.parent} does not exist", "Create it first")
     texts = [(str(path), _read(path)) for path in files or ()]
@@ -77,7 +78,7 @@ def _decided(text: str, seconds: float) -> Iterator[Verdict]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as why:
         reason = "it is not UTF-8 text" if isinstance(why, UnicodeDecodeError) else "it cannot be read"
         raise QkvError(f"checking {path}", reason, "Give a Markdown file") from None
