@@ -166,7 +166,7 @@ def peer(name: str, batch: int, side: str) -> Any:
     c = preset(name, vocab=VOCAB)
     config = transformers.GPT2Config(
         vocab_size=VOCAB, n_positions=c.block, n_embd=c.width, n_layer=c.layers, n_head=c.heads,
-        resid_pdrop=c.dropout, embd_pdrop=c.dropout, attn_pdrop=0.0, use_cache=False, bos_token_id=0, eos_token_id=0,
+        resid_pdrop=c.dropout, embd_pdrop=c.dropout, attn_pdrop=0.0, use_cache=False, bos_token_id=0, eos_token_id=0
     )  # fmt: skip
     model = transformers.GPT2LMHeadModel(config).train()
     groups = [
