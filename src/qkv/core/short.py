@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-SHORT = 96  # tokens up to which the weights are cheaper to keep than to compute again
+SHORT = 128  # tokens up to which the weights are cheaper to keep than to compute again
 
 
 def short_causal(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
