@@ -34,7 +34,7 @@ def main() -> None:
     reuse_memory()
     transformers.logging.set_verbosity_error()
     figures: dict[str, Any] = {"prompts": count, "new": NEW, "ratios": {}}
-    print(f"{count} prompts of 8 to 48 tokens, {NEW} new tokens each; seconds, medians of {rounds} turns each")
+    print(f"{count} questions of 22 to 47 tokens, {NEW} new tokens each; seconds, medians of {rounds} turns each")
     for name in ("tiny",) if options.quick else ("tiny", "course"):
         figures |= {name: measure(name, count, rounds, (4, 8) if options.quick else (32, 64, 128, 256, 500))}
         for peer in ("transformers", "naive"):
@@ -53,8 +53,7 @@ def measure(name: str, count: int, rounds: int, batches: tuple[int, ...]) -> dic
     theirs.load_state_dict(GPT2.theirs(checkpoint.state_of(model), config), strict=False)
     theirs.tie_weights()
     theirs.generation_config.eos_token_id = None
-    random = np.random.default_rng(0)
-    prompts = [random.integers(3, VOCAB, n).tolist() for n in random.integers(8, 49, count)]
+    prompts = questions(count)
 
     def ours() -> list[list[int]]:
         return decode(model, prompts, NEW).tokens
@@ -73,6 +72,14 @@ def measure(name: str, count: int, rounds: int, batches: tuple[int, ...]) -> dic
         "seconds": round(seconds, 4), "transformers_seconds": round(other, 4), "transformers_batch": best,
         "transformers_ratio": round(ratio, 3), "naive_ratio": round(slow / seconds, 1), "agree": f"{agree}/{count}",
     }  # fmt: skip
+
+
+def questions(count: int) -> list[list[int]]:
+    """Where was NAME born? with names of 5 to 30 letters, a token a letter, and the sign after which to answer."""
+    random = np.random.default_rng(0)
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz "))
+    names = ["".join(random.choice(letters, n)) for n in random.integers(5, 31, count)]
+    return [[*f"Where was {name} born?".encode(), 1] for name in names]
 
 
 def peer(model: Any, prompts: list[list[int]], batch: int) -> Callable[[], list[list[int]]]:

@@ -33,18 +33,21 @@ def main() -> None:
     print(f"{'what':<26} {'ours':>9} {'other':>9} {'ratio':>6}   tokens/s, medians of {rounds} turns each")
     for preset in ("tiny", "course"):
         batch = 4 if options.quick else BATCH[preset]
-        ours, peer, rate = turns(("ours", "peer"), preset, batch, rounds, steps)
-        figures["ratios"][f"{preset}: Hugging Face"] = line(f"{preset}, Hugging Face", ours, peer)
+        sides, rate = turns(("ours", "peer", "peer-gelu", "ours-bfloat16"), preset, batch, rounds, steps)
+        ours, peer, same, half = sides
+        figures["ratios"][f"{preset}: Hugging Face"] = line(f"{preset}, GPT-2 as it comes", ours, peer)
+        figures["ratios"][f"{preset}: Hugging Face, exact GELU"] = line("  with our exact GELU", ours, same)
+        figures["ratios"][f"{preset}: bfloat16 to Hugging Face"] = line("  ours in bfloat16", half, peer)
         gflops = statistics.median(6 * ours.facts["parameters"] * t / 1e9 for t in ours.speeds)
         figures["ratios"][f"{preset}: matrix products"] = round(gflops / rate, 3)
         figures[f"{preset}: GFLOP/s"] = [round(gflops, 1), round(rate, 1)]
         print(
             f"{preset + ', of the machine':<26} {gflops:>9.1f} {rate:>9.1f} {gflops / rate:>6.2f}   GFLOP/s", flush=True
         )
-    packed, padded, _ = turns(("packed", "padded"), "tiny", 4 if options.quick else 64, rounds, steps)
+    (packed, padded), _ = turns(("packed", "padded"), "tiny", 4 if options.quick else 64, rounds, steps)
     figures["ratios"]["ragged: padded"] = line("ragged (42 of 64), padded", packed, padded)
     batch = 4 if options.quick else 128
-    ours, peer, _ = turns(("ours", "peer"), "course", batch, 1, 1 if options.quick else 2)
+    (ours, peer), _ = turns(("ours", "peer"), "course", batch, 1, 1 if options.quick else 2)
     gb = [side.facts["gb"] for side in (ours, peer)]
     figures["ratios"]["memory: Hugging Face"] = round(gb[0] / gb[1], 3)
     print(f"{f'course, batch {batch}, memory':<26} {gb[0]:>9.2f} {gb[1]:>9.2f} {gb[0] / gb[1]:>6.2f}   GB at the peak")
@@ -74,8 +77,8 @@ class Side:
         self._process.wait()
 
 
-def turns(names: tuple[str, str], preset: str, batch: int, rounds: int, steps: int) -> tuple[Side, Side, float]:
-    """Both sides in turn, so that whoever else computes disturbs them alike; and the rate of matrix products."""
+def turns(names: tuple[str, ...], preset: str, batch: int, rounds: int, steps: int) -> tuple[list[Side], float]:
+    """All sides in turn, so that whoever else computes disturbs them alike; and the rate of matrix products."""
     sides = [Side(name, preset, batch) for name in names]
     rates = []
     for side in sides:
@@ -86,7 +89,7 @@ def turns(names: tuple[str, str], preset: str, batch: int, rounds: int, steps: i
         rates.append(matmul_rate())
     for side in sides:
         side.end()
-    return sides[0], sides[1], statistics.median(rates)
+    return sides, statistics.median(rates)
 
 
 def line(name: str, one: Side, two: Side) -> float:
@@ -111,7 +114,7 @@ def matmul_rate(n: int = 1024) -> float:
 
 def work(side: str, preset: str, batch: int) -> None:
     """Take turns as standard input says, and report them as lines of JSON."""
-    step, tokens, parameters = {"peer": peer}.get(side, ours)(preset, batch, side)
+    step, tokens, parameters = (peer if side.startswith("peer") else ours)(preset, batch, side)
     for order in sys.stdin:
         seconds = []
         for _ in range(int(order)):
@@ -143,8 +146,9 @@ def ours(name: str, batch: int, side: str) -> Any:
 
     reuse_memory()
     config = preset(name, vocab=VOCAB)
-    examples = [Example(ids) for ids in data(config.block, batch, side != "ours")]
-    model, settings = GPT(config).train(), Settings(batch=batch)
+    examples = [Example(ids) for ids in data(config.block, batch, side in ("packed", "padded"))]
+    model = GPT(config).train()
+    settings = Settings(batch=batch, precision="bfloat16" if side.endswith("bfloat16") else "float32")
     optimizer = loop.adamw({p: n for n, p in model.named_parameters()}, settings)
     packing = (lambda examples: pack(examples, config.block)) if side == "padded" else pack
 
@@ -166,8 +170,10 @@ def peer(name: str, batch: int, side: str) -> Any:
     c = preset(name, vocab=VOCAB)
     config = transformers.GPT2Config(
         vocab_size=VOCAB, n_positions=c.block, n_embd=c.width, n_layer=c.layers, n_head=c.heads,
-        resid_pdrop=c.dropout, embd_pdrop=c.dropout, attn_pdrop=0.0, use_cache=False, bos_token_id=0, eos_token_id=0,
+        resid_pdrop=c.dropout, embd_pdrop=c.dropout, attn_pdrop=0.0, use_cache=False, bos_token_id=0, eos_token_id=0
     )  # fmt: skip
+    if side == "peer-gelu":
+        config.activation_function = "gelu"
     model = transformers.GPT2LMHeadModel(config).train()
     groups = [
         {"params": [p for p in model.parameters() if p.dim() >= 2], "weight_decay": 0.1},

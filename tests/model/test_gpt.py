@@ -20,7 +20,7 @@ SHAPE = {"layers": 3, "heads": 4, "width": 16, "block": 24, "latents": 6, "vocab
 CONFIGS = {
     **{name: Config(attention=name, **SHAPE) for name in ATTENTIONS},
     "rope, grouped": Config(attention="rope", kv_heads=2, **SHAPE),
-    "causal, plain": Config(attention="causal", bias=False, tied=False, activation="gelu", **SHAPE),
+    "causal, plain": Config(attention="causal", bias=False, tied=False, activation="gelu_tanh", **SHAPE),
 }
 EVERY = pytest.mark.parametrize("name", CONFIGS)
 
@@ -219,10 +219,22 @@ def test_decoding_with_a_cache_equals_running_everything_again(name):
     for prompt, tokens, values in zip(prompts, got.tokens, got.log_probabilities, strict=True):
         text = list(prompt)
         for token, value in zip(tokens, values, strict=True):
-            logits = model(torch.tensor([text]))[0, -1]
+            logits = model(torch.tensor([text]))[0, -1].detach()
             assert int(logits.argmax()) == token
             assert float(logits.log_softmax(-1)[token]) == pytest.approx(value, abs=1e-6 if "rope" in name else 1e-10)
             text.append(token)
+
+
+@EVERY
+def test_prompts_that_begin_alike_are_read_once_and_continued_as_if_alone(name):
+    model = model_of(name)
+    same = tokens_of(6, seed=3).tolist()
+    prompts = [[*same, *tokens_of(t, seed=t).tolist()] for t in (1, 5, 2, 5)]
+    together = decode(model, prompts, 6, log_probabilities=True)
+    for i, prompt in enumerate(prompts):
+        alone = decode(model, [prompt], 6, log_probabilities=True)
+        assert alone.tokens[0] == together.tokens[i]
+        assert alone.log_probabilities[0] == pytest.approx(together.log_probabilities[i], abs=1e-6)
 
 
 def test_a_stop_ends_a_text_and_leaves_the_others_alone():

@@ -21,7 +21,7 @@ transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
 VARIANTS = {
     "causal": {"attention": "causal"},
-    "causal, untied and unbiased": {"attention": "causal", "tied": False, "bias": False, "activation": "gelu"},
+    "causal, untied and unbiased": {"attention": "causal", "tied": False, "bias": False, "activation": "gelu_tanh"},
     "rope": {"attention": "rope"},
     "rope, grouped and untied": {"attention": "rope", "kv_heads": 1, "tied": False, "base": 500.0},
 }

@@ -13,6 +13,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from qkv.core import masks
 from qkv.core.attention import Number
+from qkv.core.short import SHORT, short_causal
 from qkv.errors import QkvError
 
 WIDTH = 64  # tokens that a window sees, unless told otherwise: partial(window, width=...)
@@ -54,7 +55,10 @@ def causal(
 ) -> Float[Tensor, "*#batch m dv"]:
     """A token sees itself and what came before."""
     m, n = _lengths("causal attention", q, k)
-    if mask is None and m == n:  # the one case in which the fused kernel needs no mask in memory
+    if mask is None and m == n:
+        if n <= SHORT and q.device.type == "cpu" and q.shape[:-1] == k.shape[:-1] == v.shape[:-1]:
+            return short_causal(q, k, v, float(scale))
+        # The one case in which the fused kernel needs no mask in memory.
         return scaled_dot_product_attention(q, k, v, is_causal=True, scale=float(scale))
     seen = masks.causal(n, device=q.device)[n - m :]
     return full(q, k, v, scale=scale, mask=seen if mask is None else seen & mask)

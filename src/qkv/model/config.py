@@ -10,7 +10,7 @@ from typing import Any
 from qkv.errors import QkvError
 
 ATTENTIONS = ("causal", "rope", "synthesizer", "perceiver")
-ACTIVATIONS = ("gelu_tanh", "gelu")
+ACTIVATIONS = ("gelu", "gelu_tanh")
 
 
 def told(default: Any, help: str) -> Any:
@@ -33,7 +33,7 @@ class Config:
     latents: int = told(16, "Latents of the perceiver; each owns block/latents positions.")
     dropout: float = told(0.0, "Share of each block's output (and of embeddings) dropped while training.")
     bias: bool = told(True, "Biases in linear layers and norms; rope has none.")
-    activation: str = told("gelu_tanh", f"Inside the MLP: {' or '.join(ACTIVATIONS)}; rope has SwiGLU.")
+    activation: str = told("gelu", f"Inside the MLP: {' or '.join(ACTIVATIONS)}; rope has SwiGLU.")
     tied: bool = told(True, "Whether the output layer is the embedding.")
     epsilon: float = told(1e-5, "What norms add to the variance.")
     base: float = told(10_000.0, "Rope turns its slowest pair of coordinates about this many times slower.")

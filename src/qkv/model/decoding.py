@@ -15,6 +15,7 @@ from qkv.model.gpt import GPT
 from qkv.model.layout import Layout, Shelf
 
 ROWS = 1024  # prompts that are continued together, unless told otherwise
+COMMON = 4  # tokens at the beginning of all prompts from which on they are read once for all
 CHUNK = 4096  # tokens of prompts that are read together: more fall out of the processor's caches
 
 
@@ -133,9 +134,24 @@ def _together(
     return tokens, values
 
 
+def _common(prompts: list[Sequence[int]]) -> int:
+    """Tokens with which all prompts begin, if they are worth reading once for all; each keeps one of its own."""
+    first, last = min(map(tuple, prompts)), max(map(tuple, prompts))  # if these two begin alike, all do
+    most = min(map(len, prompts)) - 1
+    same = next((i for i in range(most) if first[i] != last[i]), max(0, most))
+    return same if len(prompts) > 1 and same >= COMMON else 0
+
+
 def _read(model: GPT, prompts: list[Sequence[int]], cache: list[Shelf], device: torch.device) -> Tensor:
     """Read prompts into the cache, some at a time; the logits after each."""
     logits, first = [], 0
+    common = _common(prompts) if model.config.attention in ("causal", "rope") else 0
+    if common:
+        once = model.cache(1, common)
+        model.hidden(torch.tensor(prompts[0][:common], device=device), Layout([(1, common)]).to(device), cache=once)
+        for shelf, one in zip(cache, once, strict=True):
+            shelf.repeat(one, common)
+        prompts = [prompt[common:] for prompt in prompts]
     while first < len(prompts):
         count, total = 0, 0
         while first + count < len(prompts) and (count == 0 or total + len(prompts[first + count]) <= CHUNK):
@@ -143,7 +159,7 @@ def _read(model: GPT, prompts: list[Sequence[int]], cache: list[Shelf], device: 
             count += 1
         some = prompts[first : first + count]
         row = torch.tensor([token for prompt in some for token in prompt], device=device)
-        layout = Layout((len(list(same)), t) for t, same in groupby(map(len, some))).to(device)
+        layout = Layout(((len(list(same)), t) for t, same in groupby(map(len, some))), after=common).to(device)
         last = torch.tensor([len(p) for p in some], device=device).cumsum(0) - 1
         part = [shelf.part(first, first + count) for shelf in cache]
         logits.append(model(row, layout, keep=last, cache=part))

@@ -11,7 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from qkv.core import kinds
+from qkv.core import kinds, masks
+from qkv.core.attention import read
 from qkv.model.config import Config
 from qkv.model.layers import MLP, SwiGLU, dropout, norm, picked, rotations
 from qkv.model.layout import Layout, Shelf, fits
@@ -234,8 +235,16 @@ def attend(
         shelf.put(layout, k, v)
     if layout.steps:
         assert shelf is not None
-        k, v = (kinds.share(each, heads) for each in shelf.get(layout))
-        return layout.join([kinds.full(q[:, :, None], k, v, scale=scale, mask=layout.seen)])
+        # Heads that share keys are rows of one product; weights in view, since one query's are few.
+        grouped = q.unflatten(1, (k.shape[1], -1))
+        return read(grouped, *shelf.get(layout), scale, layout.seen)[1].flatten(1)
+    if layout.after:
+        assert shelf is not None
+        parts = []
+        for queries, (k, v) in zip(layout.split(q), shelf.filled(layout), strict=True):
+            seen = masks.causal(k.shape[2], device=q.device)[layout.after :]
+            parts.append(read(queries, kinds.share(k, heads), kinds.share(v, heads), scale, seen)[1])
+        return layout.join(parts)
     split = zip(layout.split(q), layout.split(k), layout.split(v), strict=True)
     return layout.join([kind(q, kinds.share(k, heads), kinds.share(v, heads), scale=scale) for q, k, v in split])
 

@@ -17,11 +17,15 @@ class Layout:
     """Sequences of several lengths without padding: shape (b, t) is b sequences of t tokens, one after another.
 
     Whatever treats tokens alike works on the whole row; attention works shape by shape, on views of it.
-    With `places`, each sequence has one new token, at that place, after those that a cache remembers.
+    With `after`, a cache remembers that many tokens of every sequence, and these come after them. With `places`,
+    each sequence has one new token, at that place, after those that a cache remembers.
     """
 
-    def __init__(self, shapes: Iterable[Shape], places: Tensor | None = None, rows: Tensor | None = None) -> None:
+    def __init__(
+        self, shapes: Iterable[Shape], places: Tensor | None = None, rows: Tensor | None = None, after: int = 0
+    ) -> None:
         self.shapes = tuple((int(b), int(t)) for b, t in shapes)
+        self.after = after
         self.steps = places is not None
         self.device = places.device if places is not None else torch.device("cpu")
         self._places, self._rows = places, rows
@@ -46,14 +50,14 @@ class Layout:
         """Tokens of the longest sequence, remembered ones included."""
         if self._places is not None:
             return max(1, int(self._places.max()) + 1)
-        return max(t for _, t in self.shapes)
+        return self.after + max(t for _, t in self.shapes)
 
     @cached_property
     def positions(self) -> Tensor:
         """Each token's place in its sequence."""
         if self._places is not None:
             return self._places
-        each = [torch.arange(t, device=self.device).repeat(b) for b, t in self.shapes]
+        each = [torch.arange(self.after, self.after + t, device=self.device).repeat(b) for b, t in self.shapes]
         return each[0] if len(each) == 1 else torch.cat(each)
 
     @cached_property
@@ -91,10 +95,13 @@ class Layout:
 
 
 class Shelf:
-    """One layer's keys and values (rows, heads, places, size) of many sequences, place by place."""
+    """One layer's keys (rows, heads, size, places) and values (rows, heads, places, size) of many sequences.
+
+    Keys lie the way in which one query's products with all of them are fastest.
+    """
 
     def __init__(self, rows: int, places: int, heads: int, size: int, like: Tensor) -> None:
-        self.k, self.v = (like.new_zeros(rows, heads, places, size) for _ in range(2))
+        self.k, self.v = like.new_zeros(rows, heads, size, places), like.new_zeros(rows, heads, places, size)
 
     def part(self, first: int, last: int) -> Shelf:
         """Some of the sequences: what is put there is put here."""
@@ -105,21 +112,35 @@ class Shelf:
     def put(self, layout: Layout, k: Tensor, v: Tensor) -> None:
         """Remember the keys and values (N, heads, size) of a layout's tokens."""
         if layout.steps:
-            self.k[layout.rows, :, layout.positions] = k
+            self.k[layout.rows, :, :, layout.positions] = k
             self.v[layout.rows, :, layout.positions] = v
             return
-        first = 0
+        first, start = 0, layout.after
         for (b, t), one, two in zip(layout.shapes, layout.split(k), layout.split(v), strict=True):
-            t = min(t, self.k.shape[2])
-            self.k[first : first + b, :, :t] = one[:, :, :t]
-            self.v[first : first + b, :, :t] = two[:, :, :t]
+            t = min(t, self.v.shape[2] - start)
+            self.k[first : first + b, :, :, start : start + t] = one[:, :, :t].mT
+            self.v[first : first + b, :, start : start + t] = two[:, :, :t]
             first += b
 
+    def repeat(self, one: Shelf, places: int) -> None:
+        """Let every sequence begin with what another shelf remembers of a single one."""
+        self.k[..., :places] = one.k[..., :places]
+        self.v[:, :, :places] = one.v[:, :, :places]
+
+    def filled(self, layout: Layout) -> list[tuple[Tensor, Tensor]]:
+        """Keys and values (b, heads, places, size) of each shape's sequences, the remembered ones included."""
+        out, first = [], 0
+        for b, t in layout.shapes:
+            rows, n = slice(first, first + b), layout.after + t
+            out.append((self.k[rows, :, :, :n].mT, self.v[rows, :, :n]))
+            first += b
+        return out
+
     def get(self, layout: Layout) -> tuple[Tensor, Tensor]:
-        """Keys and values of a step's sequences, as many places as the longest of them fills."""
+        """Keys and values (rows, heads, places, size) of a step's sequences, as many as the longest of them fills."""
         n = layout.longest
         k, v = (self.k, self.v) if layout.every else (self.k[layout.rows], self.v[layout.rows])
-        return k[:, :, :n], v[:, :, :n]
+        return k[..., :n].mT, v[:, :, :n]
 
 
 def fits(asked: str, longest: int, block: int) -> None:
