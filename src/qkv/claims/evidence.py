@@ -349,6 +349,8 @@ def _equivariant(inst: Instance, name: str) -> bool:
             lets[f"x_{place}"] = L.Let(L.Name("x", (place,), (0, 0)), value, (0, 0))
         moved = replace(inst, world=replace(world, lets=lets), cache={}, vectors={**inst.vectors, **tokens})
         after = outputs(moved)
+        if not all(np.isfinite(after[p]).all() and np.isfinite(before[p]).all() for p in after):
+            raise CannotEvaluate("values that overflow")
         if not all(np.allclose(after[p], before[tuple(order[i] for i in p)], atol=1e-9) for p in after):
             return False
     return True

@@ -9,6 +9,7 @@ from functools import cached_property
 from qkv.claims import language as L
 from qkv.claims.language import Malformed
 from qkv.claims.naming import check_names
+from qkv.claims.scopes import check_scopes
 
 REST = "*"  # the items that a claim does not name
 BUILT_IN = ("alpha", "c", "I", "oo")
@@ -185,6 +186,7 @@ def built(claim: L.Claim) -> World:
             raise Malformed(claim.at, f"a range for {name} that holds no number", "conditions that can be met")
     if not world.closed:
         world.numbers.setdefault("n", Range(Fraction(1), None, whole=True))
+    check_scopes(world)
     world.items = _items(world)
     check_names(world)
     most = world.numbers["n"].hi if "n" in world.numbers and not world.closed else None
