@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -63,8 +65,14 @@ def _weighed(claim: L.Claim) -> Verdict:
 
     query = isinstance(claim.statement.core, L.Never) and claim.statement.core.kind == "query"
     if not tried.total and not query and argued.kind != found.UNKNOWN and prove.instances(claim):
-        return made("undecided", "no instance was found that meets what is given: conditions that cannot be met?")
+        what = "conditions that cannot be met, or too many items?"
+        return made("undecided", f"no instance was found that meets what is given: {what}")
+    noise = built(claim).noise_sizes  # it vanishes below rounding, whatever the others do
+    moving = [n.name for n in L.nodes((claim.given, claim.statement)) if isinstance(n, L.Approach)]
+    several = len([name for name in moving if name not in noise]) > 1
     if argued.kind == found.PROVED:
+        if tried.disagree and several:
+            return made("undecided", f"a proof was found ({argued.because}), but instances far out do not show it")
         if tried.disagree:
             return made(
                 "undecided",
@@ -95,25 +103,53 @@ def _weighed(claim: L.Claim) -> Verdict:
                 f"a bug: the probability {argued.probability:.4f} was derived; {tried.share:.3f} of the draws agree",
                 tried.counterexample,
             )
+        wrong = _wrong_condition(claim, argued.notes.get("when", "")) if argued.probability is None else None
+        if wrong is not None:
+            return made("undecided", f"a bug: {argued.because} was derived, but not so for these numbers", wrong)
         return made("conditional", argued.because, tried.counterexample)
     if isinstance(claim.statement.core, L.Never):
         return made("undecided", f"{argued.because}; trying some numbers does not show that there is none")
-    noise = built(claim).noise_sizes  # it vanishes below rounding, whatever the others do
-    moving = [n.name for n in L.nodes((claim.given, claim.statement)) if isinstance(n, L.Approach)]
-    if len([name for name in moving if name not in noise]) > 1:
+    if several:
         return made("undecided", f"{argued.because}; limits one after the other cannot be seen from afar")
     # A limit that is only seen from afar may be slow: it takes every instance to refute it without an argument.
-    slow = isinstance(claim.statement.core, L.Limit | L.Within) and tried.disagree < max(6, tried.total)
+    slow = bool(moving) and tried.disagree < max(6, tried.total)
     if tried.disagree and not slow:
-        return made("refuted", f"{tried.disagree} of {tried.total} numerical instances disagree", tried.counterexample)
+        by = ", by exact moments of the noise" if tried.exact else ""
+        said = f"{tried.disagree} of {tried.total} numerical instances disagree{by}"
+        return made("refuted", said, tried.counterexample)
     # One instance where both sides are equal is enough to doubt that one is less.
     core = claim.statement.core
     most = 0 if isinstance(core, L.Relation) and {"<", ">"} & set(core.ops) else tried.agree / 10
+    if tried.rough and not tried.disagree:
+        return made("undecided", f"{argued.because}; instances agree, but only within the error of a sample")
     if not tried.disagree and tried.agree >= 4 and tried.unclear <= most:
-        return made(
-            "holds", f"no proof found ({argued.because}); all of {tried.agree} random and adversarial instances agree"
-        )
+        by = ", by exact moments of the noise" if tried.exact else ""
+        said = f"all of {tried.agree} random and adversarial instances agree{by}"
+        return made("holds", f"no proof found ({argued.because}); {said}")
     return made("undecided", f"{argued.because}; the numerical instances are not clear either")
+
+
+def _wrong_condition(claim: L.Claim, when: str) -> str | None:
+    """Numbers that speak against a condition that was found: where it holds and the statement does not, or the other
+    way round. A condition that cannot be written in the claim language is not tried."""
+    from qkv.claims import evidence
+    from qkv.claims.grammar import Source, parse
+
+    turned = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+    text = re.sub(r"\be\b", "exp(1)", when)
+    try:
+        found = parse(Source(f"0 = 0 when {text}", [(1, 1)] * (len(text) + 11)), "then").when
+        relation = found[0]
+        if len(found) != 1 or len(relation.ops) != 1 or relation.ops[0] not in turned:
+            return None
+        for op, good in ((relation.ops[0], True), (turned[relation.ops[0]], False)):
+            narrower = replace(claim.statement, when=(*claim.statement.when, replace(relation, ops=(op,))))
+            tried = evidence.gather(replace(claim, statement=narrower), count=evidence.COUNT // 2)
+            if tried.disagree if good else (tried.agree and not tried.disagree):
+                return tried.counterexample or evidence.smallest(replace(claim, statement=narrower)) or "none"
+    except (L.Malformed, IndexError):
+        return None
+    return None
 
 
 def _agreed(tried: object) -> str:

@@ -63,7 +63,7 @@ def _every(world: World, core: L.Never) -> tuple[Algebra, Element, Frame, list[t
         algebra = Algebra(world, path.still)
         left, right = algebra.value(core.inner.left), algebra.value(core.inner.right)
         fit(left, right, core.at)
-        frame = frame_of(algebra, frozenset(n for n, _ in path.moving))
+        frame = frame_of(algebra, path.moving)
         difference = left.minus(right)
         _orthogonal_only(algebra, difference)
         cases = limit_cases(algebra, difference, frame, follower(algebra, path), path)

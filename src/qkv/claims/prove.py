@@ -135,7 +135,11 @@ def _core(world: World) -> Outcome:
     return _equivariant(world, core)
 
 
-def frame_of(algebra: Algebra, without: frozenset[str] = frozenset()) -> Frame:
+Moving = tuple[tuple[str, Scalar], ...]
+"""Numbers and where they go, in their order."""
+
+
+def frame_of(algebra: Algebra, moving: Moving = ()) -> Frame:
     """The ranges of the numbers; x > y between numbers becomes x = y + something positive."""
     world = algebra.world
     ranges = {algebra.symbol(n): r for n, r in world.numbers.items() if algebra.symbol(n).is_Symbol}
@@ -144,24 +148,45 @@ def frame_of(algebra: Algebra, without: frozenset[str] = frozenset()) -> Frame:
         ranges[algebra.symbol("n")] = ranges[algebra.symbol("n")].meet(">=", Fraction(count))
     frame = Frame(ranges, frozenset(algebra.bounded))
     for order in world.orders:
-        frame = _ordered(algebra, frame, order, without)
+        frame = _ordered(algebra, frame, order, moving)
     return frame
 
 
-def _ordered(algebra: Algebra, frame: Frame, order: L.Relation, without: frozenset[str]) -> Frame:
+def _outrun(order: L.Relation, moving: Moving) -> bool:
+    """Whether a condition says x > bound of a number that goes to infinity, and so past it, before the bound moves."""
     (left, right), (op,) = order.sides, order.ops
+    going = [name for name, _ in moving]
+    for one, other, how in ((left, right, op), (right, left, TURNED.get(op, op))):
+        to = dict(moving).get(str(one)) if isinstance(one, L.Name) else None
+        if to is None:
+            continue
+        first = going.index(str(one))
+        later = all(str(n) not in going or going.index(str(n)) > first for n in L.nodes(other) if isinstance(n, L.Name))
+        if later and ((to == sp.oo and how in (">", ">=")) or (to == -sp.oo and how in ("<", "<="))):
+            return True
+    return False
+
+
+TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def _ordered(algebra: Algebra, frame: Frame, order: L.Relation, moving: Moving) -> Frame:
+    (left, right), (op,) = order.sides, order.ops
+    if _outrun(order, moving):
+        return frame
+    going = {name for name, _ in moving}
+    if any(isinstance(n, L.Name) and str(n) in going for n in L.nodes(order)):
+        raise Unsupported("a condition on a number that goes somewhere else")
     if not isinstance(left, L.Name):
-        left, right, op = right, left, {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(op, op)
+        left, right, op = right, left, TURNED.get(op, op)
     if not isinstance(left, L.Name):
         raise Unsupported("a condition that is not of the form x > expression")
-    if str(left) in without:
-        return frame  # it goes to infinity, past every bound
     symbol, bound = algebra.symbol(str(left)), algebra.number(right)
     taken = {s for s, _ in frame.fixed}
-    turned = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(op, op)
+    turned = TURNED.get(op, op)
     if not (symbol.is_Symbol and _implied(frame, symbol, bound, op)) and isinstance(right, L.Name):
         other = algebra.symbol(str(right))  # say it of the other one, if that is free to move
-        free = other.is_Symbol and str(right) not in without and other not in taken and other in frame.ranges
+        free = other.is_Symbol and other not in taken and other in frame.ranges
         if free and _implied(frame, other, symbol, turned):
             left, symbol, bound, op = right, other, symbol, turned
     if not symbol.is_Symbol or bound.has(symbol) or symbol in taken:

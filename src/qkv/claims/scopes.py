@@ -22,7 +22,9 @@ def check_scopes(world: World) -> None:
             if index == "i" and implied:
                 continue  # a statement with i is meant for every i
             if index == "i":
-                raise Malformed(name.at, f"{name} without saying what i runs over", "an item such as a, or a sum over i")
+                raise Malformed(
+                    name.at, f"{name} without saying what i runs over", "an item such as a, or a sum over i"
+                )
             if index in running:
                 came = f"{index}, which is an item here and an index elsewhere"
                 raise Malformed(name.at, came, "two different letters")
