@@ -81,12 +81,13 @@ class Call(Node):
 
 @dataclass(frozen=True)
 class Sum(Node):
-    """The sum of a term over every item, or over every item but some."""
+    """The sum of a term over every item, or over every item but some; `upto` is its upper end, if it was written."""
 
     index: str
     but: tuple[str, ...]
     inner: Expr
     at: At
+    upto: str = ""
 
 
 @dataclass(frozen=True)
@@ -264,7 +265,9 @@ Part = TypeVar("Part")
 def parts(kind: str) -> tuple[str, ...]:
     """The fields of a kind of node that can hold other nodes."""
     return tuple(
-        f.name for f in fields(globals()[kind]) if f.name not in ("at", "text", "source", "id", "says", "moving")
+        f.name
+        for f in fields(globals()[kind])
+        if f.name not in ("at", "text", "source", "id", "says", "moving", "upto")
     )
 
 

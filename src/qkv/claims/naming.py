@@ -19,6 +19,18 @@ def check_names(world: World) -> None:
     for node in L.nodes((claim.lets, claim.statement, spread, tuple(world.scores))):
         if isinstance(node, L.Name):
             _check_name(world, node, bound)
+        elif isinstance(node, L.Sum):
+            _check_sum(world, node)
+
+
+def _check_sum(world: World, node: L.Sum) -> None:
+    """A sum runs over the n items, or over the m columns of A, or over the p columns of B."""
+    from qkv.claims.world import bases_of
+
+    columns = bases_of(world, node.index, node.inner)
+    wanted = {world.bases[name] for name in columns} or {"n"}
+    if node.upto and wanted != {node.upto}:
+        raise Malformed(node.at, f"a sum up to {node.upto}", " or ".join(sorted(wanted)))
 
 
 def _check_name(world: World, name: L.Name, bound: set[str]) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from qkv.claims import language as L
-from qkv.claims.world import World, on_columns, reached
+from qkv.claims.columns import bare_identity
+from qkv.claims.world import World, bases_of, reached
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 """Every value has shape (samples, rows, columns); a number is (samples, 1, 1)."""
@@ -78,10 +79,8 @@ def _value(inst: Instance, expr: L.Expr) -> Array:
     if isinstance(expr, L.Call):
         return _call(inst, expr)
     if isinstance(expr, L.Sum):
-        if inst.world.bases and on_columns(inst.world, expr.index, expr.inner):
-            raise CannotEvaluate("a sum over the columns of a basis")
         total = None
-        for item in inst.items:
+        for item in _summands(inst, expr):
             if item not in expr.but:
                 part = _value(inst, L.renamed(expr.inner, expr.index, item))
                 total = part if total is None else total + part
@@ -98,12 +97,36 @@ def _value(inst: Instance, expr: L.Expr) -> Array:
     return _statistic(inst, expr)
 
 
+def _summands(inst: Instance, expr: L.Sum) -> list[str]:
+    """The items, or the columns of a basis: the named ones under their names, all others under numbers."""
+    bases = bases_of(inst.world, expr.index, expr.inner) if inst.world.bases else set()
+    if not bases:
+        return inst.items
+    if len(bases) > 1:
+        raise CannotEvaluate("a sum over the columns of two bases")
+    (name,) = bases
+    known, whole = inst.families[name.lower()], inst.bases[name]
+    for j in range(len(known), whole.shape[2]):
+        known[f"#{j}"] = whole[:, :, j][:, :, None]
+    return list(known)
+
+
+def sides(inst: Instance, one: L.Expr, two: L.Expr) -> tuple[Array, Array]:
+    """Two values, where a bare I takes the size of its neighbour."""
+    left, right = _value(inst, one), _value(inst, two)
+    if left.shape[1:] == (inst.d, inst.d) != right.shape[1:] != (1, 1) and bare_identity(one):
+        left = left[:, :1, :1] * np.eye(right.shape[1])
+    if right.shape[1:] == (inst.d, inst.d) != left.shape[1:] != (1, 1) and bare_identity(two):
+        right = right[:, :1, :1] * np.eye(left.shape[2])
+    return left, right
+
+
 def _number(value: float) -> Array:
     return np.full((1, 1, 1), value)
 
 
 def _operation(inst: Instance, expr: L.Op) -> Array:
-    left, right = _value(inst, expr.left), _value(inst, expr.right)
+    left, right = sides(inst, expr.left, expr.right)
     if expr.sign in "+-":
         if left.shape[1:] != right.shape[1:] and not (_bare_zero(expr.left) or _bare_zero(expr.right)):
             raise CannotEvaluate("shapes that do not fit")

@@ -10,6 +10,7 @@ from sympy.polys.polyerrors import BasePolynomialError as PolynomialError
 
 from qkv.claims import language as L
 from qkv.claims.algebra import Algebra, Unsupported, WrongShape, fit
+from qkv.claims.columns import sized
 from qkv.claims.outcome import (
     CONDITIONAL,
     PROVED,
@@ -223,7 +224,7 @@ def relation(world: World, core: L.Relation, algebra: Algebra | None = None, fra
     steps: list[Step] = []
     because = ""
     for left, op, right in core.pairs():
-        one, two = algebra.value(left), algebra.value(right)
+        one, two = sized(left, right, algebra.value(left), algebra.value(right))
         fit(one, two, core.at)
         frame = frame_of(algebra)
         found = link(algebra, one, op, two, frame)

@@ -55,7 +55,7 @@ def _instance(world: World, attempt: int, rng: np.random.Generator) -> Instance 
     low = max(n, *(len(f.items) for f in world.families.values() if f.items is not None), 2)
     d = low + (low % 2) if plain else low + 2 + (low % 2)
     named = [len(_columns(world, name)) for name in ("A", "B")]
-    columns = (max(2, named[0]), max(1 if plain else 3, named[1]))
+    columns = (max(2, named[0]), max(2 if plain else 3, named[1]))
     d = max(d, sum(columns) + (sum(columns) % 2)) if world.bases else d
     inst = Instance(world, n, d, {k: np.full((1, 1, 1), v) for k, v in numbers.items()}, {}, {}, {}, samples=samples)
     inst.numbers["n"] = np.full((1, 1, 1), float(n))
