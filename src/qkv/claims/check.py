@@ -79,8 +79,12 @@ def _weighed(claim: L.Claim) -> Verdict:
                 f"a bug: the proof ({argued.because}) and {tried.disagree} of {tried.total} instances disagree",
                 tried.counterexample,
             )
-        growing = any(isinstance(n, L.Approach) and n.name == "n" for n in L.nodes(claim))
-        if not tried.agree and not growing and prove.instances(claim):
+        if any(isinstance(n, L.Approach) and n.name == "n" for n in L.nodes(claim)):
+            from qkv.claims.growing import seen
+
+            follows, how = seen(claim)
+            return made("proved" if follows else "undecided", f"{argued.because}; {how}")
+        if not tried.agree and prove.instances(claim):
             return made(
                 "undecided", f"a proof was found ({argued.because}), but no instance could be evaluated to check it"
             )
@@ -90,6 +94,8 @@ def _weighed(claim: L.Claim) -> Verdict:
             return made("refuted", argued.because, tried.counterexample)
         if argued.sure and not tried.agree:
             return made("refuted", argued.because, evidence.smallest(claim))
+        if "tie" in argued.notes:
+            return made("refuted", argued.because, evidence.smallest(_narrowed(claim, argued.notes["tie"])))
         if argued.notes:  # the number or query that does what was said to be impossible
             return made("refuted", argued.because, "\n".join(f"{k} = {v!r}" for k, v in argued.notes.items()))
         return made(
@@ -129,16 +135,23 @@ def _weighed(claim: L.Claim) -> Verdict:
     return made("undecided", f"{argued.because}; the numerical instances are not clear either")
 
 
+def _narrowed(claim: L.Claim, when: str) -> L.Claim:
+    """The same claim under one more condition, in the words of the language."""
+    from qkv.claims.grammar import Source, parse
+
+    found = parse(Source(f"0 = 0 when {when}", [(1, 1)] * (len(when) + 11)), "then").when
+    return replace(claim, statement=replace(claim.statement, when=(*claim.statement.when, *found)))
+
+
 def _wrong_condition(claim: L.Claim, when: str) -> str | None:
     """Numbers that speak against a condition that was found: where it holds and the statement does not, or the other
     way round. A condition that cannot be written in the claim language is not tried."""
     from qkv.claims import evidence
-    from qkv.claims.grammar import Source, parse
 
     turned = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
     text = re.sub(r"\be\b", "exp(1)", when)
     try:
-        found = parse(Source(f"0 = 0 when {text}", [(1, 1)] * (len(text) + 11)), "then").when
+        found = _narrowed(claim, text).statement.when[len(claim.statement.when) :]
         relation = found[0]
         if len(found) != 1 or len(relation.ops) != 1 or relation.ops[0] not in turned:
             return None

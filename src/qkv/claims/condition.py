@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import sympy as sp
 
 from qkv.claims.algebra import Algebra
 from qkv.claims.outcome import shown
-from qkv.claims.signs import FLIP, Frame, Ratio, ratio, sign
+from qkv.claims.signs import FLIP, Frame, Ratio, is_zero, ratio, sign
 from qkv.claims.words import Scalar
 
 
@@ -55,6 +57,22 @@ def _solved(
             return scale, over, edge
         if sign(edge, frame) == "+":
             return scale, over, sp.simplify(sp.log(edge) / slope)
+    return None
+
+
+def tie(algebra: Algebra, value: Scalar, frame: Frame) -> tuple[str, str] | None:
+    """A number and a place in its range where a difference that never changes its sign vanishes."""
+    if frame.fixed or algebra.statistics or algebra.bounded:
+        return None
+    for symbol in sorted(value.free_symbols, key=str):
+        where = frame.ranges.get(symbol)
+        if where is None or symbol.name not in algebra.world.numbers or symbol.name in algebra.world.random:
+            continue
+        ends = [end for end in (where.lo, where.hi) if end is not None]
+        for at in [*ends, Fraction(0), Fraction(1)]:
+            inside = where.meet("=", at)
+            if inside.point == at and is_zero(value.subs(symbol, sp.Rational(at.numerator, at.denominator))):
+                return symbol.name, str(at)
     return None
 
 

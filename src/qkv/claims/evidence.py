@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -178,12 +180,8 @@ def _never(inst: Instance, core: L.Never, hint: dict[str, str]) -> bool | None:
     """Try many values of the number; far out, none may come near."""
     name = str(core.name)
     tries = [*np.linspace(-4, 4, 33), 10.0, -10.0]
-    if name in hint:
-        from sympy import Rational
-
-        tries = (
-            [float(Rational(hint[name])), *tries] if hint[name].replace("/", "").replace("-", "").isdigit() else tries
-        )
+    if re.fullmatch(r"-?\d+(/\d+|\.\d+(e-?\d+)?)?", hint.get(name, "")):
+        tries = [float(Fraction(hint[name])), *tries]
     where = inst.world.numbers.get(name, Range())
     for value in tries:
         if not where.holds(float(value)):

@@ -39,7 +39,7 @@ def never(world: World, core: L.Never) -> Outcome:
                     REFUTED,
                     f"{core.name} = {shown(root)} makes it true",
                     tuple(steps),
-                    notes={str(core.name): str(root)},
+                    notes={str(core.name): str(root) if root.is_Rational else repr(float(root))},
                 )
             if all(is_zero(v, here) for v in values):
                 value = here.put(r)
@@ -100,6 +100,8 @@ def _common_root(values: tuple[Scalar, ...], r: Scalar, frame: Frame) -> Scalar 
     where = frame.ranges.get(r)
     for root in sp.Poly(shared, r).real_roots():
         if root.is_Rational and (where is None or not where.meet("=", Fraction(int(root.p), int(root.q))).empty):
+            return root
+        if not root.is_Rational and (where is None or where.holds(float(root))):
             return root
     return None
 

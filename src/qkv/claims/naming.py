@@ -55,6 +55,9 @@ def _check_name(world: World, name: L.Name, bound: set[str]) -> None:
             raise Malformed(name.at, f"{name} without keys", "keys such as: given k_1..k_n orthonormal")
         if base == "alpha" and len(name.subs) == 2 and name.subs[0] not in {*world.heads(), *bound}:
             raise Malformed(name.at, f"{name} without a query q_{name.subs[0]}", "a query with that index")
+        of_item = base == "alpha" and (len(name.subs) == 2 or (name.subs and world.heads() == ("",)))
+        if of_item and world.closed and name.subs[-1] not in {*world.items, *bound}:
+            raise Malformed(name.at, f"{name}, whose item is not there", f"one of {', '.join(world.items)}")
         if base == "alpha" and len(name.subs) == 1 and world.heads() != ("",) and name.subs[0] not in world.heads():
             raise Malformed(name.at, f"{name} with several queries", f"alpha_{{1,{name.subs[0]}}}")
         return

@@ -92,7 +92,18 @@ def _value(inst: Instance, expr: L.Expr) -> Array:
             return known
         inst.sampled = True
         difference = _value(inst, left) - _value(inst, right)
-        hit = {"<": difference < 0, "<=": difference <= 0, ">": difference > 0, ">=": difference >= 0}[op]
+        # Where rounding may have made two things equal, a count says nothing; what cancels in every draw is equal.
+        edge = float(np.mean(np.abs(difference) <= 1e-13))
+        if 0 < edge < 1 or (edge and bool(np.any(difference))) or (edge and _weighted(inst, left, right)):
+            raise CannotEvaluate("an event on the edge")
+        hit = {
+            "=": difference == 0,
+            "!=": difference != 0,
+            "<": difference < 0,
+            "<=": difference <= 0,
+            ">": difference > 0,
+            ">=": difference >= 0,
+        }[op]
         return _number(float(np.mean(hit)))
     return _statistic(inst, expr)
 

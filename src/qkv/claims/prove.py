@@ -260,8 +260,13 @@ def link(algebra: Algebra, one: Element, op: str, two: Element, frame: Frame) ->
     if how in bad:
         because = f"left minus right is {shown_sign[how]} for all allowed values"
         return Outcome(REFUTED, because, (said,), sure=True)
-    from qkv.claims.condition import threshold
+    from qkv.claims.condition import threshold, tie
 
+    level = tie(algebra, value, frame) if op in ("<", ">") and how in (">=", "<=") else None
+    if level is not None:
+        name, at = level
+        because = f"both sides are equal for {name} = {at}"
+        return Outcome(REFUTED, because, (said, step(because)), notes={"tie": f"{name} = {at}"})
     found = threshold(algebra, value if op in (">", ">=") else -value, op in (">=", "<="), frame)
     if found is not None:
         return Outcome(

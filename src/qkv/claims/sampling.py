@@ -77,9 +77,10 @@ def _instance(world: World, attempt: int, rng: np.random.Generator) -> Instance 
         inst.cache.clear()
         _ordered(inst, own, least)
         _vectors(inst, plain, own, columns)
+        if not world.scores and attempt in (9, 11):
+            _degenerate(inst, attempt)
         for fact in world.scores:
-            if fact.quantifier is not None:
-                _shift(inst, fact, own)
+            _shift(inst, fact, own)
         for fact in world.scores:
             _enforce(inst, fact, own, tight=attempt % 3 == 0)
         inst.cache.clear()
@@ -275,20 +276,36 @@ def _enforce(inst: Instance, fact: L.Fact, rng: np.random.Generator, tight: bool
             inst.families["k"][key] = before
 
 
+def _degenerate(inst: Instance, attempt: int) -> None:
+    """Free vectors may be parallel, or zero; values that nothing is said of may all be one."""
+    free = [base for base, family in inst.world.families.items() if family.kind == "free"]
+    for table in [inst.families[base] for base in [*free, *({"v"} - set(inst.world.families))]]:
+        first = next(iter(table.values()))
+        for item in table:
+            table[item] = first if attempt == 9 else 0.0 * first
+    single = [name for name, space in inst.world.vectors.items() if space == "d"]
+    for name in single:
+        inst.vectors[name] = (2.0 if attempt == 9 else 0.0) * inst.vectors[single[0]]
+
+
 def _shift(inst: Instance, fact: L.Fact, rng: np.random.Generator) -> None:
-    """Let the keys that a condition compares all others with score anything, before the others give way."""
-    assert fact.quantifier is not None
+    """Before conditions are met by moving keys, let all keys score higher or lower together, by as much as the
+    numbers in the condition, and let those that the others are compared with score anything."""
     names = [n for n in L.nodes(fact.relation) if isinstance(n, L.Name)]
     query = next((n for n in names if str(n) in inst.vectors), None)
     if query is None or "k" not in inst.families:
         return
-    towards = inst.vectors[str(query)]
+    step = inst.vectors[str(query)] / float((inst.vectors[str(query)] ** 2).sum())
+    keys = inst.families["k"]
+    bounds = [float(np.abs(inst.numbers[str(n)]).max()) for n in names if str(n) in inst.numbers]
+    if bounds and rng.random() < 0.5:
+        together = float(rng.uniform(-2.0, 2.0)) * max(bounds)
+        for item in keys:
+            keys[item] = keys[item] + together * step
     for name in names:
-        if name.base == "k" and name.subs != (fact.quantifier.index,) and rng.random() < 0.5:
-            score = float(rng.normal(0.0, 4.0))
-            inst.families["k"][name.subs[0]] = (
-                inst.families["k"][name.subs[0]] + score / float((towards**2).sum()) * towards
-            )
+        fixed = fact.quantifier is not None and name.subs != (fact.quantifier.index,)
+        if name.base == "k" and fixed and rng.random() < 0.5:
+            keys[name.subs[0]] = keys[name.subs[0]] + float(rng.normal(0.0, 4.0)) * step
     inst.cache.clear()
 
 

@@ -331,6 +331,7 @@ def relation_in_limit(world: World, core: L.Relation) -> Outcome:
                 f"in the limit, {found.because}",
                 (*reading_steps(algebra), *steps, *found.steps),
                 notes=found.notes,
+                sure=found.sure,
             )
     return Outcome(PROVED, f"the limits of both sides are {values}", (*reading_steps(algebra), *steps))
 
