@@ -119,6 +119,7 @@ def _compared(inst: Instance, core: L.Relation) -> bool | None:
         # Draws are rougher than arithmetic; those that give the very same value on both sides are not.
         rough = inst.sampled and bool(np.abs(gap).max() > 1e-12 * size)
         slack = ROUGH * size if rough else 1e-7 * size + 10 * inst.error
+        drawn |= rough and (op == "=" or bool(np.abs(gap).min() <= slack))
         least = slack if rough or inst.error else 1e-12 * size
         if op in ("=", "!="):
             same = bool(np.abs(gap).max() <= slack)
@@ -128,14 +129,13 @@ def _compared(inst: Instance, core: L.Relation) -> bool | None:
                 return False
             if op == "!=" and same:
                 clear = False
-            drawn |= rough and op == "="
         elif not holds(gap, op, slack):
             return False
         elif op in ("<", ">") and np.abs(gap).min() <= least:
             clear = False  # a tie, or a difference below rounding
         elif not holds(gap, op, 1e-12 * size) or (rough and np.abs(gap).min() <= least):
             clear = False  # on the wrong side, or on the right one, by less than can be trusted
-    inst.sampled = drawn or (inst.sampled and not clear)
+    inst.sampled = drawn
     return True if clear else None
 
 
