@@ -24,7 +24,30 @@ class RMSNorm(nn.Module):
             y = x.float()
             y = y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + self.epsilon)
             return self.weight * y.to(x.dtype)
+        if x.dtype == self.weight.dtype == torch.float32 and x.device.type == "cpu":
+            return _RMSNorm.apply(x, self.weight, self.epsilon)
         return F.rms_norm(x, (x.shape[-1],), self.weight, self.epsilon)
+
+
+class _RMSNorm(torch.autograd.Function):
+    """y = w∘n with n = r x and r = (|x|²/d + ε)^(-1/2), in fewer passes than torch's own on a CPU.
+
+    With G a gradient of y and u = w∘G: dx = r (u - n (u·n)/d), dw = Σ G∘n.
+    """
+
+    @staticmethod
+    def forward(ctx: torch.autograd.function.FunctionCtx, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
+        r = torch.linalg.vector_norm(x, dim=-1, keepdim=True).square_().div_(x.shape[-1]).add_(epsilon).rsqrt_()
+        n = x * r
+        ctx.save_for_backward(n, r, weight)
+        return n * weight
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        n, r, weight = ctx.saved_tensors  # type: ignore[attr-defined]
+        u = grad * weight
+        along = torch.linalg.vecdot(u, n)[..., None] / -n.shape[-1]
+        return (u + n * along) * r, (grad * n).flatten(0, -2).sum(0), None
 
 
 class MLP(nn.Module):
