@@ -6,13 +6,13 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, rms_norm
 
 from qkv.errors import QkvError
 from qkv.model.config import ATTENTIONS, PRESETS, Config, preset
 from qkv.model.decoding import Choice, decode
 from qkv.model.gpt import GPT
-from qkv.model.layers import dropout, picked
+from qkv.model.layers import RMSNorm, dropout, picked
 from qkv.model.layout import Layout
 
 VOCAB = 19
@@ -305,6 +305,23 @@ def test_picking_rows_passes_gradients_back_to_them():
     assert torch.autograd.gradcheck(lambda x: picked(x, torch.tensor([4, 0, 2])), (x,))
 
 
+def test_the_quick_norm_is_torchs_norm():
+    torch.manual_seed(0)
+    norm = RMSNorm(12, 1e-5)
+    x, weight = torch.randn(7, 12, requires_grad=True), norm.weight
+    with torch.no_grad():
+        weight.add_(torch.randn(12))
+    want = rms_norm(x.double(), (12,), weight.double(), 1e-5)
+    torch.testing.assert_close(norm(x).double(), want, rtol=0, atol=1e-6)
+    grad = torch.randn(7, 12)
+    for a, b in zip(
+        torch.autograd.grad(norm(x), (x, weight), grad),
+        torch.autograd.grad(want, (x, weight), grad.double()),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-5)
+
+
 def test_presets_have_the_sizes_they_promise():
     course = preset("course", vocab=100)
     assert (course.layers, course.heads, course.width, course.block) == (4, 8, 256, 128)
@@ -343,3 +360,18 @@ def test_unknown_fields_presets_and_types_are_refused():
 def test_a_sequence_longer_than_the_block_is_refused():
     with pytest.raises(QkvError, match="25 tokens"):
         model_of("causal")(tokens_of(1, 25))
+
+
+@EVERY
+def test_mixed_precision_gives_nearly_the_same_losses_and_gradients(name):
+    model = model_of(name, torch.float32).train()
+    tokens, keep, targets = tokens_of(40), torch.arange(3, 40, 4), tokens_of(10, seed=1)
+    layout = Layout([(2, 5), (3, 10)])
+    exact = model(tokens, layout, keep, targets)
+    wanted = torch.autograd.grad(exact, list(model.parameters()), allow_unused=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        got = model(tokens, layout, keep, targets)
+    grads = torch.autograd.grad(got, list(model.parameters()), allow_unused=True)
+    assert float(got) == pytest.approx(float(exact), rel=0.02)
+    flat = [torch.cat([g.flatten() for g in some if g is not None]) for some in (wanted, grads)]
+    assert float(torch.nn.functional.cosine_similarity(*flat, dim=0)) > 0.99

@@ -24,7 +24,30 @@ class RMSNorm(nn.Module):
             y = x.float()
             y = y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + self.epsilon)
             return self.weight * y.to(x.dtype)
+        if x.dtype == self.weight.dtype == torch.float32 and x.device.type == "cpu":
+            return _RMSNorm.apply(x, self.weight, self.epsilon)
         return F.rms_norm(x, (x.shape[-1],), self.weight, self.epsilon)
+
+
+class _RMSNorm(torch.autograd.Function):
+    """y = w∘n with n = r x and r = (|x|²/d + ε)^(-1/2), in fewer passes than torch's own on a CPU.
+
+    With G a gradient of y and u = w∘G: dx = r (u - n (u·n)/d), dw = Σ G∘n.
+    """
+
+    @staticmethod
+    def forward(ctx: torch.autograd.function.FunctionCtx, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
+        r = torch.linalg.vector_norm(x, dim=-1, keepdim=True).square_().div_(x.shape[-1]).add_(epsilon).rsqrt_()
+        n = x * r
+        ctx.save_for_backward(n, r, weight)
+        return n * weight
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        n, r, weight = ctx.saved_tensors  # type: ignore[attr-defined]
+        u = grad * weight
+        along = torch.linalg.vecdot(u, n)[..., None] / -n.shape[-1]
+        return (u + n * along) * r, (grad * n).flatten(0, -2).sum(0), None
 
 
 class MLP(nn.Module):
@@ -61,10 +84,21 @@ def norm(config: Config) -> nn.Module:
 
 
 def rotations(places: int, size: int, base: float) -> Tensor:
-    """Cosines and sines (2, places, size/2) of rope's angles, rounded as Llama rounds them: in float32."""
+    """Cosines and sines (places, size/2, 2) of rope's angles, rounded as Llama rounds them: in float32."""
     frequencies = 1.0 / base ** (torch.arange(0, size, 2).float() / size)
     angles = torch.outer(torch.arange(places).float(), frequencies)
-    return torch.stack((angles.cos(), angles.sin()))
+    return torch.stack((angles.cos(), angles.sin()), dim=-1)
+
+
+def complex_of(x: Tensor) -> Tensor:
+    """The last two coordinates as a complex number, in float32 or better."""
+    return torch.view_as_complex(x if x.dtype in (torch.float32, torch.float64) else x.float())
+
+
+def paired(heads: int, others: int, size: int) -> Tensor:
+    """An order of rows of weights: in each of the first heads, the rows c and c + size/2 that turn together meet."""
+    pairs = torch.arange(heads * size).view(heads, 2, size // 2).mT.flatten()
+    return torch.cat((pairs, torch.arange(heads * size, (heads + others) * size)))
 
 
 def dropout(x: Tensor, rate: float) -> Tensor:
@@ -98,9 +132,9 @@ class _Dropped(torch.autograd.Function):
         return kept.to(grad.dtype).mul_(ctx.scale).mul_(grad), None, None  # type: ignore[attr-defined]
 
 
-def picked(x: Tensor, rows: Tensor) -> Tensor:
-    """x[rows] for rows that differ: the way back then copies, where torch's has to add."""
-    return _Picked.apply(x, rows)
+def picked(x: Tensor, rows: Tensor | None) -> Tensor:
+    """x[rows] for rows that differ: the way back then copies, where torch's has to add. Without rows, all of x."""
+    return x if rows is None else _Picked.apply(x, rows)
 
 
 class _Picked(torch.autograd.Function):
