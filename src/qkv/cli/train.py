@@ -22,6 +22,8 @@ from qkv.train.settings import Settings
 Out = Annotated[Path, typer.Option(help="Folder to write.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out, if there is one.")]
+RecipeName = Annotated[str | None, typer.Option(help="qkv (drills of what the text says) or course.")]
+Minutes = Annotated[float | None, typer.Option(help="Train for about this long; a recipe has a time of its own.")]
 
 
 def options(*classes: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -60,9 +62,14 @@ def options(*classes: type) -> Callable[[Callable[..., None]], Callable[..., Non
 def pretrain(
     config: Annotated[Path | None, typer.Argument(help="A .toml or .json file with the options by name.")] = None,
     text: Annotated[Path | None, typer.Option(help="Texts to learn from, one a line.")] = None,
+    questions: Annotated[Path | None, typer.Option(help="Lines question<TAB>answer, to mix in.")] = None,
     out: Out = Path("runs/base"),
-    size: Annotated[str, typer.Option("--preset", help=f"Sizes to start from: {', '.join(PRESETS)}.")] = "tiny",
-    tokenizer: Annotated[str, typer.Option(help="characters or bytepairs.")] = "characters",
+    recipe: RecipeName = None,
+    minutes: Minutes = None,
+    size: Annotated[
+        str | None, typer.Option("--preset", help=f"Sizes to start from: {', '.join(PRESETS)}. [default: tiny]")
+    ] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="characters or bytepairs. [default: characters]")] = None,
     pieces: Annotated[int, typer.Option(help="Tokens of a bytepairs tokenizer.")] = 3000,
     resume: Resume = False,
     plot: Plot = None,
@@ -70,22 +77,38 @@ def pretrain(
     *,
     given: dict[str, Any],
 ) -> None:
-    """Train a new model on text."""
+    """Train a new model on text: by a recipe, or by hand with --steps, --preset, --tokenizer, --objective or CONFIG."""
     from qkv.train import runs
 
-    read = {"text": text, "out": out, "preset": size, "tokenizer": tokenizer, "pieces": pieces}
+    named = {"text": text, "questions": questions, "out": out, "recipe": recipe, "minutes": minutes, "preset": size}
+    read = {**named, "tokenizer": tokenizer, "pieces": pieces}
     from_file = _file(config, (*read, *_names(Config), *_names(Settings))) if config else {}
-    chosen = {**read, **{name: value for name, value in from_file.items() if name in read}}
+    chosen = {**{n: v for n, v in from_file.items() if n in read}, **{n: v for n, v in read.items() if v is not None}}
     given = {**{name: value for name, value in from_file.items() if name not in read}, **given}
     folder = Path(chosen["out"])
     _contradictions(folder, given, resume)
-    model = preset(chosen["preset"], **{n: v for n, v in given.items() if n in _names(Config)})
-    settings = Settings.from_json({n: v for n, v in given.items() if n in _names(Settings)})
+    files = [chosen.get(name) and Path(chosen[name]) for name in ("text", "questions")]
+    by_hand = config or "steps" in given or given.get("objective", "salient") not in ("salient", "drill")
+    by_hand = by_hand or any(name in chosen for name in ("preset", "tokenizer"))
     with _progress() as watch:
-        done = runs.pretrain(
-            chosen["text"] and Path(chosen["text"]), folder, model, settings,
-            tokenizer=chosen["tokenizer"], pieces=chosen["pieces"], resume=resume, watch=watch,
-        )  # fmt: skip
+        going_on = resume and (folder / runs.FILE).is_file()
+        if going_on or (by_hand and "recipe" not in chosen):
+            model = preset(chosen.get("preset", "tiny"), **{n: v for n, v in given.items() if n in _names(Config)})
+            settings = Settings.from_json({n: v for n, v in given.items() if n in _names(Settings)})
+            done = runs.pretrain(
+                files[0], folder, model, settings, questions=files[1], tokenizer=chosen.get("tokenizer", "characters"),
+                pieces=chosen["pieces"], minutes=chosen.get("minutes"), resume=resume, watch=watch,
+            )  # fmt: skip
+        else:
+            from qkv.knowledge.recipe import memorise
+
+            if files[0] is None:
+                raise QkvError("pretraining", "there is no text", "Give --text FILE, one text a line")
+            given.pop("objective", None)
+            done = memorise(
+                files[0], folder, files[1], by=chosen.get("recipe", "qkv"), minutes=chosen.get("minutes"), watch=watch,
+                **given,
+            )  # fmt: skip
     _finish(done, plot, as_json)
 
 
@@ -93,19 +116,30 @@ def pretrain(
 def finetune(
     run: RunFolder,
     questions: Annotated[Path, typer.Option(help="Lines question<TAB>answer.")],
+    text: Annotated[Path | None, typer.Option(help="The text that the run read, if it has moved.")] = None,
     out: Out = Path("runs/tuned"),
+    recipe: RecipeName = None,
+    minutes: Minutes = None,
     resume: Resume = False,
     plot: Plot = None,
     as_json: JSON = False,
     *,
     given: dict[str, Any],
 ) -> None:
-    """Train a run's model to answer questions."""
+    """Train a run's model to answer questions: by the recipe it was pretrained by, or on questions only."""
     from qkv.train import runs
 
     _contradictions(out, given, resume)
+    going_on = resume and (out / runs.FILE).is_file()
+    drilled = not going_on and runs.load(run).data["kind"] == "drills"
     with _progress() as watch:
-        done = runs.finetune(run, questions, out, Settings.from_json(given), resume=resume, watch=watch)
+        if not going_on and (recipe or drilled):
+            from qkv.knowledge.recipe import tune
+
+            done = tune(run, questions, out, by=recipe, text=text, minutes=minutes, watch=watch, **given)
+        else:
+            settings = Settings.from_json(given)
+            done = runs.finetune(run, questions, out, settings, text=text, minutes=minutes, resume=resume, watch=watch)
     _finish(done, plot, as_json)
 
 
