@@ -24,6 +24,8 @@ _HOME = {
     "Scores": "scoring",
     "trust": "trusting",
     "Trust": "trusting",
+    "study": "studies",
+    "Study": "studies.engine",
 }
 
 __all__ = sorted(_HOME)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +36,6 @@ def learn(
     watch: Watch | None = None,
 ) -> Run:
     """A run on texts, of which a `share` of each batch are questions; if it has begun before, it goes on."""
-    out = Path(out)
     if not 0 <= share < 1 or (share > 0) != bool(len(questions)):
         raise QkvError(
             "learning from texts and questions",
@@ -44,13 +43,34 @@ def learn(
             "Give a share above 0 if, and only if, there are questions",
         )
     print_ = hashlib.sha256(json.dumps([list(texts), list(questions), share]).encode()).hexdigest()
-    if not (out / FILE).is_file():
-        _begin(out, Config.from_json({**config.to_json(), "vocab": tokenizer.vocab}), settings, print_, tokenizer)
+    begin(out, config, settings, print_, tokenizer)
+    return go_on(out, lambda run: mixed(run, texts, questions, share), watch)
+
+
+def begin(out: str | Path, config: Config, settings: Settings, print_: str, tokenizer: Tokenizer) -> None:
+    """The folder of a run that has taken no step yet; one that is there already has to be the same."""
+    out = Path(out)
+    config = Config.from_json({**config.to_json(), "vocab": config.vocab or tokenizer.vocab})
+    if (out / FILE).is_file():
+        run = load(out)
+        if run.data.get("sha256") != print_ or run.settings != settings or run.config != config:
+            raise QkvError(f"going on with {out}", "it began with other data or settings", "Give another folder")
+        return
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        model = GPT(config)
+    out.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(out)
+    checkpoint.save(out, 0, checkpoint.state_of(model), {})
+    data = {"kind": "text", "sha256": print_}
+    facts = {"model": config.to_json(), "settings": settings.to_json(), "data": data}
+    checkpoint.write_json(out / FILE, {"format": checkpoint.FORMAT, **facts})
+
+
+def go_on(out: str | Path, source: Callable[[Run], Source], watch: Watch | None = None) -> Run:
+    """Train a run to its last step, on the examples that `source` makes for it."""
     run = load(out)
-    if run.data.get("sha256") != print_ or run.settings != settings:
-        raise QkvError(f"going on with {out}", "it began with other data or settings", "Give another folder")
-    source = mixed(run, texts, questions, share)
-    train(Job(out, run.model, source, settings, watch=watch))
+    train(Job(Path(out), run.model, source(run), run.settings, watch=watch))
     return load(out)
 
 
@@ -75,19 +95,6 @@ def mixed(run: Run, texts: Sequence[str], questions: Pairs, share: float) -> Sou
 
     answer = drawn([Document([i]) for i in range(len(every))], listed, block, asked, s.seed + 1)
     return lambda step: [*read(step), *answer(step)]
-
-
-def _begin(out: Path, config: Config, settings: Settings, print_: str, tokenizer: Tokenizer) -> None:
-    """The folder of a run that has taken no step yet."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.seed)
-        model = GPT(config)
-    out.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(out)
-    checkpoint.save(out, 0, checkpoint.state_of(model), {})
-    data = {"kind": "text", "sha256": print_}
-    facts = {"model": config.to_json(), "settings": settings.to_json(), "data": data}
-    checkpoint.write_json(out / FILE, {"format": checkpoint.FORMAT, **facts})
 
 
 def pieces(texts: Sequence[str], vocab: int) -> Tokenizer:

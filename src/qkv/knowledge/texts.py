@@ -102,11 +102,11 @@ def questions(facts: Facts, relations: Sequence[str] = ("city",)) -> Questions:
         raise QkvError(
             f"asking for {', '.join(strange)}", f"the facts have {', '.join(sorted(known))}", "Ask for those"
         )
-    pairs = [(ask(person.name, r), person.facts()[r]) for person in facts for r in relations if r in person.facts()]
+    pairs = [(worded(person.name, r), person.facts()[r]) for person in facts for r in relations if r in person.facts()]
     return Questions(tuple(pairs))
 
 
-def ask(name: str, relation: str = "city") -> str:
+def worded(name: str, relation: str = "city") -> str:
     """The question for a relation of somebody."""
     return ASKED.get(relation, ASKED_OTHER).format(name=name, relation=relation)
 
