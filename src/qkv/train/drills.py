@@ -9,7 +9,7 @@ import numpy as np
 
 from qkv.errors import QkvError
 from qkv.train.batches import Source
-from qkv.train.interest import interest
+from qkv.train.interest import interests
 from qkv.train.objectives import Example, question
 from qkv.train.passages import Passage, passage
 from qkv.train.settings import Settings
@@ -55,7 +55,7 @@ class Deck:
     ) -> None:
         self.block = block
         passages = [each for each in map(passage, texts) if each.spans]
-        self.interest = interest(passages, questions)
+        self.interest = interests(passages, questions)
         self.drills: list[list[Drill]] = []
         self._shares: list[np.ndarray] = []
         for deck, shares in zip(_drills(passages, tokenizer), self.interest.shares, strict=True):

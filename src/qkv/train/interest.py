@@ -32,7 +32,7 @@ class Interest:
         return bool(self.frames)
 
 
-def interest(passages: Sequence[Passage], questions: Sequence[tuple[str, str]]) -> Interest:
+def interests(passages: Sequence[Passage], questions: Sequence[tuple[str, str]]) -> Interest:
     """Learn from questions and answers which spans are asked for; each kind of question counts by its number.
 
     A kind is what remains of a question without the name. Where the answer is one of the spans of the passage that
@@ -62,7 +62,9 @@ def _fit(passages: Sequence[Passage], pairs: Sequence[tuple[int, str]]) -> list[
     answers = Counter(answer for _, answer in pairs)
     own = dict(pairs)
     names: dict[str, int] = {}
-    rows, columns, owner = [], [], []
+    rows: list[int] = []
+    columns: list[int] = []
+    owner: list[int] = []
     right: list[bool] = []
     for number, each in enumerate(passages):
         # Whether a span answers *other* questions: its own answer must not tell the model that it is one.

@@ -26,7 +26,7 @@ from qkv.train.objectives import Example
 from qkv.train.settings import Settings
 from qkv.train.spread import Crew, crew
 
-TRYING = 8.0  # seconds at most to find out how long a step takes
+TRYING = 5.0  # seconds at most to find out how long a step takes
 Watch = Callable[[int, int, float, float], None]
 """Called with the step, the steps in all, the loss and tokens per second."""
 
@@ -81,7 +81,7 @@ class Stopped(KeyboardInterrupt):
 def train(job: Job) -> Trained:
     """Run a job from its last checkpoint to its last step."""
     devices = list(range(torch.cuda.device_count()))
-    with torch.random.fork_rng(devices), crew() as crew_, interruptible() as stop:
+    with torch.random.fork_rng(devices), crew() as crew_, interruptible() as stop, threads(job.settings.threads):
         reuse_memory()
         return _train(job, crew_, stop)
 
@@ -179,6 +179,18 @@ def one_step(
             nn.utils.clip_grad_norm_([p for g in optimizer.param_groups for p in g["params"]], settings.clip)
         optimizer.step()
     return mean
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """So many threads inside, and as many as before afterwards; 0 changes nothing."""
+    before = torch.get_num_threads()
+    try:
+        if count:
+            torch.set_num_threads(count)
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def seconds_a_step(job: Job, tries: int = 24) -> float:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qkv.train.salient import salient
+from qkv.train.salient import JOINT, salient
 
 LONGEST = 60  # characters that a title may have
 # A full stop after one of these, or after a single letter, ends no title.
@@ -52,20 +52,16 @@ def title(text: str) -> str:
         found = text[: match.start()]
         word = _bare(found.split()[-1]) if found.split() else ""
         if len(word) > 1 and word not in SHORTENED:
-            # A sentence is no title: in a title nearly all words are capitalised, or it is said again.
+            # A sentence is no title: in a title words are capitalised, but for the small ones that join names.
             words = found.split()
-            if sum(w[0].islower() for w in words) <= len(words) // 2 and len(words) <= 8:
+            small = sum(w[0].islower() and not re.fullmatch(JOINT, w) for w in words)
+            if small <= len(words) // 3 and len(words) <= 8:
                 return found
             break
     spans = salient(text)
     if spans and spans[0][0] == 0:
         return text[: spans[0][1]]
     return " ".join(text.split()[:3])
-
-
-def about(passages: Sequence[Passage], question: str) -> list[int]:
-    """Which passages a question names, by the longest title that it holds."""
-    return Titles(passages).named(question)
 
 
 class Titles:

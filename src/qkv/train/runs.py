@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +22,7 @@ from qkv.train import checkpoint, tokens
 from qkv.train.batches import Source, drawn
 from qkv.train.data import read_questions, read_texts
 from qkv.train.drills import Deck
-from qkv.train.loop import Job, Trained, Watch, seconds_a_step, train
+from qkv.train.loop import Job, Trained, Watch, seconds_a_step, threads, train
 from qkv.train.objectives import Document, Example, Objective, documents, objective, question
 from qkv.train.settings import Settings
 from qkv.train.spread import crew
@@ -108,13 +109,14 @@ def finetune(
     *,
     text: str | Path | Sequence[str] | None = None,
     minutes: float | None = None,
+    from_scratch: bool = False,
     resume: bool = False,
     watch: Watch | None = None,
 ) -> Trained:
     """Train a run's model further, to answer questions: `question<TAB>answer` lines, or pairs.
 
     With the objective `drill` it goes on memorising the text that the run was pretrained on (or `text`), and the
-    questions are mixed in and say what to ask for.
+    questions are mixed in and say what to ask for. A model `from_scratch` has the run's shape and has read nothing.
     """
     out, settings = Path(out), settings or Settings()
     drilled = settings.objective == DRILL
@@ -127,7 +129,14 @@ def finetune(
         if drilled and about is None:
             raise QkvError(f"finetuning {run}", "drills need the text that it read", "Give --text FILE")
         data = _record(about, questions, True) if drilled else {"kind": "questions", **_origin(questions)}
-        _create(out, parent.config, settings, {**data, "parent": str(run)}, parent.tokenizer, parent.model)
+        _create(
+            out,
+            parent.config,
+            settings,
+            {**data, "parent": str(run)},
+            parent.tokenizer,
+            None if from_scratch else parent.model,
+        )
 
     return _started(out, create, resume, (text, questions) if drilled else (questions, None), minutes, watch)
 
@@ -176,13 +185,21 @@ def _same(run: str | Path, data: Any, record: dict[str, Any]) -> Any:
 
 
 def _budget(out: Path, data: Given, minutes: float) -> None:
-    """Set the steps of a run that has taken none to what this machine can do in some minutes."""
+    """Set the steps of a run that has taken none to what this machine can do in some minutes.
+
+    Where others use the machine too, threads wait for each other, and one alone may be faster: that is tried too.
+    """
     if not 0 < minutes < 10**6:
         raise QkvError("setting up training", f"minutes is {minutes}", "Give a positive number of minutes")
     job = _job(out, data, None)
-    steps = max(10, int(minutes * 60 * MARGIN / seconds_a_step(job)))
+    began, tried = time.perf_counter(), {}
+    for count in dict.fromkeys((job.settings.threads, 1)):
+        with threads(count):
+            tried[count] = seconds_a_step(job)
+    best = min(tried, key=lambda count: tried[count])
+    left = minutes * 60 * MARGIN - (time.perf_counter() - began)
     facts = json.loads((out / FILE).read_text(encoding="utf-8"))
-    facts["settings"]["steps"] = steps
+    facts["settings"] |= {"steps": max(10, int(left / tried[best])), "threads": best}
     checkpoint.write_json(out / FILE, facts)
 
 

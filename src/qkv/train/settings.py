@@ -39,6 +39,7 @@ class Settings:
     mixed: float = told(0.06, "Share of a batch of drills that is questions, where there are some.")
     tilt: float = told(0.85, "Share of drills that ask for what the questions ask for; the others ask for anything.")
     bare: float = told(0.5, "Share of those drills that give the title and no context at all.")
+    threads: int = told(0, "Threads of a process; 0 for as many as torch likes.")
     spread: str = told("ddp", f"How several processes share the work: {' or '.join(SPREADS)}.")
 
     def __post_init__(self) -> None:
@@ -47,6 +48,7 @@ class Settings:
             "batch": 1,
             "accumulate": 1,
             "seed": 0,
+            "threads": 0,
             "validate_every": 1,
             "log_every": 1,
             "checkpoint_every": 1,

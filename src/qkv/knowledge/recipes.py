@@ -13,6 +13,7 @@ from qkv.model.config import Config, preset
 from qkv.train import runs
 from qkv.train.data import read_questions, read_texts
 from qkv.train.loop import Trained, Watch
+from qkv.train.passages import Titles, passage
 from qkv.train.runs import DRILL, Questions
 from qkv.train.settings import Settings
 
@@ -44,7 +45,7 @@ RECIPES = {
         Settings(objective=DRILL, lr=3e-3, floor=0.2, validation=0.0, checkpoint_every=1000, log_every=50),
         Settings(objective=DRILL, lr=2e-3, floor=0.02, validation=0.0, checkpoint_every=1000, log_every=50),
         None,
-        (13.0, 15.0),
+        (12.0, 12.0),
     ),
     # The course's: characters, span corruption of whole documents, then questions only.
     "course": Recipe(
@@ -68,18 +69,21 @@ def recipe(name: str) -> Recipe:
 
 
 def memorise(
-    text: str | Path | Sequence[str],
+    text: str | Path | Sequence[str] | None,
     out: str | Path,
     questions: Questions | None = None,
     *,
     by: str = "qkv",
     minutes: float | None = None,
+    pieces: int | None = None,
     watch: Watch | None = None,
     resume: bool = False,
     **changes: Any,
 ) -> Trained:
     """The first stage of a recipe: a new model reads a text. `changes` are fields of Config and Settings."""
     chosen = recipe(by)
+    if text is None:
+        raise QkvError("pretraining", "there is no text", "Give --text FILE, one text a line")
     config, settings = changed(chosen.config, changes), changed(chosen.first, changes)
     unknown(changes)
     if questions is not None and settings.objective != DRILL:
@@ -91,7 +95,7 @@ def memorise(
         else:
             minutes = chosen.minutes[0] if chosen.minutes else None
     return runs.pretrain(
-        text, out, config, settings, questions=questions, tokenizer=chosen.tokenizer, pieces=chosen.pieces,
+        text, out, config, settings, questions=questions, tokenizer=chosen.tokenizer, pieces=pieces or chosen.pieces,
         minutes=minutes, resume=resume, watch=watch,
     )  # fmt: skip
 
@@ -104,14 +108,20 @@ def tune(
     by: str | None = None,
     text: str | Path | Sequence[str] | None = None,
     minutes: float | None = None,
+    from_scratch: bool = False,
     watch: Watch | None = None,
     resume: bool = False,
     **changes: Any,
 ) -> Trained:
-    """The second stage: the model that read the text answers questions; by the recipe that it was pretrained by."""
+    """The second stage: the model that read the text answers questions; by the recipe that it was pretrained by.
+
+    A model `from_scratch` reads questions only: what can be known without the text.
+    """
     parent = runs.load(run)
     chosen = recipe(by or ("qkv" if parent.data["kind"] == "drills" else "course"))
     settings = changed(chosen.second, changes)
+    if from_scratch:
+        settings = dataclasses.replace(settings, objective="span")
     unknown(changes)
     if "steps" not in changes and minutes is None:
         if chosen.epochs is not None:
@@ -119,7 +129,23 @@ def tune(
             settings = dataclasses.replace(settings, steps=_steps(chosen.epochs[1], count, settings.batch))
         else:
             minutes = chosen.minutes[1] if chosen.minutes else None
-    return runs.finetune(run, questions, out, settings, text=text, minutes=minutes, resume=resume, watch=watch)
+    return runs.finetune(
+        run, questions, out, settings, text=text, minutes=minutes, from_scratch=from_scratch, resume=resume, watch=watch
+    )
+
+
+def lacking(text: str | Path | Sequence[str], questions: Questions) -> list[str]:
+    """The texts that are about nobody whom the questions name: to see what is guessed without having read."""
+    texts = read_texts(text)
+    titles = Titles([passage(each) for each in texts])
+    gone = {number for asked, _ in read_questions(questions) for number in titles.named(asked)}
+    if not gone or len(gone) == len(texts):
+        raise QkvError(
+            "leaving people out of a text",
+            f"the questions name {len(gone)} of its {len(texts)} titles",
+            "Give questions about some of the people that texts begin with",
+        )
+    return [each for number, each in enumerate(texts) if number not in gone]
 
 
 def changed(value: Any, changes: dict[str, Any]) -> Any:
