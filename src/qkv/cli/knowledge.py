@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qkv.cli.io import JSON, Plot, show
+from qkv.cli.train import seeded
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def evaluate(
     answers: Annotated[
         Path | None, typer.Option(help="Write every answer to this file, one JSON object a line.")
     ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Score RUN-0, RUN-1, … instead, and their mean.")] = 1,
     as_json: JSON = False,
 ) -> None:
     """Score answers by exact match, with an interval, beside the baselines."""
@@ -38,6 +40,8 @@ def evaluate(
 
     asked = load_questions(questions)
     _complain(asked.problems)
+    if seeds > 1:
+        runs = [seeded(run, seed) for run in runs for seed in range(seeds)]
     found = score(list(runs), asked, training=training, unpretrained=unpretrained, lacking=lacking)
     if answers is not None:
         write_text(answers, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found.rows()))

@@ -161,7 +161,8 @@ def opened(run: Runs) -> Run:
 
 def _trained_on(run: Run) -> list[tuple[str, str]]:
     """The questions that a run was finetuned on, if they are still in their file."""
-    path = run.data.get("path")
-    if run.data.get("kind") != "questions" or path is None or not Path(path).is_file():
+    record = run.data if run.data.get("kind") == "questions" else run.data.get("questions", {})
+    path = record.get("path")
+    if path is None or not Path(path).is_file():
         return []
     return read_questions(path)
