@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from qkv.errors import QkvError
@@ -59,8 +60,9 @@ def _search(model: GPT, prompts: list[Sequence[int]], width: int, new: int, stop
     row = torch.tensor([token for prompt in prompts for token in prompt], device=device)
     logits = model(row, layout, keep=lengths.cumsum(0) - 1, cache=cache)
     vocab = logits.shape[-1]
-    width = min(width, vocab)
-    scores, picked = logits.double().log_softmax(-1).topk(width)  # (n, width)
+    scores, picked = logits.double().log_softmax(-1).topk(min(width, vocab))
+    spare = (0, width - scores.shape[1])  # more beams than first tokens: these wait, impossible, for second ones
+    scores, picked = F.pad(scores, spare, value=-torch.inf), F.pad(picked, spare, value=stop)  # (n, width)
     texts = picked[:, :, None]
     done = picked == stop
     for shelf in cache:

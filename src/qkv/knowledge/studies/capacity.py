@@ -1,4 +1,4 @@
-"""capacity: bits of knowledge per parameter against exposures and size, by the formula of Allen-Zhu and Li, part 3.3."""
+"""capacity: bits of knowledge per parameter, against exposures and size, by the formula of Allen-Zhu and Li (3.3)."""
 
 from __future__ import annotations
 
