@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from qkv.cli import check, design, noise, train
+from qkv.cli import check, design, knowledge, noise, train
 from qkv.cli.io import JSON, MemoryFile, Orthonormal, Seed, memory_from, show
 from qkv.errors import QkvError
 
@@ -26,6 +26,7 @@ app.add_typer(design.app, name="design")
 app.command()(check.check)
 app.add_typer(noise.app, name="noise")
 train.register(app)
+knowledge.register(app)
 
 
 @app.callback(invoke_without_command=True)

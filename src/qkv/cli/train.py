@@ -22,6 +22,9 @@ from qkv.train.settings import Settings
 Out = Annotated[Path, typer.Option(help="Folder to write.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out, if there is one.")]
+RecipeName = Annotated[str | None, typer.Option(help="qkv (drills of what the text says) or course.")]
+Minutes = Annotated[float | None, typer.Option(help="Train for about this long; a recipe has a time of its own.")]
+Seeds = Annotated[int, typer.Option(min=1, help="Train this many, with seeds 0, 1, …, in OUT-0, OUT-1, …")]
 
 
 def options(*classes: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -60,53 +63,93 @@ def options(*classes: type) -> Callable[[Callable[..., None]], Callable[..., Non
 def pretrain(
     config: Annotated[Path | None, typer.Argument(help="A .toml or .json file with the options by name.")] = None,
     text: Annotated[Path | None, typer.Option(help="Texts to learn from, one a line.")] = None,
+    questions: Annotated[Path | None, typer.Option(help="Lines question<TAB>answer, to mix in.")] = None,
+    without: Annotated[Path | None, typer.Option(help="Leave out the texts that these questions are about.")] = None,
     out: Out = Path("runs/base"),
-    size: Annotated[str, typer.Option("--preset", help=f"Sizes to start from: {', '.join(PRESETS)}.")] = "tiny",
-    tokenizer: Annotated[str, typer.Option(help="characters or bytepairs.")] = "characters",
-    pieces: Annotated[int, typer.Option(help="Tokens of a bytepairs tokenizer.")] = 3000,
+    recipe: RecipeName = None,
+    minutes: Minutes = None,
+    size: Annotated[
+        str | None, typer.Option("--preset", help=f"Sizes to start from: {', '.join(PRESETS)}. [default: tiny]")
+    ] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="characters or bytepairs. [default: characters]")] = None,
+    pieces: Annotated[int | None, typer.Option(help="Tokens of a bytepairs tokenizer. [default: 3000]")] = None,
+    seeds: Seeds = 1,
     resume: Resume = False,
     plot: Plot = None,
     as_json: JSON = False,
     *,
     given: dict[str, Any],
 ) -> None:
-    """Train a new model on text."""
+    """Train a new model on text: by a recipe, or by hand with --steps, --preset, --tokenizer, --objective or CONFIG."""
+    from qkv.knowledge import recipes
     from qkv.train import runs
 
-    read = {"text": text, "out": out, "preset": size, "tokenizer": tokenizer, "pieces": pieces}
+    read = {"text": text, "questions": questions, "without": without, "out": out, "recipe": recipe, "minutes": minutes}
+    read |= {"preset": size, "tokenizer": tokenizer, "pieces": pieces}
     from_file = _file(config, (*read, *_names(Config), *_names(Settings))) if config else {}
-    chosen = {**read, **{name: value for name, value in from_file.items() if name in read}}
+    chosen = {**{n: v for n, v in from_file.items() if n in read}, **{n: v for n, v in read.items() if v is not None}}
     given = {**{name: value for name, value in from_file.items() if name not in read}, **given}
-    folder = Path(chosen["out"])
-    _contradictions(folder, given, resume)
-    model = preset(chosen["preset"], **{n: v for n, v in given.items() if n in _names(Config)})
-    settings = Settings.from_json({n: v for n, v in given.items() if n in _names(Settings)})
-    with _progress() as watch:
-        done = runs.pretrain(
-            chosen["text"] and Path(chosen["text"]), folder, model, settings,
-            tokenizer=chosen["tokenizer"], pieces=chosen["pieces"], resume=resume, watch=watch,
-        )  # fmt: skip
-    _finish(done, plot, as_json)
+    by_hand = config or "steps" in given or given.get("objective", "salient") not in ("salient", "drill")
+    by_hand = by_hand or any(name in chosen for name in ("preset", "tokenizer"))
+    names = ("text", "questions", "without")
+    source, asked, left_out = (Path(chosen[name]) if chosen.get(name) else None for name in names)
+
+    def one(folder: Path, given: dict[str, Any]) -> Any:
+        _contradictions(folder, given, resume)
+        going_on = resume and (folder / runs.FILE).is_file()
+        here = source if left_out is None or going_on else _left_out(source, left_out, folder)
+        with _progress() as watch:
+            if going_on or (by_hand and "recipe" not in chosen):
+                model = preset(chosen.get("preset", "tiny"), **{n: v for n, v in given.items() if n in _names(Config)})
+                settings = Settings.from_json({n: v for n, v in given.items() if n in _names(Settings)})
+                return runs.pretrain(
+                    None if left_out is not None and going_on else here, folder, model, settings, questions=asked,
+                    tokenizer=chosen.get("tokenizer", "characters"), pieces=chosen.get("pieces", 3000),
+                    minutes=chosen.get("minutes"), resume=resume, watch=watch,
+                )  # fmt: skip
+            changes = {n: v for n, v in given.items() if n != "objective"}
+            return recipes.memorise(
+                here, folder, asked, by=chosen.get("recipe", "qkv"), minutes=chosen.get("minutes"), watch=watch,
+                pieces=chosen.get("pieces"), **changes,
+            )  # fmt: skip
+
+    _each_seed(one, Path(chosen["out"]), given, seeds, plot, as_json)
 
 
 @options(Settings)
 def finetune(
     run: RunFolder,
     questions: Annotated[Path, typer.Option(help="Lines question<TAB>answer.")],
+    text: Annotated[Path | None, typer.Option(help="The text that the run read, if it has moved.")] = None,
     out: Out = Path("runs/tuned"),
+    recipe: RecipeName = None,
+    minutes: Minutes = None,
+    from_scratch: Annotated[
+        bool, typer.Option("--from-scratch", help="Forget the pretraining: a baseline of the same shape.")
+    ] = False,
+    seeds: Seeds = 1,
     resume: Resume = False,
     plot: Plot = None,
     as_json: JSON = False,
     *,
     given: dict[str, Any],
 ) -> None:
-    """Train a run's model to answer questions."""
+    """Train a run's model to answer questions: by the recipe it was pretrained by, or on questions only."""
+    from qkv.knowledge import recipes
     from qkv.train import runs
 
-    _contradictions(out, given, resume)
-    with _progress() as watch:
-        done = runs.finetune(run, questions, out, Settings.from_json(given), resume=resume, watch=watch)
-    _finish(done, plot, as_json)
+    def one(folder: Path, given: dict[str, Any]) -> Any:
+        parent = run if seeds == 1 else seeded(run, given["seed"])
+        _contradictions(folder, given, resume)
+        going_on = resume and (folder / runs.FILE).is_file()
+        drilled = not going_on and runs.load(parent).data["kind"] == "drills"
+        how: dict[str, Any] = {"text": text, "minutes": minutes, "from_scratch": from_scratch, "resume": resume}
+        with _progress() as watch:
+            if not going_on and (recipe or drilled):
+                return recipes.tune(parent, questions, folder, by=recipe, watch=watch, **how, **given)
+            return runs.finetune(parent, questions, folder, Settings.from_json(given), watch=watch, **how)
+
+    _each_seed(one, out, given, seeds, plot, as_json)
 
 
 def generate(
@@ -170,6 +213,45 @@ def register(app: typer.Typer) -> None:
     for verb in (pretrain, finetune, generate, export):
         app.command()(verb)
     app.command(name="import")(bring)
+
+
+def seeded(folder: Path, seed: int) -> Path:
+    """The folder of one of several seeds."""
+    return folder.with_name(f"{folder.name}-{seed}")
+
+
+def _each_seed(
+    one: Callable[[Path, dict[str, Any]], Any],
+    out: Path,
+    given: dict[str, Any],
+    seeds: int,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Train one run in its folder, or one a seed, each in a folder of its own."""
+    if seeds == 1:
+        _finish(one(out, given), plot, as_json)
+        return
+    if "seed" in given:
+        raise QkvError("training", "both --seed and --seeds were given", "Give one of them")
+    for seed in range(seeds):
+        picture = plot and plot.with_stem(f"{plot.stem}-{seed}")
+        _finish(one(seeded(out, seed), {**given, "seed": seed}), picture, as_json)
+
+
+def _left_out(text: Path | None, questions: Path, folder: Path) -> Path:
+    """The text without some people, kept with the run, for that is what the run has read."""
+    from qkv.core.files import write_text
+    from qkv.knowledge.recipes import lacking
+    from qkv.train import runs
+
+    if text is None:
+        raise QkvError("pretraining", "there is no text", "Give --text FILE, one text a line")
+    runs.fresh(folder)
+    kept = "".join(line + "\n" for line in lacking(text, questions))
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / "text.txt", kept)
+    return folder / "text.txt"
 
 
 def _contradictions(folder: Path, given: dict[str, Any], resume: bool) -> None:

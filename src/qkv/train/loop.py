@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import signal
 import threading
@@ -26,6 +27,7 @@ from qkv.train.objectives import Example
 from qkv.train.settings import Settings
 from qkv.train.spread import Crew, crew
 
+TRYING = 5.0  # seconds at most to find out how long a step takes
 Watch = Callable[[int, int, float, float], None]
 """Called with the step, the steps in all, the loss and tokens per second."""
 
@@ -80,7 +82,7 @@ class Stopped(KeyboardInterrupt):
 def train(job: Job) -> Trained:
     """Run a job from its last checkpoint to its last step."""
     devices = list(range(torch.cuda.device_count()))
-    with torch.random.fork_rng(devices), crew() as crew_, interruptible() as stop:
+    with torch.random.fork_rng(devices), crew() as crew_, interruptible() as stop, threads(job.settings.threads):
         reuse_memory()
         return _train(job, crew_, stop)
 
@@ -178,6 +180,35 @@ def one_step(
             nn.utils.clip_grad_norm_([p for g in optimizer.param_groups for p in g["params"]], settings.clip)
         optimizer.step()
     return mean
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """So many threads inside, and as many as before afterwards; 0 changes nothing."""
+    before = torch.get_num_threads()
+    try:
+        if count:
+            torch.set_num_threads(count)
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def seconds_a_step(job: Job, tries: int = 24) -> float:
+    """How long a step of a job takes here, tried on a copy of its model."""
+    alone = Crew(device=torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    model = copy.deepcopy(job.model).to(alone.device).train()
+    optimizer = adamw({p: name for name, p in model.named_parameters()}, job.settings)
+    taken = []
+    with torch.random.fork_rng(devices=[]):
+        reuse_memory()
+        for step in range(tries):
+            began = time.perf_counter()
+            one_step(model, optimizer, job.source(step), step, job.settings, alone)
+            taken.append(time.perf_counter() - began)
+            if sum(taken) > TRYING and step >= 3:
+                break
+    return sum(taken[len(taken) // 3 :]) / len(taken[len(taken) // 3 :])  # the first ones warm up
 
 
 @torch.no_grad()

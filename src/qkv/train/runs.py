@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,13 +21,19 @@ from qkv.model.gpt import GPT
 from qkv.train import checkpoint, tokens
 from qkv.train.batches import Source, drawn
 from qkv.train.data import read_questions, read_texts
-from qkv.train.loop import Job, Trained, Watch, train
+from qkv.train.drills import Deck
+from qkv.train.loop import Job, Trained, Watch, seconds_a_step, threads, train
 from qkv.train.objectives import Document, Example, Objective, documents, objective, question
 from qkv.train.settings import Settings
 from qkv.train.spread import crew
 from qkv.train.tokens import Tokenizer
 
 FILE = "config.json"
+DRILL = "drill"
+MARGIN = 0.94  # share of a time budget for steps; the rest is for checkpoints and for a machine that others use too
+Questions = str | Path | Sequence[tuple[str, str]]
+Given = tuple[Any, Any]
+"""Texts (or questions, where there are no texts) and the questions that go with texts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +65,25 @@ def pretrain(
     config: Config | None = None,
     settings: Settings | None = None,
     *,
+    questions: Questions | None = None,
     tokenizer: str | Tokenizer = "characters",
     pieces: int = 3000,
+    minutes: float | None = None,
     resume: bool = False,
     watch: Watch | None = None,
 ) -> Trained:
-    """Train a new model on texts, one a line of a file or of a list; with `resume`, go on if the run exists."""
+    """Train a new model on texts, one a line of a file or of a list; with `resume`, go on if the run exists.
+
+    With `minutes`, the number of steps is what this machine can do in that time. Questions go with drills only.
+    """
     out, settings = Path(out), settings or Settings()
-    objective(settings.objective)
+    drilled = settings.objective == DRILL
+    if not drilled:
+        objective(settings.objective)
+    if questions is not None and not drilled:
+        raise QkvError(
+            "pretraining", f"questions were given with the objective {settings.objective}", "Use --objective drill"
+        )
 
     def create() -> None:
         if text is None:
@@ -78,58 +96,104 @@ def pretrain(
             raise QkvError(
                 "pretraining", f"vocab is {found.vocab} and the tokenizer has {made.vocab} tokens", "Leave vocab at 0"
             )
-        _create(out, found, settings, {"kind": "text", **_origin(text)}, made, None)
+        _create(out, found, settings, _record(text, questions, drilled), made, None, minutes)
 
-    return _started(out, create, resume, text, watch)
+    return _started(out, create, resume, (text, questions), watch)
 
 
 def finetune(
     run: str | Path,
-    questions: str | Path | Sequence[tuple[str, str]],
+    questions: Questions,
     out: str | Path,
     settings: Settings | None = None,
     *,
+    text: str | Path | Sequence[str] | None = None,
+    minutes: float | None = None,
+    from_scratch: bool = False,
     resume: bool = False,
     watch: Watch | None = None,
 ) -> Trained:
-    """Train a run's model further, to answer questions: `question<TAB>answer` lines, or pairs."""
+    """Train a run's model further, to answer questions: `question<TAB>answer` lines, or pairs.
+
+    With the objective `drill` it goes on memorising the text that the run was pretrained on (or `text`), and the
+    questions are mixed in and say what to ask for. A model `from_scratch` has the run's shape and has read nothing.
+    """
     out, settings = Path(out), settings or Settings()
+    drilled = settings.objective == DRILL
 
     def create() -> None:
         parent = load(run)
         if not parent.tokenizer.special:
             raise QkvError(f"finetuning {run}", "its tokenizer lacks the sign ⁇", "Finetune a run that qkv pretrained")
-        data = {"kind": "questions", **_origin(questions), "parent": str(run)}
-        _create(out, parent.config, settings, data, parent.tokenizer, parent.model)
+        about = text if text is not None else parent.data.get("path")
+        if drilled and about is None:
+            raise QkvError(f"finetuning {run}", "drills need the text that it read", "Give --text FILE")
+        data = _record(about, questions, True) if drilled else {"kind": "questions", **_origin(questions)}
+        model = None if from_scratch else parent.model
+        _create(out, parent.config, settings, {**data, "parent": str(run)}, parent.tokenizer, model, minutes)
 
-    return _started(out, create, resume, questions, watch)
+    return _started(out, create, resume, (text, questions) if drilled else (questions, None), watch)
 
 
-def _started(out: Path, create: Callable[[], None], resume: bool, data: Any, watch: Watch | None) -> Trained:
+def _started(out: Path, create: Callable[[], None], resume: bool, data: Given, watch: Watch | None) -> Trained:
     """A new run is an old one that has taken no step yet: create it, in one process, and go on with it in all."""
     with crew() as here:
-        if here.first and not (resume and (out / FILE).is_file()):
-            fresh(out)
-            create()
+        if here.first:
+            if not (resume and (out / FILE).is_file()):
+                fresh(out)
+                create()
+            _budget(out, data)
         here.wait()
-        return resume_run(out, data, watch)
+        return resume_run(out, *data, watch=watch)
 
 
-def resume_run(run: str | Path, data: Any = None, watch: Watch | None = None) -> Trained:
+def resume_run(run: str | Path, data: Any = None, questions: Any = None, watch: Watch | None = None) -> Trained:
     """Go on with a run from its last checkpoint, to the bit as if it had never stopped; `data` if it has moved."""
+    return train(_job(run, (data, questions), watch))
+
+
+def _job(run: str | Path, given: Given, watch: Watch | None) -> Job:
+    """A run and its data, which must be what it began with."""
     found = load(run)
-    block, s = found.config.block, found.settings
-    data = found.data.get("path") if data is None else data
     if found.data["kind"] == "imported":
         raise QkvError(f"going on with {run}", "it was imported, not trained", "Export it, or generate from it")
+    records = (found.data, found.data.get("questions"))
+    data = tuple(
+        _same(run, each, record) if record is not None else None for each, record in zip(given, records, strict=True)
+    )
+    source, held = _source(found, data[0], data[1])
+    return Job(Path(run), found.model, source, found.settings, held, watch)
+
+
+def _same(run: str | Path, data: Any, record: dict[str, Any]) -> Any:
+    data = record.get("path") if data is None else data
     if data is None:
         raise QkvError(f"going on with {run}", "its data was not a file", "Give the same data again")
-    if _origin(data)["sha256"] != found.data["sha256"]:
+    if _origin(data)["sha256"] != record["sha256"]:
         raise QkvError(
             f"going on with {run}", "the data is not what it began with", "Give the same data, or a new --out"
         )
-    source, held = _source(found, data, block, s)
-    return train(Job(Path(run), found.model, source, s, held, watch))
+    return data
+
+
+def _budget(out: Path, data: Given) -> None:
+    """Where a new run has minutes rather than steps, set its steps to what this machine can do in that time.
+
+    Where others use the machine too, threads wait for each other, and one alone may be faster: that is tried too.
+    """
+    facts = json.loads((out / FILE).read_text(encoding="utf-8"))
+    minutes = facts.pop("minutes", None)
+    if minutes is None:
+        return
+    job = _job(out, data, None)
+    began, tried = time.perf_counter(), {}
+    for count in dict.fromkeys((job.settings.threads, 1)):
+        with threads(count):
+            tried[count] = seconds_a_step(job)
+    best = min(tried, key=lambda count: tried[count])
+    left = minutes * 60 * MARGIN - (time.perf_counter() - began)
+    facts["settings"] |= {"steps": max(10, int(left / tried[best])), "threads": best}
+    checkpoint.write_json(out / FILE, facts)
 
 
 def load(run: str | Path) -> Run:
@@ -162,8 +226,12 @@ def load(run: str | Path) -> Run:
     )
 
 
-def _source(run: Run, data: Any, block: int, s: Settings) -> tuple[Source, list[Example]]:
+def _source(run: Run, data: Any, asked: Any) -> tuple[Source, list[Example]]:
     """The examples of each step, and those that are kept back."""
+    block, s = run.config.block, run.settings
+    if run.data["kind"] == "drills":
+        pairs = [] if asked is None else read_questions(asked)
+        return Deck(read_texts(data), pairs, run.tokenizer, block).source(s), []
     made: Sequence[Document]
     goal: Objective
     if run.data["kind"] == "questions":
@@ -186,9 +254,17 @@ def _listed(examples: Sequence[Example], document: Document, block: int, random:
 
 
 def _create(
-    out: Path, config: Config, settings: Settings, data: dict[str, Any], tokenizer: Tokenizer, model: GPT | None
+    out: Path,
+    config: Config,
+    settings: Settings,
+    data: dict[str, Any],
+    tokenizer: Tokenizer,
+    model: GPT | None,
+    minutes: float | None = None,
 ) -> None:
     """Write the folder of a run that has taken no step yet; config.json comes last, and makes it a run."""
+    if minutes is not None and not 0 < minutes < 10**6:
+        raise QkvError("setting up training", f"minutes is {minutes}", "Give a positive number of minutes")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         model = model or GPT(config)
@@ -198,7 +274,8 @@ def _create(
         raise QkvError(f"starting a run in {out}", str(why), "Give a folder that can be written") from None
     tokenizer.save(out)
     checkpoint.save(out, 0, checkpoint.state_of(model), {})
-    facts = {"model": config.to_json(), "settings": settings.to_json(), "data": data}
+    facts: dict[str, Any] = {"model": config.to_json(), "settings": settings.to_json(), "data": data}
+    facts |= {} if minutes is None else {"minutes": minutes}
     checkpoint.write_json(out / FILE, {"format": checkpoint.FORMAT, **facts})
 
 
@@ -206,6 +283,12 @@ def fresh(out: Path) -> None:
     """Refuse to write a run over another."""
     if (out / FILE).exists():
         raise QkvError(f"starting a run in {out}", "there is one already", "Give another --out, or --resume to go on")
+
+
+def _record(text: Any, questions: Any, drilled: bool) -> dict[str, Any]:
+    """What a run was trained on, for its configuration."""
+    asked = {} if questions is None else {"questions": _origin(questions)}
+    return {"kind": "drills" if drilled else "text", **_origin(text), **asked}
 
 
 def _origin(data: Any) -> dict[str, Any]:

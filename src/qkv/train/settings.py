@@ -21,9 +21,10 @@ class Settings:
     steps: int = told(1000, "Steps of the optimizer.")
     batch: int = told(64, "Examples in each step, over all processes.")
     accumulate: int = told(1, "Parts in which each process works through its share of a step, to save memory.")
-    objective: str = told("span", "Pretraining objective: span, next or salient.")
+    objective: str = told("span", "Pretraining objective: span, next, salient or drill.")
     lr: float = told(1e-3, "Highest learning rate.")
     warmup: float = told(0.05, "Share of the steps over which the learning rate rises.")
+    rise: int = told(0, "Steps over which it rises at the least, if there are three times as many.")
     floor: float = told(0.1, "Share of the learning rate that the cosine ends at.")
     decay: float = told(0.1, "Weight decay of matrices; vectors have none.")
     beta2: float = told(0.95, "AdamW's memory of squared gradients.")
@@ -36,6 +37,10 @@ class Settings:
     precision: str = told("float32", f"Precision of products: {', '.join(PRECISIONS)}.")
     compile: bool = told(False, "Compile the model with torch.compile.")
     tensorboard: bool = told(False, "Write logs for TensorBoard too, into the run's folder.")
+    mixed: float = told(0.06, "Share of a batch of drills that is questions, where there are some.")
+    tilt: float = told(0.85, "Share of drills that ask for what the questions ask for; the others ask for anything.")
+    bare: float = told(0.5, "Share of those drills that give the title and no context at all.")
+    threads: int = told(0, "Threads of a process; 0 for as many as torch likes.")
     spread: str = told("ddp", f"How several processes share the work: {' or '.join(SPREADS)}.")
 
     def __post_init__(self) -> None:
@@ -44,6 +49,8 @@ class Settings:
             "batch": 1,
             "accumulate": 1,
             "seed": 0,
+            "threads": 0,
+            "rise": 0,
             "validate_every": 1,
             "log_every": 1,
             "checkpoint_every": 1,
@@ -51,6 +58,11 @@ class Settings:
         wrong = [f"{name} is {getattr(self, name)}" for name, low in least.items() if getattr(self, name) < low]
         shares = ("warmup", "floor", "validation", "beta2")
         wrong += [f"{name} is {getattr(self, name)}" for name in shares if not 0 <= getattr(self, name) < 1]
+        wrong += [
+            f"{name} is {getattr(self, name)}"
+            for name in ("mixed", "tilt", "bare")
+            if not 0 <= getattr(self, name) <= 1
+        ]
         if not (0 < self.lr < math.inf and 0 <= self.decay < math.inf and 0 <= self.clip < math.inf):
             wrong.append(f"lr, decay and clip are {self.lr}, {self.decay} and {self.clip}")
         if self.precision not in PRECISIONS:
@@ -62,7 +74,7 @@ class Settings:
 
     def rate(self, step: int) -> float:
         """The learning rate of a step: a rise, then half a cosine down to the floor."""
-        rise = max(1, round(self.warmup * self.steps))
+        rise = max(1, round(self.warmup * self.steps), min(self.rise, self.steps // 3))
         if step < rise:
             return self.lr * (step + 1) / rise
         done = (step - rise) / max(1, self.steps - rise)

@@ -1,0 +1,35 @@
+"""The studies: experiments on facts, resumable, with one table and one picture each."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qkv.errors import QkvError
+
+if TYPE_CHECKING:
+    from qkv.knowledge.studies.engine import Study, Watch
+
+STUDIES = {"ladder": 1, "capacity": 1, "variants": 3, "considerations": 1, "singletons": 1}
+"""The studies by name, and how many seeds each has unless told otherwise."""
+
+
+def study(
+    name: str,
+    out: str | Path,
+    *,
+    seeds: int = 0,
+    minutes: float = math.inf,
+    people: int = 0,
+    watch: Watch | None = None,
+) -> Study:
+    """Run a study in a folder, or go on with it; 0 seeds or people stand for the study's own numbers."""
+    asked = f"the study {name!r}"
+    if name not in STUDIES:
+        raise QkvError(asked, "there is none of this name", f"Choose from {', '.join(STUDIES)}")
+    if seeds < 0 or people < 0 or not minutes > 0:
+        raise QkvError(asked, f"seeds, people and minutes are {seeds}, {people} and {minutes}", "Give positive numbers")
+    module = importlib.import_module(f"qkv.knowledge.studies.{name}")
+    return module.study(out, seeds or STUDIES[name], minutes, people, watch)

@@ -1,0 +1,160 @@
+"""capacity: bits of knowledge per parameter, against exposures and size, by the formula of Allen-Zhu and Li (3.3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from qkv.knowledge.intervals import over_seeds
+from qkv.knowledge.learning import begin, go_on
+from qkv.knowledge.studies.engine import Cell, Row, Study, Watch, finish, work
+from qkv.model.config import Config
+from qkv.model.layout import Layout
+from qkv.train.objectives import Example
+from qkv.train.runs import Run
+from qkv.train.settings import Settings
+from qkv.train.tokens import Numbers
+
+LETTERS, NAME, TRAITS = 64, 3, 6
+LENGTH = NAME + 2 * TRAITS
+EXPOSURES = (25, 50, 100, 200)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A model, and how many people it has to learn: about as many bits as it may hold."""
+
+    width: int
+    people: int
+    layers: int = 2
+    batch: int = 64
+    lr: float = 1e-2
+
+
+SCALES = (Scale(24, 500), Scale(32, 900), Scale(48, 2000))
+
+
+def study(
+    out: str | Path, seeds: int = 1, minutes: float = math.inf, people: int = 0, watch: Watch | None = None
+) -> Study:
+    """Bits per parameter for each size and each number of exposures; `people` keeps to sizes for that many at most."""
+    scales = [s for s in SCALES if not people or s.people <= people] or [Scale(16, max(50, people))]
+    cells = [
+        Cell(_name(s, e, seed), {**asdict(s), "exposures": e, "seed": seed}, partial(measure, s, e, seed))
+        for e in EXPOSURES
+        for s in scales
+        for seed in range(seeds)
+    ]
+    results = work(out, cells, minutes, watch)
+    rows = []
+    for s in scales:
+        for e in EXPOSURES:
+            mine = [results[n] for seed in range(seeds) if (n := _name(s, e, seed)) in results]
+            if mine:
+                mean, low, high = over_seeds([r["bits_per_parameter"] for r in mine])
+                interval = {"interval": (low, high)} if len(mine) > 1 else {}
+                rows.append({
+                    "parameters": mine[0]["parameters"], "people": s.people, "exposures": e,
+                    "bits_per_parameter": mean, **interval, "share_of_bits": float(np.mean([r["share"] for r in mine])),
+                })  # fmt: skip
+    best = max((r["bits_per_parameter"] for r in rows if r["exposures"] == 100), default=None)
+    remarks = () if best is None else (f"At 100 exposures the best model holds {best:.2f} bits per parameter.",)
+    return finish(
+        out, Study("capacity", "Bits of knowledge per parameter", tuple(rows), remarks, len(results), len(cells))
+    )
+
+
+def _name(scale: Scale, exposures: int, seed: int) -> str:
+    return f"width-{scale.width}-exposures-{exposures}-seed-{seed}"
+
+
+def measure(scale: Scale, exposures: int, seed: int, folder: Path) -> Row:
+    """Train one model on people of its own, and count the bits that it has learned."""
+    people = drawn(scale.people, seed)
+    steps = max(1, scale.people * exposures // scale.batch)
+    config = Config(
+        attention="rope", layers=scale.layers, heads=2, width=scale.width, block=LENGTH, vocab=LETTERS + TRAITS
+    )
+    settings = Settings(
+        steps=steps, batch=scale.batch, lr=scale.lr, objective="next", validation=0.0, seed=seed, decay=0.0,
+        beta2=0.98, floor=0.02, log_every=100, checkpoint_every=2000,
+    )  # fmt: skip
+    begin(folder / "run", config, settings, f"capacity {scale} {seed}", Numbers(config.vocab))
+    orders: dict[int, np.ndarray] = {}
+
+    def source(step: int) -> list[Example]:
+        out = []
+        for i in range(step * scale.batch, (step + 1) * scale.batch):
+            epoch, place = divmod(i, scale.people)
+            if epoch not in orders:
+                orders.clear()
+                orders[epoch] = np.random.default_rng((seed, epoch, 21)).permutation(scale.people)
+            out.append(
+                Example(
+                    written(people[orders[epoch][place]], np.random.default_rng((seed, i, 22)).permutation(TRAITS)), 1
+                )
+            )
+        return out
+
+    run = go_on(folder / "run", lambda run: source)
+    names, values = losses(run, people, seed)
+    parameters = sum(p.numel() for p in run.model.parameters())
+    learned = bits(scale.people, LETTERS**NAME, names, LETTERS, values)
+    return {
+        "parameters": parameters,
+        "bits": learned,
+        "bits_per_parameter": learned / parameters,
+        "share": learned / bits(scale.people, LETTERS**NAME, math.log(scale.people), LETTERS, [0.0] * TRAITS),
+        "loss_name": names,
+        "loss_values": float(np.mean(values)),
+    }
+
+
+def bits(people: int, names: int, name_loss: float, values: int, value_losses: Sequence[float]) -> float:
+    """N·log₂(N₀/e^p₁) + N·Σ_k log₂(D/e^p₂ₖ): what the losses on names and values say that a model has learned.
+
+    N people have names drawn from N₀, and for each trait k one of D values; p₁ and p₂ₖ are mean losses in nats. A name
+    that is no better than guessed, or a trait, counts nothing, not less. A model that knows the names perfectly still
+    cannot tell which comes next: p₁ = log N.
+    """
+    each = max(0.0, math.log2(names) - name_loss / math.log(2))
+    traits = sum(max(0.0, math.log2(values) - loss / math.log(2)) for loss in value_losses)
+    return people * (each + traits)
+
+
+def drawn(people: int, seed: int) -> np.ndarray:
+    """People (n, 3 + 6): names without repetition, values, all uniform."""
+    random = np.random.default_rng((seed, 20))
+    names = random.choice(LETTERS**NAME, size=people, replace=False)
+    spelled = np.stack([names // LETTERS**i % LETTERS for i in range(NAME)], axis=1)
+    return np.concatenate((spelled, random.integers(LETTERS, size=(people, TRAITS))), axis=1)
+
+
+def written(person: np.ndarray, order: np.ndarray) -> list[int]:
+    """A person as tokens: the name, then each trait's own sign and its value, in some order; one more to begin with."""
+    out = [LETTERS, *person[:NAME].tolist()]
+    for trait in order.tolist():
+        out += [LETTERS + trait, int(person[NAME + trait])]
+    return out
+
+
+@torch.inference_mode()
+def losses(run: Run, people: np.ndarray, seed: int) -> tuple[float, list[float]]:
+    """The mean loss on a name, all of it, and on each trait's value after the name and the traits before it."""
+    random = np.random.default_rng((seed, 23))
+    orders = np.array([random.permutation(TRAITS) for _ in people])
+    ids = torch.tensor([written(p, o) for p, o in zip(people, orders, strict=True)])
+    found = []
+    for part in ids.split(1024):
+        logits = run.model(part[:, :-1].flatten(), Layout([(len(part), LENGTH)])).view(len(part), LENGTH, -1)
+        found.append(-logits.double().log_softmax(-1).gather(-1, part[:, 1:, None])[..., 0])
+    loss = torch.cat(found).numpy()
+    values = np.empty((len(people), TRAITS))
+    np.put_along_axis(values, orders, loss[:, NAME + 1 :: 2], axis=1)
+    return float(loss[:, :NAME].sum(1).mean()), values.mean(0).tolist()

@@ -1,0 +1,37 @@
+"""A small run that has read of thirty people, and answers questions on some."""
+
+import pytest
+
+from qkv.knowledge import biographies, learn, pantheon, questions
+from qkv.knowledge.learning import pieces
+from qkv.model.config import Config
+from qkv.train.settings import Settings
+
+
+@pytest.fixture(scope="session")
+def people():
+    return pantheon().sample(30, seed=1)
+
+
+@pytest.fixture(scope="session")
+def school(people, tmp_path_factory):
+    """A function that trains a model of some kind of attention, once a session."""
+    made = {}
+
+    def train(attention="rope", steps=160):
+        if (attention, steps) not in made:
+            texts, asked = biographies(people, 2, order="permuted").texts, questions(people).pairs
+            made[attention, steps] = learn(
+                tmp_path_factory.mktemp("runs") / attention, texts, asked, 0.5,
+                config=Config(attention=attention, layers=2, heads=2, width=48, block=80, latents=10),
+                settings=Settings(steps=steps, batch=16, lr=8e-3, objective="next", validation=0.0),
+                tokenizer=pieces([*texts, *(q for q, _ in asked)], 700),
+            )  # fmt: skip
+        return made[attention, steps]
+
+    return train
+
+
+@pytest.fixture(scope="session")
+def run(school):
+    return school()
