@@ -98,3 +98,15 @@ def test_the_shell_trains_by_recipe_several_seeds_and_without_people(files: Path
     assert "always Rome" in scores["baselines"]
     run("pretrain", "--text", text, "--without", dev, "--out", base + "x", "--pieces", "400", *small)
     assert (files / "basex" / "text.txt").read_text("utf-8").splitlines() == TEXTS[:20]
+
+
+def test_a_run_that_was_stopped_before_its_time_was_measured_measures_it_when_it_goes_on(tmp_path: Path) -> None:
+    memorise(TEXTS, tmp_path / "base", minutes=0.01, pieces=400, **SMALL)
+    path = tmp_path / "base" / "config.json"
+    config = json.loads(path.read_text("utf-8"))
+    assert "minutes" not in config
+    fresh = tmp_path / "fresh"
+    memorise(TEXTS, fresh, steps=10, pieces=400, **SMALL)
+    (fresh / "config.json").write_text(json.dumps({**config, "minutes": 0.01}), "utf-8")
+    done = memorise(TEXTS, fresh, minutes=0.01, pieces=400, resume=True, **SMALL)
+    assert done.step == load(fresh).settings.steps and "minutes" not in json.loads((fresh / "config.json").read_text())

@@ -96,9 +96,9 @@ def pretrain(
             raise QkvError(
                 "pretraining", f"vocab is {found.vocab} and the tokenizer has {made.vocab} tokens", "Leave vocab at 0"
             )
-        _create(out, found, settings, _record(text, questions, drilled), made, None)
+        _create(out, found, settings, _record(text, questions, drilled), made, None, minutes)
 
-    return _started(out, create, resume, (text, questions), minutes, watch)
+    return _started(out, create, resume, (text, questions), watch)
 
 
 def finetune(
@@ -129,28 +129,20 @@ def finetune(
         if drilled and about is None:
             raise QkvError(f"finetuning {run}", "drills need the text that it read", "Give --text FILE")
         data = _record(about, questions, True) if drilled else {"kind": "questions", **_origin(questions)}
-        _create(
-            out,
-            parent.config,
-            settings,
-            {**data, "parent": str(run)},
-            parent.tokenizer,
-            None if from_scratch else parent.model,
-        )
+        model = None if from_scratch else parent.model
+        _create(out, parent.config, settings, {**data, "parent": str(run)}, parent.tokenizer, model, minutes)
 
-    return _started(out, create, resume, (text, questions) if drilled else (questions, None), minutes, watch)
+    return _started(out, create, resume, (text, questions) if drilled else (questions, None), watch)
 
 
-def _started(
-    out: Path, create: Callable[[], None], resume: bool, data: Given, minutes: float | None, watch: Watch | None
-) -> Trained:
+def _started(out: Path, create: Callable[[], None], resume: bool, data: Given, watch: Watch | None) -> Trained:
     """A new run is an old one that has taken no step yet: create it, in one process, and go on with it in all."""
     with crew() as here:
-        if here.first and not (resume and (out / FILE).is_file()):
-            fresh(out)
-            create()
-            if minutes is not None:
-                _budget(out, data, minutes)
+        if here.first:
+            if not (resume and (out / FILE).is_file()):
+                fresh(out)
+                create()
+            _budget(out, data)
         here.wait()
         return resume_run(out, *data, watch=watch)
 
@@ -184,13 +176,15 @@ def _same(run: str | Path, data: Any, record: dict[str, Any]) -> Any:
     return data
 
 
-def _budget(out: Path, data: Given, minutes: float) -> None:
-    """Set the steps of a run that has taken none to what this machine can do in some minutes.
+def _budget(out: Path, data: Given) -> None:
+    """Where a new run has minutes rather than steps, set its steps to what this machine can do in that time.
 
     Where others use the machine too, threads wait for each other, and one alone may be faster: that is tried too.
     """
-    if not 0 < minutes < 10**6:
-        raise QkvError("setting up training", f"minutes is {minutes}", "Give a positive number of minutes")
+    facts = json.loads((out / FILE).read_text(encoding="utf-8"))
+    minutes = facts.pop("minutes", None)
+    if minutes is None:
+        return
     job = _job(out, data, None)
     began, tried = time.perf_counter(), {}
     for count in dict.fromkeys((job.settings.threads, 1)):
@@ -198,7 +192,6 @@ def _budget(out: Path, data: Given, minutes: float) -> None:
             tried[count] = seconds_a_step(job)
     best = min(tried, key=lambda count: tried[count])
     left = minutes * 60 * MARGIN - (time.perf_counter() - began)
-    facts = json.loads((out / FILE).read_text(encoding="utf-8"))
     facts["settings"] |= {"steps": max(10, int(left / tried[best])), "threads": best}
     checkpoint.write_json(out / FILE, facts)
 
@@ -261,9 +254,17 @@ def _listed(examples: Sequence[Example], document: Document, block: int, random:
 
 
 def _create(
-    out: Path, config: Config, settings: Settings, data: dict[str, Any], tokenizer: Tokenizer, model: GPT | None
+    out: Path,
+    config: Config,
+    settings: Settings,
+    data: dict[str, Any],
+    tokenizer: Tokenizer,
+    model: GPT | None,
+    minutes: float | None = None,
 ) -> None:
     """Write the folder of a run that has taken no step yet; config.json comes last, and makes it a run."""
+    if minutes is not None and not 0 < minutes < 10**6:
+        raise QkvError("setting up training", f"minutes is {minutes}", "Give a positive number of minutes")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         model = model or GPT(config)
@@ -273,7 +274,8 @@ def _create(
         raise QkvError(f"starting a run in {out}", str(why), "Give a folder that can be written") from None
     tokenizer.save(out)
     checkpoint.save(out, 0, checkpoint.state_of(model), {})
-    facts = {"model": config.to_json(), "settings": settings.to_json(), "data": data}
+    facts: dict[str, Any] = {"model": config.to_json(), "settings": settings.to_json(), "data": data}
+    facts |= {} if minutes is None else {"minutes": minutes}
     checkpoint.write_json(out / FILE, {"format": checkpoint.FORMAT, **facts})
 
 
