@@ -1,4 +1,4 @@
-"""How far can the badge be believed? Models that read of 400 people, some oftener than others, over five seeds."""
+"""How far can the badge be believed? Models that read of 600 people, some oftener than others, over five seeds."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from qkv.knowledge.intervals import over_seeds
 from qkv.knowledge.studies.engine import Cell, work
 from qkv.knowledge.studies.school import School, drilled, people
 
-EPOCHS = 30  # times that every biography is drilled; people have one, two or four
+EPOCHS = 12  # times that every biography is drilled; people have one, two or four
 BARS = {"seen": 0.95, "right": 0.85, "precision": 0.95, "coverage": 0.70}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="80 people, one seed, few drills: says nothing")
+    parser.add_argument("--quick", action="store_true", help="160 people, one seed, few drills: says nothing")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--people", type=int, default=400)
+    parser.add_argument("--people", type=int, default=600)
     parser.add_argument("--out", type=Path, help="folder for the seeds' results; a benchmark that was stopped goes on")
     options = parser.parse_args()
-    school = replace(School(), people=80 if options.quick else options.people)
+    school = replace(School(), people=160 if options.quick else options.people)
     epochs, seeds = (8, 1) if options.quick else (EPOCHS, options.seeds)
     with tempfile.TemporaryDirectory() as folder:
         cells = [
@@ -71,7 +71,8 @@ def measure(school: School, epochs: int, seed: int, folder: Path) -> dict[str, A
     often = np.random.default_rng((seed, 41)).choice([1, 2, 2, 4], size=len(facts)).tolist()
     texts = biographies(facts, 4, order="permuted", exposures=often, title=True, seed=seed).texts
     run = drilled(folder / "run", texts, list(questions(trained)), school, seed, examples=epochs * len(texts))
-    found = trust(run, questions(held), questions(strangers), seed=seed, save=False)
+    unknown = questions(strangers.sample(len(held), seed))
+    found = trust(run, questions(held), unknown, seed=seed, save=False)
     mine = found.measured("badge")
     said = found.counts["remembered"]
     return {

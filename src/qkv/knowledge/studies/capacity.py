@@ -34,8 +34,8 @@ class Scale:
     people: int
     surnames: int
     layers: int = 2
-    batch: int = 64
-    lr: float = 1e-2
+    batch: int = 16
+    lr: float = 5e-3
 
 
 SCALES = (Scale(24, 600, 600), Scale(32, 1000, 1000), Scale(48, 2000, 2000))
@@ -45,7 +45,7 @@ def study(
     out: str | Path, seeds: int = 1, minutes: float = math.inf, count: int = 0, watch: Watch | None = None
 ) -> Study:
     """Bits per parameter by size and exposures; `count` keeps to the sizes for that many people at most."""
-    scales = [s for s in SCALES if not count or s.people <= count] or [Scale(16, count, count)]
+    scales = [s for s in SCALES if not count or s.people <= count] or [Scale(16, count, count, batch=4)]
     cells = [
         Cell(_name(s, e, seed), {**asdict(s), "exposures": e, "seed": seed}, partial(measure, s, e, seed))
         for e in EXPOSURES

@@ -19,7 +19,7 @@ from qkv.knowledge.studies.engine import Cell, Row, Study, Watch, finish, work
 from qkv.knowledge.studies.school import School, drilled, people
 from qkv.knowledge.texts import biographies, questions, worded
 
-SCHOOL = School()
+SCHOOL = School(exposures=60)
 SURE = 0.9
 COMMON = 10  # most frequent answers that count as the prior
 EXAMPLES = 5

@@ -17,7 +17,7 @@ from qkv.knowledge.texts import biographies
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 OFTEN = 5  # biographies of somebody whose facts are not said once
-EPOCHS = 16  # times that every biography is drilled
+EPOCHS = 8  # times that every biography is drilled
 SCHOOL = School()
 
 
