@@ -54,7 +54,7 @@ def test_the_tree_in_the_readme_lists_every_module_with_its_own_docstring():
 def test_public_names_resolve_and_unknown_ones_do_not():
     for name in qkv.__all__:
         assert getattr(qkv, name) is not None
-    for floor in (qkv.design, qkv.noise, qkv.model, qkv.train):
+    for floor in (qkv.design, qkv.noise, qkv.model, qkv.train, qkv.knowledge):
         for name in floor.__all__:
             assert callable(getattr(floor, name))
     with pytest.raises(AttributeError):
@@ -72,7 +72,7 @@ def test_public_functions_are_not_hidden_by_modules_of_the_same_name():
 
 def test_every_public_name_is_documented():
     text = "".join(p.read_text(encoding="utf-8") for p in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
-    floors = ("design", "noise", "model", "train")
+    floors = ("design", "noise", "model", "train", "knowledge")
     own = [name for name in qkv.__all__ if name not in ("claims", "core", *floors)]
     for name in own + [f"{floor}.{n}" for floor in floors for n in getattr(qkv, floor).__all__]:
         assert name in text, f"{name} is nowhere in README.md or docs/"

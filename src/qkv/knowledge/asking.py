@@ -97,7 +97,7 @@ def why(found: Signals, judged: Judgement, badge: Badge | None, samples: int) ->
 
 
 def _times(times: float) -> str:
-    return "over 1000 times" if times > 1000 else f"{number(times, 2)} times"
+    return "over 1000 times" if times > 1000 else f"{times:.0f} times" if times > 10 else f"{times:.1f} times"
 
 
 def _percent(p: float) -> str:

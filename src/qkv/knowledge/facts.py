@@ -63,6 +63,15 @@ class Facts(Shown):
     def __iter__(self) -> Iterator[Person]:
         return iter(self.people)
 
+    def only(self, *relations: str) -> Facts:
+        """The same people, and of what is known about them only some relations."""
+        people = []
+        for person in self.people:
+            known = {r: v for r, v in person.facts().items() if r in relations}
+            four = {r: known.pop(r, "") for r in RELATIONS}
+            people.append(Person(person.name, **four, more=tuple(known.items())))
+        return replace(self, people=tuple(people))
+
     def sample(self, n: int, seed: int = 0) -> Facts:
         """n people at random, in random order."""
         if not 0 < n <= len(self.people):

@@ -67,13 +67,15 @@ def biographies(
     order: str = "fixed",
     name: str = "full",
     exposures: int | Sequence[int] | None = None,
+    title: bool = False,
     seed: int = 0,
 ) -> Texts:
     """Biographies of people, `exposures` of each in turn: their versions, over and over.
 
     A version of a person has its own wording of every sentence, and with order `permuted` its own order of them. With
     name `pronoun`, only the first sentence says who it is about. Left out, exposures is one of each version; a list
-    has a number for each person, who is then not in the text at all where it is 0.
+    has a number for each person, who is then not in the text at all where it is 0. With `title`, each biography begins
+    with the name and a full stop, as drills want it.
     """
     asked = "writing biographies"
     if versions not in range(1, VERSIONS + 1):
@@ -90,6 +92,8 @@ def biographies(
             asked, f"exposures are {counts[:5]} for {len(facts)} people", "Give one number, or one for each person"
         )
     made = [_versions(person, versions, order, name, seed) for person in facts]
+    if title:
+        made = [[f"{person.name}. {text}" for text in each] for person, each in zip(facts, made, strict=True)]
     rounds = range(max(counts))
     return Texts(tuple(made[i][r % versions] for r in rounds for i, count in enumerate(counts) if r < count))
 

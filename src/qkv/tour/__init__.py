@@ -8,7 +8,7 @@ from pathlib import Path
 
 from qkv.errors import QkvError
 from qkv.report import Chapter, write
-from qkv.tour import claims, design, noise, train
+from qkv.tour import claims, design, knowledge, noise, train
 
 CHAPTERS: tuple[tuple[str, Callable[[], Chapter]], ...] = (
     ("copy and blend", design.lookup),
@@ -20,6 +20,7 @@ CHAPTERS: tuple[tuple[str, Callable[[], Chapter]], ...] = (
     ("keys of few bits", noise.quantised),
     ("claims become verdicts", claims.claims),
     ("training that does not lose work", train.learning),
+    ("remembered or made up", knowledge.remembering),
 )
 
 LEAD = (

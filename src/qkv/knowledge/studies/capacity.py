@@ -21,8 +21,8 @@ from qkv.train.runs import Run
 from qkv.train.settings import Settings
 from qkv.train.tokens import Numbers
 
-LETTERS, NAME, TRAITS = 64, 3, 6
-LENGTH = NAME + 2 * TRAITS
+VALUES, TRAITS = 64, 10
+LENGTH = 2 + 2 * TRAITS
 EXPOSURES = (25, 50, 100, 200)
 
 
@@ -32,19 +32,20 @@ class Scale:
 
     width: int
     people: int
+    surnames: int
     layers: int = 2
-    batch: int = 64
-    lr: float = 1e-2
+    batch: int = 16
+    lr: float = 5e-3
 
 
-SCALES = (Scale(24, 500), Scale(32, 900), Scale(48, 2000))
+SCALES = (Scale(24, 600, 600), Scale(32, 1000, 1000), Scale(48, 2000, 2000))
 
 
 def study(
-    out: str | Path, seeds: int = 1, minutes: float = math.inf, people: int = 0, watch: Watch | None = None
+    out: str | Path, seeds: int = 1, minutes: float = math.inf, count: int = 0, watch: Watch | None = None
 ) -> Study:
-    """Bits per parameter for each size and each number of exposures; `people` keeps to sizes for that many at most."""
-    scales = [s for s in SCALES if not people or s.people <= people] or [Scale(16, max(50, people))]
+    """Bits per parameter by size and exposures; `count` keeps to the sizes for that many people at most."""
+    scales = [s for s in SCALES if not count or s.people <= count] or [Scale(16, count, count, batch=4)]
     cells = [
         Cell(_name(s, e, seed), {**asdict(s), "exposures": e, "seed": seed}, partial(measure, s, e, seed))
         for e in EXPOSURES
@@ -76,10 +77,15 @@ def _name(scale: Scale, exposures: int, seed: int) -> str:
 
 def measure(scale: Scale, exposures: int, seed: int, folder: Path) -> Row:
     """Train one model on people of its own, and count the bits that it has learned."""
-    people = drawn(scale.people, seed)
+    people = drawn(scale.people, scale.surnames, seed)
     steps = max(1, scale.people * exposures // scale.batch)
     config = Config(
-        attention="rope", layers=scale.layers, heads=2, width=scale.width, block=LENGTH, vocab=LETTERS + TRAITS
+        attention="rope",
+        layers=scale.layers,
+        heads=2,
+        width=scale.width,
+        block=LENGTH,
+        vocab=VALUES + TRAITS + scale.surnames,
     )
     settings = Settings(
         steps=steps, batch=scale.batch, lr=scale.lr, objective="next", validation=0.0, seed=seed, decay=0.0,
@@ -105,12 +111,13 @@ def measure(scale: Scale, exposures: int, seed: int, folder: Path) -> Row:
     run = go_on(folder / "run", lambda run: source)
     names, values = losses(run, people, seed)
     parameters = sum(p.numel() for p in run.model.parameters())
-    learned = bits(scale.people, LETTERS**NAME, names, LETTERS, values)
+    names_in_all = VALUES * scale.surnames
+    learned = bits(scale.people, names_in_all, names, VALUES, values)
     return {
         "parameters": parameters,
         "bits": learned,
         "bits_per_parameter": learned / parameters,
-        "share": learned / bits(scale.people, LETTERS**NAME, math.log(scale.people), LETTERS, [0.0] * TRAITS),
+        "share": learned / bits(scale.people, names_in_all, math.log(scale.people), VALUES, [0.0] * TRAITS),
         "loss_name": names,
         "loss_values": float(np.mean(values)),
     }
@@ -128,19 +135,19 @@ def bits(people: int, names: int, name_loss: float, values: int, value_losses: S
     return people * (each + traits)
 
 
-def drawn(people: int, seed: int) -> np.ndarray:
-    """People (n, 3 + 6): names without repetition, values, all uniform."""
+def drawn(people: int, surnames: int, seed: int) -> np.ndarray:
+    """People (n, 2 + 10) as tokens: first name and surname, without repetition, and values; all uniform."""
     random = np.random.default_rng((seed, 20))
-    names = random.choice(LETTERS**NAME, size=people, replace=False)
-    spelled = np.stack([names // LETTERS**i % LETTERS for i in range(NAME)], axis=1)
-    return np.concatenate((spelled, random.integers(LETTERS, size=(people, TRAITS))), axis=1)
+    names = random.choice(VALUES * surnames, size=people, replace=False)
+    spelled = np.stack((names % VALUES, VALUES + TRAITS + names // VALUES), axis=1)
+    return np.concatenate((spelled, random.integers(VALUES, size=(people, TRAITS))), axis=1)
 
 
 def written(person: np.ndarray, order: np.ndarray) -> list[int]:
     """A person as tokens: the name, then each trait's own sign and its value, in some order; one more to begin with."""
-    out = [LETTERS, *person[:NAME].tolist()]
+    out = [VALUES, *person[:2].tolist()]
     for trait in order.tolist():
-        out += [LETTERS + trait, int(person[NAME + trait])]
+        out += [VALUES + trait, int(person[2 + trait])]
     return out
 
 
@@ -156,5 +163,5 @@ def losses(run: Run, people: np.ndarray, seed: int) -> tuple[float, list[float]]
         found.append(-logits.double().log_softmax(-1).gather(-1, part[:, 1:, None])[..., 0])
     loss = torch.cat(found).numpy()
     values = np.empty((len(people), TRAITS))
-    np.put_along_axis(values, orders, loss[:, NAME + 1 :: 2], axis=1)
-    return float(loss[:, :NAME].sum(1).mean()), values.mean(0).tolist()
+    np.put_along_axis(values, orders, loss[:, 3::2], axis=1)
+    return float(loss[:, :2].sum(1).mean()), values.mean(0).tolist()

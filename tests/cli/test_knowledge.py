@@ -1,0 +1,97 @@
+"""qkv evaluate, ask, trust and study from the shell: tables, JSON, pictures, refusals."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from qkv.cli import app
+from qkv.knowledge import biographies, learn, pantheon, questions, trusting
+from qkv.knowledge.learning import pieces
+from qkv.knowledge.studies import considerations
+from qkv.model.config import Config
+from qkv.train.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run that has read of twenty people, and files of questions."""
+    here = tmp_path_factory.mktemp("knowledge")
+    people = pantheon().sample(20, seed=2)
+    asked, texts = questions(people, ["city", "year"]), biographies(people).texts
+    learn(
+        here / "run", texts, questions(people).pairs, 0.6,
+        config=Config(attention="rope", layers=2, heads=2, width=48, block=80), tokenizer=pieces(texts, 600),
+        settings=Settings(steps=120, batch=16, lr=8e-3, objective="next", validation=0.0),
+    )  # fmt: skip
+    (here / "known.tsv").write_text("".join(f"{q}\t{a}\n" for q, a in asked) + "a bad row\n", "utf-8")
+    (here / "unknown.txt").write_text("".join(f"Where was {n} born?\n" for n in people.invented(20)), "utf-8")
+    return here
+
+
+def call(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_evaluate_prints_a_table_or_json_and_writes_answers_and_names_bad_rows(folder):
+    known = folder / "known.tsv"
+    done = call("evaluate", folder / "run", "--questions", known, "--training", known, "--answers", folder / "a.jsonl")
+    assert done.exit_code != 0  # the training questions have a bad row, and that is no matter of taste
+    good = folder / "good.tsv"
+    good.write_text("\n".join(known.read_text("utf-8").splitlines()[:-1]), "utf-8")
+    done = call(
+        "evaluate", folder / "run", "--questions", known, "--training", good, "--answers", folder / "a.jsonl", "--json"
+    )
+    assert done.exit_code == 0, done.output
+    data = json.loads(done.stdout)
+    assert data["n"] == 40 and 0 <= data["low"] <= data["accuracy"] <= data["high"] <= 1
+    assert len(data["baselines"]) == 1 and "line 41" in done.stderr
+    rows = [json.loads(line) for line in (folder / "a.jsonl").read_text("utf-8").splitlines()]
+    assert sum(row["right"] for row in rows) == round(data["accuracy"] * 40)
+    assert "95 % interval" in call("evaluate", folder / "run", "--questions", good).stdout
+
+
+def test_ask_prints_badge_and_reason_json_and_a_picture(folder):
+    question = (folder / "known.tsv").read_text("utf-8").split("\t")[0]
+    done = call("ask", folder / "run", question, "--plot", folder / "heads.svg")
+    assert done.exit_code == 0 and "badge" in done.stdout and "<svg" in (folder / "heads.svg").read_text("utf-8")
+    data = json.loads(call("ask", folder / "run", question, "--json").stdout)
+    assert set(data) == {"question", "answer", "alternatives", "badge", "why", "evidence", "heads", "name"}
+
+
+def test_trust_leaves_a_badge_that_ask_uses_and_a_picture(folder, monkeypatch):
+    monkeypatch.setattr(trusting, "LEAST", 2)
+    options = ("--known", folder / "known.tsv", "--unknown", folder / "unknown.txt", "--level", "0.6")
+    done = call("trust", folder / "run", *options, "--plot", folder / "trust.svg", "--json")
+    assert done.exit_code == 0, done.output
+    data = json.loads(done.stdout)
+    assert {"precision", "coverage", "signals", "reliability", "ece"} <= set(data) and (folder / "trust.svg").is_file()
+    assert json.loads(call("ask", folder / "run", "Where was Nobody born?", "--json").stdout)["evidence"]["right"] >= 0
+    assert "remembered" in call("trust", folder / "run", *options, "--no-save").stdout
+
+
+def test_study_goes_on_and_leaves_table_and_picture(tmp_path, monkeypatch):
+    school = replace(considerations.SCHOOL, people=24, exposures=4, width=16, heads=2, vocab=500, batch=16)
+    monkeypatch.setattr(considerations, "SCHOOL", school)
+    first = call("study", "considerations", "--out", tmp_path, "--json")
+    assert first.exit_code == 0, first.output
+    assert json.loads(first.stdout)["done"] == 2 and (tmp_path / "considerations.svg").is_file()
+    assert "their text was deleted" in call("study", "considerations", "--out", tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("evaluate", "nowhere", "--questions", "known.tsv"),
+        ("evaluate", "run", "--questions", "none.tsv"),
+        ("ask", "run", ""),
+        ("ask", "run", "Where?", "--samples", "-1"),
+        ("trust", "run", "--known", "known.tsv", "--unknown", "unknown.txt", "--level", "2"),
+        ("study", "nothing", "--out", "x"),
+    ],
+)
+def test_refusals_are_one_sentence(folder, words, monkeypatch):
+    monkeypatch.chdir(folder)
+    done = call(*words)
+    assert type(done.exception).__name__ in ("QkvError", "SystemExit") and done.exit_code != 0
