@@ -1,0 +1,114 @@
+"""arms: layouts of heads side by side, each with its exact moments, chance of success, law and drawn weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+from qkv.core.memory import Memory
+from qkv.core.show import Card, Shown, number
+from qkv.design.problem import Blend
+from qkv.errors import QkvError
+from qkv.noise.chance import within
+from qkv.noise.exact import spread
+from qkv.noise.heads import layout_of
+from qkv.noise.laws import distribution
+from qkv.noise.models import Noise, laid_on
+from qkv.noise.sampling import generator, readings
+from qkv.noise.search import Heads
+from qkv.noise.steadying import steady
+
+BINS = 50
+DRAWS = 4000
+"""Readings drawn for the chance and the law where neither can be integrated."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arm(Shown):
+    """One layout: exact mean and variance of one item's weight, the probability that the output is near the wanted
+    one, between `low` and `high`, the law of the weight as a density over `x`, and some drawn weights."""
+
+    name: str
+    heads: int
+    mean: float
+    variance: float
+    error: float
+    probability: float
+    low: float
+    high: float
+    method: str
+    x: Tensor = field(repr=False)
+    density: Tensor = field(repr=False)
+    drawn: Tensor = field(repr=False)
+
+    def card(self) -> Card:
+        facts = (
+            ("mean weight", number(self.mean)),
+            ("variance", number(self.variance)),
+            ("chance of success", f"{number(self.probability)}, by {self.method}"),
+        )
+        return Card(self.name, facts)
+
+
+def at_scale(memory: Memory, weights: Mapping[Any, float], noise: Noise, scale: float) -> dict[str, Heads]:
+    """The three answers to noise at one scale: one plain head, one an item, and one that the noise moves least."""
+    wanted = Blend.of(memory, weights, 0.5)
+    items = list(wanted.items)
+    if len(items) < 2:
+        raise QkvError("layouts of heads side by side", "one item is wanted", "Give at least two items")
+    own = memory.keys[items] / memory.keys[items].square().sum(-1, keepdim=True)
+    mix = torch.tensor(wanted.weights, dtype=torch.float64)
+    alone = torch.ones(1, dtype=torch.float64)
+    logs = mix.log() - mix.log().mean()
+    return {
+        "one head": ((scale + logs)[None] @ own, alone),
+        "two heads" if len(items) == 2 else f"{len(items)} heads": (scale * own, mix),
+        "hardened": (steady(memory, weights, noise, scale).query[None], alone),
+    }
+
+
+def arms(
+    memory: Memory,
+    layouts: Mapping[str, Any],
+    noise: Noise,
+    weights: Mapping[Any, float],
+    tol: float,
+    *,
+    item: Any = None,
+    samples: int = 200,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> tuple[Arm, ...]:
+    """Each layout's arm, for the weight of `item` (the first wanted one) and success within `tol` of the blend."""
+    watched = memory.index(next(iter(weights)) if item is None else item)
+    found = []
+    for name, layout in layouts.items():
+        queries, mix = layout_of(f"the layout {name!r}", memory, layout)
+        with torch.no_grad():
+            exact = spread(memory, queries, noise, mix)
+        chance = within(memory, queries, noise, weights, tol, mix=mix, draws=draws, seed=seed)
+        label = memory.labels[watched]
+        law = distribution(memory, queries, noise, label, mix=mix, bins=BINS, draws=draws, seed=seed)
+        drawn = [r[:, watched].double() for r in readings(laid_on("drawing readings", noise, memory), queries, mix, samples, generator(seed))]
+        found.append(
+            Arm(
+                name=name,
+                heads=len(queries),
+                mean=float(exact.weights_mean[watched]),
+                variance=float(exact.weights_var[watched]),
+                error=exact.error,
+                probability=chance.probability,
+                low=chance.low,
+                high=chance.high,
+                method=chance.method,
+                x=(law.edges[1:] + law.edges[:-1]) / 2,
+                density=law.share / law.edges.diff(),
+                drawn=torch.cat(drawn),
+            )
+        )
+    return tuple(found)
