@@ -35,7 +35,7 @@ function App() {
       ${failure && html`<${Problem} error=${{ message: "This page could not be loaded. Is qkv serve still running?" }} />`}
       ${Page && html`<${Page} key=${name} />`}
     </main>
-    <footer><a href="docs/api">API</a> <span>Every number comes from the library on this machine; nothing is sent elsewhere.</span></footer>`;
+    <footer><a href="api/openapi.json">API</a> <span>Every number comes from the library on this machine; nothing is sent elsewhere.</span></footer>`;
 }
 
 function skip(event) {

@@ -44,7 +44,9 @@ export function Chart({ options, of, label, height = 220 }) {
   useEffect(() => { ready || loadPlot().then(() => setReady(true), () => {}); }, []);
   useLayoutEffect(() => {
     if (!ready || !width || of === null || of === undefined) return;
-    const drawn = plot.plot({ width, height, style: { background: "none", fontSize: "12px", overflow: "visible" }, ...options(plot, width) });
+    const { marks, ...rest } = options(plot, width);
+    const style = { background: "none", fontSize: "12px", overflow: "visible" };
+    const drawn = plot.plot({ width, height, style, ...rest, marks: marks.filter(Boolean) });
     // Plot brings a style element, which the page's policy refuses; explorer.css has its rules.
     drawn.querySelectorAll("style").forEach((s) => s.remove());
     drawn.setAttribute("role", "img");

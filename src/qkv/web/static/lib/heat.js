@@ -1,5 +1,6 @@
 // A matrix as a heat map with its numbers: dark is positive, purple is negative, and the sign stands there too.
 import { html, useRef } from "../vendor/htm-preact.js";
+import { loweredText } from "./names.js";
 import { number } from "./numbers.js";
 import { useWidth } from "./chart.js";
 
@@ -18,14 +19,14 @@ export function Heat({ title, matrix, rows, columns, top, digits = 2, room = 1 }
     ${title && html`<h3>${title}</h3>`}
     ${width > 0 && html`<svg width=${left + cell * n + 4} height=${head + tall * m + 4} role="img"
       aria-label=${`${title}: ${matrix.map((row) => row.map((v) => number(v, digits)).join(" ")).join("; ")}`}>
-      ${columns?.map((c, j) => html`<text class="side" x=${left + cell * (j + 0.5)} y="14" text-anchor="middle">${c}</text>`)}
+      ${columns?.map((c, j) => html`<text class="side" x=${left + cell * (j + 0.5)} y="14" text-anchor="middle">${loweredText(c)}</text>`)}
       ${matrix.map((row, i) => html`
-        ${rows && html`<text class="side" x=${left - 8} y=${head + tall * (i + 0.5) + 4} text-anchor="end">${rows[i]}</text>`}
+        ${rows && html`<text class="side" x=${left - 8} y=${head + tall * (i + 0.5) + 4} text-anchor="end">${loweredText(rows[i])}</text>`}
         ${row.map((v, j) => {
           const strength = Math.min(1, Math.abs(v) / most);
           return html`<g><rect class=${v < 0 ? "minus" : "plus"} x=${left + cell * j + 1} y=${head + tall * i + 1} width=${cell - 2} height=${tall - 2}
               fill-opacity=${0.04 + 0.86 * strength} />
-            ${printed && html`<text class=${`entry${strength > 0.5 ? " over" : ""}`} x=${left + cell * (j + 0.5)} y=${head + tall * (i + 0.5) + 4} text-anchor="middle">${entry(v, digits)}</text>`}</g>`;
+            ${printed && html`<text class=${`entry${strength > 0.5 ? (v < 0 ? " dark" : " over") : ""}`} x=${left + cell * (j + 0.5)} y=${head + tall * (i + 0.5) + 4} text-anchor="middle">${entry(v, digits)}</text>`}</g>`;
         })}`)}
     </svg>`}
   </figure>`;

@@ -56,7 +56,7 @@ export function KeySpace({ keys, labels, weights, query, wanted, proof, extent, 
     <svg width=${size} height=${size} viewBox=${`0 0 ${size} ${size}`} role="group" aria-label="Key space: keys and the query">
       <line class="axis" x1="0" x2=${size} y1=${middle} y2=${middle} /><line class="axis" y1="0" y2=${size} x1=${middle} x2=${middle} />
       <polygon class="hull" points=${corners.map((p) => `${x(p)},${y(p)}`).join(" ")} />
-      ${proof && html`<${Proof} proof=${proof} keys=${keys} x=${x} y=${y} />`}
+      ${proof && html`<${Proof} proof=${proof} keys=${keys} wanted=${wanted} x=${x} y=${y} />`}
       ${!proof && top !== null && html`<${Front} key_=${keys[top]} query=${query} x=${x} y=${y} size=${size} />`}
       <line class="query" x1=${middle} y1=${middle} x2=${x(query)} y2=${y(query)} />
       ${keys.map((key, i) => html`
@@ -105,15 +105,18 @@ function Front({ key_, query, x, y, size }) {
 }
 
 /** Why it cannot win: it is an average of others, and an average never beats the best of what it averages. */
-function Proof({ proof, keys, x, y }) {
+function Proof({ proof, keys, wanted, x, y }) {
   const own = proof.at;
   const corners = hull(proof.parts.map(([i]) => keys[i]));
+  const [p, q] = wanted.length === 2 ? wanted.map((i) => keys[i]) : [own, own];
   return html`<g class="proof">
+    <line x1=${x(p)} y1=${y(p)} x2=${x(q)} y2=${y(q)} class="through" />
     <polygon points=${corners.map((p) => `${x(p)},${y(p)}`).join(" ")} />
     ${proof.parts.map(([i, part]) => {
       const at = [0.42 * own[0] + 0.58 * keys[i][0], 0.42 * own[1] + 0.58 * keys[i][1]];
       return html`<line x1=${x(own)} y1=${y(own)} x2=${x(keys[i])} y2=${y(keys[i])} />
         <text class="part" x=${x(at)} y=${y(at)}>${share(part)}</text>`;
     })}
+    <circle cx=${x(own)} cy=${y(own)} r="3.5" />
   </g>`;
 }

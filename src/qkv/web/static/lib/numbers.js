@@ -12,6 +12,12 @@ export function number(x, digits = 4) {
   return exponent === undefined ? short : `${short}e${exponent[0]}${exponent.slice(1).padStart(2, "0")}`;
 }
 
+/** A number as one would type it. */
+export function typed(x) {
+  const text = String(Number(x.toPrecision(6)));
+  return x !== 0 && Math.abs(x) < 1e-3 ? Number(x.toPrecision(6)).toExponential() : text;
+}
+
 /** A weight or a probability: three decimals, and never a rounded 0 or 1 that is not one. */
 export function share(x) {
   if (typeof x !== "number") return number(x);

@@ -1,6 +1,6 @@
 // Controls and frames that every page uses.
 import { html, useEffect, useRef, useState } from "../vendor/htm-preact.js";
-import { number } from "./numbers.js";
+import { number, typed as writtenOut } from "./numbers.js";
 
 let made = 0;
 /** A name for an element that no other has. */
@@ -38,7 +38,7 @@ export function Box({ value, min = -Infinity, max = Infinity, whole = false, lab
   const found = typed === null ? value : readNumber(typed);
   const good = (x) => Number.isFinite(x) && x >= min && x <= max && (!whole || Number.isInteger(x));
   return html`<input class="box" type="text" inputmode="decimal" autocomplete="off" aria-label=${`${label}, as a number`} data-name=${name}
-    value=${typed ?? number(value)} aria-invalid=${!good(found)} title=${good(found) ? null : wanted(min, max, whole)}
+    value=${typed ?? writtenOut(value)} aria-invalid=${!good(found)} title=${good(found) ? null : wanted(min, max, whole)}
     onInput=${(e) => { setTyped(e.target.value); const x = readNumber(e.target.value); if (good(x)) onInput(x); }}
     onBlur=${() => setTyped(null)} onKeyDown=${(e) => e.key === "Enter" && setTyped(null)} />`;
 }

@@ -5,7 +5,7 @@ const INKED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-lin
   "stroke-opacity", "font-size", "font-weight", "font-family", "font-style", "font-variant-numeric", "text-anchor", "dominant-baseline", "paint-order", "visibility"];
 
 /** The row under a page's title: copy as Python, copy link, download. */
-export function Share({ name, python, json, children }) {
+export function Share({ name, python, json, draw = drawing, children }) {
   const [said, setSaid] = useState("");
   const row = useRef(null);
   const timer = useRef(null);
@@ -16,7 +16,7 @@ export function Share({ name, python, json, children }) {
   };
   const copied = async (text, what) => say((await copy(text)) ? `${what} copied` : "Copying was refused by the browser");
   const picture = async (kind) => {
-    const drawn = drawing(row.current.closest("main"));
+    const drawn = draw(row.current.closest("main"));
     if (!drawn) return say("There is no picture yet");
     const blob = kind === "svg" ? new Blob([drawn.text], { type: "image/svg+xml" }) : await bitmap(drawn);
     keep(blob, `qkv-${name}.${kind}`);
@@ -101,6 +101,20 @@ export function drawing(root) {
   const text = `<svg xmlns="http://www.w3.org/2000/svg" width="${size.width}" height="${size.height}" viewBox="0 0 ${size.width} ${size.height}">`
     + `<rect width="100%" height="100%" fill="${ink.backgroundColor}"/>${parts.join("")}</svg>`;
   return { text, ...size };
+}
+
+/** Rows of [word, tone, text, reason] as a picture, for a page whose result is words. */
+export function listing(rows) {
+  if (!rows.length) return null;
+  const style = getComputedStyle(document.documentElement), ink = getComputedStyle(document.body);
+  const cut = (text) => escaped(text.length > 100 ? `${text.slice(0, 99)}…` : text);
+  const lines = rows.map(([word, tone, text, reason], i) => `<g transform="translate(24 ${40 + 52 * i})">`
+    + `<text font-weight="600" fill="${style.getPropertyValue(`--${tone}`)}">${cut(word)}</text>`
+    + `<text x="130" font-family="ui-monospace, monospace" fill="${ink.color}">${cut(text)}</text>`
+    + `<text x="130" y="20" font-size="12" fill="${style.getPropertyValue("--quiet")}">${cut(reason)}</text></g>`);
+  const size = { width: 900, height: 52 * rows.length + 40 };
+  return { ...size, text: `<svg xmlns="http://www.w3.org/2000/svg" width="900" height="${size.height}" font-family="system-ui, sans-serif" font-size="14">`
+    + `<rect width="100%" height="100%" fill="${ink.backgroundColor}"/>${lines.join("")}</svg>` };
 }
 
 function inked(svg) {

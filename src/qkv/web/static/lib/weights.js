@@ -60,3 +60,17 @@ export function Blend({ weights, values, output }) {
     </svg>`}
   </div>`;
 }
+
+/** Named shares of one, each a bar with its number. */
+export function Shares({ rows }) {
+  const frame = useRef(null);
+  const width = useWidth(frame);
+  const row = 40;
+  return html`<div class="bars" ref=${frame}>${width > 0 && html`<svg width=${width} height=${row * rows.length} role="img" aria-label=${rows.map(([name, p]) => `${name} ${share(p)}`).join(", ")}>
+    ${rows.map(([name, p], i) => html`<g key=${i} transform=${`translate(0 ${row * i})`}>
+      <text x="0" y="14" class=${i ? "" : "strong"}>${name.length > 42 ? `${name.slice(0, 41)}…` : name}</text>
+      <text class="figure" x=${width} y="14" text-anchor="end">${share(p)}</text>
+      <rect class="track" x="0" y="20" width=${width} height="9" /><rect x="0" y="20" width=${Math.max(width * p, 0.5)} height="9" fill=${i ? "var(--item-other)" : "var(--ink)"} />
+    </g>`)}
+  </svg>`}</div>`;
+}

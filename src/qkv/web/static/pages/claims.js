@@ -1,10 +1,10 @@
 // Claims: an editor, and a verdict beside each claim as one types.
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/htm-preact.js";
 import { useOnce, useReply } from "../lib/api.js";
-import { Maths } from "../lib/maths.js";
+import { Lines } from "../lib/derivation.js";
 import { Problem, Select, Spoken } from "../lib/parts.js";
 import { useLink } from "../lib/route.js";
-import { Code, Share } from "../lib/save.js";
+import { Code, Share, listing } from "../lib/save.js";
 
 const START = `\`\`\`claim average
 given k_1..k_n orthonormal, n >= 3, t > 0
@@ -17,6 +17,7 @@ then  c -> v_a as t -> oo
 `;
 const DEFAULTS = { text: START, open: "" };
 export const SIGNS = { proved: "✓", holds: "≈", conditional: "±", refuted: "✗", malformed: "?", undecided: "…" };
+const TONES = { proved: "proved", holds: "proved", conditional: "conditional", refuted: "refuted", malformed: "malformed", undecided: "malformed" };
 
 export function Page() {
   const [state, patch] = useLink("claims", DEFAULTS);
@@ -32,13 +33,14 @@ export function Page() {
   return html`
     <h1>Claims</h1>
     <p class="lead">Write down what attention does. Each <code>then</code> gets a verdict with a derivation, or with numbers that show it false.</p>
-    <${Share} name="claims" python=${reply?.python} json=${reply && { text, ...reply }} />
+    <${Share} name="claims" python=${reply?.python} json=${reply && { text, ...reply }} draw=${() => listing(verdicts.map((v) => [`${SIGNS[v.verdict]} ${v.verdict}`, TONES[v.verdict], v.says || v.id, v.because]))} />
     <${Problem} error=${error} />
     <div class="claims">
       <div class="editing">
         <${Select} label="Start from" name="catalogue" value="" onInput=${(name) => { const found = documents.find((d) => d.name === name); if (found) type(found.text); }}
-          options=${[["", documents.length ? "the catalogue …" : "…"], ["", "———"], ...documents.map((d) => [d.name, titleOf(d)])]} />
+          options=${[["", documents.length ? "the catalogue …" : "…"], ...documents.map((d) => [d.name, titleOf(d)])]} />
         <${Editor} text=${text} verdicts=${current || !busy ? verdicts : []} onInput=${type} onPick=${(id) => patch({ open: id })} />
+        <p class="quiet">Claims stand between fences in any Markdown text. <code>given</code> says what is known, <code>let</code> defines, <code>then</code> states.</p>
       </div>
       <div class="verdicts" aria-busy=${busy}>
         <p class="count">${busy && !current ? "checking …" : told || "There is no claim in this text."}</p>
@@ -79,7 +81,7 @@ function Verdict({ verdict: v, open, stale, onToggle }) {
     <details open=${open} onToggle=${(e) => e.target.open !== open && onToggle(e.target.open)}>
       <summary><span class="word">${SIGNS[v.verdict]} ${v.verdict}</span> <span class="says">${v.says || v.id}</span></summary>
       <p>${v.because}</p>
-      ${v.derivation.length > 0 && html`<ol class="derivation">${v.derivation.map((step) => html`<li>${/^\\text\{[^{}]*\}$/.test(step.latex) ? html`<p>${step.text}</p>` : html`<${Maths} tex=${step.latex} text=${step.text} display /><p class="quiet">${step.text}</p>`}</li>`)}</ol>`}
+      ${v.derivation.length > 0 && html`<${Lines} lines=${v.derivation} />`}
       ${v.counterexample && html`<pre tabindex="0">${v.counterexample}</pre>`}
       <p class="quiet">${v.id}, line ${v.line}</p>
     </details>

@@ -11,7 +11,7 @@ import { Code, Share } from "../lib/save.js";
 import { Bars, Blend } from "../lib/weights.js";
 import { Wanted, normalised } from "./wanted.js";
 
-const DEFAULTS = { layout: "ring", n: 6, moved: {}, query: [1.2, 0.9], scale: 3, wanted: { a: 1 }, made: "" };
+const DEFAULTS = { layout: "ring", n: 6, moved: {}, query: [0.6, 0.95], scale: 4, wanted: { a: 1, b: 1 }, made: "" };
 const EXTENT = 2.4;
 
 /** The request that a state stands for. */
@@ -82,17 +82,17 @@ export function Page() {
           <span class="quiet" role="status">${working?.kind ? "designing …" : ""}</span>
         </div>
         <${Problem} error=${working?.error ?? (state.made && designed.error)} />
-        ${design && html`<${Found} design=${design} />`}
+        ${design && html`<${Found} design=${design} wish=${wish} />`}
         <hr />
         <${Choice} label="Keys" value=${state.layout} options=${LAYOUTS} onInput=${(kind) => patch({ layout: kind, moved: {}, made: "" })} />
         <${Slider} name="n" label="Items" value=${labels.length} min=${3} max=${50} step=${1} onInput=${(n) => patch({ n, moved: {}, made: "" })} />
       </div>
       <div class="views">
         <div class="pair">
-          <${Figure} title="The key furthest along the query wins"
+          <${Figure} title=${design?.obstacle ? `No query reads ${Object.keys(wish).join(" and ")}${chosen.length > 1 ? " in these parts" : " alone"}` : "The key furthest along the query wins"}
             caption="Drag q or a key, or use the arrow keys; click a key to want it. A dot's area is its weight.">
             <${KeySpace} keys=${keys} labels=${labels} weights=${shown?.weights} query=${arrow(request.query)} wanted=${chosen}
-              proof=${proofOf(design, wish, keys, labels)} extent=${EXTENT}
+              proof=${proofOf(design, keys, labels)} extent=${EXTENT}
               onQuery=${(query) => patch({ query, made: "" })} onKey=${moveKey} onToggle=${toggle} />
           <//>
           ${shown && html`<div class="stack">
@@ -114,20 +114,27 @@ function arrow(query) {
   return most > 1 ? query.map((c) => c / most) : query;
 }
 
-function proofOf(design, wish, keys, labels) {
-  const parts = Object.entries(design?.obstacle?.combination ?? {});
-  if (!parts.length) return null;
-  const at = [0, 1].map((axis) => Object.entries(wish).reduce((sum, [label, w]) => sum + w * keys[labels.indexOf(label)][axis], 0));
-  return { at, parts: parts.map(([label, w]) => [labels.indexOf(label), w]) };
+function Found({ design, wish }) {
+  const combination = Object.entries(design.obstacle?.combination ?? {});
+  const average = combination.map(([label, w]) => `${share(w)} ${label}`).join(" + ");
+  const names = Object.keys(wish);
+  if (design.possible) {
+    return html`<div class="found yes" role="status"><p><b>✓ Certified</b> The weights are at most ${number(design.bound)} from the wanted ones.</p></div>`;
+  }
+  if (!design.obstacle) {
+    return html`<div class="found maybe" role="status"><p><b>± Not found</b> No query reads this closely enough; the nearest one is shown.</p></div>`;
+  }
+  return html`<div class="found no" role="status"><p><b>✗ Impossible</b> No query reads this; the nearest one is shown.</p>
+    ${average && html`<p>${names.length === 1 ? `${names[0]} is an average of other keys: ${average}.` : `An average of other keys, ${average}, lies on the ${names.length === 2 ? "line" : "plane"} through ${names.join(" and ")}.`}
+      ${" "}An average never scores more than the best of what it averages.</p>`}
+    <p class="quiet">The certificate says: ${design.obstacle.says}.</p></div>`;
 }
 
-function Found({ design }) {
-  return html`<div class=${`found ${design.possible ? "yes" : "no"}`} role="status">
-    <p><b>${design.possible ? "✓ Certified" : "✗ Impossible"}</b> ${design.possible
-      ? `The weights are at most ${number(design.bound)} from the wanted ones.`
-      : "No query reads this. The nearest one is shown."}</p>
-    ${design.obstacle && html`<p>${design.obstacle.says}</p>`}
-  </div>`;
+/** Where the drawn proof lies: a point that is an average of other keys, on the flat through the wanted ones. */
+function proofOf(design, keys, labels) {
+  const parts = Object.entries(design?.obstacle?.combination ?? {}).map(([label, w]) => [labels.indexOf(label), w]);
+  if (!parts.length) return null;
+  return { at: [0, 1].map((axis) => parts.reduce((sum, [i, w]) => sum + w * keys[i][axis], 0)), parts };
 }
 
 function Leak({ reply, scale }) {
@@ -139,7 +146,7 @@ function Leak({ reply, scale }) {
   const title = certified === null ? "The leak never goes away: another key scores as high"
     : `From scale ${number(certified)} on the leak is certified to be at most ${number(reply.tol)}`;
   const options = (Plot, width) => ({
-    height: 230, marginLeft: 48, marginRight: 20, marginBottom: 38, marginTop: 18,
+    height: 240, marginLeft: 48, marginRight: 20, marginBottom: 38, marginTop: 30,
     x: { label: "scale →", domain: [0, points.at(-1).s || 1], ticks: width < 420 ? 5 : 8 },
     y: { type: "log", label: "↑ leak", domain: [floor, 1], ticks: 5, tickFormat: (v) => number(v, 1), clamp: true },
     marks: [
@@ -154,5 +161,5 @@ function Leak({ reply, scale }) {
     ],
   });
   return html`<${Figure} title=${title} caption=${`Leak: the weight outside ${reply.wanted.join(", ")}.`}>
-    <${Chart} options=${options} of=${reply} height=${230} label=${`${title}. Now, at scale ${number(scale)}, it is ${number(reply.leak)}.`} /><//>`;
+    <${Chart} options=${options} of=${reply} height=${240} label=${`${title}. Now, at scale ${number(scale)}, it is ${number(reply.leak)}.`} /><//>`;
 }

@@ -43,7 +43,7 @@ export function Page() {
       <div class="views">
         ${reply && html`
           <div class="arms">${reply.arms.map((arm, i) => html`<${Arm} key=${i} arm=${arm} token=${INKS[i]} />`)}</div>
-          <p class="quiet">Bars: the exact distribution of the weight of a, as shares of 50 bins. Dots: ${reply.arms[0].weight_samples.length} drawn readings.
+          <p class="quiet">Bars: the exact distribution of the weight of a, as shares of all readings. Dots: ${reply.arms[0].weight_samples.length} drawn readings.
             Means and variances are integrals, not estimates${reply.arms.every((a) => a.method === "quadrature") ? ", and so is the chance of success" : ""}.</p>
           <${Against} arms=${reply.arms} />`}
       </div>
@@ -58,12 +58,15 @@ function chance(arm) {
 
 /** One layout: the law as bars, the draws as dots under them. */
 function Arm({ arm, token }) {
+  const height = matchMedia("(max-width: 46rem)").matches ? 180 : 250;
   const { x, y } = arm.density, wide = x.length > 1 ? x[1] - x[0] : 1;
-  const bars = x.map((middle, i) => ({ from: middle - wide / 2, to: middle + wide / 2, share: y[i] * wide }));
+  const bars = [];
+  // Two bins make a bar: 25 bars, so that one of them stands around ½.
+  for (let i = 0; i + 1 < x.length; i += 2) bars.push({ from: x[i] - wide / 2, to: x[i + 1] + wide / 2, share: (y[i] + y[i + 1]) * wide });
   const dots = arm.weight_samples.map((w, i) => ({ w, down: -0.07 - 0.16 * ((i * 0.6180339887) % 1) }));
   const ink = `var(--${token})`;
   const options = (Plot) => ({
-    height: 250, marginLeft: 34, marginRight: 10, marginBottom: 34, marginTop: 10,
+    height, marginLeft: 34, marginRight: 10, marginBottom: 34, marginTop: 10,
     x: { domain: [-0.02, 1.02], ticks: [0, 0.5, 1], tickFormat: (v) => ({ 0: "0", 0.5: "½", 1: "1" })[v], label: null, tickSize: 0 },
     y: { domain: [-0.26, 1], ticks: [0, 0.5, 1], tickFormat: (v) => ({ 0: "0", 0.5: "½", 1: "all" })[v], label: null, tickSize: 0 },
     marks: [
@@ -74,7 +77,7 @@ function Arm({ arm, token }) {
     ],
   });
   return html`<${Figure} title=${arm.name} className="arm">
-    <${Chart} options=${options} of=${arm} height=${250} label=${`${arm.name}: the weight of a has mean ${number(arm.mean)} and variance ${number(arm.variance)}`} />
+    <${Chart} options=${options} of=${arm} height=${height} label=${`${arm.name}: the weight of a has mean ${number(arm.mean)} and variance ${number(arm.variance)}`} />
     <${Facts} rows=${[
       ["mean", number(arm.mean), `${arm.name} mean`],
       ["variance", html`<b>${number(arm.variance)}</b>`, `${arm.name} variance`],

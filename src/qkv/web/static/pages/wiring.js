@@ -2,8 +2,9 @@
 import { html, useMemo } from "../vendor/htm-preact.js";
 import { useReply } from "../lib/api.js";
 import { Heat } from "../lib/heat.js";
-import { Maths } from "../lib/maths.js";
 import { number } from "../lib/numbers.js";
+import { Lines } from "../lib/derivation.js";
+import { lowered } from "../lib/names.js";
 import { Problem, Slider, Spoken } from "../lib/parts.js";
 import { useLink } from "../lib/route.js";
 import { Code, Share } from "../lib/save.js";
@@ -70,9 +71,9 @@ export function Page() {
       ${reply && html`<div class="views">
         ${reply.possible ? html`
           <section>
-            <h2>${title(reply)}</h2>
+            <h2>${lowered(title(reply))}</h2>
             <div class="heats">
-              <${Heat} title="Weights" matrix=${reply.weights} rows=${reply.names} columns=${reply.names} top=${1} digits=${3} />
+              <${Heat} title="Weights" matrix=${reply.weights} rows=${reply.names} columns=${reply.names} top=${1} />
               <${Heat} title="Outputs, in vectors" matrix=${reply.outputs} rows=${reply.names} columns=${reply.vectors} />
             </div>
           </section>
@@ -83,10 +84,10 @@ export function Page() {
               <${Heat} title="K" matrix=${reply.K} columns=${reply.vectors} />
               <${Heat} title="V" matrix=${reply.V} rows=${reply.vectors} columns=${reply.vectors} />
             </div>
-            <p class="quiet">${reply.says}</p>
+            <p class="quiet">${capital(reply.says)}.</p>
           </section>` : html`<div class="found no"><p><b>✗ Impossible</b> No Q and K follow these rules.</p><p>${reply.says}</p></div>`}
         <section><h2>The derivation</h2>
-          <ol class="derivation">${reply.derivation.map((line, i) => html`<li key=${i}><${Maths} tex=${line.latex} text=${line.text} display /><p class="quiet">${line.text}</p></li>`)}</ol>
+          <${Lines} lines=${reply.derivation} />
         </section>
       </div>`}
     </div>
@@ -101,6 +102,10 @@ function title(reply) {
     return `${name} reads ${reply.names[most]} (${number(reply.weights[i][most], 3)})`;
   });
   return parts.join(", ");
+}
+
+function capital(text) {
+  return text[0].toUpperCase() + text.slice(1);
 }
 
 function free(tokens, rules) {
