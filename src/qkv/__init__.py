@@ -19,7 +19,7 @@ _HOME = {
     "self_attention": "qkv.core.attention",
     "QkvError": "qkv.errors",
 }
-_PACKAGES = ("claims", "core", "design", "model", "noise", "train")
+_PACKAGES = ("claims", "core", "design", "knowledge", "model", "noise", "train")
 
 __all__ = sorted([*_HOME, *_PACKAGES])
 

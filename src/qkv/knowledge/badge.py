@@ -1,0 +1,89 @@
+"""The badge: remembered, made up or unsure, from the signals of an answer; kept as JSON in the folder of its run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from qkv.core.files import write_text
+from qkv.errors import QkvError
+from qkv.knowledge.probe import Linear
+
+FILE = "trust.json"
+FORMAT = "qkv-trust-1"
+REMEMBERED, MADE_UP, UNSURE = "remembered", "made up", "unsure"
+CLIP = 30.0  # nats beyond which more or less likely makes no difference
+LIKELY, UNLIKELY = 0.9, 0.5  # the rule of thumb, where nothing has been measured
+
+
+class Judgement(NamedTuple):
+    """A badge, the chance that the answer is right, and the probe's chance that the name was read; both if measured."""
+
+    badge: str
+    right: float | None
+    seen: float | None
+
+
+@dataclass(frozen=True)
+class Badge:
+    """Two linear models, and the chances of being right from which on, and up to which, the badge dares to say so."""
+
+    probe: Linear
+    model: Linear
+    remembered: float
+    made_up: float
+    level: float
+    precision: float
+    people: int
+
+    def seen(self, hidden: np.ndarray) -> np.ndarray:
+        """The chance that each name was read, by the probe on its hidden state."""
+        return self.probe(hidden)
+
+    def right(self, numbers: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        """The chance that each answer is right."""
+        return self.model(features(numbers, self.probe.score(hidden)))
+
+    def judge(self, numbers: np.ndarray, hidden: np.ndarray) -> list[Judgement]:
+        """A badge for each answer."""
+        chances = zip(self.right(numbers, hidden), self.seen(hidden), strict=True)
+        return [Judgement(self.word(float(right)), float(right), float(seen)) for right, seen in chances]
+
+    def word(self, right: float) -> str:
+        """The badge for a chance of being right."""
+        return REMEMBERED if right >= self.remembered else MADE_UP if right <= self.made_up else UNSURE
+
+    def save(self, folder: str | Path) -> None:
+        """Write trust.json into a run's folder, whole or not at all."""
+        write_text(Path(folder) / FILE, json.dumps({"format": FORMAT, **asdict(self)}) + "\n")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Badge | None:
+        """The badge of a run, or None if it has not been measured."""
+        path = Path(folder) / FILE
+        if not path.is_file():
+            return None
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            if data.pop("format") != FORMAT:
+                raise ValueError("it is of another format")
+            probe, model = (Linear.from_json(data.pop(name)) for name in ("probe", "model"))
+            return cls(probe, model, **data)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as why:
+            raise QkvError(f"reading {path}", f"it is damaged ({why})", "Measure again with: qkv trust") from None
+
+
+def features(numbers: np.ndarray, probe: np.ndarray) -> np.ndarray:
+    """What the badge's model takes: the signals, and the probe's score, none of them without bounds."""
+    return np.clip(np.column_stack((numbers, probe)), -CLIP, CLIP)
+
+
+def rule_of_thumb(log_probabilities: Sequence[float]) -> list[Judgement]:
+    """Badges by the answer's probability alone."""
+    chances = np.exp(np.asarray(log_probabilities, dtype=float))
+    return [Judgement(REMEMBERED if p >= LIKELY else MADE_UP if p < UNLIKELY else UNSURE, None, None) for p in chances]
