@@ -14,16 +14,16 @@ from qkv.core.memory import Memory
 from qkv.core.show import Card, Shown, number
 from qkv.design.problem import Blend
 from qkv.errors import QkvError
-from qkv.noise.chance import within
-from qkv.noise.exact import spread
+from qkv.noise.chance import can_integrate, counted, near, target_of, within
+from qkv.noise.exact import spread_of
 from qkv.noise.heads import layout_of
-from qkv.noise.laws import distribution
-from qkv.noise.models import Noise, laid_on
+from qkv.noise.laws import distribution, drawn_law
+from qkv.noise.models import KeyNoise, Noise, laid_on
 from qkv.noise.sampling import generator, readings
 from qkv.noise.search import Heads
 from qkv.noise.steadying import steady
 
-BINS = 50
+BINS, CONFIDENCE = 50, 0.95
 DRAWS = 4000
 """Readings drawn for the chance and the law where neither can be integrated."""
 
@@ -84,31 +84,59 @@ def arms(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> tuple[Arm, ...]:
-    """Each layout's arm, for the weight of `item` (the first wanted one) and success within `tol` of the blend."""
+    """Each layout's arm, for the weight of `item` (the first wanted one) and success within `tol` of the blend.
+
+    Chance and law are those of `within` and `distribution`; where both must be drawn, they share their draws.
+    """
     watched = memory.index(next(iter(weights)) if item is None else item)
-    found = []
-    for name, layout in layouts.items():
-        queries, mix = layout_of(f"the layout {name!r}", memory, layout)
-        with torch.no_grad():
-            exact = spread(memory, queries, noise, mix)
-        chance = within(memory, queries, noise, weights, tol, mix=mix, draws=draws, seed=seed)
-        label = memory.labels[watched]
-        law = distribution(memory, queries, noise, label, mix=mix, bins=BINS, draws=draws, seed=seed)
-        drawn = [r[:, watched].double() for r in readings(laid_on("drawing readings", noise, memory), queries, mix, samples, generator(seed))]
-        found.append(
-            Arm(
-                name=name,
-                heads=len(queries),
-                mean=float(exact.weights_mean[watched]),
-                variance=float(exact.weights_var[watched]),
-                error=exact.error,
-                probability=chance.probability,
-                low=chance.low,
-                high=chance.high,
-                method=chance.method,
-                x=(law.edges[1:] + law.edges[:-1]) / 2,
-                density=law.share / law.edges.diff(),
-                drawn=torch.cat(drawn),
-            )
-        )
-    return tuple(found)
+    keys = laid_on("layouts side by side", noise, memory)
+    return tuple(
+        _arm(memory, keys, name, layout, noise, weights, tol, watched, samples, draws, seed)
+        for name, layout in layouts.items()
+    )
+
+
+def _arm(
+    memory: Memory,
+    keys: KeyNoise,
+    name: str,
+    layout: Any,
+    noise: Noise,
+    weights: Mapping[Any, float],
+    tol: float,
+    watched: int,
+    samples: int,
+    draws: int,
+    seed: int,
+) -> Arm:
+    queries, mix = layout_of(f"the layout {name!r}", memory, layout)
+    label = memory.labels[watched]
+    with torch.no_grad():
+        exact = spread_of(keys, memory, queries, mix)
+    if can_integrate(keys, queries):
+        chance = within(memory, queries, noise, weights, tol, mix=mix)
+        law = distribution(memory, queries, noise, label, mix=mix, bins=BINS)
+        some = [r[:, watched].double() for r in readings(keys, queries, mix, samples, generator(seed))]
+        drawn = torch.cat(some)
+    else:
+        goal, seen, hits = target_of("a chance of success", memory, weights), [], 0
+        for r in readings(keys, queries, mix, max(draws, samples), generator(seed)):
+            seen.append(r[:, watched].double())
+            hits += near(r.double(), memory, goal, tol)
+        drawn = torch.cat(seen)
+        chance = counted(hits, len(drawn), tol, CONFIDENCE)
+        law = drawn_law(label, drawn, BINS, CONFIDENCE)
+    return Arm(
+        name=name,
+        heads=len(queries),
+        mean=float(exact.weights_mean[watched]),
+        variance=float(exact.weights_var[watched]),
+        error=exact.error,
+        probability=chance.probability,
+        low=chance.low,
+        high=chance.high,
+        method=chance.method,
+        x=(law.edges[1:] + law.edges[:-1]) / 2,
+        density=law.share / law.edges.diff(),
+        drawn=drawn[:samples],
+    )

@@ -102,6 +102,14 @@ def _wrapped(x: Tensor, half: float) -> Tensor:
     return torch.where(x > half, x - 2 * half, torch.where(x < -half, x + 2 * half, x))
 
 
+def alike(m: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The different pairs (mean, variance) among scores, and which of them each score has."""
+    pairs = np.ascontiguousarray(np.stack([m.numpy(), v.numpy()], -1)).view(np.complex128)[..., 0]
+    kinds, where = np.unique(pairs, return_inverse=True)
+    found = torch.from_numpy(np.stack([kinds.real, kinds.imag]))
+    return found[0], found[1], torch.from_numpy(where.reshape(m.shape))
+
+
 def logs_and_ratios(m: Tensor, v: Tensor, u: Tensor, parts: int = 3) -> list[Tensor]:
     """The first `parts` of log L, P/L, Q/L, each (keys, nodes); in closed form for keys without noise."""
     noisy = v.detach() > 0

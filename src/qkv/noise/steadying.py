@@ -21,13 +21,13 @@ from qkv.core.memory import Memory
 from qkv.core.show import Card, Shown, number, vector
 from qkv.design.problem import Blend
 from qkv.errors import QkvError
-from qkv.noise.gumbel import logs_and_ratios
+from qkv.noise.gumbel import alike, logs_and_ratios
 from qkv.noise.models import KeyNoise, Noise, laid_on
 from qkv.noise.moments import nodes
 
-TRIED, ROUNDS = 17, 4
-COARSE = 0.5
-"""Step of the outer integral: relative errors of 1e-6, which is enough to choose by."""
+TRIED, ROUNDS = 9, 5
+COARSE, FAR = 0.5, 18.0
+"""Step and reach of the outer integral: errors of 1e-6, which is enough to choose by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,23 +85,13 @@ def steady(memory: Memory, weights: Mapping[Any, float], noise: Noise, scale: fl
 def total_variances(keys: KeyNoise, queries: Tensor) -> Tensor:
     """Σ_j Var α_j of each query (m, d), to about 1e-6; see moments.py for the integrals."""
     with torch.no_grad():
-        # α_j varies by the differences of scores: each query's own constant drops out.
+        # Weights depend on differences of scores: each query's own constant drops out.
         m = keys.score_means(queries)
         m = m - m.max(-1, keepdim=True).values
-        v = torch.stack([keys.score_covariance(q[None])[:, 0, 0] for q in queries])
-        kinds, where, count = alike(m, v)
-        u = nodes(kinds[:, 0], kinds[:, 1], COARSE)
-        log, r, q = logs_and_ratios(kinds[:, 0], kinds[:, 1], u)
+        mean, variance, where = alike(m, keys.score_variances(queries))
+        count = torch.zeros(len(m), len(mean), dtype=torch.float64)
+        count.scatter_add_(1, where, torch.ones_like(m))
+        u = nodes(mean, variance, COARSE, FAR)
+        log, r, q = logs_and_ratios(mean, variance, u)
         weight = COARSE * torch.exp(count @ log)  # (m, nodes): Λ of each query
-        means = torch.einsum("mg,kg->mk", weight, r)
-        squares = torch.einsum("mg,kg->mk", weight, q)
-        return (count * (squares - means**2)).sum(-1)
-
-
-def alike(m: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The different pairs (mean, variance), which one each score has, and how often each query has it."""
-    kinds, where = torch.unique(torch.stack([m, v], -1).reshape(-1, 2), dim=0, return_inverse=True)
-    where = where.reshape(m.shape)
-    count = torch.zeros(len(m), len(kinds), dtype=torch.float64)
-    count.scatter_add_(1, where, torch.ones_like(m))
-    return kinds, where, count
+        return (count * (weight @ q.mT - (weight @ r.mT) ** 2)).sum(-1)
