@@ -1,5 +1,6 @@
 // Talking to the server: one request in flight for what is on screen, the newest wish waiting behind it.
 import { useEffect, useRef, useState } from "../vendor/htm-preact.js";
+import { capital } from "./names.js";
 
 /** A refusal, as a sentence for the page. */
 export class Refusal extends Error {
@@ -32,8 +33,7 @@ export async function ask(path, body, { method = body === undefined ? "GET" : "P
 function sentence(reply, status) {
   const error = reply?.error;
   if (!error) return `The server refused this (${status}).`;
-  const told = `${error.asked}: ${error.came}. ${error.try}.`;
-  return told[0].toUpperCase() + told.slice(1);
+  return capital(`${error.asked}: ${error.came}. ${error.try}.`);
 }
 
 /**

@@ -26,7 +26,7 @@ export function Heat({ title, matrix, rows, columns, top, digits = 2, room = 1 }
           const strength = Math.min(1, Math.abs(v) / most);
           return html`<g><rect class=${v < 0 ? "minus" : "plus"} x=${left + cell * j + 1} y=${head + tall * i + 1} width=${cell - 2} height=${tall - 2}
               fill-opacity=${0.04 + 0.86 * strength} />
-            ${printed && html`<text class=${`entry${strength > 0.5 ? (v < 0 ? " dark" : " over") : ""}`} x=${left + cell * (j + 0.5)} y=${head + tall * (i + 0.5) + 4} text-anchor="middle">${entry(v, digits)}</text>`}</g>`;
+            ${printed && html`<text class=${`entry${v < 0 ? (strength > 0.75 ? " dark" : "") : strength > 0.62 ? " over" : ""}`} x=${left + cell * (j + 0.5)} y=${head + tall * (i + 0.5) + 4} text-anchor="middle">${entry(v, digits)}</text>`}</g>`;
         })}`)}
     </svg>`}
   </figure>`;

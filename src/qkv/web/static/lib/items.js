@@ -42,8 +42,8 @@ export function layout(kind, n) {
     if (kind === "crowd") return [round(1.1 * random()), round(1.1 * random())];
     if (kind === "inside" && i === 0) return [0.35, 0.2];
     const many = kind === "inside" ? n - 1 : n, place = kind === "inside" ? i - 1 : i;
-    const angle = Math.PI * (0.17 + (2 * place) / many), length = 1.7 + 0.12 * Math.sin(5 * place + 1);
-    return [round(length * Math.cos(angle)), round(length * Math.sin(angle))];
+    const angle = (2 * Math.PI * (place + 0.5 + 0.18 * Math.sin(5 * place + 1))) / many;
+    return [round(1.75 * Math.cos(angle)), round(1.75 * Math.sin(angle))];
   });
 }
 

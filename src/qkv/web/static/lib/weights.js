@@ -26,7 +26,7 @@ function Rows({ labels, weights, wanted, width, said }) {
 }
 
 function Columns({ labels, weights, wanted, width, said }) {
-  const height = 190, foot = 22, head = 18, room = height - foot - head, step = width / labels.length;
+  const height = 150, foot = 22, head = 18, room = height - foot - head, step = width / labels.length;
   const top = Math.max(...weights);
   const told = (i) => wanted.includes(i) || i < 2 || weights[i] === top;
   return html`<svg width=${width} height=${height} role="img" aria-label=${said}>
@@ -50,7 +50,7 @@ export function Blend({ weights, values, output }) {
   const room = Math.max(width - 120, 60);
   let left = 0;
   return html`<div class="blend" ref=${frame}>${width > 0 && html`
-    <svg width=${width} height="44" role="img" aria-label=${`The output is ${vector(output)}`}>
+    <svg width=${width} height="44" shape-rendering="crispEdges" role="img" aria-label=${`The output is ${vector(output)}`}>
       ${weights.map((w, i) => {
         const from = left;
         left += room * w;

@@ -2,6 +2,7 @@
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/htm-preact.js";
 import { useOnce, useReply } from "../lib/api.js";
 import { Lines } from "../lib/derivation.js";
+import { lowered } from "../lib/names.js";
 import { Problem, Select, Spoken } from "../lib/parts.js";
 import { useLink } from "../lib/route.js";
 import { Code, Share, listing } from "../lib/save.js";
@@ -80,7 +81,7 @@ function Verdict({ verdict: v, open, stale, onToggle }) {
   return html`<li ref=${place} class=${`verdict ${v.verdict}${stale ? " stale" : ""}`}>
     <details open=${open} onToggle=${(e) => e.target.open !== open && onToggle(e.target.open)}>
       <summary><span class="word">${SIGNS[v.verdict]} ${v.verdict}</span> <span class="says">${v.says || v.id}</span></summary>
-      <p>${v.because}</p>
+      <p>${lowered(v.because)}</p>
       ${v.derivation.length > 0 && html`<${Lines} lines=${v.derivation} />`}
       ${v.counterexample && html`<pre tabindex="0">${v.counterexample}</pre>`}
       <p class="quiet">${v.id}, line ${v.line}</p>

@@ -2,6 +2,7 @@
 import { html, useCallback, useEffect, useState } from "../vendor/htm-preact.js";
 import { ask } from "../lib/api.js";
 import { Heat } from "../lib/heat.js";
+import { capital } from "../lib/names.js";
 import { number, share } from "../lib/numbers.js";
 import { Facts, Figure, Problem, Select, Spoken, useId } from "../lib/parts.js";
 import { useLink } from "../lib/route.js";
@@ -81,9 +82,9 @@ function Answer({ reply, stale }) {
   return html`<div class=${`answer${stale ? " stale" : ""}`}>
     <p class="quiet asked">${reply.question}</p>
     <p class="said"><span data-fact="answer">${reply.answer || "(no answer)"}</span> <span class=${`badge ${tone}`} data-fact="badge">${sign} ${reply.badge}</span></p>
-    <p class="why">${reply.why}</p>
+    <p class="why">${capital(reply.why)}</p>
     <div class="pair">
-      <${Figure} title="What else it might have said"><${Shares} rows=${reply.alternatives.map((a) => [a.text, a.probability])} /><//>
+      <${Figure} title="What it might say"><${Shares} rows=${reply.alternatives.map((a) => [a.text || "(no answer)", a.probability])} /><//>
       ${top && html`<div class="stack"><${Heat} title=${`Layer ${top.layer}, head ${top.head} looks most at the name`} matrix=${grid} top=${1}
         rows=${grid.map((_, l) => `layer ${l}`)} columns=${grid[0].map((_, h) => `head ${h}`)} /></div>`}
     </div>

@@ -124,7 +124,7 @@ function Found({ design, wish }) {
   if (!design.obstacle) {
     return html`<div class="found maybe" role="status"><p><b>± Not found</b> No query reads this closely enough; the nearest one is shown.</p></div>`;
   }
-  return html`<div class="found no" role="status"><p><b>✗ Impossible</b> No query reads this; the nearest one is shown.</p>
+  return html`<div class="found no" role="status"><p><b>✗ ${design.obstacle.kind === "inside" ? "Impossible" : "Out of reach"}</b> No query reads this; the nearest one is shown.</p>
     ${average && html`<p>${names.length === 1 ? `${names[0]} is an average of other keys: ${average}.` : `An average of other keys, ${average}, lies on the ${names.length === 2 ? "line" : "plane"} through ${names.join(" and ")}.`}
       ${" "}An average never scores more than the best of what it averages.</p>`}
     <p class="quiet">The certificate says: ${design.obstacle.says}.</p></div>`;

@@ -2,6 +2,7 @@
 import { html, useEffect, useRef, useState } from "../vendor/htm-preact.js";
 import { ask } from "../lib/api.js";
 import { Chart } from "../lib/chart.js";
+import { capital } from "../lib/names.js";
 import { number } from "../lib/numbers.js";
 import { Choice, Figure, Problem, Slider } from "../lib/parts.js";
 
@@ -24,7 +25,7 @@ export function Training({ onDone, quiet }) {
       change((old) => ({ ...data, points: Number.isFinite(data.loss) ? [...old.points, { step: data.done, loss: data.loss, stage: data.stage ?? "" }] : old.points }));
     });
     events.addEventListener("done", (e) => { events.close(); const result = JSON.parse(e.data); change(() => ({ status: "done", result })); onDone(result); });
-    events.addEventListener("failed", (e) => { events.close(); const why = JSON.parse(e.data); change(() => ({ status: "failed", error: { message: `${why.asked}: ${why.came}. ${why.try}.` } })); });
+    events.addEventListener("failed", (e) => { events.close(); const why = JSON.parse(e.data); change(() => ({ status: "failed", error: { message: capital(`${why.asked}: ${why.came}. ${why.try}.`) } })); });
     events.addEventListener("cancelled", () => { events.close(); change(() => ({ status: "cancelled" })); });
     // The browser reconnects by itself and goes on after the last event; a stream that is refused stays closed.
     events.onerror = () => { if (events.readyState === EventSource.CLOSED) change((old) => (old.status === "running" ? { status: "lost" } : {})); };
@@ -84,7 +85,7 @@ function Progress({ job }) {
     ],
   });
   const share = job.total ? job.done / job.total : 0;
-  return html`<${Figure} title=${`${WORDS[job.status]}${job.total ? `: step ${job.done} of ${job.total}` : " …"}`}>
+  return html`<${Figure} title=${`${WORDS[job.status]}${job.total ? `: step ${job.done} of ${job.total}` : job.status === "running" ? " …" : ""}`}>
     <progress max="1" value=${job.status === "done" ? 1 : share} aria-label="Progress of the training"></progress>
     <p class="quiet" role="status">${[job.stage, Number.isFinite(job.speed) && `${number(job.speed, 3)} tokens a second`, last && `loss ${number(last.loss, 3)}`].filter(Boolean).join(", ")}</p>
     <${Problem} error=${job.error} />

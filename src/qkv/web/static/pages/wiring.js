@@ -4,7 +4,7 @@ import { useReply } from "../lib/api.js";
 import { Heat } from "../lib/heat.js";
 import { number } from "../lib/numbers.js";
 import { Lines } from "../lib/derivation.js";
-import { lowered } from "../lib/names.js";
+import { capital, lowered } from "../lib/names.js";
 import { Problem, Slider, Spoken } from "../lib/parts.js";
 import { useLink } from "../lib/route.js";
 import { Code, Share } from "../lib/save.js";
@@ -102,10 +102,6 @@ function title(reply) {
     return `${name} reads ${reply.names[most]} (${number(reply.weights[i][most], 3)})`;
   });
   return parts.join(", ");
-}
-
-function capital(text) {
-  return text[0].toUpperCase() + text.slice(1);
 }
 
 function free(tokens, rules) {
