@@ -14,7 +14,9 @@ Named = Annotated[list[str] | None, typer.Option("--model", help="A model that c
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on; beyond this machine it takes a token.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; beyond this machine it takes a token.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8000,
     model: Named = None,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,

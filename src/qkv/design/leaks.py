@@ -93,7 +93,9 @@ def _smallest(
         # Beside the ratios it has, a reading's distance in total variation is its leak.
         alpha = torch.softmax(scale * scores, -1)[items]
         data = {"keys": memory.keys.numpy(), "values": memory.values.numpy(), "query": (scale * q).numpy()}
-        return Certificate.issue("weights", {**data, "items": items, "wanted": (alpha / alpha.sum()).numpy()}, "distance")
+        return Certificate.issue(
+            "weights", {**data, "items": items, "wanted": (alpha / alpha.sum()).numpy()}, "distance"
+        )
 
     low, high = 0.0, 1.0
     while float(_leaks(scores, items, torch.tensor([high], dtype=torch.float64))) > tol:

@@ -20,6 +20,10 @@ _HOME = {
     "ask": "asking",
     "Answer": "asking",
     "Badge": "badge",
+    "evaluate": "scoring",
+    "Scores": "scoring",
+    "trust": "trusting",
+    "Trust": "trusting",
 }
 
 __all__ = sorted(_HOME)

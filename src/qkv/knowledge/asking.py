@@ -1,4 +1,4 @@
-"""ask: an answer with its alternatives, a badge that says how far to trust it and why, and the heads that look there."""
+"""ask: an answer with its alternatives, a badge that says how far to trust it and why, and which heads look there."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def ask(run: Run, question: str, *, beams: int = BEAMS, samples: int = SAMPLES, 
     evidence: dict[str, float | None] = {
         "probability": math.exp(candidates[0].log_probability),
         **{name: float(found.column(name)[0]) for name in NAMES},
-        "probe": judged[0].seen,
+        "probe": float(badge.probe.score(found.hidden)[0]) if badge else None,
+        "seen": judged[0].seen,
         "right": judged[0].right,
     }
     return Answer(
@@ -89,8 +90,8 @@ def why(found: Signals, judged: Judgement, badge: Badge | None, samples: int) ->
     if samples:
         parts.append(f"{round(float(found.column('agreement')[0]) * samples)} of {samples} sampled answers agree")
     if judged.seen is not None and judged.right is not None and badge is not None:
-        read = "one it has read" if judged.seen >= 0.5 else "one it has not read"
-        parts.append(f"its state at the name looks like that of {read}")
+        read = "people it has read of" if judged.seen >= 0.5 else "people it never read of"
+        parts.append(f"its numbers are like those of {read}")
         return "; ".join(parts) + f". Answers like it are right {_percent(judged.right)} of the time."
     return "; ".join(parts) + ". A rule of thumb: measure it with qkv trust."
 

@@ -22,7 +22,7 @@ LIKELY, UNLIKELY = 0.9, 0.5  # the rule of thumb, where nothing has been measure
 
 
 class Judgement(NamedTuple):
-    """A badge, the chance that the answer is right, and the probe's chance that the name was read; both if measured."""
+    """A badge, the chance that the answer is right, and the chance that the person was read of; both if measured."""
 
     badge: str
     right: float | None
@@ -31,9 +31,14 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True)
 class Badge:
-    """Two linear models, and the chances of being right from which on, and up to which, the badge dares to say so."""
+    """Linear models, and the chances of being right from which on, and up to which, the badge dares to say so.
+
+    `probe` takes the hidden state at the end of the name; `reader` and `model` take the signals and the probe's score,
+    and say whether the person was read of, and whether the answer is right.
+    """
 
     probe: Linear
+    reader: Linear
     model: Linear
     remembered: float
     made_up: float
@@ -41,9 +46,9 @@ class Badge:
     precision: float
     people: int
 
-    def seen(self, hidden: np.ndarray) -> np.ndarray:
-        """The chance that each name was read, by the probe on its hidden state."""
-        return self.probe(hidden)
+    def seen(self, numbers: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        """The chance that each person was read of."""
+        return self.reader(features(numbers, self.probe.score(hidden)))
 
     def right(self, numbers: np.ndarray, hidden: np.ndarray) -> np.ndarray:
         """The chance that each answer is right."""
@@ -51,7 +56,7 @@ class Badge:
 
     def judge(self, numbers: np.ndarray, hidden: np.ndarray) -> list[Judgement]:
         """A badge for each answer."""
-        chances = zip(self.right(numbers, hidden), self.seen(hidden), strict=True)
+        chances = zip(self.right(numbers, hidden), self.seen(numbers, hidden), strict=True)
         return [Judgement(self.word(float(right)), float(right), float(seen)) for right, seen in chances]
 
     def word(self, right: float) -> str:
@@ -72,8 +77,8 @@ class Badge:
             data = json.loads(path.read_text(encoding="utf-8"))
             if data.pop("format") != FORMAT:
                 raise ValueError("it is of another format")
-            probe, model = (Linear.from_json(data.pop(name)) for name in ("probe", "model"))
-            return cls(probe, model, **data)
+            probe, reader, model = (Linear.from_json(data.pop(name)) for name in ("probe", "reader", "model"))
+            return cls(probe, reader, model, **data)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as why:
             raise QkvError(f"reading {path}", f"it is damaged ({why})", "Measure again with: qkv trust") from None
 

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-
 from qkv.core.memory import Memory
 from qkv.core.show import Card, Shown, number
 from qkv.design.problem import Blend

@@ -24,7 +24,9 @@ Verdict = dict[str, Any]
 class Checkers:
     """A few processes that decide claims, started when first needed."""
 
-    def __init__(self, count: int = 2, seconds: float = limits.CHECK_SECONDS, each: float = limits.CLAIM_SECONDS) -> None:
+    def __init__(
+        self, count: int = 2, seconds: float = limits.CHECK_SECONDS, each: float = limits.CLAIM_SECONDS
+    ) -> None:
         self.seconds, self.each = seconds, each
         self._free = [Checker(each) for _ in range(count)]
         self._all = tuple(self._free)
@@ -90,7 +92,10 @@ class Checker:
         if late:
             self.stop()
         because = f"the time for the whole text, {seconds:g} s, was up"
-        missing = [{**one, "verdict": "undecided", "because": because, "derivation": [], "counterexample": None} for one in late]
+        missing = [
+            {**one, "verdict": "undecided", "because": because, "derivation": [], "counterexample": None}
+            for one in late
+        ]
         return found + missing, not late
 
     def stop(self) -> None:

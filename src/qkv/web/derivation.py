@@ -22,7 +22,10 @@ def derivation(
     names: list[str], vectors: list[str], X: list[list[float]], found: Wire, beta: float, weights: Any, outputs: Any
 ) -> list[Line]:
     """Tokens, scores, weights and outputs of each rule, and what happens as β grows."""
-    lines = [Line(f"{name} = {_sum(row, vectors)}", f"{_tex(name)} = {_tex_sum(row, vectors)}") for name, row in zip(names, X, strict=True)]
+    lines = [
+        Line(f"{name} = {_sum(row, vectors)}", f"{_tex(name)} = {_tex_sum(row, vectors)}")
+        for name, row in zip(names, X, strict=True)
+    ]
     lines.append(
         Line(
             f"the named vectors are orthogonal, of length β = {number(beta)}",
@@ -31,7 +34,7 @@ def derivation(
     )
     if not found.possible:
         says = found.certificate.statement
-        return [*lines, Line(f"no W = QᵀK follows the rules: {says}", rf"\nexists\, W = Q^\top K")]
+        return [*lines, Line(f"no W = QᵀK follows the rules: {says}", r"\nexists\, W = Q^\top K")]
     assert found.W is not None
     W = found.W.tolist()
     lines.append(
@@ -41,7 +44,10 @@ def derivation(
         )
     )
     for i in found.rules:
-        at_one = [sum(X[i][a] * W[a][b] * X[j][b] for a in range(len(vectors)) for b in range(len(vectors))) for j in range(len(X))]
+        at_one = [
+            sum(X[i][a] * W[a][b] * X[j][b] for a in range(len(vectors)) for b in range(len(vectors)))
+            for j in range(len(X))
+        ]
         scores = [beta * beta * s for s in at_one]
         seen = ", ".join(f"{name}: {number(s, 3)}" for name, s in zip(names, scores, strict=True))
         top = max(range(len(at_one)), key=at_one.__getitem__)
@@ -51,12 +57,12 @@ def derivation(
                 rf"s_{{{i + 1},\cdot}} = ({', '.join(number(s, 3) for s in scores)})",
             )
         )
-        w = [float(x) for x in weights[i]]
+        shown = ", ".join(number(float(x), 3) for x in weights[i])
         out = [float(x) for x in outputs[i]]
         lines.append(
             Line(
-                f"softmax gives {names[i]} the weights {', '.join(number(x, 3) for x in w)}",
-                rf"\alpha_{{{i + 1},\cdot}} = \mathrm{{softmax}}(s_{{{i + 1},\cdot}}) = ({', '.join(number(x, 3) for x in w)})",
+                f"softmax gives {names[i]} the weights {shown}",
+                rf"\alpha_{{{i + 1},\cdot}} = \mathrm{{softmax}}(s_{{{i + 1},\cdot}}) = ({shown})",
             )
         )
         lines.append(
@@ -69,7 +75,8 @@ def derivation(
         target = " and ".join(names[j] for j in ties)
         lines.append(
             Line(
-                f"as β → ∞ the highest score takes all: {names[i]} reads {target}" + (", equally" if len(ties) > 1 else ""),
+                f"as β → ∞ the highest score takes all: {names[i]} reads {target}"
+                + (", equally" if len(ties) > 1 else ""),
                 rf"\lim_{{\beta\to\infty}} \alpha_{{{i + 1},j}} = {f'1/{len(ties)}' if len(ties) > 1 else '1'}"
                 rf"\quad\text{{for }} j \in \{{{', '.join(str(j + 1) for j in ties)}\}}",
             )

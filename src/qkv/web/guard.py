@@ -1,4 +1,4 @@
-"""The gate in front of every request: its host, where it comes from, its token, its length; and what every reply says."""
+"""The gate in front of every request: host, origin, token and length; and what every reply says."""
 
 from __future__ import annotations
 

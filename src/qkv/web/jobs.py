@@ -140,7 +140,11 @@ class Jobs:
         with contextlib.suppress(EOFError, OSError):
             while told is None or told[0] == "progress":
                 if not pipe.poll(max(0.0, end - time.monotonic())):
-                    problem = {"asked": f"the job {job.id}", "came": f"it ran for {self._seconds:g} s", "try": "Ask for less"}
+                    problem = {
+                        "asked": f"the job {job.id}",
+                        "came": f"it ran for {self._seconds:g} s",
+                        "try": "Ask for less",
+                    }
                     told = ("failed", problem)
                     break
                 told = pipe.recv()

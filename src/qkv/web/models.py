@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qkv.errors import QkvError
-from qkv.web import limits
+from qkv.web import limits, python_code
 
 if TYPE_CHECKING:
     from qkv.train.runs import Run
@@ -63,21 +62,11 @@ class Models:
 
     def ask(self, name: str, question: str) -> dict[str, Any]:
         """The answer of a model to a question."""
-        try:
-            from qkv.knowledge import ask  # type: ignore[import-not-found,unused-ignore]
-        except ImportError:
-            raise limits.Refused(
-                503, "asking a model", "the floor qkv.knowledge is not installed", "Update qkv"
-            ) from None
+        from qkv.knowledge.asking import ask
+
         with self._lock:
             if name not in self._runs:
                 known = ", ".join(self._runs) or "none; start one with --model NAME=FOLDER, or train one"
                 raise limits.Refused(404, f"asking the model {name!r}", "there is no such model", f"There is {known}")
-            run = self._runs[name]
-            if not hasattr(run, "config"):
-                raise QkvError(f"asking the model {name!r}", "it is not a run", "Name another")
-            return {**ask(run, question).to_json(), "python": _python(name, question)}
-
-
-def _python(name: str, question: str) -> str:
-    return f"from qkv.knowledge import ask\n\nanswer = ask({name!r}, {question!r})  # the folder of the model\nprint(answer)\n"
+            run, folder = self._runs[name], self._folders[name]
+        return {**ask(run, question).to_json(), "python": python_code.ask(str(folder), question)}

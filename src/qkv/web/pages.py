@@ -16,10 +16,19 @@ from qkv.web.replies import refusal
 
 PAGES = ("", "lookup", "noise", "wiring", "claims", "knowledge")
 """Addresses that show index.html; what is on screen follows in the query or the fragment."""
-TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".woff2": "font/woff2", ".svg": "image/svg+xml"}
+TYPES = {
+    ".js": "text/javascript",
+    ".mjs": "text/javascript",
+    ".css": "text/css",
+    ".woff2": "font/woff2",
+    ".svg": "image/svg+xml",
+}
 PACKED = ("text/", "application/json", "image/svg+xml")
 DAY = 86_400
-EMPTY = b"<!doctype html><html lang=en><meta charset=utf-8><title>qkv</title><link rel=stylesheet href=/look.css><main><h1>qkv</h1><p>The explorer's page is not part of this installation; its API is described in /api/openapi.json.</main>"
+EMPTY = (
+    b"<!doctype html><html lang=en><meta charset=utf-8><title>qkv</title><link rel=stylesheet href=/look.css>"
+    b"<main><h1>qkv</h1><p>There is no page in this installation; /api/openapi.json describes the API.</main>"
+)
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def noise(n: int, along: float, isotropic: float, scale: float, tol: float, samp
     )
 
 
-def wiring(X: Any, reads: Mapping[int, Any], writes: Mapping[int, Any], tol: float, beta: float) -> str:
+def wiring(X: Any, reads: Mapping[int, Any], writes: Mapping[int, Any], tol: float, beta: float, possible: bool) -> str:
     """Wiring tokens, and reading them at length β."""
     return "\n".join(
         [
@@ -72,8 +72,37 @@ def wiring(X: Any, reads: Mapping[int, Any], writes: Mapping[int, Any], tol: flo
             "",
             *_matrix("X", X),
             f"wired = wire(X, {dict(reads)!r}, {dict(writes)!r}, tol={tol!r})",
-            *([f"reading = self_attention({beta!r} * X, wired.Q, wired.K, wired.V)"]),
+            *([f"reading = self_attention({beta!r} * X, wired.Q, wired.K, wired.V)"] if possible else []),
             "print(wired)",
+            "",
+        ]
+    )
+
+
+def check(text: str, seconds: float) -> str:
+    """Deciding the claims of a text."""
+    return "\n".join(
+        [
+            "from qkv import check",
+            "",
+            f"text = {text!r}",
+            f"verdicts = check(text, seconds={seconds!r})",
+            "print(verdicts)",
+            "",
+        ]
+    )
+
+
+def ask(folder: str, question: str) -> str:
+    """Asking a model."""
+    return "\n".join(
+        [
+            "from qkv.knowledge import ask",
+            "from qkv.train import load",
+            "",
+            f"run = load({folder!r})",
+            f"answer = ask(run, {question!r})",
+            "print(answer)",
             "",
         ]
     )

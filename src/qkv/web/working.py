@@ -18,6 +18,8 @@ Tell = Callable[[dict[str, Any]], None]
 
 OFTEN = 0.2
 """Seconds between two events, at least."""
+VERSIONS, SHARE, HEADS, BLOCK, LR, FEW = 5, 0.5, 4, 128, 3e-3, 5
+"""Of training: wordings of each sentence, share of questions, heads, longest text, rate; and questions to suggest."""
 
 
 def run(pipe: Connection, kind: str, settings: dict[str, Any], folder: str) -> None:
@@ -74,8 +76,56 @@ def study(settings: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
 
 
 def train(settings: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
-    """A model that reads where invented people were born, and learns to be asked."""
-    raise QkvError("training from the page", "the floor qkv.knowledge is not installed", "Update qkv")
+    """A model that reads where people were born, and is asked about half of them; the others it has only read of."""
+    from qkv.knowledge.facts import Facts
+    from qkv.knowledge.learning import learn
+    from qkv.knowledge.shipped import pantheon
+    from qkv.knowledge.texts import ask, biographies, questions
+    from qkv.model.config import Config
+    from qkv.train import tokens
+    from qkv.train.settings import Settings
+
+    everyone = pantheon()
+    chosen = everyone.people[: settings["people"]]
+    # Only the place of birth, so that sentences are short and a small model has room for them.
+    facts = Facts(tuple(born(person) for person in chosen))
+    taught, read = facts.split(0.5, settings["seed"])
+    texts = list(biographies(facts, VERSIONS, seed=settings["seed"]))
+    pairs = list(questions(taught))
+    steps = settings["steps"]
+
+    def watch(step: int, total: int, loss: float, speed: float) -> None:
+        tell({"done": step, "total": total, "loss": loss, "tokens_per_second": speed})
+
+    run = learn(
+        folder / "model",
+        texts,
+        pairs,
+        SHARE,
+        config=Config(heads=HEADS, block=BLOCK, **{name: settings[name] for name in ("attention", "layers", "width")}),
+        settings=Settings(
+            steps=steps, batch=32, lr=LR, objective="next", validation=0.0, log_every=5, checkpoint_every=steps,
+            seed=settings["seed"],
+        ),
+        tokenizer=tokens.train("characters", [*texts, *(part for pair in pairs for part in pair)]),
+        watch=watch,
+    )  # fmt: skip
+    strangers = everyone.people[settings["people"] : settings["people"] + FEW]
+    kinds = (("asked while learning", taught), ("only read about", read), ("never read about", strangers))
+    return {
+        "model": folder.name,
+        "parameters": sum(p.numel() for p in run.model.parameters()),
+        "questions": [
+            {"kind": kind, "question": ask(person.name), "answer": person.city}
+            for kind, people in kinds
+            for person in list(people)[:FEW]
+        ],
+    }
+
+
+def born(person: Any) -> Any:
+    """A person of whom only the place of birth is told."""
+    return person._replace(country="", year="", occupation="")
 
 
 KINDS: dict[str, Callable[[dict[str, Any], Path, Tell], dict[str, Any]]] = {"noise-study": study, "train": train}

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from qkv.claims.catalogue import documents
-from qkv.web import limits
+from qkv.web import limits, python_code
 from qkv.web.replies import REFUSALS, Python, Shape, reply
 
 router = APIRouter(prefix="/api", tags=["claims"], responses=REFUSALS)
@@ -65,7 +65,7 @@ class CatalogueReply(BaseModel):
 async def check(asked: CheckRequest, request: Request) -> Response:
     """Decide every claim of a text, each within its time."""
     verdicts, complete = await request.app.state.checkers.check(asked.text)
-    code = f"from qkv import check\n\ntext = {asked.text!r}\nverdicts = check(text, seconds={limits.CLAIM_SECONDS!r})\nprint(verdicts)\n"
+    code = python_code.check(asked.text, limits.CLAIM_SECONDS)
     return reply({"verdicts": verdicts, "complete": complete, "python": code})
 
 

@@ -20,11 +20,11 @@ MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Error, "description":
 
 
 class TrainRequest(Shape):
-    """Train a small model on facts about invented people, and ask it afterwards."""
+    """Train a small model on where people were born, to be asked afterwards."""
 
     kind: Literal["train"]
-    people: int = Field(default=50, ge=4, le=2000, description="Invented people whose birthplaces it reads.")
-    steps: int = Field(default=400, ge=10, le=5000, description="Steps of pretraining.")
+    people: int = Field(default=50, ge=4, le=2000, description="People whose birthplaces it reads, best known first.")
+    steps: int = Field(default=600, ge=10, le=5000, description="Steps of pretraining.")
     layers: int = Field(default=2, ge=1, le=4)
     width: Literal[32, 64, 96, 128] = 64
     attention: Literal["causal", "rope"] = "rope"

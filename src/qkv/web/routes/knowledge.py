@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
@@ -62,8 +62,9 @@ class AskReply(BaseModel):
     alternatives: list[Alternative]
     badge: Literal["remembered", "made up", "unsure"]
     why: str
-    evidence: dict[str, Any]
-    heads: list[LookingHead]
+    evidence: dict[str, float | None] = Field(description="The signals behind the badge; null where not measured.")
+    heads: list[LookingHead] = Field(description="The heads that look at the name, most first.")
+    name: str = Field(description="The name that was found in the question.")
     python: Python
 
 

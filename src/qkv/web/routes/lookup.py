@@ -41,21 +41,9 @@ class LookupRequest(Items):
 
     query: Vector = Field(description="As long as a key.")
     scale: float = Field(default=1.0, ge=0, le=limits.MOST_SCALE, description="Factor in front of the scores.")
-    wanted: Labels | None = Field(default=None, description="Items whose others' weight is the leak; else the heaviest.")
-
-    model_config = {
-        "json_schema_extra": {
-            "examples": [
-                {
-                    "keys": [[1, 0], [0, 1], [-1, 0]],
-                    "values": [[1], [2], [3]],
-                    "labels": ["a", "b", "c"],
-                    "query": [1, 0.5],
-                    "scale": 4,
-                }
-            ]
-        }
-    }
+    wanted: Labels | None = Field(
+        default=None, description="Items whose others' weight is the leak; else the heaviest."
+    )
 
 
 class Curve(BaseModel):
@@ -178,7 +166,7 @@ def _design(asked: CopyRequest | BlendRequest, verb: str, wish: Any) -> dict[str
 def obstacle(memory: Memory, certificate: Certificate) -> dict[str, Any]:
     """The certificate's combination by label, so that it can be drawn."""
     data = certificate.data
-    names, weights = (("indices", "weights") if certificate.kind == "inside" else ("others", "mix"))
+    names, weights = ("indices", "weights") if certificate.kind == "inside" else ("others", "mix")
     places, parts = data.get(names), data.get(weights)
     mixed = {}
     if places is not None and parts is not None:

@@ -73,10 +73,16 @@ def memory_of(n: int) -> Memory:
     return Memory(torch.eye(n, dtype=torch.float64), labels=["a", "b", *range(3, n + 1)])
 
 
+@lru_cache(maxsize=512)
+def layouts_of(n: int, along: float, isotropic: float, scale: float) -> tuple[Gaussian, dict[str, Any]]:
+    """Noise and layouts, kept while other sliders move."""
+    model = Gaussian(isotropic=isotropic, along={"a": along})
+    return model, at_scale(memory_of(n), WANTED, model, scale)
+
+
 def _noise(asked: NoiseRequest) -> dict[str, Any]:
     memory = memory_of(asked.n)
-    model = Gaussian(isotropic=asked.isotropic, along={"a": asked.along})
-    layouts = at_scale(memory, WANTED, model, asked.scale)
+    model, layouts = layouts_of(asked.n, asked.along, asked.isotropic, asked.scale)
     found = arms(memory, layouts, model, WANTED, asked.success, samples=asked.samples, seed=asked.seed)
     return {
         "arms": [

@@ -120,6 +120,7 @@ def _wiring(asked: WiringRequest) -> dict[str, Any]:
             dict(zip(readers, writes, strict=True)),
             asked.tol,
             asked.beta,
+            found.possible,
         ),
     }
 
