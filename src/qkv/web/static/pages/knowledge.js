@@ -45,7 +45,8 @@ export function Page() {
   }, [model, state.q]);
 
   const send = (event) => { event.preventDefault(); if (typed.trim()) patch({ q: typed.trim() }); };
-  const trained = (result) => { refresh(); if (result?.model) patch({ model: result.model }); setHints(questions(result)); };
+  const offer = (result) => setHints(result?.questions ?? []);
+  const trained = (result) => { refresh(); if (result?.model) patch({ model: result.model }); offer(result); };
   const reply = found.reply;
   return html`
     <h1>Knowledge</h1>
@@ -62,18 +63,25 @@ export function Page() {
           <button class="act main" disabled=${!typed.trim() || found.busy}>Ask</button>
           <${Select} label="Model" name="model" value=${model} options=${known.map((m) => [m.name, `${m.name}: ${m.layers} layers, ${thousands(m.parameters)} parameters`])} onInput=${(name) => patch({ model: name })} />
         </form>
-        ${hints.length > 0 && html`<p class="hints"><span class="quiet">Try</span> ${hints.map((h) => html`<button class="link" onClick=${() => patch({ q: h })}>${h}</button> `)}</p>`}`}
+        <${Hints} hints=${hints} onPick=${(q) => patch({ q })} />`}
         <${Problem} error=${found.error} />
         ${found.busy && html`<p class="quiet" role="status">asking …</p>`}
-        ${reply && !found.error && html`<${Answer} reply=${reply} stale=${found.busy} />`}
+        ${reply && !found.error && html`<${Answer} reply=${reply} stale=${found.busy} told=${hints.find((h) => h.question === reply.question)} />`}
       </section>
-      <${Training} onDone=${trained} quiet=${known.length > 0} />
+      <${Training} onDone=${trained} onFound=${offer} quiet=${known.length > 0} />
     </div>
     ${reply && html`<${Spoken}>${reply.answer}: ${reply.badge}. ${reply.why}<//>`}
     <${Code} python=${reply?.python} />`;
 }
 
-function Answer({ reply, stale }) {
+/** Questions that a training offers, by what the model has seen of them. */
+function Hints({ hints, onPick }) {
+  const kinds = [...new Set(hints.map((h) => h.kind))];
+  return hints.length === 0 ? null : html`<div class="hints">${kinds.map((kind) => html`<div><span class="quiet">${capital(kind)}</span>
+    <ul>${hints.filter((h) => h.kind === kind).slice(0, 3).map((h) => html`<li><button class="link" onClick=${() => onPick(h.question)}>${h.question}</button></li>`)}</ul></div>`)}</div>`;
+}
+
+function Answer({ reply, stale, told }) {
   const [sign, tone] = BADGES[reply.badge] ?? ["?", "conditional"];
   const layers = Math.max(0, ...reply.heads.map((h) => h.layer)) + 1, wide = Math.max(0, ...reply.heads.map((h) => h.head)) + 1;
   const grid = Array.from({ length: layers }, (_, l) => Array.from({ length: wide }, (_, h) => reply.heads.find((x) => x.layer === l && x.head === h)?.weight ?? 0));
@@ -82,6 +90,8 @@ function Answer({ reply, stale }) {
   return html`<div class=${`answer${stale ? " stale" : ""}`}>
     <p class="quiet asked">${reply.question}</p>
     <p class="said"><span data-fact="answer">${reply.answer || "(no answer)"}</span> <span class=${`badge ${tone}`} data-fact="badge">${sign} ${reply.badge}</span></p>
+    ${told && html`<p class="told">${told.kind === "never read about" ? `It has read nothing about this; the answer would be ${told.answer}.`
+      : `Its text says ${told.answer}: ${told.answer === reply.answer ? "it is right" : "it is wrong"}.`}</p>`}
     <p class="why">${capital(reply.why)}</p>
     <div class="pair">
       <${Figure} title="What it might say"><${Shares} rows=${reply.alternatives.map((a) => [a.text || "(no answer)", a.probability])} /><//>
@@ -94,9 +104,4 @@ function Answer({ reply, stale }) {
 
 function thousands(x) {
   return x >= 1e6 ? `${number(x / 1e6, 3)} M` : x >= 1e3 ? `${number(x / 1e3, 3)} k` : String(x);
-}
-
-/** Questions that a finished training offers. */
-function questions(result) {
-  return (result?.questions ?? result?.examples ?? []).map((q) => (typeof q === "string" ? q : q.question)).filter(Boolean).slice(0, 4);
 }

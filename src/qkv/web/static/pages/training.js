@@ -6,9 +6,9 @@ import { capital } from "../lib/names.js";
 import { number } from "../lib/numbers.js";
 import { Choice, Figure, Problem, Slider } from "../lib/parts.js";
 
-const START = { people: 50, steps: 400, layers: 2, width: 64, attention: "rope", seed: 0 };
+const START = { people: 50, steps: 600, layers: 2, width: 64, attention: "rope", seed: 0 };
 
-export function Training({ onDone, quiet }) {
+export function Training({ onDone, onFound, quiet }) {
   const [settings, setSettings] = useState(START);
   const [job, setJob] = useState(null); // { id, status, settings, points, done, total, error }
   const [error, setError] = useState(null);
@@ -34,6 +34,7 @@ export function Training({ onDone, quiet }) {
     ask("api/jobs").then((reply) => {
       const latest = reply.jobs.find((j) => j.kind === "train");
       if (latest?.status === "running") follow(latest.id, latest.settings);
+      else if (latest?.status === "done") onFound(latest.result);
     }, () => {});
     return () => source.current?.close();
   }, []);
@@ -54,7 +55,7 @@ export function Training({ onDone, quiet }) {
     <h2>${quiet ? "Train another" : "Train a model"}</h2>
     <div class="page">
       <div class="controls">
-        <${Slider} name="people" label="People" hint="invented people whose birthplaces it reads" value=${settings.people} min=${4} max=${500} step=${1} onInput=${set("people")} />
+        <${Slider} name="people" label="People" hint="people whose places of birth it reads; half it is asked about" value=${settings.people} min=${4} max=${500} step=${1} onInput=${set("people")} />
         <${Slider} name="steps" label="Steps" value=${settings.steps} min=${10} max=${2000} step=${10} onInput=${set("steps")} />
         <${Choice} label="Layers" value=${String(settings.layers)} options=${["1", "2", "3", "4"].map((v) => [v, v])} onInput=${(v) => set("layers")(Number(v))} />
         <${Choice} label="Width" value=${String(settings.width)} options=${["32", "64", "96", "128"].map((v) => [v, v])} onInput=${(v) => set("width")(Number(v))} />
@@ -87,7 +88,7 @@ function Progress({ job }) {
   const share = job.total ? job.done / job.total : 0;
   return html`<${Figure} title=${`${WORDS[job.status]}${job.total ? `: step ${job.done} of ${job.total}` : job.status === "running" ? " …" : ""}`}>
     <progress max="1" value=${job.status === "done" ? 1 : share} aria-label="Progress of the training"></progress>
-    <p class="quiet" role="status">${[job.stage, Number.isFinite(job.speed) && `${number(job.speed, 3)} tokens a second`, last && `loss ${number(last.loss, 3)}`].filter(Boolean).join(", ")}</p>
+    <p class="quiet" role="status">${[job.stage, job.status === "running" && Number.isFinite(job.tokens_per_second) && `${Math.round(job.tokens_per_second).toLocaleString("en")} tokens a second`, last && `loss ${number(last.loss, 3)}`].filter(Boolean).join(", ")}</p>
     <${Problem} error=${job.error} />
     ${job.points.length > 1 && html`<${Chart} options=${options} of=${job.points} height=${220} label=${`Loss by step; now ${number(last.loss, 3)}`} />`}<//>`;
 }
