@@ -13,9 +13,9 @@ from qkv.web import limits
 
 
 class Shape(BaseModel):
-    """Unknown fields, NaN and infinities are refused."""
+    """Unknown fields, NaN, infinities, and numbers in quotes are refused."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
 
 Entry = Annotated[float, Field(ge=-limits.MOST_ENTRY, le=limits.MOST_ENTRY)]
