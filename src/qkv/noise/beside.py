@@ -13,18 +13,21 @@ from qkv.core.memory import Memory
 from qkv.core.show import Card, Shown, number
 from qkv.design.problem import Blend
 from qkv.errors import QkvError
-from qkv.noise.chance import can_integrate, counted, near, target_of, within
+from qkv.noise.chance import target_of, within
 from qkv.noise.exact import spread_of
 from qkv.noise.heads import layout_of
-from qkv.noise.laws import distribution, drawn_law
+from qkv.noise.laws import distribution
+from qkv.noise.leading import led
 from qkv.noise.models import KeyNoise, Noise, laid_on
 from qkv.noise.sampling import generator, readings
 from qkv.noise.search import Heads
 from qkv.noise.steadying import steady
 
-BINS, CONFIDENCE = 50, 0.95
-DRAWS = 4000
-"""Readings drawn for the chance and the law where neither can be integrated."""
+BINS = 50
+DRAWS, MANY = 500, 8
+"""Draws beside the leading noise, and how many times as many where there is none that leads."""
+SURE, ROUNDING = 3.0, 1e-9
+"""Standard errors that the chance may be off by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +88,7 @@ def arms(
 ) -> tuple[Arm, ...]:
     """Each layout's arm, for the weight of `item` (the first wanted one) and success within `tol` of the blend.
 
-    Chance and law are those of `within` and `distribution`; where both must be drawn, they share their draws.
+    Chance and law are what `within` and `distribution` give, with fewer draws where one key's noise leads.
     """
     watched = memory.index(next(iter(weights)) if item is None else item)
     keys = laid_on("layouts side by side", noise, memory)
@@ -112,30 +115,32 @@ def _arm(
     label = memory.labels[watched]
     with torch.no_grad():
         exact = spread_of(keys, memory, queries, mix)
-    if can_integrate(keys, queries):
-        chance = within(memory, queries, noise, weights, tol, mix=mix)
-        law = distribution(memory, queries, noise, label, mix=mix, bins=BINS)
-        some = [r[:, watched].double() for r in readings(keys, queries, mix, samples, generator(seed))]
-        drawn = torch.cat(some)
+    found = led(keys, queries, mix, draws, seed)
+    if found is None:
+        chance = within(memory, queries, noise, weights, tol, mix=mix, draws=MANY * draws, seed=seed)
+        law = distribution(memory, queries, noise, label, mix=mix, bins=BINS, draws=MANY * draws, seed=seed)
+        p, low, high, method, edges, share = (
+            chance.probability, chance.low, chance.high, chance.method, law.edges, law.share,
+        )  # fmt: skip
     else:
-        goal, seen, hits = target_of("a chance of success", memory, weights), [], 0
-        for r in readings(keys, queries, mix, max(draws, samples), generator(seed)):
-            seen.append(r[:, watched].double())
-            hits += near(r.double(), memory, goal, tol)
-        drawn = torch.cat(seen)
-        chance = counted(hits, len(drawn), tol, CONFIDENCE)
-        law = drawn_law(label, drawn, BINS, CONFIDENCE)
+        p, error = found.chance(memory.values, target_of("a chance of success", memory, weights), tol)
+        low, high = max(0.0, p - SURE * error - ROUNDING), min(1.0, p + SURE * error + ROUNDING)
+        method = "integration" if error < ROUNDING else "integration over draws"
+        edges = torch.linspace(0, 1, BINS + 1, dtype=torch.float64)
+        below, _ = found.below(watched, edges[1:-1])
+        share = torch.cat([below.new_zeros(1), below, below.new_ones(1)]).diff()
+    drawn = [r[:, watched].double() for r in readings(keys, queries, mix, samples, generator(seed))]
     return Arm(
         name=name,
         heads=len(queries),
         mean=float(exact.weights_mean[watched]),
         variance=float(exact.weights_var[watched]),
         error=exact.error,
-        probability=chance.probability,
-        low=chance.low,
-        high=chance.high,
-        method=chance.method,
-        x=(law.edges[1:] + law.edges[:-1]) / 2,
-        density=law.share / law.edges.diff(),
-        drawn=drawn[:samples],
+        probability=p,
+        low=low,
+        high=high,
+        method=method,
+        x=(edges[1:] + edges[:-1]) / 2,
+        density=share / edges.diff(),
+        drawn=torch.cat(drawn),
     )

@@ -24,7 +24,7 @@ from qkv.core.show import Card, Shown, number
 from qkv.design.problem import Blend
 from qkv.errors import QkvError
 from qkv.noise.exact import heads_of
-from qkv.noise.models import KeyNoise, Noise, laid_on
+from qkv.noise.models import Noise, laid_on
 from qkv.noise.sampling import binomial_interval, generator, level, readings
 
 FEW = 2
@@ -105,11 +105,6 @@ def within(
         return Chance(p, max(0.0, p - error), min(1.0, p + error), "quadrature", tol, 0, 1.0)
     drawn = readings(keys, queries, weights, draws, generator(seed))
     return counted(sum(near(alpha.double(), memory, goal, tol) for alpha in drawn), draws, tol, confidence)
-
-
-def can_integrate(keys: KeyNoise, queries: Tensor) -> bool:
-    """Whether so few normal numbers move the scores that nothing needs to be drawn."""
-    return keys.steps is None and few_directions(keys.score_covariance(queries)) is not None
 
 
 def near(weights: Tensor, memory: Memory, goal: Tensor, tol: float) -> int:

@@ -130,27 +130,30 @@ class Bounded:
 
         async def counted() -> Message:
             nonlocal seen, over
-            if over:
+            message = {"type": "http.disconnect"} if over else await receive()
+            seen += len(message.get("body", b""))
+            if seen > limits.MOST_BODY:
+                over = True
                 return {"type": "http.disconnect"}
-            message = await receive()
-            if message["type"] == "http.request":
-                seen += len(message.get("body", b""))
-                if seen > limits.MOST_BODY:
-                    over = True
-                    raise limits.too_large(f"{scope['method']} {scope['path']}")
             return message
 
         async def noted(message: Message) -> None:
             nonlocal started
-            started = started or message["type"] == "http.response.start"
+            if over and not started:
+                return  # whatever the route makes of half a body, the answer is that it was too long
+            started = True
             await send(message)
 
         try:
             await self.app(scope, counted, noted)
-        except limits.Refused as why:
-            if started:
+        except Exception:
+            if not over:
                 raise
-            await refusal(why.status, why.asked, why.came, why.remedy)(scope, receive, send)
+        if over and not started:
+            why = limits.too_large(f"{scope['method']} {scope['path']}")
+            out = refusal(why.status, why.asked, why.came, why.remedy)
+            out.headers["connection"] = "close"
+            await out(scope, receive, send)
 
 
 def with_headers(send: Send) -> Send:

@@ -13,9 +13,9 @@ from qkv.web import limits
 
 
 class Shape(BaseModel):
-    """Unknown fields, NaN and infinities are refused."""
+    """Unknown fields, NaN, infinities, and numbers in quotes are refused."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
 
 Entry = Annotated[float, Field(ge=-limits.MOST_ENTRY, le=limits.MOST_ENTRY)]
@@ -56,8 +56,13 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 
 
 def reply(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """A reply of plain numbers, lists and strings; arrays and results are made plain first."""
-    return Response(to_json(plain(value)), status, headers, media_type="application/json")
+    """A reply of numbers, lists and strings; arrays become lists."""
+    body = to_json(value, fallback=_listed, inf_nan_mode="strings")
+    return Response(body, status, headers, media_type="application/json")
+
+
+def _listed(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else plain(value)
 
 
 def refusal(status: int, asked: str, came: str, remedy: str) -> Response:

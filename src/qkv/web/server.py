@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
+from fastapi import FastAPI
 
 from qkv.errors import QkvError
 from qkv.web.app import application
@@ -32,14 +33,18 @@ def run(host: str, port: int, models: dict[str, Path], open_page: bool, say: Cal
     address = f"http://{shown}:{port}/"
     say(f"The explorer is at {address}{'' if token is None else f'?token={token}'}")
     say("Its API is described at /api/openapi.json. Ctrl-C ends it.")
-    settings = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=WAIT,
-        timeout_keep_alive=20, limit_concurrency=400, h11_max_incomplete_event_size=32 * 1024,
-    )  # fmt: skip
-    server = uvicorn.Server(settings)
+    server = uvicorn.Server(settings(app))
     if open_page:
         _open_when_up(server, f"{address}{'' if token is None else f'?token={token}'}")
     server.run(sockets=[sock])
+
+
+def settings(app: FastAPI) -> uvicorn.Config:
+    """How it is served: quietly, and without waiting for anybody for long."""
+    return uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=WAIT,
+        timeout_keep_alive=20, limit_concurrency=400, h11_max_incomplete_event_size=32 * 1024,
+    )  # fmt: skip
 
 
 def listening(host: str, port: int) -> socket.socket:

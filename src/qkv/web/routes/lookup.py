@@ -129,7 +129,7 @@ def _lookup(asked: LookupRequest) -> dict[str, Any]:
     memory = asked.memory()
     reading = memory.read(asked.query, scale=asked.scale)
     found = leak(memory, asked.query, asked.wanted)
-    here = leak(memory, asked.query, asked.wanted, scales=[asked.scale])
+    here = leak(memory, asked.query, asked.wanted, scales=[asked.scale], tol=None)
     return {
         "scores": asked.scale * (memory.keys @ memory.keys.new_tensor(asked.query)),
         "weights": reading.weights,
@@ -155,7 +155,7 @@ def _design(asked: CopyRequest | BlendRequest, verb: str, wish: Any) -> dict[str
         "scale": found.scale,
         "weights": reading.weights,
         "output": reading.output,
-        "leak": float(leak(memory, found.query, wanted, scales=[1.0]).leaks[0]),
+        "leak": float(leak(memory, found.query, wanted, scales=[1.0], tol=None).leaks[0]),
         "bound": found.distance,
         "certificate": found.certificate.statement,
         "obstacle": None if found.obstacle is None else obstacle(memory, found.obstacle),
