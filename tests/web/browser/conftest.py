@@ -57,9 +57,10 @@ def address(model: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def serving(model: Path) -> Iterator[str]:
+def serving(model: Path | None = None) -> Iterator[str]:
     """The server as a person starts it, on a free port."""
-    command = [sys.executable, "-m", "qkv", "serve", "--port", "0", "--no-open", "--model", f"tiny={model}"]
+    command = [sys.executable, "-m", "qkv", "serve", "--port", "0", "--no-open"]
+    command += ["--model", f"tiny={model}"] if model else []
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
     try:

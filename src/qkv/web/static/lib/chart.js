@@ -8,6 +8,7 @@ export function script(path) {
     scripts.set(path, new Promise((done, failed) => {
       const tag = document.createElement("script");
       tag.src = new URL(path, import.meta.url);
+      tag.async = false; // in order, but fetched side by side
       tag.onload = done;
       tag.onerror = () => { scripts.delete(path); failed(new Error(`${path} could not be loaded`)); };
       document.head.append(tag);
@@ -18,8 +19,7 @@ export function script(path) {
 
 let plot = null;
 export async function loadPlot() {
-  await script("../vendor/d3.min.js");
-  await script("../vendor/plot.min.js");
+  await Promise.all([script("../vendor/d3.min.js"), script("../vendor/plot.min.js")]);
   plot = globalThis.Plot;
 }
 

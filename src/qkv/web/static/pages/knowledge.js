@@ -22,7 +22,7 @@ export function Page() {
   const [models, setModels] = useState({ list: null, error: null });
   const [found, setFound] = useState({ reply: null, error: null, busy: false });
   const [typed, setTyped] = useState(state.q);
-  const [hints, setHints] = useState([]);
+  const [hints, setHints] = useState({ model: "", list: [] });
   const field = useId("question");
 
   const refresh = useCallback(() => ask("api/models").then(
@@ -45,8 +45,9 @@ export function Page() {
   }, [model, state.q]);
 
   const send = (event) => { event.preventDefault(); if (typed.trim()) patch({ q: typed.trim() }); };
-  const offer = (result) => setHints(result?.questions ?? []);
-  const trained = (result) => { refresh(); if (result?.model) patch({ model: result.model }); offer(result); };
+  const offer = (result) => setHints({ model: result.model, list: result.questions ?? [] });
+  const trained = (result) => { refresh(); patch({ model: result.model }); offer(result); };
+  const offered = hints.model === model ? hints.list : [];
   const reply = found.reply;
   return html`
     <h1>Knowledge</h1>
@@ -63,10 +64,10 @@ export function Page() {
           <button class="act main" disabled=${!typed.trim() || found.busy}>Ask</button>
           <${Select} label="Model" name="model" value=${model} options=${known.map((m) => [m.name, `${m.name}: ${m.layers} layers, ${thousands(m.parameters)} parameters`])} onInput=${(name) => patch({ model: name })} />
         </form>
-        <${Hints} hints=${hints} onPick=${(q) => patch({ q })} />`}
+        <${Hints} hints=${offered} onPick=${(q) => patch({ q })} />`}
         <${Problem} error=${found.error} />
         ${found.busy && html`<p class="quiet" role="status">asking …</p>`}
-        ${reply && !found.error && html`<${Answer} reply=${reply} stale=${found.busy} told=${hints.find((h) => h.question === reply.question)} />`}
+        ${reply && !found.error && html`<${Answer} reply=${reply} stale=${found.busy} told=${offered.find((h) => h.question === reply.question)} />`}
       </section>
       <${Training} onDone=${trained} onFound=${offer} quiet=${known.length > 0} />
     </div>

@@ -1,7 +1,7 @@
 // Lookup: a query among keys; what it reads, how much leaks, and the query that reads what is wanted.
 import { html, useMemo, useState } from "../vendor/htm-preact.js";
 import { ask, useReply } from "../lib/api.js";
-import { Chart } from "../lib/chart.js";
+import { Chart, loadPlot } from "../lib/chart.js";
 import { LAYOUTS, labelOf, layout, valueOf } from "../lib/items.js";
 import { KeySpace } from "../lib/keyspace.js";
 import { number, share, vector } from "../lib/numbers.js";
@@ -10,6 +10,8 @@ import { useLink } from "../lib/route.js";
 import { Code, Share } from "../lib/save.js";
 import { Bars, Blend } from "../lib/weights.js";
 import { Wanted, normalised } from "./wanted.js";
+
+loadPlot().catch(() => {}); // it comes while the first numbers are asked for
 
 const DEFAULTS = { layout: "ring", n: 6, moved: {}, query: [0.6, 0.95], scale: 4, wanted: { a: 1, b: 1 }, made: "" };
 const EXTENT = 2.4;

@@ -1,11 +1,14 @@
 // Noise: the same blend read by one head, by two, and by one that is hardened, while the keys vary.
-import { html, useMemo } from "../vendor/htm-preact.js";
+import { html, useMemo, useState } from "../vendor/htm-preact.js";
 import { useReply } from "../lib/api.js";
-import { Chart } from "../lib/chart.js";
-import { number, share } from "../lib/numbers.js";
+import { Chart, loadPlot } from "../lib/chart.js";
+import { number, share, typed } from "../lib/numbers.js";
 import { Facts, Figure, Problem, Slider, Spoken } from "../lib/parts.js";
+import { useJob } from "../lib/jobs.js";
 import { useLink } from "../lib/route.js";
 import { Code, Share } from "../lib/save.js";
+
+loadPlot().catch(() => {}); // it comes while the first numbers are asked for
 
 const DEFAULTS = { n: 10, along: 0.5, isotropic: 1e-6, scale: 6, success: 0.1, samples: 200, seed: 0 };
 const LIMITS = { n: [3, 100], along: [0, 10], isotropic: [0, 1], scale: [0, 50], success: [0.001, 2], samples: [1, 2000], seed: [0, 2 ** 31 - 1] };
@@ -23,6 +26,7 @@ export function Page() {
   const [state, patch] = useLink("noise", DEFAULTS);
   const request = useMemo(() => requestOf(state), [state]);
   const { reply, error } = useReply("api/noise", request);
+  const exact = reply?.arms.every((a) => a.method === "quadrature");
   const set = (name) => (value) => patch({ [name]: value });
   return html`
     <h1>Noise</h1>
@@ -43,9 +47,10 @@ export function Page() {
       <div class="views">
         ${reply && html`
           <div class="arms">${reply.arms.map((arm, i) => html`<${Arm} key=${i} arm=${arm} token=${INKS[i]} />`)}</div>
-          <p class="quiet">Bars: the exact distribution of the weight of a, as shares of all readings. Dots: ${reply.arms[0].weight_samples.length} drawn readings.
-            Means and variances are integrals, not estimates${reply.arms.every((a) => a.method === "quadrature") ? ", and so is the chance of success" : ""}.</p>
-          <${Against} arms=${reply.arms} />`}
+          <p class="quiet">Bars: the distribution of the weight of a, ${exact ? "integrated" : "from thousands of readings"}. Dots: ${reply.arms[0].weight_samples.length} readings.
+            Mean and variance are exact: integrals, not estimates${exact ? ", and so is the chance of success" : ""}.</p>
+          <${Against} arms=${reply.arms} />
+          <${Study} request=${request} />`}
       </div>
     </div>
     ${reply && html`<${Spoken}>Variance: ${reply.arms.map((a) => `${a.name} ${number(a.variance, 3)}`).join(", ")}. Chance of success: ${reply.arms.map((a) => `${a.name} ${chance(a)}`).join(", ")}.<//>`}
@@ -103,4 +108,34 @@ function Against({ arms }) {
   });
   const title = flat ? "All three succeed equally often" : `Success is likeliest with ${best.name === "hardened" ? "the hardened head" : best.name}`;
   return html`<${Figure} title=${title}><${Chart} options=${options} of=${arms} height=${118} label=${`${title}: ${rows.map((r) => `${r.name} ${share(r.p)}`).join(", ")}`} /><//>`;
+}
+
+const STUDIED = [0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 50];
+
+/** The same against scale: many readings at many scales, in a job of its own. */
+function Study({ request }) {
+  const [found, setFound] = useState(null);
+  const keep = (result, settings) => setFound({ ...result, settings });
+  const { job, error, start, cancel, running } = useJob("noise-study", { onDone: keep, onFound: keep });
+  const { samples, scale, ...settings } = request;
+  const points = (found?.curves ?? []).flatMap((c, i) => c.points.map((p) => ({ ...p, name: c.name, ink: `var(--${INKS[i]})` })));
+  const options = (Plot, width) => ({
+    height: 260, marginLeft: 44, marginRight: 78, marginTop: 28, marginBottom: 38,
+    x: { type: "log", label: "scale →", ticks: (width < 420 ? [1, 10, 50] : [0.5, 1, 2, 5, 10, 20, 50]).filter((v) => points.some((p) => p.scale === v)), tickFormat: (v) => number(v) },
+    y: { domain: [0, 1], label: "↑ chance of success", ticks: 5 },
+    color: { type: "identity" },
+    marks: [
+      Plot.areaY(points, { x: "scale", y1: "low", y2: "high", z: "name", fill: "ink", fillOpacity: 0.2 }),
+      Plot.line(points, { x: "scale", y: "probability", z: "name", stroke: "ink", strokeWidth: 2 }),
+      Plot.text(found.curves.map((c, i) => ({ ...c.points.at(-1), name: c.name, ink: `var(--${INKS[i]})` })), { x: "scale", y: "probability", text: "name", textAnchor: "start", dx: 6, fill: "var(--ink)" }),
+    ],
+  });
+  return html`<section class="study">
+    <div class="row"><button class="act" disabled=${running} onClick=${() => start({ ...settings, scales: STUDIED, draws: 20000 })}>Study all scales</button>
+      ${running && html`<button class="act" onClick=${cancel}>Cancel</button><progress max="1" value=${job.total ? job.done / job.total : 0} aria-label="Progress of the study"></progress>`}
+      <span class="quiet" role="status">${running ? `${job.done} of ${job.total ?? STUDIED.length} scales` : found ? "" : "20,000 readings at each of 22 scales, beside this page"}</span></div>
+    <${Problem} error=${error ?? job?.error} />
+    ${found && html`<${Figure} title="What scale does to the chance of success" caption=${`For ${found.settings.n} items, noise ${typed(found.settings.along)} along a and ${typed(found.settings.isotropic)} everywhere, success within ${typed(found.settings.success)}. Where a chance was sampled, a band shows its 95 % interval.`}>
+      <${Chart} options=${options} of=${found} height=${260} label=${`Chance of success against scale for ${found.curves.map((c) => c.name).join(", ")}`} /><//>`}
+  </section>`;
 }
