@@ -1,5 +1,5 @@
 // Talking to the server: one request in flight for what is on screen, the newest wish waiting behind it.
-import { useEffect, useRef, useState } from "../vendor/htm-preact.js";
+import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/htm-preact.js";
 import { capital } from "./names.js";
 
 /** A refusal, as a sentence for the page. */
@@ -66,10 +66,11 @@ export function useReply(path, body, { patience = 1500, delay = 0 } = {}) {
     });
   };
 
-  useEffect(() => {
+  // Before the browser paints: the slider is drawn in its new place while the request is already on its way.
+  useLayoutEffect(() => {
     if (text === null) return undefined;
     let overdue;
-    const timer = setTimeout(() => {
+    const want = () => {
       wish.current = text;
       if (flight.current === null) return start();
       const left = patience - (performance.now() - flight.current.since);
@@ -79,7 +80,8 @@ export function useReply(path, body, { patience = 1500, delay = 0 } = {}) {
         flight.current = null;
         start();
       }, Math.max(left, 0));
-    }, delay);
+    };
+    const timer = delay ? setTimeout(want, delay) : want();
     return () => { clearTimeout(timer); clearTimeout(overdue); };
   }, [path, text]);
   useEffect(() => () => {

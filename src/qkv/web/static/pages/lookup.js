@@ -16,15 +16,19 @@ loadPlot().catch(() => {}); // it comes while the first numbers are asked for
 const DEFAULTS = { layout: "ring", n: 6, moved: {}, query: [0.6, 0.95], scale: 4, wanted: { a: 1, b: 1 }, made: "" };
 const EXTENT = 2.4;
 
+/** The items that a state stands for. */
+export function itemsOf(kind, n, moved) {
+  const keys = layout(kind, Math.max(3, Math.min(50, Math.round(n)))).map((key, i) => (isPoint(moved[labelOf(i)]) ? moved[labelOf(i)] : key));
+  return { keys, values: keys.map((_, i) => valueOf(i)), labels: keys.map((_, i) => labelOf(i)) };
+}
+
 /** The request that a state stands for. */
-export function requestOf(state) {
-  const n = Math.max(3, Math.min(50, Math.round(state.n)));
-  const keys = layout(state.layout, n).map((key, i) => (isPoint(state.moved[labelOf(i)]) ? state.moved[labelOf(i)] : key));
-  const labels = keys.map((_, i) => labelOf(i));
+export function requestOf(state, items) {
+  const { labels } = items;
   const wanted = Object.keys(state.wanted).filter((label) => labels.includes(label));
   const query = isPoint(state.query) ? state.query : DEFAULTS.query;
   const scale = Math.min(Math.max(state.scale, 0), 200);
-  return { keys, values: keys.map((_, i) => valueOf(i)), labels, query, scale, wanted: wanted.length ? wanted : null };
+  return { ...items, query, scale, wanted: wanted.length ? wanted : null };
 }
 
 function isPoint(p) {
@@ -33,10 +37,10 @@ function isPoint(p) {
 
 export function Page() {
   const [state, patch] = useLink("lookup", DEFAULTS);
-  const request = useMemo(() => requestOf(state), [state]);
-  const { keys, values, labels } = request;
-  const wish = useMemo(() => normalised(state.wanted, labels), [state]);
-  const memory = { keys, values, labels };
+  const memory = useMemo(() => itemsOf(state.layout, state.n, state.moved), [state.layout, state.n, state.moved]);
+  const { keys, values, labels } = memory;
+  const request = useMemo(() => requestOf(state, memory), [state]);
+  const wish = useMemo(() => normalised(state.wanted, labels), [state.wanted, labels]);
   const { reply, error } = useReply("api/lookup", request);
   const body = !state.made ? null : state.made === "copy" ? { ...memory, item: Object.keys(wish)[0] } : { ...memory, weights: wish };
   const designed = useReply(`api/design/${state.made || "copy"}`, body);
@@ -61,9 +65,13 @@ export function Page() {
     const { [labels[i]]: had, ...rest } = old.wanted;
     return { wanted: had === undefined ? { ...rest, [labels[i]]: 1 } : rest, made: "" };
   });
-  const chosen = Object.keys(wish).map((label) => labels.indexOf(label));
+  const chosen = useMemo(() => Object.keys(wish).map((label) => labels.indexOf(label)), [wish, labels]);
   const shown = reply && reply.weights.length === labels.length ? reply : null;
   const most = shown ? shown.weights.indexOf(Math.max(...shown.weights)) : 0;
+  // What does not change is not drawn again while the scale moves.
+  const space = useMemo(() => html`<${KeySpace} keys=${keys} labels=${labels} weights=${shown?.weights} query=${arrow(request.query)} wanted=${chosen}
+    proof=${proofOf(design, keys, labels)} extent=${EXTENT} onQuery=${(query) => patch({ query, made: "" })} onKey=${moveKey} onToggle=${toggle} />`,
+  [keys, shown, state.query, chosen, design]);
   return html`
     <h1>Lookup</h1>
     <p class="lead">A query scores every key; the softmax of the scores are the weights; the output is their blend of the values.
@@ -93,9 +101,7 @@ export function Page() {
         <div class="pair">
           <${Figure} title=${design?.obstacle ? `No query reads ${Object.keys(wish).join(" and ")}${chosen.length > 1 ? " in these parts" : " alone"}` : "The key furthest along the query wins"}
             caption="Drag q or a key, or use the arrow keys; click a key to want it. A dot's area is its weight.">
-            <${KeySpace} keys=${keys} labels=${labels} weights=${shown?.weights} query=${arrow(request.query)} wanted=${chosen}
-              proof=${proofOf(design, keys, labels)} extent=${EXTENT}
-              onQuery=${(query) => patch({ query, made: "" })} onKey=${moveKey} onToggle=${toggle} />
+            ${space}
           <//>
           ${shown && html`<div class="stack">
             <${Figure} title=${`Most of the weight is on ${labels[most]}`}><${Bars} labels=${labels} weights=${shown.weights} wanted=${chosen} /><//>
