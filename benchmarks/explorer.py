@@ -1,7 +1,7 @@
 """How the explorer bears a crowd: 50 clients at once on loopback, all cheap endpoints.
 
-Each client sends a request, waits for its reply, looks at it for `--pause` seconds and sends the next, as somebody does who
-moves a slider and looks; with a pause of 0 it is as fast as it can be.
+Each client sends a request, waits for its reply, looks at it for `--pause` seconds and sends the next, as somebody does
+who moves a slider and looks; with a pause of 0 it is as fast as it can be.
 
 Prints the share of errors, latencies by endpoint, and the server's memory after a warm-up and at the end; the last line
 is JSON. Clients run on the same cores.
@@ -118,17 +118,20 @@ async def crowd(port: int, server: psutil.Process, clients: int, seconds: float,
     took: dict[str, list[float]] = defaultdict(list)
     wrong: list[str] = []
     memory: list[float] = []
+    spent: list[float] = []
     end = time.monotonic() + seconds + WARM
 
     async def watch() -> None:
         await asyncio.sleep(WARM)
         for rows in took.values():
             rows.clear()
+        spent.append(sum(server.cpu_times()[:2]))
         while time.monotonic() < end:
             memory.append(server.memory_info().rss / 2**20)
             await asyncio.sleep(0.5)
 
     await asyncio.gather(watch(), *(client(port, seed, end, pause, took, wrong) for seed in range(clients)))
+    spent.append(sum(server.cpu_times()[:2]))
     every = sorted(x for rows in took.values() for x in rows)
 
     def at(rows: list[float], p: float) -> float:
@@ -144,6 +147,7 @@ async def crowd(port: int, server: psutil.Process, clients: int, seconds: float,
         "pause": pause,
         "requests": len(every),
         "per_second": round(len(every) / seconds, 1),
+        "cpu_ms_per_request": round(1e3 * (spent[1] - spent[0]) / max(1, len(every)), 2),
         "errors": len(wrong),
         "median_ms": at(every, 0.5),
         "p99_ms": at(every, 0.99),

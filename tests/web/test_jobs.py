@@ -96,9 +96,7 @@ def test_a_server_that_stops_ends_its_jobs_and_removes_what_they_wrote(serve):
         assert (folder / id).is_dir()
         children = psutil.Process().children(recursive=True)
     assert not folder.exists()
-    gone, alive = psutil.wait_procs(
-        [c for c in children if c.is_running() and "spawn_main" in " ".join(c.cmdline())], 10
-    )
+    _, alive = psutil.wait_procs([c for c in children if c.is_running() and "spawn_main" in " ".join(c.cmdline())], 10)
     assert not [p for p in alive if str(folder) in " ".join(p.cmdline())]
 
 

@@ -131,6 +131,7 @@ def decide(pipe: Connection, each: float) -> None:
     import torch
 
     torch.set_num_threads(1)
+    from qkv.claims import evidence, prove  # noqa: F401  (now, since a claim's clock should not wait for imports)
     from qkv.claims.check import verdict
     from qkv.claims.document import Broken, read
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
 from qkv.claims.catalogue import documents
+from qkv.claims.verdict import Step, Verdict, Verdicts
+from qkv.report import claims_page
 from qkv.web import limits, python_code
 from qkv.web.replies import REFUSALS, Python, Shape, reply
 
@@ -67,6 +70,25 @@ async def check(asked: CheckRequest, request: Request) -> Response:
     verdicts, complete = await request.app.state.checkers.check(asked.text)
     code = python_code.check(asked.text, limits.CLAIM_SECONDS)
     return reply({"verdicts": verdicts, "complete": complete, "python": code})
+
+
+@router.post(
+    "/check/report",
+    response_class=HTMLResponse,
+    responses={
+        200: {"description": "One self-contained page.", "content": {"text/html": {"schema": {"type": "string"}}}}
+    },
+)
+async def report(asked: CheckRequest, request: Request) -> Response:
+    """The page that `qkv check --html` writes, to be saved: every verdict with its derivation."""
+    found, _ = await request.app.state.checkers.check(asked.text)
+    headers = {"content-disposition": 'attachment; filename="claims.html"'}
+    return HTMLResponse(claims_page([("Your claims", Verdicts(tuple(map(_verdict, found))))]), headers=headers)
+
+
+def _verdict(found: dict[str, Any]) -> Verdict:
+    steps = tuple(Step(step["text"], step["latex"]) for step in found["derivation"])
+    return Verdict(found["id"], found["verdict"], found["says"], found["because"], steps, found["counterexample"])
 
 
 @router.get("/catalogue", response_model=CatalogueReply)
