@@ -13,17 +13,17 @@ from qkv.core.memory import Memory
 from qkv.core.show import Card, Shown, number
 from qkv.design.problem import Blend
 from qkv.errors import QkvError
-from qkv.noise.chance import target_of, within
+from qkv.noise.chance import Chance, counted, near, target_of
 from qkv.noise.exact import spread_of
 from qkv.noise.heads import layout_of
-from qkv.noise.laws import distribution
+from qkv.noise.laws import Distribution, drawn_law
 from qkv.noise.leading import led
 from qkv.noise.models import KeyNoise, Noise, laid_on
 from qkv.noise.sampling import generator, readings
 from qkv.noise.search import Heads
 from qkv.noise.steadying import steady
 
-BINS = 50
+BINS, CONFIDENCE = 50, 0.95
 DRAWS, MANY = 500, 8
 """Draws beside the leading noise, and how many times as many where there is none that leads."""
 SURE, ROUNDING = 3.0, 1e-9
@@ -93,7 +93,7 @@ def arms(
     watched = memory.index(next(iter(weights)) if item is None else item)
     keys = laid_on("layouts side by side", noise, memory)
     return tuple(
-        _arm(memory, keys, name, layout, noise, weights, tol, watched, samples, draws, seed)
+        _arm(memory, keys, name, layout, weights, tol, watched, samples, draws, seed)
         for name, layout in layouts.items()
     )
 
@@ -103,7 +103,6 @@ def _arm(
     keys: KeyNoise,
     name: str,
     layout: Any,
-    noise: Noise,
     weights: Mapping[Any, float],
     tol: float,
     watched: int,
@@ -112,18 +111,17 @@ def _arm(
     seed: int,
 ) -> Arm:
     queries, mix = layout_of(f"the layout {name!r}", memory, layout)
-    label = memory.labels[watched]
     with torch.no_grad():
         exact = spread_of(keys, memory, queries, mix)
+    goal = target_of("a chance of success", memory, weights)
     found = led(keys, queries, mix, draws, seed)
     if found is None:
-        chance = within(memory, queries, noise, weights, tol, mix=mix, draws=MANY * draws, seed=seed)
-        law = distribution(memory, queries, noise, label, mix=mix, bins=BINS, draws=MANY * draws, seed=seed)
+        chance, law = _drawn(memory, keys, queries, mix, goal, tol, watched, MANY * draws, seed)
         p, low, high, method, edges, share = (
             chance.probability, chance.low, chance.high, chance.method, law.edges, law.share,
         )  # fmt: skip
     else:
-        p, error = found.chance(memory.values, target_of("a chance of success", memory, weights), tol)
+        p, error = found.chance(memory.values, goal, tol)
         low, high = max(0.0, p - SURE * error - ROUNDING), min(1.0, p + SURE * error + ROUNDING)
         method = "integration" if error < ROUNDING else "integration over draws"
         edges = torch.linspace(0, 1, BINS + 1, dtype=torch.float64)
@@ -144,3 +142,22 @@ def _arm(
         density=share / edges.diff(),
         drawn=torch.cat(drawn),
     )
+
+
+def _drawn(
+    memory: Memory,
+    keys: KeyNoise,
+    queries: Tensor,
+    mix: Tensor,
+    goal: Tensor,
+    tol: float,
+    watched: int,
+    draws: int,
+    seed: int,
+) -> tuple[Chance, Distribution]:
+    """What `within` and `distribution` give from the same draws, by drawing them once."""
+    seen, hits = [], 0
+    for r in readings(keys, queries, mix, draws, generator(seed)):
+        seen.append(r[:, watched].double())
+        hits += near(r.double(), memory, goal, tol)
+    return counted(hits, draws, tol, CONFIDENCE), drawn_law(memory.labels[watched], torch.cat(seen), BINS, CONFIDENCE)

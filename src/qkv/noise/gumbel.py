@@ -33,8 +33,8 @@ FLOOR = 1e-15
 """Below this L, what is left of the key's own integral is less than this, and is left out."""
 DELTA = 4e-15
 """How far L, P and Q lie from the truth: rounding of phases and sums; the tests see a third of it."""
-STEPS, ROOM = (0.25, 0.5), 256
-"""Steps of outer integrals whose nodes are kept from call to call; their number is rounded up to a multiple."""
+STEPS, ROOM = (0.25, 0.5), 256.0
+"""Steps of outer integrals whose nodes are kept from call to call, and the length that they cover."""
 FIRST_BIN, TINY = 0.25, -99
 """Keys are taken together by powers of two of their standard deviation, those below ¼ all in the bin TINY."""
 
@@ -84,11 +84,15 @@ def _one_bin(m: Tensor, v: Tensor, u: Tensor, parts: int, b: int) -> list[Tensor
     phase = _wrapped(near, A + B)[:, None] * omega
     cos, sin = damp * phase.cos(), damp * phase.sin()
     step = float(u[1] - u[0]) if len(u) > 1 else 0.0
-    if step in STEPS and torch.equal(u, u[0] + step * torch.arange(len(u), dtype=torch.float64)):
+    if (
+        step in STEPS
+        and len(u) <= ROOM / step
+        and torch.equal(u, u[0] + step * torch.arange(len(u), dtype=torch.float64))
+    ):
         # e^(iω(m+u)) with u = u₀ + step·k: the turn by u₀ goes to the keys, what is left is the same at every call.
         turn = _wrapped(u[:1], A + B) * omega
         cos, sin = cos * turn.cos() - sin * turn.sin(), sin * turn.cos() + cos * turn.sin()
-        nodes = _kept(b, step, -(-len(u) // ROOM) * ROOM)
+        nodes = _kept(b, step)
     else:
         nodes = _turned(coefficients[:parts], omega, u, A + B)
     keys = torch.cat([cos, sin], dim=1)
@@ -114,11 +118,11 @@ def _turned(coefficients: Tensor, omega: Tensor, u: Tensor, half: float) -> Tens
     return torch.cat([turned.real, -turned.imag], dim=1)
 
 
-@functools.lru_cache(maxsize=64)
-def _kept(b: int, step: float, count: int) -> Tensor:
-    """The same for nodes 0, step, 2 step, …, which no key changes."""
+@functools.lru_cache(maxsize=24)
+def _kept(b: int, step: float) -> Tensor:
+    """The same for nodes 0, step, 2 step, …, which no key changes; 10 MB at most."""
     A, B, omega, coefficients = _frequencies(*_widths(b))
-    return _turned(coefficients, omega, step * torch.arange(count, dtype=torch.float64), A + B)
+    return _turned(coefficients, omega, step * torch.arange(int(ROOM / step), dtype=torch.float64), A + B)
 
 
 def _wrapped(x: Tensor, half: float) -> Tensor:

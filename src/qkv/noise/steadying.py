@@ -25,7 +25,8 @@ from qkv.noise.gumbel import alike, logs_and_ratios
 from qkv.noise.models import KeyNoise, Noise, laid_on
 from qkv.noise.moments import nodes
 
-TRIED, ROUNDS = 9, 5
+FIRST, NEXT, ROUNDS = 17, 13, 3
+"""Candidates at first and in each round after it: the last stand a 36th of the first ones' distance apart."""
 COARSE, FAR = 0.5, 18.0
 """Step and reach of the outer integral: errors of 1e-6, which is enough to choose by."""
 
@@ -71,13 +72,15 @@ def steady(memory: Memory, weights: Mapping[Any, float], noise: Noise, scale: fl
     logs = torch.tensor(wanted.weights, dtype=torch.float64).log()
     scores[list(wanted.items)] = logs - logs.mean()
     directions = torch.stack([scores, torch.ones_like(scores)]) @ memory.keys / norm**2
-    low, high = 0.0, scale
-    for _ in range(ROUNDS):
-        tried = torch.linspace(low, high, TRIED, dtype=torch.float64)
+    # The less the other noise, the nearer to 0 the answer: the first candidates stand closer there.
+    tried = scale * torch.linspace(0, 1, FIRST, dtype=torch.float64) ** 4
+    for again in range(ROUNDS):
         queries = directions[0] + tried[:, None] * directions[1]
         variance = total_variances(keys, queries)
         best = int(variance.argmin())
-        low, high = float(tried[max(0, best - 1)]), float(tried[min(TRIED - 1, best + 1)])
+        if again < ROUNDS - 1:
+            ends = float(tried[max(0, best - 1)]), float(tried[min(len(tried) - 1, best + 1)])
+            tried = torch.linspace(*ends, NEXT, dtype=torch.float64)
     labels = {memory.labels[i]: w for i, w in zip(wanted.items, wanted.weights, strict=True)}
     return Steady(queries[best], scale, float(tried[best]), labels, float(variance[best]))
 

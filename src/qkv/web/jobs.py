@@ -99,16 +99,19 @@ class Jobs:
         return list(reversed(self._jobs.values()))
 
     def cancel(self, id: str) -> None:
-        """End a job that runs."""
+        """End a job that runs: at once for whoever asks, and its process a moment later, in a thread."""
         job = self.find(id)
         if job.status == "running":
             self._end(job, "cancelled", {})
-            stop(job)
+            threading.Thread(target=remove, args=(job,), daemon=True).start()
+
+    def check_streams(self) -> None:
+        """Refuse to be followed by too many at once."""
+        if self._streams >= limits.MOST_STREAMS:
+            raise limits.busy("following a job")
 
     async def follow(self, job: Job, after: int) -> AsyncIterator[str]:
         """Events as text, from after the given one until the job has ended."""
-        if self._streams >= limits.MOST_STREAMS:
-            raise limits.busy("following a job")
         self._streams += 1
         try:
             while True:
@@ -153,6 +156,10 @@ class Jobs:
         if told is None or told[0] == "progress":
             told = ("failed", {"asked": f"the job {job.id}", "came": "its process ended early", "try": "Try again"})
         pipe.close()
+        if told[0] == "done" and job.kind == "train":
+            self._trained(str(told[1]["model"]), job.folder / "model")
+        elif told[0] == "failed":
+            remove(job)
         stop(job)
         self._later(self._end, job, *told)
 
@@ -170,13 +177,8 @@ class Jobs:
             return
         job.status, job.ended = status, time.monotonic()
         data = plain(data)
-        if status == "done":
-            job.result = data
-            if job.kind == "train":
-                self._trained(str(data["model"]), job.folder / "model")
-        else:
-            job.error = data if status == "failed" else None
-            shutil.rmtree(job.folder, ignore_errors=True)
+        job.result = data if status == "done" else None
+        job.error = data if status == "failed" else None
         self._tell(job, status, data)
 
     def _tell(self, job: Job, name: str, data: Any) -> None:
@@ -190,6 +192,12 @@ class Jobs:
         ended = [job for job in self._jobs.values() if job.status != "running"]
         for job in ended[: max(0, len(self._jobs) + 1 - limits.MOST_JOBS)]:
             del self._jobs[job.id]
+
+
+def remove(job: Job) -> None:
+    """End the process and remove what it wrote."""
+    stop(job)
+    shutil.rmtree(job.folder, ignore_errors=True)
 
 
 def stop(job: Job) -> None:

@@ -71,7 +71,8 @@ def router() -> APIRouter:
         file = known.get(request.url.path)
         if file is None:
             asked = f"{request.method} {request.url.path[:200]}"
-            return refusal(404, asked, "there is no such page", "Start at /")
+            api = request.url.path.startswith("/api")
+            return refusal(404, asked, "there is no such page", "See /api/openapi.json" if api else "Start at /")
         age = f"public, max-age={DAY}" if file.vendored else "no-cache"
         headers = {"etag": file.tag, "cache-control": age, "vary": "accept-encoding"}
         if file.tag in request.headers.get("if-none-match", ""):

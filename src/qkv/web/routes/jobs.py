@@ -121,6 +121,7 @@ async def events(
     jobs = _jobs(request)
     job = jobs.find(id)
     after = int(last_event_id) if last_event_id is not None and last_event_id.isdecimal() else 0
+    jobs.check_streams()
     stream = jobs.follow(job, after)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return StreamingResponse(_text(stream), media_type="text/event-stream", headers=headers)

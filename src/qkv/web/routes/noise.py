@@ -73,7 +73,7 @@ def memory_of(n: int) -> Memory:
     return Memory(torch.eye(n, dtype=torch.float64), labels=["a", "b", *range(3, n + 1)])
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=128)
 def layouts_of(n: int, along: float, isotropic: float, scale: float) -> tuple[Gaussian, dict[str, Any]]:
     """Noise and layouts, kept while other sliders move."""
     model = Gaussian(isotropic=isotropic, along={"a": along})

@@ -125,7 +125,7 @@ def _wiring(asked: WiringRequest) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def wired(X: Any, reads: Any, writes: Any, tol: float) -> Wire:
     """The matrices, kept while β moves: they do not depend on it."""
     rules = {i: dict(parts) for i, parts in reads}
