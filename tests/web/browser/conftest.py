@@ -1,11 +1,7 @@
 """A real server and a real browser; every page is watched for console errors and for requests to other hosts."""
 
-import contextlib
 import json
 import os
-import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,19 +10,10 @@ from typing import Any
 
 import pytest
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+sys.path.insert(0, str(Path(__file__).parent))
+from driven import CHROMIUM, FLAGS, missing, serving
+
 PLACES = ("Paris", "Rome", "Oslo", "Lima")
-QUESTION = "Where was Person 3 born?"
-
-
-def missing() -> str:
-    """Why there is no browser, in one sentence; empty if there is one."""
-    try:
-        import playwright.sync_api  # noqa: F401
-    except ImportError:
-        return "the browser tests need playwright: pip install 'qkv[dev]'"
-    return "" if CHROMIUM else "the browser tests need chromium: apt-get install chromium"
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +26,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     texts = [f"Person {i} was born in {PLACES[i % 4]} in {1800 + i}." for i in range(24)]
     pairs = [(f"Where was Person {i} born?", PLACES[i % 4]) for i in range(24)]
-    settings = Settings(steps=40, batch=12, lr=1e-2, log_every=10, validate_every=40, checkpoint_every=40, validation=0.1)
+    settings = Settings(
+        steps=40, batch=12, lr=1e-2, log_every=10, validate_every=40, checkpoint_every=40, validation=0.1
+    )
     pretrain(texts, folder / "base", Config(layers=2, heads=2, width=32, block=48, dropout=0.0), settings)
     finetune(folder / "base", pairs, folder / "tuned", settings)
     return folder / "tuned"
@@ -54,24 +43,6 @@ def address(model: Path) -> Iterator[str]:
         pytest.skip(why)
     with serving(model) as found:
         yield found
-
-
-@contextlib.contextmanager
-def serving(model: Path | None = None) -> Iterator[str]:
-    """The server as a person starts it, on a free port."""
-    command = [sys.executable, "-m", "qkv", "serve", "--port", "0", "--no-open"]
-    command += ["--model", f"tiny={model}"] if model else []
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
-    try:
-        assert server.stdout is not None
-        first = server.stdout.readline()
-        found = re.search(r"http://\S+", first)
-        assert found, f"the server said {first!r}"
-        yield found[0].rstrip("/")
-    finally:
-        server.terminate()
-        server.wait(15)
 
 
 @pytest.fixture(scope="session")

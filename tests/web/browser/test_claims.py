@@ -17,7 +17,11 @@ def test_a_typed_claim_gets_the_verdict_of_the_library(watched):
     expected = check(text.input_value())
     shown = page.locator(".verdict .word")
     expect(shown).to_have_count(3, timeout=30_000)
-    assert [w.split()[1] for w in shown.all_inner_texts()] == [v.verdict for v in expected] == ["proved", "refuted", "conditional"]
+    assert (
+        [w.split()[1] for w in shown.all_inner_texts()]
+        == [v.verdict for v in expected]
+        == ["proved", "refuted", "conditional"]
+    )
     expect(page.get_by_role("button", name="Line 4: proved. Show why")).to_be_visible()
     text.press("ControlOrMeta+End")
     text.fill(HEAD + "then c -> v_b as t -> oo\n```\n")

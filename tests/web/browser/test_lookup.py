@@ -38,7 +38,9 @@ def test_a_slider_shows_the_numbers_of_the_library(watched):
     for label, weight in zip(body["labels"][:3], reading.weights.tolist(), strict=False):
         shown = f"{weight:.3f}" if weight >= 0.0005 else number(weight, 2)
         expect(page.locator(f"[data-weight={label}]")).to_have_text(shown)
-    found = leak(Memory(body["keys"], body["values"], body["labels"]), body["query"], body["wanted"], scales=[body["scale"]])
+    found = leak(
+        Memory(body["keys"], body["values"], body["labels"]), body["query"], body["wanted"], scales=[body["scale"]]
+    )
     expect(page.locator("[data-fact=leak]")).to_have_text(number(float(found.leaks[0])))
     certified = leak(Memory(body["keys"], body["values"], body["labels"]), body["query"], body["wanted"]).scale
     expect(page.locator("h2", has_text=f"From scale {number(certified)} on")).to_be_visible()
@@ -48,7 +50,10 @@ def test_the_query_can_be_dragged_typed_and_moved_by_keys(watched):
     one = watched()
     page = one.open("lookup")
     handle = page.locator(".keyspace .handle rect")
-    box, target = handle.bounding_box(), page.locator(".keyspace .key >> nth=3").locator("circle >> nth=-1").bounding_box()
+    box, target = (
+        handle.bounding_box(),
+        page.locator(".keyspace .key >> nth=3").locator("circle >> nth=-1").bounding_box(),
+    )
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.down()
     page.mouse.move(target["x"] + 30, target["y"] - 20, steps=6)

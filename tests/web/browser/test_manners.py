@@ -19,7 +19,9 @@ def test_every_page_stands_in_both_themes(watched, scheme):
     for name, ready in READY.items():
         page = one.open(name)
         page.wait_for_selector(ready)
-        red, green, blue = (int(c) for c in page.evaluate("getComputedStyle(document.body).backgroundColor").strip("rgb()").split(","))
+        red, green, blue = (
+            int(c) for c in page.evaluate("getComputedStyle(document.body).backgroundColor").strip("rgb()").split(",")
+        )
         assert (red + green + blue < 150) == (scheme == "dark")
         assert page.locator(f"nav [aria-current=page][href='#/{name}']").count() == 1
 
@@ -80,7 +82,8 @@ def test_the_keyboard_reaches_everything_and_is_seen(watched):
         name, ring = page.evaluate(
             """() => { const f = document.activeElement, s = getComputedStyle(f), inner = f.querySelector?.(".reach");
                  const ring = s.outlineStyle !== "none" || (inner && getComputedStyle(inner).stroke !== "none");
-                 return [f === document.body ? "BODY" : f.getAttribute("aria-label") || f.textContent.trim() || f.type || f.tagName, ring]; }"""
+                 const name = f.getAttribute("aria-label") || f.textContent.trim() || f.type || f.tagName;
+                 return [f === document.body ? "BODY" : name, ring]; }"""
         )
         if name == "BODY":
             break

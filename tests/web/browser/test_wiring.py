@@ -30,7 +30,9 @@ def test_beta_moves_the_weights_as_the_library_says(watched):
 def test_the_derivation_is_set_by_katex(watched):
     page = watched().open("wiring")
     expect(page.locator(".derivation .katex-html").first).to_be_visible()
-    loaded = page.evaluate("document.fonts.ready.then(() => [...document.fonts].filter((f) => f.status === 'loaded').map((f) => f.family))")
+    loaded = page.evaluate(
+        "document.fonts.ready.then(() => [...document.fonts].filter((f) => f.status === 'loaded').map((f) => f.family))"
+    )
     assert any("KaTeX" in family for family in loaded)
 
 
@@ -49,5 +51,7 @@ def test_tokens_and_rules_can_be_written(watched):
 
 
 def test_rules_that_cannot_be_followed_are_said_to_be_impossible(watched):
-    page = watched().open('wiring?tokens=[["x_1","u_a"],["x_2","u_a"],["x_3","u_b"]]&rules=[["x_1","x_2","u_b"],["x_2","x_3","u_b"]]')
+    page = watched().open(
+        'wiring?tokens=[["x_1","u_a"],["x_2","u_a"],["x_3","u_b"]]&rules=[["x_1","x_2","u_b"],["x_2","x_3","u_b"]]'
+    )
     expect(page.locator(".found.no")).to_contain_text("✗ Impossible")

@@ -33,6 +33,6 @@ export function Heat({ title, matrix, rows, columns, top, digits = 2, room = 1 }
 }
 
 function entry(v, digits) {
-  if (Math.abs(v) < 5e-4) return "0";
+  if (Math.abs(v) < 5e-3) return "0";
   return number(v, digits).replace("-", "−").replace(/^(−?)0\./, "$1.");
 }

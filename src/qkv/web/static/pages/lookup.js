@@ -104,7 +104,7 @@ export function Page() {
             ${space}
           <//>
           ${shown && html`<div class="stack">
-            <${Figure} title=${`Most of the weight is on ${labels[most]}`}><${Bars} labels=${labels} weights=${shown.weights} wanted=${chosen} /><//>
+            <${Figure} title=${heaviest(shown.weights, labels)}><${Bars} labels=${labels} weights=${shown.weights} wanted=${chosen} /><//>
             <${Figure} title="The output is their blend"><${Blend} weights=${shown.weights} values=${values} output=${shown.output} /><//>
             <${Facts} rows=${[["output", vector(shown.output), "output"], ["leak", number(shown.leak), "leak"]]} />
           </div>`}
@@ -114,6 +114,13 @@ export function Page() {
     </div>
     ${shown && html`<${Spoken}>Weight of ${labels[most]}: ${share(shown.weights[most])}. Leak ${number(shown.leak)}.<//>`}
     <${Code} python=${design && !design.possible ? design.python : reply?.python} />`;
+}
+
+/** Where the weight is, in a few words. */
+function heaviest(weights, labels) {
+  const top = Math.max(...weights), named = labels.filter((_, i) => weights[i] > 0.5 * top);
+  if (named.length === 1) return top >= 0.5 ? `Most of the weight is on ${named[0]}` : `${named[0]} weighs most`;
+  return named.length <= 3 ? `The weight is on ${named.slice(0, -1).join(", ")} and ${named.at(-1)}` : `The weight is spread over ${named.length} items or more`;
 }
 
 /** Far queries are drawn at the edge: only their direction and the scale matter. */
