@@ -26,9 +26,14 @@ def decided(text: str, seconds: float = SECONDS) -> Iterator[Verdict]:
     """The verdicts one by one, as they are reached."""
     for claim in read(text):
         if isinstance(claim, Broken):
-            yield Verdict(claim.id, "malformed", _first(claim.source), str(claim.why))
+            yield malformed(claim)
         else:
             yield verdict(claim, seconds)
+
+
+def malformed(claim: Broken) -> Verdict:
+    """The verdict on what could not be read."""
+    return Verdict(claim.id, "malformed", _first(claim.source), str(claim.why))
 
 
 def verdict(claim: L.Claim, seconds: float = SECONDS) -> Verdict:
