@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -12,7 +13,7 @@ import numpy as np
 from qkv.claims import language as L
 from qkv.claims.counterexample import written
 from qkv.claims.far import FAR, go, is_nought, limit, path, resolved
-from qkv.claims.numeric import Array, CannotEvaluate, Instance, evaluate, sides
+from qkv.claims.numeric import Array, CannotEvaluate, Instance, NotLoaded, evaluate, sides
 from qkv.claims.prove import instances as cases_of
 from qkv.claims.sampling import holds, instances
 from qkv.claims.world import Range, built
@@ -143,6 +144,8 @@ def quadrature_applies(inst: Instance) -> bool:
     """Whether exact moments stand for draws: all noise is in the keys, and only its sizes go anywhere."""
     if inst.samples == 1 or any(a.name not in inst.world.noise_sizes for a in inst.world.limits):
         return False
+    if "qkv.claims.quadrature" not in sys.modules or "qkv.noise.chance" not in sys.modules:
+        raise NotLoaded
     from qkv.claims import quadrature
 
     return quadrature.applies(inst)
