@@ -290,7 +290,7 @@ def test_a_broken_off_claim_leaves_the_checker_whole():
     """In a fresh process: a first claim that has no time at all must not spoil the imports of the second."""
     script = f"""
 import qkv
-text = "```claim x\\\\ngiven {FIXED}\\\\nlet q = t*(mu_a + mu_b)\\\\nthen Var[alpha_a] < 0.2225\\\\n```"
+text = "```claim x\\ngiven {FIXED}\\nlet q = t*(mu_a + mu_b)\\nthen Var[alpha_a] < 0.2225\\n```"
 print(qkv.check(text, seconds=0.001)[0].verdict, qkv.check(text, seconds=100)[0].verdict)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -144,11 +144,13 @@ def quadrature_applies(inst: Instance) -> bool:
     """Whether exact moments stand for draws: all noise is in the keys, and only its sizes go anywhere."""
     if inst.samples == 1 or any(a.name not in inst.world.noise_sizes for a in inst.world.limits):
         return False
-    if "qkv.claims.quadrature" not in sys.modules or "qkv.noise.chance" not in sys.modules:
-        raise NotLoaded
     from qkv.claims import quadrature
 
-    return quadrature.applies(inst)
+    if not quadrature.applies(inst):
+        return False
+    if "qkv.noise.chance" not in sys.modules:
+        raise NotLoaded
+    return True
 
 
 def _relation_far(inst: Instance, core: L.Relation) -> bool | None:

@@ -242,8 +242,10 @@ def _vectors(inst: Instance, plain: bool, rng: np.random.Generator, columns: tup
 
 def _columns(world: World, name: str) -> list[str]:
     """The columns of a basis that a claim names; different names are different columns."""
+    if name not in world.bases:
+        return []
     names = [n for n in L.nodes(world.claim) if isinstance(n, L.Name) and n.base == name.lower()]
-    return sorted({s for n in names for s in n.subs}) if name in world.bases else []
+    return sorted({s for n in names for s in n.subs})
 
 
 def _enforce(inst: Instance, fact: L.Fact, rng: np.random.Generator, tight: bool) -> None:
