@@ -295,3 +295,8 @@ print(qkv.check(text, seconds=0.001)[0].verdict, qkv.check(text, seconds=100)[0]
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.split() == ["undecided", "holds"], done
+
+
+def test_a_condition_on_one_case_is_not_a_condition_on_all():
+    found = check(f"{FREE}, k_j'q - k_i'q >= m for i != j", "", "-k_i'q >= m for i != j")
+    assert "bug" not in found.because and found.verdict in ("refuted", "conditional", "undecided")

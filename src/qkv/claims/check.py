@@ -159,8 +159,11 @@ def _narrowed(claim: L.Claim, when: str) -> L.Claim:
 
 def _wrong_condition(claim: L.Claim, when: str) -> str | None:
     """Numbers that speak against a condition that was found: where it holds and the statement does not, or the other
-    way round. A condition that cannot be written in the claim language is not tried."""
-    from qkv.claims import evidence
+    way round. A condition that cannot be written in the claim language, or is that of one case, is not tried."""
+    from qkv.claims import evidence, prove
+
+    if len(prove.instances(claim)) != 1:
+        return None
 
     turned = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
     text = re.sub(r"\be\b", "exp(1)", when)
