@@ -30,7 +30,7 @@ def threshold(algebra: Algebra, value: Scalar, inclusive: bool, frame: Frame) ->
         if side not in ("+", "-") or (a.free_symbols | b.free_symbols) & set(algebra.bounded):
             continue
         found = _solved(algebra, symbol, got, (a, b), side, frame)
-        if found is not None:
+        if found is not None and all(s.name in algebra.world.numbers for s in found[2].free_symbols):
             scale, over, edge = found
             return f"{scale} {'>' if over else '<'}{'=' * inclusive} {shown(edge)}"
     return None

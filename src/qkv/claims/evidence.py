@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -12,7 +13,7 @@ import numpy as np
 from qkv.claims import language as L
 from qkv.claims.counterexample import written
 from qkv.claims.far import FAR, go, is_nought, limit, path, resolved
-from qkv.claims.numeric import Array, CannotEvaluate, Instance, evaluate, sides
+from qkv.claims.numeric import Array, CannotEvaluate, Instance, NotLoaded, evaluate, sides
 from qkv.claims.prove import instances as cases_of
 from qkv.claims.sampling import holds, instances
 from qkv.claims.world import Range, built
@@ -145,7 +146,11 @@ def quadrature_applies(inst: Instance) -> bool:
         return False
     from qkv.claims import quadrature
 
-    return quadrature.applies(inst)
+    if not quadrature.applies(inst):
+        return False
+    if "qkv.noise.chance" not in sys.modules:
+        raise NotLoaded
+    return True
 
 
 def _relation_far(inst: Instance, core: L.Relation) -> bool | None:

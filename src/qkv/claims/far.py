@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -25,6 +26,8 @@ def is_nought(expr: L.Expr) -> bool:
 def go(inst: Instance, approach: tuple[L.Approach, ...], place: int) -> None:
     """Move all numbers along; those that go first go farther."""
     sizes, slow = inst.world.noise_sizes, inst.world.in_logs
+    if any(one.name not in sizes and later.name in sizes for one, later in pairwise(approach)):
+        raise CannotEvaluate("noise that vanishes after another limit")
     for rank, one in enumerate(approach):
         ahead = sum(other.name not in sizes for other in approach[rank + 1 :])
         x = FAR[place] if one.name in sizes else min(FAR[place] ** (1 + ahead), 1e12)
@@ -37,7 +40,11 @@ def go(inst: Instance, approach: tuple[L.Approach, ...], place: int) -> None:
         else:
             to = float(evaluate(inst, one.to)[0, 0, 0])
             where = inst.world.numbers.get(one.name)
-            side = -1.0 if where is not None and where.hi is not None and float(where.hi) <= to else 1.0
+            side = inst.side  # some instances come from below, some from above, where the range allows both
+            if where is not None and where.hi is not None and float(where.hi) <= to:
+                side = -1.0
+            elif (where is not None and where.lo is not None and float(where.lo) >= to) or one.name in sizes:
+                side = 1.0
             value = to + side * (1e-14 / FAR[place] ** 2 if one.name in sizes else 1.0 / x**2)
         if one.name == "n":
             raise CannotEvaluate("a limit in the number of items")

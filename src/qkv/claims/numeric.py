@@ -21,6 +21,10 @@ class CannotEvaluate(Exception):
     """A formula that has no value on this instance."""
 
 
+class NotLoaded(Exception):
+    """The floor of noise is needed and not imported yet: it takes longer than many a claim."""
+
+
 WIDEST = 1e3  # entries of a covariance that is drawn from
 
 
@@ -40,6 +44,7 @@ class Instance:
     normal: dict[str, Array] = field(default_factory=dict)  # standard normal draws, by what they are for
     cache: dict[str, Array] = field(default_factory=dict)
     cancelled: set[L.Expr] = field(default_factory=set)  # differences that rounding has swallowed
+    side: float = 1.0  # from which side a number comes to a place inside its range
     fixed: bool = False  # no limit is taken: statistics of weights are worth their exact moments
     even: bool = False  # the draws have mean 0 and covariance I exactly, so linear functions have exact moments
     error: float = 0.0  # of the statistics evaluated so far, where that is known

@@ -285,9 +285,10 @@ def _equality(algebra: Algebra, difference: Element, op: str, frame: Frame, said
             return Outcome(PROVED, "both sides are the same expression in the scores and vectors", (said, done))
         return Outcome(REFUTED, "both sides are equal for all allowed values", (said, done), sure=True)
     left_over = element(difference)
-    if op == "=":
-        return Outcome(REFUTED, f"left minus right is {left_over}", (said,))
     scalar_sign = sign(difference.number(), frame) if difference.scalar else None
+    if op == "=":
+        never = scalar_sign in ("+", "-") and not difference.number().free_symbols
+        return Outcome(REFUTED, f"left minus right is {left_over}", (said,), sure=never)
     if scalar_sign in ("+", "-") or (not difference.scalar and _independent(algebra, difference, frame)):
         return Outcome(
             PROVED, f"left minus right is {left_over}, never 0", (said, step(f"left minus right is {left_over}"))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from qkv.core.memory import Memory
     from qkv.noise.models import Gaussian
 
+DRAWS = 100_000  # where the noise cannot be integrated
 SURE = 1 - 1e-7  # that a probability by draws lies in its interval
 
 
@@ -67,12 +68,12 @@ def event(inst: Instance, expr: L.Chance) -> tuple[float, float] | None:
         return None
     values = line[1][0] + line[0][0]  # the weights sum to 1, so the constant may join them
     far = float(np.abs(values).max()) + 1.0
-    low, high = _near(inst, values[:, None], np.array([far]), far)
+    low, high = _near(inst, values[:, None], np.array([far]), far, DRAWS)
     return (low, high) if expr.event.ops[0] in (">", ">=") else (1 - high, 1 - low)
 
 
 def nearness(inst: Instance, core: L.Within) -> tuple[float, float] | None:
-    """The ends between which the probability of an output near a target lies."""
+    """The ends between which the probability of an output near a target lies; closer ones if they hold the claimed."""
     line, target = _line(inst, core.left), evaluate(inst, core.target)
     heads = inst.world.heads()
     if line is None or target.shape[0] != 1 or not applies(inst):
@@ -81,14 +82,17 @@ def nearness(inst: Instance, core: L.Within) -> tuple[float, float] | None:
     if any(not np.allclose(slopes[:, h], slopes[:, 0]) for h in range(1, len(heads))):
         return None
     values = (slopes.sum(axis=1) + line[0][:, None]).T
-    return _near(inst, values, target[0, :, 0], float(evaluate(inst, core.radius)[0, 0, 0]))
+    radius, wanted = (float(evaluate(inst, e)[0, 0, 0]) for e in (core.radius, core.probability))
+    low, high = _near(inst, values, target[0, :, 0], radius, DRAWS // 10)
+    return (low, high) if not low < wanted < high else _near(inst, values, target[0, :, 0], radius, DRAWS)
 
 
-def _near(inst: Instance, values: Array, target: Array, radius: float) -> tuple[float, float]:
+def _near(inst: Instance, values: Array, target: Array, radius: float, draws: int) -> tuple[float, float]:
     from qkv.noise import within
 
     try:
-        found = within(_memory(inst, values), _queries(inst), _gaussian(inst), target, radius, confidence=SURE)
+        memory, queries, noise = _memory(inst, values), _queries(inst), _gaussian(inst)
+        found = within(memory, queries, noise, target, radius, draws=draws, confidence=SURE)
     except QkvError as why:
         raise CannotEvaluate(str(why)) from None
     return found.low, found.high

@@ -59,6 +59,7 @@ def _instance(world: World, attempt: int, rng: np.random.Generator) -> Instance 
     d = max(d, sum(columns) + (sum(columns) % 2)) if world.bases else d
     inst = Instance(world, n, d, {k: np.full((1, 1, 1), v) for k, v in numbers.items()}, {}, {}, {}, samples=samples)
     inst.numbers["n"] = np.full((1, 1, 1), float(n))
+    inst.side = -1.0 if attempt % 2 else 1.0
     for name, given in world.random.items():
         mean, spread = (float(evaluate(inst, e)[0, 0, 0]) for e in (given.mean, given.spread))
         inst.numbers[name] = mean + math.sqrt(max(spread, 0)) * rng.permutation(_quantiles(samples))[:, None, None]
@@ -123,7 +124,8 @@ def _pick(where: Range, attempt: int, rng: np.random.Generator, least: float) ->
                     return x + shift
     for _ in range(60):
         if math.isfinite(lo) and math.isfinite(hi):
-            x = float(rng.uniform(lo, hi))
+            margin = least * (hi - lo) / 3
+            x = float(rng.uniform(lo + margin, hi - margin))
         elif math.isfinite(lo):
             x = lo + least + float(rng.exponential(rng.choice([0.05, 1.0, 4.0])))
         elif math.isfinite(hi):
@@ -240,8 +242,10 @@ def _vectors(inst: Instance, plain: bool, rng: np.random.Generator, columns: tup
 
 def _columns(world: World, name: str) -> list[str]:
     """The columns of a basis that a claim names; different names are different columns."""
+    if name not in world.bases:
+        return []
     names = [n for n in L.nodes(world.claim) if isinstance(n, L.Name) and n.base == name.lower()]
-    return sorted({s for n in names for s in n.subs}) if name in world.bases else []
+    return sorted({s for n in names for s in n.subs})
 
 
 def _enforce(inst: Instance, fact: L.Fact, rng: np.random.Generator, tight: bool) -> None:

@@ -55,7 +55,8 @@ def check(
         typer.echo(json.dumps(every.to_json(), allow_nan=False))
     else:
         counts = ", ".join(f"{count} {kind}" for kind, count in every.counts().items())
-        typer.echo(f"\n{len(every)} claim{'s' * (len(every) != 1)}{': ' + counts if counts else ''}")
+        said = f": {counts}" if counts else ", as no block begins with ```claim"
+        typer.echo(f"\n{len(every)} claim{'s' * (len(every) != 1)}{said}")
     if html is not None:
         from qkv.core.files import write_text
         from qkv.report import claims_page
