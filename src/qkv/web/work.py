@@ -30,17 +30,18 @@ class Work:
         self._process: ProcessPoolExecutor | None = None
         self._waiting = 0
         self._up = False
-        if aside:
-            context = multiprocessing.get_context("spawn")
-            self._process = ProcessPoolExecutor(1, mp_context=context, initializer=begin)
-            self._process.submit(ready).add_done_callback(self._started)
+        self._aside = aside
 
     async def run(self, asked: str, work: Callable[..., Any], *arguments: Any) -> bytes:
         """The result of `work` as JSON; refuses when too many are waiting."""
         return await self._in(self._threads, asked, work, arguments)
 
     async def run_aside(self, asked: str, work: Callable[..., Any], *arguments: Any) -> bytes:
-        """The same, in the process if it is up."""
+        """The same, in the process if it is up; the first to ask has it started."""
+        if self._process is None and self._aside:
+            context = multiprocessing.get_context("spawn")
+            self._process = ProcessPoolExecutor(1, mp_context=context, initializer=begin)
+            self._process.submit(ready).add_done_callback(self._started)
         if self._process is not None and self._up:
             try:
                 return await self._in(self._process, asked, work, arguments)
