@@ -114,6 +114,11 @@ async def client(
     writer.close()
 
 
+def cpu(server: psutil.Process) -> float:
+    """Seconds of processor time that the server and its processes have taken."""
+    return sum(sum(process.cpu_times()[:2]) for process in (server, *server.children(recursive=True)))
+
+
 async def crowd(port: int, server: psutil.Process, clients: int, seconds: float, pause: float) -> dict:
     took: dict[str, list[float]] = defaultdict(list)
     wrong: list[str] = []
@@ -125,13 +130,14 @@ async def crowd(port: int, server: psutil.Process, clients: int, seconds: float,
         await asyncio.sleep(WARM)
         for rows in took.values():
             rows.clear()
-        spent.append(sum(server.cpu_times()[:2]))
+        spent.append(cpu(server))
         while time.monotonic() < end:
-            memory.append(server.memory_info().rss / 2**20)
+            every = [server, *server.children(recursive=True)]
+            memory.append(sum(process.memory_info().rss for process in every) / 2**20)
             await asyncio.sleep(0.5)
 
     await asyncio.gather(watch(), *(client(port, seed, end, pause, took, wrong) for seed in range(clients)))
-    spent.append(sum(server.cpu_times()[:2]))
+    spent.append(cpu(server))
     every = sorted(x for rows in took.values() for x in rows)
 
     def at(rows: list[float], p: float) -> float:

@@ -132,6 +132,8 @@ def test_the_derivation_says_what_the_numbers_say(post, state):
 
 
 def test_verdicts_are_those_of_check_with_their_lines(post):
+    from qkv.claims import evidence, prove  # noqa: F401  (a claim's clock should not wait for imports)
+
     text = "\n".join([
         "# Two blocks", "", "```claim mine", "given k_1..k_n orthonormal, n >= 3", "let q = t*(k_a + k_b)",
         "then alpha_a -> 1/2 as t -> oo", "then alpha_a -> 1/3 as t -> oo", "```", "",

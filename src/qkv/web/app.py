@@ -21,7 +21,7 @@ from qkv.web.jobs import Jobs
 from qkv.web.models import Models
 from qkv.web.replies import refusal
 from qkv.web.routes import claims, jobs, knowledge, lookup, noise, states, wiring
-from qkv.web.work import Threads
+from qkv.web.work import Work
 
 ABOUT = (
     "What attention looks up, and when to trust it. Every number comes from the library; each reply carries the "
@@ -37,14 +37,14 @@ def application(
 
     @contextlib.asynccontextmanager
     async def alive(app: FastAPI) -> AsyncIterator[None]:
-        app.state.threads, app.state.checkers = Threads(), Checkers()
+        app.state.work, app.state.checkers = Work(), Checkers()
         app.state.jobs, app.state.models = Jobs(named.add), named
         try:
             yield
         finally:
             app.state.jobs.close()
             app.state.checkers.close()
-            app.state.threads.close()
+            app.state.work.close()
 
     app = FastAPI(
         title="qkv explorer",

@@ -56,9 +56,14 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 
 
 def reply(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """A reply of numbers, lists and strings; arrays become lists."""
-    body = to_json(value, fallback=_listed, inf_nan_mode="strings")
+    """A reply of numbers, lists and strings; what is bytes already is JSON."""
+    body = value if isinstance(value, bytes) else written(value)
     return Response(body, status, headers, media_type="application/json")
+
+
+def written(value: Any) -> bytes:
+    """JSON; arrays become lists."""
+    return to_json(value, fallback=_listed, inf_nan_mode="strings")
 
 
 def _listed(value: Any) -> Any:

@@ -7,12 +7,12 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from qkv.errors import QkvError
+from qkv.web.work import follow_parent
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -27,7 +27,7 @@ def run(pipe: Connection, kind: str, settings: dict[str, Any], folder: str) -> N
     os.environ["OMP_NUM_THREADS"] = "1"
     with contextlib.suppress(OSError):
         os.nice(10)  # the page stays quick
-    threading.Thread(target=_follow_parent, daemon=True).start()
+    threading.Thread(target=follow_parent, daemon=True).start()
     last = 0.0
 
     def tell(data: dict[str, Any]) -> None:
@@ -129,11 +129,3 @@ def born(person: Any) -> Any:
 
 
 KINDS: dict[str, Callable[[dict[str, Any], Path, Tell], dict[str, Any]]] = {"noise-study": study, "train": train}
-
-
-def _follow_parent() -> None:
-    """A server that was killed leaves no job behind."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)

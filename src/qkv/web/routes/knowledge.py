@@ -80,7 +80,7 @@ async def models(request: Request) -> Response:
 async def ask(asked: AskRequest, request: Request) -> Response:
     """The model's answer, the alternatives, and the badge with its evidence."""
     found = _models(request)
-    return reply(await request.app.state.threads.run("asking a model", found.ask, asked.model, asked.question))
+    return reply(await request.app.state.work.run("asking a model", found.ask, asked.model, asked.question))
 
 
 def _models(request: Request) -> Models:

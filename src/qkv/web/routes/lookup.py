@@ -110,19 +110,19 @@ class DesignReply(BaseModel):
 @router.post("/lookup", response_model=LookupReply)
 async def lookup(asked: LookupRequest, request: Request) -> Response:
     """Scores, weights, output, and the leak against scale."""
-    return reply(await request.app.state.threads.run("reading a memory", _lookup, asked))
+    return reply(await request.app.state.work.run("reading a memory", _lookup, asked))
 
 
 @router.post("/design/copy", response_model=DesignReply)
 async def design_copy(asked: CopyRequest, request: Request) -> Response:
     """The smallest query that reads one item alone, or why there is none."""
-    return reply(await request.app.state.threads.run("copying an item", _design, asked, "copy", asked.item))
+    return reply(await request.app.state.work.run("copying an item", _design, asked, "copy", asked.item))
 
 
 @router.post("/design/blend", response_model=DesignReply)
 async def design_blend(asked: BlendRequest, request: Request) -> Response:
     """The smallest query that reads a weighted average, or the nearest there is."""
-    return reply(await request.app.state.threads.run("blending items", _design, asked, "blend", asked.weights))
+    return reply(await request.app.state.work.run("blending items", _design, asked, "blend", asked.weights))
 
 
 def _lookup(asked: LookupRequest) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class NoiseReply(BaseModel):
 @router.post("/noise", response_model=NoiseReply)
 async def noise(asked: NoiseRequest, request: Request) -> Response:
     """Exact moments, probability of success, law and samples of the weight of a, for three layouts."""
-    return reply(await request.app.state.threads.run("reading under noise", _noise, asked))
+    return reply(await request.app.state.work.run_aside("reading under noise", figures, asked))
 
 
 @lru_cache(maxsize=128)
@@ -80,7 +80,8 @@ def layouts_of(n: int, along: float, isotropic: float, scale: float) -> tuple[Ga
     return model, at_scale(memory_of(n), WANTED, model, scale)
 
 
-def _noise(asked: NoiseRequest) -> dict[str, Any]:
+def figures(asked: NoiseRequest) -> dict[str, Any]:
+    """The three arms, and the Python for them."""
     memory = memory_of(asked.n)
     model, layouts = layouts_of(asked.n, asked.along, asked.isotropic, asked.scale)
     found = arms(memory, layouts, model, WANTED, asked.success, samples=asked.samples, seed=asked.seed)

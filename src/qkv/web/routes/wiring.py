@@ -76,7 +76,7 @@ class WiringReply(BaseModel):
 @router.post("/wiring", response_model=WiringReply)
 async def wiring(asked: WiringRequest, request: Request) -> Response:
     """Q, K, V for the rules, the weights and outputs at β, and the derivation."""
-    return reply(await request.app.state.threads.run("wiring tokens", _wiring, asked))
+    return reply(await request.app.state.work.run("wiring tokens", _wiring, asked))
 
 
 def _wiring(asked: WiringRequest) -> dict[str, Any]:
