@@ -43,7 +43,8 @@ def take(
         if press:
             page.get_by_role("button", name=press).click()
         page.wait_for_selector(seen, timeout=60_000)
-        page.wait_for_function("document.fonts.status === 'loaded' && !document.querySelector('[aria-busy=true]')")
+        page.wait_for_selector("main:not(:has([aria-busy=true]))")
+        page.evaluate("document.fonts.ready.then(() => {})")
         page.wait_for_timeout(400)
         shown = page.evaluate("document.documentElement.scrollHeight")
         clip = {"x": 0, "y": 0, "width": 1240, "height": min(height, shown)}

@@ -47,8 +47,9 @@ def address(model: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def chromium(address: str) -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=20_000)  # a busy machine is slow, not wrong
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
@@ -74,11 +75,11 @@ class Watched:
         return self.page
 
     def settled(self) -> None:
-        """Wait until nothing has been in flight for a moment: longer than the page holds a wish back."""
-        still = 0
-        while still < 4:
-            self.page.wait_for_timeout(30)
-            still = 0 if self.flying else still + 1
+        """Wait until the page says that what it shows is for what is set."""
+        self.page.wait_for_timeout(50)
+        self.page.wait_for_selector("main:not(:has([aria-busy=true]))", timeout=60_000)
+        while self.flying:
+            self.page.wait_for_timeout(20)
 
     def last(self, path: str) -> Any:
         """The body that was sent last to this path."""
@@ -96,7 +97,7 @@ def watched(chromium: Any, address: str) -> Iterator[Callable[..., Watched]]:
         context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
         contexts.append(context)
         one = Watched(context.new_page(), address)
-        one.page.set_default_timeout(15_000)
+        one.page.set_default_timeout(30_000)
         one.page.on("console", lambda m: one.said.append(m.text) if m.type in ("error", "warning") else None)
         one.page.on("pageerror", lambda e: one.said.append(str(e)))
         one.page.on("request", lambda r: note(one, r))

@@ -49,9 +49,8 @@ def test_the_address_restores_what_was_seen(watched, fragment, change, seen):
     page = one.open(fragment)
     place, text = change
     page.locator(place).fill(text)
-    page.wait_for_timeout(400)
     one.settled()
-    page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
+    page.wait_for_timeout(200)  # the address follows a moment later
     before = page.locator(seen).inner_text()
     link = page.evaluate("location.href")
     assert "?" in link

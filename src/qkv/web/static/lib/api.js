@@ -39,7 +39,8 @@ function sentence(reply, status) {
 /**
  * The reply to `body`, kept current: while one request is in flight only the newest wish waits, so that a fast slider
  * never queues, and replies can only arrive in order. A wish that has waited long aborts what it waits for.
- * The last good reply stays on screen beside an error. A null body asks nothing.
+ * The last good reply stays on screen beside an error. A null body asks nothing. `current` says whether what is
+ * shown, reply or error, is for this body.
  */
 export function useReply(path, body, { patience = 1500, delay = 0 } = {}) {
   const [shown, setShown] = useState({ reply: null, error: null, busy: body !== null, of: null });
@@ -57,7 +58,7 @@ export function useReply(path, body, { patience = 1500, delay = 0 } = {}) {
     setShown((old) => ({ ...old, busy: true }));
     ask(path, JSON.parse(sent), { signal: control.signal }).then(
       (reply) => ({ reply, error: null, of: sent }),
-      (error) => ({ error }),
+      (error) => ({ error, of: sent }),
     ).then((found) => {
       if (flight.current !== mine) return; // late: something newer has taken its place
       flight.current = null;
@@ -89,7 +90,7 @@ export function useReply(path, body, { patience = 1500, delay = 0 } = {}) {
     flight.current?.control.abort();
     flight.current = null;
   }, []);
-  return { ...shown, current: shown.of === text };
+  return { ...shown, current: text === null || shown.of === text };
 }
 
 /** Something that is fetched once. */

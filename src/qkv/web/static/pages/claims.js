@@ -43,7 +43,7 @@ export function Page() {
         <${Editor} text=${text} verdicts=${current || !busy ? verdicts : []} onInput=${type} onPick=${(id) => patch({ open: id })} />
         <p class="quiet">Claims stand between fences in any Markdown text. <code>given</code> says what is known, <code>let</code> defines, <code>then</code> states.</p>
       </div>
-      <div class="verdicts" aria-busy=${busy}>
+      <div class="verdicts" aria-busy=${!current}>
         <p class="count">${busy && !current ? "checking …" : told || "There is no claim in this text."}</p>
         ${reply && !reply.complete && html`<p class="quiet">The time for the whole text was up; the rest was not decided.</p>`}
         <ol>${verdicts.map((v) => html`<${Verdict} key=${v.id} verdict=${v} open=${state.open === v.id} stale=${!current}

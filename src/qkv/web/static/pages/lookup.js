@@ -41,10 +41,10 @@ export function Page() {
   const { keys, values, labels } = memory;
   const request = useMemo(() => requestOf(state, memory), [state]);
   const wish = useMemo(() => normalised(state.wanted, labels), [state.wanted, labels]);
-  const { reply, error } = useReply("api/lookup", request);
+  const { reply, error, current } = useReply("api/lookup", request);
   const body = !state.made ? null : state.made === "copy" ? { ...memory, item: Object.keys(wish)[0] } : { ...memory, weights: wish };
   const designed = useReply(`api/design/${state.made || "copy"}`, body);
-  const design = state.made && designed.current ? designed.reply : null;
+  const design = state.made && designed.current && !designed.error ? designed.reply : null;
   const [working, setWorking] = useState(null);
 
   const make = async (kind) => {
@@ -78,7 +78,7 @@ export function Page() {
       Drag the query, or say what it should read.</p>
     <${Share} name="lookup" python=${design && !design.possible ? design.python : reply?.python} json=${reply && { request, reply, design }} />
     <${Problem} error=${error} />
-    <div class="page lookup">
+    <div class="page lookup" aria-busy=${!current}>
       <div class="controls">
         <${Slider} name="scale" label="Scale" value=${request.scale} min=${0.1} max=${200} log zero onInput=${(scale) => patch({ scale })} />
         <div class="field"><span class="label">Query</span><div class="row two">

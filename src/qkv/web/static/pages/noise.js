@@ -25,7 +25,7 @@ export function requestOf(state) {
 export function Page() {
   const [state, patch] = useLink("noise", DEFAULTS);
   const request = useMemo(() => requestOf(state), [state]);
-  const { reply, error } = useReply("api/noise", request);
+  const { reply, error, current } = useReply("api/noise", request);
   const exact = reply?.arms.every((a) => a.method === "quadrature");
   const set = (name) => (value) => patch({ [name]: value });
   return html`
@@ -34,7 +34,7 @@ export function Page() {
       a hardened head repels the other keys instead, and does not care.</p>
     <${Share} name="noise" python=${reply?.python} json=${reply && { request, reply }} />
     <${Problem} error=${error} />
-    <div class="page noise">
+    <div class="page noise" aria-busy=${!current}>
       <div class="controls">
         <${Slider} name="along" label="Noise of a along itself" hint="variance of the key's length" value=${request.along} min=${0.001} max=${10} log zero onInput=${set("along")} />
         <${Slider} name="isotropic" label="Noise everywhere" hint="variance of every key in every direction" value=${request.isotropic} min=${1e-8} max=${1} log zero onInput=${set("isotropic")} />

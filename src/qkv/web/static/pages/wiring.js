@@ -33,7 +33,7 @@ function rowsOf(rows, width) {
 export function Page() {
   const [state, patch] = useLink("wiring", DEFAULTS);
   const request = useMemo(() => requestOf(state), [state]);
-  const { reply, error } = useReply("api/wiring", request, { delay: 60 });
+  const { reply, error, current } = useReply("api/wiring", request, { delay: 60 });
   const tokens = rowsOf(state.tokens, 2), rules = rowsOf(state.rules, 3);
   const edit = (name, rows) => (i, column, text) => patch({ [name]: rows.map((r, j) => (i === j ? r.map((c, k) => (k === column ? text : c)) : r)) });
   const unread = request ? null : { message: "A sum of named vectors is wanted in each field, as u_d + u_b or 2 u_a - 1/2 u_c." };
@@ -43,7 +43,7 @@ export function Page() {
       get Q, K and V that do it, or a proof that none can.</p>
     <${Share} name="wiring" python=${reply?.python} json=${reply && { request, reply }} />
     <${Problem} error=${unread ?? error} />
-    <div class="page wiring">
+    <div class="page wiring" aria-busy=${!current}>
       <div class="controls">
         <fieldset class="rows"><legend>Tokens</legend>
           ${tokens.map(([name, is], i) => html`<div class="line" key=${i}>
