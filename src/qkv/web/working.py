@@ -80,7 +80,7 @@ def train(settings: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
     from qkv.knowledge.facts import Facts
     from qkv.knowledge.learning import learn
     from qkv.knowledge.shipped import pantheon
-    from qkv.knowledge.texts import ask, biographies, questions
+    from qkv.knowledge.texts import biographies, questions, worded
     from qkv.model.config import Config
     from qkv.train import tokens
     from qkv.train.settings import Settings
@@ -116,7 +116,7 @@ def train(settings: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
         "model": folder.name,
         "parameters": sum(p.numel() for p in run.model.parameters()),
         "questions": [
-            {"kind": kind, "question": ask(person.name), "answer": person.city}
+            {"kind": kind, "question": worded(person.name), "answer": person.city}
             for kind, people in kinds
             for person in list(people)[:FEW]
         ],
