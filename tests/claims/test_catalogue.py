@@ -119,7 +119,7 @@ def altered(claim: Claim) -> str:
         return f"{before}{new}{sep}{rest}"
     if isinstance(core, Relation):
         at = len(core.ops) - 1
-        ops = list(re.finditer(r"!=|<=|>=|<|>|=", re.sub(r"\{[^}]*\}", lambda m: " " * len(m[0]), text)))
+        ops = list(re.finditer(r"!=|<=|>=|<|>|=", re.sub(r"\{[^}]*\}|\[[^]]*\]", lambda m: " " * len(m[0]), text)))
         op = ops[at]
         other = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}[op[0]]
         return text[: op.start()] + other + text[op.end() :]
@@ -159,8 +159,12 @@ def test_a_change_in_the_claim_changes_the_verdict(decided, claim):
         statement = claim.statement.text.replace("0.9", "0.95")
     elif "alpha_j > 0.99" in claim.statement.text:  # neither this nor its opposite holds for all keys
         statement = "alpha_j > 0"
+    elif "((n)/(j-1))" in claim.statement.text:  # which may be 1, or not
+        statement = claim.statement.text.replace("((n)/(j-1))", "")
+    elif before.verdict == "refuted" and "!=" in statement and re.search(r"\bv_\w", statement):
+        claim = replace(claim, source=claim.source + "\ngiven v_1..v_n orthonormal")  # they may be equal, or zero
     elif before.verdict == "refuted" and "->" in claim.statement.text:
-        statement = claim.statement.text.replace("->", "-/->", 1)
+        statement = re.sub(r"->|~=", "-/->", claim.statement.text, count=1)
     assert statement, claim.statement.text
     after = qkv.check(single(claim, statement), seconds=60)[0]
     if "exactly when" in before.because and "exactly when" in after.because:  # the opposite condition
