@@ -24,7 +24,8 @@ class RMSNorm(nn.Module):
             y = x.float()
             y = y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + self.epsilon)
             return self.weight * y.to(x.dtype)
-        if x.dtype == self.weight.dtype == torch.float32 and x.device.type == "cpu":
+        plain = x.dtype == self.weight.dtype == torch.float32 and x.device.type == "cpu"
+        if plain and not torch.compiler.is_compiling():
             return _RMSNorm.apply(x, self.weight, self.epsilon)
         return F.rms_norm(x, (x.shape[-1],), self.weight, self.epsilon)
 
@@ -81,6 +82,16 @@ def norm(config: Config) -> nn.Module:
     if config.attention == "rope":
         return RMSNorm(config.width, config.epsilon)
     return nn.LayerNorm(config.width, config.epsilon, bias=config.bias)
+
+
+def compile_parts(model: nn.Module) -> None:
+    """Compile what works token by token, norms and MLPs, once for rows of any length.
+
+    How sequences lie in a row is new in every batch, so compiled attention would be compiled at every step.
+    """
+    for part in model.modules():
+        if isinstance(part, MLP | SwiGLU | RMSNorm | nn.LayerNorm):
+            part.compile(dynamic=True)
 
 
 def rotations(places: int, size: int, base: float) -> Tensor:
