@@ -20,7 +20,9 @@ BATCH = {"tiny": 64, "course": 32}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one round of one step, and small batches")
+    parser.add_argument(
+        "--quick", action="store_true", help="one round of one step, small batches, the tiny model only"
+    )
     parser.add_argument("--rounds", type=int, default=6, help="turns that each side takes")
     parser.add_argument("--steps", type=int, default=4, help="steps in each turn")
     parser.add_argument("--worker", nargs=3, metavar=("SIDE", "PRESET", "BATCH"), help=argparse.SUPPRESS)
@@ -31,7 +33,7 @@ def main() -> None:
     rounds, steps = (1, 1) if options.quick else (options.rounds, options.steps)
     figures: dict[str, Any] = {"ratios": {}, "threads": os.cpu_count()}
     print(f"{'what':<26} {'ours':>9} {'other':>9} {'ratio':>6}   tokens/s, medians of {rounds} turns each")
-    for preset in ("tiny", "course"):
+    for preset in ("tiny",) if options.quick else ("tiny", "course"):
         batch = 4 if options.quick else BATCH[preset]
         sides, rate = turns(("ours", "peer", "peer-gelu", "ours-bfloat16"), preset, batch, rounds, steps)
         ours, peer, same, half = sides
@@ -47,7 +49,9 @@ def main() -> None:
     (packed, padded), _ = turns(("packed", "padded"), "tiny", 4 if options.quick else 64, rounds, steps)
     figures["ratios"]["ragged: padded"] = line("ragged (42 of 64), padded", packed, padded)
     batch = 4 if options.quick else 128
-    (ours, peer), _ = turns(("ours", "peer"), "course", batch, 1, 1 if options.quick else 2)
+    (ours, peer), _ = turns(
+        ("ours", "peer"), "tiny" if options.quick else "course", batch, 1, 1 if options.quick else 2
+    )
     gb = [side.facts["gb"] for side in (ours, peer)]
     figures["ratios"]["memory: Hugging Face"] = round(gb[0] / gb[1], 3)
     print(f"{f'course, batch {batch}, memory':<26} {gb[0]:>9.2f} {gb[1]:>9.2f} {gb[0] / gb[1]:>6.2f}   GB at the peak")

@@ -343,3 +343,18 @@ def test_unknown_fields_presets_and_types_are_refused():
 def test_a_sequence_longer_than_the_block_is_refused():
     with pytest.raises(QkvError, match="25 tokens"):
         model_of("causal")(tokens_of(1, 25))
+
+
+@EVERY
+def test_mixed_precision_gives_nearly_the_same_losses_and_gradients(name):
+    model = model_of(name, torch.float32).train()
+    tokens, keep, targets = tokens_of(40), torch.arange(3, 40, 4), tokens_of(10, seed=1)
+    layout = Layout([(2, 5), (3, 10)])
+    exact = model(tokens, layout, keep, targets)
+    wanted = torch.autograd.grad(exact, list(model.parameters()), allow_unused=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        got = model(tokens, layout, keep, targets)
+    grads = torch.autograd.grad(got, list(model.parameters()), allow_unused=True)
+    assert float(got) == pytest.approx(float(exact), rel=0.02)
+    flat = [torch.cat([g.flatten() for g in some if g is not None]) for some in (wanted, grads)]
+    assert float(torch.nn.functional.cosine_similarity(*flat, dim=0)) > 0.99

@@ -22,6 +22,7 @@ from qkv.train.objectives import (
     span,
 )
 from qkv.train.salient import salient
+from qkv.train.settings import Settings
 from qkv.train.tokens import END_ID, MASK_ID, PAD_ID, BytePairs, Characters
 
 LONG = Document(list(range(10, 400)))
@@ -177,3 +178,10 @@ def test_a_batch_is_a_function_of_its_step_and_every_document_comes_once_an_epoc
     for epoch in (first[:2], first[2:]):
         assert sorted(e.ids[1] for batch in epoch for e in batch) == list(range(100, 110))
     assert first[:2] != first[2:]
+
+
+def test_the_rate_rises_for_so_many_steps_at_the_least():
+    rates = [Settings(steps=900, warmup=0.01, rise=200, lr=1.0).rate(step) for step in range(900)]
+    assert rates[0] == 1 / 200 and rates[199] == 1.0 == max(rates) and rates[300] < 1
+    short = Settings(steps=30, warmup=0.01, rise=200, lr=1.0)
+    assert [short.rate(step) for step in (0, 9)] == [0.1, 1.0]  # a third of a short run

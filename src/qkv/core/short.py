@@ -27,8 +27,7 @@ class _Causal(torch.autograd.Function):
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
         batch, n = q.shape[:-2], q.shape[-2]
         q, k, v = (x.reshape(-1, n, x.shape[-1]) for x in (q, k, v))
-        ahead = _ahead(n, q.dtype).expand(len(q), n, n)
-        weights = torch.baddbmm(ahead, q, k.mT, alpha=scale)
+        weights = torch.baddbmm(ahead(n, q.dtype).expand(len(q), n, n), q, k.mT, alpha=scale)
         torch.softmax(weights, dim=-1, out=weights)
         ctx.save_for_backward(q, k, v, weights)
         ctx.scale, ctx.batch = scale, batch
@@ -45,6 +44,6 @@ class _Causal(torch.autograd.Function):
 
 
 @lru_cache(maxsize=256)
-def _ahead(n: int, dtype: torch.dtype) -> Tensor:
-    """Zero where a token may look, -inf at the tokens ahead of it."""
-    return torch.full((1, n, n), -torch.inf, dtype=dtype).triu_(1)
+def ahead(n: int, dtype: torch.dtype, repeat: int = 1) -> Tensor:
+    """(1, repeat · n, n): zero where a token may look, -inf at the tokens ahead of it."""
+    return torch.full((1, n, n), -torch.inf, dtype=dtype).triu_(1).repeat(1, repeat, 1)

@@ -13,8 +13,10 @@ from torch import Tensor, nn
 
 from qkv.core import kinds, masks
 from qkv.core.attention import read
+from qkv.core.rows import rows_causal, turned
+from qkv.core.short import SHORT
 from qkv.model.config import Config
-from qkv.model.layers import MLP, SwiGLU, dropout, norm, picked, rotations
+from qkv.model.layers import MLP, SwiGLU, complex_of, dropout, norm, paired, picked, rotations
 from qkv.model.layout import Layout, Shelf, fits
 
 
@@ -58,6 +60,12 @@ class GPT(nn.Module):
             exact = logits.float() if logits.dtype == torch.bfloat16 else logits
             return F.cross_entropy(exact, targets, ignore_index=-1, reduction="sum")
         return logits if keep is not None else logits.view(*tokens.shape, -1)
+
+    @property
+    def ragged(self) -> bool:
+        """Whether rows of many different lengths cost no more than those of a few."""
+        c = self.config
+        return c.attention in ("causal", "rope") and c.block <= SHORT and self.embedding.weight.device.type == "cpu"
 
     def hidden(
         self, tokens: Tensor, layout: Layout, keep: Tensor | None = None, cache: Sequence[Shelf] | None = None
@@ -130,10 +138,9 @@ class Block(nn.Module):
         keep: Tensor | None = None,
     ) -> Tensor:
         rate = self.rate if self.training else 0.0
-        read = self.attention(self.norm1(x), layout, shelf, source)
-        if keep is not None:  # only these are asked for, and no later block reads the others
-            x, read = picked(x, keep), picked(read, keep)
-        x = x + dropout(self.attention.out(read), rate)
+        # If only some tokens are kept, no later block reads the others: what is left is theirs alone.
+        read = self.attention(self.norm1(x), layout, shelf, source, keep)
+        x = picked(x, keep) + dropout(self.attention.out(read), rate)
         return x + dropout(self.mlp(self.norm2(x)), rate)
 
 
@@ -148,18 +155,37 @@ class SelfAttention(nn.Module):
         self.qkv = nn.Linear(c.width, (c.heads + 2 * c.shared) * c.size, bias)
         self.out = nn.Linear(c.width, c.width, bias)
         self.turns: Tensor | None
-        turns = rotations(c.block, c.size, c.base) if c.attention == "rope" else None
-        self.register_buffer("turns", turns, persistent=False)
+        self.order: Tensor | None
+        rope = c.attention == "rope"
+        self.register_buffer("turns", rotations(c.block, c.size, c.base) if rope else None, persistent=False)
+        self.register_buffer("order", paired(c.heads + c.shared, c.shared, c.size) if rope else None, persistent=False)
 
-    def forward(self, x: Tensor, layout: Layout, shelf: Shelf | None, source: Source | None = None) -> Tensor:
-        each = self.qkv(x).unflatten(-1, (-1, self.size))
-        if self.turns is None:
-            q, k, v = each.split((self.heads, self.shared, self.shared), dim=1)
-        else:
-            qk, v = each.split((self.heads + self.shared, self.shared), dim=1)
-            cos, sin = self.turns[:, layout.positions, None].to(x.dtype)
-            q, k = kinds.turn(qk, cos, sin).split((self.heads, self.shared), dim=1)
-        return attend(kinds.causal, q, k, v, layout, shelf, self.size**-0.5)
+    def forward(
+        self,
+        x: Tensor,
+        layout: Layout,
+        shelf: Shelf | None,
+        source: Source | None = None,
+        keep: Tensor | None = None,
+    ) -> Tensor:
+        # With pairs that turn together as neighbours, turning is one product of complex numbers; q·k stays the same.
+        weight, bias = picked(self.qkv.weight, self.order), self.qkv.bias
+        turns = None if self.turns is None else complex_of(self.turns[layout.positions])[:, None]
+        scale, first = self.size**-0.5, self.heads * self.size
+        if shelf is None and layout.longest <= SHORT and x.device.type == "cpu":
+            taken = layout.taken(keep)
+            if keep is None:
+                return rows_causal(self._heads(x, weight, bias), None, taken, self.shared, scale, (turns,)).flatten(1)
+            ask, know = (None, None) if bias is None else (bias[:first], bias[first:])
+            asking, whole = self._heads(picked(x, keep), weight[:first], ask), self._heads(x, weight[first:], know)
+            turn = (turns, None if turns is None else turns[keep])
+            return rows_causal(whole, asking, taken, self.shared, scale, turn).flatten(1)
+        qk, v = self._heads(x, weight, bias).split((self.heads + self.shared, self.shared), dim=1)
+        q, k = (qk if turns is None else turned(qk, turns)).split((self.heads, self.shared), dim=1)
+        return picked(attend(kinds.causal, q, k, v, layout, shelf, scale), keep)
+
+    def _heads(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        return F.linear(x, weight, bias).unflatten(-1, (-1, self.size))
 
 
 class Synthesizer(nn.Module):
@@ -174,7 +200,14 @@ class Synthesizer(nn.Module):
         self.keys = nn.Parameter(torch.empty(c.block, c.heads, c.size + 1))
         self.out = nn.Linear(c.width, c.width, c.bias)
 
-    def forward(self, x: Tensor, layout: Layout, shelf: Shelf | None, source: Source | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        layout: Layout,
+        shelf: Shelf | None,
+        source: Source | None = None,
+        keep: Tensor | None = None,
+    ) -> Tensor:
         q, v = self.qv(x).unflatten(-1, (-1, self.size)).chunk(2, dim=1)
         q = F.pad(q, (0, 1), value=1.0)
         if shelf is not None:
@@ -183,13 +216,12 @@ class Synthesizer(nn.Module):
             assert shelf is not None
             places = self.keys[: layout.longest].transpose(0, 1)
             read = kinds.full(torch.relu(q)[:, :, None], places, shelf.get(layout)[1], scale=1.0, mask=layout.seen)
-            return layout.join([read])
-        return layout.join(
-            [
-                kinds.synthesizer(q, self.keys[: q.shape[2]].transpose(0, 1), v, scale=1.0)
-                for q, v in zip(layout.split(q), layout.split(v), strict=True)
-            ]
-        )
+            return picked(layout.join([read]), keep)
+        each = [
+            kinds.synthesizer(q, self.keys[: q.shape[2]].transpose(0, 1), v, scale=1.0)
+            for q, v in zip(layout.split(q), layout.split(v), strict=True)
+        ]
+        return picked(layout.join(each), keep)
 
 
 class CrossAttention(nn.Module):
@@ -210,16 +242,19 @@ class CrossAttention(nn.Module):
             shelf.put(layout, k, v)
         return k, v
 
-    def forward(self, x: Tensor, layout: Layout, shelf: Shelf | None, source: Source | None) -> Tensor:
+    def forward(
+        self, x: Tensor, layout: Layout, shelf: Shelf | None, source: Source | None, keep: Tensor | None = None
+    ) -> Tensor:
         assert source is not None
         (items, where), q = source, self.q(x).unflatten(-1, (-1, self.size))
         scale = self.size**-0.5
         if layout.steps:
             assert shelf is not None
-            return layout.join([kinds.full(q[:, :, None], *shelf.get(where), scale=scale, mask=where.seen)])
+            read = kinds.full(q[:, :, None], *shelf.get(where), scale=scale, mask=where.seen)
+            return picked(layout.join([read]), keep)
         assert items is not None
         split = zip(layout.split(q), *map(where.split, items), strict=True)
-        return layout.join([self.kind(q, k, v, scale=scale) for q, k, v in split])
+        return picked(layout.join([self.kind(q, k, v, scale=scale) for q, k, v in split]), keep)
 
 
 Source = tuple[tuple[Tensor, Tensor] | None, Layout]

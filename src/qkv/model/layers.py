@@ -61,10 +61,21 @@ def norm(config: Config) -> nn.Module:
 
 
 def rotations(places: int, size: int, base: float) -> Tensor:
-    """Cosines and sines (2, places, size/2) of rope's angles, rounded as Llama rounds them: in float32."""
+    """Cosines and sines (places, size/2, 2) of rope's angles, rounded as Llama rounds them: in float32."""
     frequencies = 1.0 / base ** (torch.arange(0, size, 2).float() / size)
     angles = torch.outer(torch.arange(places).float(), frequencies)
-    return torch.stack((angles.cos(), angles.sin()))
+    return torch.stack((angles.cos(), angles.sin()), dim=-1)
+
+
+def complex_of(x: Tensor) -> Tensor:
+    """The last two coordinates as a complex number, in float32 or better."""
+    return torch.view_as_complex(x if x.dtype in (torch.float32, torch.float64) else x.float())
+
+
+def paired(heads: int, others: int, size: int) -> Tensor:
+    """An order of rows of weights: in each of the first heads, the rows c and c + size/2 that turn together meet."""
+    pairs = torch.arange(heads * size).view(heads, 2, size // 2).mT.flatten()
+    return torch.cat((pairs, torch.arange(heads * size, (heads + others) * size)))
 
 
 def dropout(x: Tensor, rate: float) -> Tensor:
@@ -98,9 +109,9 @@ class _Dropped(torch.autograd.Function):
         return kept.to(grad.dtype).mul_(ctx.scale).mul_(grad), None, None  # type: ignore[attr-defined]
 
 
-def picked(x: Tensor, rows: Tensor) -> Tensor:
-    """x[rows] for rows that differ: the way back then copies, where torch's has to add."""
-    return _Picked.apply(x, rows)
+def picked(x: Tensor, rows: Tensor | None) -> Tensor:
+    """x[rows] for rows that differ: the way back then copies, where torch's has to add. Without rows, all of x."""
+    return x if rows is None else _Picked.apply(x, rows)
 
 
 class _Picked(torch.autograd.Function):

@@ -8,6 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from qkv.core.rows import Rows
 from qkv.errors import QkvError
 
 Shape = tuple[int, int]
@@ -82,6 +83,18 @@ class Layout:
     def seen(self) -> Tensor:
         """In a step: which remembered places each new token sees, itself included."""
         return (torch.arange(self.longest, device=self.device) <= self.positions[:, None])[:, None, None, :]
+
+    @cached_property
+    def _lengths(self) -> list[int]:
+        return [t for b, t in self.shapes for _ in range(b)]
+
+    @cached_property
+    def _all_ask(self) -> Rows:
+        return Rows(self._lengths)
+
+    def taken(self, keep: Tensor | None = None) -> Rows:
+        """How attention takes up the row if these tokens ask, or all."""
+        return self._all_ask if keep is None else Rows(self._lengths, keep)
 
     def split(self, x: Tensor) -> Sequence[Tensor]:
         """Views of the row, (b, heads, t, size) for each shape, from (N, heads, size)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from qkv.model.layout import Layout
 from qkv.train.objectives import Document, Example, Objective
 from qkv.train.tokens import PAD_ID
 
-SHAPES = 12  # at most about this many shapes in a row: few enough calls of attention, little enough padding
+SHAPES = 16  # at most about this many shapes in a row: few enough calls of attention, little enough padding
 MOST = 0.9  # picking out a larger share than this costs more than computing the rest
 Source = Callable[[int], Sequence[Example]]
 """The examples of a step: a function of its number alone, so that a run can stop and go on anywhere."""
@@ -40,13 +41,16 @@ class Batch:
         return Batch(tokens, self.layout.to(device), keep, targets)
 
 
-def pack(examples: Sequence[Example], padded: int = 0) -> Batch:
-    """Examples sorted by length, in shapes: lengths are rounded up to a common multiple, or all to `padded`."""
+def pack(examples: Sequence[Example], padded: int = 0, exact: bool = False) -> Batch:
+    """Examples sorted by length, in shapes: lengths are rounded up to a common multiple, or `exact`.
+
+    With `padded`, for comparison, all have that length, and everything is computed, asked for or not.
+    """
     ordered = sorted((e for e in examples if len(e.ids) > 1), key=lambda e: len(e.ids))
     longest = max(padded, len(ordered[-1].ids) - 1)
-    multiple = longest if padded else max(1, longest // SHAPES)
+    multiple = longest if padded else 1 if exact else max(1, longest // SHAPES)
     lengths = [min(longest, -(-(len(e.ids) - 1) // multiple) * multiple) for e in ordered]
-    shapes = [(lengths.count(t), t) for t in sorted(set(lengths))]
+    shapes = [(len(list(same)), t) for t, same in groupby(lengths)]
     tokens = np.full(sum(lengths), PAD_ID, dtype=np.int64)
     wanted = np.full(sum(lengths), -1, dtype=np.int64)
     at = 0
@@ -56,7 +60,7 @@ def pack(examples: Sequence[Example], padded: int = 0) -> Batch:
         wanted[at + start - 1 : at + len(ids) - 1] = ids[start:]
         at += length
     keep = np.flatnonzero(wanted >= 0)
-    if len(keep) > MOST * len(wanted):
+    if padded or len(keep) > MOST * len(wanted):
         return Batch(torch.from_numpy(tokens), Layout(shapes), None, torch.from_numpy(wanted))
     return Batch(torch.from_numpy(tokens), Layout(shapes), torch.from_numpy(keep), torch.from_numpy(wanted[keep]))
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -226,7 +227,8 @@ def evaluate(model: nn.Module, held: Sequence[Example], settings: Settings, crew
 
 def summed(forward: nn.Module, examples: Sequence[Example], settings: Settings, crew: Crew) -> Tensor:
     """The sum of the losses of all tokens that the examples ask for."""
-    batch = pack(examples).to(crew.device)
+    model: Any = getattr(forward, "module", forward)  # what DDP wraps
+    batch = pack(examples, exact=model.ragged).to(crew.device)
     with torch.autocast(crew.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
         return forward(batch.tokens, batch.layout, batch.keep, batch.targets)
 

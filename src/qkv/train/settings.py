@@ -24,6 +24,7 @@ class Settings:
     objective: str = told("span", "Pretraining objective: span, next, salient or drill.")
     lr: float = told(1e-3, "Highest learning rate.")
     warmup: float = told(0.05, "Share of the steps over which the learning rate rises.")
+    rise: int = told(0, "Steps over which it rises at the least, if there are three times as many.")
     floor: float = told(0.1, "Share of the learning rate that the cosine ends at.")
     decay: float = told(0.1, "Weight decay of matrices; vectors have none.")
     beta2: float = told(0.95, "AdamW's memory of squared gradients.")
@@ -49,6 +50,7 @@ class Settings:
             "accumulate": 1,
             "seed": 0,
             "threads": 0,
+            "rise": 0,
             "validate_every": 1,
             "log_every": 1,
             "checkpoint_every": 1,
@@ -72,7 +74,7 @@ class Settings:
 
     def rate(self, step: int) -> float:
         """The learning rate of a step: a rise, then half a cosine down to the floor."""
-        rise = max(1, round(self.warmup * self.steps))
+        rise = max(1, round(self.warmup * self.steps), min(self.rise, self.steps // 3))
         if step < rise:
             return self.lr * (step + 1) / rise
         done = (step - rise) / max(1, self.steps - rise)
