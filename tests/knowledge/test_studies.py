@@ -70,24 +70,20 @@ def test_a_model_that_knows_everything_has_learned_what_the_formula_counts_by_ha
     assert half == pytest.approx(n * traits * 3)
 
 
-def test_the_losses_of_capacity_are_those_of_a_model_that_knows_one_order_of_traits():
+def test_the_losses_of_capacity_are_those_of_a_model_that_knows_one_trait():
     people = capacity.drawn(20, 16, seed=0)
-    assert len({tuple(p) for p in people[:, :2].tolist()}) == 20 and people[:, 2:].max() < capacity.VALUES
+    assert len({tuple(p) for p in people[:, 1:3].tolist()}) == 20 and people[:, 3:].max() < capacity.VALUES
+    assert people[:, 2].min() > capacity.VALUES and set(people[:, 0]) == {capacity.VALUES}
 
     class Run:
         @staticmethod
         def model(tokens, layout):
-            """Sure of every trait 3, and knows nothing else."""
-            logits = torch.zeros(len(tokens), 200)
-            by = {tuple(capacity.written(p, np.arange(10))[1:3]): p for p in people}
-            rows = tokens.view(-1, capacity.LENGTH)
-            for r, row in enumerate(rows.tolist()):
-                for i, token in enumerate(row):
-                    if token == capacity.VALUES + 3 and i > 0:
-                        logits[r * capacity.LENGTH + i, int(by[tuple(row[1:3])][5])] = 50.0
+            """Sure of trait 3, and knows nothing else."""
+            logits = torch.zeros(20, capacity.LENGTH, 200)
+            logits[torch.arange(20), 5, torch.from_numpy(people[:, 6])] = 50.0
             return logits
 
-    names, values = capacity.losses(Run, people, seed=0)
+    names, values = capacity.losses(Run, people)
     assert names == pytest.approx(2 * math.log(200), rel=1e-4)
     assert values[3] == pytest.approx(0, abs=1e-6)
     assert np.allclose([v for i, v in enumerate(values) if i != 3], math.log(200), rtol=1e-4)

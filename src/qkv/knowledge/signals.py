@@ -69,7 +69,7 @@ def signals(
         each[0][1].log_probability - (each[1][1].log_probability if len(each) > 1 else -50.0) for each in candidates
     ]
     entropies, hidden = _along(run.model, asked, best)
-    agreed = _agreement(run, prompts, best, room, samples, seed)
+    agreed = _agreement(run, prompts, best, samples, seed)
     known = _familiarity(run, asked)
     numbers = np.stack([[each.log_probability for each in best], margins, entropies, agreed, known], axis=1)
     return Signals(
@@ -137,13 +137,13 @@ def _along(model: GPT, asked: Sequence[Asked], best: Sequence[Candidate]) -> tup
     return entropies, hidden
 
 
-def _agreement(
-    run: Run, prompts: list[list[int]], best: Sequence[Candidate], room: int, samples: int, seed: int
-) -> np.ndarray:
+def _agreement(run: Run, prompts: list[list[int]], best: Sequence[Candidate], samples: int, seed: int) -> np.ndarray:
     """The share of sampled answers that are the likeliest one."""
     if samples < 1:
         return np.array([np.exp(each.log_probability) for each in best])
     many = [prompt for prompt in prompts for _ in range(samples)]
+    longest = max(len(each.tokens) for each in best)  # what is longer than that agrees with none
+    room = min(longest + 1, run.config.block + 1 - max(map(len, prompts)))
     drawn = decode(run.model, many, room, Choice(temperature=1.0, seed=seed), stop=MASK_ID).tokens
     same = [tuple(tokens) == best[i // samples].tokens for i, tokens in enumerate(drawn)]
     return np.array(same, dtype=float).reshape(-1, samples).mean(1)

@@ -1,4 +1,4 @@
-"""The tour's chapter on knowledge: a model reads of two hundred people, and is asked about known and invented names."""
+"""The tour's chapter on knowledge: a model reads of three hundred people, and is asked about known and invented names."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from qkv.look import svg
 from qkv.plots.knowledge import heads, reliability
 from qkv.report import Chapter, Picture
 
-SCHOOL = replace(School(), people=200, exposures=60)
+SCHOOL = replace(School(), people=300, exposures=60)
 SAMPLES = 4
+LEVEL = 0.9  # what “remembered” promises; with few people to fit on, 95 % would leave little to say
 
 
 def remembering() -> Chapter:
@@ -27,7 +28,7 @@ def remembering() -> Chapter:
     with tempfile.TemporaryDirectory() as folder:
         run = drilled(Path(folder, "run"), texts, asked, SCHOOL, seed=0)
         scores = evaluate(run, held, training=asked)
-        found = trust(run, held, questions(strangers), samples=SAMPLES)
+        found = trust(run, held, questions(strangers.sample(len(held))), samples=SAMPLES, level=LEVEL)
         said = {row["question"]: row for row in found.rows() if row["seen"] and row["right"]}
         known = ask(run, max(said, key=lambda question: said[question]["chance"]), samples=SAMPLES)
         invented = [ask(run, worded(name), samples=SAMPLES) for name in facts.invented(3, seed=1)]
@@ -39,7 +40,7 @@ def remembering() -> Chapter:
             f"A model of {parameters:,} parameters is drilled on {len(texts)} short biographies of people in Pantheon 1.0, such as "
             f"“{texts[0]}” Among the drills are questions on half of the people; it is asked about the other half.",
             scores,
-            f"It answers questions on {len(strangers)} people it never read of just as fluently. A badge, fitted on half of the "
+            f"It answers questions on {len(held)} people it never read of just as fluently. A badge, fitted on half of the "
             "people and measured on the others, tells the two apart by the model's own numbers.",
             found,
             Picture(

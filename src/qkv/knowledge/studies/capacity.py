@@ -16,13 +16,14 @@ from qkv.knowledge.learning import begin, go_on
 from qkv.knowledge.studies.engine import Cell, Row, Study, Watch, finish, work
 from qkv.model.config import Config
 from qkv.model.layout import Layout
-from qkv.train.objectives import Example
+from qkv.train.batches import drawn as in_turn
+from qkv.train.objectives import Document, Example
 from qkv.train.runs import Run
 from qkv.train.settings import Settings
 from qkv.train.tokens import Numbers
 
 VALUES, TRAITS = 64, 10
-LENGTH = 2 + 2 * TRAITS
+LENGTH = 2 + TRAITS
 EXPOSURES = (25, 50, 100, 200)
 
 
@@ -80,36 +81,23 @@ def measure(scale: Scale, exposures: int, seed: int, folder: Path) -> Row:
     people = drawn(scale.people, scale.surnames, seed)
     steps = max(1, scale.people * exposures // scale.batch)
     config = Config(
-        attention="rope",
+        attention="causal",
         layers=scale.layers,
         heads=2,
         width=scale.width,
         block=LENGTH,
-        vocab=VALUES + TRAITS + scale.surnames,
+        vocab=VALUES + 1 + scale.surnames,
     )
     settings = Settings(
         steps=steps, batch=scale.batch, lr=scale.lr, objective="next", validation=0.0, seed=seed, decay=0.0,
         beta2=0.98, floor=0.02, log_every=100, checkpoint_every=2000,
     )  # fmt: skip
     begin(folder / "run", config, settings, f"capacity {scale} {seed}", Numbers(config.vocab))
-    orders: dict[int, np.ndarray] = {}
-
-    def source(step: int) -> list[Example]:
-        out = []
-        for i in range(step * scale.batch, (step + 1) * scale.batch):
-            epoch, place = divmod(i, scale.people)
-            if epoch not in orders:
-                orders.clear()
-                orders[epoch] = np.random.default_rng((seed, epoch, 21)).permutation(scale.people)
-            out.append(
-                Example(
-                    written(people[orders[epoch][place]], np.random.default_rng((seed, i, 22)).permutation(TRAITS)), 1
-                )
-            )
-        return out
-
+    rows = [Example(row) for row in people.tolist()]
+    numbers = [Document([i]) for i in range(len(rows))]
+    source = in_turn(numbers, lambda number, block, random: rows[number.ids[0]], LENGTH, scale.batch, seed)
     run = go_on(folder / "run", lambda run: source)
-    names, values = losses(run, people, seed)
+    names, values = losses(run, people)
     parameters = sum(p.numel() for p in run.model.parameters())
     names_in_all = VALUES * scale.surnames
     learned = bits(scale.people, names_in_all, names, VALUES, values)
@@ -136,32 +124,20 @@ def bits(people: int, names: int, name_loss: float, values: int, value_losses: S
 
 
 def drawn(people: int, surnames: int, seed: int) -> np.ndarray:
-    """People (n, 2 + 10) as tokens: first name and surname, without repetition, and values; all uniform."""
+    """People as rows of tokens: a sign to begin with, first name and surname, no two alike, and values; all uniform."""
     random = np.random.default_rng((seed, 20))
     names = random.choice(VALUES * surnames, size=people, replace=False)
-    spelled = np.stack((names % VALUES, VALUES + TRAITS + names // VALUES), axis=1)
-    return np.concatenate((spelled, random.integers(VALUES, size=(people, TRAITS))), axis=1)
-
-
-def written(person: np.ndarray, order: np.ndarray) -> list[int]:
-    """A person as tokens: the name, then each trait's own sign and its value, in some order; one more to begin with."""
-    out = [VALUES, *person[:2].tolist()]
-    for trait in order.tolist():
-        out += [VALUES + trait, int(person[2 + trait])]
-    return out
+    begin_with = np.full(people, VALUES)
+    values = random.integers(VALUES, size=(people, TRAITS))
+    return np.column_stack((begin_with, names % VALUES, VALUES + 1 + names // VALUES, values))
 
 
 @torch.inference_mode()
-def losses(run: Run, people: np.ndarray, seed: int) -> tuple[float, list[float]]:
+def losses(run: Run, people: np.ndarray) -> tuple[float, list[float]]:
     """The mean loss on a name, all of it, and on each trait's value after the name and the traits before it."""
-    random = np.random.default_rng((seed, 23))
-    orders = np.array([random.permutation(TRAITS) for _ in people])
-    ids = torch.tensor([written(p, o) for p, o in zip(people, orders, strict=True)])
     found = []
-    for part in ids.split(1024):
+    for part in torch.from_numpy(people).split(1024):
         logits = run.model(part[:, :-1].flatten(), Layout([(len(part), LENGTH)])).view(len(part), LENGTH, -1)
         found.append(-logits.double().log_softmax(-1).gather(-1, part[:, 1:, None])[..., 0])
     loss = torch.cat(found).numpy()
-    values = np.empty((len(people), TRAITS))
-    np.put_along_axis(values, orders, loss[:, 3::2], axis=1)
-    return float(loss[:, :2].sum(1).mean()), values.mean(0).tolist()
+    return float(loss[:, :2].sum(1).mean()), loss[:, 2:].mean(0).tolist()

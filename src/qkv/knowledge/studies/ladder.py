@@ -10,7 +10,7 @@ from pathlib import Path
 from qkv.knowledge.intervals import wilson
 from qkv.knowledge.scoring import evaluate
 from qkv.knowledge.studies.engine import Cell, Row, Study, Watch, finish, work
-from qkv.knowledge.studies.school import School, drilled, halves, people, reading
+from qkv.knowledge.studies.school import School, drilled, halves, people, reading, tuned
 from qkv.knowledge.texts import biographies
 
 
@@ -30,13 +30,16 @@ class Rung:
         return f"{count}, {self.order}, {self.way}"
 
 
-AFTER, MIXED, DRILLED = "read; questions after", "read; questions mixed in", "drilled; questions mixed in"
+AFTER, MIXED = "read; questions after", "read; questions mixed in"
+DRILLED_AFTER, DRILLED = "drilled; questions after", "drilled; questions mixed in"
 RUNGS = (
     Rung(1, "fixed", "pronoun", AFTER),
     Rung(5, "fixed", "full", AFTER),
     Rung(1, "permuted", "full", AFTER),
     Rung(5, "permuted", "full", AFTER),
     Rung(5, "permuted", "full", MIXED),
+    Rung(1, "fixed", "pronoun", DRILLED_AFTER),
+    Rung(5, "permuted", "full", DRILLED_AFTER),
     Rung(1, "fixed", "pronoun", DRILLED),
     Rung(5, "permuted", "full", DRILLED),
 )
@@ -72,10 +75,12 @@ def measure(rung: Rung, school: School, seed: int, folder: Path) -> Row:
     facts, _ = people(school.people, seed)
     asked, held = halves(facts, seed)
     texts = biographies(
-        facts, rung.versions, order=rung.order, name=rung.name, seed=seed, title=rung.way == DRILLED
+        facts, rung.versions, order=rung.order, name=rung.name, seed=seed, title=rung.way in (DRILLED, DRILLED_AFTER)
     ).texts
     if rung.way == DRILLED:
         run = drilled(folder / "run", texts, asked, school, seed)
+    elif rung.way == DRILLED_AFTER:
+        run = tuned(folder, drilled(folder / "base", texts, (), school, seed), asked, seed)
     else:
         run = reading(folder, texts, asked, school, seed, mixed=rung.way == MIXED)
     score = evaluate(run, held)

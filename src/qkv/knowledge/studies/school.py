@@ -63,7 +63,7 @@ def drilled(
     """A run that is drilled on texts, questions among the drills; one that was stopped goes on."""
     settings = school.settings(seed, examples or school.people * school.exposures)
     pretrain(
-        list(texts), folder, school.config(attention), settings, questions=list(asked), tokenizer="bytepairs",
+        list(texts), folder, school.config(attention), settings, questions=list(asked) or None, tokenizer="bytepairs",
         pieces=school.vocab, resume=True,
     )  # fmt: skip
     return load(folder)
@@ -80,10 +80,13 @@ def reading(
         config=school.config("rope", block), tokenizer=tokenizer,
         settings=school.settings(seed, school.people * school.exposures, "next", batch=32),
     )  # fmt: skip
-    if mixed:
-        return base
+    return base if mixed else tuned(folder, base, asked, seed)
+
+
+def tuned(folder: Path, base: Run, asked: Sequence[tuple[str, str]], seed: int) -> Run:
+    """A run, finetuned on questions and nothing else."""
     if not (folder / "tuned" / FILE).is_file() or load(folder / "tuned").step < TUNED.steps:
-        finetune(folder / "base", list(asked), folder / "tuned", replace(TUNED, seed=seed), resume=True)
+        finetune(base.folder, list(asked), folder / "tuned", replace(TUNED, seed=seed), resume=True)
     return load(folder / "tuned")
 
 

@@ -1,0 +1,65 @@
+"""How long do answers take? 500 questions scored, one asked in a session, and one asked by a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from qkv.knowledge import ask, biographies, evaluate, learn, pantheon, questions
+from qkv.knowledge.learning import pieces
+from qkv.model.config import Config
+from qkv.train.settings import Settings
+
+BARS = {"score": 5.0, "ask": 0.05, "process": 1.0}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="20 questions, each thing once")
+    options = parser.parse_args()
+    count, rounds = (20, 1) if options.quick else (500, 5)
+    people = pantheon().sample(count, 0)
+    asked = questions(people)
+    with tempfile.TemporaryDirectory() as folder:
+        run = taught(Path(folder, "run"), people)
+        words = [sys.executable, "-m", "qkv", "ask", str(run.folder), asked.pairs[0][0], "--json"]
+        seconds = {
+            "score": middle(lambda: evaluate(run, asked), rounds),
+            "ask": middle(lambda: ask(run, asked.pairs[0][0]), 4 * rounds),
+            "process": middle(lambda: subprocess.run(words, check=True, capture_output=True), rounds),
+            "import torch": middle(lambda: subprocess.run([sys.executable, "-c", "import torch"], check=True), rounds),
+        }
+    for name, value in seconds.items():
+        bar = f"(bar {BARS[name]} s)" if name in BARS else ""
+        print(f"{name:>12}: {value:.3f} s {bar}")
+    holds = {name: seconds[name] < bar for name, bar in BARS.items()}
+    print(json.dumps({"questions": count, "seconds": {k: round(v, 4) for k, v in seconds.items()}, "holds": holds}))
+
+
+def taught(folder: Path, people: Any) -> Any:
+    """A run of the default recipe's shape, trained just enough to end its answers: they need not be true."""
+    texts, asked = biographies(people).texts, questions(people).pairs
+    config = Config("rope", 2, 4, width=192, block=64)
+    settings = Settings(steps=60, batch=32, lr=3e-3, objective="next", validation=0.0)
+    return learn(folder, texts, asked, 0.9, config=config, settings=settings, tokenizer=pieces(texts, 3000))
+
+
+def middle(work: Callable[[], Any], rounds: int) -> float:
+    times = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+if __name__ == "__main__":
+    main()
