@@ -166,7 +166,8 @@ def scales(rng: Random) -> Made:
 def rotations(rng: Random) -> Made:
     m, n = rng.randint(-3, 3), rng.randint(-3, 3)
     true = coin(rng)
-    turn = f"{n}*y - {m}*x" if true else rng.choice([f"{n}*y + {m + 4}*x", f"{m - 7}*x - {n}*y", f"{n + 1}*y - {m}*x"])
+    a, b = (n, -m) if true else rng.choice([(n, m + 7), (n + 1, -m), (n - 2, -m)])
+    turn = f"{a}*y + ({b})*x"
     then = f"(R({m}*x)*q)'*(R({n}*y)*k) = q'*R({turn})*k"
     return Made(block("q free, k free, x real, y real", "", then), true, True, "rotations")
 
