@@ -29,7 +29,8 @@ def run(work, **options):
         finally:
             checkers.close()
 
-    return asyncio.run(alive())
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:  # this thread may hold the loop of a browser
+        return pool.submit(asyncio.run, alive()).result()
 
 
 def test_when_the_time_for_a_text_is_up_what_was_decided_stands_and_the_rest_is_undecided():

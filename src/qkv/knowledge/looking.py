@@ -50,7 +50,9 @@ def looks(model: GPT, ids: Sequence[int], places: tuple[int, int]) -> list[Look]
     return sorted(found, key=lambda look: -look.weight)
 
 
-def _weights(module: nn.Module, n: int, x: Tensor, layout: Layout, shelf: object, source: Any = None) -> Tensor | None:
+def _weights(
+    module: nn.Module, n: int, x: Tensor, layout: Layout, shelf: object, source: Any = None, keep: object = None
+) -> Tensor | None:
     """The weights (heads, n) with which the last query of a module reads tokens, or None if it does not read tokens."""
     if isinstance(module, SelfAttention) and len(x) == n:
         each = module.qkv(x).unflatten(-1, (-1, module.size))
