@@ -58,7 +58,7 @@ def _weights(
         each = module.qkv(x).unflatten(-1, (-1, module.size))
         q, k, _ = each.split((module.heads, module.shared, module.shared), dim=1)
         if module.turns is not None:
-            cos, sin = module.turns[:, layout.positions, None].to(x.dtype)
+            cos, sin = module.turns[layout.positions, None].to(x.dtype).unbind(-1)
             q, k = kinds.turn(q, cos, sin), kinds.turn(k, cos, sin)
         k = kinds.share(k.transpose(0, 1), module.heads)
         return read(q[-1][:, None], k, k, module.size**-0.5)[0][:, 0]
