@@ -19,8 +19,8 @@ from collections import defaultdict
 
 import psutil
 
-WARM = 8
-"""Seconds before memory is looked at: caches fill, threads start."""
+WARM = 20
+"""Seconds before memory is looked at: processes start, caches fill."""
 
 
 def lookup(rng: random.Random) -> dict:

@@ -1,4 +1,4 @@
-"""Computations in a few threads, and the heaviest in a process beside them, so that none holds up other requests."""
+"""Computations in a few threads, and the heaviest in processes beside them, so that none holds up other requests."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from qkv.web.replies import written
 
 
 class Work:
-    """A bounded queue in front of two threads and one process; torch is told to use one thread in each.
+    """A bounded queue in front of two threads and two processes; torch is told to use one thread in each.
 
-    The process takes seconds to start. Until it is up, and should it die, its work is done in the threads.
+    The processes take seconds to start. Until they are up, and should one die, their work is done in the threads.
     """
 
-    def __init__(self, threads: int = 2, aside: bool = True) -> None:
+    def __init__(self, threads: int = 2, aside: int = 2) -> None:
         import torch
 
         torch.set_num_threads(1)
@@ -37,11 +37,12 @@ class Work:
         return await self._in(self._threads, asked, work, arguments)
 
     async def run_aside(self, asked: str, work: Callable[..., Any], *arguments: Any) -> bytes:
-        """The same, in the process if it is up; the first to ask has it started."""
+        """The same, in the processes if they are up; the first to ask has them started."""
         if self._process is None and self._aside:
             context = multiprocessing.get_context("spawn")
-            self._process = ProcessPoolExecutor(1, mp_context=context, initializer=begin)
-            self._process.submit(ready).add_done_callback(self._started)
+            self._process = ProcessPoolExecutor(self._aside, mp_context=context, initializer=begin)
+            for _ in range(self._aside):
+                self._process.submit(ready).add_done_callback(self._started)
         if self._process is not None and self._up:
             try:
                 return await self._in(self._process, asked, work, arguments)
@@ -62,7 +63,7 @@ class Work:
         self._up = not future.cancelled() and future.exception() is None
 
     def close(self) -> None:
-        """Let go of the threads and the process."""
+        """Let go of the threads and the processes."""
         self._up = False
         self._threads.shutdown(wait=False, cancel_futures=True)
         if self._process is not None:
