@@ -8,9 +8,15 @@ import re
 from pathlib import Path
 
 from qkv import __version__
+from qkv.claims.verdict import Verdicts
 from qkv.core.files import write_text
 from qkv.core.show import Shown
 from qkv.look import css
+
+CLAIMS = (
+    "Each claim was read from its document, argued about symbolically and tried on numbers. `proved` holds for all "
+    "values in range, `conditional` under the condition stated, `refuted` comes with numbers to paste into Python."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +60,15 @@ def page(title: str, lead: str, chapters: list[Chapter]) -> str:
 </body>
 </html>
 """
+
+
+def claims_page(parts: list[tuple[str, Verdicts]]) -> str:
+    """A chapter for each document of claims: a table of its verdicts, then each of them in full."""
+    chapters = []
+    for name, verdicts in parts:
+        counts = ", ".join(f"{count} {kind}" for kind, count in verdicts.counts().items()) or "no claims"
+        chapters.append(Chapter(name, (f"{len(verdicts)} claims: {counts}.", verdicts, *verdicts)))
+    return page("Claims about attention", CLAIMS, chapters)
 
 
 def write(path: str | Path, title: str, lead: str, chapters: list[Chapter]) -> None:

@@ -16,7 +16,9 @@ class Made:
 
 def claims(count: int, seed: int = 0) -> list[Made]:
     rng = random.Random(seed)
-    makers = (weights, limits, outputs, scores, tokens, projections, variances, orders, gaps, lengths)
+    from generate_more import MAKERS
+
+    makers = (weights, limits, outputs, scores, tokens, projections, variances, orders, gaps, lengths, *MAKERS)
     return [rng.choice(makers)(rng) for _ in range(count)]
 
 

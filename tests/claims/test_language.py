@@ -32,7 +32,7 @@ def without_places(text):
         (r"$k_a^T q = \log(t)$", "k_a' q = log(t)"),
         (r"$\mu_a^{\top} \mu_b = 0$", "mu_a' mu_b = 0"),
         (r"$\exp(\beta^2) \geq 1$", "exp(beta^(2)) >= 1"),
-        (r"$\sum_{i=1}^n \alpha_i = 1$", "sum_i alpha_i = 1"),
+        (r"$\sum_{i=1}^n \alpha_i = 1$", "sum_{i=1}^n alpha_i = 1"),
         (r"$\sum_{i \neq a} \alpha_i < 1$", "sum_{i != a} alpha_i < 1"),
         (r"$\|u_b\|_2^2 = \beta^2$", "norm(u_b)^(2) = beta^(2)"),
         (r"$\mathrm{Var}[k_a^\top q] = C^2(2\varepsilon + \frac{1}{2})$", "Var[k_a' q] = C^(2) (2 eps + ((1)/(2)))"),

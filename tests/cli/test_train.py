@@ -57,6 +57,10 @@ def test_options_come_from_a_file_and_the_command_line_wins(tmp_path):
     assert json.loads(out)["step"] == 3
     saved = json.loads((tmp_path / "run" / "config.json").read_text())
     assert saved["model"]["width"] == 32 and saved["settings"]["log_every"] == 1
+    file.write_text(f'{file.read_text()}out = "{tmp_path / "named"}"\n')
+    code, out, refusal = qkv("pretrain", file, "--steps 1 --json")
+    assert code == 0, refusal
+    assert json.loads(out)["folder"] == str(tmp_path / "named")
     file.write_text("widht = 3\n")
     assert "no option widht" in qkv("pretrain", file)[2]
     assert "no such file" in qkv("pretrain", tmp_path / "none.toml")[2].lower()

@@ -59,13 +59,12 @@ def test_calibration_error_is_the_weighted_gap_of_ten_bins(rows):
     assert found.ece == pytest.approx(gap) and sum(found.counts) == len(rows)
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1, max_size=80), st.sampled_from([0.5, 0.8, 0.95])
-)
-def test_the_threshold_is_the_lowest_that_the_conformal_count_allows(rows, level):
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1, max_size=80), st.sampled_from([50, 80, 95]))
+def test_the_threshold_is_the_lowest_that_the_conformal_count_allows(rows, percent):
     s, y = (np.array(c) for c in zip(*rows, strict=True))
-    safe = [t for t in set(s.tolist()) if ((~y[s >= t]).sum() + 1) / ((s >= t).sum() + 1) <= 1 - level + 1e-15]
-    assert threshold(s, y, level) == (min(safe) if safe else math.inf)
+    counts = {t: (int((~y[s >= t]).sum()) + 1, int((s >= t).sum()) + 1) for t in set(s.tolist())}
+    safe = [t for t, (wrong, all_) in counts.items() if 100 * wrong <= (100 - percent) * all_]  # in whole numbers
+    assert threshold(s, y, percent / 100) == (min(safe) if safe else math.inf)
 
 
 def test_the_threshold_keeps_its_level_on_new_answers():

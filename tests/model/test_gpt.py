@@ -6,13 +6,13 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, rms_norm
 
 from qkv.errors import QkvError
 from qkv.model.config import ATTENTIONS, PRESETS, Config, preset
 from qkv.model.decoding import Choice, decode
 from qkv.model.gpt import GPT
-from qkv.model.layers import dropout, picked
+from qkv.model.layers import RMSNorm, dropout, picked
 from qkv.model.layout import Layout
 
 VOCAB = 19
@@ -303,6 +303,23 @@ def test_dropout_drops_the_share_it_should_and_keeps_the_mean():
 def test_picking_rows_passes_gradients_back_to_them():
     x = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda x: picked(x, torch.tensor([4, 0, 2])), (x,))
+
+
+def test_the_quick_norm_is_torchs_norm():
+    torch.manual_seed(0)
+    norm = RMSNorm(12, 1e-5)
+    x, weight = torch.randn(7, 12, requires_grad=True), norm.weight
+    with torch.no_grad():
+        weight.add_(torch.randn(12))
+    want = rms_norm(x.double(), (12,), weight.double(), 1e-5)
+    torch.testing.assert_close(norm(x).double(), want, rtol=0, atol=1e-6)
+    grad = torch.randn(7, 12)
+    for a, b in zip(
+        torch.autograd.grad(norm(x), (x, weight), grad),
+        torch.autograd.grad(want, (x, weight), grad.double()),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-5)
 
 
 def test_presets_have_the_sizes_they_promise():

@@ -210,6 +210,30 @@ def test_a_loss_that_is_no_number_stops_the_run_before_it_spoils_anything(
     assert runs.load(tmp_path / "run").step == 4
 
 
+def test_weights_that_are_no_numbers_are_never_saved(text, config, settings, tmp_path, monkeypatch):
+    class Bad(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * math.inf
+
+    real, count = loop.summed, {"n": 0}
+
+    def spoiled(forward, examples, s, crew):
+        loss = real(forward, examples, s, crew)
+        count["n"] += loss.requires_grad
+        return Bad.apply(loss) if count["n"] == 8 and loss.requires_grad else loss
+
+    monkeypatch.setattr(loop, "summed", spoiled)
+    # The loss of step 8 is fine, but its gradient is not, and after step 8 a checkpoint is due.
+    with pytest.raises(QkvError, match=r"no longer finite after step 8.*checkpoint of step 4 is untouched"):
+        runs.pretrain(text, tmp_path / "run", config, settings)
+    assert runs.load(tmp_path / "run").step == 4
+
+
 def test_damaged_foreign_and_missing_checkpoints_are_refused(text, config, settings, tmp_path):
     out = tmp_path / "run"
     runs.pretrain(text, out, config, replace(settings, steps=4))
@@ -269,7 +293,17 @@ def test_settings_that_make_no_sense_are_refused():
         Settings.from_json({"learning_rate": 1})
 
 
-def test_compiling_and_half_precision_train_too(text, config, settings, tmp_path):
+@pytest.mark.slow
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_a_compiled_model_trains_to_the_same_loss(attention, text, config, settings, tmp_path):
+    config = replace(config, attention=attention, dropout=0.0)
+    done = runs.pretrain(text, tmp_path / "compiled", config, replace(settings, compile=True))
+    whole = runs.pretrain(text, tmp_path / "whole", config, settings)
+    assert done.loss == pytest.approx(whole.loss, abs=1e-4)
+
+
+def test_half_precision_trains_too(text, config, settings, tmp_path):
+    config = replace(config, attention="rope")
     done = runs.pretrain(text, tmp_path / "half", config, replace(settings, precision="bfloat16"))
     whole = runs.pretrain(text, tmp_path / "whole", config, settings)
     assert done.loss == pytest.approx(whole.loss, abs=0.1)

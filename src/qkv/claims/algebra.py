@@ -7,22 +7,13 @@ from dataclasses import dataclass, field
 import sympy as sp
 
 from qkv.claims import language as L
+from qkv.claims.columns import Unsupported, WrongShape, columns_summed, sized
 from qkv.claims.words import ZERO, Atom, Element, Scalar, TooLarge, identity, scalar, turn, vector
-from qkv.claims.world import REST, World, on_columns
+from qkv.claims.world import REST, World, bases_of
+
+__all__ = ["Algebra", "Reading", "Unsupported", "WrongShape", "fit"]
 
 MOST_OPS = 3000  # nodes of one scalar expression
-
-
-class Unsupported(Exception):
-    """Something that this reader cannot reason about; the numerical one may still."""
-
-
-class WrongShape(Exception):
-    """Shapes that do not fit; `hard` when a number meets a vector, which no dimension can mend."""
-
-    def __init__(self, at: L.At, message: str, hard: bool, found: str = "") -> None:
-        super().__init__(message)
-        self.at, self.hard, self.found = at, hard, found
 
 
 @dataclass
@@ -106,7 +97,7 @@ class Algebra:
             square = sp.Integer(1) if norm is None else norm**2
             return square * self._overlap(item, item2)
         if (
-            {base, other} in ({"a", "b"}, {"A", "B"})
+            {base, other} in ({"a", "b"}, {"A", "B"}, {"A", "b"}, {"a", "B"})
             and self.world.right_angles
             and set(self.world.bases) == {"A", "B"}
         ):
@@ -167,8 +158,7 @@ class Algebra:
         return statistic(self, expr)
 
     def _operation(self, expr: L.Op) -> Element:
-        left = self.value(expr.left)
-        right = self.value(expr.right)
+        left, right = sized(expr.left, expr.right, self.value(expr.left), self.value(expr.right))
         if expr.sign in "+-":
             fit(left, right, expr.at)
             return left.plus(right) if expr.sign == "+" else left.minus(right)
@@ -219,8 +209,9 @@ class Algebra:
         return scalar(sp.exp(sp.expand(argument)))
 
     def _sum(self, expr: L.Sum) -> Element:
-        if on_columns(self.world, expr.index, expr.inner):
-            raise Unsupported("a sum over the columns of a basis")
+        columns = bases_of(self.world, expr.index, expr.inner)
+        if columns:
+            return columns_summed(self, expr, columns)
         total = ZERO
         for item in self.world.items:
             if item not in expr.but:

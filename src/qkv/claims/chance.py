@@ -117,19 +117,35 @@ def _correlation(algebra: Algebra, x: Scalar, y: Scalar) -> Scalar:
 
 
 def _probability(algebra: Algebra, difference: Scalar, op: str) -> Scalar:
+    """Of left minus right being positive, or what the comparison asks for."""
+    if not chances(algebra, difference):
+        known = _certain(sp.expand(difference), op)
+        if known is not None:
+            return known
+    line = linear(algebra, difference)
+    spread = covariance(algebra, difference, difference) if line is not None else sp.Integer(0)
     if op in ("=", "!="):
-        raise Unsupported("the probability of an equality")
+        if line is None or not spread.is_positive:
+            raise Unsupported("the probability of an equality")
+        return sp.Integer(1 if op == "!=" else 0)  # a normal number is never where it is expected
     if op in ("<", "<="):
         difference = -difference
-    line = linear(algebra, difference)
-    if line is not None and line[1]:
+        line = linear(algebra, difference)
+    if line is not None and spread != 0:
         mean = line[0] + sum(
             (c * algebra.random[s][0] for s, c in line[1].items() if s in algebra.random), sp.Integer(0)
         )
-        spread = covariance(algebra, difference, difference)
-        if spread != 0:
-            return normal_cdf(sp.simplify(mean / sp.sqrt(spread)))
+        return normal_cdf(sp.simplify(mean / sp.sqrt(spread)))
     return _opaque(algebra, "P", (difference,))
+
+
+def _certain(difference: Scalar, op: str) -> Scalar | None:
+    """The probability of what is not random is 0 or 1, where its sign shows."""
+    how = 0 if is_zero(difference) else 1 if difference.is_positive else -1 if difference.is_negative else None
+    if how is None:
+        return None
+    true = {"=": how == 0, "!=": how != 0, ">": how > 0, ">=": how >= 0, "<": how < 0, "<=": how <= 0}[op]
+    return sp.Integer(int(true))
 
 
 def _opaque(algebra: Algebra, function: str, inner: tuple[Scalar, ...]) -> Scalar:

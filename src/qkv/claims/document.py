@@ -22,30 +22,49 @@ class Broken:
     why: L.Malformed
 
 
+# An opening fence, perhaps behind the marks of quotes and lists; its info string may begin with claim in any case.
+_FENCE = re.compile(r"^((?:[ \t]*>)*[ \t]*(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?[ \t]*)(`{3,}|~{3,})[ \t]*([^\n]*?)[ \t]*$")
+
+
 def read(text: str) -> list[L.Claim | Broken]:
-    """The claims of a document in their order; what cannot be read is kept as broken."""
+    """The claims of a document in their order; what cannot be read is kept as broken.
+
+    As in Markdown, a block ends with a fence of its own sign that is at least as long, so that a fence inside a longer
+    one is text and no claim. A block in a quotation is a claim too, without the marks of the quotation.
+    """
     found: list[L.Claim | Broken] = []
-    lines = text.removeprefix("\ufeff").split("\n")
-    index = 0
-    seen = 0
+    lines = [line.rstrip("\r") for line in text.removeprefix("\ufeff").split("\n")]
+    index = seen = 0
     while index < len(lines):
-        fence = re.match(r"^( {0,3})(```+|~~~+)\s*claim\b[ \t]*([^\n`]*?)\s*$", lines[index].rstrip("\r"))
-        if fence is None:
+        fence = _FENCE.match(lines[index])
+        if fence is None or (fence[2][0] == "`" and "`" in fence[3]):
             index += 1
             continue
-        seen += 1
-        end = index + 1
-        while end < len(lines) and not re.match(rf"^ {{0,3}}{fence[2]}\s*$", lines[end].rstrip("\r")):
-            end += 1
-        name = fence[3].strip()[:80] or f"claim {seen}"
-        body = [(number + 1, lines[number].rstrip("\r")) for number in range(index + 1, end)]
-        if end == len(lines):
-            why = L.Malformed((index + 1, 1), "a block that is never closed", f"a line with {fence[2]}")
-            found.append(Broken(name, "", why))
-        else:
-            found += _safely(name, body, index + 1)
+        quoted = fence[1].count(">")
+        close = re.compile(rf"^{QUOTE * quoted}[ \t]*{re.escape(fence[2][0])}{{{len(fence[2])},}}[ \t]*$")
+        end = next((j for j in range(index + 1, len(lines)) if close.match(lines[j])), len(lines))
+        word = re.match(r"claim(?![\w-])[ \t:]*", fence[3], flags=re.IGNORECASE)
+        if word is not None:
+            seen += 1
+            name = fence[3][word.end() :].strip()[:80] or f"claim {seen}"
+            body = [(j + 1, *_unquoted(lines[j], quoted)) for j in range(index + 1, end)]
+            if end == len(lines):
+                why = L.Malformed((index + 1, 1), "a block that is never closed", f"a line with {fence[2]}")
+                found.append(Broken(name, "", why))
+            else:
+                found += _safely(name, body, index + 1)
         index = end + 1
     return _distinct(found)
+
+
+QUOTE = r"[ \t]*>"
+
+
+def _unquoted(line: str, depth: int) -> tuple[str, int]:
+    """A line without the marks of its quotation, and how many characters they took."""
+    marks = re.match(QUOTE * depth, line)
+    start = marks.end() if marks is not None else 0
+    return line[start:], start
 
 
 def _distinct(found: list[L.Claim | Broken]) -> list[L.Claim | Broken]:
@@ -63,7 +82,11 @@ def _distinct(found: list[L.Claim | Broken]) -> list[L.Claim | Broken]:
     return out
 
 
-def _safely(name: str, body: list[tuple[int, str]], line: int) -> list[L.Claim | Broken]:
+Line = tuple[int, str, int]
+"""The number of a line, its text, and the column before it."""
+
+
+def _safely(name: str, body: list[Line], line: int) -> list[L.Claim | Broken]:
     """A block that the reader fails on is broken; it must not take the document down with it."""
     try:
         return block(name, body, line)
@@ -72,9 +95,9 @@ def _safely(name: str, body: list[tuple[int, str]], line: int) -> list[L.Claim |
         return [Broken(name, "", L.Malformed((line, 1), came, "simpler text"))]
 
 
-def block(name: str, body: list[tuple[int, str]], line: int) -> list[L.Claim | Broken]:
+def block(name: str, body: list[Line], line: int) -> list[L.Claim | Broken]:
     """The claims of one fenced block."""
-    source = "\n".join(text for _, text in body)
+    source = "\n".join(text for _, text, _ in body)
     given: list[L.Given] = []
     lets: list[L.Let] = []
     thens: list[Source] = []
@@ -110,23 +133,23 @@ def _written(clause: Source) -> str:
     return " ".join(clause.text.split())
 
 
-def _clauses(body: list[tuple[int, str]], line: int) -> list[tuple[str, Source]]:
+def _clauses(body: list[Line], line: int) -> list[tuple[str, Source]]:
     """Lines beginning with given, let or then; a line that begins with none of them continues the one before."""
     if len(body) > MOST_LINES:
         raise L.Malformed((line, 1), f"a block of {len(body)} lines", f"at most {MOST_LINES}")
     clauses: list[tuple[str, Source]] = []
-    for number, text in body:
+    for number, text, before_it in body:
         bare = re.sub(r"(^|\s)#.*$", "", text)
         if not bare.strip():
             continue
-        places = [(number, column + 1) for column in range(len(bare))]
+        places = [(number, before_it + column + 1) for column in range(len(bare))]
         if len(bare) > 2000:
             raise L.Malformed((number, 1), f"a line of {len(bare)} characters", "at most 2000")
         found = re.match(r"^\s*(given|let|then)\b", bare)
         if found is not None:
             clauses.append((found[1], Source(bare, places)[found.end() : len(bare)]))
         elif not clauses:
-            at = (number, len(bare) - len(bare.lstrip()) + 1)
+            at = (number, before_it + len(bare) - len(bare.lstrip()) + 1)
             raise L.Malformed(at, f"'{bare.split()[0][:30]}'", "given, let or then")
         else:
             word, before = clauses[-1]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+import re
+import sys
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -11,17 +11,16 @@ from itertools import product
 import numpy as np
 
 from qkv.claims import language as L
-from qkv.claims.chance import bounded
 from qkv.claims.counterexample import written
-from qkv.claims.numeric import Array, CannotEvaluate, Instance, evaluate
+from qkv.claims.far import FAR, go, is_nought, limit, path, resolved
+from qkv.claims.numeric import Array, CannotEvaluate, Instance, NotLoaded, evaluate, sides
 from qkv.claims.prove import instances as cases_of
-from qkv.claims.sampling import holds, in_range, instances
-from qkv.claims.world import Range, built, reached
+from qkv.claims.sampling import holds, instances
+from qkv.claims.world import Range, built
 
 COUNT = 16  # instances of a claim
 FEW = 7  # of a claim with random keys, each with thousands of draws
-FAR = (3.0, 9.0, 27.0, 81.0, 729.0, 1e5)  # places of a number on its way to infinity
-NEAR = 1e-3
+ROUGH = 0.02  # how far a sampled statistic may be off, relative to its size
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,8 @@ class Evidence:
     unclear: int
     counterexample: str | None = None
     share: float | None = None  # of random draws for which a limit holds
+    rough: int = 0  # of those that agreed: how many only within the error of a sample
+    exact: bool = False  # whether exact moments of the noise were used
 
     @property
     def total(self) -> int:
@@ -41,7 +42,8 @@ class Evidence:
 
 def gather(claim: L.Claim, count: int = COUNT, seed: int = 0, hint: dict[str, str] | None = None) -> Evidence:
     """Try a claim on instances, case by case of its index."""
-    agree = disagree = unclear = 0
+    agree = disagree = unclear = rough = 0
+    exact = False
     found: str | None = None
     shares: list[float] = []
     cases = cases_of(claim)
@@ -58,11 +60,13 @@ def gather(claim: L.Claim, count: int = COUNT, seed: int = 0, hint: dict[str, st
             if share is not None:
                 shares.append(share)
             agree += verdict is True
+            rough += verdict is True and inst.sampled
+            exact |= inst.error > 0
             disagree += verdict is False
             unclear += verdict is None
             if verdict is False and found is None:
                 found = written(inst, one.statement.core)
-    return Evidence(agree, disagree, unclear, found, float(np.mean(shares)) if shares else None)
+    return Evidence(agree, disagree, unclear, found, float(np.mean(shares)) if shares else None, rough, exact)
 
 
 def _judge(inst: Instance, core: L.Core, hint: dict[str, str]) -> tuple[bool | None, float | None]:
@@ -71,7 +75,7 @@ def _judge(inst: Instance, core: L.Core, hint: dict[str, str]) -> tuple[bool | N
             return _relation_far(inst, core), None
         return _relation(inst, core), None
     if isinstance(core, L.Limit):
-        return _limit(inst, core)
+        return limit(inst, core)
     if isinstance(core, L.Distribution):
         head = f"{core.name.subs[0]}," if core.name.subs else ""
         weights = [evaluate(inst, _alpha(head, i)) for i in inst.items]
@@ -87,23 +91,37 @@ def _alpha(head: str, item: str) -> L.Name:
     return L.Name("alpha", (*(h for h in head.split(",") if h), item), (0, 0))
 
 
-def _tolerance(inst: Instance, *parts: L.Node) -> float:
-    """Sampled statistics are rougher than arithmetic."""
-    rough = inst.samples > 1 and any(isinstance(n, L.Stat | L.Chance) for p in parts for n in L.nodes(p))
-    return 0.02 if rough else 1e-7
-
-
 def _relation(inst: Instance, core: L.Relation) -> bool | None:
-    clear = True
+    """Compare both sides; where draws leave it open, by exact moments if there are any."""
+    verdict = _compared(inst, core)
+    if not inst.sampled or verdict is False or not quadrature_applies(inst):
+        return verdict
+    inst.fixed = True
+    inst.cache.clear()
+    try:
+        return _compared(inst, core)
+    finally:
+        inst.fixed = False
+        inst.cache.clear()
+
+
+def _compared(inst: Instance, core: L.Relation) -> bool | None:
+    clear, drawn = True, False
     for left, op, right in core.pairs():
-        one, two = evaluate(inst, left), evaluate(inst, right)
-        if one.shape[1:] != two.shape[1:] and not (_zero(left) or _zero(right)):
+        inst.error, inst.sampled = 0.0, False
+        with np.errstate(all="ignore"):
+            one, two = sides(inst, left, right)
+        if one.shape[1:] != two.shape[1:] and not (is_nought(left) or is_nought(right)):
             return False
         gap = one - two
         if not np.isfinite(gap).all():
             return None
-        size = 1 + max(np.abs(one).max(), np.abs(two).max()) if _tolerance(inst, core) > 1e-3 else 1 + np.abs(one).max()
-        slack = _tolerance(inst, core) * float(size)
+        size = 1 + float(max(np.abs(one).max(), np.abs(two).max()))
+        # Draws are rougher than arithmetic; those that give the very same value on both sides are not.
+        rough = inst.sampled and bool(np.abs(gap).max() > 1e-12 * size)
+        slack = ROUGH * size if rough else 1e-7 * size + 10 * inst.error
+        drawn |= rough and (op == "=" or bool(np.abs(gap).min() <= slack))
+        least = slack if rough or inst.error else 1e-12 * size
         if op in ("=", "!="):
             same = bool(np.abs(gap).max() <= slack)
             if op == "=" and not same:
@@ -114,174 +132,37 @@ def _relation(inst: Instance, core: L.Relation) -> bool | None:
                 clear = False
         elif not holds(gap, op, slack):
             return False
-        elif op in ("<", ">") and np.abs(gap).min() <= 1e-12 * size:
+        elif op in ("<", ">") and np.abs(gap).min() <= least:
             clear = False  # a tie, or a difference below rounding
-        elif not holds(gap, op, 1e-12 * float(size)):
-            clear = False  # on the wrong side, by less than can be trusted
+        elif not holds(gap, op, 1e-12 * size) or (rough and np.abs(gap).min() <= least):
+            clear = False  # on the wrong side, or on the right one, by less than can be trusted
+    inst.sampled = drawn
     return True if clear else None
 
 
-def _zero(expr: L.Expr) -> bool:
-    return isinstance(expr, L.Num) and expr.value == 0
+def quadrature_applies(inst: Instance) -> bool:
+    """Whether exact moments stand for draws: all noise is in the keys, and only its sizes go anywhere."""
+    if inst.samples == 1 or any(a.name not in inst.world.noise_sizes for a in inst.world.limits):
+        return False
+    from qkv.claims import quadrature
 
-
-def _go(inst: Instance, approach: tuple[L.Approach, ...], place: int) -> None:
-    """Move all numbers along; those that go first go farther."""
-    sizes, slow = inst.world.noise_sizes, inst.world.in_logs
-    for rank, one in enumerate(approach):
-        ahead = len(approach) - rank - 1
-        x = FAR[place] * 4.0**ahead
-        if one.name in slow:
-            x = math.exp(min(x, 600.0))
-        if isinstance(one.to, L.Name):
-            value = x
-        elif isinstance(one.to, L.Neg) and isinstance(one.to.inner, L.Name):
-            value = -x
-        else:
-            to = float(evaluate(inst, one.to)[0, 0, 0])
-            where = inst.world.numbers.get(one.name)
-            side = -1.0 if where is not None and where.hi is not None and float(where.hi) <= to else 1.0
-            value = to + side * (1e-14 / FAR[place] ** 2 if one.name in sizes else 1.0 / x**2)
-        if one.name == "n":
-            raise CannotEvaluate("a limit in the number of items")
-        inst.put(one.name, value)
-    if inst.rebuild is not None:
-        inst.rebuild()
-        if not in_range(inst, frozenset(one.name for one in approach)):
-            raise CannotEvaluate("numbers that leave their ranges on the way")
-
-
-def _path(inst: Instance, core: L.Limit | L.Within | L.Relation) -> tuple[L.Approach, ...]:
-    own = () if isinstance(core, L.Relation) else core.approach
-    return (*inst.world.limits, *own)
-
-
-def _both(
-    inst: Instance, approach: tuple[L.Approach, ...], left: L.Expr, right: L.Expr
-) -> Iterator[tuple[Array, Array]]:
-    """Both sides at each place on the way; places that are the same as the one before, or where rounding has taken
-    what matters, are left out. What cancels at the first place already is equal, not rounded."""
-    before: dict[str, float] | None = None
-    structural: set[L.Expr] = set()
-    for place in range(len(FAR)):
-        _go(inst, approach, place)
-        here = {one.name: float(inst.numbers[one.name].reshape(-1)[0]) for one in approach}
-        if here == before:
-            continue
-        inst.cancelled.clear()
-        both = evaluate(inst, left), evaluate(inst, right)
-        if before is None:
-            structural = set(inst.cancelled)
-        before = here
-        if not inst.cancelled - structural:
-            yield both
-
-
-def _places(inst: Instance, approach: tuple[L.Approach, ...], expr: L.Expr) -> Iterator[Array]:
-    for value, _ in _both(inst, approach, expr, L.Num(Fraction(0), (0, 0))):
-        yield value
-
-
-def _resolved(inst: Instance, *parts: L.Node) -> None:
-    """A sample does not see where the mean of something unbounded comes from: ever fewer draws, of ever more."""
-    stats = [n for n in L.nodes((parts, tuple(inst.world.lets.values()))) if isinstance(n, L.Stat)]
-    for one in stats:
-        weighted = any(n.base in ("alpha", "c") for n in reached(inst.world, *one.inner))
-        if weighted and not all(bounded(inst.world, e) for e in one.inner):
-            raise CannotEvaluate("a statistic of something unbounded")
-
-
-def _scaled(inst: Instance, *sides: L.Expr) -> bool:
-    """Whether a sampled statistic is multiplied or divided by what moves, and its error with it."""
-    every = [n for side in sides for n in L.nodes(side) if isinstance(n, L.Op) and n.sign in "*/^"]
-    for one in every:
-        for stat, other in ((one.left, one.right), (one.right, one.left)):
-            sampled = any(isinstance(n, L.Stat | L.Chance) for n in L.nodes(stat))
-            if sampled and any(str(n) in inst.world.gone for n in reached(inst.world, other)):
-                return True
-    return False
-
-
-def _errors(inst: Instance, left: L.Expr, right: L.Expr, approach: tuple[L.Approach, ...]) -> list[Array]:
-    """How far left is from right, for each draw, at each place that still has a finite value."""
-    out: list[Array] = []
-    for one, two in _both(inst, approach, left, right):
-        if one.shape[1:] != two.shape[1:] and not (_zero(left) or _zero(right)):
-            raise CannotEvaluate("shapes that do not fit")
-        gap = np.abs(one - two).max(axis=(1, 2))
-        size = 1.0 + np.abs(two).max(axis=(1, 2))
-        good = np.isfinite(gap) & np.isfinite(size)
-        if good.mean() < 0.5:
-            break
-        # A draw that overflows says nothing; it keeps its last value.
-        values = np.where(good, gap, np.nan) / np.where(good, size, 1.0)
-        if out and values.shape == out[-1].shape:
-            values = np.where(good, values, out[-1])
-        out.append(values)
-    if len(out) < 2:
-        raise CannotEvaluate("values that overflow")
-    return out
-
-
-def _limit(inst: Instance, core: L.Limit) -> tuple[bool | None, float | None]:
-    approach = _path(inst, core)
-    _resolved(inst, core.left, core.right)
-    if any(isinstance(n, L.Stat | L.Chance) for n in L.nodes(core)) and _scaled(inst, core.left, core.right):
-        raise CannotEvaluate("a statistic times a number that moves")
-    if isinstance(core.right, L.Name | L.Neg) and "oo" in {
-        n.base for n in L.nodes(core.right) if isinstance(n, L.Name)
-    }:
-        return _infinite(inst, core, approach), None
-    errors = _errors(inst, core.left, core.right, approach)
-    rough = _tolerance(inst, core) > 1e-3
-    last, before, first = errors[-1], errors[-2], errors[0]
-    close = (last < (0.015 if rough else NEAR)) | (~np.array(rough) & (last < 0.5 * before) & (last < 0.05))
-    apart = (last > (0.03 if rough else 0.01)) & (last > 0.8 * before) & (last > 0.2 * first)
-    share = float(close.mean())
-    sure = bool((close | apart).mean() > 0.97)
-    random = inst.samples > 1 and len(last) > 1
-    if random:
-        if not sure:
-            return None, share
-        verdict = True if share > 0.97 else False if share < 0.9 else None
-        return (verdict if core.tends or verdict is None else not verdict), share
-    if not sure:
-        return None, None
-    verdict = bool(close.all())
-    return (verdict if core.tends else not verdict), None
-
-
-def _infinite(inst: Instance, core: L.Limit, approach: tuple[L.Approach, ...]) -> bool | None:
-    sign = -1.0 if isinstance(core.right, L.Neg) else 1.0
-    values: list[float] = []
-    end = 0.0
-    for value in _places(inst, approach, core.left):
-        end = sign * float(value.min() if sign > 0 else value.max())
-        if not math.isfinite(end):
-            break
-        values.append(end)
-    if len(values) < 3:
-        return None
-    early, before, last = values[-3:]
-    if last > max(50.0, 1.5 * before) or (end == math.inf and last > before > early):
-        return core.tends
-    # What grows slowly, such as log(log(t)), changes by as much from each place to the next.
-    step, previous = abs(last - before), abs(before - early)
-    stopped = step <= 1e-9 * (1 + abs(last)) and previous <= 1e-2 * (1 + abs(last))
-    slowing = step < 0.01 * (1 + abs(last)) and step < 0.2 * previous
-    return (not core.tends) if stopped or slowing else None
+    if not quadrature.applies(inst):
+        return False
+    if "qkv.noise.chance" not in sys.modules:
+        raise NotLoaded
+    return True
 
 
 def _relation_far(inst: Instance, core: L.Relation) -> bool | None:
     approach = inst.world.limits
-    _resolved(inst, core)
-    _go(inst, approach, 0)
+    resolved(inst, core)
+    go(inst, approach, 0)
     inst.cancelled.clear()
     for side in core.sides:
         evaluate(inst, side)
     structural = set(inst.cancelled)
     inst.cancelled.clear()
-    _go(inst, approach, len(FAR) - 2)
+    go(inst, approach, len(FAR) - 2)
     for side in core.sides:
         evaluate(inst, side)
     if inst.cancelled - structural:
@@ -291,7 +172,8 @@ def _relation_far(inst: Instance, core: L.Relation) -> bool | None:
     verdict: bool | None = True
     for left, op, right in core.pairs():
         gap = evaluate(inst, left) - evaluate(inst, right)
-        slack = 0.02
+        inst.sampled |= op == "="  # far out, both sides are near their limits, not there
+        slack = ROUGH
         if not np.isfinite(gap).all() or (op in ("<", ">", "!=") and np.abs(gap).min() < slack):
             verdict = None
         elif not holds(gap, op, slack):
@@ -303,18 +185,14 @@ def _never(inst: Instance, core: L.Never, hint: dict[str, str]) -> bool | None:
     """Try many values of the number; far out, none may come near."""
     name = str(core.name)
     tries = [*np.linspace(-4, 4, 33), 10.0, -10.0]
-    if name in hint:
-        from sympy import Rational
-
-        tries = (
-            [float(Rational(hint[name])), *tries] if hint[name].replace("/", "").replace("-", "").isdigit() else tries
-        )
+    if re.fullmatch(r"-?\d+(/\d+|\.\d+(e-?\d+)?)?", hint.get(name, "")):
+        tries = [float(Fraction(hint[name])), *tries]
     where = inst.world.numbers.get(name, Range())
     for value in tries:
         if not where.holds(float(value)):
             continue
         inst.put(name, float(value))
-        close = _limit(inst, core.inner)[0] if isinstance(core.inner, L.Limit) else _relation(inst, core.inner)
+        close = limit(inst, core.inner)[0] if isinstance(core.inner, L.Limit) else _relation(inst, core.inner)
         if close:
             inst.put(name, float(value))
             return False
@@ -322,13 +200,32 @@ def _never(inst: Instance, core: L.Never, hint: dict[str, str]) -> bool | None:
 
 
 def _within(inst: Instance, core: L.Within) -> tuple[bool | None, float | None]:
-    approach = _path(inst, core)
-    _go(inst, approach, len(FAR) - 1)
-    gap = evaluate(inst, core.left) - evaluate(inst, core.target)
-    distance = np.sqrt((gap**2).sum(axis=(1, 2)))
-    share = float(np.mean(distance <= float(evaluate(inst, core.radius)[0, 0, 0])))
+    approach = path(inst, core)
     wanted = float(evaluate(inst, core.probability)[0, 0, 0])
-    return (None if abs(share - wanted) < 0.012 else share > wanted), share
+    ends = None
+    if approach:
+        go(inst, approach, len(FAR) - 1)
+    elif quadrature_applies(inst):
+        from qkv.claims import quadrature
+
+        ends = quadrature.nearness(inst, core)
+        inst.error = 0.0 if ends is None else 1e-12 + ends[1] - ends[0]
+    if ends is None:
+        gap = evaluate(inst, core.left) - evaluate(inst, core.target)
+        distance = np.sqrt((gap**2).sum(axis=(1, 2)))
+        share = float(np.mean(distance <= float(evaluate(inst, core.radius)[0, 0, 0])))
+        # One random length is spread over its quantiles; several are drawn.
+        band = 0.0 if inst.samples == 1 else 0.001 if approach and _lengths(inst) == 1 else 0.02
+        ends = (share - band, share + band)
+    low, high = ends
+    verdict = True if low >= wanted and (core.op == ">=" or low > wanted) else False if high < wanted else None
+    return verdict, (low + high) / 2
+
+
+def _lengths(inst: Instance) -> int:
+    """How many random numbers are left once the small noise is gone."""
+    wide = [i for i, g in inst.world.noise.items() if any(isinstance(n, L.Transpose) for n in L.nodes(g.spread))]
+    return len(inst.world.random) + sum(inst.n if i == "i" else 1 for i in wide)
 
 
 def _equivariant(inst: Instance, name: str) -> bool:
@@ -349,6 +246,8 @@ def _equivariant(inst: Instance, name: str) -> bool:
             lets[f"x_{place}"] = L.Let(L.Name("x", (place,), (0, 0)), value, (0, 0))
         moved = replace(inst, world=replace(world, lets=lets), cache={}, vectors={**inst.vectors, **tokens})
         after = outputs(moved)
+        if not all(np.isfinite(after[p]).all() and np.isfinite(before[p]).all() for p in after):
+            raise CannotEvaluate("values that overflow")
         if not all(np.allclose(after[p], before[tuple(order[i] for i in p)], atol=1e-9) for p in after):
             return False
     return True

@@ -207,12 +207,13 @@ class Builder:
 
     def _sum(self, children: list[Any], at: L.At) -> L.Sum:
         head, inner = children
-        text = str(head).partition("^")[0].removeprefix("sum_").strip("{} ")
+        start, _, end = str(head).partition("^")
+        text = start.removeprefix("sum_").strip("{} ")
         found = re.fullmatch(r"([A-Za-z])\s*(=\s*1)?(?:(?:!=|not\s+in)\s*([A-Za-z0-9, ]+))?", text)
         if found is None:
             raise L.Malformed(at, f"'{head}'", "sum_i, sum_{i=1}^n or sum_{i != a, b}")
         but = tuple(s.strip() for s in (found[3] or "").split(",") if s.strip())
-        return L.Sum(found[1], but, self._expr(inner), at)
+        return L.Sum(found[1], but, self._expr(inner), at, end.strip("{}() "))
 
     def _times_sum(self, children: list[Any], at: L.At) -> L.Op:
         return L.Op("*", self._expr(children[0]), self._sum(children[1:], at), at)

@@ -39,7 +39,7 @@ def never(world: World, core: L.Never) -> Outcome:
                     REFUTED,
                     f"{core.name} = {shown(root)} makes it true",
                     tuple(steps),
-                    notes={str(core.name): str(root)},
+                    notes={str(core.name): str(root) if root.is_Rational else repr(float(root))},
                 )
             if all(is_zero(v, here) for v in values):
                 value = here.put(r)
@@ -63,7 +63,7 @@ def _every(world: World, core: L.Never) -> tuple[Algebra, Element, Frame, list[t
         algebra = Algebra(world, path.still)
         left, right = algebra.value(core.inner.left), algebra.value(core.inner.right)
         fit(left, right, core.at)
-        frame = frame_of(algebra, frozenset(n for n, _ in path.moving))
+        frame = frame_of(algebra, path.moving)
         difference = left.minus(right)
         _orthogonal_only(algebra, difference)
         cases = limit_cases(algebra, difference, frame, follower(algebra, path), path)
@@ -100,6 +100,8 @@ def _common_root(values: tuple[Scalar, ...], r: Scalar, frame: Frame) -> Scalar 
     where = frame.ranges.get(r)
     for root in sp.Poly(shared, r).real_roots():
         if root.is_Rational and (where is None or not where.meet("=", Fraction(int(root.p), int(root.q))).empty):
+            return root
+        if not root.is_Rational and (where is None or where.holds(float(root))):
             return root
     return None
 

@@ -81,12 +81,13 @@ class Call(Node):
 
 @dataclass(frozen=True)
 class Sum(Node):
-    """The sum of a term over every item, or over every item but some."""
+    """The sum of a term over every item, or over every item but some; `upto` is its upper end, if it was written."""
 
     index: str
     but: tuple[str, ...]
     inner: Expr
     at: At
+    upto: str = ""
 
 
 @dataclass(frozen=True)
@@ -261,10 +262,12 @@ Part = TypeVar("Part")
 
 
 @cache
-def _parts(kind: str) -> tuple[str, ...]:
+def parts(kind: str) -> tuple[str, ...]:
     """The fields of a kind of node that can hold other nodes."""
     return tuple(
-        f.name for f in fields(globals()[kind]) if f.name not in ("at", "text", "source", "id", "says", "moving")
+        f.name
+        for f in fields(globals()[kind])
+        if f.name not in ("at", "text", "source", "id", "says", "moving", "upto")
     )
 
 
@@ -275,11 +278,11 @@ def nodes(part: Any) -> Iterator[Node]:
         here = todo.pop()
         if isinstance(here, Node):
             yield here
-            todo += [getattr(here, name) for name in reversed(_parts(type(here).__name__))]
+            todo += [getattr(here, name) for name in reversed(parts(type(here).__name__))]
         elif isinstance(here, tuple):
             todo += reversed(here)
         elif isinstance(here, Claim):
-            todo += [getattr(here, name) for name in reversed(_parts("Claim"))]
+            todo += [getattr(here, name) for name in reversed(parts("Claim"))]
 
 
 def renamed(part: Part, index: str, item: str) -> Part:
@@ -296,7 +299,7 @@ def renamed(part: Part, index: str, item: str) -> Part:
             return replace(part, but=but)
         return replace(part, but=but, inner=renamed(part.inner, index, item))
     if isinstance(part, Node):
-        old = {name: getattr(part, name) for name in _parts(type(part).__name__)}
+        old = {name: getattr(part, name) for name in parts(type(part).__name__)}
         new = {name: renamed(value, index, item) for name, value in old.items()}
         return replace(part, **new) if any(new[name] is not old[name] for name in new) else part
     return part

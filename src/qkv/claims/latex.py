@@ -244,11 +244,12 @@ class _Latex:
         )
         if found is None:
             raise Malformed(self.source.where(start), "a sum without an index", "\\sum_{i=1}^n or \\sum_{i \\neq a}")
-        if found[3] is not None and found[3].strip("{} ") != "n":
+        upto = (found[3] or "").strip("{} ")
+        if found[3] is not None and upto not in ("n", "m", "p"):
             raise Malformed(self.source.where(found.start(3)), f"a sum up to {found[3]}", "n: sums run over all items")
         inner = (found[1] or found[2] or "").replace("\\neq", "!=").replace("\\ne", "!=").replace("\\notin", "not in")
         inner = re.sub(r"\\[{}]", "", inner)
-        self._emit("sum_{" + inner.strip() + "} ", start)
+        self._emit("sum_{" + inner.strip() + "}" + (f"^{upto} " if upto else " "), start)
         self.index = found.end()
 
     def _trim(self) -> None:

@@ -19,6 +19,18 @@ def check_names(world: World) -> None:
     for node in L.nodes((claim.lets, claim.statement, spread, tuple(world.scores))):
         if isinstance(node, L.Name):
             _check_name(world, node, bound)
+        elif isinstance(node, L.Sum):
+            _check_sum(world, node)
+
+
+def _check_sum(world: World, node: L.Sum) -> None:
+    """A sum runs over the n items, or over the m columns of A, or over the p columns of B."""
+    from qkv.claims.world import bases_of
+
+    columns = bases_of(world, node.index, node.inner)
+    wanted = {world.bases[name] for name in columns} or {"n"}
+    if node.upto and wanted != {node.upto}:
+        raise Malformed(node.at, f"a sum up to {node.upto}", " or ".join(sorted(wanted)))
 
 
 def _check_name(world: World, name: L.Name, bound: set[str]) -> None:
@@ -43,6 +55,9 @@ def _check_name(world: World, name: L.Name, bound: set[str]) -> None:
             raise Malformed(name.at, f"{name} without keys", "keys such as: given k_1..k_n orthonormal")
         if base == "alpha" and len(name.subs) == 2 and name.subs[0] not in {*world.heads(), *bound}:
             raise Malformed(name.at, f"{name} without a query q_{name.subs[0]}", "a query with that index")
+        of_item = base == "alpha" and (len(name.subs) == 2 or (name.subs and world.heads() == ("",)))
+        if of_item and world.closed and name.subs[-1] not in {*world.items, *bound}:
+            raise Malformed(name.at, f"{name}, whose item is not there", f"one of {', '.join(world.items)}")
         if base == "alpha" and len(name.subs) == 1 and world.heads() != ("",) and name.subs[0] not in world.heads():
             raise Malformed(name.at, f"{name} with several queries", f"alpha_{{1,{name.subs[0]}}}")
         return

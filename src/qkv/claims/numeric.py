@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from qkv.claims import language as L
-from qkv.claims.world import World, on_columns
+from qkv.claims.columns import bare_identity
+from qkv.claims.world import World, bases_of, reached
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 """Every value has shape (samples, rows, columns); a number is (samples, 1, 1)."""
@@ -20,7 +21,11 @@ class CannotEvaluate(Exception):
     """A formula that has no value on this instance."""
 
 
-WIDEST = 1e3
+class NotLoaded(Exception):
+    """The floor of noise is needed and not imported yet: it takes longer than many a claim."""
+
+
+WIDEST = 1e3  # entries of a covariance that is drawn from
 
 
 @dataclass
@@ -39,6 +44,11 @@ class Instance:
     normal: dict[str, Array] = field(default_factory=dict)  # standard normal draws, by what they are for
     cache: dict[str, Array] = field(default_factory=dict)
     cancelled: set[L.Expr] = field(default_factory=set)  # differences that rounding has swallowed
+    side: float = 1.0  # from which side a number comes to a place inside its range
+    fixed: bool = False  # no limit is taken: statistics of weights are worth their exact moments
+    even: bool = False  # the draws have mean 0 and covariance I exactly, so linear functions have exact moments
+    error: float = 0.0  # of the statistics evaluated so far, where that is known
+    sampled: bool = False  # whether one of them is only an average over the draws
     rebuild: Callable[[], None] | None = None  # make the vectors anew after a number that they depend on has moved
 
     @property
@@ -74,20 +84,57 @@ def _value(inst: Instance, expr: L.Expr) -> Array:
     if isinstance(expr, L.Call):
         return _call(inst, expr)
     if isinstance(expr, L.Sum):
-        if inst.world.bases and on_columns(inst.world, expr.index, expr.inner):
-            raise CannotEvaluate("a sum over the columns of a basis")
         total = None
-        for item in inst.items:
+        for item in _summands(inst, expr):
             if item not in expr.but:
                 part = _value(inst, L.renamed(expr.inner, expr.index, item))
                 total = part if total is None else total + part
         return _number(0.0) if total is None else total
     if isinstance(expr, L.Chance):
         (left, right), (op,) = expr.event.sides, expr.event.ops
+        known = _chance(inst, expr)
+        if known is not None:
+            return known
+        inst.sampled = True
         difference = _value(inst, left) - _value(inst, right)
-        hit = {"<": difference < 0, "<=": difference <= 0, ">": difference > 0, ">=": difference >= 0}[op]
+        # Where rounding may have made two things equal, a count says nothing; what cancels in every draw is equal.
+        edge = float(np.mean(np.abs(difference) <= 1e-13))
+        if 0 < edge < 1 or (edge and bool(np.any(difference))) or (edge and _weighted(inst, left, right)):
+            raise CannotEvaluate("an event on the edge")
+        hit = {
+            "=": difference == 0,
+            "!=": difference != 0,
+            "<": difference < 0,
+            "<=": difference <= 0,
+            ">": difference > 0,
+            ">=": difference >= 0,
+        }[op]
         return _number(float(np.mean(hit)))
     return _statistic(inst, expr)
+
+
+def _summands(inst: Instance, expr: L.Sum) -> list[str]:
+    """The items, or the columns of a basis: the named ones under their names, all others under numbers."""
+    bases = bases_of(inst.world, expr.index, expr.inner) if inst.world.bases else set()
+    if not bases:
+        return inst.items
+    if len(bases) > 1:
+        raise CannotEvaluate("a sum over the columns of two bases")
+    (name,) = bases
+    known, whole = inst.families[name.lower()], inst.bases[name]
+    for j in range(len(known), whole.shape[2]):
+        known[f"#{j}"] = whole[:, :, j][:, :, None]
+    return list(known)
+
+
+def sides(inst: Instance, one: L.Expr, two: L.Expr) -> tuple[Array, Array]:
+    """Two values, where a bare I takes the size of its neighbour."""
+    left, right = _value(inst, one), _value(inst, two)
+    if left.shape[1:] == (inst.d, inst.d) != right.shape[1:] != (1, 1) and bare_identity(one):
+        left = left[:, :1, :1] * np.eye(right.shape[1])
+    if right.shape[1:] == (inst.d, inst.d) != left.shape[1:] != (1, 1) and bare_identity(two):
+        right = right[:, :1, :1] * np.eye(left.shape[2])
+    return left, right
 
 
 def _number(value: float) -> Array:
@@ -95,7 +142,7 @@ def _number(value: float) -> Array:
 
 
 def _operation(inst: Instance, expr: L.Op) -> Array:
-    left, right = _value(inst, expr.left), _value(inst, expr.right)
+    left, right = sides(inst, expr.left, expr.right)
     if expr.sign in "+-":
         if left.shape[1:] != right.shape[1:] and not (_bare_zero(expr.left) or _bare_zero(expr.right)):
             raise CannotEvaluate("shapes that do not fit")
@@ -138,7 +185,34 @@ def _rotation(d: int, angle: Array) -> Array:
     return out
 
 
+def _chance(inst: Instance, expr: L.Chance) -> Array | None:
+    """A probability at a fixed scale, where the noise on the keys can be integrated or drawn often enough."""
+    if not inst.fixed or not _weighted(inst, *expr.event.sides):
+        return None
+    from qkv.claims import quadrature
+
+    ends = quadrature.event(inst, expr)
+    if ends is None:
+        return None
+    inst.error = max(inst.error, (ends[1] - ends[0]) / 2)
+    return _number((ends[0] + ends[1]) / 2)
+
+
+def _weighted(inst: Instance, *parts: L.Node) -> bool:
+    return any(n.base in ("alpha", "c") for n in reached(inst.world, *parts))
+
+
 def _statistic(inst: Instance, expr: L.Stat) -> Array:
+    if inst.fixed and _weighted(inst, *expr.inner):
+        from qkv.claims import quadrature
+
+        known = quadrature.moment(inst, expr)
+        if known is not None:
+            inst.error = max(inst.error, known[1])
+            return known[0]
+    even = inst.even and bool(inst.world.noise) and not inst.world.random
+    if inst.samples > 1 and (not even or _weighted(inst, *expr.inner)):
+        inst.sampled = True
     values = [_value(inst, e) for e in expr.inner]
     x, y = values[0], values[-1]
     if expr.function == "E":
@@ -203,9 +277,14 @@ def _lookup(inst: Instance, name: L.Name, plain: str) -> Array:
     raise CannotEvaluate(f"{plain} on this instance")
 
 
+def weights_name(head: str) -> str:
+    """Under which name the weights of a head are kept."""
+    return f"weights {head}"
+
+
 def _weights(inst: Instance, head: str) -> Array:
     """A softmax that subtracts the largest score first."""
-    key = f"weights {head}"
+    key = weights_name(head)
     if key not in inst.cache:
         query = _named(inst, L.Name("q", (head,) if head else (), (0, 0)))
         scores = [np.swapaxes(_named(inst, L.Name("k", (i,), (0, 0))), 1, 2) @ query for i in inst.items]
@@ -226,8 +305,8 @@ def _output(inst: Instance, head: str) -> Array:
     return sum((weights[:, j, None, None] * v for j, v in enumerate(values)), np.zeros((1, 1, 1)))
 
 
-def _noisy(inst: Instance, item: str) -> Array:
-    """A key drawn from its distribution: the mean plus a square root of the covariance times a normal vector."""
+def law(inst: Instance, item: str) -> tuple[Array, Array]:
+    """The mean (1, d, 1) and the covariance (d, d) of a key."""
     given = inst.world.noise.get(item) or inst.world.noise["i"]
     mean, spread = given.mean, given.spread
     if given.name.subs == ("i",):
@@ -235,12 +314,19 @@ def _noisy(inst: Instance, item: str) -> Array:
     covariance = _value(inst, spread)[0]
     if not bool((np.abs(covariance) <= WIDEST).all()):
         raise CannotEvaluate("a spread too wide to draw from")
-    middle = _value(inst, mean)
+    return _value(inst, mean), covariance
+
+
+def _noisy(inst: Instance, item: str) -> Array:
+    """A key drawn from its distribution: the mean plus a square root of the covariance times a normal vector."""
+    middle, covariance = law(inst, item)
     if covariance.max() < 1e-12 and inst.d > 1:  # noise below rounding of the scores: one draw stands for all
         return middle + math.sqrt(max(covariance[0, 0], 0.0)) * inst.normal[item][:1, :, None]
     values, axes = np.linalg.eigh((covariance + covariance.T) / 2)
     if values.min() < -1e-9:
         raise CannotEvaluate("a covariance that is not positive")
+    if len(inst.normal[item]) < inst.samples:
+        raise CannotEvaluate("too many items to draw")
     # The widest direction takes evenly spread quantiles, so that one random length is integrated, not sampled.
     root = axes * np.sqrt(np.clip(values, 0, None))
     return middle + (inst.normal[item][:, ::-1] @ root.T)[:, :, None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import sympy as sp
 
@@ -124,6 +125,12 @@ def step(text: str, formula: str = "") -> Step:
     return Step(text, formula or rf"\text{{{escaped}}}")
 
 
+@lru_cache(maxsize=256)
+def _simplified(expr: Scalar) -> Scalar:
+    """The statements of one block share their sums of exponentials."""
+    return sp.simplify(expr) if expr.count_ops() < 40 else expr
+
+
 def reading_steps(algebra: Algebra) -> list[Step]:
     """The scores and weights that the argument used."""
     out: list[Step] = []
@@ -142,7 +149,7 @@ def reading_steps(algebra: Algebra) -> list[Step]:
                 f" for the other {shown(algebra.size - len(reading.powers))} items" if REST in reading.scores else ""
             )
             out.append(Step(text + others, tex))
-        total = sp.simplify(reading.total) if reading.total.count_ops() < 40 else reading.total
+        total = _simplified(reading.total)
         where = f" of {q}" if head else ""
         if reading.uneven and algebra.bounded:
             text = "the other scores lie at least the given gap below: their exponentials sum to theta times"

@@ -10,6 +10,7 @@ from sympy.polys.polyerrors import BasePolynomialError as PolynomialError
 
 from qkv.claims import language as L
 from qkv.claims.algebra import Algebra, Unsupported, WrongShape, fit
+from qkv.claims.columns import sized
 from qkv.claims.outcome import (
     CONDITIONAL,
     PROVED,
@@ -135,7 +136,11 @@ def _core(world: World) -> Outcome:
     return _equivariant(world, core)
 
 
-def frame_of(algebra: Algebra, without: frozenset[str] = frozenset()) -> Frame:
+Moving = tuple[tuple[str, Scalar], ...]
+"""Numbers and where they go, in their order."""
+
+
+def frame_of(algebra: Algebra, moving: Moving = ()) -> Frame:
     """The ranges of the numbers; x > y between numbers becomes x = y + something positive."""
     world = algebra.world
     ranges = {algebra.symbol(n): r for n, r in world.numbers.items() if algebra.symbol(n).is_Symbol}
@@ -144,24 +149,45 @@ def frame_of(algebra: Algebra, without: frozenset[str] = frozenset()) -> Frame:
         ranges[algebra.symbol("n")] = ranges[algebra.symbol("n")].meet(">=", Fraction(count))
     frame = Frame(ranges, frozenset(algebra.bounded))
     for order in world.orders:
-        frame = _ordered(algebra, frame, order, without)
+        frame = _ordered(algebra, frame, order, moving)
     return frame
 
 
-def _ordered(algebra: Algebra, frame: Frame, order: L.Relation, without: frozenset[str]) -> Frame:
+def _outrun(order: L.Relation, moving: Moving) -> bool:
+    """Whether a condition says x > bound of a number that goes to infinity, and so past it, before the bound moves."""
     (left, right), (op,) = order.sides, order.ops
+    going = [name for name, _ in moving]
+    for one, other, how in ((left, right, op), (right, left, TURNED.get(op, op))):
+        to = dict(moving).get(str(one)) if isinstance(one, L.Name) else None
+        if to is None:
+            continue
+        first = going.index(str(one))
+        later = all(str(n) not in going or going.index(str(n)) > first for n in L.nodes(other) if isinstance(n, L.Name))
+        if later and ((to == sp.oo and how in (">", ">=")) or (to == -sp.oo and how in ("<", "<="))):
+            return True
+    return False
+
+
+TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def _ordered(algebra: Algebra, frame: Frame, order: L.Relation, moving: Moving) -> Frame:
+    (left, right), (op,) = order.sides, order.ops
+    if _outrun(order, moving):
+        return frame
+    going = {name for name, _ in moving}
+    if any(isinstance(n, L.Name) and str(n) in going for n in L.nodes(order)):
+        raise Unsupported("a condition on a number that goes somewhere else")
     if not isinstance(left, L.Name):
-        left, right, op = right, left, {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(op, op)
+        left, right, op = right, left, TURNED.get(op, op)
     if not isinstance(left, L.Name):
         raise Unsupported("a condition that is not of the form x > expression")
-    if str(left) in without:
-        return frame  # it goes to infinity, past every bound
     symbol, bound = algebra.symbol(str(left)), algebra.number(right)
     taken = {s for s, _ in frame.fixed}
-    turned = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(op, op)
+    turned = TURNED.get(op, op)
     if not (symbol.is_Symbol and _implied(frame, symbol, bound, op)) and isinstance(right, L.Name):
         other = algebra.symbol(str(right))  # say it of the other one, if that is free to move
-        free = other.is_Symbol and str(right) not in without and other not in taken and other in frame.ranges
+        free = other.is_Symbol and other not in taken and other in frame.ranges
         if free and _implied(frame, other, symbol, turned):
             left, symbol, bound, op = right, other, symbol, turned
     if not symbol.is_Symbol or bound.has(symbol) or symbol in taken:
@@ -198,7 +224,7 @@ def relation(world: World, core: L.Relation, algebra: Algebra | None = None, fra
     steps: list[Step] = []
     because = ""
     for left, op, right in core.pairs():
-        one, two = algebra.value(left), algebra.value(right)
+        one, two = sized(left, right, algebra.value(left), algebra.value(right))
         fit(one, two, core.at)
         frame = frame_of(algebra)
         found = link(algebra, one, op, two, frame)
@@ -234,8 +260,13 @@ def link(algebra: Algebra, one: Element, op: str, two: Element, frame: Frame) ->
     if how in bad:
         because = f"left minus right is {shown_sign[how]} for all allowed values"
         return Outcome(REFUTED, because, (said,), sure=True)
-    from qkv.claims.condition import threshold
+    from qkv.claims.condition import threshold, tie
 
+    level = tie(algebra, value, frame) if op in ("<", ">") and how in (">=", "<=") else None
+    if level is not None:
+        name, at = level
+        because = f"both sides are equal for {name} = {at}"
+        return Outcome(REFUTED, because, (said, step(because)), notes={"tie": f"{name} = {at}"})
     found = threshold(algebra, value if op in (">", ">=") else -value, op in (">=", "<="), frame)
     if found is not None:
         return Outcome(
@@ -254,9 +285,10 @@ def _equality(algebra: Algebra, difference: Element, op: str, frame: Frame, said
             return Outcome(PROVED, "both sides are the same expression in the scores and vectors", (said, done))
         return Outcome(REFUTED, "both sides are equal for all allowed values", (said, done), sure=True)
     left_over = element(difference)
-    if op == "=":
-        return Outcome(REFUTED, f"left minus right is {left_over}", (said,))
     scalar_sign = sign(difference.number(), frame) if difference.scalar else None
+    if op == "=":
+        never = scalar_sign in ("+", "-") and not difference.number().free_symbols
+        return Outcome(REFUTED, f"left minus right is {left_over}", (said,), sure=never)
     if scalar_sign in ("+", "-") or (not difference.scalar and _independent(algebra, difference, frame)):
         return Outcome(
             PROVED, f"left minus right is {left_over}, never 0", (said, step(f"left minus right is {left_over}"))

@@ -12,9 +12,13 @@ from qkv.claims.numeric import Array, CannotEvaluate, Instance, evaluate
 from qkv.claims.world import Range, World
 
 SAMPLES = 2000  # of random keys
+MANY = 10 * SAMPLES
 SIMPLE = (1.0, 2.0, 0.5, -1.0, 3.0, 0.0, 1.5, 5.0)
 
 LARGEST = 1e6
+MOST = 1000  # items that an instance may have
+MOST_RANDOM = 200
+ENTRIES = 3_000_000  # of all draws together
 
 
 def instances(world: World, count: int, seed: int = 0) -> Iterator[Instance]:
@@ -34,8 +38,8 @@ def instances(world: World, count: int, seed: int = 0) -> Iterator[Instance]:
 
 
 def _instance(world: World, attempt: int, rng: np.random.Generator) -> Instance | None:
-    plain = attempt < (3 if world.noise or world.random else len(SIMPLE))
     n = _size(world, attempt, rng)
+    plain = attempt < (3 if world.noise or world.random else len(SIMPLE)) or n > 100
     # A limit is seen from afar only if nothing is so small that it takes longer still.
     least = 0.3 if any(isinstance(node, L.Limit | L.Within) for node in L.nodes(world.claim.statement)) else 0.02
     shift = 1 if world.noise or world.random else 0  # few attempts: the numbers must differ from the first on
@@ -45,21 +49,28 @@ def _instance(world: World, attempt: int, rng: np.random.Generator) -> Instance 
         if name != "n"
     }
     random = bool(world.noise or world.random)
-    samples = SAMPLES if random else 1
+    samples = 1
+    if random:  # a probability is compared more closely than a variance
+        samples = MANY if isinstance(world.claim.statement.core, L.Within) else SAMPLES
     low = max(n, *(len(f.items) for f in world.families.values() if f.items is not None), 2)
     d = low + (low % 2) if plain else low + 2 + (low % 2)
     named = [len(_columns(world, name)) for name in ("A", "B")]
-    columns = (max(2, named[0]), max(1 if plain else 3, named[1]))
+    columns = (max(2, named[0]), max(2 if plain else 3, named[1]))
     d = max(d, sum(columns) + (sum(columns) % 2)) if world.bases else d
     inst = Instance(world, n, d, {k: np.full((1, 1, 1), v) for k, v in numbers.items()}, {}, {}, {}, samples=samples)
     inst.numbers["n"] = np.full((1, 1, 1), float(n))
+    inst.side = -1.0 if attempt % 2 else 1.0
     for name, given in world.random.items():
         mean, spread = (float(evaluate(inst, e)[0, 0, 0]) for e in (given.mean, given.spread))
         inst.numbers[name] = mean + math.sqrt(max(spread, 0)) * rng.permutation(_quantiles(samples))[:, None, None]
         inst.numbers[name] = _clipped(inst.numbers[name], world.numbers[name], rng)
     _ordered(inst, rng, least)
     if world.noise:
-        inst.normal = _draws(inst.items, samples, d, rng)
+        inst.even = len(world.items) * d < samples // 4
+        inst.normal = _draws(inst.items if n * d < samples // 4 else list(world.items), samples, d, rng)
+        for item in inst.items:  # where all would be too many, the unnamed have one draw, enough for vanishing noise
+            rows = samples if n * d * samples <= ENTRIES else 1
+            inst.normal.setdefault(item, rng.standard_normal((rows, d)))
     seed = int(rng.integers(2**31))
 
     def vectors() -> None:
@@ -67,12 +78,16 @@ def _instance(world: World, attempt: int, rng: np.random.Generator) -> Instance 
         inst.cache.clear()
         _ordered(inst, own, least)
         _vectors(inst, plain, own, columns)
+        if not world.scores and attempt in (9, 11):
+            _degenerate(inst, attempt)
+        for fact in world.scores:
+            _shift(inst, fact, own)
         for fact in world.scores:
             _enforce(inst, fact, own, tight=attempt % 3 == 0)
         inst.cache.clear()
 
     vectors()
-    moved = {n for f in world.families.values() if f.norm is not None for n in L.nodes(f.norm)}
+    moved = any(f.norm is not None for f in world.families.values())
     if moved or world.scores or world.orders:
         inst.rebuild = vectors
     return inst
@@ -84,8 +99,8 @@ def _size(world: World, attempt: int, rng: np.random.Generator) -> int:
     where = world.numbers.get("n", Range())
     low = max(int(where.lo or 1), len(world.items), 1)
     high = low + 40 if where.hi is None else int(where.hi)
-    if low > high:
-        raise CannotEvaluate("no number of items")
+    if low > high or low > (MOST_RANDOM if world.noise else MOST):
+        raise CannotEvaluate("no number of items, or too many to try")
     if attempt < 4:
         return low
     more = [0, 1, 2, 3] if world.noise or world.random else [0, 1, 2, 3, 5, 8, 20]
@@ -109,7 +124,8 @@ def _pick(where: Range, attempt: int, rng: np.random.Generator, least: float) ->
                     return x + shift
     for _ in range(60):
         if math.isfinite(lo) and math.isfinite(hi):
-            x = float(rng.uniform(lo, hi))
+            margin = least * (hi - lo) / 3
+            x = float(rng.uniform(lo + margin, hi - margin))
         elif math.isfinite(lo):
             x = lo + least + float(rng.exponential(rng.choice([0.05, 1.0, 4.0])))
         elif math.isfinite(hi):
@@ -142,7 +158,7 @@ def _draws(items: list[str], samples: int, d: int, rng: np.random.Generator) -> 
     out = rng.standard_normal((samples, count * d))
     for j in range(count):
         out[:, j] = rng.permutation(_KEPT[samples])
-    if count * d < samples // 4:
+    if 0 < count * d < samples // 4:
         # Centred and made orthonormal, the draws have mean 0 and covariance I exactly, between items too.
         q, r = np.linalg.qr(out - out.mean(axis=0))
         out = q * np.where(np.diag(r) < 0, -1.0, 1.0) * math.sqrt(samples)
@@ -226,8 +242,10 @@ def _vectors(inst: Instance, plain: bool, rng: np.random.Generator, columns: tup
 
 def _columns(world: World, name: str) -> list[str]:
     """The columns of a basis that a claim names; different names are different columns."""
+    if name not in world.bases:
+        return []
     names = [n for n in L.nodes(world.claim) if isinstance(n, L.Name) and n.base == name.lower()]
-    return sorted({s for n in names for s in n.subs}) if name in world.bases else []
+    return sorted({s for n in names for s in n.subs})
 
 
 def _enforce(inst: Instance, fact: L.Fact, rng: np.random.Generator, tight: bool) -> None:
@@ -262,25 +280,65 @@ def _enforce(inst: Instance, fact: L.Fact, rng: np.random.Generator, tight: bool
             inst.families["k"][key] = before
 
 
+def _degenerate(inst: Instance, attempt: int) -> None:
+    """Free vectors may be parallel, or zero; values that nothing is said of may all be one."""
+    free = [base for base, family in inst.world.families.items() if family.kind == "free"]
+    for table in [inst.families[base] for base in [*free, *({"v"} - set(inst.world.families))]]:
+        first = next(iter(table.values()))
+        for item in table:
+            table[item] = first if attempt == 9 else 0.0 * first
+    single = [name for name, space in inst.world.vectors.items() if space == "d"]
+    for name in single:
+        inst.vectors[name] = (2.0 if attempt == 9 else 0.0) * inst.vectors[single[0]]
+
+
+def _shift(inst: Instance, fact: L.Fact, rng: np.random.Generator) -> None:
+    """Before conditions are met by moving keys, let all keys score higher or lower together, by as much as the
+    numbers in the condition, and let those that the others are compared with score anything."""
+    names = [n for n in L.nodes(fact.relation) if isinstance(n, L.Name)]
+    query = next((n for n in names if str(n) in inst.vectors), None)
+    if query is None or "k" not in inst.families:
+        return
+    step = inst.vectors[str(query)] / float((inst.vectors[str(query)] ** 2).sum())
+    keys = inst.families["k"]
+    bounds = [float(np.abs(inst.numbers[str(n)]).max()) for n in names if str(n) in inst.numbers]
+    if bounds and rng.random() < 0.5:
+        together = float(rng.uniform(-2.0, 2.0)) * max(bounds)
+        for item in keys:
+            keys[item] = keys[item] + together * step
+    for name in names:
+        fixed = fact.quantifier is not None and name.subs != (fact.quantifier.index,)
+        if name.base == "k" and fixed and rng.random() < 0.5:
+            keys[name.subs[0]] = keys[name.subs[0]] + float(rng.normal(0.0, 4.0)) * step
+    inst.cache.clear()
+
+
 def _meets(inst: Instance) -> bool:
     """Whether an instance keeps all conditions, up to rounding."""
-    for fact in inst.world.scores:
-        (left, right), (op,) = fact.relation.sides, fact.relation.ops
-        items = [""] if fact.quantifier is None else [i for i in inst.items if i not in fact.quantifier.but]
-        for item in items:
-            pair = (left, right) if not item else L.renamed((left, right), fact.quantifier.index, item)  # type: ignore[union-attr]
-            gap = evaluate(inst, pair[0]) - evaluate(inst, pair[1])
-            if not holds(gap, op, 1e-9):
-                return False
-    for order in inst.world.orders:
-        gap = evaluate(inst, order.sides[0]) - evaluate(inst, order.sides[1])
-        if not holds(gap, order.ops[0], 1e-9):
-            return False
+    if not keeps(inst):
+        return False
     inst.cache.clear()
     if not in_range(inst):
         return False
     # Scores made of larger numbers are off by more than a softmax forgives, and show nothing either way.
     return all(bool((np.abs(v) <= LARGEST).all()) for v in inst.numbers.values())
+
+
+def keeps(inst: Instance) -> bool:
+    """Whether every condition between scores and between numbers holds, up to rounding."""
+    for fact in inst.world.scores:
+        (left, right), (op,) = fact.relation.sides, fact.relation.ops
+        items = [""] if fact.quantifier is None else [i for i in inst.items if i not in fact.quantifier.but]
+        for item in items:
+            pair = (left, right) if not item else L.renamed((left, right), fact.quantifier.index, item)  # type: ignore[union-attr]
+            one, two = evaluate(inst, pair[0]), evaluate(inst, pair[1])
+            if not holds(one - two, op, 1e-9 * (1 + float(np.abs(one).max()))):
+                return False
+    for order in inst.world.orders:
+        gap = evaluate(inst, order.sides[0]) - evaluate(inst, order.sides[1])
+        if not holds(gap, order.ops[0], 1e-9):
+            return False
+    return True
 
 
 def in_range(inst: Instance, but: frozenset[str] = frozenset()) -> bool:

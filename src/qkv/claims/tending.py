@@ -134,7 +134,7 @@ def limit_statement(world: World, core: L.Limit) -> Outcome:
     algebra = Algebra(world, path.still)
     one, two = algebra.value(core.left), algebra.value(core.right)
     fit(one, two, core.at)
-    frame = frame_of(algebra, frozenset(n for n, _ in path.moving))
+    frame = frame_of(algebra, path.moving)
     follow = follower(algebra, path)
     steps = reading_steps(algebra)
     if two.scalar and two.number() in (sp.oo, -sp.oo):
@@ -309,7 +309,7 @@ def relation_in_limit(world: World, core: L.Relation) -> Outcome:
     for left, op, right in core.pairs():
         one, two = algebra.value(left), algebra.value(right)
         fit(one, two, core.at)
-        frame = frame_of(algebra, frozenset(n for n, _ in path.moving))
+        frame = frame_of(algebra, path.moving)
         if not one.minus(two).scalar and not one.minus(two).anything:
             raise Unsupported("an order of vectors in a limit")
         sides = [scalar(follow(settled(algebra, e.number(), frame, follow), frame)) for e in (one, two)]
@@ -331,20 +331,23 @@ def relation_in_limit(world: World, core: L.Relation) -> Outcome:
                 f"in the limit, {found.because}",
                 (*reading_steps(algebra), *steps, *found.steps),
                 notes=found.notes,
+                sure=found.sure,
             )
     return Outcome(PROVED, f"the limits of both sides are {values}", (*reading_steps(algebra), *steps))
 
 
 def within(world: World, core: L.Within) -> Outcome:
     """The probability of ending within a distance: where the limit is the target itself, and where it is near."""
+    if core.op not in (">=", ">"):
+        raise L.Malformed(core.at, f"probability {core.op}", ">= or >")
+    if not world.limits and not core.approach:
+        raise Unsupported("a probability at a fixed scale has no closed form here")
     path = path_of(world, core.approach, core.at)
     algebra = Algebra(world, path.still)
     one, two = algebra.value(core.left), algebra.value(core.target)
     fit(one, two, core.at)
     radius, wanted = algebra.number(core.radius), algebra.number(core.probability)
-    if core.op not in (">=", ">"):
-        raise L.Malformed(core.at, f"probability {core.op}", ">= or >")
-    frame = frame_of(algebra, frozenset(n for n, _ in path.moving))
+    frame = frame_of(algebra, path.moving)
     if sign(radius, frame) != "+":
         raise L.Malformed(core.at, "a distance that is not positive", "a positive distance")
     follow = follower(algebra, path)

@@ -143,9 +143,19 @@ def reduce(word: Word, factor: Scalar, inner: Inner) -> tuple[Word, Scalar] | No
                 return None
             else:
                 done.append(atom)
+        elif _column_beside(last, atom) and inner(last, atom) == 0:  # A'b_j = 0 when the bases are at right angles
+            return None
         else:
             done.append(atom)
     return tuple(done), factor
+
+
+def _column_beside(last: Atom, atom: Atom) -> bool:
+    """Whether a basis meets a column of another one: A'b_j, or b_j'A."""
+    if not last.flipped or atom.flipped or {last.kind, atom.kind} != {"basis", "vector"}:
+        return False
+    basis, column = (last, atom) if last.kind == "basis" else (atom, last)
+    return (basis.name, column.name.split("_")[0]) in (("A", "b"), ("B", "a"))
 
 
 def _named(word: Word) -> Scalar:

@@ -9,6 +9,7 @@ from functools import cached_property
 from qkv.claims import language as L
 from qkv.claims.language import Malformed
 from qkv.claims.naming import check_names
+from qkv.claims.scopes import check_scopes
 
 REST = "*"  # the items that a claim does not name
 BUILT_IN = ("alpha", "c", "I", "oo")
@@ -151,8 +152,13 @@ def reached(world: World, *parts: L.Node) -> list[L.Name]:
 
 def on_columns(world: World, index: str, *parts: L.Node) -> bool:
     """Whether an index counts columns of A or B somewhere in some parts."""
-    columns = {name.lower() for name in world.bases}
-    return any(n.base in columns and index in n.subs for n in reached(world, *parts))
+    return bool(bases_of(world, index, *parts))
+
+
+def bases_of(world: World, index: str, *parts: L.Node) -> set[str]:
+    """The bases whose columns an index counts in some parts."""
+    names = reached(world, *parts)
+    return {b for b in world.bases if any(n.base == b.lower() and index in n.subs for n in names)}
 
 
 def built(claim: L.Claim) -> World:
@@ -185,6 +191,7 @@ def built(claim: L.Claim) -> World:
             raise Malformed(claim.at, f"a range for {name} that holds no number", "conditions that can be met")
     if not world.closed:
         world.numbers.setdefault("n", Range(Fraction(1), None, whole=True))
+    check_scopes(world)
     world.items = _items(world)
     check_names(world)
     most = world.numbers["n"].hi if "n" in world.numbers and not world.closed else None
@@ -228,6 +235,10 @@ def _member(world: World, given: L.Family, name: L.Name, upto: L.Name | None) ->
     if given.kind.startswith("basis"):
         if str(name) not in ("A", "B"):
             raise Malformed(name.at, f"a basis called {name}", "A (d x m) or B (d x p)")
+        if str(name).lower() in world.families:
+            raise Malformed(
+                name.at, f"a basis {name} beside vectors {str(name).lower()}", "another letter for the vectors"
+            )
         world.bases[str(name)] = "m" if str(name) == "A" else "p"
         world.families[str(name).lower()] = Vectors("orthonormal", None, None)
     elif given.kind == "real":

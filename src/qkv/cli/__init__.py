@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from qkv.cli import check, design, knowledge, noise, train
+from qkv.cli import check, design, knowledge, noise, serve, train
 from qkv.cli.io import JSON, MemoryFile, Orthonormal, Seed, memory_from, show
 from qkv.errors import QkvError
 
@@ -24,6 +24,7 @@ app = typer.Typer(
 )
 app.add_typer(design.app, name="design")
 app.command()(check.check)
+app.command()(serve.serve)
 app.add_typer(noise.app, name="noise")
 train.register(app)
 knowledge.register(app)

@@ -16,11 +16,6 @@ from qkv.errors import QkvError
 if TYPE_CHECKING:
     from qkv.claims.verdict import Verdict, Verdicts
 
-LEAD = (
-    "Each claim was read from its document, argued about symbolically and tried on numbers. `proved` holds for all "
-    "values in range, `conditional` under the condition stated, `refuted` comes with numbers to paste into Python."
-)
-
 Files = Annotated[list[Path] | None, typer.Argument(help="Markdown files with ```claim blocks.")]
 
 
@@ -60,9 +55,13 @@ def check(
         typer.echo(json.dumps(every.to_json(), allow_nan=False))
     else:
         counts = ", ".join(f"{count} {kind}" for kind, count in every.counts().items())
-        typer.echo(f"\n{len(every)} claim{'s' * (len(every) != 1)}{': ' + counts if counts else ''}")
+        said = f": {counts}" if counts else ", as no block begins with ```claim"
+        typer.echo(f"\n{len(every)} claim{'s' * (len(every) != 1)}{said}")
     if html is not None:
-        _page(html, chapters)
+        from qkv.core.files import write_text
+        from qkv.report import claims_page
+
+        write_text(html, claims_page(chapters))
     kinds = every.counts()
     if kinds.get("malformed"):
         raise typer.Exit(2)
@@ -82,17 +81,6 @@ def _read(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as why:
         reason = "it is not UTF-8 text" if isinstance(why, UnicodeDecodeError) else "it cannot be read"
         raise QkvError(f"checking {path}", reason, "Give a Markdown file") from None
-
-
-def _page(path: Path, parts: list[tuple[str, Verdicts]]) -> None:
-    """A chapter for each document: a table of its verdicts, then each of them in full."""
-    from qkv.report import Chapter, write
-
-    chapters = []
-    for name, verdicts in parts:
-        counts = ", ".join(f"{count} {kind}" for kind, count in verdicts.counts().items()) or "no claims"
-        chapters.append(Chapter(name, (f"{len(verdicts)} claims: {counts}.", verdicts, *verdicts)))
-    write(path, "Claims about attention", LEAD, chapters)
 
 
 def _print(verdict: Verdict, show: bool) -> None:

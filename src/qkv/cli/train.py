@@ -65,7 +65,7 @@ def pretrain(
     text: Annotated[Path | None, typer.Option(help="Texts to learn from, one a line.")] = None,
     questions: Annotated[Path | None, typer.Option(help="Lines question<TAB>answer, to mix in.")] = None,
     without: Annotated[Path | None, typer.Option(help="Leave out the texts that these questions are about.")] = None,
-    out: Out = Path("runs/base"),
+    out: Annotated[Path | None, typer.Option(help="Folder to write. [default: runs/base]")] = None,
     recipe: RecipeName = None,
     minutes: Minutes = None,
     size: Annotated[
@@ -113,7 +113,7 @@ def pretrain(
                 pieces=chosen.get("pieces"), **changes,
             )  # fmt: skip
 
-    _each_seed(one, Path(chosen["out"]), given, seeds, plot, as_json)
+    _each_seed(one, Path(chosen.get("out", "runs/base")), given, seeds, plot, as_json)
 
 
 @options(Settings)
@@ -315,7 +315,8 @@ def _progress() -> Iterator[Callable[[int, int, float, float], None]]:
         TextColumn("{task.fields[speed]:,.0f} tokens/s"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None, loss=float("nan"), speed=0.0)
 
         def watch(step: int, steps: int, loss: float, speed: float) -> None:

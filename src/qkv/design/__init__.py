@@ -18,6 +18,8 @@ _HOME = {
     "Reach": "steering",
     "copyable": "vertices",
     "Copyable": "vertices",
+    "leak": "leaks",
+    "Leak": "leaks",
     "Certificate": "certificate",
     "Verification": "certificate",
 }

@@ -50,13 +50,15 @@ def looks(model: GPT, ids: Sequence[int], places: tuple[int, int]) -> list[Look]
     return sorted(found, key=lambda look: -look.weight)
 
 
-def _weights(module: nn.Module, n: int, x: Tensor, layout: Layout, shelf: object, source: Any = None) -> Tensor | None:
+def _weights(
+    module: nn.Module, n: int, x: Tensor, layout: Layout, shelf: object, source: Any = None, keep: object = None
+) -> Tensor | None:
     """The weights (heads, n) with which the last query of a module reads tokens, or None if it does not read tokens."""
     if isinstance(module, SelfAttention) and len(x) == n:
         each = module.qkv(x).unflatten(-1, (-1, module.size))
         q, k, _ = each.split((module.heads, module.shared, module.shared), dim=1)
         if module.turns is not None:
-            cos, sin = module.turns[:, layout.positions, None].to(x.dtype)
+            cos, sin = module.turns[layout.positions, None].to(x.dtype).unbind(-1)
             q, k = kinds.turn(q, cos, sin), kinds.turn(k, cos, sin)
         k = kinds.share(k.transpose(0, 1), module.heads)
         return read(q[-1][:, None], k, k, module.size**-0.5)[0][:, 0]

@@ -117,7 +117,7 @@ def threshold(chances: Any, right: Any, level: float) -> float:
     wrong = (~y).cumsum()
     total = np.arange(1, len(p) + 1)
     last = np.append(np.diff(p) != 0, True)  # a threshold takes all of a tie, or none
-    safe = last & ((wrong + 1) / (total + 1) <= 1 - level)
+    safe = last & (wrong + 1 <= (1 - level) * (total + 1) + 1e-9)  # 1 - 0.8 is not quite 0.2
     return float(p[np.flatnonzero(safe)[-1]]) if safe.any() else float("inf")
 
 

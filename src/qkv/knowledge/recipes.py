@@ -45,7 +45,7 @@ RECIPES = {
         Settings(objective=DRILL, lr=3e-3, rise=300, floor=0.5, validation=0.0, checkpoint_every=1000, log_every=50),
         Settings(objective=DRILL, lr=3e-3, rise=200, floor=0.02, validation=0.0, checkpoint_every=1000, log_every=50),
         None,
-        (12.0, 12.0),
+        (8.0, 8.0),
     ),
     # The course's: characters, span corruption of whole documents, then questions only.
     "course": Recipe(

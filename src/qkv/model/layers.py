@@ -24,7 +24,31 @@ class RMSNorm(nn.Module):
             y = x.float()
             y = y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + self.epsilon)
             return self.weight * y.to(x.dtype)
+        plain = x.dtype == self.weight.dtype == torch.float32 and x.device.type == "cpu"
+        if plain and not torch.compiler.is_compiling():
+            return _RMSNorm.apply(x, self.weight, self.epsilon)
         return F.rms_norm(x, (x.shape[-1],), self.weight, self.epsilon)
+
+
+class _RMSNorm(torch.autograd.Function):
+    """y = w∘n with n = r x and r = (|x|²/d + ε)^(-1/2), in fewer passes than torch's own on a CPU.
+
+    With G a gradient of y and u = w∘G: dx = r (u - n (u·n)/d), dw = Σ G∘n.
+    """
+
+    @staticmethod
+    def forward(ctx: torch.autograd.function.FunctionCtx, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
+        r = torch.linalg.vector_norm(x, dim=-1, keepdim=True).square_().div_(x.shape[-1]).add_(epsilon).rsqrt_()
+        n = x * r
+        ctx.save_for_backward(n, r, weight)
+        return n * weight
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        n, r, weight = ctx.saved_tensors  # type: ignore[attr-defined]
+        u = grad * weight
+        along = torch.linalg.vecdot(u, n)[..., None] / -n.shape[-1]
+        return (u + n * along) * r, (grad * n).flatten(0, -2).sum(0), None
 
 
 class MLP(nn.Module):
@@ -58,6 +82,16 @@ def norm(config: Config) -> nn.Module:
     if config.attention == "rope":
         return RMSNorm(config.width, config.epsilon)
     return nn.LayerNorm(config.width, config.epsilon, bias=config.bias)
+
+
+def compile_parts(model: nn.Module) -> None:
+    """Compile what works token by token, norms and MLPs, once for rows of any length.
+
+    How sequences lie in a row is new in every batch, so compiled attention would be compiled at every step.
+    """
+    for part in model.modules():
+        if isinstance(part, MLP | SwiGLU | RMSNorm | nn.LayerNorm):
+            part.compile(dynamic=True)
 
 
 def rotations(places: int, size: int, base: float) -> Tensor:

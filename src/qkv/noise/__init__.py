@@ -20,6 +20,11 @@ _HOME = {
     "Comparison": "heads",
     "harden": "hardening",
     "Hardened": "hardening",
+    "steady": "steadying",
+    "Steady": "steadying",
+    "arms": "beside",
+    "at_scale": "beside",
+    "Arm": "beside",
 }
 
 __all__ = sorted(_HOME)

@@ -24,7 +24,7 @@ from qkv.core.show import Card, Shown, number
 from qkv.design.problem import Blend
 from qkv.errors import QkvError
 from qkv.noise.exact import heads_of
-from qkv.noise.models import KeyNoise, Noise, laid_on
+from qkv.noise.models import Noise, laid_on
 from qkv.noise.sampling import binomial_interval, generator, level, readings
 
 FEW = 2
@@ -90,16 +90,30 @@ def within(
     check_range(asked, m, C)
     moves = few_directions(C) if keys.steps is None else None
     if moves is not None:
+        few = gathered(m, moves)
+        # Each head's few columns and the target span few dimensions, whatever the values' own is.
+        columns = torch.cat([few.values(memory.values).flatten(0, 1), goal[None]])
+        flat = torch.linalg.qr(columns.mT, mode="r").R.mT
+        parts, aim = flat[:-1].reshape(len(m), -1, flat.shape[1]), flat[-1]
 
         def excess(z: Tensor) -> Tensor:
             """‖output − target‖ − tol, for normal numbers z (points, directions)."""
-            scores = m + torch.einsum("pr,rhn->phn", z, moves)
-            output = (weights @ torch.softmax(scores, -1)) @ memory.values
-            return torch.linalg.vector_norm(output - goal, dim=-1) - tol
+            output = torch.einsum("h,phk,hkd->pd", weights, few.weights(z), parts)
+            return torch.linalg.vector_norm(output - aim, dim=-1) - tol
 
         p, error = _measure(excess, moves.shape[0])
         return Chance(p, max(0.0, p - error), min(1.0, p + error), "quadrature", tol, 0, 1.0)
-    hits = _hits(keys, memory, queries, weights, goal, tol, draws, seed)
+    drawn = readings(keys, queries, weights, draws, generator(seed))
+    return counted(sum(near(alpha.double(), memory, goal, tol) for alpha in drawn), draws, tol, confidence)
+
+
+def near(weights: Tensor, memory: Memory, goal: Tensor, tol: float) -> int:
+    """How many of some readings' outputs are within tol of the target."""
+    return int((torch.linalg.vector_norm(weights @ memory.values - goal, dim=-1) <= tol).sum())
+
+
+def counted(hits: int, draws: int, tol: float, confidence: float) -> Chance:
+    """The probability that so many hits among so many draws tell."""
     low, high = binomial_interval(hits, draws, confidence)
     return Chance(hits / draws, low, high, "sampling", tol, draws, confidence)
 
@@ -114,22 +128,45 @@ def target_of(asked: str, memory: Memory, target: Any) -> Tensor:
     return goal
 
 
-def _hits(
-    keys: KeyNoise,
-    memory: Memory,
-    queries: Tensor,
-    mix: Tensor,
-    goal: Tensor,
-    tol: float,
-    draws: int,
-    seed: int,
-) -> int:
-    random = generator(seed)
-    hits = 0
-    for some in readings(keys, queries, mix, draws, random):
-        alpha = some.double()
-        hits += int((torch.linalg.vector_norm(alpha @ memory.values - goal, dim=-1) <= tol).sum())
-    return hits
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """Few items that move, and all others as one: their scores do not move, so each keeps its share among them."""
+
+    places: Tensor
+    still: Tensor
+    scores: Tensor  # (h, moving + 1)
+    moves: Tensor  # (directions, h, moving + 1)
+    shares: Tensor  # (h, still): of each still item among them
+
+    def weights(self, z: Tensor) -> Tensor:
+        """Weights of the moving items and of all others together, (points, h, moving + 1)."""
+        return torch.softmax(self.scores + torch.einsum("pr,rhk->phk", z, self.moves), -1)
+
+    def values(self, values: Tensor) -> Tensor:
+        """What each column reads, (h, moving + 1, dv)."""
+        own = values[self.places].expand(len(self.scores), -1, -1)
+        return torch.cat([own, (self.shares @ values[self.still])[:, None, :]], dim=1)
+
+    def of(self, item: int) -> tuple[int, Tensor]:
+        """The column that an item is in, and its share of it under each head."""
+        moving = (self.places == item).nonzero().flatten()
+        if len(moving):
+            return int(moving[0]), torch.ones(len(self.scores), dtype=torch.float64)
+        return len(self.places), self.shares[:, int((self.still == item).nonzero()[0])]
+
+
+def gathered(m: Tensor, moves: Tensor) -> Gathered:
+    """Items whose scores move in few directions, apart from all others."""
+    moving = (moves != 0).any(0).any(0)
+    places, still = moving.nonzero().flatten(), (~moving).nonzero().flatten()
+    rest = torch.logsumexp(m[:, still], -1, keepdim=True)
+    return Gathered(
+        places,
+        still,
+        torch.cat([m[:, places], rest], dim=1),
+        torch.cat([moves[:, :, places], moves.new_zeros(*moves.shape[:2], 1)], dim=2),
+        torch.softmax(m[:, still], -1),
+    )
 
 
 def few_directions(C: Tensor) -> Tensor | None:

@@ -33,6 +33,8 @@ FLOOR = 1e-15
 """Below this L, what is left of the key's own integral is less than this, and is left out."""
 DELTA = 4e-15
 """How far L, P and Q lie from the truth: rounding of phases and sums; the tests see a third of it."""
+STEPS, ROOM = (0.25, 0.5), 256.0
+"""Steps of outer integrals whose nodes are kept from call to call, and the length that they cover."""
 FIRST_BIN, TINY = 0.25, -99
 """Keys are taken together by powers of two of their standard deviation, those below ¼ all in the bin TINY."""
 
@@ -75,17 +77,26 @@ def blurred(m: Tensor, v: Tensor, u: Tensor, parts: int = 3) -> list[Tensor]:
 
 
 def _one_bin(m: Tensor, v: Tensor, u: Tensor, parts: int, b: int) -> list[Tensor]:
-    low, high = (0.0, FIRST_BIN) if b == TINY else (2.0**b, 2.0 ** (b + 1))
-    A, B, omega, coefficients = _frequencies(low, high)
-    turned = coefficients[:parts, :, None] * torch.exp(1j * omega[:, None] * _wrapped(u, A + B))  # (parts, W, G)
-    nodes = torch.cat([turned.real, -turned.imag], dim=1)  # (parts, 2W, G)
+    A, B, omega, coefficients = _frequencies(*_widths(b))
     damp = torch.exp(-0.5 * v[:, None] * omega**2)
     # Keys far outside every window have phases too large to be told apart; they are replaced below.
     near = m.clamp(-A - float(u.max()), B - float(u.min()))
     phase = _wrapped(near, A + B)[:, None] * omega
-    keys = torch.cat([damp * phase.cos(), damp * phase.sin()], dim=1)
-    both = keys @ nodes.permute(1, 0, 2).reshape(2 * len(omega), -1)
-    found = list(both.reshape(len(m), parts, len(u)).unbind(1))
+    cos, sin = damp * phase.cos(), damp * phase.sin()
+    step = float(u[1] - u[0]) if len(u) > 1 else 0.0
+    if (
+        step in STEPS
+        and len(u) <= ROOM / step
+        and torch.equal(u, u[0] + step * torch.arange(len(u), dtype=torch.float64))
+    ):
+        # e^(iω(m+u)) with u = u₀ + step·k: the turn by u₀ goes to the keys, what is left is the same at every call.
+        turn = _wrapped(u[:1], A + B) * omega
+        cos, sin = cos * turn.cos() - sin * turn.sin(), sin * turn.cos() + cos * turn.sin()
+        nodes = _kept(b, step)
+    else:
+        nodes = _turned(coefficients[:parts], omega, u, A + B)
+    keys = torch.cat([cos, sin], dim=1)
+    found = [keys @ nodes[i, :, : len(u)] for i in range(parts)]
     with torch.no_grad():
         y = m[:, None] + u
         left, right = y <= -A, y >= B
@@ -96,10 +107,36 @@ def _one_bin(m: Tensor, v: Tensor, u: Tensor, parts: int, b: int) -> list[Tensor
     return found
 
 
+def _widths(b: int) -> tuple[float, float]:
+    """The standard deviations of a bin."""
+    return (0.0, FIRST_BIN) if b == TINY else (2.0**b, 2.0 ** (b + 1))
+
+
+def _turned(coefficients: Tensor, omega: Tensor, u: Tensor, half: float) -> Tensor:
+    """The nodes' side of the product, (parts, 2W, G)."""
+    turned = coefficients[:, :, None] * torch.exp(1j * omega[:, None] * _wrapped(u, half))
+    return torch.cat([turned.real, -turned.imag], dim=1)
+
+
+@functools.lru_cache(maxsize=24)
+def _kept(b: int, step: float) -> Tensor:
+    """The same for nodes 0, step, 2 step, …, which no key changes; 10 MB at most."""
+    A, B, omega, coefficients = _frequencies(*_widths(b))
+    return _turned(coefficients, omega, step * torch.arange(int(ROOM / step), dtype=torch.float64), A + B)
+
+
 def _wrapped(x: Tensor, half: float) -> Tensor:
     """x modulo the period, between −half and half: exact, so that large phases lose no digits."""
     x = torch.fmod(x, 2 * half)
     return torch.where(x > half, x - 2 * half, torch.where(x < -half, x + 2 * half, x))
+
+
+def alike(m: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The different pairs (mean, variance) among scores, and which of them each score has."""
+    pairs = np.ascontiguousarray(np.stack([m.numpy(), v.numpy()], -1)).view(np.complex128)[..., 0]
+    kinds, where = np.unique(pairs, return_inverse=True)
+    found = torch.from_numpy(np.stack([kinds.real, kinds.imag]))
+    return found[0], found[1], torch.from_numpy(where.reshape(m.shape))
 
 
 def logs_and_ratios(m: Tensor, v: Tensor, u: Tensor, parts: int = 3) -> list[Tensor]:

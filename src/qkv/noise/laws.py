@@ -20,7 +20,7 @@ from qkv.core.masks import whole
 from qkv.core.memory import Memory
 from qkv.core.show import Card, Shown, number
 from qkv.errors import QkvError
-from qkv.noise.chance import CUT, DRAWS, few_directions
+from qkv.noise.chance import CUT, DRAWS, few_directions, gathered
 from qkv.noise.exact import heads_of
 from qkv.noise.models import Noise, laid_on
 from qkv.noise.sampling import generator, level, readings
@@ -102,9 +102,21 @@ def distribution(
     else:
         random = generator(whole(asked, "seed", seed, least=0))
         drawn = [alpha[:, index].double() for alpha in readings(keys, queries, shares, draws, random)]
-        weights = torch.cat(drawn).sort().values
-        mass = torch.full((draws,), 1 / draws, dtype=torch.float64)
-        off, method = math.sqrt(math.log(2 / (1 - confidence)) / (2 * draws)), "sampling"
+        return drawn_law(memory.labels[index], torch.cat(drawn), bins, confidence)
+    return _binned(memory.labels[index], weights, mass, off, method, draws, confidence, bins)
+
+
+def drawn_law(item: Label, drawn: Tensor, bins: int, confidence: float) -> Distribution:
+    """The law that draws of a weight tell, to within what Dvoretzky's inequality allows."""
+    draws = len(drawn)
+    mass = torch.full((draws,), 1 / draws, dtype=torch.float64)
+    off = math.sqrt(math.log(2 / (1 - confidence)) / (2 * draws))
+    return _binned(item, drawn.sort().values, mass, off, "sampling", draws, confidence, bins)
+
+
+def _binned(
+    item: Label, weights: Tensor, mass: Tensor, off: float, method: str, draws: int, confidence: float, bins: int
+) -> Distribution:
     below = mass.cumsum(0)
     ends = min(0.0, float(weights[0])), max(1.0, float(weights[-1]))
     edges = torch.linspace(*ends, bins + 1, dtype=torch.float64)
@@ -114,7 +126,7 @@ def distribution(
     at = torch.cat([below.new_zeros(1), below])[places]
     share = at.diff()
     return Distribution(
-        item=memory.labels[index],
+        item=item,
         method=method,
         draws=draws,
         confidence=confidence,
@@ -138,10 +150,9 @@ def _on_grid(m: Tensor, moves: Tensor, mix: Tensor, index: int, count: int) -> t
     cell = (0.5 * torch.special.erfc(-ends / math.sqrt(2))).diff()
     nodes = torch.cartesian_prod(*[z] * directions).reshape(-1, directions)
     mass = cell if directions == 1 else torch.outer(cell, cell).flatten()
-    found = []
-    for part in nodes.split(max(1, ROWS // m.numel())):
-        scores = m + torch.einsum("pr,rhn->phn", part, moves)
-        found.append((mix @ torch.softmax(scores, -1))[:, index])
+    few = gathered(m, moves)
+    column, share = few.of(index)
+    found = [few.weights(part)[:, :, column] @ (mix * share) for part in nodes.split(ROWS)]
     weights, order = torch.cat(found).sort()
     return weights, mass[order]
 

@@ -64,6 +64,15 @@ class KeyNoise:
             out = out + part if rows is None else out.index_add(0, rows, part)
         return out
 
+    def score_variances(self, queries: Tensor) -> Tensor:
+        """q_hᵀ Σ_j q_h, of shape (h, n): each query on its own, for many of them."""
+        out = queries.square().sum(-1, keepdim=True) * self.isotropic
+        out = out + self.along * (queries @ self.keys.mT).square() + queries.square() @ self.diagonal.mT
+        for rows, F in self.factors:
+            part = torch.einsum("ndr,hd->nhr", F, queries).square().sum(-1).mT
+            out = out + part if rows is None else out.index_add(1, rows, part)
+        return out
+
     def covariance(self, item: int) -> Tensor:
         """Σ_j of one key, written out."""
         mu = self.keys[item]

@@ -24,7 +24,7 @@ import torch
 from scipy.special import gamma
 from torch import Tensor
 
-from qkv.noise.gumbel import DELTA, FALL, NORMAL, REACH, left_tail, logs_and_ratios
+from qkv.noise.gumbel import DELTA, FALL, NORMAL, REACH, alike, left_tail, logs_and_ratios
 
 STEP = 0.25
 CHUNK = 2**19
@@ -58,7 +58,7 @@ def moments(m: Tensor, v: Tensor, values: Tensor, full: bool = False, step: floa
     n, G = len(m), len(u)
     recorded = torch.is_grad_enabled() and (m.requires_grad or v.requires_grad)
     single = recorded or n * G <= CHUNK
-    kept = logs_and_ratios(m, v, u) if single else None
+    kept = (logs_and_ratios if recorded else _by_kind)(m, v, u) if single else None
     log_product = _log_product(m, v, u) if kept is None else kept[0].sum(0)
     weight = step * torch.exp(log_product)
 
@@ -91,6 +91,14 @@ def moments(m: Tensor, v: Tensor, values: Tensor, full: bool = False, step: floa
         error=rounding + DELTA * (noisy + (length if noisy else 0.0)) + 1e-16 * math.sqrt(n),
         total_error=rounding + DELTA * noisy * (1 + length) + 1e-16 * math.sqrt(n),
     )
+
+
+def _by_kind(m: Tensor, v: Tensor, u: Tensor, parts: int = 3) -> list[Tensor]:
+    """Keys of one mean and variance of score are integrated once, however many there are."""
+    mean, variance, where = alike(m.detach(), v.detach())
+    if 2 * len(mean) > len(m):
+        return logs_and_ratios(m, v, u, parts)
+    return [part.index_select(0, where) for part in logs_and_ratios(mean, variance, u, parts)]
 
 
 def outer_error(step: float, order: int) -> float:

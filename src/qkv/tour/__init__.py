@@ -56,4 +56,5 @@ def run(out: Path) -> Path:
     write(path, "What attention looks up", LEAD, chapters)
     seconds = time.monotonic() - start
     console.print(f"\n{len(chapters)} chapters in {seconds:.0f} s. Open {path}", highlight=False)
+    console.print("To move things yourself, open the explorer: qkv serve", highlight=False)
     return path

@@ -114,10 +114,10 @@ def _file(path: Path) -> dict[str, Any]:
         raise QkvError(asked, "there is no such file", "Check the path")
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, OSError) as why:
-        reason = str(why).splitlines()[0]
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, OSError):
+        # torch's own message advises to run the code in the file.
         raise QkvError(
-            asked, f"it is damaged, or holds more than weights ({reason})", "Save the model's state_dict() alone"
+            asked, "it is damaged, or holds more than weights", "Save the model's state_dict() alone"
         ) from None
     if not isinstance(found, Mapping):
         raise QkvError(asked, f"it holds a {type(found).__name__}", "Save the model's state_dict()")

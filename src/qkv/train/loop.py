@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from qkv.core.show import Card, Shown, number
 from qkv.errors import QkvError
 from qkv.model.gpt import GPT
+from qkv.model.layers import compile_parts
 from qkv.train import checkpoint
 from qkv.train.batches import Source, asked, pack, shard
 from qkv.train.log import Log
@@ -104,7 +105,8 @@ def _train(job: Job, crew: Crew, stop: threading.Event) -> Trained:
     names: dict[Tensor, str] = {p: name for name, p in model.named_parameters()}
     optimizer = adamw(names, s)
     checkpoint.fill_optimizer(optimizer, names, moments, folder)
-    forward: nn.Module = torch.compile(wrapped) if s.compile else wrapped  # type: ignore[assignment]
+    if s.compile:
+        compile_parts(model)
     log = Log(folder, step, s.tensorboard) if crew.first else None
     loss = validation = math.nan
     tokens = since = 0
@@ -112,18 +114,18 @@ def _train(job: Job, crew: Crew, stop: threading.Event) -> Trained:
 
     def save() -> None:
         state = checkpoint.state_of(model), checkpoint.optimizer_state(optimizer, names)
+        wrong = [name for some in state for name, value in some.items() if not bool(value.isfinite().all())]
+        if wrong:
+            raise _spoiled(folder, f"{wrong[0]} is no longer finite after step {step}", s.rate(step - 1), saved)
         if crew.first:
             checkpoint.save(folder, step, *state)
         crew.wait()
 
     while step < s.steps:
         examples = job.source(step)
-        loss = one_step(forward, optimizer, examples, step, s, crew)
+        loss = one_step(wrapped, optimizer, examples, step, s, crew)
         if not math.isfinite(loss):
-            raise QkvError(
-                f"training {folder}", f"the loss became {loss} at step {step + 1}",
-                f"Lower the learning rate (it was {s.rate(step):.3g}); the checkpoint of step {saved} is untouched",
-            )  # fmt: skip
+            raise _spoiled(folder, f"the loss became {loss} at step {step + 1}", s.rate(step), saved)
         step += 1
         count = sum(len(e.ids) - 1 for e in examples)
         tokens, since = tokens + count, since + count
@@ -148,6 +150,11 @@ def _train(job: Job, crew: Crew, stop: threading.Event) -> Trained:
     parameters = sum(p.numel() for p in job.model.parameters())
     held = None if math.isnan(validation) else validation
     return Trained(str(folder), step, loss, held, parameters, tokens, time.perf_counter() - began)
+
+
+def _spoiled(folder: Path, what: str, rate: float, saved: int) -> QkvError:
+    hint = f"Lower the learning rate (it was {rate:.3g}); the checkpoint of step {saved} is untouched"
+    return QkvError(f"training {folder}", what, hint)
 
 
 def one_step(

@@ -35,7 +35,7 @@ class Settings:
     log_every: int = told(10, "Steps between lines of the log.")
     checkpoint_every: int = told(200, "Steps between checkpoints.")
     precision: str = told("float32", f"Precision of products: {', '.join(PRECISIONS)}.")
-    compile: bool = told(False, "Compile the model with torch.compile.")
+    compile: bool = told(False, "Compile norms and MLPs with torch.compile.")
     tensorboard: bool = told(False, "Write logs for TensorBoard too, into the run's folder.")
     mixed: float = told(0.06, "Share of a batch of drills that is questions, where there are some.")
     tilt: float = told(0.85, "Share of drills that ask for what the questions ask for; the others ask for anything.")

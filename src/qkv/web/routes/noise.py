@@ -1,0 +1,107 @@
+"""Noise: one head, two heads and a hardened one, side by side."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field
+
+from qkv.core.memory import Memory
+from qkv.noise.beside import arms, at_scale
+from qkv.noise.models import Gaussian
+from qkv.web import limits, python_code
+from qkv.web.replies import REFUSALS, Python, Row, Shape, reply
+
+router = APIRouter(prefix="/api", tags=["noise"], responses=REFUSALS)
+
+WANTED = {"a": 0.5, "b": 0.5}
+
+
+class NoiseRequest(Shape):
+    """n orthonormal keys with noise; wanted is half of a and half of b."""
+
+    n: int = Field(default=10, ge=3, le=limits.MOST_NOISY, description="Items.")
+    along: float = Field(default=0.5, ge=0, le=10, description="Variance of the key of a along itself.")
+    isotropic: float = Field(default=1e-6, ge=0, le=1, description="Variance of every key in every direction.")
+    scale: float = Field(default=6.0, ge=0, le=50, description="Gap in score between wanted and other items.")
+    success: float = Field(default=0.1, gt=0, le=2, description="Distance of the output that counts as success.")
+    samples: int = Field(default=200, ge=1, le=limits.MOST_SAMPLES, description="Readings to draw.")
+    seed: int = Field(default=0, ge=0, le=2**31 - 1)
+
+
+class Density(BaseModel):
+    """The law of the weight of a: its density y over x."""
+
+    x: Row
+    y: Row
+
+
+class ArmReply(BaseModel):
+    """One layout of heads."""
+
+    name: str
+    heads: int
+    mean: float = Field(description="Exact mean of the weight of a.")
+    variance: float = Field(description="Exact variance of the weight of a.")
+    probability: float = Field(description="That the output is within `success` of the wanted one.")
+    low: float = Field(description="The probability is at least this,")
+    high: float = Field(description="and at most this.")
+    method: str = Field(description="quadrature, or sampling.")
+    weight_samples: Row
+    density: Density
+
+
+class NoiseReply(BaseModel):
+    """The three arms."""
+
+    arms: list[ArmReply]
+    python: Python
+
+
+@router.post("/noise", response_model=NoiseReply)
+async def noise(asked: NoiseRequest, request: Request) -> Response:
+    """Exact moments, probability of success, law and samples of the weight of a, for three layouts."""
+    return reply(await request.app.state.work.run_aside("reading under noise", figures, asked))
+
+
+@lru_cache(maxsize=128)
+def memory_of(n: int) -> Memory:
+    """n orthonormal keys; values are the same, so that the output's error is the weights'."""
+    return Memory(torch.eye(n, dtype=torch.float64), labels=["a", "b", *range(3, n + 1)])
+
+
+@lru_cache(maxsize=128)
+def layouts_of(n: int, along: float, isotropic: float, scale: float) -> tuple[Gaussian, dict[str, Any]]:
+    """Noise and layouts, kept while other sliders move."""
+    model = Gaussian(isotropic=isotropic, along={"a": along})
+    return model, at_scale(memory_of(n), WANTED, model, scale)
+
+
+def figures(asked: NoiseRequest) -> dict[str, Any]:
+    """The three arms, and the Python for them."""
+    memory = memory_of(asked.n)
+    model, layouts = layouts_of(asked.n, asked.along, asked.isotropic, asked.scale)
+    found = arms(memory, layouts, model, WANTED, asked.success, samples=asked.samples, seed=asked.seed)
+    return {
+        "arms": [
+            {
+                "name": arm.name,
+                "heads": arm.heads,
+                "mean": arm.mean,
+                "variance": arm.variance,
+                "probability": arm.probability,
+                "low": arm.low,
+                "high": arm.high,
+                "method": arm.method,
+                "weight_samples": arm.drawn,
+                "density": {"x": arm.x, "y": arm.density},
+            }
+            for arm in found
+        ],
+        "python": python_code.noise(
+            asked.n, asked.along, asked.isotropic, asked.scale, asked.success, asked.samples, asked.seed
+        ),
+    }

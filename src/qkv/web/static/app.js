@@ -1,0 +1,46 @@
+// The shell: five pages behind one bar. A page's module is loaded when it is first opened.
+import { html, render, useEffect, useState } from "./vendor/htm-preact.js";
+import { pageOf, useHash } from "./lib/route.js";
+import { Problem } from "./lib/parts.js";
+
+const PAGES = [
+  { name: "lookup", title: "Lookup" },
+  { name: "noise", title: "Noise" },
+  { name: "wiring", title: "Wiring" },
+  { name: "claims", title: "Claims" },
+  { name: "knowledge", title: "Knowledge" },
+];
+
+function App() {
+  const name = pageOf(useHash(), PAGES);
+  const [loaded, setLoaded] = useState({});
+  useEffect(() => {
+    document.title = `${PAGES.find((p) => p.name === name).title} · qkv explorer`;
+    if (loaded[name]?.Page) return;
+    import(`./pages/${name}.js`).then(
+      (module) => setLoaded((old) => ({ ...old, [name]: { Page: module.Page } })),
+      (failure) => setLoaded((old) => ({ ...old, [name]: { failure } })),
+    );
+  }, [name]);
+  const { Page, failure } = loaded[name] ?? {};
+  return html`
+    <a class="skip" href="#content" onClick=${skip}>Skip to content</a>
+    <header class="bar">
+      <a class="mark" href="#/lookup" aria-label="qkv, the explorer"><b>qkv</b> <span>explorer</span></a>
+      <nav aria-label="Pages">
+        ${PAGES.map((p) => html`<a href=${`#/${p.name}`} aria-current=${p.name === name ? "page" : null}>${p.title}</a>`)}
+      </nav>
+    </header>
+    <main id="content" tabindex="-1">
+      ${failure && html`<${Problem} error=${{ message: "This page could not be loaded. Is qkv serve still running?" }} />`}
+      ${Page && html`<${Page} key=${name} />`}
+    </main>
+    <footer><a href="api/openapi.json">API</a> <span>Every number comes from the library on this machine; nothing is sent elsewhere.</span></footer>`;
+}
+
+function skip(event) {
+  event.preventDefault(); // the hash is the page's state
+  document.getElementById("content").focus();
+}
+
+render(html`<${App} />`, document.getElementById("app"));

@@ -1,0 +1,30 @@
+// Mathematics by KaTeX, which is loaded by the first formula.
+import { html, useEffect, useRef, useState } from "../vendor/htm-preact.js";
+import { script } from "./chart.js";
+
+let ready = false;
+async function load() {
+  if (!document.querySelector("link[data-katex]")) {
+    const sheet = Object.assign(document.createElement("link"), { rel: "stylesheet", href: new URL("../vendor/katex.min.css", import.meta.url) });
+    sheet.dataset.katex = "";
+    document.head.append(sheet);
+  }
+  await script("../vendor/katex.min.js");
+  ready = true;
+}
+
+/** One formula; where it cannot be set, or not yet, its plain text stands. */
+export function Maths({ tex, text, display = false }) {
+  const place = useRef(null);
+  const [loaded, setLoaded] = useState(ready);
+  useEffect(() => { loaded || load().then(() => setLoaded(true), () => {}); }, []);
+  useEffect(() => {
+    if (!loaded || !tex) return;
+    try {
+      globalThis.katex.render(tex, place.current, { displayMode: display, throwOnError: true, strict: "ignore", trust: false });
+    } catch {
+      place.current.textContent = text ?? tex;
+    }
+  }, [loaded, tex, text, display]);
+  return html`<span class=${display ? "maths display" : "maths"} ref=${place}>${loaded && tex ? null : text ?? tex}</span>`;
+}

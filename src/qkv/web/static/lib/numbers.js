@@ -1,0 +1,33 @@
+// Numbers as the library's cards print them: the page shows the same digits as the terminal.
+
+/** C's %.{digits}g for ordinary sizes, an exponent for others. */
+export function number(x, digits = 4) {
+  if (typeof x === "string") return x; // "inf", "nan": JSON has no other way
+  if (x === null || x === undefined) return "–";
+  if (x === 0 || !Number.isFinite(x)) return Object.is(x, -0) ? "0" : String(x).replace("Infinity", "inf").replace("NaN", "nan");
+  const usual = Math.abs(x) >= 1e-4 && Math.abs(x) < 1e6;
+  const text = usual ? x.toPrecision(digits) : x.toExponential(digits - 1);
+  const [mantissa, exponent] = text.split("e");
+  const short = usual && mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa;
+  return exponent === undefined ? short : `${short}e${exponent[0]}${exponent.slice(1).padStart(2, "0")}`;
+}
+
+/** A number as one would type it. */
+export function typed(x) {
+  const text = String(Number(x.toPrecision(6)));
+  return x !== 0 && Math.abs(x) < 1e-3 ? Number(x.toPrecision(6)).toExponential() : text;
+}
+
+/** A weight or a probability: three decimals, and never a rounded 0 or 1 that is not one. */
+export function share(x) {
+  if (typeof x !== "number") return number(x);
+  if (x > 0 && x < 0.0005) return number(x, 2);
+  if (x < 1 && x > 0.9995) return `1 − ${number(1 - x, 2)}`;
+  return x.toFixed(3);
+}
+
+/** A vector in one line, its first entries if it is long. */
+export function vector(values, most = 6) {
+  const shown = values.slice(0, most).map((v) => number(v, 3)).join(", ");
+  return `(${shown}${values.length > most ? `, … ${values.length - most} more` : ""})`;
+}

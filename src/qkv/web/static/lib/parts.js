@@ -1,0 +1,103 @@
+// Controls and frames that every page uses.
+import { html, useEffect, useRef, useState } from "../vendor/htm-preact.js";
+import { number, typed as writtenOut } from "./numbers.js";
+
+let made = 0;
+/** A name for an element that no other has. */
+export function useId(stem) {
+  const id = useRef(null);
+  id.current ??= `${stem}-${++made}`;
+  return id.current;
+}
+
+const STEPS = 400;
+
+/** A labelled slider with a box beside it; with `log`, equal steps multiply, and the lowest may stand for zero. */
+export function Slider({ label, hint, value, min, max, step = "any", log = false, zero = false, onInput, name }) {
+  const id = useId("slider");
+  const low = Math.log(min), high = Math.log(max);
+  const position = !log ? value : value <= min && zero ? 0 : Math.round((STEPS * (Math.log(Math.max(value, min)) - low)) / (high - low));
+  const valueOf = (p) => {
+    if (!log) return p;
+    if (zero && p <= 0) return 0;
+    return p >= STEPS ? max : Number(Math.exp(low + ((high - low) * p) / STEPS).toPrecision(3));
+  };
+  const range = log ? { min: 0, max: STEPS, step: 1 } : { min, max, step };
+  return html`<div class="slider" data-name=${name}>
+    <label for=${id}>${label}</label>
+    <${Box} value=${value} min=${zero ? 0 : min} max=${max} whole=${!log && step === 1} label=${typeof label === "string" ? label : hint} onInput=${onInput} />
+    <input id=${id} type="range" ...${range} value=${position} aria-valuetext=${number(value)}
+      onInput=${(e) => onInput(valueOf(Number(e.target.value)))} />
+    ${hint && html`<small>${hint}</small>`}
+  </div>`;
+}
+
+/** A number that can be typed; what is not a number in range is marked and waits until it is one. */
+export function Box({ value, min = -Infinity, max = Infinity, whole = false, label, onInput, name }) {
+  const [typed, setTyped] = useState(null);
+  const found = typed === null ? value : readNumber(typed);
+  const good = (x) => Number.isFinite(x) && x >= min && x <= max && (!whole || Number.isInteger(x));
+  return html`<input class="box" type="text" inputmode="decimal" autocomplete="off" aria-label=${`${label}, as a number`} data-name=${name}
+    value=${typed ?? writtenOut(value)} aria-invalid=${!good(found)} title=${good(found) ? null : wanted(min, max, whole)}
+    onInput=${(e) => { setTyped(e.target.value); const x = readNumber(e.target.value); if (good(x)) onInput(x); }}
+    onBlur=${() => setTyped(null)} onKeyDown=${(e) => e.key === "Enter" && setTyped(null)} />`;
+}
+
+function wanted(min, max, whole) {
+  return `Wanted: a ${whole ? "whole " : ""}number${min > -Infinity ? ` from ${number(min)}` : ""}${max < Infinity ? ` to ${number(max)}` : ""}`;
+}
+
+/** A number as people type it: 0.5, 1e-6, 1/3, −2. Anything else is NaN; nothing is evaluated. */
+export function readNumber(text) {
+  const plain = text.trim().replace(/−/g, "-");
+  const parts = /^([^/]+)\/([^/]+)$/.exec(plain);
+  if (parts) return readNumber(parts[1]) / readNumber(parts[2]);
+  return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(plain) ? Number(plain) : NaN;
+}
+
+/** A choice of a few, as a row of radio buttons. */
+export function Choice({ label, value, options, onInput }) {
+  const id = useId("choice");
+  return html`<fieldset class="choice"><legend>${label}</legend><div>
+    ${options.map(([key, text]) => html`<label><input type="radio" name=${id} value=${key} checked=${key === value} onChange=${() => onInput(key)} /><span>${text}</span></label>`)}
+  </div></fieldset>`;
+}
+
+/** A choice of many. */
+export function Select({ label, value, options, onInput, name }) {
+  const id = useId("select");
+  return html`<div class="select"><label for=${id}>${label}</label>
+    <select id=${id} data-name=${name} value=${value} onChange=${(e) => onInput(e.target.value)}>
+      ${options.map(([key, text]) => html`<option value=${key} selected=${key === value}>${text}</option>`)}
+    </select></div>`;
+}
+
+/** What went wrong, in place. */
+export function Problem({ error }) {
+  return error ? html`<p class="problem" role="alert">${error.message}</p>` : null;
+}
+
+/** A figure whose title is its message; what is inside can be saved as a picture. */
+export function Figure({ title, caption, children, className = "" }) {
+  return html`<figure class=${className}>
+    ${title && html`<h2>${title}</h2>`}
+    ${children}
+    ${caption && html`<figcaption>${caption}</figcaption>`}
+  </figure>`;
+}
+
+/** Facts by name, as the library's cards have them. */
+export function Facts({ rows }) {
+  return html`<dl class="facts">${rows.filter(Boolean).map(([name, value, key]) => html`<div><dt>${name}</dt><dd data-fact=${key ?? name}>${value}</dd></div>`)}</dl>`;
+}
+
+/** A sentence that screen readers are told once it has stood for a moment. */
+export function Spoken({ children }) {
+  const [said, setSaid] = useState("");
+  const text = [children].flat().join("");
+  useEffect(() => {
+    const timer = setTimeout(() => setSaid(text), 500);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return html`<p class="unseen" aria-live="polite">${said}</p>`;
+}

@@ -1,0 +1,108 @@
+// Knowledge: ask a trained model, and see how far its answer can be trusted.
+import { html, useCallback, useEffect, useState } from "../vendor/htm-preact.js";
+import { ask } from "../lib/api.js";
+import { Heat } from "../lib/heat.js";
+import { capital } from "../lib/names.js";
+import { number, share } from "../lib/numbers.js";
+import { Facts, Figure, Problem, Select, Spoken, useId } from "../lib/parts.js";
+import { useLink } from "../lib/route.js";
+import { Code, Share } from "../lib/save.js";
+import { Shares } from "../lib/weights.js";
+import { Training } from "./training.js";
+
+const DEFAULTS = { model: "", q: "" };
+const BADGES = { remembered: ["✓", "proved"], "made up": ["✗", "refuted"], unsure: ["?", "conditional"] };
+const SIGNALS = {
+  probability: "probability of the answer", log_probability: "log-probability", margin: "lead over the next answer", entropy: "entropy of the answers",
+  agreement: "sampled answers that agree", probe: "the name looks read", right: "answers like it are right",
+};
+
+export function Page() {
+  const [state, patch] = useLink("knowledge", DEFAULTS);
+  const [models, setModels] = useState({ list: null, error: null });
+  const [found, setFound] = useState({ reply: null, error: null, busy: false });
+  const [typed, setTyped] = useState(state.q);
+  const [hints, setHints] = useState({ model: "", list: [] });
+  const field = useId("question");
+
+  const refresh = useCallback(() => ask("api/models").then(
+    (reply) => setModels({ list: reply.models, error: null }),
+    (error) => setModels({ list: null, error }),
+  ), []);
+  useEffect(() => { refresh(); }, []);
+  const known = models.list ?? [];
+  const model = known.some((m) => m.name === state.model) ? state.model : known[0]?.name;
+  useEffect(() => {
+    if (!model || !state.q) return undefined;
+    const control = new AbortController();
+    setTyped(state.q);
+    setFound((old) => ({ ...old, busy: true, error: null }));
+    ask("api/ask", { model, question: state.q }, { signal: control.signal }).then(
+      (reply) => setFound({ reply, error: null, busy: false }),
+      (error) => error.name === "AbortError" || setFound({ reply: null, error, busy: false }),
+    );
+    return () => control.abort();
+  }, [model, state.q]);
+
+  const send = (event) => { event.preventDefault(); if (typed.trim()) patch({ q: typed.trim() }); };
+  const offer = (result) => setHints({ model: result.model, list: result.questions ?? [] });
+  const trained = (result) => { refresh(); patch({ model: result.model }); offer(result); };
+  const offered = hints.model === model ? hints.list : [];
+  const reply = found.reply;
+  return html`
+    <h1>Knowledge</h1>
+    <p class="lead">Ask a model that was trained on facts. The badge tells whether it remembers the answer or makes it up, and on what evidence.</p>
+    <${Share} name="knowledge" python=${reply?.python} json=${reply} />
+    <${Problem} error=${models.error} />
+    <div class="knowledge">
+      <section class="asking">
+        ${models.list && !known.length && html`<div class="empty"><p><b>No model is here yet.</b> Train a small one below, which takes a minute or two,
+          or name one when starting: <code>qkv serve --model NAME=FOLDER</code></p></div>`}
+        ${known.length > 0 && html`<form class="ask" onSubmit=${send}>
+          <label for=${field}>Question</label>
+          <input id=${field} class="text" value=${typed} maxlength="500" placeholder="Where was … born?" onInput=${(e) => setTyped(e.target.value)} />
+          <button class="act main" disabled=${!typed.trim() || found.busy}>Ask</button>
+          <${Select} label="Model" name="model" value=${model} options=${known.map((m) => [m.name, `${m.name}: ${m.layers} layers, ${thousands(m.parameters)} parameters`])} onInput=${(name) => patch({ model: name })} />
+        </form>
+        <${Hints} hints=${offered} onPick=${(q) => patch({ q })} />`}
+        <${Problem} error=${found.error} />
+        ${found.busy && html`<p class="quiet" role="status">asking …</p>`}
+        ${reply && !found.error && html`<${Answer} reply=${reply} stale=${found.busy} told=${offered.find((h) => h.question === reply.question)} />`}
+      </section>
+      <${Training} onDone=${trained} onFound=${offer} quiet=${known.length > 0} />
+    </div>
+    ${reply && html`<${Spoken}>${reply.answer}: ${reply.badge}. ${reply.why}<//>`}
+    <${Code} python=${reply?.python} />`;
+}
+
+/** Questions that a training offers, by what the model has seen of them. */
+function Hints({ hints, onPick }) {
+  const kinds = [...new Set(hints.map((h) => h.kind))];
+  return hints.length === 0 ? null : html`<div class="hints">${kinds.map((kind) => html`<div><span class="quiet">${capital(kind)}</span>
+    <ul>${hints.filter((h) => h.kind === kind).slice(0, 3).map((h) => html`<li><button class="link" onClick=${() => onPick(h.question)}>${h.question}</button></li>`)}</ul></div>`)}</div>`;
+}
+
+function Answer({ reply, stale, told }) {
+  const [sign, tone] = BADGES[reply.badge] ?? ["?", "conditional"];
+  const layers = Math.max(0, ...reply.heads.map((h) => h.layer)) + 1, wide = Math.max(0, ...reply.heads.map((h) => h.head)) + 1;
+  const grid = Array.from({ length: layers }, (_, l) => Array.from({ length: wide }, (_, h) => reply.heads.find((x) => x.layer === l && x.head === h)?.weight ?? 0));
+  const top = reply.heads.reduce((a, b) => (a && a.weight >= b.weight ? a : b), null);
+  const evidence = Object.entries(reply.evidence).filter(([, v]) => typeof v === "number");
+  return html`<div class=${`answer${stale ? " stale" : ""}`}>
+    <p class="quiet asked">${reply.question}</p>
+    <p class="said"><span data-fact="answer">${reply.answer || "(no answer)"}</span> <span class=${`badge ${tone}`} data-fact="badge">${sign} ${reply.badge}</span></p>
+    ${told && html`<p class="told">${told.kind === "never read about" ? `It has read nothing about this; the answer would be ${told.answer}.`
+      : `Its text says ${told.answer}: ${told.answer === reply.answer ? "it is right" : "it is wrong"}.`}</p>`}
+    <p class="why">${capital(reply.why)}</p>
+    <div class="pair">
+      <${Figure} title="What it might say"><${Shares} rows=${reply.alternatives.map((a) => [a.text || "(no answer)", a.probability])} /><//>
+      ${top && html`<div class="stack"><${Heat} title=${`Layer ${top.layer}, head ${top.head} looks most at the name`} matrix=${grid} top=${1}
+        rows=${grid.map((_, l) => `layer ${l}`)} columns=${grid[0].map((_, h) => `head ${h}`)} /></div>`}
+    </div>
+    <details class="evidence"><summary>The evidence</summary><${Facts} rows=${evidence.map(([name, v]) => [SIGNALS[name] ?? name.replace(/_/g, " "), name === "probability" ? share(v) : number(v), name])} /></details>
+  </div>`;
+}
+
+function thousands(x) {
+  return x >= 1e6 ? `${number(x / 1e6, 3)} M` : x >= 1e3 ? `${number(x / 1e3, 3)} k` : String(x);
+}

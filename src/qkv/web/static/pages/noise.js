@@ -1,0 +1,141 @@
+// Noise: the same blend read by one head, by two, and by one that is hardened, while the keys vary.
+import { html, useMemo, useState } from "../vendor/htm-preact.js";
+import { useReply } from "../lib/api.js";
+import { Chart, loadPlot } from "../lib/chart.js";
+import { number, share, typed } from "../lib/numbers.js";
+import { Facts, Figure, Problem, Slider, Spoken } from "../lib/parts.js";
+import { useJob } from "../lib/jobs.js";
+import { useLink } from "../lib/route.js";
+import { Code, Share } from "../lib/save.js";
+
+loadPlot().catch(() => {}); // it comes while the first numbers are asked for
+
+const DEFAULTS = { n: 10, along: 0.5, isotropic: 1e-6, scale: 6, success: 0.1, samples: 200, seed: 0 };
+const LIMITS = { n: [3, 100], along: [0, 10], isotropic: [0, 1], scale: [0, 50], success: [0.001, 2], samples: [1, 2000], seed: [0, 2 ** 31 - 1] };
+const INKS = ["one-head", "several-heads", "hardened"];
+
+/** The request that a state stands for: numbers of a link are brought into range. */
+export function requestOf(state) {
+  const kept = Object.entries(LIMITS).map(([name, [low, high]]) => [name, Math.min(Math.max(state[name], low), high)]);
+  const request = Object.fromEntries(kept);
+  for (const name of ["n", "samples", "seed"]) request[name] = Math.round(request[name]);
+  return request;
+}
+
+export function Page() {
+  const [state, patch] = useLink("noise", DEFAULTS);
+  const request = useMemo(() => requestOf(state), [state]);
+  const { reply, error, current } = useReply("api/noise", request);
+  const exact = reply?.arms.every((a) => a.method === "quadrature");
+  const set = (name) => (value) => patch({ [name]: value });
+  return html`
+    <h1>Noise</h1>
+    <p class="lead">Wanted is half of a and half of b, but the key of a varies. One head swings, two mostly hold;
+      a hardened head repels the other keys instead, and does not care.</p>
+    <${Share} name="noise" python=${reply?.python} json=${reply && { request, reply }} />
+    <${Problem} error=${error} />
+    <div class="page noise" aria-busy=${!current}>
+      <div class="controls">
+        <${Slider} name="along" label="Noise of a along itself" hint="variance of the key's length" value=${request.along} min=${0.001} max=${10} log zero onInput=${set("along")} />
+        <${Slider} name="isotropic" label="Noise everywhere" hint="variance of every key in every direction" value=${request.isotropic} min=${1e-8} max=${1} log zero onInput=${set("isotropic")} />
+        <${Slider} name="scale" label="Scale" hint="how much more a and b score than the others" value=${request.scale} min=${0} max=${50} step=${0.1} onInput=${set("scale")} />
+        <${Slider} name="n" label="Items" value=${request.n} min=${3} max=${100} step=${1} onInput=${set("n")} />
+        <${Slider} name="success" label="Success within" hint="distance of the output from the wanted blend" value=${request.success} min=${0.001} max=${2} log onInput=${set("success")} />
+        <${Slider} name="samples" label="Samples" value=${request.samples} min=${10} max=${2000} step=${10} onInput=${set("samples")} />
+        <div class="row"><button class="act" onClick=${() => patch((old) => ({ seed: (old.seed + 1) % 2 ** 31 }))}>Draw again</button></div>
+      </div>
+      <div class="views">
+        ${reply && html`
+          <div class="arms">${reply.arms.map((arm, i) => html`<${Arm} key=${i} arm=${arm} token=${INKS[i]} />`)}</div>
+          <p class="quiet">Bars: the distribution of the weight of a, ${exact ? "integrated" : "from thousands of readings"}. Dots: ${reply.arms[0].weight_samples.length} readings.
+            Mean and variance are exact: integrals, not estimates${exact ? ", and so is the chance of success" : ""}.</p>
+          <${Against} arms=${reply.arms} />
+          <${Study} request=${request} />`}
+      </div>
+    </div>
+    ${reply && html`<${Spoken}>Variance: ${reply.arms.map((a) => `${a.name} ${number(a.variance, 3)}`).join(", ")}. Chance of success: ${reply.arms.map((a) => `${a.name} ${chance(a)}`).join(", ")}.<//>`}
+    <${Code} python=${reply?.python} />`;
+}
+
+function chance(arm) {
+  return share(arm.probability);
+}
+
+/** One layout: the law as bars, the draws as dots under them. */
+function Arm({ arm, token }) {
+  const height = matchMedia("(max-width: 46rem)").matches ? 180 : 250;
+  const { x, y } = arm.density, wide = x.length > 1 ? x[1] - x[0] : 1;
+  const bars = [];
+  // Two bins make a bar: 25 bars, so that one of them stands around ½.
+  for (let i = 0; i + 1 < x.length; i += 2) bars.push({ from: x[i] - wide / 2, to: x[i + 1] + wide / 2, share: (y[i] + y[i + 1]) * wide });
+  const dots = arm.weight_samples.map((w, i) => ({ w, down: -0.07 - 0.16 * ((i * 0.6180339887) % 1) }));
+  const ink = `var(--${token})`;
+  const options = (Plot) => ({
+    height, marginLeft: 34, marginRight: 10, marginBottom: 34, marginTop: 10,
+    x: { domain: [-0.02, 1.02], ticks: [0, 0.5, 1], tickFormat: (v) => ({ 0: "0", 0.5: "½", 1: "1" })[v], label: null, tickSize: 0 },
+    y: { domain: [-0.26, 1], ticks: [0, 0.5, 1], tickFormat: (v) => ({ 0: "0", 0.5: "½", 1: "all" })[v], label: null, tickSize: 0 },
+    marks: [
+      Plot.ruleX([0.5], { stroke: "var(--line)", strokeDasharray: "3 3" }),
+      Plot.dot(dots, { x: "w", y: "down", r: dots.length > 600 ? 1 : 1.8, fill: ink, fillOpacity: 0.55 }),
+      Plot.rectY(bars, { x1: "from", x2: "to", y: "share", fill: ink, insetLeft: 0.5, insetRight: 0.5 }),
+      Plot.ruleY([0], { stroke: "var(--quiet)" }),
+    ],
+  });
+  return html`<${Figure} title=${arm.name} className="arm">
+    <${Chart} options=${options} of=${arm} height=${height} label=${`${arm.name}: the weight of a has mean ${number(arm.mean)} and variance ${number(arm.variance)}`} />
+    <${Facts} rows=${[
+      ["mean", number(arm.mean), `${arm.name} mean`],
+      ["variance", html`<b>${number(arm.variance)}</b>`, `${arm.name} variance`],
+      ["success", html`<b>${chance(arm)}</b>${arm.method === "quadrature" ? "" : html` <span class="quiet">± ${number((arm.high - arm.low) / 2, 1)}</span>`}`, `${arm.name} success`],
+    ]} /><//>`;
+}
+
+/** The chance of success, side by side on one axis. */
+function Against({ arms }) {
+  const best = arms.reduce((a, b) => (b.probability > a.probability ? b : a));
+  const rows = arms.map((a, i) => ({ name: a.name, p: a.probability, ink: `var(--${INKS[i]})` }));
+  const flat = arms.every((a) => Math.abs(a.probability - best.probability) < 5e-4);
+  const options = () => ({
+    height: 118, marginLeft: 86, marginRight: 56, marginTop: 4, marginBottom: 26,
+    x: { domain: [0, 1], ticks: [0, 0.5, 1], tickFormat: (v) => ({ 0: "never", 0.5: "half the time", 1: "always" })[v], label: null, tickSize: 0 },
+    y: { domain: rows.map((r) => r.name), label: null, tickSize: 0, padding: 0.35 },
+    color: { type: "identity" },
+    marks: [
+      globalThis.Plot.barX(rows, { x: () => 1, y: "name", fill: "var(--wash)" }),
+      globalThis.Plot.barX(rows, { x: "p", y: "name", fill: "ink" }),
+      globalThis.Plot.text(rows, { x: () => 1, y: "name", text: (r) => share(r.p), textAnchor: "start", dx: 8, fill: "var(--ink)" }),
+    ],
+  });
+  const title = flat ? "All three succeed equally often" : `Success is likeliest with ${best.name === "hardened" ? "the hardened head" : best.name}`;
+  return html`<${Figure} title=${title}><${Chart} options=${options} of=${arms} height=${118} label=${`${title}: ${rows.map((r) => `${r.name} ${share(r.p)}`).join(", ")}`} /><//>`;
+}
+
+const STUDIED = [0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 50];
+
+/** The same against scale: many readings at many scales, in a job of its own. */
+function Study({ request }) {
+  const [found, setFound] = useState(null);
+  const keep = (result, settings) => setFound({ ...result, settings });
+  const { job, error, start, cancel, running } = useJob("noise-study", { onDone: keep, onFound: keep });
+  const { samples, scale, ...settings } = request;
+  const points = (found?.curves ?? []).flatMap((c, i) => c.points.map((p) => ({ ...p, name: c.name, ink: `var(--${INKS[i]})` })));
+  const options = (Plot, width) => ({
+    height: 260, marginLeft: 44, marginRight: 78, marginTop: 28, marginBottom: 38,
+    x: { type: "log", label: "scale →", ticks: (width < 420 ? [1, 10, 50] : [0.5, 1, 2, 5, 10, 20, 50]).filter((v) => points.some((p) => p.scale === v)), tickFormat: (v) => number(v) },
+    y: { domain: [0, 1], label: "↑ chance of success", ticks: 5 },
+    color: { type: "identity" },
+    marks: [
+      Plot.areaY(points, { x: "scale", y1: "low", y2: "high", z: "name", fill: "ink", fillOpacity: 0.2 }),
+      Plot.line(points, { x: "scale", y: "probability", z: "name", stroke: "ink", strokeWidth: 2 }),
+      Plot.text(found.curves.map((c, i) => ({ ...c.points.at(-1), name: c.name, ink: `var(--${INKS[i]})` })), { x: "scale", y: "probability", text: "name", textAnchor: "start", dx: 6, fill: "var(--ink)" }),
+    ],
+  });
+  return html`<section class="study">
+    <div class="row"><button class="act" disabled=${running} onClick=${() => start({ ...settings, scales: STUDIED, draws: 20000 })}>Study all scales</button>
+      ${running && html`<button class="act" onClick=${cancel}>Cancel</button><progress max="1" value=${job.total ? job.done / job.total : 0} aria-label="Progress of the study"></progress>`}
+      <span class="quiet" role="status">${running ? `${job.done} of ${job.total ?? STUDIED.length} scales` : found ? "" : "20,000 readings at each of 22 scales, beside this page"}</span></div>
+    <${Problem} error=${error ?? job?.error} />
+    ${found && html`<${Figure} title="What scale does to the chance of success" caption=${`For ${found.settings.n} items, noise ${typed(found.settings.along)} along a and ${typed(found.settings.isotropic)} everywhere, success within ${typed(found.settings.success)}. Where a chance was sampled, a band shows its 95 % interval.`}>
+      <${Chart} options=${options} of=${found} height=${260} label=${`Chance of success against scale for ${found.curves.map((c) => c.name).join(", ")}`} /><//>`}
+  </section>`;
+}

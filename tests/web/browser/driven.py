@@ -1,0 +1,46 @@
+"""A server as a person starts it, and the browser that opens it; for the tests, the benchmark and the screenshots."""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def missing() -> str:
+    """Why there is no browser, in one sentence; empty if there is one."""
+    try:
+        import playwright.sync_api  # noqa: F401
+    except ImportError:
+        return "the browser tests need playwright: pip install 'qkv[dev]'"
+    return "" if CHROMIUM else "the browser tests need chromium: apt-get install chromium"
+
+
+@contextlib.contextmanager
+def serving(model: Path | None = None) -> Iterator[str]:
+    """The server as a person starts it, on a free port."""
+    command = [sys.executable, "-m", "qkv", "serve", "--port", "0", "--no-open"]
+    command += ["--model", f"tiny={model}"] if model else []
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    try:
+        assert server.stdout is not None
+        first = server.stdout.readline()
+        found = re.search(r"http://\S+", first)
+        assert found, f"the server said {first!r}"
+        yield found[0].rstrip("/")
+    finally:
+        server.terminate()
+        server.wait(15)

@@ -1,0 +1,55 @@
+"""Claims in a browser: a verdict beside each claim as one types."""
+
+import pytest
+
+from qkv import check
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+HEAD = "```claim mine\ngiven k_1..k_n orthonormal, n >= 3, t > 0\nlet q = t*k_a\n"
+
+
+def test_a_typed_claim_gets_the_verdict_of_the_library(watched):
+    one = watched()
+    page = one.open("claims")
+    text = page.get_by_label("Claims", exact=True)
+    text.fill(HEAD + "then c -> v_a as t -> oo\nthen alpha_a = 1/2\nthen alpha_a > 1/2\n```\n")
+    expected = check(text.input_value())
+    shown = page.locator(".verdict .word")
+    expect(shown).to_have_count(3, timeout=30_000)
+    assert (
+        [w.split()[1] for w in shown.all_inner_texts()]
+        == [v.verdict for v in expected]
+        == ["proved", "refuted", "conditional"]
+    )
+    expect(page.get_by_role("button", name="Line 4: proved. Show why")).to_be_visible()
+    text.press("ControlOrMeta+End")
+    text.fill(HEAD + "then c -> v_b as t -> oo\n```\n")
+    expect(page.locator(".count")).to_have_text("1 refuted")
+
+
+def test_derivations_and_counterexamples_open_on_click(watched):
+    page = watched().open("claims")
+    page.get_by_role("button", name="Line 4: proved. Show why").click(timeout=30_000)
+    expect(page.locator(".verdict.proved .derivation .katex-html").first).to_be_visible()
+    page.locator(".verdict.refuted summary").click()
+    expect(page.locator(".verdict.refuted pre")).to_contain_text("t = ")
+    assert "open=average" in page.evaluate("new Promise((done) => setTimeout(() => done(location.hash), 300))")
+
+
+def test_the_catalogue_can_be_started_from(watched):
+    page = watched().open("claims")
+    catalogue = page.locator("[data-name=catalogue]")
+    expect(catalogue.locator("option >> nth=1")).to_be_attached()
+    catalogue.select_option("beyond")
+    expect(page.locator(".verdict .word")).not_to_have_count(4, timeout=40_000)
+    expect(page.get_by_label("Claims", exact=True)).not_to_have_value("")
+    expect(page.locator(".verdict.proved").first).to_be_visible(timeout=40_000)
+
+
+def test_a_malformed_claim_says_where(watched):
+    page = watched().open("claims")
+    page.get_by_label("Claims", exact=True).fill(HEAD + "then alpha_a >\n```\n")
+    expect(page.locator(".verdict.malformed summary")).to_be_visible(timeout=30_000)
+    page.locator(".verdict.malformed summary").click()
+    expect(page.locator(".verdict.malformed")).to_contain_text("line 4")

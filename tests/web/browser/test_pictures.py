@@ -1,0 +1,31 @@
+"""The pictures in the README come from a script, which is run here."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright.sync_api")
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_the_script_takes_every_picture_that_the_readme_shows(chromium, address, tmp_path):
+    sys.path.insert(0, str(ROOT / "docs"))
+    import screenshots
+    from PIL import Image
+
+    shown = set(re.findall(r"docs/pictures/(explorer-\w+\.png)", (ROOT / "README.md").read_text(encoding="utf-8")))
+    taken = screenshots.take(chromium, address, tmp_path, "tiny", "Where was Person 3 born?")
+    assert (
+        {path.name for path in taken}
+        == shown
+        == {path.name for path in (ROOT / "docs" / "pictures").glob("explorer-*")}
+    )
+    for path in taken:
+        picture = Image.open(path).convert("L")
+        assert picture.width == 1240 and picture.height > 600
+        assert path.stat().st_size < 120_000 and (ROOT / "docs" / "pictures" / path.name).stat().st_size < 120_000
+        darkest, lightest = picture.getextrema()
+        assert darkest < 60 and lightest > 230  # ink on paper, not a blank page

@@ -1,0 +1,57 @@
+"""Wiring in a browser: rules in, matrices and their derivation out."""
+
+import numpy as np
+import pytest
+
+from qkv import self_attention
+from qkv.core.show import number
+from qkv.design import wire
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+# x_1 = u_d + u_b, x_2 = u_a, x_3 = u_c + u_b in the basis (u_d, u_b, u_a, u_c)
+X = np.array([[1.0, 1, 0, 0], [0, 0, 1, 0], [0, 1, 0, 1]])
+
+
+def test_beta_moves_the_weights_as_the_library_says(watched):
+    one = watched()
+    page = one.open("wiring")
+    page.locator("[data-name=beta] input[type=range]").focus()
+    for _ in range(25):
+        page.keyboard.press("ArrowRight")
+    beta = one.last("/api/wiring")["beta"]
+    assert beta > 1.2
+    wired = wire(X, {0: 1, 1: 0}, {0: [0, 1, 0, 0], 1: [0, 1, 0, -1]}, tol=0.05)
+    weights = self_attention(beta * X, wired.Q, wired.K, wired.V).weights
+    title = f"x1 reads x2 ({number(float(weights[0, 1]), 3)}), x2 reads x1 ({number(float(weights[1, 0]), 3)})"
+    expect(page.locator(".views h2 >> nth=0")).to_contain_text(title)
+
+
+def test_the_derivation_is_set_by_katex(watched):
+    page = watched().open("wiring")
+    expect(page.locator(".derivation .katex-html").first).to_be_visible()
+    loaded = page.evaluate(
+        "document.fonts.ready.then(() => [...document.fonts].filter((f) => f.status === 'loaded').map((f) => f.family))"
+    )
+    assert any("KaTeX" in family for family in loaded)
+
+
+def test_tokens_and_rules_can_be_written(watched):
+    one = watched()
+    page = one.open("wiring")
+    page.get_by_label("What x_2 writes").fill("2 u_a - 1/2 u_b")
+    rules = one.last("/api/wiring")["rules"]
+    assert rules[1]["writes"] == {"u_a": 2, "u_b": -0.5}
+    page.get_by_role("button", name="Add a token").click()
+    assert len(one.last("/api/wiring")["tokens"]) == 4
+    expect(page.get_by_label("Weights: ")).to_be_visible()
+    page.get_by_label("What x_2 writes").fill("u_a +")
+    expect(page.locator(".problem")).to_contain_text("A sum of named vectors is wanted")
+    expect(page.get_by_label("What x_2 writes")).to_have_attribute("aria-invalid", "true")
+
+
+def test_rules_that_cannot_be_followed_are_said_to_be_impossible(watched):
+    page = watched().open(
+        'wiring?tokens=[["x_1","u_a"],["x_2","u_a"],["x_3","u_b"]]&rules=[["x_1","x_2","u_b"],["x_2","x_3","u_b"]]'
+    )
+    expect(page.locator(".found.no")).to_contain_text("✗ Impossible")

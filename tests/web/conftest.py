@@ -1,0 +1,65 @@
+"""The explorer served on a free port of this machine, in a thread, for all tests of the web floor."""
+
+import threading
+import time
+from contextlib import contextmanager
+
+import httpx
+import pytest
+import uvicorn
+
+from qkv.web.app import application
+from qkv.web.server import listening, settings
+
+
+@contextmanager
+def serving(**options):
+    """A served application: its address, until the block ends."""
+    sock = listening("127.0.0.1", 0)
+    server = uvicorn.Server(settings(application(**options)))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive(), "the server does not stop"
+
+
+@pytest.fixture(scope="session")
+def serve():
+    return serving
+
+
+@pytest.fixture(scope="session")
+def server():
+    with serving() as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def client(server):
+    with httpx.Client(base_url=server, timeout=120) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def post(client):
+    """The reply to a body, which must be a good one."""
+
+    def send(path, body):
+        found = client.post(path, json=body)
+        assert found.status_code in (200, 202), found.text
+        return found.json()
+
+    return send
+
+
+@pytest.fixture(scope="session")
+def state(client):
+    """The state that a page starts from."""
+    return lambda page: client.get(f"/api/example/{page}").json()

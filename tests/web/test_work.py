@@ -1,0 +1,62 @@
+"""Heavy figures come from processes beside the server, and from its threads where there are none."""
+
+import asyncio
+import json
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from qkv.errors import QkvError
+from qkv.web import limits
+from qkv.web.work import Work
+
+
+def run(work):
+    """In a thread of its own: this one may hold the loop of a browser."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def where():
+    return {"pid": os.getpid()}
+
+
+def refuse():
+    raise QkvError("asked", "came", "remedy")
+
+
+def test_work_goes_to_the_processes_once_they_are_up_and_to_threads_when_they_die():
+    async def work():
+        made = Work(aside=1)
+        try:
+            first = json.loads(await made.run_aside("where", where))["pid"]
+            while not made._up:
+                await asyncio.sleep(0.05)
+            second = json.loads(await made.run_aside("where", where))["pid"]
+            with pytest.raises(QkvError, match="came"):
+                await made.run_aside("refusing", refuse)
+            os.kill(second, signal.SIGKILL)
+            third = json.loads(await made.run_aside("where", where))["pid"]
+            return first, second, third
+        finally:
+            made.close()
+
+    first, second, third = run(work())
+    assert first == third == os.getpid() != second
+
+
+def test_too_many_waiting_are_told_to_come_back(monkeypatch):
+    monkeypatch.setattr(limits, "MOST_WAITING", 0)
+
+    async def work():
+        made = Work(aside=0)
+        try:
+            await made.run("where", where)
+        finally:
+            made.close()
+
+    with pytest.raises(limits.Refused) as refused:
+        run(work())
+    assert refused.value.status == 503
