@@ -65,14 +65,14 @@ def main() -> None:
 
 
 def measure(school: School, epochs: int, seed: int, folder: Path) -> dict[str, Any]:
-    """Teach one model; fit its badge on half of the people that no question in training was about, and measure it."""
+    """Teach one model; fit its badge on two thirds of the people that no question was about, measure it on the rest."""
     facts, strangers = people(school.people, seed)
     trained, held = facts.split(0.5, seed)
     often = np.random.default_rng((seed, 41)).choice([1, 2, 2, 4], size=len(facts)).tolist()
     texts = biographies(facts, 4, order="permuted", exposures=often, title=True, seed=seed).texts
     run = drilled(folder / "run", texts, list(questions(trained)), school, seed, examples=epochs * len(texts))
     unknown = questions(strangers.sample(len(held), seed))
-    found = trust(run, questions(held), unknown, seed=seed, save=False)
+    found = trust(run, questions(held), unknown, calibration=2 / 3, seed=seed, save=False)
     mine = found.measured("badge")
     said = found.counts["remembered"]
     return {

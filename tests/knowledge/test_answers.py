@@ -107,6 +107,10 @@ def test_signals_are_what_plain_forward_passes_say(run, people):
         assert found.column("log_probability")[i] == pytest.approx(total, abs=0.02)  # two spellings may be one answer
         assert found.column("entropy")[i] == pytest.approx(float(-(steps.exp() * steps).sum()), rel=1e-3)
         first, last = found.asked[i].name
+        bare = [*ids[first:last], MASK_ID]
+        logs = run.model(torch.tensor([[*bare, *best.tokens]])).detach()[0].double().log_softmax(-1)[len(bare) - 1 :]
+        total = sum(float(logs[j, t]) for j, t in enumerate([*best.tokens, MASK_ID]))
+        assert found.column("bare")[i] == pytest.approx(total, abs=1e-3)
         name = question.removeprefix("Where was ").removesuffix(" born?")
         assert run.tokenizer.decode(ids[first:last]).strip() == name
         state = run.model.hidden(torch.tensor(ids[:last]), Layout([(1, last)]))

@@ -15,7 +15,7 @@ from qkv.errors import QkvError
 from qkv.knowledge.probe import Linear
 
 FILE = "trust.json"
-FORMAT = "qkv-trust-1"
+FORMAT = "qkv-trust-2"
 REMEMBERED, MADE_UP, UNSURE = "remembered", "made up", "unsure"
 CLIP = 30.0  # nats beyond which more or less likely makes no difference
 LIKELY, UNLIKELY = 0.9, 0.5  # the rule of thumb, where nothing has been measured

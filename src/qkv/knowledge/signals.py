@@ -21,7 +21,7 @@ from qkv.train.tokens import END_ID, MASK_ID
 
 BEAMS, SAMPLES, LONGEST = 5, 8, 32
 CHUNK = 8192  # tokens that are read together
-NAMES = ("log_probability", "margin", "entropy", "agreement", "familiarity")
+NAMES = ("log_probability", "margin", "entropy", "agreement", "familiarity", "bare")
 """The signals that are numbers, in the order in which the badge's model takes them."""
 
 
@@ -35,13 +35,13 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """For each question: the candidate answers, the five signals, and the hidden state at the end of the name."""
+    """For each question: the candidate answers, the signals, and the hidden state at the end of the name."""
 
     asked: tuple[Asked, ...]
     texts: tuple[tuple[str, ...], ...]
     candidates: tuple[tuple[Candidate, ...], ...]
     numbers: np.ndarray
-    """(questions, 5), in the order of NAMES."""
+    """(questions, signals), in the order of NAMES."""
     hidden: np.ndarray
     """(questions, width)."""
 
@@ -70,8 +70,8 @@ def signals(
     ]
     entropies, hidden = _along(run.model, asked, best)
     agreed = _agreement(run, prompts, best, samples, seed)
-    known = _familiarity(run, asked)
-    numbers = np.stack([[each.log_probability for each in best], margins, entropies, agreed, known], axis=1)
+    known, bare = _familiarity(run, asked), _to_the_bare_name(run, asked, best)
+    numbers = np.stack([[each.log_probability for each in best], margins, entropies, agreed, known, bare], axis=1)
     return Signals(
         asked,
         tuple(tuple(text for text, _ in each) for each in candidates),
@@ -152,10 +152,22 @@ def _agreement(run: Run, prompts: list[list[int]], best: Sequence[Candidate], sa
 @torch.inference_mode()
 def _familiarity(run: Run, asked: Sequence[Asked]) -> np.ndarray:
     """How likely the model finds the name itself at the beginning of a text, in mean log-probability of its tokens."""
-    model = run.model
-    device = model.embedding.weight.device
     rows = [[END_ID, *each.ids[slice(*each.name)]][: run.config.block + 1] for each in asked]
-    out = np.zeros(len(rows))
+    return np.array([each.mean() for each in _logs(run.model, rows)])
+
+
+@torch.inference_mode()
+def _to_the_bare_name(run: Run, asked: Sequence[Asked], best: Sequence[Candidate]) -> np.ndarray:
+    """How likely the same answer is to the name alone, without a question: knowing does not hang on the wording."""
+    names = [[*each.ids[slice(*each.name)], MASK_ID] for each in asked]
+    rows = [[*n, *b.tokens, MASK_ID][: run.config.block + 1] for n, b in zip(names, best, strict=True)]
+    return np.array([each[len(n) - 1 :].sum() for each, n in zip(_logs(run.model, rows), names, strict=True)])
+
+
+def _logs(model: GPT, rows: Sequence[Sequence[int]]) -> list[np.ndarray]:
+    """The log-probability of every token of each row, but the first, after those before it."""
+    device = model.embedding.weight.device
+    out: list[np.ndarray] = [np.zeros(0)] * len(rows)
     for some in _chunks(rows):
         layout = Layout((len(list(same)), t) for t, same in groupby(len(rows[i]) - 1 for i in some)).to(device)
         logits = model.head(model.hidden(torch.tensor([t for i in some for t in rows[i][:-1]], device=device), layout))
@@ -163,7 +175,7 @@ def _familiarity(run: Run, asked: Sequence[Asked]) -> np.ndarray:
         logs = logits.double().log_softmax(-1).gather(-1, wanted[:, None])[:, 0].cpu().numpy()
         at = 0
         for i in some:
-            out[i] = logs[at : at + len(rows[i]) - 1].mean()
+            out[i] = logs[at : at + len(rows[i]) - 1]
             at += len(rows[i]) - 1
     return out
 
