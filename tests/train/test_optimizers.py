@@ -10,7 +10,7 @@ from qkv.errors import QkvError
 from qkv.model.config import Config
 from qkv.model.gpt import GPT
 from qkv.train import checkpoint, runs
-from qkv.train.optimizers import chosen
+from qkv.train.optimizers import Muon, chosen
 from qkv.train.settings import Settings
 
 
@@ -55,6 +55,21 @@ def test_muon_takes_a_step_of_the_same_size_for_small_and_large_gradients():
     torch.testing.assert_close(small, large, rtol=0, atol=2e-4)
 
 
+def test_muon_takes_the_steps_of_torchs_own():
+    torch.manual_seed(5)
+    ours, theirs = ([torch.nn.Parameter(w.clone()) for w in start] for start in [torch.randn(3, 24, 8).unbind()] * 2)
+    mine = Muon(ours, 0.01, 0.1)
+    its = torch.optim.Muon(theirs, 0.01, 0.1, momentum=0.95, adjust_lr_fn="match_rms_adamw")
+    for _ in range(4):
+        for a, b in zip(ours, theirs, strict=True):
+            a.grad = torch.randn(24, 8)
+            b.grad = a.grad.clone()
+        mine.step()
+        its.step()
+    for a, b in zip(ours, theirs, strict=True):  # a step is about 0.002 an entry; theirs is in bfloat16
+        torch.testing.assert_close(a, b, rtol=0, atol=4e-4)
+
+
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_a_run_that_stopped_goes_on_to_the_same_bits(optimizer, text, config, settings, tmp_path):
     settings = replace(settings, optimizer=optimizer)
@@ -71,7 +86,7 @@ def test_a_run_that_stopped_goes_on_to_the_same_bits(optimizer, text, config, se
     whole, again = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "again"))
     assert all(torch.equal(whole[name], again[name]) for name in whole)
     kept = load_file(tmp_path / "whole" / "optimizer-12.safetensors")
-    assert ("blocks.0.mlp.wide.weight/momentum_buffer" in kept) == (optimizer == "muon")
+    assert ("blocks.0.mlp.wide.weight/momentum" in kept) == (optimizer == "muon")
     assert "embedding.weight/exp_avg_sq" in kept
 
 
@@ -79,7 +94,7 @@ def test_the_state_of_another_optimizer_is_refused(tmp_path):
     _, _, _, made = stepped("muon")
     names = {p: f"weight-{i}" for i, p in enumerate(made.state)}
     state = checkpoint.optimizer_state(made, names)
-    state.pop(next(name for name in state if name.endswith("momentum_buffer")))
+    state.pop(next(name for name in state if name.endswith("/momentum")))
     with pytest.raises(QkvError, match="another model"):
         checkpoint.fill_optimizer(made, names, state, tmp_path)
 

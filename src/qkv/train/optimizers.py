@@ -10,6 +10,9 @@ from torch import Tensor
 
 from qkv.train.settings import Settings
 
+MOMENTUM = 0.95
+SMALL = 64  # rows of matrices up to which half precision saves no time
+
 
 class Optimizers:
     """Optimizers of different weights that step together, with one list of groups and one state for each weight."""
@@ -32,13 +35,58 @@ class Optimizers:
             part.step()
 
 
+class Muon(torch.optim.Optimizer):
+    """Momentum, made orthogonal: a direction that few examples ask for gets as large a step as one that many do.
+
+    It is Jordan's method with Nesterov's momentum, scaled so that a step has the root mean square of one of AdamW's,
+    whose learning rate it can share. torch.optim.Muon takes the same steps; all matrices of a shape at once, and
+    small ones in single precision, take a fourth of its time on a CPU where matrices are small.
+    """
+
+    def __init__(self, weights: list[Tensor], lr: float, decay: float) -> None:
+        super().__init__(weights, {"lr": lr, "weight_decay": decay})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        """One step of every matrix that has a gradient."""
+        for group in self.param_groups:
+            shapes: defaultdict[torch.Size, list[Tensor]] = defaultdict(list)
+            for p in group["params"]:
+                if p.grad is not None:
+                    shapes[p.shape].append(p)
+            for shape, weights in shapes.items():
+                steps = orthogonal(torch.stack([self._momentum(p) for p in weights])).unbind()
+                torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
+                torch._foreach_add_(weights, steps, alpha=-group["lr"] * 0.2 * max(shape) ** 0.5)
+
+    def _momentum(self, p: Tensor) -> Tensor:
+        assert p.grad is not None
+        state = self.state[p]
+        if not state:
+            state["momentum"] = torch.zeros_like(p)
+        state["momentum"].lerp_(p.grad, 1 - MOMENTUM)
+        return p.grad.lerp(state["momentum"], MOMENTUM)
+
+
+def orthogonal(matrices: Tensor) -> Tensor:
+    """About U Vᵀ for matrices U S Vᵀ (n, a, b): five times X ← 3.4445 X - 4.775 (XXᵀ)X + 2.0315 (XXᵀ)²X.
+
+    On singular values between 0 and 1 that polynomial climbs steeply and then stays between about 0.7 and 1.2.
+    """
+    tall = matrices.shape[1] > matrices.shape[2]
+    x = matrices.mT if tall else matrices
+    x = x.bfloat16() if x.shape[1] > SMALL else x
+    x = x / x.flatten(1).norm(dim=1).clamp(min=1e-7)[:, None, None]
+    for _ in range(5):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=-4.775, alpha=2.0315), x, beta=3.4445)
+    return (x.mT if tall else x).to(matrices.dtype)
+
+
 def chosen(names: dict[Tensor, str], settings: Settings) -> Optimizers:
     """What the settings ask for, for weights by name. Only matrices decay.
 
-    Muon takes the nearest orthogonal matrix to its momentum for a step, so that a direction which few examples ask
-    for gets as much of it as one that many do: on facts that are seen a hundred times, that is what AdamW lacks. An
-    embedding is a table, not a map, so it stays with AdamW. Muon's steps are scaled to AdamW's root mean square, so
-    that one learning rate serves both.
+    An embedding is a table and no map of one hidden vector to another, so it stays with AdamW.
     """
     inner = [p for p, name in names.items() if settings.optimizer == "muon" and inside(name, p)]
     mine = set(inner)
@@ -52,11 +100,7 @@ def chosen(names: dict[Tensor, str], settings: Settings) -> Optimizers:
         torch.optim.AdamW(groups, lr=settings.lr, betas=(0.9, settings.beta2), fused=True)
     ]
     if inner:
-        parts.append(
-            torch.optim.Muon(
-                inner, lr=settings.lr, weight_decay=settings.decay, momentum=0.95, adjust_lr_fn="match_rms_adamw"
-            )
-        )
+        parts.append(Muon(inner, settings.lr, settings.decay))
     return Optimizers(*parts)
 
 
