@@ -11,7 +11,7 @@ from qkv.errors import QkvError
 from qkv.knowledge import Facts, Person, study
 from qkv.knowledge.studies import STUDIES, capacity, considerations, ladder, singletons, variants
 from qkv.knowledge.studies.engine import Cell, Study, work
-from qkv.plots.knowledge import studied
+from qkv.plots.studies import studied
 
 
 def cells(log, count=3):
