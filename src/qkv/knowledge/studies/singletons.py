@@ -44,7 +44,15 @@ def study(
                 asked = sum(r[f"n_{kind}"] for r in mine)
                 row[f"made_up_of_{kind}"] = sum(r[f"wrong_{kind}"] for r in mine) / asked if asked else None
             rows.append({**row, "n": n})
-    return finish(out, Study("singletons", "What is said once is made up", tuple(rows), (), len(results), len(cells)))
+    rates = {}
+    for kind in ("once", "often"):
+        n = sum(r[f"n_{kind}"] for r in results.values())
+        rates[kind] = 100 * sum(r[f"wrong_{kind}"] for r in results.values()) / n if n else math.nan
+    said = f"Over all shares, {rates['once']:.0f} % of what was said once is made up, and {rates['often']:.0f} %"
+    remarks = (f"{said} of what was said {OFTEN} times.",) if not math.isnan(sum(rates.values())) else ()
+    return finish(
+        out, Study("singletons", "What is said once is made up more often", tuple(rows), remarks, len(results), len(cells))
+    )
 
 
 def measure(share: float, school: School, seed: int, folder: Path) -> Row:

@@ -15,7 +15,7 @@ from qkv.knowledge.studies.school import School, drilled, halves, people
 from qkv.knowledge.texts import biographies
 from qkv.model.config import ATTENTIONS
 
-SCHOOL = School(exposures=40)
+SCHOOL = School(exposures=80)
 STRICT = 2.638  # the normal quantile for six comparisons that all hold in 95 % of studies (Bonferroni)
 
 
