@@ -51,7 +51,8 @@ def study(
     said = f"Over all shares, {rates['once']:.0f} % of what was said once is made up, and {rates['often']:.0f} %"
     remarks = (f"{said} of what was said {OFTEN} times.",) if not math.isnan(sum(rates.values())) else ()
     return finish(
-        out, Study("singletons", "What is said once is made up more often", tuple(rows), remarks, len(results), len(cells))
+        out,
+        Study("singletons", "What is said once is made up more often", tuple(rows), remarks, len(results), len(cells)),
     )
 
 
