@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from qkv.model.config import Config
+from qkv.model.products import Linear
 
 
 class RMSNorm(nn.Module):
@@ -56,8 +57,8 @@ class MLP(nn.Module):
 
     def __init__(self, config: Config) -> None:
         super().__init__()
-        self.wide = nn.Linear(config.width, config.inner, config.bias)
-        self.out = nn.Linear(config.inner, config.width, config.bias)
+        self.wide = Linear(config.width, config.inner, config.bias)
+        self.out = Linear(config.inner, config.width, config.bias)
         self.shape = "tanh" if config.activation == "gelu_tanh" else "none"
 
     def forward(self, x: Tensor) -> Tensor:
@@ -69,8 +70,8 @@ class SwiGLU(nn.Module):
 
     def __init__(self, config: Config) -> None:
         super().__init__()
-        self.wide = nn.Linear(config.width, 2 * config.inner, bias=False)
-        self.out = nn.Linear(config.inner, config.width, bias=False)
+        self.wide = Linear(config.width, 2 * config.inner, bias=False)
+        self.out = Linear(config.inner, config.width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         gate, value = self.wide(x).chunk(2, dim=-1)
