@@ -33,14 +33,14 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 def _steady(x: Tensor, weight: Tensor) -> bool:
     return (
-        x.dim() == 2
+        not torch.compiler.is_compiling()  # first, so that a compiler sees nothing of the rest
+        and x.dim() == 2
         and x.dtype == weight.dtype == torch.float32
         and x.device.type == "cpu"
         and len(x) % STEADY == 0
         and len(x) > 0
         and torch.backends.mkldnn.is_available()
         and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
         and type(weight) in (Tensor, nn.Parameter)  # spread over processes it is something else
     )
 
