@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from qkv.model import products
-from qkv.model.products import LARGE, STEADY, Linear, product
+from qkv.model.products import STEADY, Linear, product
+from qkv.train.batches import asked, pack
+from qkv.train.objectives import Example
 
 
 @pytest.mark.parametrize("rows", [STEADY, 5 * STEADY, STEADY + 1, 3])
 @pytest.mark.parametrize("bias", [True, False])
 def test_values_and_gradients_are_those_of_float64(rows: int, bias: bool) -> None:
     torch.manual_seed(rows)
-    x, weight, g = torch.randn(rows, 240), torch.randn(320, 240), torch.randn(rows, 320)
-    b = torch.randn(320) if bias else None
-    assert weight.numel() > LARGE
+    x, weight, g = torch.randn(rows, 24), torch.randn(40, 24), torch.randn(rows, 40)
+    b = torch.randn(40) if bias else None
     results = []
     for dtype in (torch.float32, torch.float64):
         inputs = [t.to(dtype).requires_grad_() for t in (x, weight, *([b] if b is not None else []))]
@@ -28,7 +30,7 @@ def test_values_and_gradients_are_those_of_float64(rows: int, bias: bool) -> Non
         assert float((ours.double() - exact).abs().max() / exact.abs().max()) < 1e-5
 
 
-def test_only_steady_rows_of_large_float32_matrices_leave_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_steady_rows_in_float32_leave_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     real = products._rows
 
@@ -37,22 +39,48 @@ def test_only_steady_rows_of_large_float32_matrices_leave_torch(monkeypatch: pyt
         return real(x, weight, bias)
 
     monkeypatch.setattr(products, "_rows", counted)
-    layer = Linear(256, 512)
-    layer(torch.randn(STEADY + 1, 256))
-    layer.double()(torch.randn(STEADY, 256, dtype=torch.float64))
-    layer.float()(torch.randn(2, STEADY, 256))
-    Linear(8, 8)(torch.randn(STEADY, 8))
+    layer = Linear(8, 4)
+    layer(torch.randn(STEADY + 1, 8))
+    layer.double()(torch.randn(STEADY, 8, dtype=torch.float64))
+    layer.float()(torch.randn(2, STEADY, 8))
     with torch.autocast("cpu", torch.bfloat16):
-        layer(torch.randn(STEADY, 256))
+        layer(torch.randn(STEADY, 8))
     assert not seen
-    layer(torch.randn(STEADY, 256))
-    assert seen == [(STEADY, 256)] or not torch.backends.mkldnn.is_available()
+    layer(torch.randn(STEADY, 8))
+    assert seen == [(STEADY, 8)] or not torch.backends.mkldnn.is_available()
 
 
 def test_no_gradient_is_computed_that_nobody_wants() -> None:
-    layer = Linear(256, 512)
+    layer = Linear(8, 4)
     layer.weight.requires_grad_(False)
-    x = torch.randn(STEADY, 256)
+    x = torch.randn(STEADY, 8)
     layer(x).sum().backward()
     assert layer.weight.grad is None and x.grad is None
-    assert torch.equal(layer.bias.grad, torch.full((512,), float(STEADY)))
+    assert torch.equal(layer.bias.grad, torch.full((4,), float(STEADY)))
+
+
+@pytest.mark.parametrize("lengths", [[3], [64, 64], [5, 9, 40], [7] * 30, [64] * 3 + [1]])
+def test_rows_are_filled_with_tokens_that_ask_for_nothing(lengths: list[int]) -> None:
+    examples = [Example(list(range(3, n + 4)), 1) for n in lengths]
+    batch, plain = pack(examples, exact=True), pack(examples)
+    assert len(batch.tokens) % STEADY == 0 and len(batch.tokens) - sum(lengths) < STEADY
+    assert max(t for _, t in batch.layout.shapes) == max(lengths)
+    for one in (batch, plain):
+        assert int((one.targets >= 0).sum()) == asked(examples)
+        assert sorted(one.targets[one.targets >= 0].tolist()) == sorted(i for e in examples for i in e.ids[1:])
+
+
+def test_filling_changes_no_loss() -> None:
+    from qkv.model.config import preset
+    from qkv.model.gpt import GPT
+
+    torch.manual_seed(0)
+    model = GPT(preset("tiny", vocab=80)).eval()
+    examples = [Example(torch.randint(3, 80, (n + 1,)).tolist(), max(1, n // 2)) for n in (5, 17, 30)]
+    batch = pack(examples, exact=True)
+    whole = float(model(batch.tokens, batch.layout, batch.keep, batch.targets))
+    alone = 0.0
+    for e in examples:
+        logits = model(torch.tensor([e.ids[:-1]]))[0]
+        alone += float(F.cross_entropy(logits[e.start - 1 :], torch.tensor(e.ids[e.start :]), reduction="sum"))
+    assert whole == pytest.approx(alone, rel=1e-5)

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 STEADY = 64  # a number of rows that is a multiple of this comes again and again; others hardly ever do
-LARGE = 1 << 16  # weights in a matrix above which it is worth it
 
 
 class Linear(nn.Linear):
@@ -23,8 +22,8 @@ class Linear(nn.Linear):
 def product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x Wᵀ + b.
 
-    For large matrices oneDNN's kernels are a tenth faster than those that torch takes for float32, but they are made
-    anew for each number of rows, which costs more than it brings where every batch has another one.
+    oneDNN's kernels are a tenth faster here than those that torch takes for float32, but are made anew for each
+    number of rows, which costs more than it brings where every batch has another one.
     """
     if _steady(x, weight):
         out: Tensor = _Product.apply(x, weight, bias)
@@ -40,7 +39,6 @@ def _steady(x: Tensor, weight: Tensor) -> bool:
         and x.device.type == "cpu"
         and len(x) % STEADY == 0
         and len(x) > 0
-        and weight.numel() > LARGE
         and torch.backends.mkldnn.is_available()
         and not torch.is_autocast_enabled("cpu")
         and type(weight) in (Tensor, nn.Parameter)  # spread over processes it is something else
