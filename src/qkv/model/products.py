@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-STEADY = 64  # a number of rows that is a multiple of this comes again and again; others hardly ever do
+STEADY = 32  # a number of rows that is a multiple of this comes again and again; others hardly ever do
 
 
 class Linear(nn.Linear):
