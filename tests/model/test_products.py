@@ -45,6 +45,8 @@ def test_only_steady_rows_in_float32_leave_torch(monkeypatch: pytest.MonkeyPatch
     layer.float()(torch.randn(2, STEADY, 8))
     with torch.autocast("cpu", torch.bfloat16):
         layer(torch.randn(STEADY, 8))
+    with torch.no_grad():
+        layer(torch.randn(STEADY, 8))
     assert not seen
     layer(torch.randn(STEADY, 8))
     assert seen == [(STEADY, 8)] or not torch.backends.mkldnn.is_available()

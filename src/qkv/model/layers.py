@@ -19,9 +19,10 @@ class RMSNorm(nn.Module):
         self.epsilon = epsilon
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.dtype == torch.float64:
-            # Llama's norm rounds to float32 whatever the model's precision is; to equal it in float64 as well,
-            # a model has to round at the same place, by the same steps.
+        exact = x.dtype == torch.float32 and not torch.is_grad_enabled()
+        if x.dtype == torch.float64 or exact:
+            # Llama's norm rounds to float32 whatever the model's precision is; to say what it says, in float64 as
+            # well, a model has to round at the same place, by the same steps.
             y = x.float()
             y = y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + self.epsilon)
             return self.weight * y.to(x.dtype)

@@ -34,6 +34,7 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def _steady(x: Tensor, weight: Tensor) -> bool:
     return (
         not torch.compiler.is_compiling()  # first, so that a compiler sees nothing of the rest
+        and torch.is_grad_enabled()  # elsewhere every number of rows is new, and sums are rounded as others round them
         and x.dim() == 2
         and x.dtype == weight.dtype == torch.float32
         and x.device.type == "cpu"
