@@ -18,6 +18,7 @@ from qkv.core.short import SHORT
 from qkv.model.config import Config
 from qkv.model.layers import MLP, SwiGLU, complex_of, dropout, norm, paired, picked, rotations
 from qkv.model.layout import Layout, Shelf, fits
+from qkv.model.products import Linear, product
 
 
 class GPT(nn.Module):
@@ -35,7 +36,7 @@ class GPT(nn.Module):
         self.latents = nn.Embedding(c.latents, c.width) if c.attention == "perceiver" else None
         self.blocks: Any = nn.ModuleList(Block(c, attention_of(c, layer)) for layer in range(c.layers))
         self.norm = norm(c)
-        self.head = nn.Linear(c.width, c.vocab, bias=False)
+        self.head = Linear(c.width, c.vocab, bias=False)
         if c.tied:
             self.head.weight = self.embedding.weight
         self.apply(partial(initialise, layers=c.layers))
@@ -152,8 +153,8 @@ class SelfAttention(nn.Module):
         c = config
         self.heads, self.shared, self.size = c.heads, c.shared, c.size
         bias = c.bias and c.attention != "rope"
-        self.qkv = nn.Linear(c.width, (c.heads + 2 * c.shared) * c.size, bias)
-        self.out = nn.Linear(c.width, c.width, bias)
+        self.qkv = Linear(c.width, (c.heads + 2 * c.shared) * c.size, bias)
+        self.out = Linear(c.width, c.width, bias)
         self.turns: Tensor | None
         self.order: Tensor | None
         rope = c.attention == "rope"
@@ -185,7 +186,7 @@ class SelfAttention(nn.Module):
         return picked(attend(kinds.causal, q, k, v, layout, shelf, scale), keep)
 
     def _heads(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        return F.linear(x, weight, bias).unflatten(-1, (-1, self.size))
+        return product(x, weight, bias).unflatten(-1, (-1, self.size))
 
 
 class Synthesizer(nn.Module):
@@ -195,10 +196,10 @@ class Synthesizer(nn.Module):
         super().__init__()
         c = config
         self.heads, self.size = c.heads, c.size
-        self.qv = nn.Linear(c.width, 2 * c.width, c.bias)
+        self.qv = Linear(c.width, 2 * c.width, c.bias)
         # For each head and place a column of B and, as one more coordinate, the entry of b₂.
         self.keys = nn.Parameter(torch.empty(c.block, c.heads, c.size + 1))
-        self.out = nn.Linear(c.width, c.width, c.bias)
+        self.out = Linear(c.width, c.width, c.bias)
 
     def forward(
         self,
@@ -231,9 +232,9 @@ class CrossAttention(nn.Module):
         super().__init__()
         c = config
         self.kind, self.size = kind, c.size
-        self.q = nn.Linear(c.width, c.width, c.bias)
-        self.norm, self.kv = norm(c), nn.Linear(c.width, 2 * c.width, c.bias)
-        self.out = nn.Linear(c.width, c.width, c.bias)
+        self.q = Linear(c.width, c.width, c.bias)
+        self.norm, self.kv = norm(c), Linear(c.width, 2 * c.width, c.bias)
+        self.out = Linear(c.width, c.width, c.bias)
 
     def items(self, x: Tensor, layout: Layout, shelf: Shelf | None) -> tuple[Tensor, Tensor]:
         """The keys and values of what will be read, remembered if there is a shelf."""

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from qkv.model.config import Config
+from qkv.model.products import Linear
 
 
 class RMSNorm(nn.Module):
@@ -18,9 +19,10 @@ class RMSNorm(nn.Module):
         self.epsilon = epsilon
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.dtype == torch.float64:
-            # Llama's norm rounds to float32 whatever the model's precision is; to equal it in float64 as well,
-            # a model has to round at the same place, by the same steps.
+        exact = x.dtype == torch.float32 and not torch.is_grad_enabled()
+        if x.dtype == torch.float64 or exact:
+            # Llama's norm rounds to float32 whatever the model's precision is; to say what it says, in float64 as
+            # well, a model has to round at the same place, by the same steps.
             y = x.float()
             y = y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + self.epsilon)
             return self.weight * y.to(x.dtype)
@@ -56,8 +58,8 @@ class MLP(nn.Module):
 
     def __init__(self, config: Config) -> None:
         super().__init__()
-        self.wide = nn.Linear(config.width, config.inner, config.bias)
-        self.out = nn.Linear(config.inner, config.width, config.bias)
+        self.wide = Linear(config.width, config.inner, config.bias)
+        self.out = Linear(config.inner, config.width, config.bias)
         self.shape = "tanh" if config.activation == "gelu_tanh" else "none"
 
     def forward(self, x: Tensor) -> Tensor:
@@ -69,8 +71,8 @@ class SwiGLU(nn.Module):
 
     def __init__(self, config: Config) -> None:
         super().__init__()
-        self.wide = nn.Linear(config.width, 2 * config.inner, bias=False)
-        self.out = nn.Linear(config.inner, config.width, bias=False)
+        self.wide = Linear(config.width, 2 * config.inner, bias=False)
+        self.out = Linear(config.inner, config.width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         gate, value = self.wide(x).chunk(2, dim=-1)

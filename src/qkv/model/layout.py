@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -58,8 +59,9 @@ class Layout:
         """Each token's place in its sequence."""
         if self._places is not None:
             return self._places
-        each = [torch.arange(self.after, self.after + t, device=self.device).repeat(b) for b, t in self.shapes]
-        return each[0] if len(each) == 1 else torch.cat(each)
+        length = np.array(self._lengths)
+        start = np.repeat(np.cumsum(length) - length, length)
+        return torch.from_numpy(np.arange(self.after, self.after + len(start)) - start).to(self.device)
 
     @cached_property
     def rows(self) -> Tensor:
