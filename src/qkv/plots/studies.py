@@ -94,7 +94,7 @@ def _capacity(study: Study) -> Figure:
     axes.set_yticks([0, 0.5, 1, 1.5, 2, 2.5])
     axes.set_xlabel("exposures of each person")
     axes.set_ylabel("bits learned per parameter")
-    axes.set_title(study.remarks[0] if study.remarks else study.title)
+    axes.set_title(study.remarks[0].rstrip(".") if study.remarks else study.title)
     return drawn
 
 
