@@ -161,6 +161,7 @@ def ours(name: str, batch: int, side: str) -> Any:
     from qkv.train.batches import pack
     from qkv.train.memory import reuse_memory
     from qkv.train.objectives import Example
+    from qkv.train.optimizers import chosen
     from qkv.train.settings import Settings
     from qkv.train.spread import Crew
 
@@ -169,7 +170,7 @@ def ours(name: str, batch: int, side: str) -> Any:
     examples = [Example(ids) for ids in data(config.block, batch, side in ("packed", "padded"))]
     model = GPT(config).train()
     settings = Settings(batch=batch, precision="bfloat16" if side.endswith("bfloat16") else "float32")
-    optimizer = loop.adamw({p: n for n, p in model.named_parameters()}, settings)
+    optimizer = chosen({p: n for n, p in model.named_parameters()}, settings)
     packing = (lambda examples, exact: pack(examples, config.block)) if side == "padded" else pack
 
     def step() -> None:

@@ -10,9 +10,10 @@ import torch
 
 from qkv.errors import QkvError
 from qkv.knowledge import ask, evaluate, questions
+from qkv.knowledge.badge import NAMES
 from qkv.knowledge.beams import likeliest
 from qkv.knowledge.looking import looks
-from qkv.knowledge.signals import NAMES, read, signals
+from qkv.knowledge.signals import read, signals
 from qkv.model.config import Config
 from qkv.model.gpt import GPT
 from qkv.model.layout import Layout

@@ -63,8 +63,17 @@ def test_calibration_error_is_the_weighted_gap_of_ten_bins(rows):
 def test_the_threshold_is_the_lowest_that_the_conformal_count_allows(rows, percent):
     s, y = (np.array(c) for c in zip(*rows, strict=True))
     counts = {t: (int((~y[s >= t]).sum()) + 1, int((s >= t).sum()) + 1) for t in set(s.tolist())}
-    safe = [t for t, (wrong, all_) in counts.items() if 100 * wrong <= (100 - percent) * all_]  # in whole numbers
+    safe = [
+        t
+        for t, (wrong, all_) in counts.items()  # in whole numbers
+        if 100 * wrong <= (100 - percent) * all_ and chance(wrong - 1, all_ - 1, percent) <= 0.2 * 100 ** (all_ - 1)
+    ]
     assert threshold(s, y, percent / 100) == (min(safe) if safe else math.inf)
+
+
+def chance(wrong, n, percent):
+    """Of 100ⁿ equally likely cases, those with so few wrong."""
+    return sum(math.comb(n, k) * (100 - percent) ** k * percent ** (n - k) for k in range(wrong + 1))
 
 
 def test_the_threshold_keeps_its_level_on_new_answers():
@@ -75,7 +84,7 @@ def test_the_threshold_keeps_its_level_on_new_answers():
         t = threshold(p[:200], y[:200], 0.9)
         said = p[200:] >= t
         shares.append(y[200:][said].mean() if said.any() else 1.0)
-    assert np.mean(shares) >= 0.9 - 0.01
+    assert np.mean(shares) >= 0.9
 
 
 @given(st.integers(1, 500), st.floats(0, 1))

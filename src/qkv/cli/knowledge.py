@@ -99,10 +99,12 @@ def study(
 ) -> None:
     """Run an experiment on facts: resumable, one table and one picture."""
     from qkv.knowledge.studies import study as run
+    from qkv.look import save
+    from qkv.plots.studies import studied
 
     with _progress() as watch:
         found = run(name, out, seeds=seeds, minutes=minutes, people=people, watch=watch)
-    _draw(out / f"{name}.svg", "studied", found)
+    save(studied(found), out / f"{name}.svg")
     show(found, as_json)
     if not as_json:
         typer.echo(f"picture: {out / f'{name}.svg'}")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from qkv.core.show import Card, Shown, number
-from qkv.knowledge.badge import Badge, Judgement, rule_of_thumb
+from qkv.knowledge.badge import NAMES, Badge, Judgement, rule_of_thumb
 from qkv.knowledge.looking import Look, looks
-from qkv.knowledge.signals import BEAMS, NAMES, SAMPLES, Signals, signals
+from qkv.knowledge.signals import BEAMS, SAMPLES, Signals, signals
 from qkv.train.runs import Run
 
 SHOWN = 4  # heads on the card

@@ -18,6 +18,9 @@ FILE = "trust.json"
 FORMAT = "qkv-trust-2"
 REMEMBERED, MADE_UP, UNSURE = "remembered", "made up", "unsure"
 CLIP = 30.0  # nats beyond which more or less likely makes no difference
+TINY = 1e-6
+NAMES = ("log_probability", "margin", "entropy", "agreement", "familiarity", "bare")
+"""The signals that are numbers, in the order in which the badge's models take them."""
 LIKELY, UNLIKELY = 0.9, 0.5  # the rule of thumb, where nothing has been measured
 
 
@@ -84,8 +87,17 @@ class Badge:
 
 
 def features(numbers: np.ndarray, probe: np.ndarray) -> np.ndarray:
-    """What the badge's model takes: the signals, and the probe's score, none of them without bounds."""
-    return np.clip(np.column_stack((numbers, probe)), -CLIP, CLIP)
+    """What the badge's models take: the signals, and the probe's score, none of them without bounds.
+
+    Chances become log-odds and the entropy its logarithm, so that 0.99 and 0.999 are as far apart as 0.5 and 0.9:
+    among sure answers, that is where right and wrong differ.
+    """
+    columns = {name: numbers[:, i] for i, name in enumerate(NAMES)}
+    for name in ("log_probability", "bare"):
+        log = np.minimum(columns[name], -TINY)
+        columns[name] = log - np.log(-np.expm1(log))
+    columns["entropy"] = np.log(np.maximum(columns["entropy"], TINY))
+    return np.clip(np.column_stack((*columns.values(), probe)), -CLIP, CLIP)
 
 
 def rule_of_thumb(log_probabilities: Sequence[float]) -> list[Judgement]:

@@ -11,6 +11,7 @@ from qkv.core.show import Card, Shown, number
 from qkv.errors import QkvError
 
 BINS = 10
+DOUBT = 0.2
 
 
 def auroc(scores: Any, labels: Any) -> float:
@@ -103,12 +104,16 @@ def reliability(chances: Any, right: Any, bins: int = BINS) -> Reliability:
     )
 
 
-def threshold(chances: Any, right: Any, level: float) -> float:
+def threshold(chances: Any, right: Any, level: float, doubt: float = DOUBT) -> float:
     """The lowest chance from which on answers are right at least `level` of the time, by a conformal count.
 
     Of the calibration answers at or above t, a are right and b wrong. One more answer, exchangeable with them, may be
-    the worst: so t is safe if (b + 1)/(a + b + 1) ≤ 1 − level. The lowest safe t is taken; with none, nothing is (∞).
+    the worst: so t is safe only if (b + 1)/(a + b + 1) ≤ 1 − level. Since the lowest of many t is taken, where luck
+    helps, so few wrong ones must also be unlikely, by a binomial test, if more than 1 − level were wrong: they may
+    come by chance at most `doubt` of the time. With no safe t, nothing is (∞).
     """
+    from scipy.special import bdtr
+
     p, y = _checked("a threshold", chances, right)
     if not 0 < level < 1:
         raise QkvError("a threshold", f"the level is {level}", "Give a share in (0, 1), such as 0.95")
@@ -117,7 +122,8 @@ def threshold(chances: Any, right: Any, level: float) -> float:
     wrong = (~y).cumsum()
     total = np.arange(1, len(p) + 1)
     last = np.append(np.diff(p) != 0, True)  # a threshold takes all of a tie, or none
-    safe = last & (wrong + 1 <= (1 - level) * (total + 1) + 1e-9)  # 1 - 0.8 is not quite 0.2
+    few = wrong + 1 <= (1 - level) * (total + 1) + 1e-9  # 1 - 0.8 is not quite 0.2
+    safe = last & few & (bdtr(wrong, total, 1 - level) <= doubt)
     return float(p[np.flatnonzero(safe)[-1]]) if safe.any() else float("inf")
 
 

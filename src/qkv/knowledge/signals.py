@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from qkv.errors import QkvError
+from qkv.knowledge.badge import NAMES
 from qkv.knowledge.beams import Candidate, likeliest
 from qkv.knowledge.texts import name_in
 from qkv.model.decoding import Choice, decode
@@ -21,8 +22,6 @@ from qkv.train.tokens import END_ID, MASK_ID
 
 BEAMS, SAMPLES, LONGEST = 5, 8, 32
 CHUNK = 8192  # tokens that are read together
-NAMES = ("log_probability", "margin", "entropy", "agreement", "familiarity", "bare")
-"""The signals that are numbers, in the order in which the badge's model takes them."""
 
 
 class Asked(NamedTuple):

@@ -11,13 +11,13 @@ import numpy as np
 
 from qkv.core.show import Card, Shown, number
 from qkv.errors import QkvError
-from qkv.knowledge.badge import MADE_UP, REMEMBERED, UNSURE, Badge, features
+from qkv.knowledge.badge import MADE_UP, NAMES, REMEMBERED, UNSURE, Badge, features
 from qkv.knowledge.facts import Questions
 from qkv.knowledge.intervals import wilson
 from qkv.knowledge.measures import Reliability, aurc, auroc, prr, reliability, threshold
 from qkv.knowledge.probe import chosen, logistic
 from qkv.knowledge.scoring import Asked, Runs, match, opened, pairs_of
-from qkv.knowledge.signals import NAMES, SAMPLES, Signals, signals
+from qkv.knowledge.signals import SAMPLES, Signals, signals
 
 LEAST = 20  # questions of each kind that a badge is fitted on, and measured on
 

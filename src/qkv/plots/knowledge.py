@@ -1,21 +1,17 @@
-"""The pictures of the knowledge floor: heads that look at the name, how far to believe a badge, the studies."""
+"""The pictures of the knowledge floor: heads that look at the name, and how far to believe a badge."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from qkv.knowledge.badge import MADE_UP, REMEMBERED, UNSURE
 from qkv.knowledge.intervals import wilson
 from qkv.look import figure, tokens
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from qkv.knowledge.asking import Answer
-    from qkv.knowledge.studies.engine import Row, Study
     from qkv.knowledge.trusting import Trust
 
 COLOURS = {REMEMBERED: "proved", UNSURE: "conditional", MADE_UP: "refuted"}
@@ -69,83 +65,3 @@ def reliability(trust: Trust) -> Figure:
     right.set_xlabel("held-out answers")
     right.set_title(f"“remembered” is right {100 * trust.precision:.1f} % of the time")
     return drawn
-
-
-def studied(study: Study) -> Figure:
-    """The picture of a study."""
-    if study.name == "capacity":
-        return _capacity(study)
-    if study.name == "singletons":
-        return _singletons(study)
-    return _bars(study)
-
-
-def _bars(study: Study) -> Figure:
-    """A bar for each row, with its interval and its value."""
-    t = tokens()
-    rows = [row for row in study.rows if row.get("accuracy") is not None][::-1]
-    drawn, (axes,) = figure(1, height=1.0 + 0.34 * len(rows))
-    for at, row in enumerate(rows):
-        axes.barh(at, row["accuracy"], color=t["item-b"], height=0.6, alpha=0.85)
-        low, high = _interval(row)
-        axes.plot([low, high], [at, at], color=t["ink"], linewidth=1)
-        axes.annotate(f"{100 * row['accuracy']:.1f} %", (max(high, row["accuracy"]), at), **INSIDE)
-    axes.set_yticks(range(len(rows)), [str(row["what"]) for row in rows])
-    axes.set_xlim(0, 1.12)
-    axes.set_xticks([0, 0.5, 1], ["0", "50 %", "100 %"])
-    axes.set_xlabel("right answers, with 95 % intervals")
-    axes.set_title(study.title)
-    return drawn
-
-
-def _interval(row: Row) -> tuple[float, float]:
-    low, high = row.get("interval") or (row["accuracy"], row["accuracy"])
-    return max(0.0, float(low)), min(1.0, float(high))
-
-
-def _capacity(study: Study) -> Figure:
-    """Bits per parameter against exposures, a line for each size, beside the published figures."""
-    t = tokens()
-    drawn, (axes,) = figure(1, height=3.2)
-    palette = (t["item-b"], t["several-heads"], t["hardened"], t["item-a"])
-    for colour, size in zip(palette, sorted({row["parameters"] for row in study.rows}), strict=False):
-        mine = sorted((r for r in study.rows if r["parameters"] == size), key=lambda r: r["exposures"])
-        x, y = [r["exposures"] for r in mine], [r["bits_per_parameter"] for r in mine]
-        axes.plot(x, y, "o-", color=colour, markersize=4)
-        _end(axes, x[-1], y[-1], f"{size:,} parameters", colour)
-    axes.plot([100, 1000], [1, 2], "s", color=t["quiet"], markersize=4)
-    axes.annotate("published, large models", (100, 1), xytext=(6, -12), textcoords="offset points", color=t["quiet"])
-    axes.set_xscale("log")
-    axes.set_xlim(min((r["exposures"] for r in study.rows), default=10) * 0.8, 2600)
-    axes.set_ylim(0, None)
-    axes.set_xlabel("exposures of each person")
-    axes.set_ylabel("bits learned per parameter")
-    axes.set_title(study.title)
-    return drawn
-
-
-def _singletons(study: Study) -> Figure:
-    """The rate of made-up answers against the share of facts that were seen once."""
-    t = tokens()
-    drawn, (axes,) = figure(1, height=3.2)
-    rows = sorted(study.rows, key=lambda r: r["seen_once"])
-    x = np.array([r["seen_once"] for r in rows])
-    axes.plot([0, 1], [0, 1], color=t["faint"], linewidth=1.2)
-    axes.annotate(
-        "as many as were seen once", (0.5, 0.5), xytext=(6, -10), textcoords="offset points", color=t["quiet"]
-    )
-    for name, colour in (("made_up", "refuted"), ("said_remembered", "proved")):
-        if rows and all(name in r for r in rows):
-            y = [r[name] for r in rows]
-            axes.plot(x, y, "o-", color=t[colour], markersize=4)
-            _end(axes, x[-1], y[-1], name.replace("_", " "), t[colour])
-    axes.set_xlim(-0.02, 1.3)
-    axes.set_ylim(0, 1.05)
-    axes.set_xlabel("share of facts that the text says only once")
-    axes.set_ylabel("share of answers")
-    axes.set_title(study.title)
-    return drawn
-
-
-def _end(axes: Axes, x: float, y: float, label: str, colour: str) -> None:
-    axes.annotate(label, (x, y), color=colour, **INSIDE)

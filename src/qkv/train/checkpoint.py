@@ -16,6 +16,7 @@ from torch import Tensor
 
 from qkv.core.files import replacing
 from qkv.errors import QkvError
+from qkv.train.optimizers import Optimizers
 from qkv.train.spread import like, whole
 
 WEIGHTS = "model.safetensors"
@@ -118,13 +119,13 @@ def state_of(model: torch.nn.Module) -> dict[str, Tensor]:
     return {name: whole(p.detach()) for name, p in model.named_parameters()}
 
 
-def optimizer_state(optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str]) -> dict[str, Tensor]:
-    """AdamW's moments and counts by the name of the weight that they belong to."""
+def optimizer_state(optimizer: Optimizers, names: Mapping[Tensor, str]) -> dict[str, Tensor]:
+    """Moments and counts by the name of the weight that they belong to."""
     return {f"{names[p]}/{key}": whole(value) for p in names for key, value in optimizer.state.get(p, {}).items()}
 
 
 def fill_optimizer(
-    optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str], state: Mapping[str, Tensor], source: object
+    optimizer: Optimizers, names: Mapping[Tensor, str], state: Mapping[str, Tensor], source: object
 ) -> None:
     """Put moments and counts back; before the first step there are none."""
     if not state:

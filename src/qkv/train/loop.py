@@ -25,6 +25,7 @@ from qkv.train.batches import Source, asked, pack, shard
 from qkv.train.log import Log
 from qkv.train.memory import reuse_memory
 from qkv.train.objectives import Example
+from qkv.train.optimizers import Optimizers, chosen
 from qkv.train.settings import Settings
 from qkv.train.spread import Crew, crew
 
@@ -103,7 +104,7 @@ def _train(job: Job, crew: Crew, stop: threading.Event) -> Trained:
     model = job.model.to(crew.device).train()
     wrapped = crew.wrap(model, s.spread)
     names: dict[Tensor, str] = {p: name for name, p in model.named_parameters()}
-    optimizer = adamw(names, s)
+    optimizer = chosen(names, s)
     checkpoint.fill_optimizer(optimizer, names, moments, folder)
     if s.compile:
         compile_parts(model)
@@ -159,7 +160,7 @@ def _spoiled(folder: Path, what: str, rate: float, saved: int) -> QkvError:
 
 def one_step(
     forward: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizers,
     examples: Sequence[Example],
     step: int,
     settings: Settings,
@@ -172,7 +173,7 @@ def one_step(
     torch.manual_seed(((settings.seed * 1_000_003 + step) * 4099 + crew.rank) % 2**63)
     for group in optimizer.param_groups:
         group["lr"] = settings.rate(step)
-    optimizer.zero_grad(set_to_none=True)
+    optimizer.zero_grad()
     count = asked(examples)
     mine = shard(examples, crew.rank, crew.size)
     total = 0.0
@@ -205,7 +206,7 @@ def seconds_a_step(job: Job, tries: int = 24) -> float:
     """How long a step of a job takes here, tried on a copy of its model."""
     alone = Crew(device=torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     model = copy.deepcopy(job.model).to(alone.device).train()
-    optimizer = adamw({p: name for name, p in model.named_parameters()}, job.settings)
+    optimizer = chosen({p: name for name, p in model.named_parameters()}, job.settings)
     taken = []
     with torch.random.fork_rng(devices=[]):
         reuse_memory()
@@ -238,16 +239,6 @@ def summed(forward: nn.Module, examples: Sequence[Example], settings: Settings, 
     batch = pack(examples, exact=model.ragged).to(crew.device)
     with torch.autocast(crew.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
         return forward(batch.tokens, batch.layout, batch.keep, batch.targets)
-
-
-def adamw(names: dict[Tensor, str], settings: Settings) -> torch.optim.AdamW:
-    """AdamW in one kernel; only matrices decay."""
-    groups = [
-        {"params": [p for p in names if p.dim() >= 2], "weight_decay": settings.decay},
-        {"params": [p for p in names if p.dim() < 2], "weight_decay": 0.0},
-    ]
-    groups = [group for group in groups if group["params"]]
-    return torch.optim.AdamW(groups, lr=settings.lr, betas=(0.9, settings.beta2), fused=True)
 
 
 @contextmanager

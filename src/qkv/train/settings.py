@@ -12,6 +12,7 @@ from qkv.model.config import from_fields, told
 
 PRECISIONS = ("float32", "bfloat16")
 SPREADS = ("ddp", "fsdp")
+OPTIMIZERS = ("adamw", "muon")
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Settings:
     batch: int = told(64, "Examples in each step, over all processes.")
     accumulate: int = told(1, "Parts in which each process works through its share of a step, to save memory.")
     objective: str = told("span", "Pretraining objective: span, next, salient or drill.")
+    optimizer: str = told("adamw", "adamw, or muon for matrices inside blocks and adamw for the rest.")
     lr: float = told(1e-3, "Highest learning rate.")
     warmup: float = told(0.05, "Share of the steps over which the learning rate rises.")
     rise: int = told(0, "Steps over which it rises at the least, if there are three times as many.")
@@ -69,6 +71,10 @@ class Settings:
             wrong.append(f"precision is {self.precision!r}, not {', '.join(PRECISIONS)}")
         if self.spread not in SPREADS:
             wrong.append(f"spread is {self.spread!r}, not {' or '.join(SPREADS)}")
+        if self.optimizer not in OPTIMIZERS:
+            wrong.append(f"optimizer is {self.optimizer!r}, not {' or '.join(OPTIMIZERS)}")
+        if self.optimizer == "muon" and self.spread == "fsdp":
+            wrong.append("optimizer muon needs whole matrices, and spread fsdp cuts them up")
         if wrong:
             raise QkvError("setting up training", "; ".join(wrong), "Change these settings")
 

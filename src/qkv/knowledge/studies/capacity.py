@@ -24,29 +24,29 @@ from qkv.train.tokens import Numbers
 
 VALUES, TRAITS = 64, 10
 LENGTH = 2 + TRAITS
-EXPOSURES = (25, 50, 100, 200)
+EXPOSURES = (25, 50, 100, 200, 400)
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A model, and how many people it has to learn: about as many bits as it may hold."""
+    """A model, and how many people it has to learn: somewhat more bits than it may hold."""
 
     width: int
     people: int
     surnames: int
     layers: int = 2
     batch: int = 16
-    lr: float = 5e-3
+    lr: float = 8e-3
 
 
-SCALES = (Scale(24, 600, 600), Scale(32, 1000, 1000), Scale(48, 2000, 2000))
+SCALES = (Scale(24, 1024, 512), Scale(32, 1600, 600))
 
 
 def study(
     out: str | Path, seeds: int = 1, minutes: float = math.inf, count: int = 0, watch: Watch | None = None
 ) -> Study:
     """Bits per parameter by size and exposures; `count` keeps to the sizes for that many people at most."""
-    scales = [s for s in SCALES if not count or s.people <= count] or [Scale(16, count, count, batch=4)]
+    scales = [s for s in SCALES if not count or s.people <= count] or [Scale(16, count, count, batch=4, lr=5e-3)]
     cells = [
         Cell(_name(s, e, seed), {**asdict(s), "exposures": e, "seed": seed}, partial(measure, s, e, seed))
         for e in EXPOSURES
@@ -80,17 +80,11 @@ def measure(scale: Scale, exposures: int, seed: int, folder: Path) -> Row:
     """Train one model on people of its own, and count the bits that it has learned."""
     people = drawn(scale.people, scale.surnames, seed)
     steps = max(1, scale.people * exposures // scale.batch)
-    config = Config(
-        attention="causal",
-        layers=scale.layers,
-        heads=2,
-        width=scale.width,
-        block=LENGTH,
-        vocab=VALUES + 1 + scale.surnames,
-    )
+    # Tied, with rotary places and no biases: few parameters that hold no facts.
+    config = Config("rope", scale.layers, 2, width=scale.width, block=LENGTH, vocab=VALUES + 1 + scale.surnames)
     settings = Settings(
-        steps=steps, batch=scale.batch, lr=scale.lr, objective="next", validation=0.0, seed=seed, decay=0.0,
-        beta2=0.98, floor=0.02, log_every=100, checkpoint_every=2000,
+        steps=steps, batch=scale.batch, objective="next", optimizer="muon", lr=scale.lr, floor=0.0, decay=0.0,
+        beta2=0.999, validation=0.0, seed=seed, log_every=100, checkpoint_every=2000,
     )  # fmt: skip
     begin(folder / "run", config, settings, f"capacity {scale} {seed}", Numbers(config.vocab))
     rows = [Example(row) for row in people.tolist()]

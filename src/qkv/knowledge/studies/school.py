@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,9 +45,12 @@ class School:
         )  # fmt: skip
 
 
-def people(count: int, seed: int) -> tuple[Facts, Facts]:
-    """People of Pantheon to be read of, and as many who are not."""
-    drawn = pantheon().sample(2 * count, seed).only(*RELATIONS)
+def people(count: int, seed: int, least: int = 1) -> tuple[Facts, Facts]:
+    """People of Pantheon to be read of, and as many who are not; only from cities where at least so many were born."""
+    everybody = pantheon()
+    born = Counter(person.city for person in everybody)
+    chosen = replace(everybody, people=tuple(p for p in everybody if born[p.city] >= least))
+    drawn = chosen.sample(2 * count, seed).only(*RELATIONS)
     return replace(drawn, people=drawn.people[:count]), replace(drawn, people=drawn.people[count:])
 
 
