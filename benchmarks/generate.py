@@ -29,7 +29,13 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="8 prompts, one round, the tiny model")
     parser.add_argument("--prompts", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3, help="turns that each side takes")
+    parser.add_argument(
+        "--cpu", action="store_true", help="one thread, and its processor time: for a machine that is busy otherwise"
+    )
     options = parser.parse_args()
+    if options.cpu:
+        torch.set_num_threads(1)
+        time.perf_counter = time.process_time
     count, rounds = (8, 1) if options.quick else (options.prompts, options.rounds)
     reuse_memory()
     transformers.logging.set_verbosity_error()

@@ -25,13 +25,18 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=6, help="turns that each side takes")
     parser.add_argument("--steps", type=int, default=4, help="steps in each turn")
+    parser.add_argument(
+        "--cpu", action="store_true", help="one thread, and its processor time: for a machine that is busy otherwise"
+    )
     parser.add_argument("--worker", nargs=3, metavar=("SIDE", "PRESET", "BATCH"), help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.cpu:
+        alone()
     if options.worker:
         work(*options.worker[:2], int(options.worker[2]))
         return
     rounds, steps = (1, 1) if options.quick else (options.rounds, options.steps)
-    figures: dict[str, Any] = {"ratios": {}, "threads": os.cpu_count()}
+    figures: dict[str, Any] = {"ratios": {}, "threads": 1 if options.cpu else os.cpu_count()}
     print(f"{'what':<26} {'ours':>9} {'other':>9} {'ratio':>6}   tokens/s, medians of {rounds} turns each")
     for preset in ("tiny",) if options.quick else ("tiny", "course"):
         batch = 4 if options.quick else BATCH[preset]
@@ -58,11 +63,22 @@ def main() -> None:
     print(json.dumps(figures))
 
 
+def alone() -> None:
+    """Compute with one thread, and let time be its processor time."""
+    import torch
+
+    torch.set_num_threads(1)
+    time.perf_counter = time.process_time
+    Side.more = ("--cpu",)
+
+
 class Side:
     """A process that takes a turn of some steps when it is told to."""
 
+    more: tuple[str, ...] = ()
+
     def __init__(self, side: str, preset: str, batch: int) -> None:
-        command = [sys.executable, __file__, "--worker", side, preset, str(batch)]
+        command = [sys.executable, __file__, *self.more, "--worker", side, preset, str(batch)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.speeds: list[float] = []
         self.facts: dict[str, Any] = {}
@@ -154,7 +170,7 @@ def ours(name: str, batch: int, side: str) -> Any:
     model = GPT(config).train()
     settings = Settings(batch=batch, precision="bfloat16" if side.endswith("bfloat16") else "float32")
     optimizer = loop.adamw({p: n for n, p in model.named_parameters()}, settings)
-    packing = (lambda examples, exact=False: pack(examples, config.block)) if side == "padded" else pack
+    packing = (lambda examples, exact: pack(examples, config.block)) if side == "padded" else pack
 
     def step() -> None:
         with mock.patch.object(loop, "pack", packing):

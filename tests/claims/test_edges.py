@@ -300,3 +300,8 @@ print(qkv.check(text, seconds=0.001)[0].verdict, qkv.check(text, seconds=100)[0]
 def test_a_condition_on_one_case_is_not_a_condition_on_all():
     found = check(f"{FREE}, k_j'q - k_i'q >= m for i != j", "", "-k_i'q >= m for i != j")
     assert "bug" not in found.because and found.verdict in ("refuted", "conditional", "undecided")
+
+
+def test_a_condition_with_a_function_of_no_claim_is_not_misread():
+    found = check("x < -2, 0 < y < 1, p_1..p_n orthonormal, n >= 2", "", "norm(x*p_a) > 999999999*norm(y*p_b)")
+    assert "bug" not in found.because

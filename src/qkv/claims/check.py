@@ -177,6 +177,8 @@ def _wrong_condition(claim: L.Claim, when: str) -> str | None:
         relation = found[0]
         if len(found) != 1 or len(relation.ops) != 1 or relation.ops[0] not in turned:
             return None
+        if any(isinstance(n, L.Name) and str(n) not in built(claim).numbers for n in L.nodes(relation)):
+            return None  # a function that the language does not have reads as a name
         for op, good in ((relation.ops[0], True), (turned[relation.ops[0]], False)):
             narrower = replace(claim.statement, when=(*claim.statement.when, replace(relation, ops=(op,))))
             tried = evidence.gather(replace(claim, statement=narrower), count=evidence.COUNT // 2)

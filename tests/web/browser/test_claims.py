@@ -42,9 +42,9 @@ def test_the_catalogue_can_be_started_from(watched):
     catalogue = page.locator("[data-name=catalogue]")
     expect(catalogue.locator("option >> nth=1")).to_be_attached()
     catalogue.select_option("beyond")
-    expect(page.locator(".verdict .word")).not_to_have_count(4, timeout=40_000)
+    expect(page.locator(".verdict .word")).not_to_have_count(4, timeout=150_000)
     expect(page.get_by_label("Claims", exact=True)).not_to_have_value("")
-    expect(page.locator(".verdict.proved").first).to_be_visible(timeout=40_000)
+    expect(page.locator(".verdict.proved").first).to_be_visible(timeout=150_000)
 
 
 def test_a_malformed_claim_says_where(watched):
