@@ -58,11 +58,10 @@ def ask(
 ) -> None:
     """Ask a run: its answer, alternatives, whether it is remembered or made up, and why."""
     from qkv.knowledge.asking import ask as answer
-    from qkv.train.runs import load
 
     if samples < 0:
         raise QkvError(f"--samples {samples}", "that is no number of answers", "Give 0 or more")
-    found = answer(load(run), question, samples=samples, seed=seed)
+    found = answer(run, question, samples=samples, seed=seed)
     _draw(plot, "heads", found)
     show(found, as_json)
 
