@@ -11,8 +11,8 @@ MOST_ITEMS, MOST_WIDTH = 64, 32
 MOST_ENTRY = 1e6
 """Size of a number in keys, values and queries."""
 MOST_SCALE = 1e3
-MOST_NOISY, MOST_SAMPLES = 100, 2000
-"""Items and drawn readings on the noise page."""
+MOST_NOISY, MOST_HEADS, MOST_SAMPLES = 100, 8, 2000
+"""Items, heads and drawn readings on the noise page."""
 MOST_TOKENS, MOST_NAMES = 6, 12
 """Tokens to be wired, and vectors that they are sums of."""
 MOST_TEXT, MOST_CLAIMS = 60_000, 200
