@@ -23,6 +23,8 @@ import torch
 from scipy.special import loggamma
 from torch import Tensor
 
+from qkv.noise.direct import affordable, integrated
+
 REACH = 37.0
 """e^−37 = 9e-17: where a simple exponential is rounding."""
 NORMAL = 8.4
@@ -33,7 +35,7 @@ FLOOR = 1e-15
 """Below this L, what is left of the key's own integral is less than this, and is left out."""
 DELTA = 4e-15
 """How far L, P and Q lie from the truth: rounding of phases and sums; the tests see a third of it."""
-STEPS, ROOM = (0.25, 0.5), 256.0
+ROOM = {0.125: 128.0, 0.25: 256.0, 0.5: 256.0}
 """Steps of outer integrals whose nodes are kept from call to call, and the length that they cover."""
 FIRST_BIN, TINY = 0.25, -99
 """Keys are taken together by powers of two of their standard deviation, those below ¼ all in the bin TINY."""
@@ -77,6 +79,9 @@ def blurred(m: Tensor, v: Tensor, u: Tensor, parts: int = 3) -> list[Tensor]:
 
 
 def _one_bin(m: Tensor, v: Tensor, u: Tensor, parts: int, b: int) -> list[Tensor]:
+    if b < 0 and affordable(len(m), len(u), _widths(b)[1]) and not (torch.is_grad_enabled() and _recorded(m, v)):
+        few = integrated(m.numpy(), v.sqrt().numpy(), u.numpy(), parts, _widths(b)[1])
+        return [torch.from_numpy(part) for part in few]
     A, B, omega, coefficients = _frequencies(*_widths(b))
     damp = torch.exp(-0.5 * v[:, None] * omega**2)
     # Keys far outside every window have phases too large to be told apart; they are replaced below.
@@ -85,8 +90,8 @@ def _one_bin(m: Tensor, v: Tensor, u: Tensor, parts: int, b: int) -> list[Tensor
     cos, sin = damp * phase.cos(), damp * phase.sin()
     step = float(u[1] - u[0]) if len(u) > 1 else 0.0
     if (
-        step in STEPS
-        and len(u) <= ROOM / step
+        step in ROOM
+        and len(u) <= ROOM[step] / step
         and torch.equal(u, u[0] + step * torch.arange(len(u), dtype=torch.float64))
     ):
         # e^(iω(m+u)) with u = u₀ + step·k: the turn by u₀ goes to the keys, what is left is the same at every call.
@@ -107,6 +112,10 @@ def _one_bin(m: Tensor, v: Tensor, u: Tensor, parts: int, b: int) -> list[Tensor
     return found
 
 
+def _recorded(m: Tensor, v: Tensor) -> bool:
+    return m.requires_grad or v.requires_grad
+
+
 def _widths(b: int) -> tuple[float, float]:
     """The standard deviations of a bin."""
     return (0.0, FIRST_BIN) if b == TINY else (2.0**b, 2.0 ** (b + 1))
@@ -122,7 +131,7 @@ def _turned(coefficients: Tensor, omega: Tensor, u: Tensor, half: float) -> Tens
 def _kept(b: int, step: float) -> Tensor:
     """The same for nodes 0, step, 2 step, …, which no key changes; 10 MB at most."""
     A, B, omega, coefficients = _frequencies(*_widths(b))
-    return _turned(coefficients, omega, step * torch.arange(int(ROOM / step), dtype=torch.float64), A + B)
+    return _turned(coefficients, omega, step * torch.arange(int(ROOM[step] / step), dtype=torch.float64), A + B)
 
 
 def _wrapped(x: Tensor, half: float) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import beta
+from scipy.special import betaincinv
 from torch import Tensor
 
 from qkv.core.attention import SHOWN, Label, check_range
@@ -18,7 +18,7 @@ from qkv.core.memory import Memory
 from qkv.core.show import Card, Shown, number, vector
 from qkv.errors import QkvError
 from qkv.noise.exact import heads_of
-from qkv.noise.models import KeyNoise, Noise, laid_on
+from qkv.noise.models import KeyNoise, Noise, independent, laid_on
 
 CHUNK = 2**18
 SHORT, NARROW, MANY = 80.0, 1e-2, 256
@@ -144,10 +144,10 @@ def sample(
 
 def readings(keys: KeyNoise, queries: Tensor, mix: Tensor, rows: int, random: np.random.Generator) -> Iterator[Tensor]:
     """Weights of `rows` random readings, (some, n) at a time, in memory that the next ones overwrite."""
-    m = keys.score_means(queries)
-    check_range("sampling a reading", m, keys.score_covariance(queries))
+    m, C = keys.score_means(queries), keys.score_covariance(queries)
+    check_range("sampling a reading", m, C)
     H, n = m.shape
-    draw = _rounded(keys, queries) if keys.steps is not None else _gaussian(keys, queries)
+    draw = _rounded(keys, queries) if keys.steps is not None else _gaussian(m, C)
     size = max(1, CHUNK // (H * n))
     if keys.steps is not None:
         size = max(1, size // keys.keys.shape[1])
@@ -160,13 +160,16 @@ def readings(keys: KeyNoise, queries: Tensor, mix: Tensor, rows: int, random: np
         yield scores[0] if H == 1 else scores.sum(0)
 
 
-def _gaussian(keys: KeyNoise, queries: Tensor) -> Any:
+def _gaussian(m: Tensor, C: Tensor) -> Any:
     """One key's scores under h heads are jointly Gaussian: h numbers a key, however long the key is."""
-    m, C = keys.score_means(queries), keys.score_covariance(queries)
     H, n = m.shape
     noisy = (C.diagonal(dim1=1, dim2=2) > 0).any(1).nonzero().flatten()
-    values, vectors = torch.linalg.eigh(C[noisy])
-    F = (vectors * values.clamp(min=0).sqrt()[:, None, :]).permute(1, 2, 0)  # (h, r, noisy)
+    apart = independent(C)
+    if apart:
+        F = torch.diag_embed(C[noisy].diagonal(dim1=1, dim2=2).sqrt()).permute(1, 2, 0)  # (h, r, noisy)
+    else:
+        values, vectors = torch.linalg.eigh(C[noisy])
+        F = (vectors * values.clamp(min=0).sqrt()[:, None, :]).permute(1, 2, 0)
     everywhere = len(noisy) == n
 
     # In float32 a score of up to SHORT is off by 1e-5 at most, far below what so many draws can tell, and one head's
@@ -193,7 +196,7 @@ def _gaussian(keys: KeyNoise, queries: Tensor) -> Any:
             z *= factor[0, 0]
             moved = z
         else:
-            moved = torch.einsum("hrn,rsn->hsn", F, z)
+            moved = z * F.diagonal().mT[:, None, :] if apart else torch.einsum("hrn,rsn->hsn", F, z)
         if everywhere:
             moved += shift[:, None, :]
             return moved
@@ -274,8 +277,8 @@ def split(total: int, parts: int) -> list[int]:
 def binomial_interval(hits: int, draws: int, confidence: float) -> tuple[float, float]:
     """Clopper and Pearson's interval for a probability: it holds the truth at least that often."""
     out = (1 - confidence) / 2
-    low = 0.0 if hits == 0 else float(beta.ppf(out, hits, draws - hits + 1))
-    high = 1.0 if hits == draws else float(beta.ppf(1 - out, hits + 1, draws - hits))
+    low = 0.0 if hits == 0 else float(betaincinv(hits, draws - hits + 1, out))
+    high = 1.0 if hits == draws else float(betaincinv(hits + 1, draws - hits, 1 - out))
     return low, high
 
 

@@ -55,6 +55,7 @@ def application(
         docs_url=None,
         redoc_url=None,
     )
+    app.state.connections = lambda: 0  # told by what serves it
     for module in (states, lookup, noise, wiring, claims, knowledge, jobs):
         app.include_router(module.router)
     app.include_router(pages.router())
