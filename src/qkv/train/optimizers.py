@@ -47,7 +47,7 @@ class Muon(torch.optim.Optimizer):
         super().__init__(weights, {"lr": lr, "weight_decay": decay})
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+    def step(self, closure: Any = None) -> Any:
         """One step of every matrix that has a gradient."""
         for group in self.param_groups:
             shapes: defaultdict[torch.Size, list[Tensor]] = defaultdict(list)

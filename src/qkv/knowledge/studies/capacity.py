@@ -24,7 +24,7 @@ from qkv.train.tokens import Numbers
 
 VALUES, TRAITS = 64, 10
 LENGTH = 2 + TRAITS
-EXPOSURES = (25, 50, 100, 200, 400)
+EXPOSURES = (25, 50, 100, 200)
 
 
 @dataclass(frozen=True)

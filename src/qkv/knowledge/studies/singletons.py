@@ -17,7 +17,7 @@ from qkv.knowledge.texts import biographies
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 OFTEN = 5  # biographies of somebody whose facts are not said once
-EPOCHS = 8  # times that every biography is drilled
+EPOCHS = 16  # times that every biography is drilled
 SCHOOL = School()
 
 
@@ -44,17 +44,31 @@ def study(
                 asked = sum(r[f"n_{kind}"] for r in mine)
                 row[f"made_up_of_{kind}"] = sum(r[f"wrong_{kind}"] for r in mine) / asked if asked else None
             rows.append({**row, "n": n})
-    return finish(out, Study("singletons", "What is said once is made up", tuple(rows), (), len(results), len(cells)))
+    rates = {}
+    for kind in ("once", "often"):
+        n = sum(r[f"n_{kind}"] for r in results.values())
+        rates[kind] = 100 * sum(r[f"wrong_{kind}"] for r in results.values()) / n if n else math.nan
+    said = f"Over all shares, {rates['once']:.0f} % of what was said once is made up, and {rates['often']:.0f} %"
+    remarks = (f"{said} of what was said {OFTEN} times.",) if not math.isnan(sum(rates.values())) else ()
+    return finish(
+        out,
+        Study("singletons", "What is said once is made up more often", tuple(rows), remarks, len(results), len(cells)),
+    )
 
 
 def measure(share: float, school: School, seed: int, folder: Path) -> Row:
-    """Teach one model, and count wrong answers on people that it read of, whose questions it never saw."""
-    facts, _ = people(school.people, seed)
+    """Teach one model, and count wrong answers on people that it read of, whose questions it never saw.
+
+    Other people's biographies take the place of those that are missing, so that all models are taught equally long.
+    """
+    facts, others = people(school.people, seed)
     asked, held = halves(facts, seed)
     order = np.random.default_rng((seed, 31)).permutation(len(facts))
     once = {facts.people[i].name for i in order[: round(share * len(facts))]}
-    counts = [1 if person.name in once else OFTEN for person in facts]
-    texts = biographies(facts, OFTEN, order="permuted", exposures=counts, title=True, seed=seed).texts
+    missing = len(once) * (OFTEN - 1) // OFTEN
+    written = replace(facts, people=facts.people + others.people[:missing])
+    counts = [1 if person.name in once else OFTEN for person in written]
+    texts = biographies(written, OFTEN, order="permuted", exposures=counts, title=True, seed=seed).texts
     run = drilled(folder / "run", texts, asked, school, seed, examples=EPOCHS * len(texts))
     score = evaluate(run, held)
     wrong = [not right for right in score.right[0]]
