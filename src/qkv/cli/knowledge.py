@@ -81,9 +81,10 @@ def trust(
     from qkv.knowledge.facts import load_questions
     from qkv.knowledge.trusting import trust as measure
 
-    asked = load_questions(known)
+    asked, strangers = load_questions(known), load_questions(unknown, answered=False)
     _complain(asked.problems)
-    found = measure(run, asked, unknown, level=level, calibration=calibration, seed=seed, save=save)
+    _complain(strangers.problems)
+    found = measure(run, asked, strangers, level=level, calibration=calibration, seed=seed, save=save)
     _draw(plot, "reliability", found)
     show(found, as_json)
 
