@@ -77,6 +77,7 @@ def test_a_key_inside_the_hull_comes_with_the_combination_that_it_is(post):
     keys = dict(zip(MIDDLE["labels"], MIDDLE["keys"], strict=True))
     assert close(sum(w * np.array(keys[name]) for name, w in mixed.items()), keys["middle"])
     assert close(sum(mixed.values()), 1) and "no query selects it" in found["obstacle"]["says"]
+    assert "key middle is" in found["obstacle"]["says"] and "1 of item middle" in found["certificate"]
     assert not run(found["python"])["design"].possible
 
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 DIGITS, NORMAL = 37.0, 8.6
-HIGHEST = 6.0
-"""e^−(e^6) is 0: where u + m may stop growing."""
+FALL = 4.0
+"""exp(−e^4) = 2e-24: where the functions have ended, but for the noise."""
 MOST = 2**20
 """Keys × nodes × nodes of the noise, up to which this is worth it."""
 
@@ -39,7 +39,7 @@ def affordable(keys: int, nodes: int, widest: float) -> bool:
 def integrated(m: Array, sd: Array, u: Array, parts: int, widest: float) -> list[Array]:
     """The first `parts` of L, P, Q, each (keys, nodes)."""
     z, weight = _rule(widest)
-    x = np.exp(np.minimum(m[:, None] + u, HIGHEST))
+    x = np.exp(np.minimum(m[:, None] + u, FALL + NORMAL * widest))
     factor = np.exp(sd[:, None] * z)  # (keys, z)
     gone = np.exp(-x[:, :, None] * factor[:, None, :])
     found = gone @ np.stack([weight * factor**k for k in range(parts)], axis=-1)  # (keys, nodes, parts)

@@ -140,13 +140,20 @@ def _inverted(
     omega = delta * (np.arange(int(top / delta) + 1) + 0.5)
     if len(omega) * max(len(u), KNOTS) > MOST:
         return None
-    turned = np.exp(1j * np.outer(omega, u)) @ flow
+    turned = _waves(delta, len(omega), u) @ flow
     phi = turned * np.exp(1j * omega * own - 0.5 * spread * omega**2 - loggamma(1 + 1j * omega))
     x = np.linspace(low, high, KNOTS)
-    wave = np.exp(-1j * np.outer(x, omega)) * phi
-    value = 0.5 - (wave.imag / omega).sum(1) * delta / math.pi
-    slope = wave.real.sum(1) * delta / math.pi
+    waves = _waves(-delta, len(omega), x)
+    value = 0.5 - ((phi / omega) @ waves).imag * delta / math.pi
+    slope = (phi @ waves).real * delta / math.pi
     return Cubics(x, np.clip(value, 0.0, 1.0), slope)
+
+
+def _waves(delta: float, count: int, x: Array) -> NDArray[np.complex128]:
+    """e^(i(k + ½)δx) for k below the count, (count, points): products are cheaper than exponentials."""
+    out = np.empty((count, len(x)), dtype=np.complex128)
+    out[0], out[1:] = np.exp(0.5j * delta * x), np.exp(1j * delta * x)
+    return np.cumprod(out, axis=0, out=out)
 
 
 def _through(function: Callable[[Array], Array], low: float, high: float) -> Callable[[Array], Array]:

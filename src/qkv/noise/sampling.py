@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,9 @@ SHORT, NARROW, MANY = 80.0, 1e-2, 256
 """Scores drawn at once: small enough to stay in the processor's cache, which is worth a factor of two."""
 BATCHES = 64
 """Independent parts of a run, whose scatter tells the standard errors."""
-WATCHED = 4
+WATCHED, KEPT = 4, 24
+"""Items that are watched unless others are named, and the bytes that each of their drawn weights takes: in pieces,
+together, and sorted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +121,7 @@ def sample(
         items = plain.abs().topk(min(WATCHED, memory.n)).indices.tolist()
     else:
         items = [memory.index(item) for item in watch]
+    _fits(asked, draws, len(items))
     centre = plain @ memory.values
     values = memory.values - centre
     short = values.float()
@@ -261,6 +265,27 @@ def _summary(
         labels=memory.labels,
         watched={memory.labels[i]: seen[:, at] for at, i in enumerate(items)},
     )
+
+
+def _fits(asked: str, draws: int, items: int) -> None:
+    """Every drawn weight of the watched items is kept: refuse what memory cannot hold, before the first is drawn."""
+    free = free_bytes()
+    most = free // (KEPT * max(1, items))
+    if draws > most:
+        need, room = (f"{size / 2**30:,.3g} GB" for size in (KEPT * draws * items, free))
+        came = f"{draws:,} drawn weights of {items} items would take {need}, and {room} are free"
+        fewer = "" if items <= 1 else ", or watch fewer items"
+        raise QkvError(asked, came, f"Draw at most {most:,}{fewer}; qkv.noise.spread needs no draws")
+
+
+def free_bytes() -> int:
+    """Memory that can be had without pushing others out; where the system does not say, 4 GB are supposed."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        found = next(line for line in lines if line.startswith("MemAvailable"))
+        return 1024 * int(found.split()[1])
+    except (OSError, StopIteration, ValueError):
+        return 4 * 2**30
 
 
 def generator(seed: int) -> np.random.Generator:

@@ -19,6 +19,8 @@ MOST_TEXT, MOST_CLAIMS = 60_000, 200
 """Characters of a document of claims, and claims in it."""
 CLAIM_SECONDS, CHECK_SECONDS = 5.0, 30.0
 """For one claim, and for a whole document."""
+AT_ONCE, MOST_IN_LINE = 8, 300
+"""Requests that are worked on at a time, and that may be in line; the next is told to come back."""
 MOST_WAITING = 64
 """Computations that may wait for a thread; the next is told to come back."""
 MOST_CHECKS_WAITING = 8
