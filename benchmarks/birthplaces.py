@@ -1,10 +1,12 @@
 """How many birthplaces does the default recipe answer, against minutes of training? Needs the course's three files.
 
-    python benchmarks/birthplaces.py --data FOLDER --minutes 4 8 16 30 --seeds 3
+    python benchmarks/birthplaces.py --data FOLDER --minutes 1 2 5 15 30 60 --seeds 3 --out RUNS
 
 FOLDER holds wiki.txt, train.tsv and dev.tsv. Questions in dev.tsv are used for scoring only; besides the runs, a model
 that read nothing and one whose text lacked the people asked about are trained for as long as the shortest run.
-Runs that are there already are gone on with, so that a benchmark that was stopped loses nothing.
+Runs that are there already are gone on with, so that a benchmark that was stopped loses nothing. On a machine that
+others use too, --pace says how many steps make a minute; --pace 0 first measures how many one core does, by the
+processor's time and not by the clock.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from qkv.knowledge.recipes import RECIPES, lacking, memorise, tune
 from qkv.knowledge.scoring import evaluate
 
 PUBLISHED = {"median": 0.25, "best": 0.38}  # a character model of 3.3 million parameters, about an hour on a GPU
+WARM, TRIED = 100, 400  # steps until the pace is steady, and that it is measured on
 
 
 def main() -> None:
@@ -26,10 +29,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--minutes", type=float, nargs="+", default=[sum(RECIPES["qkv"].minutes or ())])
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--pace", type=float, default=None, help="steps that make a minute; 0 to measure them")
     parser.add_argument("--out", type=Path, default=None, help="folder of the runs; a temporary one if left out")
     parser.add_argument("--baselines", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--plot", type=Path, default=None, help="draw the curve into this file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
+        if options.pace == 0:
+            options.pace = pace(options.data, Path(temporary, "pace"))
+            print(f"{options.pace:.0f} steps a minute of one core")
         measure(options, options.out or Path(temporary))
 
 
@@ -37,32 +45,52 @@ def measure(options: argparse.Namespace, out: Path) -> None:
     text, train, dev = (options.data / name for name in ("wiki.txt", "train.tsv", "dev.tsv"))
     curve = []
     for minutes in sorted(options.minutes):
-        runs, taken = [], []
+        runs, taken, half = [], [], budget(minutes / 2, options.pace)
         for seed in range(options.seeds):
             base, run = (out / f"{name}-{minutes:g}-{seed}" for name in ("base", "birth"))
-            began = time.perf_counter()
-            memorise(text, base, train, minutes=minutes / 2, seed=seed, resume=True)
-            tune(base, train, run, minutes=minutes / 2, seed=seed, resume=True)
-            taken.append((time.perf_counter() - began) / 60)
+            began = time.process_time()
+            memorise(text, base, train, **half, seed=seed, resume=True)
+            tune(base, train, run, **half, seed=seed, resume=True)
+            taken.append((time.process_time() - began) / 60)
             runs.append(run)
-            print(f"{minutes:g} minutes, seed {seed}: {100 * evaluate(run, dev).accuracy:.1f} % in {taken[-1]:.1f}")
+            accuracy = evaluate(run, dev).accuracy
+            print(f"{minutes:g} minutes, seed {seed}: {100 * accuracy:.1f} % ({taken[-1]:.1f} of a core)", flush=True)
         scores = evaluate(runs, dev)
         curve.append(
-            {"minutes": minutes, "taken": max(taken), "accuracy": scores.accuracy, "low": scores.low}
+            {"minutes": minutes, "core_minutes": max(taken), "accuracy": scores.accuracy, "low": scores.low}
             | {"high": scores.high, "seeds": scores.runs, "n": scores.n}
         )
-    figures: dict[str, object] = {"curve": curve, "published": PUBLISHED}
+    figures: dict[str, object] = {"curve": curve, "pace": options.pace, "published": PUBLISHED}
     if options.baselines:
-        short = min(options.minutes) / 2
-        base = out / f"base-{min(options.minutes):g}-0"
-        tune(base, train, out / "none", minutes=short, from_scratch=True, resume=True)
+        short, half = min(options.minutes), budget(min(options.minutes) / 2, options.pace)
+        tune(out / f"base-{short:g}-0", train, out / "none", **half, from_scratch=True, resume=True)
         (out / "lacking.txt").write_text("\n".join(lacking(text, dev)), "utf-8")
-        memorise(out / "lacking.txt", out / "base-lacking", train, minutes=short, resume=True)
-        tune(out / "base-lacking", train, out / "lacking", minutes=short, resume=True)
-        run = out / f"birth-{min(options.minutes):g}-0"
+        memorise(out / "lacking.txt", out / "base-lacking", train, **half, resume=True)
+        tune(out / "base-lacking", train, out / "lacking", **half, resume=True)
+        run = out / f"birth-{short:g}-0"
         scores = evaluate(run, dev, unpretrained=out / "none", lacking=out / "lacking")
-        figures["baselines"] = {name: score.accuracy for name, score in scores.baselines.items()}
+        figures["baselines"] = {name: score.to_json() for name, score in scores.baselines.items()}
+    if options.plot is not None:
+        from qkv.look import save
+        from qkv.plots.knowledge import curve as picture
+
+        save(picture(curve, PUBLISHED), options.plot)
     print(json.dumps(figures))
+
+
+def budget(minutes: float, pace: float | None) -> dict[str, float]:
+    """How long a stage lasts: minutes by the clock, or the steps that make so many."""
+    return {"minutes": minutes} if pace is None else {"steps": max(1, round(minutes * pace))}
+
+
+def pace(data: Path, out: Path) -> float:
+    """Steps in a minute of one core's own time, at the default recipe's first stage."""
+    marks = []
+    memorise(
+        data / "wiki.txt", out, data / "train.tsv", steps=WARM + TRIED, threads=1,
+        watch=lambda *_: marks.append(time.process_time()),
+    )  # fmt: skip
+    return 60 * TRIED / (marks[-1] - marks[WARM - 1])
 
 
 if __name__ == "__main__":

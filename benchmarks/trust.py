@@ -18,6 +18,7 @@ from qkv.knowledge.intervals import over_seeds
 from qkv.knowledge.studies.engine import Cell, work
 from qkv.knowledge.studies.school import School, drilled, people
 
+SPLITS = 3  # ways to choose whom the badge is fitted on and whom it is measured on; each seed's figure is their mean
 EPOCHS = 40  # times that every biography is drilled; people have one, two or four
 BARS = {"seen": 0.95, "right": 0.85, "precision": 0.95, "coverage": 0.70}
 
@@ -35,7 +36,7 @@ def main() -> None:
         cells = [
             Cell(
                 f"seed-{seed}",
-                {**asdict(school), "epochs": epochs, "seed": seed},
+                {**asdict(school), "epochs": epochs, "splits": SPLITS, "seed": seed},
                 partial(measure, school, epochs, seed),
             )
             for seed in range(seeds)
@@ -72,15 +73,34 @@ def measure(school: School, epochs: int, seed: int, folder: Path) -> dict[str, A
     texts = biographies(facts, 4, order="permuted", exposures=often, title=True, seed=seed).texts
     run = drilled(folder / "run", texts, list(questions(trained)), school, seed, examples=epochs * len(texts))
     unknown = questions(strangers.sample(len(held), seed))
-    found = trust(run, questions(held), unknown, calibration=2 / 3, seed=seed, save=False)
-    mine = found.measured("badge")
-    said = found.counts["remembered"]
-    return {
-        "seen": mine.seen, "right": mine.right if mine.right is not None else float("nan"),
-        "precision": found.precision, "coverage": found.coverage, "accuracy": found.accuracy, "ece": found.ece,
-        "counts": {"remembered": {"right": round(found.precision * sum(said.values())), "said": sum(said.values())}},
-        "signals": {m.signal: {"seen": m.seen, "right": m.right} for m in found.signals},
-    }  # fmt: skip
+    found = [
+        trust(run, questions(held), unknown, calibration=2 / 3, seed=SPLITS * seed + split, save=False)
+        for split in range(SPLITS)
+    ]
+    said = [sum(each.counts["remembered"].values()) for each in found]
+    good = sum(round(each.precision * n) for each, n in zip(found, said, strict=True))
+    figures = {
+        "seen": [each.measured("badge").seen for each in found],
+        "right": [number(each.measured("badge").right) for each in found],
+        "precision": [each.precision for each in found],
+        "coverage": [each.coverage for each in found],
+        "accuracy": [each.accuracy for each in found],
+        "ece": [each.ece for each in found],
+    }
+    signals = {
+        m.signal: {
+            "seen": float(np.mean([each.measured(m.signal).seen for each in found])),
+            "right": float(np.nanmean([number(each.measured(m.signal).right) for each in found])),
+        }
+        for m in found[0].signals
+    }
+    means = {name: float(np.nanmean(values)) for name, values in figures.items()}
+    return {**means, "counts": {"remembered": {"right": good, "said": sum(said)}}, "signals": signals}
+
+
+def number(value: float | None) -> float:
+    """No figure, where all answers were right, is not a number."""
+    return float("nan") if value is None else value
 
 
 if __name__ == "__main__":

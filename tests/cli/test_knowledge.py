@@ -26,7 +26,9 @@ def folder(tmp_path_factory):
         settings=Settings(steps=120, batch=16, lr=8e-3, objective="next", validation=0.0),
     )  # fmt: skip
     (here / "known.tsv").write_text("".join(f"{q}\t{a}\n" for q, a in asked) + "a bad row\n", "utf-8")
-    (here / "unknown.txt").write_text("".join(f"Where was {n} born?\n" for n in people.invented(20)), "utf-8")
+    (here / "unknown.txt").write_text(
+        "".join(f"Where was {n} born?\n" for n in people.invented(20)) + "a\tb\tc\n", "utf-8"
+    )
     return here
 
 
@@ -67,6 +69,7 @@ def test_trust_leaves_a_badge_that_ask_uses_and_a_picture(folder, monkeypatch):
     assert done.exit_code == 0, done.output
     data = json.loads(done.stdout)
     assert {"precision", "coverage", "signals", "reliability", "ece"} <= set(data) and (folder / "trust.svg").is_file()
+    assert "line 21" in done.stderr  # of the unknown ones
     assert json.loads(call("ask", folder / "run", "Where was Nobody born?", "--json").stdout)["evidence"]["right"] >= 0
     assert "remembered" in call("trust", folder / "run", *options, "--no-save").stdout
 

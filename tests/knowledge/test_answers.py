@@ -3,6 +3,9 @@
 import itertools
 import json
 import math
+import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -13,10 +16,11 @@ from qkv.knowledge import ask, evaluate, questions
 from qkv.knowledge.badge import NAMES
 from qkv.knowledge.beams import likeliest
 from qkv.knowledge.looking import looks
-from qkv.knowledge.signals import read, signals
+from qkv.knowledge.signals import _agreement, read, signals
 from qkv.model.config import Config
 from qkv.model.gpt import GPT
 from qkv.model.layout import Layout
+from qkv.model.plain import Plain
 from qkv.train.generation import generate
 from qkv.train.tokens import MASK_ID
 
@@ -36,7 +40,7 @@ def random_model(attention, vocab=5, seed=0):
 def test_a_wide_beam_finds_exactly_the_likeliest_answers_that_enumeration_finds(attention):
     model, stop, new = random_model(attention), 1, 3
     prompts = [[2, 3, 4], [0, 2, 2, 4, 3, 3], [4]]
-    found = likeliest(model, prompts, 400, new, stop)
+    found = likeliest(Plain.of(model), prompts, 400, new, stop)
     for prompt, candidates in zip(prompts, found, strict=True):
         every = {}
         for length in range(new + 1):
@@ -54,9 +58,9 @@ def test_a_wide_beam_finds_exactly_the_likeliest_answers_that_enumeration_finds(
 def test_a_beam_does_not_depend_on_who_else_is_asked_and_holds_the_greedy_answer_or_a_likelier_one():
     model = random_model("rope", vocab=9, seed=3)
     prompts = [[3, 4, 5], [6, 7], [8, 3, 3, 4]]
-    together = likeliest(model, prompts, 3, 5, 1)
+    together = likeliest(Plain.of(model), prompts, 3, 5, 1)
     for prompt, found in zip(prompts, together, strict=True):
-        (alone,) = likeliest(model, [prompt], 3, 5, 1)
+        (alone,) = likeliest(Plain.of(model), [prompt], 3, 5, 1)
         assert [c.tokens for c in alone] == [c.tokens for c in found]
         assert sorted((c.log_probability for c in found), reverse=True) == [c.log_probability for c in found]
 
@@ -64,7 +68,7 @@ def test_a_beam_does_not_depend_on_who_else_is_asked_and_holds_the_greedy_answer
 @pytest.mark.parametrize("bad", [([], 2, 3), ([[]], 2, 3), ([[1]], 0, 3), ([[1] * 13], 2, 3)])
 def test_beams_refuse_what_they_cannot_search(bad):
     with pytest.raises(QkvError):
-        likeliest(random_model("rope"), bad[0], bad[1], bad[2], 1)
+        likeliest(Plain.of(random_model("rope")), bad[0], bad[1], bad[2], 1)
 
 
 @pytest.mark.parametrize("attention", KINDS)
@@ -78,9 +82,9 @@ def test_the_weights_of_heads_are_those_that_make_the_output(attention):
     model(torch.tensor([ids]))
     for hook in hooks:
         hook.remove()
-    each = {(look.layer, look.head): [] for look in looks(model, ids, (0, 1))}
+    each = {(look.layer, look.head): [] for look in looks(Plain.of(model), ids, (0, 1))}
     for place in range(len(ids)):
-        for look in looks(model, ids, (place, place + 1)):
+        for look in looks(Plain.of(model), ids, (place, place + 1)):
             each[look.layer, look.head].append(look.weight)
     assert len(each) == (2 if attention == "perceiver" else 4)
     for (layer, head), weights in each.items():
@@ -112,6 +116,9 @@ def test_signals_are_what_plain_forward_passes_say(run, people):
         logs = run.model(torch.tensor([[*bare, *best.tokens]])).detach()[0].double().log_softmax(-1)[len(bare) - 1 :]
         total = sum(float(logs[j, t]) for j, t in enumerate([*best.tokens, MASK_ID]))
         assert found.column("bare")[i] == pytest.approx(total, abs=1e-3)
+        logs = run.model(torch.tensor([[MASK_ID, *best.tokens]])).detach()[0].double().log_softmax(-1)
+        total = sum(float(logs[j, t]) for j, t in enumerate([*best.tokens, MASK_ID]))
+        assert found.column("prior")[i] == pytest.approx(total, abs=1e-3)
         name = question.removeprefix("Where was ").removesuffix(" born?")
         assert run.tokenizer.decode(ids[first:last]).strip() == name
         state = run.model.hidden(torch.tensor(ids[:last]), Layout([(1, last)]))
@@ -175,3 +182,27 @@ def test_evaluating_nothing_is_refused(run):
     for runs, asked in (([], [("a", "b")]), (run, [])):
         with pytest.raises(QkvError):
             evaluate(runs, asked)
+
+
+def test_a_folder_answers_as_its_run_does_and_without_torch(run, people):
+    question, _ = questions(people).pairs[0]
+    assert ask(run.folder, question).answer == ask(run, question).answer
+    code = "import sys; from qkv.cli import main\ntry: main()\nfinally: sys.exit('torch' in sys.modules)"
+    words = [sys.executable, "-c", code, "ask", str(run.folder), question, "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["answer"] == ask(run, question).answer
+
+
+def test_weights_that_are_not_those_of_the_configuration_are_refused(run, tmp_path):
+    folder = shutil.copytree(run.folder, tmp_path / "run")
+    data = json.loads((folder / "config.json").read_text("utf-8"))
+    for changes in ({"layers": 3}, {"width": 64}, {"attention": "causal"}, {"vocab": 10}):
+        (folder / "config.json").write_text(json.dumps({**data, "model": {**data["model"], **changes}}), "utf-8")
+        with pytest.raises(QkvError, match="opening a model"):
+            ask(folder, "Where was Ada Lovelace born?")
+
+
+def test_sampled_answers_agree_as_often_as_the_answer_is_likely():
+    along = [np.log([0.9, 0.8]), np.log([0.5]), np.log([0.99, 0.2, 0.7])]
+    assert _agreement(along, 20000, 3) == pytest.approx([0.72, 0.5, 0.1386], abs=0.015)
+    assert _agreement(along, 0, 3) == pytest.approx([0.72, 0.5, 0.1386])

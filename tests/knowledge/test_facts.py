@@ -50,6 +50,14 @@ def test_questions_are_read_and_bad_rows_are_told_by_line(tmp_path):
     assert "4 bad rows left out (line 2:" in found.card().note
 
 
+def test_questions_on_people_nobody_knows_need_no_answers(tmp_path):
+    path = tmp_path / "unknown.txt"
+    path.write_text("Where was Kim Moss born?\nWhere was Al Poe born?\tRome\na\tb\tc\n", "utf-8")
+    found = load_questions(path, answered=False)
+    assert found.pairs == (("Where was Kim Moss born?", ""), ("Where was Al Poe born?", "Rome"))
+    assert [problem.line for problem in found.problems] == [3] and len(load_questions(path).problems) == 2
+
+
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 def test_triples_become_people_whatever_their_relations_are_called(tmp_path, suffix):
     rows = [

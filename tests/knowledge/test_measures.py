@@ -66,7 +66,7 @@ def test_the_threshold_is_the_lowest_that_the_conformal_count_allows(rows, perce
     safe = [
         t
         for t, (wrong, all_) in counts.items()  # in whole numbers
-        if 100 * wrong <= (100 - percent) * all_ and chance(wrong - 1, all_ - 1, percent) <= 0.2 * 100 ** (all_ - 1)
+        if 100 * wrong <= (100 - percent) * all_ and chance(wrong - 1, all_ - 1, percent) <= 0.1 * 100 ** (all_ - 1)
     ]
     assert threshold(s, y, percent / 100) == (min(safe) if safe else math.inf)
 

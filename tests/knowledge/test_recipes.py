@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -12,6 +13,7 @@ import qkv
 from qkv.cli import app
 from qkv.errors import QkvError
 from qkv.knowledge.recipes import RECIPES, lacking, memorise, tune
+from qkv.plots.knowledge import curve
 from qkv.train.runs import load
 
 NAMES = [f"{a}{b} {c}en" for a in ("Al", "Bo", "Cy") for b in ("da", "ri") for c in ("Ros", "Mor", "Hol", "Bak")]
@@ -110,3 +112,12 @@ def test_a_run_that_was_stopped_before_its_time_was_measured_measures_it_when_it
     (fresh / "config.json").write_text(json.dumps({**config, "minutes": 0.01}), "utf-8")
     done = memorise(TEXTS, fresh, minutes=0.01, pieces=400, resume=True, **SMALL)
     assert done.step == load(fresh).settings.steps and "minutes" not in json.loads((fresh / "config.json").read_text())
+
+
+def test_the_curve_shows_every_point_with_its_interval_and_what_was_published():
+    points = [{"minutes": m, "accuracy": a, "low": a - 0.05, "high": a + 0.04} for m, a in ((1, 0.5), (4, 0.9))]
+    (axes,) = curve(points, {"best": 0.38}).axes
+    shown = [text.get_text() for text in axes.texts]
+    assert shown == ["published, best: 38 %", "50.0 %", "90.0 %"] and "90 %" in axes.get_title(loc="left")
+    heights = [line.get_ydata() for line in axes.lines]
+    assert any(np.allclose(y, [0.85, 0.94]) for y in heights) and any(np.allclose(y, [0.5, 0.9]) for y in heights)

@@ -18,7 +18,9 @@ def world(n, seed):
     seen = np.arange(n) % 2 == 0
     right = seen & (random.random(n) < 0.8)
     sure = np.where(right, -0.2, -3.0) + random.normal(size=n) * 0.9
-    numbers = np.column_stack((sure, 5 + sure, -sure, np.exp(np.minimum(sure, 0)), np.where(seen, -1.0, -4.0), sure))
+    numbers = np.column_stack(
+        (sure, 5 + sure, -sure, np.exp(np.minimum(sure, 0)), np.where(seen, -1.0, -4.0), sure, sure)
+    )
     hidden = random.normal(size=(n, 8)) + np.where(seen, 1.0, -1.0)[:, None] * [1, *[0] * 7]
     return numbers + random.normal(size=numbers.shape) * 0.3, hidden, seen, right
 
@@ -46,7 +48,7 @@ def test_a_badge_survives_its_file_and_a_damaged_one_is_refused(tmp_path):
     assert again == badge and again.judge(numbers, hidden) == badge.judge(numbers, hidden)
     text = (tmp_path / FILE).read_text()
     data = json.loads(text)
-    broken = [text[:-20], "[]", "{}", text.replace("qkv-trust-2", "other")]
+    broken = [text[:-20], "[]", "{}", text.replace("qkv-trust-3", "other")]
     broken += [json.dumps({**data, "probe": {**data["probe"], "weights": [1]}}), json.dumps({**data, "more": 1})]
     for each in broken:
         (tmp_path / FILE).write_text(each)
@@ -60,7 +62,7 @@ def test_without_measurements_the_badge_is_a_rule_of_thumb():
 
 def test_a_badge_that_cannot_keep_its_promise_says_nothing():
     random = np.random.default_rng(5)
-    numbers, hidden = random.normal(size=(120, 6)), random.normal(size=(120, 4))
+    numbers, hidden = random.normal(size=(120, 7)), random.normal(size=(120, 4))
     seen, right = np.arange(120) % 2 == 0, random.random(120) < 0.5
     badge = fit_badge(numbers, hidden, seen, right, 0.99)
     assert not any(j.badge == REMEMBERED for j in badge.judge(numbers, hidden))
@@ -84,7 +86,7 @@ def test_trust_holds_people_out_measures_every_signal_and_ask_uses_its_badge(run
     for person in people:  # both questions on somebody are on the same side
         assert (f"Where was {person.name} born?" in held) == (f"When was {person.name} born?" in held)
     assert {m.signal for m in found.signals} == {
-        "log_probability", "margin", "entropy", "agreement", "familiarity", "bare", "probe", "badge"
+        "log_probability", "margin", "entropy", "agreement", "familiarity", "bare", "prior", "probe", "badge"
     }  # fmt: skip
     assert sum(sum(c.values()) for c in found.counts.values()) == len(held)
     said = [row for row in found.rows() if row["badge"] == "remembered"]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from qkv import Memory, QkvError
-from qkv.noise import Gaussian, Quantised, arms, at_scale, distribution, harden, spread, steady, within
+from qkv.noise import Gaussian, Quantised, arms, at_scale, harden, sample, spread, steady, within
 from qkv.noise.leading import led
 from qkv.noise.steadying import total_variances
 
@@ -57,20 +57,58 @@ def test_chance_and_law_of_each_arm_are_those_of_many_draws(case):
         queries, mix = layouts[arm.name]
         truth = within(memory, queries, noise, WANTED, tol, mix=mix, draws=100_000, seed=9)
         assert arm.low - 0.006 <= truth.probability <= arm.high + 0.006
-        law = distribution(memory, queries, noise, "a", mix=mix, draws=100_000, seed=9)
-        off = (law.share.cumsum(0) - (arm.density / 50).cumsum(0)).abs().max()
-        step = float(arm.density.max()) / 50 if arm.variance < 1e-4 else 0.0  # all of it beside an edge of a bin
-        assert float(off) < 0.02 + law.off + step
         exact = spread(memory, queries, noise, mix)
-        assert arm.variance == pytest.approx(float(exact.weights_var[0]), rel=1e-9, abs=1e-14)
+        assert arm.mean == pytest.approx(float(exact.weights_mean[0]), abs=1e-13)
+        assert arm.variance == pytest.approx(float(exact.weights_var[0]), rel=1e-9, abs=1e-13)
+        seen = sample(memory, queries, noise, draws=100_000, seed=9, mix=mix, watch=["a"]).watched["a"]
+        assert_shares(arm, seen)
+
+
+def assert_shares(arm, seen):
+    """The law is exact, and no bar holds more or less of the draws than chance allows."""
+    assert arm.law == "quadrature" and float(arm.share.sum()) == pytest.approx(1)
+    held = ((seen[:, None] > arm.edges[:-1]) & (seen[:, None] <= arm.edges[1:])).double().mean(0)
+    allowed = 5 * (arm.share * (1 - arm.share) / len(seen)).clamp(min=0).sqrt() + 1e-4
+    assert bool(((held - arm.share).abs() <= allowed).all())
+
+
+@pytest.mark.parametrize("heads", [3, 5, 8])
+def test_more_items_have_a_head_each(heads):
+    memory = Memory(torch.eye(10, dtype=torch.float64), labels=list("abcdefghij"))
+    wanted, noise = dict.fromkeys("abcdefgh"[:heads], 1 / heads), Gaussian(isotropic=0.01, along={"a": 0.5})
+    layouts = at_scale(memory, wanted, noise, 4.0)
+    words = {3: "three heads", 5: "five heads", 8: "eight heads"}
+    assert list(layouts) == ["one head", words[heads], "hardened"]
+    for arm in arms(memory, layouts, noise, wanted, 0.2):
+        assert arm.heads == len(layouts[arm.name][1])
+        queries, mix = layouts[arm.name]
+        assert_shares(arm, sample(memory, queries, noise, draws=100_000, mix=mix, watch=["a"]).watched["a"])
+        around = ((arm.edges[1:] + arm.edges[:-1]) / 2 - 1 / heads).abs().min()
+        assert float(around) < 1e-12  # a bar stands around what is wanted
 
 
 def test_any_item_can_be_watched():
     memory, noise = memory_of(5), Gaussian(isotropic=1e-4, along={"a": 0.5})
     layouts = at_scale(memory, WANTED, noise, 5.0)
     for arm in arms(memory, layouts, noise, WANTED, 0.2, item="b"):
-        law = distribution(memory, *layouts[arm.name][:1], noise, "b", mix=layouts[arm.name][1], draws=100_000)
-        assert float((law.share.cumsum(0) - (arm.density / 50).cumsum(0)).abs().max()) < 0.05
+        queries, mix = layouts[arm.name]
+        seen = sample(memory, queries, noise, draws=100_000, mix=mix, watch=["b"]).watched["b"]
+        if arm.name == "hardened":
+            assert_shares(arm, seen)
+            continue
+        # b itself hardly varies, but what it is weighed against does: that law is integrated over draws of the rest.
+        assert arm.law == "sampling"
+        below = (seen[:, None] <= arm.edges[1:]).double().mean(0)
+        assert float((below - arm.share.cumsum(0)).abs().max()) < 0.01
+
+
+def test_heads_that_hang_together_have_their_law_from_draws():
+    memory, noise = memory_of(4), Gaussian(isotropic=0.1)
+    both = torch.stack([3 * memory.keys[0], 3 * memory.keys[0] + memory.keys[1]])
+    (arm,) = arms(memory, {"two": both}, noise, WANTED, 0.2)
+    exact = spread(memory, both, noise)
+    assert arm.law == "sampling" and arm.variance == pytest.approx(float(exact.weights_var[0]))
+    assert float(arm.share.sum()) == pytest.approx(1)
 
 
 def test_without_other_noise_nothing_is_left_to_chance():

@@ -58,3 +58,24 @@ def test_keys_of_many_widths_together_are_as_they_are_alone():
     for i in range(6):
         for whole, alone in zip(together, logs_and_ratios(m[i : i + 1], v[i : i + 1], u), strict=True):
             assert torch.allclose(whole[i], alone[0], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("sd", [0.0, 1e-4, 0.2, 0.2499, 0.26, 0.49, 0.7, 0.99, 1.01, 3.0, 40.0])
+@pytest.mark.parametrize("step", [0.125, 0.25, 0.3, 0.5])
+def test_few_keys_have_the_same_functions_as_many(monkeypatch, sd, step):
+    from qkv.noise import gumbel
+
+    m = torch.tensor([-7.0, 0.0, 0.3, 5.0], dtype=torch.float64)
+    v = torch.full_like(m, sd**2)
+    u = -30 + step * torch.arange(200, dtype=torch.float64)
+    few = gumbel.logs_and_ratios(m, v, u)
+    monkeypatch.setattr(gumbel, "FEW", 0)
+    many = gumbel.logs_and_ratios(m, v, u)
+    if sd == 0:
+        assert all(torch.allclose(a, b, rtol=1e-13) for a, b in zip(few, many, strict=True))
+        return
+    L, also = few[0].exp(), many[0].exp()
+    assert float((L - also).abs().max()) < 2 * gumbel.DELTA
+    alive = torch.minimum(L, also) > 1e-14  # below it, what is left is left out
+    for a, b in zip(few[1:], many[1:], strict=True):
+        assert float(((a * L - b * also).abs() * alive).max()) < 2 * gumbel.DELTA

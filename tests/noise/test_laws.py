@@ -46,9 +46,12 @@ def test_the_share_of_a_bin_is_the_probability_of_an_interval_of_scores():
     assert float(law.share.sum()) == pytest.approx(1)
 
 
-def test_two_directions_and_draws_tell_of_the_same_law():
-    few = distribution(MEMORY, Q, Gaussian(along={"a": 0.5, "b": 0.3}), "a", bins=10)
-    drawn = distribution(MEMORY, Q, Gaussian(along={"a": 0.5, "b": 0.3}, isotropic=1e-16), "a", bins=10, draws=200_000)
+def test_two_directions_under_two_heads_and_draws_tell_of_the_same_law():
+    heads = [Q, [0.0, 1.0, 1.0]]  # both heads see the key of b, so that their scores hang together
+    few = distribution(MEMORY, heads, Gaussian(along={"a": 0.5, "b": 0.3}), "a", bins=10)
+    drawn = distribution(
+        MEMORY, heads, Gaussian(along={"a": 0.5, "b": 0.3}, isotropic=1e-16), "a", bins=10, draws=200_000
+    )
     assert (few.method, drawn.method) == ("quadrature", "sampling")
     assert few.off < 0.01
     assert float((few.share - drawn.share).abs().max()) < 2 * (few.off + drawn.off)

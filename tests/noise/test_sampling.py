@@ -136,3 +136,22 @@ def test_many_keys_are_drawn_in_float32_and_still_agree_with_the_exact_spread():
     off = (exact.weights_mean - drawn.weights_mean).abs()
     assert bool((off <= 6 * (exact.weights_var / 40_000).sqrt() + 1e-9).all())
     assert bool(((exact.output_cov - drawn.output_cov).abs() <= 6 * drawn.output_cov_se).all())
+
+
+def test_draws_that_memory_cannot_hold_are_refused_before_the_first(monkeypatch):
+    from qkv.noise import sampling
+
+    monkeypatch.setattr(sampling, "free_bytes", lambda: 24 * 4 * 1000)
+    assert sample(MEMORY, Q, Gaussian(isotropic=0.2), draws=1000).draws == 1000
+    with pytest.raises(QkvError, match="1,001 drawn weights of 4 items") as refused:
+        sample(MEMORY, Q, Gaussian(isotropic=0.2), draws=1001)
+    assert refused.value.remedy.startswith("Draw at most 1,000, or watch fewer items")
+    assert sample(MEMORY, Q, Gaussian(isotropic=0.2), draws=4000, watch=["a"]).draws == 4000
+
+
+def test_free_memory_is_told_in_bytes(tmp_path):
+    import psutil
+
+    from qkv.noise.sampling import free_bytes
+
+    assert 0.5 < free_bytes() / psutil.virtual_memory().available < 2

@@ -6,17 +6,16 @@ from contextlib import contextmanager
 
 import httpx
 import pytest
-import uvicorn
 
 from qkv.web.app import application
-from qkv.web.server import listening, settings
+from qkv.web.server import listening, prepared
 
 
 @contextmanager
 def serving(**options):
     """A served application: its address, until the block ends."""
     sock = listening("127.0.0.1", 0)
-    server = uvicorn.Server(settings(application(**options)))
+    server = prepared(application(**options))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
     while not server.started:

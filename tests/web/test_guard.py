@@ -174,3 +174,15 @@ def test_a_slow_or_broken_client_holds_nobody_up(client, server):
     assert time.monotonic() - start < 5
     for sock in socks:
         sock.close()
+
+
+def test_one_connection_too_many_is_told_so_in_json(client, server, monkeypatch):
+    client.get("/api/health")
+    monkeypatch.setattr(limits, "MOST_CONNECTIONS", 2)
+    address = (httpx.URL(server).host, httpx.URL(server).port)
+    with socket.create_connection(address), socket.create_connection(address), httpx.Client(base_url=server) as late:
+        found = late.get("/api/health")
+        assert "connections are open" in error(found, 503)["came"]
+        assert found.headers["connection"] == "close" and "content-security-policy" in found.headers
+    monkeypatch.undo()
+    assert client.get("/api/health").status_code == 200

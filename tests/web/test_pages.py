@@ -77,6 +77,7 @@ def test_a_key_inside_the_hull_comes_with_the_combination_that_it_is(post):
     keys = dict(zip(MIDDLE["labels"], MIDDLE["keys"], strict=True))
     assert close(sum(w * np.array(keys[name]) for name, w in mixed.items()), keys["middle"])
     assert close(sum(mixed.values()), 1) and "no query selects it" in found["obstacle"]["says"]
+    assert "key middle is" in found["obstacle"]["says"] and "1 of item middle" in found["certificate"]
     assert not run(found["python"])["design"].possible
 
 
@@ -153,19 +154,26 @@ def test_the_catalogue_is_there_to_start_from(client):
 
 
 def test_noise_gives_three_arms_whose_python_gives_the_same(post, state):
-    for body in (state("noise"), {**state("noise"), "isotropic": 0.0, "n": 5}):
+    for body in (state("noise"), {**state("noise"), "isotropic": 0.0, "n": 5}, {**state("noise"), "heads": 3, "n": 20}):
         found = post("/api/noise", body)
         arms = run(found["python"])["found"]
-        assert [a["name"] for a in found["arms"]] == ["one head", "two heads", "hardened"]
+        several = {2: "two heads", 3: "three heads"}[body["heads"]]
+        assert [a["name"] for a in found["arms"]] == ["one head", several, "hardened"]
         for shown, arm in zip(found["arms"], arms, strict=True):
             assert (shown["mean"], shown["variance"]) == pytest.approx((arm.mean, arm.variance), rel=1e-12, abs=1e-15)
             assert shown["probability"] == arm.probability and shown["low"] <= arm.probability <= shown["high"]
             assert close(shown["weight_samples"], arm.drawn) and len(shown["weight_samples"]) == body["samples"]
-            assert close(shown["density"]["y"], arm.density)
-            width = shown["density"]["x"][1] - shown["density"]["x"][0]
-            assert sum(shown["density"]["y"]) * width == pytest.approx(1)
+            assert close(shown["law"]["share"], arm.share) and close(shown["law"]["edges"], arm.edges)
+            assert shown["law"]["method"] == "quadrature" and sum(shown["law"]["share"]) == pytest.approx(1)
         one, two, hard = (a["variance"] for a in found["arms"])
         assert hard < two / 10 < one / 10
+
+
+def test_some_items_must_be_left_that_are_not_wanted(client, state):
+    for path, kind in (("/api/noise", {}), ("/api/jobs", {"kind": "noise-study"})):
+        body = {"n": 5, "heads": 5, **kind}
+        found = client.post(path, json=body)
+        assert found.status_code == 422 and found.json()["error"]["came"] == "5 heads for 5 items"
 
 
 def test_arms_agree_with_keys_that_are_really_drawn(post):
@@ -180,4 +188,6 @@ def test_arms_agree_with_keys_that_are_really_drawn(post):
     assert found["variance"] == pytest.approx(float(alpha[:, 0].var()), abs=3e-3)
     miss = alpha - torch.tensor([0.5, 0.5, 0, 0, 0, 0])
     truth = float((miss.norm(dim=1) <= 0.3).double().mean())
+    held = torch.histogram(alpha[:, 0], torch.tensor(found["law"]["edges"])).hist / draws
+    assert float((held - torch.tensor(found["law"]["share"])).abs().max()) < 5e-3
     assert found["low"] - 0.01 <= truth <= found["high"] + 0.01

@@ -58,11 +58,10 @@ def ask(
 ) -> None:
     """Ask a run: its answer, alternatives, whether it is remembered or made up, and why."""
     from qkv.knowledge.asking import ask as answer
-    from qkv.train.runs import load
 
     if samples < 0:
         raise QkvError(f"--samples {samples}", "that is no number of answers", "Give 0 or more")
-    found = answer(load(run), question, samples=samples, seed=seed)
+    found = answer(run, question, samples=samples, seed=seed)
     _draw(plot, "heads", found)
     show(found, as_json)
 
@@ -82,9 +81,10 @@ def trust(
     from qkv.knowledge.facts import load_questions
     from qkv.knowledge.trusting import trust as measure
 
-    asked = load_questions(known)
+    asked, strangers = load_questions(known), load_questions(unknown, answered=False)
     _complain(asked.problems)
-    found = measure(run, asked, unknown, level=level, calibration=calibration, seed=seed, save=save)
+    _complain(strangers.problems)
+    found = measure(run, asked, strangers, level=level, calibration=calibration, seed=seed, save=save)
     _draw(plot, "reliability", found)
     show(found, as_json)
 

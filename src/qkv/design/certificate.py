@@ -94,8 +94,14 @@ class Certificate(Shown):
     @property
     def statement(self) -> str:
         """The statement in words."""
+        return self.worded({})
+
+    def worded(self, names: Mapping[int, Any]) -> str:
+        """The same with names for some keys or items, instead of their numbers."""
         known = isinstance(self.kind, str) and self.kind in checks.KINDS
-        return checks.KINDS[self.kind].says(self.data, self.claims) if known else str(self.kind)
+        if not known:
+            return str(self.kind)
+        return checks.KINDS[self.kind].says(self.data, self.claims, lambda i: str(names.get(i, i)))
 
     def verify(self) -> Verification:
         """Recompute every claim from the raw data, with error bounds; no solver is involved."""

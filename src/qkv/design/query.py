@@ -90,13 +90,18 @@ class Design(Shown):
         note = ""
         if self.obstacle:
             proved = "Proof that it cannot be done" if is_absolute(self.obstacle) else "What is proved"
-            note = f"{proved}: {self.obstacle.statement}."
+            note = f"{proved}: {self._said(self.obstacle)}."
         title = f"Copy {next(iter(self.labels))}" if len(self.labels) == 1 else f"Read {blend}"
         return Card(title, tuple(facts), note=note)
 
     def to_json(self) -> dict[str, Any]:
-        out = super().to_json() | {"possible": self.possible, "says": self.certificate.statement}
-        return out | ({"obstacle": self.obstacle.statement} if self.obstacle else {})
+        out = super().to_json() | {"possible": self.possible, "says": self._said(self.certificate)}
+        return out | ({"obstacle": self._said(self.obstacle)} if self.obstacle else {})
+
+    def _said(self, certificate: Certificate) -> str:
+        """What a certificate says, with the labels of the wanted items."""
+        wanted = np.atleast_1d(certificate.data.get("items", certificate.data.get("item", ())))
+        return certificate.worded(dict(zip((int(i) for i in wanted), self.labels, strict=False)))
 
 
 def copy(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from qkv.lazy import lazily
 
 _HOME = {
     "Facts": "facts",
@@ -32,15 +31,4 @@ _HOME = {
     "Study": "studies.engine",
 }
 
-__all__ = sorted(_HOME)
-
-
-def __getattr__(name: str) -> Any:
-    """Import the module behind a public name when it is first used."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'qkv.knowledge' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"qkv.knowledge.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazily(__name__, _HOME)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from qkv.core.show import Card, Shown, number
+from qkv.knowledge.answerer import Answerer, answerer
 from qkv.knowledge.badge import NAMES, Badge, Judgement, rule_of_thumb
 from qkv.knowledge.looking import Look, looks
 from qkv.knowledge.signals import BEAMS, SAMPLES, Signals, signals
-from qkv.train.runs import Run
+
+if TYPE_CHECKING:
+    from qkv.train.runs import Run
 
 SHOWN = 4  # heads on the card
 
@@ -53,8 +57,11 @@ class Answer(Shown):
         )
 
 
-def ask(run: Run, question: str, *, beams: int = BEAMS, samples: int = SAMPLES, seed: int = 0) -> Answer:
-    """Ask a run's model a question; `qkv trust` first makes the badge a measured one."""
+def ask(
+    run: Run | Answerer | str | Path, question: str, *, beams: int = BEAMS, samples: int = SAMPLES, seed: int = 0
+) -> Answer:
+    """Ask a run, or the one in a folder, a question; `qkv trust` first makes the badge a measured one."""
+    run = answerer(run)
     found = signals(run, [question], beams=beams, samples=samples, seed=seed)
     badge = Badge.load(run.folder)
     judged = (

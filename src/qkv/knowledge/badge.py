@@ -15,11 +15,11 @@ from qkv.errors import QkvError
 from qkv.knowledge.probe import Linear
 
 FILE = "trust.json"
-FORMAT = "qkv-trust-2"
+FORMAT = "qkv-trust-3"
 REMEMBERED, MADE_UP, UNSURE = "remembered", "made up", "unsure"
 CLIP = 30.0  # nats beyond which more or less likely makes no difference
 TINY = 1e-6
-NAMES = ("log_probability", "margin", "entropy", "agreement", "familiarity", "bare")
+NAMES = ("log_probability", "margin", "entropy", "agreement", "familiarity", "bare", "prior")
 """The signals that are numbers, in the order in which the badge's models take them."""
 LIKELY, UNLIKELY = 0.9, 0.5  # the rule of thumb, where nothing has been measured
 
@@ -93,7 +93,7 @@ def features(numbers: np.ndarray, probe: np.ndarray) -> np.ndarray:
     among sure answers, that is where right and wrong differ.
     """
     columns = {name: numbers[:, i] for i, name in enumerate(NAMES)}
-    for name in ("log_probability", "bare"):
+    for name in ("log_probability", "bare", "prior"):
         log = np.minimum(columns[name], -TINY)
         columns[name] = log - np.log(-np.expm1(log))
     columns["entropy"] = np.log(np.maximum(columns["entropy"], TINY))

@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+import numpy as np
 
 from qkv.errors import QkvError
-from qkv.model.gpt import GPT
-from qkv.model.layout import Layout, Shelf
+from qkv.model.plain import Plain
 
-ROWS = 512  # prompts that are searched together
+ROWS = 128  # prompts that are searched together
 LEAST = 9.0  # nats by which an unfinished answer may fall behind the best finished one before it is given up
 
 
@@ -26,8 +23,7 @@ class Candidate(NamedTuple):
     ended: bool
 
 
-@torch.inference_mode()
-def likeliest(model: GPT, prompts: Sequence[Sequence[int]], width: int, new: int, stop: int) -> list[list[Candidate]]:
+def likeliest(model: Plain, prompts: Sequence[Sequence[int]], width: int, new: int, stop: int) -> list[list[Candidate]]:
     """Up to `width` answers of each prompt, likeliest first, each of up to `new` tokens before `stop`."""
     longest = max(map(len, prompts), default=0)
     if not prompts or min(map(len, prompts)) == 0 or width < 1 or new < 1:
@@ -40,64 +36,60 @@ def likeliest(model: GPT, prompts: Sequence[Sequence[int]], width: int, new: int
         raise QkvError(
             "searching answers", f"a prompt has {longest} tokens", f"The model holds {model.config.block}: shorten it"
         )
-    was_training = model.training
-    model.eval()
     order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
     out: list[list[Candidate]] = [[] for _ in prompts]
-    for first in range(0, len(order), ROWS):
-        some = order[first : first + ROWS]
-        for i, found in zip(some, _search(model, [prompts[i] for i in some], width, new, stop), strict=True):
-            out[i] = found
-    model.train(was_training)
+    for _, same in groupby(order, key=lambda i: len(prompts[i])):
+        alike = list(same)
+        for first in range(0, len(alike), ROWS):
+            some = alike[first : first + ROWS]
+            found = _search(model, np.array([prompts[i] for i in some]), width, new, stop)
+            for i, candidates in zip(some, found, strict=True):
+                out[i] = candidates
     return out
 
 
-def _search(model: GPT, prompts: list[Sequence[int]], width: int, new: int, stop: int) -> list[list[Candidate]]:
-    device = model.embedding.weight.device
-    n, lengths = len(prompts), torch.tensor([len(p) for p in prompts], device=device)
-    cache = model.cache(n, int(lengths[-1]) + new)
-    layout = Layout((len(list(same)), t) for t, same in groupby(map(len, prompts))).to(device)
-    row = torch.tensor([token for prompt in prompts for token in prompt], device=device)
-    logits = model(row, layout, keep=lengths.cumsum(0) - 1, cache=cache)
-    vocab = logits.shape[-1]
-    scores, picked = logits.double().log_softmax(-1).topk(min(width, vocab))
-    spare = (0, width - scores.shape[1])  # more beams than first tokens: these wait, impossible, for second ones
-    scores, picked = F.pad(scores, spare, value=-torch.inf), F.pad(picked, spare, value=stop)  # (n, width)
+def _search(model: Plain, prompts: np.ndarray, width: int, new: int, stop: int) -> list[list[Candidate]]:
+    n = len(prompts)
+    hidden, past = model.read(prompts)
+    scores, picked = _next(model, hidden[:, -1], width)
+    spare = ((0, 0), (0, width - scores.shape[1]))  # more beams than first tokens: these wait, impossible, for others
+    scores, picked = np.pad(scores, spare, constant_values=-np.inf), np.pad(picked, spare, constant_values=stop)
     texts = picked[:, :, None]
     done = picked == stop
-    for shelf in cache:
-        shelf.k, shelf.v = shelf.k.repeat_interleave(width, 0), shelf.v.repeat_interleave(width, 0)
-    places = lengths.repeat_interleave(width)
-    for step in range(new - 1):
-        if bool(done.all()):
+    rows = np.repeat(np.arange(n), width)
+    for _ in range(new - 1):
+        if done.all():
             break
-        logits = model(picked.flatten(), Layout.step(places + step), keep=None, cache=cache)
-        more = logits.double().log_softmax(-1).view(n, width, vocab)
+        past = past.pick(rows)
+        hidden, past = model.read(picked.reshape(-1, 1), past)
+        more, tokens = (each.reshape(n, width, -1) for each in _next(model, hidden[:, 0], width))
         # An answer that has ended stays what it is: its one continuation is the end again, at no cost.
-        more[done] = -torch.inf
-        more[..., stop] = torch.where(done, 0.0, more[..., stop])
-        scores, at = (scores[..., None] + more).flatten(1).topk(width)
-        beam, picked = at // vocab, at % vocab
-        texts = torch.cat((texts.gather(1, beam[..., None].expand(-1, -1, texts.shape[-1])), picked[..., None]), -1)
-        done = done.gather(1, beam) | (picked == stop)
-        _reorder(cache, beam, width)
-        best = scores.masked_fill(~done, -torch.inf).amax(-1, keepdim=True)
+        more[done], tokens[done] = -np.inf, stop
+        more[done, 0] = 0.0
+        each = (scores[..., None] + more).reshape(n, -1)
+        at = np.argsort(-each, axis=1, kind="stable")[:, :width]
+        scores, beam = np.take_along_axis(each, at, 1), at // more.shape[2]
+        picked = np.take_along_axis(tokens.reshape(n, -1), at, 1)
+        texts = np.concatenate((np.take_along_axis(texts, beam[..., None], 1), picked[..., None]), -1)
+        done = np.take_along_axis(done, beam, 1) | (picked == stop)
+        rows = (np.arange(n)[:, None] * width + beam).ravel()  # each beam remembers what the one it continues does
+        best = np.where(done, scores, -np.inf).max(-1, keepdims=True)
         behind = ~done & (scores < best - LEAST)
-        scores, done = scores.masked_fill(behind, -torch.inf), done | behind
+        scores, done = np.where(behind, -np.inf, scores), done | behind
     return [
         [
-            Candidate(tuple(tokens[: tokens.index(stop)] if stop in tokens else tokens), score, end)
-            for tokens, score, end in zip(*each, strict=True)
-            if score > -torch.inf
+            Candidate(tuple(text[: text.index(stop)] if stop in text else text), score, end)
+            for text, score, end in zip(*found, strict=True)
+            if score > -np.inf
         ]
-        for each in zip(texts.tolist(), scores.tolist(), done.tolist(), strict=True)
+        for found in zip(texts.tolist(), scores.tolist(), done.tolist(), strict=True)
     ]
 
 
-def _reorder(cache: list[Shelf], beam: Tensor, width: int) -> None:
-    """Let each beam remember what the one it continues remembers."""
-    if bool((beam == torch.arange(width, device=beam.device)).all()):
-        return
-    rows = (torch.arange(len(beam), device=beam.device)[:, None] * width + beam).flatten()
-    for shelf in cache:
-        shelf.k, shelf.v = shelf.k[rows], shelf.v[rows]
+def _next(model: Plain, hidden: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The likeliest next tokens, and how likely they are: the heirs of a beam are among them."""
+    logs = model.logs(hidden)
+    count = min(count, logs.shape[1])
+    at = np.argpartition(logs, -count, axis=1)[:, -count:]
+    at = np.take_along_axis(at, np.argsort(-np.take_along_axis(logs, at, 1), axis=1, kind="stable"), 1)
+    return np.take_along_axis(logs, at, 1), at

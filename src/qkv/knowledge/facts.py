@@ -166,11 +166,13 @@ class Texts(Shown):
         )
 
 
-def load_questions(path: str | Path) -> Questions:
-    """Lines `question<TAB>answer`."""
+def load_questions(path: str | Path, answered: bool = True) -> Questions:
+    """Lines `question<TAB>answer`; where they need not be `answered`, a question alone has the answer ""."""
 
     def row(line: str) -> tuple[str, str]:
         cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) == 1 and cells[0] and not answered:
+            return cells[0], ""
         if len(cells) != 2 or not all(cells):
             raise ValueError(
                 f"it has {len(cells)} cells, not question<TAB>answer" if len(cells) != 2 else "a cell is empty"

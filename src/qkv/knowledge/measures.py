@@ -11,7 +11,7 @@ from qkv.core.show import Card, Shown, number
 from qkv.errors import QkvError
 
 BINS = 10
-DOUBT = 0.2
+DOUBT = 0.1
 
 
 def auroc(scores: Any, labels: Any) -> float:

@@ -11,7 +11,7 @@ from qkv.errors import QkvError
 
 ROUNDS = 100
 RIDGES = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
-FOLDS = 5
+FOLDS, DEALS = 5, 5
 
 
 @dataclass(frozen=True)
@@ -86,23 +86,35 @@ def fit(x: np.ndarray, y: np.ndarray, ridge: float = 1.0) -> Linear:
 
 
 def chosen(x: np.ndarray, y: np.ndarray, seed: int = 0) -> tuple[Linear, np.ndarray]:
-    """The fit whose ridge predicts best across folds, and the scores that each row gets from fits without it."""
+    """The fit whose ridge predicts best across folds, and the scores that each row gets from fits without it.
+
+    Those scores are means over several ways to deal out the folds: which rows share a fold is luck, and a row must not
+    rank above another by luck.
+    """
     y = np.asarray(y, dtype=float)
+    first = _dealt(y, seed, 0)
+    scores = {ridge: _left_out(x, y, first, ridge) for ridge in RIDGES}
+    best = min(RIDGES, key=lambda ridge: float(np.logaddexp(0, np.where(y > 0, -scores[ridge], scores[ridge])).mean()))
+    more = [_left_out(x, y, _dealt(y, seed, deal), best) for deal in range(1, DEALS)]
+    return fit(x, y, best), np.mean([scores[best], *more], axis=0)
+
+
+def _dealt(y: np.ndarray, seed: int, deal: int) -> np.ndarray:
+    """The fold of each row; each fold has its share of both kinds."""
     folds = np.empty(len(y), dtype=int)
-    for kind in (0.0, 1.0):  # each fold has its share of both kinds
+    for kind in (0.0, 1.0):
         rows = np.flatnonzero(y == kind)
-        folds[np.random.default_rng((seed, 15)).permutation(rows)] = np.arange(len(rows)) % FOLDS
-    best: tuple[float, float, np.ndarray] | None = None
-    for ridge in RIDGES:
-        out = np.empty(len(y))
-        for fold in range(FOLDS):
-            rest = folds != fold
-            out[~rest] = fit(x[rest], y[rest], ridge).score(x[~rest])
-        loss = float(np.logaddexp(0, np.where(y > 0, -out, out)).mean())
-        if best is None or loss < best[0]:
-            best = (loss, ridge, out)
-    assert best is not None
-    return fit(x, y, best[1]), best[2]
+        folds[np.random.default_rng((seed, 15, deal)).permutation(rows)] = np.arange(len(rows)) % FOLDS
+    return folds
+
+
+def _left_out(x: np.ndarray, y: np.ndarray, folds: np.ndarray, ridge: float) -> np.ndarray:
+    """The score of each row by a fit to the other folds."""
+    out = np.empty(len(y))
+    for fold in range(FOLDS):
+        rest = folds != fold
+        out[~rest] = fit(x[rest], y[rest], ridge).score(x[~rest])
+    return out
 
 
 def _loss(z: np.ndarray, y: np.ndarray, w: np.ndarray, penalty: np.ndarray) -> float:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
 
 from qkv.errors import QkvError
+from qkv.knowledge.answerer import Answerer, answerer
 from qkv.knowledge.badge import NAMES
 from qkv.knowledge.beams import Candidate, likeliest
 from qkv.knowledge.texts import name_in
-from qkv.model.decoding import Choice, decode
-from qkv.model.gpt import GPT
-from qkv.model.layout import Layout
-from qkv.train.runs import Run
+from qkv.model.plain import Plain
 from qkv.train.tokens import END_ID, MASK_ID
 
+if TYPE_CHECKING:
+    from qkv.train.runs import Run
+
 BEAMS, SAMPLES, LONGEST = 5, 8, 32
-CHUNK = 8192  # tokens that are read together
+CHUNK = 2048  # tokens that are read together
 
 
 class Asked(NamedTuple):
@@ -55,9 +54,10 @@ class Signals:
 
 
 def signals(
-    run: Run, questions: Sequence[str], *, beams: int = BEAMS, samples: int = SAMPLES, seed: int = 0
+    run: Run | Answerer, questions: Sequence[str], *, beams: int = BEAMS, samples: int = SAMPLES, seed: int = 0
 ) -> Signals:
-    """Answer questions and measure each answer; one random number belongs to each question and sample."""
+    """Answer questions and measure each answer."""
+    run = answerer(run)
     asked = tuple(read(run, question) for question in questions)
     prompts = [each.ids for each in asked]
     room = min(LONGEST, run.config.block + 1 - max(map(len, prompts)))
@@ -67,10 +67,12 @@ def signals(
     margins = [
         each[0][1].log_probability - (each[1][1].log_probability if len(each) > 1 else -50.0) for each in candidates
     ]
-    entropies, hidden = _along(run.model, asked, best)
-    agreed = _agreement(run, prompts, best, samples, seed)
-    known, bare = _familiarity(run, asked), _to_the_bare_name(run, asked, best)
-    numbers = np.stack([[each.log_probability for each in best], margins, entropies, agreed, known, bare], axis=1)
+    entropies, along, hidden = _along(run.model, asked, best)
+    agreed = _agreement(along, samples, seed)
+    known, bare, prior = _beside_the_question(run, asked, best)
+    numbers = np.stack(
+        [[each.log_probability for each in best], margins, entropies, agreed, known, bare, prior], axis=1
+    )
     return Signals(
         asked,
         tuple(tuple(text for text, _ in each) for each in candidates),
@@ -80,7 +82,7 @@ def signals(
     )
 
 
-def read(run: Run, question: str) -> Asked:
+def read(run: Run | Answerer, question: str) -> Asked:
     """A question as ids, ⁇ after it, with the places of the name."""
     if not run.tokenizer.special:
         raise QkvError("asking", "this model's tokenizer has no sign ⁇", "Ask a run that qkv trained on questions")
@@ -102,7 +104,7 @@ def read(run: Run, question: str) -> Asked:
     return Asked(text, [*ids, MASK_ID], (start, max(start + 1, min(end, len(ids)))))
 
 
-def _distinct(run: Run, found: list[Candidate]) -> list[tuple[str, Candidate]]:
+def _distinct(run: Answerer, found: list[Candidate]) -> list[tuple[str, Candidate]]:
     """Candidates as texts: two ways to spell one text are one answer, as likely as both together."""
     out: dict[str, Candidate] = {}
     for one in found:
@@ -114,69 +116,77 @@ def _distinct(run: Run, found: list[Candidate]) -> list[tuple[str, Candidate]]:
     return sorted(out.items(), key=lambda item: -item[1].log_probability)
 
 
-@torch.inference_mode()
-def _along(model: GPT, asked: Sequence[Asked], best: Sequence[Candidate]) -> tuple[np.ndarray, np.ndarray]:
-    """The entropy of the next token, summed along each answer and its end; the hidden state at the end of the name."""
-    device = model.embedding.weight.device
+def _along(
+    model: Plain, asked: Sequence[Asked], best: Sequence[Candidate]
+) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+    """Of each answer and its end: the entropy of the next token, summed; the log-probability of each token; and the
+    hidden state at the end of the name."""
     rows = [[*a.ids, *b.tokens] for a, b in zip(asked, best, strict=True)]
     entropies = np.zeros(len(rows))
+    sure: list[np.ndarray] = [np.zeros(0)] * len(rows)
     hidden = np.zeros((len(rows), model.config.width), dtype=np.float32)
-    for some in _chunks(rows):
-        layout = Layout((len(list(same)), t) for t, same in groupby(len(rows[i]) for i in some)).to(device)
-        states = model.hidden(torch.tensor([t for i in some for t in rows[i]], device=device), layout)
-        at, where, owner = 0, [], []
-        for i in some:
-            hidden[i] = states[at + asked[i].name[1] - 1].float().cpu().numpy()
-            places = range(at + len(asked[i].ids) - 1, at + len(rows[i]))
-            where += list(places)
-            owner += [i] * len(places)
-            at += len(rows[i])
-        logs = model.head(states[torch.tensor(where, device=device)]).double().log_softmax(-1)
-        np.add.at(entropies, owner, -(logs.exp() * logs).sum(-1).cpu().numpy())
-    return entropies, hidden
+    for some, states in _read(model, rows):
+        for i, state in zip(some, states, strict=True):
+            hidden[i] = state[asked[i].name[1] - 1]
+            logs = model.logs(state[len(asked[i].ids) - 1 : len(rows[i])])
+            entropies[i] = -(np.exp(logs) * logs).sum()
+            sure[i] = logs[np.arange(len(logs)), [*best[i].tokens, MASK_ID]]
+    return entropies, sure, hidden
 
 
-def _agreement(run: Run, prompts: list[list[int]], best: Sequence[Candidate], samples: int, seed: int) -> np.ndarray:
-    """The share of sampled answers that are the likeliest one."""
+def _agreement(along: Sequence[np.ndarray], samples: int, seed: int) -> np.ndarray:
+    """The share of sampled answers that are the likeliest one.
+
+    A sample is drawn token by token along that answer, and given up where it parts from it: it agrees no more.
+    """
     if samples < 1:
-        return np.array([np.exp(each.log_probability) for each in best])
-    many = [prompt for prompt in prompts for _ in range(samples)]
-    longest = max(len(each.tokens) for each in best)  # what is longer than that agrees with none
-    room = min(longest + 1, run.config.block + 1 - max(map(len, prompts)))
-    drawn = decode(run.model, many, room, Choice(temperature=1.0, seed=seed), stop=MASK_ID).tokens
-    same = [tuple(tokens) == best[i // samples].tokens for i, tokens in enumerate(drawn)]
-    return np.array(same, dtype=float).reshape(-1, samples).mean(1)
+        return np.array([np.exp(each.sum()) for each in along])
+    random = np.random.default_rng((seed, 17))
+    drawn = random.random((len(along), samples, max(map(len, along))))
+    return np.array([(u[:, : len(each)] < np.exp(each)).all(-1).mean() for u, each in zip(drawn, along, strict=True)])
 
 
-@torch.inference_mode()
-def _familiarity(run: Run, asked: Sequence[Asked]) -> np.ndarray:
-    """How likely the model finds the name itself at the beginning of a text, in mean log-probability of its tokens."""
-    rows = [[END_ID, *each.ids[slice(*each.name)]][: run.config.block + 1] for each in asked]
-    return np.array([each.mean() for each in _logs(run.model, rows)])
+def _beside_the_question(
+    run: Answerer, asked: Sequence[Asked], best: Sequence[Candidate]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How likely the model finds the name itself at the beginning of a text, in mean log-probability of its tokens; how
+    likely the same answer is to the name alone, since knowing does not hang on the wording; and to nobody's name at
+    all, since what is said of anybody is no knowledge."""
+    names = [each.ids[slice(*each.name)] for each in asked]
+    room = run.config.block + 1
+    rows = [[END_ID, *name][:room] for name in names]
+    nobody: list[list[int]] = [[] for _ in names]
+    for before in (names, nobody):
+        rows += [[*name, MASK_ID, *b.tokens, MASK_ID][:room] for name, b in zip(before, best, strict=True)]
+    logs = _logs(run.model, rows)
+    n = len(names)
+    return (
+        np.array([each.mean() for each in logs[:n]]),
+        np.array([each[len(name) :].sum() for each, name in zip(logs[n : 2 * n], names, strict=True)]),
+        np.array([each.sum() for each in logs[2 * n :]]),
+    )
 
 
-@torch.inference_mode()
-def _to_the_bare_name(run: Run, asked: Sequence[Asked], best: Sequence[Candidate]) -> np.ndarray:
-    """How likely the same answer is to the name alone, without a question: knowing does not hang on the wording."""
-    names = [[*each.ids[slice(*each.name)], MASK_ID] for each in asked]
-    rows = [[*n, *b.tokens, MASK_ID][: run.config.block + 1] for n, b in zip(names, best, strict=True)]
-    return np.array([each[len(n) - 1 :].sum() for each, n in zip(_logs(run.model, rows), names, strict=True)])
-
-
-def _logs(model: GPT, rows: Sequence[Sequence[int]]) -> list[np.ndarray]:
+def _logs(model: Plain, rows: Sequence[Sequence[int]]) -> list[np.ndarray]:
     """The log-probability of every token of each row, but the first, after those before it."""
-    device = model.embedding.weight.device
     out: list[np.ndarray] = [np.zeros(0)] * len(rows)
-    for some in _chunks(rows):
-        layout = Layout((len(list(same)), t) for t, same in groupby(len(rows[i]) - 1 for i in some)).to(device)
-        logits = model.head(model.hidden(torch.tensor([t for i in some for t in rows[i][:-1]], device=device), layout))
-        wanted = torch.tensor([t for i in some for t in rows[i][1:]], device=device)
-        logs = logits.double().log_softmax(-1).gather(-1, wanted[:, None])[:, 0].cpu().numpy()
-        at = 0
-        for i in some:
-            out[i] = logs[at : at + len(rows[i]) - 1]
-            at += len(rows[i]) - 1
+    for some, states in _read(model, [row[:-1] for row in rows]):
+        for i, state in zip(some, states, strict=True):
+            wanted = rows[i][1:]
+            out[i] = model.logs(state[: len(wanted)])[np.arange(len(wanted)), wanted]
     return out
+
+
+def _read(model: Plain, rows: Sequence[Sequence[int]]) -> Iterator[tuple[list[int], np.ndarray]]:
+    """Hidden states of rows, some at a time: their numbers, and states of which those past a row's end mean nothing.
+
+    No token reads what comes after it, so that rows may be filled up to one length.
+    """
+    for some in _chunks(rows):
+        filled = np.zeros((len(some), max(len(rows[i]) for i in some)), dtype=int)
+        for row, i in zip(filled, some, strict=True):
+            row[: len(rows[i])] = rows[i]
+        yield some, model.read(filled)[0]
 
 
 def _chunks(rows: Sequence[Sequence[int]]) -> list[list[int]]:

@@ -12,7 +12,7 @@ import numpy as np
 from qkv.core.show import Card, Shown, number
 from qkv.errors import QkvError
 from qkv.knowledge.badge import MADE_UP, NAMES, REMEMBERED, UNSURE, Badge, features
-from qkv.knowledge.facts import Questions
+from qkv.knowledge.facts import Questions, load_questions
 from qkv.knowledge.intervals import wilson
 from qkv.knowledge.measures import Reliability, aurc, auroc, prr, reliability, threshold
 from qkv.knowledge.probe import chosen, logistic
@@ -226,10 +226,7 @@ def _maybe(unknown: Asked | Sequence[str]) -> list[tuple[str, str]]:
     if isinstance(unknown, Questions):
         return list(unknown.pairs)
     if isinstance(unknown, str | Path):
-        from qkv.train.data import read_texts
-
-        rows = [line.split("\t") for line in read_texts(unknown)]
-        return [(row[0].strip(), row[1].strip() if len(row) > 1 else "") for row in rows]
+        return list(load_questions(unknown, answered=False).pairs)
     return [(each, "") if isinstance(each, str) else each for each in unknown]
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from qkv.lazy import lazily
 
 _HOME = {
     "Gaussian": "models",
@@ -27,15 +26,4 @@ _HOME = {
     "Arm": "beside",
 }
 
-__all__ = sorted(_HOME)
-
-
-def __getattr__(name: str) -> Any:
-    """Import the module behind a public name when it is first used."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'qkv.noise' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"qkv.noise.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazily(__name__, _HOME)

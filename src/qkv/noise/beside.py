@@ -1,4 +1,4 @@
-"""arms: layouts of heads side by side, each with its exact moments, chance of success, law and drawn weights."""
+"""arms: layouts of heads side by side, each with its exact moments and law, its chance of success and drawn weights."""
 
 from __future__ import annotations
 
@@ -6,24 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from qkv.core.attention import check_range
 from qkv.core.memory import Memory
 from qkv.core.show import Card, Shown, number
 from qkv.design.problem import Blend
 from qkv.errors import QkvError
-from qkv.noise.chance import Chance, counted, near, target_of
+from qkv.noise.chance import counted, near, target_of
 from qkv.noise.exact import spread_of
-from qkv.noise.heads import layout_of
-from qkv.noise.laws import Distribution, drawn_law
+from qkv.noise.heads import head_count, layout_of
 from qkv.noise.leading import led
+from qkv.noise.mixing import mixed_law
 from qkv.noise.models import KeyNoise, Noise, laid_on
 from qkv.noise.sampling import generator, readings
 from qkv.noise.search import Heads
 from qkv.noise.steadying import steady
 
-BINS, CONFIDENCE = 50, 0.95
+BAR, CONFIDENCE = 0.04, 0.95
+"""Width of a bar of the law, one of which stands around the wanted weight."""
 DRAWS, MANY = 500, 8
 """Draws beside the leading noise, and how many times as many where there is none that leads."""
 SURE, ROUNDING = 3.0, 1e-9
@@ -32,8 +35,9 @@ SURE, ROUNDING = 3.0, 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Arm(Shown):
-    """One layout: exact mean and variance of one item's weight, the probability that the output is near the wanted
-    one, between `low` and `high`, the law of the weight as a density over `x`, and some drawn weights."""
+    """One layout: exact mean and variance of one item's weight; the law of that weight, by `law`, as the share of each
+    bar between two `edges`; the probability that the output is near the wanted one, by `method`, between `low` and
+    `high`; and some drawn weights."""
 
     name: str
     heads: int
@@ -44,8 +48,9 @@ class Arm(Shown):
     low: float
     high: float
     method: str
-    x: Tensor = field(repr=False)
-    density: Tensor = field(repr=False)
+    law: str
+    edges: Tensor = field(repr=False)
+    share: Tensor = field(repr=False)
     drawn: Tensor = field(repr=False)
 
     def card(self) -> Card:
@@ -69,7 +74,7 @@ def at_scale(memory: Memory, weights: Mapping[Any, float], noise: Noise, scale: 
     logs = mix.log() - mix.log().mean()
     return {
         "one head": ((scale + logs)[None] @ own, alone),
-        "two heads" if len(items) == 2 else f"{len(items)} heads": (scale * own, mix),
+        head_count(len(items)): (scale * own, mix),
         "hardened": (steady(memory, weights, noise, scale).query[None], alone),
     }
 
@@ -88,14 +93,24 @@ def arms(
 ) -> tuple[Arm, ...]:
     """Each layout's arm, for the weight of `item` (the first wanted one) and success within `tol` of the blend.
 
-    Chance and law are what `within` and `distribution` give, with fewer draws where one key's noise leads.
+    The law is what `distribution` gives; the chance what `within` gives, with fewer draws where one key's noise leads.
     """
     watched = memory.index(next(iter(weights)) if item is None else item)
     keys = laid_on("layouts side by side", noise, memory)
+    goal = target_of("a chance of success", memory, weights)
+    wanted = Blend.of(memory, weights, 0.5)
+    middle = dict(zip(wanted.items, wanted.weights, strict=True)).get(watched, 0.5)
     return tuple(
-        _arm(memory, keys, name, layout, weights, tol, watched, samples, draws, seed)
+        _arm(memory, keys, name, layout, goal, tol, watched, edges_around(middle), samples, draws, seed)
         for name, layout in layouts.items()
     )
+
+
+def edges_around(middle: float) -> Tensor:
+    """Bars from 0 to 1, of which one stands around the middle; those at the ends may be narrower."""
+    first = middle - BAR / 2 - BAR * np.floor((middle - BAR / 2) / BAR - 1e-9)
+    inner = np.arange(first, 1 - 1e-9, BAR)
+    return torch.from_numpy(np.concatenate([[0.0], inner[inner > 1e-9], [1.0]]))
 
 
 def _arm(
@@ -103,61 +118,57 @@ def _arm(
     keys: KeyNoise,
     name: str,
     layout: Any,
-    weights: Mapping[Any, float],
+    goal: Tensor,
     tol: float,
     watched: int,
+    edges: Tensor,
     samples: int,
     draws: int,
     seed: int,
 ) -> Arm:
     queries, mix = layout_of(f"the layout {name!r}", memory, layout)
-    with torch.no_grad():
+    queries, mix = queries.detach(), mix.detach()
+    m, C = keys.score_means(queries), keys.score_covariance(queries)
+    check_range(f"the layout {name!r}", m, C)
+    law = mixed_law(m, C, mix, watched) if keys.steps is None else None
+    if law is None:
         exact = spread_of(keys, memory, queries, mix)
-    goal = target_of("a chance of success", memory, weights)
-    found = led(keys, queries, mix, draws, seed)
-    if found is None:
-        chance, law = _drawn(memory, keys, queries, mix, goal, tol, watched, MANY * draws, seed)
-        p, low, high, method, edges, share = (
-            chance.probability, chance.low, chance.high, chance.method, law.edges, law.share,
-        )  # fmt: skip
+        mean, variance, error = float(exact.weights_mean[watched]), float(exact.weights_var[watched]), exact.error
     else:
-        p, error = found.chance(memory.values, goal, tol)
-        low, high = max(0.0, p - SURE * error - ROUNDING), min(1.0, p + SURE * error + ROUNDING)
-        method = "integration" if error < ROUNDING else "integration over draws"
-        edges = torch.linspace(0, 1, BINS + 1, dtype=torch.float64)
+        mean, variance, error = law.mean, law.variance, law.error
+    found = led(keys, queries, mix, draws, seed)
+    seen: list[Tensor] = []
+    if found is None:
+        hits = 0
+        for r in readings(keys, queries, mix, MANY * draws, generator(seed)):
+            seen.append(r[:, watched].double())
+            hits += near(r.double(), memory, goal, tol)
+        chance = counted(hits, MANY * draws, tol, CONFIDENCE)
+        p, low, high, method = chance.probability, chance.low, chance.high, chance.method
+    else:
+        p, off = found.chance(memory.values, goal, tol)
+        low, high = max(0.0, p - SURE * off - ROUNDING), min(1.0, p + SURE * off + ROUNDING)
+        method = "integration" if off < ROUNDING else "integration over draws"
+    if law is not None:
+        below = torch.from_numpy(law.below(edges[1:-1].numpy()))
+    elif found is not None:
         below, _ = found.below(watched, edges[1:-1])
-        share = torch.cat([below.new_zeros(1), below, below.new_ones(1)]).diff()
-    drawn = [r[:, watched].double() for r in readings(keys, queries, mix, samples, generator(seed))]
+    else:
+        below = (torch.cat(seen)[:, None] <= edges[1:-1]).double().mean(0)
+    if sum(map(len, seen)) < samples:
+        seen = [r[:, watched].double() for r in readings(keys, queries, mix, samples, generator(seed))]
     return Arm(
         name=name,
         heads=len(queries),
-        mean=float(exact.weights_mean[watched]),
-        variance=float(exact.weights_var[watched]),
-        error=exact.error,
+        mean=mean,
+        variance=variance,
+        error=error,
         probability=p,
         low=low,
         high=high,
         method=method,
-        x=(edges[1:] + edges[:-1]) / 2,
-        density=share / edges.diff(),
-        drawn=torch.cat(drawn),
+        law="sampling" if law is None else "quadrature",
+        edges=edges,
+        share=torch.cat([below.new_zeros(1), below, below.new_ones(1)]).diff(),
+        drawn=torch.cat(seen)[:samples],
     )
-
-
-def _drawn(
-    memory: Memory,
-    keys: KeyNoise,
-    queries: Tensor,
-    mix: Tensor,
-    goal: Tensor,
-    tol: float,
-    watched: int,
-    draws: int,
-    seed: int,
-) -> tuple[Chance, Distribution]:
-    """What `within` and `distribution` give from the same draws, by drawing them once."""
-    seen, hits = [], 0
-    for r in readings(keys, queries, mix, draws, generator(seed)):
-        seen.append(r[:, watched].double())
-        hits += near(r.double(), memory, goal, tol)
-    return counted(hits, draws, tol, CONFIDENCE), drawn_law(memory.labels[watched], torch.cat(seen), BINS, CONFIDENCE)

@@ -17,11 +17,17 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.special import loggamma
 from torch import Tensor
+
+from qkv.noise.direct import affordable, integrated
+
+Array = NDArray[np.float64]
 
 REACH = 37.0
 """e^−37 = 9e-17: where a simple exponential is rounding."""
@@ -33,9 +39,11 @@ FLOOR = 1e-15
 """Below this L, what is left of the key's own integral is less than this, and is left out."""
 DELTA = 4e-15
 """How far L, P and Q lie from the truth: rounding of phases and sums; the tests see a third of it."""
-STEPS, ROOM = (0.25, 0.5), 256.0
+ROOM = {0.125: 128.0, 0.25: 256.0, 0.5: 256.0}
 """Steps of outer integrals whose nodes are kept from call to call, and the length that they cover."""
-FIRST_BIN, TINY = 0.25, -99
+FEW = 2**17
+"""Keys × nodes that are few."""
+FIRST_BIN, TINY, NONE = 0.25, -99, -100
 """Keys are taken together by powers of two of their standard deviation, those below ¼ all in the bin TINY."""
 
 
@@ -85,8 +93,8 @@ def _one_bin(m: Tensor, v: Tensor, u: Tensor, parts: int, b: int) -> list[Tensor
     cos, sin = damp * phase.cos(), damp * phase.sin()
     step = float(u[1] - u[0]) if len(u) > 1 else 0.0
     if (
-        step in STEPS
-        and len(u) <= ROOM / step
+        step in ROOM
+        and len(u) <= ROOM[step] / step
         and torch.equal(u, u[0] + step * torch.arange(len(u), dtype=torch.float64))
     ):
         # e^(iω(m+u)) with u = u₀ + step·k: the turn by u₀ goes to the keys, what is left is the same at every call.
@@ -122,7 +130,7 @@ def _turned(coefficients: Tensor, omega: Tensor, u: Tensor, half: float) -> Tens
 def _kept(b: int, step: float) -> Tensor:
     """The same for nodes 0, step, 2 step, …, which no key changes; 10 MB at most."""
     A, B, omega, coefficients = _frequencies(*_widths(b))
-    return _turned(coefficients, omega, step * torch.arange(int(ROOM / step), dtype=torch.float64), A + B)
+    return _turned(coefficients, omega, step * torch.arange(int(ROOM[step] / step), dtype=torch.float64), A + B)
 
 
 def _wrapped(x: Tensor, half: float) -> Tensor:
@@ -141,6 +149,9 @@ def alike(m: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def logs_and_ratios(m: Tensor, v: Tensor, u: Tensor, parts: int = 3) -> list[Tensor]:
     """The first `parts` of log L, P/L, Q/L, each (keys, nodes); in closed form for keys without noise."""
+    recorded = torch.is_grad_enabled() and (m.requires_grad or v.requires_grad)
+    if not recorded and len(m) * len(u) <= FEW:
+        return [torch.from_numpy(part) for part in _of_few(m.numpy(), v.numpy(), u.numpy(), parts)]
     noisy = v.detach() > 0
     if not bool(noisy.any()):
         return _still(m, u, parts)
@@ -150,6 +161,55 @@ def logs_and_ratios(m: Tensor, v: Tensor, u: Tensor, parts: int = 3) -> list[Ten
     pairs = zip(_noisy(m[here], v[here], u, parts), _still(m[there], u, parts), strict=True)
     empty = m.new_zeros(len(m), len(u))
     return [empty.index_copy(0, here, a).index_copy(0, there, b) for a, b in pairs]
+
+
+def _of_few(m: Array, v: Array, u: Array, parts: int) -> Array:
+    """The same for few keys, where calls cost more than numbers: without gradients, and narrow keys directly."""
+    out = np.empty((parts, len(m), len(u)))
+    sd = np.sqrt(v)
+    bins = np.where(sd < FIRST_BIN, TINY, np.floor(np.log2(np.maximum(sd, FIRST_BIN)))).astype(int)
+    bins[v == 0] = NONE
+    step = float(u[1] - u[0]) if len(u) > 1 else 0.0
+    even = step in ROOM and len(u) <= ROOM[step] / step and np.array_equal(u, u[0] + step * np.arange(len(u)))
+    for b in set(bins.tolist()):
+        rows = np.flatnonzero(bins == b)
+        if b == NONE:
+            with np.errstate(over="ignore"):
+                x = np.exp(m[rows, None] + u)
+                out[:, rows] = np.stack([-x, x, x * x][:parts])
+            continue
+        if b < 0 and affordable(len(rows), len(u), _widths(b)[1]):
+            found = integrated(m[rows], sd[rows], u, parts, _widths(b)[1])
+        else:
+            found = _by_frequencies(m[rows], v[rows], u, parts, b, step if even else None)
+        alive = found[0] > FLOOR
+        L = np.where(alive, found[0], FLOOR)
+        out[0, rows] = np.log(L)
+        for i in range(1, parts):
+            out[i, rows] = np.where(alive, found[i] / L, 0.0)
+    return out
+
+
+def _by_frequencies(m: Array, v: Array, u: Array, parts: int, b: int, step: float | None) -> list[Array]:
+    """As _one_bin, for nodes u₀ + step·k where there is a step."""
+    A, B, omega, coefficients = _frequencies(*_widths(b))
+    period = 2 * (A + B)
+    waves = omega.numpy()
+    near = np.clip(m, -A - u[-1], B - u[0])
+    start = u[0] if step is not None else 0.0
+    phase = (np.fmod(near, period) + math.fmod(start, period))[:, None] * waves
+    damp = np.exp(-0.5 * v[:, None] * waves**2)
+    keys = np.concatenate([damp * np.cos(phase), damp * np.sin(phase)], axis=1)
+    if step is not None:
+        nodes = _kept(b, step).numpy()
+    else:
+        nodes = _turned(coefficients[:parts], omega, torch.from_numpy(u), A + B).numpy()
+    found = [keys @ nodes[i, :, : len(u)] for i in range(parts)]
+    y = m[:, None] + u
+    left = y <= -A
+    inside = ~(left | (y >= B))
+    found[0] = np.where(inside, np.clip(found[0] + 0.5, 0.0, 1.0), left)
+    return [found[0], *(np.where(inside, np.maximum(part, 0.0), 0.0) for part in found[1:])]
 
 
 def _still(m: Tensor, u: Tensor, parts: int) -> list[Tensor]:

@@ -17,11 +17,10 @@ from qkv.design.problem import Blend
 from qkv.design.query import blend, copy
 from qkv.errors import QkvError
 from qkv.noise.exact import Spread
-from qkv.noise.heads import Comparison, compare
+from qkv.noise.heads import Comparison, compare, head_count
 from qkv.noise.models import Noise, laid_on
 from qkv.noise.search import Heads, Task, best_of, dealt_out, one_head, refined, repeated
 
-COUNTS = {2: "two", 3: "three", 4: "four"}
 HELPS = 0.9
 """More heads help if they bring the squared error below this part of one head's."""
 
@@ -97,7 +96,7 @@ def harden(memory: Memory, weights: Mapping[Any, float], noise: Noise, tol: floa
 
     layouts: dict[str, Any] = {"one head": plain}
     if copies is not None:
-        layouts[f"{COUNTS.get(len(wanted.items), len(wanted.items))} heads"] = copies
+        layouts[head_count(len(wanted.items))] = copies
     if heads > 1:
         layouts["one hardened head"] = one
     layouts["hardened"] = found

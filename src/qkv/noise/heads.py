@@ -17,6 +17,7 @@ from qkv.noise.exact import Spread, heads_of, spread_of
 from qkv.noise.models import Noise, laid_on
 
 SHOWN_ITEMS = 3
+COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +100,11 @@ def compare(
         leaks=tuple(leaks),
         items=items,
     )
+
+
+def head_count(many: int) -> str:
+    """The name of a layout of so many heads: in words up to eight."""
+    return f"{COUNTS[many] if many < len(COUNTS) else many} head{'s' * (many != 1)}"
 
 
 def layout_of(asked: str, memory: Memory, layout: Any) -> tuple[Tensor, Tensor]:

@@ -1,10 +1,11 @@
 """distribution: the histogram and the quantiles of one item's weight under noise, with their uncertainty."""
 
-# Where one or two normal numbers move all scores (see chance.py), they are put on a fine grid: each node
-# stands for its cell and carries the cell's probability. Else readings are drawn, each with probability
-# 1/draws. Either way the law is a list of weights with probabilities; only how far its distribution function
-# F may lie from the true one differs: by Dvoretzky, Kiefer, Wolfowitz and Massart's √(log(2/(1 −
-# confidence))/(2 draws)) for draws, and by twice the change from half as many nodes for a grid.
+# Where heads read independent scores, which one head always does, the distribution function F is integrated
+# (mixing.py). Else, where one or two normal numbers move all scores (see chance.py), they are put on a fine grid:
+# each node stands for its cell and carries the cell's probability. Else readings are drawn, each with probability
+# 1/draws. Any way the law is a list of weights with probabilities; only how far F may lie from the true one differs:
+# by Dvoretzky, Kiefer, Wolfowitz and Massart's √(log(2/(1 − confidence))/(2 draws)) for draws, by twice the change
+# from half as many nodes for a grid, and for an integrated F by what lies between two of the weights it is given at.
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,12 +24,15 @@ from qkv.core.show import Card, Shown, number
 from qkv.errors import QkvError
 from qkv.noise.chance import CUT, DRAWS, few_directions, gathered
 from qkv.noise.exact import heads_of
+from qkv.noise.mixing import POINTS, MixedLaw, mixed_law
 from qkv.noise.models import Noise, laid_on
 from qkv.noise.sampling import generator, level, readings
 
 NODES = {0: 1, 1: 40_001, 2: 801}
 """Nodes in each direction, by how many directions there are."""
 ROWS = 2**20
+KNOTS = 4001
+"""Weights at which an integrated law is given."""
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -93,6 +98,10 @@ def distribution(
     keys = laid_on(asked, noise, memory)
     m, C = keys.score_means(queries), keys.score_covariance(queries)
     check_range(asked, m, C)
+    law = mixed_law(m, C, shares, index) if keys.steps is None else None
+    if law is not None:
+        coarse = law if len(m) == 1 else mixed_law(m, C, shares, index, POINTS // 2)
+        return _integrated(memory.labels[index], law, coarse or law, bins)
     moves = few_directions(C) if keys.steps is None else None
     if moves is not None:
         count = NODES[len(moves)]
@@ -104,6 +113,31 @@ def distribution(
         drawn = [alpha[:, index].double() for alpha in readings(keys, queries, shares, draws, random)]
         return drawn_law(memory.labels[index], torch.cat(drawn), bins, confidence)
     return _binned(memory.labels[index], weights, mass, off, method, draws, confidence, bins)
+
+
+def _integrated(item: Label, law: MixedLaw, coarse: MixedLaw, bins: int) -> Distribution:
+    """The law at many weights, and each bin's share from the distribution function itself."""
+    knots = law.knots(KNOTS)
+    # What lies between two of them stands in the middle; below the first there is nothing but rounding.
+    weights = np.concatenate([knots[:1], (knots[1:] + knots[:-1]) / 2])
+    below = np.maximum.accumulate(np.where(knots >= law.high, 1.0, law.below(knots)))
+    edges = np.linspace(0.0, max(1.0, law.high), bins + 1)
+    # A weight on an edge counts in the bin above it, on the last edge in the last bin.
+    share = np.diff(law.below(edges[1:-1]), prepend=0.0, append=1.0)
+    sure = law.off + (2 * float(np.abs(law.below(knots) - coarse.below(knots)).max()) if law is not coarse else 0.0)
+    return Distribution(
+        item=item,
+        method="quadrature",
+        draws=0,
+        confidence=1.0,
+        off=sure + float(np.diff(below, prepend=0.0).max()),
+        edges=torch.from_numpy(edges),
+        share=torch.from_numpy(share),
+        low=torch.from_numpy((share - 2 * sure).clip(min=0.0)),
+        high=torch.from_numpy((share + 2 * sure).clip(max=1.0)),
+        weights=torch.from_numpy(weights),
+        below=torch.from_numpy(below),
+    )
 
 
 def drawn_law(item: Label, drawn: Tensor, bins: int, confidence: float) -> Distribution:

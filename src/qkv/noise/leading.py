@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from qkv.noise.models import KeyNoise
+from qkv.noise.models import KeyNoise, independent
 from qkv.noise.sampling import generator
 
 FLAT = 1e-300
@@ -83,10 +83,13 @@ def led(keys: KeyNoise, queries: Tensor, mix: Tensor, draws: int, seed: int) -> 
         return None
     if not bool((rest != 0).any()):
         draws = 1
-    values, vectors = torch.linalg.eigh(rest)
-    F = vectors * values.clamp(min=0).sqrt()[:, None, :]  # (n, h, r)
     z = torch.from_numpy(generator(seed).standard_normal((draws, *m.shape)))
-    scores = m + (z * F[:, 0, 0] if len(m) == 1 else torch.einsum("nhr,mrn->mhn", F, z))
+    if independent(rest):
+        scores = m + z * rest.diagonal(dim1=1, dim2=2).clamp(min=0).sqrt().mT
+    else:
+        values, vectors = torch.linalg.eigh(rest)
+        F = vectors * values.clamp(min=0).sqrt()[:, None, :]  # (n, h, r)
+        scores = m + torch.einsum("nhr,mrn->mhn", F, z)
     own_score = scores[:, head, item].clone()
     scores[:, head, item] = -math.inf
     r = torch.logsumexp(scores[:, head], -1)

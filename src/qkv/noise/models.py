@@ -17,6 +17,8 @@ from qkv.errors import QkvError
 
 ASKED = "noise on the keys"
 MOST_BITS = 32
+APART = 1e-12
+"""Two heads' scores of a key whose correlation is below this count as independent."""
 
 
 def laid_on(asked: str, noise: Any, memory: Memory) -> KeyNoise:
@@ -200,6 +202,15 @@ def _of(item: Any) -> str:
 def _not_negative(what: str, value: float) -> None:
     if value < 0:
         raise QkvError(ASKED, f"{what} has the eigenvalue {value:.6g}", "Give variances of at least 0")
+
+
+def independent(C: Tensor) -> bool:
+    """Whether no key's scores under two heads hang together, for covariances (n, h, h)."""
+    if C.shape[1] == 1:
+        return True
+    own = C.diagonal(dim1=1, dim2=2)
+    size = (own[:, :, None] * own[:, None, :]).sqrt()
+    return not bool(((C - torch.diag_embed(own)).abs() > APART * size).any())
 
 
 def root(what: str, value: ArrayLike) -> Tensor:

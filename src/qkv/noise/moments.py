@@ -108,12 +108,17 @@ def outer_error(step: float, order: int) -> float:
 
 def nodes(m: Tensor, v: Tensor, step: float, reach: float = REACH) -> Tensor:
     """The u between which all of every integral lies, beyond e^−reach."""
-    sd = v.sqrt()
+    low, high = ends(m, v, reach)
+    return low + step * torch.arange(int((high - low) / step) + 2, dtype=torch.float64)
+
+
+def ends(m: Tensor, v: Tensor, reach: float = REACH) -> tuple[float, float]:
+    """The least and the largest of these u. Keys that are alike may count as one, the log of how many added to m."""
     low = -float(torch.logsumexp(m + left_tail(v), 0)) - reach
-    high = float((FALL - m + NORMAL * sd).min())
+    high = float((FALL - m + NORMAL * v.sqrt()).min())
     if high - low > WIDE and len(m) > 1:
         high = _end(m, v, low, high)
-    return low + step * torch.arange(int((high - low) / step) + 2, dtype=torch.float64)
+    return low, high
 
 
 def _end(m: Tensor, v: Tensor, low: float, high: float) -> float:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import beta
+from scipy.special import betaincinv
 from torch import Tensor
 
 from qkv.core.attention import SHOWN, Label, check_range
@@ -18,14 +19,16 @@ from qkv.core.memory import Memory
 from qkv.core.show import Card, Shown, number, vector
 from qkv.errors import QkvError
 from qkv.noise.exact import heads_of
-from qkv.noise.models import KeyNoise, Noise, laid_on
+from qkv.noise.models import KeyNoise, Noise, independent, laid_on
 
 CHUNK = 2**18
 SHORT, NARROW, MANY = 80.0, 1e-2, 256
 """Scores drawn at once: small enough to stay in the processor's cache, which is worth a factor of two."""
 BATCHES = 64
 """Independent parts of a run, whose scatter tells the standard errors."""
-WATCHED = 4
+WATCHED, KEPT = 4, 24
+"""Items that are watched unless others are named, and the bytes that each of their drawn weights takes: in pieces,
+together, and sorted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +121,7 @@ def sample(
         items = plain.abs().topk(min(WATCHED, memory.n)).indices.tolist()
     else:
         items = [memory.index(item) for item in watch]
+    _fits(asked, draws, len(items))
     centre = plain @ memory.values
     values = memory.values - centre
     short = values.float()
@@ -144,10 +148,10 @@ def sample(
 
 def readings(keys: KeyNoise, queries: Tensor, mix: Tensor, rows: int, random: np.random.Generator) -> Iterator[Tensor]:
     """Weights of `rows` random readings, (some, n) at a time, in memory that the next ones overwrite."""
-    m = keys.score_means(queries)
-    check_range("sampling a reading", m, keys.score_covariance(queries))
+    m, C = keys.score_means(queries), keys.score_covariance(queries)
+    check_range("sampling a reading", m, C)
     H, n = m.shape
-    draw = _rounded(keys, queries) if keys.steps is not None else _gaussian(keys, queries)
+    draw = _rounded(keys, queries) if keys.steps is not None else _gaussian(m, C)
     size = max(1, CHUNK // (H * n))
     if keys.steps is not None:
         size = max(1, size // keys.keys.shape[1])
@@ -160,13 +164,16 @@ def readings(keys: KeyNoise, queries: Tensor, mix: Tensor, rows: int, random: np
         yield scores[0] if H == 1 else scores.sum(0)
 
 
-def _gaussian(keys: KeyNoise, queries: Tensor) -> Any:
+def _gaussian(m: Tensor, C: Tensor) -> Any:
     """One key's scores under h heads are jointly Gaussian: h numbers a key, however long the key is."""
-    m, C = keys.score_means(queries), keys.score_covariance(queries)
     H, n = m.shape
     noisy = (C.diagonal(dim1=1, dim2=2) > 0).any(1).nonzero().flatten()
-    values, vectors = torch.linalg.eigh(C[noisy])
-    F = (vectors * values.clamp(min=0).sqrt()[:, None, :]).permute(1, 2, 0)  # (h, r, noisy)
+    apart = independent(C)
+    if apart:
+        F = torch.diag_embed(C[noisy].diagonal(dim1=1, dim2=2).sqrt()).permute(1, 2, 0)  # (h, r, noisy)
+    else:
+        values, vectors = torch.linalg.eigh(C[noisy])
+        F = (vectors * values.clamp(min=0).sqrt()[:, None, :]).permute(1, 2, 0)
     everywhere = len(noisy) == n
 
     # In float32 a score of up to SHORT is off by 1e-5 at most, far below what so many draws can tell, and one head's
@@ -193,7 +200,7 @@ def _gaussian(keys: KeyNoise, queries: Tensor) -> Any:
             z *= factor[0, 0]
             moved = z
         else:
-            moved = torch.einsum("hrn,rsn->hsn", F, z)
+            moved = z * F.diagonal().mT[:, None, :] if apart else torch.einsum("hrn,rsn->hsn", F, z)
         if everywhere:
             moved += shift[:, None, :]
             return moved
@@ -260,6 +267,27 @@ def _summary(
     )
 
 
+def _fits(asked: str, draws: int, items: int) -> None:
+    """Every drawn weight of the watched items is kept: refuse what memory cannot hold, before the first is drawn."""
+    free = free_bytes()
+    most = free // (KEPT * max(1, items))
+    if draws > most:
+        need, room = (f"{size / 2**30:,.3g} GB" for size in (KEPT * draws * items, free))
+        came = f"{draws:,} drawn weights of {items} items would take {need}, and {room} are free"
+        fewer = "" if items <= 1 else ", or watch fewer items"
+        raise QkvError(asked, came, f"Draw at most {most:,}{fewer}; qkv.noise.spread needs no draws")
+
+
+def free_bytes() -> int:
+    """Memory that can be had without pushing others out; where the system does not say, 4 GB are supposed."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        found = next(line for line in lines if line.startswith("MemAvailable"))
+        return 1024 * int(found.split()[1])
+    except (OSError, StopIteration, ValueError):
+        return 4 * 2**30
+
+
 def generator(seed: int) -> np.random.Generator:
     """Normal numbers in double precision at twice torch's speed; the same on every machine."""
     return np.random.Generator(np.random.SFC64(seed))
@@ -274,8 +302,8 @@ def split(total: int, parts: int) -> list[int]:
 def binomial_interval(hits: int, draws: int, confidence: float) -> tuple[float, float]:
     """Clopper and Pearson's interval for a probability: it holds the truth at least that often."""
     out = (1 - confidence) / 2
-    low = 0.0 if hits == 0 else float(beta.ppf(out, hits, draws - hits + 1))
-    high = 1.0 if hits == draws else float(beta.ppf(1 - out, hits + 1, draws - hits))
+    low = 0.0 if hits == 0 else float(betaincinv(hits, draws - hits + 1, out))
+    high = 1.0 if hits == draws else float(betaincinv(hits + 1, draws - hits, 1 - out))
     return low, high
 
 

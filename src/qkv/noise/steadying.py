@@ -25,8 +25,8 @@ from qkv.noise.gumbel import alike, logs_and_ratios
 from qkv.noise.models import KeyNoise, Noise, laid_on
 from qkv.noise.moments import nodes
 
-FIRST, NEXT, ROUNDS = 17, 13, 3
-"""Candidates at first and in each round after it: the last stand a 36th of the first ones' distance apart."""
+FIRST, NEXT = 13, 9
+"""Candidates at first, and between the best one's neighbours; a parabola through the best three tells the rest."""
 COARSE, FAR = 0.5, 18.0
 """Step and reach of the outer integral: errors of 1e-6, which is enough to choose by."""
 
@@ -74,15 +74,26 @@ def steady(memory: Memory, weights: Mapping[Any, float], noise: Noise, scale: fl
     directions = torch.stack([scores, torch.ones_like(scores)]) @ memory.keys / norm**2
     # The less the other noise, the nearer to 0 the answer: the first candidates stand closer there.
     tried = scale * torch.linspace(0, 1, FIRST, dtype=torch.float64) ** 4
-    for again in range(ROUNDS):
-        queries = directions[0] + tried[:, None] * directions[1]
-        variance = total_variances(keys, queries)
-        best = int(variance.argmin())
-        if again < ROUNDS - 1:
-            ends = float(tried[max(0, best - 1)]), float(tried[min(len(tried) - 1, best + 1)])
-            tried = torch.linspace(*ends, NEXT, dtype=torch.float64)
+    variance = total_variances(keys, directions[0] + tried[:, None] * directions[1])
+    best = int(variance.argmin())
+    tried = torch.linspace(
+        float(tried[max(0, best - 1)]), float(tried[min(FIRST - 1, best + 1)]), NEXT, dtype=torch.float64
+    )
+    variance = total_variances(keys, directions[0] + tried[:, None] * directions[1])
+    at, least = _lowest(tried, variance)
     labels = {memory.labels[i]: w for i, w in zip(wanted.items, wanted.weights, strict=True)}
-    return Steady(queries[best], scale, float(tried[best]), labels, float(variance[best]))
+    return Steady(directions[0] + at * directions[1], scale, at, labels, least)
+
+
+def _lowest(x: Tensor, y: Tensor) -> tuple[float, float]:
+    """Where the parabola through the lowest of equidistant points and its neighbours is least, and its value there."""
+    k = int(y.argmin())
+    if k in (0, len(x) - 1):
+        return float(x[k]), float(y[k])
+    a, b, c = (float(v) for v in y[k - 1 : k + 2])
+    bend = a - 2 * b + c
+    shift = 0.5 * (a - c) / bend if bend > 0 else 0.0
+    return float(x[k] + shift * (x[k + 1] - x[k])), b - 0.25 * (a - c) * shift
 
 
 def total_variances(keys: KeyNoise, queries: Tensor) -> Tensor:

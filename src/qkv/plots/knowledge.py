@@ -1,7 +1,8 @@
-"""The pictures of the knowledge floor: heads that look at the name, and how far to believe a badge."""
+"""The pictures of the knowledge floor: heads at the name, how far to believe a badge, right answers by minutes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from qkv.knowledge.badge import MADE_UP, REMEMBERED, UNSURE
@@ -64,4 +65,36 @@ def reliability(trust: Trust) -> Figure:
     right.set_ylim(-0.5, len(words) - 0.2)
     right.set_xlabel("held-out answers")
     right.set_title(f"“remembered” is right {100 * trust.precision:.1f} % of the time")
+    return drawn
+
+
+def curve(points: Sequence[Mapping[str, Any]], published: Mapping[str, float]) -> Figure:
+    """Right answers against minutes of training, with intervals, beside what others have published."""
+    t = tokens()
+    drawn, (axes,) = figure(1, height=3.2)
+    x, y = [p["minutes"] for p in points], [p["accuracy"] for p in points]
+    for what, share in published.items():
+        axes.axhline(share, color=t["faint"], linewidth=1.2)
+        axes.annotate(
+            f"published, {what}: {100 * share:.0f} %", (max(x), share), xytext=(0, 4), textcoords="offset points",
+            ha="right", color=t["quiet"],
+        )  # fmt: skip
+    for p in points:
+        axes.plot([p["minutes"]] * 2, [p["low"], p["high"]], color=t["item-b"], linewidth=1)
+        axes.annotate(
+            f"{100 * p['accuracy']:.1f} %", (p["minutes"], p["low"]), xytext=(3, -12), textcoords="offset points"
+        )  # fmt: skip
+    axes.plot(x, y, "o-", color=t["item-b"], markersize=4)
+    axes.set_xscale("log")
+    axes.set_xticks(x, [f"{minutes:g}" for minutes in x])
+    axes.minorticks_off()
+    axes.set_xlim(min(x) * 0.85, max(x) * 1.4)
+    axes.set_ylim(0, 1.02)
+    axes.set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])
+    axes.set_xlabel("minutes of training on one core")
+    axes.set_ylabel("right, with 95 % intervals")
+    best = max(points, key=lambda p: p["accuracy"])
+    axes.set_title(
+        f"{100 * best['accuracy']:.0f} % right on people never asked about, after {best['minutes']:g} minutes"
+    )
     return drawn

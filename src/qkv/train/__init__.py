@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from qkv.lazy import lazily
 
 _HOME = {
     "Settings": "settings",
@@ -24,15 +23,4 @@ _HOME = {
     "bring": "incoming",
 }
 
-__all__ = sorted(_HOME)
-
-
-def __getattr__(name: str) -> Any:
-    """Import the module behind a public name when it is first used."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'qkv.train' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"qkv.train.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazily(__name__, _HOME)

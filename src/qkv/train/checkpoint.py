@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
 from qkv.core.files import replacing
 from qkv.errors import QkvError
+from qkv.train.opening import FORMAT as FORMAT
+from qkv.train.opening import WEIGHTS as WEIGHTS
+from qkv.train.opening import checksum, stored
 from qkv.train.optimizers import Optimizers
 from qkv.train.spread import like, whole
-
-WEIGHTS = "model.safetensors"
-FORMAT = "qkv-1"
 
 
 def save(folder: Path, step: int, weights: Mapping[str, Tensor], optimizer: Mapping[str, Tensor]) -> None:
@@ -64,7 +63,7 @@ def tidy(folder: Path) -> None:
 def write(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, str]) -> None:
     """Tensors with facts about them, on the disk for certain before they bear the name."""
     flat = {name: t.detach().contiguous().cpu() for name, t in tensors.items()}
-    meta = {"format": FORMAT, "crc": _crc(flat), **facts}
+    meta = {"format": FORMAT, "crc": checksum(flat, _raw), **facts}
     try:
         with replacing(path) as temporary:
             save_file(flat, temporary, metadata=meta)
@@ -78,20 +77,7 @@ def write(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, str]) -
 
 def read(path: Path) -> tuple[dict[str, Tensor], int]:
     """The tensors of a file that qkv wrote, and their step; damaged and foreign files are refused."""
-    asked = f"reading the checkpoint {path}"
-    if not path.is_file():
-        raise QkvError(asked, "there is no such file", "Give the folder of a run that has been trained")
-    try:
-        with safe_open(path, "pt") as file:
-            facts = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no mapping)
-    except (OSError, SafetensorError, ValueError) as why:
-        raise QkvError(asked, f"it is damaged ({why})", "Restore it, or start the run again") from None
-    if facts.get("format") != FORMAT:
-        raise QkvError(asked, "qkv did not write it", "Bring other models in with: qkv import")
-    if facts.get("crc") != _crc(tensors):
-        raise QkvError(asked, "it is damaged: its checksum is wrong", "Restore it, or start the run again")
-    return tensors, int(facts["step"])
+    return stored(path, "pt", _raw)
 
 
 def fill(model: torch.nn.Module, weights: Mapping[str, Tensor], source: object) -> None:
@@ -152,10 +138,5 @@ def _optimizer(step: int) -> str:
     return f"optimizer-{step}.safetensors"
 
 
-def _crc(tensors: Mapping[str, Tensor]) -> str:
-    value = 0
-    for name in sorted(tensors):
-        flat = tensors[name].contiguous().reshape(-1).view(torch.uint8)
-        data: Any = flat.numpy()
-        value = zlib.crc32(data, zlib.crc32(name.encode(), value))
-    return f"{value:08x}"
+def _raw(tensor: Tensor) -> Any:
+    return tensor.contiguous().reshape(-1).view(torch.uint8).numpy()

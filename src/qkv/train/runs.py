@@ -24,11 +24,12 @@ from qkv.train.data import read_questions, read_texts
 from qkv.train.drills import Deck
 from qkv.train.loop import Job, Trained, Watch, seconds_a_step, threads, train
 from qkv.train.objectives import Document, Example, Objective, documents, objective, question
+from qkv.train.opening import FILE as FILE
+from qkv.train.opening import described
 from qkv.train.settings import Settings
 from qkv.train.spread import crew
 from qkv.train.tokens import Tokenizer
 
-FILE = "config.json"
 DRILL = "drill"
 MARGIN = 0.94  # share of a time budget for steps; the rest is for checkpoints and for a machine that others use too
 Questions = str | Path | Sequence[tuple[str, str]]
@@ -199,18 +200,7 @@ def _budget(out: Path, data: Given) -> None:
 def load(run: str | Path) -> Run:
     """Open a run: its model, ready to use, with its tokenizer."""
     folder = Path(run)
-    asked = f"opening the run {folder}"
-    path = folder / FILE
-    if not path.is_file():
-        raise QkvError(asked, f"there is no {FILE} in it", "Give the folder of a run that qkv made")
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        config, settings = Config.from_json(data["model"]), Settings.from_json(data["settings"])
-        origin = dict(data["data"])
-    except (ValueError, KeyError, TypeError) as why:
-        if isinstance(why, QkvError):
-            raise
-        raise QkvError(asked, f"{path} is damaged or not a run's ({why!r})", "Restore it from a copy") from None
+    config, settings, origin = described(folder)
     weights, step = checkpoint.read(folder / checkpoint.WEIGHTS)
     with torch.random.fork_rng(devices=[]):
         model = GPT(config)  # whose first weights, drawn at random, are replaced

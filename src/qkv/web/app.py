@@ -21,6 +21,7 @@ from qkv.web.jobs import Jobs
 from qkv.web.models import Models
 from qkv.web.replies import refusal
 from qkv.web.routes import claims, jobs, knowledge, lookup, noise, states, wiring
+from qkv.web.turns import Turns
 from qkv.web.work import Work
 
 ABOUT = (
@@ -55,6 +56,7 @@ def application(
         docs_url=None,
         redoc_url=None,
     )
+    app.state.connections = lambda: 0  # told by what serves it
     for module in (states, lookup, noise, wiring, claims, knowledge, jobs):
         app.include_router(module.router)
     app.include_router(pages.router())
@@ -62,6 +64,7 @@ def application(
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=1)
+    app.add_middleware(Turns)
     app.add_middleware(Guard, hosts=tuple(hosts), token=token)
     return app
 

@@ -153,10 +153,10 @@ def decide(pipe: Connection, each: float) -> None:
                     out = broken(claim)
                 else:
                     key = (claim.source, claim.says)
-                    if key not in known:
-                        known[key] = verdict(claim, each).to_json()
-                    known.move_to_end(key)
-                    out = {**known[key], "id": claim.id}
+                    found = known.pop(key, None) or verdict(claim, each).to_json()
+                    if found["verdict"] != "undecided":  # what time did not allow may be decided the next time
+                        known[key] = found
+                    out = {**found, "id": claim.id}
                     if len(known) > KEPT:
                         known.popitem(last=False)
                 pipe.send({**out, "line": line, "column": column})

@@ -8,6 +8,8 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from starlette.responses import Response
+
 from qkv.web import limits
 from qkv.web.replies import refusal
 
@@ -61,9 +63,9 @@ class Guard:
             return
         headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
         spoken = with_headers(send)
-        refused = self._refused(scope, headers)
-        if refused is not None:
-            await refused(scope, receive, spoken)
+        why = self._refused(scope, headers)
+        if why is not None:
+            await why(scope, receive, spoken)
             return
         if self.token is not None and not self._known(headers):
             await self._greet(scope, receive, spoken)
@@ -72,6 +74,10 @@ class Guard:
 
     def _refused(self, scope: Scope, headers: dict[str, str]) -> Any:
         asked = f"{scope['method']} {scope['path']}"
+        if scope["app"].state.connections() > limits.MOST_CONNECTIONS:
+            out = refused(limits.crowded(asked))
+            out.headers["connection"] = "close"
+            return out
         host = headers.get("host", "")
         # A page whose name was made to point here (DNS rebinding) still says its own name.
         if self.hosts and host_of(host) not in self.hosts:
@@ -85,8 +91,7 @@ class Guard:
             return refusal(403, asked, "it comes from another site's page", "Use the page of this server")
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > limits.MOST_BODY:
-            why = limits.too_large(asked)
-            return refusal(why.status, why.asked, why.came, why.remedy)
+            return refused(limits.too_large(asked))
         return None
 
     def _known(self, headers: dict[str, str]) -> bool:
@@ -150,10 +155,14 @@ class Bounded:
             if not over:
                 raise
         if over and not started:
-            why = limits.too_large(f"{scope['method']} {scope['path']}")
-            out = refusal(why.status, why.asked, why.came, why.remedy)
+            out = refused(limits.too_large(f"{scope['method']} {scope['path']}"))
             out.headers["connection"] = "close"
             await out(scope, receive, send)
+
+
+def refused(why: limits.Refused) -> Response:
+    """A refusal as a reply."""
+    return refusal(why.status, why.asked, why.came, why.remedy)
 
 
 def with_headers(send: Send) -> Send:

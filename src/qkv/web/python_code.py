@@ -40,7 +40,7 @@ def design(verb: str, keys: Any, values: Any, labels: Any, wish: Any, tol: float
     )
 
 
-def noise(n: int, along: float, isotropic: float, scale: float, tol: float, samples: int, seed: int) -> str:
+def noise(n: int, along: float, isotropic: float, scale: float, heads: int, tol: float, samples: int, seed: int) -> str:
     """Three layouts under noise, side by side."""
     return "\n".join(
         [
@@ -49,9 +49,9 @@ def noise(n: int, along: float, isotropic: float, scale: float, tol: float, samp
             "from qkv import Memory",
             "from qkv.noise import Gaussian, arms, at_scale",
             "",
-            f'memory = Memory(np.eye({n}), labels=["a", "b", *range(3, {n + 1})])',
+            f'memory = Memory(np.eye({n}), labels=[*"abcdefgh"[:{n}], *range(9, {n + 1})])',
             f'noise = Gaussian(isotropic={isotropic!r}, along={{"a": {along!r}}})',
-            'wanted = {"a": 0.5, "b": 0.5}',
+            f'wanted = dict.fromkeys("{"abcdefgh"[:heads]}", 1 / {heads})',
             f"layouts = at_scale(memory, wanted, noise, {scale!r})",
             f"found = arms(memory, layouts, noise, wanted, {tol!r}, samples={samples!r}, seed={seed!r})",
             "for arm in found:",

@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from qkv.errors import QkvError
+from qkv.web import limits
 from qkv.web.app import application
 from qkv.web.guard import LOOPBACK
 
@@ -33,18 +34,22 @@ def run(host: str, port: int, models: dict[str, Path], open_page: bool, say: Cal
     address = f"http://{shown}:{port}/"
     say(f"The explorer is at {address}{'' if token is None else f'?token={token}'}")
     say("Its API is described at /api/openapi.json. Ctrl-C ends it.")
-    server = uvicorn.Server(settings(app))
+    server = prepared(app)
     if open_page:
         _open_when_up(server, f"{address}{'' if token is None else f'?token={token}'}")
     server.run(sockets=[sock])
 
 
-def settings(app: FastAPI) -> uvicorn.Config:
-    """How it is served: quietly, and without waiting for anybody for long."""
-    return uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=WAIT,
-        timeout_keep_alive=20, limit_concurrency=400, h11_max_incomplete_event_size=32 * 1024,
+def prepared(app: FastAPI) -> uvicorn.Server:
+    """What serves it: quietly, and without waiting for anybody for long. The guard is told how many are connected."""
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=WAIT,
+            timeout_keep_alive=20, limit_concurrency=limits.LAST_RESORT, h11_max_incomplete_event_size=32 * 1024,
+        )
     )  # fmt: skip
+    app.state.connections = lambda: len(server.server_state.connections)
+    return server
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -6,6 +6,7 @@ import asyncio
 import multiprocessing
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -19,18 +20,20 @@ from qkv.web.replies import written
 class Work:
     """A bounded queue in front of two threads and two processes; torch is told to use one thread in each.
 
-    The processes take seconds to start. Until they are up, and should one die, their work is done in the threads.
+    The processes take seconds to start. Until they are up, their work is done in the threads; should one die, all are
+    started again, though not at once again and again.
     """
 
-    def __init__(self, threads: int = 2, aside: int = 2) -> None:
+    def __init__(self, threads: int = 2, aside: int = 2, calm: float = 10.0) -> None:
         import torch
 
         torch.set_num_threads(1)
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="qkv")
-        self._process: ProcessPoolExecutor | None = None
+        self._processes: ProcessPoolExecutor | None = None
         self._waiting = 0
         self._up = False
-        self._aside = aside
+        self._aside, self._calm = aside, calm
+        self._began = -calm
 
     async def run(self, asked: str, work: Callable[..., Any], *arguments: Any) -> bytes:
         """The result of `work` as JSON; refuses when too many are waiting."""
@@ -38,17 +41,31 @@ class Work:
 
     async def run_aside(self, asked: str, work: Callable[..., Any], *arguments: Any) -> bytes:
         """The same, in the processes if they are up; the first to ask has them started."""
-        if self._process is None and self._aside:
-            context = multiprocessing.get_context("spawn")
-            self._process = ProcessPoolExecutor(self._aside, mp_context=context, initializer=begin)
-            for _ in range(self._aside):
-                self._process.submit(ready).add_done_callback(self._started)
-        if self._process is not None and self._up:
+        if self._processes is None and self._aside and time.monotonic() - self._began >= self._calm:
+            self._start()
+        processes = self._processes
+        if processes is not None and self._up:
             try:
-                return await self._in(self._process, asked, work, arguments)
+                return await self._in(processes, asked, work, arguments)
             except BrokenProcessPool:
-                self._up = False
+                if self._processes is processes:  # the first of all that were waiting
+                    self._processes, self._up = None, False
+                    self._threads.submit(processes.shutdown)
         return await self._in(self._threads, asked, work, arguments)
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        processes = ProcessPoolExecutor(self._aside, mp_context=context, initializer=begin)
+        self._processes, self._began = processes, time.monotonic()
+
+        def started(future: Any) -> None:
+            if self._processes is processes:
+                self._up = not future.cancelled() and future.exception() is None
+                if not self._up:
+                    self._processes = None
+
+        for _ in range(self._aside):
+            processes.submit(ready).add_done_callback(started)
 
     async def _in(self, executor: Executor, asked: str, work: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
         if self._waiting >= limits.MOST_WAITING:
@@ -59,17 +76,15 @@ class Work:
         finally:
             self._waiting -= 1
 
-    def _started(self, future: Any) -> None:
-        self._up = not future.cancelled() and future.exception() is None
-
     def close(self) -> None:
         """Let go of the threads and the processes."""
-        self._up = False
+        processes, self._processes, self._up = self._processes, None, False
+        self._began = float("inf")
         self._threads.shutdown(wait=False, cancel_futures=True)
-        if self._process is not None:
-            for process in list((self._process._processes or {}).values()):
+        if processes is not None:
+            for process in list((processes._processes or {}).values()):
                 process.terminate()  # its pool sees that and ends too
-            self._process.shutdown(wait=True, cancel_futures=True)
+            processes.shutdown(wait=True, cancel_futures=True)
 
 
 def done(work: Callable[..., Any], *arguments: Any) -> bytes:

@@ -50,14 +50,11 @@ def run(pipe: Connection, kind: str, settings: dict[str, Any], folder: str) -> N
 
 def study(settings: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
     """Variance and success of the three layouts at each scale, from many draws."""
-    import torch
-
-    from qkv.core.memory import Memory
     from qkv.noise.beside import arms, at_scale
     from qkv.noise.models import Gaussian
+    from qkv.web.routes.noise import memory_of, wanted_of
 
-    n, wanted = settings["n"], {"a": 0.5, "b": 0.5}
-    memory = Memory(torch.eye(n, dtype=torch.float64), labels=["a", "b", *range(3, n + 1)])
+    memory, wanted = memory_of(settings["n"]), wanted_of(settings["heads"])
     noise = Gaussian(isotropic=settings["isotropic"], along={"a": settings["along"]})
     curves: dict[str, list[dict[str, float]]] = {}
     scales = settings["scales"]

@@ -30,6 +30,55 @@ def test_a_slider_shows_the_variance_of_the_library(watched):
     assert hardened < float(two.weights_var[0]) / 100
 
 
+def test_more_heads_are_a_blend_of_more_items_with_a_head_each(watched):
+    one = watched()
+    page = one.open("noise?isotropic=0.001")
+    page.locator("[data-name=heads] input[type=range]").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    body = one.last("/api/noise")
+    assert body["heads"] == 4
+    expect(page.locator(".lead")).to_contain_text("Wanted is a quarter each of a, b, c and d")
+    memory, noise = Memory(np.eye(10)), Gaussian(isotropic=0.001, along={0: 0.5})
+    four = spread(memory, list(6 * memory.keys[:4]), noise)
+    expect(page.locator("[data-fact='four heads mean']")).to_have_text(number(float(four.weights_mean[0])))
+    expect(page.locator("[data-fact='four heads variance']")).to_have_text(number(float(four.weights_var[0])))
+    together = spread(memory, 6 * memory.keys[:4].sum(0), noise)
+    expect(page.locator("[data-fact='one head variance']")).to_have_text(number(float(together.weights_var[0])))
+    page.wait_for_function("location.hash.includes('heads=4')")
+    names = {}
+    exec(page.locator("[data-python]").text_content(), names)
+    assert [arm.name for arm in names["found"]] == ["one head", "four heads", "hardened"]
+    assert float(four.weights_var[0]) == pytest.approx(names["found"][1].variance)
+
+
+def test_some_items_stay_unwanted_however_many_heads_a_link_asks_for(watched):
+    one = watched()
+    page = one.open("noise?n=4&heads=8")
+    assert one.last("/api/noise")["heads"] == 3
+    expect(page.locator("[data-name=heads] input[type=range]")).to_have_attribute("max", "3")
+    expect(page.locator("[data-fact='three heads mean']")).to_be_visible()
+
+
+def test_the_bars_are_the_exact_law_where_every_key_is_noisy(watched):
+    one = watched()
+    page = one.open("noise?isotropic=0.02&n=6&scale=4")
+    one.settled()
+    expect(page.get_by_text("Bars: the exact distribution of the weight of a.")).to_be_visible()
+    rng = np.random.default_rng(0)
+    keys = np.eye(6) + 0.02**0.5 * rng.standard_normal((40_000, 6, 6))
+    keys[:, 0, 0] += 0.5**0.5 * rng.standard_normal(40_000)
+    scores = keys @ (4.0 * np.array([1, 1, 0, 0, 0, 0]))
+    alpha = np.exp(scores - scores.max(1, keepdims=True))
+    alpha = alpha[:, 0] / alpha.sum(1)
+    bars = page.locator(".arm >> nth=0").locator("[aria-label=rect] rect")
+    tall = np.array([float(bars.nth(i).get_attribute("height")) for i in range(bars.count())])
+    edges = np.clip(0.48 + 0.04 * np.arange(-12, 14), 0, 1)
+    share = np.histogram(alpha, edges)[0] / len(alpha)
+    assert len(tall) == len(share)
+    assert np.abs(tall / tall.sum() - share).max() < 0.01
+
+
 def test_as_many_dots_as_samples_and_new_ones_on_drawing_again(watched):
     one = watched()
     page = one.open("noise?samples=60")

@@ -10,7 +10,7 @@ from flint import arb
 
 from qkv.core import rounding
 from qkv.design.balls import combine, in_hull_exactly, norm, products
-from qkv.design.checks.kind import Bounds, Data, Kind, Measured, Refused, array, indices, matching, numbers, whole
+from qkv.design.checks.kind import Bounds, Data, Kind, Measured, Name, Refused, array, indices, matching, numbers, whole
 
 CLOSE_LOOKS = 16
 
@@ -35,9 +35,9 @@ def _measure_selects(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured
     return {"margin": (own - rival) / norm(arb(float(x)) for x in p["query"])}
 
 
-def _says_selects(data: Data, claims: Mapping[str, Any]) -> str:
+def _says_selects(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     margin = float(claims["margin"])
-    return f"this query, at unit norm, scores key {int(data['item'])} above every other by at least {margin:.6g}"
+    return f"this query, at unit norm, scores key {name(int(data['item']))} above every other by at least {margin:.6g}"
 
 
 def _parse_inside(data: Data) -> dict[str, Any]:
@@ -66,8 +66,8 @@ def _residual(p: dict[str, Any]) -> Any:
     return norm(combine([*weights, -total], p["keys"][[*p["others"], p["item"]]])) / total
 
 
-def _says_inside(data: Data, claims: Mapping[str, Any]) -> str:
-    item, size = int(data["item"]), int(np.size(data["indices"]))
+def _says_inside(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
+    item, size = name(int(data["item"])), int(np.size(data["indices"]))
     if "exact" in claims:
         return f"key {item} is exactly a convex combination of {size} independent other keys: no query selects it"
     bound = float(claims["margin_at_most"])
@@ -140,7 +140,7 @@ def _fitting(claimed: list[float], items: Any) -> Any:
     return np.asarray(claimed, dtype=np.float64)
 
 
-def _says_copyable(data: Data, claims: Mapping[str, Any]) -> str:
+def _says_copyable(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     possible = np.asarray(data["possible"], dtype=float)
     yes, no = int(possible.sum()), int((1 - possible).sum())
     margins, rest = (np.asarray(claims[name], dtype=float) for name in ("margin", "margin_at_most"))

@@ -11,6 +11,7 @@ import numpy as np
 from qkv.design.balls import Array
 
 Data = Mapping[str, Any]
+Name = Callable[[int], str]
 Bounds = Mapping[str, list[float]]
 Measured = dict[str, Any]
 """Balls by the name of the claim they decide; a list of balls where a claim has one bound an item."""
@@ -33,7 +34,8 @@ class Kind:
     """The names that data may hold: what is not checked must not stand in a certificate."""
     parse: Callable[[Data], Any]
     measure: Callable[..., Measured]
-    says: Callable[[Data, Mapping[str, Any]], str]
+    says: Callable[..., str]
+    """From data and claims, and perhaps a name for each key or item, else its number."""
     senses: Mapping[str, str]
     required: tuple[str, ...]
     names: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -9,7 +9,7 @@ import numpy as np
 from flint import arb
 
 from qkv.design.balls import flat, matrix, norm, products, rational
-from qkv.design.checks.kind import Bounds, Data, Kind, Measured, Refused, array, matching
+from qkv.design.checks.kind import Bounds, Data, Kind, Measured, Name, Refused, array, matching
 
 
 def _parse(data: Data) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def _measure(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
     return out
 
 
-def _says(data: Data, claims: Mapping[str, Any]) -> str:
+def _says(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     return (
         f"M A = A to within {float(claims['keeps']):.3g} and M B = 0 to within {float(claims['removes']):.3g}, "
         "so M(v_a + v_b) = v_a for all v_a in span A and v_b in span B, to within that times their coordinates"
@@ -64,7 +64,7 @@ def _measure_meeting(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured
     return {"gap": gap, "exact": arb(0) if ranks[2] < ranks[0] + ranks[1] else arb(1)}
 
 
-def _says_meeting(data: Data, claims: Mapping[str, Any]) -> str:
+def _says_meeting(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     if "exact" in claims:
         return "span A and span B share a nonzero vector, which no matrix can both keep and remove"
     gap = float(claims["gap"])

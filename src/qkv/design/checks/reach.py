@@ -8,7 +8,7 @@ from typing import Any
 from flint import arb
 
 from qkv.design.balls import flat, matrix, norm
-from qkv.design.checks.kind import Bounds, Data, Kind, Measured, Refused, array, indices, matching, scalar
+from qkv.design.checks.kind import Bounds, Data, Kind, Measured, Name, Refused, array, indices, matching, scalar
 
 
 def _parse(data: Data) -> dict[str, Any]:
@@ -98,10 +98,10 @@ def _largest(balls: list[Any]) -> Any:
     return -_smallest([-b for b in balls])
 
 
-def _says(data: Data, claims: Mapping[str, Any]) -> str:
+def _says(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     bound = float(claims["distance"])
     return (
-        f"whatever multiple of the direction is added to token {int(data['token'])}, its output stays at least "
+        f"whatever multiple of the direction is added to token {name(int(data['token']))}, its output stays at least "
         f"{bound:.6g} away from the target: a hyperplane lies between"
     )
 

@@ -14,6 +14,7 @@ from qkv.design.checks.kind import (
     Data,
     Kind,
     Measured,
+    Name,
     Refused,
     array,
     distribution,
@@ -98,8 +99,8 @@ def _surprise(m: Any, f: Any) -> Any:
     return f * arb(0).union(-top * top.log()) if 0 < top < 0.25 else arb.nan()
 
 
-def _says(data: Data, claims: Mapping[str, Any]) -> str:
-    wanted = _blend_text(data)
+def _says(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
+    wanted = _blend_text(data, name)
     text = f"this query reads {wanted} to within {float(claims['distance']):.6g} in total variation"
     if "output" in claims:
         text += f" and {float(claims['output']):.6g} in the output"
@@ -108,9 +109,9 @@ def _says(data: Data, claims: Mapping[str, Any]) -> str:
     return text
 
 
-def _blend_text(data: Data) -> str:
+def _blend_text(data: Data, name: Name) -> str:
     pairs = zip(np.atleast_1d(data["items"]), np.atleast_1d(data["wanted"]), strict=False)
-    parts = [f"{float(w):.4g} of item {int(i)}" for i, w in pairs]
+    parts = [f"{float(w):.4g} of item {name(int(i))}" for i, w in pairs]
     return " + ".join(parts[:6]) + (f" + … {len(parts) - 6} more" if len(parts) > 6 else "")
 
 
@@ -139,10 +140,10 @@ def _measure_none(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
     return {"norm_at_least": least_norm(p, p["rest"], [arb(float(m)) for m in p["mix"]])}
 
 
-def _says_none(data: Data, claims: Mapping[str, Any]) -> str:
+def _says_none(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     bound = float(claims["norm_at_least"])
     reach = "no query at all" if bound == np.inf else f"no query of norm below {bound:.4g}"
-    return f"{reach} reads {_blend_text(data)} in these exact ratios with a leak of at most {data['tol']:g}"
+    return f"{reach} reads {_blend_text(data, name)} in these exact ratios with a leak of at most {data['tol']:g}"
 
 
 def large(data: Data) -> bool:

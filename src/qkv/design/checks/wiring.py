@@ -9,7 +9,19 @@ import numpy as np
 from flint import arb
 
 from qkv.design.balls import combine, exponentials, flat, matrix, norm
-from qkv.design.checks.kind import Bounds, Data, Kind, Measured, Refused, array, indices, matching, scalar, tolerance
+from qkv.design.checks.kind import (
+    Bounds,
+    Data,
+    Kind,
+    Measured,
+    Name,
+    Refused,
+    array,
+    indices,
+    matching,
+    scalar,
+    tolerance,
+)
 
 
 def _rules(data: Data, tokens: int) -> dict[str, Any]:
@@ -91,7 +103,7 @@ def _measure(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
     )
 
 
-def _says(data: Data, claims: Mapping[str, Any]) -> str:
+def _says(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     worst = float(np.max(np.asarray(claims["distance"], dtype=float)))
     text = f"each rule's token reads as wanted to within {worst:.6g} in total variation"
     if "output" in claims:
@@ -144,7 +156,7 @@ def _measure_none(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
     return {"norm_at_least": b / size}
 
 
-def _says_none(data: Data, claims: Mapping[str, Any]) -> str:
+def _says_none(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     bound = float(claims["norm_at_least"])
     which = "no matrix W = QᵀK" if bound == np.inf else f"no W = QᵀK of norm below {bound:.4g}"
     return f"{which} makes these tokens read as wanted, in exact ratios with a leak of at most {data['tol']:g}"

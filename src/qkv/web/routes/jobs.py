@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from qkv.web import limits
 from qkv.web.jobs import Jobs
 from qkv.web.replies import REFUSALS, Error, Shape, reply
+from qkv.web.routes.noise import check_heads
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], responses=REFUSALS)
 
@@ -38,6 +39,7 @@ class StudyRequest(Shape):
     n: int = Field(default=10, ge=3, le=limits.MOST_NOISY)
     along: float = Field(default=0.5, ge=0, le=10)
     isotropic: float = Field(default=1e-6, ge=0, le=1)
+    heads: int = Field(default=2, ge=2, le=limits.MOST_HEADS, description="Wanted items, fewer than n.")
     success: float = Field(default=0.1, gt=0, le=2)
     scales: list[Annotated[float, Field(gt=0, le=50)]] = Field(
         default=[1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20], min_length=1, max_length=100
@@ -77,6 +79,8 @@ class JobsReply(BaseModel):
 @router.post("", status_code=202, response_model=Created)
 async def start(asked: JobRequest, request: Request) -> Response:
     """Start a job; its events tell how it goes."""
+    if isinstance(asked, StudyRequest):
+        check_heads(asked.n, asked.heads)
     settings = asked.model_dump()
     return reply({"id": _jobs(request).start(settings.pop("kind"), settings)}, 202)
 

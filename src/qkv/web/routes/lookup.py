@@ -157,7 +157,7 @@ def _design(asked: CopyRequest | BlendRequest, verb: str, wish: Any) -> dict[str
         "output": reading.output,
         "leak": float(leak(memory, found.query, wanted, scales=[1.0], tol=None).leaks[0]),
         "bound": found.distance,
-        "certificate": found.certificate.statement,
+        "certificate": found.certificate.worded(dict(enumerate(memory.labels))),
         "obstacle": None if found.obstacle is None else obstacle(memory, found.obstacle),
         "python": python_code.design(verb, asked.keys, asked.values, asked.labels, wish, asked.leak),
     }
@@ -172,4 +172,4 @@ def obstacle(memory: Memory, certificate: Certificate) -> dict[str, Any]:
     if places is not None and parts is not None:
         total = float(sum(float(w) for w in parts)) or 1.0
         mixed = {str(memory.labels[int(i)]): float(w) / total for i, w in zip(places, parts, strict=True)}
-    return {"combination": mixed, "says": certificate.statement, "kind": certificate.kind}
+    return {"combination": mixed, "says": certificate.worded(dict(enumerate(memory.labels))), "kind": certificate.kind}

@@ -1,4 +1,4 @@
-"""Noise: one head, two heads and a hardened one, side by side."""
+"""Noise: one head, a head for each wanted item, and a hardened one, side by side."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from qkv.core.memory import Memory
+from qkv.errors import QkvError
 from qkv.noise.beside import arms, at_scale
 from qkv.noise.models import Gaussian
 from qkv.web import limits, python_code
@@ -17,26 +18,30 @@ from qkv.web.replies import REFUSALS, Python, Row, Shape, reply
 
 router = APIRouter(prefix="/api", tags=["noise"], responses=REFUSALS)
 
-WANTED = {"a": 0.5, "b": 0.5}
+NAMES = "abcdefgh"
 
 
 class NoiseRequest(Shape):
-    """n orthonormal keys with noise; wanted is half of a and half of b."""
+    """n orthonormal keys with noise; wanted are equal parts of the first items, a, b, …, as many as there are heads."""
 
     n: int = Field(default=10, ge=3, le=limits.MOST_NOISY, description="Items.")
     along: float = Field(default=0.5, ge=0, le=10, description="Variance of the key of a along itself.")
     isotropic: float = Field(default=1e-6, ge=0, le=1, description="Variance of every key in every direction.")
     scale: float = Field(default=6.0, ge=0, le=50, description="Gap in score between wanted and other items.")
+    heads: int = Field(
+        default=2, ge=2, le=limits.MOST_HEADS, description="Wanted items, each with a head of its own; fewer than n."
+    )
     success: float = Field(default=0.1, gt=0, le=2, description="Distance of the output that counts as success.")
     samples: int = Field(default=200, ge=1, le=limits.MOST_SAMPLES, description="Readings to draw.")
     seed: int = Field(default=0, ge=0, le=2**31 - 1)
 
 
-class Density(BaseModel):
-    """The law of the weight of a: its density y over x."""
+class Law(BaseModel):
+    """The distribution of the weight of a: the chance that it lies between two edges, for each two of them."""
 
-    x: Row
-    y: Row
+    edges: Row = Field(description="From 0 to 1; the wanted weight is in the middle of two of them.")
+    share: Row
+    method: str = Field(description="quadrature, or sampling.")
 
 
 class ArmReply(BaseModel):
@@ -49,9 +54,9 @@ class ArmReply(BaseModel):
     probability: float = Field(description="That the output is within `success` of the wanted one.")
     low: float = Field(description="The probability is at least this,")
     high: float = Field(description="and at most this.")
-    method: str = Field(description="quadrature, or sampling.")
+    method: str = Field(description="Of the probability: integration, integration over draws, or sampling.")
     weight_samples: Row
-    density: Density
+    law: Law
 
 
 class NoiseReply(BaseModel):
@@ -70,21 +75,33 @@ async def noise(asked: NoiseRequest, request: Request) -> Response:
 @lru_cache(maxsize=128)
 def memory_of(n: int) -> Memory:
     """n orthonormal keys; values are the same, so that the output's error is the weights'."""
-    return Memory(torch.eye(n, dtype=torch.float64), labels=["a", "b", *range(3, n + 1)])
+    return Memory(torch.eye(n, dtype=torch.float64), labels=[*NAMES[:n], *range(len(NAMES) + 1, n + 1)])
+
+
+def wanted_of(heads: int) -> dict[str, float]:
+    """Equal parts of the first items."""
+    return dict.fromkeys(NAMES[:heads], 1 / heads)
 
 
 @lru_cache(maxsize=128)
-def layouts_of(n: int, along: float, isotropic: float, scale: float) -> tuple[Gaussian, dict[str, Any]]:
+def layouts_of(n: int, along: float, isotropic: float, scale: float, heads: int) -> tuple[Gaussian, dict[str, Any]]:
     """Noise and layouts, kept while other sliders move."""
     model = Gaussian(isotropic=isotropic, along={"a": along})
-    return model, at_scale(memory_of(n), WANTED, model, scale)
+    return model, at_scale(memory_of(n), wanted_of(heads), model, scale)
+
+
+def check_heads(n: int, heads: int) -> None:
+    """Of n items, some must be left that are not wanted."""
+    if heads >= n:
+        raise QkvError("reading under noise", f"{heads} heads for {n} items", "Give fewer heads than items")
 
 
 def figures(asked: NoiseRequest) -> dict[str, Any]:
     """The three arms, and the Python for them."""
-    memory = memory_of(asked.n)
-    model, layouts = layouts_of(asked.n, asked.along, asked.isotropic, asked.scale)
-    found = arms(memory, layouts, model, WANTED, asked.success, samples=asked.samples, seed=asked.seed)
+    check_heads(asked.n, asked.heads)
+    memory, wanted = memory_of(asked.n), wanted_of(asked.heads)
+    model, layouts = layouts_of(asked.n, asked.along, asked.isotropic, asked.scale, asked.heads)
+    found = arms(memory, layouts, model, wanted, asked.success, samples=asked.samples, seed=asked.seed)
     return {
         "arms": [
             {
@@ -97,11 +114,11 @@ def figures(asked: NoiseRequest) -> dict[str, Any]:
                 "high": arm.high,
                 "method": arm.method,
                 "weight_samples": arm.drawn,
-                "density": {"x": arm.x, "y": arm.density},
+                "law": {"edges": arm.edges, "share": arm.share, "method": arm.law},
             }
             for arm in found
         ],
         "python": python_code.noise(
-            asked.n, asked.along, asked.isotropic, asked.scale, asked.success, asked.samples, asked.seed
+            asked.n, asked.along, asked.isotropic, asked.scale, asked.heads, asked.success, asked.samples, asked.seed
         ),
     }

@@ -28,7 +28,7 @@ LOOKUP: dict[str, Any] = {
     "wanted": ["a", "b"],
 }
 NOISE: dict[str, Any] = {
-    "n": 10, "along": 0.5, "isotropic": 1e-6, "scale": 6.0, "success": 0.1, "samples": 200, "seed": 0,
+    "n": 10, "along": 0.5, "isotropic": 1e-6, "scale": 6.0, "heads": 2, "success": 0.1, "samples": 200, "seed": 0,
 }  # fmt: skip
 WIRING: dict[str, Any] = {
     "tokens": [

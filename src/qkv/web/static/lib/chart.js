@@ -36,6 +36,8 @@ export function useWidth(ref) {
   return width;
 }
 
+const LEAST = 100; // narrower than any chart on the page: its place is not laid out yet
+
 /** A chart: `options(Plot, width)` says what to draw, again whenever `of` changes. `label` says it in words. */
 export function Chart({ options, of, label, height = 220 }) {
   const frame = useRef(null);
@@ -43,7 +45,7 @@ export function Chart({ options, of, label, height = 220 }) {
   const [ready, setReady] = useState(plot !== null);
   useEffect(() => { ready || loadPlot().then(() => setReady(true), () => {}); }, []);
   useLayoutEffect(() => {
-    if (!ready || !width || of === null || of === undefined) return;
+    if (!ready || width < LEAST || of === null || of === undefined) return;
     const { marks, ...rest } = options(plot, width);
     const style = { background: "none", fontSize: "12px", overflow: "visible" };
     const drawn = plot.plot({ width, height, style, ...rest, marks: marks.filter(Boolean) });

@@ -1,4 +1,4 @@
-// Noise: the same blend read by one head, by two, and by one that is hardened, while the keys vary.
+// Noise: the same blend read by one head, by one for each item, and by one that is hardened, while a key varies.
 import { html, useMemo, useState } from "../vendor/htm-preact.js";
 import { useReply } from "../lib/api.js";
 import { Chart, loadPlot } from "../lib/chart.js";
@@ -10,15 +10,19 @@ import { Code, Share } from "../lib/save.js";
 
 loadPlot().catch(() => {}); // it comes while the first numbers are asked for
 
-const DEFAULTS = { n: 10, along: 0.5, isotropic: 1e-6, scale: 6, success: 0.1, samples: 200, seed: 0 };
-const LIMITS = { n: [3, 100], along: [0, 10], isotropic: [0, 1], scale: [0, 50], success: [0.001, 2], samples: [1, 2000], seed: [0, 2 ** 31 - 1] };
+const DEFAULTS = { n: 10, along: 0.5, isotropic: 1e-6, scale: 6, heads: 2, success: 0.1, samples: 200, seed: 0 };
+const LIMITS = { n: [3, 100], along: [0, 10], isotropic: [0, 1], scale: [0, 50], heads: [2, 8], success: [0.001, 2], samples: [1, 2000], seed: [0, 2 ** 31 - 1] };
 const INKS = ["one-head", "several-heads", "hardened"];
+const PARTS = { 2: "½", 3: "⅓", 4: "¼", 5: "⅕", 6: "⅙", 7: "⅐", 8: "⅛" };
+const WORDS = { 2: "half", 3: "a third", 4: "a quarter", 5: "a fifth", 6: "a sixth", 7: "a seventh", 8: "an eighth" };
+const COUNTS = { 2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight" };
 
-/** The request that a state stands for: numbers of a link are brought into range. */
+/** The request that a state stands for: numbers of a link are brought into range, and some items stay unwanted. */
 export function requestOf(state) {
   const kept = Object.entries(LIMITS).map(([name, [low, high]]) => [name, Math.min(Math.max(state[name], low), high)]);
   const request = Object.fromEntries(kept);
-  for (const name of ["n", "samples", "seed"]) request[name] = Math.round(request[name]);
+  for (const name of ["n", "heads", "samples", "seed"]) request[name] = Math.round(request[name]);
+  request.heads = Math.min(request.heads, request.n - 1);
   return request;
 }
 
@@ -26,19 +30,20 @@ export function Page() {
   const [state, patch] = useLink("noise", DEFAULTS);
   const request = useMemo(() => requestOf(state), [state]);
   const { reply, error, current } = useReply("api/noise", request);
-  const exact = reply?.arms.every((a) => a.method === "quadrature");
   const set = (name) => (value) => patch({ [name]: value });
+  const heads = reply?.arms[1].heads ?? request.heads;
   return html`
     <h1>Noise</h1>
-    <p class="lead">Wanted is half of a and half of b, but the key of a varies. One head swings, two mostly hold;
-      a hardened head repels the other keys instead, and does not care.</p>
+    <p class="lead">Wanted is ${blend(heads)}, but the key of a varies. One head swings with it; ${COUNTS[heads]}, one for each item, mostly hold;
+      a hardened head repels the other keys instead, and hardly sees how long a is.</p>
     <${Share} name="noise" python=${reply?.python} json=${reply && { request, reply }} />
     <${Problem} error=${error} />
     <div class="page noise" aria-busy=${!current}>
       <div class="controls">
         <${Slider} name="along" label="Noise of a along itself" hint="variance of the key's length" value=${request.along} min=${0.001} max=${10} log zero onInput=${set("along")} />
         <${Slider} name="isotropic" label="Noise everywhere" hint="variance of every key in every direction" value=${request.isotropic} min=${1e-8} max=${1} log zero onInput=${set("isotropic")} />
-        <${Slider} name="scale" label="Scale" hint="how much more a and b score than the others" value=${request.scale} min=${0} max=${50} step=${0.1} onInput=${set("scale")} />
+        <${Slider} name="scale" label="Scale" hint="how much more the wanted score than the others" value=${request.scale} min=${0} max=${50} step=${0.1} onInput=${set("scale")} />
+        <${Slider} name="heads" label="Heads" hint="one for each wanted item" value=${request.heads} min=${2} max=${Math.min(8, request.n - 1)} step=${1} onInput=${set("heads")} />
         <${Slider} name="n" label="Items" value=${request.n} min=${3} max=${100} step=${1} onInput=${set("n")} />
         <${Slider} name="success" label="Success within" hint="distance of the output from the wanted blend" value=${request.success} min=${0.001} max=${2} log onInput=${set("success")} />
         <${Slider} name="samples" label="Samples" value=${request.samples} min=${10} max=${2000} step=${10} onInput=${set("samples")} />
@@ -46,9 +51,8 @@ export function Page() {
       </div>
       <div class="views">
         ${reply && html`
-          <div class="arms">${reply.arms.map((arm, i) => html`<${Arm} key=${i} arm=${arm} token=${INKS[i]} />`)}</div>
-          <p class="quiet">Bars: the distribution of the weight of a, ${exact ? "integrated" : "from thousands of readings"}. Dots: ${reply.arms[0].weight_samples.length} readings.
-            Mean and variance are exact: integrals, not estimates${exact ? ", and so is the chance of success" : ""}.</p>
+          <div class="arms">${reply.arms.map((arm, i) => html`<${Arm} key=${i} arm=${arm} token=${INKS[i]} heads=${heads} />`)}</div>
+          <p class="quiet">${told(reply.arms)}</p>
           <${Against} arms=${reply.arms} />
           <${Study} request=${request} />`}
       </div>
@@ -57,36 +61,49 @@ export function Page() {
     <${Code} python=${reply?.python} />`;
 }
 
+/** The wanted blend in words. */
+function blend(heads) {
+  const names = [..."abcdefgh"].slice(0, heads);
+  if (heads === 2) return "half of a and half of b";
+  return `${WORDS[heads]} each of ${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+}
+
+/** What is exact in the pictures, and what is drawn. */
+function told(arms) {
+  const exact = arms.every((a) => a.law.method === "quadrature"), sure = arms.every((a) => a.method === "integration");
+  return `Bars: the ${exact ? "exact " : ""}distribution of the weight of a${exact ? "" : ", for some heads from thousands of readings"}. Dots: ${arms[0].weight_samples.length} drawn readings. `
+    + `Mean${exact ? ", variance and bars" : " and variance"} are integrals, not estimates${sure ? ", and so is the chance of success." : "; the chance of success is known to within the ± beside it."}`;
+}
+
 function chance(arm) {
   return share(arm.probability);
 }
 
 /** One layout: the law as bars, the draws as dots under them. */
-function Arm({ arm, token }) {
+function Arm({ arm, token, heads }) {
   const height = matchMedia("(max-width: 46rem)").matches ? 180 : 250;
-  const { x, y } = arm.density, wide = x.length > 1 ? x[1] - x[0] : 1;
-  const bars = [];
-  // Two bins make a bar: 25 bars, so that one of them stands around ½.
-  for (let i = 0; i + 1 < x.length; i += 2) bars.push({ from: x[i] - wide / 2, to: x[i + 1] + wide / 2, share: (y[i] + y[i + 1]) * wide });
+  const { edges, share: shares } = arm.law;
+  const bars = shares.map((share, i) => ({ from: edges[i], to: edges[i + 1], share }));
   const dots = arm.weight_samples.map((w, i) => ({ w, down: -0.07 - 0.16 * ((i * 0.6180339887) % 1) }));
-  const ink = `var(--${token})`;
+  const ink = `var(--${token})`, wanted = 1 / heads;
   const options = (Plot) => ({
     height, marginLeft: 34, marginRight: 10, marginBottom: 34, marginTop: 10,
-    x: { domain: [-0.02, 1.02], ticks: [0, 0.5, 1], tickFormat: (v) => ({ 0: "0", 0.5: "½", 1: "1" })[v], label: null, tickSize: 0 },
+    x: { domain: [-0.02, 1.02], ticks: [0, wanted, 1], tickFormat: (v) => ({ 0: "0", [wanted]: PARTS[heads], 1: "1" })[v], label: null, tickSize: 0 },
     y: { domain: [-0.26, 1], ticks: [0, 0.5, 1], tickFormat: (v) => ({ 0: "0", 0.5: "½", 1: "all" })[v], label: null, tickSize: 0 },
     marks: [
-      Plot.ruleX([0.5], { stroke: "var(--line)", strokeDasharray: "3 3" }),
+      Plot.ruleX([wanted], { stroke: "var(--line)", strokeDasharray: "3 3" }),
       Plot.dot(dots, { x: "w", y: "down", r: dots.length > 600 ? 1 : 1.8, fill: ink, fillOpacity: 0.55 }),
       Plot.rectY(bars, { x1: "from", x2: "to", y: "share", fill: ink, insetLeft: 0.5, insetRight: 0.5 }),
       Plot.ruleY([0], { stroke: "var(--quiet)" }),
     ],
   });
+  const off = (arm.high - arm.low) / 2;
   return html`<${Figure} title=${arm.name} className="arm">
     <${Chart} options=${options} of=${arm} height=${height} label=${`${arm.name}: the weight of a has mean ${number(arm.mean)} and variance ${number(arm.variance)}`} />
     <${Facts} rows=${[
       ["mean", number(arm.mean), `${arm.name} mean`],
       ["variance", html`<b>${number(arm.variance)}</b>`, `${arm.name} variance`],
-      ["success", html`<b>${chance(arm)}</b>${arm.method === "quadrature" ? "" : html` <span class="quiet">± ${number((arm.high - arm.low) / 2, 1)}</span>`}`, `${arm.name} success`],
+      ["success", html`<b>${chance(arm)}</b>${off < 1e-6 ? "" : html` <span class="quiet">± ${number(off, 1)}</span>`}`, `${arm.name} success`],
     ]} /><//>`;
 }
 
@@ -96,7 +113,7 @@ function Against({ arms }) {
   const rows = arms.map((a, i) => ({ name: a.name, p: a.probability, ink: `var(--${INKS[i]})` }));
   const flat = arms.every((a) => Math.abs(a.probability - best.probability) < 5e-4);
   const options = () => ({
-    height: 118, marginLeft: 86, marginRight: 56, marginTop: 4, marginBottom: 26,
+    height: 118, marginLeft: 92, marginRight: 56, marginTop: 4, marginBottom: 26,
     x: { domain: [0, 1], ticks: [0, 0.5, 1], tickFormat: (v) => ({ 0: "never", 0.5: "half the time", 1: "always" })[v], label: null, tickSize: 0 },
     y: { domain: rows.map((r) => r.name), label: null, tickSize: 0, padding: 0.35 },
     color: { type: "identity" },
@@ -135,7 +152,7 @@ function Study({ request }) {
       ${running && html`<button class="act" onClick=${cancel}>Cancel</button><progress max="1" value=${job.total ? job.done / job.total : 0} aria-label="Progress of the study"></progress>`}
       <span class="quiet" role="status">${running ? `${job.done} of ${job.total ?? STUDIED.length} scales` : found ? "" : "20,000 readings at each of 22 scales, beside this page"}</span></div>
     <${Problem} error=${error ?? job?.error} />
-    ${found && html`<${Figure} title="What scale does to the chance of success" caption=${`For ${found.settings.n} items, noise ${typed(found.settings.along)} along a and ${typed(found.settings.isotropic)} everywhere, success within ${typed(found.settings.success)}. Where a chance was sampled, a band shows its 95 % interval.`}>
+    ${found && html`<${Figure} title="What scale does to the chance of success" caption=${`For ${COUNTS[found.settings.heads]} wanted of ${found.settings.n} items, noise ${typed(found.settings.along)} along a and ${typed(found.settings.isotropic)} everywhere, success within ${typed(found.settings.success)}. Where a chance was sampled, a band shows its 95 % interval.`}>
       <${Chart} options=${options} of=${found} height=${260} label=${`Chance of success against scale for ${found.curves.map((c) => c.name).join(", ")}`} /><//>`}
   </section>`;
 }

@@ -1,0 +1,93 @@
+"""What is on screen can be taken along from every page: as Python that gives the same numbers, as pictures, as JSON."""
+
+import json
+from urllib.parse import quote
+
+import pytest
+
+from qkv.core.show import number
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+CLAIM = "```claim one\ngiven k_1..k_n free, q free\nthen alpha_i >= 0\n```\n"
+QUESTION = "Where was Person 3 born?"
+PAGES = {
+    "noise": ("noise?heads=3&n=9", ".arm .chart svg"),
+    "wiring": ("wiring?beta=1.5", ".derivation .katex-html"),
+    "claims": (f"claims?text={quote(CLAIM)}", ".verdict .word"),
+    "knowledge": (f"knowledge?q={QUESTION}", "[data-fact=badge]"),
+}
+
+
+def same_noise(page, names):
+    arm = names["found"][1]
+    expect(page.locator("[data-fact='three heads variance']")).to_have_text(number(arm.variance))
+    return {"arms": [{"variance": one.variance} for one in names["found"]]}
+
+
+def same_wiring(page, names):
+    weights = names["reading"].weights
+    expect(page.locator(".views h2 >> nth=0")).to_contain_text(f"x1 reads x2 ({number(float(weights[0, 1]), 3)})")
+    return {"weights": weights.tolist()}
+
+
+def same_claims(page, names):
+    found = [v.verdict for v in names["verdicts"].verdicts]
+    assert found == [text.split()[1] for text in page.locator(".verdict .word").all_text_contents()]
+    return {"verdicts": [{"verdict": verdict} for verdict in found]}
+
+
+def same_knowledge(page, names):
+    answer = names["answer"]
+    expect(page.locator("[data-fact=answer]")).to_have_text(answer.answer or "(no answer)")
+    return {"badge": answer.badge}
+
+
+SAME = {"noise": same_noise, "wiring": same_wiring, "claims": same_claims, "knowledge": same_knowledge}
+
+
+def agree(told, found):
+    """Every number and word that the Python gave is the one in the file."""
+    if isinstance(told, dict):
+        return all(agree(value, found[name]) for name, value in told.items())
+    if isinstance(told, list):
+        return len(told) == len(found) and all(map(agree, told, found))
+    return told == (pytest.approx(found, rel=1e-9, abs=1e-13) if isinstance(told, float) else found)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_each_page_gives_its_python_its_pictures_and_its_numbers(watched, name):
+    one = watched()
+    fragment, seen = PAGES[name]
+    page = one.open(fragment)
+    page.wait_for_selector(seen, timeout=60_000)
+    one.settled()
+    page.get_by_role("button", name="Copy as Python").click()
+    expect(page.locator(".share .said")).to_have_text("Python copied")
+    names = {"__name__": "notebook"}
+    exec(page.evaluate("navigator.clipboard.readText()"), names)
+    told = SAME[name](page, names)
+    for kind, start in (("SVG", b"<svg"), ("PNG", b"\x89PNG"), ("JSON", b"{")):
+        with page.expect_download() as found:
+            page.get_by_role("button", name=f"as {kind}").click()
+        assert found.value.suggested_filename == f"qkv-{name}.{kind.lower()}"
+        content = found.value.path().read_bytes()
+        assert content.startswith(start) and len(content) > 300
+        if kind == "SVG":
+            assert b"var(" not in content and b"</svg>" in content
+        if kind == "JSON":
+            kept = json.loads(content)
+            assert agree(told, kept.get("reply", kept))
+
+
+def test_a_study_survives_a_reload_shows_its_curves_and_can_be_cancelled(watched):
+    one = watched()
+    page = one.open("noise?n=5&heads=3")
+    page.get_by_role("button", name="Study all scales").click()
+    expect(page.locator(".study [role=status]")).to_contain_text("of 22 scales", timeout=60_000)
+    page.reload()
+    expect(page.locator("h2", has_text="What scale does to the chance of success")).to_be_visible(timeout=120_000)
+    expect(page.locator(".study figcaption")).to_contain_text("For three wanted of 5 items")
+    page.get_by_role("button", name="Study all scales").click()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
