@@ -83,6 +83,16 @@ def test_blend_these_gives_the_designed_query_and_its_certified_scale(watched):
     assert float(re.search(r"scale ([\d.]+)", title)[1]) == pytest.approx(scale, rel=1e-3)
 
 
+def test_equal_weights_are_said_to_be_equal(watched):
+    one = watched()
+    page = one.open("lookup?scale=0")
+    expect(page.locator("h2", has_text="The weight is spread over all 6 items")).to_be_visible()
+    page = one.open('lookup?wanted={"a":1,"b":1}')
+    page.get_by_role("button", name="Blend these").click()
+    expect(page.locator(".found.yes")).to_be_visible()
+    expect(page.locator("h2", has_text="The weight is on a and b")).to_be_visible()
+
+
 def test_a_key_inside_the_hull_is_drawn_with_its_proof(watched):
     page = watched().open('lookup?layout=inside&wanted={"a":1}')
     assert page.locator(".proof polygon").count() == 0

@@ -120,7 +120,8 @@ export function Page() {
 function heaviest(weights, labels) {
   const top = Math.max(...weights), named = labels.filter((_, i) => weights[i] > 0.5 * top);
   if (named.length === 1) return top >= 0.5 ? `Most of the weight is on ${named[0]}` : `${named[0]} weighs most`;
-  return named.length <= 3 ? `The weight is on ${named.slice(0, -1).join(", ")} and ${named.at(-1)}` : `The weight is spread over ${named.length} items or more`;
+  if (named.length <= 3) return `The weight is on ${named.slice(0, -1).join(", ")} and ${named.at(-1)}`;
+  return named.length === labels.length ? `The weight is spread over all ${named.length} items` : `The weight is spread over ${named.length} items or more`;
 }
 
 /** Far queries are drawn at the edge: only their direction and the scale matter. */

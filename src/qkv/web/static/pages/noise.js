@@ -42,7 +42,7 @@ export function Page() {
       <div class="controls">
         <${Slider} name="along" label="Noise of a along itself" hint="variance of the key's length" value=${request.along} min=${0.001} max=${10} log zero onInput=${set("along")} />
         <${Slider} name="isotropic" label="Noise everywhere" hint="variance of every key in every direction" value=${request.isotropic} min=${1e-8} max=${1} log zero onInput=${set("isotropic")} />
-        <${Slider} name="scale" label="Scale" hint="how much more the wanted score than the others" value=${request.scale} min=${0} max=${50} step=${0.1} onInput=${set("scale")} />
+        <${Slider} name="scale" label="Scale" hint="gap in score between wanted and others" value=${request.scale} min=${0} max=${50} step=${0.1} onInput=${set("scale")} />
         <${Slider} name="heads" label="Heads" hint="one for each wanted item" value=${request.heads} min=${2} max=${Math.min(8, request.n - 1)} step=${1} onInput=${set("heads")} />
         <${Slider} name="n" label="Items" value=${request.n} min=${3} max=${100} step=${1} onInput=${set("n")} />
         <${Slider} name="success" label="Success within" hint="distance of the output from the wanted blend" value=${request.success} min=${0.001} max=${2} log onInput=${set("success")} />
