@@ -10,6 +10,7 @@ from qkv.knowledge import Badge, ask, questions, trust
 from qkv.knowledge import trusting as module
 from qkv.knowledge.badge import FILE, MADE_UP, REMEMBERED, rule_of_thumb
 from qkv.knowledge.trusting import fit_badge
+from qkv.plots.knowledge import reliability
 
 
 def world(n, seed):
@@ -101,3 +102,13 @@ def test_trust_holds_people_out_measures_every_signal_and_ask_uses_its_badge(run
         assert answer.evidence["right"] is not None and "of the time" in answer.why
     finally:
         (run.folder / FILE).unlink()
+
+
+def test_where_nothing_is_called_remembered_the_card_says_so(run, people, monkeypatch):
+    monkeypatch.setattr(module, "LEAST", 3)
+    strangers = [f"Where was {name} born?" for name in people.invented(30, seed=2)]
+    found = trust(run, questions(people, ["city", "year"]), strangers, level=0.999, samples=2, save=False)
+    assert not found.any and found.coverage == 0
+    assert "No answer could be called “remembered”" in found.card().title and "lower level" in str(found.card().facts)
+    title = reliability(found).axes[1].get_title(loc="left")
+    assert title == "No answer could be called “remembered”"

@@ -55,6 +55,11 @@ class Trust(Shown):
         """The expected calibration error of the chance of being right."""
         return self.reliability.ece
 
+    @property
+    def any(self) -> bool:
+        """Whether any answer was called remembered; if not, `precision` is 1 and says nothing."""
+        return any(self.counts[REMEMBERED].values())
+
     def measured(self, signal: str) -> Measured:
         """The measures of one signal; `badge` is all of them together."""
         return next(each for each in self.signals if each.signal == signal)
@@ -75,10 +80,15 @@ class Trust(Shown):
             f"{word}: {c['right']} right, {c['wrong']} wrong, {c['unknown']} of people never read of"
             for word, c in self.counts.items()
         )
+        interval = f"{100 * self.low:.1f} to {100 * self.high:.1f} %; asked for {100 * self.level:.0f} %"
         return Card(
-            title=f"“remembered” is right {100 * self.precision:.1f} % of the time",
+            title=f"“remembered” is right {100 * self.precision:.1f} % of the time"
+            if self.any
+            else f"No answer could be called “remembered” at {100 * self.level:.0f} %",
             facts=(
-                ("interval", f"{100 * self.low:.1f} to {100 * self.high:.1f} %; asked for {100 * self.level:.0f} %"),
+                ("interval", interval)
+                if self.any
+                else ("try", "more questions to fit it on, or a lower level"),
                 ("covers", f"{100 * self.coverage:.1f} % of the right answers"),
                 ("held out", f"{self.known} questions on people it read of ({100 * self.accuracy:.1f} % right), "
                  f"{self.unknown} on others"),

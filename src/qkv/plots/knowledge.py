@@ -64,7 +64,8 @@ def reliability(trust: Trust) -> Figure:
     right.set_yticks(range(len(words)), words)
     right.set_ylim(-0.5, len(words) - 0.2)
     right.set_xlabel("held-out answers")
-    right.set_title(f"“remembered” is right {100 * trust.precision:.1f} % of the time")
+    said = f"“remembered” is right {100 * trust.precision:.1f} % of the time"
+    right.set_title(said if trust.any else "No answer could be called “remembered”")
     return drawn
 
 
