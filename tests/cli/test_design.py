@@ -207,7 +207,7 @@ def test_a_refusal_in_a_real_process_is_one_line_on_stderr_without_a_traceback(b
 
 
 def test_ctrl_c_ends_quietly_with_the_usual_exit_code_and_leaves_nothing(tmp_path):
-    draws = ["noise", "sample", "m.npz", "--query", "q.npy", "--isotropic", "1", "--draws", "300000000"]
+    draws = ["noise", "sample", "m.npz", "--query", "q.npy", "--isotropic", "1", "--draws", "60000000"]
     np.savez(tmp_path / "m.npz", keys=KEYS)
     np.save(tmp_path / "q.npy", KEYS[0])
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -217,7 +217,7 @@ def test_ctrl_c_ends_quietly_with_the_usual_exit_code_and_leaves_nothing(tmp_pat
     )
     try:
         until = time.monotonic() + 120
-        while psutil.Process(run.pid).cpu_times().user < 5 and time.monotonic() < until:
+        while psutil.Process(run.pid).cpu_times().user < 2 and time.monotonic() < until:
             time.sleep(0.1)  # until it has surely begun to draw, however busy the machine is
         run.send_signal(signal.SIGINT)
         out, err = run.communicate(timeout=60)

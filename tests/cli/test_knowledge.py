@@ -80,7 +80,8 @@ def test_study_goes_on_and_leaves_table_and_picture(tmp_path, monkeypatch):
     first = call("study", "considerations", "--out", tmp_path, "--json")
     assert first.exit_code == 0, first.output
     assert json.loads(first.stdout)["done"] == 2 and (tmp_path / "considerations.svg").is_file()
-    assert "their text was deleted" in call("study", "considerations", "--out", tmp_path).stdout
+    table = " ".join(call("study", "considerations", "--out", tmp_path).stdout.split())  # however its lines break
+    assert "their text was" in table and "deleted" in table
 
 
 @pytest.mark.parametrize(
