@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "tests" / "web" / "browser"))
 
 from driven import CHROMIUM, FLAGS, missing, serving  # noqa: E402
 
-COLOURS = 96
+COLOURS = 128
 """Of a picture: plain surfaces and type need no more, and it makes the files small."""
 
 # Of each page: its state, what must be seen before the picture is taken, and how much of it is shown.
@@ -62,7 +62,7 @@ def compressed(picture: bytes) -> bytes:
 
     small = io.BytesIO()
     image = Image.open(io.BytesIO(picture)).convert("RGB")
-    image.quantize(COLOURS, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    image.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
     return small.getvalue()
 
 
