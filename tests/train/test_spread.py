@@ -30,10 +30,10 @@ def pretrain(text, out, processes, *more):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("spread", ["ddp", "fsdp"])
-def test_two_processes_reach_the_loss_of_one(spread, text, tmp_path):
-    one = pretrain(text, tmp_path / "one", 1)
-    two = pretrain(text, tmp_path / "two", 2, "--spread", spread)
+@pytest.mark.parametrize(("spread", "optimizer"), [("ddp", "adamw"), ("fsdp", "adamw"), ("ddp", "muon")])
+def test_two_processes_reach_the_loss_of_one(spread, optimizer, text, tmp_path):
+    one = pretrain(text, tmp_path / "one", 1, "--optimizer", optimizer)
+    two = pretrain(text, tmp_path / "two", 2, "--spread", spread, "--optimizer", optimizer)
     assert two["loss"] == pytest.approx(one["loss"], abs=1e-5)
     assert two["validation"] == pytest.approx(one["validation"], abs=1e-5)
     single, double = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
