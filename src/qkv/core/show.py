@@ -106,6 +106,11 @@ def number(x: float | int, digits: int = 4) -> str:
     return f"{x:.{digits}g}" if 1e-4 <= abs(x) < 1e6 else f"{x:.{digits - 1}e}"
 
 
+def times(x: float | int) -> str:
+    """How many times: three digits, and from a thousand on a whole number of them."""
+    return f"{float(f'{x:.3g}'):,.0f} times" if 1000 <= x < 1e9 else f"{number(x, 3)} times"
+
+
 def power(x: float | int) -> str:
     """A small bound, rounded up to a power of ten: its digits are rounding's, and differ between machines."""
     return f"{10.0 ** math.ceil(math.log10(x)):.0e}" if 0 < x < math.inf else f"{x:g}"

@@ -12,7 +12,7 @@ from torch import Tensor
 from qkv.core.geometry import common_norm
 from qkv.core.masks import whole
 from qkv.core.memory import Memory
-from qkv.core.show import Card, Shown, number, vector
+from qkv.core.show import Card, Shown, number, times, vector
 from qkv.design.problem import Blend
 from qkv.design.query import blend, copy
 from qkv.errors import QkvError
@@ -63,7 +63,7 @@ class Hardened(Shown):
         wish = " + ".join(f"{number(w)} of {item}" for item, w in list(self.labels.items())[:6])
         table = self.comparison.card()
         facts = [
-            ("squared error", f"{number(self.squared_error)}, {number(self.gain, 3)} times less than plain"),
+            ("squared error", f"{number(self.squared_error)}, {times(self.gain)} less than plain"),
             ("distance without noise", f"{number(self.distance)} (tol {number(self.tol)})"),
         ]
         if len(self.queries) == 1:

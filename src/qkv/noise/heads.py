@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from qkv.core.memory import Memory
-from qkv.core.show import Card, Shown, number
+from qkv.core.show import Card, Shown, number, times
 from qkv.design.problem import Blend
 from qkv.errors import QkvError
 from qkv.noise.exact import Spread, heads_of, spread_of
@@ -60,7 +60,7 @@ class Comparison(Shown):
             title=f"{len(self.names)} layouts under the same noise",
             columns=("layout", "heads", *(f"weight of {labels[j]}" for j in shown), "leak", "squared error"),
             rows=tuple(rows),
-            note=f"{self.best} has the least squared error, {number(ratio, 3)} times less than the largest.",
+            note=f"{self.best} has the least squared error, {times(ratio)} less than the largest.",
         )
 
 
