@@ -44,3 +44,15 @@ def serving(model: Path | None = None) -> Iterator[str]:
     finally:
         server.terminate()
         server.wait(15)
+
+
+def taken_along(page, name: str, kind: str) -> bytes:
+    """What the button for a download gives: under its name, of its kind, and able to stand alone."""
+    with page.expect_download() as found:
+        page.get_by_role("button", name=f"as {kind}").click()
+    assert found.value.suggested_filename == f"qkv-{name}.{kind.lower()}"
+    content = found.value.path().read_bytes()
+    assert content.startswith({"SVG": b"<svg", "PNG": b"\x89PNG", "JSON": b"{"}[kind]) and len(content) > 300
+    if kind == "SVG":
+        assert b"var(" not in content and b"</svg>" in content
+    return content
