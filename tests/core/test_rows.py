@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qkv.core import kinds
-from qkv.core.rows import Rows, rows_causal, turned
+from qkv.core.even import even_causal
+from qkv.core.rope import turned
+from qkv.core.rows import Rows, rows_causal
 
 
 def case(lengths, heads, shared, d=4, seed=0, dtype=torch.float64):
@@ -67,6 +69,28 @@ def test_gradients_of_a_row_are_right(shared, turn):
     )
 
 
+@given(
+    count=st.integers(1, 5),
+    length=st.integers(1, 9),
+    shared=st.sampled_from([1, 2, 4]),
+    turn=st.booleans(),
+)
+def test_sequences_of_one_length_read_the_same_head_by_head(count, length, shared, turn):
+    lengths = [length] * count
+    whole, turns = case(lengths, 4, shared)
+    want = alone(whole, lengths, 4, shared, turns if turn else None)
+    got = even_causal(whole, length, shared, 0.7, turns if turn else None)
+    torch.testing.assert_close(got, want, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("shared", [1, 2, 4])
+@pytest.mark.parametrize("turn", [False, True])
+def test_gradients_head_by_head_are_right(shared, turn):
+    whole, turns = case([3, 3], 4, shared)
+    whole.requires_grad_(True)
+    assert torch.autograd.gradcheck(lambda x: even_causal(x, 3, shared, 0.7, turns if turn else None), (whole,))
+
+
 def test_every_token_has_a_slot_of_its_own():
     lengths = np.random.default_rng(0).integers(1, 60, 40).tolist()
     rows = Rows(lengths, torch.arange(0, sum(lengths), 7))
@@ -87,3 +111,13 @@ def test_half_precision_stays_half_and_close():
     got.float().sum().backward()
     assert got.dtype == half.grad.dtype == torch.bfloat16
     torch.testing.assert_close(got.float(), want, rtol=0.05, atol=0.05)
+
+
+def test_half_precision_stays_half_and_close_head_by_head():
+    whole, turns = case([6, 6], 4, 2, dtype=torch.float32)
+    turns = turns.to(torch.complex64)
+    half = whole.bfloat16().requires_grad_(True)
+    got = even_causal(half, 6, 2, 0.7, turns)
+    got.float().sum().backward()
+    assert got.dtype == half.grad.dtype == torch.bfloat16
+    torch.testing.assert_close(got.float(), even_causal(whole, 6, 2, 0.7, turns), rtol=0.05, atol=0.05)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 from qkv.model import products
-from qkv.model.products import STEADY, Linear, product
+from qkv.model.config import Config
+from qkv.model.mlp import MLP, SwiGLU
+from qkv.model.products import STEADY, Linear, product, steady
 from qkv.train.batches import asked, pack
 from qkv.train.objectives import Example
 
@@ -30,15 +34,43 @@ def test_values_and_gradients_are_those_of_float64(rows: int, bias: bool) -> Non
         assert float((ours.double() - exact).abs().max() / exact.abs().max()) < 1e-5
 
 
+@pytest.mark.parametrize("kind", [MLP, SwiGLU])
+@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh"])
+@pytest.mark.parametrize("bias", [True, False])
+def test_thinking_in_place_is_thinking_in_float64(kind: type[MLP | SwiGLU], activation: str, bias: bool) -> None:
+    torch.manual_seed(1)
+    mlp = kind(Config(vocab=8, width=16, heads=2, bias=bias, activation=activation))
+    x, g = torch.randn(2 * STEADY, 16), torch.randn(2 * STEADY, 16)
+    exact = copy.deepcopy(mlp).double()
+    results = []
+    for each, dtype in ((mlp, torch.float32), (exact, torch.float64)):
+        inputs = [x.to(dtype).requires_grad_(), *each.parameters()]
+        assert steady(inputs[0], each.wide.weight) == (dtype == torch.float32)
+        out = each(inputs[0])
+        results.append([out, *torch.autograd.grad(out, inputs, g.to(dtype), retain_graph=True)])
+        again = torch.autograd.grad(out, inputs, g.to(dtype))
+        assert all(torch.equal(a, b) for a, b in zip(results[-1][1:], again, strict=True))  # nothing saved was spoiled
+    for ours, want in zip(*results, strict=True):
+        assert float((ours.double() - want).abs().max() / want.abs().max()) < 1e-5
+
+
+def test_frozen_weights_of_an_mlp_get_no_gradient() -> None:
+    for kind in (MLP, SwiGLU):
+        mlp = kind(Config(vocab=8, width=16, heads=2))
+        mlp.wide.weight.requires_grad_(False)
+        mlp(torch.randn(STEADY, 16)).sum().backward()
+        assert mlp.wide.weight.grad is None and mlp.out.weight.grad is not None
+
+
 def test_only_steady_rows_in_float32_leave_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    real = products._rows
+    real = products.times
 
-    def counted(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    def counted(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         seen.append(tuple(x.shape))
         return real(x, weight, bias)
 
-    monkeypatch.setattr(products, "_rows", counted)
+    monkeypatch.setattr(products, "times", counted)
     layer = Linear(8, 4)
     layer(torch.randn(STEADY + 1, 8))
     layer.double()(torch.randn(STEADY, 8, dtype=torch.float64))

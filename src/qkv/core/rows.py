@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from qkv.core.rope import turn_back, turned
 from qkv.core.short import ahead
 
 GROUPS = 6  # sequences of about one length are padded and computed together, in at most about so many groups
@@ -20,6 +21,7 @@ class Placing:
 
     def __init__(self, first: np.ndarray, place: np.ndarray, width: np.ndarray, slots: int) -> None:
         self.first, self.place, self.width, self.slots = first, place, width, slots
+        self._vectors: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     def slot(self, heads: int) -> np.ndarray:
         """(tokens, heads): the slot of each token's vector of each head, where heads of a sequence are neighbours."""
@@ -28,13 +30,18 @@ class Placing:
 
     def source(self, heads: int, total: int, offset: int) -> Tensor:
         """For each slot the vector that goes there, of a row with `total` vectors to a token; any one for padding."""
-        slot = self.slot(heads)
-        out = np.zeros(self.slots * heads, dtype=np.int64)
-        out[slot] = np.arange(len(slot))[:, None] * total + offset + np.arange(heads)
-        return torch.from_numpy(out)
+        if heads not in self._vectors:
+            slot = self.slot(heads)
+            token, head = np.zeros((2, self.slots * heads), dtype=np.int64)
+            token[slot], head[slot] = np.arange(len(slot))[:, None], np.arange(heads)
+            self._vectors[heads] = token, head
+        token, head = self._vectors[heads]
+        return torch.from_numpy(token * total + (head + offset))
 
     def padding(self, heads: int) -> Tensor:
         """The slots that no token goes to."""
+        if len(self.first) == self.slots:
+            return torch.empty(0, dtype=torch.int64)
         free = np.ones(self.slots * heads, dtype=bool)
         free[self.slot(heads)] = False
         return torch.from_numpy(np.flatnonzero(free))
@@ -183,34 +190,21 @@ class _Rows(torch.autograd.Function):
                 )
                 asked = g[at_q].view(b, -1, d)
                 inner = torch._softmax_backward_data(torch.bmm(asked, three.mT), weights, -1, weights.dtype)
-                inner.mul_(scale)
                 torch.bmm(inner, two, out=dq[at_q].view(b, -1, d))
                 torch.bmm(inner.mT, one, out=dk[at_k].view(b, t, d))
                 torch.bmm(weights.mT, asked, out=dv[at_k].view(b, t, d))
+            both[: len(q) + len(k)].mul_(scale)
             if not rows.kept:
                 whole = both.index_select(0, back).view(-1, heads + 2 * shared, d)
                 if turn is not None:
-                    _turn_back(whole[:, : heads + shared], turn)
+                    turn_back(whole[:, : heads + shared], turn)
                 return whole, None, None, None, None, None, None
             asking = dq.index_select(0, back_q).view(-1, heads, d)
             whole = both[len(q) :].index_select(0, back).view(-1, 2 * shared, d)
             if turn is not None:
-                _turn_back(asking, turn_asking)
-                _turn_back(whole[:, :shared], turn)
+                turn_back(asking, turn_asking)
+                turn_back(whole[:, :shared], turn)
             return whole, asking, None, None, None, None, None
-
-
-def turned(x: Tensor, turn: Tensor) -> Tensor:
-    """Neighbouring coordinates as complex numbers, each times a number of modulus one that its place decides."""
-    exact = x if x.dtype in (torch.float32, torch.float64) else x.float()
-    return torch.view_as_real(torch.view_as_complex(exact.unflatten(-1, (-1, 2))) * turn).flatten(-2).to(x.dtype)
-
-
-def _turn_back(grad: Tensor, turn: Tensor) -> None:
-    if grad.dtype in (torch.float32, torch.float64):
-        torch.view_as_complex(grad.unflatten(-1, (-1, 2))).mul_(turn.conj())
-    else:
-        grad.copy_(turned(grad, turn.conj()))
 
 
 def _flat(x: Tensor, d: int) -> Tensor:

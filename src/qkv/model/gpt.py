@@ -13,11 +13,14 @@ from torch import Tensor, nn
 
 from qkv.core import kinds, masks
 from qkv.core.attention import read
-from qkv.core.rows import rows_causal, turned
+from qkv.core.even import even_causal
+from qkv.core.rope import complex_of, paired, rotations, turned
+from qkv.core.rows import rows_causal
 from qkv.core.short import SHORT
 from qkv.model.config import Config
-from qkv.model.layers import MLP, SwiGLU, complex_of, dropout, norm, paired, picked, rotations
+from qkv.model.layers import dropout, norm, picked
 from qkv.model.layout import Layout, Shelf, fits
+from qkv.model.mlp import MLP, SwiGLU
 from qkv.model.products import Linear, product
 
 
@@ -174,6 +177,8 @@ class SelfAttention(nn.Module):
         turns = None if self.turns is None else complex_of(self.turns[layout.positions])[:, None]
         scale, first = self.size**-0.5, self.heads * self.size
         if shelf is None and layout.longest <= SHORT and x.device.type == "cpu":
+            if keep is None and layout.even:
+                return even_causal(self._heads(x, weight, bias), layout.longest, self.shared, scale, turns).flatten(1)
             taken = layout.taken(keep)
             if keep is None:
                 return rows_causal(self._heads(x, weight, bias), None, taken, self.shared, scale, (turns,)).flatten(1)

@@ -1,4 +1,4 @@
-"""The parts of a block that do not attend: norms, MLPs, dropout, and the table of rope's rotations."""
+"""What stands around attention in a block: norms, dropout, picking rows; and compiling them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from qkv.model.config import Config
-from qkv.model.products import Linear
+from qkv.model.mlp import MLP, SwiGLU
 
 
 class RMSNorm(nn.Module):
@@ -53,32 +53,6 @@ class _RMSNorm(torch.autograd.Function):
         return (u + n * along) * r, (grad * n).flatten(0, -2).sum(0), None
 
 
-class MLP(nn.Module):
-    """Widen, bend, narrow: GPT-2's."""
-
-    def __init__(self, config: Config) -> None:
-        super().__init__()
-        self.wide = Linear(config.width, config.inner, config.bias)
-        self.out = Linear(config.inner, config.width, config.bias)
-        self.shape = "tanh" if config.activation == "gelu_tanh" else "none"
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.out(F.gelu(self.wide(x), approximate=self.shape))
-
-
-class SwiGLU(nn.Module):
-    """Widen twice, let one gate the other, narrow: Llama's. Both widenings are one product."""
-
-    def __init__(self, config: Config) -> None:
-        super().__init__()
-        self.wide = Linear(config.width, 2 * config.inner, bias=False)
-        self.out = Linear(config.inner, config.width, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        gate, value = self.wide(x).chunk(2, dim=-1)
-        return self.out(F.silu(gate) * value)
-
-
 def norm(config: Config) -> nn.Module:
     """Llama's norm for rope, GPT-2's for the others."""
     if config.attention == "rope":
@@ -94,24 +68,6 @@ def compile_parts(model: nn.Module) -> None:
     for part in model.modules():
         if isinstance(part, MLP | SwiGLU | RMSNorm | nn.LayerNorm):
             part.compile(dynamic=True)
-
-
-def rotations(places: int, size: int, base: float) -> Tensor:
-    """Cosines and sines (places, size/2, 2) of rope's angles, rounded as Llama rounds them: in float32."""
-    frequencies = 1.0 / base ** (torch.arange(0, size, 2).float() / size)
-    angles = torch.outer(torch.arange(places).float(), frequencies)
-    return torch.stack((angles.cos(), angles.sin()), dim=-1)
-
-
-def complex_of(x: Tensor) -> Tensor:
-    """The last two coordinates as a complex number, in float32 or better."""
-    return torch.view_as_complex(x if x.dtype in (torch.float32, torch.float64) else x.float())
-
-
-def paired(heads: int, others: int, size: int) -> Tensor:
-    """An order of rows of weights: in each of the first heads, the rows c and c + size/2 that turn together meet."""
-    pairs = torch.arange(heads * size).view(heads, 2, size // 2).mT.flatten()
-    return torch.cat((pairs, torch.arange(heads * size, (heads + others) * size)))
 
 
 def dropout(x: Tensor, rate: float) -> Tensor:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from qkv.core.even import LARGE
 from qkv.core.rows import Rows
 from qkv.errors import QkvError
 
@@ -89,6 +90,11 @@ class Layout:
     @cached_property
     def _lengths(self) -> list[int]:
         return [t for b, t in self.shapes for _ in range(b)]
+
+    @property
+    def even(self) -> bool:
+        """Whether all sequences have one length, and are enough for attention head by head."""
+        return len(self.shapes) == 1 and self.shapes[0][0] * self.shapes[0][1] ** 2 >= LARGE
 
     @cached_property
     def _all_ask(self) -> Rows:

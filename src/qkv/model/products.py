@@ -25,13 +25,14 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     oneDNN's kernels are a tenth faster here than those that torch takes for float32, but are made anew for each
     number of rows, which costs more than it brings where every batch has another one.
     """
-    if _steady(x, weight):
+    if steady(x, weight):
         out: Tensor = _Product.apply(x, weight, bias)
         return out
     return F.linear(x, weight, bias)
 
 
-def _steady(x: Tensor, weight: Tensor) -> bool:
+def steady(x: Tensor, weight: Tensor) -> bool:
+    """Whether a product of these should be oneDNN's, by `times`."""
     return (
         not torch.compiler.is_compiling()  # first, so that a compiler sees nothing of the rest
         and torch.is_grad_enabled()  # elsewhere every number of rows is new, and sums are rounded as others round them
@@ -52,20 +53,22 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return _rows(x, weight, bias)
+        return times(x, weight, bias)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         to_x, to_weight, to_bias = ctx.needs_input_grad
-        return (
-            _rows(grad, weight.t(), None) if to_x else None,
-            grad.t() @ x if to_weight else None,  # here torch's own is the faster one
-            grad.sum(0) if to_bias else None,
-        )
+        return times(grad, weight.t()) if to_x else None, *weight_gradient(grad, x, to_weight, to_bias)
 
 
-def _rows(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    out: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+def times(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x Wᵀ + b by oneDNN, without a way back."""
+    out: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, weight, bias, "none", [], "")
     return out
+
+
+def weight_gradient(grad: Tensor, x: Tensor, to_weight: bool, to_bias: bool) -> tuple[Tensor | None, Tensor | None]:
+    """Gradients of W and b, each if it is wanted; here torch's own product is the faster one."""
+    return grad.t() @ x if to_weight else None, grad.sum(0) if to_bias else None
