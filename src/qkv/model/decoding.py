@@ -110,7 +110,7 @@ def _together(
     """New tokens (r, new) and their log-probabilities for prompts sorted by length; after a stop, anything."""
     device = model.embedding.weight.device
     lengths = torch.tensor([len(p) for p in prompts], device=device)
-    cache = model.cache(len(prompts), int(lengths[-1]) + new)
+    cache = model.cache(len(prompts), int(lengths[-1]) + new - 1)  # what the last new token leads to, nobody asks
     chances = chances.to(device)
     logits = _read(model, prompts, cache, device)
     tokens = lengths.new_zeros(len(prompts), new)

@@ -220,8 +220,9 @@ class Synthesizer(nn.Module):
             shelf.put(layout, v, v)
         if layout.steps:
             assert shelf is not None
-            places = self.keys[: layout.longest].transpose(0, 1)
-            read = kinds.full(torch.relu(q)[:, :, None], places, shelf.get(layout)[1], scale=1.0, mask=layout.seen)
+            values = shelf.get(layout)[1]
+            places, seen = self.keys[: values.shape[2]].transpose(0, 1), layout.seen(values.shape[2])
+            read = kinds.full(torch.relu(q)[:, :, None], places, values, scale=1.0, mask=seen)
             return picked(layout.join([read]), keep)
         each = [
             kinds.synthesizer(q, self.keys[: q.shape[2]].transpose(0, 1), v, scale=1.0)
@@ -256,7 +257,8 @@ class CrossAttention(nn.Module):
         scale = self.size**-0.5
         if layout.steps:
             assert shelf is not None
-            read = kinds.full(q[:, :, None], *shelf.get(where), scale=scale, mask=where.seen)
+            k, v = shelf.get(where)
+            read = kinds.full(q[:, :, None], k, v, scale=scale, mask=where.seen(v.shape[2]))
             return picked(layout.join([read]), keep)
         assert items is not None
         split = zip(layout.split(q), *map(where.split, items), strict=True)
@@ -278,7 +280,8 @@ def attend(
         assert shelf is not None
         # Heads that share keys are rows of one product; weights in view, since one query's are few.
         grouped = q.unflatten(1, (k.shape[1], -1))
-        return read(grouped, *shelf.get(layout), scale, layout.seen)[1].flatten(1)
+        k, v = shelf.get(layout)
+        return read(grouped, k, v, scale, layout.seen(v.shape[2]))[1].flatten(1)
     if layout.after:
         assert shelf is not None
         parts = []

@@ -14,6 +14,7 @@ from qkv.core.rows import Rows
 from qkv.errors import QkvError
 
 Shape = tuple[int, int]
+MOST = 0.7  # of a shelf: once so much of it is filled, it is faster to read it whole than to leave out the rest
 
 
 class Layout:
@@ -32,6 +33,7 @@ class Layout:
         self.steps = places is not None
         self.device = places.device if places is not None else torch.device("cpu")
         self._places, self._rows = places, rows
+        self._seen: Tensor | None = None
 
     @classmethod
     def step(cls, places: Tensor, rows: Tensor | None = None) -> Layout:
@@ -82,10 +84,11 @@ class Layout:
         """Whether a step has one token for every sequence that is remembered."""
         return self._rows is None
 
-    @cached_property
-    def seen(self) -> Tensor:
-        """In a step: which remembered places each new token sees, itself included."""
-        return (torch.arange(self.longest, device=self.device) <= self.positions[:, None])[:, None, None, :]
+    def seen(self, places: int) -> Tensor:
+        """In a step: which of so many remembered places each new token sees, itself included."""
+        if self._seen is None or self._seen.shape[-1] != places:
+            self._seen = (torch.arange(places, device=self.device) <= self.positions[:, None])[:, None, None, :]
+        return self._seen
 
     @cached_property
     def _lengths(self) -> list[int]:
@@ -158,8 +161,9 @@ class Shelf:
         return out
 
     def get(self, layout: Layout) -> tuple[Tensor, Tensor]:
-        """Keys and values (rows, heads, places, size) of a step's sequences, as many as the longest of them fills."""
-        n = layout.longest
+        """Keys and values (rows, heads, places, size) of a step's sequences: what the longest of them fills, or all."""
+        places = self.v.shape[2]
+        n = places if layout.longest >= MOST * places else layout.longest
         k, v = (self.k, self.v) if layout.every else (self.k[layout.rows], self.v[layout.rows])
         return k[..., :n].mT, v[:, :, :n]
 
