@@ -109,6 +109,9 @@ def test_questions_ask_for_the_answer():
         ("Ludwig van Beethoven wrote in the 1820s.", ["Ludwig van Beethoven", "1820s"]),
         ("Émile Zola lived near Łódź .", ["Émile Zola", "Łódź"]),
         ("nothing here is salient.", []),
+        ("He was born in St. Louis. The Hague came later.", ["St. Louis", "Hague"]),
+        ("She left The Hague for Washington, D.C. in 1901", ["The Hague", "Washington, D.C.", "1901"]),
+        ("Vila do Conde or Freiburg im Breisgau, not the U.S.", ["Vila do Conde", "Freiburg im Breisgau", "U.S."]),
     ],
 )
 def test_names_dates_numbers_and_places_are_salient(text, found):

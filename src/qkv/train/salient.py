@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import dropwhile
 
 MONTH = (
     r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
@@ -15,16 +16,22 @@ DATE = (
 )
 NUMBER = r"\d+(?:[.,:/–-]\d+)*(?:s|st|nd|rd|th|%)?(?!\w)"
 # A name is a run of capitalised words, which small words may join: "Ludwig van Beethoven", "Isle of Man".
-CAPITAL = r"[^\W\d_a-z][\w'’.-]*[\w]|[^\W\d_a-z]\."
-JOINT = r"(?:of|the|de|da|di|du|del|der|den|van|von|und|and|la|le|el|al|bin|ibn|y|e)"
-NAME = rf"(?:{CAPITAL})(?:\s+(?:{JOINT}\s+){{0,2}}(?:{CAPITAL}))*"
+INITIALS = r"(?:[^\W\d_a-z]\.){2,}"
+CAPITAL = rf"{INITIALS}|(?:St|Ste|Mt|Ft)\.|[^\W\d_a-z][\w'’.-]*[\w]|[^\W\d_a-z]\."
+JOINT = (
+    r"(?:of|the|de|da|do|di|du|dos|das|del|dels|der|den|van|von|und|and|la|le|las|los|el|al|bin|ibn|y|e"
+    r"|upon|am|im|bei|aan|nad|pod)"
+)
+NAME = rf"(?:{CAPITAL})(?:\s+(?:{JOINT}\s+){{0,2}}(?:{CAPITAL}))*(?:,\s+D\.\s?C\.)?"
 # Capitalised for beginning a sentence, or common enough never to be asked for.
 COMMON = frozenset(
     """a an the he she it they we you i his her its their our my this that these those there here who whom whose
     which what when where why how in on at by for from of to with without as and or but nor so yet if then than after
     before during since until while although though because born died is was were are be been has have had not no
-    also later early mr mrs ms dr sir st prof rev hon lord lady""".split()  # noqa: SIM905 (a list of words, to read)
+    also later early mr mrs ms dr sir prof rev hon lord lady""".split()  # noqa: SIM905 (a list of words, to read)
 )
+_INSIDE = re.compile(r"[\w,;]\s+$")  # what stands before a word that begins no sentence
+_INITIALS = re.compile(rf"(?:^|\W){INITIALS}$")
 _FOUND = re.compile(rf"(?P<date>{DATE})|(?P<number>\b{NUMBER})|(?P<name>{NAME})")
 
 
@@ -43,13 +50,17 @@ def salient(text: str) -> list[tuple[int, int]]:
 
 
 def _trim(text: str, first: int, last: int) -> tuple[int, int] | None:
-    """A name without common words at its beginning ("The", "In") and without a full stop at its end."""
+    """A name without common words at its beginning ("In") and without a full stop at its end.
+
+    "The" belongs to a name where no sentence begins: The Hague.
+    """
     words = list(re.finditer(r"\S+", text[first:last]))
-    while words and words[0][0].rstrip(".").lower() in COMMON:
-        words.pop(0)
-    if not words:
+    rest = list(dropwhile(lambda word: word[0].rstrip(".").lower() in COMMON, words))
+    if not rest:
         return None
+    the = len(words) == len(rest) + 1 and words[0][0] == "The" and _INSIDE.search(text[max(0, first - 9) : first])
+    words = words if the else rest
     first, last = first + words[0].start(), first + words[-1].end()
-    if text[last - 1] in ".,;" and last - first > 2:
+    if text[last - 1] in ".,;" and last - first > 2 and not _INITIALS.search(text[first:last]):
         last -= 1
     return (first, last) if any(c.isalpha() for c in text[first:last]) and last - first > 1 else None
