@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from qkv.core.show import Card, Shown
 from qkv.errors import QkvError
 from qkv.model.decoding import Choice, decode
+from qkv.train.memory import reuse_memory
 from qkv.train.runs import Run
 from qkv.train.tokens import END_ID, MASK_ID
 
@@ -60,6 +61,7 @@ def generate(
     elif ask:
         raise QkvError("asking", "this model's tokenizer has no sign ⁇", "Leave out --ask")
     choice = Choice(temperature, top_k, top_p, seed)
+    reuse_memory()
     done = decode(run.model, ids, new, choice, stop=stop, log_probabilities=log_probabilities)
     unknown = run.tokenizer.unknown("".join(prompts))
     texts = tuple(run.tokenizer.decode(each) for each in done.tokens)
