@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +21,8 @@ from qkv.knowledge.studies.engine import Cell, work
 from qkv.knowledge.studies.school import School, drilled, people
 
 SPLITS = 3  # ways to choose whom the badge is fitted on and whom it is measured on; each seed's figure is their mean
-EPOCHS = 40  # times that every biography is drilled; people have one, two or four
+OFTEN = (1, 2, 4, 8)  # biographies of a person: some are read of often, and some so rarely that answers go wrong
+EPOCHS = 24  # times that every biography is drilled
 BARS = {"seen": 0.95, "right": 0.85, "precision": 0.95, "coverage": 0.70}
 
 
@@ -53,15 +56,16 @@ def main() -> None:
         "seconds": round(time.perf_counter() - began, 1),
     }
     for name in (*BARS, "accuracy", "ece"):
-        mean, low, high = over_seeds([row[name] for row in results])
-        figures[name] = {"mean": round(mean, 4), "interval": [round(low, 4), round(high, 4)] if seeds > 1 else None}
+        known = [row[name] for row in results if not math.isnan(row[name])]  # none where all answers were right
+        mean, *interval = map(rounded, over_seeds(known)) if known else (None,)
+        figures[name] = {"mean": mean, "interval": interval if len(known) > 1 else None, "seeds": len(known)}
     remembered = [sum(row["counts"]["remembered"][k] for row in results) for k in ("right", "said")]
     figures["remembered"] = {"right": remembered[0], "of": remembered[1]}
     figures["signals"] = {
-        s: {k: round(float(np.nanmean([r["signals"][s][k] for r in results])), 4) for k in ("seen", "right")}
+        s: {k: rounded(mean_of([r["signals"][s][k] for r in results])) for k in ("seen", "right")}
         for s in results[0]["signals"]
     }
-    figures["holds"] = {name: figures[name]["mean"] >= bar for name, bar in BARS.items()}
+    figures["holds"] = {name: (figures[name]["mean"] or 0.0) >= bar for name, bar in BARS.items()}
     print(json.dumps(figures))
 
 
@@ -69,7 +73,7 @@ def measure(school: School, epochs: int, seed: int, folder: Path) -> dict[str, A
     """Teach one model; fit its badge on two thirds of the people that no question was about, measure it on the rest."""
     facts, strangers = people(school.people, seed)
     trained, held = facts.split(0.5, seed)
-    often = np.random.default_rng((seed, 41)).choice([1, 2, 2, 4], size=len(facts)).tolist()
+    often = np.random.default_rng((seed, 41)).choice(OFTEN, size=len(facts)).tolist()
     texts = biographies(facts, 4, order="permuted", exposures=often, title=True, seed=seed).texts
     run = drilled(folder / "run", texts, list(questions(trained)), school, seed, examples=epochs * len(texts))
     unknown = questions(strangers.sample(len(held), seed))
@@ -90,17 +94,28 @@ def measure(school: School, epochs: int, seed: int, folder: Path) -> dict[str, A
     signals = {
         m.signal: {
             "seen": float(np.mean([each.measured(m.signal).seen for each in found])),
-            "right": float(np.nanmean([number(each.measured(m.signal).right) for each in found])),
+            "right": mean_of([number(each.measured(m.signal).right) for each in found]),
         }
         for m in found[0].signals
     }
-    means = {name: float(np.nanmean(values)) for name, values in figures.items()}
+    means = {name: mean_of(values) for name, values in figures.items()}
     return {**means, "counts": {"remembered": {"right": good, "said": sum(said)}}, "signals": signals}
 
 
 def number(value: float | None) -> float:
     """No figure, where all answers were right, is not a number."""
     return float("nan") if value is None else value
+
+
+def mean_of(values: Sequence[float]) -> float:
+    """The mean of those that are numbers, if there are any."""
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) / len(known) if known else math.nan
+
+
+def rounded(value: float) -> float | None:
+    """As JSON wants it: what is not a number is null."""
+    return None if math.isnan(value) else round(value, 4)
 
 
 if __name__ == "__main__":
