@@ -165,7 +165,7 @@ def ours(name: str, batch: int, side: str) -> Any:
     from qkv.train.settings import Settings
     from qkv.train.spread import Crew
 
-    reuse_memory()
+    reuse_memory(large_pages=True)
     config = preset(name, vocab=VOCAB)
     examples = [Example(ids) for ids in data(config.block, batch, side in ("packed", "padded"))]
     model = GPT(config).train()

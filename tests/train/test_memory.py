@@ -16,7 +16,7 @@ def resident():
     return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
 
 before = resident()
-worked = reuse_memory()
+worked = reuse_memory(large_pages=True)
 taken = resident() - before
 for _ in range(3):
     x = torch.ones(16 << 20)  # 64 MB, above the size that is usually mapped anew

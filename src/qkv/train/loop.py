@@ -85,7 +85,7 @@ def train(job: Job) -> Trained:
     """Run a job from its last checkpoint to its last step."""
     devices = list(range(torch.cuda.device_count()))
     with torch.random.fork_rng(devices), crew() as crew_, interruptible() as stop, threads(job.settings.threads):
-        reuse_memory()
+        reuse_memory(large_pages=True)
         return _train(job, crew_, stop)
 
 
@@ -209,7 +209,7 @@ def seconds_a_step(job: Job, tries: int = 24) -> float:
     optimizer = chosen({p: name for name, p in model.named_parameters()}, job.settings)
     taken = []
     with torch.random.fork_rng(devices=[]):
-        reuse_memory()
+        reuse_memory(large_pages=True)
         for step in range(tries):
             began = time.perf_counter()
             one_step(model, optimizer, job.source(step), step, job.settings, alone)

@@ -14,17 +14,18 @@ HUGE = 14  # madvise's name for "in large pages, please"
 
 
 @cache
-def reuse_memory() -> bool:
+def reuse_memory(large_pages: bool = False) -> bool:
     """Let glibc serve large tensors from memory that the process already has; whether that worked.
 
-    By default every tensor above some 32 MB is mapped and unmapped, page by page, each time it is made.
+    By default every tensor above some 32 MB is mapped and unmapped, page by page, each time it is made. Large pages are
+    slow to get (milliseconds each) and then faster to use by some per cent: for work that takes minutes.
     """
     if not sys.platform.startswith("linux"):
         return False
     try:
         libc = ctypes.CDLL(None)
         kept = bool(libc.mallopt(MMAP, LARGEST) and libc.mallopt(TRIM, 2 * LARGEST - 1))
-        if kept:
+        if kept and large_pages:
             _in_large_pages(libc, LARGEST - 2 * PAGE)
         return kept
     except (OSError, AttributeError):
