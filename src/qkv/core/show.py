@@ -103,6 +103,8 @@ def number(x: float | int, digits: int = 4) -> str:
     """A number as people write it: few digits, no needless exponent."""
     if x == 0 or not np.isfinite(x):
         return f"{x:g}"
+    if 10**digits - 0.5 <= abs(x) < 1e6:
+        return f"{x:.0f}"  # all its digits, rather than an exponent
     return f"{x:.{digits}g}" if 1e-4 <= abs(x) < 1e6 else f"{x:.{digits - 1}e}"
 
 

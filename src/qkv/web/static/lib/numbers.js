@@ -1,11 +1,12 @@
 // Numbers as the library's cards print them: the page shows the same digits as the terminal.
 
-/** C's %.{digits}g for ordinary sizes, an exponent for others. */
+/** C's %.{digits}g for ordinary sizes, a whole number for larger ones, an exponent for others. */
 export function number(x, digits = 4) {
   if (typeof x === "string") return x; // "inf", "nan": JSON has no other way
   if (x === null || x === undefined) return "–";
   if (x === 0 || !Number.isFinite(x)) return Object.is(x, -0) ? "0" : String(x).replace("Infinity", "inf").replace("NaN", "nan");
   const usual = Math.abs(x) >= 1e-4 && Math.abs(x) < 1e6;
+  if (usual && Math.abs(x) >= 10 ** digits - 0.5) return x.toFixed(0);
   const text = usual ? x.toPrecision(digits) : x.toExponential(digits - 1);
   const [mantissa, exponent] = text.split("e");
   const short = usual && mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa;
