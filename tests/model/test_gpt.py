@@ -9,6 +9,7 @@ import torch
 from torch.nn.functional import cross_entropy, rms_norm
 
 from qkv.errors import QkvError
+from qkv.model import gpt, layout
 from qkv.model.config import ATTENTIONS, PRESETS, Config, preset
 from qkv.model.decoding import Choice, decode
 from qkv.model.gpt import GPT
@@ -138,6 +139,26 @@ def test_it_equals_the_dense_reference(name, length):
     rope = name.startswith("rope")  # whose norms and angles are rounded to float32, as Llama's are
     want = torch.from_numpy(dense(model, tokens.numpy()))
     torch.testing.assert_close(model(tokens[None])[0].detach(), want, rtol=0, atol=1e-5 if rope else 1e-11)
+
+
+@EVERY
+def test_many_sequences_of_one_length_give_the_same_as_few(name, monkeypatch):
+    """Where they are many, attention goes head by head: here they are made to count as many, or as few."""
+    model, tokens, calls, grads = model_of(name), tokens_of(3, 24), [], []
+    want = torch.from_numpy(np.stack([dense(model, row) for row in tokens.numpy()]))
+    real = gpt.even_causal
+    monkeypatch.setattr(gpt, "even_causal", lambda *given: calls.append(1) or real(*given))
+    for large in (1, 1 << 60):
+        monkeypatch.setattr(layout, "LARGE", large)
+        out = model(tokens)
+        torch.testing.assert_close(out.detach(), want, rtol=0, atol=1e-5 if name.startswith("rope") else 1e-11)
+        grads.append(torch.autograd.grad(out.square().sum(), list(model.parameters())))
+    inner = {"synthesizer": 0, "perceiver": 1}.get(
+        name, 3
+    )  # blocks of the three in which tokens or latents read each other
+    assert len(calls) == inner
+    for one, two in zip(*grads, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-9, atol=1e-9)
 
 
 @EVERY

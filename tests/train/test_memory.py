@@ -10,7 +10,7 @@ import pytest
 SCRIPT = """
 import resource
 import torch
-from qkv.train.memory import LARGEST, reuse_memory
+from qkv.train.memory import reuse_memory
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()

@@ -26,8 +26,7 @@ def paired(heads: int, others: int, size: int) -> Tensor:
 
 def turned(x: Tensor, turn: Tensor) -> Tensor:
     """Neighbouring coordinates as complex numbers, each times a number of modulus one that its place decides."""
-    exact = x if x.dtype in (torch.float32, torch.float64) else x.float()
-    return torch.view_as_real(complex_of(exact.unflatten(-1, (-1, 2))) * turn).flatten(-2).to(x.dtype)
+    return torch.view_as_real(complex_of(x.unflatten(-1, (-1, 2))) * turn).flatten(-2).to(x.dtype)
 
 
 def turn_back(grad: Tensor, turn: Tensor) -> None:
