@@ -3,6 +3,7 @@
 import pytest
 
 from qkv import check
+from qkv.claims.catalogue import documents
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -34,17 +35,19 @@ def test_derivations_and_counterexamples_open_on_click(watched):
     expect(page.locator(".verdict.proved .derivation .katex-html").first).to_be_visible()
     page.locator(".verdict.refuted summary").click()
     expect(page.locator(".verdict.refuted pre")).to_contain_text("t = ")
-    assert "open=average" in page.evaluate("new Promise((done) => setTimeout(() => done(location.hash), 300))")
+    page.wait_for_function("location.hash.includes('open=average')")
 
 
 def test_the_catalogue_can_be_started_from(watched):
     page = watched().open("claims")
-    catalogue = page.locator("[data-name=catalogue]")
-    expect(catalogue.locator("option >> nth=1")).to_be_attached()
-    catalogue.select_option("beyond")
-    expect(page.locator(".verdict .word")).not_to_have_count(4, timeout=150_000)
-    expect(page.get_by_label("Claims", exact=True)).not_to_have_value("")
-    expect(page.locator(".verdict.proved").first).to_be_visible(timeout=150_000)
+    text = dict(documents())["beyond"]
+    expect(page.locator(".verdict .word")).to_have_count(4, timeout=60_000)  # those of the text it starts with
+    page.locator("[data-name=catalogue] option >> nth=1").wait_for(state="attached")
+    page.locator("[data-name=catalogue]").select_option("beyond")
+    expect(page.get_by_label("Claims", exact=True)).to_have_value(text)
+    expected = check(text)  # as many claims as before: what they say tells them apart
+    expect(page.locator(".verdict .says")).to_have_text([v.says for v in expected], timeout=150_000)
+    assert [w.split()[1] for w in page.locator(".verdict .word").all_inner_texts()] == [v.verdict for v in expected]
 
 
 def test_a_malformed_claim_says_where(watched):
