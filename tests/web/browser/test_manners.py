@@ -1,5 +1,7 @@
 """Manners of every page: themes, phones, keyboards, links; nothing from elsewhere, nothing in the console."""
 
+import re
+
 import pytest
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -50,7 +52,7 @@ def test_the_address_restores_what_was_seen(watched, fragment, change, seen):
     place, text = change
     page.locator(place).fill(text)
     one.settled()
-    page.wait_for_function("location.hash.includes('?')")  # the address follows a moment later
+    expect(page).to_have_url(re.compile(r"\?"))  # the address follows a moment later
     before = page.locator(seen).inner_text()
     link = page.evaluate("location.href")
     fresh = watched()
