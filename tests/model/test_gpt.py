@@ -233,6 +233,18 @@ def test_computing_only_what_is_kept_changes_nothing(name):
 
 
 @EVERY
+@pytest.mark.parametrize("kept", [[3, 8, 11, 23], [0, 2, 3, 9, 10]], ids=["last ones", "any"])
+def test_with_a_cache_only_what_is_kept_asks_and_all_is_remembered(name, kept):
+    model, layout = model_of(name), Layout([(2, 4), (1, 4), (1, 12)])
+    tokens, keep = tokens_of(24), torch.tensor(kept)
+    whole, some = model.cache(4, 20), model.cache(4, 20)
+    want = model(tokens, layout, cache=whole)[keep]
+    torch.testing.assert_close(model(tokens, layout, keep=keep, cache=some), want, rtol=0, atol=1e-12)
+    for one, two in zip(whole, some, strict=True):
+        torch.testing.assert_close((one.k, one.v), (two.k, two.v), rtol=0, atol=1e-12)
+
+
+@EVERY
 def test_decoding_with_a_cache_equals_running_everything_again(name):
     model = model_of(name)
     prompts = [tokens_of(t, seed=t).tolist() for t in (1, 7, 3, 3, 12, 8)]

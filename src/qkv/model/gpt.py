@@ -176,16 +176,21 @@ class SelfAttention(nn.Module):
         weight, bias = picked(self.qkv.weight, self.order), self.qkv.bias
         turns = None if self.turns is None else complex_of(self.turns[layout.positions])[:, None]
         scale, first = self.size**-0.5, self.heads * self.size
-        if shelf is None and layout.longest <= SHORT and x.device.type == "cpu":
-            if keep is None and layout.even:
-                return even_causal(self._heads(x, weight, bias), layout.longest, self.shared, scale, turns).flatten(1)
-            taken = layout.taken(keep)
-            if keep is None:
-                return rows_causal(self._heads(x, weight, bias), None, taken, self.shared, scale, (turns,)).flatten(1)
+        short = shelf is None and layout.longest <= SHORT and x.device.type == "cpu"
+        if keep is not None and not layout.steps and (short or shelf is not None):
             ask, know = (None, None) if bias is None else (bias[:first], bias[first:])
             asking, whole = self._heads(picked(x, keep), weight[:first], ask), self._heads(x, weight[first:], know)
-            turn = (turns, None if turns is None else turns[keep])
-            return rows_causal(whole, asking, taken, self.shared, scale, turn).flatten(1)
+            turn = None if turns is None else turns[keep]
+            if shelf is None:
+                return rows_causal(whole, asking, layout.taken(keep), self.shared, scale, (turns, turn)).flatten(1)
+            k, v = whole.chunk(2, dim=1)
+            shelf.put(layout, k if turns is None else turned(k, turns), v)
+            return step(asking if turn is None else turned(asking, turn), layout.asking(keep), shelf, scale)
+        if short:
+            each = self._heads(x, weight, bias)
+            if layout.even:
+                return even_causal(each, layout.longest, self.shared, scale, turns).flatten(1)
+            return rows_causal(each, None, layout.taken(), self.shared, scale, (turns,)).flatten(1)
         qk, v = self._heads(x, weight, bias).split((self.heads + self.shared, self.shared), dim=1)
         q, k = (qk if turns is None else turned(qk, turns)).split((self.heads, self.shared), dim=1)
         return picked(attend(kinds.causal, q, k, v, layout, shelf, scale), keep)
@@ -278,10 +283,7 @@ def attend(
         shelf.put(layout, k, v)
     if layout.steps:
         assert shelf is not None
-        # Heads that share keys are rows of one product; weights in view, since one query's are few.
-        grouped = q.unflatten(1, (k.shape[1], -1))
-        k, v = shelf.get(layout)
-        return read(grouped, k, v, scale, layout.seen(v.shape[2]))[1].flatten(1)
+        return step(q, layout, shelf, scale)
     if layout.after:
         assert shelf is not None
         parts = []
@@ -291,6 +293,13 @@ def attend(
         return layout.join(parts)
     split = zip(layout.split(q), layout.split(k), layout.split(v), strict=True)
     return layout.join([kind(q, kinds.share(k, heads), kinds.share(v, heads), scale=scale) for q, k, v in split])
+
+
+def step(q: Tensor, layout: Layout, shelf: Shelf, scale: float) -> Tensor:
+    """What one query of each sequence (r, heads, size) reads from what is remembered, (r, width)."""
+    k, v = shelf.get(layout)
+    # Heads that share keys are rows of one product; weights in view, since one query's are few.
+    return read(q.unflatten(1, (k.shape[1], -1)), k, v, scale, layout.seen(v.shape[2]))[1].flatten(1)
 
 
 def attention_of(config: Config, layer: int) -> nn.Module:

@@ -107,6 +107,12 @@ class Layout:
         """How attention takes up the row if these tokens ask, or all."""
         return self._all_ask if keep is None else Rows(self._lengths, keep)
 
+    def asking(self, keep: Tensor) -> Layout:
+        """These tokens of the row, each as a step of its sequence."""
+        rows = self.rows[keep]
+        every = torch.equal(rows, torch.arange(sum(b for b, _ in self.shapes), device=rows.device))
+        return Layout.step(self.positions[keep], None if every else rows)
+
     def split(self, x: Tensor) -> Sequence[Tensor]:
         """Views of the row, (b, heads, t, size) for each shape, from (N, heads, size)."""
         whole = [x] if len(self.shapes) == 1 else x.split(self.sizes)
