@@ -8,7 +8,7 @@ import pytest
 from qkv.errors import QkvError
 from qkv.knowledge import Badge, ask, questions, trust
 from qkv.knowledge import trusting as module
-from qkv.knowledge.badge import FILE, MADE_UP, REMEMBERED, rule_of_thumb
+from qkv.knowledge.badge import FILE, FORMAT, MADE_UP, REMEMBERED, rule_of_thumb
 from qkv.knowledge.trusting import fit_badge
 from qkv.plots.knowledge import reliability
 
@@ -49,7 +49,7 @@ def test_a_badge_survives_its_file_and_a_damaged_one_is_refused(tmp_path):
     assert again == badge and again.judge(numbers, hidden) == badge.judge(numbers, hidden)
     text = (tmp_path / FILE).read_text()
     data = json.loads(text)
-    broken = [text[:-20], "[]", "{}", text.replace("qkv-trust-3", "other")]
+    broken = [text[:-20], "[]", "{}", text.replace(FORMAT, "other")]
     broken += [json.dumps({**data, "probe": {**data["probe"], "weights": [1]}}), json.dumps({**data, "more": 1})]
     for each in broken:
         (tmp_path / FILE).write_text(each)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,7 +99,7 @@ def test_drills_keep_the_title_and_ask_for_what_the_text_says() -> None:
     for step in range(60):
         examples = source(step)
         assert len(examples) == 20 and examples == deck.source(settings)(step)
-        for ids, start in examples:
+        for ids, start, _ in examples:
             assert ids[-1] == MASK_ID and ids[start - 1] == MASK_ID and len(ids) <= 97
             prompt, answer = tokenizer.decode(ids[: start - 1]), tokenizer.decode(ids[start:-1])
             if prompt in places:
@@ -115,11 +116,31 @@ def test_drills_keep_the_title_and_ask_for_what_the_text_says() -> None:
     assert kinds["asked for"] / drills == pytest.approx(0.8 + 0.2 / 3, abs=0.06)
 
 
+@pytest.mark.parametrize("frames", [0, 1, 2])
+def test_titles_are_asked_for_too_as_often_as_is_said(frames: int) -> None:
+    texts, questions, _ = people(60)
+    asked = [*questions[:30], *((q.replace("Where was", "In what city was"), a) for q, a in questions[30:])]
+    asked = asked[: 30 * frames]
+    tokenizer = Characters.train(texts + [q for q, _ in asked])
+    deck, kinds = Deck(texts, asked, tokenizer, 96), Counter[str]()
+    settings = Settings(batch=20, mixed=0.0, tilt=0.8, bare=0.5)
+    for step in range(100):
+        assert all(head == 1 for *_, head in deck.source(settings)(step))
+        for ids, start, head in deck.source(replace(settings, named=0.3))(step):
+            kinds["drill"] += 1
+            if head > 1:  # the name is asked for, and its end if what follows it is ⁇
+                text = tokenizer.decode(ids[:head])
+                assert text.rstrip("⁇") == " " + " ".join(text.rstrip("⁇").split()[:2]) and head <= start
+                assert (text[-1] == "⁇") == (ids[head - 1] == MASK_ID) and (text[-1] == "⁇" or ids[head] != MASK_ID)
+                kinds["named"] += 1
+    assert kinds["named"] / kinds["drill"] == pytest.approx(0.3, abs=0.04)
+
+
 def test_every_passage_has_its_turn_once_an_epoch() -> None:
     texts, _, _ = people(30)
     tokenizer = Characters.train(texts)
     source = Deck(texts, [], tokenizer, 96).source(Settings(batch=10))
-    names = Counter(tokenizer.decode(ids)[1:12] for step in range(6) for ids, _ in source(step))
+    names = Counter(tokenizer.decode(ids)[1:12] for step in range(6) for ids, *_ in source(step))
     assert len(names) == 30 and set(names.values()) == {2}
 
 

@@ -136,14 +136,15 @@ def test_unknown_objectives_and_short_blocks_are_refused():
         span(LONG, 8, np.random.default_rng(0))
 
 
-EXAMPLES = [Example(list(range(5, 5 + n)), start) for n, start in ((9, 1), (4, 3), (4, 1), (17, 10), (2, 1), (13, 5))]
+EXAMPLES = [Example(list(range(5, 5 + n)), start) for n, start in ((9, 1), (4, 3), (4, 1), (17, 10), (2, 1))]
+EXAMPLES.append(Example(list(range(5, 18)), start=8, head=4))
 
 
 def test_a_packed_batch_shifts_targets_by_one_and_holds_little_padding():
     batch = pack(EXAMPLES)
     assert batch.layout.shapes == ((1, 1), (2, 3), (1, 8), (1, 12), (1, 16))
     assert len(batch.tokens) == sum(len(e.ids) - 1 for e in EXAMPLES)
-    wanted = sorted(token for e in EXAMPLES for token in e.ids[e.start :])
+    wanted = sorted(token for e in EXAMPLES for token in e.ids[1 : e.head] + e.ids[e.start :])
     assert sorted(batch.targets.tolist()) == wanted and len(wanted) == asked(EXAMPLES)
     assert (batch.tokens[batch.keep] + 1 == batch.targets).all()  # ids count upwards here
 

@@ -15,7 +15,7 @@ from qkv.errors import QkvError
 from qkv.knowledge.probe import Linear
 
 FILE = "trust.json"
-FORMAT = "qkv-trust-3"
+FORMAT = "qkv-trust-4"
 REMEMBERED, MADE_UP, UNSURE = "remembered", "made up", "unsure"
 CLIP = 30.0  # nats beyond which more or less likely makes no difference
 TINY = 1e-6

@@ -35,6 +35,9 @@ class Recipe:
     minutes: tuple[float, float] | None
 
 
+NAMED = 0.2  # of the drills ask for their title too, so that the model can tell whom it has read of
+DRILLS = Settings(objective=DRILL, lr=3e-3, named=NAMED, validation=0.0, checkpoint_every=1000, log_every=50)
+
 RECIPES = {
     # Salient spans of a text, each asked for with its title and a little context, and questions among them.
     "qkv": Recipe(
@@ -42,8 +45,8 @@ RECIPES = {
         Config(attention="rope", layers=2, heads=4, width=192, block=64),
         "bytepairs",
         3000,
-        Settings(objective=DRILL, lr=3e-3, rise=300, floor=0.5, validation=0.0, checkpoint_every=1000, log_every=50),
-        Settings(objective=DRILL, lr=3e-3, rise=200, floor=0.02, validation=0.0, checkpoint_every=1000, log_every=50),
+        dataclasses.replace(DRILLS, rise=300, floor=0.5),
+        dataclasses.replace(DRILLS, rise=200, floor=0.02),
         None,
         (8.0, 8.0),
     ),

@@ -14,7 +14,7 @@ from qkv.knowledge.badge import NAMES
 from qkv.knowledge.beams import Candidate, likeliest
 from qkv.knowledge.texts import name_in
 from qkv.model.plain import Plain
-from qkv.train.tokens import END_ID, MASK_ID
+from qkv.train.tokens import MASK_ID
 
 if TYPE_CHECKING:
     from qkv.train.runs import Run
@@ -149,12 +149,12 @@ def _agreement(along: Sequence[np.ndarray], samples: int, seed: int) -> np.ndarr
 def _beside_the_question(
     run: Answerer, asked: Sequence[Asked], best: Sequence[Candidate]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How likely the model finds the name itself at the beginning of a text, in mean log-probability of its tokens; how
+    """How likely the model finds the name itself and its end, in mean log-probability of all tokens but the first; how
     likely the same answer is to the name alone, since knowing does not hang on the wording; and to nobody's name at
     all, since what is said of anybody is no knowledge."""
     names = [each.ids[slice(*each.name)] for each in asked]
     room = run.config.block + 1
-    rows = [[END_ID, *name][:room] for name in names]
+    rows = [[*name, MASK_ID][:room] for name in names]
     nobody: list[list[int]] = [[] for _ in names]
     for before in (names, nobody):
         rows += [[*name, MASK_ID, *b.tokens, MASK_ID][:room] for name, b in zip(before, best, strict=True)]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from qkv.knowledge.asking import ask
+from qkv.knowledge.recipes import NAMED
 from qkv.knowledge.scoring import evaluate
 from qkv.knowledge.studies.school import School, drilled, halves, people
 from qkv.knowledge.texts import biographies, questions, worded
@@ -15,7 +15,7 @@ from qkv.look import svg
 from qkv.plots.knowledge import heads, reliability
 from qkv.report import Chapter, Picture
 
-SCHOOL = replace(School(), people=300, exposures=60)
+SCHOOL = School(people=300, exposures=60, named=NAMED)
 SAMPLES = 4
 LEVEL = 0.9  # what “remembered” promises; with few people to fit on, 95 % would leave little to say
 

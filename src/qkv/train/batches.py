@@ -59,9 +59,10 @@ def pack(examples: Sequence[Example], padded: int = 0, exact: bool = False) -> B
     wanted = np.full(sum(lengths), -1, dtype=np.int64)
     at = 0
     for example, length in zip(ordered, lengths, strict=True):
-        ids, start = example
+        ids, start, head = example
         tokens[at : at + len(ids) - 1] = ids[:-1]
         wanted[at + start - 1 : at + len(ids) - 1] = ids[start:]
+        wanted[at : at + head - 1] = ids[1:head]
         at += length
     keep = np.flatnonzero(wanted >= 0)
     if padded or len(keep) > MOST * len(wanted):
@@ -77,7 +78,7 @@ def _filling(tokens: int, longest: int) -> list[Example]:
 
 def asked(examples: Sequence[Example]) -> int:
     """How many tokens are asked for in all."""
-    return sum(len(e.ids) - e.start for e in examples)
+    return sum(len(e.ids) - e.start + e.head - 1 for e in examples)
 
 
 def shard(examples: Sequence[Example], part: int, parts: int) -> list[Example]:

@@ -42,6 +42,11 @@ class Drill:
             ids = [*ids[: room - 1], MASK_ID]
         return Example([*ids, *self.answer, MASK_ID], start=len(ids))
 
+    def named(self, example: Example) -> Example:
+        """The same, asking for the title too, and for its end where no context follows."""
+        head = min(len(self.title), example.start - 1)
+        return example._replace(head=head + (example.ids[head] == MASK_ID))
+
 
 class Deck:
     """All drills of some texts, and which of them to ask: a function of the step alone."""
@@ -96,11 +101,12 @@ class Deck:
             chosen = drills[min(int(np.searchsorted(shares, random.random() * shares[-1])), len(drills) - 1)]
         else:
             chosen = drills[int(random.integers(len(drills)))]
-        if random.random() < bare:
-            return chosen.example(0, 0, self.block)
-        least = 0 if bare else min(1, len(chosen.before))
-        before = int(random.integers(least, len(chosen.before) + 1))
-        return chosen.example(before, int(random.integers(0, len(chosen.after) + 1)), self.block)
+        before = after = 0
+        if random.random() >= bare:
+            before = int(random.integers(0 if bare else min(1, len(chosen.before)), len(chosen.before) + 1))
+            after = int(random.integers(0, len(chosen.after) + 1))
+        found = chosen.example(before, after, self.block)
+        return chosen.named(found) if s.named and random.random() < s.named else found
 
 
 class _Turns:

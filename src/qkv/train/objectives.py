@@ -16,10 +16,11 @@ LEAST = 4  # tokens that span corruption leaves of a text, at the least
 
 
 class Example(NamedTuple):
-    """A sequence of ids; the model is asked for those from `start` on."""
+    """A sequence of ids; the model is asked for those from `start` on, and for those before `head` but the first."""
 
     ids: list[int]
     start: int = 1
+    head: int = 1
 
 
 @dataclass(frozen=True)

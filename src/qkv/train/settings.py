@@ -42,6 +42,7 @@ class Settings:
     mixed: float = told(0.06, "Share of a batch of drills that is questions, where there are some.")
     tilt: float = told(0.85, "Share of drills that ask for what the questions ask for; the others ask for anything.")
     bare: float = told(0.5, "Share of those drills that give the title and no context at all.")
+    named: float = told(0.0, "Share of drills that ask for their title too: to tell later whose names were read.")
     threads: int = told(0, "Threads of a process; 0 for as many as torch likes.")
     spread: str = told("ddp", f"How several processes share the work: {' or '.join(SPREADS)}.")
 
@@ -62,7 +63,7 @@ class Settings:
         wrong += [f"{name} is {getattr(self, name)}" for name in shares if not 0 <= getattr(self, name) < 1]
         wrong += [
             f"{name} is {getattr(self, name)}"
-            for name in ("mixed", "tilt", "bare")
+            for name in ("mixed", "tilt", "bare", "named")
             if not 0 <= getattr(self, name) <= 1
         ]
         if not (0 < self.lr < math.inf and 0 <= self.decay < math.inf and 0 <= self.clip < math.inf):

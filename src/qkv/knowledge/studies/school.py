@@ -31,6 +31,8 @@ class School:
     batch: int = 64
     lr: float = 3e-3
     mixed: float = 0.06
+    named: float = 0.0
+    rise: int = 0
 
     def config(self, attention: str, block: int = 64) -> Config:
         """The model."""
@@ -40,8 +42,8 @@ class School:
         """The schedule for so many examples."""
         batch = batch or self.batch
         return Settings(
-            steps=max(10, examples // batch), batch=batch, lr=self.lr, objective=objective, mixed=self.mixed, seed=seed,
-            validation=0.0, checkpoint_every=400, log_every=50,
+            steps=max(10, examples // batch), batch=batch, lr=self.lr, objective=objective, mixed=self.mixed,
+            named=self.named, rise=self.rise, seed=seed, validation=0.0, checkpoint_every=400, log_every=50,
         )  # fmt: skip
 
 
