@@ -61,8 +61,9 @@ def main() -> None:
         known = [row[name] for row in results if not math.isnan(row[name])]  # none where all answers were right
         mean, *interval = map(rounded, over_seeds(known)) if known else (None,)
         figures[name] = {"mean": mean, "interval": interval if len(known) > 1 else None, "seeds": len(known)}
-    remembered = [sum(row["counts"]["remembered"][k] for row in results) for k in ("right", "said")]
-    figures["remembered"] = {"right": remembered[0], "of": remembered[1]}
+    for name, what in (("remembered", "right"), ("invented", "called remembered")):
+        some, of = (sum(row["counts"][name][k] for row in results) for k in (0, 1))
+        figures[name] = {what: some, "of": of}
     figures["signals"] = {
         s: {k: rounded(mean_of([r["signals"][s][k] for r in results])) for k in ("seen", "right")}
         for s in results[0]["signals"]
@@ -83,7 +84,9 @@ def measure(school: School, epochs: int, seed: int, folder: Path) -> dict[str, A
         trust(run, questions(held), unknown, calibration=2 / 3, seed=SPLITS * seed + split, save=False)
         for split in range(SPLITS)
     ]
-    said = [sum(each.counts["remembered"].values()) for each in found]
+    said = [sum(each.counts["remembered"][kind] for kind in ("right", "wrong", "unknown")) for each in found]
+    invented = [sum(each.counts[word]["invented"] for word in each.counts) for each in found]
+    believed = [each.counts["remembered"]["invented"] for each in found]
     good = sum(round(each.precision * n) for each, n in zip(found, said, strict=True))
     figures = {
         "seen": [each.measured("badge").seen for each in found],
@@ -101,7 +104,11 @@ def measure(school: School, epochs: int, seed: int, folder: Path) -> dict[str, A
         for m in found[0].signals
     }
     means = {name: mean_of(values) for name, values in figures.items()}
-    return {**means, "counts": {"remembered": {"right": good, "said": sum(said)}}, "signals": signals}
+    counts = {
+        "remembered": {"right": good, "said": sum(said)},
+        "invented": {"right": sum(believed), "said": sum(invented)},
+    }
+    return {**means, "counts": counts, "signals": signals}
 
 
 def number(value: float | None) -> float:

@@ -119,6 +119,7 @@ def test_signals_are_what_plain_forward_passes_say(run, people):
         logs = run.model(torch.tensor([bare[:-1]])).detach()[0].double().log_softmax(-1)
         each = [float(logs[j, t]) for j, t in enumerate(bare[1:])]
         assert found.column("familiarity")[i] == pytest.approx(sum(each) / len(each), abs=1e-3)
+        assert found.column("weakest")[i] == pytest.approx(min(each), abs=1e-3)
         logs = run.model(torch.tensor([[MASK_ID, *best.tokens]])).detach()[0].double().log_softmax(-1)
         total = sum(float(logs[j, t]) for j, t in enumerate([*best.tokens, MASK_ID]))
         assert found.column("prior")[i] == pytest.approx(total, abs=1e-3)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from qkv.errors import QkvError
 from qkv.knowledge import Facts, Person, biographies, pantheon, questions
-from qkv.knowledge.texts import WORDINGS, name_in, worded
+from qkv.knowledge.texts import WORDINGS, about_nobody, name_in, worded
 
 FEW = pantheon().sample(12, 5)
 
@@ -77,3 +77,19 @@ def test_the_name_is_found_in_a_question(relation):
     other = "Tell me about Ada Lovelace please"
     assert other[slice(*name_in(other))] == "Ada Lovelace"
     assert name_in("who?") == (0, 4)
+
+
+def test_questions_about_nobody_keep_their_wording_and_mix_the_names():
+    names = ["Ada Lovelace", "Alan Turing", "Grace Murray Hopper", "Kurt Gödel"]
+    asked = [worded(name, relation) for name in names for relation in ("city", "year")]
+    found = about_nobody(asked, seed=1)
+    firsts, lasts = {n.rsplit(" ", 1)[0] for n in names}, {n.rsplit(" ", 1)[1] for n in names}
+    new = []
+    for before, after in zip(asked, found, strict=True):
+        first, last = name_in(after)
+        start, end = name_in(before)
+        assert before[:start] == after[:first] and before[end:] == after[last:]
+        new.append(after[first:last])
+        assert new[-1] not in names and new[-1].rsplit(" ", 1)[0] in firsts and new[-1].rsplit(" ", 1)[1] in lasts
+    assert new[::2] == new[1::2] and len(set(new)) == 4  # both questions on somebody are about the same nobody
+    assert about_nobody(["Where was Avicii born?"]) == []

@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 from qkv.errors import QkvError
-from qkv.knowledge import Badge, ask, questions, trust
+from qkv.knowledge import Badge, ask, biographies, questions, trust
 from qkv.knowledge import trusting as module
-from qkv.knowledge.badge import FILE, FORMAT, MADE_UP, REMEMBERED, rule_of_thumb
+from qkv.knowledge.badge import FILE, FORMAT, MADE_UP, NAMES, REMEMBERED, rule_of_thumb
+from qkv.knowledge.measures import auroc
+from qkv.knowledge.signals import signals
+from qkv.knowledge.studies.school import School, drilled
+from qkv.knowledge.studies.school import people as taught
+from qkv.knowledge.texts import about_nobody
 from qkv.knowledge.trusting import fit_badge
 from qkv.plots.knowledge import reliability
 
@@ -20,7 +25,7 @@ def world(n, seed):
     right = seen & (random.random(n) < 0.8)
     sure = np.where(right, -0.2, -3.0) + random.normal(size=n) * 0.9
     numbers = np.column_stack(
-        (sure, 5 + sure, -sure, np.exp(np.minimum(sure, 0)), np.where(seen, -1.0, -4.0), sure, sure)
+        (sure, 5 + sure, -sure, np.exp(np.minimum(sure, 0)), np.where(seen, -1.0, -4.0), sure, sure, sure)
     )
     hidden = random.normal(size=(n, 8)) + np.where(seen, 1.0, -1.0)[:, None] * [1, *[0] * 7]
     return numbers + random.normal(size=numbers.shape) * 0.3, hidden, seen, right
@@ -63,7 +68,7 @@ def test_without_measurements_the_badge_is_a_rule_of_thumb():
 
 def test_a_badge_that_cannot_keep_its_promise_says_nothing():
     random = np.random.default_rng(5)
-    numbers, hidden = random.normal(size=(120, 7)), random.normal(size=(120, 4))
+    numbers, hidden = random.normal(size=(120, len(NAMES))), random.normal(size=(120, 4))
     seen, right = np.arange(120) % 2 == 0, random.random(120) < 0.5
     badge = fit_badge(numbers, hidden, seen, right, 0.99)
     assert not any(j.badge == REMEMBERED for j in badge.judge(numbers, hidden))
@@ -87,9 +92,12 @@ def test_trust_holds_people_out_measures_every_signal_and_ask_uses_its_badge(run
     for person in people:  # both questions on somebody are on the same side
         assert (f"Where was {person.name} born?" in held) == (f"When was {person.name} born?" in held)
     assert {m.signal for m in found.signals} == {
-        "log_probability", "margin", "entropy", "agreement", "familiarity", "bare", "prior", "probe", "badge"
+        "log_probability", "margin", "entropy", "agreement", "familiarity", "weakest", "bare", "prior", "probe",
+        "badge",
     }  # fmt: skip
-    assert sum(sum(c.values()) for c in found.counts.values()) == len(held)
+    counts = found.counts.values()
+    assert sum(c["right"] + c["wrong"] + c["unknown"] for c in counts) == len(held)
+    assert 26 <= sum(c["invented"] for c in counts) <= 30  # as many as held out, but for those that were given
     said = [row for row in found.rows() if row["badge"] == "remembered"]
     assert found.precision == pytest.approx(np.mean([row["right"] for row in said]) if said else 1.0)
     data = json.loads(json.dumps(found.to_json()))
@@ -112,3 +120,16 @@ def test_where_nothing_is_called_remembered_the_card_says_so(run, people, monkey
     assert "No answer could be called “remembered”" in found.card().title and "lower level" in str(found.card().facts)
     title = reliability(found).axes[1].get_title(loc="left")
     assert title == "No answer could be called “remembered”"
+
+
+def test_a_model_that_had_to_know_the_names_can_tell_them_from_names_put_together(tmp_path):
+    facts, _ = taught(60, seed=3)
+    texts, asked = biographies(facts, 1, title=True).texts, list(questions(facts))
+    apart = {}
+    for share in (0.0, 0.5):
+        school = School(people=60, exposures=70, width=64, vocab=900, named=share)
+        run = drilled(tmp_path / f"{share}", texts, asked[:30], school, seed=0)
+        known = [question for question, _ in asked]
+        found = signals(run, [*known, *about_nobody(known)], samples=0)
+        apart[share] = auroc(found.column("weakest"), np.arange(120) < 60)
+    assert apart[0.5] > 0.95 and apart[0.5] > apart[0.0] + 0.1

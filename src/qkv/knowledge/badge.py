@@ -19,7 +19,7 @@ FORMAT = "qkv-trust-4"
 REMEMBERED, MADE_UP, UNSURE = "remembered", "made up", "unsure"
 CLIP = 30.0  # nats beyond which more or less likely makes no difference
 TINY = 1e-6
-NAMES = ("log_probability", "margin", "entropy", "agreement", "familiarity", "bare", "prior")
+NAMES = ("log_probability", "margin", "entropy", "agreement", "familiarity", "weakest", "bare", "prior")
 """The signals that are numbers, in the order in which the badge's models take them."""
 LIKELY, UNLIKELY = 0.9, 0.5  # the rule of thumb, where nothing has been measured
 

@@ -69,10 +69,8 @@ def signals(
     ]
     entropies, along, hidden = _along(run.model, asked, best)
     agreed = _agreement(along, samples, seed)
-    known, bare, prior = _beside_the_question(run, asked, best)
-    numbers = np.stack(
-        [[each.log_probability for each in best], margins, entropies, agreed, known, bare, prior], axis=1
-    )
+    beside = _beside_the_question(run, asked, best)
+    numbers = np.stack([[each.log_probability for each in best], margins, entropies, agreed, *beside], axis=1)
     return Signals(
         asked,
         tuple(tuple(text for text, _ in each) for each in candidates),
@@ -146,12 +144,11 @@ def _agreement(along: Sequence[np.ndarray], samples: int, seed: int) -> np.ndarr
     return np.array([(u[:, : len(each)] < np.exp(each)).all(-1).mean() for u, each in zip(drawn, along, strict=True)])
 
 
-def _beside_the_question(
-    run: Answerer, asked: Sequence[Asked], best: Sequence[Candidate]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How likely the model finds the name itself and its end, in mean log-probability of all tokens but the first; how
-    likely the same answer is to the name alone, since knowing does not hang on the wording; and to nobody's name at
-    all, since what is said of anybody is no knowledge."""
+def _beside_the_question(run: Answerer, asked: Sequence[Asked], best: Sequence[Candidate]) -> tuple[np.ndarray, ...]:
+    """How likely the model finds the name itself and its end, in mean log-probability of all tokens but the first, and
+    the least likely of them, since a name put together from two others has one step that nobody's has; how likely the
+    same answer is to the name alone, since knowing does not hang on the wording; and to nobody's name at all, since
+    what is said of anybody is no knowledge."""
     names = [each.ids[slice(*each.name)] for each in asked]
     room = run.config.block + 1
     rows = [[*name, MASK_ID][:room] for name in names]
@@ -162,6 +159,7 @@ def _beside_the_question(
     n = len(names)
     return (
         np.array([each.mean() for each in logs[:n]]),
+        np.array([each.min() for each in logs[:n]]),
         np.array([each[len(name) :].sum() for each, name in zip(logs[n : 2 * n], names, strict=True)]),
         np.array([each.sum() for each in logs[2 * n :]]),
     )

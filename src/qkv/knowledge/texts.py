@@ -128,6 +128,18 @@ def name_in(question: str) -> tuple[int, int]:
     return max(spans, key=lambda span: span[1] - span[0], default=(0, len(question)))
 
 
+def about_nobody(asked: Sequence[str], seed: int = 0) -> list[str]:
+    """The same questions about names that nobody has, put together from those asked about; none if they are too few."""
+    places = [name_in(question) for question in asked]
+    names = list(dict.fromkeys(question[first:last] for question, (first, last) in zip(asked, places, strict=True)))
+    try:
+        invented = Facts(tuple(map(Person, names))).invented(len(names), seed)
+    except QkvError:
+        return []
+    new = dict(zip(names, invented, strict=True))
+    return [q[:first] + new[q[first:last]] + q[last:] for q, (first, last) in zip(asked, places, strict=True)]
+
+
 def _versions(person: Person, versions: int, order: str, name: str, seed: int) -> list[str]:
     """The versions of one person; their choices depend on seed and name alone, not on who else is there."""
     random = np.random.default_rng((seed, 14, *person.name.encode()))

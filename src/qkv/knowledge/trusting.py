@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from qkv.knowledge.measures import Reliability, aurc, auroc, prr, reliability, t
 from qkv.knowledge.probe import chosen, logistic
 from qkv.knowledge.scoring import Asked, Runs, match, opened, pairs_of
 from qkv.knowledge.signals import SAMPLES, Signals, signals
+from qkv.knowledge.texts import about_nobody, name_in
 
 LEAST = 20  # questions of each kind that a badge is fitted on, and measured on
 
@@ -77,7 +79,8 @@ class Trust(Shown):
             for m in self.signals
         )
         said = "; ".join(
-            f"{word}: {c['right']} right, {c['wrong']} wrong, {c['unknown']} of people never read of"
+            f"{word}: {c['right']} right, {c['wrong']} wrong, {c['unknown']} of people never read of, "
+            f"{c['invented']} of invented names"
             for word, c in self.counts.items()
         )
         interval = f"{100 * self.low:.1f} to {100 * self.high:.1f} %; asked for {100 * self.level:.0f} %"
@@ -114,19 +117,29 @@ def trust(
 ) -> Trust:
     """Fit the badge of a run on a share of the people, measure it on the others, and keep it in the run's folder.
 
+    Names that nobody has, put together from known ones, are among those that it is fitted on: the hardest strangers.
     `known` are questions on people that the run has read of, with answers; `unknown` on people that it has not, whose
     answers, if they come along, show a lucky guess.
     """
     run = opened(run)
     pairs = [*pairs_of(known), *_maybe(unknown)]
-    seen = np.arange(len(pairs)) < len(pairs) - len(_maybe(unknown))
+    given = len(pairs)
+    seen = np.arange(given) < given - len(_maybe(unknown))
+    fitted = _calibration_half([question for question, _ in pairs], seen, calibration, seed)
+    said = {question for question, _ in pairs}
+    for part in (True, False):  # nobody's name is put together from names on both sides
+        mine = np.flatnonzero(seen[:given] & (fitted[:given] == part))
+        about = [(each, "") for each in about_nobody([pairs[i][0] for i in mine], seed) if each not in said]
+        pairs += about
+        seen, fitted = np.append(seen, np.zeros(len(about), bool)), np.append(fitted, np.full(len(about), part))
     found = signals(run, [question for question, _ in pairs], samples=samples, seed=seed)
     right = np.array([true != "" and match(said, true) for said, (_, true) in zip(found.answers, pairs, strict=True)])
-    fitted = _calibration_half(found, seen, calibration, seed)
     badge = fit_badge(found.numbers[fitted], found.hidden[fitted], seen[fitted], right[fitted], level, seed)
     if save:
         badge.save(run.folder)
-    return _measured(badge, found, pairs, seen, right, ~fitted)
+    asked = ~fitted & (np.arange(len(pairs)) < given)
+    invented = badge.judge(found.numbers[~fitted & ~asked], found.hidden[~fitted & ~asked])
+    return _measured(badge, found, pairs, seen, right, asked, Counter(each.badge for each in invented))
 
 
 def fit_badge(
@@ -153,7 +166,13 @@ def fit_badge(
 
 
 def _measured(
-    badge: Badge, found: Signals, pairs: list[tuple[str, str]], seen: np.ndarray, right: np.ndarray, held: np.ndarray
+    badge: Badge,
+    found: Signals,
+    pairs: list[tuple[str, str]],
+    seen: np.ndarray,
+    right: np.ndarray,
+    held: np.ndarray,
+    invented: Counter[str],
 ) -> Trust:
     numbers, hidden, seen, right = found.numbers[held], found.hidden[held], seen[held], right[held]
     chances, read = badge.right(numbers, hidden), badge.seen(numbers, hidden)
@@ -180,6 +199,7 @@ def _measured(
             "right": int((mine & seen & right).sum()),
             "wrong": int((mine & seen & ~right).sum()),
             "unknown": int((mine & ~seen).sum()),
+            "invented": invented[word],
         }
         for word in (REMEMBERED, UNSURE, MADE_UP)
         for mine in (words == word,)
@@ -198,11 +218,11 @@ def _measured(
     )  # fmt: skip
 
 
-def _calibration_half(found: Signals, seen: np.ndarray, share: float, seed: int) -> np.ndarray:
+def _calibration_half(asked: Sequence[str], seen: np.ndarray, share: float, seed: int) -> np.ndarray:
     """Which questions to fit on: by person, so that nobody is on both sides, and the same share of both kinds."""
     if not 0 < share < 1:
         raise QkvError("measuring trust", f"the calibration share is {share}", "Give a share in (0, 1), such as 0.5")
-    names = [asked.text[slice(*_span(asked.text))] for asked in found.asked]
+    names = [question[slice(*name_in(question))] for question in (each.strip() for each in asked)]
     out = np.zeros(len(names), dtype=bool)
     for kind in (True, False):
         people = sorted({name for name, is_seen in zip(names, seen, strict=True) if is_seen == kind})
@@ -210,12 +230,6 @@ def _calibration_half(found: Signals, seen: np.ndarray, share: float, seed: int)
         mine = {people[i] for i in order[: round(share * len(people))]}
         out |= np.array([is_seen == kind and name in mine for name, is_seen in zip(names, seen, strict=True)])
     return out
-
-
-def _span(question: str) -> tuple[int, int]:
-    from qkv.knowledge.texts import name_in
-
-    return name_in(question)
 
 
 def _enough(seen: np.ndarray, right: np.ndarray) -> None:
