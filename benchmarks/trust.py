@@ -61,9 +61,8 @@ def main() -> None:
         known = [row[name] for row in results if not math.isnan(row[name])]  # none where all answers were right
         mean, *interval = map(rounded, over_seeds(known)) if known else (None,)
         figures[name] = {"mean": mean, "interval": interval if len(known) > 1 else None, "seeds": len(known)}
-    for name, what in (("remembered", "right"), ("invented", "called remembered")):
-        some, of = (sum(row["counts"][name][k] for row in results) for k in (0, 1))
-        figures[name] = {what: some, "of": of}
+    for name in ("remembered", "invented"):
+        figures[name] = {kind: sum(row["counts"][name][kind] for row in results) for kind in results[0]["counts"][name]}
     figures["signals"] = {
         s: {k: rounded(mean_of([r["signals"][s][k] for r in results])) for k in ("seen", "right")}
         for s in results[0]["signals"]
@@ -105,8 +104,8 @@ def measure(school: School, epochs: int, seed: int, folder: Path) -> dict[str, A
     }
     means = {name: mean_of(values) for name, values in figures.items()}
     counts = {
-        "remembered": {"right": good, "said": sum(said)},
-        "invented": {"right": sum(believed), "said": sum(invented)},
+        "remembered": {"right": good, "of": sum(said)},
+        "invented": {"called remembered": sum(believed), "of": sum(invented)},
     }
     return {**means, "counts": counts, "signals": signals}
 

@@ -97,7 +97,7 @@ def test_trust_holds_people_out_measures_every_signal_and_ask_uses_its_badge(run
     }  # fmt: skip
     counts = found.counts.values()
     assert sum(c["right"] + c["wrong"] + c["unknown"] for c in counts) == len(held)
-    assert 26 <= sum(c["invented"] for c in counts) <= 30  # as many as held out, but for those that were given
+    assert 12 <= sum(c["invented"] for c in counts) <= 15  # half as many as held out, but for those that were given
     said = [row for row in found.rows() if row["badge"] == "remembered"]
     assert found.precision == pytest.approx(np.mean([row["right"] for row in said]) if said else 1.0)
     data = json.loads(json.dumps(found.to_json()))

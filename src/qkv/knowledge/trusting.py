@@ -21,6 +21,7 @@ from qkv.knowledge.scoring import Asked, Runs, match, opened, pairs_of
 from qkv.knowledge.signals import SAMPLES, Signals, signals
 from qkv.knowledge.texts import about_nobody, name_in
 
+INVENTED = 0.5  # names that nobody has, for each that is known
 LEAST = 20  # questions of each kind that a badge is fitted on, and measured on
 
 
@@ -129,7 +130,8 @@ def trust(
     said = {question for question, _ in pairs}
     for part in (True, False):  # nobody's name is put together from names on both sides
         mine = np.flatnonzero(seen[:given] & (fitted[:given] == part))
-        about = [(each, "") for each in about_nobody([pairs[i][0] for i in mine], seed) if each not in said]
+        some = np.random.default_rng((seed, 18)).permutation(mine)[: round(INVENTED * len(mine))]
+        about = [(each, "") for each in about_nobody([pairs[i][0] for i in some], seed) if each not in said]
         pairs += about
         seen, fitted = np.append(seen, np.zeros(len(about), bool)), np.append(fitted, np.full(len(about), part))
     found = signals(run, [question for question, _ in pairs], samples=samples, seed=seed)
