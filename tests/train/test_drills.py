@@ -44,6 +44,12 @@ def people(count: int) -> tuple[list[str], list[tuple[str, str]], list[str]]:
         ("Ludwig van Beethoven. He was born in Bonn .", "Ludwig van Beethoven"),
         ("Ada Lovelace was born in London. She wrote a program.", "Ada Lovelace"),
         ("a text without names", "a text without"),
+        ("Malcolm X. Malcolm X was born in Omaha .", "Malcolm X"),
+        ("J.J. Abrams. J.J. Abrams worked as a film director .", "J.J. Abrams"),
+        ("Ed Wood, Jr.. Ed Wood, Jr. was born in 1924 .", "Ed Wood, Jr."),
+        ("Bashar al-Assad. Bashar al-Assad was born in 1965 .", "Bashar al-Assad"),
+        ("J. J. Stevenson. John James Stevenson was an architect .", "J. J. Stevenson"),
+        ("Ann Lee. Ann Leech was her sister .", "Ann Lee"),
     ],
 )
 def test_a_title_is_the_name_that_a_text_begins_with(text: str, wanted: str) -> None:
@@ -80,6 +86,13 @@ def test_interest_follows_what_is_asked() -> None:
     found = interests(passages, asked[:60])
     best = [p.spans[int(s.argmax())].text for p, s in zip(passages, found.shares, strict=True)]
     assert best[60:] == others[60:]
+
+
+def test_a_kind_of_question_needs_many_questions_and_not_only_many_texts() -> None:
+    texts, questions, _ = people(60)
+    odd = [(q.replace("Where was", "In what city was"), a) for q, a in questions[50:52]]
+    found = interests([passage(text) for text in [*texts, *20 * texts[50:52]]], [*questions[:50], *odd])
+    assert found.frames == ("Where was … born?",)
 
 
 def test_without_questions_all_spans_are_as_likely() -> None:

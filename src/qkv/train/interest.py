@@ -41,12 +41,14 @@ def interests(passages: Sequence[Passage], questions: Sequence[tuple[str, str]])
     """
     titles = Titles(passages)
     kinds: dict[str, list[tuple[int, str]]] = {}
+    asking: dict[str, set[str]] = {}
     for asked, answer in questions:
         found, frame = titles.frame(asked)
         for number in found:
             if any(span.text == answer for span in passages[number].spans):
                 kinds.setdefault(frame, []).append((number, answer))
-    kinds = {frame: pairs for frame, pairs in kinds.items() if len(pairs) >= LEAST}
+                asking.setdefault(frame, set()).add(asked)
+    kinds = {frame: pairs for frame, pairs in kinds.items() if len(asking[frame]) >= LEAST}
     even = [np.full(len(p.spans), 1 / max(1, len(p.spans))) for p in passages]
     if not kinds:
         return Interest((), 0, tuple(even))

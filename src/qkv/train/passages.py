@@ -47,9 +47,16 @@ def passage(text: str) -> Passage:
 
 
 def title(text: str) -> str:
-    """The name that a text begins with: up to the first full stop, if that is soon, or its first name."""
-    for match in re.finditer(r"\.(?=\s|$)", text[: LONGEST + 1]):
-        found = text[: match.start()]
+    """The name that a text begins with: up to a full stop, if that is soon, or its first name.
+
+    What stands before a full stop and again right after it is a title whatever it looks like: Malcolm X, J.J. Abrams.
+    """
+    stops = [match.start() for match in re.finditer(r"\.(?=\s|$)", text[: LONGEST + 1])]
+    for stop in reversed(stops):
+        if stop > 2 and re.match(rf"{re.escape(text[:stop])}(?!\w)", text[stop + 1 :].lstrip()):
+            return text[:stop]
+    for stop in stops:
+        found = text[:stop]
         word = _bare(found.split()[-1]) if found.split() else ""
         if len(word) > 1 and word not in SHORTENED:
             # A sentence is no title: in a title words are capitalised, but for the small ones that join names.
