@@ -79,11 +79,7 @@ class Trust(Shown):
             (m.signal.replace("_", " "), f"{m.seen:.3f}", _or_dash(m.right), f"{m.aurc:.3f}", _or_dash(m.prr))
             for m in self.signals
         )
-        said = "; ".join(
-            f"{word}: {c['right']} right, {c['wrong']} wrong, {c['unknown']} of people never read of, "
-            f"{c['invented']} of invented names"
-            for word, c in self.counts.items()
-        )
+        said = "; ".join(f"{word}: {_told(counts)}" for word, counts in self.counts.items())
         interval = f"{100 * self.low:.1f} to {100 * self.high:.1f} %; asked for {100 * self.level:.0f} %"
         return Card(
             title=f"“remembered” is right {100 * self.precision:.1f} % of the time"
@@ -254,6 +250,12 @@ def _maybe(unknown: Asked | Sequence[str]) -> list[tuple[str, str]]:
     if isinstance(unknown, str | Path):
         return list(load_questions(unknown, answered=False).pairs)
     return [(each, "") if isinstance(each, str) else each for each in unknown]
+
+
+def _told(counts: dict[str, int]) -> str:
+    """Whom a badge was given to, in words."""
+    words = {"right": "right", "wrong": "wrong", "unknown": "of people never read of", "invented": "of invented names"}
+    return ", ".join(f"{counts[kind]} {said}" for kind, said in words.items() if counts[kind]) or "nobody"
 
 
 def _or_dash(value: float | None) -> str:

@@ -64,7 +64,7 @@ def reliability(trust: Trust) -> Figure:
     right.set_yticks(range(len(words)), words)
     right.set_ylim(-0.5, len(words) - 0.2)
     right.set_xlabel("held-out answers")
-    said = f"“remembered” is right {100 * trust.precision:.1f} % of the time"
+    said = f"“remembered”: {100 * trust.precision:.1f} % right"
     right.set_title(said if trust.any else "No answer could be called “remembered”")
     return drawn
 
