@@ -17,14 +17,14 @@ import numpy as np
 
 from qkv.knowledge import biographies, questions, trust
 from qkv.knowledge.intervals import over_seeds
-from qkv.knowledge.recipes import NAMED
+from qkv.knowledge.recipes import RECIPES
 from qkv.knowledge.studies.engine import Cell, work
 from qkv.knowledge.studies.school import School, drilled, people
 
 SPLITS = 3  # ways to choose whom the badge is fitted on and whom it is measured on; each seed's figure is their mean
 OFTEN = (1, 2, 4, 8)  # biographies of a person: some are read of often, and some so rarely that answers go wrong
 EPOCHS = 24  # times that every biography is drilled
-RISE = 200  # steps over which the learning rate rises, as in the default recipe
+RECIPE = RECIPES["qkv"].second  # whose share of names, and whose rise of the learning rate
 BARS = {"seen": 0.95, "right": 0.85, "precision": 0.95, "coverage": 0.70}
 
 
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=600)
     parser.add_argument("--out", type=Path, help="folder for the seeds' results; a benchmark that was stopped goes on")
     options = parser.parse_args()
-    school = School(people=160 if options.quick else options.people, named=NAMED, rise=RISE)
+    school = School(people=160 if options.quick else options.people, named=RECIPE.named, rise=RECIPE.rise)
     epochs, seeds = (EPOCHS, 1) if options.quick else (EPOCHS, options.seeds)
     with tempfile.TemporaryDirectory() as folder:
         cells = [

@@ -112,6 +112,15 @@ def test_trust_holds_people_out_measures_every_signal_and_ask_uses_its_badge(run
         (run.folder / FILE).unlink()
 
 
+def test_invented_names_do_not_make_up_for_strangers_that_were_not_given(run, people):
+    known, strangers = (
+        questions(people, ["city", "year"]),
+        [f"Where was {n} born?" for n in people.invented(30, seed=2)],
+    )
+    with pytest.raises(QkvError, match="there are 15 people it never read of"):
+        trust(run, known, strangers, save=False)
+
+
 def test_where_nothing_is_called_remembered_the_card_says_so(run, people, monkeypatch):
     monkeypatch.setattr(module, "LEAST", 3)
     strangers = [f"Where was {name} born?" for name in people.invented(30, seed=2)]

@@ -153,10 +153,8 @@ def test_many_sequences_of_one_length_give_the_same_as_few(name, monkeypatch):
         out = model(tokens)
         torch.testing.assert_close(out.detach(), want, rtol=0, atol=1e-5 if name.startswith("rope") else 1e-11)
         grads.append(torch.autograd.grad(out.square().sum(), list(model.parameters())))
-    inner = {"synthesizer": 0, "perceiver": 1}.get(
-        name, 3
-    )  # blocks of the three in which tokens or latents read each other
-    assert len(calls) == inner
+    # As often as there are blocks, of the three, in which tokens or latents read each other.
+    assert len(calls) == {"synthesizer": 0, "perceiver": 1}.get(name, 3)
     for one, two in zip(*grads, strict=True):
         torch.testing.assert_close(one, two, rtol=1e-9, atol=1e-9)
 

@@ -119,25 +119,25 @@ def trust(
     answers, if they come along, show a lucky guess.
     """
     run = opened(run)
-    pairs = [*pairs_of(known), *_maybe(unknown)]
+    people, strangers = pairs_of(known), _maybe(unknown)
+    pairs = [*people, *strangers]
     given = len(pairs)
-    seen = np.arange(given) < given - len(_maybe(unknown))
+    seen = np.arange(given) < len(people)
     fitted = _calibration_half([question for question, _ in pairs], seen, calibration, seed)
-    said = {question for question, _ in pairs}
     for part in (True, False):  # nobody's name is put together from names on both sides
-        mine = np.flatnonzero(seen[:given] & (fitted[:given] == part))
-        some = np.random.default_rng((seed, 18)).permutation(mine)[: round(INVENTED * len(mine))]
-        about = [(each, "") for each in about_nobody([pairs[i][0] for i in some], seed) if each not in said]
+        about = _nobodies([people[i][0] for i in np.flatnonzero(fitted[: len(people)] == part)], pairs, seed)
         pairs += about
-        seen, fitted = np.append(seen, np.zeros(len(about), bool)), np.append(fitted, np.full(len(about), part))
+        fitted = np.append(fitted, np.full(len(about), part))
+    seen = np.arange(len(pairs)) < len(people)
     found = signals(run, [question for question, _ in pairs], samples=samples, seed=seed)
     right = np.array([true != "" and match(said, true) for said, (_, true) in zip(found.answers, pairs, strict=True)])
+    asked = np.arange(len(pairs)) < given
+    _enough(seen[fitted & asked], right[fitted & asked])
     badge = fit_badge(found.numbers[fitted], found.hidden[fitted], seen[fitted], right[fitted], level, seed)
     if save:
         badge.save(run.folder)
-    asked = ~fitted & (np.arange(len(pairs)) < given)
     invented = badge.judge(found.numbers[~fitted & ~asked], found.hidden[~fitted & ~asked])
-    return _measured(badge, found, pairs, seen, right, asked, Counter(each.badge for each in invented))
+    return _measured(badge, found, pairs, seen, right, ~fitted & asked, Counter(each.badge for each in invented))
 
 
 def fit_badge(
@@ -214,6 +214,13 @@ def _measured(
         badge.level, int(seen.sum()), int((~seen).sum()), float(right[seen].mean()), good / n if n else 1.0, low, high,
         float((said & right).sum() / max(1, right.sum())), counts, rows, reliability(chances, right), badge, answers,
     )  # fmt: skip
+
+
+def _nobodies(asked: Sequence[str], pairs: Sequence[tuple[str, str]], seed: int) -> list[tuple[str, str]]:
+    """Some of these questions, about names that nobody has; none that was given already."""
+    order = np.random.default_rng((seed, 18)).permutation(len(asked))[: round(INVENTED * len(asked))]
+    said = {question for question, _ in pairs}
+    return [(each, "") for each in about_nobody([asked[i] for i in order], seed) if each not in said]
 
 
 def _calibration_half(asked: Sequence[str], seen: np.ndarray, share: float, seed: int) -> np.ndarray:

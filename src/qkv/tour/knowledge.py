@@ -40,8 +40,9 @@ def remembering() -> Chapter:
             f"A model of {parameters:,} parameters is drilled on {len(texts)} short biographies of people in Pantheon 1.0, such as "
             f"“{texts[0]}” Among the drills are questions on half of the people; it is asked about the other half.",
             scores,
-            f"It answers questions on {len(held)} people it never read of just as fluently. A badge, fitted on half of the "
-            "people and measured on the others, tells the two apart by the model's own numbers.",
+            f"It answers questions on {len(held)} people it never read of just as fluently. Some drills asked for the name too, so "
+            "that its own numbers tell whose name it knows. A badge is fitted on half of the people, and on names put together "
+            "from two known ones, and measured on the others.",
             found,
             Picture(
                 svg(reliability(found)),
