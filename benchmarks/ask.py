@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from qkv.knowledge import ask, biographies, evaluate, learn, pantheon, questions
-from qkv.knowledge.learning import pieces
-from qkv.model.config import Config
-from qkv.train.settings import Settings
+from qkv.knowledge import ask, biographies, evaluate, pantheon, questions, train_mixed
+from qkv.knowledge.training.mixed_run import pieces
+from qkv.model.config import ModelConfig
+from qkv.train.settings import TrainSettings
 
 BARS = {"score": 5.0, "ask": 0.05, "process": 1.0}
 
@@ -49,9 +49,9 @@ def main() -> None:
 def taught(folder: Path, people: Any) -> Any:
     """A run of the default recipe's shape, trained just enough to end its answers: they need not be true."""
     texts, asked = biographies(people).texts, questions(people).pairs
-    config = Config("rope", 2, 4, width=192, block=64)
-    settings = Settings(steps=60, batch=32, lr=3e-3, objective="next", validation=0.0)
-    return learn(folder, texts, asked, 0.9, config=config, settings=settings, tokenizer=pieces(texts, 3000))
+    config = ModelConfig("rope", 2, 4, width=192, block=64)
+    settings = TrainSettings(steps=60, batch=32, lr=3e-3, objective="next", validation=0.0)
+    return train_mixed(folder, texts, asked, 0.9, config=config, settings=settings, tokenizer=pieces(texts, 3000))
 
 
 def middle(work: Callable[[], Any], rounds: int) -> tuple[float, float]:

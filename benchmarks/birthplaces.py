@@ -17,8 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from qkv.knowledge.recipes import RECIPES, lacking, memorise, tune
-from qkv.knowledge.scoring import evaluate
+from qkv.knowledge.evaluation import evaluate
+from qkv.knowledge.training.recipes import RECIPES, drop_texts_about, memorise, tune
 
 PUBLISHED = {"median": 0.25, "best": 0.38}  # a character model of 3.3 million parameters, about an hour on a GPU
 WARM, TRIED = 100, 400  # steps until the pace is steady, and that it is measured on
@@ -64,15 +64,15 @@ def measure(options: argparse.Namespace, out: Path) -> None:
     if options.baselines:
         short, half = min(options.minutes), budget(min(options.minutes) / 2, options.pace)
         tune(out / f"base-{short:g}-0", train, out / "none", **half, from_scratch=True, resume=True)
-        (out / "lacking.txt").write_text("\n".join(lacking(text, dev)), "utf-8")
+        (out / "lacking.txt").write_text("\n".join(drop_texts_about(text, dev)), "utf-8")
         memorise(out / "lacking.txt", out / "base-lacking", train, **half, resume=True)
         tune(out / "base-lacking", train, out / "lacking", **half, resume=True)
         run = out / f"birth-{short:g}-0"
         scores = evaluate(run, dev, unpretrained=out / "none", lacking=out / "lacking")
         figures["baselines"] = {name: score.to_json() for name, score in scores.baselines.items()}
     if options.plot is not None:
-        from qkv.look import save
-        from qkv.plots.knowledge import curve as picture
+        from qkv.viz.plots.knowledge import curve as picture
+        from qkv.viz.theme import save
 
         save(picture(curve, PUBLISHED), options.plot)
     print(json.dumps(figures))

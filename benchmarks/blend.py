@@ -40,13 +40,13 @@ def ours(n: int, d: int) -> dict[str, float]:
 
 def peer(n: int, d: int) -> dict[str, float]:
     """The whole program given to the conic solver at once."""
-    from qkv.design import convex
+    from qkv.design.solvers import conic
 
     k = keys(n, d)
     items, wanted = list(WEIGHTS), np.array(list(WEIGHTS.values()))
-    rule = convex.Rule.of(k, wanted, items, np.arange(len(items), n), TOL)
+    rule = conic.Rule.of(k, wanted, items, np.arange(len(items), n), TOL)
     start = time.perf_counter()
-    found = convex.solve([rule], d)
+    found = conic.solve([rule], d)
     return {"n": n, "seconds": time.perf_counter() - start, "norm": float(np.linalg.norm(found.x))}
 
 

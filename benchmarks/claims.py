@@ -14,7 +14,7 @@ ANSWERS = Path(__file__).resolve().parents[1] / "examples" / "answers.md"
 def catalogue(most: int | None) -> dict[str, float]:
     """Seconds for each claim of the catalogue, decided one after the other in one process."""
     from qkv.claims.catalogue import documents
-    from qkv.claims.check import decided
+    from qkv.claims.pipeline import decided
 
     seconds: list[float] = []
     start = last = time.perf_counter()

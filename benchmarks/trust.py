@@ -17,9 +17,9 @@ import numpy as np
 
 from qkv.knowledge import biographies, questions, trust
 from qkv.knowledge.intervals import over_seeds
-from qkv.knowledge.recipes import RECIPES
-from qkv.knowledge.studies.engine import Cell, work
-from qkv.knowledge.studies.school import School, drilled, people
+from qkv.knowledge.studies.experiment import Cell, work
+from qkv.knowledge.studies.setup import StudySetup, drilled, people
+from qkv.knowledge.training.recipes import RECIPES
 
 SPLITS = 3  # ways to choose whom the badge is fitted on and whom it is measured on; each seed's figure is their mean
 OFTEN = (1, 2, 4, 8)  # biographies of a person: some are read of often, and some so rarely that answers go wrong
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=600)
     parser.add_argument("--out", type=Path, help="folder for the seeds' results; a benchmark that was stopped goes on")
     options = parser.parse_args()
-    school = School(people=160 if options.quick else options.people, named=RECIPE.named, rise=RECIPE.rise)
+    school = StudySetup(people=160 if options.quick else options.people, named=RECIPE.named, rise=RECIPE.rise)
     epochs, seeds = (EPOCHS, 1) if options.quick else (EPOCHS, options.seeds)
     with tempfile.TemporaryDirectory() as folder:
         cells = [
@@ -71,7 +71,7 @@ def main() -> None:
     print(json.dumps(figures))
 
 
-def measure(school: School, epochs: int, seed: int, folder: Path) -> dict[str, Any]:
+def measure(school: StudySetup, epochs: int, seed: int, folder: Path) -> dict[str, Any]:
     """Teach one model; fit its badge on two thirds of the people that no question was about, measure it on the rest."""
     facts, strangers = people(school.people, seed)
     trained, held = facts.split(0.5, seed)

@@ -21,8 +21,8 @@ def main() -> None:
 
     t = math.log(8 / 2 * (1 - TOL) / TOL)
     one = t * (mu[0] + mu[1])
-    coin = qkv.noise.spread(memory, 50 * (mu[0] + mu[1]), along).weights_var[0]
-    swings = float(qkv.noise.spread(memory, one, noise).weights_var[0])
+    coin = qkv.noise.reading_moments(memory, 50 * (mu[0] + mu[1]), along).weights_var[0]
+    swings = float(qkv.noise.reading_moments(memory, one, noise).weights_var[0])
     say(f"1. One head, q = t(mu_a + mu_b) with t = {t:.3f}. A longer k_a scores above k_b, a shorter one")
     say("   below, and softmax takes sides:")
     say(f"   the weight of a has variance {swings:.4f}; a fair coin between 0 and 1 would have 0.25.")
@@ -30,12 +30,14 @@ def main() -> None:
 
     t = math.log(9 * (1 - TOL) / TOL)
     two = [t * mu[0], t * mu[1]]
-    holds = float(qkv.noise.spread(memory, two, noise).weights_var[0])
+    holds = float(qkv.noise.reading_moments(memory, two, noise).weights_var[0])
     say(f"2. Two heads, t mu_a and t mu_b with t = {t:.3f}, averaged. Each needs its own key only to beat")
     say(f"   the others, so the length of k_a matters less: variance {holds:.4f},")
     say(f"   {swings / holds:.1f} times less than one head's.")
     p = 0.5 * math.erfc(1.0)
-    near, far = (float(qkv.noise.spread(memory, [x * mu[0], x * mu[1]], along).weights_var[0]) for x in (400.0, 800.0))
+    near, far = (
+        float(qkv.noise.reading_moments(memory, [x * mu[0], x * mu[1]], along).weights_var[0]) for x in (400.0, 800.0)
+    )
     say("   But where k_a turns around, head one reads everything but a. That happens with the chance")
     say(f"   P(1 + z/√2 < 0) = Phi(-√2) = {p:.4f}, so as t grows the variance tends to")
     say(f"   p(1 - p)/4 = {p * (1 - p) / 4:.5f} (extrapolated from t = 400 and 800: {2 * far - near:.5f}).\n")
@@ -52,7 +54,7 @@ def main() -> None:
 
     say("How often is the output within 0.25 of the wanted one?")
     for name, layout in {"one plain head": one, "two plain heads": two, "hardened": hardened}.items():
-        found = qkv.noise.within(memory, layout, noise, WANTED, 0.25, draws=100_000)
+        found = qkv.noise.success_probability(memory, layout, noise, WANTED, 0.25, draws=100_000)
         say(f"   {name:<16} {found.probability:.4f}  (95% sure: {found.low:.4f} to {found.high:.4f})")
 
     both = qkv.noise.harden(memory, WANTED, noise, tol=TOL, heads=2)

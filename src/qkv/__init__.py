@@ -3,35 +3,49 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-# Where each public name lives. Nothing is imported until it is used: `import qkv` stays instant.
-_HOME = {
-    "Memory": "qkv.core.memory",
-    "Reading": "qkv.core.attention",
-    "Verdict": "qkv.claims.verdict",
-    "Verdicts": "qkv.claims.verdict",
-    "check": "qkv.claims.check",
-    "attend": "qkv.core.attention",
-    "attend_heads": "qkv.core.attention",
-    "self_attention": "qkv.core.attention",
-    "QkvError": "qkv.errors",
-}
-_PACKAGES = ("claims", "core", "design", "knowledge", "model", "noise", "train")
+if TYPE_CHECKING:  # what editors and mypy see; at run time the same names are imported when they are first used
+    from qkv import claims as claims
+    from qkv import core as core
+    from qkv import design as design
+    from qkv import knowledge as knowledge
+    from qkv import model as model
+    from qkv import noise as noise
+    from qkv import train as train
+    from qkv.claims.pipeline import check as check
+    from qkv.claims.verdict import Verdict as Verdict
+    from qkv.claims.verdict import Verdicts as Verdicts
+    from qkv.core.attention import Reading as Reading
+    from qkv.core.attention import attend as attend
+    from qkv.core.attention import attend_heads as attend_heads
+    from qkv.core.attention import self_attention as self_attention
+    from qkv.core.memory import Memory as Memory
+    from qkv.errors import QkvError as QkvError
+else:
+    _HOME = {
+        "Memory": "qkv.core.memory",
+        "Reading": "qkv.core.attention",
+        "Verdict": "qkv.claims.verdict",
+        "Verdicts": "qkv.claims.verdict",
+        "check": "qkv.claims.pipeline",
+        "attend": "qkv.core.attention",
+        "attend_heads": "qkv.core.attention",
+        "self_attention": "qkv.core.attention",
+        "QkvError": "qkv.errors",
+    }
+    _PACKAGES = ("claims", "core", "design", "knowledge", "model", "noise", "train")
+    __all__ = sorted([*_HOME, *_PACKAGES])
 
-__all__ = sorted([*_HOME, *_PACKAGES])
+    def __getattr__(name: str) -> Any:
+        """Import a public name's module when the name is first used."""
+        if name in _HOME:
+            return getattr(importlib.import_module(_HOME[name]), name)
+        if name in _PACKAGES:
+            return importlib.import_module(f"qkv.{name}")
+        raise AttributeError(f"module 'qkv' has no attribute {name!r}")
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name's module when the name is first used."""
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
-    if name in _PACKAGES:
-        return importlib.import_module(f"qkv.{name}")
-    raise AttributeError(f"module 'qkv' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    def __dir__() -> list[str]:
+        return [*__all__, "__version__"]

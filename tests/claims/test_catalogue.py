@@ -9,8 +9,8 @@ import pytest
 
 import qkv
 from qkv.claims.catalogue import documents
-from qkv.claims.document import read
-from qkv.claims.language import Claim, Limit, Relation
+from qkv.claims.syntax.markdown import read
+from qkv.claims.syntax.nodes import Claim, Limit, Relation
 
 
 @pytest.fixture(scope="module")

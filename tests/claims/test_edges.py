@@ -103,9 +103,9 @@ def test_a_condition_may_be_an_upper_bound(given, let, then, when):
 
 
 def test_a_condition_that_is_wrong_is_noticed(monkeypatch):
-    from qkv.claims import condition
+    from qkv.claims.symbolic import thresholds
 
-    monkeypatch.setattr(condition, "threshold", lambda *a: "t > 1")
+    monkeypatch.setattr(thresholds, "threshold", lambda *a: "t > 1")
     found = check("t real", "", "3 - 2*t > 0")
     assert found.verdict == "undecided" and "bug" in found.because
 
@@ -130,16 +130,18 @@ def test_statistics_at_a_fixed_scale_are_decided_by_exact_moments(let, then, kin
 def test_exact_moments_agree_with_the_noise_floor():
     import numpy as np
 
-    from qkv.claims.document import read
-    from qkv.claims.evidence import instances
-    from qkv.claims.quadrature import moment
-    from qkv.claims.world import built
+    from qkv.claims.numeric.evidence import instances
+    from qkv.claims.numeric.noise_moments import moment
+    from qkv.claims.semantics.context import built
+    from qkv.claims.syntax.markdown import read
 
     (claim,) = read(f"```claim x\ngiven {FIXED}\nlet q = t*(mu_a + mu_b)\nthen Var[alpha_a] < 1\n```")
     inst = next(iter(instances(built(claim), 1)))
     value, error = moment(inst, claim.statement.core.sides[0])
     memory = qkv.Memory(np.eye(10))
-    spread = qkv.noise.spread(memory, 20 * (memory.keys[0] + memory.keys[1]), qkv.noise.Gaussian(1e-6, along={0: 0.5}))
+    spread = qkv.noise.reading_moments(
+        memory, 20 * (memory.keys[0] + memory.keys[1]), qkv.noise.Gaussian(1e-6, along={0: 0.5})
+    )
     assert abs(float(value[0, 0, 0]) - float(spread.weights_var[0])) < 1e-8 + error
 
 

@@ -7,11 +7,12 @@ import pytest
 from typer.testing import CliRunner
 
 from qkv.cli import app
-from qkv.knowledge import biographies, learn, pantheon, questions, trusting
-from qkv.knowledge.learning import pieces
-from qkv.knowledge.studies import considerations
-from qkv.model.config import Config
-from qkv.train.settings import Settings
+from qkv.knowledge import biographies, pantheon, questions, train_mixed
+from qkv.knowledge.confidence import calibration
+from qkv.knowledge.studies import pretraining_ablation
+from qkv.knowledge.training.mixed_run import pieces
+from qkv.model.config import ModelConfig
+from qkv.train.settings import TrainSettings
 
 
 @pytest.fixture(scope="module")
@@ -20,10 +21,10 @@ def folder(tmp_path_factory):
     here = tmp_path_factory.mktemp("knowledge")
     people = pantheon().sample(20, seed=2)
     asked, texts = questions(people, ["city", "year"]), biographies(people).texts
-    learn(
+    train_mixed(
         here / "run", texts, questions(people).pairs, 0.6,
-        config=Config(attention="rope", layers=2, heads=2, width=48, block=80), tokenizer=pieces(texts, 600),
-        settings=Settings(steps=120, batch=16, lr=8e-3, objective="next", validation=0.0),
+        config=ModelConfig(attention="rope", layers=2, heads=2, width=48, block=80), tokenizer=pieces(texts, 600),
+        settings=TrainSettings(steps=120, batch=16, lr=8e-3, objective="next", validation=0.0),
     )  # fmt: skip
     (here / "known.tsv").write_text("".join(f"{q}\t{a}\n" for q, a in asked) + "a bad row\n", "utf-8")
     (here / "unknown.txt").write_text(
@@ -63,7 +64,7 @@ def test_ask_prints_badge_and_reason_json_and_a_picture(folder):
 
 
 def test_trust_leaves_a_badge_that_ask_uses_and_a_picture(folder, monkeypatch):
-    monkeypatch.setattr(trusting, "LEAST", 2)
+    monkeypatch.setattr(calibration, "LEAST", 2)
     options = ("--known", folder / "known.tsv", "--unknown", folder / "unknown.txt", "--level", "0.6")
     done = call("trust", folder / "run", *options, "--plot", folder / "trust.svg", "--json")
     assert done.exit_code == 0, done.output
@@ -75,12 +76,12 @@ def test_trust_leaves_a_badge_that_ask_uses_and_a_picture(folder, monkeypatch):
 
 
 def test_study_goes_on_and_leaves_table_and_picture(tmp_path, monkeypatch):
-    school = replace(considerations.SCHOOL, people=24, exposures=4, width=16, heads=2, vocab=500, batch=16)
-    monkeypatch.setattr(considerations, "SCHOOL", school)
-    first = call("study", "considerations", "--out", tmp_path, "--json")
+    school = replace(pretraining_ablation.SCHOOL, people=24, exposures=4, width=16, heads=2, vocab=500, batch=16)
+    monkeypatch.setattr(pretraining_ablation, "SCHOOL", school)
+    first = call("study", "ablation", "--out", tmp_path, "--json")
     assert first.exit_code == 0, first.output
-    assert json.loads(first.stdout)["done"] == 2 and (tmp_path / "considerations.svg").is_file()
-    table = " ".join(call("study", "considerations", "--out", tmp_path).stdout.split())  # however its lines break
+    assert json.loads(first.stdout)["done"] == 2 and (tmp_path / "ablation.svg").is_file()
+    table = " ".join(call("study", "ablation", "--out", tmp_path).stdout.split())  # however its lines break
     assert "their text was" in table and "deleted" in table
 
 

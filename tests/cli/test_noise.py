@@ -29,14 +29,14 @@ def files(tmp_path):
 
 
 def test_the_spread_of_one_head_has_the_published_variance(files):
-    code, out = qkv("noise", "spread", files / "m.npz", "--query", files / "one.npy", "--along", "0=1/2", "--json")
+    code, out = qkv("noise", "moments", files / "m.npz", "--query", files / "one.npy", "--along", "0=1/2", "--json")
     assert code == 0 and json.loads(out)["weights_var"][0] == pytest.approx(0.238731016, abs=1e-9)
 
 
 def test_two_heads_fail_where_the_key_turns_around(files):
     two = (
         "noise",
-        "within",
+        "probability",
         files / "m.npz",
         "--query",
         files / "two.npy",
@@ -51,7 +51,7 @@ def test_two_heads_fail_where_the_key_turns_around(files):
 
 def test_samples_agree_with_the_exact_spread(files):
     query = ("--query", files / "one.npy", "--along", "0=1/2", "--json")
-    exact = json.loads(qkv("noise", "spread", files / "m.npz", *query)[1])
+    exact = json.loads(qkv("noise", "moments", files / "m.npz", *query)[1])
     drawn = json.loads(qkv("noise", "sample", files / "m.npz", *query, "--draws", "20000")[1])
     assert drawn["weights_mean"][0] == pytest.approx(exact["weights_mean"][0], abs=0.02)
 
@@ -74,14 +74,14 @@ def test_hardening_from_the_shell_gives_a_query_orthogonal_to_the_noise():
 def test_quantised_keys_and_covariance_files_are_noise_too(files):
     np.save(files / "cov.npy", 0.01 * np.eye(16))
     for noise in (("--bits", "3"), ("--covariance", files / "cov.npy")):
-        _, out = qkv("noise", "spread", files / "m.npz", "--query", files / "one.npy", *noise, "--json")
+        _, out = qkv("noise", "moments", files / "m.npz", "--query", files / "one.npy", *noise, "--json")
         assert max(json.loads(out)["weights_var"]) > 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "mentions"),
     [
-        (["spread", "--orthonormal", "4x4", "--isotropic", "1"], "--query"),
+        (["moments", "--orthonormal", "4x4", "--isotropic", "1"], "--query"),
         (["compare", "--orthonormal", "4x4", "--weights", "0=1"], "no noise"),
         (["compare", *STORY, "--picture", "cake"], "cake"),
         (["compare", *STORY, "--plot", "out.gif"], ".svg"),

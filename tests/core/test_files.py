@@ -12,9 +12,9 @@ from safetensors.torch import save_file
 from scipy.optimize import minimize
 
 from qkv.core import geometry
-from qkv.core.arrays import same_length, same_width, tensor
+from qkv.core.display import Card, Displayable, number, plain, vector
 from qkv.core.files import pick, read_arrays, write_text
-from qkv.core.show import Card, Shown, number, plain, vector
+from qkv.core.validation import same_length, same_width, tensor
 from qkv.errors import MissingExtra, QkvError
 
 
@@ -100,7 +100,7 @@ def test_a_missing_extra_is_one_sentence_with_the_command():
 
 
 @dataclasses.dataclass(frozen=True)
-class Answer(Shown):
+class Answer(Displayable):
     value: torch.Tensor
     size: float = float("inf")
     hidden: str = dataclasses.field(default="secret", repr=False)

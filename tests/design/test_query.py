@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp, softmax
 
 import qkv
-from qkv.design import convex
+from qkv.design.solvers import conic
 
 
 def total_variation(keys, query, wanted):
@@ -55,7 +55,7 @@ def test_the_smallest_blend_of_two_pushes_the_other_keys_away(n):
 @pytest.mark.parametrize("weights", [{0: 1.0}, {0: 0.5, 1: 0.5}, {3: 0.2, 1: 0.7, 5: 0.1}])
 def test_the_convex_program_finds_the_closed_form_on_orthonormal_keys(weights):
     memory, tol = qkv.Memory.orthonormal(n=10, d=16, seed=0), 1e-3
-    found = convex.smallest_query(memory.keys.numpy(), list(weights), np.array(list(weights.values())), tol)
+    found = conic.smallest_query(memory.keys.numpy(), list(weights), np.array(list(weights.values())), tol)
     closed = qkv.design.blend(memory, weights, tol=tol)
     assert found.status == "solved"
     assert np.abs(found.x - closed.query.numpy()).max() < 1e-6
@@ -69,7 +69,7 @@ def test_the_smallest_query_for_random_keys_is_what_cvxpy_finds(seed, d, m):
     items, wanted, tol = list(range(m)), random.dirichlet(np.ones(m) * 3), 0.05
     wanted = np.maximum(wanted, 0.02)
     wanted = wanted / wanted.sum()
-    ours = convex.smallest_query(keys, items, wanted, tol)
+    ours = conic.smallest_query(keys, items, wanted, tol)
     q = cp.Variable(d)
     scores = keys @ q
     limit = math.log(tol / (1 - tol)) - math.log(wanted[0])
@@ -172,7 +172,7 @@ def test_items_are_found_by_label_and_results_are_tensors_that_numpy_reads():
 def test_scores_of_every_other_key_count_in_a_large_memory():
     """More rivals than the conic program holds: Newton's method has to find the rest."""
     random = np.random.default_rng(0)
-    keys = random.standard_normal((convex.CONIC_LIMIT + 2000, 12))
+    keys = random.standard_normal((conic.CONIC_LIMIT + 2000, 12))
     keys[0] *= 3
     d = qkv.design.copy(qkv.Memory(keys), item=0, tol=1e-2)
     scores = keys @ d.query.numpy()
@@ -251,7 +251,7 @@ def test_a_loose_tolerance_is_met_by_the_ratios_alone(form):
     assert float(d.query.norm()) == 0 and d.distance == pytest.approx(0.75)
     d = qkv.design.blend(memory, {0: 0.2, 1: 0.8}, tol=0.9, form=form)
     assert d.distance <= 0.9 and d.certificate.verify()
-    found = convex.smallest_query(memory.keys.numpy(), [0, 1], np.array([0.2, 0.8]), 0.9)
+    found = conic.smallest_query(memory.keys.numpy(), [0, 1], np.array([0.2, 0.8]), 0.9)
     assert np.allclose(found.x, d.query, atol=1e-9)
 
 

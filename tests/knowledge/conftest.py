@@ -2,10 +2,10 @@
 
 import pytest
 
-from qkv.knowledge import biographies, learn, pantheon, questions
-from qkv.knowledge.learning import pieces
-from qkv.model.config import Config
-from qkv.train.settings import Settings
+from qkv.knowledge import biographies, pantheon, questions, train_mixed
+from qkv.knowledge.training.mixed_run import pieces
+from qkv.model.config import ModelConfig
+from qkv.train.settings import TrainSettings
 
 
 @pytest.fixture(scope="session")
@@ -21,10 +21,10 @@ def school(people, tmp_path_factory):
     def train(attention="rope", steps=160):
         if (attention, steps) not in made:
             texts, asked = biographies(people, 2, order="permuted").texts, questions(people).pairs
-            made[attention, steps] = learn(
+            made[attention, steps] = train_mixed(
                 tmp_path_factory.mktemp("runs") / attention, texts, asked, 0.5,
-                config=Config(attention=attention, layers=2, heads=2, width=48, block=80, latents=10),
-                settings=Settings(steps=steps, batch=16, lr=8e-3, objective="next", validation=0.0),
+                config=ModelConfig(attention=attention, layers=2, heads=2, width=48, block=80, latents=10),
+                settings=TrainSettings(steps=steps, batch=16, lr=8e-3, objective="next", validation=0.0),
                 tokenizer=pieces([*texts, *(q for q, _ in asked)], 700),
             )  # fmt: skip
         return made[attention, steps]

@@ -9,19 +9,19 @@ import torch
 from torch.nn.functional import cross_entropy, rms_norm
 
 from qkv.errors import QkvError
-from qkv.model import gpt, layout
-from qkv.model.config import ATTENTIONS, PRESETS, Config, preset
-from qkv.model.decoding import Choice, decode
+from qkv.model import gpt, packed_sequences
+from qkv.model.config import ATTENTIONS, PRESETS, ModelConfig, preset
+from qkv.model.decoding import Sampler, decode
 from qkv.model.gpt import GPT
 from qkv.model.layers import RMSNorm, dropout, picked
-from qkv.model.layout import Layout
+from qkv.model.packed_sequences import PackedLayout
 
 VOCAB = 19
 SHAPE = {"layers": 3, "heads": 4, "width": 16, "block": 24, "latents": 6, "vocab": VOCAB}
 CONFIGS = {
-    **{name: Config(attention=name, **SHAPE) for name in ATTENTIONS},
-    "rope, grouped": Config(attention="rope", kv_heads=2, **SHAPE),
-    "causal, plain": Config(attention="causal", bias=False, tied=False, activation="gelu_tanh", **SHAPE),
+    **{name: ModelConfig(attention=name, **SHAPE) for name in ATTENTIONS},
+    "rope, grouped": ModelConfig(attention="rope", kv_heads=2, **SHAPE),
+    "causal, plain": ModelConfig(attention="causal", bias=False, tied=False, activation="gelu_tanh", **SHAPE),
 }
 EVERY = pytest.mark.parametrize("name", CONFIGS)
 
@@ -149,7 +149,7 @@ def test_many_sequences_of_one_length_give_the_same_as_few(name, monkeypatch):
     real = gpt.even_causal
     monkeypatch.setattr(gpt, "even_causal", lambda *given: calls.append(1) or real(*given))
     for large in (1, 1 << 60):
-        monkeypatch.setattr(layout, "LARGE", large)
+        monkeypatch.setattr(packed_sequences, "LARGE", large)
         out = model(tokens)
         torch.testing.assert_close(out.detach(), want, rtol=0, atol=1e-5 if name.startswith("rope") else 1e-11)
         grads.append(torch.autograd.grad(out.square().sum(), list(model.parameters())))
@@ -190,10 +190,10 @@ def test_its_gradients_are_right(name):
     weights = [p for n, p in model.named_parameters() if "attention" in n and n.startswith("blocks.0")]
     # Norms of rope round to float32, so the check is made of the attention alone.
     x = torch.randn(12, 16, dtype=torch.float64, requires_grad=True)
-    layout = Layout([(2, 6)])
+    layout = PackedLayout([(2, 6)])
     if name == "perceiver":
         z = torch.randn(2, 16, dtype=torch.float64, requires_grad=True)
-        inner = Layout([(2, 1)])
+        inner = PackedLayout([(2, 1)])
 
         def run(x, z, *_):
             return attention.out(attention(z, inner, None, (attention.items(x, layout, None), layout)))
@@ -210,7 +210,7 @@ def test_a_row_of_many_lengths_gives_what_each_sequence_gives_alone(name):
     model = model_of(name)
     lengths = [3, 3, 4, 9, 24]
     each = [tokens_of(t, seed=i) for i, t in enumerate(lengths)]
-    layout = Layout([(2, 3), (1, 4), (1, 9), (1, 24)])
+    layout = PackedLayout([(2, 3), (1, 4), (1, 9), (1, 24)])
     got = model(torch.cat(each), layout).split(lengths)
     for alone, together in zip(each, got, strict=True):
         torch.testing.assert_close(together, model(alone[None])[0], rtol=0, atol=1e-12)
@@ -233,7 +233,7 @@ def test_computing_only_what_is_kept_changes_nothing(name):
 @EVERY
 @pytest.mark.parametrize("kept", [[3, 8, 11, 23], [0, 2, 3, 9, 10]], ids=["last ones", "any"])
 def test_with_a_cache_only_what_is_kept_asks_and_all_is_remembered(name, kept):
-    model, layout = model_of(name), Layout([(2, 4), (1, 4), (1, 12)])
+    model, layout = model_of(name), PackedLayout([(2, 4), (1, 4), (1, 12)])
     tokens, keep = tokens_of(24), torch.tensor(kept)
     whole, some = model.cache(4, 20), model.cache(4, 20)
     want = model(tokens, layout, cache=whole)[keep]
@@ -283,7 +283,7 @@ def test_sampling_follows_the_model_and_its_limits():
     chance = torch.rand(20000, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
     def shares(**how):
-        return np.bincount(Choice(**how)(logits, chance).numpy(), minlength=4) / 20000
+        return np.bincount(Sampler(**how)(logits, chance).numpy(), minlength=4) / 20000
 
     assert shares(temperature=1.0) == pytest.approx([0.5, 0.3, 0.15, 0.05], abs=0.012)
     squared = np.array([0.25, 0.09, 0.0225, 0.0025])
@@ -295,11 +295,11 @@ def test_sampling_follows_the_model_and_its_limits():
 
 
 def test_samples_depend_on_the_seed_and_not_on_the_batch():
-    model, choice = model_of("rope"), Choice(temperature=1.0, seed=3)
+    model, choice = model_of("rope"), Sampler(temperature=1.0, seed=3)
     prompts = [tokens_of(t, seed=t).tolist() for t in (5, 2, 9)]
     together = decode(model, prompts, 8, choice).tokens
     assert decode(model, prompts, 8, choice, rows=1).tokens == together
-    assert decode(model, prompts, 8, Choice(temperature=1.0, seed=4)).tokens != together
+    assert decode(model, prompts, 8, Sampler(temperature=1.0, seed=4)).tokens != together
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_prompts_that_cannot_be_continued_are_refused(prompts, new, why):
     with pytest.raises(QkvError, match=why):
         decode(model_of("causal"), prompts, new)
     with pytest.raises(QkvError, match="top_p is 0"):
-        Choice(top_p=0)
+        Sampler(top_p=0)
 
 
 def test_dropout_drops_the_share_it_should_and_keeps_the_mean():
@@ -357,8 +357,8 @@ def test_presets_have_the_sizes_they_promise():
     course = preset("course", vocab=100)
     assert (course.layers, course.heads, course.width, course.block) == (4, 8, 256, 128)
     assert set(PRESETS) == {"tiny", "small", "course"}
-    assert all(f.metadata["help"] for f in dataclasses.fields(Config))
-    assert Config.from_json(course.to_json()) == course
+    assert all(f.metadata["help"] for f in dataclasses.fields(ModelConfig))
+    assert ModelConfig.from_json(course.to_json()) == course
 
 
 @pytest.mark.parametrize(
@@ -376,14 +376,14 @@ def test_presets_have_the_sizes_they_promise():
 )
 def test_impossible_configurations_are_refused_with_the_reason(change, why):
     with pytest.raises(QkvError, match=why):
-        Config(**{**SHAPE, **change})
+        ModelConfig(**{**SHAPE, **change})
 
 
 def test_unknown_fields_presets_and_types_are_refused():
     with pytest.raises(QkvError, match="did you mean layers"):
-        Config.from_json({"layer": 2})
+        ModelConfig.from_json({"layer": 2})
     with pytest.raises(QkvError, match="layers is 'two'"):
-        Config.from_json({"layers": "two"})
+        ModelConfig.from_json({"layers": "two"})
     with pytest.raises(QkvError, match="did you mean tiny"):
         preset("tinny")
 
@@ -397,7 +397,7 @@ def test_a_sequence_longer_than_the_block_is_refused():
 def test_mixed_precision_gives_nearly_the_same_losses_and_gradients(name):
     model = model_of(name, torch.float32).train()
     tokens, keep, targets = tokens_of(40), torch.arange(3, 40, 4), tokens_of(10, seed=1)
-    layout = Layout([(2, 5), (3, 10)])
+    layout = PackedLayout([(2, 5), (3, 10)])
     exact = model(tokens, layout, keep, targets)
     wanted = torch.autograd.grad(exact, list(model.parameters()), allow_unused=True)
     with torch.autocast("cpu", torch.bfloat16):

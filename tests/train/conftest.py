@@ -2,8 +2,8 @@
 
 import pytest
 
-from qkv.model.config import Config
-from qkv.train.settings import Settings
+from qkv.model.config import ModelConfig
+from qkv.train.settings import TrainSettings
 
 PLACES = ("Paris", "Rome", "Oslo", "Łódź")
 
@@ -24,9 +24,9 @@ def questions(tmp_path):
 
 @pytest.fixture
 def config():
-    return Config(layers=2, heads=2, width=32, block=48, dropout=0.1)
+    return ModelConfig(layers=2, heads=2, width=32, block=48, dropout=0.1)
 
 
 @pytest.fixture
 def settings():
-    return Settings(steps=12, batch=8, log_every=2, validate_every=5, checkpoint_every=4, validation=0.1)
+    return TrainSettings(steps=12, batch=8, log_every=2, validate_every=5, checkpoint_every=4, validation=0.1)

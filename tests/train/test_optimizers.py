@@ -7,23 +7,23 @@ import torch
 from safetensors.torch import load_file
 
 from qkv.errors import QkvError
-from qkv.model.config import Config
+from qkv.model.config import ModelConfig
 from qkv.model.gpt import GPT
 from qkv.train import checkpoint, runs
 from qkv.train.optimizers import Muon, chosen
-from qkv.train.settings import Settings
+from qkv.train.settings import TrainSettings
 
 
 def stepped(optimizer, scale=1.0):
     """A model before and after one step on gradients drawn at random, and the gradients, by name."""
     torch.manual_seed(3)
-    model = GPT(Config(layers=1, heads=2, width=16, block=8, vocab=20))
+    model = GPT(ModelConfig(layers=1, heads=2, width=16, block=8, vocab=20))
     names = {p: name for name, p in model.named_parameters()}
     before = {name: p.detach().clone() for p, name in names.items()}
     for p in names:
         p.grad = scale * torch.randn_like(p)
     grads = {name: p.grad.clone() for p, name in names.items()}
-    made = chosen(names, Settings(lr=0.01, decay=0.0, optimizer=optimizer))
+    made = chosen(names, TrainSettings(lr=0.01, decay=0.0, optimizer=optimizer))
     made.step()
     return before, {name: p.detach() for p, name in names.items()}, grads, made
 
@@ -101,6 +101,6 @@ def test_the_state_of_another_optimizer_is_refused(tmp_path):
 
 def test_optimizers_that_do_not_exist_or_need_whole_matrices_are_refused():
     with pytest.raises(QkvError, match="optimizer is 'sgd', not adamw or muon"):
-        Settings(optimizer="sgd")
+        TrainSettings(optimizer="sgd")
     with pytest.raises(QkvError, match="muon needs whole matrices"):
-        Settings(optimizer="muon", spread="fsdp")
+        TrainSettings(optimizer="muon", spread="fsdp")

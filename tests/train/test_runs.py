@@ -15,11 +15,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from qkv.errors import QkvError
-from qkv.model.config import ATTENTIONS, Config
+from qkv.model.config import ATTENTIONS, ModelConfig
 from qkv.train import checkpoint, loop, runs
 from qkv.train.generation import generate
-from qkv.train.log import History, lines
-from qkv.train.settings import Settings
+from qkv.train.metrics_log import History, lines
+from qkv.train.settings import TrainSettings
 
 ONE = {**os.environ, "OMP_NUM_THREADS": "1"}
 
@@ -60,7 +60,7 @@ def test_a_run_is_a_folder_and_opens_as_what_was_trained(text, config, settings,
 
 
 def test_finetuning_teaches_answers_and_leaves_the_pretrained_run_alone(text, questions, config, tmp_path):
-    quick = Settings(steps=150, batch=16, lr=1e-2, validation=0.0)
+    quick = TrainSettings(steps=150, batch=16, lr=1e-2, validation=0.0)
     runs.pretrain(text, tmp_path / "base", config, replace(quick, steps=5))
     before = weights(tmp_path / "base")
     few = [("Where was Ada born?", "Rome"), ("Where was Bo born?", "Łódź")] * 8
@@ -90,7 +90,7 @@ def test_accumulating_over_parts_gives_the_same_step(text, config, settings, tmp
 
 
 def test_the_learning_rate_rises_and_follows_a_cosine():
-    s = Settings(steps=100, lr=1.0, warmup=0.1, floor=0.1)
+    s = TrainSettings(steps=100, lr=1.0, warmup=0.1, floor=0.1)
     assert [s.rate(i) for i in (0, 4, 9)] == pytest.approx([0.1, 0.5, 1.0])
     assert s.rate(55) == pytest.approx(0.1 + 0.9 * 0.5)
     assert s.rate(99) == pytest.approx(0.1, abs=1e-3)
@@ -158,7 +158,7 @@ def test_a_checkpoint_that_is_cut_short_leaves_the_last_good_one(moment, text, c
         with pytest.raises(KeyboardInterrupt):
             runs.pretrain(text, cut, config, settings)
     assert runs.load(cut).step == (8 if moment == "clean-up" else 4)
-    runs.resume_run(cut)
+    runs.resume(cut)
     assert same(weights(whole), weights(cut))
     assert not list(cut.glob(".*"))
     assert len(list(cut.glob("optimizer-*"))) == 1
@@ -174,7 +174,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(text, config, settings, tmp_path):
     with pytest.raises(loop.Stopped, match="stopped at step 7 of 12, and saved; go on with --resume"):
         runs.pretrain(text, tmp_path / "run", config, settings, watch=watch)
     assert runs.load(tmp_path / "run").step == 7
-    runs.resume_run(tmp_path / "run")
+    runs.resume(tmp_path / "run")
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "run"))
 
 
@@ -256,7 +256,7 @@ def test_damaged_foreign_and_missing_checkpoints_are_refused(text, config, setti
     path.write_bytes(good)
     (out / "optimizer-4.safetensors").unlink()
     with pytest.raises(QkvError, match="optimizer-4"):
-        runs.resume_run(out)
+        runs.resume(out)
     with pytest.raises(QkvError, match="no config"):
         runs.load(tmp_path)
 
@@ -268,7 +268,7 @@ def test_a_run_is_not_written_over_nor_continued_on_other_data(text, config, set
         runs.pretrain(text, out, config, settings)
     text.write_text("something else\n")
     with pytest.raises(QkvError, match="not what it began with"):
-        runs.resume_run(out)
+        runs.resume(out)
 
 
 def test_bad_data_is_refused_with_its_lines(config, settings, tmp_path):
@@ -286,11 +286,11 @@ def test_bad_data_is_refused_with_its_lines(config, settings, tmp_path):
 
 def test_settings_that_make_no_sense_are_refused():
     with pytest.raises(QkvError, match="steps is 0; batch is -1"):
-        Settings(steps=0, batch=-1)
+        TrainSettings(steps=0, batch=-1)
     with pytest.raises(QkvError, match="precision is 'int8'"):
-        Settings(precision="int8")
+        TrainSettings(precision="int8")
     with pytest.raises(QkvError, match="no field 'learning_rate'"):
-        Settings.from_json({"learning_rate": 1})
+        TrainSettings.from_json({"learning_rate": 1})
 
 
 @pytest.mark.slow
@@ -325,4 +325,4 @@ def test_a_config_of_another_world_is_refused(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model": {"layers": 2}}))
     with pytest.raises(QkvError, match="damaged or not a run"):
         runs.load(tmp_path)
-    assert Config().block == 64
+    assert ModelConfig().block == 64

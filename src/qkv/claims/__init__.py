@@ -1,1 +1,26 @@
-"""Claims: written statements about attention become verdicts."""
+"""From Markdown to verdicts: syntax, semantics, symbolic and numeric evaluation, adjudication.
+
+Reading order: syntax (Markdown and LaTeX to nodes), semantics (declared names, ranges, cases), symbolic (the prover)
+and numeric (instances, counterexamples), pipeline (check: all of them in order, and the verdict).
+catalogue holds six documents of claims with known verdicts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qkv._lazy import lazily
+
+if TYPE_CHECKING:  # what editors and mypy see; at run time the same names are imported when they are first used
+    from qkv.claims.pipeline import check as check
+    from qkv.claims.verdict import Step as Step
+    from qkv.claims.verdict import Verdict as Verdict
+    from qkv.claims.verdict import Verdicts as Verdicts
+else:
+    _HOME = {
+        "check": "pipeline",
+        "Verdict": "verdict",
+        "Verdicts": "verdict",
+        "Step": "verdict",
+    }
+    __getattr__, __dir__, __all__ = lazily(__name__, _HOME)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from qkv.core.show import Card, Shown
+from qkv.core.display import Card, Displayable
 
 KINDS = ("proved", "holds", "conditional", "refuted", "malformed", "undecided")
 SIGNS = {"proved": "✓", "holds": "≈", "conditional": "±", "refuted": "✗", "malformed": "?", "undecided": "…"}
@@ -22,7 +22,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Verdict(Shown):
+class Verdict(Displayable):
     """What checking one claim gave.
 
     `says` is the statement, `because` what the verdict rests on, `derivation` the steps of a symbolic argument, and
@@ -55,7 +55,7 @@ class Verdict(Shown):
 
 
 @dataclass(frozen=True)
-class Verdicts(Shown):
+class Verdicts(Displayable):
     """The verdicts on a document, in its order."""
 
     verdicts: tuple[Verdict, ...]

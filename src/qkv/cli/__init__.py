@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from qkv.cli import check, design, knowledge, noise, serve, train
-from qkv.cli.io import JSON, MemoryFile, Orthonormal, Seed, memory_from, show
+from qkv.cli import claims, design, knowledge, noise, serve, train
+from qkv.cli.common import JSON, MemoryFile, Orthonormal, Seed, memory_from, show
 from qkv.errors import QkvError
 
 STOPPED = 130
@@ -23,7 +23,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(design.app, name="design")
-app.command()(check.check)
+app.command()(claims.check)
 app.command()(serve.serve)
 app.add_typer(noise.app, name="noise")
 train.register(app)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qkv.cli.io import (
+from qkv.cli.common import (
     JSON,
     MemoryFile,
     Orthonormal,
@@ -30,7 +30,7 @@ from qkv.cli.io import (
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
-    from qkv.design.certificate import Certificate
+    from qkv.design.certificates.certificate import Certificate
 
 app = typer.Typer(
     help="Say what a head should look up; get the query or matrices with a certificate, or a proof that none exists.",
@@ -57,7 +57,7 @@ def copy(
     """Find the query that reads one item."""
     check_outputs(save, plot)
     from qkv.design.query import copy as design
-    from qkv.plots import design as plots
+    from qkv.viz.plots import design as plots
 
     found = memory_from(memory, orthonormal, seed)
     with working("finding the query"):
@@ -80,7 +80,7 @@ def blend(
     """Find the query that reads a weighted average of items."""
     check_outputs(save, plot)
     from qkv.design.query import blend as design
-    from qkv.plots import design as plots
+    from qkv.viz.plots import design as plots
 
     found = memory_from(memory, orthonormal, seed)
     wanted = weights_of(found, weights)
@@ -99,7 +99,7 @@ def project(
     """Find the matrix that reads span A out of a sum of vectors from span A and span B."""
     check_outputs(save)
     from qkv.core.files import pick, read_arrays
-    from qkv.design.subspace import project as design
+    from qkv.design.projection import project as design
 
     arrays = read_arrays(a)
     deliver(design(pick(arrays, "A", a), array_from(b, "B", arrays)), as_json, save)
@@ -121,7 +121,7 @@ def wire(
     check_outputs(save, plot)
     from qkv.core.files import pick, read_arrays
     from qkv.design.wiring import wire as design
-    from qkv.plots import design as plots
+    from qkv.viz.plots import design as plots
 
     arrays = read_arrays(tokens)
     X = pick(arrays, "X", tokens)
@@ -149,8 +149,8 @@ def reach(
     """Ask whether adding a multiple of a direction to a token can make its output a target (Q = K = V = I)."""
     check_outputs(save, plot)
     from qkv.core.files import pick, read_arrays
-    from qkv.design.steering import reach as design
-    from qkv.plots import design as plots
+    from qkv.design.reachability import reach as design
+    from qkv.viz.plots import design as plots
 
     arrays = read_arrays(tokens)
     X = pick(arrays, "X", tokens)
@@ -175,8 +175,8 @@ def copyable(
 ) -> None:
     """Decide for every key whether some query can select it."""
     check_outputs(save, plot)
-    from qkv.design.vertices import copyable as design
-    from qkv.plots import design as plots
+    from qkv.design.hull.selectable import copyable as design
+    from qkv.viz.plots import design as plots
 
     found = memory_from(memory, orthonormal, seed)
     with progress("keys") as step:
@@ -201,7 +201,7 @@ def verify(
     as_json: JSON = False,
 ) -> None:
     """Recheck certificates from their raw inputs, with no solver; exit 1 if one is refused."""
-    from qkv.design.certificate import load
+    from qkv.design.certificates.certificate import load
 
     if reads is None and (writes, tol, output_tol) != (None, None, None):
         came = "--writes, --tol or --output-tol was given without --reads"
@@ -240,7 +240,7 @@ def _anyone(file: Path, reads: str, writes: str | None, tol: float, output_tol: 
 
 
 def _written(rules: dict[int, dict[int, float]], rows: object) -> dict[int, object]:
-    from qkv.core.arrays import tensor
+    from qkv.core.validation import tensor
 
     y = tensor("writes", rows, "rules d")
     if len(y) != len(rules):

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qkv.cli.io import JSON, Plot, show
+from qkv.cli.common import JSON, Plot, show
 from qkv.cli.train import seeded
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
-    from qkv.core.show import Shown
+    from qkv.core.display import Displayable
 
-STUDIES = ("ladder", "capacity", "variants", "considerations", "singletons")
+STUDIES = ("extraction", "capacity", "variants", "ablation", "rare_facts")
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run that has learned to answer.")]
 
 
@@ -35,8 +35,8 @@ def evaluate(
 ) -> None:
     """Score answers by exact match, with an interval, beside the baselines."""
     from qkv.core.files import write_text
-    from qkv.knowledge.facts import load_questions
-    from qkv.knowledge.scoring import evaluate as score
+    from qkv.knowledge.datasets.facts import load_questions
+    from qkv.knowledge.evaluation import evaluate as score
 
     asked = load_questions(questions)
     _complain(asked.problems)
@@ -57,7 +57,7 @@ def ask(
     as_json: JSON = False,
 ) -> None:
     """Ask a run: its answer, alternatives, whether it is remembered or made up, and why."""
-    from qkv.knowledge.asking import ask as answer
+    from qkv.knowledge.answering.answer import ask as answer
 
     if samples < 0:
         raise QkvError(f"--samples {samples}", "that is no number of answers", "Give 0 or more")
@@ -78,8 +78,8 @@ def trust(
     as_json: JSON = False,
 ) -> None:
     """Fit the badge of a run on some people, and measure it on others."""
-    from qkv.knowledge.facts import load_questions
-    from qkv.knowledge.trusting import trust as measure
+    from qkv.knowledge.confidence.calibration import trust as measure
+    from qkv.knowledge.datasets.facts import load_questions
 
     asked, strangers = load_questions(known), load_questions(unknown, answered=False)
     _complain(asked.problems)
@@ -99,8 +99,8 @@ def study(
 ) -> None:
     """Run an experiment on facts: resumable, one table and one picture."""
     from qkv.knowledge.studies import study as run
-    from qkv.look import save
-    from qkv.plots.studies import studied
+    from qkv.viz.plots.studies import studied
+    from qkv.viz.theme import save
 
     with _progress() as watch:
         found = run(name, out, seeds=seeds, minutes=minutes, people=people, watch=watch)
@@ -118,17 +118,17 @@ def register(app: typer.Typer) -> None:
 
 def _complain(problems: Any) -> None:
     """Bad rows on stderr: the result goes to stdout, and goes on."""
-    from qkv.knowledge.facts import told
+    from qkv.knowledge.datasets.facts import told
 
     if problems:
         typer.echo(f"qkv: {told(problems)}", err=True)
 
 
-def _draw(path: Path | None, picture: str, found: Shown) -> None:
+def _draw(path: Path | None, picture: str, found: Displayable) -> None:
     if path is None:
         return
-    from qkv.look import save
-    from qkv.plots import knowledge
+    from qkv.viz.plots import knowledge
+    from qkv.viz.theme import save
 
     save(getattr(knowledge, picture)(found), path)
 

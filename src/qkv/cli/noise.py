@@ -1,4 +1,4 @@
-"""qkv noise: spread, within, sample, compare, harden."""
+"""qkv noise: moments, probability, sample, compare, harden."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qkv.cli.io import (
+from qkv.cli.common import (
     JSON,
     MemoryFile,
     Orthonormal,
@@ -26,7 +26,7 @@ from qkv.errors import QkvError
 
 if TYPE_CHECKING:
     from qkv.core.memory import Memory
-    from qkv.noise.models import Noise
+    from qkv.noise.key_noise import Noise
 
 app = typer.Typer(
     help="Keys are random: say how, and get the exact spread of what attention returns.",
@@ -46,7 +46,7 @@ PICTURES = ("weights", "variance", "success")
 
 
 @app.command()
-def spread(
+def moments(
     memory: MemoryFile = None,
     query: Query = None,
     isotropic: Isotropic = 0.0,
@@ -58,14 +58,14 @@ def spread(
     as_json: JSON = False,
 ) -> None:
     """Exact mean and variance of the weights and the output of a query, or of several heads."""
-    from qkv.noise.exact import spread as exact
+    from qkv.noise.moments.mixture import reading_moments as exact
 
     found = memory_from(memory, orthonormal, seed)
     show(exact(found, _queries(query), _noise(found, isotropic, along, bits, covariance)), as_json)
 
 
 @app.command()
-def within(
+def probability(
     memory: MemoryFile = None,
     query: Query = None,
     weights: Weights = "",
@@ -79,7 +79,7 @@ def within(
     as_json: JSON = False,
 ) -> None:
     """The probability that the output is near the wanted blend."""
-    from qkv.noise.chance import within as chance
+    from qkv.noise.probability.output_within import success_probability as chance
 
     found = memory_from(memory, orthonormal, seed)
     noise = _noise(found, isotropic, along, bits, covariance)
@@ -100,7 +100,7 @@ def sample(
     as_json: JSON = False,
 ) -> None:
     """Monte Carlo: the same figures from drawn scores, with standard errors; true rounding with --bits."""
-    from qkv.noise.sampling import sample as drawn
+    from qkv.noise.monte_carlo import sample as drawn
 
     found = memory_from(memory, orthonormal, seed)
     show(drawn(found, _queries(query), _noise(found, isotropic, along, bits, covariance), draws, seed), as_json)
@@ -125,12 +125,12 @@ def compare(
     ] = "weights",
 ) -> None:
     """One plain head, one an item, and a hardened one for the same blend, side by side."""
-    from qkv.look import check_plot
+    from qkv.viz.theme import check_plot
 
     check_plot(plot)
     if picture not in PICTURES:
         raise QkvError(f"--picture {picture}", "there is no such picture", f"Use one of {', '.join(PICTURES)}")
-    from qkv.noise.hardening import harden as hardened
+    from qkv.noise.robust.robust_query import harden as hardened
 
     found = memory_from(memory, orthonormal, seed)
     noise = _noise(found, isotropic, along, bits, covariance)
@@ -159,7 +159,7 @@ def harden(
     as_json: JSON = False,
 ) -> None:
     """The query, or the heads, that keep a blend in spite of the noise."""
-    from qkv.noise.hardening import harden as hardened
+    from qkv.noise.robust.robust_query import harden as hardened
 
     found = memory_from(memory, orthonormal, seed)
     noise = _noise(found, isotropic, along, bits, covariance)
@@ -170,7 +170,7 @@ def harden(
 
 
 def _noise(memory: Memory, isotropic: float, along: str, bits: int | None, covariance: str | None) -> Noise:
-    from qkv.noise.models import Gaussian, Quantised
+    from qkv.noise.key_noise import Gaussian, Quantised
 
     if bits is not None:
         if isotropic or along or covariance:
@@ -184,7 +184,7 @@ def _noise(memory: Memory, isotropic: float, along: str, bits: int | None, covar
         lengths[memory.labels[item_of(memory, name.strip())]] = number_of(f"--along {along}", value)
     full: Any = None
     if covariance is not None:
-        from qkv.design.problem import covariances
+        from qkv.design.specs import covariances
 
         each = covariances(array_from(covariance, "covariance", {}), memory.n, memory.d)
         full = dict(zip(memory.labels, each, strict=True))
@@ -194,8 +194,8 @@ def _noise(memory: Memory, isotropic: float, along: str, bits: int | None, covar
 
 
 def _queries(path: Path | None) -> Any:
-    from qkv.core.arrays import tensor
     from qkv.core.files import pick, read_arrays
+    from qkv.core.validation import tensor
 
     if path is None:
         raise QkvError("reading under noise", "there is no query", "Give --query FILE, or use compare or harden")
@@ -204,8 +204,8 @@ def _queries(path: Path | None) -> Any:
 
 
 def _draw(picture: str, path: Path, memory: Memory, layouts: Any, noise: Noise, wanted: Any, near: float) -> None:
-    from qkv.look import save
-    from qkv.plots import noise as plots
+    from qkv.viz.plots import noise as plots
+    from qkv.viz.theme import save
 
     if picture == "weights":
         drawn = plots.weights(memory, layouts, noise, next(iter(wanted)))

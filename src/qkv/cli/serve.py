@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from qkv.cli.io import say
+from qkv.cli.common import say
 from qkv.errors import MissingExtra, QkvError
 
 Named = Annotated[list[str] | None, typer.Option("--model", help="A model that can be asked, as NAME=FOLDER.")]

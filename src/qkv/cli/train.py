@@ -14,10 +14,10 @@ from typing import Annotated, Any
 
 import typer
 
-from qkv.cli.io import JSON, Plot, show
+from qkv.cli.common import JSON, Plot, show
 from qkv.errors import QkvError
-from qkv.model.config import PRESETS, Config, preset
-from qkv.train.settings import Settings
+from qkv.model.config import PRESETS, ModelConfig, preset
+from qkv.train.settings import TrainSettings
 
 Out = Annotated[Path, typer.Option(help="Folder to write.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
@@ -59,7 +59,7 @@ def options(*classes: type) -> Callable[[Callable[..., None]], Callable[..., Non
     return decorate
 
 
-@options(Config, Settings)
+@options(ModelConfig, TrainSettings)
 def pretrain(
     config: Annotated[Path | None, typer.Argument(help="A .toml or .json file with the options by name.")] = None,
     text: Annotated[Path | None, typer.Option(help="Texts to learn from, one a line.")] = None,
@@ -81,12 +81,12 @@ def pretrain(
     given: dict[str, Any],
 ) -> None:
     """Train a new model on text: by a recipe, or by hand with --steps, --preset, --tokenizer, --objective or CONFIG."""
-    from qkv.knowledge import recipes
+    from qkv.knowledge.training import recipes
     from qkv.train import runs
 
     read = {"text": text, "questions": questions, "without": without, "out": out, "recipe": recipe, "minutes": minutes}
     read |= {"preset": size, "tokenizer": tokenizer, "pieces": pieces}
-    from_file = _file(config, (*read, *_names(Config), *_names(Settings))) if config else {}
+    from_file = _file(config, (*read, *_names(ModelConfig), *_names(TrainSettings))) if config else {}
     chosen = {**{n: v for n, v in from_file.items() if n in read}, **{n: v for n, v in read.items() if v is not None}}
     given = {**{name: value for name, value in from_file.items() if name not in read}, **given}
     by_hand = config or "steps" in given or given.get("objective", "salient") not in ("salient", "drill")
@@ -100,8 +100,10 @@ def pretrain(
         here = source if left_out is None or going_on else _left_out(source, left_out, folder)
         with _progress() as watch:
             if going_on or (by_hand and "recipe" not in chosen):
-                model = preset(chosen.get("preset", "tiny"), **{n: v for n, v in given.items() if n in _names(Config)})
-                settings = Settings.from_json({n: v for n, v in given.items() if n in _names(Settings)})
+                model = preset(
+                    chosen.get("preset", "tiny"), **{n: v for n, v in given.items() if n in _names(ModelConfig)}
+                )
+                settings = TrainSettings.from_json({n: v for n, v in given.items() if n in _names(TrainSettings)})
                 return runs.pretrain(
                     None if left_out is not None and going_on else here, folder, model, settings, questions=asked,
                     tokenizer=chosen.get("tokenizer", "characters"), pieces=chosen.get("pieces", 3000),
@@ -116,7 +118,7 @@ def pretrain(
     _each_seed(one, Path(chosen.get("out", "runs/base")), given, seeds, plot, as_json)
 
 
-@options(Settings)
+@options(TrainSettings)
 def finetune(
     run: RunFolder,
     questions: Annotated[Path, typer.Option(help="Lines question<TAB>answer.")],
@@ -135,7 +137,7 @@ def finetune(
     given: dict[str, Any],
 ) -> None:
     """Train a run's model to answer questions: by the recipe it was pretrained by, or on questions only."""
-    from qkv.knowledge import recipes
+    from qkv.knowledge.training import recipes
     from qkv.train import runs
 
     def one(folder: Path, given: dict[str, Any]) -> Any:
@@ -147,7 +149,7 @@ def finetune(
         with _progress() as watch:
             if not going_on and (recipe or drilled):
                 return recipes.tune(parent, questions, folder, by=recipe, watch=watch, **how, **given)
-            return runs.finetune(parent, questions, folder, Settings.from_json(given), watch=watch, **how)
+            return runs.finetune(parent, questions, folder, TrainSettings.from_json(given), watch=watch, **how)
 
     _each_seed(one, out, given, seeds, plot, as_json)
 
@@ -166,7 +168,7 @@ def generate(
     as_json: JSON = False,
 ) -> None:
     """Continue texts, or answer questions, with a run's model."""
-    from qkv.train.data import read_texts
+    from qkv.train.data.text_files import read_texts
     from qkv.train.generation import generate as write
     from qkv.train.runs import load
 
@@ -184,7 +186,7 @@ def export(
     as_json: JSON = False,
 ) -> None:
     """Write a run's model for another library."""
-    from qkv.train.outgoing import export as write
+    from qkv.train.convert.hf_export import export_model as write
 
     show(write(run, out, to), as_json)
 
@@ -197,7 +199,7 @@ def bring(
     as_json: JSON = False,
 ) -> None:
     """Make a run of someone else's model; weights only, never code."""
-    from qkv.train.incoming import bring as read
+    from qkv.train.convert.importer import import_model as read
 
     found = read(source, out, heads=heads, tokenizer=tokenizer)
     if as_json:
@@ -242,13 +244,13 @@ def _each_seed(
 def _left_out(text: Path | None, questions: Path, folder: Path) -> Path:
     """The text without some people, kept with the run, for that is what the run has read."""
     from qkv.core.files import write_text
-    from qkv.knowledge.recipes import lacking
+    from qkv.knowledge.training.recipes import drop_texts_about
     from qkv.train import runs
 
     if text is None:
         raise QkvError("pretraining", "there is no text", "Give --text FILE, one text a line")
     runs.fresh(folder)
-    kept = "".join(line + "\n" for line in lacking(text, questions))
+    kept = "".join(line + "\n" for line in drop_texts_about(text, questions))
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "text.txt", kept)
     return folder / "text.txt"
@@ -271,9 +273,9 @@ def _finish(done: Any, plot: Path | None, as_json: bool) -> None:
     if os.environ.get("RANK", "0") != "0":
         return
     if plot is not None:
-        from qkv.curves import losses
-        from qkv.look import save
-        from qkv.train.log import History
+        from qkv.train.metrics_log import History
+        from qkv.viz.plots.training import losses
+        from qkv.viz.theme import save
 
         save(losses(History.of(done.folder)), plot)
     show(done, as_json)

@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from qkv.core.arrays import ArrayLike, same_length, same_width, tensor
+from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.masks import allowed
-from qkv.core.show import Card, Shown, number, vector
+from qkv.core.validation import ArrayLike, same_length, same_width, tensor
 from qkv.errors import QkvError
 
 Label = str | int
@@ -21,7 +21,7 @@ SHOWN = 10  # rows of a card, before "… more"
 
 
 @dataclass(frozen=True, eq=False)
-class Reading(Shown):
+class Reading(Displayable):
     """What attention looked up: the weight of every item, and the output they make.
 
     `heads`, where there are several, holds each head's own weights; `weights` is then their mix.

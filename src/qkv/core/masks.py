@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from qkv.core.arrays import ArrayLike
+from qkv.core.validation import ArrayLike
 from qkv.errors import QkvError
 
 

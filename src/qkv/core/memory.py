@@ -13,16 +13,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from qkv.core.arrays import ArrayLike, same_length, tensor
 from qkv.core.attention import SHOWN, Label, Number, Reading, attend, attend_heads
+from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.files import pick, read_arrays
 from qkv.core.masks import whole
-from qkv.core.show import Card, Shown, number, vector
+from qkv.core.validation import ArrayLike, same_length, tensor
 from qkv.errors import QkvError
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Memory(Shown):
+class Memory(Displayable):
     """n items, each with a key, a value and a label; values default to the keys, labels to 0..n-1."""
 
     keys: Float[Tensor, "n d"]

@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from qkv.core.arrays import ArrayLike, same_length, tensor
 from qkv.core.attention import Reading, check_range, read
+from qkv.core.display import Card, Displayable
 from qkv.core.masks import allowed, booleans, whole
-from qkv.core.show import Card, Shown
+from qkv.core.validation import ArrayLike, same_length, tensor
 from qkv.errors import QkvError
 
 JOINT = ("in_proj_weight",)
@@ -53,7 +53,7 @@ def read_multihead(
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class MultiHead(Shown):
+class MultiHead(Displayable):
     """Head i has q = Q[i] x, k = K[i] y, v = V[i] z (plus biases) and adds O[i] Σ weight · v to the output.
 
     Scores are scaled by 1/√(head size).

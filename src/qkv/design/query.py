@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from qkv.core.arrays import ArrayLike
+from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.geometry import common_norm
 from qkv.core.memory import Memory
-from qkv.core.show import Card, Shown, number, vector
-from qkv.design import convex
-from qkv.design.certificate import Certificate
-from qkv.design.checks.weights import LARGE
-from qkv.design.newton import nearest_query
-from qkv.design.obstacle import is_absolute, obstacle_to, selecting_query
-from qkv.design.problem import Blend, covariances
+from qkv.core.validation import ArrayLike
+from qkv.design.certificates.certificate import Certificate
+from qkv.design.certificates.statements.weights import LARGE
+from qkv.design.solvers import conic
+from qkv.design.solvers.infeasibility import is_absolute, obstacle_to, selecting_query
+from qkv.design.solvers.newton import nearest_query
+from qkv.design.specs import BlendSpec, covariances
 from qkv.errors import QkvError
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -35,7 +35,7 @@ SLACKS = (1e-12, 1e-9, 1e-6)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Design(Shown):
+class Design(Displayable):
     """A query for a wanted blend, and how far its reading surely is from it.
 
     `query` = `scale` · `direction`. Where status is "exact", the scale is the gap in score between the wanted items
@@ -126,7 +126,7 @@ def blend(
     query prefer directions in which the wanted keys do not vary.
     """
     memory = memory_of(memory)
-    wanted = Blend.of(memory, weights, tol)
+    wanted = BlendSpec.of(memory, weights, tol)
     if form not in FORMS:
         raise QkvError(f"a query of form {form!r}", "there is no such form", f"Use one of {', '.join(FORMS)}")
     keys = memory.keys.numpy()
@@ -135,7 +135,7 @@ def blend(
     if form == "textbook" and (norm is None or metric is not None):
         why = "noise was given" if metric is not None else "these keys are not orthogonal vectors of one length"
         raise QkvError("a textbook query t·Σk_i", why, "Use form='smallest', which works for any keys")
-    evidence: convex.Solution | None = None
+    evidence: conic.Solution | None = None
     tried: list[Design] = []
     for slack in _slacks(keys, closed=norm is not None and metric is None):
         aim = dataclasses.replace(wanted, tol=wanted.tol * (1 - slack))
@@ -171,10 +171,10 @@ def _slacks(keys: Array, closed: bool) -> tuple[float, ...]:
     return SLACKS if closed else SLACKS[2:] if keys.size > LARGE else SLACKS[1:]
 
 
-def _program(keys: Array, aim: Blend, metric: Array | None) -> tuple[Array | None, convex.Solution]:
+def _program(keys: Array, aim: BlendSpec, metric: Array | None) -> tuple[Array | None, conic.Solution]:
     """The smallest query by the convex program; for one item, a query that selects it is always a way in."""
     items = list(aim.items)
-    found = convex.smallest_query(keys, items, aim.wanted, aim.tol, metric)
+    found = conic.smallest_query(keys, items, aim.wanted, aim.tol, metric)
     if found.status == "solved":
         return found.x, found
     way = selecting_query(keys, items[0]) if len(items) == 1 else None
@@ -183,11 +183,11 @@ def _program(keys: Array, aim: Blend, metric: Array | None) -> tuple[Array | Non
     scores = keys @ way
     gap = float(scores[items[0]] - np.delete(scores, items[0]).max())
     way = way * np.log((len(keys) - 1) * (1 - aim.tol) / aim.tol) / gap
-    shorter = convex.smallest_query(keys, items, aim.wanted, aim.tol, metric, start=way)
+    shorter = conic.smallest_query(keys, items, aim.wanted, aim.tol, metric, start=way)
     return (shorter.x if shorter.status == "solved" else way), dataclasses.replace(found, status="solved")
 
 
-def _closed(keys: Array, norm: float, wanted: Blend, textbook: bool) -> Array:
+def _closed(keys: Array, norm: float, wanted: BlendSpec, textbook: bool) -> Array:
     """The query for orthogonal keys of one norm β, where score i is β² times the i-th coefficient.
 
     With t + log w_i on the wanted items and 0 on the n-m others, the leak is (n-m)/(n-m+e^t), so the smallest
@@ -205,7 +205,7 @@ def _closed(keys: Array, norm: float, wanted: Blend, textbook: bool) -> Array:
     return (scores if textbook else scores - scores.mean()) @ keys / norm**2
 
 
-def _design(status: str, memory: Memory, wanted: Blend, query: Array, least: bool) -> Design:
+def _design(status: str, memory: Memory, wanted: BlendSpec, query: Array, least: bool) -> Design:
     keys = memory.keys.numpy()
     items = list(wanted.items)
     data: dict[str, Any] = {
@@ -237,7 +237,7 @@ def _design(status: str, memory: Memory, wanted: Blend, query: Array, least: boo
     )
 
 
-def _floor(keys: Array, wanted: Blend, query: Array, known: float) -> Certificate | None:
+def _floor(keys: Array, wanted: BlendSpec, query: Array, known: float) -> Certificate | None:
     """Where the ratios alone bound the norm better than ratios and leak together do: that bound."""
     items = list(wanted.items)
     if len(items) == 1:
@@ -266,7 +266,7 @@ def _multipliers(keys: Array, items: list[int], query: Array) -> Array | None:
     return found[1:] / found[0] if priced else None
 
 
-def _metric(noise: ArrayLike, wanted: Blend, memory: Memory) -> Array:
+def _metric(noise: ArrayLike, wanted: BlendSpec, memory: Memory) -> Array:
     """Σ w_i Σ_i over the wanted items, the variance of their scores, with a small ridge to keep queries short."""
     spread = covariances(noise, memory.n, memory.d)[list(wanted.items)]
     mean = torch.einsum("i,ijk->jk", torch.tensor(wanted.weights, dtype=torch.float64), spread).numpy()

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from qkv.core.arrays import ArrayLike, tensor
 from qkv.core.attention import finite
+from qkv.core.display import Card, Displayable, number
 from qkv.core.geometry import balance
 from qkv.core.masks import whole
-from qkv.core.show import Card, Shown, number
-from qkv.design import convex
-from qkv.design.certificate import Certificate
-from qkv.design.problem import Wiring
+from qkv.core.validation import ArrayLike, tensor
+from qkv.design.certificates.certificate import Certificate
+from qkv.design.solvers import conic
+from qkv.design.specs import WiringSpec
 from qkv.errors import QkvError
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -29,7 +29,7 @@ WORTH = 1e9
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Wire(Shown):
+class Wiring(Displayable):
     """Matrices that make tokens read and write by the rules, or a proof that no W = QᵀK does.
 
     q_i = Q x_i, k_j = K x_j, v_j = V x_j; `distances` and `output_distances` are certified bounds, one a rule;
@@ -90,13 +90,13 @@ def wire(
     tol: float = 1e-3,
     head_size: int | None = None,
     prefer: str = "norm",
-) -> Wire:
+) -> Wiring:
     """Q, K, V with which token i reads a token (or a blend {token: weight}) and writes a vector.
 
     prefer="norm" makes W = QᵀK small, prefer="rank" makes it of low rank (least nuclear norm). `head_size` is the
     number of rows of Q and K; without it, the rank of W.
     """
-    problem = Wiring.of(X, reads, writes, tol)
+    problem = WiringSpec.of(X, reads, writes, tol)
     x = problem.tokens.numpy()
     if prefer not in PREFER:
         raise QkvError(f"wiring with prefer={prefer!r}", "there is no such preference", f"Use {' or '.join(PREFER)}")
@@ -117,7 +117,7 @@ def wire(
         q, k = _factor(w, head_size, problem)
         certificate = _certificate(problem, q, k, v)
         if max(certificate.claims["distance"]) <= problem.tol:
-            return Wire(
+            return Wiring(
                 possible=True,
                 Q=torch.from_numpy(q),
                 K=torch.from_numpy(k),
@@ -150,7 +150,7 @@ def check_wiring(
     `output_tol` bounds the distance of what is written. Without it, the bound is what weights within tol cost a V
     that writes exactly: 2 tol max |V x_j|, and a little for rounding.
     """
-    problem = Wiring.of(X, reads, writes, tol)
+    problem = WiringSpec.of(X, reads, writes, tol)
     matrices = [tensor(name, m, "h d").numpy() for name, m in (("Q", Q), ("K", K), ("V", V))]
     x, (q, k, v) = problem.tokens.numpy(), matrices
     if not x.shape[1] == q.shape[1] == k.shape[1] == v.shape[1] or len(q) != len(k):
@@ -166,7 +166,7 @@ def check_wiring(
     return dataclasses.replace(_certificate(problem, q, k, v), claims=claims)
 
 
-def _scores(problem: Wiring, tol: float, prefer: str) -> convex.Solution:
+def _scores(problem: WiringSpec, tol: float, prefer: str) -> conic.Solution:
     """W on the span of the tokens: outside of it W changes no score, so the smallest W vanishes there."""
     x = problem.tokens.numpy()
     _, s, vt = np.linalg.svd(x, full_matrices=False)
@@ -179,8 +179,8 @@ def _scores(problem: Wiring, tol: float, prefer: str) -> convex.Solution:
         wanted = problem.wanted[row].numpy()
         inside = np.flatnonzero(wanted > 0).tolist()
         rows = np.einsum("a,jb->jab", inner[i], inner).reshape(len(x), r * r)
-        rules.append(convex.Rule.of(rows, wanted[inside], inside, np.flatnonzero(wanted == 0), tol))
-    found = convex.solve(rules, r * r, nuclear=r if prefer == "rank" else 0)
+        rules.append(conic.Rule.of(rows, wanted[inside], inside, np.flatnonzero(wanted == 0), tol))
+    found = conic.solve(rules, r * r, nuclear=r if prefer == "rank" else 0)
     z = found.x.reshape(r, r) / size**2
     return dataclasses.replace(found, x=(basis.T @ z @ basis).ravel())
 
@@ -190,7 +190,7 @@ def _rank(w: Array) -> int:
     return max(1, int((s > 1e-6 * max(s[0], 1e-300)).sum()))
 
 
-def _factor(w: Array, head_size: int | None, problem: Wiring) -> tuple[Array, Array]:
+def _factor(w: Array, head_size: int | None, problem: WiringSpec) -> tuple[Array, Array]:
     """Q and K of that many rows with QᵀK = W, sharing the singular values evenly."""
     u, s, vt = np.linalg.svd(w)
     h = head_size or _rank(w)
@@ -202,13 +202,13 @@ def _factor(w: Array, head_size: int | None, problem: Wiring) -> tuple[Array, Ar
     return q * root[:, None], k * root[:, None]
 
 
-def _values(problem: Wiring) -> Array:
+def _values(problem: WiringSpec) -> Array:
     """V by least squares, so that the wanted blend of values is what should be written."""
     means = (problem.wanted @ problem.tokens).numpy()
     return np.asarray(np.linalg.lstsq(means, problem.writes.numpy(), rcond=None)[0]).T
 
 
-def _certificate(problem: Wiring, q: Array, k: Array, v: Array) -> Certificate:
+def _certificate(problem: WiringSpec, q: Array, k: Array, v: Array) -> Certificate:
     return Certificate.issue(
         "wiring",
         {
@@ -218,7 +218,7 @@ def _certificate(problem: Wiring, q: Array, k: Array, v: Array) -> Certificate:
     )  # fmt: skip
 
 
-def _impossible(problem: Wiring, found: convex.Solution) -> Wire:
+def _impossible(problem: WiringSpec, found: conic.Solution) -> Wiring:
     """The proof that no W does it, from the solver's evidence or, sharper, from the tokens themselves."""
     wanted = problem.wanted.numpy()
     inside = [np.flatnonzero(row > 0) for row in wanted]
@@ -236,10 +236,10 @@ def _impossible(problem: Wiring, found: convex.Solution) -> Wire:
     unit = float(problem.tokens.norm(dim=1).max()) ** 2
     if not float(best.claims["norm_at_least"]) * unit > WORTH:
         raise _no_answer(problem)
-    return Wire(False, None, None, None, 0, problem.rules, (), (), float("nan"), problem.tol, best)
+    return Wiring(False, None, None, None, 0, problem.rules, (), (), float("nan"), problem.tol, best)
 
 
-def _balanced(problem: Wiring, inside: list[Any]) -> tuple[Array, Array]:
+def _balanced(problem: WiringSpec, inside: list[Any]) -> tuple[Array, Array]:
     """Mixes and multipliers under which the gradients of all rules cancel as well as they can."""
     x, wanted = problem.tokens.numpy(), problem.wanted.numpy()
     rivals, places, ratios, spots = [], [], [], []
@@ -261,7 +261,7 @@ def _balanced(problem: Wiring, inside: list[Any]) -> tuple[Array, Array]:
     return mix, multipliers
 
 
-def _no_answer(problem: Wiring) -> QkvError:
+def _no_answer(problem: WiringSpec) -> QkvError:
     return QkvError(
         f"wiring {len(problem.tokens)} tokens to {problem.tol:g}",
         "no W of ordinary size does it, and there is no proof that none does",

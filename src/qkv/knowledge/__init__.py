@@ -1,34 +1,65 @@
-"""Facts, texts made of them, questions, scores, and which answers to trust."""
+"""From facts to training, answers, confidence and studies.
+
+Reading order: datasets (facts, texts and questions made of them), training (recipes over qkv.train), answering (ask a
+run), confidence (features, badge, calibration), evaluation (exact match beside baselines), studies (experiments).
+"""
 
 from __future__ import annotations
 
-from qkv.lazy import lazily
+from typing import TYPE_CHECKING
 
-_HOME = {
-    "Facts": "facts",
-    "Person": "facts",
-    "Questions": "facts",
-    "Texts": "facts",
-    "load_facts": "facts",
-    "load_questions": "facts",
-    "load_texts": "facts",
-    "pantheon": "shipped",
-    "biographies": "texts",
-    "questions": "texts",
-    "learn": "learning",
-    "memorise": "recipes",
-    "tune": "recipes",
-    "lacking": "recipes",
-    "Recipe": "recipes",
-    "ask": "asking",
-    "Answer": "asking",
-    "Badge": "badge",
-    "evaluate": "scoring",
-    "Scores": "scoring",
-    "trust": "trusting",
-    "Trust": "trusting",
-    "study": "studies",
-    "Study": "studies.engine",
-}
+from qkv._lazy import lazily
 
-__getattr__, __dir__, __all__ = lazily(__name__, _HOME)
+if TYPE_CHECKING:  # what editors and mypy see; at run time the same names are imported when they are first used
+    from qkv.knowledge.answering.answer import Answer as Answer
+    from qkv.knowledge.answering.answer import ask as ask
+    from qkv.knowledge.confidence.badge import Badge as Badge
+    from qkv.knowledge.confidence.calibration import Trust as Trust
+    from qkv.knowledge.confidence.calibration import trust as trust
+    from qkv.knowledge.datasets.facts import Facts as Facts
+    from qkv.knowledge.datasets.facts import Person as Person
+    from qkv.knowledge.datasets.facts import Questions as Questions
+    from qkv.knowledge.datasets.facts import Texts as Texts
+    from qkv.knowledge.datasets.facts import load_facts as load_facts
+    from qkv.knowledge.datasets.facts import load_questions as load_questions
+    from qkv.knowledge.datasets.facts import load_texts as load_texts
+    from qkv.knowledge.datasets.pantheon import pantheon as pantheon
+    from qkv.knowledge.datasets.templates import biographies as biographies
+    from qkv.knowledge.datasets.templates import questions as questions
+    from qkv.knowledge.evaluation import Scores as Scores
+    from qkv.knowledge.evaluation import evaluate as evaluate
+    from qkv.knowledge.studies import study as study
+    from qkv.knowledge.studies.experiment import Study as Study
+    from qkv.knowledge.training.mixed_run import train_mixed as train_mixed
+    from qkv.knowledge.training.recipes import Recipe as Recipe
+    from qkv.knowledge.training.recipes import drop_texts_about as drop_texts_about
+    from qkv.knowledge.training.recipes import memorise as memorise
+    from qkv.knowledge.training.recipes import tune as tune
+else:
+    _HOME = {
+        "Facts": "datasets.facts",
+        "Person": "datasets.facts",
+        "Questions": "datasets.facts",
+        "Texts": "datasets.facts",
+        "load_facts": "datasets.facts",
+        "load_questions": "datasets.facts",
+        "load_texts": "datasets.facts",
+        "pantheon": "datasets.pantheon",
+        "biographies": "datasets.templates",
+        "questions": "datasets.templates",
+        "train_mixed": "training.mixed_run",
+        "memorise": "training.recipes",
+        "tune": "training.recipes",
+        "drop_texts_about": "training.recipes",
+        "Recipe": "training.recipes",
+        "ask": "answering.answer",
+        "Answer": "answering.answer",
+        "Badge": "confidence.badge",
+        "evaluate": "evaluation",
+        "Scores": "evaluation",
+        "trust": "confidence.calibration",
+        "Trust": "confidence.calibration",
+        "study": "studies",
+        "Study": "studies.experiment",
+    }
+    __getattr__, __dir__, __all__ = lazily(__name__, _HOME)

@@ -19,7 +19,7 @@ def told(default: Any, help: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Config:
+class ModelConfig:
     """The shape of a model. `rope` is built as Llama is, the others as GPT-2 is."""
 
     attention: str = told("causal", f"Kind of attention: {', '.join(ATTENTIONS)}.")
@@ -99,7 +99,7 @@ class Config:
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Config:
+    def from_json(cls, data: dict[str, Any]) -> ModelConfig:
         """A configuration from its fields; unknown ones are refused."""
         return from_fields(cls, data, "reading a model's configuration")
 
@@ -129,7 +129,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def preset(name: str, **changes: Any) -> Config:
+def preset(name: str, **changes: Any) -> ModelConfig:
     """A preset by name, with some fields changed."""
     if name not in PRESETS:
         raise QkvError(
@@ -137,7 +137,7 @@ def preset(name: str, **changes: Any) -> Config:
             f"there is none called {name!r}{_hint(name, tuple(PRESETS))}",
             f"Choose from {', '.join(PRESETS)}",
         )
-    return Config.from_json({**PRESETS[name], **changes})
+    return ModelConfig.from_json({**PRESETS[name], **changes})
 
 
 def _hint(name: Any, known: tuple[str, ...] = ATTENTIONS) -> str:

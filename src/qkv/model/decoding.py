@@ -12,7 +12,7 @@ from torch import Tensor
 from qkv.core.masks import whole
 from qkv.errors import QkvError
 from qkv.model.gpt import GPT
-from qkv.model.layout import Layout, Shelf
+from qkv.model.packed_sequences import KVCache, PackedLayout
 
 ROWS = 1024  # prompts that are continued together, unless told otherwise
 COMMON = 4  # tokens at the beginning of all prompts from which on they are read once for all
@@ -28,7 +28,7 @@ class Decoded:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Sampler:
     """How the next token is chosen: the likeliest, or at random from the likely ones."""
 
     temperature: float = 0.0
@@ -66,7 +66,7 @@ def decode(
     model: GPT,
     prompts: Sequence[Sequence[int]],
     new: int,
-    choice: Choice | None = None,
+    choice: Sampler | None = None,
     *,
     stop: int | None = None,
     log_probabilities: bool = False,
@@ -86,7 +86,7 @@ def decode(
         )  # fmt: skip
     if max(max(p) for p in prompts) >= vocab or min(min(p) for p in prompts) < 0:
         raise QkvError(asked, f"there are tokens outside 0 to {vocab - 1}", "Use the model's own tokenizer")
-    choice = choice or Choice()
+    choice = choice or Sampler()
     # One random number for each prompt and step, whatever the batch.
     chances = torch.rand(len(prompts), new, dtype=torch.float64, generator=torch.Generator().manual_seed(choice.seed))
     was_training = model.training
@@ -105,7 +105,7 @@ def decode(
 
 
 def _together(
-    model: GPT, prompts: list[Sequence[int]], new: int, choice: Choice, chances: Tensor, stop: int | None, sure: bool
+    model: GPT, prompts: list[Sequence[int]], new: int, choice: Sampler, chances: Tensor, stop: int | None, sure: bool
 ) -> tuple[Tensor, Tensor]:
     """New tokens (r, new) and their log-probabilities for prompts sorted by length; after a stop, anything."""
     device = model.embedding.weight.device
@@ -130,7 +130,7 @@ def _together(
             alive, picked = alive[left], picked[left]
             for shelf in cache:
                 shelf.k, shelf.v = shelf.k[left], shelf.v[left]
-        logits = model(picked, Layout.step(lengths[alive] + step), keep=None, cache=cache)
+        logits = model(picked, PackedLayout.step(lengths[alive] + step), keep=None, cache=cache)
     return tokens, values
 
 
@@ -142,13 +142,15 @@ def _common(prompts: list[Sequence[int]]) -> int:
     return same if len(prompts) > 1 and same >= COMMON else 0
 
 
-def _read(model: GPT, prompts: list[Sequence[int]], cache: list[Shelf], device: torch.device) -> Tensor:
+def _read(model: GPT, prompts: list[Sequence[int]], cache: list[KVCache], device: torch.device) -> Tensor:
     """Read prompts into the cache, some at a time; the logits after each."""
     logits, first = [], 0
     common = _common(prompts) if model.config.attention in ("causal", "rope") else 0
     if common:
         once = model.cache(1, common)
-        model.hidden(torch.tensor(prompts[0][:common], device=device), Layout([(1, common)]).to(device), cache=once)
+        model.hidden(
+            torch.tensor(prompts[0][:common], device=device), PackedLayout([(1, common)]).to(device), cache=once
+        )
         for shelf, one in zip(cache, once, strict=True):
             shelf.repeat(one, common)
         prompts = [prompt[common:] for prompt in prompts]
@@ -159,7 +161,7 @@ def _read(model: GPT, prompts: list[Sequence[int]], cache: list[Shelf], device: 
             count += 1
         some = prompts[first : first + count]
         row = torch.tensor([token for prompt in some for token in prompt], device=device)
-        layout = Layout(((len(list(same)), t) for t, same in groupby(map(len, some))), after=common).to(device)
+        layout = PackedLayout(((len(list(same)), t) for t, same in groupby(map(len, some))), after=common).to(device)
         last = torch.tensor([len(p) for p in some], device=device).cumsum(0) - 1
         part = [shelf.part(first, first + count) for shelf in cache]
         logits.append(model(row, layout, keep=last, cache=part))

@@ -11,17 +11,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from qkv.core import kinds, masks
+from qkv.core import masks, variants
 from qkv.core.attention import read
-from qkv.core.even import even_causal
-from qkv.core.rope import complex_of, paired, rotations, turned
-from qkv.core.rows import rows_causal
-from qkv.core.short import SHORT
-from qkv.model.config import Config
+from qkv.core.kernels.causal import SHORT
+from qkv.core.kernels.equal_length import even_causal
+from qkv.core.kernels.ragged import rows_causal
+from qkv.core.rotary import complex_of, paired, rotations, turned
+from qkv.model.config import ModelConfig
 from qkv.model.layers import dropout, norm, picked
-from qkv.model.layout import Layout, Shelf, fits
+from qkv.model.linear import Linear, product
 from qkv.model.mlp import MLP, SwiGLU
-from qkv.model.products import Linear, product
+from qkv.model.packed_sequences import KVCache, PackedLayout, fits
 
 
 class GPT(nn.Module):
@@ -31,7 +31,7 @@ class GPT(nn.Module):
     squeezes the sequence through a few latents.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = c = config
         self.embedding = nn.Embedding(c.vocab, c.width)
@@ -47,10 +47,10 @@ class GPT(nn.Module):
     def forward(
         self,
         tokens: Tensor,
-        layout: Layout | None = None,
+        layout: PackedLayout | None = None,
         keep: Tensor | None = None,
         targets: Tensor | None = None,
-        cache: Sequence[Shelf] | None = None,
+        cache: Sequence[KVCache] | None = None,
     ) -> Tensor:
         """Logits of the next token, from tokens (b, t) or from a long row (N,) of sequences in a layout.
 
@@ -58,7 +58,7 @@ class GPT(nn.Module):
         `targets`, one for each kept token and -1 for nothing, the result is the sum of their losses.
         """
         if layout is None:
-            layout = Layout([(tokens.shape[0], tokens.shape[1])]).to(tokens.device)
+            layout = PackedLayout([(tokens.shape[0], tokens.shape[1])]).to(tokens.device)
         logits = self.head(self.hidden(tokens.flatten(), layout, keep, cache))
         if targets is not None:
             exact = logits.float() if logits.dtype == torch.bfloat16 else logits
@@ -72,7 +72,7 @@ class GPT(nn.Module):
         return c.attention in ("causal", "rope") and c.block <= SHORT and self.embedding.weight.device.type == "cpu"
 
     def hidden(
-        self, tokens: Tensor, layout: Layout, keep: Tensor | None = None, cache: Sequence[Shelf] | None = None
+        self, tokens: Tensor, layout: PackedLayout, keep: Tensor | None = None, cache: Sequence[KVCache] | None = None
     ) -> Tensor:
         """The vectors (N, width) from which the logits are read, or those of the kept tokens."""
         fits("running a model", layout.longest, self.config.block)
@@ -81,7 +81,7 @@ class GPT(nn.Module):
             x = x + self.places(layout.positions)
         if self.training:
             x = dropout(x, self.config.dropout)
-        shelves: Sequence[Shelf | None] = cache or [None] * len(self.blocks)
+        shelves: Sequence[KVCache | None] = cache or [None] * len(self.blocks)
         if self.latents is not None:
             return self.norm(self._through_latents(x, layout, shelves, keep))
         for i, (block, shelf) in enumerate(zip(self.blocks, shelves, strict=True)):
@@ -89,7 +89,7 @@ class GPT(nn.Module):
         return self.norm(x)
 
     def _through_latents(
-        self, x: Tensor, tokens: Layout, shelves: Sequence[Shelf | None], keep: Tensor | None
+        self, x: Tensor, tokens: PackedLayout, shelves: Sequence[KVCache | None], keep: Tensor | None
     ) -> Tensor:
         """The first block reads tokens into latents, the last reads latents back out, the others work on latents."""
         assert self.latents is not None
@@ -99,14 +99,14 @@ class GPT(nn.Module):
         if tokens.steps:
             # A latent is made when its last token comes: in this step, for the sequences where that is so.
             ready = ((tokens.positions + 1) % stride == 0).nonzero()[:, 0]
-            inner = Layout.step(tokens.positions[ready] // stride, ready)
+            inner = PackedLayout.step(tokens.positions[ready] // stride, ready)
             made_from, readable = (
-                Layout.step(tokens.positions[ready], ready),
-                Layout.step(tokens.positions // stride - 1),
+                PackedLayout.step(tokens.positions[ready], ready),
+                PackedLayout.step(tokens.positions // stride - 1),
             )
         else:
             # A latent that the sequence does not fill is read by nobody; but there is one, since no shape is empty.
-            inner = Layout((b, max(1, t // stride)) for b, t in tokens.shapes).to(tokens.device)
+            inner = PackedLayout((b, max(1, t // stride)) for b, t in tokens.shapes).to(tokens.device)
             made_from, readable = tokens, inner
         results = None
         if len(inner.positions):
@@ -116,18 +116,18 @@ class GPT(nn.Module):
             results = writing.attention.items(z, inner, shelves[-1])
         return writing(x, tokens, shelves[-1], source=(results, readable), keep=keep)
 
-    def cache(self, rows: int, places: int) -> list[Shelf]:
+    def cache(self, rows: int, places: int) -> list[KVCache]:
         """Empty shelves for decoding `rows` sequences of up to `places` tokens."""
         c = self.config
         # A perceiver's first block remembers tokens, the others latents.
         later = places if self.latents is None else max(1, places // c.stride)
-        return [Shelf(rows, n, c.shared, c.size, self.embedding.weight) for n in (places, *[later] * (c.layers - 1))]
+        return [KVCache(rows, n, c.shared, c.size, self.embedding.weight) for n in (places, *[later] * (c.layers - 1))]
 
 
 class Block(nn.Module):
     """Read with attention, then think with an MLP; each adds to what was there."""
 
-    def __init__(self, config: Config, attention: nn.Module) -> None:
+    def __init__(self, config: ModelConfig, attention: nn.Module) -> None:
         super().__init__()
         self.rate = config.dropout
         self.norm1, self.attention = norm(config), cast(Any, attention)
@@ -136,8 +136,8 @@ class Block(nn.Module):
     def forward(
         self,
         x: Tensor,
-        layout: Layout,
-        shelf: Shelf | None = None,
+        layout: PackedLayout,
+        shelf: KVCache | None = None,
         source: Source | None = None,
         keep: Tensor | None = None,
     ) -> Tensor:
@@ -151,7 +151,7 @@ class Block(nn.Module):
 class SelfAttention(nn.Module):
     """Each token reads itself and what came before; with rope, queries and keys are turned by their places first."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         c = config
         self.heads, self.shared, self.size = c.heads, c.shared, c.size
@@ -167,8 +167,8 @@ class SelfAttention(nn.Module):
     def forward(
         self,
         x: Tensor,
-        layout: Layout,
-        shelf: Shelf | None,
+        layout: PackedLayout,
+        shelf: KVCache | None,
         source: Source | None = None,
         keep: Tensor | None = None,
     ) -> Tensor:
@@ -193,7 +193,7 @@ class SelfAttention(nn.Module):
             return rows_causal(each, None, layout.taken(), self.shared, scale, (turns,)).flatten(1)
         qk, v = self._heads(x, weight, bias).split((self.heads + self.shared, self.shared), dim=1)
         q, k = (qk if turns is None else turned(qk, turns)).split((self.heads, self.shared), dim=1)
-        return picked(attend(kinds.causal, q, k, v, layout, shelf, scale), keep)
+        return picked(attend(variants.causal, q, k, v, layout, shelf, scale), keep)
 
     def _heads(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         return product(x, weight, bias).unflatten(-1, (-1, self.size))
@@ -202,7 +202,7 @@ class SelfAttention(nn.Module):
 class Synthesizer(nn.Module):
     """Weights from the token alone, softmax(relu(xA + b₁)B + b₂): attention whose keys are learned for places."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         c = config
         self.heads, self.size = c.heads, c.size
@@ -214,8 +214,8 @@ class Synthesizer(nn.Module):
     def forward(
         self,
         x: Tensor,
-        layout: Layout,
-        shelf: Shelf | None,
+        layout: PackedLayout,
+        shelf: KVCache | None,
         source: Source | None = None,
         keep: Tensor | None = None,
     ) -> Tensor:
@@ -227,10 +227,10 @@ class Synthesizer(nn.Module):
             assert shelf is not None
             values = shelf.get(layout)[1]
             places, seen = self.keys[: values.shape[2]].transpose(0, 1), layout.seen(values.shape[2])
-            read = kinds.full(torch.relu(q)[:, :, None], places, values, scale=1.0, mask=seen)
+            read = variants.full(torch.relu(q)[:, :, None], places, values, scale=1.0, mask=seen)
             return picked(layout.join([read]), keep)
         each = [
-            kinds.synthesizer(q, self.keys[: q.shape[2]].transpose(0, 1), v, scale=1.0)
+            variants.synthesizer(q, self.keys[: q.shape[2]].transpose(0, 1), v, scale=1.0)
             for q, v in zip(layout.split(q), layout.split(v), strict=True)
         ]
         return picked(layout.join(each), keep)
@@ -239,7 +239,7 @@ class Synthesizer(nn.Module):
 class CrossAttention(nn.Module):
     """Some read others: latents the tokens (`read_in`), or tokens the latents (`read_out`)."""
 
-    def __init__(self, config: Config, kind: kinds.Kind) -> None:
+    def __init__(self, config: ModelConfig, kind: variants.Variant) -> None:
         super().__init__()
         c = config
         self.kind, self.size = kind, c.size
@@ -247,7 +247,7 @@ class CrossAttention(nn.Module):
         self.norm, self.kv = norm(c), Linear(c.width, 2 * c.width, c.bias)
         self.out = Linear(c.width, c.width, c.bias)
 
-    def items(self, x: Tensor, layout: Layout, shelf: Shelf | None) -> tuple[Tensor, Tensor]:
+    def items(self, x: Tensor, layout: PackedLayout, shelf: KVCache | None) -> tuple[Tensor, Tensor]:
         """The keys and values of what will be read, remembered if there is a shelf."""
         k, v = self.kv(self.norm(x)).unflatten(-1, (-1, self.size)).chunk(2, dim=1)
         if shelf is not None:
@@ -255,7 +255,7 @@ class CrossAttention(nn.Module):
         return k, v
 
     def forward(
-        self, x: Tensor, layout: Layout, shelf: Shelf | None, source: Source | None, keep: Tensor | None = None
+        self, x: Tensor, layout: PackedLayout, shelf: KVCache | None, source: Source | None, keep: Tensor | None = None
     ) -> Tensor:
         assert source is not None
         (items, where), q = source, self.q(x).unflatten(-1, (-1, self.size))
@@ -263,19 +263,19 @@ class CrossAttention(nn.Module):
         if layout.steps:
             assert shelf is not None
             k, v = shelf.get(where)
-            read = kinds.full(q[:, :, None], k, v, scale=scale, mask=where.seen(v.shape[2]))
+            read = variants.full(q[:, :, None], k, v, scale=scale, mask=where.seen(v.shape[2]))
             return picked(layout.join([read]), keep)
         assert items is not None
         split = zip(layout.split(q), *map(where.split, items), strict=True)
         return picked(layout.join([self.kind(q, k, v, scale=scale) for q, k, v in split]), keep)
 
 
-Source = tuple[tuple[Tensor, Tensor] | None, Layout]
+Source = tuple[tuple[Tensor, Tensor] | None, PackedLayout]
 """Keys and values to read from, and how they lie; in a step they are on the shelf."""
 
 
 def attend(
-    kind: kinds.Kind, q: Tensor, k: Tensor, v: Tensor, layout: Layout, shelf: Shelf | None, scale: float
+    kind: variants.Variant, q: Tensor, k: Tensor, v: Tensor, layout: PackedLayout, shelf: KVCache | None, scale: float
 ) -> Tensor:
     """What each token reads, (N, width), from the sequences in the row and from those that are remembered."""
     heads = q.shape[1]
@@ -289,27 +289,27 @@ def attend(
         parts = []
         for queries, (k, v) in zip(layout.split(q), shelf.filled(layout), strict=True):
             seen = masks.causal(k.shape[2], device=q.device)[layout.after :]
-            parts.append(read(queries, kinds.share(k, heads), kinds.share(v, heads), scale, seen)[1])
+            parts.append(read(queries, variants.share(k, heads), variants.share(v, heads), scale, seen)[1])
         return layout.join(parts)
     split = zip(layout.split(q), layout.split(k), layout.split(v), strict=True)
-    return layout.join([kind(q, kinds.share(k, heads), kinds.share(v, heads), scale=scale) for q, k, v in split])
+    return layout.join([kind(q, variants.share(k, heads), variants.share(v, heads), scale=scale) for q, k, v in split])
 
 
-def step(q: Tensor, layout: Layout, shelf: Shelf, scale: float) -> Tensor:
+def step(q: Tensor, layout: PackedLayout, shelf: KVCache, scale: float) -> Tensor:
     """What one query of each sequence (r, heads, size) reads from what is remembered, (r, width)."""
     k, v = shelf.get(layout)
     # Heads that share keys are rows of one product; weights in view, since one query's are few.
     return read(q.unflatten(1, (k.shape[1], -1)), k, v, scale, layout.seen(v.shape[2]))[1].flatten(1)
 
 
-def attention_of(config: Config, layer: int) -> nn.Module:
+def attention_of(config: ModelConfig, layer: int) -> nn.Module:
     """The attention that fills the slot of a block."""
     if config.attention == "synthesizer":
         return Synthesizer(config)
     if config.attention == "perceiver" and layer == 0:
-        return CrossAttention(config, partial(kinds.read_in, stride=config.stride))
+        return CrossAttention(config, partial(variants.read_in, stride=config.stride))
     if config.attention == "perceiver" and layer == config.layers - 1:
-        return CrossAttention(config, partial(kinds.read_out, stride=config.stride))
+        return CrossAttention(config, partial(variants.read_out, stride=config.stride))
     return SelfAttention(config)
 
 

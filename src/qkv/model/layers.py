@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from qkv.model.config import Config
+from qkv.model.config import ModelConfig
 from qkv.model.mlp import MLP, SwiGLU
 
 
@@ -53,7 +53,7 @@ class _RMSNorm(torch.autograd.Function):
         return (u + n * along) * r, (grad * n).flatten(0, -2).sum(0), None
 
 
-def norm(config: Config) -> nn.Module:
+def norm(config: ModelConfig) -> nn.Module:
     """Llama's norm for rope, GPT-2's for the others."""
     if config.attention == "rope":
         return RMSNorm(config.width, config.epsilon)

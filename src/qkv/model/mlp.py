@@ -9,14 +9,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from qkv.model.config import Config
-from qkv.model.products import Linear, steady, times, weight_gradient
+from qkv.model.config import ModelConfig
+from qkv.model.linear import Linear, steady, times, weight_gradient
 
 
 class MLP(nn.Module):
     """Widen, bend, narrow: GPT-2's."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.wide = Linear(config.width, config.inner, config.bias)
         self.out = Linear(config.inner, config.width, config.bias)
@@ -32,7 +32,7 @@ class MLP(nn.Module):
 class SwiGLU(nn.Module):
     """Widen twice, let one gate the other, narrow: Llama's. Both widenings are one product."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.wide = Linear(config.width, 2 * config.inner, bias=False)
         self.out = Linear(config.inner, config.width, bias=False)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from qkv.errors import QkvError
-from qkv.report import Chapter, write
 from qkv.tour import claims, design, knowledge, noise, train
+from qkv.viz.html_report import Chapter, write
 
 CHAPTERS: tuple[tuple[str, Callable[[], Chapter]], ...] = (
     ("copy and blend", design.lookup),

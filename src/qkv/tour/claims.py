@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from qkv.claims.catalogue import documents
-from qkv.claims.check import check
+from qkv.claims.pipeline import check
 from qkv.claims.verdict import Verdicts
-from qkv.report import Chapter
+from qkv.viz.html_report import Chapter
 
 
 def claims() -> Chapter:

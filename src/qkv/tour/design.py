@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from qkv.core.attention import self_attention
+from qkv.core.display import number
 from qkv.core.memory import Memory
-from qkv.core.show import number
+from qkv.design.hull.selectable import copyable
+from qkv.design.projection import project
 from qkv.design.query import blend, copy
-from qkv.design.steering import reach
-from qkv.design.subspace import project
-from qkv.design.vertices import copyable
+from qkv.design.reachability import reach
 from qkv.design.wiring import check_wiring, wire
-from qkv.look import svg
-from qkv.plots import design as plots
-from qkv.report import Chapter, Picture
+from qkv.viz.html_report import Chapter, Picture
+from qkv.viz.plots import design as plots
+from qkv.viz.theme import svg
 
 SEED = 0
 

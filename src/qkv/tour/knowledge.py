@@ -5,17 +5,17 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from qkv.knowledge.asking import ask
-from qkv.knowledge.recipes import NAMED
-from qkv.knowledge.scoring import evaluate
-from qkv.knowledge.studies.school import School, drilled, halves, people
-from qkv.knowledge.texts import biographies, questions, worded
-from qkv.knowledge.trusting import trust
-from qkv.look import svg
-from qkv.plots.knowledge import heads, reliability
-from qkv.report import Chapter, Picture
+from qkv.knowledge.answering.answer import ask
+from qkv.knowledge.confidence.calibration import trust
+from qkv.knowledge.datasets.templates import biographies, questions, worded
+from qkv.knowledge.evaluation import evaluate
+from qkv.knowledge.studies.setup import StudySetup, drilled, halves, people
+from qkv.knowledge.training.recipes import NAMED
+from qkv.viz.html_report import Chapter, Picture
+from qkv.viz.plots.knowledge import heads, reliability
+from qkv.viz.theme import svg
 
-SCHOOL = School(people=300, exposures=60, named=NAMED)
+SCHOOL = StudySetup(people=300, exposures=60, named=NAMED)
 SAMPLES = 4
 LEVEL = 0.9  # what “remembered” promises; with few people to fit on, 95 % would leave little to say
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from qkv.core.memory import Memory
-from qkv.look import svg
-from qkv.noise.chance import within
-from qkv.noise.exact import spread
-from qkv.noise.hardening import harden
-from qkv.noise.models import Gaussian, Quantised
-from qkv.plots import noise as plots
-from qkv.report import Chapter, Picture
+from qkv.noise.key_noise import Gaussian, Quantised
+from qkv.noise.moments.mixture import reading_moments
+from qkv.noise.probability.output_within import success_probability
+from qkv.noise.robust.robust_query import harden
+from qkv.viz.html_report import Chapter, Picture
+from qkv.viz.plots import noise as plots
+from qkv.viz.theme import svg
 
 WANTED = {"a": 0.5, "b": 0.5}
 COMMAND = "qkv noise compare --orthonormal 10x16 --weights 0=1/2,1=1/2 --isotropic 1e-6 --along 0=0.5"
@@ -26,10 +26,11 @@ def one_head() -> Chapter:
     found = harden(memory, WANTED, noise, tol=1e-2)
     compared = found.comparison
     one, two, hard = (float(compared[name].weights_var[0]) for name in ("one head", "two heads", "hardened"))
-    coin = float(spread(memory, 50 * (memory.keys[0] + memory.keys[1]), only_along).weights_var[0])
+    coin = float(reading_moments(memory, 50 * (memory.keys[0] + memory.keys[1]), only_along).weights_var[0])
     backwards = 0.5 * math.erfc(1.0)
     chances = {
-        name: within(memory, layout[0], noise, WANTED, NEAR, mix=layout[1]) for name, layout in found.layouts.items()
+        name: success_probability(memory, layout[0], noise, WANTED, NEAR, mix=layout[1])
+        for name, layout in found.layouts.items()
     }
     q, mu = found.query, memory.keys
     return Chapter(

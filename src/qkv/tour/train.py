@@ -5,17 +5,17 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from qkv.core.show import number
-from qkv.curves import losses
-from qkv.look import svg
-from qkv.model.config import Config
-from qkv.report import Chapter, Picture
+from qkv.core.display import number
+from qkv.model.config import ModelConfig
 from qkv.train.checkpoint import WEIGHTS
 from qkv.train.generation import generate
-from qkv.train.log import History
 from qkv.train.loop import Stopped
-from qkv.train.runs import load, pretrain, resume_run
-from qkv.train.settings import Settings
+from qkv.train.metrics_log import History
+from qkv.train.runs import load, pretrain, resume
+from qkv.train.settings import TrainSettings
+from qkv.viz.html_report import Chapter, Picture
+from qkv.viz.plots.training import losses
+from qkv.viz.theme import svg
 
 NAMES = (
     "Ada",
@@ -42,15 +42,15 @@ LIVES = {name: PLACES[(5 * i + i // 3) % len(PLACES)] for i, name in enumerate(N
 def learning() -> Chapter:
     """Pretrain on sixteen facts, interrupt it, go on, and ask for every one."""
     texts = [f"{name} lives in {place}." for name, place in LIVES.items()]
-    config = Config(attention="rope", layers=2, heads=2, width=64, block=32)
-    settings = Settings(
+    config = ModelConfig(attention="rope", layers=2, heads=2, width=64, block=32)
+    settings = TrainSettings(
         steps=120, batch=32, lr=5e-3, objective="next", validation=0.0, log_every=2, checkpoint_every=60
     )
     with tempfile.TemporaryDirectory() as folder:
         whole, cut = Path(folder, "whole"), Path(folder, "cut")
         done = pretrain(texts, whole, config, settings)
         _interrupted(texts, cut, config, settings, at=60)
-        resume_run(cut, texts)
+        resume(cut, texts)
         same = (whole / WEIGHTS).read_bytes() == (cut / WEIGHTS).read_bytes()
         history = History.of(whole)
         run = load(whole)
@@ -80,7 +80,7 @@ def learning() -> Chapter:
     )
 
 
-def _interrupted(texts: list[str], out: Path, config: Config, settings: Settings, at: int) -> None:
+def _interrupted(texts: list[str], out: Path, config: ModelConfig, settings: TrainSettings, at: int) -> None:
     """A run that somebody stops in the middle."""
     import os
     import signal

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from qkv.core.files import replacing
 from qkv.errors import QkvError
-from qkv.train.opening import FORMAT as FORMAT
-from qkv.train.opening import WEIGHTS as WEIGHTS
-from qkv.train.opening import checksum, stored
+from qkv.train.distributed import like, whole
 from qkv.train.optimizers import Optimizers
-from qkv.train.spread import like, whole
+from qkv.train.run_files import FORMAT as FORMAT
+from qkv.train.run_files import WEIGHTS as WEIGHTS
+from qkv.train.run_files import checksum, stored
 
 
 def save(folder: Path, step: int, weights: Mapping[str, Tensor], optimizer: Mapping[str, Tensor]) -> None:

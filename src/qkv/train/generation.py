@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qkv.core.show import Card, Shown
+from qkv.core.display import Card, Displayable
 from qkv.errors import QkvError
-from qkv.model.decoding import Choice, decode
-from qkv.train.memory import reuse_memory
+from qkv.model.decoding import Sampler, decode
+from qkv.train.allocator import reuse_memory
 from qkv.train.runs import Run
-from qkv.train.tokens import END_ID, MASK_ID
+from qkv.train.tokenizers import END_ID, MASK_ID
 
 
 @dataclass(frozen=True)
-class Generated(Shown):
+class Generated(Displayable):
     """What a model wrote after each prompt."""
 
     prompts: tuple[str, ...]
@@ -60,7 +60,7 @@ def generate(
         ids = [[*each, MASK_ID] if ask else [END_ID, *each] if reads_on else each for each in ids]
     elif ask:
         raise QkvError("asking", "this model's tokenizer has no sign ⁇", "Leave out --ask")
-    choice = Choice(temperature, top_k, top_p, seed)
+    choice = Sampler(temperature, top_k, top_p, seed)
     reuse_memory()
     done = decode(run.model, ids, new, choice, stop=stop, log_probabilities=log_probabilities)
     unknown = run.tokenizer.unknown("".join(prompts))

@@ -16,18 +16,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from qkv.core.show import Card, Shown, number
+from qkv.core.display import Card, Displayable, number
 from qkv.errors import QkvError
 from qkv.model.gpt import GPT
 from qkv.model.layers import compile_parts
 from qkv.train import checkpoint
-from qkv.train.batches import Source, asked, pack, shard
-from qkv.train.log import Log
-from qkv.train.memory import reuse_memory
-from qkv.train.objectives import Example
+from qkv.train.allocator import reuse_memory
+from qkv.train.data.objectives import Example
+from qkv.train.data.packing import Source, asked, pack, shard
+from qkv.train.distributed import ProcessGroup, crew
+from qkv.train.metrics_log import Log
 from qkv.train.optimizers import Optimizers, chosen
-from qkv.train.settings import Settings
-from qkv.train.spread import Crew, crew
+from qkv.train.settings import TrainSettings
 
 TRYING = 5.0  # seconds at most to find out how long a step takes
 Watch = Callable[[int, int, float, float], None]
@@ -41,13 +41,13 @@ class Job:
     folder: Path
     model: GPT
     source: Source
-    settings: Settings
+    settings: TrainSettings
     held: Sequence[Example] = ()
     watch: Watch | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
-class Trained(Shown):
+class TrainResult(Displayable):
     """What came of a run."""
 
     folder: str
@@ -81,7 +81,7 @@ class Stopped(KeyboardInterrupt):
     """Somebody asked the run to stop; everything is saved."""
 
 
-def train(job: Job) -> Trained:
+def train(job: Job) -> TrainResult:
     """Run a job from its last checkpoint to its last step."""
     devices = list(range(torch.cuda.device_count()))
     with torch.random.fork_rng(devices), crew() as crew_, interruptible() as stop, threads(job.settings.threads):
@@ -89,7 +89,7 @@ def train(job: Job) -> Trained:
         return _train(job, crew_, stop)
 
 
-def _train(job: Job, crew: Crew, stop: threading.Event) -> Trained:
+def _train(job: Job, crew: ProcessGroup, stop: threading.Event) -> TrainResult:
     s, folder = job.settings, job.folder
     if s.batch < crew.size * s.accumulate:
         raise QkvError(
@@ -150,7 +150,7 @@ def _train(job: Job, crew: Crew, stop: threading.Event) -> Trained:
         log.close()
     parameters = sum(p.numel() for p in job.model.parameters())
     held = None if math.isnan(validation) else validation
-    return Trained(str(folder), step, loss, held, parameters, tokens, time.perf_counter() - began)
+    return TrainResult(str(folder), step, loss, held, parameters, tokens, time.perf_counter() - began)
 
 
 def _spoiled(folder: Path, what: str, rate: float, saved: int) -> QkvError:
@@ -163,8 +163,8 @@ def one_step(
     optimizer: Optimizers,
     examples: Sequence[Example],
     step: int,
-    settings: Settings,
-    crew: Crew,
+    settings: TrainSettings,
+    crew: ProcessGroup,
 ) -> float:
     """One step of the optimizer on this process's share of the examples; the mean loss over all of them.
 
@@ -204,7 +204,7 @@ def threads(count: int) -> Iterator[None]:
 
 def seconds_a_step(job: Job, tries: int = 24) -> float:
     """How long a step of a job takes here, tried on a copy of its model."""
-    alone = Crew(device=torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    alone = ProcessGroup(device=torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     model = copy.deepcopy(job.model).to(alone.device).train()
     optimizer = chosen({p: name for name, p in model.named_parameters()}, job.settings)
     taken = []
@@ -220,7 +220,7 @@ def seconds_a_step(job: Job, tries: int = 24) -> float:
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, held: Sequence[Example], settings: Settings, crew: Crew) -> float:
+def evaluate(model: nn.Module, held: Sequence[Example], settings: TrainSettings, crew: ProcessGroup) -> float:
     """The mean loss on examples that are never trained on."""
     model.eval()
     # Where the weights are spread, processes gather them together, so each has to run as often as the others.
@@ -233,7 +233,7 @@ def evaluate(model: nn.Module, held: Sequence[Example], settings: Settings, crew
     return (total if alone else crew.total(total)) / asked(held)
 
 
-def summed(forward: nn.Module, examples: Sequence[Example], settings: Settings, crew: Crew) -> Tensor:
+def summed(forward: nn.Module, examples: Sequence[Example], settings: TrainSettings, crew: ProcessGroup) -> Tensor:
     """The sum of the losses of all tokens that the examples ask for."""
     model: Any = getattr(forward, "module", forward)  # what DDP wraps
     batch = pack(examples, exact=model.ragged).to(crew.device)

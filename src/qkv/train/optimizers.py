@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from qkv.train.settings import Settings
+from qkv.train.settings import TrainSettings
 
 MOMENTUM = 0.95
 SMALL = 64  # rows of matrices up to which half precision saves no time
@@ -83,7 +83,7 @@ def orthogonal(matrices: Tensor) -> Tensor:
     return (x.mT if tall else x).to(matrices.dtype)
 
 
-def chosen(names: dict[Tensor, str], settings: Settings) -> Optimizers:
+def chosen(names: dict[Tensor, str], settings: TrainSettings) -> Optimizers:
     """What the settings ask for, for weights by name. Only matrices decay.
 
     An embedding is a table and no map of one hidden vector to another, so it stays with AdamW.

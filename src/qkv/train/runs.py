@@ -14,21 +14,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from qkv.core.show import Card, Shown
+from qkv.core.display import Card, Displayable
 from qkv.errors import QkvError
-from qkv.model.config import Config
+from qkv.model.config import ModelConfig
 from qkv.model.gpt import GPT
-from qkv.train import checkpoint, tokens
-from qkv.train.batches import Source, drawn
-from qkv.train.data import read_questions, read_texts
-from qkv.train.drills import Deck
-from qkv.train.loop import Job, Trained, Watch, seconds_a_step, threads, train
-from qkv.train.objectives import Document, Example, Objective, documents, objective, question
-from qkv.train.opening import FILE as FILE
-from qkv.train.opening import described
-from qkv.train.settings import Settings
-from qkv.train.spread import crew
-from qkv.train.tokens import Tokenizer
+from qkv.train import checkpoint, tokenizers
+from qkv.train.data.cloze import ClozeSource
+from qkv.train.data.objectives import Document, Example, Objective, documents, objective, question
+from qkv.train.data.packing import Source, drawn
+from qkv.train.data.text_files import read_questions, read_texts
+from qkv.train.distributed import crew
+from qkv.train.loop import Job, TrainResult, Watch, seconds_a_step, threads, train
+from qkv.train.run_files import FILE as FILE
+from qkv.train.run_files import described
+from qkv.train.settings import TrainSettings
+from qkv.train.tokenizers import Tokenizer
 
 DRILL = "drill"
 MARGIN = 0.94  # share of a time budget for steps; the rest is for checkpoints and for a machine that others use too
@@ -38,12 +38,12 @@ Given = tuple[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Run(Shown):
+class Run(Displayable):
     """A trained model with its tokenizer."""
 
     folder: Path
-    config: Config
-    settings: Settings
+    config: ModelConfig
+    settings: TrainSettings
     data: dict[str, Any]
     tokenizer: Tokenizer
     model: GPT
@@ -63,8 +63,8 @@ class Run(Shown):
 def pretrain(
     text: str | Path | Sequence[str] | None,
     out: str | Path,
-    config: Config | None = None,
-    settings: Settings | None = None,
+    config: ModelConfig | None = None,
+    settings: TrainSettings | None = None,
     *,
     questions: Questions | None = None,
     tokenizer: str | Tokenizer = "characters",
@@ -72,12 +72,12 @@ def pretrain(
     minutes: float | None = None,
     resume: bool = False,
     watch: Watch | None = None,
-) -> Trained:
+) -> TrainResult:
     """Train a new model on texts, one a line of a file or of a list; with `resume`, go on if the run exists.
 
     With `minutes`, the number of steps is what this machine can do in that time. Questions go with drills only.
     """
-    out, settings = Path(out), settings or Settings()
+    out, settings = Path(out), settings or TrainSettings()
     drilled = settings.objective == DRILL
     if not drilled:
         objective(settings.objective)
@@ -90,9 +90,9 @@ def pretrain(
         if text is None:
             raise QkvError("pretraining", "there is no text", "Give --text FILE, one text a line")
         texts = read_texts(text)
-        made = tokens.train(tokenizer, texts, pieces) if isinstance(tokenizer, str) else tokenizer
-        given = (config or Config()).to_json()
-        found = Config.from_json({**given, "vocab": given["vocab"] or made.vocab})
+        made = tokenizers.train(tokenizer, texts, pieces) if isinstance(tokenizer, str) else tokenizer
+        given = (config or ModelConfig()).to_json()
+        found = ModelConfig.from_json({**given, "vocab": given["vocab"] or made.vocab})
         if found.vocab < made.vocab:
             raise QkvError(
                 "pretraining", f"vocab is {found.vocab} and the tokenizer has {made.vocab} tokens", "Leave vocab at 0"
@@ -106,20 +106,20 @@ def finetune(
     run: str | Path,
     questions: Questions,
     out: str | Path,
-    settings: Settings | None = None,
+    settings: TrainSettings | None = None,
     *,
     text: str | Path | Sequence[str] | None = None,
     minutes: float | None = None,
     from_scratch: bool = False,
     resume: bool = False,
     watch: Watch | None = None,
-) -> Trained:
+) -> TrainResult:
     """Train a run's model further, to answer questions: `question<TAB>answer` lines, or pairs.
 
     With the objective `drill` it goes on memorising the text that the run was pretrained on (or `text`), and the
     questions are mixed in and say what to ask for. A model `from_scratch` has the run's shape and has read nothing.
     """
-    out, settings = Path(out), settings or Settings()
+    out, settings = Path(out), settings or TrainSettings()
     drilled = settings.objective == DRILL
 
     def create() -> None:
@@ -136,7 +136,7 @@ def finetune(
     return _started(out, create, resume, (text, questions) if drilled else (questions, None), watch)
 
 
-def _started(out: Path, create: Callable[[], None], resume: bool, data: Given, watch: Watch | None) -> Trained:
+def _started(out: Path, create: Callable[[], None], resume: bool, data: Given, watch: Watch | None) -> TrainResult:
     """A new run is an old one that has taken no step yet: create it, in one process, and go on with it in all."""
     with crew() as here:
         if here.first:
@@ -145,10 +145,10 @@ def _started(out: Path, create: Callable[[], None], resume: bool, data: Given, w
                 create()
             _budget(out, data)
         here.wait()
-        return resume_run(out, *data, watch=watch)
+        return train(_job(out, data, watch))
 
 
-def resume_run(run: str | Path, data: Any = None, questions: Any = None, watch: Watch | None = None) -> Trained:
+def resume(run: str | Path, data: Any = None, questions: Any = None, watch: Watch | None = None) -> TrainResult:
     """Go on with a run from its last checkpoint, to the bit as if it had never stopped; `data` if it has moved."""
     return train(_job(run, (data, questions), watch))
 
@@ -210,7 +210,7 @@ def load(run: str | Path) -> Run:
         config,
         settings,
         origin,
-        tokens.load(folder, foreign=origin.get("kind") == "imported"),
+        tokenizers.load(folder, foreign=origin.get("kind") == "imported"),
         model.eval(),
         step,
     )
@@ -221,12 +221,12 @@ def _source(run: Run, data: Any, asked: Any) -> tuple[Source, list[Example]]:
     block, s = run.config.block, run.settings
     if run.data["kind"] == "drills":
         pairs = [] if asked is None else read_questions(asked)
-        return Deck(read_texts(data), pairs, run.tokenizer, block).source(s), []
+        return ClozeSource(read_texts(data), pairs, run.tokenizer, block).source(s), []
     made: Sequence[Document]
     goal: Objective
     if run.data["kind"] == "questions":
         pairs = read_questions(data)
-        ids = tokens.encode_all(run.tokenizer, [part for pair in pairs for part in pair])
+        ids = tokenizers.encode_all(run.tokenizer, [part for pair in pairs for part in pair])
         all_ = [question(q, a, block) for q, a in zip(ids[::2], ids[1::2], strict=True)]
         made, goal = [Document([i]) for i in range(len(all_))], partial(_listed, all_)
     else:
@@ -245,8 +245,8 @@ def _listed(examples: Sequence[Example], document: Document, block: int, random:
 
 def _create(
     out: Path,
-    config: Config,
-    settings: Settings,
+    config: ModelConfig,
+    settings: TrainSettings,
     data: dict[str, Any],
     tokenizer: Tokenizer,
     model: GPT | None,

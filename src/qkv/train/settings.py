@@ -16,7 +16,7 @@ OPTIMIZERS = ("adamw", "muon")
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainSettings:
     """The schedule, the optimizer and the bookkeeping of a run."""
 
     steps: int = told(1000, "Steps of the optimizer.")
@@ -92,6 +92,6 @@ class Settings:
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Settings:
+    def from_json(cls, data: dict[str, Any]) -> TrainSettings:
         """Settings from their fields; unknown ones are refused."""
         return from_fields(cls, data, "reading the settings of a run")

@@ -14,15 +14,15 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from qkv import __version__
 from qkv.errors import QkvError
-from qkv.web import limits, pages
-from qkv.web.checkers import Checkers
-from qkv.web.guard import LOOPBACK, Guard
-from qkv.web.jobs import Jobs
-from qkv.web.models import Models
-from qkv.web.replies import refusal
-from qkv.web.routes import claims, jobs, knowledge, lookup, noise, states, wiring
-from qkv.web.turns import Turns
-from qkv.web.work import Work
+from qkv.web import limits, static_files
+from qkv.web.claim_workers import ClaimWorkers
+from qkv.web.compute_pool import ComputePool
+from qkv.web.job_manager import Jobs
+from qkv.web.middleware.fair_queue import FairQueueMiddleware
+from qkv.web.middleware.security import LOOPBACK, SecurityMiddleware
+from qkv.web.model_registry import Models
+from qkv.web.routes import claims, defaults, jobs, knowledge, lookup, noise, wiring
+from qkv.web.schemas import refusal
 
 ABOUT = (
     "What attention looks up, and when to trust it. Every number comes from the library; each reply carries the "
@@ -38,7 +38,7 @@ def application(
 
     @contextlib.asynccontextmanager
     async def alive(app: FastAPI) -> AsyncIterator[None]:
-        app.state.work, app.state.checkers = Work(), Checkers()
+        app.state.work, app.state.checkers = ComputePool(), ClaimWorkers()
         app.state.jobs, app.state.models = Jobs(named.add), named
         try:
             yield
@@ -57,21 +57,21 @@ def application(
         redoc_url=None,
     )
     app.state.connections = lambda: 0  # told by what serves it
-    for module in (states, lookup, noise, wiring, claims, knowledge, jobs):
+    for module in (defaults, lookup, noise, wiring, claims, knowledge, jobs):
         app.include_router(module.router)
-    app.include_router(pages.router())
+    app.include_router(static_files.router())
     app.add_exception_handler(QkvError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=1)
-    app.add_middleware(Turns)
-    app.add_middleware(Guard, hosts=tuple(hosts), token=token)
+    app.add_middleware(FairQueueMiddleware)
+    app.add_middleware(SecurityMiddleware, hosts=tuple(hosts), token=token)
     return app
 
 
 async def _refused(request: Request, why: Exception) -> Response:
     assert isinstance(why, QkvError)
-    status = why.status if isinstance(why, limits.Refused) else 422
+    status = why.status if isinstance(why, limits.HttpRefusal) else 422
     return refusal(status, why.asked, why.came, why.remedy)
 
 

@@ -36,7 +36,7 @@ LABEL = 40
 """Characters of a label or name."""
 
 
-class Refused(QkvError):
+class HttpRefusal(QkvError):
     """A refusal with the HTTP status that says what kind it is."""
 
     def __init__(self, status: int, asked: str, came: str, remedy: str) -> None:
@@ -44,16 +44,16 @@ class Refused(QkvError):
         self.status = status
 
 
-def too_large(asked: str) -> Refused:
+def too_large(asked: str) -> HttpRefusal:
     """413: more bytes than a request may have."""
-    return Refused(413, asked, f"the request is longer than {MOST_BODY} bytes", "Send less at a time")
+    return HttpRefusal(413, asked, f"the request is longer than {MOST_BODY} bytes", "Send less at a time")
 
 
-def crowded(asked: str) -> Refused:
+def crowded(asked: str) -> HttpRefusal:
     """503: too many others are connected."""
-    return Refused(503, asked, f"more than {MOST_CONNECTIONS} connections are open", "Try again in a second")
+    return HttpRefusal(503, asked, f"more than {MOST_CONNECTIONS} connections are open", "Try again in a second")
 
 
-def busy(asked: str) -> Refused:
+def busy(asked: str) -> HttpRefusal:
     """503: too many others are waiting."""
-    return Refused(503, asked, "too many requests are waiting", "Try again in a second")
+    return HttpRefusal(503, asked, "too many requests are waiting", "Try again in a second")

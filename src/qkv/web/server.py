@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from qkv.errors import QkvError
 from qkv.web import limits
 from qkv.web.app import application
-from qkv.web.guard import LOOPBACK
+from qkv.web.middleware.security import LOOPBACK
 
 WAIT = 3
 """Seconds that requests may take to end when the server stops."""

@@ -19,17 +19,17 @@ PLACES = ("Paris", "Rome", "Oslo", "Lima")
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of a few steps: its answers are poor, but they are answers."""
-    from qkv.model.config import Config
+    from qkv.model.config import ModelConfig
     from qkv.train import finetune, pretrain
-    from qkv.train.settings import Settings
+    from qkv.train.settings import TrainSettings
 
     folder = tmp_path_factory.mktemp("runs")
     texts = [f"Person {i} was born in {PLACES[i % 4]} in {1800 + i}." for i in range(24)]
     pairs = [(f"Where was Person {i} born?", PLACES[i % 4]) for i in range(24)]
-    settings = Settings(
+    settings = TrainSettings(
         steps=40, batch=12, lr=1e-2, log_every=10, validate_every=40, checkpoint_every=40, validation=0.1
     )
-    pretrain(texts, folder / "base", Config(layers=2, heads=2, width=32, block=48, dropout=0.0), settings)
+    pretrain(texts, folder / "base", ModelConfig(layers=2, heads=2, width=32, block=48, dropout=0.0), settings)
     finetune(folder / "base", pairs, folder / "tuned", settings)
     return folder / "tuned"
 

@@ -42,10 +42,10 @@ def test_derivations_and_counterexamples_open_on_click(watched):
 
 def test_the_catalogue_can_be_started_from(watched):
     page = watched().open("claims")
-    text = dict(documents())["beyond"]
+    text = dict(documents())["supplement"]
     expect(page.locator(".verdict .word")).to_have_count(4, timeout=60_000)  # those of the text it starts with
     page.locator("[data-name=catalogue] option >> nth=1").wait_for(state="attached")
-    page.locator("[data-name=catalogue]").select_option("beyond")
+    page.locator("[data-name=catalogue]").select_option("supplement")
     expect(page.get_by_label("Claims", exact=True)).to_have_value(text)
     expected = check(text)  # as many claims as before: what they say tells them apart
     expect(page.locator(".verdict .says")).to_have_text([v.says for v in expected], timeout=150_000)

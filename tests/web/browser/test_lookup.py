@@ -8,7 +8,7 @@ import pytest
 from driven import taken_along
 
 from qkv import Memory
-from qkv.core.show import number
+from qkv.core.display import number
 from qkv.design import leak
 
 expect = pytest.importorskip("playwright.sync_api").expect

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from qkv import Memory
-from qkv.core.show import number
-from qkv.noise import Gaussian, spread
+from qkv.core.display import number
+from qkv.noise import Gaussian, reading_moments
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -21,10 +21,10 @@ def test_a_slider_shows_the_variance_of_the_library(watched):
     memory = Memory(np.eye(body["n"]))
     noise = Gaussian(isotropic=body["isotropic"], along={0: body["along"]})
     q = body["scale"] * (memory.keys[0] + memory.keys[1])
-    exact = spread(memory, q, noise)
+    exact = reading_moments(memory, q, noise)
     expect(page.locator("[data-fact='one head mean']")).to_have_text(number(float(exact.weights_mean[0])))
     expect(page.locator("[data-fact='one head variance']")).to_have_text(number(float(exact.weights_var[0])))
-    two = spread(memory, [body["scale"] * memory.keys[0], body["scale"] * memory.keys[1]], noise)
+    two = reading_moments(memory, [body["scale"] * memory.keys[0], body["scale"] * memory.keys[1]], noise)
     expect(page.locator("[data-fact='two heads variance']")).to_have_text(number(float(two.weights_var[0])))
     hardened = float(page.locator("[data-fact='hardened variance']").inner_text())
     assert hardened < float(two.weights_var[0]) / 100
@@ -40,10 +40,10 @@ def test_more_heads_are_a_blend_of_more_items_with_a_head_each(watched):
     assert body["heads"] == 4
     expect(page.locator(".lead")).to_contain_text("Wanted is a quarter each of a, b, c and d")
     memory, noise = Memory(np.eye(10)), Gaussian(isotropic=0.001, along={0: 0.5})
-    four = spread(memory, list(6 * memory.keys[:4]), noise)
+    four = reading_moments(memory, list(6 * memory.keys[:4]), noise)
     expect(page.locator("[data-fact='four heads mean']")).to_have_text(number(float(four.weights_mean[0])))
     expect(page.locator("[data-fact='four heads variance']")).to_have_text(number(float(four.weights_var[0])))
-    together = spread(memory, 6 * memory.keys[:4].sum(0), noise)
+    together = reading_moments(memory, 6 * memory.keys[:4].sum(0), noise)
     expect(page.locator("[data-fact='one head variance']")).to_have_text(number(float(together.weights_var[0])))
     page.wait_for_function("location.hash.includes('heads=4')")
     names = {}
@@ -105,7 +105,7 @@ def test_a_fast_slider_never_queues_and_ends_on_the_newest(watched):
     assert body["scale"] == pytest.approx(9.9)
     assert len(one.bodies) - before < 40
     memory = Memory(np.eye(50))
-    exact = spread(memory, 9.9 * (memory.keys[0] + memory.keys[1]), Gaussian(isotropic=1e-6, along={0: 0.5}))
+    exact = reading_moments(memory, 9.9 * (memory.keys[0] + memory.keys[1]), Gaussian(isotropic=1e-6, along={0: 0.5}))
     expect(page.locator("[data-fact='one head variance']")).to_have_text(number(float(exact.weights_var[0])))
 
 
@@ -120,7 +120,7 @@ def test_a_late_reply_never_replaces_a_newer_one(watched):
     page.wait_for_timeout(200)
     box.fill("20")  # waits behind the one that is held, then gives up on it
     memory = Memory(np.eye(20))
-    exact = spread(memory, 6 * (memory.keys[0] + memory.keys[1]), Gaussian(isotropic=1e-6, along={0: 0.5}))
+    exact = reading_moments(memory, 6 * (memory.keys[0] + memory.keys[1]), Gaussian(isotropic=1e-6, along={0: 0.5}))
     expect(page.locator("[data-fact='one head variance']")).to_have_text(number(float(exact.weights_var[0])))
     page.unroute("**/api/noise")
 

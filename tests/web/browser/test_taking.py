@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 from driven import taken_along
 
-from qkv.core.show import number
+from qkv.core.display import number
 
 expect = pytest.importorskip("playwright.sync_api").expect
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from qkv import self_attention
-from qkv.core.show import number
+from qkv.core.display import number
 from qkv.design import wire
 
 expect = pytest.importorskip("playwright.sync_api").expect

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import resources
 
-NAMES = ("first", "second", "third", "fourth", "fifth", "beyond")
+NAMES = ("writeup_1", "writeup_2", "writeup_3", "writeup_4", "writeup_5", "supplement")
 
 
 def documents() -> list[tuple[str, str]]:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
-    from qkv.knowledge.studies.engine import Study, Watch
+    from qkv.knowledge.studies.experiment import Study, Watch
 
-STUDIES = {"ladder": 1, "capacity": 1, "variants": 3, "considerations": 1, "singletons": 1}
-"""The studies by name, and how many seeds each has unless told otherwise."""
+STUDIES = {"extraction": 1, "capacity": 1, "variants": 3, "ablation": 1, "rare_facts": 1}
+"""The studies by name, and the number of seeds that each takes by default."""
+_MODULES = {"variants": "attention_variants", "ablation": "pretraining_ablation"}
 
 
 def study(
@@ -31,5 +32,5 @@ def study(
         raise QkvError(asked, "there is none of this name", f"Choose from {', '.join(STUDIES)}")
     if seeds < 0 or people < 0 or not minutes > 0:
         raise QkvError(asked, f"seeds, people and minutes are {seeds}, {people} and {minutes}", "Give positive numbers")
-    module = importlib.import_module(f"qkv.knowledge.studies.{name}")
+    module = importlib.import_module(f"qkv.knowledge.studies.{_MODULES.get(name, name)}")
     return module.study(out, seeds or STUDIES[name], minutes, people, watch)

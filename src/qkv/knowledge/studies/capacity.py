@@ -12,15 +12,15 @@ import numpy as np
 import torch
 
 from qkv.knowledge.intervals import over_seeds
-from qkv.knowledge.learning import begin, go_on
-from qkv.knowledge.studies.engine import Cell, Row, Study, Watch, finish, work
-from qkv.model.config import Config
-from qkv.model.layout import Layout
-from qkv.train.batches import drawn as in_turn
-from qkv.train.objectives import Document, Example
+from qkv.knowledge.studies.experiment import Cell, Row, Study, Watch, finish, work
+from qkv.knowledge.training.mixed_run import begin, go_on
+from qkv.model.config import ModelConfig
+from qkv.model.packed_sequences import PackedLayout
+from qkv.train.data.objectives import Document, Example
+from qkv.train.data.packing import drawn as in_turn
 from qkv.train.runs import Run
-from qkv.train.settings import Settings
-from qkv.train.tokens import Numbers
+from qkv.train.settings import TrainSettings
+from qkv.train.tokenizers import Numbers
 
 VALUES, TRAITS = 64, 10
 LENGTH = 2 + TRAITS
@@ -81,8 +81,8 @@ def measure(scale: Scale, exposures: int, seed: int, folder: Path) -> Row:
     people = drawn(scale.people, scale.surnames, seed)
     steps = max(1, scale.people * exposures // scale.batch)
     # Tied, with rotary places and no biases: few parameters that hold no facts.
-    config = Config("rope", scale.layers, 2, width=scale.width, block=LENGTH, vocab=VALUES + 1 + scale.surnames)
-    settings = Settings(
+    config = ModelConfig("rope", scale.layers, 2, width=scale.width, block=LENGTH, vocab=VALUES + 1 + scale.surnames)
+    settings = TrainSettings(
         steps=steps, batch=scale.batch, objective="next", optimizer="muon", lr=scale.lr, floor=0.0, decay=0.0,
         beta2=0.999, validation=0.0, seed=seed, log_every=100, checkpoint_every=2000,
     )  # fmt: skip
@@ -131,7 +131,7 @@ def losses(run: Run, people: np.ndarray) -> tuple[float, list[float]]:
     """The mean loss on a name, all of it, and on each trait's value after the name and the traits before it."""
     found = []
     for part in torch.from_numpy(people).split(1024):
-        logits = run.model(part[:, :-1].flatten(), Layout([(len(part), LENGTH)])).view(len(part), LENGTH, -1)
+        logits = run.model(part[:, :-1].flatten(), PackedLayout([(len(part), LENGTH)])).view(len(part), LENGTH, -1)
         found.append(-logits.double().log_softmax(-1).gather(-1, part[:, 1:, None])[..., 0])
     loss = torch.cat(found).numpy()
     return float(loss[:, :2].sum(1).mean()), loss[:, 2:].mean(0).tolist()

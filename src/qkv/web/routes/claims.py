@@ -10,9 +10,9 @@ from pydantic import BaseModel, Field
 
 from qkv.claims.catalogue import documents
 from qkv.claims.verdict import Step, Verdict, Verdicts
-from qkv.report import claims_page
-from qkv.web import limits, python_code
-from qkv.web.replies import REFUSALS, Python, Shape, reply
+from qkv.viz.html_report import claims_page
+from qkv.web import code_snippets, limits
+from qkv.web.schemas import REFUSALS, Python, Shape, reply
 
 router = APIRouter(prefix="/api", tags=["claims"], responses=REFUSALS)
 
@@ -68,7 +68,7 @@ class CatalogueReply(BaseModel):
 async def check(asked: CheckRequest, request: Request) -> Response:
     """Decide every claim of a text, each within its time."""
     verdicts, complete = await request.app.state.checkers.check(asked.text)
-    code = python_code.check(asked.text, limits.CLAIM_SECONDS)
+    code = code_snippets.check(asked.text, limits.CLAIM_SECONDS)
     return reply({"verdicts": verdicts, "complete": complete, "python": code})
 
 

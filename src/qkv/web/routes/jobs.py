@@ -10,9 +10,9 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from qkv.web import limits
-from qkv.web.jobs import Jobs
-from qkv.web.replies import REFUSALS, Error, Shape, reply
+from qkv.web.job_manager import Jobs
 from qkv.web.routes.noise import check_heads
+from qkv.web.schemas import REFUSALS, Error, Shape, reply
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], responses=REFUSALS)
 

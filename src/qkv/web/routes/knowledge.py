@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from qkv.web import limits
-from qkv.web.models import Models
-from qkv.web.replies import REFUSALS, Error, Label, Python, Shape, reply
+from qkv.web.model_registry import Models
+from qkv.web.schemas import REFUSALS, Error, Label, Python, Shape, reply
 
 router = APIRouter(prefix="/api", tags=["knowledge"], responses=REFUSALS)
 

@@ -9,11 +9,11 @@ from pydantic import BaseModel, Field
 
 from qkv.core.memory import Memory
 from qkv.design import blend, copy, leak
-from qkv.design.certificate import Certificate
+from qkv.design.certificates.certificate import Certificate
 from qkv.design.query import Design
 from qkv.errors import QkvError
-from qkv.web import limits, python_code
-from qkv.web.replies import REFUSALS, Entry, Label, Python, Row, Shape, Tolerance, Vector, Vectors, reply
+from qkv.web import code_snippets, limits
+from qkv.web.schemas import REFUSALS, Entry, Label, Python, Row, Shape, Tolerance, Vector, Vectors, reply
 
 router = APIRouter(prefix="/api", tags=["lookup"], responses=REFUSALS)
 
@@ -139,7 +139,7 @@ def _lookup(asked: LookupRequest) -> dict[str, Any]:
         "curve": {"scales": found.scales, "leaks": found.leaks},
         "tol": found.tol,
         "certified_scale": found.scale,
-        "python": python_code.lookup(asked.keys, asked.values, asked.labels, asked.query, asked.scale, found.items),
+        "python": code_snippets.lookup(asked.keys, asked.values, asked.labels, asked.query, asked.scale, found.items),
     }
 
 
@@ -159,7 +159,7 @@ def _design(asked: CopyRequest | BlendRequest, verb: str, wish: Any) -> dict[str
         "bound": found.distance,
         "certificate": found.certificate.worded(dict(enumerate(memory.labels))),
         "obstacle": None if found.obstacle is None else obstacle(memory, found.obstacle),
-        "python": python_code.design(verb, asked.keys, asked.values, asked.labels, wish, asked.leak),
+        "python": code_snippets.design(verb, asked.keys, asked.values, asked.labels, wish, asked.leak),
     }
 
 

@@ -11,10 +11,10 @@ from pydantic import BaseModel, Field
 
 from qkv.core.memory import Memory
 from qkv.errors import QkvError
-from qkv.noise.beside import arms, at_scale
-from qkv.noise.models import Gaussian
-from qkv.web import limits, python_code
-from qkv.web.replies import REFUSALS, Python, Row, Shape, reply
+from qkv.noise.key_noise import Gaussian
+from qkv.noise.layout_report import layout_reports, reference_layouts
+from qkv.web import code_snippets, limits
+from qkv.web.schemas import REFUSALS, Python, Row, Shape, reply
 
 router = APIRouter(prefix="/api", tags=["noise"], responses=REFUSALS)
 
@@ -62,7 +62,7 @@ class ArmReply(BaseModel):
 class NoiseReply(BaseModel):
     """The three arms."""
 
-    arms: list[ArmReply]
+    layout_reports: list[ArmReply]
     python: Python
 
 
@@ -87,7 +87,7 @@ def wanted_of(heads: int) -> dict[str, float]:
 def layouts_of(n: int, along: float, isotropic: float, scale: float, heads: int) -> tuple[Gaussian, dict[str, Any]]:
     """Noise and layouts, kept while other sliders move."""
     model = Gaussian(isotropic=isotropic, along={"a": along})
-    return model, at_scale(memory_of(n), wanted_of(heads), model, scale)
+    return model, reference_layouts(memory_of(n), wanted_of(heads), model, scale)
 
 
 def check_heads(n: int, heads: int) -> None:
@@ -101,7 +101,7 @@ def figures(asked: NoiseRequest) -> dict[str, Any]:
     check_heads(asked.n, asked.heads)
     memory, wanted = memory_of(asked.n), wanted_of(asked.heads)
     model, layouts = layouts_of(asked.n, asked.along, asked.isotropic, asked.scale, asked.heads)
-    found = arms(memory, layouts, model, wanted, asked.success, samples=asked.samples, seed=asked.seed)
+    found = layout_reports(memory, layouts, model, wanted, asked.success, samples=asked.samples, seed=asked.seed)
     return {
         "arms": [
             {
@@ -118,7 +118,7 @@ def figures(asked: NoiseRequest) -> dict[str, Any]:
             }
             for arm in found
         ],
-        "python": python_code.noise(
+        "python": code_snippets.noise(
             asked.n, asked.along, asked.isotropic, asked.scale, asked.heads, asked.success, asked.samples, asked.seed
         ),
     }

@@ -11,11 +11,11 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from qkv.core.attention import self_attention
-from qkv.design.wiring import Wire, wire
+from qkv.design.wiring import Wiring, wire
 from qkv.errors import QkvError
-from qkv.web import limits, python_code
-from qkv.web.derivation import Line, derivation
-from qkv.web.replies import REFUSALS, Entry, Label, Python, Row, Shape, Tolerance, reply
+from qkv.web import code_snippets, limits
+from qkv.web.schemas import REFUSALS, Entry, Label, Python, Row, Shape, Tolerance, reply
+from qkv.web.wiring_derivation import Line, derivation
 
 router = APIRouter(prefix="/api", tags=["wiring"], responses=REFUSALS)
 
@@ -114,7 +114,7 @@ def _wiring(asked: WiringRequest) -> dict[str, Any]:
         "weights": weights,
         "outputs": outputs,
         "derivation": lines,
-        "python": python_code.wiring(
+        "python": code_snippets.wiring(
             X,
             {i: dict(parts) for i, parts in zip(readers, reads, strict=True)},
             dict(zip(readers, writes, strict=True)),
@@ -126,7 +126,7 @@ def _wiring(asked: WiringRequest) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def wired(X: Any, reads: Any, writes: Any, tol: float) -> Wire:
+def wired(X: Any, reads: Any, writes: Any, tol: float) -> Wiring:
     """The matrices, kept while β moves: they do not depend on it."""
     rules = {i: dict(parts) for i, parts in reads}
     targets = {i: list(row) for (i, _), row in zip(reads, writes, strict=True)}

@@ -1,0 +1,332 @@
+"""Plain numerical reading of a claim: the same words on concrete arrays, knowing nothing of the algebra."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from qkv.claims.semantics.context import Context, bases_of, reached
+from qkv.claims.symbolic.basis_sums import bare_identity
+from qkv.claims.syntax import nodes as L
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+"""Every value has shape (samples, rows, columns); a number is (samples, 1, 1)."""
+
+
+class CannotEvaluate(Exception):
+    """A formula that has no value on this instance."""
+
+
+class NotLoaded(Exception):
+    """The floor of noise is needed and not imported yet: it takes longer than many a claim."""
+
+
+WIDEST = 1e3  # entries of a covariance that is drawn from
+
+
+@dataclass
+class Instance:
+    """Concrete numbers and arrays for one claim."""
+
+    world: Context
+    n: int
+    d: int
+    numbers: dict[str, Array]
+    families: dict[str, dict[str, Array]]
+    vectors: dict[str, Array]
+    bases: dict[str, Array]
+    means: dict[str, Array] = field(default_factory=dict)
+    samples: int = 1
+    normal: dict[str, Array] = field(default_factory=dict)  # standard normal draws, by what they are for
+    cache: dict[str, Array] = field(default_factory=dict)
+    cancelled: set[L.Expr] = field(default_factory=set)  # differences that rounding has swallowed
+    side: float = 1.0  # from which side a number comes to a place inside its range
+    fixed: bool = False  # no limit is taken: statistics of weights are worth their exact moments
+    even: bool = False  # the draws have mean 0 and covariance I exactly, so linear functions have exact moments
+    error: float = 0.0  # of the statistics evaluated so far, where that is known
+    sampled: bool = False  # whether one of them is only an average over the draws
+    rebuild: Callable[[], None] | None = None  # make the vectors anew after a number that they depend on has moved
+
+    @property
+    def items(self) -> list[str]:
+        """All items: the named ones, and numbers from 1 up for the rest."""
+        if self.world.closed:
+            return list(self.world.items)
+        named = list(self.world.items)
+        return named + [f"#{i}" for i in range(1, self.n - len(named) + 1)]
+
+    def put(self, name: str, value: float) -> None:
+        self.numbers[name] = np.full((1, 1, 1), float(value))
+        self.cache.clear()
+
+
+def evaluate(inst: Instance, expr: L.Expr) -> Array:
+    """The value of an expression; overflow and the like end as NaN."""
+    with np.errstate(all="ignore"):
+        return _value(inst, expr)
+
+
+def _value(inst: Instance, expr: L.Expr) -> Array:
+    if isinstance(expr, L.Num):
+        return _number(float(expr.value))
+    if isinstance(expr, L.Name):
+        return _named(inst, expr)
+    if isinstance(expr, L.Neg):
+        return -_value(inst, expr.inner)
+    if isinstance(expr, L.Transpose):
+        return np.swapaxes(_value(inst, expr.inner), 1, 2)
+    if isinstance(expr, L.Op):
+        return _operation(inst, expr)
+    if isinstance(expr, L.Call):
+        return _call(inst, expr)
+    if isinstance(expr, L.Sum):
+        total = None
+        for item in _summands(inst, expr):
+            if item not in expr.but:
+                part = _value(inst, L.renamed(expr.inner, expr.index, item))
+                total = part if total is None else total + part
+        return _number(0.0) if total is None else total
+    if isinstance(expr, L.Chance):
+        (left, right), (op,) = expr.event.sides, expr.event.ops
+        known = _chance(inst, expr)
+        if known is not None:
+            return known
+        inst.sampled = True
+        difference = _value(inst, left) - _value(inst, right)
+        # Where rounding may have made two things equal, a count says nothing; what cancels in every draw is equal.
+        edge = float(np.mean(np.abs(difference) <= 1e-13))
+        if 0 < edge < 1 or (edge and bool(np.any(difference))) or (edge and _weighted(inst, left, right)):
+            raise CannotEvaluate("an event on the edge")
+        hit = {
+            "=": difference == 0,
+            "!=": difference != 0,
+            "<": difference < 0,
+            "<=": difference <= 0,
+            ">": difference > 0,
+            ">=": difference >= 0,
+        }[op]
+        return _number(float(np.mean(hit)))
+    return _statistic(inst, expr)
+
+
+def _summands(inst: Instance, expr: L.Sum) -> list[str]:
+    """The items, or the columns of a basis: the named ones under their names, all others under numbers."""
+    bases = bases_of(inst.world, expr.index, expr.inner) if inst.world.bases else set()
+    if not bases:
+        return inst.items
+    if len(bases) > 1:
+        raise CannotEvaluate("a sum over the columns of two bases")
+    (name,) = bases
+    known, whole = inst.families[name.lower()], inst.bases[name]
+    for j in range(len(known), whole.shape[2]):
+        known[f"#{j}"] = whole[:, :, j][:, :, None]
+    return list(known)
+
+
+def sides(inst: Instance, one: L.Expr, two: L.Expr) -> tuple[Array, Array]:
+    """Two values, where a bare I takes the size of its neighbour."""
+    left, right = _value(inst, one), _value(inst, two)
+    if left.shape[1:] == (inst.d, inst.d) != right.shape[1:] != (1, 1) and bare_identity(one):
+        left = left[:, :1, :1] * np.eye(right.shape[1])
+    if right.shape[1:] == (inst.d, inst.d) != left.shape[1:] != (1, 1) and bare_identity(two):
+        right = right[:, :1, :1] * np.eye(left.shape[2])
+    return left, right
+
+
+def _number(value: float) -> Array:
+    return np.full((1, 1, 1), value)
+
+
+def _operation(inst: Instance, expr: L.Op) -> Array:
+    left, right = sides(inst, expr.left, expr.right)
+    if expr.sign in "+-":
+        if left.shape[1:] != right.shape[1:] and not (_bare_zero(expr.left) or _bare_zero(expr.right)):
+            raise CannotEvaluate("shapes that do not fit")
+        found = left + right if expr.sign == "+" else left - right
+        size = np.maximum(np.abs(left), np.abs(right))
+        if np.mean((np.abs(found) <= 1e-12 * size) & (size > 0)) > 0.02:
+            inst.cancelled.add(expr)
+        return found
+    if expr.sign == "*":
+        if left.shape[1:] == (1, 1) or right.shape[1:] == (1, 1):
+            return left * right
+        if left.shape[2] != right.shape[1]:
+            raise CannotEvaluate("shapes that do not fit")
+        return left @ right
+    return left / right if expr.sign == "/" else left**right
+
+
+def _bare_zero(expr: L.Expr) -> bool:
+    return isinstance(expr, L.Num) and expr.value == 0
+
+
+def _call(inst: Instance, expr: L.Call) -> Array:
+    inner = _value(inst, expr.inner)
+    if expr.function == "norm":
+        return np.sqrt(np.sum(inner**2, axis=(1, 2), keepdims=True))
+    if expr.function == "R":
+        return _rotation(inst.d, inner)
+    if expr.function == "Phi":
+        return np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2)), otypes=[float])(inner)
+    return {"exp": np.exp, "log": np.log, "sqrt": np.sqrt}[expr.function](inner)
+
+
+def _rotation(d: int, angle: Array) -> Array:
+    """Turn each pair of coordinates, the later ones more slowly, as rotary embeddings do."""
+    out = np.zeros((angle.shape[0], d, d))
+    for pair in range(d // 2):
+        phi = angle[:, 0, 0] / 10 ** (2 * pair / d)
+        i, j = 2 * pair, 2 * pair + 1
+        out[:, i, i], out[:, i, j], out[:, j, i], out[:, j, j] = np.cos(phi), -np.sin(phi), np.sin(phi), np.cos(phi)
+    return out
+
+
+def _chance(inst: Instance, expr: L.Chance) -> Array | None:
+    """A probability at a fixed scale, where the noise on the keys can be integrated or drawn often enough."""
+    if not inst.fixed or not _weighted(inst, *expr.event.sides):
+        return None
+    from qkv.claims.numeric import noise_moments
+
+    ends = noise_moments.event(inst, expr)
+    if ends is None:
+        return None
+    inst.error = max(inst.error, (ends[1] - ends[0]) / 2)
+    return _number((ends[0] + ends[1]) / 2)
+
+
+def _weighted(inst: Instance, *parts: L.Node) -> bool:
+    return any(n.base in ("alpha", "c") for n in reached(inst.world, *parts))
+
+
+def _statistic(inst: Instance, expr: L.Stat) -> Array:
+    if inst.fixed and _weighted(inst, *expr.inner):
+        from qkv.claims.numeric import noise_moments
+
+        known = noise_moments.moment(inst, expr)
+        if known is not None:
+            inst.error = max(inst.error, known[1])
+            return known[0]
+    even = inst.even and bool(inst.world.noise) and not inst.world.random
+    if inst.samples > 1 and (not even or _weighted(inst, *expr.inner)):
+        inst.sampled = True
+    values = [_value(inst, e) for e in expr.inner]
+    x, y = values[0], values[-1]
+    if expr.function == "E":
+        return x.mean(axis=0, keepdims=True)
+    both = _covariance(inst, x, y)
+    if expr.function != "Corr":
+        return both
+    return both / np.sqrt(_covariance(inst, x, x) * _covariance(inst, y, y))
+
+
+def _covariance(inst: Instance, x: Array, y: Array) -> Array:
+    x, y = (np.broadcast_to(v, (inst.samples, *v.shape[1:])) for v in (x, y))
+    a, b = x - x.mean(axis=0, keepdims=True), y - y.mean(axis=0, keepdims=True)
+    return np.mean(a @ np.swapaxes(b, 1, 2), axis=0, keepdims=True)
+
+
+# Names.
+def _named(inst: Instance, name: L.Name) -> Array:
+    plain = str(name)
+    if plain in inst.cache:
+        return inst.cache[plain]
+    out = _lookup(inst, name, plain)
+    inst.cache[plain] = out
+    return out
+
+
+def _lookup(inst: Instance, name: L.Name, plain: str) -> Array:
+    world, base = inst.world, name.base
+    if base == "I" and not name.subs:
+        return np.eye(inst.d)[None]
+    if base == "oo":
+        return _number(math.inf)
+    defined = world.let(name)
+    if defined is not None:
+        return _value(inst, defined)
+    if plain in inst.numbers:
+        return inst.numbers[plain]
+    if plain in inst.vectors:
+        return inst.vectors[plain]
+    if plain in inst.bases:
+        return inst.bases[plain]
+    if base == "alpha" and name.subs:
+        head = name.subs[0] if len(name.subs) == 2 else ""
+        weights = _weights(inst, head)
+        return weights[:, inst.items.index(name.subs[-1])][:, None, None]
+    if base == "c":
+        return _output(inst, name.subs[0] if name.subs else "")
+    item = name.subs[0] if name.subs else ""
+    if world.tokens:
+        if base in ("Q", "K", "V") and not item:
+            return np.eye(inst.d)[None]
+        if base in ("q", "k", "v"):
+            matrix = _named(inst, L.Name(base.upper(), (), name.at))
+            token = _named(inst, L.Name("x", (item,), name.at))
+            return matrix * token if matrix.shape[1:] == (1, 1) else matrix @ token
+    if base == "k" and world.noise:
+        return _noisy(inst, item)
+    if base in inst.families and item in inst.families[base]:
+        return inst.families[base][item]
+    if base == "v":
+        return inst.families["v"][item]
+    raise CannotEvaluate(f"{plain} on this instance")
+
+
+def weights_name(head: str) -> str:
+    """Under which name the weights of a head are kept."""
+    return f"weights {head}"
+
+
+def _weights(inst: Instance, head: str) -> Array:
+    """A softmax that subtracts the largest score first."""
+    key = weights_name(head)
+    if key not in inst.cache:
+        query = _named(inst, L.Name("q", (head,) if head else (), (0, 0)))
+        scores = [np.swapaxes(_named(inst, L.Name("k", (i,), (0, 0))), 1, 2) @ query for i in inst.items]
+        if any(s.shape[1:] != (1, 1) for s in scores):
+            raise CannotEvaluate("scores that are no numbers")
+        table = np.concatenate([np.broadcast_to(s[:, 0], (max(t.shape[0] for t in scores), 1)) for s in scores], axis=1)
+        table = np.exp(table - table.max(axis=1, keepdims=True))
+        inst.cache[key] = table / table.sum(axis=1, keepdims=True)
+    return inst.cache[key]
+
+
+def _output(inst: Instance, head: str) -> Array:
+    heads = inst.world.heads()
+    if head == "" and heads != ("",):
+        return sum((_output(inst, h) for h in heads), np.zeros((1, 1, 1))) / len(heads)
+    weights = _weights(inst, head)
+    values = [_named(inst, L.Name("v", (i,), (0, 0))) for i in inst.items]
+    return sum((weights[:, j, None, None] * v for j, v in enumerate(values)), np.zeros((1, 1, 1)))
+
+
+def law(inst: Instance, item: str) -> tuple[Array, Array]:
+    """The mean (1, d, 1) and the covariance (d, d) of a key."""
+    given = inst.world.noise.get(item) or inst.world.noise["i"]
+    mean, spread = given.mean, given.spread
+    if given.name.subs == ("i",):
+        mean, spread = L.renamed((mean, spread), "i", item)
+    covariance = _value(inst, spread)[0]
+    if not bool((np.abs(covariance) <= WIDEST).all()):
+        raise CannotEvaluate("a spread too wide to draw from")
+    return _value(inst, mean), covariance
+
+
+def _noisy(inst: Instance, item: str) -> Array:
+    """A key drawn from its distribution: the mean plus a square root of the covariance times a normal vector."""
+    middle, covariance = law(inst, item)
+    if covariance.max() < 1e-12 and inst.d > 1:  # noise below rounding of the scores: one draw stands for all
+        return middle + math.sqrt(max(covariance[0, 0], 0.0)) * inst.normal[item][:1, :, None]
+    values, axes = np.linalg.eigh((covariance + covariance.T) / 2)
+    if values.min() < -1e-9:
+        raise CannotEvaluate("a covariance that is not positive")
+    if len(inst.normal[item]) < inst.samples:
+        raise CannotEvaluate("too many items to draw")
+    # The widest direction takes evenly spread quantiles, so that one random length is integrated, not sampled.
+    root = axes * np.sqrt(np.clip(values, 0, None))
+    return middle + (inst.normal[item][:, ::-1] @ root.T)[:, :, None]

@@ -1,0 +1,342 @@
+"""Signs and identities of exponential-rational expressions, decided exactly or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import reduce as fold
+from math import gcd, lcm
+
+import sympy as sp
+
+from qkv.claims.semantics.context import Range
+from qkv.claims.symbolic.matrix_polynomials import Scalar, TooLarge
+
+MOST_MONOMIALS = 600
+MOST_POWER = 64
+
+
+class NeedSign(Exception):
+    """A proof that would go on if the sign of an expression were known."""
+
+    def __init__(self, expr: Scalar) -> None:
+        super().__init__(str(expr))
+        self.expr = expr
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """What is known of each symbol: a range, and whether it is one of the bounded unknowns in (0, 1]."""
+
+    ranges: Mapping[Scalar, Range] = field(default_factory=dict)
+    unit: frozenset[Scalar] = frozenset()
+    fixed: tuple[tuple[Scalar, Scalar], ...] = ()
+
+    def narrow(self, symbol: Scalar, where: Range) -> Assumptions:
+        return replace(self, ranges={**self.ranges, symbol: where})
+
+    def fix(self, symbol: Scalar, value: Scalar) -> Assumptions:
+        return replace(self, fixed=(*self.fixed, (symbol, value)))
+
+    def put(self, expr: Scalar) -> Scalar:
+        return expr.subs(self.fixed) if self.fixed else expr
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Numerator and denominator as polynomials; `powers` says which exponent each generator e^(...) stands for."""
+
+    top: Scalar
+    bottom: Scalar
+    powers: Mapping[Scalar, Scalar]
+    logs: Mapping[Scalar, Scalar]
+
+
+def ratio(expr: Scalar) -> Ratio:
+    """Every e^(sum of monomials) becomes a product of powers of a few generators, so that the rest is rational."""
+    expr = sp.sympify(expr)
+    exps = sorted(expr.atoms(sp.exp), key=sp.default_sort_key)
+    parts: dict[Scalar, list[tuple[Scalar, Scalar]]] = {}
+    shares: dict[Scalar, list[Scalar]] = {}
+    for one in exps:
+        parts[one] = []
+        for term in sp.Add.make_args(sp.expand(one.args[0])):
+            coefficient, mono = term.as_coeff_Mul()
+            if not coefficient.is_rational:
+                coefficient, mono = sp.Integer(1), term
+            parts[one].append((coefficient, mono))
+            if not _pure_log(mono):
+                shares.setdefault(mono, []).append(coefficient)
+    if expr.has(sp.E):
+        shares.setdefault(sp.Integer(1), []).append(sp.Integer(1))
+    units = {mono: _unit(values) for mono, values in shares.items()}
+    if any(abs(v / units[mono]) > MOST_POWER for mono, values in shares.items() for v in values):
+        raise TooLarge("an exponential to a very high power")
+    names = {mono: sp.Symbol(f"e^({units[mono] * mono})", positive=True) for mono in units}
+    swap: dict[Scalar, Scalar] = {}
+    for one, terms in parts.items():
+        product: Scalar = sp.Integer(1)
+        for coefficient, mono in terms:
+            product *= mono.args[0] ** coefficient if _pure_log(mono) else names[mono] ** (coefficient / units[mono])
+        swap[one] = product
+    if sp.Integer(1) in units:
+        swap[sp.E] = names[sp.Integer(1)] ** (1 / units[sp.Integer(1)])
+    plain = expr.xreplace(swap)
+    logs = {sp.Symbol(f"log[{f.args[0]}]", real=True): f for f in plain.atoms(sp.log)}
+    plain = plain.xreplace({f: s for s, f in logs.items()})
+    top, bottom = sp.fraction(sp.together(plain))
+    return Ratio(_expanded(top), _expanded(bottom), {names[m]: units[m] * m for m in units}, logs)
+
+
+def _pure_log(mono: Scalar) -> bool:
+    return isinstance(mono, sp.log) and bool(mono.args[0].is_positive)
+
+
+def _unit(values: list[Scalar]) -> Scalar:
+    """The largest rational of which all values are whole multiples, with their sign when they share one."""
+    top = fold(gcd, [abs(int(v.p)) for v in values])
+    unit = sp.Rational(top, fold(lcm, [int(v.q) for v in values]))
+    return -unit if all(v < 0 for v in values) else unit
+
+
+def _expanded(expr: Scalar) -> Scalar:
+    size = 1
+    for factor in sp.Mul.make_args(expr):
+        base, power = factor.as_base_exp()
+        width = len(base.args) if base.is_Add else 1
+        if width > 1 and power.is_Integer and power > MOST_POWER:
+            raise TooLarge("a very high power")
+        size *= width ** (int(power) if power.is_Integer and power > 0 else 1)
+        if size > 40 * MOST_MONOMIALS:
+            raise TooLarge("an expression that grew too large")
+    out = sp.expand(expr)
+    if out.is_Add and len(out.args) > MOST_MONOMIALS * 4:
+        raise TooLarge("an expression that grew too large")
+    return out
+
+
+def is_zero(expr: Scalar, frame: Assumptions | None = None) -> bool:
+    """Whether an expression is identically zero; False means not shown."""
+    expr = sp.expand(frame.put(expr) if frame is not None else expr)
+    if expr == 0:
+        return True
+    if expr.has(sp.oo, sp.zoo, sp.nan):
+        return False
+    got = ratio(expr)
+    if got.top == 0:
+        return True
+    if not got.top.free_symbols and not got.top.has(sp.erf):
+        return bool(sp.nsimplify(got.top).equals(0)) if abs(sp.N(got.top, 30)) < 1e-20 else False
+    return False
+
+
+def sign(expr: Scalar, frame: Assumptions) -> str | None:
+    """ "+", "-", "0", ">=" or "<=" for all values in the frame; None when that is not shown."""
+    expr = frame.put(sp.sympify(expr))
+    if expr.is_number:
+        if expr.has(sp.oo, sp.zoo, sp.nan):
+            return None
+        value = sp.N(expr, 30)
+        if not value.is_real:
+            return None
+        if abs(value) < 1e-20:
+            return "0" if is_zero(expr) else None
+        return "+" if value > 0 else "-"
+    for bars in sorted(expr.atoms(sp.Abs), key=str):
+        inside = sign(bars.args[0], frame)
+        if inside in ("+", "-", ">=", "<="):
+            expr = expr.xreplace({bars: bars.args[0] if inside in ("+", ">=") else -bars.args[0]})
+    expr, frame = _from_zero(expr, frame)
+    got = ratio(expr)
+    if got.top == 0:
+        return "0"
+    top, bottom = _product_sign(got.top, got, frame), _product_sign(got.bottom, got, frame)
+    if top is None or bottom not in ("+", "-"):
+        return None
+    return top if bottom == "+" else FLIP[top]
+
+
+def _from_zero(expr: Scalar, frame: Assumptions) -> tuple[Scalar, Assumptions]:
+    """Put x = lo + y in exponents, so that e^(xt) and e^(lo t) show how they compare: e^(xt) = e^(lo t) e^(yt)."""
+    inside = set().union(*(e.free_symbols for e in expr.atoms(sp.exp))) if expr.has(sp.exp) else set()
+    for symbol in sorted(inside, key=str):
+        where = frame.ranges.get(symbol)
+        if where is not None and where.lo is None and where.hi is not None:
+            options = {"positive": True} if where.hi_open else {"nonnegative": True}
+            y = sp.Symbol(f"{where.hi}-{symbol.name}", **options)
+            expr = expr.subs(symbol, sp.Rational(where.hi.numerator, where.hi.denominator) - y)
+            frame = frame.narrow(y, Range(Fraction(0), None, where.hi_open))
+            continue
+        if where is None or where.lo is None or where.lo == 0 or where.hi is not None:
+            continue
+        options = {"positive": True} if where.lo_open else {"nonnegative": True}
+        y = sp.Symbol(f"{symbol.name}-{where.lo}", **options)
+        low = sp.Rational(where.lo.numerator, where.lo.denominator)
+        expr = expr.subs(symbol, low + y)
+        frame = frame.narrow(y, Range(Fraction(0), None, where.lo_open))
+    return expr, frame
+
+
+FLIP = {"+": "-", "-": "+", "0": "0", ">=": "<=", "<=": ">="}
+
+
+def _product_sign(poly: Scalar, got: Ratio, frame: Assumptions) -> str | None:
+    direct = _sum_sign(poly, got, frame)
+    if direct is not None or poly.is_number:
+        return direct
+    if poly.is_Add and len(poly.args) > 60:
+        return None
+    constant, factors = sp.factor_list(poly)
+    if len(factors) == 1 and factors[0][1] == 1:
+        return _root_sign(poly, got, frame)
+    out = "+" if constant > 0 else "-"
+    for factor, power in factors:
+        one = _sum_sign(factor, got, frame) or _root_sign(factor, got, frame)
+        if one is None:
+            if power % 2:
+                return None
+            one = ">="
+        if power % 2 == 0:
+            one = {"-": "+", "<=": ">="}.get(one, one)
+        out = _times(out, one)
+    return out
+
+
+def _times(a: str, b: str) -> str:
+    if "0" in (a, b):
+        return "0"
+    if a in "-<=" and a != ">=":
+        b = FLIP[b]
+        a = FLIP[a]
+    if a == "+":
+        return b
+    return ">=" if b in ("+", ">=") else "<="
+
+
+def _sum_sign(poly: Scalar, got: Ratio, frame: Assumptions) -> str | None:
+    """Shift every variable to start at 0 and every generator e^x with x >= 0 to 1 + y; then look at coefficients."""
+    if poly.is_number:
+        return sign(poly, Assumptions())
+    swap: dict[Scalar, Scalar] = {}
+    known: dict[Scalar, str] = {}  # "+" strictly positive, ">=" nonnegative, None unknown
+    for symbol in poly.free_symbols:
+        fresh = sp.Symbol(f"{symbol.name}^", real=True)
+        if symbol in got.powers:
+            how = sign(got.powers[symbol], frame) if not got.powers[symbol].is_number else "+"
+            if how in ("+", ">="):
+                swap[symbol], known[fresh] = 1 + fresh, how
+            elif how in ("-", "<="):
+                swap[symbol], known[fresh] = 1 / (1 + fresh), FLIP[how]
+            else:
+                known[symbol] = "+"
+        elif symbol in got.logs:
+            how = sign(got.logs[symbol].args[0] - 1, frame)
+            if how in ("+", ">="):
+                swap[symbol], known[fresh] = fresh, how
+        elif symbol in frame.unit:
+            swap[symbol], known[fresh] = 1 / (1 + fresh), ">="
+        elif symbol in frame.ranges:
+            shifted = _shifted(frame.ranges[symbol], fresh)
+            if shifted is not None:
+                swap[symbol], known[fresh] = shifted
+            elif symbol.is_positive:
+                known[symbol] = "+"
+        elif symbol.is_positive:
+            known[symbol] = "+"
+        elif symbol.is_nonnegative:
+            known[symbol] = ">="
+    moved = poly.xreplace(swap)
+    top, bottom = (
+        sp.fraction(sp.together(moved)) if any(not s.is_polynomial() for s in swap.values()) else (moved, sp.Integer(1))
+    )
+    terms = sp.Add.make_args(_expanded(top))
+    if len(terms) > MOST_MONOMIALS:
+        return None
+    # The denominators are powers of 1 + y with y >= 0, hence positive, up to a positive constant.
+    flip = bool(bottom.is_number and bottom < 0)
+    signs = {_term_sign(term, known) for term in terms}
+    out = None
+    if signs <= {"+", ">=", "0"}:
+        out = "+" if "+" in signs else ">="
+    elif signs <= {"-", "<=", "0"}:
+        out = "-" if "-" in signs else "<="
+    return FLIP[out] if out and flip else out
+
+
+def _shifted(where: Range, fresh: Scalar) -> tuple[Scalar, str] | None:
+    lo = None if where.lo is None else sp.Rational(where.lo.numerator, where.lo.denominator)
+    hi = None if where.hi is None else sp.Rational(where.hi.numerator, where.hi.denominator)
+    if lo is not None and hi is not None:
+        if not where.hi_open:  # x = lo + (hi - lo) y/(1 + y) never reaches hi: only an open end is covered
+            return lo + fresh, "+" if where.lo_open else ">="
+        return (lo + hi * fresh) / (1 + fresh), "+" if where.lo_open else ">="
+    if lo is not None:
+        return lo + fresh, "+" if where.lo_open else ">="
+    if hi is not None:
+        return hi - fresh, "+" if where.hi_open else ">="
+    return None
+
+
+def _term_sign(term: Scalar, known: Mapping[Scalar, str]) -> str | None:
+    coefficient, rest = term.as_coeff_Mul()
+    out = "+"
+    for factor in sp.Mul.make_args(rest):
+        base, power = factor.as_base_exp()
+        if base.is_number:
+            value = sp.N(factor)
+            if not value.is_real:
+                return None
+            out = _times(out, "+" if value > 0 else "-")
+            continue
+        if not power.is_Integer:
+            how = known.get(base) if base.is_Symbol else None
+            if how is None:
+                return None
+        elif power % 2 == 0:
+            how = "+" if known.get(base) == "+" else ">="
+        else:
+            how = known.get(base)
+        if how is None or (how == ">=" and power.is_negative):
+            return None
+        out = _times(out, how)
+    return out if coefficient > 0 else FLIP[out]
+
+
+def _root_sign(poly: Scalar, got: Ratio, frame: Assumptions) -> str | None:
+    """A polynomial of one variable with rational coefficients has one sign where it has no root: count them exactly."""
+    symbols = poly.free_symbols
+    if len(symbols) != 1:
+        return None
+    (symbol,) = symbols
+    where = frame.ranges.get(symbol, Range())
+    if symbol in got.powers or symbol in got.logs:
+        how = sign(got.powers[symbol], frame) if symbol in got.powers and not got.powers[symbol].is_number else None
+        where = Range() if symbol in got.logs else Range(Fraction(1 if how in ("+", ">=") else 0), None, how != ">=")
+    try:
+        p = sp.Poly(poly, symbol, domain="QQ")
+    except (sp.CoercionFailed, sp.PolynomialError):
+        return None
+    if p.degree() > 16:
+        return None
+    lo = None if where.lo is None else sp.Rational(where.lo.numerator, where.lo.denominator)
+    hi = None if where.hi is None else sp.Rational(where.hi.numerator, where.hi.denominator)
+    inside = p.count_roots(lo, hi)
+    ends = sum(
+        1
+        for end, is_open in ((lo, where.lo_open), (hi, where.hi_open))
+        if end is not None and is_open and p.eval(end) == 0
+    )
+    if inside - ends > 0:
+        return None
+    middle = (
+        (lo + hi) / 2
+        if lo is not None and hi is not None
+        else lo + 1
+        if lo is not None
+        else hi - 1
+        if hi is not None
+        else sp.Integer(0)
+    )
+    value = p.eval(middle)
+    return "+" if value > 0 else "-" if value < 0 else None

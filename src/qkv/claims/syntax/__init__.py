@@ -1,0 +1,1 @@
+"""Markdown and LaTeX to syntax nodes: markdown, latex, parser (with grammar.lark), nodes."""

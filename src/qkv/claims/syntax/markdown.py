@@ -1,0 +1,174 @@
+"""Markdown to claims: fenced blocks, their lines, and one claim for every `then`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from qkv.claims.syntax import nodes as L
+from qkv.claims.syntax.latex import ascii_of
+from qkv.claims.syntax.parser import Source, parse
+
+MOST_LINES = 60  # of one block
+MOST_THENS = 30
+
+
+@dataclass(frozen=True)
+class UnparsedClaim:
+    """A claim that could not be read."""
+
+    id: str
+    source: str
+    why: L.Malformed
+
+
+# An opening fence, perhaps behind the marks of quotes and lists; its info string may begin with claim in any case.
+_FENCE = re.compile(r"^((?:[ \t]*>)*[ \t]*(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?[ \t]*)(`{3,}|~{3,})[ \t]*([^\n]*?)[ \t]*$")
+
+
+def read(text: str) -> list[L.Claim | UnparsedClaim]:
+    """The claims of a document in their order; what cannot be read is kept as broken.
+
+    As in Markdown, a block ends with a fence of its own sign that is at least as long, so that a fence inside a longer
+    one is text and no claim. A block in a quotation is a claim too, without the marks of the quotation.
+    """
+    found: list[L.Claim | UnparsedClaim] = []
+    lines = [line.rstrip("\r") for line in text.removeprefix("\ufeff").split("\n")]
+    index = seen = 0
+    while index < len(lines):
+        fence = _FENCE.match(lines[index])
+        if fence is None or (fence[2][0] == "`" and "`" in fence[3]):
+            index += 1
+            continue
+        quoted = fence[1].count(">")
+        close = re.compile(rf"^{QUOTE * quoted}[ \t]*{re.escape(fence[2][0])}{{{len(fence[2])},}}[ \t]*$")
+        end = next((j for j in range(index + 1, len(lines)) if close.match(lines[j])), len(lines))
+        word = re.match(r"claim(?![\w-])[ \t:]*", fence[3], flags=re.IGNORECASE)
+        if word is not None:
+            seen += 1
+            name = fence[3][word.end() :].strip()[:80] or f"claim {seen}"
+            body = [(j + 1, *_unquoted(lines[j], quoted)) for j in range(index + 1, end)]
+            if end == len(lines):
+                why = L.Malformed((index + 1, 1), "a block that is never closed", f"a line with {fence[2]}")
+                found.append(UnparsedClaim(name, "", why))
+            else:
+                found += _safely(name, body, index + 1)
+        index = end + 1
+    return _distinct(found)
+
+
+QUOTE = r"[ \t]*>"
+
+
+def _unquoted(line: str, depth: int) -> tuple[str, int]:
+    """A line without the marks of its quotation, and how many characters they took."""
+    marks = re.match(QUOTE * depth, line)
+    start = marks.end() if marks is not None else 0
+    return line[start:], start
+
+
+def _distinct(found: list[L.Claim | UnparsedClaim]) -> list[L.Claim | UnparsedClaim]:
+    """Claims of one name are told apart by a number, so that each can be asked for."""
+    taken = {one.id for one in found}
+    seen: set[str] = set()
+    out: list[L.Claim | UnparsedClaim] = []
+    for one in found:
+        name, number = one.id, 1
+        while name in seen or (number > 1 and name in taken):
+            number += 1
+            name = f"{one.id} ({number})"
+        seen.add(name)
+        out.append(one if name == one.id else replace(one, id=name))
+    return out
+
+
+Line = tuple[int, str, int]
+"""The number of a line, its text, and the column before it."""
+
+
+def _safely(name: str, body: list[Line], line: int) -> list[L.Claim | UnparsedClaim]:
+    """A block that the reader fails on is broken; it must not take the document down with it."""
+    try:
+        return block(name, body, line)
+    except Exception as why:
+        came = f"a block that the reader failed on, which is a bug ({type(why).__name__})"
+        return [UnparsedClaim(name, "", L.Malformed((line, 1), came, "simpler text"))]
+
+
+def block(name: str, body: list[Line], line: int) -> list[L.Claim | UnparsedClaim]:
+    """The claims of one fenced block."""
+    source = "\n".join(text for _, text, _ in body)
+    given: list[L.Given] = []
+    lets: list[L.Let] = []
+    thens: list[Source] = []
+    try:
+        for word, clause in _clauses(body, line):
+            if word == "given":
+                given += [parse(part, "given") for part in _joined(ascii_of(clause).split())]
+            elif word == "let":
+                lets += [parse(part, "let") for part in ascii_of(clause).split()]
+            else:
+                thens.append(clause)
+        if not thens:
+            raise L.Malformed((line, 1), "a block without a statement", "a line that begins with then")
+        if len(thens) > MOST_THENS:
+            raise L.Malformed((line, 1), f"{len(thens)} statements", f"at most {MOST_THENS} in one block")
+    except L.Malformed as why:
+        return [UnparsedClaim(name, source, why)]
+    out: list[L.Claim | UnparsedClaim] = []
+    for number, clause in enumerate(thens, 1):
+        own = name if len(thens) == 1 else f"{name} #{number}"
+        try:
+            statement = parse(ascii_of(clause), "then")
+            out.append(L.Claim(own, tuple(given), tuple(lets), statement, source, statement.at, _written(clause)))
+        except L.Malformed as why:
+            out.append(UnparsedClaim(own, _written(clause), why))
+    every = [node for c in out if isinstance(c, L.Claim) for node in L.nodes(c.statement)]
+    moving = {node.name for node in every if isinstance(node, L.Approach)}
+    moving |= {str(node.name) for node in every if isinstance(node, L.Never) and node.kind == "real"}
+    return [replace(c, moving=tuple(sorted(moving))) if isinstance(c, L.Claim) else c for c in out]
+
+
+def _written(clause: Source) -> str:
+    return " ".join(clause.text.split())
+
+
+def _clauses(body: list[Line], line: int) -> list[tuple[str, Source]]:
+    """Lines beginning with given, let or then; a line that begins with none of them continues the one before."""
+    if len(body) > MOST_LINES:
+        raise L.Malformed((line, 1), f"a block of {len(body)} lines", f"at most {MOST_LINES}")
+    clauses: list[tuple[str, Source]] = []
+    for number, text, before_it in body:
+        bare = re.sub(r"(^|\s)#.*$", "", text)
+        if not bare.strip():
+            continue
+        places = [(number, before_it + column + 1) for column in range(len(bare))]
+        if len(bare) > 2000:
+            raise L.Malformed((number, 1), f"a line of {len(bare)} characters", "at most 2000")
+        found = re.match(r"^\s*(given|let|then)\b", bare)
+        if found is not None:
+            clauses.append((found[1], Source(bare, places)[found.end() : len(bare)]))
+        elif not clauses:
+            at = (number, before_it + len(bare) - len(bare.lstrip()) + 1)
+            raise L.Malformed(at, f"'{bare.split()[0][:30]}'", "given, let or then")
+        else:
+            word, before = clauses[-1]
+            more = Source(" " + bare, [(number, 1), *places])
+            clauses[-1] = (word, Source(before.text + more.text, before.at + more.at))
+    return clauses
+
+
+def _joined(parts: list[Source]) -> list[Source]:
+    """Put names without a predicate before the next part: `u_a, u_b orthonormal` is one declaration."""
+    out: list[Source] = []
+    held: Source | None = None
+    for part in parts:
+        if held is not None:
+            place = held.where(len(held.text))
+            part = Source(f"{held.text},{part.text}", (*held.at, place, *part.at))
+        if re.fullmatch(r"[\s\w{},.]*", part.text) and not re.search(r"\w\s+\w", part.text.strip().replace(",", ";")):
+            held = part
+        else:
+            held = None
+            out.append(part)
+    return out if held is None else [*out, held]

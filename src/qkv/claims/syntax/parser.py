@@ -1,0 +1,315 @@
+"""ASCII text to a parsed part of a claim, or an error with line, column and what was expected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
+from importlib import resources
+from typing import Any, cast
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
+
+from qkv.claims.syntax import nodes as L
+
+LONGEST = 600  # characters of one given, let or then
+DIGITS = 9  # of a numeral
+DEEPEST = 40  # nested brackets
+
+# What a terminal is called in an error message.
+WORDS = {
+    "NAME": "a name such as k_a",
+    "NUMBER": "a number",
+    "RELOP": "a comparison such as >=",
+    "EQUAL": "=",
+    "TENDS": "->",
+    "NOTTENDS": "-/->",
+    "KIND": "orthonormal, orthogonal, free, real or orthonormal bases",
+    "FUNCTION": "exp( log( sqrt( norm( Phi( R(",
+    "STAT": "Var[ Cov[ Corr[ E[",
+    "SUM": "sum_i",
+    "P": "P[",
+    "PRIME": "'",
+    "$END": "the end of the line",
+    "WHAT": "real or query",
+    "SPACE": "R^m or R^p",
+}
+_STARTS_A_VALUE = {"NAME", "NUMBER", "LPAR", "FUNCTION", "STAT", "SUM", "P"}
+
+
+class Source:
+    """ASCII text in which every character knows its place in the document."""
+
+    def __init__(self, text: str, at: Sequence[L.At]) -> None:
+        self.text = text
+        self.at = tuple(at)
+
+    def __getitem__(self, part: slice) -> Source:
+        return Source(self.text[part], self.at[part])
+
+    def where(self, index: int) -> L.At:
+        if 0 <= index < len(self.at):
+            return self.at[index]
+        line, column = self.at[-1] if self.at else (1, 0)
+        return line, column + 1
+
+    def strip(self) -> Source:
+        left = len(self.text) - len(self.text.lstrip())
+        return self[left : len(self.text.rstrip())]
+
+    def split(self) -> list[Source]:
+        """Cut at commas outside brackets."""
+        parts, depth, start = [], 0, 0
+        for index, char in enumerate(self.text):
+            depth += (char in "([{") - (char in ")]}")
+            if char == "," and depth == 0:
+                parts.append(self[start:index])
+                start = index + 1
+        return [*parts, self[start : len(self.text)]]
+
+
+@cache
+def parser() -> Lark:
+    text = resources.files("qkv.claims.syntax").joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(text, parser="lalr", start=["given", "let", "then"], maybe_placeholders=True)
+
+
+def parse(source: Source, start: str) -> Any:
+    """A Given, a Let, or a Statement."""
+    source = source.strip()
+    if len(source.text) > LONGEST:
+        raise L.Malformed(source.where(0), f"{len(source.text)} characters", f"at most {LONGEST} in one {start}")
+    depth = 0
+    for index, char in enumerate(source.text):
+        depth += (char in "([{") - (char in ")]}")
+        if depth > DEEPEST:
+            raise L.Malformed(source.where(index), "a very deep nest of brackets", f"at most {DEEPEST} levels")
+    try:
+        tree = parser().parse(source.text, start=start)
+    except UnexpectedInput as why:
+        raise _explained(why, source) from None
+    return Builder(source).build(tree)
+
+
+def _explained(why: UnexpectedInput, source: Source) -> L.Malformed:
+    index = why.pos_in_stream if why.pos_in_stream is not None and why.pos_in_stream >= 0 else len(source.text)
+    accepted: set[str] = set()
+    if isinstance(why, UnexpectedToken):
+        came = "the end of the line" if why.token.type == "$END" else f"'{why.token}'"
+        index = len(source.text) if why.token.type == "$END" else index
+        accepted = set(why.accepts or why.expected)
+    elif isinstance(why, UnexpectedCharacters):
+        came = f"'{source.text[index]}'" if index < len(source.text) else "the end of the line"
+        accepted = set(why.allowed or ())
+    else:
+        assert isinstance(why, UnexpectedEOF)
+        came, accepted = "the end of the line", set(why.expected)
+    return L.Malformed(source.where(index), came, _expected(accepted))
+
+
+def _expected(accepted: set[str]) -> str:
+    words: list[str] = []
+    if accepted >= _STARTS_A_VALUE - {"SUM"}:
+        words.append("a number, name or bracket")
+        accepted = accepted - _STARTS_A_VALUE
+    known = {t.name: t.pattern.value for t in parser().terminals}
+    literal = [WORDS.get(name) or known.get(name, name.lower()) for name in sorted(accepted)]
+    words += literal
+    return "one of: " + ", ".join(words[:14]) if len(words) > 1 else (words or ["something else"])[0]
+
+
+class Builder:
+    """A parse tree to the values of language.py."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def build(self, tree: Tree[Token]) -> Any:
+        return getattr(self, f"_{tree.data}")(tree.children, self._at(tree))
+
+    def _at(self, part: Any) -> L.At:
+        while isinstance(part, Tree):
+            found = [c for c in part.children if c is not None]
+            if not found:
+                return self.source.where(0)
+            part = found[0]
+        return self.source.where(part.start_pos or 0) if isinstance(part, Token) else self.source.where(0)
+
+    def _expr(self, part: Any) -> L.Expr:
+        return cast(L.Expr, self.build(part))
+
+    # Names and numbers.
+    def _named(self, token: Token) -> L.Name:
+        base, _, subs = token.partition("_")
+        parts = tuple(s.strip() for s in subs[1:-1].split(",")) if subs.startswith("{") else (subs,) if subs else ()
+        # alpha_21 has two indices when both are single digits, as people write it for tokens and heads.
+        if len(parts) == 1 and re.fullmatch(r"\d\d", parts[0]):
+            parts = (parts[0][0], parts[0][1])
+        if len(parts) == 1 and re.fullmatch(r"\d[a-z]", parts[0]):
+            parts = (parts[0][0], parts[0][1])
+        return L.Name(str(base), parts, self.source.where(token.start_pos or 0))
+
+    def _number(self, children: list[Any], at: L.At) -> L.Num:
+        text = str(children[0])
+        if len(text.replace(".", "")) > DIGITS:
+            raise L.Malformed(at, f"the number {text[:20]}", f"at most {DIGITS} digits")
+        return L.Num(Fraction(text), at)
+
+    def _name(self, children: list[Any], at: L.At) -> L.Name:
+        return self._named(children[0])
+
+    # Expressions.
+    def _binary(self, sign: str, children: list[Any], at: L.At) -> L.Op:
+        return L.Op(sign, self._expr(children[0]), self._expr(children[1]), at)
+
+    def _plus(self, children: list[Any], at: L.At) -> L.Op:
+        return self._binary("+", children, at)
+
+    def _minus(self, children: list[Any], at: L.At) -> L.Op:
+        return self._binary("-", children, at)
+
+    def _times(self, children: list[Any], at: L.At) -> L.Op:
+        return self._binary("*", children, at)
+
+    def _over(self, children: list[Any], at: L.At) -> L.Op:
+        return self._binary("/", children, at)
+
+    def _neg(self, children: list[Any], at: L.At) -> L.Neg:
+        return L.Neg(self._expr(children[0]), at)
+
+    def _power(self, children: list[Any], at: L.At) -> L.Expr:
+        base, exponent = children
+        raised = [c for c in exponent.children if c is not None]
+        if len(raised) == 1 and isinstance(raised[0], Token) and raised[0] == "T":
+            return L.Transpose(self._expr(base), at)
+        part = raised[-1]
+        if isinstance(part, Token):
+            value: L.Expr = self._number([part], at) if part.type == "NUMBER" else self._named(part)
+        else:
+            value = self._expr(part)
+        # The bare minus of x^-1 is an anonymous token, so it shows in the text and not among the children.
+        if isinstance(part, Token) and part.type == "NUMBER":
+            before = self.source.text[: part.start_pos or 0].rstrip()
+            if before.endswith("-"):
+                value = L.Neg(value, at)
+        return L.Op("^", self._expr(base), value, at)
+
+    def _base(self, children: list[Any], at: L.At) -> L.Expr:
+        value = self._expr(children[0])
+        for _ in children[1:]:
+            value = L.Transpose(value, at)
+        return value
+
+    def _call(self, children: list[Any], at: L.At) -> L.Call:
+        return L.Call(str(children[0]), self._expr(children[1]), at)
+
+    def _sum(self, children: list[Any], at: L.At) -> L.Sum:
+        head, inner = children
+        start, _, end = str(head).partition("^")
+        text = start.removeprefix("sum_").strip("{} ")
+        found = re.fullmatch(r"([A-Za-z])\s*(=\s*1)?(?:(?:!=|not\s+in)\s*([A-Za-z0-9, ]+))?", text)
+        if found is None:
+            raise L.Malformed(at, f"'{head}'", "sum_i, sum_{i=1}^n or sum_{i != a, b}")
+        but = tuple(s.strip() for s in (found[3] or "").split(",") if s.strip())
+        return L.Sum(found[1], but, self._expr(inner), at, end.strip("{}() "))
+
+    def _times_sum(self, children: list[Any], at: L.At) -> L.Op:
+        return L.Op("*", self._expr(children[0]), self._sum(children[1:], at), at)
+
+    def _over_sum(self, children: list[Any], at: L.At) -> L.Op:
+        return L.Op("/", self._expr(children[0]), self._sum(children[1:], at), at)
+
+    def _stat(self, children: list[Any], at: L.At) -> L.Stat:
+        inner = tuple(self._expr(c) for c in children[1:] if c is not None)
+        function = str(children[0])
+        if len(inner) == 2 and function in ("Var", "E"):
+            raise L.Malformed(at, f"{function} of two things", "Cov[x, y]")
+        if len(inner) == 1 and function == "Corr":
+            raise L.Malformed(at, "Corr of one thing", "Corr[x, y]")
+        return L.Stat(function, inner, at)
+
+    def _chance(self, children: list[Any], at: L.At) -> L.Chance:
+        return L.Chance(self.build(children[-1]), at)
+
+    # Statements.
+    def _relation(self, children: list[Any], at: L.At) -> L.Relation:
+        sides = tuple(self._expr(c) for c in children[::2])
+        return L.Relation(sides, tuple(str(c.children[0]) for c in children[1::2]), at)
+
+    def _approach(self, children: list[Any], at: L.At) -> L.Approach:
+        return L.Approach(str(self._named(children[0])), self._expr(children[2]), at)
+
+    _given_limit = _approach
+
+    def _approaches(self, children: list[Any], at: L.At) -> tuple[L.Approach, ...]:
+        return tuple(self.build(c) for c in children)
+
+    def _limit(self, children: list[Any], at: L.At) -> L.Limit:
+        left, arrow, right, approach = children
+        towards = () if approach is None else self.build(approach)
+        return L.Limit(self._expr(left), self._expr(right), towards, arrow.type == "TENDS", at)
+
+    def _distribution(self, children: list[Any], at: L.At) -> L.Distribution:
+        return L.Distribution(self._named(children[0]), at)
+
+    def _never(self, children: list[Any], at: L.At) -> L.Never:
+        kind, name, inner = children
+        return L.Never(str(kind), self._named(name), self.build(inner), at)
+
+    def _within(self, children: list[Any], at: L.At) -> L.Within:
+        left, radius, target, op, probability, approach = children
+        towards = () if approach is None else self.build(approach)
+        parts = (self._expr(left), self._expr(radius), self._expr(target))
+        return L.Within(*parts, str(op), self._expr(probability), towards, at)
+
+    def _equivariant(self, children: list[Any], at: L.At) -> L.Equivariant:
+        return L.Equivariant(self._named(children[0]), at)
+
+    def _for_all(self, children: list[Any], at: L.At) -> L.Quantifier:
+        return L.Quantifier(self._index(children[0]), (), at)
+
+    def _for_but(self, children: list[Any], at: L.At) -> L.Quantifier:
+        return L.Quantifier(self._index(children[0]), tuple(str(c.children[0]) for c in children[1:]), at)
+
+    def _index(self, token: Token) -> str:
+        if not re.fullmatch(r"[a-zA-Z]", token):
+            raise L.Malformed(self.source.where(token.start_pos or 0), f"'{token}'", "an index of one letter")
+        return str(token)
+
+    def _then(self, children: list[Any], at: L.At) -> L.Statement:
+        core, quantifier, when = children
+        relations = () if when is None else tuple(self.build(c) for c in when.children)
+        stands = None if quantifier is None else self.build(quantifier)
+        return L.Statement(self.build(core), stands, relations, self.source.text, at)
+
+    # Declarations.
+    def _family(self, children: list[Any], at: L.At) -> L.Family:
+        *items, kind, norm = children
+        names, upto = self._items(items)
+        word = " ".join(str(kind).split())
+        if "bas" in word:
+            word = "basis at right angles" if "angles" in word else "basis"
+        return L.Family(names, upto, word, None if norm is None else self._expr(norm), at)
+
+    def _space(self, children: list[Any], at: L.At) -> L.Family:
+        *items, space = children
+        names, upto = self._items(items)
+        return L.Family(names, upto, str(space), None, at)
+
+    def _items(self, items: list[Any]) -> tuple[tuple[L.Name, ...], tuple[L.Name | None, ...]]:
+        names = tuple(self._named(i.children[0]) for i in items)
+        upto = tuple(None if i.children[1] is None else self._named(i.children[1]) for i in items)
+        return names, upto
+
+    def _gaussian(self, children: list[Any], at: L.At) -> L.Gaussian:
+        name, mean, spread = children
+        return L.Gaussian(self._named(name), self._expr(mean), self._expr(spread), at)
+
+    def _fact(self, children: list[Any], at: L.At) -> L.Fact:
+        relation, quantifier = children
+        return L.Fact(self.build(relation), None if quantifier is None else self.build(quantifier), at)
+
+    def _let(self, children: list[Any], at: L.At) -> L.Let:
+        return L.Let(self._named(children[0]), self._expr(children[1]), at)

@@ -1,0 +1,96 @@
+"""qkv check: decide the claims of documents, or of the shipped catalogue."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qkv.cli.common import JSON
+from qkv.errors import QkvError
+
+if TYPE_CHECKING:
+    from qkv.claims.verdict import Verdict, Verdicts
+
+Files = Annotated[list[Path] | None, typer.Argument(help="Markdown files with ```claim blocks.")]
+
+
+def check(
+    files: Files = None,
+    catalogue: Annotated[bool, typer.Option("--catalogue", help="Decide the shipped catalogue of write-ups.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Write a page with every derivation and counterexample.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 unless every claim is proved.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Print derivations and counterexamples too.")] = False,
+    seconds: Annotated[float, typer.Option(help="Longest time for one claim.")] = 10.0,
+    as_json: JSON = False,
+) -> None:
+    """Decide written claims about attention: exit 0, 1 if any is refuted, 2 if any is malformed."""
+    from qkv.claims.verdict import Verdicts
+
+    if not files and not catalogue:
+        raise QkvError("checking claims", "there is no file", "Give a Markdown file, or --catalogue")
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise QkvError(f"--seconds {seconds}", "that is no time", "Give a finite, positive number of seconds")
+    if html is not None and not html.parent.is_dir():
+        raise QkvError(f"writing {html}", f"the folder {html.parent} does not exist", "Create it first")
+    texts = [(str(path), _read(path)) for path in files or ()]
+    if catalogue:
+        from qkv.claims.catalogue import documents
+
+        texts += documents()
+    chapters: list[tuple[str, Verdicts]] = []
+    for name, text in texts:
+        found = []
+        for verdict in _decided(text, seconds):
+            found.append(verdict)
+            if not as_json:
+                _print(verdict, show)
+        chapters.append((name, Verdicts(tuple(found))))
+    every = Verdicts(tuple(v for _, part in chapters for v in part))
+    if as_json:
+        typer.echo(json.dumps(every.to_json(), allow_nan=False))
+    else:
+        counts = ", ".join(f"{count} {kind}" for kind, count in every.counts().items())
+        said = f": {counts}" if counts else ", as no block begins with ```claim"
+        typer.echo(f"\n{len(every)} claim{'s' * (len(every) != 1)}{said}")
+    if html is not None:
+        from qkv.core.files import write_text
+        from qkv.viz.html_report import claims_page
+
+        write_text(html, claims_page(chapters))
+    kinds = every.counts()
+    if kinds.get("malformed"):
+        raise typer.Exit(2)
+    if kinds.get("refuted") or (strict and set(kinds) - {"proved"}):
+        raise typer.Exit(1)
+
+
+def _decided(text: str, seconds: float) -> Iterator[Verdict]:
+    from qkv.claims.pipeline import decided
+
+    yield from decided(text, seconds)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as why:
+        reason = "it is not UTF-8 text" if isinstance(why, UnicodeDecodeError) else "it cannot be read"
+        raise QkvError(f"checking {path}", reason, "Give a Markdown file") from None
+
+
+def _print(verdict: Verdict, show: bool) -> None:
+    """One verdict as it is reached: two lines, and more when asked."""
+    from qkv.claims.verdict import SIGNS
+
+    typer.echo(f"{SIGNS[verdict.verdict]} {verdict.verdict:<11} {verdict.id}: {verdict.says}")
+    typer.echo(f"  {verdict.because}")
+    if show:
+        for line in verdict.derivation:
+            typer.echo(f"    . {line.text}")
+        for text in (verdict.counterexample or "").splitlines():
+            typer.echo(f"    > {text}")

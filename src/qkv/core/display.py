@@ -1,0 +1,126 @@
+"""Results that show themselves: one card, rendered to a terminal, to HTML and to JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rich.console import ConsoleRenderable
+
+
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """What a person sees of a result: a title, facts by name, perhaps a table, perhaps a closing remark."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    note: str = ""
+
+
+class Displayable:
+    """A result with a card; everything that renders it is derived from that card and from its fields."""
+
+    def card(self) -> Card:
+        raise TypeError(f"{type(self).__name__} has no card")
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as plain lists, numbers and strings."""
+        assert dataclasses.is_dataclass(self)
+        fields = dataclasses.fields(self)
+        return {f.name: plain(getattr(self, f.name)) for f in fields if f.repr}
+
+    def __rich__(self) -> ConsoleRenderable:
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        card = self.card()
+        parts: list[ConsoleRenderable] = [Text(card.title, style="bold")]
+        if card.facts:
+            grid = Table.grid(padding=(0, 2))
+            grid.add_column(style="dim", no_wrap=True)
+            grid.add_column()
+            for name, value in card.facts:
+                grid.add_row(Text(name), Text(value))
+            parts.append(grid)
+        if card.rows:
+            table = Table(box=None, header_style="dim", pad_edge=False)
+            for name in card.columns:
+                table.add_column(Text(name))
+            for row in card.rows:
+                table.add_row(*(Text(cell) for cell in row))
+            parts.append(table)
+        if card.note:
+            parts.append(Text(card.note))
+        return Group(*parts)
+
+    def _repr_html_(self) -> str:
+        card = self.card()
+        esc = html.escape
+        facts = "".join(f"<dt>{esc(n)}</dt><dd>{esc(v)}</dd>" for n, v in card.facts)
+        out = [f'<section class="qkv-card"><h3>{esc(card.title)}</h3>']
+        if facts:
+            out.append(f"<dl>{facts}</dl>")
+        if card.rows:
+            head = "".join(f"<th>{esc(c)}</th>" for c in card.columns)
+            body = "".join("<tr>" + "".join(f"<td>{esc(c)}</td>" for c in r) + "</tr>" for r in card.rows)
+            out.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+        if card.note:
+            out.append(f"<p>{esc(card.note)}</p>")
+        return "".join(out) + "</section>"
+
+
+def plain(value: Any) -> Any:
+    """Tensors, arrays and dataclasses as what JSON can hold."""
+    if isinstance(value, Displayable):
+        return value.to_json()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.repr}
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, str | bool | int | type(None)):
+        return value
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else repr(float(value))
+    if isinstance(value, np.integer | np.bool_):
+        return value.item()
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, Iterable):
+        return [plain(v) for v in value]
+    return str(value)
+
+
+def number(x: float | int, digits: int = 4) -> str:
+    """A number as people write it: few digits, no needless exponent."""
+    if x == 0 or not np.isfinite(x):
+        return f"{x:g}"
+    if 10**digits - 0.5 <= abs(x) < 1e6:
+        return f"{x:.0f}"  # all its digits, rather than an exponent
+    return f"{x:.{digits}g}" if 1e-4 <= abs(x) < 1e6 else f"{x:.{digits - 1}e}"
+
+
+def times(x: float | int) -> str:
+    """How many times: three digits, and from a thousand on a whole number of them."""
+    return f"{float(f'{x:.3g}'):,.0f} times" if 1000 <= x < 1e9 else f"{number(x, 3)} times"
+
+
+def power(x: float | int) -> str:
+    """A small bound, rounded up to a power of ten: its digits are rounding's, and differ between machines."""
+    return f"{10.0 ** math.ceil(math.log10(x)):.0e}" if 0 < x < math.inf else f"{x:g}"
+
+
+def vector(values: Iterable[float | int], most: int = 8) -> str:
+    """The first entries of a vector, and how many more there are."""
+    entries = [float(v) for v in values]
+    shown = ", ".join(number(v, 3) for v in entries[:most])
+    more = f", … {len(entries) - most} more" if len(entries) > most else ""
+    return f"({shown}{more})"

@@ -1,0 +1,1 @@
+"""Causal attention that keeps its weights for the backward pass."""

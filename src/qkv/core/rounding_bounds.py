@@ -1,0 +1,198 @@
+"""Float64 margins and residuals of many keys at once, each with an explicit rounding bound."""
+
+# The model of arithmetic. u = 2^-53 and gamma(k) = k·u / (1 − k·u). Whatever the order of summation, and with
+# or without fused multiply-add, |fl(x·y) − x·y| <= gamma(d) |x|·|y|; a difference is fl(a − b) = (a − b)(1 +
+# e) with |e| <= u; bounds compose by gamma(j) + gamma(k) + gamma(j) gamma(k) <= gamma(j + k). Underflow adds
+# at most 2^-1022 to each operation (even where subnormals are flushed); every array is first scaled to
+# entries of at most 1, so TINY = 2^-1000 pays for all of it.
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+U = 2.0**-53
+TINY = 2.0**-1000
+ROWS, COLUMNS = 512, 8192
+"""Tile of a score matrix: 32 MB, whatever the number of keys."""
+
+
+def gamma(k: int, u: float = U) -> float:
+    """The relative error of k roundings; one more is counted, for the rounding of the bound itself."""
+    return (k + 1) * u / (1 - (k + 1) * u) if (k + 1) * u < 0.5 else float("inf")
+
+
+@dataclass(frozen=True)
+class ScaledKeys:
+    """Keys in coordinates where products neither overflow nor vanish: key = 2^coarse (point), and
+    point = centre + 2^fine (offset), the latter up to one rounding of each entry of the offset."""
+
+    points: Floats
+    offsets: Floats
+    norms: Floats
+    radius: float
+    coarse: int
+    fine: int
+
+    def error(self, items: Ints) -> Floats:
+        """How far a computed margin of a unit query, in offset coordinates, may lie from the true one.
+
+        With x = offsets: centring and dot product cost gamma(d + 1) |x|·|q| <= gamma(d + 1) ‖x‖ ‖q‖ for each
+        of the two scores, their difference one more rounding, the norm of q and the division by it gamma(d +
+        4), and the norms used here are themselves low by at most gamma(d + 2). |margin| <= (‖x_j‖ + max
+        ‖x_i‖) ‖q‖, so all of it is relative to that sum: gamma(3 d + 16) leaves a few roundings to spare.
+        """
+        return gamma(3 * self.offsets.shape[1] + 16) * (self.norms[items] + self.radius) + TINY
+
+
+def frame(keys: Floats) -> ScaledKeys:
+    """Keys scaled by powers of two (exact, but for entries 2^-1022 times the largest) and centred."""
+    coarse = _exponent(keys)
+    points = np.ldexp(keys, -coarse)
+    offsets = points - points.mean(axis=0)
+    fine = _exponent(offsets)
+    offsets = np.ldexp(offsets, -fine)
+    norms = np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
+    return ScaledKeys(points, offsets, norms, float(norms.max()), coarse, fine)
+
+
+def margins(keys: Floats | ScaledKeys, items: Any, queries: Any, *, claimed: Any = 0.0, slack: float = 1.0) -> Floats:
+    """For each pair (item j, query q): a lower bound on min over i ≠ j of (k_j − k_i)·q / ‖q‖.
+
+    A claim made with slack=4 is always confirmed with slack=1, however the library orders its sums: two
+    estimates differ by at most two errors. Where a first bound neither confirms nor refutes what is
+    `claimed`, a sharper one is tried. An item or a query that makes no sense gives −inf.
+    """
+    f = keys if isinstance(keys, ScaledKeys) else frame(keys)
+    n = len(f.points)
+    items, queries = np.asarray(items, dtype=np.int64), np.asarray(queries, dtype=np.float64)
+    goals = np.broadcast_to(np.asarray(claimed, dtype=np.float64), items.shape)
+    out = np.full(len(items), -np.inf)
+    sensible = (items >= 0) & (items < n) & np.isfinite(queries).all(axis=1) & (queries != 0).any(axis=1)
+    if n == 1:  # nothing to compete with
+        out[sensible] = np.inf
+        return out
+    for rows in _pieces(np.flatnonzero(sensible), ROWS):
+        chosen = items[rows]
+        q = _rows_to_one(queries[rows])
+        size = np.sqrt(np.einsum("ij,ij->i", q, q))
+        own = np.einsum("ij,ij->i", q, f.offsets[chosen])
+        value = (own - best_other(f.offsets, chosen, q)) / size
+        error = f.error(chosen)
+        lower = to_keys(value - slack * error, f.coarse + f.fine)
+        with np.errstate(over="ignore"):
+            goal = np.ldexp(goals[rows], -f.coarse - f.fine)
+        # Hardly more than the error: worth a sharper bound too. That band is wide enough for a claim with
+        # slack=4 and its check with slack=1 to agree on who is in it.
+        sharpen = (value + error >= goal) & ((lower < goals[rows]) | (value < 16 * error)) & (value > -error)
+        for k in np.flatnonzero(sharpen):
+            sharp = _sharp_margin(f.points, int(chosen[k]), q[k], float(size[k]), slack)
+            lower[k] = max(lower[k], to_keys(np.array([sharp]), f.coarse)[0])
+        out[rows] = lower
+    return out
+
+
+def best_other(points: Floats, items: Ints, queries: Floats) -> Floats:
+    """The largest score of each query over all points but its own item, tile by tile."""
+    best = np.full(len(items), -np.inf)
+    for start in range(0, len(points), COLUMNS):
+        tile = queries @ points[start : start + COLUMNS].T
+        hide(tile, items, start)
+        np.maximum(best, tile.max(axis=1), out=best)
+    return best
+
+
+def hide(tile: NDArray[Any], items: Ints, start: int) -> None:
+    """Take each row's own item, if it is among these columns, out of the competition."""
+    own = np.flatnonzero((items >= start) & (items < start + tile.shape[1]))
+    tile[own, items[own] - start] = -np.inf
+
+
+def residuals(keys: Floats, items: Any, offsets: Any, indices: Any, weights: Any, *, slack: float = 1.0) -> Floats:
+    """For each item j with weights w: an upper bound on ‖Σ w_i (k_i − k_j)‖ / Σ w_i, so on any margin of j.
+
+    For any unit q, min over i of (k_j − k_i)·q <= Σ w_i (k_j − k_i)·q / Σ w_i <= that residual
+    (Cauchy–Schwarz). Row r owns indices[offsets[r]:offsets[r + 1]]. Weights that are negative, not finite or
+    all zero, and indices out of range or equal to the item, prove nothing: inf.
+    """
+    items, offsets, indices = (np.asarray(a, dtype=np.int64) for a in (items, offsets, indices))
+    weights = np.asarray(weights, dtype=np.float64)
+    n, d = keys.shape
+    coarse = _exponent(keys)
+    points = np.ldexp(keys, -coarse)
+    out = np.full(len(items), np.inf)
+    counts = np.diff(offsets)
+    if len(offsets) != len(items) + 1 or (counts < 0).any() or offsets[0] or offsets[-1] != len(indices):
+        return out
+    owner = np.repeat(np.arange(len(items)), counts)
+    bad = ~np.isfinite(weights) | (weights < 0) | (indices < 0) | (indices >= n) | (indices == items[owner])
+    sensible = (counts > 0) & (items >= 0) & (items < n)
+    sensible[owner[bad]] = False
+    sensible[sensible] = np.maximum.reduceat(np.append(weights, 0.0), offsets[:-1])[sensible] > 0
+    longest = int(counts.max(initial=1))
+    for rows in _pieces(np.flatnonzero(sensible), max(1, 2**21 // (longest * d))):
+        starts = np.concatenate([[0], np.cumsum(counts[rows])])
+        entry = np.repeat(offsets[rows] - starts[:-1], counts[rows]) + np.arange(starts[-1])
+        item, other, w = np.repeat(items[rows], counts[rows]), indices[entry], weights[entry]
+        w = np.ldexp(w, -np.repeat(_exponents(np.maximum.reduceat(w, starts[:-1])), counts[rows]))
+        y = points[other] - points[item]
+        total = np.add.reduceat(w, starts[:-1])
+        # Each entry of Σ w y: one rounding for y, one for the product, m − 1 for the sum.
+        shift = np.abs(np.add.reduceat(w[:, None] * y, starts[:-1]))
+        spread = np.add.reduceat(w[:, None] * np.abs(y), starts[:-1])
+        shift += slack * gamma(longest + 4) * spread + TINY
+        largest = shift.max(axis=1)
+        size = largest * np.sqrt(np.einsum("ij,ij->i", shift / largest[:, None], shift / largest[:, None]))
+        size *= (1 + slack * gamma(d + longest + 12)) / total
+        # The weights as given: scaled ones may have vanished beside a large one, and the key they stand for has not.
+        same = np.logical_and.reduceat((keys[other] == keys[item]).all(axis=1) | (weights[entry] == 0), starts[:-1])
+        out[rows] = np.where(same, 0.0, np.nextafter(np.ldexp(size, coarse), np.inf))
+    return out
+
+
+def _sharp_margin(points: Floats, item: int, q: Floats, size: float, slack: float) -> float:
+    """The margin from differences: the error is then relative to the distance of the other key.
+
+    fl((p_i − p_j)·q) is off by gamma(d + 1) |p_i − p_j|·|q|, which is small for near neighbours of p_j and
+    for queries that look along small coordinates only.
+    """
+    worst = np.inf
+    for start in range(0, len(points), COLUMNS):
+        y = points[start : start + COLUMNS] - points[item]
+        gap = -(y @ q) - slack * gamma(len(q) + 4) * (np.abs(y) @ np.abs(q)) - TINY
+        if start <= item < start + COLUMNS:
+            gap[item - start] = np.inf
+        worst = min(worst, float(gap.min()))
+    ease = slack * gamma(len(q) + 6)
+    return worst / (size * (1 + ease)) if worst > 0 else worst / (size * (1 - ease))
+
+
+def to_keys(values: Floats, exponent: int) -> Floats:
+    """2^exponent times values, rounded down, and finite where the values are."""
+    top = np.finfo(np.float64).max
+    with np.errstate(over="ignore", under="ignore"):
+        return np.nextafter(np.clip(np.ldexp(values, exponent), -np.inf, top), -np.inf)
+
+
+def _exponent(array: Floats) -> int:
+    return int(np.frexp(np.abs(array).max(initial=0.0))[1])
+
+
+def _exponents(array: Floats) -> NDArray[np.intc]:
+    return np.frexp(array)[1]
+
+
+def _rows_to_one(array: Floats) -> Floats:
+    return np.ldexp(array, -_exponents(np.abs(array).max(axis=1))[:, None])
+
+
+def _pieces(rows: Ints, size: int) -> Iterator[Ints]:
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]

@@ -1,0 +1,1 @@
+"""Certificates: issued from a result, saved, loaded, and verified without any solver."""

@@ -1,0 +1,26 @@
+"""The kinds of statement that a certificate can make, in one table."""
+
+from __future__ import annotations
+
+from qkv.design.certificates.statements.base import InvalidCertificate as InvalidCertificate
+from qkv.design.certificates.statements.base import Statement
+from qkv.design.certificates.statements.hull import COPYABLE, INSIDE, SELECTS
+from qkv.design.certificates.statements.projection import INTERSECTION, PROJECTION
+from qkv.design.certificates.statements.reachability import UNREACHABLE
+from qkv.design.certificates.statements.weights import NO_QUERY, WEIGHTS
+from qkv.design.certificates.statements.wiring import NO_WIRING, WIRING
+
+KINDS: dict[str, Statement] = {
+    "weights": WEIGHTS,
+    "no query": NO_QUERY,
+    "selects": SELECTS,
+    "inside": INSIDE,
+    "copyable": COPYABLE,
+    "projection": PROJECTION,
+    "intersection": INTERSECTION,
+    "wiring": WIRING,
+    "no wiring": NO_WIRING,
+    "unreachable": UNREACHABLE,
+}
+
+__all__ = ["KINDS", "Kind", "Refused"]

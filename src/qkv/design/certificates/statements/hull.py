@@ -1,0 +1,193 @@
+"""Checks that a query selects a key by a margin, and that a combination of other keys dominates one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from flint import arb
+
+from qkv.core import rounding_bounds
+from qkv.design.certificates.ball_arithmetic import combine, in_hull_exactly, norm, products
+from qkv.design.certificates.statements.base import (
+    Bounds,
+    Data,
+    InvalidCertificate,
+    Measured,
+    Name,
+    Statement,
+    array,
+    indices,
+    matching,
+    numbers,
+    whole,
+)
+
+CLOSE_LOOKS = 16
+
+
+def _parse_selects(data: Data) -> dict[str, Any]:
+    keys, query = array(data, "keys", 2), array(data, "query", 1)
+    matching("the keys and the query", keys.shape[1], query.shape[0])
+    (item,) = indices(data, "item", keys.shape[0])
+    if not query.any():
+        raise InvalidCertificate("the query is zero, so it selects nothing")
+    return {"keys": keys, "query": query, "item": item}
+
+
+def _measure_selects(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
+    scores = products(p["keys"], p["query"])
+    own = scores.pop(p["item"])
+    if not scores:
+        return {"margin": arb.pos_inf()}
+    rival = scores[0]
+    for s in scores[1:]:
+        rival = rival.max(s)
+    return {"margin": (own - rival) / norm(arb(float(x)) for x in p["query"])}
+
+
+def _says_selects(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
+    margin = float(claims["margin"])
+    return f"this query, at unit norm, scores key {name(int(data['item']))} above every other by at least {margin:.6g}"
+
+
+def _parse_inside(data: Data) -> dict[str, Any]:
+    keys = array(data, "keys", 2)
+    (item,) = indices(data, "item", keys.shape[0])
+    others, weights = indices(data, "indices", keys.shape[0]), array(data, "weights", 1)
+    matching("indices and weights", len(others), weights.shape[0])
+    if item in others:
+        raise InvalidCertificate("the combination uses the key itself")
+    if (weights < 0).any() or not weights.any():
+        raise InvalidCertificate("the weights of a convex combination are not negative, and not all zero")
+    return {"keys": keys, "item": item, "others": others, "weights": weights}
+
+
+def _measure_inside(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
+    """Averaged by the weights, (k_j - k_i)·q is residual·q / sum, so the smallest is at most |residual| |q| / sum."""
+    out: Measured = {"margin_at_most": _residual(p)}
+    if "exact" in claims:
+        out["exact"] = arb(0 if in_hull_exactly(p["keys"][p["others"]], p["keys"][p["item"]]) else 1)
+    return out
+
+
+def _residual(p: dict[str, Any]) -> Any:
+    weights = [arb(float(w)) for w in p["weights"]]
+    total = sum(weights, arb(0))
+    return norm(combine([*weights, -total], p["keys"][[*p["others"], p["item"]]])) / total
+
+
+def _says_inside(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
+    item, size = name(int(data["item"])), int(np.size(data["indices"]))
+    if "exact" in claims:
+        return f"key {item} is exactly a convex combination of {size} independent other keys: no query selects it"
+    bound = float(claims["margin_at_most"])
+    which = f"key {item} is a convex combination of {size} other keys to within {bound:.3g}"
+    return f"{which}: no unit query selects it by more"
+
+
+def _parse_copyable(data: Data) -> dict[str, Any]:
+    keys, possible = array(data, "keys", 2), array(data, "possible", 1)
+    matching("keys and answers", keys.shape[0], possible.shape[0])
+    if not np.isin(possible, (0.0, 1.0)).all():
+        raise InvalidCertificate("an answer is neither possible (1) nor impossible (0)")
+    yes, no = np.flatnonzero(possible == 1), np.flatnonzero(possible == 0)
+    queries = numbers(data, "queries")
+    queries = queries if queries.size else queries.reshape(0, keys.shape[1])
+    matching("possible keys and queries", len(yes), len(queries))
+    matching("the keys and the queries", keys.shape[1], *queries.shape[1:])
+    if not np.isfinite(queries).all() or (~queries.any(axis=1)).any():
+        raise InvalidCertificate("a selecting query is zero, NaN or infinite")
+    which = whole("indices", numbers(data, "indices"), len(keys) - 1)
+    offsets = whole("offsets", numbers(data, "offsets"), len(which))
+    weights = numbers(data, "weights")
+    matching("impossible keys and combinations", len(no) + 1, len(offsets))
+    matching("indices, weights and offsets", len(which), len(weights), int(offsets[-1]))
+    if offsets[0] != 0 or (np.diff(offsets) < 1).any() or not np.isfinite(weights).all() or (weights < 0).any():
+        raise InvalidCertificate("a combination is empty, or has a weight that is negative or no number")
+    if len(no) and not np.logical_or.reduceat(weights > 0, offsets[:-1]).all():
+        raise InvalidCertificate("the weights of a combination are all zero")
+    if (which == np.repeat(no, np.diff(offsets))).any():
+        raise InvalidCertificate("a combination uses the key itself")
+    return {
+        "keys": keys, "yes": yes, "no": no, "queries": queries,
+        "offsets": offsets, "indices": which, "weights": weights,
+    }  # fmt: skip
+
+
+def _measure_copyable(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
+    """Every key's margin or residual: float64 with rounding bounds for all, balls for those it leaves open."""
+    keys = p["keys"]
+    low = rounding_bounds.margins(keys, p["yes"], p["queries"], claimed=_fitting(claims["margin"], p["yes"]))
+    high = rounding_bounds.residuals(keys, p["no"], p["offsets"], p["indices"], p["weights"])
+    open_yes = np.flatnonzero(~(low >= _fitting(claims["margin"], p["yes"])))
+    open_no = np.flatnonzero(~(high <= _fitting(claims["margin_at_most"], p["no"])))
+    # A true margin is not below `low` and a true residual not above `high`. Where that is enough for the claim,
+    # the bound stands for the number; elsewhere it says nothing.
+    margin, residual = [arb(float(v)) for v in low], [arb(float(v)) for v in high]
+    for balls, unsettled in ((margin, open_yes), (residual, open_no)):
+        for r in unsettled:
+            balls[r] = arb.nan()
+    # One surely false claim settles the matter, so at first only a few of the open ones are looked at closely.
+    most = CLOSE_LOOKS if rough else len(keys)
+    for r in open_yes[:most]:
+        one = {"keys": keys, "query": p["queries"][r], "item": int(p["yes"][r])}
+        margin[r] = _measure_selects(one, False, {})["margin"]
+    for r in open_no[:most]:
+        a, b = p["offsets"][r : r + 2]
+        one = {
+            "keys": keys,
+            "item": int(p["no"][r]),
+            "others": p["indices"][a:b].tolist(),
+            "weights": p["weights"][a:b],
+        }
+        residual[r] = _residual(one)
+    return {"margin": margin, "margin_at_most": residual}
+
+
+def _fitting(claimed: list[float], items: Any) -> Any:
+    if len(claimed) != len(items):
+        raise InvalidCertificate(f"{len(claimed)} bounds for {len(items)} keys")
+    return np.asarray(claimed, dtype=np.float64)
+
+
+def _says_copyable(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
+    possible = np.asarray(data["possible"], dtype=float)
+    yes, no = int(possible.sum()), int((1 - possible).sum())
+    margins, rest = (np.asarray(claims[name], dtype=float) for name in ("margin", "margin_at_most"))
+    by = f", by a margin of at least {margins.min():.3g}" if yes else ""
+    more = f" and {no} cannot by more than {rest.max():.3g}" if no else ""
+    return f"of {possible.size} keys, {yes} can be selected{by}{more}, by these witnesses"
+
+
+SELECTS = Statement(
+    fields=("keys", "item", "query"),
+    parse=_parse_selects,
+    measure=_measure_selects,
+    says=_says_selects,
+    senses={"margin": ">="},
+    required=("margin",),
+    positive=("margin",),
+)
+INSIDE = Statement(
+    fields=("keys", "item", "indices", "weights"),
+    parse=_parse_inside,
+    measure=_measure_inside,
+    says=_says_inside,
+    senses={"margin_at_most": "<=", "exact": "<="},
+    required=("margin_at_most",),
+    names={"margin_at_most": "margin of every unit query", "exact": "keys outside the exact hull"},
+    exact=("exact",),
+)
+COPYABLE = Statement(
+    fields=("keys", "possible", "queries", "offsets", "indices", "weights"),
+    parse=_parse_copyable,
+    measure=_measure_copyable,
+    says=_says_copyable,
+    senses={"margin": ">=", "margin_at_most": "<="},
+    required=("margin", "margin_at_most"),
+    names={"margin": "margins of the selecting queries", "margin_at_most": "residuals of the combinations"},
+    large=lambda data: True,
+    positive=("margin",),
+)

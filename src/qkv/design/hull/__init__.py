@@ -1,0 +1,1 @@
+"""Which keys some query can select: the vertices of the convex hull of the keys."""

@@ -1,0 +1,1 @@
+"""Numerical solvers: conic programs, Newton refinement, evidence of infeasibility."""

@@ -1,0 +1,1 @@
+"""Answers of a run: model, beam search, attention on the name, ask."""

@@ -1,0 +1,1 @@
+"""Facts, the shipped table, and texts and questions made from facts."""

@@ -1,0 +1,1 @@
+"""Training on facts: recipes over qkv.train, and texts and questions in one run."""

@@ -1,0 +1,1 @@
+"""The distribution of one weight under noise."""

@@ -1,0 +1,138 @@
+"""The exact law of one item's weight in a mix of heads whose scores are independent of each other."""
+
+# The weight is Σ mix_h α_h, a sum of independent numbers of known law (one_weight.py). The head that moves it most
+# keeps its distribution function F; the others' laws are put on a lattice, a cell's mass on its two ends so that the
+# mean stays, and convolved. Points of little mass are then taken together, again at their mean. So P(weight ≤ w) =
+# Σ_k mass_k F((w − s_k)/mix), with an error of second order in how far the points are apart; half as many points tell
+# how large it is.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import fftconvolve
+from scipy.special import expit
+from torch import Tensor
+
+from qkv.noise.key_noise import independent
+from qkv.noise.laws.single_head import WeightLaw, weight_law
+
+Array = NDArray[np.float64]
+
+CELLS, POINTS = 4096, 256
+"""Cells of the convolved heads, all together, and how many points are left of them: at most twice as many."""
+
+
+@dataclass(frozen=True, eq=False)
+class MixedLaw:
+    """A mixed weight's mean and variance, each to within `error`, and its distribution function, to within `off` but
+    for how other heads are put into points. `low` and `high` are the least and largest weights of any chance."""
+
+    mean: float
+    variance: float
+    error: float
+    off: float
+    low: float
+    high: float
+    widest: WeightLaw
+    share: float
+    places: Array
+    masses: Array
+
+    def below(self, weights: Array) -> Array:
+        """P(weight ≤ w) for each of some w, (k,)."""
+        if len(self.places) == 1:
+            return self.widest.below((weights - self.places[0]) / self.share)
+        out: Array = self.widest.below((weights[:, None] - self.places) / self.share) @ self.masses
+        return np.clip(out, 0.0, 1.0)
+
+    def knots(self, count: int) -> Array:
+        """Weights between which the law lies, close together where the widest head's is steep: at the logits' ends."""
+        inner = expit(np.linspace(self.widest.low, self.widest.high, count))
+        far = np.linspace(self.low, self.high, count)
+        return np.unique(
+            np.concatenate([self.places.min() + self.share * inner, far, self.places.max() + self.share * inner])
+        )
+
+
+def mixed_law(m: Tensor, C: Tensor, mix: Tensor, item: int, points: int = POINTS) -> MixedLaw | None:
+    """The law for score means (h, n), covariances (n, h, h) and a mix; None where heads hang together or cannot be
+    integrated."""
+    if float(mix.min()) <= 0 or not independent(C):
+        return None
+    laws: list[WeightLaw] = []
+    known: dict[bytes, WeightLaw | None] = {}
+    for h in range(len(m)):
+        kind = _kind(m[h], C[:, h, h], item)
+        if kind not in known:
+            known[kind] = weight_law(m[h], C[:, h, h], item)
+        found = known[kind]
+        if found is None:
+            return None
+        laws.append(found)
+    shares = [float(x) for x in mix]
+    widest = max(range(len(laws)), key=lambda h: shares[h] ** 2 * laws[h].variance)
+    others = [(laws[h], shares[h]) for h in range(len(laws)) if h != widest]
+    places, masses, ends = _convolved(others, points)
+    law, share = laws[widest], shares[widest]
+    size = max(1.0, sum(shares))
+    return MixedLaw(
+        mean=sum(s * one.mean for one, s in zip(laws, shares, strict=True)),
+        variance=sum(s**2 * one.variance for one, s in zip(laws, shares, strict=True)),
+        error=3 * size**2 * max(one.error for one in laws),
+        off=sum(one.off for one in laws),
+        low=ends[0] + share * float(expit(law.low)),
+        high=ends[1] + share * float(expit(law.high)),
+        widest=law,
+        share=share,
+        places=places,
+        masses=masses,
+    )
+
+
+def _kind(m: Tensor, v: Tensor, item: int) -> bytes:
+    """Heads that see the same scores in another order give one law."""
+    pairs = m.numpy() + 1j * v.numpy()
+    return bytes(np.concatenate([pairs[item : item + 1], np.sort_complex(np.delete(pairs, item))]).tobytes())
+
+
+def _convolved(laws: list[tuple[WeightLaw, float]], points: int) -> tuple[Array, Array, tuple[float, float]]:
+    """Points and masses of the sum of some heads' shares, and the ends between which it lies."""
+    ends = [(share * float(expit(law.low)), share * float(expit(law.high))) for law, share in laws]
+    start, width = sum(low for low, _ in ends), sum(high - low for low, high in ends)
+    if not laws or width <= 0:
+        return np.array([start]), np.ones(1), (start, start)
+    cell = width * POINTS / (points * CELLS)
+    masses = np.ones(1)
+    known: dict[tuple[int, float], Array] = {}
+    for (law, share), (low, high) in zip(laws, ends, strict=True):
+        if (id(law), share) not in known:
+            known[id(law), share] = _on_lattice(law, share, low, high, cell)
+        masses = fftconvolve(masses, known[id(law), share]).clip(min=0.0) if len(masses) > 1 else known[id(law), share]
+    places = start + cell * np.arange(len(masses), dtype=np.float64)
+    return *_gathered(places, masses, points), (start, start + width)
+
+
+def _on_lattice(law: WeightLaw, share: float, low: float, high: float, cell: float) -> Array:
+    """A head's share of the weight on multiples of a cell from its lower end on, of the same mean."""
+    count = max(1, int(np.ceil((high - low) / cell - 1e-9)))
+    below = law.below((low + cell * np.arange(2 * count + 1) / 2) / share)
+    below[0], below[-1] = 0.0, 1.0
+    left, middle, right = below[:-2:2], below[1::2], below[2::2]
+    mass = (right - left).clip(min=0.0)
+    # The mean of what lies in a cell is its upper end less ∫ (F − F(left)), by Simpson's rule, of its mass.
+    up = np.clip(mass - (4 * (middle - left) + (right - left)) / 6, 0.0, mass)
+    return np.concatenate([mass - up, [0.0]]) + np.concatenate([[0.0], up])
+
+
+def _gathered(places: Array, masses: Array, points: int) -> tuple[Array, Array]:
+    """Near neighbours that together have little mass, as one point each."""
+    masses = masses / masses.sum()
+    heavy = np.floor(points * (np.cumsum(masses) - masses / 2)).astype(int)
+    far = np.arange(len(masses)) * points // len(masses)
+    begin = np.flatnonzero((np.diff(heavy, prepend=-1) != 0) | (np.diff(far, prepend=-1) != 0))
+    total = np.add.reduceat(masses, begin)
+    kept = total > 0
+    return (np.add.reduceat(masses * places, begin)[kept] / total[kept]), total[kept]

@@ -1,0 +1,1 @@
+"""The probability that the output lies near a target."""

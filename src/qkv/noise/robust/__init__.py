@@ -1,0 +1,1 @@
+"""Queries and heads that resist noise."""

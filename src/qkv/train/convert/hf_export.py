@@ -1,0 +1,114 @@
+"""export: a run as a folder that transformers loads with no remote code, as GPT-2 or as Llama."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+
+from qkv.core.display import Card, Displayable
+from qkv.core.files import replacing
+from qkv.errors import QkvError
+from qkv.model.config import ModelConfig
+from qkv.train import checkpoint
+from qkv.train.convert.weight_names import GPT2, LLAMA
+from qkv.train.runs import load
+from qkv.train.tokenizers import END, END_ID, PAD, PAD_ID
+
+
+@dataclass(frozen=True)
+class Exported(Displayable):
+    """Where a model was written, and as what."""
+
+    folder: str
+    architecture: str
+    parameters: int
+
+    def card(self) -> Card:
+        facts = (("folder", self.folder), ("parameters", f"{self.parameters:,}"))
+        return Card(f"Exported as {self.architecture}", facts, note="AutoModelForCausalLM.from_pretrained loads it")
+
+
+def export_model(run: str | Path, out: str | Path, to: str = "hf") -> Exported:
+    """Write a run's model for Hugging Face's transformers: config.json, model.safetensors, tokenizer.json."""
+    if to != "hf":
+        raise QkvError(f"exporting {run}", f"there is no format {to!r}", "Use hf")
+    found, folder = load(run), Path(out)
+    config = found.config
+    if config.attention not in ("causal", "rope"):
+        raise QkvError(
+            f"exporting {run}",
+            f"transformers has no model with {config.attention} attention",
+            "Export a causal or a rope model",
+        )
+    if (folder / "config.json").exists():
+        raise QkvError(f"exporting to {folder}", "there is a model already", "Give another --out")
+    dialect, facts = (GPT2, gpt2_config(config)) if config.attention == "causal" else (LLAMA, llama_config(config))
+    weights = dialect.theirs(checkpoint.state_of(found.model), config)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(folder / checkpoint.WEIGHTS) as temporary:
+            save_file(weights, temporary, metadata={"format": "pt"})
+        if found.tokenizer.special:
+            signs = {"pad_token": PAD, "eos_token": END, "tokenizer_class": "PreTrainedTokenizerFast"}
+            checkpoint.write_json(folder / "tokenizer_config.json", signs)
+            found.tokenizer.save(folder)
+        checkpoint.write_json(folder / "config.json", facts)
+    except OSError as why:
+        raise QkvError(f"exporting to {folder}", str(why), "Give a folder that can be written") from None
+    return Exported(str(folder), dialect.name, sum(p.numel() for p in found.model.parameters()))
+
+
+def _common(config: ModelConfig) -> dict[str, Any]:
+    return {
+        "vocab_size": config.vocab,
+        "tie_word_embeddings": config.tied,
+        "pad_token_id": PAD_ID,
+        "bos_token_id": END_ID,
+        "eos_token_id": END_ID,
+        "dtype": str(torch.float32).removeprefix("torch."),
+    }
+
+
+def gpt2_config(config: ModelConfig) -> dict[str, Any]:
+    """What transformers calls the same sizes."""
+    return {
+        "model_type": "gpt2",
+        "architectures": ["GPT2LMHeadModel"],
+        "n_positions": config.block,
+        "n_embd": config.width,
+        "n_layer": config.layers,
+        "n_head": config.heads,
+        "n_inner": config.inner,
+        "activation_function": "gelu_new" if config.activation == "gelu_tanh" else "gelu",
+        "layer_norm_epsilon": config.epsilon,
+        "resid_pdrop": config.dropout,
+        "embd_pdrop": config.dropout,
+        "attn_pdrop": 0.0,
+        **_common(config),
+    }
+
+
+def llama_config(config: ModelConfig) -> dict[str, Any]:
+    """What transformers calls the same sizes."""
+    return {
+        "model_type": "llama",
+        "architectures": ["LlamaForCausalLM"],
+        "max_position_embeddings": config.block,
+        "hidden_size": config.width,
+        "intermediate_size": config.inner,
+        "num_hidden_layers": config.layers,
+        "num_attention_heads": config.heads,
+        "num_key_value_heads": config.shared,
+        "hidden_act": "silu",
+        "attention_bias": False,
+        "mlp_bias": False,
+        "rms_norm_eps": config.epsilon,
+        # transformers 4 reads the first, 5 the second.
+        "rope_theta": config.base,
+        "rope_parameters": {"rope_type": "default", "rope_theta": config.base},
+        **_common(config),
+    }

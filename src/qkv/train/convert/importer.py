@@ -1,0 +1,164 @@
+"""bring: models from elsewhere as runs, weights only: GPT-2 and Llama folders, minGPT and nanoGPT state dicts."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from qkv.core.files import read_arrays
+from qkv.errors import QkvError
+from qkv.model.config import ModelConfig
+from qkv.model.gpt import GPT
+from qkv.train import checkpoint, tokenizers
+from qkv.train.convert.weight_names import GPT2, LLAMA, NANO, OLD, Dialect
+from qkv.train.runs import FILE, Run, fresh, load
+from qkv.train.settings import TrainSettings
+
+
+def import_model(source: str | Path, out: str | Path, *, heads: int = 0, tokenizer: str | Path | None = None) -> Run:
+    """Make a run of someone else's model; a bare state dict does not say how many heads there are."""
+    path, folder = Path(source), Path(out)
+    fresh(folder)
+    if path.is_dir():
+        config, dialect = _described(path)
+        state = _weights(path)
+        tokenizer = tokenizer or (path if (path / "tokenizer.json").is_file() else None)
+    else:
+        state, facts = _unwrapped(_file(path))
+        config, dialect = _inferred(path, state, heads or int(facts.get("n_head", 0)))
+    weights = dialect.ours(state, config, path)
+    model = GPT(config)
+    checkpoint.fill(model, weights, path)
+    folder.mkdir(parents=True, exist_ok=True)
+    if tokenizer is None:
+        tokenizers.Numbers(config.vocab).save(folder)
+    else:
+        given = Path(tokenizer)
+        tokenizers.load(given, foreign=True)
+        shutil.copyfile(given / "tokenizer.json" if given.is_dir() else given, folder / "tokenizer.json")
+    checkpoint.save(folder, 0, checkpoint.state_of(model), {})
+    data = {"kind": "imported", "path": str(path.resolve()), "sha256": "", "dialect": dialect.name}
+    facts = {"model": config.to_json(), "settings": TrainSettings().to_json(), "data": data}
+    checkpoint.write_json(folder / FILE, {"format": checkpoint.FORMAT, **facts})
+    return load(folder)
+
+
+def _described(folder: Path) -> tuple[ModelConfig, Dialect]:
+    """The configuration in a Hugging Face folder."""
+    asked = f"importing {folder}"
+    try:
+        c = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as why:
+        raise QkvError(asked, f"it has no readable config.json ({why})", "Give a Hugging Face model's folder") from None
+    kind = c.get("model_type")
+    try:
+        if kind == "gpt2":
+            names = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu"}
+            config = ModelConfig(
+                attention="causal", layers=c["n_layer"], heads=c["n_head"], width=c["n_embd"], block=c["n_positions"],
+                hidden=c.get("n_inner") or 4 * c["n_embd"], vocab=c["vocab_size"],
+                activation=names.get(c.get("activation_function", "gelu_new"), "unknown"),
+                epsilon=c.get("layer_norm_epsilon", 1e-5), tied=c.get("tie_word_embeddings", True), latents=1,
+            )  # fmt: skip
+            refused = [n for n in ("scale_attn_by_inverse_layer_idx", "add_cross_attention") if c.get(n)]
+            refused += [] if c.get("scale_attn_weights", True) else ["scale_attn_weights=false"]
+            dialect = GPT2
+        elif kind == "llama":
+            rope = c.get("rope_parameters") or c.get("rope_scaling") or {}
+            config = ModelConfig(
+                attention="rope", layers=c["num_hidden_layers"], heads=c["num_attention_heads"],
+                kv_heads=c.get("num_key_value_heads") or 0, width=c["hidden_size"], hidden=c["intermediate_size"],
+                block=c["max_position_embeddings"], vocab=c["vocab_size"], epsilon=c.get("rms_norm_eps", 1e-6),
+                base=float(rope.get("rope_theta") or c.get("rope_theta", 10_000.0)),
+                tied=c.get("tie_word_embeddings", False), latents=1,
+            )  # fmt: skip
+            refused = [name for name in ("attention_bias", "mlp_bias") if c.get(name)]
+            refused += [f"rope of type {t}"] if (t := rope.get("rope_type", "default")) != "default" else []
+            if c.get("head_dim") not in (None, config.size):
+                refused.append(f"heads of size {c['head_dim']}")
+            dialect = LLAMA
+        else:
+            raise QkvError(asked, f"its model_type is {kind!r}", "Give a gpt2 or a llama model")
+    except KeyError as why:
+        raise QkvError(asked, f"its config.json lacks {why}", "Give a complete folder") from None
+    if refused:
+        raise QkvError(asked, f"it uses {', '.join(refused)}", "qkv's models have no such thing")
+    return config, dialect
+
+
+def _weights(folder: Path) -> dict[str, Tensor]:
+    """All weights of a folder, in one file or several; safetensors, or torch's format with tensors only."""
+    files = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("pytorch_model*.bin"))
+    if not files:
+        raise QkvError(f"importing {folder}", "there are no weights in it", "Give model.safetensors beside config.json")
+    state: dict[str, Tensor] = {}
+    for file in files:
+        state |= _file(file)
+    if not any(name.startswith(("transformer.", "model.")) for name in state):
+        state = {f"transformer.{name}": tensor for name, tensor in state.items()}  # saved without its head
+    return state
+
+
+def _file(path: Path) -> dict[str, Any]:
+    if path.suffix == ".safetensors":
+        return read_arrays(path)
+    asked = f"importing {path}"
+    if not path.is_file():
+        raise QkvError(asked, "there is no such file", "Check the path")
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, OSError):
+        # torch's own message advises to run the code in the file.
+        raise QkvError(
+            asked, "it is damaged, or holds more than weights", "Save the model's state_dict() alone"
+        ) from None
+    if not isinstance(found, Mapping):
+        raise QkvError(asked, f"it holds a {type(found).__name__}", "Save the model's state_dict()")
+    return dict(found)
+
+
+def _unwrapped(found: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The state dict inside nanoGPT's checkpoint, or the dict itself, without what compilation and DDP add to names."""
+    facts = found.get("model_args", {})
+    state = found.get("model", found)
+    clean = {n.removeprefix("_orig_mod.").removeprefix("module."): t for n, t in state.items() if isinstance(t, Tensor)}
+    return clean, facts if isinstance(facts, Mapping) else {}  # type: ignore[return-value]
+
+
+def _inferred(path: Path, state: Mapping[str, Tensor], heads: int) -> tuple[ModelConfig, Dialect]:
+    """What a state dict's names and shapes say about the model."""
+    asked = f"importing {path}"
+    if "transformer.wte.weight" in state:
+        dialect, prefix, wide = NANO, "transformer.h.", "mlp.c_fc.weight"
+        embedding, places, head = (
+            state.get(n) for n in ("transformer.wte.weight", "transformer.wpe.weight", "lm_head.weight")
+        )
+    elif "tok_emb.weight" in state:
+        dialect, prefix, wide = OLD, "blocks.", "mlp.0.weight"
+        embedding, places, head = (state.get(n) for n in ("tok_emb.weight", "pos_emb", "head.weight"))
+    else:
+        some = ", ".join(list(state)[:3]) or "none"
+        raise QkvError(asked, f"its names ({some}, …) are not GPT's", "Give a minGPT or nanoGPT state dict")
+    if heads < 1:
+        raise QkvError(asked, "a state dict does not say how many heads there are", "Say so with --heads")
+    numbers = {int(name.split(".")[prefix.count(".")]) for name in state if name.startswith(prefix)}
+    if embedding is None or places is None or f"{prefix}0.{wide}" not in state:
+        raise QkvError(asked, "embeddings or the first block are missing", "Give a complete state dict")
+    # nanoGPT ties the output layer to the embedding and bends with the exact GELU, as the first minGPT does;
+    # the later minGPT keeps masks in its state dict, and bends with the approximation.
+    approximate = dialect is NANO and f"{prefix}0.attn.bias" in state and f"{prefix}0.attn.c_attn.bias" in state
+    config = ModelConfig(
+        attention="causal", layers=len(numbers), heads=heads, width=embedding.shape[1], vocab=embedding.shape[0],
+        block=places.reshape(-1, embedding.shape[1]).shape[0], hidden=state[f"{prefix}0.{wide}"].shape[0],
+        tied=head is None or torch.equal(head, embedding), latents=1,
+        activation="gelu_tanh" if approximate else "gelu",
+        bias=f"{prefix}0.{wide.replace('weight', 'bias')}" in state,
+    )  # fmt: skip
+    return config, dialect

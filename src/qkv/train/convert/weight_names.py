@@ -1,0 +1,114 @@
+"""How other libraries call the weights of the same models: GPT-2, Llama, nanoGPT and both versions of minGPT."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from qkv.errors import QkvError
+from qkv.model.config import ModelConfig
+
+# Ours on the left, theirs on the right; {i} is the block. Matrices marked ᵀ are stored the other way round,
+# and those with + are stacked from several.
+_GPT = {
+    "embedding.weight": "transformer.wte.weight",
+    "places.weight": "transformer.wpe.weight",
+    "norm.weight": "transformer.ln_f.weight",
+    "norm.bias": "transformer.ln_f.bias",
+    "head.weight": "lm_head.weight",
+    **{
+        f"blocks.{{i}}.{ours}.{kind}": f"transformer.h.{{i}}.{theirs}.{kind}"
+        for ours, theirs in (("norm1", "ln_1"), ("attention.qkv", "attn.c_attn"), ("attention.out", "attn.c_proj"),
+                             ("norm2", "ln_2"), ("mlp.wide", "mlp.c_fc"), ("mlp.out", "mlp.c_proj"))
+        for kind in ("weight", "bias")
+    },
+}  # fmt: skip
+_TURNED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
+_LLAMA = {
+    "embedding.weight": "model.embed_tokens.weight",
+    "norm.weight": "model.norm.weight",
+    "head.weight": "lm_head.weight",
+    "blocks.{i}.norm1.weight": "model.layers.{i}.input_layernorm.weight",
+    "blocks.{i}.attention.qkv.weight": "+".join(f"model.layers.{{i}}.self_attn.{n}_proj.weight" for n in "qkv"),
+    "blocks.{i}.attention.out.weight": "model.layers.{i}.self_attn.o_proj.weight",
+    "blocks.{i}.norm2.weight": "model.layers.{i}.post_attention_layernorm.weight",
+    "blocks.{i}.mlp.wide.weight": "model.layers.{i}.mlp.gate_proj.weight+model.layers.{i}.mlp.up_proj.weight",
+    "blocks.{i}.mlp.out.weight": "model.layers.{i}.mlp.down_proj.weight",
+}
+_OLD = {
+    "embedding.weight": "tok_emb.weight",
+    "places.weight": "pos_emb",
+    "norm.weight": "ln_f.weight",
+    "norm.bias": "ln_f.bias",
+    "head.weight": "head.weight",
+    **{
+        f"blocks.{{i}}.{ours}.{kind}": "+".join(f"blocks.{{i}}.{name}.{kind}" for name in theirs.split())
+        for ours, theirs in (("norm1", "ln1"), ("attention.qkv", "attn.query attn.key attn.value"),
+                             ("attention.out", "attn.proj"), ("norm2", "ln2"),
+                             ("mlp.wide", "mlp.0"), ("mlp.out", "mlp.2"))
+        for kind in ("weight", "bias")
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """One library's names, and whether it stores some matrices the other way round."""
+
+    name: str
+    table: Mapping[str, str]
+    turned: tuple[str, ...] = ()
+
+    def theirs(self, weights: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
+        """Our weights under their names; biases that we lack are zero."""
+        out: dict[str, Tensor] = {}
+        for ours, names in self._pairs(config):
+            if ours == "head.weight" and config.tied:
+                continue
+            value = weights.get(ours)
+            if value is None:
+                value = torch.zeros_like(weights[ours.replace("bias", "weight")][..., 0])
+                if ours.endswith(("norm.bias", "norm1.bias", "norm2.bias")):
+                    value = torch.zeros_like(weights["norm.weight"])
+            for name, part in zip(names, value.split(self._rows(names, value, config)), strict=True):
+                out[name] = (part.T if name.endswith(self.turned) and self.turned else part).contiguous().clone()
+        return out
+
+    def ours(self, state: Mapping[str, Tensor], config: ModelConfig, source: object) -> dict[str, Tensor]:
+        """Their weights under our names."""
+        out: dict[str, Tensor] = {}
+        for ours, names in self._pairs(config):
+            if (ours == "head.weight" and config.tied) or (ours.endswith("bias") and not config.bias):
+                continue
+            missing = [name for name in names if name not in state]
+            if missing:
+                raise QkvError(
+                    f"importing {source} as {self.name}", f"it lacks {', '.join(missing)}", "Give a complete state dict"
+                )
+            parts = [state[n].T if n.endswith(self.turned) and self.turned else state[n] for n in names]
+            out[ours] = (torch.cat(parts) if len(parts) > 1 else parts[0]).contiguous().clone()
+        if out["embedding.weight"].dim() == 2 and "places.weight" in out:
+            out["places.weight"] = out["places.weight"].reshape(-1, config.width)
+        return out
+
+    def _pairs(self, config: ModelConfig) -> list[tuple[str, list[str]]]:
+        return [
+            (ours.replace("{i}", str(i)), theirs.replace("{i}", str(i)).split("+"))
+            for ours, theirs in self.table.items()
+            for i in range(config.layers if "{i}" in ours else 1)
+        ]
+
+    @staticmethod
+    def _rows(names: list[str], value: Tensor, config: ModelConfig) -> list[int]:
+        if len(names) == 3:
+            return [config.heads * config.size, *[config.shared * config.size] * 2]
+        return [len(value) // len(names)] * len(names)
+
+
+GPT2 = Dialect("GPT-2", _GPT, _TURNED)
+NANO = Dialect("nanoGPT or minGPT", _GPT)
+LLAMA = Dialect("Llama", _LLAMA)
+OLD = Dialect("the first minGPT", _OLD)

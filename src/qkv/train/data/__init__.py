@@ -1,0 +1,1 @@
+"""Texts to training examples: text files, objectives, spans, packed batches."""

@@ -1,0 +1,1 @@
+"""Pictures and pages: theme, plots, and the report as one self-contained page."""

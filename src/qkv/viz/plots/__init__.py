@@ -1,0 +1,1 @@
+"""One module of plots a package."""

@@ -1,0 +1,42 @@
+"""The picture of a run: its losses against its steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qkv.train.metrics_log import History
+from qkv.viz.theme import figure, tokens
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def losses(history: History, title: str = "") -> Figure:
+    """Training loss as it was and smoothed, validation loss as points, each with its last value beside it."""
+    t = tokens()
+    drawn, (axes,) = figure(1)
+    steps, raw = np.array(history.steps), np.array(history.losses)
+    last = raw[-1] if len(raw) else float("nan")
+    axes.plot(steps, raw, color=t["item-b"], alpha=0.3, linewidth=1)
+    width = max(1, len(raw) // 20)
+    smooth = np.convolve(raw, np.ones(width) / width, mode="valid") if len(raw) else raw
+    axes.plot(steps[width - 1 :], smooth, color=t["item-b"])
+    ends = [("training", steps[-1:], raw[-1:], t["item-b"])]
+    if history.validated:
+        axes.plot(history.validated, history.validation, "o-", color=t["item-a"], markersize=4, linewidth=1)
+        ends.append(("validation", np.array(history.validated[-1:]), np.array(history.validation[-1:]), t["item-a"]))
+    high = sorted(ends, key=lambda end: -float(end[2][0]) if len(end[2]) else 0.0)
+    for (name, x, y, colour), shift in zip(high, (5, -9), strict=False):
+        if len(x):
+            axes.annotate(
+                f"{name} {y[0]:.3g}", (x[0], y[0]), xytext=(6, shift if len(ends) > 1 else 0),
+                textcoords="offset points", color=colour, annotation_clip=False,
+            )  # fmt: skip
+    axes.set_xlabel("step")
+    axes.set_ylabel("loss, nats per token")
+    axes.set_ylim(0, None)
+    axes.margins(x=0.02)
+    axes.set_title(title or f"The loss falls to {last:.3g} nats per token")
+    return drawn

@@ -1,0 +1,124 @@
+"""The Python that gives the same numbers as a reply: what a page's "copy as Python" copies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def lookup(keys: Any, values: Any, labels: Any, query: Any, scale: float, wanted: Any) -> str:
+    """Reading a memory, and the leak against scale."""
+    return "\n".join(
+        [
+            "from qkv import Memory",
+            "from qkv.design import leak",
+            "",
+            *_memory(keys, values, labels),
+            f"query = {_vector(query)}",
+            f"reading = memory.read(query, scale={scale!r})",
+            f"leaks = leak(memory, query, {list(wanted)!r})",
+            "print(reading)",
+            "print(leaks)",
+            "",
+        ]
+    )
+
+
+def design(verb: str, keys: Any, values: Any, labels: Any, wish: Any, tol: float) -> str:
+    """Designing a query with copy or blend."""
+    return "\n".join(
+        [
+            "from qkv import Memory",
+            f"from qkv.design import {verb}",
+            "",
+            *_memory(keys, values, labels),
+            f"design = {verb}(memory, {wish!r}, tol={tol!r})",
+            "reading = memory.read(design.query)",
+            "print(design)",
+            "",
+        ]
+    )
+
+
+def noise(n: int, along: float, isotropic: float, scale: float, heads: int, tol: float, samples: int, seed: int) -> str:
+    """Three layouts under noise, side by side."""
+    return "\n".join(
+        [
+            "import numpy as np",
+            "",
+            "from qkv import Memory",
+            "from qkv.noise import Gaussian, layout_reports, reference_layouts",
+            "",
+            f'memory = Memory(np.eye({n}), labels=[*"abcdefgh"[:{n}], *range(9, {n + 1})])',
+            f'noise = Gaussian(isotropic={isotropic!r}, along={{"a": {along!r}}})',
+            f'wanted = dict.fromkeys("{"abcdefgh"[:heads]}", 1 / {heads})',
+            f"layouts = reference_layouts(memory, wanted, noise, {scale!r})",
+            f"found = layout_reports(memory, layouts, noise, wanted, {tol!r}, samples={samples!r}, seed={seed!r})",
+            "for arm in found:",
+            "    print(arm)",
+            "",
+        ]
+    )
+
+
+def wiring(X: Any, reads: Mapping[int, Any], writes: Mapping[int, Any], tol: float, beta: float, possible: bool) -> str:
+    """Wiring tokens, and reading them at length β."""
+    return "\n".join(
+        [
+            "import numpy as np",
+            "",
+            "from qkv import self_attention",
+            "from qkv.design import wire",
+            "",
+            *_matrix("X", X),
+            f"wired = wire(X, {dict(reads)!r}, {dict(writes)!r}, tol={tol!r})",
+            *([f"reading = self_attention({beta!r} * X, wired.Q, wired.K, wired.V)"] if possible else []),
+            "print(wired)",
+            "",
+        ]
+    )
+
+
+def check(text: str, seconds: float) -> str:
+    """Deciding the claims of a text."""
+    return "\n".join(
+        [
+            "from qkv import check",
+            "",
+            f"text = {text!r}",
+            f"verdicts = check(text, seconds={seconds!r})",
+            "print(verdicts)",
+            "",
+        ]
+    )
+
+
+def ask(folder: str, question: str) -> str:
+    """Asking a model."""
+    return "\n".join(
+        [
+            "from qkv.knowledge import ask",
+            "from qkv.train import load",
+            "",
+            f"run = load({folder!r})",
+            f"answer = ask(run, {question!r})",
+            "print(answer)",
+            "",
+        ]
+    )
+
+
+def _memory(keys: Any, values: Any, labels: Any) -> list[str]:
+    return ["memory = Memory(", *_rows("keys", keys), *_rows("values", values), f"    labels={list(labels)!r},", ")"]
+
+
+def _rows(name: str, rows: Sequence[Any]) -> list[str]:
+    return [f"    {name}=[", *(f"        {_vector(row)}," for row in rows), "    ],"]
+
+
+def _matrix(name: str, rows: Sequence[Any]) -> list[str]:
+    return [f"{name} = np.array([", *(f"    {_vector(row)}," for row in rows), "])"]
+
+
+def _vector(row: Sequence[Any]) -> str:
+    return "[" + ", ".join(repr(float(x)) for x in row) + "]"

@@ -1,0 +1,188 @@
+"""Rounding bounds hold against exact rational arithmetic, and refuse what is not so."""
+
+from fractions import Fraction
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from qkv.core import rounding_bounds
+
+SIZES = st.tuples(st.integers(2, 6), st.integers(1, 5))
+PLAIN = st.floats(-4, 4, allow_subnormal=False)
+WILD = st.one_of(PLAIN, st.sampled_from([1e150, -1e150, 1e-150, 3.0**-300, 1 / 3, 1 + 2**-52, 2.0**-1070, 1e300, 0.0]))
+
+
+def fractions(row):
+    return [Fraction(float(x)) for x in row]
+
+
+def exact_margin(keys, item, query):
+    """The smallest (k_j - k_i)·q as a rational number, and ‖q‖²."""
+    q, own = fractions(query), fractions(keys[item])
+    gaps = [
+        sum((a - b) * c for a, b, c in zip(own, fractions(row), q, strict=True))
+        for i, row in enumerate(keys)
+        if i != item
+    ]
+    return min(gaps), sum(c * c for c in q)
+
+
+def at_most_root(bound, square, sign):
+    """Is the float `bound` <= sign·√square?"""
+    b = Fraction(bound)
+    if sign >= 0:
+        return b <= 0 or b * b <= square
+    return b <= 0 and b * b >= square
+
+
+def is_lower(bound, gap, norm2):
+    return bound == -inf or at_most_root(bound, gap * gap / norm2, 1 if gap >= 0 else -1)
+
+
+def exact_residual_square(keys, item, others, weights):
+    own, w = fractions(keys[item]), fractions(weights)
+    rows = [fractions(keys[i]) for i in others]
+    sums = [sum(a * (row[c] - own[c]) for a, row in zip(w, rows, strict=True)) / sum(w) for c in range(len(own))]
+    return sum(s * s for s in sums)
+
+
+@pytest.mark.parametrize("entries", [PLAIN, WILD], ids=["plain", "wild"])
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_a_margin_bound_is_never_above_the_exact_margin(entries, data):
+    n, d = data.draw(SIZES)
+    keys = data.draw(arrays(np.float64, (n, d), elements=entries))
+    query = data.draw(arrays(np.float64, d, elements=entries))
+    item = data.draw(st.integers(0, n - 1))
+    bound = rounding_bounds.margins(keys, [item], [query])[0]
+    claim = rounding_bounds.margins(keys, [item], [query], slack=4.0)[0]
+    if not query.any():
+        assert bound == -inf
+        return
+    gap, norm2 = exact_margin(keys, item, query)
+    assert is_lower(bound, gap, norm2)
+    assert claim <= bound
+
+
+@pytest.mark.parametrize("entries", [PLAIN, WILD], ids=["plain", "wild"])
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_a_residual_bound_is_never_below_the_exact_residual(entries, data):
+    n, d = data.draw(SIZES)
+    keys = data.draw(arrays(np.float64, (n, d), elements=entries))
+    weights = data.draw(arrays(np.float64, n - 1, elements=st.floats(0, 1e10)))
+    if not weights.any():
+        weights[0] = 1.0
+    others = np.arange(1, n)
+    bound = rounding_bounds.residuals(keys, [0], [0, n - 1], others, weights)[0]
+    square = exact_residual_square(keys, 0, others, weights)
+    assert bound == inf or Fraction(float(bound)) ** 2 >= square
+
+
+def test_bounds_are_tight():
+    random = np.random.default_rng(0)
+    keys, queries = random.standard_normal((60, 12)) + 5.0, random.standard_normal((20, 12))
+    bounds = rounding_bounds.margins(keys, np.arange(20), queries)
+    for j in range(20):
+        gap, norm2 = exact_margin(keys, j, queries[j])
+        assert 0 <= float(gap) / float(norm2) ** 0.5 - bounds[j] < 1e-12
+    weights = random.uniform(size=5)
+    bound = rounding_bounds.residuals(keys, [0], [0, 5], [1, 2, 3, 4, 5], weights)[0]
+    true = float(exact_residual_square(keys, 0, [1, 2, 3, 4, 5], weights)) ** 0.5
+    assert 0 <= bound - true < 1e-12
+
+
+def test_a_near_neighbour_is_told_apart_by_its_own_distance():
+    # One part in 10^14 apart: far below the error of two separate scores of size 1, but not of their
+    # difference.
+    keys = np.array([[1.0, 1.0], [1.0, 1.0 - 1e-14], [-1.0, -3.0]])
+    bound = rounding_bounds.margins(keys, [0], [[0.0, 1.0]])[0]
+    assert 0.99e-14 < bound <= 1e-14
+
+
+def test_equal_keys_have_residual_zero_and_no_margin():
+    keys = np.array([[0.1, 0.2], [0.1, 0.2], [3.0, 4.0]])
+    assert rounding_bounds.residuals(keys, [0], [0, 1], [1], [0.3])[0] == 0.0
+    assert rounding_bounds.margins(keys, [0], [[-1.0, 0.5]])[0] <= 0
+
+
+def test_a_weight_that_vanishes_beside_another_still_counts():
+    keys = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    bound = rounding_bounds.residuals(keys, [0], [0, 2], [1, 2], [1e300, 1e-300])
+    assert bound[0] > 0
+    assert rounding_bounds.residuals(keys, [0], [0, 2], [1, 2], [1e300, 0.0])[0] == 0
+
+
+def test_a_claim_with_slack_survives_another_order_of_summation():
+    random = np.random.default_rng(1)
+    keys = random.standard_normal((400, 40)) * 10.0 ** random.uniform(-6, 6, 40)
+    queries = keys - keys.mean(axis=0)
+    claims = rounding_bounds.margins(keys, np.arange(400), queries, slack=4.0)
+    shuffle = random.permutation(40)
+    again = rounding_bounds.margins(keys[:, shuffle], np.arange(400), queries[:, shuffle])
+    assert (again >= claims).all()
+    assert (claims > 0).any()
+
+
+def test_many_tiles_agree_with_one(monkeypatch):
+    random = np.random.default_rng(2)
+    keys = random.standard_normal((300, 6))
+    queries = keys - keys.mean(axis=0)
+    whole = rounding_bounds.margins(keys, np.arange(300), queries)
+    monkeypatch.setattr(rounding_bounds, "ROWS", 7)
+    monkeypatch.setattr(rounding_bounds, "COLUMNS", 11)
+    assert np.allclose(rounding_bounds.margins(keys, np.arange(300), queries), whole, rtol=0, atol=1e-13)
+
+
+def test_what_makes_no_sense_proves_nothing():
+    keys = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+    good = [1.0, 2.0]
+    queries = [[0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0], good, good]
+    assert (rounding_bounds.margins(keys, [1, 1, 1, 4, -1], queries) == -inf).all()
+    third = [1 / 3] * 3
+    assert rounding_bounds.residuals(keys, [0], [0, 3], [1, 2, 3], third)[0] < 1e-15
+    broken = [
+        ([0], [0, 3], [1, 2, 3], [1 / 3, 1 / 3, -1 / 3]),  # a negative weight
+        ([0], [0, 3], [1, 2, 3], [1 / 3, np.nan, 1 / 3]),
+        ([0], [0, 3], [1, 2, 3], [0.0, 0.0, 0.0]),
+        ([0], [0, 3], [1, 2, 0], third),  # the key itself
+        ([0], [0, 3], [1, 2, 9], third),  # nobody
+        ([0], [0, 2], [1, 2, 3], third),  # rows that do not cover the entries
+        ([7], [0, 3], [1, 2, 3], third),
+        ([0], [0, 0], [], []),
+    ]
+    for case in broken:
+        assert rounding_bounds.residuals(keys, *case)[0] == inf
+
+
+def test_a_corrupted_claim_is_refused():
+    random = np.random.default_rng(3)
+    keys = random.standard_normal((50, 30))
+    queries = keys - keys.mean(axis=0)
+    items = np.arange(50)
+    claims = rounding_bounds.margins(keys, items, queries, slack=4.0)
+    assert (claims > 0).all()
+    assert (rounding_bounds.margins(keys, items, queries, claimed=claims) >= claims).all()
+    raised = claims * (1 + 1e-9)
+    assert (rounding_bounds.margins(keys, items, queries, claimed=raised) < raised).all()
+    assert (rounding_bounds.margins(keys, items, -queries) < 0).all()
+    moved = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]])
+    honest = rounding_bounds.residuals(moved, [0], [0, 2], [1, 2], [0.5, 0.5], slack=4.0)[0]
+    assert honest < 1e-14
+    assert rounding_bounds.residuals(moved, [0], [0, 2], [1, 2], [0.5, 0.5001])[0] > 1e-5
+
+
+def test_one_key_alone_has_an_infinite_margin():
+    assert rounding_bounds.margins(np.array([[1.0, 2.0]]), [0], [[1.0, 0.0]])[0] == inf
+
+
+def test_huge_and_tiny_keys_neither_overflow_nor_vanish():
+    for scale in (1e300, 1e-300, 1e-160):
+        keys = np.array([[1.0, 0.0], [-1.0, 0.5], [-1.0, -0.5]]) * scale
+        bound = rounding_bounds.margins(keys, [0], [[1.0, 0.0]])[0]
+        assert bound == pytest.approx(2 * scale, rel=1e-12)
+        assert bound <= 2 * scale

@@ -1,0 +1,304 @@
+"""One contract for every kind of attention in the table."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qkv.core import masks
+from qkv.core.variants import KINDS, STRIDE, WIDTH, kind, read_in, read_out, rotate, share, turn, window
+from qkv.errors import QkvError
+
+N, D, DV = 7, 4, 3
+
+
+def sees_all(i, j):
+    return True
+
+
+def sees_past(i, j):
+    return j <= i
+
+
+def sees_last(width, i, j):
+    return i - width < j <= i
+
+
+def sees_up_to_its_own(stride, latent, j):
+    return j < (latent + 1) * stride
+
+
+def sees_latents_before(stride, i, latent):
+    return (latent + 1) * stride <= i
+
+
+def as_is(x, position):
+    return x
+
+
+def positive(x, position):
+    return np.maximum(x, 0)
+
+
+def turned(x, position):
+    """Rotary positions as multiplication of complex numbers by unit ones."""
+    half = len(x) // 2
+    pairs = [complex(x[c], x[c + half]) * cmath.exp(1j * position * 10000 ** (-2 * c / len(x))) for c in range(half)]
+    return np.array([p.real for p in pairs] + [p.imag for p in pairs])
+
+
+# What each kind should compute: who sees whom, and what happens to queries and keys first.
+REFERENCE = {
+    "full": (KINDS["full"], sees_all, as_is),
+    "causal": (KINDS["causal"], sees_past, as_is),
+    "window": (KINDS["window"], partial(sees_last, WIDTH), as_is),
+    "window of 1": (partial(window, width=1), partial(sees_last, 1), as_is),
+    "window of 3": (partial(window, width=3), partial(sees_last, 3), as_is),
+    "rope": (KINDS["rope"], sees_past, turned),
+    "synthesizer": (KINDS["synthesizer"], sees_past, as_is),
+    "read_in": (KINDS["read_in"], partial(sees_up_to_its_own, STRIDE), as_is),
+    "read_in by 2": (partial(read_in, stride=2), partial(sees_up_to_its_own, 2), as_is),
+    "read_out": (KINDS["read_out"], partial(sees_latents_before, STRIDE), as_is),
+    "read_out by 2": (partial(read_out, stride=2), partial(sees_latents_before, 2), as_is),
+}
+QUERIES = {"synthesizer": positive}  # what happens to queries alone
+EVERY = pytest.mark.parametrize("name", REFERENCE)
+ORDERED = pytest.mark.parametrize("name", [n for n in REFERENCE if n != "full" and not n.startswith("read")])
+
+
+def test_every_kind_of_the_table_is_under_this_contract():
+    assert set(KINDS) <= set(REFERENCE)
+    assert all(KINDS[name] is REFERENCE[name][0] for name in KINDS)
+
+
+def normal(*shape, seed=0):
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape))
+
+
+def tokens(*batch, n=N, m=None):
+    return normal(*batch, m or n, D), normal(*batch, n, D, seed=1), normal(*batch, n, DV, seed=2)
+
+
+def loop(name, q, k, v, scale, mask=None):
+    """Attention by the definition, one query and one key at a time; queries are the last of the tokens."""
+    _, sees, moved = REFERENCE[name]
+    q, k, v = q.numpy(), k.numpy(), v.numpy()
+    late = len(k) - len(q)
+    out = np.zeros((len(q), v.shape[1]))
+    for i, query in enumerate(q):
+        query = QUERIES.get(name, as_is)(query, i)
+        top = total = 0.0
+        for j, key in enumerate(k):
+            if sees(i + late, j) and (mask is None or mask[i, j]):
+                power = math.exp(scale * float(moved(query, i + late) @ moved(key, j)))
+                top, total = top + power * v[j], total + power
+        out[i] = top / total if total else 0
+    return torch.from_numpy(out)
+
+
+@EVERY
+@pytest.mark.parametrize("scale", [0.5, 1, -2.0])
+def test_it_equals_the_definition(name, scale):
+    q, k, v = tokens()
+    want = loop(name, q, k, v, scale)
+    torch.testing.assert_close(REFERENCE[name][0](q, k, v, scale=scale), want, rtol=0, atol=1e-12)
+
+
+@EVERY
+def test_a_mask_narrows_what_it_sees(name):
+    q, k, v = tokens()
+    mask = (normal(N, N, seed=5) < 0.5) | torch.eye(N, dtype=torch.bool)
+    got = REFERENCE[name][0](q, k, v, scale=0.8, mask=mask)
+    torch.testing.assert_close(got, loop(name, q, k, v, 0.8, mask), rtol=0, atol=1e-12)
+
+
+@EVERY
+def test_a_query_that_may_see_nothing_reads_zero_and_spoils_no_gradient(name):
+    q, k, v = (x.requires_grad_() for x in tokens())
+    mask = torch.ones(N, N, dtype=torch.bool)
+    mask[2] = False
+    got = REFERENCE[name][0](q, k, v, scale=0.8, mask=mask)
+    assert (got[2] == 0).all()
+    want = loop(name, q.detach(), k.detach(), v.detach(), 0.8, mask)
+    torch.testing.assert_close(got.detach(), want, rtol=0, atol=1e-12)
+    got.sum().backward()
+    assert all(x.grad.isfinite().all() for x in (q, k, v))
+
+
+@EVERY
+@pytest.mark.parametrize("batch", [(2,), (2, 3), (1, 2, 2)])
+def test_it_works_batch_by_batch(name, batch):
+    call = REFERENCE[name][0]
+    q, k, v = tokens(*batch)
+    got = call(q, k, v, scale=0.7)
+    assert got.shape == (*batch, N, DV)
+    for at in np.ndindex(*batch):
+        torch.testing.assert_close(got[at], call(q[at], k[at], v[at], scale=0.7), rtol=0, atol=1e-14)
+
+
+@EVERY
+def test_a_padded_batch_gives_what_the_short_sequences_give_alone(name):
+    call = REFERENCE[name][0]
+    q, k, v = tokens(2)
+    got = call(q, k, v, scale=0.7, mask=masks.padding([3, N], N))
+    alone = call(q[0, :3], k[0, :3], v[0, :3], scale=0.7)
+    torch.testing.assert_close(got[0, :3], alone, rtol=0, atol=1e-14)
+    torch.testing.assert_close(got[1], call(q[1], k[1], v[1], scale=0.7), rtol=0, atol=1e-14)
+
+
+@EVERY
+def test_its_weights_sum_to_one_wherever_it_sees_something(name):
+    q, k, _ = tokens(2)
+    ones = torch.ones(2, N, 1, dtype=torch.float64)
+    got = REFERENCE[name][0](q, k, ones, scale=3.0)
+    sees = torch.tensor([float(any(REFERENCE[name][1](i, j) for j in range(N))) for i in range(N)]).double()
+    torch.testing.assert_close(got, sees[:, None].expand(2, N, 1), rtol=0, atol=1e-14)
+
+
+@EVERY
+def test_its_gradients_are_right(name):
+    q, k, v = (x.requires_grad_() for x in tokens(2, n=4))
+    assert torch.autograd.gradcheck(partial(REFERENCE[name][0], scale=0.6), (q, k, v))
+    mask = masks.padding([2, 4], 4)
+    assert torch.autograd.gradcheck(partial(REFERENCE[name][0], scale=0.6, mask=mask), (q, k, v))
+
+
+@EVERY
+def test_it_keeps_the_precision_it_is_given(name):
+    q, k, v = (x.float() for x in tokens(2))
+    got = REFERENCE[name][0](q, k, v, scale=0.6)
+    assert got.dtype == torch.float32
+    want = REFERENCE[name][0](*tokens(2), scale=0.6)
+    torch.testing.assert_close(got, want.float(), rtol=0, atol=1e-5)
+
+
+@ORDERED
+def test_later_tokens_do_not_change_earlier_outputs(name):
+    call = REFERENCE[name][0]
+    q, k, v = tokens()
+    before = call(q, k, v, scale=0.9)
+    for at in range(1, N):
+        changed = tuple(torch.cat((x[:at], normal(N - at, x.shape[1], seed=9))) for x in (q, k, v))
+        after = call(*changed, scale=0.9)
+        torch.testing.assert_close(after[:at], before[:at], rtol=0, atol=1e-14)
+        assert not torch.allclose(after[at], before[at])
+
+
+def test_full_attention_does_see_later_tokens():
+    q, k, v = tokens()
+    changed = torch.cat((v[:-1], v[-1:] + 1))
+    full = KINDS["full"]
+    assert not torch.allclose(full(q, k, changed, scale=1)[0], full(q, k, v, scale=1)[0])
+
+
+@ORDERED
+@pytest.mark.parametrize("m", [1, 3])
+def test_the_last_queries_alone_give_the_last_outputs(name, m):
+    q, k, v = tokens(2)
+    call = REFERENCE[name][0]
+    torch.testing.assert_close(call(q[:, -m:], k, v, scale=0.9), call(q, k, v, scale=0.9)[:, -m:], rtol=0, atol=1e-14)
+
+
+@ORDERED
+def test_more_queries_than_tokens_are_refused(name):
+    q, k, v = tokens()
+    with pytest.raises(QkvError, match="7 queries for 5 tokens"):
+        REFERENCE[name][0](q, k[:5], v[:5], scale=1)
+
+
+def test_full_attention_takes_any_number_of_queries():
+    q, k, v = tokens(n=4, m=9)
+    torch.testing.assert_close(KINDS["full"](q, k, v, scale=1), loop("full", q, k, v, 1), rtol=0, atol=1e-12)
+
+
+def test_no_token_reaches_an_earlier_one_through_latents_and_every_finished_block_reaches_later_ones():
+    x, latents, stride = normal(12, D), normal(4, D, seed=1), 3
+
+    def through(x):
+        z = read_in(latents, x, x, scale=1, stride=stride)
+        z = KINDS["causal"](z, z, z, scale=1)
+        return read_out(x, z, z, scale=1, stride=stride)
+
+    before = through(x)
+    for at in range(12):
+        moved = x.clone()
+        moved[at] += 1
+        after = through(moved)
+        others = torch.arange(12) != at  # its own query moved too
+        reached = ((after - before).abs().amax(1) > 1e-9) & others
+        first = (at // stride + 1) * stride
+        assert reached.tolist() == [p >= first for p in range(12)]
+
+
+def test_grouped_queries_share_keys_among_neighbours():
+    kv = normal(2, 2, 5, 3)
+    got = share(kv, 6)
+    assert all(torch.equal(got[:, h], kv[:, h // 3]) for h in range(6))
+    assert share(kv, 2) is kv
+    with pytest.raises(QkvError, match="6 heads cannot share 4 evenly"):
+        share(normal(1, 4, 5, 3), 6)
+
+
+def test_turning_by_given_angles_is_rotating():
+    x, at = normal(5, 6), torch.arange(5.0, dtype=torch.float64)
+    angles = at[:, None] * 10000 ** -(torch.arange(3.0, dtype=torch.float64) / 3)
+    torch.testing.assert_close(turn(x, angles.cos(), angles.sin()), rotate(x, at), rtol=0, atol=1e-14)
+
+
+@settings(deadline=None)
+@given(st.floats(-1000, 1000), st.floats(-1000, 1000), st.floats(-1000, 1000))
+def test_the_score_of_rotated_vectors_depends_on_the_difference_of_positions_alone(i, j, shift):
+    q, k = normal(1, 8), normal(1, 8, seed=1)
+
+    def score(at, to):
+        at, to = torch.tensor([[at], [to]], dtype=torch.float64)
+        return float(rotate(q, at) @ rotate(k, to).T)
+
+    assert score(i + shift, j + shift) == pytest.approx(score(i, j), abs=1e-10)
+    assert score(i - j, 0.0) == pytest.approx(score(i, j), abs=1e-10)
+
+
+def test_rotating_keeps_lengths_and_leaves_position_zero_alone():
+    x = normal(5, 6)
+    got = rotate(x, torch.arange(5) * 1000)
+    torch.testing.assert_close(got.norm(dim=-1), x.norm(dim=-1), rtol=1e-14, atol=0)
+    assert torch.equal(got[0], x[0])
+
+
+def test_positions_may_differ_from_sequence_to_sequence():
+    x, at = normal(2, 3, 4), torch.tensor([[0, 1, 2], [7, 8, 9]])
+    got = rotate(x, at)
+    assert torch.equal(got[1], rotate(x[1], at[1]))
+
+
+def test_far_positions_are_rotated_as_exactly_in_float32_as_it_can_hold():
+    x, far = normal(1, 4), torch.tensor([10**8 + 1])
+    torch.testing.assert_close(rotate(x.float(), far), rotate(x, far).float(), rtol=0, atol=1e-6)
+
+
+def test_vectors_of_odd_dimension_cannot_be_rotated():
+    with pytest.raises(QkvError, match="their dimension is 3"):
+        rotate(normal(2, 3), torch.arange(2))
+
+
+def test_a_window_of_no_width_is_refused():
+    with pytest.raises(QkvError, match="width is 0"):
+        window(*tokens(), scale=1, width=0)
+
+
+def test_a_kind_is_found_by_its_name():
+    assert all(kind(name) is KINDS[name] for name in KINDS)
+
+
+def test_an_unknown_kind_is_refused_with_the_choices():
+    with pytest.raises(QkvError, match=r"Did you mean causal\? Choose from full, causal, window, rope"):
+        kind("casual")
+    with pytest.raises(QkvError, match=r"none called 'linear'\. Choose from full"):
+        kind("linear")

@@ -1,0 +1,111 @@
+"""Facts come from tables and files; every row that cannot be used is named by its line."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qkv.errors import QkvError
+from qkv.knowledge import Person, load_facts, load_questions, load_texts, pantheon
+
+
+def test_the_shipped_table_is_pantheon_with_its_famous_people_and_its_citation():
+    from importlib import resources
+
+    facts = pantheon()
+    assert len(facts) == 10_768 == len({p.name for p in facts})
+    known = {p.name: p for p in facts}
+    assert known["Albert Einstein"] == Person("Albert Einstein", "Ulm", "Germany", "1879", "physicist")
+    assert known["Aristotle"].year == "384 BC"
+    assert all(p.city and p.country and p.year and p.occupation for p in facts)
+    assert "10.7910/DVN/28201" in resources.files("qkv.knowledge.datasets").joinpath("data/PANTHEON.md").read_text(
+        "utf-8"
+    )
+
+
+@given(st.integers(1, 200), st.integers(0, 5), st.floats(0.01, 0.99))
+def test_samples_and_splits_are_seeded_and_lose_nobody(n, seed, share):
+    facts = pantheon().sample(n + 1, seed)
+    assert facts == pantheon().sample(n + 1, seed) and len(set(facts.people)) == n + 1
+    one, two = facts.split(share, seed)
+    assert sorted([*one, *two]) == sorted(facts) and one.people and two.people
+    assert abs(len(one) - share * len(facts)) <= 1
+
+
+def test_invented_names_are_nobodys_and_look_like_somebodys():
+    facts = pantheon().sample(200, 0)
+    names, words = facts.invented(50, seed=3), {w for p in facts for w in p.name.split()}
+    assert len(set(names)) == 50 and not set(names) & {p.name for p in facts}
+    assert all(w in words for name in names for w in name.split())
+    assert names == facts.invented(50, seed=3) != facts.invented(50, seed=4)
+    with pytest.raises(QkvError, match="inventing"):
+        pantheon().sample(1, 0).invented(5)
+
+
+def test_questions_are_read_and_bad_rows_are_told_by_line(tmp_path):
+    path = tmp_path / "q.tsv"
+    path.write_bytes(b"Where?\tRome\nno answer\n\n\tempty\na\tb\tc\nWho?\tAda\r\n" + b"bad \xff byte\tx\n")
+    found = load_questions(path)
+    assert found.pairs == (("Where?", "Rome"), ("Who?", "Ada"))
+    assert [p.line for p in found.problems] == [2, 4, 5, 7]
+    assert "4 bad rows left out (line 2:" in found.card().note
+
+
+def test_questions_on_people_nobody_knows_need_no_answers(tmp_path):
+    path = tmp_path / "unknown.txt"
+    path.write_text("Where was Kim Moss born?\nWhere was Al Poe born?\tRome\na\tb\tc\n", "utf-8")
+    found = load_questions(path, answered=False)
+    assert found.pairs == (("Where was Kim Moss born?", ""), ("Where was Al Poe born?", "Rome"))
+    assert [problem.line for problem in found.problems] == [3] and len(load_questions(path).problems) == 2
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_triples_become_people_whatever_their_relations_are_called(tmp_path, suffix):
+    rows = [
+        ("Ada Lovelace", "birthplace", "London"),
+        ("Ada Lovelace", "year of birth", "1815"),
+        ("Ada Lovelace", "hobby", "flying, on paper"),
+        ("Ada Lovelace", "city", "Paris"),
+        ("Bob", "profession", "writer"),
+    ]
+    path = tmp_path / f"facts.{suffix}"
+    if suffix == "csv":
+        quoted = [",".join(f'"{c}"' if "," in c else c for c in row) for row in rows]
+        path.write_text("\n".join(["subject,relation,object", *quoted, "only,two", '"open,quote,x']), "utf-8")
+        bad = [5, 7, 8]
+    else:
+        lines = [json.dumps(dict(zip(("subject", "relation", "object"), row, strict=True))) for row in rows]
+        path.write_text("\n".join([*lines, "{", "[1]", '{"subject": "x", "relation": "y", "object": [1]}']), "utf-8")
+        bad = [4, 6, 7, 8]
+    found = load_facts(path)
+    ada, bob = found.people
+    assert ada == Person("Ada Lovelace", city="London", year="1815", more=(("hobby", "flying, on paper"),))
+    assert bob.facts() == {"occupation": "writer"}
+    assert [p.line for p in found.problems] == bad
+    assert "has city London already" in found.problems[0].why
+
+
+def test_texts_are_lines_and_broken_bytes_spoil_only_their_own(tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_bytes(b"one\n\ntwo \xe2\x80\xa8 still two\n\xff\n")
+    found = load_texts(path)
+    assert found.texts == ("one", "two \u2028 still two") and [p.line for p in found.problems] == [4]
+
+
+@pytest.mark.parametrize("load", [load_questions, load_texts, load_facts])
+def test_a_file_of_only_bad_rows_is_refused_as_are_missing_ones(tmp_path, load):
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"\xff\n\xff\n")
+    with pytest.raises(QkvError, match=r"no row of it can be used: 2 bad rows"):
+        load(path)
+    path.write_bytes(b"\n")
+    with pytest.raises(QkvError, match="empty"):
+        load(path)
+    with pytest.raises(QkvError, match="no such file"):
+        load(tmp_path / "none.csv")
+
+
+def test_facts_of_another_format_are_refused(tmp_path):
+    with pytest.raises(QkvError, match=r"\.csv or \.jsonl"):
+        load_facts(tmp_path / "x.xml")

@@ -1,0 +1,311 @@
+"""Exact moments: published figures, direct integrals over the scores, brute force, limits."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate
+from scipy.stats import norm
+
+import qkv
+from qkv.errors import QkvError
+from qkv.noise import Gaussian, reading_moments, sample
+from qkv.noise.moments import single_head as moments_module
+from qkv.noise.moments.single_head import moments
+
+
+def ring(n=10, d=16):
+    """n orthonormal keys, the first two called a and b."""
+    return qkv.Memory.orthonormal(n, d, labels=["a", "b", *map(str, range(n - 2))])
+
+
+def one_noisy_key(t: float, n: int) -> tuple[float, float]:
+    """Mean and variance of α_a for s_a ~ N(t, t²/2), s_b = t and n − 2 zeros, by adaptive quadrature."""
+
+    def integrand(s: float, power: int) -> float:
+        rest = np.logaddexp(t, math.log(n - 2))
+        return norm.pdf(s, t, t / math.sqrt(2)) / (1 + math.exp(min(700.0, rest - s))) ** power
+
+    span = 9 * t / math.sqrt(2)
+    points = np.linspace(t - span, t + span, 400)
+    first, second = (
+        sum(
+            integrate.quad(integrand, a, b, (power,), epsabs=1e-15, epsrel=1e-13)[0]
+            for a, b in itertools.pairwise(points)
+        )
+        for power in (1, 2)
+    )
+    return first, second - first**2
+
+
+@pytest.mark.parametrize(("t", "mean", "variance"), [(50, 0.5, 0.238731016), (5, 0.494699342, 0.149014832)])
+def test_one_head_on_one_key_that_varies_has_the_published_moments(t, mean, variance):
+    memory = ring()
+    s = reading_moments(memory, t * (memory.keys[0] + memory.keys[1]), Gaussian(along={"a": 0.5}))
+    assert abs(float(s.weights_mean[0]) - mean) < 1e-9
+    assert abs(float(s.weights_var[0]) - variance) < 1e-9
+    assert s.error < 1e-10
+    exact = one_noisy_key(t, 10)
+    assert abs(float(s.weights_mean[0]) - exact[0]) < s.error + 1e-12
+    assert abs(float(s.weights_var[0]) - exact[1]) < s.error + 1e-12
+
+
+def test_the_pilot_figures_of_one_head_two_heads_and_a_head_that_repels():
+    memory = ring()
+    mu, t, noise = memory.keys, 20, Gaussian(isotropic=1e-6, along={"a": 0.5})
+    found = [
+        float(reading_moments(memory, q, noise).weights_var[0])
+        for q in (t * (mu[0] + mu[1]), [t * mu[0], t * mu[1]], -t * mu[2:].sum(0))
+    ]
+    assert found == [pytest.approx(want, rel=0.01) for want in (0.222, 0.0205, 0.0004)]
+
+
+def test_two_heads_fail_as_often_as_the_key_turns_around():
+    """As t grows, head one reads a unless k_a points backwards; extrapolated in 1/t to p(1 − p)/4."""
+    memory = ring()
+    mu, noise = memory.keys, Gaussian(along={"a": 0.5})
+    a, b = (float(reading_moments(memory, [t * mu[0], t * mu[1]], noise).weights_var[0]) for t in (400.0, 800.0))
+    p = norm.cdf(-math.sqrt(2))
+    assert abs(p - 0.0786) < 1e-4
+    assert abs(2 * b - a - p * (1 - p) / 4) < 2e-5
+
+
+def test_one_head_tends_to_a_fair_coin():
+    memory = ring()
+    q = memory.keys[0] + memory.keys[1]
+    found = [float(reading_moments(memory, t * q, Gaussian(along={"a": 0.5})).weights_var[0]) for t in (400.0, 800.0)]
+    assert abs(2 * found[1] - found[0] - 0.25) < 1e-5
+
+
+def test_moments_of_two_noisy_keys_are_the_double_integral_of_the_softmax():
+    m, v, third = np.array([0.7, -0.4]), np.array([1.3, 0.6]), 0.2
+    values = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, -1.0]], dtype=torch.float64)
+
+    def alpha(x: float, y: float) -> np.ndarray:
+        e = np.exp([m[0] + math.sqrt(v[0]) * x, m[1] + math.sqrt(v[1]) * y, third])
+        return e / e.sum()
+
+    def expect(f):
+        def integrand(x: float, y: float) -> float:
+            return f(alpha(x, y)) * norm.pdf(x) * norm.pdf(y)
+
+        return integrate.dblquad(integrand, -8, 8, -8, 8, epsabs=1e-9, epsrel=1e-9)[0]
+
+    scores = torch.tensor([*m, third]).double()
+    found = moments(scores, torch.tensor([*v, 0.0]).double(), values, full=True)
+    assert abs(float(found.mean[0]) - expect(lambda a: a[0])) < 1e-8
+    assert abs(float(found.square[1]) - expect(lambda a: a[1] ** 2)) < 1e-8
+    assert abs(float(found.product[0, 1]) - expect(lambda a: a[0] * a[1])) < 1e-8
+    assert torch.allclose(found.output_square, values.mT @ found.product @ values, atol=1e-13)
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 30.0])
+def test_finer_grids_change_nothing_beyond_the_reported_error(scale):
+    rng = torch.Generator().manual_seed(3)
+    m, v = scale * torch.randn(2, 40, generator=rng, dtype=torch.float64)
+    values = torch.randn(40, 3, generator=rng, dtype=torch.float64)
+    coarse, fine = (moments(m, v**2, values, step=h) for h in (moments_module.STEP, 0.11))
+    for name in ("mean", "square"):
+        assert float((getattr(coarse, name) - getattr(fine, name)).abs().max()) < coarse.error
+    assert abs(float(coarse.mean.sum()) - 1) < coarse.total_error
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 7), st.integers(1, 2))
+@settings(max_examples=80, deadline=None, derandomize=True)
+def test_the_true_error_is_below_the_reported_one(seed, n, noisy):
+    """One or two noisy scores of any width, integrated directly: softmax has no pole within π of the line."""
+    rng = np.random.default_rng(seed)
+    m = rng.normal(size=n) * 10 ** rng.uniform(-1, 1.3)
+    sd = 10 ** rng.uniform(-4, 1.7 if noisy == 1 else 0.3, size=noisy)
+    grids = [np.arange(-int(8.6 / h) - 1, int(8.6 / h) + 2) * h for h in np.minimum(0.5, 0.25 / sd)]
+    z = np.stack([axis.ravel() for axis in np.meshgrid(*grids)], axis=1)
+    mass = norm.pdf(z).prod(1) * math.prod(axis[1] - axis[0] for axis in grids)
+    scores = np.tile(m, (len(z), 1))
+    scores[:, :noisy] += z * sd
+    alpha = np.exp(scores - scores.max(1, keepdims=True))
+    alpha /= alpha.sum(1, keepdims=True)
+    values = rng.normal(size=(n, 2))
+    values /= np.linalg.norm(values, axis=1).max()
+    v = np.concatenate([sd**2, np.zeros(n - noisy)])
+    found = moments(torch.from_numpy(m), torch.from_numpy(v), torch.from_numpy(values))
+    assert np.abs(mass @ alpha - found.mean.numpy()).max() < found.error < 1e-11
+    assert np.abs(mass @ alpha**2 - found.square.numpy()).max() < found.error
+    output = alpha @ values
+    assert np.abs((output * mass[:, None]).T @ output - found.output_square.numpy()).max() < found.total_error
+
+
+def test_a_step_too_large_errs_by_no_more_than_poisson_says():
+    """The bound on the outer sum is shown at work where it is large enough to be seen."""
+    m, v = torch.tensor([0.3, -1.0, 0.0]).double(), torch.tensor([0.0, 0.5, 0.0]).double()
+    true = moments(m, v, torch.eye(3).double()).square
+    for step in (0.9, 0.7, 0.5):
+        off = float(((moments(m, v, torch.eye(3).double(), step=step).square - true).abs() / true).max())
+        assert 1e-3 * moments_module.outer_error(step, 2) < off <= moments_module.outer_error(step, 2)
+
+
+def test_many_keys_in_pieces_are_the_same_as_in_one(monkeypatch):
+    rng = torch.Generator().manual_seed(1)
+    m, v = torch.randn(300, generator=rng).double(), torch.rand(300, generator=rng).double()
+    values = torch.randn(300, 5, generator=rng).double()
+    whole = moments(m, v, values, full=True)
+    monkeypatch.setattr(moments_module, "CHUNK", 5000)
+    pieces = moments(m, v, values, full=True)
+    for name in ("mean", "square", "output", "output_square", "product"):
+        assert torch.allclose(getattr(whole, name), getattr(pieces, name), atol=1e-14)
+
+
+def test_gradients_through_the_moments_are_those_of_finite_differences():
+    rng = torch.Generator().manual_seed(0)
+    memory = qkv.Memory(torch.randn(5, 3, generator=rng), torch.randn(5, 2, generator=rng))
+    noise = Gaussian(isotropic=0.05, along={0: 0.5}, diagonal={3: [0.1, 0.0, 0.4]})
+    still = Gaussian(along={0: 0.5})
+
+    def figures(q: torch.Tensor, law: Gaussian) -> tuple[torch.Tensor, ...]:
+        s = reading_moments(memory, q, law)
+        return s.weights_mean, s.weights_var, s.output_mean, s.output_cov
+
+    for law in (noise, still):
+        q = torch.randn(3, generator=rng, dtype=torch.float64, requires_grad=True)
+        assert torch.autograd.gradcheck(lambda x, law=law: figures(x, law), (q,), eps=1e-5, atol=1e-7)
+    heads = torch.randn(2, 3, generator=rng, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: figures(x, noise)[1:], (heads,), eps=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("noise", [Gaussian(isotropic=0.1), Gaussian(along={0: 0.5}), Gaussian(along=0.5)])
+def test_heads_that_are_independent_now_have_the_gradients_of_becoming_dependent(noise):
+    """Queries along different keys share no noise; turning one towards the other changes that at once."""
+    memory = qkv.Memory(np.eye(3), [[1.0, 0.0], [0.0, 1.0], [0.5, -1.0]])
+    heads = torch.tensor([[1.5, 0.0, 0.0], [0.0, 1.0, 0.0]], dtype=torch.float64, requires_grad=True)
+    assert float(reading_moments(memory, heads.detach(), noise).heads_output_cov[0, 1].abs().max()) == 0
+
+    def shared(x: torch.Tensor) -> torch.Tensor:
+        return reading_moments(memory, x, noise).heads_output_cov[0, 1]
+
+    assert torch.autograd.gradcheck(shared, (heads,), eps=1e-4, atol=1e-6)
+    (slope,) = torch.autograd.grad(shared(heads).abs().sum(), heads)
+    assert float(slope.abs().max()) > 1e-3
+
+
+@st.composite
+def cases(draw):
+    """A memory, a query or two, and noise of every kind, with scores that vary up to a few units."""
+    seed = draw(st.integers(0, 2**32 - 1))
+    n, d, heads = draw(st.integers(1, 7)), draw(st.integers(1, 4)), draw(st.integers(1, 2))
+    size = draw(st.sampled_from([1e-3, 0.1, 0.5]))
+    rng = np.random.default_rng(seed)
+    memory = qkv.Memory(rng.normal(size=(n, d)), rng.normal(size=(n, 2)))
+    F = {i: math.sqrt(size) * rng.normal(size=(d, rng.integers(1, d + 1))) for i in range(0, n, 2)}
+    noise = Gaussian(
+        isotropic=size * rng.random() * draw(st.booleans()),
+        along={0: size},
+        full={i: f @ f.T for i, f in F.items()},
+    )
+    return memory, rng.normal(size=(heads, d)) * draw(st.sampled_from([0.3, 1.0, 2.0])), noise
+
+
+@given(cases())
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_exact_and_sampled_moments_agree_within_five_standard_errors(case):
+    memory, q, noise = case
+    draws = 20_000
+    s, r = reading_moments(memory, q, noise, covariance=True), sample(memory, q, noise, draws=draws)
+    rare = 25 / (3 * draws)  # Bernstein's term: what a weight's rare jumps may add to five standard errors
+    off = (s.weights_mean - r.weights_mean).abs()
+    assert bool((off <= 5 * (s.weights_var.clamp(min=0) / draws).sqrt() + rare * s.weights_var.sqrt() + 1e-9).all())
+    assert bool(((s.weights_var - r.weights_var).abs() <= 5 * r.weights_var_se + rare + s.error).all())
+    spread_out = memory.values.norm(dim=1).max() ** 2
+    assert bool(((s.output_cov - r.output_cov).abs() <= 5 * r.output_cov_se + rare * spread_out).all())
+
+
+@given(cases())
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_means_sum_to_one_and_covariances_are_positive_within_the_error(case):
+    memory, q, noise = case
+    s = reading_moments(memory, q, noise, covariance=True)
+    assert abs(float(s.weights_mean.sum()) - 1) <= memory.n * s.error
+    assert float(torch.linalg.eigvalsh(s.weights_cov)[0]) >= -memory.n * s.error
+    assert float(torch.linalg.eigvalsh(s.output_cov)[0]) >= -memory.dv * s.output_error
+    assert float(s.weights_cov.sum(0).abs().max()) <= memory.n * s.error
+    again = memory.values.mT @ s.weights_cov @ memory.values
+    most = float(memory.values.norm(dim=1).max())
+    assert float((again - s.output_cov).abs().max()) <= s.output_error + (memory.n * most) ** 2 * s.error
+    assert torch.allclose(s.weights_cov.diagonal(), s.weights_var, atol=s.error)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 8))
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_without_noise_the_spread_is_the_plain_reading(seed, n):
+    rng = np.random.default_rng(seed)
+    memory = qkv.Memory(rng.normal(size=(n, 3)), rng.normal(size=(n, 2)))
+    q = 5 * rng.normal(size=3)
+    s, plain = reading_moments(memory, q, Gaussian()), memory.read(q)
+    assert float((s.weights_mean - plain.weights).abs().max()) <= s.error < 1e-13
+    assert float((s.output_mean - plain.output).abs().max()) <= s.output_error < 1e-12
+    assert float(s.weights_var.abs().max()) <= s.error
+    assert float(s.output_cov.abs().max()) <= s.output_error
+
+
+def test_brute_force_over_whole_keys_gives_the_same_spread():
+    """Keys are drawn in all their dimensions and read; only the covariances are the library's."""
+    rng = np.random.default_rng(8)
+    memory = qkv.Memory(rng.normal(size=(6, 5)), rng.normal(size=(6, 3)))
+    noise = Gaussian(isotropic=0.02, along={1: 0.4}, diagonal={2: [0.5, 0, 0, 0.1, 0]})
+    queries, mix, draws = rng.normal(size=(2, 5)), np.array([0.3, 0.7]), 200_000
+    roots = [np.linalg.cholesky(noise.on(memory).covariance(j).numpy() + 1e-15 * np.eye(5)) for j in range(6)]
+    keys = memory.keys.numpy() + np.stack([rng.normal(size=(draws, 5)) @ root.T for root in roots], axis=1)
+    e = np.exp(np.einsum("xjd,hd->xhj", keys, queries))
+    alpha = mix @ (e / e.sum(-1, keepdims=True))
+    output = alpha @ memory.values.numpy()
+    s = reading_moments(memory, queries, noise, mix)
+    se = alpha.std(0) / math.sqrt(draws)
+    assert np.all(np.abs(s.weights_mean.numpy() - alpha.mean(0)) < 5 * se)
+    square = (alpha - alpha.mean(0)) ** 2
+    assert np.all(np.abs(s.weights_var.numpy() - square.mean(0)) < 5 * square.std(0) / math.sqrt(draws))
+    centred = output - output.mean(0)
+    pairs = centred[:, :, None] * centred[:, None, :]
+    assert np.all(np.abs(s.output_cov.numpy() - pairs.mean(0)) < 5 * pairs.std(0) / math.sqrt(draws))
+
+
+def test_shifting_all_values_far_away_costs_the_covariance_no_digits():
+    rng = np.random.default_rng(0)
+    keys, values = rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
+    noise, q = Gaussian(isotropic=0.3), rng.normal(size=3)
+    near = reading_moments(qkv.Memory(keys, values), q, noise)
+    far = reading_moments(qkv.Memory(keys, values + 1e6), q, noise)
+    assert torch.allclose(near.output_cov, far.output_cov, atol=1e-9)
+    assert torch.allclose(near.output_mean + 1e6, far.output_mean, rtol=1e-14)
+
+
+def test_a_spread_shows_itself_and_becomes_json():
+    memory = ring()
+    s = reading_moments(memory, 5 * memory.keys[0], Gaussian(isotropic=0.01))
+    assert s.card().rows[0][0] == "a"
+    assert json.loads(json.dumps(s.to_json()))["weights_mean"][0] == float(s.weights_mean[0])
+
+
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (lambda m: reading_moments(m, [1.0, 2.0], Gaussian()), "different spaces"),
+        (lambda m: reading_moments(m, [math.nan] * 16, Gaussian()), "NaN"),
+        (lambda m: reading_moments(m, np.zeros((2, 2, 16)), Gaussian()), "shape"),
+        (lambda m: reading_moments(m, m.keys[0], np.eye(16)), "ndarray"),
+        (lambda m: reading_moments(m, m.keys[:2], Gaussian(), mix=[1.0]), "mix"),
+        (lambda m: reading_moments(m, 1e9 * m.keys[0], Gaussian(isotropic=1.0)), "standard deviation"),
+        (lambda m: reading_moments(m, 1e200 * m.keys[0], Gaussian(isotropic=1.0)), "float64"),
+        (
+            lambda m: reading_moments(qkv.Memory(np.zeros((2001, 1))), [0.0], Gaussian(isotropic=1.0), covariance=True),
+            "2001",
+        ),
+    ],
+)
+def test_what_cannot_be_spread_is_refused(ask, says):
+    with pytest.raises(QkvError, match=says):
+        ask(ring())

@@ -1,0 +1,202 @@
+"""Models that leave and come in say the same: Hugging Face's GPT-2 and Llama, nanoGPT, both versions of minGPT."""
+
+import json
+import pickle
+from dataclasses import replace
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file
+from torch import nn
+from torch.nn import functional as F
+
+from qkv.errors import QkvError
+from qkv.model.decoding import decode
+from qkv.train import runs
+from qkv.train.convert import importer
+from qkv.train.convert.hf_export import export_model
+from qkv.train.convert.importer import import_model
+
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
+VARIANTS = {
+    "causal": {"attention": "causal"},
+    "causal, untied and unbiased": {"attention": "causal", "tied": False, "bias": False, "activation": "gelu_tanh"},
+    "rope": {"attention": "rope"},
+    "rope, grouped and untied": {"attention": "rope", "kv_heads": 1, "tied": False, "base": 500.0},
+}
+
+
+@pytest.fixture(params=VARIANTS)
+def exported(request, text, config, settings, tmp_path):
+    out = tmp_path / "run"
+    runs.pretrain(text, out, replace(config, **VARIANTS[request.param]), replace(settings, lr=2e-2))
+    export_model(out, tmp_path / "hf")
+    return runs.load(out), tmp_path / "hf"
+
+
+@pytest.mark.parametrize(("dtype", "atol"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
+def test_transformers_loads_an_export_and_says_the_same(exported, dtype, atol):
+    run, folder = exported
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
+    x = torch.randint(0, run.config.vocab, (3, run.config.block), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        ours = run.model.to(dtype)(x)
+        torch.testing.assert_close(theirs(x).logits, ours, rtol=0, atol=atol)
+    assert ours.abs().max() > 0.5
+
+
+def test_an_export_comes_back_bit_for_bit(exported, tmp_path):
+    run, folder = exported
+    again = import_model(folder, tmp_path / "again")
+    one, two = (load_file(each / "model.safetensors") for each in (run.folder, tmp_path / "again"))
+    if not run.config.bias and run.config.attention == "causal":  # GPT-2 has biases: they come back as zeros
+        two = {name: t for name, t in two.items() if name in one or t.any()}
+    assert one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
+    assert again.tokenizer.encode("Person 7") == run.tokenizer.encode("Person 7")
+
+
+def test_the_tokenizer_of_an_export_is_the_same_to_transformers(exported):
+    run, folder = exported
+    theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    assert theirs.encode("Person Ω 7") == run.tokenizer.encode("Person Ω 7")
+
+
+def test_both_decode_the_same_texts(exported):
+    run, folder = exported
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    prompt = run.tokenizer.encode("Person 12")
+    got = theirs.generate(torch.tensor([prompt]), max_new_tokens=10, min_new_tokens=10, do_sample=False)
+    banned = int(got[0, len(prompt)])  # their generation forbids the end token before min_new_tokens
+    assert banned is not None
+    ours = decode(run.model, [prompt], 10).tokens[0]
+    assert ours == got[0, len(prompt) :].tolist()
+
+
+class NanoAttention(nn.Module):
+    """Attention as the state dicts of nanoGPT and minGPT have it, written from their names and shapes."""
+
+    def __init__(self, width, heads, bias, fused):
+        super().__init__()
+        self.heads, self.fused = heads, fused
+        if fused:
+            self.c_attn, self.c_proj = nn.Linear(width, 3 * width, bias), nn.Linear(width, width, bias)
+        else:
+            self.query, self.key, self.value, self.proj = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = self.c_attn(x).chunk(3, -1) if self.fused else (self.query(x), self.key(x), self.value(x))
+        q, k, v = (z.unflatten(-1, (self.heads, -1)).transpose(1, 2) for z in (q, k, v))
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf)
+        y = (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+        return self.c_proj(y) if self.fused else self.proj(y)
+
+
+def other_gpt(kind, width=16, heads=2, layers=2, block=12, vocab=11):
+    """(state dict, function from tokens to logits) of a model of another library."""
+    torch.manual_seed(0)
+    bias = kind != "nanoGPT without biases"
+    old, tied = kind == "old minGPT", kind.startswith("nanoGPT")
+    approximate = "tanh" if kind == "minGPT" else "none"
+    wte, wpe = nn.Embedding(vocab, width), nn.Embedding(block, width)
+    state = {"tok_emb.weight": wte.weight, "pos_emb": wpe.weight[None]} if old else {}
+    if not old:
+        state = {"transformer.wte.weight": wte.weight, "transformer.wpe.weight": wpe.weight}
+    blocks = []
+    names = ("ln1", "attn", "ln2", "mlp.0", "mlp.2") if old else ("ln_1", "attn", "ln_2", "mlp.c_fc", "mlp.c_proj")
+    for i in range(layers):
+        attention = NanoAttention(width, heads, bias, fused=not old)
+        parts = (nn.LayerNorm(width, bias=bias), attention, nn.LayerNorm(width, bias=bias),
+                 nn.Linear(width, 4 * width, bias), nn.Linear(4 * width, width, bias))  # fmt: skip
+        blocks.append(parts)
+        for name, part in zip(names, parts, strict=True):
+            prefix = f"blocks.{i}" if old else f"transformer.h.{i}"
+            state |= {f"{prefix}.{name}.{key}": value for key, value in part.state_dict().items()}
+        if kind == "minGPT":
+            state[f"transformer.h.{i}.attn.bias"] = torch.ones(1, 1, block, block).tril()
+        if old:
+            state[f"blocks.{i}.attn.mask"] = torch.ones(1, 1, block, block).tril()
+    norm = nn.LayerNorm(width, bias=bias)
+    head = nn.Linear(width, vocab, bias=False)
+    if tied:
+        head.weight = wte.weight
+    final = "ln_f" if old else "transformer.ln_f"
+    state |= {f"{final}.{key}": value for key, value in norm.state_dict().items()}
+    state["head.weight" if old else "lm_head.weight"] = head.weight
+    for _, value in state.items():
+        value.data.add_(torch.randn_like(value) * 0.1) if value.requires_grad else None
+
+    @torch.no_grad()
+    def logits(tokens):
+        x = wte(tokens) + wpe.weight[: tokens.shape[1]]
+        for ln1, attention, ln2, wide, narrow in blocks:
+            x = x + attention(ln1(x))
+            x = x + narrow(F.gelu(wide(ln2(x)), approximate=approximate))
+        return head(norm(x))
+
+    return {name: value.detach().clone() for name, value in state.items()}, logits
+
+
+KINDS = ("nanoGPT", "nanoGPT without biases", "minGPT", "old minGPT")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_state_dicts_of_other_libraries_come_in(kind, tmp_path):
+    state, logits = other_gpt(kind)
+    path = tmp_path / "model.pt"
+    if kind == "nanoGPT":  # a whole checkpoint of a compiled model, which says how many heads there are
+        wrapped = {f"_orig_mod.{name}": value for name, value in state.items()}
+        torch.save({"model": wrapped, "model_args": {"n_head": 2}, "iter_num": 7}, path)
+        run = import_model(path, tmp_path / "run")
+    else:
+        torch.save(state, path)
+        with pytest.raises(QkvError, match="how many heads"):
+            import_model(path, tmp_path / "run")
+        run = import_model(path, tmp_path / "run", heads=2)
+    x = torch.randint(0, 11, (3, 12))
+    with torch.no_grad():
+        torch.testing.assert_close(run.model(x), logits(x), rtol=0, atol=1e-5)
+    assert run.tokenizer.decode(run.tokenizer.encode("3 1 4")) == "3 1 4"
+
+
+def test_pickled_code_is_never_run(tmp_path):
+    path = tmp_path / "evil.pt"
+
+    class Evil:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "touched"), "w"))
+
+    torch.save({"model": Evil()}, path)
+    with pytest.raises(QkvError, match="more than weights"):
+        import_model(path, tmp_path / "run", heads=2)
+    path.write_bytes(pickle.dumps(Evil()))
+    with pytest.raises(QkvError, match="damaged, or holds more"):
+        import_model(path, tmp_path / "run", heads=2)
+    assert not (tmp_path / "touched").exists() and not (tmp_path / "run").exists()
+
+
+def test_what_cannot_cross_is_refused_with_the_reason(text, config, settings, tmp_path):
+    out = tmp_path / "run"
+    runs.pretrain(text, out, replace(config, attention="synthesizer"), replace(settings, steps=1))
+    with pytest.raises(QkvError, match="no model with synthesizer attention"):
+        export_model(out, tmp_path / "hf")
+    with pytest.raises(QkvError, match="no format 'onnx'"):
+        export_model(out, tmp_path / "hf", to="onnx")
+    torch.save({"x": torch.zeros(2)}, tmp_path / "x.pt")
+    with pytest.raises(QkvError, match="are not GPT's"):
+        import_model(tmp_path / "x.pt", tmp_path / "other")
+    with pytest.raises(QkvError, match="there is one already"):
+        import_model(tmp_path / "x.pt", out)
+    folder = tmp_path / "bert"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    with pytest.raises(QkvError, match="model_type is 'bert'"):
+        import_model(folder, tmp_path / "other")
+    llama = {"model_type": "llama", "num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 8}
+    llama |= {"intermediate_size": 8, "max_position_embeddings": 8, "vocab_size": 8}
+    (folder / "config.json").write_text(json.dumps({**llama, "rope_scaling": {"rope_type": "llama3"}}))
+    with pytest.raises(QkvError, match="rope of type llama3"):
+        import_model(folder, tmp_path / "other")
+    assert importer.LLAMA.name == "Llama"
