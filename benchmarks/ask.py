@@ -49,8 +49,8 @@ def main() -> None:
 def taught(folder: Path, people: Any) -> Any:
     """A run of the default recipe's shape, trained just enough to end its answers: they need not be true."""
     texts, asked = biographies(people).texts, questions(people).pairs
-    config = ModelConfig("rope", 2, 4, width=192, block=64)
-    settings = TrainSettings(steps=60, batch=32, lr=3e-3, objective="next", validation=0.0)
+    config = ModelConfig("rope", 2, 4, d_model=192, context_length=64)
+    settings = TrainSettings(steps=60, batch_size=32, lr=3e-3, objective="next", val_fraction=0.0)
     return train_mixed(folder, texts, asked, 0.9, config=config, settings=settings, tokenizer=pieces(texts, 3000))
 
 

@@ -50,7 +50,7 @@ def main() -> None:
 
 def measure(name: str, count: int, rounds: int, batches: tuple[int, ...]) -> dict[str, Any]:
     torch.manual_seed(0)
-    config = preset(name, vocab=VOCAB)
+    config = preset(name, vocab_size=VOCAB)
     model = GPT(config).eval()
     with torch.no_grad():
         for p in model.parameters():  # texts that differ, rather than one token for ever

@@ -57,7 +57,7 @@ def against_sampling(n: int, d: int, dv: int, peer_draws: int, score_draws: int)
     m, query = memory(n, d, dv)
     noise = qkv.noise.Gaussian(isotropic=VARIANCE)
     qkv.noise.reading_moments(m, query, noise)  # load everything before the clocks start
-    qkv.noise.sample(m, query, noise, draws=64)
+    qkv.noise.sample(m, query, noise, n_draws=64)
     seconds = []
     for _ in range(5):
         start = time.perf_counter()
@@ -71,7 +71,7 @@ def against_sampling(n: int, d: int, dv: int, peer_draws: int, score_draws: int)
     finer = fine.output_square - torch.outer(fine.output, fine.output)
     refined = float((finer - exact.output_cov).norm()) / size
     start = time.perf_counter()
-    scores = qkv.noise.sample(m, query, noise, draws=score_draws)
+    scores = qkv.noise.sample(m, query, noise, n_draws=score_draws)
     score_seconds = (time.perf_counter() - start) * DRAWS / score_draws
     peers = {}
     for dtype in (torch.float64, torch.float32):
@@ -85,7 +85,7 @@ def against_sampling(n: int, d: int, dv: int, peer_draws: int, score_draws: int)
     return {
         "n": n, "d": d, "dv": dv, "draws": DRAWS,
         "peer_draws_timed": peer_draws, "score_draws_timed": score_draws,
-        "exact": {"seconds": exact_seconds, "error": refined, "bound": exact.output_error / size},
+        "exact": {"seconds": exact_seconds, "error": refined, "bound": exact.output_error_bound / size},
         "scores": {"seconds": score_seconds, "error": score_error}, "keys": peers,
         "ratios": {
             name: {"exact": peer["seconds"] / exact_seconds, "scores": peer["seconds"] / score_seconds}
@@ -106,7 +106,7 @@ def one_size(n: int, dv: int) -> dict[str, Any]:
         "n": n,
         "seconds": time.perf_counter() - start,
         "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-        "error": found.error,
+        "error": found.error_bound,
         "sum_of_means_minus_1": float(found.weights_mean.sum()) - 1,
     }
 

@@ -166,12 +166,12 @@ def ours(name: str, batch: int, side: str) -> Any:
     from qkv.train.settings import TrainSettings
 
     reuse_memory(large_pages=True)
-    config = preset(name, vocab=VOCAB)
-    examples = [Example(ids) for ids in data(config.block, batch, side in ("packed", "padded"))]
+    config = preset(name, vocab_size=VOCAB)
+    examples = [Example(ids) for ids in data(config.context_length, batch, side in ("packed", "padded"))]
     model = GPT(config).train()
-    settings = TrainSettings(batch=batch, precision="bfloat16" if side.endswith("bfloat16") else "float32")
+    settings = TrainSettings(batch_size=batch, precision="bfloat16" if side.endswith("bfloat16") else "float32")
     optimizer = chosen({p: n for n, p in model.named_parameters()}, settings)
-    packing = (lambda examples, exact: pack(examples, config.block)) if side == "padded" else pack
+    packing = (lambda examples, exact: pack(examples, config.context_length)) if side == "padded" else pack
 
     def step() -> None:
         with mock.patch.object(loop, "pack", packing):
@@ -188,9 +188,9 @@ def peer(name: str, batch: int, side: str) -> Any:
     from qkv.model.config import preset
 
     transformers.logging.set_verbosity_error()
-    c = preset(name, vocab=VOCAB)
+    c = preset(name, vocab_size=VOCAB)
     config = transformers.GPT2Config(
-        vocab_size=VOCAB, n_positions=c.block, n_embd=c.width, n_layer=c.layers, n_head=c.heads,
+        vocab_size=VOCAB, n_positions=c.context_length, n_embd=c.d_model, n_layer=c.n_layer, n_head=c.n_head,
         resid_pdrop=c.dropout, embd_pdrop=c.dropout, attn_pdrop=0.0, use_cache=False, bos_token_id=0, eos_token_id=0
     )  # fmt: skip
     if side == "peer-gelu":
@@ -201,7 +201,7 @@ def peer(name: str, batch: int, side: str) -> Any:
         {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.0},
     ]
     optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), fused=True)
-    rows = torch.tensor(data(c.block, batch, False))
+    rows = torch.tensor(data(c.context_length, batch, False))
     x, y = rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
 
     def step() -> None:

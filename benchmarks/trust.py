@@ -35,7 +35,11 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=600)
     parser.add_argument("--out", type=Path, help="folder for the seeds' results; a benchmark that was stopped goes on")
     options = parser.parse_args()
-    school = StudySetup(people=160 if options.quick else options.people, named=RECIPE.named, rise=RECIPE.rise)
+    school = StudySetup(
+        people=160 if options.quick else options.people,
+        named=RECIPE.predict_title_fraction,
+        rise=RECIPE.min_warmup_steps,
+    )
     epochs, seeds = (EPOCHS, 1) if options.quick else (EPOCHS, options.seeds)
     with tempfile.TemporaryDirectory() as folder:
         cells = [

@@ -54,7 +54,7 @@ def main() -> None:
 
     say("How often is the output within 0.25 of the wanted one?")
     for name, layout in {"one plain head": one, "two plain heads": two, "hardened": hardened}.items():
-        found = qkv.noise.success_probability(memory, layout, noise, WANTED, 0.25, draws=100_000)
+        found = qkv.noise.success_probability(memory, layout, noise, WANTED, 0.25, n_draws=100_000)
         say(f"   {name:<16} {found.probability:.4f}  (95% sure: {found.low:.4f} to {found.high:.4f})")
 
     both = qkv.noise.harden(memory, WANTED, noise, tol=TOL, heads=2)

@@ -6,14 +6,14 @@ from __future__ import annotations
 class QkvError(ValueError):
     """A request that qkv refuses; its message restates the call and says what would work."""
 
-    def __init__(self, asked: str, came: str, remedy: str) -> None:
-        super().__init__(asked, came, remedy)
-        self.asked = asked
-        self.came = came
-        self.remedy = remedy
+    def __init__(self, request: str, problem: str, hint: str) -> None:
+        super().__init__(request, problem, hint)
+        self.request = request
+        self.problem = problem
+        self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.asked}: {self.came}. {self.remedy}."
+        return f"{self.request}: {self.problem}. {self.hint}."
 
 
 class MissingExtra(QkvError):

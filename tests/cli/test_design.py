@@ -66,7 +66,7 @@ def test_labels_in_a_csv_are_the_names_of_the_items(tmp_path):
     path.write_text("name,x,y,z\nred,1,0,0\ngreen,0,1,0\nblue,0,0,1\n")
     code, out, _ = qkv("design", "blend", path, "--weights", "red=1/3,blue=2/3", "--json")
     assert code == 0
-    assert json.loads(out)["labels"] == {"red": pytest.approx(1 / 3), "blue": pytest.approx(2 / 3)}
+    assert json.loads(out)["wanted"] == {"red": pytest.approx(1 / 3), "blue": pytest.approx(2 / 3)}
 
 
 def test_a_person_sees_a_table_and_a_generated_memory_needs_no_file():
@@ -207,7 +207,7 @@ def test_a_refusal_in_a_real_process_is_one_line_on_stderr_without_a_traceback(b
 
 
 def test_ctrl_c_ends_quietly_with_the_usual_exit_code_and_leaves_nothing(tmp_path):
-    draws = ["noise", "sample", "m.npz", "--query", "q.npy", "--isotropic", "1", "--draws", "60000000"]
+    draws = ["noise", "sample", "m.npz", "--query", "q.npy", "--isotropic", "1", "--n-draws", "60000000"]
     np.savez(tmp_path / "m.npz", keys=KEYS)
     np.save(tmp_path / "q.npy", KEYS[0])
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

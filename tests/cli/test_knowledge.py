@@ -22,10 +22,14 @@ def folder(tmp_path_factory):
     people = pantheon().sample(20, seed=2)
     asked, texts = questions(people, ["city", "year"]), biographies(people).texts
     train_mixed(
-        here / "run", texts, questions(people).pairs, 0.6,
-        config=ModelConfig(attention="rope", layers=2, heads=2, width=48, block=80), tokenizer=pieces(texts, 600),
-        settings=TrainSettings(steps=120, batch=16, lr=8e-3, objective="next", validation=0.0),
-    )  # fmt: skip
+        here / "run",
+        texts,
+        questions(people).pairs,
+        0.6,
+        config=ModelConfig(attention="rope", n_layer=2, n_head=2, d_model=48, context_length=80),
+        tokenizer=pieces(texts, 600),
+        settings=TrainSettings(steps=120, batch_size=16, lr=8e-3, objective="next", val_fraction=0.0),
+    )
     (here / "known.tsv").write_text("".join(f"{q}\t{a}\n" for q, a in asked) + "a bad row\n", "utf-8")
     (here / "unknown.txt").write_text(
         "".join(f"Where was {n} born?\n" for n in people.invented(20)) + "a\tb\tc\n", "utf-8"

@@ -45,14 +45,14 @@ def test_two_heads_fail_where_the_key_turns_around(files):
         "--along",
         "0=1/2",
     )
-    _, out = qkv(*two, "--near", "0.05", "--json")
+    _, out = qkv(*two, "--radius", "0.05", "--json")
     assert json.loads(out)["probability"] == pytest.approx(1 - 0.0786, abs=0.01)
 
 
 def test_samples_agree_with_the_exact_spread(files):
     query = ("--query", files / "one.npy", "--along", "0=1/2", "--json")
     exact = json.loads(qkv("noise", "moments", files / "m.npz", *query)[1])
-    drawn = json.loads(qkv("noise", "sample", files / "m.npz", *query, "--draws", "20000")[1])
+    drawn = json.loads(qkv("noise", "sample", files / "m.npz", *query, "--n-draws", "20000")[1])
     assert drawn["weights_mean"][0] == pytest.approx(exact["weights_mean"][0], abs=0.02)
 
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from qkv.cli import app
 
 TEXT = "\n".join(f"Person {i} was born in {('Rome', 'Oslo')[i % 2]}." for i in range(30))
-SMALL = "--width 32 --heads 2 --batch 8 --steps 4"
+SMALL = "--d-model 32 --n-head 2 --batch-size 8 --steps 4"
 
 
 def qkv(*arguments):
@@ -29,7 +29,7 @@ def base(tmp_path):
 
 def test_the_whole_way_from_text_to_answers_and_out_and_in_again(base, tmp_path):
     (tmp_path / "q.tsv").write_text("Where was person 3 born?\tOslo\nWhere was person 4 born?\tRome\n")
-    options = ("--questions", tmp_path / "q.tsv", "--out", tmp_path / "tuned", "--steps 3 --batch 2 --json")
+    options = ("--questions", tmp_path / "q.tsv", "--out", tmp_path / "tuned", "--steps 3 --batch-size 2 --json")
     code, out, _ = qkv("finetune", base, *options)
     assert code == 0 and json.loads(out)["step"] == 3
     code, out, _ = qkv(
@@ -41,7 +41,7 @@ def test_the_whole_way_from_text_to_answers_and_out_and_in_again(base, tmp_path)
     code, out, _ = qkv("export", base, "--to hf", "--out", tmp_path / "hf")
     assert code == 0 and "Exported as GPT-2" in out
     code, out, _ = qkv("import", tmp_path / "hf", "--out", tmp_path / "again", "--json")
-    assert code == 0 and json.loads(out)["config"]["width"] == 32
+    assert code == 0 and json.loads(out)["config"]["d_model"] == 32
     same = [qkv("generate", folder, "Person 3", "--new 8")[1] for folder in (base, tmp_path / "again")]
     assert same[0] == same[1]
 
@@ -50,13 +50,13 @@ def test_options_come_from_a_file_and_the_command_line_wins(tmp_path):
     (tmp_path / "text.txt").write_text(TEXT, "utf-8")
     file = tmp_path / "run.toml"
     file.write_text(
-        f'text = "{tmp_path / "text.txt"}"\nwidth = 32\nheads = 2\nsteps = 9\nlog-every = 1\npreset = "tiny"\n'
+        f'text = "{tmp_path / "text.txt"}"\nd_model = 32\nn-head = 2\nsteps = 9\nlog-every = 1\npreset = "tiny"\n'
     )
     code, out, refusal = qkv("pretrain", file, "--out", tmp_path / "run", "--steps 3 --json")
     assert code == 0, refusal
     assert json.loads(out)["step"] == 3
     saved = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert saved["model"]["width"] == 32 and saved["settings"]["log_every"] == 1
+    assert saved["model"]["d_model"] == 32 and saved["settings"]["log_every"] == 1
     file.write_text(f'{file.read_text()}out = "{tmp_path / "named"}"\n')
     code, out, refusal = qkv("pretrain", file, "--steps 1 --json")
     assert code == 0, refusal
@@ -70,7 +70,7 @@ def test_going_on_refuses_contradictions_and_draws_the_curve(base, tmp_path):
     code, out, _ = qkv("pretrain", "--resume", "--out", base, "--plot", tmp_path / "loss.svg")
     assert code == 0 and "Trained to step 4" in out
     assert "<svg" in (tmp_path / "loss.svg").read_text()
-    assert "width is 32 there and 64 here" in qkv("pretrain", "--resume", "--out", base, "--width 64")[2]
+    assert "d_model is 32 there and 64 here" in qkv("pretrain", "--resume", "--out", base, "--d-model 64")[2]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,13 @@ def test_refusals_say_what_to_do(arguments, why, tmp_path, monkeypatch):
 
 def test_every_field_is_an_option_with_its_help():
     _, out, _ = qkv("pretrain", "--help")
-    for words in ("--kv-heads", "--no-tied", "--checkpoint-every", "Heads of attention in each block", "--resume"):
+    for words in (
+        "--n-kv-head",
+        "--no-tie-embeddings",
+        "--checkpoint-every",
+        "Heads of attention in each block",
+        "--resume",
+    ):
         assert words in " ".join(out.split()), words
 
 

@@ -285,4 +285,4 @@ def test_a_refused_design_says_what_came_in_and_what_to_try(call, mentions):
     with pytest.raises(qkv.QkvError) as refusal:
         call(qkv.Memory.orthonormal(n=4, d=6))
     assert mentions in str(refusal.value)
-    assert refusal.value.asked and refusal.value.remedy
+    assert refusal.value.request and refusal.value.hint

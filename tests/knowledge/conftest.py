@@ -23,8 +23,8 @@ def school(people, tmp_path_factory):
             texts, asked = biographies(people, 2, order="permuted").texts, questions(people).pairs
             made[attention, steps] = train_mixed(
                 tmp_path_factory.mktemp("runs") / attention, texts, asked, 0.5,
-                config=ModelConfig(attention=attention, layers=2, heads=2, width=48, block=80, latents=10),
-                settings=TrainSettings(steps=steps, batch=16, lr=8e-3, objective="next", validation=0.0),
+                config=ModelConfig(attention=attention, n_layer=2, n_head=2, d_model=48, context_length=80, latents=10),
+                settings=TrainSettings(steps=steps, batch_size=16, lr=8e-3, objective="next", val_fraction=0.0),
                 tokenizer=pieces([*texts, *(q for q, _ in asked)], 700),
             )  # fmt: skip
         return made[attention, steps]

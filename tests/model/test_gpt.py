@@ -17,11 +17,11 @@ from qkv.model.layers import RMSNorm, dropout, picked
 from qkv.model.packed_sequences import PackedLayout
 
 VOCAB = 19
-SHAPE = {"layers": 3, "heads": 4, "width": 16, "block": 24, "latents": 6, "vocab": VOCAB}
+SHAPE = {"n_layer": 3, "n_head": 4, "d_model": 16, "context_length": 24, "latents": 6, "vocab_size": VOCAB}
 CONFIGS = {
     **{name: ModelConfig(attention=name, **SHAPE) for name in ATTENTIONS},
-    "rope, grouped": ModelConfig(attention="rope", kv_heads=2, **SHAPE),
-    "causal, plain": ModelConfig(attention="causal", bias=False, tied=False, activation="gelu_tanh", **SHAPE),
+    "rope, grouped": ModelConfig(attention="rope", n_kv_head=2, **SHAPE),
+    "causal, plain": ModelConfig(attention="causal", bias=False, tie_embeddings=False, activation="gelu_tanh", **SHAPE),
 }
 EVERY = pytest.mark.parametrize("name", CONFIGS)
 
@@ -46,8 +46,8 @@ def dense(model, tokens):
     def norm(name, x):
         if c.attention == "rope":
             y = x.astype(np.float32)
-            return w[f"{name}.weight"] * (y / np.sqrt((y**2).mean(-1, keepdims=True) + np.float32(c.epsilon)))
-        x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + c.epsilon)
+            return w[f"{name}.weight"] * (y / np.sqrt((y**2).mean(-1, keepdims=True) + np.float32(c.norm_eps)))
+        x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + c.norm_eps)
         return x * w[f"{name}.weight"] + w.get(f"{name}.bias", 0)
 
     def linear(name, x):
@@ -65,13 +65,13 @@ def dense(model, tokens):
         return linear(f"{name}.out", bend(wide))
 
     def turned(x):
-        half = c.size // 2
-        angle = np.arange(len(x))[:, None] * c.base ** (-np.arange(half) / half)
+        half = c.head_dim // 2
+        angle = np.arange(len(x))[:, None] * c.rope_theta ** (-np.arange(half) / half)
         z = (x[:, :half] + 1j * x[:, half:]) * np.exp(1j * angle)
         return np.concatenate((z.real, z.imag), axis=1)
 
     def heads(x, count):
-        return [x[:, i * c.size : (i + 1) * c.size] for i in range(count)]
+        return [x[:, i * c.head_dim : (i + 1) * c.head_dim] for i in range(count)]
 
     def softly(scores, sees, values):
         out = np.zeros((len(scores), values.shape[1]))
@@ -83,14 +83,14 @@ def dense(model, tokens):
         return out
 
     def self_attention(name, x):
-        g = c.shared
-        parts = np.split(linear(f"{name}.qkv", x), [c.width, c.width + g * c.size], axis=1)
-        q, k, v = heads(parts[0], c.heads), heads(parts[1], g), heads(parts[2], g)
+        g = c.n_kv_head_effective
+        parts = np.split(linear(f"{name}.qkv", x), [c.d_model, c.d_model + g * c.head_dim], axis=1)
+        q, k, v = heads(parts[0], c.n_head), heads(parts[1], g), heads(parts[2], g)
         if c.attention == "rope":
             q, k = [turned(each) for each in q], [turned(each) for each in k]
         each = [
-            softly(q[h] @ k[h * g // c.heads].T / math.sqrt(c.size), lambda i, j: j <= i, v[h * g // c.heads])
-            for h in range(c.heads)
+            softly(q[h] @ k[h * g // c.n_head].T / math.sqrt(c.head_dim), lambda i, j: j <= i, v[h * g // c.n_head])
+            for h in range(c.n_head)
         ]
         return linear(f"{name}.out", np.concatenate(each, axis=1))
 
@@ -98,15 +98,15 @@ def dense(model, tokens):
         a, v = np.split(linear(f"{name}.qv", x), 2, axis=1)
         B, b2 = w[f"{name}.keys"][..., :-1], w[f"{name}.keys"][..., -1]
         each = []
-        for h, (inner, values) in enumerate(zip(heads(a, c.heads), heads(v, c.heads), strict=True)):
+        for h, (inner, values) in enumerate(zip(heads(a, c.n_head), heads(v, c.n_head), strict=True)):
             scores = np.maximum(inner, 0) @ B[: len(x), h].T + b2[: len(x), h]
             each.append(softly(scores, lambda i, j: j <= i, values))
         return linear(f"{name}.out", np.concatenate(each, axis=1))
 
     def across(name, x, y, sees):
         k, v = np.split(linear(f"{name}.kv", norm(f"{name}.norm", y)), 2, axis=1)
-        triples = zip(heads(linear(f"{name}.q", x), c.heads), heads(k, c.heads), heads(v, c.heads), strict=True)
-        each = [softly(q @ k.T / math.sqrt(c.size), sees, v) for q, k, v in triples]
+        triples = zip(heads(linear(f"{name}.q", x), c.n_head), heads(k, c.n_head), heads(v, c.n_head), strict=True)
+        each = [softly(q @ k.T / math.sqrt(c.head_dim), sees, v) for q, k, v in triples]
         return linear(f"{name}.out", np.concatenate(each, axis=1))
 
     def block(i, x, attend):
@@ -117,14 +117,14 @@ def dense(model, tokens):
     if c.attention != "rope":
         x = x + w["places.weight"][: len(tokens)]
     if c.attention == "perceiver":
-        s, last = c.stride, c.layers - 1
+        s, last = c.stride, c.n_layer - 1
         z = w["latents.weight"]
         z = block(0, z, lambda name, z: across(name, z, x, lambda i, j: j < (i + 1) * s))
         for i in range(1, last):
             z = block(i, z, self_attention)
         x = block(last, x, lambda name, x: across(name, x, z, lambda p, i: (i + 1) * s <= p))
     else:
-        for i in range(c.layers):
+        for i in range(c.n_layer):
             x = block(i, x, synthesizer if c.attention == "synthesizer" else self_attention)
     return norm("norm", x) @ w.get("head.weight", w["embedding.weight"]).T
 
@@ -354,8 +354,8 @@ def test_the_quick_norm_is_torchs_norm():
 
 
 def test_presets_have_the_sizes_they_promise():
-    course = preset("course", vocab=100)
-    assert (course.layers, course.heads, course.width, course.block) == (4, 8, 256, 128)
+    course = preset("course", vocab_size=100)
+    assert (course.n_layer, course.n_head, course.d_model, course.context_length) == (4, 8, 256, 128)
     assert set(PRESETS) == {"tiny", "small", "course"}
     assert all(f.metadata["help"] for f in dataclasses.fields(ModelConfig))
     assert ModelConfig.from_json(course.to_json()) == course
@@ -365,10 +365,10 @@ def test_presets_have_the_sizes_they_promise():
     ("change", "why"),
     [
         ({"attention": "ropes"}, "did you mean rope"),
-        ({"width": 30}, "not a multiple of 4 heads"),
-        ({"layers": 0}, "layers is 0"),
-        ({"attention": "rope", "kv_heads": 3}, "cannot share 3"),
-        ({"kv_heads": 2}, "only rope takes"),
+        ({"d_model": 30}, "not a multiple of 4 heads"),
+        ({"n_layer": 0}, "n_layer is 0"),
+        ({"attention": "rope", "n_kv_head": 3}, "cannot share 3"),
+        ({"n_kv_head": 2}, "only rope takes"),
         ({"attention": "perceiver", "latents": 7}, "7 latents"),
         ({"dropout": 1.0}, "dropout is 1"),
         ({"activation": "relu"}, "activation is 'relu'"),
@@ -380,10 +380,10 @@ def test_impossible_configurations_are_refused_with_the_reason(change, why):
 
 
 def test_unknown_fields_presets_and_types_are_refused():
-    with pytest.raises(QkvError, match="did you mean layers"):
+    with pytest.raises(QkvError, match="did you mean n_layer"):
         ModelConfig.from_json({"layer": 2})
-    with pytest.raises(QkvError, match="layers is 'two'"):
-        ModelConfig.from_json({"layers": "two"})
+    with pytest.raises(QkvError, match="n_layer is 'two'"):
+        ModelConfig.from_json({"n_layer": "two"})
     with pytest.raises(QkvError, match="did you mean tiny"):
         preset("tinny")
 

@@ -39,7 +39,7 @@ def test_values_and_gradients_are_those_of_float64(rows: int, bias: bool) -> Non
 @pytest.mark.parametrize("bias", [True, False])
 def test_thinking_in_place_is_thinking_in_float64(kind: type[MLP | SwiGLU], activation: str, bias: bool) -> None:
     torch.manual_seed(1)
-    mlp = kind(ModelConfig(vocab=8, width=16, heads=2, bias=bias, activation=activation))
+    mlp = kind(ModelConfig(vocab_size=8, d_model=16, n_head=2, bias=bias, activation=activation))
     x, g = torch.randn(2 * STEADY, 16), torch.randn(2 * STEADY, 16)
     exact = copy.deepcopy(mlp).double()
     results = []
@@ -56,7 +56,7 @@ def test_thinking_in_place_is_thinking_in_float64(kind: type[MLP | SwiGLU], acti
 
 def test_frozen_weights_of_an_mlp_get_no_gradient() -> None:
     for kind in (MLP, SwiGLU):
-        mlp = kind(ModelConfig(vocab=8, width=16, heads=2))
+        mlp = kind(ModelConfig(vocab_size=8, d_model=16, n_head=2))
         mlp.wide.weight.requires_grad_(False)
         mlp(torch.randn(STEADY, 16)).sum().backward()
         assert mlp.wide.weight.grad is None and mlp.out.weight.grad is not None
@@ -109,7 +109,7 @@ def test_filling_changes_no_loss() -> None:
     from qkv.model.gpt import GPT
 
     torch.manual_seed(0)
-    model = GPT(preset("tiny", vocab=80)).eval()
+    model = GPT(preset("tiny", vocab_size=80)).eval()
     examples = [Example(torch.randint(3, 80, (n + 1,)).tolist(), max(1, n // 2)) for n in (5, 17, 30)]
     batch = pack(examples, exact=True)
     whole = float(model(batch.tokens, batch.layout, batch.keep, batch.targets))

@@ -13,9 +13,9 @@ from qkv.model.numpy_gpt import NumpyGPT
 
 SHAPES = [
     {"attention": "causal"},
-    {"attention": "causal", "activation": "gelu_tanh", "bias": False, "tied": False},
+    {"attention": "causal", "activation": "gelu_tanh", "bias": False, "tie_embeddings": False},
     {"attention": "rope"},
-    {"attention": "rope", "kv_heads": 2, "tied": False},
+    {"attention": "rope", "n_kv_head": 2, "tie_embeddings": False},
     {"attention": "synthesizer"},
     {"attention": "perceiver"},
     {"attention": "perceiver", "bias": False},
@@ -24,7 +24,9 @@ SHAPES = [
 
 def both(shape):
     torch.manual_seed(0)
-    model = GPT(ModelConfig(layers=3, heads=4, width=32, block=24, latents=6, vocab=30, **shape)).eval()
+    model = GPT(
+        ModelConfig(n_layer=3, n_head=4, d_model=32, context_length=24, latents=6, vocab_size=30, **shape)
+    ).eval()
     with torch.no_grad():
         for p in model.parameters():
             p.add_(0.3 * torch.randn_like(p))

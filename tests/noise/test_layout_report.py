@@ -65,12 +65,12 @@ def test_chance_and_law_of_each_arm_are_those_of_many_draws(case):
     layouts = reference_layouts(memory, WANTED, noise, scale)
     for arm in layout_reports(memory, layouts, noise, WANTED, tol):
         queries, mix = layouts[arm.name]
-        truth = success_probability(memory, queries, noise, WANTED, tol, mix=mix, draws=100_000, seed=9)
+        truth = success_probability(memory, queries, noise, WANTED, tol, mix=mix, n_draws=100_000, seed=9)
         assert arm.low - 0.006 <= truth.probability <= arm.high + 0.006
         exact = reading_moments(memory, queries, noise, mix)
         assert arm.mean == pytest.approx(float(exact.weights_mean[0]), abs=1e-13)
         assert arm.variance == pytest.approx(float(exact.weights_var[0]), rel=1e-9, abs=1e-13)
-        seen = sample(memory, queries, noise, draws=100_000, seed=9, mix=mix, watch=["a"]).watched["a"]
+        seen = sample(memory, queries, noise, n_draws=100_000, seed=9, mix=mix, keep_items=["a"]).watched["a"]
         assert_shares(arm, seen)
 
 
@@ -92,7 +92,7 @@ def test_more_items_have_a_head_each(heads):
     for arm in layout_reports(memory, layouts, noise, wanted, 0.2):
         assert arm.heads == len(layouts[arm.name][1])
         queries, mix = layouts[arm.name]
-        assert_shares(arm, sample(memory, queries, noise, draws=100_000, mix=mix, watch=["a"]).watched["a"])
+        assert_shares(arm, sample(memory, queries, noise, n_draws=100_000, mix=mix, keep_items=["a"]).watched["a"])
         around = ((arm.edges[1:] + arm.edges[:-1]) / 2 - 1 / heads).abs().min()
         assert float(around) < 1e-12  # a bar stands around what is wanted
 
@@ -102,7 +102,7 @@ def test_any_item_can_be_watched():
     layouts = reference_layouts(memory, WANTED, noise, 5.0)
     for arm in layout_reports(memory, layouts, noise, WANTED, 0.2, item="b"):
         queries, mix = layouts[arm.name]
-        seen = sample(memory, queries, noise, draws=100_000, mix=mix, watch=["b"]).watched["b"]
+        seen = sample(memory, queries, noise, n_draws=100_000, mix=mix, keep_items=["b"]).watched["b"]
         if arm.name == "hardened":
             assert_shares(arm, seen)
             continue

@@ -22,14 +22,14 @@ Q = RNG.normal(size=4)
 
 def test_the_same_seed_draws_the_same_readings_and_another_seed_others():
     noise = Gaussian(isotropic=0.2)
-    one, same, other = (sample(MEMORY, Q, noise, draws=500, seed=s) for s in (3, 3, 4))
+    one, same, other = (sample(MEMORY, Q, noise, n_draws=500, seed=s) for s in (3, 3, 4))
     assert torch.equal(one.weights_mean, same.weights_mean)
     assert not torch.equal(one.weights_mean, other.weights_mean)
 
 
 def test_standard_errors_are_as_large_as_the_scatter_between_seeds():
     noise = Gaussian(isotropic=0.3)
-    runs = [sample(MEMORY, Q, noise, draws=2000, seed=s) for s in range(60)]
+    runs = [sample(MEMORY, Q, noise, n_draws=2000, seed=s) for s in range(60)]
     for figure, error in (("weights_mean", "weights_mean_se"), ("weights_var", "weights_var_se")):
         scatter = torch.stack([getattr(r, figure) for r in runs]).std(0)
         claimed = torch.stack([getattr(r, error) for r in runs]).mean(0)
@@ -42,7 +42,7 @@ def test_standard_errors_are_as_large_as_the_scatter_between_seeds():
 def test_quantiles_of_one_noisy_key_are_those_of_its_score():
     """With one noisy key its weight grows with its score, so quantiles go through the softmax."""
     noise = Gaussian(along={"a": 0.5})
-    s = sample(MEMORY, Q, noise, draws=40_000, watch=["a"])
+    s = sample(MEMORY, Q, noise, n_draws=40_000, keep_items=["a"])
     scores = MEMORY.keys.numpy() @ Q
     for p in (0.05, 0.5, 0.9):
         moved = scores.copy()
@@ -55,7 +55,7 @@ def test_quantiles_of_one_noisy_key_are_those_of_its_score():
 
 
 def test_a_histogram_counts_every_draw_of_a_watched_item():
-    s = sample(MEMORY, Q, Gaussian(isotropic=0.2), draws=1000)
+    s = sample(MEMORY, Q, Gaussian(isotropic=0.2), n_draws=1000)
     heaviest = MEMORY.read(Q).card().rows[0][0]
     counts, edges = s.histogram(heaviest, bins=20)
     assert int(counts.sum()) == 1000
@@ -65,7 +65,7 @@ def test_a_histogram_counts_every_draw_of_a_watched_item():
 
 
 def test_noise_on_few_keys_leaves_the_others_scores_alone():
-    s = sample(MEMORY, Q, Gaussian(along={"a": 0.5}), draws=300, watch=list("abcde"))
+    s = sample(MEMORY, Q, Gaussian(along={"a": 0.5}), n_draws=300, keep_items=list("abcde"))
     ratio = s.watched["b"] / s.watched["c"]
     assert float(ratio.max() - ratio.min()) < 1e-12 * float(ratio.max())
 
@@ -82,7 +82,7 @@ def test_rounding_moves_each_score_with_the_variance_of_its_gaussian():
     assert float((rounded - memory.keys).abs().max()) <= float(step.max()) / 2 + 1e-12
     variance = noise.on(memory).score_covariance(torch.from_numpy(q)[None])[:, 0, 0]
     assert torch.allclose(error.var(0), variance, rtol=0.03)
-    drawn = sample(memory, q, noise, draws=50_000)
+    drawn = sample(memory, q, noise, n_draws=50_000)
     want = torch.softmax(rounded @ torch.from_numpy(q), -1)
     assert torch.allclose(drawn.weights_var, want.var(0), rtol=0.05)
 
@@ -91,7 +91,7 @@ def test_at_eight_bits_rounding_and_its_gaussian_nearly_agree_and_at_two_they_ne
     rng = np.random.default_rng(0)
     memory = qkv.Memory(rng.normal(size=(20, 16)), rng.normal(size=(20, 3)))
     q = rng.normal(size=16)
-    s, r = reading_moments(memory, q, Quantised(8)), sample(memory, q, Quantised(8), draws=20_000)
+    s, r = reading_moments(memory, q, Quantised(8)), sample(memory, q, Quantised(8), n_draws=20_000)
     assert torch.allclose(s.weights_mean, r.weights_mean, atol=1e-4)
     top = int(s.weights_mean.argmax())
     assert float(r.weights_var[top]) == pytest.approx(float(s.weights_var[top]), rel=0.3)
@@ -105,22 +105,22 @@ def test_the_binomial_interval_is_where_either_tail_is_one_fortieth(hits, draws)
 
 
 def test_a_sample_shows_itself_and_becomes_json():
-    s = sample(MEMORY, Q, Gaussian(isotropic=0.1), draws=100)
+    s = sample(MEMORY, Q, Gaussian(isotropic=0.1), n_draws=100)
     assert "±" in s.card().rows[0][1]
-    assert json.loads(json.dumps(s.to_json()))["draws"] == 100
+    assert json.loads(json.dumps(s.to_json()))["n_draws"] == 100
 
 
 @pytest.mark.parametrize(
     ("ask", "says"),
     [
-        (lambda: sample(MEMORY, Q, Gaussian(), draws=0), "draws"),
-        (lambda: sample(MEMORY, Q, Gaussian(), draws=-5), "draws"),
-        (lambda: sample(MEMORY, Q, Gaussian(), draws=2.5), "draws"),
-        (lambda: sample(MEMORY, Q, Gaussian(), draws=10, seed=-1), "seed"),
-        (lambda: sample(MEMORY, Q, Gaussian(), draws=10, watch=["z"]), "'z'"),
-        (lambda: sample(MEMORY, Q, Gaussian(), draws=10, watch=["a"]).quantile("b", 0.5), "watched"),
-        (lambda: sample(MEMORY, Q, Gaussian(), draws=10, watch=["a"]).quantile("a", 1.5), "1.5"),
-        (lambda: sample(MEMORY, Q, Gaussian(), draws=10, watch=["a"]).quantile("a", 0.5, 1.0), "confidence"),
+        (lambda: sample(MEMORY, Q, Gaussian(), n_draws=0), "draws"),
+        (lambda: sample(MEMORY, Q, Gaussian(), n_draws=-5), "draws"),
+        (lambda: sample(MEMORY, Q, Gaussian(), n_draws=2.5), "draws"),
+        (lambda: sample(MEMORY, Q, Gaussian(), n_draws=10, seed=-1), "seed"),
+        (lambda: sample(MEMORY, Q, Gaussian(), n_draws=10, keep_items=["z"]), "'z'"),
+        (lambda: sample(MEMORY, Q, Gaussian(), n_draws=10, keep_items=["a"]).quantile("b", 0.5), "watched"),
+        (lambda: sample(MEMORY, Q, Gaussian(), n_draws=10, keep_items=["a"]).quantile("a", 1.5), "1.5"),
+        (lambda: sample(MEMORY, Q, Gaussian(), n_draws=10, keep_items=["a"]).quantile("a", 0.5, 1.0), "confidence"),
     ],
 )
 def test_what_cannot_be_sampled_is_refused(ask, says):
@@ -132,7 +132,10 @@ def test_many_keys_are_drawn_in_float32_and_still_agree_with_the_exact_spread():
     random = np.random.default_rng(3)
     memory = qkv.Memory(random.standard_normal((400, 8)), random.standard_normal((400, 3)))
     query, noise = random.standard_normal(8), qkv.noise.Gaussian(isotropic=0.05)
-    exact, drawn = qkv.noise.reading_moments(memory, query, noise), qkv.noise.sample(memory, query, noise, draws=40_000)
+    exact, drawn = (
+        qkv.noise.reading_moments(memory, query, noise),
+        qkv.noise.sample(memory, query, noise, n_draws=40_000),
+    )
     off = (exact.weights_mean - drawn.weights_mean).abs()
     assert bool((off <= 6 * (exact.weights_var / 40_000).sqrt() + 1e-9).all())
     assert bool(((exact.output_cov - drawn.output_cov).abs() <= 6 * drawn.output_cov_se).all())
@@ -142,11 +145,11 @@ def test_draws_that_memory_cannot_hold_are_refused_before_the_first(monkeypatch)
     from qkv.noise import monte_carlo
 
     monkeypatch.setattr(monte_carlo, "free_bytes", lambda: 24 * 4 * 1000)
-    assert sample(MEMORY, Q, Gaussian(isotropic=0.2), draws=1000).draws == 1000
+    assert sample(MEMORY, Q, Gaussian(isotropic=0.2), n_draws=1000).n_draws == 1000
     with pytest.raises(QkvError, match="1,001 drawn weights of 4 items") as refused:
-        sample(MEMORY, Q, Gaussian(isotropic=0.2), draws=1001)
-    assert refused.value.remedy.startswith("Draw at most 1,000, or watch fewer items")
-    assert sample(MEMORY, Q, Gaussian(isotropic=0.2), draws=4000, watch=["a"]).draws == 4000
+        sample(MEMORY, Q, Gaussian(isotropic=0.2), n_draws=1001)
+    assert refused.value.hint.startswith("Draw at most 1,000, or watch fewer items")
+    assert sample(MEMORY, Q, Gaussian(isotropic=0.2), n_draws=4000, keep_items=["a"]).n_draws == 4000
 
 
 def test_free_memory_is_told_in_bytes(tmp_path):

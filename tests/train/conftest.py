@@ -24,9 +24,9 @@ def questions(tmp_path):
 
 @pytest.fixture
 def config():
-    return ModelConfig(layers=2, heads=2, width=32, block=48, dropout=0.1)
+    return ModelConfig(n_layer=2, n_head=2, d_model=32, context_length=48, dropout=0.1)
 
 
 @pytest.fixture
 def settings():
-    return TrainSettings(steps=12, batch=8, log_every=2, validate_every=5, checkpoint_every=4, validation=0.1)
+    return TrainSettings(steps=12, batch_size=8, log_every=2, validate_every=5, checkpoint_every=4, val_fraction=0.1)

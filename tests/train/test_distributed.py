@@ -12,7 +12,9 @@ from safetensors.torch import load_file
 
 from qkv.train.metrics_log import lines
 
-OPTIONS = "--steps 20 --batch 8 --log-every 1 --checkpoint-every 20 --width 32 --heads 2 --validate-every 10 --json"
+OPTIONS = (
+    "--steps 20 --batch-size 8 --log-every 1 --checkpoint-every 20 --d-model 32 --n-head 2 --validate-every 10 --json"
+)
 ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
@@ -33,7 +35,7 @@ def pretrain(text, out, processes, *more):
 @pytest.mark.parametrize(("spread", "optimizer"), [("ddp", "adamw"), ("fsdp", "adamw"), ("ddp", "muon")])
 def test_two_processes_reach_the_loss_of_one(spread, optimizer, text, tmp_path):
     one = pretrain(text, tmp_path / "one", 1, "--optimizer", optimizer)
-    two = pretrain(text, tmp_path / "two", 2, "--spread", spread, "--optimizer", optimizer)
+    two = pretrain(text, tmp_path / "two", 2, "--parallel", spread, "--optimizer", optimizer)
     assert two["loss"] == pytest.approx(one["loss"], abs=1e-5)
     assert two["validation"] == pytest.approx(one["validation"], abs=1e-5)
     single, double = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
@@ -44,4 +46,4 @@ def test_two_processes_reach_the_loss_of_one(spread, optimizer, text, tmp_path):
 
 def test_a_batch_too_small_to_share_is_refused(text, tmp_path):
     with pytest.raises(AssertionError, match="cannot be shared by 2 processes"):
-        pretrain(text, tmp_path / "two", 2, "--accumulate", "5")
+        pretrain(text, tmp_path / "two", 2, "--grad-accum", "5")

@@ -17,13 +17,13 @@ from qkv.train.settings import TrainSettings
 def stepped(optimizer, scale=1.0):
     """A model before and after one step on gradients drawn at random, and the gradients, by name."""
     torch.manual_seed(3)
-    model = GPT(ModelConfig(layers=1, heads=2, width=16, block=8, vocab=20))
+    model = GPT(ModelConfig(n_layer=1, n_head=2, d_model=16, context_length=8, vocab_size=20))
     names = {p: name for name, p in model.named_parameters()}
     before = {name: p.detach().clone() for p, name in names.items()}
     for p in names:
         p.grad = scale * torch.randn_like(p)
     grads = {name: p.grad.clone() for p, name in names.items()}
-    made = chosen(names, TrainSettings(lr=0.01, decay=0.0, optimizer=optimizer))
+    made = chosen(names, TrainSettings(lr=0.01, weight_decay=0.0, optimizer=optimizer))
     made.step()
     return before, {name: p.detach() for p, name in names.items()}, grads, made
 
@@ -80,7 +80,7 @@ def test_a_run_that_stopped_goes_on_to_the_same_bits(optimizer, text, config, se
 
     runs.pretrain(text, tmp_path / "whole", config, settings)
     with pytest.raises(KeyboardInterrupt):
-        runs.pretrain(text, tmp_path / "again", config, settings, watch=stop)
+        runs.pretrain(text, tmp_path / "again", config, settings, callback=stop)
     assert checkpoint.load(tmp_path / "again")[0] == 4
     runs.pretrain(text, tmp_path / "again", config, settings, resume=True)
     whole, again = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "again"))
@@ -103,4 +103,4 @@ def test_optimizers_that_do_not_exist_or_need_whole_matrices_are_refused():
     with pytest.raises(QkvError, match="optimizer is 'sgd', not adamw or muon"):
         TrainSettings(optimizer="sgd")
     with pytest.raises(QkvError, match="muon needs whole matrices"):
-        TrainSettings(optimizer="muon", spread="fsdp")
+        TrainSettings(optimizer="muon", parallel="fsdp")

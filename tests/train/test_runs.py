@@ -53,14 +53,14 @@ def test_a_run_is_a_folder_and_opens_as_what_was_trained(text, config, settings,
     names = {path.name for path in out.iterdir()}
     assert names == {"config.json", "tokenizer.json", "model.safetensors", "optimizer-12.safetensors", "log.jsonl"}
     run = runs.load(out)
-    assert run.step == done.step == 12 and run.config.vocab == run.tokenizer.vocab
+    assert run.step == done.step == 12 and run.config.vocab_size == run.tokenizer.vocab_size
     assert done.validation is not None and done.to_json()["folder"] == str(out)
     assert lines(out)[-1]["loss"] == done.loss
     assert not run.model.training
 
 
 def test_finetuning_teaches_answers_and_leaves_the_pretrained_run_alone(text, questions, config, tmp_path):
-    quick = TrainSettings(steps=150, batch=16, lr=1e-2, validation=0.0)
+    quick = TrainSettings(steps=150, batch_size=16, lr=1e-2, val_fraction=0.0)
     runs.pretrain(text, tmp_path / "base", config, replace(quick, steps=5))
     before = weights(tmp_path / "base")
     few = [("Where was Ada born?", "Rome"), ("Where was Bo born?", "Łódź")] * 8
@@ -83,14 +83,14 @@ def test_the_randomness_of_the_caller_is_left_alone(text, config, settings, tmp_
 def test_accumulating_over_parts_gives_the_same_step(text, config, settings, tmp_path):
     config = replace(config, dropout=0.0)
     runs.pretrain(text, tmp_path / "one", config, settings)
-    runs.pretrain(text, tmp_path / "two", config, replace(settings, accumulate=2))
+    runs.pretrain(text, tmp_path / "two", config, replace(settings, grad_accum=2))
     one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
     for name in one:
         torch.testing.assert_close(one[name], two[name], rtol=0, atol=2e-5)
 
 
 def test_the_learning_rate_rises_and_follows_a_cosine():
-    s = TrainSettings(steps=100, lr=1.0, warmup=0.1, floor=0.1)
+    s = TrainSettings(steps=100, lr=1.0, warmup_ratio=0.1, min_lr_ratio=0.1)
     assert [s.rate(i) for i in (0, 4, 9)] == pytest.approx([0.1, 0.5, 1.0])
     assert s.rate(55) == pytest.approx(0.1 + 0.9 * 0.5)
     assert s.rate(99) == pytest.approx(0.1, abs=1e-3)
@@ -117,7 +117,7 @@ def kills(text, out, whole, count, seed):
         assert process.returncode == -signal.SIGKILL, err.decode()
 
 
-OPTIONS = "--batch 8 --checkpoint-every 3 --log-every 1 --width 32 --heads 2 --dropout 0.1 --lr 0.005"
+OPTIONS = "--batch-size 8 --checkpoint-every 3 --log-every 1 --d-model 32 --n-head 2 --dropout 0.1 --lr 0.005"
 
 
 @pytest.mark.parametrize("count", [3, pytest.param(20, marks=pytest.mark.slow)])
@@ -172,7 +172,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(text, config, settings, tmp_path):
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(loop.Stopped, match="stopped at step 7 of 12, and saved; go on with --resume"):
-        runs.pretrain(text, tmp_path / "run", config, settings, watch=watch)
+        runs.pretrain(text, tmp_path / "run", config, settings, callback=watch)
     assert runs.load(tmp_path / "run").step == 7
     runs.resume(tmp_path / "run")
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "run"))
@@ -285,8 +285,8 @@ def test_bad_data_is_refused_with_its_lines(config, settings, tmp_path):
 
 
 def test_settings_that_make_no_sense_are_refused():
-    with pytest.raises(QkvError, match="steps is 0; batch is -1"):
-        TrainSettings(steps=0, batch=-1)
+    with pytest.raises(QkvError, match="steps is 0; batch_size is -1"):
+        TrainSettings(steps=0, batch_size=-1)
     with pytest.raises(QkvError, match="precision is 'int8'"):
         TrainSettings(precision="int8")
     with pytest.raises(QkvError, match="no field 'learning_rate'"):
@@ -322,7 +322,7 @@ def test_the_log_for_tensorboard_holds_the_same_losses(text, config, settings, t
 
 
 def test_a_config_of_another_world_is_refused(tmp_path):
-    (tmp_path / "config.json").write_text(json.dumps({"model": {"layers": 2}}))
+    (tmp_path / "config.json").write_text(json.dumps({"model": {"n_layer": 2}}))
     with pytest.raises(QkvError, match="damaged or not a run"):
         runs.load(tmp_path)
-    assert ModelConfig().block == 64
+    assert ModelConfig().context_length == 64

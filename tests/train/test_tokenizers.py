@@ -35,7 +35,7 @@ def test_special_signs_in_a_text_are_not_special(tokenizer):
 def test_a_saved_tokenizer_is_the_same_again(tokenizer, tmp_path):
     tokenizer.save(tmp_path)
     again = tokenizers.load(tmp_path)
-    assert type(again) is type(tokenizer) and again.vocab == tokenizer.vocab
+    assert type(again) is type(tokenizer) and again.vocab_size == tokenizer.vocab_size
     assert [again.encode(t) for t in TEXTS] == [tokenizer.encode(t) for t in TEXTS]
 
 
@@ -45,7 +45,7 @@ def test_the_file_means_the_same_to_hugging_face(tokenizer, text):
     theirs = Theirs.from_str(tokenizer.to_json())
     assert theirs.encode(text).ids == tokenizer.encode(text)
     assert theirs.decode(tokenizer.encode(text)) == text
-    assert theirs.get_vocab_size() == tokenizer.vocab
+    assert theirs.get_vocab_size() == tokenizer.vocab_size
 
 
 def test_characters_that_training_never_showed_are_spelled_and_reported():
@@ -57,7 +57,7 @@ def test_characters_that_training_never_showed_are_spelled_and_reported():
 
 def test_byte_pairs_shorten_what_they_were_trained_on():
     pairs = BytePairs.train(TEXTS, 320)
-    assert pairs.vocab <= 320
+    assert pairs.vocab_size <= 320
     assert len(pairs.encode(TEXTS[0])) < len(TEXTS[0]) / 2
     assert pairs.encode_all(TEXTS) == [pairs.encode(t) for t in TEXTS]
 

@@ -180,7 +180,7 @@ def copyable(
 
     found = memory_from(memory, orthonormal, seed)
     with progress("keys") as step:
-        result = design(found, cluster=cluster, processes=processes, progress=step)
+        result = design(found, cluster=cluster, processes=processes, callback=step)
     draw = (lambda: plots.hull(found, result)) if found.d == 2 else (lambda: plots.margins(result))
     deliver(result, as_json, save, plot, draw)
 

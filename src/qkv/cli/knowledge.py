@@ -103,7 +103,7 @@ def study(
     from qkv.viz.theme import save
 
     with _progress() as watch:
-        found = run(name, out, seeds=seeds, minutes=minutes, people=people, watch=watch)
+        found = run(name, out, seeds=seeds, minutes=minutes, people=people, callback=watch)
     save(studied(found), out / f"{name}.svg")
     show(found, as_json)
     if not as_json:

@@ -40,7 +40,7 @@ Isotropic = Annotated[float, typer.Option(help="Variance of every key in every d
 Along = Annotated[str, typer.Option(help="Variance of keys along themselves, such as 0=0.5: 0.5 μ₀μ₀ᵀ.")]
 Bits = Annotated[int | None, typer.Option(help="Instead: keys rounded channel by channel to so many bits.")]
 Covariance = Annotated[str | None, typer.Option(help="File with a covariance (d, d) for all keys, or (n, d, d).")]
-Near = Annotated[float, typer.Option(help="How near the output must be to the wanted one, to count as success.")]
+Radius = Annotated[float, typer.Option(help="How near the output must be to the wanted one, to count as success.")]
 Tol = Annotated[float, typer.Option(help="Largest distance of the weights from the wanted ones, without noise.")]
 PICTURES = ("weights", "variance", "success")
 
@@ -69,7 +69,7 @@ def probability(
     memory: MemoryFile = None,
     query: Query = None,
     weights: Weights = "",
-    near: Near = 0.1,
+    radius: Radius = 0.1,
     isotropic: Isotropic = 0.0,
     along: Along = "",
     bits: Bits = None,
@@ -83,14 +83,14 @@ def probability(
 
     found = memory_from(memory, orthonormal, seed)
     noise = _noise(found, isotropic, along, bits, covariance)
-    show(chance(found, _queries(query), noise, weights_of(found, weights), near, seed=seed), as_json)
+    show(chance(found, _queries(query), noise, weights_of(found, weights), radius, seed=seed), as_json)
 
 
 @app.command()
 def sample(
     memory: MemoryFile = None,
     query: Query = None,
-    draws: Annotated[int, typer.Option(help="How many readings to draw.")] = 1_000_000,
+    n_draws: Annotated[int, typer.Option(help="How many readings to draw.")] = 1_000_000,
     isotropic: Isotropic = 0.0,
     along: Along = "",
     bits: Bits = None,
@@ -103,7 +103,7 @@ def sample(
     from qkv.noise.monte_carlo import sample as drawn
 
     found = memory_from(memory, orthonormal, seed)
-    show(drawn(found, _queries(query), _noise(found, isotropic, along, bits, covariance), draws, seed), as_json)
+    show(drawn(found, _queries(query), _noise(found, isotropic, along, bits, covariance), n_draws, seed), as_json)
 
 
 @app.command()
@@ -117,7 +117,7 @@ def compare(
     covariance: Covariance = None,
     orthonormal: Orthonormal = None,
     seed: Seed = 0,
-    near: Near = 0.25,
+    radius: Radius = 0.25,
     as_json: JSON = False,
     plot: Plot = None,
     picture: Annotated[
@@ -138,7 +138,7 @@ def compare(
     with working("hardening"):
         result = hardened(found, wanted, noise, tol)
     if plot is not None:
-        _draw(picture, plot, found, result.layouts, noise, wanted, near)
+        _draw(picture, plot, found, result.layouts, noise, wanted, radius)
     show(result.comparison, as_json)
     if plot is not None and not as_json:
         say(f"drawn: {plot}\n")
@@ -203,7 +203,7 @@ def _queries(path: Path | None) -> Any:
     return found[0] if found.dim() == 2 and len(found) == 1 else found
 
 
-def _draw(picture: str, path: Path, memory: Memory, layouts: Any, noise: Noise, wanted: Any, near: float) -> None:
+def _draw(picture: str, path: Path, memory: Memory, layouts: Any, noise: Noise, wanted: Any, radius: float) -> None:
     from qkv.viz.plots import noise as plots
     from qkv.viz.theme import save
 
@@ -212,5 +212,5 @@ def _draw(picture: str, path: Path, memory: Memory, layouts: Any, noise: Noise, 
     elif picture == "variance":
         drawn = plots.variance(memory, layouts, noise)
     else:
-        drawn = plots.success(memory, layouts, noise, wanted, near)
+        drawn = plots.success(memory, layouts, noise, wanted, radius)
     save(drawn, path)

@@ -98,7 +98,7 @@ def pretrain(
         _contradictions(folder, given, resume)
         going_on = resume and (folder / runs.FILE).is_file()
         here = source if left_out is None or going_on else _left_out(source, left_out, folder)
-        with _progress() as watch:
+        with _progress() as callback:
             if going_on or (by_hand and "recipe" not in chosen):
                 model = preset(
                     chosen.get("preset", "tiny"), **{n: v for n, v in given.items() if n in _names(ModelConfig)}
@@ -107,11 +107,11 @@ def pretrain(
                 return runs.pretrain(
                     None if left_out is not None and going_on else here, folder, model, settings, questions=asked,
                     tokenizer=chosen.get("tokenizer", "characters"), pieces=chosen.get("pieces", 3000),
-                    minutes=chosen.get("minutes"), resume=resume, watch=watch,
+                    minutes=chosen.get("minutes"), resume=resume, callback=callback,
                 )  # fmt: skip
             changes = {n: v for n, v in given.items() if n != "objective"}
             return recipes.memorise(
-                here, folder, asked, by=chosen.get("recipe", "qkv"), minutes=chosen.get("minutes"), watch=watch,
+                here, folder, asked, by=chosen.get("recipe", "qkv"), minutes=chosen.get("minutes"), callback=callback,
                 pieces=chosen.get("pieces"), **changes,
             )  # fmt: skip
 
@@ -146,10 +146,10 @@ def finetune(
         going_on = resume and (folder / runs.FILE).is_file()
         drilled = not going_on and runs.load(parent).data["kind"] == "drills"
         how: dict[str, Any] = {"text": text, "minutes": minutes, "from_scratch": from_scratch, "resume": resume}
-        with _progress() as watch:
+        with _progress() as callback:
             if not going_on and (recipe or drilled):
-                return recipes.tune(parent, questions, folder, by=recipe, watch=watch, **how, **given)
-            return runs.finetune(parent, questions, folder, TrainSettings.from_json(given), watch=watch, **how)
+                return recipes.tune(parent, questions, folder, by=recipe, callback=callback, **how, **given)
+            return runs.finetune(parent, questions, folder, TrainSettings.from_json(given), callback=callback, **how)
 
     _each_seed(one, out, given, seeds, plot, as_json)
 
@@ -321,7 +321,7 @@ def _progress() -> Iterator[Callable[[int, int, float, float], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None, loss=float("nan"), speed=0.0)
 
-        def watch(step: int, steps: int, loss: float, speed: float) -> None:
+        def callback(step: int, steps: int, loss: float, speed: float) -> None:
             bar.update(task, completed=step, total=steps, loss=loss, speed=speed)
 
-        yield watch
+        yield callback

@@ -44,7 +44,7 @@ class Design(Displayable):
     """
 
     status: str
-    labels: Mapping[Any, float]
+    wanted: Mapping[Any, float]
     tol: float
     query: torch.Tensor
     scale: float
@@ -76,7 +76,7 @@ class Design(Displayable):
         return float(holder.claims["norm_at_least"]) if "norm_at_least" in holder.claims else None
 
     def card(self) -> Card:
-        blend = " + ".join(f"{number(w)} of {item}" for item, w in list(self.labels.items())[:6])
+        blend = " + ".join(f"{number(w)} of {item}" for item, w in list(self.wanted.items())[:6])
         facts = [
             ("status", f"{self.status}: {STATUS[self.status]}"),
             ("scale", number(self.scale, 6)),
@@ -91,7 +91,7 @@ class Design(Displayable):
         if self.obstacle:
             proved = "Proof that it cannot be done" if is_absolute(self.obstacle) else "What is proved"
             note = f"{proved}: {self._said(self.obstacle)}."
-        title = f"Copy {next(iter(self.labels))}" if len(self.labels) == 1 else f"Read {blend}"
+        title = f"Copy {next(iter(self.wanted))}" if len(self.wanted) == 1 else f"Read {blend}"
         return Card(title, tuple(facts), note=note)
 
     def to_json(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class Design(Displayable):
     def _said(self, certificate: Certificate) -> str:
         """What a certificate says, with the labels of the wanted items."""
         wanted = np.atleast_1d(certificate.data.get("items", certificate.data.get("item", ())))
-        return certificate.worded(dict(zip((int(i) for i in wanted), self.labels, strict=False)))
+        return certificate.worded(dict(zip((int(i) for i in wanted), self.wanted, strict=False)))
 
 
 def copy(
@@ -226,7 +226,7 @@ def _design(status: str, memory: Memory, wanted: BlendSpec, query: Array, least:
     gap = float(scores[items].min() - rest.max()) if len(rest) and status == "exact" else 0.0
     return Design(
         status=status,
-        labels={memory.labels[i]: w for i, w in zip(items, wanted.weights, strict=True)},
+        wanted={memory.labels[i]: w for i, w in zip(items, wanted.weights, strict=True)},
         tol=wanted.tol,
         query=torch.from_numpy(query),
         scale=gap if gap > 0 else float(np.linalg.norm(query)),

@@ -125,12 +125,12 @@ def answered(run: Run, questions: Sequence[str]) -> list[str]:
             "evaluating", "this model's tokenizer has no sign ⁇", "Evaluate a run that qkv trained on questions"
         )
     ids = [[*each, MASK_ID] for each in encode_all(run.tokenizer, questions)]
-    room = run.config.block + 1 - max(map(len, ids))
+    room = run.config.context_length + 1 - max(map(len, ids))
     if room < 1:
         raise QkvError(
             "evaluating",
             f"a question has {max(map(len, ids))} tokens",
-            f"The model holds {run.config.block}: leave it out",
+            f"The model holds {run.config.context_length}: leave it out",
         )
     done = decode(run.model, ids, min(LONGEST, room), stop=MASK_ID)
     return [run.tokenizer.decode(tokens).strip() for tokens in done.tokens]

@@ -23,20 +23,20 @@ class ModelConfig:
     """The shape of a model. `rope` is built as Llama is, the others as GPT-2 is."""
 
     attention: str = told("causal", f"Kind of attention: {', '.join(ATTENTIONS)}.")
-    layers: int = told(2, "Blocks.")
-    heads: int = told(4, "Heads of attention in each block.")
-    kv_heads: int = told(0, "Heads of keys and values that rope's heads share in groups; 0 for as many as heads.")
-    width: int = told(128, "Size of a token's vector.")
-    hidden: int = told(0, "Size of the layer inside each block's MLP; 0 for 4 times the width (8/3 with rope).")
-    block: int = told(64, "Longest sequence, in tokens.")
-    vocab: int = told(0, "Tokens in the vocabulary; 0 to take the tokenizer's.")
+    n_layer: int = told(2, "Blocks.")
+    n_head: int = told(4, "Heads of attention in each block.")
+    n_kv_head: int = told(0, "Heads of keys and values that rope's heads share in groups; 0 for as many as heads.")
+    d_model: int = told(128, "Size of a token's vector.")
+    d_ff: int = told(0, "Size of the layer inside each block's MLP; 0 for 4 times the width (8/3 with rope).")
+    context_length: int = told(64, "Longest sequence, in tokens.")
+    vocab_size: int = told(0, "Tokens in the vocabulary; 0 to take the tokenizer's.")
     latents: int = told(16, "Latents of the perceiver; each owns block/latents positions.")
     dropout: float = told(0.0, "Share of each block's output (and of embeddings) dropped while training.")
     bias: bool = told(True, "Biases in linear layers and norms; rope has none.")
     activation: str = told("gelu", f"Inside the MLP: {' or '.join(ACTIVATIONS)}; rope has SwiGLU.")
-    tied: bool = told(True, "Whether the output layer is the embedding.")
-    epsilon: float = told(1e-5, "What norms add to the variance.")
-    base: float = told(10_000.0, "Rope turns its slowest pair of coordinates about this many times slower.")
+    tie_embeddings: bool = told(True, "Whether the output layer is the embedding.")
+    norm_eps: float = told(1e-5, "What norms add to the variance.")
+    rope_theta: float = told(10_000.0, "Rope turns its slowest pair of coordinates about this many times slower.")
 
     def __post_init__(self) -> None:
         wrong = [text for bad, text in self._refusals() if bad]
@@ -44,55 +44,58 @@ class ModelConfig:
             raise QkvError("making a model", "; ".join(wrong), "Change these fields of its configuration")
 
     def _refusals(self) -> list[tuple[bool, str]]:
-        sizes = ("layers", "heads", "width", "block", "latents")
+        sizes = ("n_layer", "n_head", "d_model", "context_length", "latents")
         names = ", ".join(ATTENTIONS)
         return [
             (self.attention not in ATTENTIONS, f"attention is {self.attention!r}{_hint(self.attention)}, not {names}"),
             *((getattr(self, name) < 1, f"{name} is {getattr(self, name)}") for name in sizes),
-            *((getattr(self, name) < 0, f"{name} is {getattr(self, name)}") for name in ("vocab", "hidden")),
-            (self.width % max(self.heads, 1) != 0, f"width {self.width} is not a multiple of {self.heads} heads"),
+            *((getattr(self, name) < 0, f"{name} is {getattr(self, name)}") for name in ("vocab_size", "d_ff")),
             (
-                self.kv_heads < 0 or self.heads % (self.kv_heads or 1) != 0,
-                f"{self.heads} heads cannot share {self.kv_heads} heads of keys and values evenly",
+                self.d_model % max(self.n_head, 1) != 0,
+                f"d_model {self.d_model} is not a multiple of {self.n_head} heads",
             ),
             (
-                self.attention != "rope" and self.kv_heads not in (0, self.heads),
-                f"kv_heads is {self.kv_heads}, which only rope takes",
+                self.n_kv_head < 0 or self.n_head % (self.n_kv_head or 1) != 0,
+                f"{self.n_head} heads cannot share {self.n_kv_head} heads of keys and values evenly",
             ),
             (
-                self.attention == "rope" and self.width // max(self.heads, 1) % 2 == 1,
-                f"heads of size {self.width // max(self.heads, 1)} cannot be turned by pairs",
+                self.attention != "rope" and self.n_kv_head not in (0, self.n_head),
+                f"n_kv_head is {self.n_kv_head}, which only rope takes",
             ),
             (
-                self.attention == "perceiver" and (self.layers < 2 or self.block % max(self.latents, 1) != 0),
-                f"a perceiver of {self.layers} layers with {self.latents} latents for {self.block} positions "
+                self.attention == "rope" and self.d_model // max(self.n_head, 1) % 2 == 1,
+                f"heads of size {self.d_model // max(self.n_head, 1)} cannot be turned by pairs",
+            ),
+            (
+                self.attention == "perceiver" and (self.n_layer < 2 or self.context_length % max(self.latents, 1) != 0),
+                f"a perceiver of {self.n_layer} layers with {self.latents} latents for {self.context_length} positions "
                 "(it takes 2 layers or more, and an equal share of positions for each latent)",
             ),
             (not 0 <= self.dropout < 1, f"dropout is {self.dropout}"),
-            (not 0 < self.epsilon < 1, f"epsilon is {self.epsilon}"),
-            (not self.base > 1, f"base is {self.base}"),
+            (not 0 < self.norm_eps < 1, f"norm_eps is {self.norm_eps}"),
+            (not self.rope_theta > 1, f"rope_theta is {self.rope_theta}"),
             (self.activation not in ACTIVATIONS, f"activation is {self.activation!r}, not {' or '.join(ACTIVATIONS)}"),
         ]
 
     @property
-    def size(self) -> int:
+    def head_dim(self) -> int:
         """Coordinates of one head."""
-        return self.width // self.heads
+        return self.d_model // self.n_head
 
     @property
-    def shared(self) -> int:
+    def n_kv_head_effective(self) -> int:
         """Heads of keys and values."""
-        return self.kv_heads or self.heads
+        return self.n_kv_head or self.n_head
 
     @property
-    def inner(self) -> int:
+    def d_ff_effective(self) -> int:
         """Size of the layer inside the MLP; SwiGLU has three matrices, so 8/3 (in 8s) costs what 4 costs with two."""
-        return self.hidden or (4 * self.width if self.attention != "rope" else 8 * -(-self.width // 3))
+        return self.d_ff or (4 * self.d_model if self.attention != "rope" else 8 * -(-self.d_model // 3))
 
     @property
     def stride(self) -> int:
         """Positions that each latent of a perceiver owns."""
-        return self.block // self.latents
+        return self.context_length // self.latents
 
     def to_json(self) -> dict[str, Any]:
         """The fields by name."""
@@ -123,9 +126,9 @@ def from_fields(cls: type, data: Any, asked: str) -> Any:
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "tiny": {"layers": 2, "heads": 4, "width": 128, "block": 64, "latents": 16},
-    "small": {"layers": 4, "heads": 4, "width": 192, "block": 128, "latents": 32},
-    "course": {"layers": 4, "heads": 8, "width": 256, "block": 128, "latents": 32, "dropout": 0.1},
+    "tiny": {"n_layer": 2, "n_head": 4, "d_model": 128, "context_length": 64, "latents": 16},
+    "small": {"n_layer": 4, "n_head": 4, "d_model": 192, "context_length": 128, "latents": 32},
+    "course": {"n_layer": 4, "n_head": 8, "d_model": 256, "context_length": 128, "latents": 32, "dropout": 0.1},
 }
 
 

@@ -78,11 +78,11 @@ def decode(
     lengths = [len(prompt) for prompt in prompts]
     if not prompts or min(lengths) == 0:
         raise QkvError(asked, "one of them is empty" if prompts else "there are none", "Give at least one token each")
-    longest, vocab = max(lengths), model.config.vocab
-    if longest + new > model.config.block + 1:
+    longest, vocab = max(lengths), model.config.vocab_size
+    if longest + new > model.config.context_length + 1:
         raise QkvError(
             asked, f"the longest has {longest} tokens, and {new} more are wanted",
-            f"The model holds {model.config.block}: shorten prompts, or ask for fewer",
+            f"The model holds {model.config.context_length}: shorten prompts, or ask for fewer",
         )  # fmt: skip
     if max(max(p) for p in prompts) >= vocab or min(min(p) for p in prompts) < 0:
         raise QkvError(asked, f"there are tokens outside 0 to {vocab - 1}", "Use the model's own tokenizer")

@@ -34,15 +34,15 @@ class GPT(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = c = config
-        self.embedding = nn.Embedding(c.vocab, c.width)
-        self.places = None if c.attention == "rope" else nn.Embedding(c.block, c.width)
-        self.latents = nn.Embedding(c.latents, c.width) if c.attention == "perceiver" else None
-        self.blocks: Any = nn.ModuleList(Block(c, attention_of(c, layer)) for layer in range(c.layers))
+        self.embedding = nn.Embedding(c.vocab_size, c.d_model)
+        self.places = None if c.attention == "rope" else nn.Embedding(c.context_length, c.d_model)
+        self.latents = nn.Embedding(c.latents, c.d_model) if c.attention == "perceiver" else None
+        self.blocks: Any = nn.ModuleList(Block(c, attention_of(c, layer)) for layer in range(c.n_layer))
         self.norm = norm(c)
-        self.head = Linear(c.width, c.vocab, bias=False)
-        if c.tied:
+        self.head = Linear(c.d_model, c.vocab_size, bias=False)
+        if c.tie_embeddings:
             self.head.weight = self.embedding.weight
-        self.apply(partial(initialise, layers=c.layers))
+        self.apply(partial(initialise, layers=c.n_layer))
 
     def forward(
         self,
@@ -69,13 +69,17 @@ class GPT(nn.Module):
     def ragged(self) -> bool:
         """Whether rows of many different lengths cost no more than those of a few."""
         c = self.config
-        return c.attention in ("causal", "rope") and c.block <= SHORT and self.embedding.weight.device.type == "cpu"
+        return (
+            c.attention in ("causal", "rope")
+            and c.context_length <= SHORT
+            and self.embedding.weight.device.type == "cpu"
+        )
 
     def hidden(
         self, tokens: Tensor, layout: PackedLayout, keep: Tensor | None = None, cache: Sequence[KVCache] | None = None
     ) -> Tensor:
         """The vectors (N, width) from which the logits are read, or those of the kept tokens."""
-        fits("running a model", layout.longest, self.config.block)
+        fits("running a model", layout.longest, self.config.context_length)
         x = self.embedding(tokens)
         if self.places is not None:
             x = x + self.places(layout.positions)
@@ -121,7 +125,10 @@ class GPT(nn.Module):
         c = self.config
         # A perceiver's first block remembers tokens, the others latents.
         later = places if self.latents is None else max(1, places // c.stride)
-        return [KVCache(rows, n, c.shared, c.size, self.embedding.weight) for n in (places, *[later] * (c.layers - 1))]
+        return [
+            KVCache(rows, n, c.n_kv_head_effective, c.head_dim, self.embedding.weight)
+            for n in (places, *[later] * (c.n_layer - 1))
+        ]
 
 
 class Block(nn.Module):
@@ -154,15 +161,21 @@ class SelfAttention(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         c = config
-        self.heads, self.shared, self.size = c.heads, c.shared, c.size
+        self.heads, self.shared, self.size = c.n_head, c.n_kv_head_effective, c.head_dim
         bias = c.bias and c.attention != "rope"
-        self.qkv = Linear(c.width, (c.heads + 2 * c.shared) * c.size, bias)
-        self.out = Linear(c.width, c.width, bias)
+        self.qkv = Linear(c.d_model, (c.n_head + 2 * c.n_kv_head_effective) * c.head_dim, bias)
+        self.out = Linear(c.d_model, c.d_model, bias)
         self.turns: Tensor | None
         self.order: Tensor | None
         rope = c.attention == "rope"
-        self.register_buffer("turns", rotations(c.block, c.size, c.base) if rope else None, persistent=False)
-        self.register_buffer("order", paired(c.heads + c.shared, c.shared, c.size) if rope else None, persistent=False)
+        self.register_buffer(
+            "turns", rotations(c.context_length, c.head_dim, c.rope_theta) if rope else None, persistent=False
+        )
+        self.register_buffer(
+            "order",
+            paired(c.n_head + c.n_kv_head_effective, c.n_kv_head_effective, c.head_dim) if rope else None,
+            persistent=False,
+        )
 
     def forward(
         self,
@@ -205,11 +218,11 @@ class Synthesizer(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         c = config
-        self.heads, self.size = c.heads, c.size
-        self.qv = Linear(c.width, 2 * c.width, c.bias)
+        self.heads, self.size = c.n_head, c.head_dim
+        self.qv = Linear(c.d_model, 2 * c.d_model, c.bias)
         # For each head and place a column of B and, as one more coordinate, the entry of b₂.
-        self.keys = nn.Parameter(torch.empty(c.block, c.heads, c.size + 1))
-        self.out = Linear(c.width, c.width, c.bias)
+        self.keys = nn.Parameter(torch.empty(c.context_length, c.n_head, c.head_dim + 1))
+        self.out = Linear(c.d_model, c.d_model, c.bias)
 
     def forward(
         self,
@@ -242,10 +255,10 @@ class CrossAttention(nn.Module):
     def __init__(self, config: ModelConfig, kind: variants.Variant) -> None:
         super().__init__()
         c = config
-        self.kind, self.size = kind, c.size
-        self.q = Linear(c.width, c.width, c.bias)
-        self.norm, self.kv = norm(c), Linear(c.width, 2 * c.width, c.bias)
-        self.out = Linear(c.width, c.width, c.bias)
+        self.kind, self.size = kind, c.head_dim
+        self.q = Linear(c.d_model, c.d_model, c.bias)
+        self.norm, self.kv = norm(c), Linear(c.d_model, 2 * c.d_model, c.bias)
+        self.out = Linear(c.d_model, c.d_model, c.bias)
 
     def items(self, x: Tensor, layout: PackedLayout, shelf: KVCache | None) -> tuple[Tensor, Tensor]:
         """The keys and values of what will be read, remembered if there is a shelf."""
@@ -308,7 +321,7 @@ def attention_of(config: ModelConfig, layer: int) -> nn.Module:
         return Synthesizer(config)
     if config.attention == "perceiver" and layer == 0:
         return CrossAttention(config, partial(variants.read_in, stride=config.stride))
-    if config.attention == "perceiver" and layer == config.layers - 1:
+    if config.attention == "perceiver" and layer == config.n_layer - 1:
         return CrossAttention(config, partial(variants.read_out, stride=config.stride))
     return SelfAttention(config)
 

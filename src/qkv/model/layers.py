@@ -56,8 +56,8 @@ class _RMSNorm(torch.autograd.Function):
 def norm(config: ModelConfig) -> nn.Module:
     """Llama's norm for rope, GPT-2's for the others."""
     if config.attention == "rope":
-        return RMSNorm(config.width, config.epsilon)
-    return nn.LayerNorm(config.width, config.epsilon, bias=config.bias)
+        return RMSNorm(config.d_model, config.norm_eps)
+    return nn.LayerNorm(config.d_model, config.norm_eps, bias=config.bias)
 
 
 def compile_parts(model: nn.Module) -> None:

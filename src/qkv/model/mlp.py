@@ -18,8 +18,8 @@ class MLP(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.wide = Linear(config.width, config.inner, config.bias)
-        self.out = Linear(config.inner, config.width, config.bias)
+        self.wide = Linear(config.d_model, config.d_ff_effective, config.bias)
+        self.out = Linear(config.d_ff_effective, config.d_model, config.bias)
         self.shape = "tanh" if config.activation == "gelu_tanh" else "none"
 
     def forward(self, x: Tensor) -> Tensor:
@@ -34,8 +34,8 @@ class SwiGLU(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.wide = Linear(config.width, 2 * config.inner, bias=False)
-        self.out = Linear(config.inner, config.width, bias=False)
+        self.wide = Linear(config.d_model, 2 * config.d_ff_effective, bias=False)
+        self.out = Linear(config.d_ff_effective, config.d_model, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         if steady(x, self.wide.weight):

@@ -42,9 +42,9 @@ class NumpyGPT:
                 "Give the weights of this configuration, or restore both from a copy",
             )
         self.config, self.weights = config, dict(weights)
-        self.head = self.weights["embedding.weight" if config.tied else "head.weight"]
-        size = config.size
-        angles = np.outer(np.arange(config.block), 1.0 / config.base ** (np.arange(0, size, 2) / size))
+        self.head = self.weights["embedding.weight" if config.tie_embeddings else "head.weight"]
+        size = config.head_dim
+        angles = np.outer(np.arange(config.context_length), 1.0 / config.rope_theta ** (np.arange(0, size, 2) / size))
         self.turns = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 
     @classmethod
@@ -59,16 +59,18 @@ class NumpyGPT:
         """
         c = self.config
         start = past.tokens.shape[1] if past is not None else 0
-        if start + tokens.shape[1] > c.block:
+        if start + tokens.shape[1] > c.context_length:
             raise QkvError(
-                "running a model", f"a sequence has {start + tokens.shape[1]} tokens", f"The model holds {c.block}"
+                "running a model",
+                f"a sequence has {start + tokens.shape[1]} tokens",
+                f"The model holds {c.context_length}",
             )
         every = tokens if past is None else np.concatenate((past.tokens, tokens), 1)
         if c.attention == "perceiver":  # its latents remember too little to go on from: it reads everything again
             return self._through_latents(every, seen)[:, start:], Past(every, ())
         x = self._embedded(tokens, start)
         layers = []
-        for layer in range(c.layers):
+        for layer in range(c.n_layer):
             attend = self._by_places if c.attention == "synthesizer" else self._by_contents
             before = past.layers[layer] if past is not None else None
             x, kept = attend(f"blocks.{layer}.", x, start, before, seen)
@@ -93,15 +95,19 @@ class NumpyGPT:
     ) -> tuple[Array, tuple[Array, Array]]:
         """Self-attention; with rope, queries and keys are turned by their places."""
         c = self.config
-        each = _split(self._linear(at + "attention.qkv.", self._norm(at + "norm1.", x)), c.size)
-        q, k, v = each[:, : c.heads], each[:, c.heads : c.heads + c.shared], each[:, c.heads + c.shared :]
+        each = _split(self._linear(at + "attention.qkv.", self._norm(at + "norm1.", x)), c.head_dim)
+        q, k, v = (
+            each[:, : c.n_head],
+            each[:, c.n_head : c.n_head + c.n_kv_head_effective],
+            each[:, c.n_head + c.n_kv_head_effective :],
+        )
         if c.attention == "rope":
             cos, sin = (table[start : start + x.shape[1]] for table in self.turns)
             q, k = _turned(q, cos, sin), _turned(k, cos, sin)
         k, v = _longer(before, k, v)
-        groups = c.heads // c.shared
+        groups = c.n_head // c.n_kv_head_effective
         wide = (k, v) if groups == 1 else (np.repeat(k, groups, 1), np.repeat(v, groups, 1))
-        read = _read(q, *wide, c.size**-0.5, _causal(start, x.shape[1]), seen)
+        read = _read(q, *wide, c.head_dim**-0.5, _causal(start, x.shape[1]), seen)
         return x + self._linear(at + "attention.out.", read), (k, v)
 
     def _by_places(
@@ -109,8 +115,8 @@ class NumpyGPT:
     ) -> tuple[Array, tuple[Array, Array]]:
         """The synthesizer's: scores from the token alone, one for each place."""
         c = self.config
-        each = _split(self._linear(at + "attention.qv.", self._norm(at + "norm1.", x)), c.size)
-        q, v = np.maximum(each[:, : c.heads], 0), each[:, c.heads :]
+        each = _split(self._linear(at + "attention.qv.", self._norm(at + "norm1.", x)), c.head_dim)
+        q, v = np.maximum(each[:, : c.n_head], 0), each[:, c.n_head :]
         _, v = _longer(before, v, v)
         keys = self.weights[at + "attention.keys"][: v.shape[2]].transpose(1, 0, 2)
         q = np.concatenate((q, np.ones_like(q[..., :1])), -1)
@@ -122,19 +128,19 @@ class NumpyGPT:
         c, t = self.config, tokens.shape[1]
         x, n = self._embedded(tokens, 0), max(1, t // c.stride)
         owned = np.arange(t) < c.stride * np.arange(1, n + 1)[:, None]  # latent i sees what comes up to its last token
-        z = np.broadcast_to(self.weights["latents.weight"][:n], (len(tokens), n, c.width))
+        z = np.broadcast_to(self.weights["latents.weight"][:n], (len(tokens), n, c.d_model))
         z = self._crossed("blocks.0.", z, x, owned, seen)
-        for layer in range(1, c.layers - 1):
+        for layer in range(1, c.n_layer - 1):
             z, _ = self._by_contents(f"blocks.{layer}.", z, 0, None, None)
             z = z + self._mlp(f"blocks.{layer}.", z)
-        return self._norm("norm.", self._crossed(f"blocks.{c.layers - 1}.", x, z, ~owned.T, None))
+        return self._norm("norm.", self._crossed(f"blocks.{c.n_layer - 1}.", x, z, ~owned.T, None))
 
     def _crossed(self, at: str, x: Array, source: Array, allowed: Array, seen: list[Array] | None) -> Array:
         """Some read others."""
         c = self.config
-        q = _split(self._linear(at + "attention.q.", self._norm(at + "norm1.", x)), c.size)
-        kv = _split(self._linear(at + "attention.kv.", self._norm(at + "attention.norm.", source)), c.size)
-        read = _read(q, kv[:, : c.heads], kv[:, c.heads :], c.size**-0.5, allowed, seen)
+        q = _split(self._linear(at + "attention.q.", self._norm(at + "norm1.", x)), c.head_dim)
+        kv = _split(self._linear(at + "attention.kv.", self._norm(at + "attention.norm.", source)), c.head_dim)
+        read = _read(q, kv[:, : c.n_head], kv[:, c.n_head :], c.head_dim**-0.5, allowed, seen)
         x = x + self._linear(at + "attention.out.", read)
         return x + self._mlp(at, x)
 
@@ -155,7 +161,7 @@ class NumpyGPT:
         return y if bias is None else y + bias
 
     def _norm(self, at: str, x: Array) -> Array:
-        epsilon, weight, bias = self.config.epsilon, self.weights[at + "weight"], self.weights.get(at + "bias")
+        epsilon, weight, bias = self.config.norm_eps, self.weights[at + "weight"], self.weights.get(at + "bias")
         if self.config.attention != "rope":
             x = x - x.mean(-1, keepdims=True)
         y = x / np.sqrt(np.square(x).mean(-1, keepdims=True) + np.float32(epsilon)) * weight
@@ -166,7 +172,7 @@ def shapes(c: ModelConfig) -> dict[str, tuple[int, ...]]:
     """The weights that a model of a configuration has: names and shapes."""
     rope = c.attention == "rope"
     bias = c.bias and not rope
-    out: dict[str, tuple[int, ...]] = {"embedding.weight": (c.vocab, c.width)}
+    out: dict[str, tuple[int, ...]] = {"embedding.weight": (c.vocab_size, c.d_model)}
 
     def linear(name: str, rows: int, columns: int) -> None:
         out[f"{name}.weight"] = (rows, columns)
@@ -174,30 +180,30 @@ def shapes(c: ModelConfig) -> dict[str, tuple[int, ...]]:
             out[f"{name}.bias"] = (rows,)
 
     def norm(name: str) -> None:
-        out.update({f"{name}.{part}": (c.width,) for part in ("weight", "bias")[: 1 + bias]})
+        out.update({f"{name}.{part}": (c.d_model,) for part in ("weight", "bias")[: 1 + bias]})
 
-    if not c.tied:
-        out["head.weight"] = (c.vocab, c.width)
+    if not c.tie_embeddings:
+        out["head.weight"] = (c.vocab_size, c.d_model)
     if not rope:
-        out["places.weight"] = (c.block, c.width)
+        out["places.weight"] = (c.context_length, c.d_model)
     if c.attention == "perceiver":
-        out["latents.weight"] = (c.latents, c.width)
+        out["latents.weight"] = (c.latents, c.d_model)
     norm("norm")
-    for layer in range(c.layers):
-        at, edge = f"blocks.{layer}", layer in (0, c.layers - 1)
+    for layer in range(c.n_layer):
+        at, edge = f"blocks.{layer}", layer in (0, c.n_layer - 1)
         if c.attention == "synthesizer":
-            linear(f"{at}.attention.qv", 2 * c.width, c.width)
-            out[f"{at}.attention.keys"] = (c.block, c.heads, c.size + 1)
+            linear(f"{at}.attention.qv", 2 * c.d_model, c.d_model)
+            out[f"{at}.attention.keys"] = (c.context_length, c.n_head, c.head_dim + 1)
         elif c.attention == "perceiver" and edge:
-            linear(f"{at}.attention.q", c.width, c.width)
+            linear(f"{at}.attention.q", c.d_model, c.d_model)
             norm(f"{at}.attention.norm")
-            linear(f"{at}.attention.kv", 2 * c.width, c.width)
+            linear(f"{at}.attention.kv", 2 * c.d_model, c.d_model)
         else:
-            linear(f"{at}.attention.qkv", (c.heads + 2 * c.shared) * c.size, c.width)
+            linear(f"{at}.attention.qkv", (c.n_head + 2 * c.n_kv_head_effective) * c.head_dim, c.d_model)
         for name, rows, columns in (
-            ("attention.out", c.width, c.width),
-            ("mlp.wide", (1 + rope) * c.inner, c.width),
-            ("mlp.out", c.width, c.inner),
+            ("attention.out", c.d_model, c.d_model),
+            ("mlp.wide", (1 + rope) * c.d_ff_effective, c.d_model),
+            ("mlp.out", c.d_model, c.d_ff_effective),
         ):
             linear(f"{at}.{name}", rows, columns)
         norm(f"{at}.norm1")

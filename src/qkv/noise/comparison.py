@@ -29,7 +29,7 @@ class Comparison(Displayable):
     """
 
     names: tuple[str, ...]
-    spreads: tuple[ReadingMoments, ...] = field(repr=False)
+    moments: tuple[ReadingMoments, ...] = field(repr=False)
     heads: tuple[int, ...]
     variances: tuple[float, ...]
     errors: tuple[float, ...]
@@ -39,7 +39,7 @@ class Comparison(Displayable):
     def __getitem__(self, name: str) -> ReadingMoments:
         if name not in self.names:
             raise QkvError(f"the layout {name!r}", "it was not compared", f"Use one of {', '.join(self.names)}")
-        return self.spreads[self.names.index(name)]
+        return self.moments[self.names.index(name)]
 
     @property
     def best(self) -> str:
@@ -47,11 +47,11 @@ class Comparison(Displayable):
         return self.names[min(range(len(self.names)), key=self.errors.__getitem__)]
 
     def card(self) -> Card:
-        labels = self.spreads[0].labels
+        labels = self.moments[0].labels
         shown = self.items[:SHOWN_ITEMS]
         rows = []
         for i, name in enumerate(self.names):
-            s = self.spreads[i]
+            s = self.moments[i]
             cells = [f"{number(float(s.weights_mean[j]))} (var {number(float(s.weights_var[j]), 3)})" for j in shown]
             rows.append((name, str(self.heads[i]), *cells, number(self.leaks[i], 3), number(self.errors[i])))
         worst = max(self.errors)
@@ -93,7 +93,7 @@ def compare(
         leaks.append(float(s.weights_mean.sum() - s.weights_mean[list(items)].sum()))
     return Comparison(
         names=tuple(map(str, layouts)),
-        spreads=tuple(spreads),
+        moments=tuple(spreads),
         heads=tuple(counts),
         variances=tuple(float(s.weights_var[list(items)].max()) for s in spreads),
         errors=tuple(errors),

@@ -43,7 +43,7 @@ class LayoutReport(Displayable):
     heads: int
     mean: float
     variance: float
-    error: float
+    error_bound: float
     probability: float
     low: float
     high: float
@@ -84,11 +84,11 @@ def layout_reports(
     layouts: Mapping[str, Any],
     noise: Noise,
     weights: Mapping[Any, float],
-    tol: float,
+    radius: float,
     *,
     item: Any = None,
-    samples: int = 200,
-    draws: int = DRAWS,
+    n_samples: int = 200,
+    n_draws: int = DRAWS,
     seed: int = 0,
 ) -> tuple[LayoutReport, ...]:
     """Each layout's arm, for the weight of `item` (the first wanted one) and success within `tol` of the blend.
@@ -101,7 +101,7 @@ def layout_reports(
     wanted = BlendSpec.of(memory, weights, 0.5)
     middle = dict(zip(wanted.items, wanted.weights, strict=True)).get(watched, 0.5)
     return tuple(
-        _arm(memory, keys, name, layout, goal, tol, watched, edges_around(middle), samples, draws, seed)
+        _arm(memory, keys, name, layout, goal, radius, watched, edges_around(middle), n_samples, n_draws, seed)
         for name, layout in layouts.items()
     )
 
@@ -133,7 +133,7 @@ def _arm(
     law = mixed_law(m, C, mix, watched) if keys.steps is None else None
     if law is None:
         exact = spread_of(keys, memory, queries, mix)
-        mean, variance, error = float(exact.weights_mean[watched]), float(exact.weights_var[watched]), exact.error
+        mean, variance, error = float(exact.weights_mean[watched]), float(exact.weights_var[watched]), exact.error_bound
     else:
         mean, variance, error = law.mean, law.variance, law.error
     found = led(keys, queries, mix, draws, seed)
@@ -162,7 +162,7 @@ def _arm(
         heads=len(queries),
         mean=mean,
         variance=variance,
-        error=error,
+        error_bound=error,
         probability=p,
         low=low,
         high=high,

@@ -38,7 +38,7 @@ class Sample(Displayable):
     `watched` maps the heaviest items, or those asked for, to all their drawn weights.
     """
 
-    draws: int
+    n_draws: int
     seed: int
     weights_mean: Tensor
     weights_mean_se: Tensor
@@ -60,8 +60,8 @@ class Sample(Displayable):
         if not 0 <= p <= 1:
             raise QkvError(asked, f"p is {p!r}", "Give a number from 0 to 1")
         ordered = self._watched(asked, item).sort().values
-        low, high = binomial_interval(round(p * self.draws), self.draws, level(asked, confidence))
-        at = [min(self.draws - 1, max(0, int(x * self.draws))) for x in (p, low, high)]
+        low, high = binomial_interval(round(p * self.n_draws), self.n_draws, level(asked, confidence))
+        at = [min(self.n_draws - 1, max(0, int(x * self.n_draws))) for x in (p, low, high)]
         a, b, c = (float(ordered[i]) for i in at)
         return a, min(a, b), max(a, c)
 
@@ -92,7 +92,7 @@ class Sample(Displayable):
             )
 
         return Card(
-            title=f"{self.draws} random readings of {n} item{'s' * (n != 1)}",
+            title=f"{self.n_draws} random readings of {n} item{'s' * (n != 1)}",
             facts=(("mean output", vector(self.output_mean.tolist())), ("seed", str(self.seed))),
             columns=("item", "mean weight", "variance"),
             rows=tuple(row(i) for i in order),
@@ -104,31 +104,31 @@ def sample(
     memory: Memory,
     query: Any,
     noise: Noise,
-    draws: int = 1_000_000,
+    n_draws: int = 1_000_000,
     seed: int = 0,
     *,
     mix: Any = None,
-    watch: Any = None,
+    keep_items: Any = None,
 ) -> Sample:
     """Monte Carlo moments of what `query`, or several heads, read; the same seed gives the same figures."""
     asked = "sampling a reading"
     queries, weights = heads_of(asked, memory, query, mix)
     queries, weights = queries.detach(), weights.detach()
-    draws, seed = whole(asked, "draws", draws), whole(asked, "seed", seed, least=0)
+    n_draws, seed = whole(asked, "n_draws", n_draws), whole(asked, "seed", seed, least=0)
     keys = laid_on(asked, noise, memory)
     plain = weights @ torch.softmax(keys.score_means(queries), -1)
-    if watch is None:
+    if keep_items is None:
         items = plain.abs().topk(min(WATCHED, memory.n)).indices.tolist()
     else:
-        items = [memory.index(item) for item in watch]
-    _fits(asked, draws, len(items))
+        items = [memory.index(item) for item in keep_items]
+    _fits(asked, n_draws, len(items))
     centre = plain @ memory.values
     values = memory.values - centre
     short = values.float()
     random = generator(seed)
     seen: list[Tensor] = []
     parts: list[tuple[int, Tensor, Tensor, Tensor, Tensor]] = []
-    for rows in split(draws, min(BATCHES, draws)):
+    for rows in split(n_draws, min(BATCHES, n_draws)):
         sums = [torch.zeros(memory.n, dtype=torch.float64) for _ in range(2)]
         output, square = (
             torch.zeros(memory.dv, dtype=torch.float64),
@@ -143,7 +143,7 @@ def sample(
             sums[0] += torch.ones(len(alpha), dtype=alpha.dtype) @ alpha
             sums[1] += torch.linalg.vector_norm(alpha, dim=0).double().square()
         parts.append((rows, sums[0] / rows, sums[1] / rows, output / rows, square / rows))
-    return _summary(memory, draws, seed, parts, plain, centre * weights.sum(), items, torch.cat(seen))
+    return _summary(memory, n_draws, seed, parts, plain, centre * weights.sum(), items, torch.cat(seen))
 
 
 def readings(keys: KeyNoise, queries: Tensor, mix: Tensor, rows: int, random: np.random.Generator) -> Iterator[Tensor]:
@@ -252,7 +252,7 @@ def _summary(
     # Around the pooled mean, a part's variance is its mean of (x − mean)²: the influence of one part on the
     # whole.
     return Sample(
-        draws=draws,
+        n_draws=draws,
         seed=seed,
         weights_mean=mean + plain,
         weights_mean_se=(var / draws).sqrt(),

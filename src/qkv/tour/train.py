@@ -42,9 +42,9 @@ LIVES = {name: PLACES[(5 * i + i // 3) % len(PLACES)] for i, name in enumerate(N
 def learning() -> Chapter:
     """Pretrain on sixteen facts, interrupt it, go on, and ask for every one."""
     texts = [f"{name} lives in {place}." for name, place in LIVES.items()]
-    config = ModelConfig(attention="rope", layers=2, heads=2, width=64, block=32)
+    config = ModelConfig(attention="rope", n_layer=2, n_head=2, d_model=64, context_length=32)
     settings = TrainSettings(
-        steps=120, batch=32, lr=5e-3, objective="next", validation=0.0, log_every=2, checkpoint_every=60
+        steps=120, batch_size=32, lr=5e-3, objective="next", val_fraction=0.0, log_every=2, checkpoint_every=60
     )
     with tempfile.TemporaryDirectory() as folder:
         whole, cut = Path(folder, "whole"), Path(folder, "cut")
@@ -90,6 +90,6 @@ def _interrupted(texts: list[str], out: Path, config: ModelConfig, settings: Tra
             os.kill(os.getpid(), signal.SIGINT)
 
     try:
-        pretrain(texts, out, config, settings, watch=watch)
+        pretrain(texts, out, config, settings, callback=watch)
     except Stopped:
         return

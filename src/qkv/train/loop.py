@@ -43,7 +43,7 @@ class Job:
     source: Source
     settings: TrainSettings
     held: Sequence[Example] = ()
-    watch: Watch | None = field(default=None, repr=False)
+    callback: Watch | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,9 @@ def train(job: Job) -> TrainResult:
 
 def _train(job: Job, crew: ProcessGroup, stop: threading.Event) -> TrainResult:
     s, folder = job.settings, job.folder
-    if s.batch < crew.size * s.accumulate:
+    if s.batch_size < crew.size * s.grad_accum:
         raise QkvError(
-            "training", f"a batch of {s.batch} cannot be shared by {crew.size} processes in {s.accumulate} parts",
+            "training", f"a batch of {s.batch_size} cannot be shared by {crew.size} processes in {s.grad_accum} parts",
             "Raise batch, or lower accumulate",
         )  # fmt: skip
     if crew.first:
@@ -102,7 +102,7 @@ def _train(job: Job, crew: ProcessGroup, stop: threading.Event) -> TrainResult:
     saved = step
     checkpoint.fill(job.model, weights, folder)
     model = job.model.to(crew.device).train()
-    wrapped = crew.wrap(model, s.spread)
+    wrapped = crew.wrap(model, s.parallel)
     names: dict[Tensor, str] = {p: name for name, p in model.named_parameters()}
     optimizer = chosen(names, s)
     checkpoint.fill_optimizer(optimizer, names, moments, folder)
@@ -138,8 +138,8 @@ def _train(job: Job, crew: ProcessGroup, stop: threading.Event) -> TrainResult:
             facts["validation"] = validation = evaluate(model, job.held, s, crew)
         if facts and log is not None:
             log.write(step=step, **facts)
-        if crew.first and job.watch is not None:
-            job.watch(step, s.steps, loss, tokens / (time.perf_counter() - began))
+        if crew.first and job.callback is not None:
+            job.callback(step, s.steps, loss, tokens / (time.perf_counter() - began))
         stopped = crew.any(stop.is_set())
         if step % s.checkpoint_every == 0 or step == s.steps or stopped:
             save()
@@ -177,15 +177,15 @@ def one_step(
     count = asked(examples)
     mine = shard(examples, crew.rank, crew.size)
     total = 0.0
-    for part in range(settings.accumulate):
-        loss = summed(forward, shard(mine, part, settings.accumulate), settings, crew)
+    for part in range(settings.grad_accum):
+        loss = summed(forward, shard(mine, part, settings.grad_accum), settings, crew)
         # Gradients are averaged over processes; the mean over all tokens wants their sum.
         (loss * (crew.size / count)).backward()
         total += float(loss.detach())
     mean = crew.total(total) / count
     if math.isfinite(mean):
-        if settings.clip:
-            nn.utils.clip_grad_norm_([p for g in optimizer.param_groups for p in g["params"]], settings.clip)
+        if settings.grad_clip:
+            nn.utils.clip_grad_norm_([p for g in optimizer.param_groups for p in g["params"]], settings.grad_clip)
         optimizer.step()
     return mean
 
@@ -224,9 +224,9 @@ def evaluate(model: nn.Module, held: Sequence[Example], settings: TrainSettings,
     """The mean loss on examples that are never trained on."""
     model.eval()
     # Where the weights are spread, processes gather them together, so each has to run as often as the others.
-    alone = crew.size == 1 or settings.spread == "fsdp"
+    alone = crew.size == 1 or settings.parallel == "fsdp"
     mine = held if alone else shard(held, crew.rank, crew.size)
-    total, size = 0.0, max(1, settings.batch // crew.size)
+    total, size = 0.0, max(1, settings.batch_size // crew.size)
     for first in range(0, len(mine), size):
         total += float(summed(model, mine[first : first + size], settings, crew))
     model.train()

@@ -92,7 +92,7 @@ def chosen(names: dict[Tensor, str], settings: TrainSettings) -> Optimizers:
     mine = set(inner)
     rest = [p for p in names if p not in mine]
     groups = [
-        {"params": [p for p in rest if p.dim() >= 2], "weight_decay": settings.decay},
+        {"params": [p for p in rest if p.dim() >= 2], "weight_decay": settings.weight_decay},
         {"params": [p for p in rest if p.dim() < 2], "weight_decay": 0.0},
     ]
     groups = [group for group in groups if group["params"]]
@@ -100,7 +100,7 @@ def chosen(names: dict[Tensor, str], settings: TrainSettings) -> Optimizers:
         torch.optim.AdamW(groups, lr=settings.lr, betas=(0.9, settings.beta2), fused=True)
     ]
     if inner:
-        parts.append(Muon(inner, settings.lr, settings.decay))
+        parts.append(Muon(inner, settings.lr, settings.weight_decay))
     return Optimizers(*parts)
 
 

@@ -54,7 +54,7 @@ class Run(Displayable):
         facts = (
             ("attention", self.config.attention),
             ("parameters", f"{size:,}"),
-            ("tokens", f"{self.tokenizer.vocab} {self.tokenizer.name}"),
+            ("tokens", f"{self.tokenizer.vocab_size} {self.tokenizer.name}"),
             ("steps", f"{self.step} of {self.settings.steps}"),
         )
         return Card(f"Run {self.folder}", facts)
@@ -71,7 +71,7 @@ def pretrain(
     pieces: int = 3000,
     minutes: float | None = None,
     resume: bool = False,
-    watch: Watch | None = None,
+    callback: Watch | None = None,
 ) -> TrainResult:
     """Train a new model on texts, one a line of a file or of a list; with `resume`, go on if the run exists.
 
@@ -92,14 +92,16 @@ def pretrain(
         texts = read_texts(text)
         made = tokenizers.train(tokenizer, texts, pieces) if isinstance(tokenizer, str) else tokenizer
         given = (config or ModelConfig()).to_json()
-        found = ModelConfig.from_json({**given, "vocab": given["vocab"] or made.vocab})
-        if found.vocab < made.vocab:
+        found = ModelConfig.from_json({**given, "vocab_size": given["vocab_size"] or made.vocab_size})
+        if found.vocab_size < made.vocab_size:
             raise QkvError(
-                "pretraining", f"vocab is {found.vocab} and the tokenizer has {made.vocab} tokens", "Leave vocab at 0"
+                "pretraining",
+                f"vocab_size is {found.vocab_size} and the tokenizer has {made.vocab_size} tokens",
+                "Leave vocab_size at 0",
             )
         _create(out, found, settings, _record(text, questions, drilled), made, None, minutes)
 
-    return _started(out, create, resume, (text, questions), watch)
+    return _started(out, create, resume, (text, questions), callback)
 
 
 def finetune(
@@ -112,7 +114,7 @@ def finetune(
     minutes: float | None = None,
     from_scratch: bool = False,
     resume: bool = False,
-    watch: Watch | None = None,
+    callback: Watch | None = None,
 ) -> TrainResult:
     """Train a run's model further, to answer questions: `question<TAB>answer` lines, or pairs.
 
@@ -133,10 +135,10 @@ def finetune(
         model = None if from_scratch else parent.model
         _create(out, parent.config, settings, {**data, "parent": str(run)}, parent.tokenizer, model, minutes)
 
-    return _started(out, create, resume, (text, questions) if drilled else (questions, None), watch)
+    return _started(out, create, resume, (text, questions) if drilled else (questions, None), callback)
 
 
-def _started(out: Path, create: Callable[[], None], resume: bool, data: Given, watch: Watch | None) -> TrainResult:
+def _started(out: Path, create: Callable[[], None], resume: bool, data: Given, callback: Watch | None) -> TrainResult:
     """A new run is an old one that has taken no step yet: create it, in one process, and go on with it in all."""
     with crew() as here:
         if here.first:
@@ -145,15 +147,15 @@ def _started(out: Path, create: Callable[[], None], resume: bool, data: Given, w
                 create()
             _budget(out, data)
         here.wait()
-        return train(_job(out, data, watch))
+        return train(_job(out, data, callback))
 
 
-def resume(run: str | Path, data: Any = None, questions: Any = None, watch: Watch | None = None) -> TrainResult:
+def resume(run: str | Path, data: Any = None, questions: Any = None, callback: Watch | None = None) -> TrainResult:
     """Go on with a run from its last checkpoint, to the bit as if it had never stopped; `data` if it has moved."""
-    return train(_job(run, (data, questions), watch))
+    return train(_job(run, (data, questions), callback))
 
 
-def _job(run: str | Path, given: Given, watch: Watch | None) -> Job:
+def _job(run: str | Path, given: Given, callback: Watch | None) -> Job:
     """A run and its data, which must be what it began with."""
     found = load(run)
     if found.data["kind"] == "imported":
@@ -163,7 +165,7 @@ def _job(run: str | Path, given: Given, watch: Watch | None) -> Job:
         _same(run, each, record) if record is not None else None for each, record in zip(given, records, strict=True)
     )
     source, held = _source(found, data[0], data[1])
-    return Job(Path(run), found.model, source, found.settings, held, watch)
+    return Job(Path(run), found.model, source, found.settings, held, callback)
 
 
 def _same(run: str | Path, data: Any, record: dict[str, Any]) -> Any:
@@ -218,7 +220,7 @@ def load(run: str | Path) -> Run:
 
 def _source(run: Run, data: Any, asked: Any) -> tuple[Source, list[Example]]:
     """The examples of each step, and those that are kept back."""
-    block, s = run.config.block, run.settings
+    block, s = run.config.context_length, run.settings
     if run.data["kind"] == "drills":
         pairs = [] if asked is None else read_questions(asked)
         return ClozeSource(read_texts(data), pairs, run.tokenizer, block).source(s), []
@@ -232,10 +234,10 @@ def _source(run: Run, data: Any, asked: Any) -> tuple[Source, list[Example]]:
     else:
         made, goal = documents(read_texts(data), run.tokenizer, s.objective == "salient"), objective(s.objective)
     order = np.random.default_rng((s.seed, 2)).permutation(len(made))
-    kept = min(int(s.validation * len(made)), len(made) - 1)
+    kept = min(int(s.val_fraction * len(made)), len(made) - 1)
     random = np.random.default_rng((s.seed, 3))
     held = [goal(made[i], block, random) for i in order[:kept]]
-    return drawn([made[i] for i in order[kept:]], goal, block, s.batch, s.seed), held
+    return drawn([made[i] for i in order[kept:]], goal, block, s.batch_size, s.seed), held
 
 
 def _listed(examples: Sequence[Example], document: Document, block: int, random: np.random.Generator) -> Example:

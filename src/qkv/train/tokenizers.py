@@ -28,7 +28,7 @@ class Tokenizer(ABC):
 
     @property
     @abstractmethod
-    def vocab(self) -> int:
+    def vocab_size(self) -> int:
         """How many tokens there are."""
 
     @abstractmethod
@@ -69,7 +69,7 @@ class Characters(Tokenizer):
         return cls({c for text in texts for c in text})
 
     @property
-    def vocab(self) -> int:
+    def vocab_size(self) -> int:
         return len(self.symbols)
 
     def encode(self, text: str) -> list[int]:
@@ -137,7 +137,7 @@ class BytePairs(Tokenizer):
         return cls(inner)
 
     @property
-    def vocab(self) -> int:
+    def vocab_size(self) -> int:
         return int(self._inner.get_vocab_size())
 
     def encode(self, text: str) -> list[int]:
@@ -174,7 +174,7 @@ class Numbers(Tokenizer):
         self._vocab = vocab
 
     @property
-    def vocab(self) -> int:
+    def vocab_size(self) -> int:
         return self._vocab
 
     def encode(self, text: str) -> list[int]:

@@ -72,7 +72,7 @@ def application(
 async def _refused(request: Request, why: Exception) -> Response:
     assert isinstance(why, QkvError)
     status = why.status if isinstance(why, limits.HttpRefusal) else 422
-    return refusal(status, why.asked, why.came, why.remedy)
+    return refusal(status, why.request, why.problem, why.hint)
 
 
 async def _invalid(request: Request, why: Exception) -> Response:

@@ -42,7 +42,7 @@ def run(pipe: Connection, kind: str, settings: dict[str, Any], folder: str) -> N
         torch.set_num_threads(1)
         pipe.send(("done", KINDS[kind](settings, Path(folder), tell)))
     except QkvError as why:
-        pipe.send(("failed", {"asked": why.asked, "came": why.came, "try": why.remedy}))
+        pipe.send(("failed", {"asked": why.request, "came": why.problem, "try": why.hint}))
     except Exception as why:
         came = f"it failed, which is a bug ({type(why).__name__}: {why})"[:300]
         pipe.send(("failed", {"asked": f"a job of kind {kind}", "came": came, "try": "Report it"}))
@@ -62,7 +62,7 @@ def study(settings: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
         layouts = reference_layouts(memory, wanted, noise, scale)
         found = layout_reports(
             memory, layouts, noise, wanted, settings["success"],
-            samples=1, draws=settings["draws"], seed=settings["seed"],
+            n_samples=1, n_draws=settings["draws"], seed=settings["seed"],
         )  # fmt: skip
         for arm in found:
             row = {"scale": scale, "mean": arm.mean, "variance": arm.variance}
@@ -100,15 +100,25 @@ def train(settings: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
         pairs,
         SHARE,
         config=ModelConfig(
-            heads=HEADS, block=BLOCK, **{name: settings[name] for name in ("attention", "layers", "width")}
+            n_head=HEADS,
+            context_length=BLOCK,
+            attention=settings["attention"],
+            n_layer=settings["layers"],
+            d_model=settings["width"],
         ),
         settings=TrainSettings(
-            steps=steps, batch=32, lr=LR, objective="next", validation=0.0, log_every=5, checkpoint_every=steps,
+            steps=steps,
+            batch_size=32,
+            lr=LR,
+            objective="next",
+            val_fraction=0.0,
+            log_every=5,
+            checkpoint_every=steps,
             seed=settings["seed"],
         ),
         tokenizer=tokenizers.train("characters", [*texts, *(part for pair in pairs for part in pair)]),
-        watch=watch,
-    )  # fmt: skip
+        callback=watch,
+    )
     strangers = everyone.people[settings["people"] : settings["people"] + FEW]
     kinds = (("asked while learning", taught), ("only read about", read), ("never read about", strangers))
     return {

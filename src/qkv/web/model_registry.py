@@ -52,9 +52,9 @@ class Models:
                 "name": name,
                 "source": self._sources[name],
                 "attention": run.config.attention,
-                "layers": run.config.layers,
-                "heads": run.config.heads,
-                "width": run.config.width,
+                "layers": run.config.n_layer,
+                "heads": run.config.n_head,
+                "width": run.config.d_model,
                 "parameters": sum(p.numel() for p in run.model.parameters()),
             }
             for name, run in runs

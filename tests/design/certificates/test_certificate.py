@@ -98,7 +98,7 @@ def test_a_file_cut_anywhere_is_refused_with_one_plain_error(suffix, tmp_path):
         cut.write_bytes(content[:length])
         with pytest.raises(QkvError) as refusal:
             load(cut)
-        assert "damaged" in refusal.value.came and refusal.value.asked and refusal.value.remedy
+        assert "damaged" in refusal.value.problem and refusal.value.request and refusal.value.hint
 
 
 @pytest.mark.parametrize(

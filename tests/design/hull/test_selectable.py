@@ -236,7 +236,7 @@ def test_processes_give_the_same_answers(hard):
     keys, serial = hard
     told = []
     before = set(psutil.Process().children())  # other tests' servers may be among them
-    shared = copyable(keys, processes=2, progress=lambda done, total: told.append((done, total)))
+    shared = copyable(keys, processes=2, callback=lambda done, total: told.append((done, total)))
     assert same(serial, shared)
     assert told[-1][0] == told[-1][1] > 1
     after = set(psutil.Process().children()) - before

@@ -29,7 +29,11 @@ KINDS = ("causal", "rope", "synthesizer", "perceiver")
 
 def random_model(attention, vocab=5, seed=0):
     torch.manual_seed(seed)
-    model = GPT(ModelConfig(attention=attention, layers=2, heads=2, width=16, block=12, latents=4, vocab=vocab)).eval()
+    model = GPT(
+        ModelConfig(
+            attention=attention, n_layer=2, n_head=2, d_model=16, context_length=12, latents=4, vocab_size=vocab
+        )
+    ).eval()
     with torch.no_grad():
         for p in model.parameters():
             p.add_(0.3 * torch.randn_like(p))
@@ -200,7 +204,7 @@ def test_a_folder_answers_as_its_run_does_and_without_torch(run, people):
 def test_weights_that_are_not_those_of_the_configuration_are_refused(run, tmp_path):
     folder = shutil.copytree(run.folder, tmp_path / "run")
     data = json.loads((folder / "config.json").read_text("utf-8"))
-    for changes in ({"layers": 3}, {"width": 64}, {"attention": "causal"}, {"vocab": 10}):
+    for changes in ({"n_layer": 3}, {"d_model": 64}, {"attention": "causal"}, {"vocab_size": 10}):
         (folder / "config.json").write_text(json.dumps({**data, "model": {**data["model"], **changes}}), "utf-8")
         with pytest.raises(QkvError, match="opening a model"):
             ask(folder, "Where was Ada Lovelace born?")

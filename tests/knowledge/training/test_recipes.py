@@ -19,7 +19,7 @@ from qkv.viz.plots.knowledge import curve
 NAMES = [f"{a}{b} {c}en" for a in ("Al", "Bo", "Cy") for b in ("da", "ri") for c in ("Ros", "Mor", "Hol", "Bak")]
 TEXTS = [f"{name}. {name} (born {1900 + i} in {('Rome', 'Oslo')[i % 2]}) is a baker ." for i, name in enumerate(NAMES)]
 QUESTIONS = [(f"Where was {name} born?", ("Rome", "Oslo")[i % 2]) for i, name in enumerate(NAMES)]
-SMALL = {"width": 32, "heads": 2, "layers": 1, "batch": 8}
+SMALL = {"d_model": 32, "n_head": 2, "n_layer": 1, "batch_size": 8}
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def files(tmp_path: Path) -> Path:
 def test_the_two_stages_of_the_default_recipe(tmp_path: Path) -> None:
     first = memorise(TEXTS, tmp_path / "base", QUESTIONS[:20], steps=3, pieces=400, **SMALL)
     assert first.step == 3 and load(tmp_path / "base").config.attention == "rope"
-    second = tune(tmp_path / "base", QUESTIONS[:20], tmp_path / "tuned", text=TEXTS, steps=3, batch=8)
+    second = tune(tmp_path / "base", QUESTIONS[:20], tmp_path / "tuned", text=TEXTS, steps=3, batch_size=8)
     assert second.step == 3 and load(tmp_path / "tuned").data["kind"] == "drills"
 
 
@@ -48,17 +48,17 @@ def test_minutes_become_steps_that_a_resumed_run_keeps(tmp_path: Path) -> None:
 def test_the_course_recipe_is_the_courses(tmp_path: Path) -> None:
     course = RECIPES["course"]
     c = course.config
-    assert (c.layers, c.heads, c.width, c.block, c.attention) == (4, 8, 256, 128, "causal")
+    assert (c.n_layer, c.n_head, c.d_model, c.context_length, c.attention) == (4, 8, 256, 128, "causal")
     assert course.tokenizer == "characters" and course.first.objective == "span" and course.epochs == (650, 10)
-    memorise(TEXTS, tmp_path / "base", by="course", steps=2, batch=2)
+    memorise(TEXTS, tmp_path / "base", by="course", steps=2, batch_size=2)
     assert load(tmp_path / "base").data["kind"] == "text"
-    tune(tmp_path / "base", QUESTIONS, tmp_path / "tuned", steps=2, batch=2)
+    tune(tmp_path / "base", QUESTIONS, tmp_path / "tuned", steps=2, batch_size=2)
     assert load(tmp_path / "tuned").data["kind"] == "questions"
 
 
 def test_a_model_from_scratch_has_read_nothing(tmp_path: Path) -> None:
     memorise(TEXTS, tmp_path / "base", steps=2, pieces=400, **SMALL)
-    tune(tmp_path / "base", QUESTIONS, tmp_path / "none", steps=1, batch=4, lr=1e-9, from_scratch=True)
+    tune(tmp_path / "base", QUESTIONS, tmp_path / "none", steps=1, batch_size=4, lr=1e-9, from_scratch=True)
     base, none = load(tmp_path / "base"), load(tmp_path / "none")
     assert none.data["kind"] == "questions" and none.config == base.config
     assert not base.model.embedding.weight.equal(none.model.embedding.weight)
@@ -90,11 +90,24 @@ def test_the_shell_trains_by_recipe_several_seeds_and_without_people(files: Path
         assert found.exit_code == 0, found.output
         return found.output
 
-    small = ("--width", "32", "--heads", "2", "--layers", "1", "--batch", "8", "--recipe", "qkv", "--steps", "2")
+    small = (
+        "--d-model",
+        "32",
+        "--n-head",
+        "2",
+        "--n-layer",
+        "1",
+        "--batch-size",
+        "8",
+        "--recipe",
+        "qkv",
+        "--steps",
+        "2",
+    )
     text, train, dev = (str(files / name) for name in ("text.txt", "train.tsv", "dev.tsv"))
     base, tuned = str(files / "base"), str(files / "tuned")
     run("pretrain", "--text", text, "--questions", train, "--out", base, "--seeds", "2", "--pieces", "400", *small)
-    run("finetune", base, "--questions", train, "--out", tuned, "--seeds", "2", "--steps", "2", "--batch", "8")
+    run("finetune", base, "--questions", train, "--out", tuned, "--seeds", "2", "--steps", "2", "--batch-size", "8")
     scores = json.loads(run("evaluate", tuned, "--questions", dev, "--seeds", "2", "--json"))
     assert scores["n"] == 4 and 0 <= scores["low"] <= scores["accuracy"] <= scores["high"] <= 1
     assert "always Rome" in scores["baselines"]

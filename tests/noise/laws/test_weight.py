@@ -50,11 +50,11 @@ def test_two_directions_under_two_heads_and_draws_tell_of_the_same_law():
     heads = [Q, [0.0, 1.0, 1.0]]  # both heads see the key of b, so that their scores hang together
     few = weight_distribution(MEMORY, heads, Gaussian(along={"a": 0.5, "b": 0.3}), "a", bins=10)
     drawn = weight_distribution(
-        MEMORY, heads, Gaussian(along={"a": 0.5, "b": 0.3}, isotropic=1e-16), "a", bins=10, draws=200_000
+        MEMORY, heads, Gaussian(along={"a": 0.5, "b": 0.3}, isotropic=1e-16), "a", bins=10, n_draws=200_000
     )
     assert (few.method, drawn.method) == ("quadrature", "sampling")
-    assert few.off < 0.01
-    assert float((few.share - drawn.share).abs().max()) < 2 * (few.off + drawn.off)
+    assert few.error_bound < 0.01
+    assert float((few.share - drawn.share).abs().max()) < 2 * (few.error_bound + drawn.error_bound)
     for p in (0.1, 0.5, 0.9):
         assert drawn.quantile(p)[1] - 1e-3 <= few.quantile(p)[0] <= drawn.quantile(p)[2] + 1e-3
 
@@ -78,7 +78,7 @@ def test_without_noise_the_law_is_one_point():
 
 
 def test_rounding_is_drawn_and_a_law_shows_itself():
-    law = weight_distribution(MEMORY, Q, Quantised(3), "a", draws=500)
+    law = weight_distribution(MEMORY, Q, Quantised(3), "a", n_draws=500)
     assert law.method == "sampling"
     assert law.card().rows[2][0] == "50%"
     assert json.loads(json.dumps(law.to_json()))["item"] == "a"
@@ -89,7 +89,7 @@ def test_rounding_is_drawn_and_a_law_shows_itself():
     [
         ({"item": "z"}, "'z'"),
         ({"bins": 0}, "bins"),
-        ({"draws": 0}, "draws"),
+        ({"n_draws": 0}, "draws"),
         ({"confidence": 2}, "confidence"),
     ],
 )

@@ -37,9 +37,9 @@ def test_two_heads_that_see_one_noisy_key_are_a_single_integral(t):
     density = norm.pdf(z) * (z[1] - z[0])
     mean = density @ alpha
     second = (alpha * density[:, None]).T @ alpha
-    assert np.abs(s.weights_mean.numpy() - mean).max() < s.error + 1e-12
-    assert np.abs(s.weights_cov.numpy() - (second - np.outer(mean, mean))).max() < s.error + 1e-12
-    assert s.error < 1e-8
+    assert np.abs(s.weights_mean.numpy() - mean).max() < s.error_bound + 1e-12
+    assert np.abs(s.weights_cov.numpy() - (second - np.outer(mean, mean))).max() < s.error_bound + 1e-12
+    assert s.error_bound < 1e-8
 
 
 def test_two_heads_whose_scores_are_partly_correlated_are_a_double_integral():
@@ -88,9 +88,9 @@ def test_the_same_head_twice_varies_like_the_one_head():
     memory = qkv.Memory(rng.normal(size=(5, 3)), rng.normal(size=(5, 2)))
     noise, q = Gaussian(isotropic=0.3, along={0: 0.5}), rng.normal(size=3)
     one, two = reading_moments(memory, q, noise), reading_moments(memory, [q, q], noise)
-    assert torch.allclose(one.weights_var, two.weights_var, atol=two.error)
-    assert torch.allclose(one.output_cov, two.output_cov, atol=two.output_error)
-    assert torch.allclose(two.heads_output_cov[0, 0], two.heads_output_cov[0, 1], atol=two.output_error)
+    assert torch.allclose(one.weights_var, two.weights_var, atol=two.error_bound)
+    assert torch.allclose(one.output_cov, two.output_cov, atol=two.output_error_bound)
+    assert torch.allclose(two.heads_output_cov[0, 0], two.heads_output_cov[0, 1], atol=two.output_error_bound)
 
 
 def test_heads_that_share_no_noise_are_independent():
@@ -98,7 +98,7 @@ def test_heads_that_share_no_noise_are_independent():
     s = reading_moments(memory, 2 * np.eye(3)[:2], Gaussian(isotropic=0.2, along={0: 0.5}))
     assert float(s.heads_output_cov[0, 1].abs().max()) == 0
     alone = [reading_moments(memory, 2 * np.eye(3)[h], Gaussian(isotropic=0.2, along={0: 0.5})) for h in (0, 1)]
-    assert torch.allclose(s.weights_var, (alone[0].weights_var + alone[1].weights_var) / 4, atol=s.error)
+    assert torch.allclose(s.weights_var, (alone[0].weights_var + alone[1].weights_var) / 4, atol=s.error_bound)
 
 
 def test_a_small_correlation_changes_little_and_the_two_routes_meet_there():

@@ -51,10 +51,10 @@ def test_one_head_on_one_key_that_varies_has_the_published_moments(t, mean, vari
     s = reading_moments(memory, t * (memory.keys[0] + memory.keys[1]), Gaussian(along={"a": 0.5}))
     assert abs(float(s.weights_mean[0]) - mean) < 1e-9
     assert abs(float(s.weights_var[0]) - variance) < 1e-9
-    assert s.error < 1e-10
+    assert s.error_bound < 1e-10
     exact = one_noisy_key(t, 10)
-    assert abs(float(s.weights_mean[0]) - exact[0]) < s.error + 1e-12
-    assert abs(float(s.weights_var[0]) - exact[1]) < s.error + 1e-12
+    assert abs(float(s.weights_mean[0]) - exact[0]) < s.error_bound + 1e-12
+    assert abs(float(s.weights_var[0]) - exact[1]) < s.error_bound + 1e-12
 
 
 def test_the_pilot_figures_of_one_head_two_heads_and_a_head_that_repels():
@@ -215,11 +215,11 @@ def cases(draw):
 def test_exact_and_sampled_moments_agree_within_five_standard_errors(case):
     memory, q, noise = case
     draws = 20_000
-    s, r = reading_moments(memory, q, noise, covariance=True), sample(memory, q, noise, draws=draws)
+    s, r = reading_moments(memory, q, noise, covariance=True), sample(memory, q, noise, n_draws=draws)
     rare = 25 / (3 * draws)  # Bernstein's term: what a weight's rare jumps may add to five standard errors
     off = (s.weights_mean - r.weights_mean).abs()
     assert bool((off <= 5 * (s.weights_var.clamp(min=0) / draws).sqrt() + rare * s.weights_var.sqrt() + 1e-9).all())
-    assert bool(((s.weights_var - r.weights_var).abs() <= 5 * r.weights_var_se + rare + s.error).all())
+    assert bool(((s.weights_var - r.weights_var).abs() <= 5 * r.weights_var_se + rare + s.error_bound).all())
     spread_out = memory.values.norm(dim=1).max() ** 2
     assert bool(((s.output_cov - r.output_cov).abs() <= 5 * r.output_cov_se + rare * spread_out).all())
 
@@ -229,14 +229,14 @@ def test_exact_and_sampled_moments_agree_within_five_standard_errors(case):
 def test_means_sum_to_one_and_covariances_are_positive_within_the_error(case):
     memory, q, noise = case
     s = reading_moments(memory, q, noise, covariance=True)
-    assert abs(float(s.weights_mean.sum()) - 1) <= memory.n * s.error
-    assert float(torch.linalg.eigvalsh(s.weights_cov)[0]) >= -memory.n * s.error
-    assert float(torch.linalg.eigvalsh(s.output_cov)[0]) >= -memory.dv * s.output_error
-    assert float(s.weights_cov.sum(0).abs().max()) <= memory.n * s.error
+    assert abs(float(s.weights_mean.sum()) - 1) <= memory.n * s.error_bound
+    assert float(torch.linalg.eigvalsh(s.weights_cov)[0]) >= -memory.n * s.error_bound
+    assert float(torch.linalg.eigvalsh(s.output_cov)[0]) >= -memory.dv * s.output_error_bound
+    assert float(s.weights_cov.sum(0).abs().max()) <= memory.n * s.error_bound
     again = memory.values.mT @ s.weights_cov @ memory.values
     most = float(memory.values.norm(dim=1).max())
-    assert float((again - s.output_cov).abs().max()) <= s.output_error + (memory.n * most) ** 2 * s.error
-    assert torch.allclose(s.weights_cov.diagonal(), s.weights_var, atol=s.error)
+    assert float((again - s.output_cov).abs().max()) <= s.output_error_bound + (memory.n * most) ** 2 * s.error_bound
+    assert torch.allclose(s.weights_cov.diagonal(), s.weights_var, atol=s.error_bound)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 8))
@@ -246,10 +246,10 @@ def test_without_noise_the_spread_is_the_plain_reading(seed, n):
     memory = qkv.Memory(rng.normal(size=(n, 3)), rng.normal(size=(n, 2)))
     q = 5 * rng.normal(size=3)
     s, plain = reading_moments(memory, q, Gaussian()), memory.read(q)
-    assert float((s.weights_mean - plain.weights).abs().max()) <= s.error < 1e-13
-    assert float((s.output_mean - plain.output).abs().max()) <= s.output_error < 1e-12
-    assert float(s.weights_var.abs().max()) <= s.error
-    assert float(s.output_cov.abs().max()) <= s.output_error
+    assert float((s.weights_mean - plain.weights).abs().max()) <= s.error_bound < 1e-13
+    assert float((s.output_mean - plain.output).abs().max()) <= s.output_error_bound < 1e-12
+    assert float(s.weights_var.abs().max()) <= s.error_bound
+    assert float(s.output_cov.abs().max()) <= s.output_error_bound
 
 
 def test_brute_force_over_whole_keys_gives_the_same_spread():

@@ -35,7 +35,7 @@ def test_two_noisy_keys_are_integrated_and_agree_with_counting():
     noise = Gaussian(along={"a": 0.5, "b": 0.3})
     found = success_probability(memory, q, noise, {"a": 0.5, "b": 0.5}, 1.0)
     counted = success_probability(memory, q, Gaussian(along={"a": 0.5, "b": 0.3, "c": 1e-12}, isotropic=1e-14),
-                     {"a": 0.5, "b": 0.5}, 1.0, draws=400_000, confidence=0.9999)  # fmt: skip
+                     {"a": 0.5, "b": 0.5}, 1.0, n_draws=400_000, confidence=0.9999)  # fmt: skip
     assert (found.method, counted.method) == ("quadrature", "sampling")
     assert found.high - found.low < 1e-3
     assert counted.low < found.probability < counted.high
@@ -47,7 +47,7 @@ def test_two_heads_on_one_noisy_key_are_integrated_too():
     noise = Gaussian(along={"a": 0.5})
     found = success_probability(memory, heads, noise, {"a": 0.75, "b": 0.25}, 0.8)
     assert found.method == "quadrature"
-    drawn = sample(memory, heads, noise, draws=200_000, watch=list("abcdef"))
+    drawn = sample(memory, heads, noise, n_draws=200_000, keep_items=list("abcdef"))
     alpha = torch.stack([drawn.watched[x] for x in "abcdef"], dim=1)
     goal = 0.75 * memory.values[0] + 0.25 * memory.values[1]
     share = float(((alpha @ memory.values - goal).norm(dim=1) <= 0.8).double().mean())
@@ -68,14 +68,14 @@ def test_intervals_by_sampling_hold_the_truth_as_often_as_they_say():
     crowd = Gaussian(along={"a": 0.5}, isotropic=1e-18)  # three noisy keys, all but one of them in name only
     held = 0
     for seed in range(100):
-        found = success_probability(EYE, q, crowd, [0.5], 0.2, draws=400, seed=seed, confidence=0.9)
+        found = success_probability(EYE, q, crowd, [0.5], 0.2, n_draws=400, seed=seed, confidence=0.9)
         assert found.method == "sampling"
         held += found.low <= true <= found.high
     assert held >= 83  # Clopper and Pearson promise 90; 83 is 2.3 standard deviations below
 
 
 def test_rounding_is_sampled_for_real():
-    found = success_probability(EYE, [1.0, 0.5, 0.2], Quantised(2), [0.4], 0.1, draws=2000)
+    found = success_probability(EYE, [1.0, 0.5, 0.2], Quantised(2), [0.4], 0.1, n_draws=2000)
     assert found.method == "sampling"
 
 
@@ -89,7 +89,7 @@ def test_rounding_is_sampled_for_real():
         ([math.inf], 0.1, {}, "infinite"),
         ({"z": 1.0}, 0.1, {}, "'z'"),
         ({"a": 0.7}, 0.1, {}, "sum to 0.7"),
-        ([0.5], 0.1, {"draws": 0}, "draws"),
+        ([0.5], 0.1, {"n_draws": 0}, "draws"),
         ([0.5], 0.1, {"confidence": 1.0}, "confidence"),
     ],
 )

@@ -22,9 +22,14 @@ transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
 VARIANTS = {
     "causal": {"attention": "causal"},
-    "causal, untied and unbiased": {"attention": "causal", "tied": False, "bias": False, "activation": "gelu_tanh"},
+    "causal, untied and unbiased": {
+        "attention": "causal",
+        "tie_embeddings": False,
+        "bias": False,
+        "activation": "gelu_tanh",
+    },
     "rope": {"attention": "rope"},
-    "rope, grouped and untied": {"attention": "rope", "kv_heads": 1, "tied": False, "base": 500.0},
+    "rope, grouped and untied": {"attention": "rope", "n_kv_head": 1, "tie_embeddings": False, "rope_theta": 500.0},
 }
 
 
@@ -40,7 +45,9 @@ def exported(request, text, config, settings, tmp_path):
 def test_transformers_loads_an_export_and_says_the_same(exported, dtype, atol):
     run, folder = exported
     theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
-    x = torch.randint(0, run.config.vocab, (3, run.config.block), generator=torch.Generator().manual_seed(0))
+    x = torch.randint(
+        0, run.config.vocab_size, (3, run.config.context_length), generator=torch.Generator().manual_seed(0)
+    )
     with torch.no_grad():
         ours = run.model.to(dtype)(x)
         torch.testing.assert_close(theirs(x).logits, ours, rtol=0, atol=atol)

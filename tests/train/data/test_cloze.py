@@ -104,7 +104,7 @@ def test_drills_keep_the_title_and_ask_for_what_the_text_says() -> None:
     texts, questions, _ = people(60)
     tokenizer = Characters.train(texts + [q for q, _ in questions])
     deck = ClozeSource(texts, questions[:30], tokenizer, 96)
-    settings = TrainSettings(batch=20, mixed=0.1, tilt=0.8, bare=0.5)
+    settings = TrainSettings(batch_size=20, question_fraction=0.1, relevant_span_fraction=0.8, no_context_fraction=0.5)
     source = deck.source(settings)
     kinds: Counter[str] = Counter()
     places = dict(questions)
@@ -136,10 +136,10 @@ def test_titles_are_asked_for_too_as_often_as_is_said(frames: int) -> None:
     asked = asked[: 30 * frames]
     tokenizer = Characters.train(texts + [q for q, _ in asked])
     deck, kinds = ClozeSource(texts, asked, tokenizer, 96), Counter[str]()
-    settings = TrainSettings(batch=20, mixed=0.0, tilt=0.8, bare=0.5)
+    settings = TrainSettings(batch_size=20, question_fraction=0.0, relevant_span_fraction=0.8, no_context_fraction=0.5)
     for step in range(100):
         assert all(head == 1 for *_, head in deck.source(settings)(step))
-        for ids, start, head in deck.source(replace(settings, named=0.3))(step):
+        for ids, start, head in deck.source(replace(settings, predict_title_fraction=0.3))(step):
             kinds["drill"] += 1
             if head > 1:  # the name is asked for, and its end if what follows it is ⁇
                 text = tokenizer.decode(ids[:head])
@@ -152,7 +152,7 @@ def test_titles_are_asked_for_too_as_often_as_is_said(frames: int) -> None:
 def test_every_passage_has_its_turn_once_an_epoch() -> None:
     texts, _, _ = people(30)
     tokenizer = Characters.train(texts)
-    source = ClozeSource(texts, [], tokenizer, 96).source(TrainSettings(batch=10))
+    source = ClozeSource(texts, [], tokenizer, 96).source(TrainSettings(batch_size=10))
     names = Counter(tokenizer.decode(ids)[1:12] for step in range(6) for ids, *_ in source(step))
     assert len(names) == 30 and set(names.values()) == {2}
 

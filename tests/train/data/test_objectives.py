@@ -151,7 +151,7 @@ def test_a_packed_batch_shifts_targets_by_one_and_holds_little_padding():
 
 def test_padding_changes_no_loss_and_no_gradient():
     torch.manual_seed(0)
-    model = GPT(ModelConfig(width=16, heads=2, block=24, vocab=24)).double()
+    model = GPT(ModelConfig(d_model=16, n_head=2, context_length=24, vocab_size=24)).double()
     results = []
     for padded in (0, 24):
         batch = pack(EXAMPLES, padded)
@@ -185,7 +185,9 @@ def test_a_batch_is_a_function_of_its_step_and_every_document_comes_once_an_epoc
 
 
 def test_the_rate_rises_for_so_many_steps_at_the_least():
-    rates = [TrainSettings(steps=900, warmup=0.01, rise=200, lr=1.0).rate(step) for step in range(900)]
+    rates = [
+        TrainSettings(steps=900, warmup_ratio=0.01, min_warmup_steps=200, lr=1.0).rate(step) for step in range(900)
+    ]
     assert rates[0] == 1 / 200 and rates[199] == 1.0 == max(rates) and rates[300] < 1
-    short = TrainSettings(steps=30, warmup=0.01, rise=200, lr=1.0)
+    short = TrainSettings(steps=30, warmup_ratio=0.01, min_warmup_steps=200, lr=1.0)
     assert [short.rate(step) for step in (0, 9)] == [0.1, 1.0]  # a third of a short run

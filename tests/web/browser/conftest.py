@@ -27,9 +27,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = [f"Person {i} was born in {PLACES[i % 4]} in {1800 + i}." for i in range(24)]
     pairs = [(f"Where was Person {i} born?", PLACES[i % 4]) for i in range(24)]
     settings = TrainSettings(
-        steps=40, batch=12, lr=1e-2, log_every=10, validate_every=40, checkpoint_every=40, validation=0.1
+        steps=40, batch_size=12, lr=1e-2, log_every=10, validate_every=40, checkpoint_every=40, val_fraction=0.1
     )
-    pretrain(texts, folder / "base", ModelConfig(layers=2, heads=2, width=32, block=48, dropout=0.0), settings)
+    pretrain(
+        texts, folder / "base", ModelConfig(n_layer=2, n_head=2, d_model=32, context_length=48, dropout=0.0), settings
+    )
     finetune(folder / "base", pairs, folder / "tuned", settings)
     return folder / "tuned"
 

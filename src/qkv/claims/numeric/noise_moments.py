@@ -42,7 +42,7 @@ def moment(inst: Instance, expr: L.Stat) -> tuple[Array, float] | None:
         raise CannotEvaluate(str(why)) from None
     mean = found.heads_mean.detach().numpy().reshape(-1)
     both = found.heads_output_cov.detach().numpy().transpose(0, 2, 1, 3).reshape(len(mean), len(mean))
-    error = max(found.error, found.output_error)
+    error = max(found.error_bound, found.output_error_bound)
     (constant, slope), (_, other) = lines[0], lines[-1]  # type: ignore[misc]
     if expr.function == "E":
         return (constant + slope @ mean)[None, :, None], float(np.abs(slope).sum(axis=1).max() * error)
@@ -92,7 +92,7 @@ def _near(inst: Instance, values: Array, target: Array, radius: float, draws: in
 
     try:
         memory, queries, noise = _memory(inst, values), _queries(inst), _gaussian(inst)
-        found = success_probability(memory, queries, noise, target, radius, draws=draws, confidence=SURE)
+        found = success_probability(memory, queries, noise, target, radius, n_draws=draws, confidence=SURE)
     except QkvError as why:
         raise CannotEvaluate(str(why)) from None
     return found.low, found.high

@@ -171,7 +171,7 @@ def copyable(
     executor: Any = None,
     processes: int | None = None,
     cluster: str | None = None,
-    progress: Progress | None = None,
+    callback: Progress | None = None,
 ) -> Copyable:
     """Which keys can some query select, that is, score above every other key?
 
@@ -181,5 +181,5 @@ def copyable(
     """
     memory = keys if isinstance(keys, Memory) else Memory(keys, labels=labels)
     with WorkerPool(executor, processes, cluster) as crew:
-        sieved = sieve(memory.keys.numpy(), crew, progress)
+        sieved = sieve(memory.keys.numpy(), crew, callback)
     return Copyable(memory, *(torch.from_numpy(array) for array in sieved))

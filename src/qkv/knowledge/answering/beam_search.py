@@ -33,10 +33,12 @@ def likeliest(
             f"searching {width} answers of up to {new} tokens", f"there are {len(prompts)} prompts, or an empty one",
             "Give at least one token each, and ask for one answer or more",
         )  # fmt: skip
-    new = min(new, model.config.block + 1 - longest)
+    new = min(new, model.config.context_length + 1 - longest)
     if new < 1:
         raise QkvError(
-            "searching answers", f"a prompt has {longest} tokens", f"The model holds {model.config.block}: shorten it"
+            "searching answers",
+            f"a prompt has {longest} tokens",
+            f"The model holds {model.config.context_length}: shorten it",
         )
     order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
     out: list[list[Candidate]] = [[] for _ in prompts]

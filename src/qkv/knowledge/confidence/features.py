@@ -60,7 +60,7 @@ def signals(
     run = answerer(run)
     asked = tuple(read(run, question) for question in questions)
     prompts = [each.ids for each in asked]
-    room = min(LONGEST, run.config.block + 1 - max(map(len, prompts)))
+    room = min(LONGEST, run.config.context_length + 1 - max(map(len, prompts)))
     found = likeliest(run.model, prompts, max(2, beams), room, MASK_ID)
     candidates = [_distinct(run, each) for each in found]
     best = [each[0][1] for each in candidates]
@@ -88,11 +88,11 @@ def read(run: Run | AnswerModel, question: str) -> EncodedQuestion:
     if not text:
         raise QkvError("asking", "the question is empty", "Write it out, like: Where was Ada Lovelace born?")
     ids = run.tokenizer.encode(text)
-    if len(ids) + 2 > run.config.block:
+    if len(ids) + 2 > run.config.context_length:
         raise QkvError(
             f"asking {text[:40]!r}…",
             f"the question has {len(ids)} tokens",
-            f"The model holds {run.config.block}: shorten it",
+            f"The model holds {run.config.context_length}: shorten it",
         )
     first, last = name_in(text)
     before = text[:first].rstrip(" ")  # the space before a word belongs to its token
@@ -122,7 +122,7 @@ def _along(
     rows = [[*a.ids, *b.tokens] for a, b in zip(asked, best, strict=True)]
     entropies = np.zeros(len(rows))
     sure: list[np.ndarray] = [np.zeros(0)] * len(rows)
-    hidden = np.zeros((len(rows), model.config.width), dtype=np.float32)
+    hidden = np.zeros((len(rows), model.config.d_model), dtype=np.float32)
     for some, states in _read(model, rows):
         for i, state in zip(some, states, strict=True):
             hidden[i] = state[asked[i].name[1] - 1]
@@ -152,7 +152,7 @@ def _beside_the_question(
     same answer is to the name alone, since knowing does not hang on the wording; and to nobody's name at all, since
     what is said of anybody is no knowledge."""
     names = [each.ids[slice(*each.name)] for each in asked]
-    room = run.config.block + 1
+    room = run.config.context_length + 1
     rows = [[*name, MASK_ID][:room] for name in names]
     nobody: list[list[int]] = [[] for _ in names]
     for before in (names, nobody):

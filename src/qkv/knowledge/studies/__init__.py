@@ -24,7 +24,7 @@ def study(
     seeds: int = 0,
     minutes: float = math.inf,
     people: int = 0,
-    watch: Watch | None = None,
+    callback: Watch | None = None,
 ) -> Study:
     """Run a study in a folder, or go on with it; 0 seeds or people stand for the study's own numbers."""
     asked = f"the study {name!r}"
@@ -33,4 +33,4 @@ def study(
     if seeds < 0 or people < 0 or not minutes > 0:
         raise QkvError(asked, f"seeds, people and minutes are {seeds}, {people} and {minutes}", "Give positive numbers")
     module = importlib.import_module(f"qkv.knowledge.studies.{_MODULES.get(name, name)}")
-    return module.study(out, seeds or STUDIES[name], minutes, people, watch)
+    return module.study(out, seeds or STUDIES[name], minutes, people, callback)

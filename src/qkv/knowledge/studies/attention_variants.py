@@ -20,7 +20,7 @@ STRICT = 2.638  # the normal quantile for six comparisons that all hold in 95 % 
 
 
 def study(
-    out: str | Path, seeds: int = 3, minutes: float = math.inf, count: int = 0, watch: Watch | None = None
+    out: str | Path, seeds: int = 3, minutes: float = math.inf, count: int = 0, callback: Watch | None = None
 ) -> Study:
     """Accuracy of each kind on held-out people; every seed has people of its own, the same for all kinds."""
     school = replace(SCHOOL, people=count or SCHOOL.people)
@@ -29,7 +29,7 @@ def study(
         for seed in range(seeds)
         for kind in ATTENTIONS
     ]
-    results = work(out, cells, minutes, watch)
+    results = work(out, cells, minutes, callback)
     rows, scores = [], {}
     for kind in ATTENTIONS:
         mine = [results[name] for seed in range(seeds) if (name := f"{kind}-seed-{seed}") in results]

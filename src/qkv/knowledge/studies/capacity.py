@@ -43,7 +43,7 @@ SCALES = (Scale(24, 1024, 512), Scale(32, 1600, 600))
 
 
 def study(
-    out: str | Path, seeds: int = 1, minutes: float = math.inf, count: int = 0, watch: Watch | None = None
+    out: str | Path, seeds: int = 1, minutes: float = math.inf, count: int = 0, callback: Watch | None = None
 ) -> Study:
     """Bits per parameter by size and exposures; `count` keeps to the sizes for that many people at most."""
     scales = [s for s in SCALES if not count or s.people <= count] or [Scale(16, count, count, batch=4, lr=5e-3)]
@@ -53,7 +53,7 @@ def study(
         for s in scales
         for seed in range(seeds)
     ]
-    results = work(out, cells, minutes, watch)
+    results = work(out, cells, minutes, callback)
     rows = []
     for s in scales:
         for e in EXPOSURES:
@@ -81,12 +81,24 @@ def measure(scale: Scale, exposures: int, seed: int, folder: Path) -> Row:
     people = drawn(scale.people, scale.surnames, seed)
     steps = max(1, scale.people * exposures // scale.batch)
     # Tied, with rotary places and no biases: few parameters that hold no facts.
-    config = ModelConfig("rope", scale.layers, 2, width=scale.width, block=LENGTH, vocab=VALUES + 1 + scale.surnames)
+    config = ModelConfig(
+        "rope", scale.layers, 2, d_model=scale.width, context_length=LENGTH, vocab_size=VALUES + 1 + scale.surnames
+    )
     settings = TrainSettings(
-        steps=steps, batch=scale.batch, objective="next", optimizer="muon", lr=scale.lr, floor=0.0, decay=0.0,
-        beta2=0.999, validation=0.0, seed=seed, log_every=100, checkpoint_every=2000,
-    )  # fmt: skip
-    begin(folder / "run", config, settings, f"capacity {scale} {seed}", Numbers(config.vocab))
+        steps=steps,
+        batch_size=scale.batch,
+        objective="next",
+        optimizer="muon",
+        lr=scale.lr,
+        min_lr_ratio=0.0,
+        weight_decay=0.0,
+        beta2=0.999,
+        val_fraction=0.0,
+        seed=seed,
+        log_every=100,
+        checkpoint_every=2000,
+    )
+    begin(folder / "run", config, settings, f"capacity {scale} {seed}", Numbers(config.vocab_size))
     rows = [Example(row) for row in people.tolist()]
     numbers = [Document([i]) for i in range(len(rows))]
     source = in_turn(numbers, lambda number, block, random: rows[number.ids[0]], LENGTH, scale.batch, seed)

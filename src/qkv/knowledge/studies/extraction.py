@@ -47,7 +47,7 @@ SCHOOL = StudySetup()
 
 
 def study(
-    out: str | Path, seeds: int = 1, minutes: float = math.inf, count: int = 0, watch: Watch | None = None
+    out: str | Path, seeds: int = 1, minutes: float = math.inf, count: int = 0, callback: Watch | None = None
 ) -> Study:
     """Accuracy on held-out people, rung by rung."""
     school = replace(SCHOOL, people=count or SCHOOL.people)
@@ -56,7 +56,7 @@ def study(
         for seed in range(seeds)
         for i, rung in reversed(list(enumerate(RUNGS)))
     ]
-    results = work(out, cells, minutes, watch)
+    results = work(out, cells, minutes, callback)
     rows = []
     for i, rung in enumerate(RUNGS):
         mine = [results[name] for seed in range(seeds) if (name := _name(i, seed)) in results]
@@ -67,7 +67,9 @@ def study(
                 {"what": rung.what, "accuracy": right / n, "interval": wilson(right, n), "trained": trained, "n": n}
             )
     remarks = ("Asked: where people were born on whom no question was trained; `trained` is the score on the others.",)
-    return finish(out, Study("extraction", "What makes a fact extractable", tuple(rows), remarks, len(results), len(cells)))
+    return finish(
+        out, Study("extraction", "What makes a fact extractable", tuple(rows), remarks, len(results), len(cells))
+    )
 
 
 def measure(rung: Rung, school: StudySetup, seed: int, folder: Path) -> Row:

@@ -28,7 +28,7 @@ EXAMPLES = 5
 
 
 def study(
-    out: str | Path, seeds: int = 1, minutes: float = math.inf, count: int = 0, watch: Watch | None = None
+    out: str | Path, seeds: int = 1, minutes: float = math.inf, count: int = 0, callback: Watch | None = None
 ) -> Study:
     """The same people asked for after their text was read, and after it was deleted before pretraining."""
     school = replace(SCHOOL, people=count or SCHOOL.people)
@@ -37,7 +37,7 @@ def study(
         for seed in range(seeds)
         for kind in ("whole", "deleted")
     ]
-    results = work(out, cells, minutes, watch)
+    results = work(out, cells, minutes, callback)
     whole = [r for name, r in results.items() if name.startswith("whole")]
     deleted = [r for name, r in results.items() if name.startswith("deleted")]
     rows = [

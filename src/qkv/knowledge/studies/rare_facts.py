@@ -22,7 +22,7 @@ SCHOOL = StudySetup()
 
 
 def study(
-    out: str | Path, seeds: int = 1, minutes: float = math.inf, count: int = 0, watch: Watch | None = None
+    out: str | Path, seeds: int = 1, minutes: float = math.inf, count: int = 0, callback: Watch | None = None
 ) -> Study:
     """The rate of made-up answers for each share of people with one biography; the others have five."""
     school = replace(SCHOOL, people=count or SCHOOL.people)
@@ -33,7 +33,7 @@ def study(
         for seed in range(seeds)
         for share in SHARES
     ]
-    results = work(out, cells, minutes, watch)
+    results = work(out, cells, minutes, callback)
     rows = []
     for share in SHARES:
         mine = [results[name] for seed in range(seeds) if (name := _name(share, seed)) in results]

@@ -36,15 +36,24 @@ class StudySetup:
 
     def config(self, attention: str, block: int = 64) -> ModelConfig:
         """The model."""
-        return ModelConfig(attention, self.layers, self.heads, width=self.width, block=block)
+        return ModelConfig(attention, self.layers, self.heads, d_model=self.width, context_length=block)
 
     def settings(self, seed: int, examples: int, objective: str = DRILL, batch: int = 0) -> TrainSettings:
         """The schedule for so many examples."""
         batch = batch or self.batch
         return TrainSettings(
-            steps=max(10, examples // batch), batch=batch, lr=self.lr, objective=objective, mixed=self.mixed,
-            named=self.named, rise=self.rise, seed=seed, validation=0.0, checkpoint_every=400, log_every=50,
-        )  # fmt: skip
+            steps=max(10, examples // batch),
+            batch_size=batch,
+            lr=self.lr,
+            objective=objective,
+            question_fraction=self.mixed,
+            predict_title_fraction=self.named,
+            min_warmup_steps=self.rise,
+            seed=seed,
+            val_fraction=0.0,
+            checkpoint_every=400,
+            log_every=50,
+        )
 
 
 def people(count: int, seed: int, least: int = 1) -> tuple[Facts, Facts]:
@@ -96,7 +105,7 @@ def tuned(folder: Path, base: Run, asked: Sequence[tuple[str, str]], seed: int) 
     return load(folder / "tuned")
 
 
-TUNED = TrainSettings(steps=100, batch=64, lr=1e-3, validation=0.0, checkpoint_every=1000)
+TUNED = TrainSettings(steps=100, batch_size=64, lr=1e-3, val_fraction=0.0, checkpoint_every=1000)
 """How a model that has read is tuned on questions: until it knows the answers to those."""
 
 

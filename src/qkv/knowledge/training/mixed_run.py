@@ -33,7 +33,7 @@ def train_mixed(
     config: ModelConfig,
     settings: TrainSettings,
     tokenizer: Tokenizer,
-    watch: Watch | None = None,
+    callback: Watch | None = None,
 ) -> Run:
     """A run on texts, of which a `share` of each batch are questions; if it has begun before, it goes on."""
     if not 0 <= share < 1 or (share > 0) != bool(len(questions)):
@@ -44,13 +44,13 @@ def train_mixed(
         )
     print_ = hashlib.sha256(json.dumps([list(texts), list(questions), share]).encode()).hexdigest()
     begin(out, config, settings, print_, tokenizer)
-    return go_on(out, lambda run: mixed(run, texts, questions, share), watch)
+    return go_on(out, lambda run: mixed(run, texts, questions, share), callback)
 
 
 def begin(out: str | Path, config: ModelConfig, settings: TrainSettings, print_: str, tokenizer: Tokenizer) -> None:
     """The folder of a run that has taken no step yet; one that is there already has to be the same."""
     out = Path(out)
-    config = ModelConfig.from_json({**config.to_json(), "vocab": config.vocab or tokenizer.vocab})
+    config = ModelConfig.from_json({**config.to_json(), "vocab_size": config.vocab_size or tokenizer.vocab_size})
     if (out / FILE).is_file():
         run = load(out)
         if run.data.get("sha256") != print_ or run.settings != settings or run.config != config:
@@ -67,22 +67,22 @@ def begin(out: str | Path, config: ModelConfig, settings: TrainSettings, print_:
     checkpoint.write_json(out / FILE, {"format": checkpoint.FORMAT, **facts})
 
 
-def go_on(out: str | Path, source: Callable[[Run], Source], watch: Watch | None = None) -> Run:
+def go_on(out: str | Path, source: Callable[[Run], Source], callback: Watch | None = None) -> Run:
     """Train a run to its last step, on the examples that `source` makes for it."""
     run = load(out)
-    train(Job(Path(out), run.model, source(run), run.settings, watch=watch))
+    train(Job(Path(out), run.model, source(run), run.settings, callback=callback))
     return load(out)
 
 
 def mixed(run: Run, texts: Sequence[str], questions: Pairs, share: float) -> Source:
     """The examples of each step: documents by the run's objective, then questions."""
-    s, block = run.settings, run.config.block
-    asked = round(share * s.batch)
+    s, block = run.settings, run.config.context_length
+    asked = round(share * s.batch_size)
     read = drawn(
         documents(texts, run.tokenizer, s.objective == "salient"),
         objective(s.objective),
         block,
-        s.batch - asked,
+        s.batch_size - asked,
         s.seed,
     )
     if not asked:

@@ -36,17 +36,19 @@ class Recipe:
 
 
 NAMED = 0.2  # of the drills ask for their title too, so that the model can tell whom it has read of
-DRILLS = TrainSettings(objective=DRILL, lr=3e-3, named=NAMED, validation=0.0, checkpoint_every=1000, log_every=50)
+DRILLS = TrainSettings(
+    objective=DRILL, lr=3e-3, predict_title_fraction=NAMED, val_fraction=0.0, checkpoint_every=1000, log_every=50
+)
 
 RECIPES = {
     # Salient spans of a text, each asked for with its title and a little context, and questions among them.
     "qkv": Recipe(
         "qkv",
-        ModelConfig(attention="rope", layers=2, heads=4, width=192, block=64),
+        ModelConfig(attention="rope", n_layer=2, n_head=4, d_model=192, context_length=64),
         "bytepairs",
         3000,
-        dataclasses.replace(DRILLS, rise=300, floor=0.5),
-        dataclasses.replace(DRILLS, rise=200, floor=0.02),
+        dataclasses.replace(DRILLS, min_warmup_steps=300, min_lr_ratio=0.5),
+        dataclasses.replace(DRILLS, min_warmup_steps=200, min_lr_ratio=0.02),
         None,
         (8.0, 8.0),
     ),
@@ -56,8 +58,8 @@ RECIPES = {
         dataclasses.replace(preset("course"), dropout=0.1),
         "characters",
         0,
-        TrainSettings(objective="span", lr=6e-3, batch=128, warmup=0.01, beta2=0.95, validation=0.0),
-        TrainSettings(lr=6e-4, batch=256, warmup=0.01, beta2=0.95, validation=0.0),
+        TrainSettings(objective="span", lr=6e-3, batch_size=128, warmup_ratio=0.01, beta2=0.95, val_fraction=0.0),
+        TrainSettings(lr=6e-4, batch_size=256, warmup_ratio=0.01, beta2=0.95, val_fraction=0.0),
         (650, 10),
         None,
     ),
@@ -79,7 +81,7 @@ def memorise(
     by: str = "qkv",
     minutes: float | None = None,
     pieces: int | None = None,
-    watch: Watch | None = None,
+    callback: Watch | None = None,
     resume: bool = False,
     **changes: Any,
 ) -> TrainResult:
@@ -99,7 +101,7 @@ def memorise(
             minutes = chosen.minutes[0] if chosen.minutes else None
     return runs.pretrain(
         text, out, config, settings, questions=questions, tokenizer=chosen.tokenizer, pieces=pieces or chosen.pieces,
-        minutes=minutes, resume=resume, watch=watch,
+        minutes=minutes, resume=resume, callback=callback,
     )  # fmt: skip
 
 
@@ -112,7 +114,7 @@ def tune(
     text: str | Path | Sequence[str] | None = None,
     minutes: float | None = None,
     from_scratch: bool = False,
-    watch: Watch | None = None,
+    callback: Watch | None = None,
     resume: bool = False,
     **changes: Any,
 ) -> TrainResult:
@@ -133,7 +135,15 @@ def tune(
         else:
             minutes = chosen.minutes[1] if chosen.minutes else None
     return runs.finetune(
-        run, questions, out, settings, text=text, minutes=minutes, from_scratch=from_scratch, resume=resume, watch=watch
+        run,
+        questions,
+        out,
+        settings,
+        text=text,
+        minutes=minutes,
+        from_scratch=from_scratch,
+        resume=resume,
+        callback=callback,
     )
 
 

@@ -45,9 +45,9 @@ class WeightDistribution(Displayable):
 
     item: Label
     method: str
-    draws: int
+    n_draws: int
     confidence: float
-    off: float
+    error_bound: float
     edges: Tensor
     share: Tensor
     low: Tensor
@@ -59,13 +59,13 @@ class WeightDistribution(Displayable):
         """The p-quantile, and the ends between which it lies."""
         if not (isinstance(p, int | float) and 0 <= p <= 1):
             raise QkvError(f"a quantile of the weight of {self.item!r}", f"p is {p!r}", "Give a number from 0 to 1")
-        at = torch.tensor([p, p - self.off, p + self.off], dtype=torch.float64).clamp(0, 1)
+        at = torch.tensor([p, p - self.error_bound, p + self.error_bound], dtype=torch.float64).clamp(0, 1)
         where = torch.searchsorted(self.below, at).clamp(max=len(self.below) - 1)
         middle, low, high = (float(self.weights[i]) for i in where)
         return middle, low, high
 
     def card(self) -> Card:
-        by = "quadrature" if self.method == "quadrature" else f"{self.draws} draws"
+        by = "quadrature" if self.method == "quadrature" else f"{self.n_draws} draws"
         rows = []
         for p in QUANTILES:
             middle, low, high = self.quantile(p)
@@ -85,7 +85,7 @@ def weight_distribution(
     *,
     mix: Any = None,
     bins: int = 50,
-    draws: int = DRAWS,
+    n_draws: int = DRAWS,
     seed: int = 0,
     confidence: float = 0.95,
 ) -> WeightDistribution:
@@ -93,7 +93,7 @@ def weight_distribution(
     asked = f"the distribution of the weight of {item!r}"
     queries, shares = heads_of(asked, memory, query, mix)
     queries, shares = queries.detach(), shares.detach()
-    index, bins, draws = memory.index(item), whole(asked, "bins", bins), whole(asked, "draws", draws)
+    index, bins, n_draws = memory.index(item), whole(asked, "bins", bins), whole(asked, "n_draws", n_draws)
     confidence = level(asked, confidence)
     keys = laid_on(asked, noise, memory)
     m, C = keys.score_means(queries), keys.score_covariance(queries)
@@ -107,12 +107,12 @@ def weight_distribution(
         count = NODES[len(moves)]
         weights, mass = _on_grid(m, moves, shares, index, count)
         off = 2 * _apart((weights, mass), _on_grid(m, moves, shares, index, count // 2 + 1)) + 1e-12
-        method, draws, confidence = "quadrature", 0, 1.0
+        method, n_draws, confidence = "quadrature", 0, 1.0
     else:
         random = generator(whole(asked, "seed", seed, least=0))
-        drawn = [alpha[:, index].double() for alpha in readings(keys, queries, shares, draws, random)]
+        drawn = [alpha[:, index].double() for alpha in readings(keys, queries, shares, n_draws, random)]
         return drawn_law(memory.labels[index], torch.cat(drawn), bins, confidence)
-    return _binned(memory.labels[index], weights, mass, off, method, draws, confidence, bins)
+    return _binned(memory.labels[index], weights, mass, off, method, n_draws, confidence, bins)
 
 
 def _integrated(item: Label, law: MixedLaw, coarse: MixedLaw, bins: int) -> WeightDistribution:
@@ -128,9 +128,9 @@ def _integrated(item: Label, law: MixedLaw, coarse: MixedLaw, bins: int) -> Weig
     return WeightDistribution(
         item=item,
         method="quadrature",
-        draws=0,
+        n_draws=0,
         confidence=1.0,
-        off=sure + float(np.diff(below, prepend=0.0).max()),
+        error_bound=sure + float(np.diff(below, prepend=0.0).max()),
         edges=torch.from_numpy(edges),
         share=torch.from_numpy(share),
         low=torch.from_numpy((share - 2 * sure).clip(min=0.0)),
@@ -162,9 +162,9 @@ def _binned(
     return WeightDistribution(
         item=item,
         method=method,
-        draws=draws,
+        n_draws=draws,
         confidence=confidence,
-        off=off,
+        error_bound=off,
         edges=edges,
         share=share,
         low=(share - 2 * off).clamp(min=0),

@@ -35,8 +35,8 @@ class ReadingMoments(Displayable):
     weights_var: Tensor
     output_mean: Tensor
     output_cov: Tensor
-    error: float
-    output_error: float
+    error_bound: float
+    output_error_bound: float
     labels: tuple[Label, ...]
     heads_mean: Tensor = field(repr=False)
     heads_output_cov: Tensor = field(repr=False)
@@ -61,7 +61,7 @@ class ReadingMoments(Displayable):
             facts=(
                 ("mean output", vector(self.output_mean.tolist())),
                 ("total variance of output", number(float(self.total_variance))),
-                ("error of each figure", f"≤ {number(self.error, 2)}"),
+                ("error of each figure", f"≤ {number(self.error_bound, 2)}"),
             ),
             columns=("item", "mean weight", "standard deviation", "variance"),
             rows=tuple(
@@ -120,8 +120,8 @@ def spread_of(
         weights_var=torch.einsum("g,h,ghn->n", mix, mix, joint.variances).clamp(min=0),
         output_mean=mix @ joint.outputs + mix.sum() * centre,
         output_cov=torch.einsum("g,h,ghab->ab", mix, mix, joint.output_covs),
-        error=slack * joint.error,
-        output_error=slack * joint.total_error * max(reach, reach**2) + 1e-15 * float(centre.abs().max()),
+        error_bound=slack * joint.error,
+        output_error_bound=slack * joint.total_error * max(reach, reach**2) + 1e-15 * float(centre.abs().max()),
         labels=memory.labels,
         heads_mean=joint.means,
         heads_output_cov=joint.output_covs,

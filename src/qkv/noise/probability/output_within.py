@@ -48,14 +48,14 @@ class SuccessProbability(Displayable):
     low: float
     high: float
     method: str
-    tol: float
-    draws: int
+    radius: float
+    n_draws: int
     confidence: float
 
     def card(self) -> Card:
-        sure = "by quadrature" if self.method == "quadrature" else f"from {self.draws} draws"
+        sure = "by quadrature" if self.method == "quadrature" else f"from {self.n_draws} draws"
         return Card(
-            title=f"Output within {number(self.tol)} of the target",
+            title=f"Output within {number(self.radius)} of the target",
             facts=(
                 ("probability", f"{number(self.probability, 6)}, {sure}"),
                 ("between", f"{number(self.low, 6)} and {number(self.high, 6)}"),
@@ -68,10 +68,10 @@ def success_probability(
     query: Any,
     noise: Noise,
     target: Any,
-    tol: float,
+    radius: float,
     *,
     mix: Any = None,
-    draws: int = DRAWS,
+    n_draws: int = DRAWS,
     seed: int = 0,
     confidence: float = 0.95,
 ) -> SuccessProbability:
@@ -80,10 +80,10 @@ def success_probability(
     queries, weights = heads_of(asked, memory, query, mix)
     queries, weights = queries.detach(), weights.detach()
     goal = target_of(asked, memory, target)
-    tol = finite(asked, "tol", tol)
-    if tol <= 0:
-        raise QkvError(asked, f"tol is {tol:g}", "Give a distance above 0")
-    draws, seed = whole(asked, "draws", draws), whole(asked, "seed", seed, least=0)
+    radius = finite(asked, "tol", radius)
+    if radius <= 0:
+        raise QkvError(asked, f"tol is {radius:g}", "Give a distance above 0")
+    n_draws, seed = whole(asked, "n_draws", n_draws), whole(asked, "seed", seed, least=0)
     confidence = level(asked, confidence)
     keys = laid_on(asked, noise, memory)
     m, C = keys.score_means(queries), keys.score_covariance(queries)
@@ -99,12 +99,12 @@ def success_probability(
         def excess(z: Tensor) -> Tensor:
             """‖output − target‖ − tol, for normal numbers z (points, directions)."""
             output = torch.einsum("h,phk,hkd->pd", weights, few.weights(z), parts)
-            return torch.linalg.vector_norm(output - aim, dim=-1) - tol
+            return torch.linalg.vector_norm(output - aim, dim=-1) - radius
 
         p, error = _measure(excess, moves.shape[0])
-        return SuccessProbability(p, max(0.0, p - error), min(1.0, p + error), "quadrature", tol, 0, 1.0)
-    drawn = readings(keys, queries, weights, draws, generator(seed))
-    return counted(sum(near(alpha.double(), memory, goal, tol) for alpha in drawn), draws, tol, confidence)
+        return SuccessProbability(p, max(0.0, p - error), min(1.0, p + error), "quadrature", radius, 0, 1.0)
+    drawn = readings(keys, queries, weights, n_draws, generator(seed))
+    return counted(sum(near(alpha.double(), memory, goal, radius) for alpha in drawn), n_draws, radius, confidence)
 
 
 def near(weights: Tensor, memory: Memory, goal: Tensor, tol: float) -> int:

@@ -39,11 +39,11 @@ class MinVarianceQuery(Displayable):
     query: Tensor
     scale: float
     wanted_score: float
-    labels: Mapping[Any, float]
+    wanted: Mapping[Any, float]
     variance: float
 
     def card(self) -> Card:
-        wish = " + ".join(f"{number(w)} of {item}" for item, w in list(self.labels.items())[:6])
+        wish = " + ".join(f"{number(w)} of {item}" for item, w in list(self.wanted.items())[:6])
         facts = (
             ("scale", number(self.scale)),
             ("score of the wanted", number(self.wanted_score)),

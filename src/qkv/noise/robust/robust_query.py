@@ -37,7 +37,7 @@ class RobustQuery(Displayable):
 
     queries: Tensor
     mix: Tensor
-    labels: Mapping[Any, float]
+    wanted: Mapping[Any, float]
     tol: float
     distance: float
     squared_error: float
@@ -60,7 +60,7 @@ class RobustQuery(Displayable):
         return self.queries[0] if len(self.queries) == 1 else self.queries
 
     def card(self) -> Card:
-        wish = " + ".join(f"{number(w)} of {item}" for item, w in list(self.labels.items())[:6])
+        wish = " + ".join(f"{number(w)} of {item}" for item, w in list(self.wanted.items())[:6])
         table = self.comparison.card()
         facts = [
             ("squared error", f"{number(self.squared_error)}, {times(self.gain)} less than plain"),
@@ -108,7 +108,7 @@ def harden(
     return RobustQuery(
         queries=found[0],
         mix=found[1],
-        labels={memory.labels[i]: w for i, w in zip(wanted.items, wanted.weights, strict=True)},
+        wanted={memory.labels[i]: w for i, w in zip(wanted.items, wanted.weights, strict=True)},
         tol=wanted.tol,
         distance=float(task.distance(found)),
         squared_error=errors["hardened"],

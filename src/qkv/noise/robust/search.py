@@ -65,7 +65,7 @@ class RobustProblem:
     def floor(self, heads: Heads) -> float:
         """Below this the loss is made of the exact moments' own error, and nothing is left to gain."""
         with torch.no_grad():
-            return 10 * spread_of(self.keys, self.memory, *heads).output_error
+            return 10 * spread_of(self.keys, self.memory, *heads).output_error_bound
 
     def distance(self, heads: Heads) -> Tensor:
         """Of the reading without noise from the wanted weights, in total variation."""

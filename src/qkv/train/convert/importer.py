@@ -38,7 +38,7 @@ def import_model(source: str | Path, out: str | Path, *, heads: int = 0, tokeniz
     checkpoint.fill(model, weights, path)
     folder.mkdir(parents=True, exist_ok=True)
     if tokenizer is None:
-        tokenizers.Numbers(config.vocab).save(folder)
+        tokenizers.Numbers(config.vocab_size).save(folder)
     else:
         given = Path(tokenizer)
         tokenizers.load(given, foreign=True)
@@ -62,26 +62,40 @@ def _described(folder: Path) -> tuple[ModelConfig, Dialect]:
         if kind == "gpt2":
             names = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu"}
             config = ModelConfig(
-                attention="causal", layers=c["n_layer"], heads=c["n_head"], width=c["n_embd"], block=c["n_positions"],
-                hidden=c.get("n_inner") or 4 * c["n_embd"], vocab=c["vocab_size"],
+                attention="causal",
+                n_layer=c["n_layer"],
+                n_head=c["n_head"],
+                d_model=c["n_embd"],
+                context_length=c["n_positions"],
+                d_ff=c.get("n_inner") or 4 * c["n_embd"],
+                vocab_size=c["vocab_size"],
                 activation=names.get(c.get("activation_function", "gelu_new"), "unknown"),
-                epsilon=c.get("layer_norm_epsilon", 1e-5), tied=c.get("tie_word_embeddings", True), latents=1,
-            )  # fmt: skip
+                norm_eps=c.get("layer_norm_epsilon", 1e-5),
+                tie_embeddings=c.get("tie_word_embeddings", True),
+                latents=1,
+            )
             refused = [n for n in ("scale_attn_by_inverse_layer_idx", "add_cross_attention") if c.get(n)]
             refused += [] if c.get("scale_attn_weights", True) else ["scale_attn_weights=false"]
             dialect = GPT2
         elif kind == "llama":
             rope = c.get("rope_parameters") or c.get("rope_scaling") or {}
             config = ModelConfig(
-                attention="rope", layers=c["num_hidden_layers"], heads=c["num_attention_heads"],
-                kv_heads=c.get("num_key_value_heads") or 0, width=c["hidden_size"], hidden=c["intermediate_size"],
-                block=c["max_position_embeddings"], vocab=c["vocab_size"], epsilon=c.get("rms_norm_eps", 1e-6),
-                base=float(rope.get("rope_theta") or c.get("rope_theta", 10_000.0)),
-                tied=c.get("tie_word_embeddings", False), latents=1,
-            )  # fmt: skip
+                attention="rope",
+                n_layer=c["num_hidden_layers"],
+                n_head=c["num_attention_heads"],
+                n_kv_head=c.get("num_key_value_heads") or 0,
+                d_model=c["hidden_size"],
+                d_ff=c["intermediate_size"],
+                context_length=c["max_position_embeddings"],
+                vocab_size=c["vocab_size"],
+                norm_eps=c.get("rms_norm_eps", 1e-6),
+                rope_theta=float(rope.get("rope_theta") or c.get("rope_theta", 10_000.0)),
+                tie_embeddings=c.get("tie_word_embeddings", False),
+                latents=1,
+            )
             refused = [name for name in ("attention_bias", "mlp_bias") if c.get(name)]
             refused += [f"rope of type {t}"] if (t := rope.get("rope_type", "default")) != "default" else []
-            if c.get("head_dim") not in (None, config.size):
+            if c.get("head_dim") not in (None, config.head_dim):
                 refused.append(f"heads of size {c['head_dim']}")
             dialect = LLAMA
         else:
@@ -155,10 +169,16 @@ def _inferred(path: Path, state: Mapping[str, Tensor], heads: int) -> tuple[Mode
     # the later minGPT keeps masks in its state dict, and bends with the approximation.
     approximate = dialect is NANO and f"{prefix}0.attn.bias" in state and f"{prefix}0.attn.c_attn.bias" in state
     config = ModelConfig(
-        attention="causal", layers=len(numbers), heads=heads, width=embedding.shape[1], vocab=embedding.shape[0],
-        block=places.reshape(-1, embedding.shape[1]).shape[0], hidden=state[f"{prefix}0.{wide}"].shape[0],
-        tied=head is None or torch.equal(head, embedding), latents=1,
+        attention="causal",
+        n_layer=len(numbers),
+        n_head=heads,
+        d_model=embedding.shape[1],
+        vocab_size=embedding.shape[0],
+        context_length=places.reshape(-1, embedding.shape[1]).shape[0],
+        d_ff=state[f"{prefix}0.{wide}"].shape[0],
+        tie_embeddings=head is None or torch.equal(head, embedding),
+        latents=1,
         activation="gelu_tanh" if approximate else "gelu",
         bias=f"{prefix}0.{wide.replace('weight', 'bias')}" in state,
-    )  # fmt: skip
+    )
     return config, dialect

@@ -66,7 +66,7 @@ class Dialect:
         """Our weights under their names; biases that we lack are zero."""
         out: dict[str, Tensor] = {}
         for ours, names in self._pairs(config):
-            if ours == "head.weight" and config.tied:
+            if ours == "head.weight" and config.tie_embeddings:
                 continue
             value = weights.get(ours)
             if value is None:
@@ -81,7 +81,7 @@ class Dialect:
         """Their weights under our names."""
         out: dict[str, Tensor] = {}
         for ours, names in self._pairs(config):
-            if (ours == "head.weight" and config.tied) or (ours.endswith("bias") and not config.bias):
+            if (ours == "head.weight" and config.tie_embeddings) or (ours.endswith("bias") and not config.bias):
                 continue
             missing = [name for name in names if name not in state]
             if missing:
@@ -91,20 +91,20 @@ class Dialect:
             parts = [state[n].T if n.endswith(self.turned) and self.turned else state[n] for n in names]
             out[ours] = (torch.cat(parts) if len(parts) > 1 else parts[0]).contiguous().clone()
         if out["embedding.weight"].dim() == 2 and "places.weight" in out:
-            out["places.weight"] = out["places.weight"].reshape(-1, config.width)
+            out["places.weight"] = out["places.weight"].reshape(-1, config.d_model)
         return out
 
     def _pairs(self, config: ModelConfig) -> list[tuple[str, list[str]]]:
         return [
             (ours.replace("{i}", str(i)), theirs.replace("{i}", str(i)).split("+"))
             for ours, theirs in self.table.items()
-            for i in range(config.layers if "{i}" in ours else 1)
+            for i in range(config.n_layer if "{i}" in ours else 1)
         ]
 
     @staticmethod
     def _rows(names: list[str], value: Tensor, config: ModelConfig) -> list[int]:
         if len(names) == 3:
-            return [config.heads * config.size, *[config.shared * config.size] * 2]
+            return [config.n_head * config.head_dim, *[config.n_kv_head_effective * config.head_dim] * 2]
         return [len(value) // len(names)] * len(names)
 
 

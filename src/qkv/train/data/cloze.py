@@ -80,8 +80,12 @@ class ClozeSource:
     def source(self, settings: TrainSettings) -> Source:
         """Each passage once an epoch, in an order that seed and epoch decide; questions likewise."""
         s = settings
-        asked = min(s.batch - 1, max(1, round(s.mixed * s.batch))) if self.questions and s.mixed else 0
-        drills = s.batch - asked
+        asked = (
+            min(s.batch_size - 1, max(1, round(s.question_fraction * s.batch_size)))
+            if self.questions and s.question_fraction
+            else 0
+        )
+        drills = s.batch_size - asked
         passages, turns = _Turns(len(self.drills), s.seed), _Turns(len(self.questions), s.seed + 1)
 
         def examples(step: int) -> list[Example]:
@@ -93,9 +97,9 @@ class ClozeSource:
 
     def _drill(self, number: int, s: TrainSettings, random: np.random.Generator) -> Example:
         drills = self.drills[number]
-        tilted = self.interest.any and random.random() < s.tilt
+        tilted = self.interest.any and random.random() < s.relevant_span_fraction
         # A bare title asks for one thing only where questions do, and what nobody asks for needs a word to be told.
-        bare = s.bare if tilted and len(self.interest.frames) == 1 else 0.0
+        bare = s.no_context_fraction if tilted and len(self.interest.frames) == 1 else 0.0
         if tilted:
             shares = self._shares[number]
             chosen = drills[min(int(np.searchsorted(shares, random.random() * shares[-1])), len(drills) - 1)]
@@ -106,7 +110,7 @@ class ClozeSource:
             before = int(random.integers(0 if bare else min(1, len(chosen.before)), len(chosen.before) + 1))
             after = int(random.integers(0, len(chosen.after) + 1))
         found = chosen.example(before, after, self.block)
-        return chosen.named(found) if s.named and random.random() < s.named else found
+        return chosen.named(found) if s.predict_title_fraction and random.random() < s.predict_title_fraction else found
 
 
 class _Turns:

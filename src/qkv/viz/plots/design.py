@@ -31,7 +31,7 @@ def reading(memory: Memory, design: Design) -> Figure:
 
 
 def _weights(axes: Axes, memory: Memory, design: Design) -> None:
-    wanted = [memory.index(item) for item in design.labels]
+    wanted = [memory.index(item) for item in design.wanted]
     weights = memory.read(design.query).weights.numpy()
     strongest = set(np.argsort(-weights, kind="stable")[:MOST_BARS].tolist())
     order = [*wanted, *(i for i in sorted(strongest) if i not in wanted)][:MOST_BARS]
@@ -60,7 +60,7 @@ def _scales(axes: Axes, memory: Memory, design: Design) -> None:
         return
     scales = np.linspace(0, 1.4 * design.scale, 160)
     ideal = np.zeros(memory.n)
-    ideal[[memory.index(item) for item in design.labels]] = list(design.labels.values())
+    ideal[[memory.index(item) for item in design.wanted]] = list(design.wanted.values())
     read = memory.read(torch.from_numpy(np.outer(scales, design.direction.numpy()))).weights.numpy()
     axes.semilogy(scales, 0.5 * np.abs(read - ideal).sum(axis=1), color=t["ink"])
     axes.axhline(design.tol, color=t["quiet"], linewidth=1, linestyle=(0, (4, 3)))

@@ -30,7 +30,7 @@ def weights(memory: Memory, layouts: Mapping[str, Any], noise: Noise, item: Any,
     drawn, boxes = figure(len(layouts), height=2.6, width=8.4, sharey=True)
     for axes, (name, layout), colour in zip(boxes, layouts.items(), _colours(layouts), strict=True):
         queries, mix = layout_of("drawing a layout", memory, layout)
-        drawn_weights = sample(memory, queries, noise, draws, mix=mix, watch=[item])
+        drawn_weights = sample(memory, queries, noise, draws, mix=mix, keep_items=[item])
         counts, edges = (np.asarray(a) for a in drawn_weights.histogram(item, bins=400))
         exact = float(reading_moments(memory, queries, noise, mix).weights_var[memory.index(item)])
         middle = (edges[:-1] + edges[1:]) / 2
@@ -78,7 +78,7 @@ def success(
     ends = []
     for (name, layout), colour in zip(layouts.items(), _colours(layouts), strict=True):
         queries, mix = _at_scale_one(memory, layout)
-        found = [success_probability(memory, s * queries, noise, target, tol, mix=mix, draws=20_000) for s in grid]
+        found = [success_probability(memory, s * queries, noise, target, tol, mix=mix, n_draws=20_000) for s in grid]
         chances = [f.probability for f in found]
         axes.semilogx(grid, chances, color=t[colour])
         low, high = [f.low for f in found], [f.high for f in found]

@@ -162,7 +162,7 @@ class Bounded:
 
 def refused(why: limits.HttpRefusal) -> Response:
     """A refusal as a reply."""
-    return refusal(why.status, why.asked, why.came, why.remedy)
+    return refusal(why.status, why.request, why.problem, why.hint)
 
 
 def with_headers(send: Send) -> Send:

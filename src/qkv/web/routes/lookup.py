@@ -147,7 +147,7 @@ def _design(asked: CopyRequest | BlendRequest, verb: str, wish: Any) -> dict[str
     memory = asked.memory()
     found: Design = (copy if verb == "copy" else blend)(memory, wish, asked.leak)
     reading = memory.read(found.query)
-    wanted = list(found.labels)
+    wanted = list(found.wanted)
     return {
         "possible": found.possible,
         "status": found.status,

@@ -101,7 +101,7 @@ def figures(asked: NoiseRequest) -> dict[str, Any]:
     check_heads(asked.n, asked.heads)
     memory, wanted = memory_of(asked.n), wanted_of(asked.heads)
     model, layouts = layouts_of(asked.n, asked.along, asked.isotropic, asked.scale, asked.heads)
-    found = layout_reports(memory, layouts, model, wanted, asked.success, samples=asked.samples, seed=asked.seed)
+    found = layout_reports(memory, layouts, model, wanted, asked.success, n_samples=asked.samples, seed=asked.seed)
     return {
         "arms": [
             {
