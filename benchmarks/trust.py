@@ -77,12 +77,12 @@ def main() -> None:
 
 def measure(setup: StudySetup, epochs: int, seed: int, folder: Path) -> dict[str, Any]:
     """Train one model; fit its badge on two thirds of the people without training questions, measure it on the rest."""
-    facts, strangers = sample_people(setup.people, seed)
+    facts, others = sample_people(setup.people, seed)
     trained, held = facts.split(0.5, seed)
     exposures = np.random.default_rng((seed, 41)).choice(BIOGRAPHIES, size=len(facts)).tolist()
     texts = biographies(facts, 4, order="permuted", exposures=exposures, title=True, seed=seed).texts
     run = pretrain_cloze(folder / "run", texts, list(questions(trained)), setup, seed, examples=epochs * len(texts))
-    unknown = questions(strangers.sample(len(held), seed))
+    unknown = questions(others.sample(len(held), seed))
     found = [
         trust(run, questions(held), unknown, calibration=2 / 3, seed=SPLITS * seed + split, save=False)
         for split in range(SPLITS)

@@ -62,7 +62,7 @@ def _ablation(study: Study) -> Figure:
     right.set_xlim(0, 1.9)
     right.set_xticks(*PERCENT_TICKS)
     right.set_xlabel("of the answers")
-    right.set_title("What a user sees of the answers")
+    right.set_title("What a user sees")
     return drawn
 
 
