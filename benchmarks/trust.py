@@ -87,10 +87,10 @@ def measure(setup: StudySetup, epochs: int, seed: int, folder: Path) -> dict[str
         trust(run, questions(held), unknown, calibration=2 / 3, seed=SPLITS * seed + split, save=False)
         for split in range(SPLITS)
     ]
-    said = [sum(each.counts["remembered"][kind] for kind in ("right", "wrong", "unknown")) for each in found]
+    n_remembered = [sum(each.counts["remembered"][kind] for kind in ("right", "wrong", "unknown")) for each in found]
     invented = [sum(each.counts[word]["invented"] for word in each.counts) for each in found]
-    believed = [each.counts["remembered"]["invented"] for each in found]
-    good = sum(round(each.precision * n) for each, n in zip(found, said, strict=True))
+    invented_remembered = [each.counts["remembered"]["invented"] for each in found]
+    n_right = sum(round(each.precision * n) for each, n in zip(found, n_remembered, strict=True))
     figures = {
         "seen": [each.quality("badge").auroc_seen for each in found],
         "right": [number(each.quality("badge").auroc_right) for each in found],
@@ -108,8 +108,8 @@ def measure(setup: StudySetup, epochs: int, seed: int, folder: Path) -> dict[str
     }
     means = {name: mean_of(values) for name, values in figures.items()}
     counts = {
-        "remembered": {"right": good, "of": sum(said)},
-        "invented": {"called remembered": sum(believed), "of": sum(invented)},
+        "remembered": {"right": n_right, "of": sum(n_remembered)},
+        "invented": {"called remembered": sum(invented_remembered), "of": sum(invented)},
     }
     return {**means, "counts": counts, "features": features}
 

@@ -1,15 +1,29 @@
 """ask: answer, alternatives, badge, evidence and attention; from a folder without torch and SciPy."""
 
 import json
+import math
 import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from qkv.errors import QkvError
 from qkv.knowledge import ask, questions
-from qkv.knowledge.confidence.features import FEATURES
+from qkv.knowledge.answer import explain
+from qkv.knowledge.answering.beam_search import Candidate
+from qkv.knowledge.confidence.badge import Judgement
+from qkv.knowledge.confidence.features import FEATURES, AnswerFeatures
+
+
+def features(probabilities, agreement=0.75):
+    """Features of one answer with these probabilities of the answer and the alternatives."""
+    logs = [math.log(p) for p in probabilities]
+    values = np.zeros((1, len(FEATURES)))
+    values[0, [0, 1, 3]] = logs[0], logs[0] - (logs[1] if len(logs) > 1 else -50), agreement
+    texts = tuple("ABCDE"[: len(logs)])
+    return AnswerFeatures((), (texts,), (tuple(Candidate((), each, True) for each in logs),), values, np.zeros((1, 2)))
 
 
 def test_ask_gives_answer_alternatives_badge_evidence_and_heads_as_json(run, people):
@@ -58,3 +72,41 @@ def test_a_damaged_run_is_refused(run, tmp_path):
         (folder / "config.json").write_text(json.dumps({**data, "model": {**data["model"], **changes}}), "utf-8")
         with pytest.raises(QkvError, match="opening a model"):
             ask(folder, "Where was Ada Lovelace born?")
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "samples", "judged", "wanted"),
+    [
+        (
+            (0.5, 0.2),
+            8,
+            Judgement("unsure", None, None),
+            "the answer has probability 0.5, 2.5 times that of “B”; 6 of 8 sampled answers agree. "
+            "This badge is a rule of thumb: calibrate it with qkv trust.",
+        ),
+        (
+            (0.9, 0.03, 0.01),
+            0,
+            Judgement("remembered", 0.97, 0.8),
+            "the answer has probability 0.9, 30 times that of “B”; its features resemble those of people in the "
+            "training text. Answers with such features are right 97 % of the time.",
+        ),
+        (
+            (0.99, 0.0001),
+            4,
+            Judgement("made up", 0.001, 0.2),
+            "the answer has probability 0.99, over 1000 times that of “B”; 3 of 4 sampled answers agree; its features "
+            "resemble those of people who are not in the training text. Answers with such features are right under 1 % "
+            "of the time.",
+        ),
+        (
+            (1.0,),
+            0,
+            Judgement("remembered", 0.999, 0.9),
+            "the answer has probability 1; its features resemble those of people in the training text. "
+            "Answers with such features are right over 99 % of the time.",
+        ),
+    ],
+)
+def test_the_reason_states_probability_runner_up_agreement_and_calibration(probabilities, samples, judged, wanted):
+    assert explain(features(probabilities), judged, samples) == wanted

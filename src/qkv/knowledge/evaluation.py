@@ -141,7 +141,7 @@ def evaluate(
     pairs = question_pairs(questions)
     asked = [question for question, _ in pairs]
     answers = tuple(tuple(greedy_answers(each, asked)) for each in runs)
-    each = tuple(accuracy(said, pairs) for said in answers)
+    each = tuple(accuracy(own, pairs) for own in answers)
     mean = Score.of(sum(each) / len(each), len(pairs))
     baselines = {}
     seen = question_pairs(training) if training is not None else _finetuning_questions(runs[0])

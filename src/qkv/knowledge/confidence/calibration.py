@@ -191,8 +191,8 @@ def trust(
     found = answer_features(run, [question for question, _ in pairs], samples=samples, seed=seed)
     right = np.array(
         [
-            expected != "" and exact_match(said, expected)
-            for said, (_, expected) in zip(found.answers, pairs, strict=True)
+            expected != "" and exact_match(answer, expected)
+            for answer, (_, expected) in zip(found.answers, pairs, strict=True)
         ]
     )
     _check_counts(seen[fitted & given], right[fitted & given])

@@ -42,7 +42,8 @@ class Study(Displayable):
         cells: Number of all cells.
 
     Example:
-        >>> Study("rare_facts", "Facts said once", ({"seen_once": 0.5, "made_up": 0.15},), (), done=1, cells=5).complete
+        >>> found = Study("rare_facts", "Rare facts", ({"seen_once": 0.5, "made_up": 0.15},), (), done=1, cells=5)
+        >>> found.complete
         False
     """
 

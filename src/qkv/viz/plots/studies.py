@@ -73,10 +73,10 @@ def _capacity(study: Study) -> Figure:
     palette = (t["item-b"], t["item-a"], t["hardened"], t["several-heads"])
     ends = []
     for colour, size in zip(palette, sorted({row["parameters"] for row in study.rows}), strict=False):
-        mine = sorted((r for r in study.rows if r["parameters"] == size), key=lambda r: r["exposures"])
-        x, y = [r["exposures"] for r in mine], [r["bits_per_parameter"] for r in mine]
+        own = sorted((r for r in study.rows if r["parameters"] == size), key=lambda r: r["exposures"])
+        x, y = [r["exposures"] for r in own], [r["bits_per_parameter"] for r in own]
         axes.plot(x, y, "o-", color=colour, markersize=4)
-        for row in mine:
+        for row in own:
             if "interval" in row:
                 axes.plot([row["exposures"]] * 2, row["interval"], color=colour, linewidth=1)
         ends.append((y[-1], x[-1], f"{size:,} parameters", colour))
@@ -112,11 +112,11 @@ def _rare_facts(study: Study) -> Figure:
     )
     ends = []
     for name, label, colour, width in kinds:
-        mine = [r for r in rows if r.get(name) is not None]
-        if mine:
-            axes.plot([r["seen_once"] for r in mine], [r[name] for r in mine], "o-", color=t[colour], markersize=4,
+        own = [r for r in rows if r.get(name) is not None]
+        if own:
+            axes.plot([r["seen_once"] for r in own], [r[name] for r in own], "o-", color=t[colour], markersize=4,
                       linewidth=width)  # fmt: skip
-            ends.append((mine[-1][name], 1.0, label, t[colour]))
+            ends.append((own[-1][name], 1.0, label, t[colour]))
     for row in rows:
         axes.plot([row["seen_once"]] * 2, row["interval"], color=t["ink"], linewidth=1)
     _label_ends(axes, ends, 0.08)
