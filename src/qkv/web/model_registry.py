@@ -62,7 +62,7 @@ class Models:
 
     def ask(self, name: str, question: str) -> dict[str, Any]:
         """The answer of a model to a question."""
-        from qkv.knowledge.answering.answer import ask
+        from qkv.knowledge.answer import ask
 
         with self._lock:
             if name not in self._runs:
