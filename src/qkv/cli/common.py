@@ -130,7 +130,7 @@ def deliver(
 ) -> None:
     """Show a result, and save and draw it where that was asked for."""
     if save is not None:
-        from qkv.design.certificates.certificate import save as save_certificates
+        from qkv.design.certificates import save as save_certificates
 
         save_certificates(result.certificates, save, result.to_json())
     if plot is not None and draw is not None:
@@ -146,10 +146,10 @@ def deliver(
 
 def check_outputs(save: Path | None, plot: Path | None = None) -> None:
     """Refuse unusable output paths before any work is done."""
-    from qkv.design.certificates.certificate import check_save
+    from qkv.design.certificates.files import check_path
     from qkv.viz.theme import check_plot
 
-    check_save(save)
+    check_path(save)
     check_plot(plot)
 
 

@@ -1,4 +1,4 @@
-"""Results that show themselves: one card, rendered to a terminal, to HTML and to JSON."""
+"""Card and Displayable: terminal, HTML and JSON views of a result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Card:
-    """What a person sees of a result: a title, facts by name, perhaps a table, perhaps a closing remark."""
+    """Content of the view of a result.
+
+    Attributes:
+        title: One line.
+        facts: Pairs of name and value.
+        columns: Column headers of the table.
+        rows: Rows of the table.
+        note: A closing remark.
+    """
 
     title: str
     facts: tuple[tuple[str, str], ...] = ()
@@ -26,13 +34,13 @@ class Card:
 
 
 class Displayable:
-    """A result with a card; everything that renders it is derived from that card and from its fields."""
+    """Base of results: `card()` defines the terminal and HTML views, the dataclass fields define the JSON."""
 
     def card(self) -> Card:
         raise TypeError(f"{type(self).__name__} has no card")
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as plain lists, numbers and strings."""
+        """The fields as plain lists, numbers and strings; fields with repr=False are left out."""
         assert dataclasses.is_dataclass(self)
         fields = dataclasses.fields(self)
         return {f.name: plain(getattr(self, f.name)) for f in fields if f.repr}
@@ -79,7 +87,7 @@ class Displayable:
 
 
 def plain(value: Any) -> Any:
-    """Tensors, arrays and dataclasses as what JSON can hold."""
+    """Tensors, arrays and dataclasses converted to JSON types; NaN and infinities become strings."""
     if isinstance(value, Displayable):
         return value.to_json()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -100,21 +108,21 @@ def plain(value: Any) -> Any:
 
 
 def number(x: float | int, digits: int = 4) -> str:
-    """A number as people write it: few digits, no needless exponent."""
+    """A number with the given significant digits, without an exponent where it can be avoided."""
     if x == 0 or not np.isfinite(x):
         return f"{x:g}"
     if 10**digits - 0.5 <= abs(x) < 1e6:
-        return f"{x:.0f}"  # all its digits, rather than an exponent
+        return f"{x:.0f}"  # all digits before the point, rather than an exponent
     return f"{x:.{digits}g}" if 1e-4 <= abs(x) < 1e6 else f"{x:.{digits - 1}e}"
 
 
 def times(x: float | int) -> str:
-    """How many times: three digits, and from a thousand on a whole number of them."""
+    """A ratio such as "3.14 times": three significant digits."""
     return f"{float(f'{x:.3g}'):,.0f} times" if 1000 <= x < 1e9 else f"{number(x, 3)} times"
 
 
 def power(x: float | int) -> str:
-    """A small bound, rounded up to a power of ten: its digits are rounding's, and differ between machines."""
+    """A small bound, rounded up to a power of ten: its digits come from rounding errors and differ between machines."""
     return f"{10.0 ** math.ceil(math.log10(x)):.0e}" if 0 < x < math.inf else f"{x:g}"
 
 

@@ -15,7 +15,7 @@ from flint import ctx
 from safetensors.numpy import save_file
 
 import qkv
-from qkv.design.certificates import certificate as files
+from qkv.design.certificates import files
 from qkv.design.certificates.certificate import Certificate, load, save
 from qkv.design.certificates.statements import KINDS, weights
 from qkv.errors import QkvError
@@ -137,7 +137,7 @@ def test_what_was_pickled_is_never_run(tmp_path):
 
 def test_json_of_an_absurd_size_is_refused_before_it_is_read(copied, tmp_path, monkeypatch):
     copied.save(tmp_path / "c.json")
-    monkeypatch.setattr(files, "MOST_JSON", 100)
+    monkeypatch.setattr(files, "MAX_JSON_BYTES", 100)
     with pytest.raises(QkvError, match=r"too many for JSON.*safetensors"):
         load(tmp_path / "c.json")
 
@@ -427,7 +427,7 @@ def test_float64_gives_up_rather_than_lie_where_numbers_underflow_or_overflow(se
 
 def test_an_output_too_small_to_square_is_not_taken_for_zero(monkeypatch):
     """Values of 1e-170 leave an error whose square underflows: it was once certified to be 0."""
-    monkeypatch.setattr(weights, "LARGE", 0)
+    monkeypatch.setattr(weights, "FLOAT64_FIRST_SIZE", 0)
     data = {"keys": np.eye(3), "values": 1e-170 * np.eye(3), "query": [5.0, 0, 0], "items": [0], "wanted": [1.0]}
     made = Certificate.issue("weights", data)
     assert made.claims["output"] > 1e-174 and made.verify()
@@ -439,7 +439,7 @@ def test_large_and_small_certificates_are_decided_alike(seed, monkeypatch):
     data = problem(np.random.default_rng(seed), 30, 4)
     verdicts = []
     for threshold in (0, 10**9):
-        monkeypatch.setattr(weights, "LARGE", threshold)
+        monkeypatch.setattr(weights, "FLOAT64_FIRST_SIZE", threshold)
         made = Certificate.issue("weights", data, "distance", "output")
         verdicts.append([bool(made.verify())])
         exact = float(oracle_distance(data))
