@@ -224,7 +224,7 @@ def test_ctrl_c_ends_quietly_with_the_usual_exit_code_and_leaves_nothing(tmp_pat
     finally:
         run.kill()
     assert run.returncode == 130 and out == ""
-    assert err == "qkv: stopped; nothing half-written was left behind\n"
+    assert err == "qkv: stopped; no partial file was left\n"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m.npz", "q.npy"]
 
 
