@@ -1,7 +1,5 @@
-"""Witnesses and working sets decide keys as exact arithmetic, Qhull and HiGHS do."""
+"""The active-set search decides keys as exact arithmetic, Qhull and HiGHS do."""
 
-import subprocess
-import sys
 from fractions import Fraction
 from itertools import combinations
 
@@ -14,7 +12,7 @@ from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 
 from qkv.core import rounding_bounds
-from qkv.design.hull import active_set, candidate_queries, origin_in_hull
+from qkv.design.hull import active_set, origin_in_hull
 
 
 def decided(keys, items=None, candidates=None):
@@ -184,44 +182,14 @@ def test_blocks_do_not_change_answers(monkeypatch):
     assert decided(keys) == expected
 
 
-@pytest.mark.parametrize("guess", [candidate_queries.centred, candidate_queries.whitened])
-@pytest.mark.parametrize("stretch", [0.0, 6.0])
-def test_witnesses_claim_only_what_double_precision_confirms(guess, stretch):
-    random = np.random.default_rng(10)
-    keys = random.standard_normal((500, 24)) * 10.0 ** random.uniform(0, stretch, 24) + 100.0
-    f, items = rounding_bounds.scaled_keys(keys), np.arange(500)
-    queries = guess(f, items)
-    claims = candidate_queries.certified_margins(f, items, queries)
-    exact = rounding_bounds.margin_lower_bounds(keys, items, queries)
-    assert (claims <= exact).all()
-    # Single precision decides first, but never instead: every margin that is there is claimed, and sharply.
-    assert ((claims > 0) == (exact > 0)).all()
-    assert (claims[claims > 0] > 0.98 * exact[claims > 0]).all()
+def test_equal_keys_are_found_with_their_first_copy():
+    keys = np.array([[1.0, 2.0], [0.0, -0.0], [1.0, 2.0], [3.0, 3.0], [-0.0, 0.0], [1.0, 2.0]])
+    assert active_set.duplicates(keys, np.arange(6)) == {0: 2, 2: 0, 5: 0, 1: 4, 4: 1}
+    assert active_set.duplicates(keys, np.array([0, 3])) == {}
 
 
-def test_whitening_selects_where_the_centre_does_not():
-    random = np.random.default_rng(11)
-    keys = random.standard_normal((600, 20)) * np.geomspace(1, 1000, 20)
-    f, items = rounding_bounds.scaled_keys(keys), np.arange(600)
-    plain, white = (
-        candidate_queries.certified_margins(f, items, g(f, items)) > 0
-        for g in (candidate_queries.centred, candidate_queries.whitened)
-    )
-    assert white.sum() > 2 * plain.sum()
-
-
-def test_workers_start_without_torch():
-    code = "import sys, qkv.design.hull.cascade; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_the_query_of_the_least_squares_problem_is_the_steepest():
-    random = np.random.default_rng(12)
-    rows, lengths = origin_in_hull.unit_rows(random.standard_normal((30, 8)) + 1.0)
-    weights, query, gap = origin_in_hull.least_squares(rows)
-    assert gap > 0.01
-    assert np.allclose(np.linalg.norm(rows[:, :-1], axis=1), 1)
-    assert (rows[:, :-1] @ query <= -(gap**2) * (1 - 1e-9)).all()
-    steep = origin_in_hull.refine_query(rows, weights)
-    assert np.allclose(steep / np.linalg.norm(steep), query / np.linalg.norm(query), atol=1e-9)
-    assert lengths.min() > 0
+@given(st.integers(1, 10**7))
+def test_a_block_holds_at_least_one_item_and_bounded_scores(candidates):
+    size = active_set.block_size(candidates)
+    assert 1 <= size <= active_set.MAX_BLOCK_ITEMS
+    assert size == 1 or size * candidates <= 2**22
