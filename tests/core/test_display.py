@@ -10,7 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkv.core.display import Card, Displayable, number, plain, power, times, vector
+import qkv
+from qkv.core.display import Card, Displayable, brief, number, plain, power, times, vector
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,3 +68,31 @@ def test_a_bound_shown_as_a_power_of_ten_is_not_below_the_bound(x):
 def test_ratios_and_special_bounds_in_words():
     assert (times(3.14159), times(12345), times(2e12)) == ("3.14 times", "12,300 times", "2.00e+12 times")
     assert (power(0.0), power(math.inf)) == ("0", "inf")
+
+
+def test_a_repr_is_one_line_with_shapes_for_long_arrays():
+    memory = qkv.Memory.orthonormal(10, 16)
+    design = qkv.design.copy(memory, 3)
+    results = [memory, memory.read(np.ones(16)), design, design.certificate, design.certificate.verify()]
+    results += [qkv.design.copyable(np.random.default_rng(0).standard_normal((30, 3)))]
+    results += [qkv.design.leak(memory, np.ones(16)), qkv.core.MultiHead(*np.ones((4, 1, 2, 2)))]
+    for result in results:
+        assert "\n" not in repr(result) and repr(result).startswith(f"{type(result).__name__}(")
+    assert "keys=<Tensor of shape (10, 16)>" in repr(memory)
+
+
+def test_a_short_result_has_the_repr_of_a_dataclass():
+    @dataclasses.dataclass(frozen=True)
+    class Plain:
+        value: object
+        names: tuple
+
+    @dataclasses.dataclass(frozen=True)
+    class Shown(Displayable):
+        value: object
+        names: tuple
+
+    for value, names in ((0.5, ("a",)), (torch.ones(2), ()), ({"k": [1, None]}, (1, 2)), ("two\nlines", ({},))):
+        assert repr(Shown(value, names)) == repr(Plain(value, names)).replace("Plain(", "Shown(")
+    assert brief({"keys": np.zeros((9, 9))}) == "{'keys': <ndarray of shape (9, 9)>}"
+    assert brief([np.ones(3)]) == "[array([1., 1., 1.])]"

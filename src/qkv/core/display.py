@@ -13,6 +13,9 @@ import numpy as np
 if TYPE_CHECKING:
     from rich.console import ConsoleRenderable
 
+MAX_ARRAY_REPR = 120
+"""Characters of an array in the repr of a result; longer ones are given by their shapes."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Card:
@@ -36,7 +39,13 @@ class Card:
 class Displayable:
     """Base of results: `card()` defines the terminal and HTML views, the dataclass fields define the JSON."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__repr__" not in cls.__dict__:  # @dataclass leaves a __repr__ that the class already has
+            cls.__repr__ = _one_line  # type: ignore[method-assign]
+
     def card(self) -> Card:
+        """The content of the terminal and HTML views."""
         raise TypeError(f"{type(self).__name__} has no card")
 
     def to_json(self) -> dict[str, Any]:
@@ -84,6 +93,27 @@ class Displayable:
         if card.note:
             out.append(f"<p>{esc(card.note)}</p>")
         return "".join(out) + "</section>"
+
+
+def _one_line(result: Any) -> str:
+    """The repr of a dataclass, on one line: long arrays are given by their shapes."""
+    if not dataclasses.is_dataclass(result):
+        return object.__repr__(result)
+    shown = ", ".join(f"{f.name}={brief(getattr(result, f.name))}" for f in dataclasses.fields(result) if f.repr)
+    return f"{type(result).__qualname__}({shown})"
+
+
+def brief(value: Any) -> str:
+    """repr(value) on one line, with arrays of more than a few numbers given by their shapes."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k!r}: {brief(v)}" for k, v in value.items()) + "}"
+    if type(value) in (list, tuple):
+        inner = ", ".join(map(brief, value)) + ("," if type(value) is tuple and len(value) == 1 else "")
+        return f"[{inner}]" if type(value) is list else f"({inner})"
+    text = repr(value)
+    if hasattr(value, "shape") and ("\n" in text or len(text) > MAX_ARRAY_REPR):
+        return f"<{type(value).__name__} of shape {tuple(value.shape)}>"
+    return " ".join(text.split()) if "\n" in text else text
 
 
 def plain(value: Any) -> Any:
