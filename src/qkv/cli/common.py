@@ -82,10 +82,14 @@ def rules_of(text: str) -> dict[int, dict[int, float]]:
         token, colon, blend = part.partition(":")
         try:
             reader = int(token)
-            wanted = {}
+            wanted: dict[int, float] = {}
             for one in blend.split("+"):
                 read, equals, weight = one.partition("=")
+                if int(read) in wanted:
+                    raise QkvError(request, f"'{part}' names token {int(read)} twice", "Name each token once")
                 wanted[int(read)] = number_of(request, weight) if equals else 1.0
+        except QkvError:  # a ValueError too, but it already says what is wrong
+            raise
         except ValueError:
             colon = ""
         if not colon:
