@@ -161,6 +161,7 @@ class _WorkerProcesses:
         self._closed = False
 
     def submit(self, work: Callable[..., Any], shared: Any, pieces: Sequence[tuple[Any, ...]]) -> list[Future[Any]]:
+        """Futures of work(shared, *piece) for each piece."""
         task = pickle.dumps((work, shared), pickle.HIGHEST_PROTOCOL)  # once, though it goes to every child
         return [self._threads.submit(self._run, task, pickle.dumps(piece)) for piece in pieces]
 

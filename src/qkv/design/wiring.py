@@ -143,7 +143,7 @@ def wire(
     v = _value_matrix(spec)
     for margin in SAFETY_MARGINS:
         found = _solve_scores(spec, spec.tol * (1 - margin), prefer)
-        if found.status == "none":
+        if found.status == "infeasible":
             return _impossible(spec, found)
         if found.status != "solved":
             continue

@@ -1,4 +1,4 @@
-"""copyable: every answer right, every witness exact, whoever does the work."""
+"""copyable: every decision right, every query and combination exact, wherever the work is done."""
 
 import json
 import subprocess

@@ -53,7 +53,7 @@ def test_a_blend_inside_the_hull_of_the_others_is_excluded_by_a_proof(seed):
 def test_evidence_against_a_blend_that_exists_proves_nothing():
     keys = np.eye(4)
     spec = BlendSpec.of(qkv.Memory(keys), {0: 0.5, 1: 0.5}, 1e-2)
-    made_up = conic.Solution("none", np.zeros(4), (np.array([0.3]),), (np.array([0.0, 0.0, 1.0, 1.0]),))
+    made_up = conic.Solution("infeasible", np.zeros(4), (np.array([0.3]),), (np.array([0.0, 0.0, 1.0, 1.0]),))
     assert no_query_certificate(keys, spec, made_up) is None
 
 

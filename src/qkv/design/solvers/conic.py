@@ -21,8 +21,8 @@ MAX_ROUNDS = 4
 STATUS = {
     "Solved": "solved",
     "AlmostSolved": "solved",
-    "PrimalInfeasible": "none",
-    "AlmostPrimalInfeasible": "none",
+    "PrimalInfeasible": "infeasible",
+    "AlmostPrimalInfeasible": "infeasible",
 }
 
 
@@ -59,7 +59,7 @@ class Solution:
     certificates/statements/weights.py.
     """
 
-    status: str  # "solved", "none" or "failed"
+    status: str  # "solved", "infeasible" or "failed"
     x: FloatArray
     multipliers: tuple[FloatArray, ...]
     mix: tuple[FloatArray, ...]
@@ -89,7 +89,7 @@ def smallest_query(
     for _ in range(MAX_ROUNDS):
         rule = Rule.of(keys, wanted, items, chosen, tol)
         found = solve([rule], keys.shape[1], metric=metric)
-        if found.status == "none" and _newton(keys, items, chosen, rule, metric, first) is None:
+        if found.status == "infeasible" and _newton(keys, items, chosen, rule, metric, first) is None:
             mix = np.zeros(len(keys))
             mix[chosen] = found.mix[0]
             return dataclasses.replace(found, mix=(mix,), x=found.x / size)
@@ -198,20 +198,24 @@ class _Program:
         return slice(start, start + len(b))
 
     def _wide(self, left: FloatArray) -> Any:
+        """Rows filled up with zeros to all columns."""
         return sparse.hstack([sparse.csc_matrix(left), sparse.csc_matrix((len(left), self.width - left.shape[1]))])
 
     def zero(self, rows: FloatArray, b: FloatArray) -> slice:
+        """Equalities rows·x = b; returns where their dual variables are."""
         if len(rows):
             self.cones.append(clarabel.ZeroConeT(len(rows)))
         return self._add(self._wide(rows), b)
 
     def total(self, columns: range) -> slice:
+        """The variables in these columns sum to at most 1."""
         row = np.zeros((1, self.width))
         row[0, list(columns)] = 1.0
         self.cones.append(clarabel.NonnegativeConeT(1))
         return self._add(sparse.csc_matrix(row), np.ones(1))
 
     def exponential(self, rivals: FloatArray, edge: float, at: int) -> slice:
+        """(rivals·x - edge, 1, u) in the exponential cone, with u in the columns from `at` on."""
         m = len(rivals)
         place = np.zeros((3 * m, rivals.shape[1]))
         place[0::3] = -rivals
@@ -220,6 +224,7 @@ class _Program:
         return self._add(self._wide(place) + bounds, np.tile([-edge, 1.0, 0.0], m))
 
     def semidefinite(self, lift: _Lift, at: int) -> slice:
+        """[[A, Z], [Zᵀ, B]] is positive semidefinite, with A and B in the columns from `at` on."""
         rows = [row for row, _, _ in lift.entries]
         columns = [at + c if c >= 0 else -1 - c for _, c, _ in lift.entries]
         block = sparse.csc_matrix(([-f for _, _, f in lift.entries], (rows, columns)), (lift.length, self.width))
@@ -228,6 +233,7 @@ class _Program:
         return self._add(block, np.zeros(lift.length))
 
     def run(self, P: Any, cost: FloatArray) -> Any:
+        """Minimise ½ xᵀPx + cost·x with Clarabel."""
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10

@@ -55,7 +55,7 @@ def _evidence(keys: FloatArray, spec: BlendSpec, evidence: Solution) -> Iterator
 
 def _dual(evidence: Solution) -> list[dict[str, Any]]:
     """The solver's certificate of infeasibility, normalised so that the mix sums to 1."""
-    if evidence.status != "none" or not evidence.mix:
+    if evidence.status != "infeasible" or not evidence.mix:
         return []
     mix = evidence.mix[0]
     multipliers = np.concatenate([[0.0], evidence.multipliers[0]])
