@@ -12,7 +12,7 @@ import torch
 
 from qkv.core.display import Card, Displayable, number
 from qkv.core.memory import Memory
-from qkv.core.types import ArrayLike
+from qkv.core.types import ArrayLike, FloatArray
 from qkv.core.validation import check_range, same_width, tensor, tolerance
 from qkv.design.certificates.certificate import Certificate
 from qkv.errors import QkvError
@@ -20,6 +20,8 @@ from qkv.errors import QkvError
 DEFAULT_SCALES = 61
 MAX_SCALE = 1e6
 MAX_STEPS = 60
+SAFETY_MARGINS = (0.0, 1e-12, 1e-9, 1e-6)
+"""The scale is raised this much (relatively) until the certificate confirms the leak."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -110,54 +112,58 @@ def _leaks(scores: torch.Tensor, items: list[int], scales: torch.Tensor) -> torc
 def _smallest_scale(
     memory: Memory, q: torch.Tensor, scores: torch.Tensor, items: list[int], tol: float
 ) -> tuple[float | None, Certificate | None]:
-    """The smallest scale with a leak of at most tol, and its certificate.
-
-    Leak/(1 − leak) = Σ e^(s x_j) / Σ e^(s x_i) over others j and wanted i falls with s if all x_i are above all x_j.
-    """
-    rest = np.delete(scores.numpy(), items)
-    if len(rest) and float(scores[items].min()) <= rest.max():
+    """The smallest scale with a leak of at most tol, rounded up until it is certified, and its certificate."""
+    others = np.delete(scores.numpy(), items)
+    if len(others) and float(scores[items].min()) <= others.max():
         return None, None
+    top = float(scores[items].max())
+    scale = _leak_root(scores.numpy()[items] - top, others - top, tol) if len(others) else 0.0
+    if scale >= MAX_SCALE:
+        return None, None
+    for margin in SAFETY_MARGINS:
+        certificate = _leak_certificate(memory, q, scores, items, scale * (1 + margin))
+        if float(certificate.claims["distance"]) <= tol:
+            return scale * (1 + margin), certificate
+    return None, None
 
-    def certificate_at(scale: float) -> Certificate:
-        # With its own ratios as the wanted ones, the total-variation distance of a reading is its leak.
-        alpha = torch.softmax(scale * scores, -1)[items]
-        data = {"keys": memory.keys.numpy(), "values": memory.values.numpy(), "query": (scale * q).numpy()}
-        return Certificate.issue(
-            "weights", {**data, "items": items, "wanted": (alpha / alpha.sum()).numpy()}, "distance"
-        )
 
-    x = scores.numpy() - float(scores[items].max())
-    wanted, odds = x[items], float(np.log(tol / (1 - tol)))
+def _leak_root(wanted: FloatArray, others: FloatArray, tol: float) -> float:
+    """The scale s at which the leak is tol: 0 if the leak is below tol there, MAX_SCALE if no smaller scale is enough.
+
+    The odds of the leak are Σ e^(s x_j) / Σ e^(s x_i) over other scores x_j and wanted scores x_i, and fall with s,
+    since all x_i are above all x_j.
+    """
+    odds = float(np.log(tol / (1 - tol)))
 
     def excess(scale: float) -> tuple[float, float]:
-        """log(leak/(1 − leak)) less that of tol, and its derivative: the difference of two softmax means."""
-        top = scale * rest_x.max()
-        others, own = np.exp(scale * rest_x - top), np.exp(scale * wanted)
-        slope = others @ rest_x / others.sum() - own @ wanted / own.sum()
-        return float(np.log(others.sum()) + top - np.log(own.sum()) - odds), float(slope)
+        """The log of the odds of the leak over those of tol, and its derivative: a difference of softmax means."""
+        top = scale * others.max()
+        other, own = np.exp(scale * others - top), np.exp(scale * wanted)
+        slope = other @ others / other.sum() - own @ wanted / own.sum()
+        return float(np.log(other.sum()) + top - np.log(own.sum()) - odds), float(slope)
 
-    rest_x = np.delete(x, items)
-    high = 0.0
-    if len(rest_x):
-        # Newton's method from below, with bisection where a step leaves the bracket [low, far].
-        low, far = 0.0, MAX_SCALE
-        for _ in range(MAX_STEPS):
-            value, slope = excess(high)
-            if value > 0:
-                low = high
-            else:
-                far = high
-            step = high - value / slope if slope < 0 else math.inf
-            after = step if low < step < far else (low + min(far, 2 * low + 1)) / 2
-            if abs(after - high) <= 1e-15 * high:
-                break
-            high = after
-        if high >= MAX_SCALE or (low == 0.0 and far == 0.0):
-            high = 0.0 if excess(0.0)[0] <= 0 else MAX_SCALE
-    if high >= MAX_SCALE:
-        return None, None
-    for more in (0.0, 1e-12, 1e-9, 1e-6):
-        certificate = certificate_at(high * (1 + more))
-        if float(certificate.claims["distance"]) <= tol:
-            return high * (1 + more), certificate
-    return None, None
+    # Newton's method from below, with bisection where a step leaves the bracket [low, high].
+    scale, low, high = 0.0, 0.0, MAX_SCALE
+    for _ in range(MAX_STEPS):
+        value, slope = excess(scale)
+        if value > 0:
+            low = scale
+        else:
+            high = scale
+        step = scale - value / slope if slope < 0 else math.inf
+        following = step if low < step < high else (low + min(high, 2 * low + 1)) / 2
+        if abs(following - scale) <= 1e-15 * scale:
+            break
+        scale = following
+    if scale >= MAX_SCALE or (low == 0.0 and high == 0.0):
+        return 0.0 if excess(0.0)[0] <= 0 else MAX_SCALE
+    return scale
+
+
+def _leak_certificate(
+    memory: Memory, q: torch.Tensor, scores: torch.Tensor, items: list[int], scale: float
+) -> Certificate:
+    """Certificate of the leak at one scale: with its own ratios as wanted ones, a distance of weights is a leak."""
+    alpha = torch.softmax(scale * scores, -1)[items]
+    data = {"keys": memory.keys.numpy(), "values": memory.values.numpy(), "query": (scale * q).numpy()}
+    return Certificate.issue("weights", {**data, "items": items, "wanted": (alpha / alpha.sum()).numpy()}, "distance")
