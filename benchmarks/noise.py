@@ -127,9 +127,7 @@ def hardening() -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes and few draws, for the tests")
-    parser.add_argument(
-        "--size", type=int, help="measure one reading of this many keys, and print it as JSON"
-    )
+    parser.add_argument("--size", type=int, help="measure one reading of this many keys, and print it as JSON")
     options = parser.parse_args()
     if options.size:
         print(json.dumps(one_size(options.size, 64)))

@@ -45,7 +45,7 @@ def main() -> None:
     say(f"   p(1 - p)/4 = {p * (1 - p) / 4:.5f} (extrapolated from t = 400 and 800: {2 * far - near:.5f}).\n")
 
     hardened = qkv.noise.harden(memory, WANTED, noise, tol=TOL)
-    q, ours = hardened.query, float(hardened.spread.weights_var[0])
+    q, ours = hardened.query, float(hardened.moments.weights_var[0])
     say("3. One head again, hardened: the query that keeps the blend and is orthogonal to the noise.")
     on_a, on_b, on_others = float(q @ mu[0]), float(q @ mu[1]), float((mu[2:] @ q).mean())
     say(f"   Its score on mu_a is {on_a:.4f}, on mu_b {on_b:.4f}, on the eight others {on_others:.3f}:")

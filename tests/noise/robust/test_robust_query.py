@@ -36,7 +36,7 @@ def test_one_hardened_head_has_a_two_hundredth_of_the_variance_at_equal_leak(har
         one = reading_moments(MEMORY, t * (MU[0] + MU[1]), NOISE)
         t = brentq(lambda t, level=level: math.log(leak(t * MU[:2]) / level), 0.1, 30)
         two = reading_moments(MEMORY, t * MU[:2], NOISE)
-        ours = float(hardened.spread.weights_var[:2].max())
+        ours = float(hardened.moments.weights_var[:2].max())
         assert ours <= float(one.weights_var[0]) / 200
         assert ours <= float(two.weights_var[0]) / 20
     assert hardened.distance <= hardened.tol == 1e-2

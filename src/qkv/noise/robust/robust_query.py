@@ -48,7 +48,7 @@ class RobustQuery(Displayable):
         gain_over_heads: How many times larger that of one plain head for each item is; None where there are none.
         more_heads_help: Whether more heads have a smaller squared error; None if that was not computed.
         advice: The same as a sentence.
-        spread: The moments of the reading.
+        moments: The moments of the reading.
         comparison: The moments of all layouts that were compared.
         layouts: These layouts by name.
     """
@@ -63,7 +63,7 @@ class RobustQuery(Displayable):
     gain_over_heads: float | None
     more_heads_help: bool | None
     advice: str
-    spread: ReadingMoments = field(repr=False)
+    moments: ReadingMoments = field(repr=False)
     comparison: Comparison = field(repr=False)
     layouts: Mapping[str, HeadMix] = field(repr=False)
 
@@ -157,7 +157,7 @@ def harden(
         gain_over_heads=None if copies is None else _ratio(comparison.errors[1], errors["hardened"]),
         more_heads_help=helps,
         advice=advice,
-        spread=comparison["hardened"],
+        moments=comparison["hardened"],
         comparison=comparison,
         layouts=layouts,
     )
