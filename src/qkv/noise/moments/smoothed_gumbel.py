@@ -51,14 +51,14 @@ def left_tail(v: Tensor) -> Tensor:
 
 
 def smoothed(m: Tensor, v: Tensor, u: Tensor, parts: int = 3) -> Tensor:
-    """The first `parts` of L, P, Q, (parts, keys, nodes), for positive v; differentiable in m and v."""
+    """The first `parts` of L, P, Q at ascending nodes u, (parts, keys, nodes), for v > 0; differentiable in m and v."""
     step = _cached_step(u)
     groups = _groups_by_width(v)
     return _in_order([_fourier_series(_take(m, g), _take(v, g), u, parts, b, step) for b, g in groups], groups)
 
 
 def logs_and_ratios(m: Tensor, v: Tensor, u: Tensor, parts: int = 3) -> Tensor:
-    """The first `parts` of log L, P/L, Q/L, (parts, keys, nodes), for v ≥ 0; differentiable in m and v.
+    """The first `parts` of log L, P/L, Q/L at ascending nodes u, (parts, keys, nodes), for v ≥ 0; differentiable.
 
     Keys without noise have the closed form −x, x, x² with x = e^(u+m).
     """
