@@ -158,7 +158,7 @@ def test_noise_gives_three_arms_whose_python_gives_the_same(post, state):
         found = post("/api/noise", body)
         arms = run(found["python"])["found"]
         several = {2: "two heads", 3: "three heads"}[body["heads"]]
-        assert [a["name"] for a in found["arms"]] == ["one head", several, "hardened"]
+        assert [a["name"] for a in found["arms"]] == ["one head", several, "min variance"]
         for shown, arm in zip(found["arms"], arms, strict=True):
             assert (shown["mean"], shown["variance"]) == pytest.approx((arm.mean, arm.variance), rel=1e-12, abs=1e-15)
             assert shown["probability"] == arm.probability and shown["low"] <= arm.probability <= shown["high"]

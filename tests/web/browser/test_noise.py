@@ -26,8 +26,8 @@ def test_a_slider_shows_the_variance_of_the_library(watched):
     expect(page.locator("[data-fact='one head variance']")).to_have_text(number(float(exact.weights_var[0])))
     two = reading_moments(memory, [body["scale"] * memory.keys[0], body["scale"] * memory.keys[1]], noise)
     expect(page.locator("[data-fact='two heads variance']")).to_have_text(number(float(two.weights_var[0])))
-    hardened = float(page.locator("[data-fact='hardened variance']").inner_text())
-    assert hardened < float(two.weights_var[0]) / 100
+    steady = float(page.locator("[data-fact='min variance variance']").inner_text())
+    assert steady < float(two.weights_var[0]) / 100
 
 
 def test_more_heads_are_a_blend_of_more_items_with_a_head_each(watched):
@@ -48,7 +48,7 @@ def test_more_heads_are_a_blend_of_more_items_with_a_head_each(watched):
     page.wait_for_function("location.hash.includes('heads=4')")
     names = {}
     exec(page.locator("[data-python]").text_content(), names)
-    assert [arm.name for arm in names["found"]] == ["one head", "four heads", "hardened"]
+    assert [arm.name for arm in names["found"]] == ["one head", "four heads", "min variance"]
     assert float(four.weights_var[0]) == pytest.approx(names["found"][1].variance)
 
 

@@ -1,4 +1,4 @@
-"""Noise: one head, a head for each wanted item, and a hardened one, side by side."""
+"""Noise: one head, a head for each wanted item, and the min-variance query, side by side."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from qkv.core.memory import Memory
 from qkv.errors import QkvError
 from qkv.noise.key_noise import Gaussian
 from qkv.noise.layout_report import layout_reports, reference_layouts
+from qkv.noise.method import Method
 from qkv.web import code_snippets, limits
 from qkv.web.schemas import REFUSALS, Python, Row, Shape, reply
 
@@ -41,7 +42,7 @@ class Law(BaseModel):
 
     edges: Row = Field(description="From 0 to 1; the wanted weight is in the middle of two of them.")
     share: Row
-    method: str = Field(description="quadrature, or sampling.")
+    method: Method = Field(description="How the law was computed.")
 
 
 class ArmReply(BaseModel):
@@ -54,7 +55,7 @@ class ArmReply(BaseModel):
     probability: float = Field(description="That the output is within `success` of the wanted one.")
     low: float = Field(description="The probability is at least this,")
     high: float = Field(description="and at most this.")
-    method: str = Field(description="Of the probability: integration, integration over draws, or sampling.")
+    method: Method = Field(description="How the probability was computed.")
     weight_samples: Row
     law: Law
 
@@ -114,7 +115,7 @@ def figures(asked: NoiseRequest) -> dict[str, Any]:
                 "high": arm.high,
                 "method": arm.method,
                 "weight_samples": arm.drawn,
-                "law": {"edges": arm.edges, "share": arm.share, "method": arm.law},
+                "law": {"edges": arm.edges, "share": arm.share, "method": arm.law_method},
             }
             for arm in found
         ],

@@ -1,4 +1,4 @@
-// Noise: the same blend read by one head, by one for each item, and by one that is hardened, while a key varies.
+// Noise: the same blend read by one head, by one head for each item, and by the min-variance query, while a key varies.
 import { html, useMemo, useState } from "../vendor/htm-preact.js";
 import { useReply } from "../lib/api.js";
 import { Chart, loadPlot } from "../lib/chart.js";
@@ -35,7 +35,7 @@ export function Page() {
   return html`
     <h1>Noise</h1>
     <p class="lead">Wanted is ${blend(heads)}, but the key of a varies. One head swings with it; ${COUNTS[heads]}, one for each item, mostly hold;
-      a hardened head repels the other keys instead, and hardly sees how long a is.</p>
+      the min-variance query repels the other keys instead, and hardly depends on the length of a.</p>
     <${Share} name="noise" python=${reply?.python} json=${reply && { request, reply }} />
     <${Problem} error=${error} />
     <div class="page noise" aria-busy=${!current}>
@@ -70,7 +70,7 @@ function blend(heads) {
 
 /** What is exact in the pictures, and what is drawn. */
 function told(arms) {
-  const exact = arms.every((a) => a.law.method === "quadrature"), sure = arms.every((a) => a.method === "integration");
+  const exact = arms.every((a) => ["exact", "quadrature"].includes(a.law.method)), sure = arms.every((a) => a.method !== "monte_carlo" && a.high - a.low < 2e-6);
   return `Bars: the ${exact ? "exact " : ""}distribution of the weight of a${exact ? "" : ", for some heads from thousands of readings"}. Dots: ${arms[0].weight_samples.length} drawn readings. `
     + `Mean${exact ? ", variance and bars" : " and variance"} are integrals, not estimates${sure ? ", and so is the chance of success." : "; the chance of success is known to within the ± beside it."}`;
 }
@@ -123,7 +123,7 @@ function Against({ arms }) {
       globalThis.Plot.text(rows, { x: () => 1, y: "name", text: (r) => share(r.p), textAnchor: "start", dx: 8, fill: "var(--ink)" }),
     ],
   });
-  const title = flat ? "All three succeed equally often" : `Success is likeliest with ${best.name === "hardened" ? "the hardened head" : best.name}`;
+  const title = flat ? "All three succeed equally often" : `Success is likeliest with ${best.name === "min variance" ? "the min-variance query" : best.name}`;
   return html`<${Figure} title=${title}><${Chart} options=${options} of=${arms} height=${118} label=${`${title}: ${rows.map((r) => `${r.name} ${share(r.p)}`).join(", ")}`} /><//>`;
 }
 
@@ -137,7 +137,7 @@ function Study({ request }) {
   const { samples, scale, ...settings } = request;
   const points = (found?.curves ?? []).flatMap((c, i) => c.points.map((p) => ({ ...p, name: c.name, ink: `var(--${INKS[i]})` })));
   const options = (Plot, width) => ({
-    height: 260, marginLeft: 44, marginRight: 78, marginTop: 28, marginBottom: 38,
+    height: 260, marginLeft: 44, marginRight: 92, marginTop: 28, marginBottom: 38,
     x: { type: "log", label: "scale →", ticks: (width < 420 ? [1, 10, 50] : [0.5, 1, 2, 5, 10, 20, 50]).filter((v) => points.some((p) => p.scale === v)), tickFormat: (v) => number(v) },
     y: { domain: [0, 1], label: "↑ chance of success", ticks: 5 },
     color: { type: "identity" },
