@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from qkv.core.validation import (
     MIN_TOLERANCE,
     booleans,
+    check_confidence,
     check_range,
     finite,
-    level,
     same_length,
     same_width,
     tensor,
