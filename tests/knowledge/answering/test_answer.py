@@ -97,9 +97,11 @@ def test_the_weights_of_heads_are_those_that_make_the_output(attention):
         module = model.blocks[layer].attention
         if attention == "perceiver":
             tokens = model.embedding(torch.tensor(ids)) + model.places(torch.arange(len(ids)))
-            v = module.kv(module.norm(tokens)).unflatten(-1, (-1, module.size)).chunk(2, 1)[1]
+            v = module.kv(module.norm(tokens)).unflatten(-1, (-1, module.head_dim)).chunk(2, 1)[1]
         else:
-            v = (module.qkv if attention != "synthesizer" else module.qv)(x).unflatten(-1, (-1, module.size))[:, -2:]
+            v = (module.qkv if attention != "synthesizer" else module.qv)(x).unflatten(-1, (-1, module.head_dim))[
+                :, -2:
+            ]
         made = torch.tensor(weights) @ v[:, head]
         assert torch.allclose(made, out[-1].unflatten(-1, (2, -1))[head], atol=1e-5)
 
