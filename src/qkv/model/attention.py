@@ -87,15 +87,7 @@ class SelfAttention(nn.Module):
         # Decoding: rotate, store the new keys and values, attend all that the cache holds.
         q, k, v = self._rotated(queries, qkv, rotation, keep)
         cache.append(layout, k, v)
-        if layout.is_step or keep is not None:
-            return attend_step(q, layout if keep is None else layout.as_steps(keep), cache, scale)
-        pairs = zip(layout.split(q), cache.sequences_of(layout), strict=True)
-        return layout.join(
-            [
-                variants.causal(q, repeat_kv(k, self.n_head), repeat_kv(v, self.n_head), scale=scale)
-                for q, (k, v) in pairs
-            ]
-        )
+        return attend_cached(q, layout, cache, scale, keep)
 
     def _heads(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """x Wᵀ + b as heads, (N, heads, head_dim)."""
@@ -201,8 +193,25 @@ class CrossAttention(nn.Module):
         return select_rows(layout.join([self.variant(q, k, v, scale=scale) for q, k, v in split]), keep)
 
 
-def attend_step(q: Tensor, step: PackedLayout, cache: KVCache, scale: float) -> Tensor:
-    """Outputs (r, d_model) of one query (r, heads, head_dim) for each token of a decoding step."""
+def attend_cached(q: Tensor, layout: PackedLayout, cache: KVCache, scale: float, keep: Tensor | None = None) -> Tensor:
+    """Causal attention over the cache, outputs (N, d_model) or those of `keep`.
+
+    Args:
+        q: queries (N, heads, head_dim) of a layout's tokens or, with `keep`, of these tokens only.
+        layout: the tokens, whose keys and values are in the cache already.
+        cache: keys and values of all tokens so far.
+        scale: factor of the scores.
+        keep: indices of the tokens that have queries.
+    """
+    # Prefill: all tokens have queries. The variant aligns them with the last of the cached tokens.
+    if keep is None and not layout.is_step:
+        n_head = q.shape[1]
+        pairs = zip(layout.split(q), cache.sequences_of(layout), strict=True)
+        return layout.join(
+            [variants.causal(q, repeat_kv(k, n_head), repeat_kv(v, n_head), scale=scale) for q, (k, v) in pairs]
+        )
+    # Single queries: a decoding step, or the kept tokens of a prefill.
+    step = layout if keep is None else layout.as_steps(keep)
     k, v = cache.for_step(step)
     # Heads that share keys are rows of one product. The weights of single queries are small: no fused kernel is needed.
     grouped = q.unflatten(1, (k.shape[1], -1))

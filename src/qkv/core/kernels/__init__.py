@@ -1,6 +1,6 @@
 """Causal attention kernels for training, and which one is taken when.
 
-`packed_causal_attention` takes sequences packed end to end, `causal_attention` a dense batch. Both ask `choose_kernel`:
+`packed_causal_attention` takes sequences packed end to end and asks `choose_kernel`:
 
 =============  ==========================================================================================
 kernel         taken for
@@ -10,8 +10,9 @@ ragged         other short sequences on a CPU (different lengths, few sequences,
 fused          sequences longer than MAX_STORED_LENGTH, and other devices: torch's own fused kernel
 =============  ==========================================================================================
 
-The first two store the attention weights for the backward pass (`causal.py` has the formulas, and the dense kernel for
-short sequences); the fused kernel computes them again there.
+The first two store the attention weights for the backward pass; the fused kernel computes them again there.
+`causal_attention` takes a dense batch: `causal.py` stores its weights where the sequences are short, else the fused
+kernel computes it.
 """
 
 from __future__ import annotations
