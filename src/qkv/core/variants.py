@@ -56,10 +56,9 @@ def causal(
 ) -> Float[Tensor, "*#batch m dv"]:
     """A token attends itself and the tokens before it."""
     m, n = _lengths("causal attention", q, k)
-    if mask is None and m == n:
+    if mask is None:
         return causal_attention(q, k, v, float(scale))
-    allowed = masks.causal(n, device=q.device)[n - m :]
-    return full(q, k, v, scale=scale, mask=allowed if mask is None else allowed & mask)
+    return full(q, k, v, scale=scale, mask=masks.causal(n, device=q.device)[n - m :] & mask)
 
 
 def window(

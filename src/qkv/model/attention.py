@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from qkv.core import variants
 from qkv.core.attention import read
-from qkv.core.kernels import packed_causal_attention, repeat_kv
+from qkv.core.kernels import causal_attention, packed_causal_attention, repeat_kv
 from qkv.core.rotary import apply_rotary, interleaved_order, rotary_table, rotations_at
 from qkv.model.config import ModelConfig
 from qkv.model.kv_cache import KVCache
@@ -203,12 +203,12 @@ def attend_cached(q: Tensor, layout: PackedLayout, cache: KVCache, scale: float,
         scale: factor of the scores.
         keep: indices of the tokens that have queries.
     """
-    # Prefill: all tokens have queries. The variant aligns them with the last of the cached tokens.
+    # Prefill: all tokens of the layout have queries; they are the last ones of the cached tokens.
     if keep is None and not layout.is_step:
         n_head = q.shape[1]
         pairs = zip(layout.split(q), cache.sequences_of(layout), strict=True)
         return layout.join(
-            [variants.causal(q, repeat_kv(k, n_head), repeat_kv(v, n_head), scale=scale) for q, (k, v) in pairs]
+            [causal_attention(q, repeat_kv(k, n_head), repeat_kv(v, n_head), scale) for q, (k, v) in pairs]
         )
     # Single queries: a decoding step, or the kept tokens of a prefill.
     step = layout if keep is None else layout.as_steps(keep)

@@ -93,6 +93,16 @@ def test_short_and_long_sequences_meet_at_the_threshold(monkeypatch):
     torch.testing.assert_close(causal_attention(q, k, v, 0.7), stored, rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize("m", [1, 3, 8])
+@pytest.mark.parametrize("longest", [8, 128])
+def test_fewer_queries_than_tokens_are_those_of_the_last_tokens(monkeypatch, m, longest):
+    monkeypatch.setattr(kernels, "MAX_STORED_LENGTH", longest)
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, 3, 9, 4, dtype=torch.float64) for _ in range(3))
+    want = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.7)[..., 9 - m :, :]
+    torch.testing.assert_close(causal_attention(q[..., 9 - m :, :], k, v, 0.7), want, rtol=0, atol=1e-14)
+
+
 def test_heads_share_keys_in_groups_of_neighbours():
     torch.manual_seed(0)
     kv = torch.randn(2, 2, 5, 3)

@@ -24,6 +24,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from qkv.core import masks
+from qkv.core.attention import read
 from qkv.core.kernels.causal import stored_causal
 from qkv.core.kernels.equal_length import equal_length_causal
 from qkv.core.kernels.ragged import RaggedPlan, ragged_causal
@@ -124,8 +126,23 @@ def packed_causal_attention(
 
 
 def causal_attention(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    """Causal attention of a dense batch, as many queries (..., n, d) as keys (..., n, d) and values (..., n, dv)."""
-    if stores_weights(q.device, q.shape[-2]) and q.shape[:-1] == k.shape[:-1] == v.shape[:-1]:
+    """Causal attention of a dense batch.
+
+    Args:
+        q: queries (..., m, d) of the last m of n tokens.
+        k: keys (..., n, d) of all n tokens.
+        v: values (..., n, dv).
+        scale: factor of the scores.
+    """
+    m, n = q.shape[-2], k.shape[-2]
+    short = stores_weights(q.device, n)
+    if m < n:
+        # A continuation of cached tokens. Short ones are faster by plain products than by the fused kernel with a mask.
+        allowed = masks.causal(n, device=q.device)[n - m :]
+        if short:
+            return read(q, k, v, scale, allowed)[1]
+        return scaled_dot_product_attention(q, k, v, attn_mask=allowed, scale=scale)
+    if short and q.shape[:-1] == k.shape[:-1] == v.shape[:-1]:
         return stored_causal(q, k, v, scale)
     return scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
 
