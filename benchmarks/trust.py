@@ -19,12 +19,12 @@ from qkv.knowledge import biographies, questions, trust
 from qkv.knowledge.intervals import over_seeds
 from qkv.knowledge.studies.experiment import Cell, work
 from qkv.knowledge.studies.setup import StudySetup, drilled, people
-from qkv.knowledge.training.recipes import RECIPES
+from qkv.train.recipes import RECIPES
 
 SPLITS = 3  # ways to choose whom the badge is fitted on and whom it is measured on; each seed's figure is their mean
 OFTEN = (1, 2, 4, 8)  # biographies of a person: some are read of often, and some so rarely that answers go wrong
 EPOCHS = 24  # times that every biography is drilled
-RECIPE = RECIPES["qkv"].second  # whose share of names, and whose rise of the learning rate
+RECIPE = RECIPES["cloze"].finetuning.settings  # whose share of names, and whose rise of the learning rate
 BARS = {"seen": 0.95, "right": 0.85, "precision": 0.95, "coverage": 0.70}
 
 

@@ -13,7 +13,7 @@ from qkv.model.config import ModelConfig
 from qkv.model.linear import STEADY, Linear, product, steady
 from qkv.model.mlp import MLP, SwiGLU
 from qkv.train.data.objectives import Example
-from qkv.train.data.packing import asked, pack
+from qkv.train.data.packing import count_targets, pack
 
 
 @pytest.mark.parametrize("rows", [STEADY, 5 * STEADY, STEADY + 1, 3])
@@ -100,7 +100,7 @@ def test_rows_are_filled_with_tokens_that_ask_for_nothing(lengths: list[int]) ->
     assert len(batch.tokens) % STEADY == 0 and len(batch.tokens) - sum(lengths) < STEADY
     assert max(t for _, t in batch.layout.shapes) == max(lengths)
     for one in (batch, plain):
-        assert int((one.targets >= 0).sum()) == asked(examples)
+        assert int((one.targets >= 0).sum()) == count_targets(examples)
         assert sorted(one.targets[one.targets >= 0].tolist()) == sorted(i for e in examples for i in e.ids[1:])
 
 

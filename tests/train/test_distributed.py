@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from qkv.train.metrics_log import lines
+from qkv.train.metrics_log import read_log
 
 OPTIONS = (
     "--steps 20 --batch-size 8 --log-every 1 --checkpoint-every 20 --d-model 32 --n-head 2 --validate-every 10 --json"
@@ -41,7 +41,7 @@ def test_two_processes_reach_the_loss_of_one(spread, optimizer, text, tmp_path):
     single, double = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
     for name in single:
         torch.testing.assert_close(single[name], double[name], rtol=0, atol=1e-4)
-    assert [line["step"] for line in lines(tmp_path / "two")] == list(range(1, 21))
+    assert [line["step"] for line in read_log(tmp_path / "two")] == list(range(1, 21))
 
 
 def test_a_batch_too_small_to_share_is_refused(text, tmp_path):

@@ -1,6 +1,6 @@
 """From facts to training, answers, confidence and studies.
 
-Reading order: datasets (facts, texts and questions made of them), training (recipes over qkv.train), answering (ask a
+Reading order: datasets (facts, texts and questions made of them), training (on facts, over qkv.train), answering (ask a
 run), confidence (features, badge, calibration), evaluation (exact match beside baselines), studies (experiments).
 """
 
@@ -31,10 +31,7 @@ if TYPE_CHECKING:  # what editors and mypy see; at run time the same names are i
     from qkv.knowledge.studies import study as study
     from qkv.knowledge.studies.experiment import Study as Study
     from qkv.knowledge.training.mixed_run import train_mixed as train_mixed
-    from qkv.knowledge.training.recipes import Recipe as Recipe
-    from qkv.knowledge.training.recipes import drop_texts_about as drop_texts_about
-    from qkv.knowledge.training.recipes import memorise as memorise
-    from qkv.knowledge.training.recipes import tune as tune
+    from qkv.knowledge.training.text_filter import drop_texts_about as drop_texts_about
 else:
     _HOME = {
         "Facts": "datasets.facts",
@@ -48,10 +45,7 @@ else:
         "biographies": "datasets.templates",
         "questions": "datasets.templates",
         "train_mixed": "training.mixed_run",
-        "memorise": "training.recipes",
-        "tune": "training.recipes",
-        "drop_texts_about": "training.recipes",
-        "Recipe": "training.recipes",
+        "drop_texts_about": "training.text_filter",
         "ask": "answering.answer",
         "Answer": "answering.answer",
         "Badge": "confidence.badge",

@@ -14,7 +14,7 @@ from qkv.knowledge.datasets.facts import Questions
 from qkv.knowledge.intervals import wilson
 from qkv.model.decoding import decode
 from qkv.train.data.text_files import read_questions
-from qkv.train.runs import Run, load
+from qkv.train.runs import Run, as_run
 from qkv.train.tokenizers import MASK_ID, encode_all
 
 LONGEST = 32  # tokens of an answer
@@ -99,7 +99,7 @@ def evaluate(
     Baselines: the most frequent answer of the `training` questions (a finetuned run's own, if they are where they
     were); a run that was `unpretrained`; one whose pretraining text was `lacking` the people asked about.
     """
-    runs = [opened(run)] if isinstance(run, Run | str | Path) else [opened(each) for each in run]
+    runs = [as_run(run)] if isinstance(run, Run | str | Path) else [as_run(each) for each in run]
     if not runs:
         raise QkvError("evaluating", "there are no runs", "Give one, or some")
     pairs = pairs_of(questions)
@@ -114,7 +114,7 @@ def evaluate(
         baselines[f"always {common}"] = Score.of(share([common] * len(pairs), pairs), len(pairs))
     for name, other in (("no pretraining", unpretrained), ("people not in the text", lacking)):
         if other is not None:
-            baselines[name] = Score.of(share(answered(opened(other), asked), pairs), len(pairs))
+            baselines[name] = Score.of(share(answered(as_run(other), asked), pairs), len(pairs))
     return Scores(mean.accuracy, mean.low, mean.high, mean.n, baselines, each, tuple(pairs), answers)
 
 
@@ -152,11 +152,6 @@ def pairs_of(questions: QuestionSource | Iterable[tuple[str, str]]) -> list[tupl
     if not pairs:
         raise QkvError("asking", "there are no questions", "Give some")
     return pairs
-
-
-def opened(run: Runs) -> Run:
-    """A run, from its folder if need be."""
-    return run if isinstance(run, Run) else load(run)
 
 
 def _trained_on(run: Run) -> list[tuple[str, str]]:

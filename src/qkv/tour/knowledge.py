@@ -10,12 +10,12 @@ from qkv.knowledge.confidence.calibration import trust
 from qkv.knowledge.datasets.templates import biographies, questions, worded
 from qkv.knowledge.evaluation import evaluate
 from qkv.knowledge.studies.setup import StudySetup, drilled, halves, people
-from qkv.knowledge.training.recipes import NAMED
+from qkv.train.recipes import PREDICT_TITLE_FRACTION
 from qkv.viz.html_report import Chapter, Picture
 from qkv.viz.plots.knowledge import heads, reliability
 from qkv.viz.theme import svg
 
-SCHOOL = StudySetup(people=300, exposures=60, named=NAMED)
+SCHOOL = StudySetup(people=300, exposures=60, named=PREDICT_TITLE_FRACTION)
 SAMPLES = 4
 LEVEL = 0.9  # what “remembered” promises; with few people to fit on, 95 % would leave little to say
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from qkv.core.display import number
 from qkv.model.config import ModelConfig
-from qkv.train.checkpoint import WEIGHTS
 from qkv.train.generation import generate
 from qkv.train.loop import Stopped
 from qkv.train.metrics_log import History
+from qkv.train.run_files import WEIGHTS_FILE
 from qkv.train.runs import load, pretrain, resume
 from qkv.train.settings import TrainSettings
 from qkv.viz.html_report import Chapter, Picture
@@ -51,7 +51,7 @@ def learning() -> Chapter:
         done = pretrain(texts, whole, config, settings)
         _interrupted(texts, cut, config, settings, at=60)
         resume(cut, texts)
-        same = (whole / WEIGHTS).read_bytes() == (cut / WEIGHTS).read_bytes()
+        same = (whole / WEIGHTS_FILE).read_bytes() == (cut / WEIGHTS_FILE).read_bytes()
         history = History.of(whole)
         run = load(whole)
         asked = generate(run, [f"{name} lives in" for name in NAMES], new=8, log_probabilities=True)

@@ -18,8 +18,9 @@ from qkv.knowledge.confidence.logistic import chosen, logistic
 from qkv.knowledge.confidence.metrics import Reliability, aurc, auroc, prr, reliability, threshold
 from qkv.knowledge.datasets.facts import Questions, load_questions
 from qkv.knowledge.datasets.templates import about_nobody, name_in
-from qkv.knowledge.evaluation import QuestionSource, Runs, match, opened, pairs_of
+from qkv.knowledge.evaluation import QuestionSource, Runs, match, pairs_of
 from qkv.knowledge.intervals import wilson
+from qkv.train.runs import as_run
 
 INVENTED = 0.5  # names that nobody has, for each that is known
 LEAST = 20  # questions of each kind that a badge is fitted on, and measured on
@@ -118,7 +119,7 @@ def trust(
     `known` are questions on people that the run has read of, with answers; `unknown` on people that it has not, whose
     answers, if they come along, show a lucky guess.
     """
-    run = opened(run)
+    run = as_run(run)
     people, strangers = pairs_of(known), _maybe(unknown)
     pairs = [*people, *strangers]
     given = len(pairs)

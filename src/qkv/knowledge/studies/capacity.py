@@ -13,11 +13,11 @@ import torch
 
 from qkv.knowledge.intervals import over_seeds
 from qkv.knowledge.studies.experiment import Cell, Row, Study, Watch, finish, work
-from qkv.knowledge.training.mixed_run import begin, go_on
+from qkv.knowledge.training.mixed_run import create_or_check, train_run
 from qkv.model.config import ModelConfig
 from qkv.model.packed_sequences import PackedLayout
-from qkv.train.data.objectives import Document, Example
-from qkv.train.data.packing import drawn as in_turn
+from qkv.train.data.objectives import Example, unchanged
+from qkv.train.data.packing import batches
 from qkv.train.runs import Run
 from qkv.train.settings import TrainSettings
 from qkv.train.tokenizers import Numbers
@@ -98,11 +98,9 @@ def measure(scale: Scale, exposures: int, seed: int, folder: Path) -> Row:
         log_every=100,
         checkpoint_every=2000,
     )
-    begin(folder / "run", config, settings, f"capacity {scale} {seed}", Numbers(config.vocab_size))
-    rows = [Example(row) for row in people.tolist()]
-    numbers = [Document([i]) for i in range(len(rows))]
-    source = in_turn(numbers, lambda number, block, random: rows[number.ids[0]], LENGTH, scale.batch, seed)
-    run = go_on(folder / "run", lambda run: source)
+    create_or_check(folder / "run", config, settings, f"capacity {scale} {seed}", Numbers(config.vocab_size))
+    source = batches(*unchanged([Example(row) for row in people.tolist()]), LENGTH, scale.batch, seed)
+    run = train_run(folder / "run", lambda run: source)
     names, values = losses(run, people)
     parameters = sum(p.numel() for p in run.model.parameters())
     names_in_all = VALUES * scale.surnames

@@ -10,10 +10,12 @@ from pathlib import Path
 from qkv.knowledge.datasets.facts import Facts
 from qkv.knowledge.datasets.pantheon import pantheon
 from qkv.knowledge.datasets.templates import questions
-from qkv.knowledge.training.mixed_run import pieces, train_mixed
+from qkv.knowledge.training.mixed_run import train_mixed
 from qkv.model.config import ModelConfig
-from qkv.train.runs import DRILL, FILE, Run, finetune, load, pretrain
-from qkv.train.settings import TrainSettings
+from qkv.train.run_files import is_run
+from qkv.train.runs import Run, finetune, load, pretrain
+from qkv.train.settings import CLOZE, TrainSettings
+from qkv.train.tokenizers import BytePairs
 
 RELATIONS = ("occupation", "year", "city")
 
@@ -38,7 +40,7 @@ class StudySetup:
         """The model."""
         return ModelConfig(attention, self.layers, self.heads, d_model=self.width, context_length=block)
 
-    def settings(self, seed: int, examples: int, objective: str = DRILL, batch: int = 0) -> TrainSettings:
+    def settings(self, seed: int, examples: int, objective: str = CLOZE, batch: int = 0) -> TrainSettings:
         """The schedule for so many examples."""
         batch = batch or self.batch
         return TrainSettings(
@@ -79,7 +81,7 @@ def drilled(
     settings = school.settings(seed, examples or school.people * school.exposures)
     pretrain(
         list(texts), folder, school.config(attention), settings, questions=list(asked) or None, tokenizer="bytepairs",
-        pieces=school.vocab, resume=True,
+        vocab_size=school.vocab, resume=True,
     )  # fmt: skip
     return load(folder)
 
@@ -88,7 +90,7 @@ def reading(
     folder: Path, texts: Sequence[str], asked: Sequence[tuple[str, str]], school: StudySetup, seed: int, *, mixed: bool
 ) -> Run:
     """A run that reads texts word by word, with questions mixed in, or finetuned on them afterwards."""
-    tokenizer = pieces([*texts, *(question for question, _ in asked)], school.vocab)
+    tokenizer = BytePairs.train([*texts, *(question for question, _ in asked)], school.vocab)
     block = max(len(tokenizer.encode(text)) for text in texts) + 2
     base = train_mixed(
         folder / "base", texts, asked if mixed else (), school.mixed if mixed else 0.0,
@@ -100,7 +102,7 @@ def reading(
 
 def tuned(folder: Path, base: Run, asked: Sequence[tuple[str, str]], seed: int) -> Run:
     """A run, finetuned on questions and nothing else."""
-    if not (folder / "tuned" / FILE).is_file() or load(folder / "tuned").step < TUNED.steps:
+    if not is_run(folder / "tuned") or load(folder / "tuned").step < TUNED.steps:
         finetune(base.folder, list(asked), folder / "tuned", replace(TUNED, seed=seed), resume=True)
     return load(folder / "tuned")
 
