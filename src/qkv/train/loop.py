@@ -136,7 +136,16 @@ def train(job: Job) -> TrainResult:
             longer finite; the last good checkpoint is untouched then.
 
     Example:
-        See `qkv.train.Job`.
+        >>> import tempfile, qkv
+        >>> from qkv.train.data.objectives import Example
+        >>> folder, settings = tempfile.mkdtemp(), qkv.train.TrainSettings(steps=3)
+        >>> tokenizer = qkv.train.Characters.train(["Ada"])
+        >>> config = qkv.model.ModelConfig(n_layer=1, n_head=2, d_model=16, vocab_size=tokenizer.vocab_size)
+        >>> qkv.train.runs.create_run(folder, config, settings, {"kind": "own"}, tokenizer)
+        >>> run = qkv.train.load(folder)
+        >>> ids = tokenizer.encode("Ada")
+        >>> qkv.train.train(Job(run.folder, run.model, lambda step: [Example(ids)] * 64, settings)).step
+        3
     """
     devices = list(range(torch.cuda.device_count()))
     with (

@@ -105,7 +105,7 @@ def pretrain(
     """Train a new model on texts; `qkv pretrain` calls this function.
 
     With texts alone it follows the recipe `cloze` (see `qkv.train.recipes.RECIPES`), for eight minutes. A caller that
-    gives `config`, `settings`, `tokenizer`, `steps` or another `objective` chooses by himself: the recipe is then
+    gives `config`, `settings`, `tokenizer`, `steps` or another `objective` chooses the rest too: the recipe is then
     `custom`, the defaults of ModelConfig and TrainSettings with a character tokenizer. To change single fields of
     another recipe, name it: `recipe="cloze", steps=100`.
 
@@ -136,7 +136,7 @@ def pretrain(
         >>> options = {"steps": 3, "batch_size": 2, "n_layer": 1, "n_head": 2, "d_model": 16}
         >>> done = qkv.train.pretrain(texts, tempfile.mkdtemp(), **options)
         >>> done.step, done.parameters
-        (3, 8816)
+        (3, 8752)
     """
     folder = Path(out)
     plan = plan_pretraining(recipe, config, settings, tokenizer, minutes, changes)
@@ -286,7 +286,13 @@ def load(run: str | Path) -> Run:
         QkvError: If there is no run in the folder, or one of its files is damaged.
 
     Example:
-        See `qkv.train.Run`.
+        >>> import tempfile, qkv
+        >>> folder = tempfile.mkdtemp()
+        >>> config = qkv.model.ModelConfig(n_layer=1, n_head=2, d_model=16)
+        >>> _ = qkv.train.pretrain(["Ada was born in London."], folder, config, steps=1, batch_size=2)
+        >>> run = qkv.train.load(folder)
+        >>> run.config.d_model, run.settings.steps, run.data["kind"]
+        (16, 1, 'text')
     """
     folder = Path(run)
     found = read_description(folder)
