@@ -90,3 +90,25 @@ def test_damaged_foreign_and_missing_checkpoints_are_refused(text, config, setti
         runs.resume(out)
     with pytest.raises(QkvError, match="no config"):
         runs.load(tmp_path)
+
+
+def test_tensors_and_the_step_are_read_as_they_were_written(tmp_path):
+    tensors = {"b": torch.randn(3, 2).T, "a": torch.tensor(7), "c": torch.zeros(0, 4), "d": torch.randn(5).bfloat16()}
+    checkpoint.save(tmp_path, 12, tensors, {"m": torch.ones(2)})
+    step, weights, optimizer = checkpoint.load(tmp_path)
+    assert step == 12 and same(weights, tensors) and same(optimizer, {"m": torch.ones(2)})
+    checkpoint.save(tmp_path, 13, tensors, {})
+    assert [path.name for path in tmp_path.glob("optimizer-*")] == ["optimizer-13.safetensors"]
+
+
+def test_weights_of_another_model_are_refused_and_change_nothing():
+    model = torch.nn.Linear(2, 3)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    for weights, why in (
+        ({"weight": torch.zeros(3, 2)}, "it lacks bias"),
+        ({"weight": torch.zeros(2, 2), "bias": torch.zeros(3)}, r"weight has shape \(2, 2\), not \(3, 2\)"),
+        ({"weight": torch.zeros(3, 2), "bias": torch.zeros(3), "more": torch.zeros(1)}, "it has more"),
+    ):
+        with pytest.raises(QkvError, match=why):
+            checkpoint.load_weights(model, weights, "a file")
+        assert same(before, checkpoint.weights_of(model))

@@ -1,5 +1,6 @@
 """The training loop: every kind of model learns, and a run that is interrupted ends with the same bits."""
 
+import copy
 import math
 import os
 import random
@@ -9,14 +10,21 @@ import sys
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from qkv.errors import QkvError
 from qkv.model.config import ATTENTIONS
+from qkv.model.gpt import GPT
 from qkv.train import loop, runs
+from qkv.train.data.objectives import Example
+from qkv.train.data.packing import count_targets
+from qkv.train.distributed import ProcessGroup
 from qkv.train.metrics_log import History, read_log
+from qkv.train.optimizers import make_optimizer
+from qkv.train.settings import TrainSettings
 
 ONE = {**os.environ, "OMP_NUM_THREADS": "1"}
 
@@ -166,3 +174,90 @@ def test_half_precision_trains_too(text, config, settings, tmp_path):
     done = runs.pretrain(text, tmp_path / "half", config, replace(settings, precision="bfloat16"))
     whole = runs.pretrain(text, tmp_path / "whole", config, settings)
     assert done.loss == pytest.approx(whole.loss, abs=0.1)
+
+
+def test_the_thread_count_and_the_signal_handlers_of_the_caller_are_restored(text, config, settings, tmp_path):
+    before = torch.get_num_threads(), signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    seen = []
+    other = 2 if before[0] == 1 else 1
+    done = runs.pretrain(
+        text, tmp_path / "run", config, replace(settings, threads=other), minutes=0.002,
+        callback=lambda *_: seen.append(torch.get_num_threads()),
+    )  # fmt: skip
+    assert (torch.get_num_threads(), signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+    assert set(seen) == {runs.load(tmp_path / "run").settings.threads} and done.step >= 10
+    with pytest.raises(ZeroDivisionError), loop.torch_threads(other):
+        assert torch.get_num_threads() == other
+        _ = 1 / 0
+    assert torch.get_num_threads() == before[0]
+    with loop.torch_threads(0):
+        assert torch.get_num_threads() == before[0]
+
+
+def examples_of(tokens, count):
+    """Examples of random tokens and lengths, of which some have a second stretch of targets."""
+    chance = np.random.default_rng(0)
+    made = []
+    for _ in range(count):
+        ids = chance.integers(3, tokens, size=int(chance.integers(4, 30))).tolist()
+        start = int(chance.integers(1, len(ids)))
+        made.append(Example(ids, start, int(chance.integers(1, start + 1))))
+    return made
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_losses_are_the_cross_entropy_of_each_example_alone(attention, config):
+    torch.manual_seed(0)
+    model = GPT(replace(config, attention=attention, vocab_size=50, dropout=0.0)).eval()
+    examples = examples_of(50, 12)
+    total, count = 0.0, 0
+    for ids, start, head in examples:
+        logits = model(torch.tensor([ids[:-1]]))[0]
+        losses = torch.nn.functional.cross_entropy(logits, torch.tensor(ids[1:]), reduction="none")
+        places = [*range(head - 1), *range(start - 1, len(ids) - 1)]
+        total, count = total + losses[places].sum().item(), count + len(places)
+    assert count_targets(examples) == count
+    group = ProcessGroup()
+    with torch.no_grad():
+        assert float(loop.total_loss(model, examples, TrainSettings(), group)) == pytest.approx(total, rel=1e-5)
+    found = loop.validation_loss(model, examples, TrainSettings(batch_size=5), group)
+    assert found == pytest.approx(total / count, rel=1e-5) and model.training
+
+
+def test_a_step_is_torchs_adamw_on_the_clipped_gradient_of_the_mean_loss(config):
+    torch.manual_seed(0)
+    ours = GPT(replace(config, vocab_size=50, dropout=0.0)).train()
+    theirs = copy.deepcopy(ours)
+    s = TrainSettings(steps=10, lr=1e-2, warmup_ratio=0.3, weight_decay=0.0, grad_clip=0.1)
+    optimizer = make_optimizer({p: name for name, p in ours.named_parameters()}, s)
+    reference = torch.optim.AdamW(theirs.parameters(), betas=(0.9, s.beta2), weight_decay=0.0)
+    for step in range(3):
+        examples = examples_of(50, 6 + step)
+        loop.one_step(ours, optimizer, examples, step, s, ProcessGroup())
+        reference.zero_grad()
+        total = sum(
+            torch.nn.functional.cross_entropy(
+                theirs(torch.tensor([ids[:-1]]))[0][[*range(head - 1), *range(start - 1, len(ids) - 1)]],
+                torch.tensor([*ids[1:head], *ids[start:]]), reduction="sum",
+            )
+            for ids, start, head in examples
+        )  # fmt: skip
+        (total / count_targets(examples)).backward()
+        torch.nn.utils.clip_grad_norm_(theirs.parameters(), s.grad_clip)
+        for param_group in reference.param_groups:
+            param_group["lr"] = (step + 1) * 1e-2 / 3
+        reference.step()
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=2e-5)
+
+
+def test_timing_a_job_leaves_its_model_alone(config, tmp_path):
+    model = GPT(replace(config, vocab_size=50)).eval()
+    before = copy.deepcopy(model.state_dict())
+    job = loop.Job(tmp_path, model, lambda step: examples_of(50, 4), TrainSettings(batch_size=4))
+    torch.manual_seed(1)
+    want = torch.rand(1)
+    torch.manual_seed(1)
+    assert 0 < loop.seconds_per_step(job, tries=4) < 60
+    assert torch.equal(torch.rand(1), want) and not model.training
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())

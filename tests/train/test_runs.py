@@ -7,10 +7,12 @@ import torch
 from safetensors.torch import load_file
 
 from qkv.errors import QkvError
+from qkv.model.gpt import GPT
 from qkv.train import runs
 from qkv.train.generation import generate
 from qkv.train.metrics_log import read_log
 from qkv.train.settings import TrainSettings
+from qkv.train.tokenizers import Characters
 
 
 def weights(folder):
@@ -67,3 +69,68 @@ def test_bad_data_is_refused_with_its_lines(config, settings, tmp_path):
         runs.pretrain(path, tmp_path / "other", config, settings)
     with pytest.raises(QkvError, match="there are none"):
         runs.pretrain(["", " "], tmp_path / "other", config, settings)
+
+
+def test_a_run_or_its_folder_is_taken_everywhere(text, questions, config, settings, tmp_path):
+    short = replace(settings, steps=2)
+    runs.pretrain(text, tmp_path / "base", config, short)
+    run = runs.load(tmp_path / "base")
+    assert runs.as_run(run) is run and runs.as_run(str(run.folder)).step == 2
+    for name, given in (("a", run), ("b", run.folder)):
+        runs.finetune(given, questions, tmp_path / name, short)
+    assert same(weights(tmp_path / "a"), weights(tmp_path / "b"))
+    assert same(weights(run.folder), {name: p.detach() for name, p in run.model.named_parameters()})
+    assert runs.resume(run).step == 2
+
+
+def test_a_run_is_created_without_a_step_and_not_over_another(config, settings, tmp_path):
+    tokenizer = Characters.train(["abc"])
+    config = replace(config, vocab_size=tokenizer.vocab_size)
+    runs.create_run(tmp_path / "run", config, settings, {"kind": "text"}, tokenizer, recipe="course")
+    run = runs.load(tmp_path / "run")
+    assert (run.step, run.config, run.settings, run.recipe) == (0, config, settings, "course")
+    torch.manual_seed(settings.seed)
+    assert same({n: p.detach() for n, p in GPT(config).named_parameters()}, weights(tmp_path / "run"))
+    with pytest.raises(QkvError, match="there is one already"):
+        runs.create_run(tmp_path / "run", config, settings, {"kind": "text"}, tokenizer)
+    with pytest.raises(QkvError, match="its data was not a file"):
+        runs.resume(tmp_path / "run")
+
+
+def test_vocab_size_is_asked_of_a_tokenizer_that_is_trained_and_checked_against_one_that_is_given(
+    text, config, settings, tmp_path
+):
+    short = replace(settings, steps=1)
+    occur = 259 + len(set(text.read_text("utf-8")) - {"\n"})
+    for number, (tokenizer, asked, found) in enumerate(
+        [("bytepairs", 300, 300), ("characters", 262, 262), ("characters", 5000, occur), ("characters", 0, occur)]
+    ):
+        out = tmp_path / str(number)
+        runs.pretrain(text, out, replace(config, vocab_size=asked), short, tokenizer=tokenizer)
+        run = runs.load(out)
+        assert run.config.vocab_size == run.tokenizer.vocab_size == found
+    given = Characters.train(["abc"])
+    runs.pretrain(text, tmp_path / "padded", config, short, tokenizer=given, vocab_size=272)
+    assert runs.load(tmp_path / "padded").config.vocab_size == 272 > given.vocab_size
+    with pytest.raises(QkvError, match="vocab_size is 260 and the tokenizer has 262"):
+        runs.pretrain(text, tmp_path / "small", config, short, tokenizer=given, vocab_size=260)
+
+
+def test_options_that_contradict_a_run_that_is_resumed_are_refused(text, questions, config, settings, tmp_path):
+    short = replace(settings, steps=2)
+    runs.pretrain(text, tmp_path / "run", config, short, vocab_size=2000)
+    assert runs.pretrain(None, tmp_path / "run", resume=True).step == 2
+    assert runs.pretrain(text, tmp_path / "run", config, short, vocab_size=2000, resume=True).step == 2
+    for options, why in (
+        ({"lr": 0.5}, "lr is 0.001 there and 0.5 here"),
+        ({"settings": replace(short, steps=9)}, "steps is 2 there and 9 here"),
+        ({"config": replace(config, n_layer=7)}, "n_layer is 2 there and 7 here"),
+        ({"recipe": "course"}, "recipe is custom there and course here"),
+        ({"vocab_size": 260}, "vocab_size is 289 there and 260 here"),
+    ):
+        with pytest.raises(QkvError, match=why):
+            runs.pretrain(text, tmp_path / "run", resume=True, **options)
+    runs.finetune(tmp_path / "run", questions, tmp_path / "tuned", short)
+    assert runs.finetune(tmp_path / "run", questions, tmp_path / "tuned", resume=True).step == 2
+    with pytest.raises(QkvError, match="seed is 0 there and 3 here"):
+        runs.finetune(tmp_path / "run", questions, tmp_path / "tuned", seed=3, resume=True)
