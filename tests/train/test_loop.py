@@ -112,7 +112,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(text, config, settings, tmp_path):
         if step == 7:
             os.kill(os.getpid(), signal.SIGINT)
 
-    with pytest.raises(loop.Stopped, match="stopped at step 7 of 12, and saved; go on with --resume"):
+    with pytest.raises(loop.Stopped, match="stopped at step 7 of 12, and saved; continue with --resume"):
         runs.pretrain(text, tmp_path / "run", config, settings, callback=watch)
     assert runs.load(tmp_path / "run").step == 7
     runs.resume(tmp_path / "run")

@@ -83,6 +83,12 @@ def test_a_run_or_its_folder_is_taken_everywhere(text, questions, config, settin
     assert runs.resume(run).step == 2
 
 
+def test_a_run_that_has_ended_reports_the_losses_of_its_last_step(text, config, settings, tmp_path):
+    done = runs.pretrain(text, tmp_path / "run", config, settings)
+    again = runs.resume(tmp_path / "run")
+    assert (again.step, again.loss, again.validation, again.tokens) == (12, done.loss, done.validation, 0)
+
+
 def test_a_run_is_created_without_a_step_and_not_over_another(config, settings, tmp_path):
     tokenizer = Characters.train(["abc"])
     config = replace(config, vocab_size=tokenizer.vocab_size)

@@ -29,7 +29,7 @@ class ModelConfig:
     d_model: int = told(128, "Size of a token's vector.")
     d_ff: int = told(0, "Size of the layer inside each block's MLP; 0 for 4 times the width (8/3 with rope).")
     context_length: int = told(64, "Longest sequence, in tokens.")
-    vocab_size: int = told(0, "Tokens to train a tokenizer with; 0 for its default (3000 byte pairs, or all characters).")
+    vocab_size: int = told(0, "Tokens; 0 for the tokenizer's default (all characters, or 3000 byte pairs).")
     latents: int = told(16, "Latents of the perceiver; each owns block/latents positions.")
     dropout: float = told(0.0, "Share of each block's output (and of embeddings) dropped while training.")
     bias: bool = told(True, "Biases in linear layers and norms; rope has none.")

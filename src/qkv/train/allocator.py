@@ -19,8 +19,8 @@ def reuse_memory(large_pages: bool = False) -> bool:
 
     By default every tensor above some 32 MB is mapped when it is made and unmapped when it is freed, and touching fresh
     pages at every step costs as much as the arithmetic. Huge pages are slow to get (milliseconds each) and then some
-    per cent faster to use: for work that takes minutes. The setting holds for the whole process, for glibc can't tell
-    what it was before; it changes speed and memory only, and calling it again does nothing.
+    per cent faster to use: for work that takes minutes. It holds for the whole process, since glibc cannot report
+    the previous values; it changes speed and memory use only, and calling it again does nothing.
     """
     if not sys.platform.startswith("linux"):
         return False

@@ -25,7 +25,8 @@ class Generated(Displayable):
         log_probabilities: The log-probability of each of them.
 
     Example:
-        >>> Generated(("Ada was born in",), (" London.",), ()).to_json()["texts"]
+        >>> import qkv
+        >>> qkv.train.Generated(("Ada was born in",), (" London.",), ()).to_json()["texts"]
         [' London.']
     """
 

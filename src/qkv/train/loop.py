@@ -25,7 +25,7 @@ from qkv.train.allocator import reuse_memory
 from qkv.train.data.objectives import Example
 from qkv.train.data.packing import BatchSource, count_targets, pack, shard
 from qkv.train.distributed import ProcessGroup, process_group
-from qkv.train.metrics_log import MetricsLog
+from qkv.train.metrics_log import History, MetricsLog
 from qkv.train.optimizers import Optimizers, make_optimizer
 from qkv.train.settings import TrainSettings
 
@@ -56,7 +56,7 @@ class Job:
         >>> _ = qkv.train.pretrain(["Ada was born in London."], folder, config, settings)
         >>> run = qkv.train.load(folder)
         >>> ids = run.tokenizer.encode("Ada was born in London.")
-        >>> job = Job(run.folder, run.model, lambda step: [Example(ids)], settings)
+        >>> job = qkv.train.Job(run.folder, run.model, lambda step: [Example(ids)], settings)
         >>> qkv.train.train(job).step  # the run has taken its four steps already
         4
     """
@@ -76,14 +76,15 @@ class TrainResult(Displayable):
     Attributes:
         folder: Folder of the run.
         step: Steps that it has taken in all.
-        loss: Mean loss per token of the last step, in nats; NaN if there was no step left to take.
+        loss: Mean loss per token of the last step, in nats.
         validation: Last validation loss, or None if nothing is held out.
         parameters: Number of parameters of the model.
         tokens: Tokens that this call trained on.
         seconds: Time that this call took.
 
     Example:
-        >>> TrainResult("runs/base", 100, 1.5, None, 20_000, 64_000, 2.0).tokens_per_second
+        >>> import qkv
+        >>> qkv.train.TrainResult("runs/base", 100, 1.5, None, 20_000, 64_000, 2.0).tokens_per_second
         32000.0
     """
 
@@ -138,13 +139,14 @@ def train(job: Job) -> TrainResult:
     Example:
         >>> import tempfile, qkv
         >>> from qkv.train.data.objectives import Example
+        >>> from qkv.train.runs import create_run
         >>> folder, settings = tempfile.mkdtemp(), qkv.train.TrainSettings(steps=3)
         >>> tokenizer = qkv.train.Characters.train(["Ada"])
         >>> config = qkv.model.ModelConfig(n_layer=1, n_head=2, d_model=16, vocab_size=tokenizer.vocab_size)
-        >>> qkv.train.runs.create_run(folder, config, settings, {"kind": "own"}, tokenizer)
+        >>> create_run(folder, config, settings, {"kind": "own"}, tokenizer)
         >>> run = qkv.train.load(folder)
         >>> ids = tokenizer.encode("Ada")
-        >>> qkv.train.train(Job(run.folder, run.model, lambda step: [Example(ids)] * 64, settings)).step
+        >>> qkv.train.train(qkv.train.Job(run.folder, run.model, lambda step: [Example(ids)] * 64, settings)).step
         3
     """
     devices = list(range(torch.cuda.device_count()))
@@ -204,14 +206,23 @@ class _Training:
                 self._save()
             if stopped and self.step < s.steps:
                 raise Stopped(
-                    f"stopped at step {self.step} of {s.steps}, and saved; go on with --resume and --out {folder}"
+                    f"stopped at step {self.step} of {s.steps}, and saved; continue with --resume and --out {folder}"
                 )
         if self.log is not None:
             self.log.close()
         parameters = sum(p.numel() for p in self.job.model.parameters())
+        self._recall_last_losses()
         validation = None if math.isnan(self.validation) else self.validation
         seconds = time.perf_counter() - self.began
         return TrainResult(str(folder), self.step, self.loss, validation, parameters, self.tokens, seconds)
+
+    def _recall_last_losses(self) -> None:
+        """Take the losses of the last step from the log, if there was no step left to take."""
+        history = History.of(self.job.folder)
+        if math.isnan(self.loss) and history.steps:
+            self.loss = history.losses[-1]
+        if math.isnan(self.validation) and history.validated:
+            self.validation = history.validation[-1]
 
     def _report(self) -> None:
         """Validate, log and call back, where the step is one at which that is due."""

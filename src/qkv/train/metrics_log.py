@@ -29,7 +29,7 @@ class MetricsLog:
             with self._path.open("a", encoding="utf-8") as handle:
                 handle.write(json.dumps(metrics) + "\n")
         except OSError as why:
-            raise QkvError(f"writing {self._path}", str(why), "Free some space, and go on with --resume") from None
+            raise QkvError(f"writing {self._path}", str(why), "Free some space, and continue with --resume") from None
         if self._board is not None:
             for name, value in metrics.items():
                 if name != "step":
@@ -66,11 +66,11 @@ class History(Displayable):
         validation: Validation loss of each of them.
 
     Example:
-        >>> import tempfile
+        >>> import tempfile, qkv
         >>> from pathlib import Path
         >>> folder = Path(tempfile.mkdtemp())
         >>> _ = (folder / "log.jsonl").write_text('{"step": 10, "loss": 2.5}\\n{"step": 20, "loss": 1.5}\\n')
-        >>> History.of(folder).losses
+        >>> qkv.train.History.of(folder).losses
         (2.5, 1.5)
     """
 

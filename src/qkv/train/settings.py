@@ -53,7 +53,8 @@ class TrainSettings:
         QkvError: If a value is outside its range.
 
     Example:
-        >>> settings = TrainSettings(steps=100, lr=1e-2, warmup_ratio=0.1)
+        >>> import qkv
+        >>> settings = qkv.train.TrainSettings(steps=100, lr=1e-2, warmup_ratio=0.1)
         >>> [round(settings.learning_rate(step), 4) for step in (0, 9, 55, 99)]
         [0.001, 0.01, 0.0055, 0.001]
     """

@@ -63,7 +63,8 @@ class Characters(Tokenizer):
         symbols: All tokens, in the order of their ids: special, bytes, characters.
 
     Example:
-        >>> characters = Characters.train(["Ada", "Bo"])
+        >>> import qkv
+        >>> characters = qkv.train.Characters.train(["Ada", "Bo"])
         >>> characters.alphabet, characters.vocab_size
         (('A', 'B', 'a', 'd', 'o'), 264)
         >>> characters.decode(characters.encode("Oda Ω")), characters.unknown("Oda")
@@ -139,7 +140,8 @@ class BytePairs(Tokenizer):
     """Byte-pair encoding, trained by Hugging Face's `tokenizers`; every byte is a token, so nothing is unknown.
 
     Example:
-        >>> pairs = BytePairs.train(["Where was Ada born?"] * 3, vocab_size=270)
+        >>> import qkv
+        >>> pairs = qkv.train.BytePairs.train(["Where was Ada born?"] * 3, vocab_size=270)
         >>> pairs.vocab_size, pairs.decode(pairs.encode("Where was Bo born?"))
         (270, 'Where was Bo born?')
     """

@@ -1,11 +1,13 @@
 """Packed batches: targets, little padding, the loss of padded batches, and the batch of each step."""
 
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qkv.model.config import ModelConfig
 from qkv.model.gpt import GPT
-from qkv.train.data.objectives import Document, Example, next_token
-from qkv.train.data.packing import batches, count_targets, pack, shard
+from qkv.train.data.objectives import Document, Example, next_token, unchanged
+from qkv.train.data.packing import EpochOrder, batches, count_targets, pack, shard
 from qkv.train.tokenizers import PAD_ID
 
 EXAMPLES = [Example(list(range(5, 5 + n)), start) for n, start in ((9, 1), (4, 3), (4, 1), (17, 10), (2, 1))]
@@ -54,3 +56,19 @@ def test_a_batch_is_a_function_of_its_step_and_every_document_comes_once_an_epoc
     for epoch in (first[:2], first[2:]):
         assert sorted(e.ids[1] for batch in epoch for e in batch) == list(range(100, 110))
     assert first[:2] != first[2:]
+
+
+@given(count=st.integers(1, 12), first=st.integers(0, 40), more=st.integers(0, 40), seed=st.integers(0, 9))
+def test_an_epoch_order_is_a_sequence_of_permutations_wherever_it_is_entered(count, first, more, seed):
+    def numbers(start, length):
+        return EpochOrder(count, lambda epoch: (seed, epoch)).numbers(start, length)
+
+    whole = numbers(0, 8 * count)
+    assert all(sorted(whole[i : i + count]) == list(range(count)) for i in range(0, 8 * count, count))
+    assert numbers(first, more) == numbers(0, first + more)[first:]
+
+
+def test_examples_that_are_not_corrupted_come_as_they_are():
+    examples = [Example([5, 6 + i, 7], start=2) for i in range(6)]
+    source = batches(*unchanged(examples), 16, batch_size=3, seed=1)
+    assert sorted([*source(0), *source(1)]) == examples

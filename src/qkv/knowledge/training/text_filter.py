@@ -26,8 +26,9 @@ def drop_texts_about(text: str | Path | Sequence[str], questions: str | Path | S
         QkvError: If the questions name none of the titles, or all of them.
 
     Example:
+        >>> import qkv
         >>> texts = ["Ada Lee. Ada Lee was born in Rome .", "Bo Roy. Bo Roy was born in Oslo ."]
-        >>> drop_texts_about(texts, [("Where was Bo Roy born?", "Oslo")])
+        >>> qkv.knowledge.drop_texts_about(texts, [("Where was Bo Roy born?", "Oslo")])
         ['Ada Lee. Ada Lee was born in Rome .']
     """
     texts = read_texts(text)

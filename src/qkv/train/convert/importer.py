@@ -178,7 +178,7 @@ def _infer_config(path: Path, state: Mapping[str, Tensor], heads: int) -> tuple[
         some = ", ".join(list(state)[:3]) or "none"
         raise QkvError(request, f"its names ({some}, …) are not GPT's", "Give a minGPT or nanoGPT state dict")
     if heads < 1:
-        raise QkvError(request, "a state dict does not say how many heads there are", "Say so with --heads")
+        raise QkvError(request, "a state dict does not say how many heads there are", "Give their number with --heads")
     numbers = {int(name.split(".")[prefix.count(".")]) for name in state if name.startswith(prefix)}
     if embedding is None or places is None or f"{prefix}0.{wide}" not in state:
         raise QkvError(request, "embeddings or the first block are missing", "Give a complete state dict")
