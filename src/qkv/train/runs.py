@@ -211,27 +211,8 @@ def finetune(
 
     def create() -> None:
         parent = as_run(run)
-        if not parent.tokenizer.special:
-            raise QkvError(
-                f"finetuning {parent.folder}", "its tokenizer lacks the sign ⁇", "Finetune a run that qkv pretrained"
-            )
         plan = plan_finetuning(recipe, parent.recipe, settings, minutes, from_scratch, changes)
-        about = text if text is not None else parent.data.get("path")
-        if plan.settings.objective == CLOZE:
-            if about is None:
-                raise QkvError(
-                    f"finetuning {parent.folder}", "the objective cloze needs the text that it read", "Give --text FILE"
-                )
-            data = _data_record(about, questions, CLOZE)
-        else:
-            data = {"kind": "questions", **_origin(questions)}
-        count = len(read_questions(questions)) if plan.epochs is not None else 0
-        model = None if from_scratch else parent.model
-        data["parent"] = str(parent.folder)
-        create_run(
-            folder, parent.config, plan.settings_for(count), data, parent.tokenizer, model,
-            recipe=plan.recipe, minutes=plan.minutes,
-        )  # fmt: skip
+        _create_finetuned(parent, plan, questions, text, folder, from_scratch)
 
     def check() -> None:
         check_fields(changes, TrainSettings)
@@ -374,6 +355,27 @@ def _with_tokenizer(plan: Plan, texts: Sequence[str]) -> tuple[ModelConfig, Toke
         return with_vocabulary(plan.config, plan.tokenizer), plan.tokenizer
     made = tokenizers.train(plan.tokenizer, texts, plan.config.vocab_size)
     return dataclasses.replace(plan.config, vocab_size=made.vocab_size), made
+
+
+def _create_finetuned(
+    parent: Run, plan: Plan, questions: QuestionSource, text: TextSource | None, folder: Path, from_scratch: bool
+) -> None:
+    """Create the run that finetunes a parent: on its text and the questions (cloze), or on the questions alone."""
+    request = f"finetuning {parent.folder}"
+    if not parent.tokenizer.special:
+        raise QkvError(request, "its tokenizer lacks the sign ⁇", "Finetune a run that qkv pretrained")
+    if plan.settings.objective == CLOZE:
+        read = text if text is not None else parent.data.get("path")
+        if read is None:
+            raise QkvError(request, "the objective cloze needs the text that it read", "Give --text FILE")
+        data = _data_record(read, questions, CLOZE)
+    else:
+        data = {"kind": "questions", **_origin(questions)}
+    count = len(read_questions(questions)) if plan.epochs is not None else 0
+    create_run(
+        folder, parent.config, plan.settings_for(count), {**data, "parent": str(parent.folder)}, parent.tokenizer,
+        None if from_scratch else parent.model, recipe=plan.recipe, minutes=plan.minutes,
+    )  # fmt: skip
 
 
 def _create_and_train(
