@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from qkv.errors import QkvError
+from qkv.knowledge.evaluation import evaluate
 from qkv.knowledge.training.mixed_run import mixed_batches, train_mixed
 from qkv.model.config import ModelConfig
 from qkv.train.runs import load
@@ -58,3 +59,10 @@ def test_another_run_in_the_folder_is_refused(tmp_path):
     for texts, changed in ((TEXTS[1:], {}), (TEXTS, {"settings": replace(SETTINGS, lr=0.5)})):
         with pytest.raises(QkvError, match="other data or settings"):
             train_mixed(tmp_path / "run", texts, **{**OPTIONS, **changed})
+
+
+def test_a_run_and_its_folder_are_evaluated_alike(tmp_path):
+    run = train_mixed(tmp_path / "run", TEXTS, QUESTIONS, 0.25, **OPTIONS)
+    found = evaluate(run, QUESTIONS, unpretrained=run.folder)
+    assert found == evaluate(run.folder, QUESTIONS, unpretrained=run)
+    assert found.answers == evaluate([str(run.folder), run], QUESTIONS).answers[:1]
