@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from qkv.knowledge import ask, biographies, evaluate, pantheon, questions, train_mixed
-from qkv.knowledge.training.mixed_run import pieces
 from qkv.model.config import ModelConfig
 from qkv.train.settings import TrainSettings
+from qkv.train.tokenizers import BytePairs
 
 MAX_SECONDS = {"score": 5.0, "ask": 0.05, "process": 1.0}
 
@@ -53,7 +53,9 @@ def trained_run(folder: Path, people: Any) -> Any:
     texts, asked = biographies(people).texts, questions(people).pairs
     config = ModelConfig("rope", 2, 4, d_model=192, context_length=64)
     settings = TrainSettings(steps=60, batch_size=32, lr=3e-3, objective="next", val_fraction=0.0)
-    return train_mixed(folder, texts, asked, 0.9, config=config, settings=settings, tokenizer=pieces(texts, 3000))
+    return train_mixed(
+        folder, texts, asked, 0.9, config=config, settings=settings, tokenizer=BytePairs.train(texts, 3000)
+    )
 
 
 def median_times(work: Callable[[], Any], rounds: int) -> tuple[float, float]:

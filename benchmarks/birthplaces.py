@@ -18,16 +18,20 @@ import time
 from pathlib import Path
 
 from qkv.knowledge.evaluation import evaluate
-from qkv.knowledge.training.recipes import RECIPES, drop_texts_about, memorise, tune
+from qkv.knowledge.training.text_filter import drop_texts_about
+from qkv.train.recipes import RECIPES
+from qkv.train.runs import finetune, pretrain
 
 PUBLISHED = {"median": 0.25, "best": 0.38}  # a character model of 3.3 million parameters, about an hour on a GPU
-WARM, TRIED = 100, 400  # steps until the pace is steady, and that it is measured on
+WARM_UP_STEPS, TIMED_STEPS = 100, 400  # steps until the pace is steady, and that it is measured on
+CLOZE = RECIPES["cloze"]
+MINUTES = [stage.minutes or 0.0 for stage in (CLOZE.pretraining, CLOZE.finetuning)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, nargs="+", default=[sum(RECIPES["qkv"].minutes or ())])
+    parser.add_argument("--minutes", type=float, nargs="+", default=[sum(MINUTES)])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--pace", type=float, default=None, help="steps that make a minute; 0 to measure them")
     parser.add_argument("--out", type=Path, default=None, help="folder of the runs; a temporary one if left out")
@@ -49,8 +53,8 @@ def measure(options: argparse.Namespace, out: Path) -> None:
         for seed in range(options.seeds):
             base, run = (out / f"{name}-{minutes:g}-{seed}" for name in ("base", "birth"))
             began = time.process_time()
-            memorise(text, base, train, **half, seed=seed, resume=True)
-            tune(base, train, run, **half, seed=seed, resume=True)
+            pretrain(text, base, questions=train, recipe="cloze", **half, seed=seed, resume=True)
+            finetune(base, train, run, **half, seed=seed, resume=True)
             taken.append((time.process_time() - began) / 60)
             runs.append(run)
             accuracy = evaluate(run, dev).accuracy
@@ -63,10 +67,10 @@ def measure(options: argparse.Namespace, out: Path) -> None:
     figures: dict[str, object] = {"curve": curve, "pace": options.pace, "published": PUBLISHED}
     if options.baselines:
         short, half = min(options.minutes), budget(min(options.minutes) / 2, options.pace)
-        tune(out / f"base-{short:g}-0", train, out / "none", **half, from_scratch=True, resume=True)
+        finetune(out / f"base-{short:g}-0", train, out / "none", **half, from_scratch=True, resume=True)
         (out / "lacking.txt").write_text("\n".join(drop_texts_about(text, dev)), "utf-8")
-        memorise(out / "lacking.txt", out / "base-lacking", train, **half, resume=True)
-        tune(out / "base-lacking", train, out / "lacking", **half, resume=True)
+        pretrain(out / "lacking.txt", out / "base-lacking", questions=train, recipe="cloze", **half, resume=True)
+        finetune(out / "base-lacking", train, out / "lacking", **half, resume=True)
         run = out / f"birth-{short:g}-0"
         scores = evaluate(run, dev, unpretrained=out / "none", ablated=out / "lacking")
         figures["baselines"] = {name: score.to_json() for name, score in scores.baselines.items()}
@@ -86,11 +90,11 @@ def budget(minutes: float, pace: float | None) -> dict[str, float]:
 def pace(data: Path, out: Path) -> float:
     """Steps in a minute of one core's own time, at the default recipe's first stage."""
     marks = []
-    memorise(
-        data / "wiki.txt", out, data / "train.tsv", steps=WARM + TRIED, threads=1,
-        watch=lambda *_: marks.append(time.process_time()),
+    pretrain(
+        data / "wiki.txt", out, questions=data / "train.tsv", recipe="cloze", steps=WARM_UP_STEPS + TIMED_STEPS,
+        threads=1, callback=lambda *_: marks.append(time.process_time()),
     )  # fmt: skip
-    return 60 * TRIED / (marks[-1] - marks[WARM - 1])
+    return 60 * TIMED_STEPS / (marks[-1] - marks[WARM_UP_STEPS - 1])
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ import transformers
 from qkv.model.config import preset
 from qkv.model.decoding import decode
 from qkv.model.gpt import GPT
-from qkv.train import checkpoint
 from qkv.train.allocator import reuse_memory
+from qkv.train.checkpoint import weights_of
 from qkv.train.convert.hf_export import gpt2_config
 from qkv.train.convert.weight_names import GPT2
 
@@ -61,7 +61,7 @@ def measure(name: str, count: int, rounds: int, batches: tuple[int, ...], clock:
         for p in model.parameters():  # away from small initial weights, so that texts differ
             p.add_(0.05 * torch.randn_like(p))
     theirs = transformers.GPT2LMHeadModel(transformers.GPT2Config(**gpt2_config(config))).eval()
-    theirs.load_state_dict(GPT2.theirs(checkpoint.state_of(model), config), strict=False)
+    theirs.load_state_dict(GPT2.to_theirs(weights_of(model), config), strict=False)
     theirs.tie_weights()
     theirs.generation_config.eos_token_id = None
     prompts = questions(count)

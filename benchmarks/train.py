@@ -172,7 +172,7 @@ def ours(name: str, batch: int, side: str) -> Any:
     from qkv.train.data.objectives import Example
     from qkv.train.data.packing import pack
     from qkv.train.distributed import ProcessGroup
-    from qkv.train.optimizers import chosen
+    from qkv.train.optimizers import make_optimizer
     from qkv.train.settings import TrainSettings
 
     reuse_memory(large_pages=True)
@@ -180,7 +180,7 @@ def ours(name: str, batch: int, side: str) -> Any:
     examples = [Example(ids) for ids in data(config.context_length, batch, side in ("packed", "padded"))]
     model = GPT(config).train()
     settings = TrainSettings(batch_size=batch, precision="bfloat16" if side.endswith("bfloat16") else "float32")
-    optimizer = chosen({p: n for n, p in model.named_parameters()}, settings)
+    optimizer = make_optimizer({p: n for n, p in model.named_parameters()}, settings)
     packing = (lambda examples, exact: pack(examples, config.context_length)) if side == "padded" else pack
 
     def step() -> None:

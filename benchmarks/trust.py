@@ -19,12 +19,12 @@ from qkv.knowledge import biographies, questions, trust
 from qkv.knowledge.intervals import mean_interval
 from qkv.knowledge.studies.experiment import Cell, run_cells
 from qkv.knowledge.studies.setup import StudySetup, pretrain_cloze, sample_people
-from qkv.knowledge.training.recipes import RECIPES
+from qkv.train.recipes import RECIPES
 
 SPLITS = 3  # random splits into people to fit on and people to measure on; the figure of a seed is their mean
 BIOGRAPHIES = (1, 2, 4, 8)  # of a person, at random: with few of them, answers are often wrong
 EPOCHS = 24  # cloze examples of each biography
-RECIPE = RECIPES["qkv"].second  # for predict_title_fraction and min_warmup_steps
+RECIPE = RECIPES["cloze"].finetuning.settings  # for predict_title_fraction and min_warmup_steps
 BARS = {"seen": 0.95, "right": 0.85, "precision": 0.95, "coverage": 0.70}
 
 

@@ -148,9 +148,7 @@ def test_every_public_name_is_documented():
     for package in PACKAGES:
         for name in getattr(qkv, package).__all__:
             short = f"qkv.{name}" in own or package in ("core", "claims")  # documented by their short names
-            assert (name if short else f"{package}.{name}") in text, (
-                f"{package}.{name} is in no document"
-            )
+            assert (name if short else f"{package}.{name}") in text, f"{package}.{name} is in no document"
     for name in own:
         assert name.removeprefix("qkv.") in text, f"{name} is in no document"
 

@@ -10,9 +10,9 @@ from qkv.cli import app
 from qkv.knowledge import biographies, pantheon, questions, train_mixed
 from qkv.knowledge.confidence import calibration
 from qkv.knowledge.studies import pretraining_ablation
-from qkv.knowledge.training.mixed_run import pieces
 from qkv.model.config import ModelConfig
 from qkv.train.settings import TrainSettings
+from qkv.train.tokenizers import BytePairs
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
         questions(people).pairs,
         0.6,
         config=ModelConfig(attention="rope", n_layer=2, n_head=2, d_model=48, context_length=80),
-        tokenizer=pieces(texts, 600),
+        tokenizer=BytePairs.train(texts, 600),
         settings=TrainSettings(steps=120, batch_size=16, lr=8e-3, objective="next", val_fraction=0.0),
     )
     (here / "known.tsv").write_text("".join(f"{q}\t{a}\n" for q, a in asked) + "a bad row\n", "utf-8")

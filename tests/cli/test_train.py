@@ -108,3 +108,25 @@ def test_every_field_is_an_option_with_its_help():
 def test_generating_without_prompts_is_refused(base):
     assert "there are no prompts" in qkv("generate", base)[2]
     assert "top_p is 7" in qkv("generate", base, "Person", "--temperature 1 --top-p 7")[2]
+
+
+def test_a_file_of_options_follows_the_same_rule_as_the_command_line(tmp_path):
+    (tmp_path / "text.txt").write_text(TEXT.replace(" was", ". He was"), "utf-8")
+    file = tmp_path / "run.toml"
+    file.write_text(f'text = "{tmp_path / "text.txt"}"\nd_model = 32\nn_head = 2\nbatch_size = 8\nminutes = 0.005\n')
+    code, _, refusal = qkv("pretrain", file, "--out", tmp_path / "run", "--vocab-size 300")
+    assert code == 0, refusal
+    saved = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert saved["recipe"] == saved["data"]["kind"] == "cloze" and saved["model"]["vocab_size"] == 300
+    assert "both steps and minutes" in qkv("pretrain", file, "--out", tmp_path / "other", "--steps 3")[2]
+
+
+def test_a_run_trained_by_choice_is_finetuned_by_choice(base, tmp_path):
+    (tmp_path / "q.tsv").write_text("Where was person 3 born?\tOslo\n")
+    assert json.loads((base / "config.json").read_text())["recipe"] == "custom"
+    options = ("--questions", tmp_path / "q.tsv", "--out", tmp_path / "tuned", "--steps 1 --batch-size 1")
+    assert qkv("finetune", base, *options)[0] == 0
+    saved = json.loads((tmp_path / "tuned" / "config.json").read_text())
+    assert saved["recipe"] == "custom" and saved["data"]["kind"] == "questions"
+    assert "there is one already" in qkv("finetune", base, *options)[2]
+    assert "none called 'cake'" in qkv("finetune", base, "--questions", tmp_path / "q.tsv", "--recipe cake")[2]

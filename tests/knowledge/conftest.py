@@ -3,9 +3,9 @@
 import pytest
 
 from qkv.knowledge import biographies, pantheon, questions, train_mixed
-from qkv.knowledge.training.mixed_run import pieces
 from qkv.model.config import ModelConfig
 from qkv.train.settings import TrainSettings
+from qkv.train.tokenizers import BytePairs
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +25,7 @@ def train_run(people, tmp_path_factory):
                 tmp_path_factory.mktemp("runs") / attention, texts, asked, 0.5,
                 config=ModelConfig(attention=attention, n_layer=2, n_head=2, d_model=48, context_length=80, latents=10),
                 settings=TrainSettings(steps=steps, batch_size=16, lr=8e-3, objective="next", val_fraction=0.0),
-                tokenizer=pieces([*texts, *(q for q, _ in asked)], 700),
+                tokenizer=BytePairs.train([*texts, *(q for q, _ in asked)], 700),
             )  # fmt: skip
         return made[attention, steps]
 

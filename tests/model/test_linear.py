@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from qkv.model import linear as module
 from qkv.model.linear import STEADY, Linear, linear, onednn_linear
 from qkv.train.data.objectives import Example
-from qkv.train.data.packing import asked, pack
+from qkv.train.data.packing import count_targets, pack
 
 
 @pytest.fixture(params=["oneDNN", "fallback"])
@@ -117,7 +117,7 @@ def test_rows_are_filled_with_tokens_that_ask_for_nothing(lengths: list[int]) ->
     assert len(batch.tokens) % STEADY == 0 and len(batch.tokens) - sum(lengths) < STEADY
     assert max(t for _, t in batch.layout.shapes) == max(lengths)
     for one in (batch, plain):
-        assert int((one.targets >= 0).sum()) == asked(examples)
+        assert int((one.targets >= 0).sum()) == count_targets(examples)
         assert sorted(one.targets[one.targets >= 0].tolist()) == sorted(i for e in examples for i in e.ids[1:])
 
 

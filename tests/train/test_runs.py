@@ -1,27 +1,18 @@
-"""A run learns, stops, goes on to the bit, and says clearly what went wrong."""
+"""Run folders: created once, finetuned, loaded and resumed on their own data only."""
 
-import json
-import math
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from qkv.errors import QkvError
-from qkv.model.config import ATTENTIONS, ModelConfig
-from qkv.train import checkpoint, loop, runs
+from qkv.model.gpt import GPT
+from qkv.train import runs
 from qkv.train.generation import generate
-from qkv.train.metrics_log import History, lines
+from qkv.train.metrics_log import read_log
 from qkv.train.settings import TrainSettings
-
-ONE = {**os.environ, "OMP_NUM_THREADS": "1"}
+from qkv.train.tokenizers import Characters
 
 
 def weights(folder):
@@ -32,21 +23,6 @@ def same(one, two):
     return one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
 
 
-def command(text, out, *more):
-    return [sys.executable, "-m", "qkv", "pretrain", "--text", str(text), "--out", str(out), "--resume", *more]
-
-
-@pytest.mark.parametrize("attention", ATTENTIONS)
-@pytest.mark.parametrize("objective", ["span", "next", "salient"])
-def test_every_kind_learns_from_every_objective(attention, objective, text, config, settings, tmp_path):
-    config = replace(config, attention=attention, dropout=0.0)
-    out = tmp_path / "run"
-    runs.pretrain(text, out, config, replace(settings, steps=25, lr=5e-3, log_every=1, objective=objective))
-    history = History.of(out)
-    assert sum(history.losses[-5:]) < 0.85 * sum(history.losses[:5])
-    assert len(history.steps) == 25 and history.validated[-1] == 25
-
-
 def test_a_run_is_a_folder_and_opens_as_what_was_trained(text, config, settings, tmp_path):
     out = tmp_path / "run"
     done = runs.pretrain(text, out, config, settings)
@@ -55,7 +31,7 @@ def test_a_run_is_a_folder_and_opens_as_what_was_trained(text, config, settings,
     run = runs.load(out)
     assert run.step == done.step == 12 and run.config.vocab_size == run.tokenizer.vocab_size
     assert done.validation is not None and done.to_json()["folder"] == str(out)
-    assert lines(out)[-1]["loss"] == done.loss
+    assert read_log(out)[-1]["loss"] == done.loss
     assert not run.model.training
 
 
@@ -70,195 +46,6 @@ def test_finetuning_teaches_answers_and_leaves_the_pretrained_run_alone(text, qu
     got = generate(tuned, [q for q, _ in few[:2]], new=10, ask=True, log_probabilities=True)
     assert got.texts == ("Rome", "Łódź")
     assert all(-0.5 < sum(each) <= 0 for each in got.log_probabilities)
-
-
-def test_the_randomness_of_the_caller_is_left_alone(text, config, settings, tmp_path):
-    torch.manual_seed(5)
-    want = torch.rand(3)
-    torch.manual_seed(5)
-    runs.pretrain(text, tmp_path / "run", config, settings)
-    assert torch.equal(torch.rand(3), want)
-
-
-def test_accumulating_over_parts_gives_the_same_step(text, config, settings, tmp_path):
-    config = replace(config, dropout=0.0)
-    runs.pretrain(text, tmp_path / "one", config, settings)
-    runs.pretrain(text, tmp_path / "two", config, replace(settings, grad_accum=2))
-    one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
-    for name in one:
-        torch.testing.assert_close(one[name], two[name], rtol=0, atol=2e-5)
-
-
-def test_the_learning_rate_rises_and_follows_a_cosine():
-    s = TrainSettings(steps=100, lr=1.0, warmup_ratio=0.1, min_lr_ratio=0.1)
-    assert [s.rate(i) for i in (0, 4, 9)] == pytest.approx([0.1, 0.5, 1.0])
-    assert s.rate(55) == pytest.approx(0.1 + 0.9 * 0.5)
-    assert s.rate(99) == pytest.approx(0.1, abs=1e-3)
-
-
-def kills(text, out, whole, count, seed):
-    """Start the run again and again, killing it after a random time, until it has ended."""
-    chance = random.Random(seed)
-    killed = 0
-    while True:
-        process = subprocess.Popen(command(text, out, *whole), env=ONE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        if killed < count:
-            began = len(lines(out))
-            # At any moment from the first step that this process has taken; half of the time in the midst of saving.
-            while len(lines(out)) <= began and process.poll() is None:
-                time.sleep(0.002)
-            time.sleep(chance.random() * 0.25)
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-                killed += 1
-        _, err = process.communicate()
-        if process.returncode == 0:
-            return killed
-        assert process.returncode == -signal.SIGKILL, err.decode()
-
-
-OPTIONS = "--batch-size 8 --checkpoint-every 3 --log-every 1 --d-model 32 --n-head 2 --dropout 0.1 --lr 0.005"
-
-
-@pytest.mark.parametrize("count", [3, pytest.param(20, marks=pytest.mark.slow)])
-def test_a_run_that_is_killed_at_random_ends_with_the_same_bits(count, text, tmp_path):
-    options = [*OPTIONS.split(), "--steps", "60" if count == 3 else "400"]
-    subprocess.run(command(text, tmp_path / "whole", *options), env=ONE, check=True, capture_output=True)
-    assert kills(text, tmp_path / "killed", options, count, seed=count) == count
-    assert same(weights(tmp_path / "whole"), weights(tmp_path / "killed"))
-    steps = [line["step"] for line in lines(tmp_path / "killed")]
-    assert steps == [line["step"] for line in lines(tmp_path / "whole")]
-    losses = [[line.get("loss") for line in lines(tmp_path / name)] for name in ("whole", "killed")]
-    assert losses[0] == losses[1]
-
-
-@pytest.mark.parametrize("moment", ["optimizer", "weights", "clean-up"])
-def test_a_checkpoint_that_is_cut_short_leaves_the_last_good_one(moment, text, config, settings, tmp_path, monkeypatch):
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    runs.pretrain(text, whole, config, settings)
-    count = {"n": 0}
-    real_write, real_unlink = checkpoint.write, type(cut).unlink
-
-    def write(path, *rest):
-        if path.name == ("optimizer-8.safetensors" if moment == "optimizer" else "model.safetensors"):
-            count["n"] += 1
-            if moment == "optimizer" or (moment == "weights" and count["n"] == 3):
-                path.with_name(".half.safetensors").write_bytes(b"half")
-                raise KeyboardInterrupt
-        real_write(path, *rest)
-
-    def unlink(self, missing_ok=False):
-        if moment == "clean-up" and self.name == "optimizer-4.safetensors":
-            raise KeyboardInterrupt
-        real_unlink(self, missing_ok=missing_ok)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(checkpoint, "write", write)
-        patched.setattr(type(cut), "unlink", unlink)
-        with pytest.raises(KeyboardInterrupt):
-            runs.pretrain(text, cut, config, settings)
-    assert runs.load(cut).step == (8 if moment == "clean-up" else 4)
-    runs.resume(cut)
-    assert same(weights(whole), weights(cut))
-    assert not list(cut.glob(".*"))
-    assert len(list(cut.glob("optimizer-*"))) == 1
-
-
-def test_ctrl_c_saves_and_says_how_to_go_on(text, config, settings, tmp_path):
-    runs.pretrain(text, tmp_path / "whole", config, settings)
-
-    def watch(step, *rest):
-        if step == 7:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with pytest.raises(loop.Stopped, match="stopped at step 7 of 12, and saved; go on with --resume"):
-        runs.pretrain(text, tmp_path / "run", config, settings, callback=watch)
-    assert runs.load(tmp_path / "run").step == 7
-    runs.resume(tmp_path / "run")
-    assert same(weights(tmp_path / "whole"), weights(tmp_path / "run"))
-
-
-def test_a_full_disk_is_said_and_the_last_good_checkpoint_stays(text, config, settings, tmp_path, monkeypatch):
-    real = checkpoint.save_file
-
-    def full(tensors, path, metadata):
-        if metadata["step"] == "8":
-            raise OSError(28, "No space left on device")
-        real(tensors, path, metadata=metadata)
-
-    monkeypatch.setattr(checkpoint, "save_file", full)
-    with pytest.raises(QkvError, match=r"No space left.*last good checkpoint, which is untouched"):
-        runs.pretrain(text, tmp_path / "run", config, settings)
-    assert runs.load(tmp_path / "run").step == 4
-    assert not list((tmp_path / "run").glob(".*"))
-
-
-def test_a_loss_that_is_no_number_stops_the_run_before_it_spoils_anything(
-    text, config, settings, tmp_path, monkeypatch
-):
-    real = loop.summed
-
-    def spoiled(forward, examples, s, crew):
-        loss = real(forward, examples, s, crew)
-        count["n"] += 1
-        return loss * math.nan if count["n"] == 7 else loss
-
-    count = {"n": 0}
-    monkeypatch.setattr(loop, "summed", spoiled)
-    with pytest.raises(QkvError, match=r"nan at step [67].*checkpoint of step 4 is untouched"):
-        runs.pretrain(text, tmp_path / "run", config, settings)
-    assert runs.load(tmp_path / "run").step == 4
-
-
-def test_weights_that_are_no_numbers_are_never_saved(text, config, settings, tmp_path, monkeypatch):
-    class Bad(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x.clone()
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad * math.inf
-
-    real, count = loop.summed, {"n": 0}
-
-    def spoiled(forward, examples, s, crew):
-        loss = real(forward, examples, s, crew)
-        count["n"] += loss.requires_grad
-        return Bad.apply(loss) if count["n"] == 8 and loss.requires_grad else loss
-
-    monkeypatch.setattr(loop, "summed", spoiled)
-    # The loss of step 8 is fine, but its gradient is not, and after step 8 a checkpoint is due.
-    with pytest.raises(QkvError, match=r"no longer finite after step 8.*checkpoint of step 4 is untouched"):
-        runs.pretrain(text, tmp_path / "run", config, settings)
-    assert runs.load(tmp_path / "run").step == 4
-
-
-def test_damaged_foreign_and_missing_checkpoints_are_refused(text, config, settings, tmp_path):
-    out = tmp_path / "run"
-    runs.pretrain(text, out, config, replace(settings, steps=4))
-    path, good = out / "model.safetensors", (out / "model.safetensors").read_bytes()
-    cases = {
-        good[: len(good) // 2]: "damaged",
-        good[:-9] + bytes([good[-9] ^ 1]) + good[-8:]: "its checksum is wrong",
-        b"": "damaged",
-    }
-    for data, why in cases.items():
-        path.write_bytes(data)
-        with pytest.raises(QkvError, match=why):
-            runs.load(out)
-    save_file({"x": torch.zeros(2)}, path)
-    with pytest.raises(QkvError, match="qkv did not write it"):
-        runs.load(out)
-    checkpoint.write(path, {"x": torch.zeros(2)}, {"step": "4"})
-    with pytest.raises(QkvError, match="it lacks embedding"):
-        runs.load(out)
-    path.write_bytes(good)
-    (out / "optimizer-4.safetensors").unlink()
-    with pytest.raises(QkvError, match="optimizer-4"):
-        runs.resume(out)
-    with pytest.raises(QkvError, match="no config"):
-        runs.load(tmp_path)
 
 
 def test_a_run_is_not_written_over_nor_continued_on_other_data(text, config, settings, tmp_path):
@@ -284,45 +71,72 @@ def test_bad_data_is_refused_with_its_lines(config, settings, tmp_path):
         runs.pretrain(["", " "], tmp_path / "other", config, settings)
 
 
-def test_settings_that_make_no_sense_are_refused():
-    with pytest.raises(QkvError, match="steps is 0; batch_size is -1"):
-        TrainSettings(steps=0, batch_size=-1)
-    with pytest.raises(QkvError, match="precision is 'int8'"):
-        TrainSettings(precision="int8")
-    with pytest.raises(QkvError, match="no field 'learning_rate'"):
-        TrainSettings.from_json({"learning_rate": 1})
+def test_a_run_or_its_folder_is_taken_everywhere(text, questions, config, settings, tmp_path):
+    short = replace(settings, steps=2)
+    runs.pretrain(text, tmp_path / "base", config, short)
+    run = runs.load(tmp_path / "base")
+    assert runs.as_run(run) is run and runs.as_run(str(run.folder)).step == 2
+    for name, given in (("a", run), ("b", run.folder)):
+        runs.finetune(given, questions, tmp_path / name, short)
+    assert same(weights(tmp_path / "a"), weights(tmp_path / "b"))
+    assert same(weights(run.folder), {name: p.detach() for name, p in run.model.named_parameters()})
+    assert runs.resume(run).step == 2
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("attention", ATTENTIONS)
-def test_a_compiled_model_trains_to_the_same_loss(attention, text, config, settings, tmp_path):
-    config = replace(config, attention=attention, dropout=0.0)
-    done = runs.pretrain(text, tmp_path / "compiled", config, replace(settings, compile=True))
-    whole = runs.pretrain(text, tmp_path / "whole", config, settings)
-    assert done.loss == pytest.approx(whole.loss, abs=1e-4)
+def test_a_run_that_has_ended_reports_the_losses_of_its_last_step(text, config, settings, tmp_path):
+    done = runs.pretrain(text, tmp_path / "run", config, settings)
+    again = runs.resume(tmp_path / "run")
+    assert (again.step, again.loss, again.validation, again.tokens) == (12, done.loss, done.validation, 0)
 
 
-def test_half_precision_trains_too(text, config, settings, tmp_path):
-    config = replace(config, attention="rope")
-    done = runs.pretrain(text, tmp_path / "half", config, replace(settings, precision="bfloat16"))
-    whole = runs.pretrain(text, tmp_path / "whole", config, settings)
-    assert done.loss == pytest.approx(whole.loss, abs=0.1)
+def test_a_run_is_created_without_a_step_and_not_over_another(config, settings, tmp_path):
+    tokenizer = Characters.train(["abc"])
+    config = replace(config, vocab_size=tokenizer.vocab_size)
+    runs.create_run(tmp_path / "run", config, settings, {"kind": "text"}, tokenizer, recipe="course")
+    run = runs.load(tmp_path / "run")
+    assert (run.step, run.config, run.settings, run.recipe) == (0, config, settings, "course")
+    torch.manual_seed(settings.seed)
+    assert same({n: p.detach() for n, p in GPT(config).named_parameters()}, weights(tmp_path / "run"))
+    with pytest.raises(QkvError, match="there is one already"):
+        runs.create_run(tmp_path / "run", config, settings, {"kind": "text"}, tokenizer)
+    with pytest.raises(QkvError, match="its data was not a file"):
+        runs.resume(tmp_path / "run")
 
 
-def test_the_log_for_tensorboard_holds_the_same_losses(text, config, settings, tmp_path):
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+def test_vocab_size_is_asked_of_a_tokenizer_that_is_trained_and_checked_against_one_that_is_given(
+    text, config, settings, tmp_path
+):
+    short = replace(settings, steps=1)
+    occur = 259 + len(set(text.read_text("utf-8")) - {"\n"})
+    for number, (tokenizer, asked, found) in enumerate(
+        [("bytepairs", 300, 300), ("characters", 262, 262), ("characters", 5000, occur), ("characters", 0, occur)]
+    ):
+        out = tmp_path / str(number)
+        runs.pretrain(text, out, replace(config, vocab_size=asked), short, tokenizer=tokenizer)
+        run = runs.load(out)
+        assert run.config.vocab_size == run.tokenizer.vocab_size == found
+    given = Characters.train(["abc"])
+    runs.pretrain(text, tmp_path / "padded", config, short, tokenizer=given, vocab_size=272)
+    assert runs.load(tmp_path / "padded").config.vocab_size == 272 > given.vocab_size
+    with pytest.raises(QkvError, match="vocab_size is 260 and the tokenizer has 262"):
+        runs.pretrain(text, tmp_path / "small", config, short, tokenizer=given, vocab_size=260)
 
-    out = tmp_path / "run"
-    runs.pretrain(text, out, config, replace(settings, tensorboard=True))
-    events = EventAccumulator(str(out / "tensorboard"))
-    events.Reload()
-    losses = [(e.step, e.value) for e in events.Scalars("loss")]
-    assert losses == [(line["step"], pytest.approx(line["loss"])) for line in lines(out) if "loss" in line]
-    assert json.loads((out / "config.json").read_text())["settings"]["tensorboard"] is True
 
-
-def test_a_config_of_another_world_is_refused(tmp_path):
-    (tmp_path / "config.json").write_text(json.dumps({"model": {"n_layer": 2}}))
-    with pytest.raises(QkvError, match="damaged or not a run"):
-        runs.load(tmp_path)
-    assert ModelConfig().context_length == 64
+def test_options_that_contradict_a_run_that_is_resumed_are_refused(text, questions, config, settings, tmp_path):
+    short = replace(settings, steps=2)
+    runs.pretrain(text, tmp_path / "run", config, short, vocab_size=2000)
+    assert runs.pretrain(None, tmp_path / "run", resume=True).step == 2
+    assert runs.pretrain(text, tmp_path / "run", config, short, vocab_size=2000, resume=True).step == 2
+    for options, why in (
+        ({"lr": 0.5}, "lr is 0.001 there and 0.5 here"),
+        ({"settings": replace(short, steps=9)}, "steps is 2 there and 9 here"),
+        ({"config": replace(config, n_layer=7)}, "n_layer is 2 there and 7 here"),
+        ({"recipe": "course"}, "recipe is custom there and course here"),
+        ({"vocab_size": 260}, "vocab_size is 289 there and 260 here"),
+    ):
+        with pytest.raises(QkvError, match=why):
+            runs.pretrain(text, tmp_path / "run", resume=True, **options)
+    runs.finetune(tmp_path / "run", questions, tmp_path / "tuned", short)
+    assert runs.finetune(tmp_path / "run", questions, tmp_path / "tuned", resume=True).step == 2
+    with pytest.raises(QkvError, match="seed is 0 there and 3 here"):
+        runs.finetune(tmp_path / "run", questions, tmp_path / "tuned", seed=3, resume=True)

@@ -78,3 +78,20 @@ def test_impossible_and_foreign_tokenizers_are_refused(tmp_path):
     path.write_text(json.dumps(data))
     with pytest.raises(QkvError, match="its first tokens are"):
         tokenizers.load(path)
+
+
+def test_characters_of_a_limited_vocabulary_are_the_most_frequent_ones():
+    few = Characters.train(["aabbbc⁇⁇⁇⁇", "cd"], vocab_size=261)
+    assert few.alphabet == ("a", "b") and few.vocab_size == 261  # a and c are as frequent: the first one is taken
+    assert few.decode(few.encode("abcd")) == "abcd" and few.unknown("abcd") == ("c", "d")
+    assert Characters.train(["ab"], vocab_size=5000).vocab_size == 261
+    with pytest.raises(QkvError, match="at least 259"):
+        Characters.train(["ab"], vocab_size=258)
+
+
+def test_a_vocabulary_of_size_0_is_the_tokenizers_default():
+    long = [" ".join(f"{a}{b}{a}" for b in range(40)) for a in range(200)]
+    assert tokenizers.train("bytepairs", long).vocab_size == 3000
+    assert tokenizers.train("bytepairs", long, 400).vocab_size == 400
+    assert tokenizers.train("characters", long).vocab_size == 259 + 11
+    assert tokenizers.train("characters", long, 262).vocab_size == 262

@@ -4,7 +4,7 @@ Reading order, which is the order of imports (each part imports only parts befor
 
 1. intervals: confidence intervals of proportions and means.
 2. datasets: facts about people, the shipped table, biographies and questions by templates.
-3. training: recipes over qkv.train; texts and questions in one run.
+3. training: texts and questions in one run; texts without some people.
 4. answering: torch-free model, encoding of questions, beam search, attention on the name.
 5. evaluation: `evaluate`, exact-match accuracy beside baselines.
 6. confidence: features of an answer, logistic regression, badge, metrics, and `trust`, which calibrates the badge.
@@ -39,10 +39,7 @@ if TYPE_CHECKING:  # what editors and mypy see; at run time the same names are i
     from qkv.knowledge.studies import study as study
     from qkv.knowledge.studies.experiment import Study as Study
     from qkv.knowledge.training.mixed_run import train_mixed as train_mixed
-    from qkv.knowledge.training.recipes import Recipe as Recipe
-    from qkv.knowledge.training.recipes import drop_texts_about as drop_texts_about
-    from qkv.knowledge.training.recipes import memorise as memorise
-    from qkv.knowledge.training.recipes import tune as tune
+    from qkv.knowledge.training.text_filter import drop_texts_about as drop_texts_about
 else:
     _HOME = {
         "Facts": "datasets.facts",
@@ -56,10 +53,7 @@ else:
         "biographies": "datasets.templates",
         "questions": "datasets.templates",
         "train_mixed": "training.mixed_run",
-        "memorise": "training.recipes",
-        "tune": "training.recipes",
-        "drop_texts_about": "training.recipes",
-        "Recipe": "training.recipes",
+        "drop_texts_about": "training.text_filter",
         "ask": "answer",
         "Answer": "answer",
         "Badge": "confidence.badge",

@@ -15,7 +15,7 @@ from qkv.knowledge.datasets.facts import Questions
 from qkv.knowledge.intervals import wilson_interval
 from qkv.model.decoding import decode
 from qkv.train.data.text_files import read_questions
-from qkv.train.runs import Run, load
+from qkv.train.runs import Run, as_run
 from qkv.train.tokenizers import MASK_ID, encode_all
 
 QuestionSource = Questions | Sequence[tuple[str, str]] | str | Path
@@ -135,7 +135,7 @@ def evaluate(
             scores = qkv.knowledge.evaluate(["runs/birth-0", "runs/birth-1"], "dev.tsv", training="train.tsv")
             scores.accuracy, scores.low, scores.high, scores.baselines
     """
-    runs = [open_run(run)] if isinstance(run, Run | str | Path) else [open_run(each) for each in run]
+    runs = [as_run(run)] if isinstance(run, Run | str | Path) else [as_run(each) for each in run]
     if not runs:
         raise QkvError("evaluating", "there are no runs", "Give at least one")
     pairs = question_pairs(questions)
@@ -150,7 +150,7 @@ def evaluate(
         baselines[f"always {common}"] = Score.of(accuracy([common] * len(pairs), pairs), len(pairs))
     for name, other in (("no pretraining", unpretrained), ("people not in the text", ablated)):
         if other is not None:
-            baselines[name] = Score.of(accuracy(greedy_answers(open_run(other), asked), pairs), len(pairs))
+            baselines[name] = Score.of(accuracy(greedy_answers(as_run(other), asked), pairs), len(pairs))
     return Scores(mean.accuracy, mean.low, mean.high, mean.n, baselines, each, tuple(pairs), answers)
 
 
@@ -191,11 +191,6 @@ def question_pairs(questions: QuestionSource) -> list[tuple[str, str]]:
     if not pairs:
         raise QkvError("evaluating", "there are no questions", "Give at least one")
     return pairs
-
-
-def open_run(run: RunOrFolder) -> Run:
-    """The run itself, or loaded from its folder."""
-    return run if isinstance(run, Run) else load(run)
 
 
 def _finetuning_questions(run: Run) -> list[tuple[str, str]]:

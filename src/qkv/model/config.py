@@ -63,7 +63,7 @@ class ModelConfig:
     d_model: int = option(128, "Size of a token's vector.")
     d_ff: int = option(0, "Size of the hidden layer of each MLP; 0 for 4 times the size of a vector (8/3 with rope).")
     context_length: int = option(64, "Longest sequence, in tokens.")
-    vocab_size: int = option(0, "Tokens in the vocabulary; 0 to take the tokenizer's.")
+    vocab_size: int = option(0, "Tokens; 0 for the tokenizer's default (all characters, or 3000 byte pairs).")
     latents: int = option(16, "Latents of the perceiver; each owns an equal share of the positions.")
     dropout: float = option(0.0, "Dropout rate of embeddings and of each block's outputs, while training.")
     bias: bool = option(True, "Biases in linear layers and norms; rope has none.")

@@ -10,12 +10,12 @@ from qkv.knowledge.confidence.calibration import trust
 from qkv.knowledge.datasets.templates import biographies, questions, worded
 from qkv.knowledge.evaluation import evaluate
 from qkv.knowledge.studies.setup import StudySetup, pretrain_cloze, sample_people, training_and_held_out_questions
-from qkv.knowledge.training.recipes import NAMED
+from qkv.train.recipes import PREDICT_TITLE_FRACTION
 from qkv.viz.html_report import Chapter, Picture
 from qkv.viz.plots.knowledge import heads, reliability
 from qkv.viz.theme import svg
 
-SETUP = StudySetup(people=300, exposures=60, predict_title_fraction=NAMED)
+SETUP = StudySetup(people=300, exposures=60, predict_title_fraction=PREDICT_TITLE_FRACTION)
 N_SAMPLES = 4
 LEVEL = 0.9  # of “remembered”; with so few people to fit on, 95 % would leave little coverage
 

@@ -1,8 +1,9 @@
 """From text to examples, training steps and a run folder.
 
-Reading order: data (texts, objectives, packed batches), settings (TrainSettings), loop (the training steps), runs
-(create, train, resume and load a run folder), generation (text from a run), convert (to and from other libraries).
-optimizers, distributed, checkpoint, metrics_log, tokenizers and allocator serve the loop.
+Reading order: settings (TrainSettings), recipes (presets, and the rule that chooses one), data (texts, objectives,
+packed batches), loop (the training steps), runs (create, train, resume and load a run folder), generation (text from a
+run), convert (to and from other libraries). tokenizers, optimizers, distributed, checkpoint, metrics_log and allocator
+serve the loop; run_files and old_runs read a run folder without torch.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:  # what editors and mypy see; at run time the same names are i
     from qkv.train.loop import TrainResult as TrainResult
     from qkv.train.loop import train as train
     from qkv.train.metrics_log import History as History
+    from qkv.train.recipes import Recipe as Recipe
     from qkv.train.runs import Run as Run
     from qkv.train.runs import finetune as finetune
     from qkv.train.runs import load as load
@@ -31,6 +33,7 @@ if TYPE_CHECKING:  # what editors and mypy see; at run time the same names are i
 else:
     _HOME = {
         "TrainSettings": "settings",
+        "Recipe": "recipes",
         "pretrain": "runs",
         "finetune": "runs",
         "resume": "runs",

@@ -1,4 +1,4 @@
-"""One process or many: who am I, how the model is wrapped, and what the first process alone may do."""
+"""Distributed training: rank and world size, DDP/FSDP wrapping, collectives."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class ProcessGroup:
-    """This process among those that train together."""
+    """Rank, world size and device of this process."""
 
     rank: int = 0
     size: int = 1
     device: torch.device = CPU
 
     @property
-    def first(self) -> bool:
+    def is_first(self) -> bool:
         """Whether this process writes files and shows progress."""
         return self.rank == 0
 
-    def wait(self) -> None:
-        """Until all have come here."""
+    def barrier(self) -> None:
+        """Wait until all processes have called it."""
         if self.size > 1:
             dist.barrier()
 
-    def total(self, value: float) -> float:
-        """The sum over all processes."""
+    def sum(self, value: float) -> float:
+        """Sum of a number over all processes."""
         if self.size == 1:
             return value
         tensor = torch.tensor(value, dtype=torch.float64, device=self.device if self.device.type == "cuda" else "cpu")
@@ -44,14 +44,14 @@ class ProcessGroup:
         return float(tensor)
 
     def any(self, value: bool) -> bool:
-        """Whether it is so in any process."""
-        return self.total(float(value)) > 0
+        """Whether a value is true in any process."""
+        return self.sum(float(value)) > 0
 
-    def wrap(self, model: nn.Module, spread: str) -> nn.Module:
-        """The model that trains with all processes: its gradients are averages over them."""
+    def wrap(self, model: nn.Module, parallel: str) -> nn.Module:
+        """The model under DDP or FSDP2: its gradients are averages over all processes."""
         if self.size == 1:
             return model
-        if spread == "fsdp":
+        if parallel == "fsdp":
             from torch.distributed.device_mesh import init_device_mesh
             from torch.distributed.fsdp import fully_shard
 
@@ -64,8 +64,11 @@ class ProcessGroup:
 
 
 @contextmanager
-def crew() -> Iterator[ProcessGroup]:
-    """The processes that torchrun started, or this one alone; they stay joined until the outermost `with` ends."""
+def process_group() -> Iterator[ProcessGroup]:
+    """The processes that torchrun started, or this one alone.
+
+    Nested uses share one group, which is destroyed when the outermost `with` ends.
+    """
     cuda = torch.cuda.is_available()
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
@@ -88,14 +91,14 @@ def crew() -> Iterator[ProcessGroup]:
         dist.destroy_process_group()
 
 
-def whole(tensor: Tensor) -> Tensor:
-    """A tensor that may be spread over processes, gathered; all of them must call it."""
+def full_tensor(tensor: Tensor) -> Tensor:
+    """A tensor that may be sharded, gathered; all processes must call it."""
     gather: Any = getattr(tensor, "full_tensor", None)
     return gather() if gather is not None else tensor
 
 
-def like(value: Tensor, tensor: Tensor) -> Tensor:
-    """A whole tensor, spread over processes as another one is."""
+def shard_like(value: Tensor, tensor: Tensor) -> Tensor:
+    """A full tensor, sharded over the processes as another one is."""
     mesh: Any = getattr(tensor, "device_mesh", None)
     if mesh is None or value.dim() == 0:
         return value

@@ -1,4 +1,4 @@
-"""The one step loop: pretraining, finetuning and going on after a stop are all this."""
+"""The training loop: steps of the optimizer, validation, checkpoints and interruption, for every kind of run."""
 
 from __future__ import annotations
 
@@ -22,32 +22,70 @@ from qkv.model.gpt import GPT, compile_parts
 from qkv.train import checkpoint
 from qkv.train.allocator import reuse_memory
 from qkv.train.data.objectives import Example
-from qkv.train.data.packing import Source, asked, pack, shard
-from qkv.train.distributed import ProcessGroup, crew
-from qkv.train.metrics_log import Log
-from qkv.train.optimizers import Optimizers, chosen
+from qkv.train.data.packing import BatchSource, count_targets, pack, shard
+from qkv.train.distributed import ProcessGroup, process_group
+from qkv.train.metrics_log import History, MetricsLog
+from qkv.train.optimizers import Optimizers, make_optimizer
 from qkv.train.settings import TrainSettings
 
-TRYING = 5.0  # seconds at most to find out how long a step takes
-Watch = Callable[[int, int, float, float], None]
-"""Called with the step, the steps in all, the loss and tokens per second."""
+MAX_TIMING_SECONDS = 5.0  # to measure how long a step takes
+StepCallback = Callable[[int, int, float, float], None]
+"""Called after each step with its number, the number of all steps, the loss and tokens per second."""
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What is to be trained, on what, how, and where it is kept."""
+    """What `train` is to do: a run folder that has a checkpoint, a model, and the examples of each step.
+
+    Attributes:
+        folder: Folder of a run, as `pretrain` or `create_run` made it; checkpoints and the log are written there.
+        model: Its model; its weights are replaced by those of the checkpoint, and then trained in place.
+        source: Function from the number of a step (from 0) to its examples. It must depend on nothing else, so that
+            a resumed run sees the same examples.
+        settings: How to train; `objective` is not used, since the source has made the examples.
+        held_out: Examples for the validation loss.
+        callback: Called after each step with its number, the number of all steps, the loss and tokens per second.
+
+    Example:
+        >>> import tempfile, qkv
+        >>> from qkv.train.data.objectives import Example
+        >>> settings = qkv.train.TrainSettings(steps=4, batch_size=2)
+        >>> folder = tempfile.mkdtemp()
+        >>> config = qkv.model.ModelConfig(n_layer=1, n_head=2, d_model=16)
+        >>> _ = qkv.train.pretrain(["Ada was born in London."], folder, config, settings)
+        >>> run = qkv.train.load(folder)
+        >>> ids = run.tokenizer.encode("Ada was born in London.")
+        >>> job = qkv.train.Job(run.folder, run.model, lambda step: [Example(ids)], settings)
+        >>> qkv.train.train(job).step  # the run has taken its four steps already
+        4
+    """
 
     folder: Path
     model: GPT
-    source: Source
+    source: BatchSource
     settings: TrainSettings
-    held: Sequence[Example] = ()
-    callback: Watch | None = field(default=None, repr=False)
+    held_out: Sequence[Example] = ()
+    callback: StepCallback | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
 class TrainResult(Displayable):
-    """What came of a run."""
+    """Where a run was trained to.
+
+    Attributes:
+        folder: Folder of the run.
+        step: Steps that it has taken in all.
+        loss: Mean loss per token of the last step, in nats.
+        validation: Last validation loss, or None if nothing is held out.
+        parameters: Number of parameters of the model.
+        tokens: Tokens that this call trained on.
+        seconds: Time that this call took.
+
+    Example:
+        >>> import qkv
+        >>> qkv.train.TrainResult("runs/base", 100, 1.5, None, 20_000, 64_000, 2.0).tokens_per_second
+        32000.0
+    """
 
     folder: str
     step: int
@@ -59,102 +97,162 @@ class TrainResult(Displayable):
 
     @property
     def tokens_per_second(self) -> float:
-        """How fast it went."""
+        """Training speed of this call."""
         return self.tokens / self.seconds if self.seconds else 0.0
 
     def card(self) -> Card:
-        held = () if self.validation is None else (("validation loss", number(self.validation)),)
+        validation = () if self.validation is None else (("validation loss", number(self.validation)),)
         return Card(
             title=f"Trained to step {self.step}",
             facts=(
                 ("run", self.folder),
                 ("parameters", f"{self.parameters:,}"),
                 ("loss", number(self.loss)),
-                *held,
-                ("tokens", f"{self.tokens:,} in {self.seconds:.1f} s ({self.tokens_per_second:,.0f} a second)"),
+                *validation,
+                ("tokens", f"{self.tokens:,} in {self.seconds:.1f} s ({self.tokens_per_second:,.0f} per second)"),
             ),
         )
 
 
 class Stopped(KeyboardInterrupt):
-    """Somebody asked the run to stop; everything is saved."""
+    """Training was interrupted after a checkpoint was saved."""
 
 
 def train(job: Job) -> TrainResult:
-    """Run a job from its last checkpoint to its last step."""
+    """Train a job from its last checkpoint to its last step.
+
+    Most callers want `pretrain`, `finetune` or `resume`, which make the job; this is for examples of your own. The
+    random state, the thread count and the signal handlers of the caller are restored. Ctrl-C or SIGTERM finishes the
+    step, saves a checkpoint and raises `qkv.train.loop.Stopped`, a KeyboardInterrupt.
+
+    Args:
+        job: Folder, model, examples and settings.
+
+    Returns:
+        The step that was reached, with the last losses.
+
+    Raises:
+        QkvError: If the batch is too small to be shared, the checkpoint is damaged, or the loss or a weight is no
+            longer finite; the last good checkpoint is untouched then.
+
+    Example:
+        >>> import tempfile, qkv
+        >>> from qkv.train.data.objectives import Example
+        >>> from qkv.train.runs import create_run
+        >>> folder, settings = tempfile.mkdtemp(), qkv.train.TrainSettings(steps=3)
+        >>> tokenizer = qkv.train.Characters.train(["Ada"])
+        >>> config = qkv.model.ModelConfig(n_layer=1, n_head=2, d_model=16, vocab_size=tokenizer.vocab_size)
+        >>> create_run(folder, config, settings, {"kind": "own"}, tokenizer)
+        >>> run = qkv.train.load(folder)
+        >>> ids = tokenizer.encode("Ada")
+        >>> qkv.train.train(qkv.train.Job(run.folder, run.model, lambda step: [Example(ids)] * 64, settings)).step
+        3
+    """
     devices = list(range(torch.cuda.device_count()))
-    with torch.random.fork_rng(devices), crew() as crew_, interruptible() as stop, threads(job.settings.threads):
+    with (
+        torch.random.fork_rng(devices),
+        process_group() as group,
+        stop_on_signal() as stop,
+        torch_threads(job.settings.threads),
+    ):
         reuse_memory(large_pages=True)
-        return _train(job, crew_, stop)
+        return _Training(job, group, stop).run()
 
 
-def _train(job: Job, crew: ProcessGroup, stop: threading.Event) -> TrainResult:
-    s, folder = job.settings, job.folder
-    if s.batch_size < crew.size * s.grad_accum:
-        raise QkvError(
-            "training", f"a batch of {s.batch_size} cannot be shared by {crew.size} processes in {s.grad_accum} parts",
-            "Raise batch, or lower accumulate",
-        )  # fmt: skip
-    if crew.first:
-        checkpoint.tidy(folder)
-    step, weights, moments = checkpoint.load(folder)
-    saved = step
-    checkpoint.fill(job.model, weights, folder)
-    model = job.model.to(crew.device).train()
-    wrapped = crew.wrap(model, s.parallel)
-    names: dict[Tensor, str] = {p: name for name, p in model.named_parameters()}
-    optimizer = chosen(names, s)
-    checkpoint.fill_optimizer(optimizer, names, moments, folder)
-    if s.compile:
-        compile_parts(model)
-    log = Log(folder, step, s.tensorboard) if crew.first else None
-    loss = validation = math.nan
-    tokens = since = 0
-    began = mark = time.perf_counter()
+class _Training:
+    """State of one call of `train`."""
 
-    def save() -> None:
-        state = checkpoint.state_of(model), checkpoint.optimizer_state(optimizer, names)
-        wrong = [name for some in state for name, value in some.items() if not bool(value.isfinite().all())]
+    def __init__(self, job: Job, group: ProcessGroup, stop: threading.Event) -> None:
+        s = job.settings
+        if s.batch_size < group.size * s.grad_accum:
+            raise QkvError(
+                "training",
+                f"a batch of {s.batch_size} cannot be shared by {group.size} processes in {s.grad_accum} parts",
+                "Raise batch_size, or lower grad_accum",
+            )
+        self.job, self.group, self.stop = job, group, stop
+        if group.is_first:
+            checkpoint.remove_temporary_files(job.folder)
+        self.step, weights, moments = checkpoint.load(job.folder)
+        self.saved_step = self.step
+        checkpoint.load_weights(job.model, weights, job.folder)
+        self.model = job.model.to(group.device).train()
+        self.wrapped = group.wrap(self.model, s.parallel)
+        self.names: dict[Tensor, str] = {p: name for name, p in self.model.named_parameters()}
+        self.optimizer = make_optimizer(self.names, s)
+        checkpoint.load_optimizer_state(self.optimizer, self.names, moments, job.folder)
+        if s.compile:
+            compile_parts(self.model)
+        self.log = MetricsLog(job.folder, self.step, s.tensorboard) if group.is_first else None
+        self.loss = self.validation = math.nan
+        self.tokens = self.tokens_since_log = 0
+        self.began = self.last_log = time.perf_counter()
+
+    def run(self) -> TrainResult:
+        """Take all steps that are left."""
+        s, folder = self.job.settings, self.job.folder
+        while self.step < s.steps:
+            examples = self.job.source(self.step)
+            self.loss = one_step(self.wrapped, self.optimizer, examples, self.step, s, self.group)
+            if not math.isfinite(self.loss):
+                raise self._not_finite(f"the loss became {self.loss} at step {self.step + 1}", self.step)
+            self.step += 1
+            count = sum(len(e.ids) - 1 for e in examples)
+            self.tokens, self.tokens_since_log = self.tokens + count, self.tokens_since_log + count
+            self._report()
+            stopped = self.group.any(self.stop.is_set())
+            if self.step % s.checkpoint_every == 0 or self.step == s.steps or stopped:
+                self._save()
+            if stopped and self.step < s.steps:
+                raise Stopped(
+                    f"stopped at step {self.step} of {s.steps}, and saved; continue with --resume and --out {folder}"
+                )
+        if self.log is not None:
+            self.log.close()
+        parameters = sum(p.numel() for p in self.job.model.parameters())
+        self._recall_last_losses()
+        validation = None if math.isnan(self.validation) else self.validation
+        seconds = time.perf_counter() - self.began
+        return TrainResult(str(folder), self.step, self.loss, validation, parameters, self.tokens, seconds)
+
+    def _recall_last_losses(self) -> None:
+        """Take the losses of the last step from the log, if there was no step left to take."""
+        history = History.of(self.job.folder)
+        if math.isnan(self.loss) and history.steps:
+            self.loss = history.losses[-1]
+        if math.isnan(self.validation) and history.validated:
+            self.validation = history.validation[-1]
+
+    def _report(self) -> None:
+        """Validate, log and call back, where the step is one at which that is due."""
+        s, step, last = self.job.settings, self.step, self.step == self.job.settings.steps
+        metrics: dict[str, float] = {}
+        if step % s.log_every == 0 or last:
+            now = time.perf_counter()
+            speed = self.tokens_since_log / (now - self.last_log)
+            metrics |= {"loss": self.loss, "lr": s.learning_rate(step - 1), "tokens_per_second": speed}
+            self.tokens_since_log, self.last_log = 0, now
+        if self.job.held_out and (step % s.validate_every == 0 or last):
+            metrics["validation"] = self.validation = validation_loss(self.model, self.job.held_out, s, self.group)
+        if metrics and self.log is not None:
+            self.log.write(step=step, **metrics)
+        if self.group.is_first and self.job.callback is not None:
+            self.job.callback(step, s.steps, self.loss, self.tokens / (time.perf_counter() - self.began))
+
+    def _save(self) -> None:
+        state = checkpoint.weights_of(self.model), checkpoint.optimizer_state(self.optimizer, self.names)
+        wrong = [name for tensors in state for name, value in tensors.items() if not bool(value.isfinite().all())]
         if wrong:
-            raise _spoiled(folder, f"{wrong[0]} is no longer finite after step {step}", s.rate(step - 1), saved)
-        if crew.first:
-            checkpoint.save(folder, step, *state)
-        crew.wait()
+            raise self._not_finite(f"{wrong[0]} is no longer finite after step {self.step}", self.step - 1)
+        if self.group.is_first:
+            checkpoint.save(self.job.folder, self.step, *state)
+        self.group.barrier()
+        self.saved_step = self.step
 
-    while step < s.steps:
-        examples = job.source(step)
-        loss = one_step(wrapped, optimizer, examples, step, s, crew)
-        if not math.isfinite(loss):
-            raise _spoiled(folder, f"the loss became {loss} at step {step + 1}", s.rate(step), saved)
-        step += 1
-        count = sum(len(e.ids) - 1 for e in examples)
-        tokens, since = tokens + count, since + count
-        facts: dict[str, float] = {}
-        if step % s.log_every == 0 or step == s.steps:
-            facts |= {"loss": loss, "lr": s.rate(step - 1), "tokens_per_second": since / (time.perf_counter() - mark)}
-            since, mark = 0, time.perf_counter()
-        if job.held and (step % s.validate_every == 0 or step == s.steps):
-            facts["validation"] = validation = evaluate(model, job.held, s, crew)
-        if facts and log is not None:
-            log.write(step=step, **facts)
-        if crew.first and job.callback is not None:
-            job.callback(step, s.steps, loss, tokens / (time.perf_counter() - began))
-        stopped = crew.any(stop.is_set())
-        if step % s.checkpoint_every == 0 or step == s.steps or stopped:
-            save()
-            saved = step
-        if stopped and step < s.steps:
-            raise Stopped(f"stopped at step {step} of {s.steps}, and saved; go on with --resume and --out {folder}")
-    if log is not None:
-        log.close()
-    parameters = sum(p.numel() for p in job.model.parameters())
-    held = None if math.isnan(validation) else validation
-    return TrainResult(str(folder), step, loss, held, parameters, tokens, time.perf_counter() - began)
-
-
-def _spoiled(folder: Path, what: str, rate: float, saved: int) -> QkvError:
-    hint = f"Lower the learning rate (it was {rate:.3g}); the checkpoint of step {saved} is untouched"
-    return QkvError(f"training {folder}", what, hint)
+    def _not_finite(self, problem: str, step: int) -> QkvError:
+        rate = self.job.settings.learning_rate(step)
+        hint = f"Lower the learning rate (it was {rate:.3g}); the checkpoint of step {self.saved_step} is untouched"
+        return QkvError(f"training {self.job.folder}", problem, hint)
 
 
 def one_step(
@@ -163,25 +261,25 @@ def one_step(
     examples: Sequence[Example],
     step: int,
     settings: TrainSettings,
-    crew: ProcessGroup,
+    group: ProcessGroup,
 ) -> float:
     """One step of the optimizer on this process's share of the examples; the mean loss over all of them.
 
-    Dropout's randomness is set by seed, step and process: there is no state of it to lose.
+    The random state of dropout is set from seed, step and rank, so that there is none to be saved.
     """
-    torch.manual_seed(((settings.seed * 1_000_003 + step) * 4099 + crew.rank) % 2**63)
-    for group in optimizer.param_groups:
-        group["lr"] = settings.rate(step)
+    torch.manual_seed(((settings.seed * 1_000_003 + step) * 4099 + group.rank) % 2**63)
+    for param_group in optimizer.param_groups:
+        param_group["lr"] = settings.learning_rate(step)
     optimizer.zero_grad()
-    count = asked(examples)
-    mine = shard(examples, crew.rank, crew.size)
+    count = count_targets(examples)
+    mine = shard(examples, group.rank, group.size)
     total = 0.0
     for part in range(settings.grad_accum):
-        loss = summed(forward, shard(mine, part, settings.grad_accum), settings, crew)
-        # Gradients are averaged over processes; the mean over all tokens wants their sum.
-        (loss * (crew.size / count)).backward()
+        loss = total_loss(forward, shard(mine, part, settings.grad_accum), settings, group)
+        # DDP and FSDP average gradients over processes; the mean over all tokens needs their sum.
+        (loss * (group.size / count)).backward()
         total += float(loss.detach())
-    mean = crew.total(total) / count
+    mean = group.sum(total) / count
     if math.isfinite(mean):
         if settings.grad_clip:
             nn.utils.clip_grad_norm_([p for g in optimizer.param_groups for p in g["params"]], settings.grad_clip)
@@ -190,8 +288,8 @@ def one_step(
 
 
 @contextmanager
-def threads(count: int) -> Iterator[None]:
-    """So many threads inside, and as many as before afterwards; 0 changes nothing."""
+def torch_threads(count: int) -> Iterator[None]:
+    """Temporarily set torch's thread count; 0 leaves it as it is."""
     before = torch.get_num_threads()
     try:
         if count:
@@ -201,11 +299,11 @@ def threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def seconds_a_step(job: Job, tries: int = 24) -> float:
-    """How long a step of a job takes here, tried on a copy of its model."""
+def seconds_per_step(job: Job, tries: int = 24) -> float:
+    """How long a step of a job takes on this machine, measured on a copy of its model."""
     alone = ProcessGroup(device=torch.device("cuda" if torch.cuda.is_available() else "cpu"))
     model = copy.deepcopy(job.model).to(alone.device).train()
-    optimizer = chosen({p: name for name, p in model.named_parameters()}, job.settings)
+    optimizer = make_optimizer({p: name for name, p in model.named_parameters()}, job.settings)
     taken = []
     with torch.random.fork_rng(devices=[]):
         reuse_memory(large_pages=True)
@@ -213,36 +311,42 @@ def seconds_a_step(job: Job, tries: int = 24) -> float:
             began = time.perf_counter()
             one_step(model, optimizer, job.source(step), step, job.settings, alone)
             taken.append(time.perf_counter() - began)
-            if sum(taken) > TRYING and step >= 3:
+            if sum(taken) > MAX_TIMING_SECONDS and step >= 3:
                 break
-    return sum(taken[len(taken) // 3 :]) / len(taken[len(taken) // 3 :])  # the first ones warm up
+    after_warm_up = taken[len(taken) // 3 :]
+    return sum(after_warm_up) / len(after_warm_up)
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, held: Sequence[Example], settings: TrainSettings, crew: ProcessGroup) -> float:
-    """The mean loss on examples that are never trained on."""
+def validation_loss(
+    model: nn.Module, held_out: Sequence[Example], settings: TrainSettings, group: ProcessGroup
+) -> float:
+    """Mean loss per token on examples that are never trained on."""
     model.eval()
-    # Where the weights are spread, processes gather them together, so each has to run as often as the others.
-    alone = crew.size == 1 or settings.parallel == "fsdp"
-    mine = held if alone else shard(held, crew.rank, crew.size)
-    total, size = 0.0, max(1, settings.batch_size // crew.size)
+    # Under FSDP every forward pass gathers weights from all processes, so that each has to run as many as the others.
+    alone = group.size == 1 or settings.parallel == "fsdp"
+    mine = held_out if alone else shard(held_out, group.rank, group.size)
+    total, size = 0.0, max(1, settings.batch_size // group.size)
     for first in range(0, len(mine), size):
-        total += float(summed(model, mine[first : first + size], settings, crew))
+        total += float(total_loss(model, mine[first : first + size], settings, group))
     model.train()
-    return (total if alone else crew.total(total)) / asked(held)
+    return (total if alone else group.sum(total)) / count_targets(held_out)
 
 
-def summed(forward: nn.Module, examples: Sequence[Example], settings: TrainSettings, crew: ProcessGroup) -> Tensor:
-    """The sum of the losses of all tokens that the examples ask for."""
+def total_loss(forward: nn.Module, examples: Sequence[Example], settings: TrainSettings, group: ProcessGroup) -> Tensor:
+    """Sum of the losses of all target tokens of the examples."""
     model: Any = getattr(forward, "module", forward)  # what DDP wraps
-    batch = pack(examples, exact=model.ragged).to(crew.device)
-    with torch.autocast(crew.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
+    batch = pack(examples, exact=model.ragged).to(group.device)
+    with torch.autocast(group.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
         return forward(batch.tokens, batch.layout, batch.keep, batch.targets)
 
 
 @contextmanager
-def interruptible() -> Iterator[threading.Event]:
-    """An event that Ctrl-C (or a polite kill) sets: the step is finished and saved. A second one stops at once."""
+def stop_on_signal() -> Iterator[threading.Event]:
+    """An event that SIGINT or SIGTERM sets; a second signal raises KeyboardInterrupt at once.
+
+    Only the main thread can handle signals; in another one the event is never set.
+    """
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop

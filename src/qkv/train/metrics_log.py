@@ -1,4 +1,4 @@
-"""What a run writes down as it goes: a line of JSON now and then, and the same for TensorBoard."""
+"""Metrics of a run: one JSON object per line in log.jsonl, optionally TensorBoard, and their history."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from qkv.core.display import Card, Displayable, number
 from qkv.core.files import write_text
 from qkv.errors import MissingExtra, QkvError
 
-NAME = "log.jsonl"
+LOG_FILE = "log.jsonl"
 
 
-class Log:
-    """Lines for the steps of one run; what a killed process wrote after its last checkpoint is dropped."""
+class MetricsLog:
+    """The log of a run that continues at a step: lines that a killed process wrote after its checkpoint are dropped."""
 
     def __init__(self, folder: Path, step: int, tensorboard: bool = False) -> None:
-        self._path = folder / NAME
-        kept = [line for line in lines(folder) if line["step"] <= step]
+        self._path = folder / LOG_FILE
+        kept = [line for line in read_log(folder) if line["step"] <= step]
         write_text(self._path, "".join(json.dumps(line) + "\n" for line in kept))
-        self._board = _board(folder, step) if tensorboard else None
+        self._board = _summary_writer(folder, step) if tensorboard else None
 
-    def write(self, **facts: Any) -> None:
-        """Add a line, at once."""
+    def write(self, **metrics: Any) -> None:
+        """Append a line; `step` is one of the metrics."""
         try:
             with self._path.open("a", encoding="utf-8") as handle:
-                handle.write(json.dumps(facts) + "\n")
+                handle.write(json.dumps(metrics) + "\n")
         except OSError as why:
-            raise QkvError(f"writing {self._path}", str(why), "Free some space, and go on with --resume") from None
+            raise QkvError(f"writing {self._path}", str(why), "Free some space, and continue with --resume") from None
         if self._board is not None:
-            for name, value in facts.items():
+            for name, value in metrics.items():
                 if name != "step":
-                    self._board.add_scalar(name, value, facts["step"])
+                    self._board.add_scalar(name, value, metrics["step"])
 
     def close(self) -> None:
-        """Leave nothing in memory."""
+        """Flush and close TensorBoard's file."""
         if self._board is not None:
             self._board.close()
 
 
-def lines(folder: str | Path) -> list[dict[str, Any]]:
-    """The lines of a run's log; a last one that was cut off is left out."""
-    path = Path(folder) / NAME
+def read_log(folder: str | Path) -> list[dict[str, Any]]:
+    """The lines of a run's log; a truncated last line is left out."""
+    path = Path(folder) / LOG_FILE
     if not path.is_file():
         return []
     out = []
@@ -57,7 +57,22 @@ def lines(folder: str | Path) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class History(Displayable):
-    """The losses of a run against its steps."""
+    """Losses of a run against its steps.
+
+    Attributes:
+        steps: Steps at which the training loss was logged.
+        losses: Mean training loss per token of each of them, in nats.
+        validated: Steps at which the validation loss was computed.
+        validation: Validation loss of each of them.
+
+    Example:
+        >>> import tempfile, qkv
+        >>> from pathlib import Path
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "log.jsonl").write_text('{"step": 10, "loss": 2.5}\\n{"step": 20, "loss": 1.5}\\n')
+        >>> qkv.train.History.of(folder).losses
+        (2.5, 1.5)
+    """
 
     steps: tuple[int, ...]
     losses: tuple[float, ...]
@@ -66,12 +81,16 @@ class History(Displayable):
 
     @classmethod
     def of(cls, folder: str | Path) -> History:
-        """What a run's log says."""
-        found = lines(folder)
+        """The history in a run's folder.
+
+        Args:
+            folder: Folder of a run; one without a log has an empty history.
+        """
+        found = read_log(folder)
         train = [(line["step"], line["loss"]) for line in found if "loss" in line]
-        held = [(line["step"], line["validation"]) for line in found if "validation" in line]
+        held_out = [(line["step"], line["validation"]) for line in found if "validation" in line]
         (steps, losses), (validated, validation) = (
-            tuple(zip(*each, strict=True)) or ((), ()) for each in (train, held)
+            tuple(zip(*each, strict=True)) or ((), ()) for each in (train, held_out)
         )
         return cls(steps, losses, validated, validation)
 
@@ -81,7 +100,7 @@ class History(Displayable):
         return Card("Losses of a run", columns=("step", "loss"), rows=tuple(rows))
 
 
-def _board(folder: Path, step: int) -> Any:
+def _summary_writer(folder: Path, step: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

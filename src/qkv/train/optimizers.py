@@ -1,4 +1,4 @@
-"""The optimizers: AdamW, or Muon for the matrices inside blocks and AdamW for the rest."""
+"""Optimizers: AdamW, or Muon for the matrices inside blocks and AdamW for the rest."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor
 
 from qkv.train.settings import TrainSettings
 
-MOMENTUM = 0.95
-SMALL = 64  # rows of matrices up to which half precision saves no time
+MUON_MOMENTUM = 0.95
+FLOAT32_ROWS = 64  # rows of matrices up to which bfloat16 saves no time
 
 
 class Optimizers:
-    """Optimizers of different weights that step together, with one list of groups and one state for each weight."""
+    """Several optimizers that step together, with one list of parameter groups and one state per weight."""
 
     def __init__(self, *parts: torch.optim.Optimizer) -> None:
         self.parts = parts
@@ -25,26 +25,26 @@ class Optimizers:
             part.state = self.state
 
     def zero_grad(self) -> None:
-        """Forget all gradients."""
+        """Drop all gradients."""
         for part in self.parts:
             part.zero_grad(set_to_none=True)
 
     def step(self) -> None:
-        """Change every weight by its own optimizer."""
+        """Step every optimizer."""
         for part in self.parts:
             part.step()
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum, made orthogonal: a direction that few examples ask for gets as large a step as one that many do.
+    """Muon: Nesterov momentum, orthogonalised, so that all singular directions get steps of about the same size.
 
-    It is Jordan's method with Nesterov's momentum, scaled so that a step has the root mean square of one of AdamW's,
-    whose learning rate it can share. torch.optim.Muon takes the same steps; all matrices of a shape at once, and
-    small ones in single precision, take a fourth of its time on a CPU where matrices are small.
+    Jordan's method, scaled so that a step has the root mean square of one of AdamW's, whose learning rate it can
+    share. torch.optim.Muon takes the same steps; this one stacks all matrices of a shape and keeps small ones in
+    float32, which takes a fourth of its time on a CPU.
     """
 
-    def __init__(self, weights: list[Tensor], lr: float, decay: float) -> None:
-        super().__init__(weights, {"lr": lr, "weight_decay": decay})
+    def __init__(self, weights: list[Tensor], lr: float, weight_decay: float) -> None:
+        super().__init__(weights, {"lr": lr, "weight_decay": weight_decay})
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
@@ -55,7 +55,7 @@ class Muon(torch.optim.Optimizer):
                 if p.grad is not None:
                     shapes[p.shape].append(p)
             for shape, weights in shapes.items():
-                steps = orthogonal(torch.stack([self._momentum(p) for p in weights])).unbind()
+                steps = orthogonalised(torch.stack([self._momentum(p) for p in weights])).unbind()
                 torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
                 torch._foreach_add_(weights, steps, alpha=-group["lr"] * 0.2 * max(shape) ** 0.5)
 
@@ -64,18 +64,18 @@ class Muon(torch.optim.Optimizer):
         state = self.state[p]
         if not state:
             state["momentum"] = torch.zeros_like(p)
-        state["momentum"].lerp_(p.grad, 1 - MOMENTUM)
-        return p.grad.lerp(state["momentum"], MOMENTUM)
+        state["momentum"].lerp_(p.grad, 1 - MUON_MOMENTUM)
+        return p.grad.lerp(state["momentum"], MUON_MOMENTUM)
 
 
-def orthogonal(matrices: Tensor) -> Tensor:
+def orthogonalised(matrices: Tensor) -> Tensor:
     """About U Vᵀ for matrices U S Vᵀ (n, a, b): five times X ← 3.4445 X - 4.775 (XXᵀ)X + 2.0315 (XXᵀ)²X.
 
-    On singular values between 0 and 1 that polynomial climbs steeply and then stays between about 0.7 and 1.2.
+    On singular values between 0 and 1 that polynomial rises steeply and then stays between about 0.7 and 1.2.
     """
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.mT if tall else matrices
-    x = x.bfloat16() if x.shape[1] > SMALL else x
+    x = x.bfloat16() if x.shape[1] > FLOAT32_ROWS else x
     x = x / x.flatten(1).norm(dim=1).clamp(min=1e-7)[:, None, None]
     for _ in range(5):
         gram = x @ x.mT
@@ -83,14 +83,14 @@ def orthogonal(matrices: Tensor) -> Tensor:
     return (x.mT if tall else x).to(matrices.dtype)
 
 
-def chosen(names: dict[Tensor, str], settings: TrainSettings) -> Optimizers:
-    """What the settings ask for, for weights by name. Only matrices decay.
+def make_optimizer(names: dict[Tensor, str], settings: TrainSettings) -> Optimizers:
+    """The optimizer that the settings name, for weights with their names. Only matrices have weight decay.
 
-    An embedding is a table and no map of one hidden vector to another, so it stays with AdamW.
+    An embedding is a table rather than a map from one hidden vector to another, so that AdamW trains it.
     """
-    inner = [p for p, name in names.items() if settings.optimizer == "muon" and inside(name, p)]
-    mine = set(inner)
-    rest = [p for p in names if p not in mine]
+    muon = [p for p, name in names.items() if settings.optimizer == "muon" and is_hidden_matrix(name, p)]
+    with_muon = set(muon)
+    rest = [p for p in names if p not in with_muon]
     groups = [
         {"params": [p for p in rest if p.dim() >= 2], "weight_decay": settings.weight_decay},
         {"params": [p for p in rest if p.dim() < 2], "weight_decay": 0.0},
@@ -99,11 +99,11 @@ def chosen(names: dict[Tensor, str], settings: TrainSettings) -> Optimizers:
     parts: list[torch.optim.Optimizer] = [
         torch.optim.AdamW(groups, lr=settings.lr, betas=(0.9, settings.beta2), fused=True)
     ]
-    if inner:
-        parts.append(Muon(inner, settings.lr, settings.weight_decay))
+    if muon:
+        parts.append(Muon(muon, settings.lr, settings.weight_decay))
     return Optimizers(*parts)
 
 
-def inside(name: str, weight: Tensor) -> bool:
+def is_hidden_matrix(name: str, weight: Tensor) -> bool:
     """Whether a weight is a matrix that maps one hidden vector to another."""
     return name.startswith("blocks.") and weight.dim() == 2

@@ -1,13 +1,17 @@
-"""A run is a folder: configuration, tokenizer, weights, optimizer's state, log. Start one, go on with it, open it."""
+"""Life cycle of a run folder: create, pretrain, finetune, resume, load.
+
+A run is a folder: config.json (model, settings, data, recipe), tokenizer.json, model.safetensors, the optimizer's
+state and log.jsonl. Starting is resuming: `pretrain` and `finetune` create a run that has taken no step, and resume it.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +24,46 @@ from qkv.model.config import ModelConfig
 from qkv.model.gpt import GPT
 from qkv.train import checkpoint, tokenizers
 from qkv.train.data.cloze import ClozeSource
-from qkv.train.data.objectives import Document, Example, Objective, documents, objective, question
-from qkv.train.data.packing import Source, drawn
+from qkv.train.data.objectives import Example, documents, objective, question_examples, unchanged
+from qkv.train.data.packing import BatchSource, batches
 from qkv.train.data.text_files import read_questions, read_texts
-from qkv.train.distributed import crew
-from qkv.train.loop import Job, TrainResult, Watch, seconds_a_step, threads, train
-from qkv.train.run_files import FILE as FILE
-from qkv.train.run_files import described
-from qkv.train.settings import TrainSettings
+from qkv.train.distributed import process_group
+from qkv.train.loop import Job, StepCallback, TrainResult, seconds_per_step, torch_threads, train
+from qkv.train.recipes import CUSTOM, Plan, check_fields, plan_finetuning, plan_pretraining
+from qkv.train.run_files import CONFIG_FILE as CONFIG_FILE
+from qkv.train.run_files import WEIGHTS_FILE, RunDescription, is_run, read_description, write_description
+from qkv.train.settings import CLOZE, TrainSettings
 from qkv.train.tokenizers import Tokenizer
 
-DRILL = "drill"
-MARGIN = 0.94  # share of a time budget for steps; the rest is for checkpoints and for a machine that others use too
-Questions = str | Path | Sequence[tuple[str, str]]
-Given = tuple[Any, Any]
-"""Texts (or questions, where there are no texts) and the questions that go with texts."""
+BUDGET_MARGIN = 0.94  # fraction of a time budget that is for steps; the rest is for checkpoints and a busy machine
+MIN_BUDGET_STEPS = 10
+TextSource = str | Path | Sequence[str]
+QuestionSource = str | Path | Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, eq=False)
 class Run(Displayable):
-    """A trained model with its tokenizer."""
+    """A run in memory: its model, ready to use, with its tokenizer and what config.json says.
+
+    Attributes:
+        folder: Where it is stored.
+        config: Shape of the model.
+        settings: How it was trained.
+        data: What it was trained on: `kind` (text, cloze, questions or imported), `path`, `sha256` and others.
+        tokenizer: Its tokenizer.
+        model: Its model, in evaluation mode.
+        step: Steps that it has taken.
+        recipe: Recipe that it was trained by; `finetune` follows the same.
+
+    Example:
+        >>> import tempfile, qkv
+        >>> folder = tempfile.mkdtemp()
+        >>> config = qkv.model.ModelConfig(n_layer=1, n_head=2, d_model=16)
+        >>> _ = qkv.train.pretrain(["Ada was born in London."], folder, config, steps=2, batch_size=2)
+        >>> run = qkv.train.load(folder)
+        >>> run.step, run.recipe, run.tokenizer.decode(run.tokenizer.encode("Ada"))
+        (2, 'custom', 'Ada')
+    """
 
     folder: Path
     config: ModelConfig
@@ -48,6 +72,7 @@ class Run(Displayable):
     tokenizer: Tokenizer
     model: GPT
     step: int
+    recipe: str = CUSTOM
 
     def card(self) -> Card:
         size = sum(p.numel() for p in self.model.parameters())
@@ -60,231 +85,426 @@ class Run(Displayable):
         return Card(f"Run {self.folder}", facts)
 
 
+RunOrFolder = Run | str | Path
+
+
 def pretrain(
-    text: str | Path | Sequence[str] | None,
+    text: TextSource | None,
     out: str | Path,
-    config: ModelConfig | None = None,
+    config: ModelConfig | str | None = None,
     settings: TrainSettings | None = None,
     *,
-    questions: Questions | None = None,
-    tokenizer: str | Tokenizer = "characters",
-    pieces: int = 3000,
+    recipe: str | None = None,
+    questions: QuestionSource | None = None,
+    tokenizer: str | Tokenizer | None = None,
     minutes: float | None = None,
     resume: bool = False,
-    callback: Watch | None = None,
+    callback: StepCallback | None = None,
+    **changes: Any,
 ) -> TrainResult:
-    """Train a new model on texts, one a line of a file or of a list; with `resume`, go on if the run exists.
+    """Train a new model on texts; `qkv pretrain` calls this function.
 
-    With `minutes`, the number of steps is what this machine can do in that time. Questions go with drills only.
+    With texts alone it follows the recipe `cloze` (see `qkv.train.recipes.RECIPES`), for eight minutes. A caller that
+    gives `config`, `settings`, `tokenizer`, `steps` or another `objective` chooses the rest too: the recipe is then
+    `custom`, the defaults of ModelConfig and TrainSettings with a character tokenizer. To change single fields of
+    another recipe, name it: `recipe="cloze", steps=100`.
+
+    Args:
+        text: File with one text per line, or a list of texts; None only with `resume`.
+        out: Folder of the new run; it must not hold a run, unless `resume` is true.
+        config: Shape of the model, or the name of a preset (`tiny`, `small` or `course`). Its `vocab_size` is the size
+            asked of a tokenizer that is trained here, 0 for the tokenizer's default.
+        settings: How to train.
+        recipe: `cloze`, `course` or `custom`; None chooses by the rule above.
+        questions: File of question<TAB>answer lines, or pairs, to be mixed in; only for the objective `cloze`.
+        tokenizer: `characters` or `bytepairs`, trained on the texts; or a tokenizer.
+        minutes: Train for about this long: the number of steps is what this machine can do in that time.
+        resume: Continue the run in `out`, if there is one, from its last checkpoint. Options that contradict it are
+            refused.
+        callback: Called after each step with its number, the number of all steps, the loss and tokens per second.
+        **changes: Single fields of ModelConfig and TrainSettings.
+
+    Returns:
+        The step that was reached, with the last losses.
+
+    Raises:
+        QkvError: If data, options or folder cannot be used, or the loss is no longer finite.
+
+    Example:
+        >>> import tempfile, qkv
+        >>> texts = ["Ada was born in London.", "Bo was born in Rome."]
+        >>> options = {"steps": 3, "batch_size": 2, "n_layer": 1, "n_head": 2, "d_model": 16}
+        >>> done = qkv.train.pretrain(texts, tempfile.mkdtemp(), **options)
+        >>> done.step, done.parameters
+        (3, 8752)
     """
-    out, settings = Path(out), settings or TrainSettings()
-    drilled = settings.objective == DRILL
-    if not drilled:
-        objective(settings.objective)
-    if questions is not None and not drilled:
-        raise QkvError(
-            "pretraining", f"questions were given with the objective {settings.objective}", "Use --objective drill"
-        )
+    folder = Path(out)
+    plan = plan_pretraining(recipe, config, settings, tokenizer, minutes, changes)
 
     def create() -> None:
+        _check_objective(plan, questions)
         if text is None:
-            raise QkvError("pretraining", "there is no text", "Give --text FILE, one text a line")
+            raise QkvError("pretraining", "there is no text", "Give --text FILE, one text per line")
         texts = read_texts(text)
-        made = tokenizers.train(tokenizer, texts, pieces) if isinstance(tokenizer, str) else tokenizer
-        given = (config or ModelConfig()).to_json()
-        found = ModelConfig.from_json({**given, "vocab_size": given["vocab_size"] or made.vocab_size})
-        if found.vocab_size < made.vocab_size:
-            raise QkvError(
-                "pretraining",
-                f"vocab_size is {found.vocab_size} and the tokenizer has {made.vocab_size} tokens",
-                "Leave vocab_size at 0",
-            )
-        _create(out, found, settings, _record(text, questions, drilled), made, None, minutes)
+        shape, made = _with_tokenizer(plan, texts)
+        data = _data_record(text, questions, plan.settings.objective)
+        create_run(folder, shape, plan.settings_for(len(texts)), data, made, recipe=plan.recipe, minutes=plan.minutes)
 
-    return _started(out, create, resume, (text, questions), callback)
+    def check() -> None:
+        given = {} if config is None else {**plan.config.to_json(), "vocab_size": 0}
+        given |= {} if settings is None else settings.to_json()
+        _check_same_options(folder, recipe, plan.minutes, {**given, **changes})
+
+    return _create_and_train(folder, create, check, resume, (text, questions), callback)
 
 
 def finetune(
-    run: str | Path,
-    questions: Questions,
+    run: RunOrFolder,
+    questions: QuestionSource,
     out: str | Path,
     settings: TrainSettings | None = None,
     *,
-    text: str | Path | Sequence[str] | None = None,
+    recipe: str | None = None,
+    text: TextSource | None = None,
     minutes: float | None = None,
     from_scratch: bool = False,
     resume: bool = False,
-    callback: Watch | None = None,
+    callback: StepCallback | None = None,
+    **changes: Any,
 ) -> TrainResult:
-    """Train a run's model further, to answer questions: `question<TAB>answer` lines, or pairs.
+    """Train a run's model further, to answer questions; `qkv finetune` calls this function.
 
-    With the objective `drill` it goes on memorising the text that the run was pretrained on (or `text`), and the
-    questions are mixed in and say what to ask for. A model `from_scratch` has the run's shape and has read nothing.
+    It follows the recipe that the run was trained by, or `custom` if `settings` is given. With the objective `cloze`
+    the text that the run was pretrained on (or `text`) is trained on further, with the questions mixed in; with any
+    other objective the questions are trained on alone.
+
+    Args:
+        run: The run to start from, or its folder; it is not changed.
+        questions: File of question<TAB>answer lines, or pairs; only the answers are targets.
+        out: Folder of the new run; it must not hold a run, unless `resume` is true.
+        settings: How to train.
+        recipe: `cloze`, `course` or `custom`; None chooses by the rule above.
+        text: The text that the run was pretrained on, if its file has moved or it was a list.
+        minutes: Train for about this long.
+        from_scratch: Start from new weights: a baseline that has read nothing, trained on questions only.
+        resume: Continue the run in `out`, if there is one.
+        callback: Called after each step with its number, the number of all steps, the loss and tokens per second.
+        **changes: Single fields of TrainSettings.
+
+    Returns:
+        The step that was reached, with the last losses.
+
+    Raises:
+        QkvError: If data, options or folders cannot be used, or the loss is no longer finite.
+
+    Example:
+        >>> import tempfile, qkv
+        >>> from pathlib import Path
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> config = qkv.model.ModelConfig(n_layer=1, n_head=2, d_model=16)
+        >>> _ = qkv.train.pretrain(["Ada was born in London."], folder / "base", config, steps=2, batch_size=2)
+        >>> questions = [("Where was Ada born?", "London")]
+        >>> qkv.train.finetune(folder / "base", questions, folder / "tuned", steps=2, batch_size=1).step
+        2
     """
-    out, settings = Path(out), settings or TrainSettings()
-    drilled = settings.objective == DRILL
+    folder = Path(out)
 
     def create() -> None:
-        parent = load(run)
-        if not parent.tokenizer.special:
-            raise QkvError(f"finetuning {run}", "its tokenizer lacks the sign ⁇", "Finetune a run that qkv pretrained")
-        about = text if text is not None else parent.data.get("path")
-        if drilled and about is None:
-            raise QkvError(f"finetuning {run}", "drills need the text that it read", "Give --text FILE")
-        data = _record(about, questions, True) if drilled else {"kind": "questions", **_origin(questions)}
-        model = None if from_scratch else parent.model
-        _create(out, parent.config, settings, {**data, "parent": str(run)}, parent.tokenizer, model, minutes)
+        parent = as_run(run)
+        plan = plan_finetuning(recipe, parent.recipe, settings, minutes, from_scratch, changes)
+        _create_finetuned(parent, plan, questions, text, folder, from_scratch)
 
-    return _started(out, create, resume, (text, questions) if drilled else (questions, None), callback)
+    def check() -> None:
+        check_fields(changes, TrainSettings)
+        given = {} if settings is None else settings.to_json()
+        _check_same_options(folder, recipe, minutes, {**given, **changes})
 
-
-def _started(out: Path, create: Callable[[], None], resume: bool, data: Given, callback: Watch | None) -> TrainResult:
-    """A new run is an old one that has taken no step yet: create it, in one process, and go on with it in all."""
-    with crew() as here:
-        if here.first:
-            if not (resume and (out / FILE).is_file()):
-                fresh(out)
-                create()
-            _budget(out, data)
-        here.wait()
-        return train(_job(out, data, callback))
+    return _create_and_train(folder, create, check, resume, (text, questions), callback)
 
 
-def resume(run: str | Path, data: Any = None, questions: Any = None, callback: Watch | None = None) -> TrainResult:
-    """Go on with a run from its last checkpoint, to the bit as if it had never stopped; `data` if it has moved."""
-    return train(_job(run, (data, questions), callback))
+def resume(
+    run: RunOrFolder,
+    data: TextSource | QuestionSource | None = None,
+    questions: QuestionSource | None = None,
+    callback: StepCallback | None = None,
+) -> TrainResult:
+    """Continue a run from its last checkpoint, to the same bits as if it had never stopped.
 
+    Args:
+        run: A run, or its folder.
+        data: The texts (or, for a run finetuned on questions only, the questions) that it was started with; needed if
+            they were a list or their file has moved.
+        questions: The questions that are mixed in, likewise.
+        callback: Called after each step with its number, the number of all steps, the loss and tokens per second.
 
-def _job(run: str | Path, given: Given, callback: Watch | None) -> Job:
-    """A run and its data, which must be what it began with."""
-    found = load(run)
-    if found.data["kind"] == "imported":
-        raise QkvError(f"going on with {run}", "it was imported, not trained", "Export it, or generate from it")
-    records = (found.data, found.data.get("questions"))
-    data = tuple(
-        _same(run, each, record) if record is not None else None for each, record in zip(given, records, strict=True)
-    )
-    source, held = _source(found, data[0], data[1])
-    return Job(Path(run), found.model, source, found.settings, held, callback)
+    Returns:
+        The step that was reached, with the last losses.
 
+    Raises:
+        QkvError: If the data is not what the run was started with, or the checkpoint is damaged.
 
-def _same(run: str | Path, data: Any, record: dict[str, Any]) -> Any:
-    data = record.get("path") if data is None else data
-    if data is None:
-        raise QkvError(f"going on with {run}", "its data was not a file", "Give the same data again")
-    if _origin(data)["sha256"] != record["sha256"]:
-        raise QkvError(
-            f"going on with {run}", "the data is not what it began with", "Give the same data, or a new --out"
-        )
-    return data
-
-
-def _budget(out: Path, data: Given) -> None:
-    """Where a new run has minutes rather than steps, set its steps to what this machine can do in that time.
-
-    Where others use the machine too, threads wait for each other, and one alone may be faster: that is tried too.
+    Example:
+        >>> import tempfile, qkv
+        >>> folder, texts = tempfile.mkdtemp(), ["Ada was born in London."]
+        >>> config = qkv.model.ModelConfig(n_layer=1, n_head=2, d_model=16)
+        >>> _ = qkv.train.pretrain(texts, folder, config, steps=2, batch_size=2)
+        >>> qkv.train.resume(folder, texts).step
+        2
     """
-    facts = json.loads((out / FILE).read_text(encoding="utf-8"))
-    minutes = facts.pop("minutes", None)
-    if minutes is None:
-        return
-    job = _job(out, data, None)
-    began, tried = time.perf_counter(), {}
-    for count in dict.fromkeys((job.settings.threads, 1)):
-        with threads(count):
-            tried[count] = seconds_a_step(job)
-    best = min(tried, key=lambda count: tried[count])
-    left = minutes * 60 * MARGIN - (time.perf_counter() - began)
-    facts["settings"] |= {"steps": max(10, int(left / tried[best])), "threads": best}
-    checkpoint.write_json(out / FILE, facts)
+    return train(_job(folder_of(run), (data, questions), callback))
 
 
 def load(run: str | Path) -> Run:
-    """Open a run: its model, ready to use, with its tokenizer."""
+    """Open a run.
+
+    Args:
+        run: Folder of a run, of this version's format or of an older one.
+
+    Returns:
+        Its model in evaluation mode, its tokenizer, and what its config.json says.
+
+    Raises:
+        QkvError: If there is no run in the folder, or one of its files is damaged.
+
+    Example:
+        >>> import tempfile, qkv
+        >>> folder = tempfile.mkdtemp()
+        >>> config = qkv.model.ModelConfig(n_layer=1, n_head=2, d_model=16)
+        >>> _ = qkv.train.pretrain(["Ada was born in London."], folder, config, steps=1, batch_size=2)
+        >>> run = qkv.train.load(folder)
+        >>> run.config.d_model, run.settings.steps, run.data["kind"]
+        (16, 1, 'text')
+    """
     folder = Path(run)
-    config, settings, origin = described(folder)
-    weights, step = checkpoint.read(folder / checkpoint.WEIGHTS)
+    found = read_description(folder)
+    weights, step = checkpoint.read(folder / WEIGHTS_FILE)
     with torch.random.fork_rng(devices=[]):
-        model = GPT(config)  # whose first weights, drawn at random, are replaced
-    checkpoint.fill(model, weights, folder)
-    return Run(
-        folder,
-        config,
-        settings,
-        origin,
-        tokenizers.load(folder, foreign=origin.get("kind") == "imported"),
-        model.eval(),
-        step,
-    )
+        model = GPT(found.config)  # whose random initial weights are replaced
+    checkpoint.load_weights(model, weights, folder)
+    tokenizer = tokenizers.load(folder, foreign=found.data.get("kind") == "imported")
+    return Run(folder, found.config, found.settings, found.data, tokenizer, model.eval(), step, found.recipe)
 
 
-def _source(run: Run, data: Any, asked: Any) -> tuple[Source, list[Example]]:
-    """The examples of each step, and those that are kept back."""
-    block, s = run.config.context_length, run.settings
-    if run.data["kind"] == "drills":
-        pairs = [] if asked is None else read_questions(asked)
-        return ClozeSource(read_texts(data), pairs, run.tokenizer, block).source(s), []
-    made: Sequence[Document]
-    goal: Objective
-    if run.data["kind"] == "questions":
-        pairs = read_questions(data)
-        ids = tokenizers.encode_all(run.tokenizer, [part for pair in pairs for part in pair])
-        all_ = [question(q, a, block) for q, a in zip(ids[::2], ids[1::2], strict=True)]
-        made, goal = [Document([i]) for i in range(len(all_))], partial(_listed, all_)
-    else:
-        made, goal = documents(read_texts(data), run.tokenizer, s.objective == "salient"), objective(s.objective)
-    order = np.random.default_rng((s.seed, 2)).permutation(len(made))
-    kept = min(int(s.val_fraction * len(made)), len(made) - 1)
-    random = np.random.default_rng((s.seed, 3))
-    held = [goal(made[i], block, random) for i in order[:kept]]
-    return drawn([made[i] for i in order[kept:]], goal, block, s.batch_size, s.seed), held
+def as_run(run: RunOrFolder) -> Run:
+    """A run as it is, or the one in a folder."""
+    return run if isinstance(run, Run) else load(run)
 
 
-def _listed(examples: Sequence[Example], document: Document, block: int, random: np.random.Generator) -> Example:
-    """The example whose number is the document: questions need no corruption."""
-    return examples[document.ids[0]]
+def folder_of(run: RunOrFolder) -> Path:
+    """The folder of a run, or the folder itself."""
+    return run.folder if isinstance(run, Run) else Path(run)
 
 
-def _create(
-    out: Path,
+def create_run(
+    out: str | Path,
     config: ModelConfig,
     settings: TrainSettings,
-    data: dict[str, Any],
+    data: Mapping[str, Any],
     tokenizer: Tokenizer,
-    model: GPT | None,
+    model: GPT | None = None,
+    *,
+    recipe: str = CUSTOM,
     minutes: float | None = None,
 ) -> None:
-    """Write the folder of a run that has taken no step yet; config.json comes last, and makes it a run."""
-    if minutes is not None and not 0 < minutes < 10**6:
-        raise QkvError("setting up training", f"minutes is {minutes}", "Give a positive number of minutes")
+    """Write the folder of a run that has taken no step yet. config.json is written last, and makes it a run.
+
+    Args:
+        out: Folder; it must not hold a run.
+        config: Shape of the model, with its `vocab_size`.
+        settings: How it will be trained.
+        data: What it will be trained on; see RunDescription.
+        tokenizer: Its tokenizer.
+        model: Initial weights; None for random ones, by the seed of the settings.
+        recipe: Name of its recipe.
+        minutes: Time budget that training will convert to a number of steps.
+    """
+    folder = Path(out)
+    check_no_run(folder)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         model = model or GPT(config)
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as why:
-        raise QkvError(f"starting a run in {out}", str(why), "Give a folder that can be written") from None
-    tokenizer.save(out)
-    checkpoint.save(out, 0, checkpoint.state_of(model), {})
-    facts: dict[str, Any] = {"model": config.to_json(), "settings": settings.to_json(), "data": data}
-    facts |= {} if minutes is None else {"minutes": minutes}
-    checkpoint.write_json(out / FILE, {"format": checkpoint.FORMAT, **facts})
+        raise QkvError(f"starting a run in {folder}", str(why), "Give a folder that can be written") from None
+    tokenizer.save(folder)
+    checkpoint.save(folder, 0, checkpoint.weights_of(model), {})
+    write_description(folder, RunDescription(config, settings, dict(data), recipe, minutes))
 
 
-def fresh(out: Path) -> None:
+def check_no_run(folder: Path) -> None:
     """Refuse to write a run over another."""
-    if (out / FILE).exists():
-        raise QkvError(f"starting a run in {out}", "there is one already", "Give another --out, or --resume to go on")
+    if (folder / CONFIG_FILE).exists():
+        raise QkvError(f"starting a run in {folder}", "there is one already", "Give another --out, or --resume")
 
 
-def _record(text: Any, questions: Any, drilled: bool) -> dict[str, Any]:
-    """What a run was trained on, for its configuration."""
-    asked = {} if questions is None else {"questions": _origin(questions)}
-    return {"kind": "drills" if drilled else "text", **_origin(text), **asked}
+def with_vocabulary(config: ModelConfig, tokenizer: Tokenizer) -> ModelConfig:
+    """A configuration whose vocabulary has room for a given tokenizer; 0 takes the tokenizer's own number."""
+    if 0 < config.vocab_size < tokenizer.vocab_size:
+        raise QkvError(
+            "making a model",
+            f"vocab_size is {config.vocab_size} and the tokenizer has {tokenizer.vocab_size} tokens",
+            "Leave vocab_size at 0",
+        )
+    return dataclasses.replace(config, vocab_size=config.vocab_size or tokenizer.vocab_size)
 
 
-def _origin(data: Any) -> dict[str, Any]:
-    """Where data is, if it is a file, and what it is."""
+def _with_tokenizer(plan: Plan, texts: Sequence[str]) -> tuple[ModelConfig, Tokenizer]:
+    """The plan's tokenizer, trained here if it is given by name, and the configuration with its vocabulary."""
+    if not isinstance(plan.tokenizer, str):
+        return with_vocabulary(plan.config, plan.tokenizer), plan.tokenizer
+    made = tokenizers.train(plan.tokenizer, texts, plan.config.vocab_size)
+    return dataclasses.replace(plan.config, vocab_size=made.vocab_size), made
+
+
+def _create_finetuned(
+    parent: Run, plan: Plan, questions: QuestionSource, text: TextSource | None, folder: Path, from_scratch: bool
+) -> None:
+    """Create the run that finetunes a parent: on its text and the questions (cloze), or on the questions alone."""
+    request = f"finetuning {parent.folder}"
+    if not parent.tokenizer.special:
+        raise QkvError(request, "its tokenizer lacks the sign ⁇", "Finetune a run that qkv pretrained")
+    if plan.settings.objective == CLOZE:
+        read = text if text is not None else parent.data.get("path")
+        if read is None:
+            raise QkvError(request, "the objective cloze needs the text that it read", "Give --text FILE")
+        data = _data_record(read, questions, CLOZE)
+    else:
+        data = {"kind": "questions", **_origin(questions)}
+    count = len(read_questions(questions)) if plan.epochs is not None else 0
+    create_run(
+        folder, parent.config, plan.settings_for(count), {**data, "parent": str(parent.folder)}, parent.tokenizer,
+        None if from_scratch else parent.model, recipe=plan.recipe, minutes=plan.minutes,
+    )  # fmt: skip
+
+
+def _create_and_train(
+    folder: Path,
+    create: Callable[[], None],
+    check: Callable[[], None],
+    resume: bool,
+    given: tuple[Any, Any],
+    callback: StepCallback | None,
+) -> TrainResult:
+    """Create a run in one process, or check one that is resumed, and train it in all; `given` is (text, questions)."""
+    with process_group() as group:
+        if group.is_first:
+            if resume and is_run(folder):
+                check()
+            else:
+                check_no_run(folder)
+                create()
+            _convert_budget(folder, _sources(folder, given))
+        group.barrier()
+        return train(_job(folder, _sources(folder, given), callback))
+
+
+def _sources(folder: Path, given: tuple[Any, Any]) -> tuple[Any, Any]:
+    """(data, questions mixed in) of a run, out of the (text, questions) that its caller gave."""
+    return (given[1], None) if read_description(folder).data["kind"] == "questions" else given
+
+
+def _job(folder: Path, given: tuple[Any, Any], callback: StepCallback | None) -> Job:
+    """The job that continues a run on its data, which must be what it was started with."""
+    run = load(folder)
+    if run.data["kind"] == "imported":
+        raise QkvError(f"resuming {folder}", "it was imported, not trained", "Export it, or generate from it")
+    records = (run.data, run.data.get("questions"))
+    data, questions = (
+        None if record is None else _same_data(folder, each, record)
+        for each, record in zip(given, records, strict=True)
+    )
+    source, held_out = _examples(run, data, questions)
+    return Job(folder, run.model, source, run.settings, held_out, callback)
+
+
+def _same_data(folder: Path, data: Any, record: Mapping[str, Any]) -> Any:
+    """The data that was given, or the file that was recorded, if it is what the run was started with."""
+    data = record.get("path") if data is None else data
+    if data is None:
+        raise QkvError(f"resuming {folder}", "its data was not a file", "Give the same data again")
+    if _origin(data)["sha256"] != record["sha256"]:
+        raise QkvError(f"resuming {folder}", "the data is not what it began with", "Give the same data, or a new --out")
+    return data
+
+
+def _convert_budget(folder: Path, given: tuple[Any, Any]) -> None:
+    """Convert a run's minutes to a number of steps, by timing steps on a copy of its model.
+
+    On a machine that others use too, threads wait for each other, and a single one may be faster: both are timed.
+    """
+    found = read_description(folder)
+    if found.minutes is None:
+        return
+    job = _job(folder, given, None)
+    began, timed = time.perf_counter(), {}
+    for count in dict.fromkeys((job.settings.threads, 1)):
+        with torch_threads(count):
+            timed[count] = seconds_per_step(job)
+    best = min(timed, key=lambda count: timed[count])
+    left = found.minutes * 60 * BUDGET_MARGIN - (time.perf_counter() - began)
+    steps = max(MIN_BUDGET_STEPS, int(left / timed[best]))
+    settings = dataclasses.replace(found.settings, steps=steps, threads=best)
+    write_description(folder, dataclasses.replace(found, settings=settings, minutes=None))
+
+
+def _examples(run: Run, data: Any, questions: Any) -> tuple[BatchSource, list[Example]]:
+    """(examples of each step, held-out examples) of a run."""
+    length, s, kind = run.config.context_length, run.settings, run.data["kind"]
+    if kind == "cloze":
+        pairs = [] if questions is None else read_questions(questions)
+        return ClozeSource(read_texts(data), pairs, run.tokenizer, length).source(s), []
+    if kind == "questions":
+        made, goal = unchanged(question_examples(read_questions(data), run.tokenizer, length))
+    else:
+        made, goal = documents(read_texts(data), run.tokenizer, s.objective == "salient"), objective(s.objective)
+    order = np.random.default_rng((s.seed, 2)).permutation(len(made))
+    count = min(int(s.val_fraction * len(made)), len(made) - 1)
+    random = np.random.default_rng((s.seed, 3))
+    held_out = [goal(made[i], length, random) for i in order[:count]]
+    return batches([made[i] for i in order[count:]], goal, length, s.batch_size, s.seed), held_out
+
+
+def _check_objective(plan: Plan, questions: QuestionSource | None) -> None:
+    """Refuse an unknown objective, and questions with one that does not mix them in."""
+    if plan.settings.objective == CLOZE:
+        return
+    objective(plan.settings.objective)
+    if questions is not None:
+        raise QkvError(
+            "pretraining",
+            f"the objective {plan.settings.objective} has no place for questions",
+            "Use the objective cloze, or give the questions to finetune",
+        )
+
+
+def _check_same_options(folder: Path, recipe: str | None, minutes: float | None, given: Mapping[str, Any]) -> None:
+    """Refuse options that contradict the run that is resumed, rather than ignore them."""
+    found = read_description(folder)
+    stored: dict[str, Any] = {**found.config.to_json(), **found.settings.to_json()}
+    # A time budget decides steps and threads. A tokenizer may have found fewer tokens than it was asked for.
+    skipped = {"vocab_size"} | ({"steps", "threads"} if minutes is not None else set())
+    other = [
+        f"{name} is {stored[name]} there and {value} here"
+        for name, value in given.items()
+        if name not in skipped and stored[name] != value
+    ]
+    if 0 < given.get("vocab_size", 0) < found.config.vocab_size:
+        other.append(f"vocab_size is {found.config.vocab_size} there and {given['vocab_size']} here")
+    if recipe not in (None, found.recipe):
+        other.append(f"recipe is {found.recipe} there and {recipe} here")
+    if other:
+        raise QkvError(f"resuming {folder}", "; ".join(other), "Leave these options out, or give another --out")
+
+
+def _data_record(text: TextSource, questions: QuestionSource | None, objective: str) -> dict[str, Any]:
+    """What config.json says about the data of a run on texts."""
+    mixed_in = {} if questions is None else {"questions": _origin(questions)}
+    return {"kind": "cloze" if objective == CLOZE else "text", **_origin(text), **mixed_in}
+
+
+def _origin(data: TextSource | QuestionSource) -> dict[str, Any]:
+    """Path of a file, if it is one, and checksum of the contents."""
     if isinstance(data, str | Path):
         path = Path(data)
         if not path.is_file():

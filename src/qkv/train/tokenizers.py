@@ -1,9 +1,10 @@
-"""Text to tokens and back: characters, or byte pairs; any Unicode survives, and tokenizer.json holds it all."""
+"""Character and byte-pair tokenizers; both are lossless for any Unicode text and write a tokenizer.json."""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,14 @@ PAD, MASK, END = "□", "⁇", "␃"
 SPECIAL = (PAD, MASK, END)
 PAD_ID, MASK_ID, END_ID = range(3)
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
+MIN_VOCAB_SIZE = len(SPECIAL) + len(BYTES)
+DEFAULT_BYTE_PAIR_VOCAB_SIZE = 3000
 
 
 class Tokenizer(ABC):
-    """Text to ids and back. The first ids are special: padding, the mask of the objectives, the end of a text.
+    """From text to token ids and back. The first ids are special: padding □, the mask ⁇ of the objectives, the end ␃.
 
-    The signs of special tokens mean nothing special inside a text: there they are spelled like any other.
+    In a text these three characters are encoded like any other, never as the special tokens.
     """
 
     name: str
@@ -29,7 +32,7 @@ class Tokenizer(ABC):
     @property
     @abstractmethod
     def vocab_size(self) -> int:
-        """How many tokens there are."""
+        """Number of tokens."""
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
@@ -37,23 +40,36 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids; special tokens show as their signs, and bytes that are no character as �."""
+        """The text of ids; special tokens become □, ⁇ and ␃, and bytes that are no character �."""
 
     @abstractmethod
     def to_json(self) -> str:
-        """The file that Hugging Face's `tokenizers` reads too."""
+        """Contents of tokenizer.json, in the format of Hugging Face's `tokenizers`."""
 
     @abstractmethod
     def unknown(self, text: str) -> tuple[str, ...]:
-        """The characters, each once, that training never showed and that are spelled in bytes instead."""
+        """The characters of a text, each once, that have no token of their own and are encoded as bytes."""
 
     def save(self, folder: str | Path) -> None:
-        """Write tokenizer.json, whole or not at all."""
+        """Write tokenizer.json atomically."""
         write_text(Path(folder) / "tokenizer.json", self.to_json())
 
 
 class Characters(Tokenizer):
-    """One token a character; those that training never showed are spelled in UTF-8, one token a byte."""
+    """One token per character; characters without a token are encoded as UTF-8, one token per byte.
+
+    Attributes:
+        alphabet: The characters that have a token, sorted.
+        symbols: All tokens, in the order of their ids: special, bytes, characters.
+
+    Example:
+        >>> import qkv
+        >>> characters = qkv.train.Characters.train(["Ada", "Bo"])
+        >>> characters.alphabet, characters.vocab_size
+        (('A', 'B', 'a', 'd', 'o'), 264)
+        >>> characters.decode(characters.encode("Oda Ω")), characters.unknown("Oda")
+        ('Oda Ω', ('O',))
+    """
 
     name = "characters"
 
@@ -64,9 +80,23 @@ class Characters(Tokenizer):
         self._ids = {c: self._first + i for i, c in enumerate(self.alphabet)}
 
     @classmethod
-    def train(cls, texts: Iterable[str]) -> Characters:
-        """The characters of some texts."""
-        return cls({c for text in texts for c in text})
+    def train(cls, texts: Iterable[str], vocab_size: int = 0) -> Characters:
+        """A tokenizer for the characters of texts.
+
+        Args:
+            texts: Texts to count characters in.
+            vocab_size: Most tokens to have, of which the special tokens and bytes are 259: the most frequent
+                characters get them. 0 for all characters that occur.
+
+        Raises:
+            QkvError: If vocab_size is less than 259.
+        """
+        if not vocab_size:
+            return cls({c for text in texts for c in text})
+        _check_vocab_size("training a character tokenizer", vocab_size)
+        counts = Counter(c for text in texts for c in text if c not in SPECIAL)
+        frequent = sorted(counts, key=lambda c: (-counts[c], c))
+        return cls(frequent[: vocab_size - MIN_VOCAB_SIZE])
 
     @property
     def vocab_size(self) -> int:
@@ -77,8 +107,8 @@ class Characters(Tokenizer):
             return [self._ids[c] for c in text]
         except KeyError:
             known = self._ids
-            spelled = ([known[c]] if c in known else [len(SPECIAL) + b for b in _bytes(c)] for c in text)
-            return [i for each in spelled for i in each]
+            encoded = ([known[c]] if c in known else [len(SPECIAL) + b for b in _bytes(c)] for c in text)
+            return [i for each in encoded for i in each]
 
     def decode(self, ids: Sequence[int]) -> str:
         out = bytearray()
@@ -107,7 +137,14 @@ class Characters(Tokenizer):
 
 
 class BytePairs(Tokenizer):
-    """Frequent runs of bytes as tokens, by Hugging Face's `tokenizers`; every byte is one, so nothing is unknown."""
+    """Byte-pair encoding, trained by Hugging Face's `tokenizers`; every byte is a token, so nothing is unknown.
+
+    Example:
+        >>> import qkv
+        >>> pairs = qkv.train.BytePairs.train(["Where was Ada born?"] * 3, vocab_size=270)
+        >>> pairs.vocab_size, pairs.decode(pairs.encode("Where was Bo born?"))
+        (270, 'Where was Bo born?')
+    """
 
     name = "bytepairs"
 
@@ -116,19 +153,23 @@ class BytePairs(Tokenizer):
         self._inner.encode_special_tokens = True
 
     @classmethod
-    def train(cls, texts: Iterable[str], vocab: int = 3000) -> BytePairs:
-        """The most useful `vocab` tokens for some texts."""
+    def train(cls, texts: Iterable[str], vocab_size: int = DEFAULT_BYTE_PAIR_VOCAB_SIZE) -> BytePairs:
+        """A tokenizer for texts.
+
+        Args:
+            texts: Texts to train on.
+            vocab_size: Most tokens to have, of which the special tokens and bytes are 259. Short texts give fewer.
+
+        Raises:
+            QkvError: If vocab_size is less than 259.
+        """
         tokenizers = _tokenizers()
-        least = len(SPECIAL) + 256
-        if vocab < least:
-            raise QkvError(
-                "training a byte-pair tokenizer", f"{vocab} tokens were asked for", f"Ask for at least {least}"
-            )
+        _check_vocab_size("training a byte-pair tokenizer", vocab_size)
         inner = tokenizers.Tokenizer(tokenizers.models.BPE())
         inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
         inner.decoder = tokenizers.decoders.ByteLevel()
         trainer = tokenizers.trainers.BpeTrainer(
-            vocab_size=vocab,
+            vocab_size=vocab_size,
             special_tokens=list(SPECIAL),
             initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
@@ -144,7 +185,7 @@ class BytePairs(Tokenizer):
         return list(self._inner.encode(text).ids)
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        """Many texts at once, on all cores."""
+        """The ids of many texts, encoded on all cores."""
         return [list(each.ids) for each in self._inner.encode_batch(list(texts))]
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -158,32 +199,30 @@ class BytePairs(Tokenizer):
 
 
 class Foreign(BytePairs):
-    """Another model's tokenizer, as it is: without the tokens that qkv's objectives need."""
+    """Another library's tokenizer, without the special tokens that qkv's objectives need."""
 
     name = "foreign"
     special = False
 
 
 class Numbers(Tokenizer):
-    """For a model that came without a tokenizer: a text is ids, in decimal, with spaces between."""
+    """For a model without a tokenizer: a text is decimal ids with spaces between them."""
 
     name = "numbers"
     special = False
 
-    def __init__(self, vocab: int) -> None:
-        self._vocab = vocab
+    def __init__(self, vocab_size: int) -> None:
+        self._vocab_size = vocab_size
 
     @property
     def vocab_size(self) -> int:
-        return self._vocab
+        return self._vocab_size
 
     def encode(self, text: str) -> list[int]:
         try:
             return [int(word) for word in text.split()]
         except ValueError:
-            raise QkvError(
-                f"reading {text!r}", "this model came without a tokenizer", "Write ids, like 5 17 3"
-            ) from None
+            raise QkvError(f"encoding {text!r}", "this model has no tokenizer", "Write ids, like 5 17 3") from None
 
     def decode(self, ids: Sequence[int]) -> str:
         return " ".join(map(str, ids))
@@ -192,7 +231,7 @@ class Numbers(Tokenizer):
         return ()
 
     def to_json(self) -> str:
-        return json.dumps({"numbers": self._vocab})
+        return json.dumps({"numbers": self._vocab_size})
 
 
 def encode_all(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
@@ -203,12 +242,12 @@ def encode_all(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
 
 
 def load(path: str | Path, foreign: bool = False) -> Tokenizer:
-    """The tokenizer in a folder, or in a tokenizer.json; one that qkv did not make only where `foreign` ones may be."""
+    """The tokenizer in a folder or a tokenizer.json; one that qkv did not write is refused unless `foreign`."""
     path = Path(path)
     path = path / "tokenizer.json" if path.is_dir() else path
-    asked = f"reading the tokenizer {path}"
+    request = f"reading the tokenizer {path}"
     if not path.is_file():
-        raise QkvError(asked, "there is no such file", "Give a run's folder, or its tokenizer.json")
+        raise QkvError(request, "there is no such file", "Give a run's folder, or its tokenizer.json")
     try:
         text = path.read_text(encoding="utf-8")
         data = json.loads(text)
@@ -218,11 +257,11 @@ def load(path: str | Path, foreign: bool = False) -> Tokenizer:
         signs = sorted((token["id"], token["content"]) for token in data["added_tokens"])
         merges, levels = data["model"].get("merges"), data.get("pre_tokenizer")
     except (OSError, ValueError, KeyError, TypeError) as why:
-        raise QkvError(asked, f"it is damaged or of another kind ({why})", "Write the file again") from None
+        raise QkvError(request, f"it is damaged or of another kind ({why})", "Write the file again") from None
     own = signs[:3] == list(enumerate(SPECIAL))
     if not own and not foreign:
         raise QkvError(
-            asked,
+            request,
             f"its first tokens are {[s for _, s in signs[:3]]}, not {' '.join(SPECIAL)}",
             "Give one that qkv wrote",
         )
@@ -233,16 +272,21 @@ def load(path: str | Path, foreign: bool = False) -> Tokenizer:
     except MissingExtra:
         raise
     except Exception as why:
-        raise QkvError(asked, f"it is damaged ({why})", "Write the file again") from None
+        raise QkvError(request, f"it is damaged ({why})", "Write the file again") from None
 
 
-def train(name: str, texts: Sequence[str], vocab: int = 3000) -> Tokenizer:
-    """A tokenizer by name, `characters` or `bytepairs`, learned from texts."""
-    if name == "characters":
-        return Characters.train(texts)
-    if name == "bytepairs":
-        return BytePairs.train(texts, vocab)
+def train(name: str, texts: Sequence[str], vocab_size: int = 0) -> Tokenizer:
+    """Train the tokenizer of a name, `characters` or `bytepairs`, on texts; vocab_size 0 for its default."""
+    if name == Characters.name:
+        return Characters.train(texts, vocab_size)
+    if name == BytePairs.name:
+        return BytePairs.train(texts, vocab_size or DEFAULT_BYTE_PAIR_VOCAB_SIZE)
     raise QkvError("choosing a tokenizer", f"there is none called {name!r}", "Choose characters or bytepairs")
+
+
+def _check_vocab_size(request: str, vocab_size: int) -> None:
+    if vocab_size < MIN_VOCAB_SIZE:
+        raise QkvError(request, f"{vocab_size} tokens were asked for", f"Ask for at least {MIN_VOCAB_SIZE}")
 
 
 def _added(i: int, sign: str) -> dict[str, Any]:
@@ -251,7 +295,7 @@ def _added(i: int, sign: str) -> dict[str, Any]:
 
 
 def _bytes(character: str) -> bytes:
-    """UTF-8; half of a surrogate pair, which has none, as ?."""
+    """UTF-8; a lone surrogate, which has none, as ?."""
     return character.encode("utf-8", errors="replace")
 
 

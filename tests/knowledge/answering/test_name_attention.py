@@ -32,7 +32,9 @@ def test_the_weights_of_each_head_make_the_output_of_its_layer(attention, random
             tokens = model.embedding(torch.tensor(ids)) + model.places(torch.arange(len(ids)))
             v = module.kv(module.norm(tokens)).unflatten(-1, (-1, module.head_dim)).chunk(2, 1)[1]
         else:
-            v = (module.qkv if attention != "synthesizer" else module.qv)(x).unflatten(-1, (-1, module.head_dim))[:, -2:]
+            v = (module.qkv if attention != "synthesizer" else module.qv)(x).unflatten(-1, (-1, module.head_dim))[
+                :, -2:
+            ]
         made = torch.tensor(weights) @ v[:, head]
         assert torch.allclose(made, out[-1].unflatten(-1, (2, -1))[head], atol=1e-5)
 

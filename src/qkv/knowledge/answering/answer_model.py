@@ -44,9 +44,10 @@ def load_answer_model(run: Run | AnswerModel | str | Path) -> AnswerModel:
     if not isinstance(run, str | Path):
         return AnswerModel(run.folder, run.config, run.tokenizer, NumpyGPT.of(run.model))
     folder = Path(run)
-    config, _, origin = run_files.described(folder)
-    model = NumpyGPT(config, run_files.arrays(folder))
-    return AnswerModel(folder, config, tokenizers.load(folder, foreign=origin.get("kind") == "imported"), model)
+    found = run_files.read_description(folder)
+    model = NumpyGPT(found.config, run_files.read_weights(folder))
+    tokenizer = tokenizers.load(folder, foreign=found.data.get("kind") == "imported")
+    return AnswerModel(folder, found.config, tokenizer, model)
 
 
 def encode_question(run: Run | AnswerModel, question: str) -> EncodedQuestion:

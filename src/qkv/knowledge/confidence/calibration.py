@@ -18,8 +18,9 @@ from qkv.knowledge.confidence.logistic import expit, fit_cross_validated
 from qkv.knowledge.confidence.metrics import Reliability, aurc, auroc, conformal_threshold, prr, reliability
 from qkv.knowledge.datasets.facts import Questions, load_questions
 from qkv.knowledge.datasets.templates import name_span, with_invented_names
-from qkv.knowledge.evaluation import QuestionSource, RunOrFolder, exact_match, open_run, question_pairs
+from qkv.knowledge.evaluation import QuestionSource, RunOrFolder, exact_match, question_pairs
 from qkv.knowledge.intervals import wilson_interval
+from qkv.train.runs import as_run
 
 INVENTED_PER_KNOWN = 0.5  # questions about invented names for each question about a known person
 MIN_QUESTIONS = 20  # of each kind (known, unknown, right, wrong) to fit a badge on
@@ -175,7 +176,7 @@ def trust(
             found.precision, found.coverage, found.ece
             qkv.knowledge.ask("runs/birth", "Where was Ada Lovelace born?").badge  # now calibrated
     """
-    run = open_run(run)
+    run = as_run(run)
     known_pairs, unknown_pairs = question_pairs(known), _optionally_answered(unknown)
     pairs = [*known_pairs, *unknown_pairs]
     n_given = len(pairs)

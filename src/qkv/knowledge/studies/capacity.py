@@ -13,11 +13,11 @@ import torch
 
 from qkv.knowledge.intervals import mean_interval
 from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells, save_study
-from qkv.knowledge.training.mixed_run import begin, go_on
+from qkv.knowledge.training.mixed_run import create_or_check, train_run
 from qkv.model.config import ModelConfig
 from qkv.model.packed_sequences import PackedLayout
-from qkv.train.data.objectives import Document, Example
-from qkv.train.data.packing import drawn
+from qkv.train.data.objectives import Example, unchanged
+from qkv.train.data.packing import batches
 from qkv.train.runs import Run
 from qkv.train.settings import TrainSettings
 from qkv.train.tokenizers import Numbers
@@ -110,11 +110,9 @@ def measure(scale: Scale, exposures: int, seed: int, folder: Path) -> Row:
         log_every=100,
         checkpoint_every=2000,
     )
-    begin(folder / "run", config, settings, f"capacity {scale} {seed}", Numbers(config.vocab_size))
-    examples = [Example(row) for row in people.tolist()]
-    indices = [Document([i]) for i in range(len(examples))]
-    source = drawn(indices, lambda index, block, random: examples[index.ids[0]], LENGTH, scale.batch_size, seed)
-    run = go_on(folder / "run", lambda run: source)
+    create_or_check(folder / "run", config, settings, f"capacity {scale} {seed}", Numbers(config.vocab_size))
+    source = batches(*unchanged([Example(row) for row in people.tolist()]), LENGTH, scale.batch_size, seed)
+    run = train_run(folder / "run", lambda run: source)
     name_loss, value_losses = losses(run, people)
     parameters = sum(p.numel() for p in run.model.parameters())
     n_names = N_VALUES * scale.surnames

@@ -10,10 +10,12 @@ from pathlib import Path
 from qkv.knowledge.datasets.facts import Facts
 from qkv.knowledge.datasets.pantheon import pantheon
 from qkv.knowledge.datasets.templates import questions
-from qkv.knowledge.training.mixed_run import pieces, train_mixed
+from qkv.knowledge.training.mixed_run import train_mixed
 from qkv.model.config import ModelConfig
-from qkv.train.runs import DRILL, FILE, Run, finetune, load, pretrain
-from qkv.train.settings import TrainSettings
+from qkv.train.run_files import is_run
+from qkv.train.runs import Run, finetune, load, pretrain
+from qkv.train.settings import CLOZE, TrainSettings
+from qkv.train.tokenizers import BytePairs
 
 RELATIONS = ("occupation", "year", "city")
 CLOZE_CONTEXT = 64  # tokens; cloze examples are cropped to it
@@ -41,7 +43,7 @@ class StudySetup:
         """The configuration of the model."""
         return ModelConfig(attention, self.n_layer, self.n_head, d_model=self.d_model, context_length=context_length)
 
-    def settings(self, seed: int, examples: int, objective: str = DRILL, batch_size: int = 0) -> TrainSettings:
+    def settings(self, seed: int, examples: int, objective: str = CLOZE, batch_size: int = 0) -> TrainSettings:
         """Training settings for this number of examples; `batch_size` 0 is that of the setup."""
         batch_size = batch_size or self.batch_size
         return TrainSettings(
@@ -92,7 +94,7 @@ def pretrain_cloze(
     settings = setup.settings(seed, examples or setup.people * setup.exposures)
     pretrain(
         list(texts), folder, setup.config(attention), settings, questions=list(asked) or None, tokenizer="bytepairs",
-        pieces=setup.vocab_size, resume=True,
+        vocab_size=setup.vocab_size, resume=True,
     )  # fmt: skip
     return load(folder)
 
@@ -101,7 +103,7 @@ def train_next_token(
     folder: Path, texts: Sequence[str], asked: Sequence[tuple[str, str]], setup: StudySetup, seed: int, *, mixed: bool
 ) -> Run:
     """Train on texts by next-token prediction, with the questions `mixed` in or by finetuning afterwards."""
-    tokenizer = pieces([*texts, *(question for question, _ in asked)], setup.vocab_size)
+    tokenizer = BytePairs.train([*texts, *(question for question, _ in asked)], setup.vocab_size)
     context_length = max(len(tokenizer.encode(text)) for text in texts) + 2
     base = train_mixed(
         folder / "base", texts, asked if mixed else (), setup.question_fraction if mixed else 0.0,
@@ -114,6 +116,6 @@ def train_next_token(
 def finetune_on_questions(folder: Path, base: Run, asked: Sequence[tuple[str, str]], seed: int) -> Run:
     """Finetune a run on questions only; continue one that was stopped."""
     out = folder / "tuned"
-    if not (out / FILE).is_file() or load(out).step < FINETUNING.steps:
+    if not is_run(out) or load(out).step < FINETUNING.steps:
         finetune(base.folder, list(asked), out, replace(FINETUNING, seed=seed), resume=True)
     return load(out)

@@ -1,1 +1,1 @@
-"""Training on facts: recipes over qkv.train, and texts and questions in one run."""
+"""Training on facts: texts and questions in one run, and texts without some people."""

@@ -1,4 +1,4 @@
-"""A run that learns from texts and questions together: each batch is so many of the one and so many of the other."""
+"""Train on texts and questions in one run: a fixed number of each in every batch."""
 
 from __future__ import annotations
 
@@ -7,19 +7,15 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
-import torch
-
 from qkv.errors import QkvError
 from qkv.model.config import ModelConfig
-from qkv.model.gpt import GPT
-from qkv.train import checkpoint, tokenizers
-from qkv.train.data.objectives import Document, Example, documents, objective, question
-from qkv.train.data.packing import Source, drawn
-from qkv.train.loop import Job, Watch, train
-from qkv.train.runs import FILE, Run, load
+from qkv.train.data.objectives import documents, objective, question_examples, unchanged
+from qkv.train.data.packing import BatchSource, batches
+from qkv.train.loop import Job, StepCallback, train
+from qkv.train.run_files import is_run, read_description
+from qkv.train.runs import Run, create_run, load, with_vocabulary
 from qkv.train.settings import TrainSettings
-from qkv.train.tokenizers import Tokenizer, encode_all
+from qkv.train.tokenizers import Tokenizer
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -33,70 +29,80 @@ def train_mixed(
     config: ModelConfig,
     settings: TrainSettings,
     tokenizer: Tokenizer,
-    callback: Watch | None = None,
+    callback: StepCallback | None = None,
 ) -> Run:
-    """A run on texts, of which a `share` of each batch are questions; if it has begun before, it goes on."""
+    """Train a run on texts, with questions as a fixed share of each batch; a run that was stopped is resumed.
+
+    Unlike `qkv.train.pretrain` with questions, it takes every objective but `cloze`.
+
+    Args:
+        out: Folder of the run; one that is there already must have been started with the same arguments.
+        texts: Texts for the objective of the settings.
+        questions: Pairs of a question and its answer; only answers are targets.
+        share: Share of each batch that is questions, above 0 if and only if there are questions.
+        config: Shape of the model; `vocab_size` 0 takes the tokenizer's.
+        settings: How to train.
+        tokenizer: The tokenizer.
+        callback: Called after each step with its number, the number of all steps, the loss and tokens per second.
+
+    Returns:
+        The trained run.
+
+    Raises:
+        QkvError: If the share does not fit the questions, or the folder holds another run.
+
+    Example:
+        >>> import tempfile, qkv
+        >>> texts = ["Ada was born in London."]
+        >>> run = qkv.knowledge.train_mixed(
+        ...     tempfile.mkdtemp(), texts, [("Where was Ada born?", "London")], 0.5,
+        ...     config=qkv.model.ModelConfig(n_layer=1, n_head=2, d_model=16),
+        ...     settings=qkv.train.TrainSettings(steps=2, batch_size=2, objective="next"),
+        ...     tokenizer=qkv.train.Characters.train(texts),
+        ... )
+        >>> run.step
+        2
+    """
     if not 0 <= share < 1 or (share > 0) != bool(len(questions)):
         raise QkvError(
-            "learning from texts and questions",
+            "training on texts and questions",
             f"the share of questions is {share}, and there are {len(questions)}",
             "Give a share above 0 if, and only if, there are questions",
         )
-    print_ = hashlib.sha256(json.dumps([list(texts), list(questions), share]).encode()).hexdigest()
-    begin(out, config, settings, print_, tokenizer)
-    return go_on(out, lambda run: mixed(run, texts, questions, share), callback)
+    fingerprint = hashlib.sha256(json.dumps([list(texts), list(questions), share]).encode()).hexdigest()
+    create_or_check(out, config, settings, fingerprint, tokenizer)
+    return train_run(out, lambda run: mixed_batches(run, texts, questions, share), callback)
 
 
-def begin(out: str | Path, config: ModelConfig, settings: TrainSettings, print_: str, tokenizer: Tokenizer) -> None:
-    """The folder of a run that has taken no step yet; one that is there already has to be the same."""
-    out = Path(out)
-    config = ModelConfig.from_json({**config.to_json(), "vocab_size": config.vocab_size or tokenizer.vocab_size})
-    if (out / FILE).is_file():
-        run = load(out)
-        if run.data.get("sha256") != print_ or run.settings != settings or run.config != config:
-            raise QkvError(f"going on with {out}", "it began with other data or settings", "Give another folder")
+def create_or_check(
+    out: str | Path, config: ModelConfig, settings: TrainSettings, fingerprint: str, tokenizer: Tokenizer
+) -> None:
+    """Create a run that has taken no step yet, or check that the one in the folder was started with the same."""
+    folder = Path(out)
+    config = with_vocabulary(config, tokenizer)
+    if not is_run(folder):
+        create_run(folder, config, settings, {"kind": "text", "sha256": fingerprint}, tokenizer)
         return
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.seed)
-        model = GPT(config)
-    out.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(out)
-    checkpoint.save(out, 0, checkpoint.state_of(model), {})
-    data = {"kind": "text", "sha256": print_}
-    facts = {"model": config.to_json(), "settings": settings.to_json(), "data": data}
-    checkpoint.write_json(out / FILE, {"format": checkpoint.FORMAT, **facts})
+    found = read_description(folder)
+    if found.data.get("sha256") != fingerprint or found.settings != settings or found.config != config:
+        raise QkvError(f"resuming {folder}", "it was started with other data or settings", "Give another folder")
 
 
-def go_on(out: str | Path, source: Callable[[Run], Source], callback: Watch | None = None) -> Run:
-    """Train a run to its last step, on the examples that `source` makes for it."""
+def train_run(out: str | Path, source: Callable[[Run], BatchSource], callback: StepCallback | None = None) -> Run:
+    """Train a run to its last step on the batches that `source` makes for it."""
     run = load(out)
     train(Job(Path(out), run.model, source(run), run.settings, callback=callback))
     return load(out)
 
 
-def mixed(run: Run, texts: Sequence[str], questions: Pairs, share: float) -> Source:
+def mixed_batches(run: Run, texts: Sequence[str], questions: Pairs, share: float) -> BatchSource:
     """The examples of each step: documents by the run's objective, then questions."""
-    s, block = run.settings, run.config.context_length
-    asked = round(share * s.batch_size)
-    read = drawn(
-        documents(texts, run.tokenizer, s.objective == "salient"),
-        objective(s.objective),
-        block,
-        s.batch_size - asked,
-        s.seed,
-    )
-    if not asked:
-        return read
-    ids = encode_all(run.tokenizer, [part for pair in questions for part in pair])
-    every = [question(q, a, block) for q, a in zip(ids[::2], ids[1::2], strict=True)]
-
-    def listed(document: Document, block: int, random: np.random.Generator) -> Example:
-        return every[document.ids[0]]
-
-    answer = drawn([Document([i]) for i in range(len(every))], listed, block, asked, s.seed + 1)
-    return lambda step: [*read(step), *answer(step)]
-
-
-def pieces(texts: Sequence[str], vocab: int) -> Tokenizer:
-    """A byte-pair tokenizer for texts."""
-    return tokenizers.train("bytepairs", texts, vocab)
+    s, length = run.settings, run.config.context_length
+    n_questions = round(share * s.batch_size)
+    documents_ = documents(texts, run.tokenizer, s.objective == "salient")
+    texts_of = batches(documents_, objective(s.objective), length, s.batch_size - n_questions, s.seed)
+    if not n_questions:
+        return texts_of
+    asked, as_they_are = unchanged(question_examples(questions, run.tokenizer, length))
+    questions_of = batches(asked, as_they_are, length, n_questions, s.seed + 1)
+    return lambda step: [*texts_of(step), *questions_of(step)]

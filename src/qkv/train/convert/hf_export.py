@@ -1,4 +1,4 @@
-"""export: a run as a folder that transformers loads with no remote code, as GPT-2 or as Llama."""
+"""Export a run to a Hugging Face folder that transformers loads as GPT-2 or Llama, without remote code."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ from qkv.core.display import Card, Displayable
 from qkv.core.files import replacing
 from qkv.errors import QkvError
 from qkv.model.config import ModelConfig
-from qkv.train import checkpoint
+from qkv.train.checkpoint import weights_of
 from qkv.train.convert.weight_names import GPT2, LLAMA
-from qkv.train.runs import load
+from qkv.train.run_files import CONFIG_FILE, WEIGHTS_FILE, write_json
+from qkv.train.runs import RunOrFolder, as_run, folder_of
 from qkv.train.tokenizers import END, END_ID, PAD, PAD_ID
 
 
 @dataclass(frozen=True)
 class Exported(Displayable):
-    """Where a model was written, and as what."""
+    """Where a model was exported to.
+
+    Attributes:
+        folder: The Hugging Face folder.
+        architecture: `GPT-2` or `Llama`.
+        parameters: Number of parameters of the model.
+    """
 
     folder: str
     architecture: str
@@ -32,34 +39,55 @@ class Exported(Displayable):
         return Card(f"Exported as {self.architecture}", facts, note="AutoModelForCausalLM.from_pretrained loads it")
 
 
-def export_model(run: str | Path, out: str | Path, to: str = "hf") -> Exported:
-    """Write a run's model for Hugging Face's transformers: config.json, model.safetensors, tokenizer.json."""
+def export_model(run: RunOrFolder, out: str | Path, to: str = "hf") -> Exported:
+    """Write a run's model for Hugging Face's transformers: config.json, model.safetensors and tokenizer.json.
+
+    Args:
+        run: A run, or its folder, with `causal` or `rope` attention.
+        out: Folder to write; it must not hold a model.
+        to: Format; `hf` is the only one.
+
+    Returns:
+        The folder and the architecture; `AutoModelForCausalLM.from_pretrained` loads it.
+
+    Raises:
+        QkvError: If transformers has no model of this kind, or the folder cannot be written.
+
+    Example:
+        >>> import tempfile, qkv
+        >>> from pathlib import Path
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> config = qkv.model.ModelConfig(n_layer=1, n_head=2, d_model=16)
+        >>> _ = qkv.train.pretrain(["Ada was born in London."], folder / "run", config, steps=1, batch_size=2)
+        >>> qkv.train.export_model(folder / "run", folder / "hf").architecture
+        'GPT-2'
+    """
     if to != "hf":
-        raise QkvError(f"exporting {run}", f"there is no format {to!r}", "Use hf")
-    found, folder = load(run), Path(out)
+        raise QkvError(f"exporting {folder_of(run)}", f"there is no format {to!r}", "Use hf")
+    found, folder = as_run(run), Path(out)
     config = found.config
     if config.attention not in ("causal", "rope"):
         raise QkvError(
-            f"exporting {run}",
+            f"exporting {found.folder}",
             f"transformers has no model with {config.attention} attention",
             "Export a causal or a rope model",
         )
-    if (folder / "config.json").exists():
+    if (folder / CONFIG_FILE).exists():
         raise QkvError(f"exporting to {folder}", "there is a model already", "Give another --out")
-    dialect, facts = (GPT2, gpt2_config(config)) if config.attention == "causal" else (LLAMA, llama_config(config))
-    weights = dialect.theirs(checkpoint.state_of(found.model), config)
+    names, facts = (GPT2, gpt2_config(config)) if config.attention == "causal" else (LLAMA, llama_config(config))
+    weights = names.to_theirs(weights_of(found.model), config)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(folder / checkpoint.WEIGHTS) as temporary:
+        with replacing(folder / WEIGHTS_FILE) as temporary:
             save_file(weights, temporary, metadata={"format": "pt"})
         if found.tokenizer.special:
             signs = {"pad_token": PAD, "eos_token": END, "tokenizer_class": "PreTrainedTokenizerFast"}
-            checkpoint.write_json(folder / "tokenizer_config.json", signs)
+            write_json(folder / "tokenizer_config.json", signs)
             found.tokenizer.save(folder)
-        checkpoint.write_json(folder / "config.json", facts)
+        write_json(folder / CONFIG_FILE, facts)
     except OSError as why:
         raise QkvError(f"exporting to {folder}", str(why), "Give a folder that can be written") from None
-    return Exported(str(folder), dialect.name, sum(p.numel() for p in found.model.parameters()))
+    return Exported(str(folder), names.name, sum(p.numel() for p in found.model.parameters()))
 
 
 def _common(config: ModelConfig) -> dict[str, Any]:
@@ -74,7 +102,7 @@ def _common(config: ModelConfig) -> dict[str, Any]:
 
 
 def gpt2_config(config: ModelConfig) -> dict[str, Any]:
-    """What transformers calls the same sizes."""
+    """config.json of transformers for a model with causal attention."""
     return {
         "model_type": "gpt2",
         "architectures": ["GPT2LMHeadModel"],
@@ -93,7 +121,7 @@ def gpt2_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def llama_config(config: ModelConfig) -> dict[str, Any]:
-    """What transformers calls the same sizes."""
+    """config.json of transformers for a model with rope attention."""
     return {
         "model_type": "llama",
         "architectures": ["LlamaForCausalLM"],

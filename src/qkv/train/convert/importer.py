@@ -1,10 +1,9 @@
-"""bring: models from elsewhere as runs, weights only: GPT-2 and Llama folders, minGPT and nanoGPT state dicts."""
+"""Import models of other libraries as runs: GPT-2 and Llama folders, minGPT and nanoGPT state dicts."""
 
 from __future__ import annotations
 
 import json
 import pickle
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,51 +15,69 @@ from qkv.core.files import read_arrays
 from qkv.errors import QkvError
 from qkv.model.config import ModelConfig
 from qkv.model.gpt import GPT
-from qkv.train import checkpoint, tokenizers
-from qkv.train.convert.weight_names import GPT2, LLAMA, NANO, OLD, Dialect
-from qkv.train.runs import FILE, Run, fresh, load
+from qkv.train import tokenizers
+from qkv.train.checkpoint import load_weights
+from qkv.train.convert.weight_names import FIRST_MIN_GPT, GPT2, LLAMA, NANO_GPT, WeightNames
+from qkv.train.runs import Run, check_no_run, create_run, load
 from qkv.train.settings import TrainSettings
 
 
 def import_model(source: str | Path, out: str | Path, *, heads: int = 0, tokenizer: str | Path | None = None) -> Run:
-    """Make a run of someone else's model; a bare state dict does not say how many heads there are."""
+    """Import the weights of another library's model as a run; code in its files is never executed.
+
+    Args:
+        source: Hugging Face folder of a GPT-2 or Llama model, or a file with a minGPT or nanoGPT state dict.
+        out: Folder of the new run; it must not hold a run.
+        heads: Number of attention heads, which a bare state dict does not say.
+        tokenizer: tokenizer.json to go with it, or its folder; by default the one beside the model. Without any,
+            texts are decimal token ids.
+
+    Returns:
+        The run, loaded.
+
+    Raises:
+        QkvError: If the files are damaged or hold a model that qkv's GPT cannot represent.
+
+    Example:
+        >>> import tempfile, qkv
+        >>> from pathlib import Path
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> config = qkv.model.ModelConfig(n_layer=1, n_head=2, d_model=16)
+        >>> _ = qkv.train.pretrain(["Ada was born in London."], folder / "run", config, steps=1, batch_size=2)
+        >>> _ = qkv.train.export_model(folder / "run", folder / "hf")
+        >>> qkv.train.import_model(folder / "hf", folder / "back").config.d_model
+        16
+    """
     path, folder = Path(source), Path(out)
-    fresh(folder)
+    check_no_run(folder)
     if path.is_dir():
-        config, dialect = _described(path)
+        config, names = _read_config(path)
         state = _weights(path)
         tokenizer = tokenizer or (path if (path / "tokenizer.json").is_file() else None)
     else:
-        state, facts = _unwrapped(_file(path))
-        config, dialect = _inferred(path, state, heads or int(facts.get("n_head", 0)))
-    weights = dialect.ours(state, config, path)
+        state, arguments = _unwrapped(_file(path))
+        config, names = _infer_config(path, state, heads or int(arguments.get("n_head", 0)))
     model = GPT(config)
-    checkpoint.fill(model, weights, path)
-    folder.mkdir(parents=True, exist_ok=True)
-    if tokenizer is None:
-        tokenizers.Numbers(config.vocab_size).save(folder)
-    else:
-        given = Path(tokenizer)
-        tokenizers.load(given, foreign=True)
-        shutil.copyfile(given / "tokenizer.json" if given.is_dir() else given, folder / "tokenizer.json")
-    checkpoint.save(folder, 0, checkpoint.state_of(model), {})
-    data = {"kind": "imported", "path": str(path.resolve()), "sha256": "", "dialect": dialect.name}
-    facts = {"model": config.to_json(), "settings": TrainSettings().to_json(), "data": data}
-    checkpoint.write_json(folder / FILE, {"format": checkpoint.FORMAT, **facts})
+    load_weights(model, names.to_ours(state, config, path), path)
+    found = tokenizers.Numbers(config.vocab_size) if tokenizer is None else tokenizers.load(tokenizer, foreign=True)
+    data = {"kind": "imported", "path": str(path.resolve()), "sha256": "", "dialect": names.name}
+    create_run(folder, config, TrainSettings(), data, found, model)
     return load(folder)
 
 
-def _described(folder: Path) -> tuple[ModelConfig, Dialect]:
+def _read_config(folder: Path) -> tuple[ModelConfig, WeightNames]:
     """The configuration in a Hugging Face folder."""
-    asked = f"importing {folder}"
+    request = f"importing {folder}"
     try:
         c = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as why:
-        raise QkvError(asked, f"it has no readable config.json ({why})", "Give a Hugging Face model's folder") from None
+        raise QkvError(
+            request, f"it has no readable config.json ({why})", "Give a Hugging Face model's folder"
+        ) from None
     kind = c.get("model_type")
     try:
         if kind == "gpt2":
-            names = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu"}
+            activations = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu"}
             config = ModelConfig(
                 attention="causal",
                 n_layer=c["n_layer"],
@@ -69,14 +86,14 @@ def _described(folder: Path) -> tuple[ModelConfig, Dialect]:
                 context_length=c["n_positions"],
                 d_ff=c.get("n_inner") or 4 * c["n_embd"],
                 vocab_size=c["vocab_size"],
-                activation=names.get(c.get("activation_function", "gelu_new"), "unknown"),
+                activation=activations.get(c.get("activation_function", "gelu_new"), "unknown"),
                 norm_eps=c.get("layer_norm_epsilon", 1e-5),
                 tie_embeddings=c.get("tie_word_embeddings", True),
                 latents=1,
             )
             refused = [n for n in ("scale_attn_by_inverse_layer_idx", "add_cross_attention") if c.get(n)]
             refused += [] if c.get("scale_attn_weights", True) else ["scale_attn_weights=false"]
-            dialect = GPT2
+            names = GPT2
         elif kind == "llama":
             rope = c.get("rope_parameters") or c.get("rope_scaling") or {}
             config = ModelConfig(
@@ -97,14 +114,14 @@ def _described(folder: Path) -> tuple[ModelConfig, Dialect]:
             refused += [f"rope of type {t}"] if (t := rope.get("rope_type", "default")) != "default" else []
             if c.get("head_dim") not in (None, config.head_dim):
                 refused.append(f"heads of size {c['head_dim']}")
-            dialect = LLAMA
+            names = LLAMA
         else:
-            raise QkvError(asked, f"its model_type is {kind!r}", "Give a gpt2 or a llama model")
+            raise QkvError(request, f"its model_type is {kind!r}", "Give a gpt2 or a llama model")
     except KeyError as why:
-        raise QkvError(asked, f"its config.json lacks {why}", "Give a complete folder") from None
+        raise QkvError(request, f"its config.json lacks {why}", "Give a complete folder") from None
     if refused:
-        raise QkvError(asked, f"it uses {', '.join(refused)}", "qkv's models have no such thing")
-    return config, dialect
+        raise QkvError(request, f"it uses {', '.join(refused)}", "qkv's GPT has no such option")
+    return config, names
 
 
 def _weights(folder: Path) -> dict[str, Tensor]:
@@ -123,51 +140,51 @@ def _weights(folder: Path) -> dict[str, Tensor]:
 def _file(path: Path) -> dict[str, Any]:
     if path.suffix == ".safetensors":
         return read_arrays(path)
-    asked = f"importing {path}"
+    request = f"importing {path}"
     if not path.is_file():
-        raise QkvError(asked, "there is no such file", "Check the path")
+        raise QkvError(request, "there is no such file", "Check the path")
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, OSError):
         # torch's own message advises to run the code in the file.
         raise QkvError(
-            asked, "it is damaged, or holds more than weights", "Save the model's state_dict() alone"
+            request, "it is damaged, or holds more than weights", "Save the model's state_dict() alone"
         ) from None
     if not isinstance(found, Mapping):
-        raise QkvError(asked, f"it holds a {type(found).__name__}", "Save the model's state_dict()")
+        raise QkvError(request, f"it holds a {type(found).__name__}", "Save the model's state_dict()")
     return dict(found)
 
 
 def _unwrapped(found: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The state dict inside nanoGPT's checkpoint, or the dict itself, without what compilation and DDP add to names."""
-    facts = found.get("model_args", {})
+    arguments = found.get("model_args", {})
     state = found.get("model", found)
     clean = {n.removeprefix("_orig_mod.").removeprefix("module."): t for n, t in state.items() if isinstance(t, Tensor)}
-    return clean, facts if isinstance(facts, Mapping) else {}  # type: ignore[return-value]
+    return clean, arguments if isinstance(arguments, Mapping) else {}  # type: ignore[return-value]
 
 
-def _inferred(path: Path, state: Mapping[str, Tensor], heads: int) -> tuple[ModelConfig, Dialect]:
-    """What a state dict's names and shapes say about the model."""
-    asked = f"importing {path}"
+def _infer_config(path: Path, state: Mapping[str, Tensor], heads: int) -> tuple[ModelConfig, WeightNames]:
+    """The configuration that the names and shapes of a state dict imply."""
+    request = f"importing {path}"
     if "transformer.wte.weight" in state:
-        dialect, prefix, wide = NANO, "transformer.h.", "mlp.c_fc.weight"
+        names, prefix, wide = NANO_GPT, "transformer.h.", "mlp.c_fc.weight"
         embedding, places, head = (
             state.get(n) for n in ("transformer.wte.weight", "transformer.wpe.weight", "lm_head.weight")
         )
     elif "tok_emb.weight" in state:
-        dialect, prefix, wide = OLD, "blocks.", "mlp.0.weight"
+        names, prefix, wide = FIRST_MIN_GPT, "blocks.", "mlp.0.weight"
         embedding, places, head = (state.get(n) for n in ("tok_emb.weight", "pos_emb", "head.weight"))
     else:
         some = ", ".join(list(state)[:3]) or "none"
-        raise QkvError(asked, f"its names ({some}, …) are not GPT's", "Give a minGPT or nanoGPT state dict")
+        raise QkvError(request, f"its names ({some}, …) are not GPT's", "Give a minGPT or nanoGPT state dict")
     if heads < 1:
-        raise QkvError(asked, "a state dict does not say how many heads there are", "Say so with --heads")
+        raise QkvError(request, "a state dict does not say how many heads there are", "Give their number with --heads")
     numbers = {int(name.split(".")[prefix.count(".")]) for name in state if name.startswith(prefix)}
     if embedding is None or places is None or f"{prefix}0.{wide}" not in state:
-        raise QkvError(asked, "embeddings or the first block are missing", "Give a complete state dict")
-    # nanoGPT ties the output layer to the embedding and bends with the exact GELU, as the first minGPT does;
-    # the later minGPT keeps masks in its state dict, and bends with the approximation.
-    approximate = dialect is NANO and f"{prefix}0.attn.bias" in state and f"{prefix}0.attn.c_attn.bias" in state
+        raise QkvError(request, "embeddings or the first block are missing", "Give a complete state dict")
+    # nanoGPT ties the output layer to the embedding and uses the exact GELU, as the first minGPT does;
+    # the later minGPT keeps masks in its state dict, and uses the tanh approximation.
+    approximate = names is NANO_GPT and f"{prefix}0.attn.bias" in state and f"{prefix}0.attn.c_attn.bias" in state
     config = ModelConfig(
         attention="causal",
         n_layer=len(numbers),
@@ -181,4 +198,4 @@ def _inferred(path: Path, state: Mapping[str, Tensor], heads: int) -> tuple[Mode
         activation="gelu_tanh" if approximate else "gelu",
         bias=f"{prefix}0.{wide.replace('weight', 'bias')}" in state,
     )
-    return config, dialect
+    return config, names

@@ -1,4 +1,4 @@
-"""How other libraries call the weights of the same models: GPT-2, Llama, nanoGPT and both versions of minGPT."""
+"""Parameter names and layouts of GPT-2, Llama, nanoGPT and both versions of minGPT."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from torch import Tensor
 from qkv.errors import QkvError
 from qkv.model.config import ModelConfig
 
-# Ours on the left, theirs on the right; {i} is the block. Matrices marked ᵀ are stored the other way round,
-# and those with + are stacked from several.
+# Our name: their name; {i} is the number of the block, and several names joined by + are stacked into one matrix.
 _GPT = {
     "embedding.weight": "transformer.wte.weight",
     "places.weight": "transformer.wpe.weight",
@@ -26,7 +25,7 @@ _GPT = {
         for kind in ("weight", "bias")
     },
 }  # fmt: skip
-_TURNED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
+_TRANSPOSED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
 _LLAMA = {
     "embedding.weight": "model.embed_tokens.weight",
     "norm.weight": "model.norm.weight",
@@ -38,7 +37,7 @@ _LLAMA = {
     "blocks.{i}.mlp.wide.weight": "model.layers.{i}.mlp.gate_proj.weight+model.layers.{i}.mlp.up_proj.weight",
     "blocks.{i}.mlp.out.weight": "model.layers.{i}.mlp.down_proj.weight",
 }
-_OLD = {
+_FIRST_MIN_GPT = {
     "embedding.weight": "tok_emb.weight",
     "places.weight": "pos_emb",
     "norm.weight": "ln_f.weight",
@@ -55,15 +54,21 @@ _OLD = {
 
 
 @dataclass(frozen=True)
-class Dialect:
-    """One library's names, and whether it stores some matrices the other way round."""
+class WeightNames:
+    """Parameter names of one library.
+
+    Attributes:
+        name: The library or architecture.
+        table: From our names to theirs.
+        transposed: Endings of their names whose matrices are stored transposed.
+    """
 
     name: str
     table: Mapping[str, str]
-    turned: tuple[str, ...] = ()
+    transposed: tuple[str, ...] = ()
 
-    def theirs(self, weights: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
-        """Our weights under their names; biases that we lack are zero."""
+    def to_theirs(self, weights: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
+        """Our weights under their names; biases that we do not have are zeros."""
         out: dict[str, Tensor] = {}
         for ours, names in self._pairs(config):
             if ours == "head.weight" and config.tie_embeddings:
@@ -73,11 +78,13 @@ class Dialect:
                 value = torch.zeros_like(weights[ours.replace("bias", "weight")][..., 0])
                 if ours.endswith(("norm.bias", "norm1.bias", "norm2.bias")):
                     value = torch.zeros_like(weights["norm.weight"])
-            for name, part in zip(names, value.split(self._rows(names, value, config)), strict=True):
-                out[name] = (part.T if name.endswith(self.turned) and self.turned else part).contiguous().clone()
+            for name, part in zip(names, value.split(self._split_sizes(names, value, config)), strict=True):
+                out[name] = (
+                    (part.T if name.endswith(self.transposed) and self.transposed else part).contiguous().clone()
+                )
         return out
 
-    def ours(self, state: Mapping[str, Tensor], config: ModelConfig, source: object) -> dict[str, Tensor]:
+    def to_ours(self, state: Mapping[str, Tensor], config: ModelConfig, source: object) -> dict[str, Tensor]:
         """Their weights under our names."""
         out: dict[str, Tensor] = {}
         for ours, names in self._pairs(config):
@@ -88,7 +95,7 @@ class Dialect:
                 raise QkvError(
                     f"importing {source} as {self.name}", f"it lacks {', '.join(missing)}", "Give a complete state dict"
                 )
-            parts = [state[n].T if n.endswith(self.turned) and self.turned else state[n] for n in names]
+            parts = [state[n].T if n.endswith(self.transposed) and self.transposed else state[n] for n in names]
             out[ours] = (torch.cat(parts) if len(parts) > 1 else parts[0]).contiguous().clone()
         if out["embedding.weight"].dim() == 2 and "places.weight" in out:
             out["places.weight"] = out["places.weight"].reshape(-1, config.d_model)
@@ -102,13 +109,13 @@ class Dialect:
         ]
 
     @staticmethod
-    def _rows(names: list[str], value: Tensor, config: ModelConfig) -> list[int]:
+    def _split_sizes(names: list[str], value: Tensor, config: ModelConfig) -> list[int]:
         if len(names) == 3:
             return [config.n_head * config.head_dim, *[config.n_kv_head_effective * config.head_dim] * 2]
         return [len(value) // len(names)] * len(names)
 
 
-GPT2 = Dialect("GPT-2", _GPT, _TURNED)
-NANO = Dialect("nanoGPT or minGPT", _GPT)
-LLAMA = Dialect("Llama", _LLAMA)
-OLD = Dialect("the first minGPT", _OLD)
+GPT2 = WeightNames("GPT-2", _GPT, _TRANSPOSED)
+NANO_GPT = WeightNames("nanoGPT or minGPT", _GPT)
+LLAMA = WeightNames("Llama", _LLAMA)
+FIRST_MIN_GPT = WeightNames("the first minGPT", _FIRST_MIN_GPT)

@@ -1,4 +1,4 @@
-"""Drills: a title, a random crop of the words around a span, and the span asked for; questions are mixed in."""
+"""Entity cloze examples: a title, words around a span, and the span to predict; with questions mixed in."""
 
 from __future__ import annotations
 
@@ -8,27 +8,37 @@ from dataclasses import dataclass
 import numpy as np
 
 from qkv.errors import QkvError
-from qkv.train.data.entity_passages import Passage, passage
-from qkv.train.data.objectives import Example, question
-from qkv.train.data.packing import Source
-from qkv.train.data.span_relevance import interests
+from qkv.train.data.entity_passages import Passage, parse_passage
+from qkv.train.data.objectives import Example, question_examples
+from qkv.train.data.packing import BatchSource, EpochOrder
+from qkv.train.data.span_relevance import fit_span_relevance
 from qkv.train.settings import TrainSettings
 from qkv.train.tokenizers import MASK_ID, Tokenizer, encode_all
 
-BEFORE, AFTER = 5, 3  # most words of context before and after a span
+MAX_WORDS_BEFORE, MAX_WORDS_AFTER = 5, 3  # of context around a span
 
 
 @dataclass(frozen=True, eq=False)
 class ClozeExample:
-    """A span as ids: the title, the words before it and after it, and what is asked for."""
+    """A salient span as token ids.
+
+    Attributes:
+        title: Title of the text.
+        before: Words before the span, each as ids.
+        after: Words after it.
+        answer: The span.
+    """
 
     title: list[int]
     before: list[list[int]]
     after: list[list[int]]
     answer: list[int]
 
-    def example(self, before: int, after: int, block: int) -> Example:
-        """Title and context ⁇ rest of the context ⁇ span ⁇; with no context, title ⁇ span ⁇ as in a question."""
+    def example(self, before: int, after: int, context_length: int) -> Example:
+        """With so many words of context: title before ⁇ after ⁇ span ⁇, or title ⁇ span ⁇ without any, as a question.
+
+        Where it is too long, the end of the context is cut off rather than the title.
+        """
         ids = list(self.title)
         if before or after:
             for word in self.before[len(self.before) - before :] if before else ():
@@ -37,116 +47,109 @@ class ClozeExample:
             for word in self.after[:after]:
                 ids += word
         ids.append(MASK_ID)
-        room = block - len(self.answer)  # the last ⁇ is asked for, but never read
-        if len(ids) > room:  # the title is worth more than the context
+        room = context_length - len(self.answer)  # the last ⁇ is predicted, but never read
+        if len(ids) > room:
             ids = [*ids[: room - 1], MASK_ID]
         return Example([*ids, *self.answer, MASK_ID], start=len(ids))
 
-    def named(self, example: Example) -> Example:
-        """The same, asking for the title too, and for its end where no context follows."""
+    def with_title_as_target(self, example: Example) -> Example:
+        """The same example whose title is a target too, with the ⁇ after it if no context follows."""
         head = min(len(self.title), example.start - 1)
         return example._replace(head=head + (example.ids[head] == MASK_ID))
 
 
 class ClozeSource:
-    """All drills of some texts, and which of them to ask: a function of the step alone."""
+    """Cloze examples of texts, and which of them are in the batch of a step: a function of the step alone.
+
+    Args:
+        texts: Texts that begin with the name of what they are about.
+        questions: Questions with answers that are mixed in, and that tell which spans matter; may be empty.
+        tokenizer: The model's tokenizer.
+        context_length: The model's context length.
+
+    Raises:
+        QkvError: If no text holds a salient span that fits.
+    """
 
     def __init__(
         self,
         texts: Sequence[str],
         questions: Sequence[tuple[str, str]],
         tokenizer: Tokenizer,
-        block: int,
+        context_length: int,
     ) -> None:
-        self.block = block
-        passages = [each for each in map(passage, texts) if each.spans]
-        self.interest = interests(passages, questions)
-        self.drills: list[list[ClozeExample]] = []
-        self._shares: list[np.ndarray] = []
-        for deck, shares in zip(_drills(passages, tokenizer), self.interest.shares, strict=True):
-            fits = [i for i, drill in enumerate(deck) if len(drill.answer) + len(drill.title) + 3 <= block]
+        self.context_length = context_length
+        passages = [each for each in map(parse_passage, texts) if each.spans]
+        self.relevance = fit_span_relevance(passages, questions)
+        self.examples: list[list[ClozeExample]] = []  # by passage
+        self._cumulative: list[np.ndarray] = []  # sums of the spans' probabilities, by passage
+        for spans, shares in zip(_tokenised(passages, tokenizer), self.relevance.probabilities, strict=True):
+            fits = [i for i, span in enumerate(spans) if len(span.answer) + len(span.title) + 3 <= context_length]
             if fits:
-                self.drills.append([deck[i] for i in fits])
-                self._shares.append(np.cumsum(shares[fits]))
-        if not self.drills:
+                self.examples.append([spans[i] for i in fits])
+                self._cumulative.append(np.cumsum(shares[fits]))
+        if not self.examples:
             raise QkvError(
-                "making drills of texts",
-                f"none of {len(texts)} texts says anything that fits into {block} tokens beside its title",
+                "making cloze examples of texts",
+                f"none of {len(texts)} texts has a salient span that fits into {context_length} tokens with its title",
                 "Give texts that begin with a name and hold names, dates or numbers, or choose --objective span",
             )
-        ids = encode_all(tokenizer, [part for pair in questions for part in pair])
-        self.questions = [question(q, a, block) for q, a in zip(ids[::2], ids[1::2], strict=True)]
+        self.questions = question_examples(questions, tokenizer, context_length)
 
-    def source(self, settings: TrainSettings) -> Source:
-        """Each passage once an epoch, in an order that seed and epoch decide; questions likewise."""
+    def source(self, settings: TrainSettings) -> BatchSource:
+        """Batches in which each passage comes once per epoch, and so does each question."""
         s = settings
-        asked = (
-            min(s.batch_size - 1, max(1, round(s.question_fraction * s.batch_size)))
-            if self.questions and s.question_fraction
-            else 0
-        )
-        drills = s.batch_size - asked
-        passages, turns = _Turns(len(self.drills), s.seed), _Turns(len(self.questions), s.seed + 1)
+        mixed = bool(self.questions and s.question_fraction)
+        n_questions = min(s.batch_size - 1, max(1, round(s.question_fraction * s.batch_size))) if mixed else 0
+        n_cloze = s.batch_size - n_questions
+        passages = EpochOrder(len(self.examples), lambda epoch: (s.seed, epoch, 6))
+        questions = EpochOrder(len(self.questions), lambda epoch: (s.seed + 1, epoch, 6))
 
         def examples(step: int) -> list[Example]:
             random = np.random.default_rng((s.seed, step, 5))
-            found = [self.questions[i] for i in turns.some(step * asked, asked)]
-            return found + [self._drill(n, s, random) for n in passages.some(step * drills, drills)]
+            found = [self.questions[i] for i in questions.numbers(step * n_questions, n_questions)]
+            return found + [self._draw(n, s, random) for n in passages.numbers(step * n_cloze, n_cloze)]
 
         return examples
 
-    def _drill(self, number: int, s: TrainSettings, random: np.random.Generator) -> Example:
-        drills = self.drills[number]
-        tilted = self.interest.any and random.random() < s.relevant_span_fraction
-        # A bare title asks for one thing only where questions do, and what nobody asks for needs a word to be told.
-        bare = s.no_context_fraction if tilted and len(self.interest.frames) == 1 else 0.0
-        if tilted:
-            shares = self._shares[number]
-            chosen = drills[min(int(np.searchsorted(shares, random.random() * shares[-1])), len(drills) - 1)]
+    def _draw(self, passage: int, s: TrainSettings, random: np.random.Generator) -> Example:
+        """A random example of a passage."""
+        spans = self.examples[passage]
+        relevant = self.relevance.fitted and random.random() < s.relevant_span_fraction
+        # A title without context asks for one thing only if all questions do; another span needs a word of context.
+        no_context = s.no_context_fraction if relevant and len(self.relevance.frames) == 1 else 0.0
+        if relevant:
+            sums = self._cumulative[passage]
+            chosen = spans[min(int(np.searchsorted(sums, random.random() * sums[-1])), len(spans) - 1)]
         else:
-            chosen = drills[int(random.integers(len(drills)))]
+            chosen = spans[int(random.integers(len(spans)))]
         before = after = 0
-        if random.random() >= bare:
-            before = int(random.integers(0 if bare else min(1, len(chosen.before)), len(chosen.before) + 1))
+        if random.random() >= no_context:
+            before = int(random.integers(0 if no_context else min(1, len(chosen.before)), len(chosen.before) + 1))
             after = int(random.integers(0, len(chosen.after) + 1))
-        found = chosen.example(before, after, self.block)
-        return chosen.named(found) if s.predict_title_fraction and random.random() < s.predict_title_fraction else found
+        example = chosen.example(before, after, self.context_length)
+        if s.predict_title_fraction and random.random() < s.predict_title_fraction:
+            return chosen.with_title_as_target(example)
+        return example
 
 
-class _Turns:
-    """Numbers below a count, each once an epoch, in an order of its own."""
-
-    def __init__(self, count: int, seed: int) -> None:
-        self._count, self._seed = count, seed
-        self._orders: dict[int, np.ndarray] = {}
-
-    def some(self, first: int, count: int) -> list[int]:
-        return [int(self._order(i // self._count)[i % self._count]) for i in range(first, first + count)]
-
-    def _order(self, epoch: int) -> np.ndarray:
-        if epoch not in self._orders:
-            for old in [e for e in self._orders if e < epoch - 1]:
-                del self._orders[old]
-            self._orders[epoch] = np.random.default_rng((self._seed, epoch, 6)).permutation(self._count)
-        return self._orders[epoch]
-
-
-def _drills(passages: Sequence[Passage], tokenizer: Tokenizer) -> list[list[ClozeExample]]:
-    """Each span in tokens; names and words have the space before them that they have inside a question."""
+def _tokenised(passages: Sequence[Passage], tokenizer: Tokenizer) -> list[list[ClozeExample]]:
+    """The spans of each passage as ids; titles and words keep the space before them that they have in a question."""
     parts: list[str] = []
     for each in passages:
         parts.append(" " + each.title)
         for span in each.spans:
-            parts += [span.text, *(" " + w for w in span.before[-BEFORE:]), *(" " + w for w in span.after[:AFTER])]
+            before, after = span.before[-MAX_WORDS_BEFORE:], span.after[:MAX_WORDS_AFTER]
+            parts += [span.text, *(" " + word for word in before), *(" " + word for word in after)]
     ids = iter(encode_all(tokenizer, parts))
-    decks = []
+    out = []
     for each in passages:
         title = next(ids)
-        deck = []
+        examples = []
         for span in each.spans:
             answer = next(ids)
-            before = [next(ids) for _ in span.before[-BEFORE:]]
-            after = [next(ids) for _ in span.after[:AFTER]]
-            deck.append(ClozeExample(title, before, after, answer))
-        decks.append(deck)
-    return decks
+            before_ids = [next(ids) for _ in span.before[-MAX_WORDS_BEFORE:]]
+            after_ids = [next(ids) for _ in span.after[:MAX_WORDS_AFTER]]
+            examples.append(ClozeExample(title, before_ids, after_ids, answer))
+        out.append(examples)
+    return out

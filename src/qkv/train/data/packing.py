@@ -1,4 +1,4 @@
-"""Batches without padding: examples of many lengths as one long row of tokens, and which batch comes at which step."""
+"""Batches without padding: examples of different lengths packed into one row of tokens, and the batch of each step."""
 
 from __future__ import annotations
 
@@ -15,17 +15,21 @@ from qkv.model.packed_sequences import PackedLayout
 from qkv.train.data.objectives import Document, Example, Objective
 from qkv.train.tokenizers import PAD_ID
 
-SHAPES = 16  # at most about this many shapes in a row: few enough calls of attention, little enough padding
-MOST = 0.9  # picking out a larger share than this costs more than computing the rest
-Source = Callable[[int], Sequence[Example]]
-"""The examples of a step: a function of its number alone, so that a run can stop and go on anywhere."""
+MAX_LENGTHS = 16  # about so many different lengths in a batch: few calls of attention, and little padding
+MAX_KEPT_FRACTION = 0.9  # selecting a larger fraction of the rows costs more than computing all of them
+BatchSource = Callable[[int], Sequence[Example]]
+"""The examples of a step: a function of its number alone, so that a run can be resumed anywhere."""
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Examples as a row of tokens: `keep` says at which tokens something is asked for, `targets` what.
+    """Packed examples.
 
-    Where nearly all are asked for, `keep` is None, and a target of -1 stands for nothing.
+    Attributes:
+        tokens: All input tokens, sequence after sequence.
+        layout: Lengths of the sequences.
+        keep: Places of the tokens whose next token is a target; None if nearly all are.
+        targets: The targets, one per place in `keep`, or one per token with -1 for none.
     """
 
     tokens: Tensor
@@ -43,41 +47,42 @@ class Batch:
 
 
 def pack(examples: Sequence[Example], padded: int = 0, exact: bool = False) -> Batch:
-    """Examples sorted by length, in shapes: lengths are rounded up to a common multiple, or `exact`.
+    """Examples sorted by length and packed; lengths are rounded up to a common multiple unless `exact`.
 
-    With `padded`, for comparison, all have that length, and everything is computed, asked for or not.
+    With `padded`, all are padded to that length and every logit is computed, for comparison.
     """
     some = [e for e in examples if len(e.ids) > 1]
     longest = max(padded, *(len(e.ids) - 1 for e in some))
     if exact and not padded:
         some += _filling(-sum(len(e.ids) - 1 for e in some) % STEADY, longest)
     ordered = sorted(some, key=lambda e: len(e.ids))
-    multiple = longest if padded else 1 if exact else max(1, longest // SHAPES)
+    multiple = longest if padded else 1 if exact else max(1, longest // MAX_LENGTHS)
     lengths = [min(longest, -(-(len(e.ids) - 1) // multiple) * multiple) for e in ordered]
     shapes = [(len(list(same)), t) for t, same in groupby(lengths)]
     tokens = np.full(sum(lengths), PAD_ID, dtype=np.int64)
-    wanted = np.full(sum(lengths), -1, dtype=np.int64)
+    targets = np.full(sum(lengths), -1, dtype=np.int64)
     at = 0
     for example, length in zip(ordered, lengths, strict=True):
         ids, start, head = example
         tokens[at : at + len(ids) - 1] = ids[:-1]
-        wanted[at + start - 1 : at + len(ids) - 1] = ids[start:]
-        wanted[at : at + head - 1] = ids[1:head]
+        targets[at + start - 1 : at + len(ids) - 1] = ids[start:]
+        targets[at : at + head - 1] = ids[1:head]
         at += length
-    keep = np.flatnonzero(wanted >= 0)
-    if padded or len(keep) > MOST * len(wanted):
-        return Batch(torch.from_numpy(tokens), PackedLayout(shapes), None, torch.from_numpy(wanted))
-    return Batch(torch.from_numpy(tokens), PackedLayout(shapes), torch.from_numpy(keep), torch.from_numpy(wanted[keep]))
+    keep = np.flatnonzero(targets >= 0)
+    layout = PackedLayout(shapes)
+    if padded or len(keep) > MAX_KEPT_FRACTION * len(targets):
+        return Batch(torch.from_numpy(tokens), layout, None, torch.from_numpy(targets))
+    return Batch(torch.from_numpy(tokens), layout, torch.from_numpy(keep), torch.from_numpy(targets[keep]))
 
 
 def _filling(tokens: int, longest: int) -> list[Example]:
-    """Padding that asks for nothing, so that rows have few different lengths: products are faster then."""
+    """Padding without targets that makes the number of tokens a multiple of STEADY: products are faster then."""
     lengths = [longest] * (tokens // longest) + [tokens % longest] * (tokens % longest > 0)
     return [Example([PAD_ID] * (n + 1), n + 1) for n in lengths]
 
 
-def asked(examples: Sequence[Example]) -> int:
-    """How many tokens are asked for in all."""
+def count_targets(examples: Sequence[Example]) -> int:
+    """Number of target tokens in all examples."""
     return sum(len(e.ids) - e.start + e.head - 1 for e in examples)
 
 
@@ -86,20 +91,41 @@ def shard(examples: Sequence[Example], part: int, parts: int) -> list[Example]:
     return sorted(examples, key=lambda e: len(e.ids))[part::parts]
 
 
-def drawn(documents: Sequence[Document], objective: Objective, block: int, batch: int, seed: int) -> Source:
-    """Batches from documents: every document once an epoch, in an order that seed and epoch decide."""
-    orders: dict[int, np.ndarray] = {}
+class EpochOrder:
+    """Numbers below a count, each once per epoch, in an order that depends on the epoch; no other state.
 
-    def order(epoch: int) -> np.ndarray:
-        if epoch not in orders:
-            orders.clear()
-            orders[epoch] = np.random.default_rng((seed, epoch)).permutation(len(documents))
-        return orders[epoch]
+    Args:
+        count: How many numbers there are.
+        seed_of: The seed of an epoch's order.
+    """
+
+    def __init__(self, count: int, seed_of: Callable[[int], tuple[int, ...]]) -> None:
+        self._count, self._seed_of = count, seed_of
+        self._orders: dict[int, np.ndarray] = {}
+
+    def numbers(self, first: int, count: int) -> list[int]:
+        """So many numbers of the endless sequence of epochs, from the `first` on."""
+        return [int(self._order(i // self._count)[i % self._count]) for i in range(first, first + count)]
+
+    def _order(self, epoch: int) -> np.ndarray:
+        if epoch not in self._orders:
+            for old in [e for e in self._orders if e < epoch - 1]:  # a batch spans two epochs now and then
+                del self._orders[old]
+            self._orders[epoch] = np.random.default_rng(self._seed_of(epoch)).permutation(self._count)
+        return self._orders[epoch]
+
+
+def batches(
+    documents: Sequence[Document], objective: Objective, context_length: int, batch_size: int, seed: int
+) -> BatchSource:
+    """Batches of examples made from documents, each document once per epoch."""
+    order = EpochOrder(len(documents), lambda epoch: (seed, epoch))
 
     def source(step: int) -> list[Example]:
         random = np.random.default_rng((seed, step, 1))
-        first = step * batch
-        chosen = [int(order(i // len(documents))[i % len(documents)]) for i in range(first, first + batch)]
-        return [objective(documents[d], block, random) for d in chosen]
+        return [
+            objective(documents[number], context_length, random)
+            for number in order.numbers(step * batch_size, batch_size)
+        ]
 
     return source

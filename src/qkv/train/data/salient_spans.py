@@ -1,4 +1,4 @@
-"""What is salient in a text, by rules: names, dates, numbers, places. No model is downloaded."""
+"""Salient spans of a text by rules: names, dates, numbers and places."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ JOINT = (
     r"|upon|am|im|bei|aan|nad|pod)"
 )
 NAME = rf"(?:{CAPITAL})(?:\s+(?:{JOINT}\s+){{0,2}}(?:{CAPITAL}))*(?:,\s+D\.\s?C\.)?"
-# Capitalised for beginning a sentence, or common enough never to be asked for.
+# Words that are capitalised at the beginning of a sentence, or too common to be part of a span's beginning.
 COMMON = frozenset(
     """a an the he she it they we you i his her its their our my this that these those there here who whom whose
     which what when where why how in on at by for from of to with without as and or but nor so yet if then than after
     before during since until while although though because born died is was were are be been has have had not no
     also later early mr mrs ms dr sir prof rev hon lord lady""".split()  # noqa: SIM905 (a list of words, to read)
 )
-_INSIDE = re.compile(r"[\w,;]\s+$")  # what stands before a word that begins no sentence
+_INSIDE = re.compile(r"[\w,;]\s+$")  # the text before a word inside a sentence
 _INITIALS = re.compile(rf"(?:^|\W){INITIALS}$")
 _FOUND = re.compile(rf"(?P<date>{DATE})|(?P<number>\b{NUMBER})|(?P<name>{NAME})")
 
@@ -52,7 +52,7 @@ def salient(text: str) -> list[tuple[int, int]]:
 def _trim(text: str, first: int, last: int) -> tuple[int, int] | None:
     """A name without common words at its beginning ("In") and without a full stop at its end.
 
-    "The" belongs to a name where no sentence begins: The Hague.
+    "The" belongs to a name unless it begins a sentence: The Hague.
     """
     words = list(re.finditer(r"\S+", text[first:last]))
     rest = list(dropwhile(lambda word: word[0].rstrip(".").lower() in COMMON, words))

@@ -1,4 +1,4 @@
-"""Which of the things that a text says questions ask for: learned from the questions whose text is at hand."""
+"""Which spans of a text questions ask for: a softmax regression fitted to questions whose text is known."""
 
 from __future__ import annotations
 
@@ -11,56 +11,63 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from qkv.train.data.entity_passages import Passage, Titles
+from qkv.train.data.entity_passages import Passage, TitleIndex
 
-LEAST = 20  # questions of one frame from which something can be learned
-STEPS = 60
-RIDGE = 0.08
+MIN_QUESTIONS_PER_FRAME = 20
+LBFGS_ITERATIONS = 60
+RIDGE = 0.08  # L2 penalty of a weight, times the square root of the number of passages
 
 
 @dataclass(frozen=True, eq=False)
-class Interest:
-    """For each passage, how likely each of its spans is what a question of this kind asks for."""
+class SpanRelevance:
+    """For each passage, the probability of each of its spans to be what a question asks for.
+
+    Attributes:
+        frames: Kinds of questions (questions with … for the name) that were fitted.
+        fitted_pairs: Number of pairs of a question and a passage that it was fitted to.
+        probabilities: One array per passage, one number per span.
+    """
 
     frames: tuple[str, ...]
-    learned_from: int
-    shares: tuple[np.ndarray, ...]
+    fitted_pairs: int
+    probabilities: tuple[np.ndarray, ...]
 
     @property
-    def any(self) -> bool:
-        """Whether anything was learned; if not, all spans of a passage are as likely."""
+    def fitted(self) -> bool:
+        """Whether there were questions enough; if not, all spans of a passage have the same probability."""
         return bool(self.frames)
 
 
-def interests(passages: Sequence[Passage], questions: Sequence[tuple[str, str]]) -> Interest:
-    """Learn from questions and answers which spans are asked for; each kind of question counts by its number.
+def fit_span_relevance(passages: Sequence[Passage], questions: Sequence[tuple[str, str]]) -> SpanRelevance:
+    """Fit which spans questions ask for, and average over the kinds of questions by their frequency.
 
-    A kind is what remains of a question without the name. Where the answer is one of the spans of the passage that
-    the question names, a softmax over the spans of a passage (a softmax regression on the words around a span, its
-    place, its kind, and whether it answers other questions) is fitted to choose it.
+    A kind, or frame, is what remains of a question without the name. Where the answer is one of the spans of the
+    passage that the question names, a softmax over the spans of that passage is fitted to choose it. Features are the
+    words around a span, its place, its kind, and whether it answers other questions.
     """
-    titles = Titles(passages)
+    titles = TitleIndex(passages)
     kinds: dict[str, list[tuple[int, str]]] = {}
-    asking: dict[str, set[str]] = {}
-    for asked, answer in questions:
-        found, frame = titles.frame(asked)
+    wordings: dict[str, set[str]] = {}
+    for question, answer in questions:
+        found, frame = titles.frame(question)
         for number in found:
             if any(span.text == answer for span in passages[number].spans):
                 kinds.setdefault(frame, []).append((number, answer))
-                asking.setdefault(frame, set()).add(asked)
-    kinds = {frame: pairs for frame, pairs in kinds.items() if len(asking[frame]) >= LEAST}
-    even = [np.full(len(p.spans), 1 / max(1, len(p.spans))) for p in passages]
+                wordings.setdefault(frame, set()).add(question)
+    kinds = {frame: pairs for frame, pairs in kinds.items() if len(wordings[frame]) >= MIN_QUESTIONS_PER_FRAME}
+    uniform = [np.full(len(p.spans), 1 / max(1, len(p.spans))) for p in passages]
     if not kinds:
-        return Interest((), 0, tuple(even))
+        return SpanRelevance((), 0, tuple(uniform))
     count = sum(map(len, kinds.values()))
     total = [np.zeros(len(p.spans)) for p in passages]
     for pairs in kinds.values():
         for shares, found_shares in zip(total, _fit(passages, pairs), strict=True):
             shares += found_shares * (len(pairs) / count)
-    return Interest(tuple(kinds), count, tuple(total))
+    return SpanRelevance(tuple(kinds), count, tuple(total))
 
 
 def _fit(passages: Sequence[Passage], pairs: Sequence[tuple[int, str]]) -> list[np.ndarray]:
+    """Probabilities of the spans of each passage, fitted to pairs of a passage's number and the answer in it."""
     answers = Counter(answer for _, answer in pairs)
     own = dict(pairs)
     names: dict[str, int] = {}
@@ -69,7 +76,7 @@ def _fit(passages: Sequence[Passage], pairs: Sequence[tuple[int, str]]) -> list[
     owner: list[int] = []
     right: list[bool] = []
     for number, each in enumerate(passages):
-        # Whether a span answers *other* questions: its own answer must not tell the model that it is one.
+        # Whether a span answers *other* questions: the label must not be a feature.
         spare = answers - Counter([own[number]] if number in own else [])
         for place, span in enumerate(each.spans):
             for feature in _features(each, place, spare):
@@ -91,13 +98,13 @@ def _fit(passages: Sequence[Passage], pairs: Sequence[tuple[int, str]]) -> list[
 
     def log_shares() -> torch.Tensor:
         scores = (x @ weights[:, None])[:, 0]
-        return scores - _grouped(scores, owners, len(passages))[owners]
+        return scores - _group_logsumexp(scores, owners, len(passages))[owners]
 
-    search = torch.optim.LBFGS([weights], max_iter=STEPS, line_search_fn="strong_wolfe")
+    search = torch.optim.LBFGS([weights], max_iter=LBFGS_ITERATIONS, line_search_fn="strong_wolfe")
 
     def loss() -> torch.Tensor:
         search.zero_grad()
-        chosen = _grouped(log_shares()[wanted], owners[wanted], len(passages))[known]
+        chosen = _group_logsumexp(log_shares()[wanted], owners[wanted], len(passages))[known]
         value = -chosen.sum() + RIDGE * len(known) ** 0.5 * weights.square().sum()
         value.backward()
         return value
@@ -108,14 +115,15 @@ def _fit(passages: Sequence[Passage], pairs: Sequence[tuple[int, str]]) -> list[
     return [shares[a:b] for a, b in pairwise(ends)]
 
 
-def _grouped(scores: torch.Tensor, owners: torch.Tensor, count: int) -> torch.Tensor:
-    """The logarithm of the sum of exponentials of each owner's scores."""
+def _group_logsumexp(scores: torch.Tensor, owners: torch.Tensor, count: int) -> torch.Tensor:
+    """logsumexp of the scores of each owner."""
     top = torch.full((count,), -torch.inf, dtype=scores.dtype).scatter_reduce(0, owners, scores.detach(), "amax")
     sums = torch.zeros(count, dtype=scores.dtype).index_add(0, owners, (scores - top[owners]).exp())
     return top + sums.log()
 
 
 def _features(passage: Passage, place: int, answers: Counter[str]) -> Iterator[str]:
+    """Binary features of a span, by name; `answers` counts the answers to other questions."""
     span = passage.spans[place]
     before = [_shape(word) for word in span.before[-6:]]
     after = [_shape(word) for word in span.after[:2]]
@@ -138,5 +146,5 @@ def _features(passage: Passage, place: int, answers: Counter[str]) -> Iterator[s
 
 
 def _shape(word: str) -> str:
-    """A word as a feature: digits are all the same, and so is the case."""
+    """A word as a feature: in lower case, with # for numbers."""
     return re.sub(r"\d+", "#", word.strip(".,;:()").lower()) or "("

@@ -1,4 +1,4 @@
-"""Texts and questions from files, with every complaint about a line by its number."""
+"""Read texts and question<TAB>answer files; errors name the lines."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from qkv.errors import QkvError
 
 
 def read_texts(source: str | Path | Sequence[str]) -> list[str]:
-    """Texts, one a line of a file or of a list; empty ones are left out."""
+    """Texts, one per line of a file or per item of a list; empty ones are left out."""
     lines = _lines(source) if isinstance(source, str | Path) else list(source)
     texts = [line for line in lines if line.strip()]
     if not texts:
-        raise QkvError(f"reading texts from {_named(source)}", "there are none", "Give one text a line")
+        raise QkvError(f"reading texts from {_name_of(source)}", "there are none", "Give one text per line")
     return texts
 
 
 def read_questions(source: str | Path | Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Questions with their answers, `question<TAB>answer` lines of a file, or pairs."""
-    asked = f"reading questions from {_named(source)}"
+    request = f"reading questions from {_name_of(source)}"
     rows = (
         [tuple(line.split("\t")) for line in _lines(source)]
         if isinstance(source, str | Path)
@@ -29,25 +29,25 @@ def read_questions(source: str | Path | Sequence[tuple[str, str]]) -> list[tuple
     bad = [number for number, row in filled if len(row) != 2 or not all(str(part).strip() for part in row)]
     if bad:
         some = ", ".join(map(str, bad[:5])) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
-        raise QkvError(asked, f"line {some} is not question<TAB>answer", "Mend or remove these lines")
+        raise QkvError(request, f"line {some} is not question<TAB>answer", "Correct or remove these lines")
     if not filled:
-        raise QkvError(asked, "there are none", "Give lines of the form question<TAB>answer")
+        raise QkvError(request, "there are none", "Give lines of the form question<TAB>answer")
     return [(str(row[0]).strip(), str(row[1]).strip()) for _, row in filled]
 
 
 def _lines(source: str | Path) -> list[str]:
     path = Path(source)
-    asked = f"reading {path}"
+    request = f"reading {path}"
     if not path.is_file():
-        raise QkvError(asked, "there is no such file", "Check the path")
+        raise QkvError(request, "there is no such file", "Check the path")
     try:
         # Only \n ends a line: texts may hold the other characters that Python's splitlines cuts at.
         return [line.rstrip("\r") for line in path.read_text(encoding="utf-8-sig").split("\n")]
     except UnicodeDecodeError as why:
-        raise QkvError(asked, f"it is not UTF-8 text ({why})", "Convert it to UTF-8") from None
+        raise QkvError(request, f"it is not UTF-8 text ({why})", "Convert it to UTF-8") from None
     except OSError as why:
-        raise QkvError(asked, str(why), "Check the file") from None
+        raise QkvError(request, str(why), "Check the file") from None
 
 
-def _named(source: object) -> str:
+def _name_of(source: object) -> str:
     return str(source) if isinstance(source, str | Path) else "a list"

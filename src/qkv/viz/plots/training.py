@@ -1,4 +1,4 @@
-"""The picture of a run: its losses against its steps."""
+"""Loss curve of a run: training and validation loss against steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 
 def losses(history: History, title: str = "") -> Figure:
-    """Training loss as it was and smoothed, validation loss as points, each with its last value beside it."""
+    """Draw the training loss with its moving average, and the validation loss as points, with their last values.
+
+    Args:
+        history: Losses of a run, as `History.of(folder)` reads them.
+        title: Title; by default one that names the last loss.
+    """
     t = tokens()
     drawn, (axes,) = figure(1)
     steps, raw = np.array(history.steps), np.array(history.losses)

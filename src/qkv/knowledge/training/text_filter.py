@@ -1,0 +1,43 @@
+"""Remove the texts about the people that questions name: a baseline of what is answered without having read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from qkv.errors import QkvError
+from qkv.train.data.entity_passages import TitleIndex, parse_passage
+from qkv.train.data.text_files import read_questions, read_texts
+
+
+def drop_texts_about(text: str | Path | Sequence[str], questions: str | Path | Sequence[tuple[str, str]]) -> list[str]:
+    """The texts that are about nobody whom the questions name.
+
+    A model that is trained on them shows what can be guessed without having read about these people.
+
+    Args:
+        text: File with one text per line, or a list of texts that begin with a name.
+        questions: File of question<TAB>answer lines, or pairs.
+
+    Returns:
+        The texts that are left, in their order.
+
+    Raises:
+        QkvError: If the questions name none of the titles, or all of them.
+
+    Example:
+        >>> import qkv
+        >>> texts = ["Ada Lee. Ada Lee was born in Rome .", "Bo Roy. Bo Roy was born in Oslo ."]
+        >>> qkv.knowledge.drop_texts_about(texts, [("Where was Bo Roy born?", "Oslo")])
+        ['Ada Lee. Ada Lee was born in Rome .']
+    """
+    texts = read_texts(text)
+    titles = TitleIndex([parse_passage(each) for each in texts])
+    dropped = {number for question, _ in read_questions(questions) for number in titles.named_in(question)}
+    if not dropped or len(dropped) == len(texts):
+        raise QkvError(
+            "leaving people out of a text",
+            f"the questions name {len(dropped)} of its {len(texts)} titles",
+            "Give questions about some of the people that texts begin with",
+        )
+    return [each for number, each in enumerate(texts) if number not in dropped]

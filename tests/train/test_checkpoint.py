@@ -1,0 +1,114 @@
+"""Checkpoints: atomic, checksummed, and refused where they are damaged or belong to another model."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from qkv.errors import QkvError
+from qkv.train import checkpoint, runs
+
+
+def weights(folder):
+    return load_file(folder / "model.safetensors")
+
+
+def same(one, two):
+    return one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
+
+
+@pytest.mark.parametrize("moment", ["optimizer", "weights", "clean-up"])
+def test_a_checkpoint_that_is_cut_short_leaves_the_last_good_one(moment, text, config, settings, tmp_path, monkeypatch):
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    runs.pretrain(text, whole, config, settings)
+    count = {"n": 0}
+    real_write, real_unlink = checkpoint.write, type(cut).unlink
+
+    def write(path, *rest):
+        if path.name == ("optimizer-8.safetensors" if moment == "optimizer" else "model.safetensors"):
+            count["n"] += 1
+            if moment == "optimizer" or (moment == "weights" and count["n"] == 3):
+                path.with_name(".half.safetensors").write_bytes(b"half")
+                raise KeyboardInterrupt
+        real_write(path, *rest)
+
+    def unlink(self, missing_ok=False):
+        if moment == "clean-up" and self.name == "optimizer-4.safetensors":
+            raise KeyboardInterrupt
+        real_unlink(self, missing_ok=missing_ok)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "write", write)
+        patched.setattr(type(cut), "unlink", unlink)
+        with pytest.raises(KeyboardInterrupt):
+            runs.pretrain(text, cut, config, settings)
+    assert runs.load(cut).step == (8 if moment == "clean-up" else 4)
+    runs.resume(cut)
+    assert same(weights(whole), weights(cut))
+    assert not list(cut.glob(".*"))
+    assert len(list(cut.glob("optimizer-*"))) == 1
+
+
+def test_a_full_disk_is_said_and_the_last_good_checkpoint_stays(text, config, settings, tmp_path, monkeypatch):
+    real = checkpoint.save_file
+
+    def full(tensors, path, metadata):
+        if metadata["step"] == "8":
+            raise OSError(28, "No space left on device")
+        real(tensors, path, metadata=metadata)
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    with pytest.raises(QkvError, match=r"No space left.*last good checkpoint, which is untouched"):
+        runs.pretrain(text, tmp_path / "run", config, settings)
+    assert runs.load(tmp_path / "run").step == 4
+    assert not list((tmp_path / "run").glob(".*"))
+
+
+def test_damaged_foreign_and_missing_checkpoints_are_refused(text, config, settings, tmp_path):
+    out = tmp_path / "run"
+    runs.pretrain(text, out, config, replace(settings, steps=4))
+    path, good = out / "model.safetensors", (out / "model.safetensors").read_bytes()
+    cases = {
+        good[: len(good) // 2]: "damaged",
+        good[:-9] + bytes([good[-9] ^ 1]) + good[-8:]: "its checksum is wrong",
+        b"": "damaged",
+    }
+    for data, why in cases.items():
+        path.write_bytes(data)
+        with pytest.raises(QkvError, match=why):
+            runs.load(out)
+    save_file({"x": torch.zeros(2)}, path)
+    with pytest.raises(QkvError, match="qkv did not write it"):
+        runs.load(out)
+    checkpoint.write(path, {"x": torch.zeros(2)}, {"step": "4"})
+    with pytest.raises(QkvError, match="it lacks embedding"):
+        runs.load(out)
+    path.write_bytes(good)
+    (out / "optimizer-4.safetensors").unlink()
+    with pytest.raises(QkvError, match="optimizer-4"):
+        runs.resume(out)
+    with pytest.raises(QkvError, match="no config"):
+        runs.load(tmp_path)
+
+
+def test_tensors_and_the_step_are_read_as_they_were_written(tmp_path):
+    tensors = {"b": torch.randn(3, 2).T, "a": torch.tensor(7), "c": torch.zeros(0, 4), "d": torch.randn(5).bfloat16()}
+    checkpoint.save(tmp_path, 12, tensors, {"m": torch.ones(2)})
+    step, weights, optimizer = checkpoint.load(tmp_path)
+    assert step == 12 and same(weights, tensors) and same(optimizer, {"m": torch.ones(2)})
+    checkpoint.save(tmp_path, 13, tensors, {})
+    assert [path.name for path in tmp_path.glob("optimizer-*")] == ["optimizer-13.safetensors"]
+
+
+def test_weights_of_another_model_are_refused_and_change_nothing():
+    model = torch.nn.Linear(2, 3)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    for weights, why in (
+        ({"weight": torch.zeros(3, 2)}, "it lacks bias"),
+        ({"weight": torch.zeros(2, 2), "bias": torch.zeros(3)}, r"weight has shape \(2, 2\), not \(3, 2\)"),
+        ({"weight": torch.zeros(3, 2), "bias": torch.zeros(3), "more": torch.zeros(1)}, "it has more"),
+    ):
+        with pytest.raises(QkvError, match=why):
+            checkpoint.load_weights(model, weights, "a file")
+        assert same(before, checkpoint.weights_of(model))

@@ -1,0 +1,38 @@
+"""The log of a run, as JSON lines and for TensorBoard."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from qkv.train import runs
+from qkv.train.metrics_log import History, MetricsLog, read_log
+
+
+def test_the_log_for_tensorboard_holds_the_same_losses(text, config, settings, tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    out = tmp_path / "run"
+    runs.pretrain(text, out, config, replace(settings, tensorboard=True))
+    events = EventAccumulator(str(out / "tensorboard"))
+    events.Reload()
+    losses = [(e.step, e.value) for e in events.Scalars("loss")]
+    assert losses == [(line["step"], pytest.approx(line["loss"])) for line in read_log(out) if "loss" in line]
+    assert json.loads((out / "config.json").read_text())["settings"]["tensorboard"] is True
+
+
+def test_a_log_that_continues_drops_later_lines_and_a_truncated_one(tmp_path):
+    log = MetricsLog(tmp_path, 0)
+    for step in (1, 2, 3):
+        log.write(step=step, loss=1.0 / step)
+    log.close()
+    with (tmp_path / "log.jsonl").open("a") as handle:
+        handle.write('{"step": 4, "lo')
+    assert [line["step"] for line in read_log(tmp_path)] == [1, 2, 3]
+    MetricsLog(tmp_path, 2).write(step=3, loss=0.25, validation=0.5)
+    assert History.of(tmp_path) == History((1, 2, 3), (1.0, 0.5, 0.25), (3,), (0.5,))
+
+
+def test_a_run_without_a_log_has_an_empty_history(tmp_path):
+    assert read_log(tmp_path) == [] and History.of(tmp_path) == History((), (), (), ())
+    assert History.of(tmp_path).card().rows == ()
