@@ -103,9 +103,14 @@ def test_a_condition_may_be_an_upper_bound(given, let, then, when):
 
 
 def test_a_condition_that_is_wrong_is_noticed(monkeypatch):
-    from qkv.claims.symbolic import thresholds
+    from fractions import Fraction
 
-    monkeypatch.setattr(thresholds, "threshold", lambda *a: "t > 1")
+    from qkv.claims.symbolic import thresholds
+    from qkv.claims.symbolic.proof import Condition
+    from qkv.claims.syntax.nodes import Name, Num, Relation
+
+    wrong = Condition("t > 1", Relation((Name("t", (), (1, 1)), Num(Fraction(1), (1, 1))), (">",), (1, 1)))
+    monkeypatch.setattr(thresholds, "threshold", lambda *a: wrong)
     found = check("t real", "", "3 - 2*t > 0")
     assert found.verdict == "undecided" and "bug" in found.because
 
@@ -132,11 +137,11 @@ def test_exact_moments_agree_with_the_noise_floor():
 
     from qkv.claims.numeric.evidence import instances
     from qkv.claims.numeric.noise_moments import moment
-    from qkv.claims.semantics.context import built
+    from qkv.claims.semantics.declarations import build_context
     from qkv.claims.syntax.markdown import read
 
     (claim,) = read(f"```claim x\ngiven {FIXED}\nlet q = t*(mu_a + mu_b)\nthen Var[alpha_a] < 1\n```")
-    inst = next(iter(instances(built(claim), 1)))
+    inst = next(iter(instances(build_context(claim), 1)))
     value, error = moment(inst, claim.statement.core.sides[0])
     memory = qkv.Memory(np.eye(10))
     spread = qkv.noise.reading_moments(

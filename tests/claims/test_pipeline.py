@@ -93,7 +93,7 @@ def test_a_wrong_proof_would_be_reported_as_a_bug(monkeypatch):
     from qkv.claims.symbolic import prover
     from qkv.claims.symbolic.proof import PROVED, Proof
 
-    monkeypatch.setattr(prover, "decide", lambda claim: Proof(PROVED, "trust me"))
+    monkeypatch.setattr(prover, "decide", lambda cases: Proof(PROVED, "trust me"))
     found = one(KEYS, "q = t*(k_a + k_b)", "alpha_a = 1")
     assert found.verdict == "undecided" and "a bug" in found.because and found.counterexample
 
@@ -101,7 +101,7 @@ def test_a_wrong_proof_would_be_reported_as_a_bug(monkeypatch):
 def test_a_claim_that_takes_too_long_is_undecided(monkeypatch):
     from qkv.claims.symbolic import prover
 
-    def forever(claim):
+    def forever(cases):
         while True:
             try:
                 sum(range(1000))

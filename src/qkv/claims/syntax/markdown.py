@@ -9,8 +9,8 @@ from qkv.claims.syntax import nodes as L
 from qkv.claims.syntax.latex import ascii_of
 from qkv.claims.syntax.parser import Source, parse
 
-MOST_LINES = 60  # of one block
-MOST_THENS = 30
+MAX_BLOCK_LINES = 60  # of one block
+MAX_STATEMENTS = 30
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ def block(name: str, body: list[Line], line: int) -> list[L.Claim | UnparsedClai
                 thens.append(clause)
         if not thens:
             raise L.Malformed((line, 1), "a block without a statement", "a line that begins with then")
-        if len(thens) > MOST_THENS:
-            raise L.Malformed((line, 1), f"{len(thens)} statements", f"at most {MOST_THENS} in one block")
+        if len(thens) > MAX_STATEMENTS:
+            raise L.Malformed((line, 1), f"{len(thens)} statements", f"at most {MAX_STATEMENTS} in one block")
     except L.Malformed as why:
         return [UnparsedClaim(name, source, why)]
     out: list[L.Claim | UnparsedClaim] = []
@@ -135,8 +135,8 @@ def _written(clause: Source) -> str:
 
 def _clauses(body: list[Line], line: int) -> list[tuple[str, Source]]:
     """Lines beginning with given, let or then; a line that begins with none of them continues the one before."""
-    if len(body) > MOST_LINES:
-        raise L.Malformed((line, 1), f"a block of {len(body)} lines", f"at most {MOST_LINES}")
+    if len(body) > MAX_BLOCK_LINES:
+        raise L.Malformed((line, 1), f"a block of {len(body)} lines", f"at most {MAX_BLOCK_LINES}")
     clauses: list[tuple[str, Source]] = []
     for number, text, before_it in body:
         bare = re.sub(r"(^|\s)#.*$", "", text)

@@ -23,9 +23,16 @@ class Malformed(QkvError):
         self.expected = expected
 
 
+MIRRORED_OP = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
+"""The comparison that holds with the sides exchanged: x < y is y > x."""
+
+NEGATED_OP = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "!=", "!=": "="}
+"""The comparison that holds exactly when the other does not."""
+
+
 @dataclass(frozen=True)
 class Node:
-    """Anything that stands somewhere in a claim."""
+    """A part of a claim."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,12 @@ class Name(Node):
     base: str
     subs: tuple[str, ...]
     at: At
+
+    @classmethod
+    def parsed(cls, text: str, at: At) -> Name:
+        """The name that is written so by `str`."""
+        base, _, subs = text.partition("_")
+        return cls(base, tuple(subs.strip("{}").split(",")) if subs else (), at)
 
     def __str__(self) -> str:
         if not self.subs:
@@ -256,6 +269,23 @@ class Claim:
     at: At
     says: str = ""  # the statement as it was written
     moving: tuple[str, ...] = ()  # numbers that some statement of the same block sends somewhere
+
+
+def constant(expr: Expr | None) -> Fraction | None:
+    """The value of an expression that is made of numbers and + - * / only; None for any other."""
+    if isinstance(expr, Num):
+        return expr.value
+    if isinstance(expr, Neg):
+        inner = constant(expr.inner)
+        return None if inner is None else -inner
+    if isinstance(expr, Op) and expr.sign in "+-*/":
+        left, right = constant(expr.left), constant(expr.right)
+        if left is None or right is None or (expr.sign == "/" and right == 0):
+            return None
+        if expr.sign == "/":
+            return left / right
+        return {"+": left + right, "-": left - right, "*": left * right}[expr.sign]
+    return None
 
 
 Part = TypeVar("Part")

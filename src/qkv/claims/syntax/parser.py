@@ -14,12 +14,12 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
 
 from qkv.claims.syntax import nodes as L
 
-LONGEST = 600  # characters of one given, let or then
-DIGITS = 9  # of a numeral
-DEEPEST = 40  # nested brackets
+MAX_CLAUSE_LENGTH = 600  # characters of one given, let or then
+MAX_DIGITS = 9  # of a numeral
+MAX_BRACKET_DEPTH = 40  # nested brackets
 
 # What a terminal is called in an error message.
-WORDS = {
+TERMINAL_DESCRIPTIONS = {
     "NAME": "a name such as k_a",
     "NUMBER": "a number",
     "RELOP": "a comparison such as >=",
@@ -79,13 +79,17 @@ def parser() -> Lark:
 def parse(source: Source, start: str) -> Any:
     """A Given, a Let, or a Statement."""
     source = source.strip()
-    if len(source.text) > LONGEST:
-        raise L.Malformed(source.where(0), f"{len(source.text)} characters", f"at most {LONGEST} in one {start}")
+    if len(source.text) > MAX_CLAUSE_LENGTH:
+        raise L.Malformed(
+            source.where(0), f"{len(source.text)} characters", f"at most {MAX_CLAUSE_LENGTH} in one {start}"
+        )
     depth = 0
     for index, char in enumerate(source.text):
         depth += (char in "([{") - (char in ")]}")
-        if depth > DEEPEST:
-            raise L.Malformed(source.where(index), "a very deep nest of brackets", f"at most {DEEPEST} levels")
+        if depth > MAX_BRACKET_DEPTH:
+            raise L.Malformed(
+                source.where(index), "a very deep nest of brackets", f"at most {MAX_BRACKET_DEPTH} levels"
+            )
     try:
         tree = parser().parse(source.text, start=start)
     except UnexpectedInput as why:
@@ -115,7 +119,7 @@ def _expected(accepted: set[str]) -> str:
         words.append("a number, name or bracket")
         accepted = accepted - _STARTS_A_VALUE
     known = {t.name: t.pattern.value for t in parser().terminals}
-    literal = [WORDS.get(name) or known.get(name, name.lower()) for name in sorted(accepted)]
+    literal = [TERMINAL_DESCRIPTIONS.get(name) or known.get(name, name.lower()) for name in sorted(accepted)]
     words += literal
     return "one of: " + ", ".join(words[:14]) if len(words) > 1 else (words or ["something else"])[0]
 
@@ -153,8 +157,8 @@ class Builder:
 
     def _number(self, children: list[Any], at: L.At) -> L.Num:
         text = str(children[0])
-        if len(text.replace(".", "")) > DIGITS:
-            raise L.Malformed(at, f"the number {text[:20]}", f"at most {DIGITS} digits")
+        if len(text.replace(".", "")) > MAX_DIGITS:
+            raise L.Malformed(at, f"the number {text[:20]}", f"at most {MAX_DIGITS} digits")
         return L.Num(Fraction(text), at)
 
     def _name(self, children: list[Any], at: L.At) -> L.Name:
