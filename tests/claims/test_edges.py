@@ -261,38 +261,6 @@ def test_irrational_numbers_may_do_what_none_was_said_to():
     assert check("r > 2", "", "no real r makes r^2 = 2").verdict == "proved"
 
 
-CLAIM = "given t > 1\nthen t > 0\n"
-
-
-def quoted(text, mark="> "):
-    return "".join(f"{mark}{line}\n" for line in text.splitlines())
-
-
-@pytest.mark.parametrize(
-    ("text", "ids"),
-    [
-        (f"````text\n```claim a\n{CLAIM}```\n````\n```claim b\n{CLAIM}```", ["b"]),
-        (quoted(f"```claim a\n{CLAIM}```"), ["a"]),
-        (quoted(f"```claim a\n{CLAIM}```", "> > "), ["a"]),
-        (f"```Claim a\n{CLAIM}```", ["a"]),
-        (f"~~~ claim: a\n{CLAIM}~~~", ["a"]),
-        (f"```claim a\n{CLAIM}`````", ["a"]),
-        (f"- ```claim a\n  {CLAIM.replace(chr(10), chr(10) + '  ')}```", ["a"]),
-        (f"```claims\n{CLAIM}```", []),
-        ("a ```claim a``` in a line", []),
-    ],
-)
-def test_where_a_claim_may_stand_in_a_document(text, ids):
-    found = qkv.check(text)
-    assert [v.id for v in found] == ids
-    assert all(v.verdict == "proved" for v in found)
-
-
-def test_a_quoted_claim_knows_its_place():
-    found = qkv.check(quoted("```claim a\ngiven t > 1\nthen t >> 0\n```"))
-    assert "line 3, column 11" in found[0].because
-
-
 def test_a_broken_off_claim_leaves_the_checker_whole():
     """In a fresh process: a first claim that has no time at all must not spoil the imports of the second."""
     script = f"""

@@ -239,7 +239,7 @@ class _Latex:
         self._emit(")", start)
 
     def _sum(self, start: int) -> None:
-        found = re.compile(r"\s*_\s*(?:\{([^{}]*)\}|([A-Za-z]))\s*(?:\^\s*(\{[^{}]*\}|.))?").match(
+        found = re.compile(r"\s*_\s*(?:\{((?:\\[{}]|[^{}])*)\}|([A-Za-z]))\s*(?:\^\s*(\{[^{}]*\}|.))?").match(
             self.source.text, self.index
         )
         if found is None:
