@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-
 MIN_SECONDS = 1e-3  # a timer of 0 seconds would be switched off
 REPEAT_SECONDS = 0.25
 
@@ -31,6 +30,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 def _by_signal(seconds: float) -> Iterator[None]:
     """By SIGALRM, which Python handles between two bytecodes of the main thread."""
+
     def stop(signum: int, frame: FrameType | None) -> None:
         raise TimedOut
 

@@ -117,7 +117,7 @@ def _alpha(head: str, item: str) -> L.Name:
 
 
 def _relation(inst: Instance, core: L.Relation) -> bool | None:
-    """Compare both sides; where draws leave it open, by exact moments if there are any."""
+    """Compare both sides by draws, and again by exact moments where the draws do not decide it."""
     verdict = _compared(inst, core)
     if not inst.sampled or verdict is False or not quadrature_applies(inst):
         return verdict
@@ -142,7 +142,7 @@ def _compared(inst: Instance, core: L.Relation) -> bool | None:
         if not np.isfinite(gap).all():
             return None
         size = 1 + float(max(np.abs(one).max(), np.abs(two).max()))
-        # Draws are rougher than arithmetic; those that give the very same value on both sides are not.
+        # A sampled value has a sampling error, unless both sides are the same value.
         rough = inst.sampled and bool(np.abs(gap).max() > ROUNDING * size)
         slack = SAMPLING_ERROR * size if rough else TOLERANCE * size + 10 * inst.error
         drawn |= rough and (op == "=" or bool(np.abs(gap).min() <= slack))
@@ -160,13 +160,13 @@ def _compared(inst: Instance, core: L.Relation) -> bool | None:
         elif op in ("<", ">") and np.abs(gap).min() <= least:
             clear = False  # a tie, or a difference below rounding
         elif not holds(gap, op, ROUNDING * size) or (rough and np.abs(gap).min() <= least):
-            clear = False  # on the wrong side, or on the right one, by less than can be trusted
+            clear = False  # the difference is within the error, on either side
     inst.sampled = drawn
     return True if clear else None
 
 
 def quadrature_applies(inst: Instance) -> bool:
-    """Whether exact moments stand for draws: all noise is in the keys, and only its sizes go anywhere."""
+    """Whether exact moments can replace draws: all noise is in the keys, and limits are taken of its sizes only."""
     if inst.samples == 1 or any(a.name not in inst.context.noise_sizes for a in inst.context.limits):
         return False
     if not noise_moments.applies(inst):
@@ -241,7 +241,7 @@ def _within(inst: Instance, core: L.Within) -> tuple[bool | None, float | None]:
 
 
 def _lengths(inst: Instance) -> int:
-    """How many random numbers are left once the small noise is gone."""
+    """How many random numbers are left after the small noise has vanished."""
     wide = [i for i, g in inst.context.noise.items() if any(isinstance(n, L.Transpose) for n in L.nodes(g.spread))]
     return len(inst.context.random) + sum(inst.n if i == "i" else 1 for i in wide)
 

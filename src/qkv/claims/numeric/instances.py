@@ -18,7 +18,7 @@ from qkv.claims.syntax.nodes import MIRRORED_OP
 N_DRAWS = 2000  # of the random keys of one instance
 N_DRAWS_PROBABILITY = 10 * N_DRAWS  # a probability is compared more closely than a variance
 SIMPLE_NUMBERS = (1.0, 2.0, 0.5, -1.0, 3.0, 0.0, 1.5, 5.0)  # tried first
-MAX_NUMBER = 1e6  # scores made of larger numbers are off by more than a softmax forgives
+MAX_NUMBER = 1e6  # the scores of larger numbers have rounding errors that change a softmax
 MAX_ITEMS = 1000
 MAX_RANDOM_ITEMS = 200
 MAX_DRAWN_ENTRIES = 3_000_000  # of all draws of one instance together
@@ -260,7 +260,7 @@ def _meet_score_condition(inst: Instance, fact: L.Fact, rng: np.random.Generator
         query = next((n for n in names if str(n) in inst.vectors), None)
         if not keys or query is None or "k" not in inst.families:
             continue
-        # One key or the other gives way, so that those with the higher scores are moved up as well.
+        # Either key may be moved, so that keys with the higher scores are moved up as well.
         own = [k for k in keys if item and k.subs == (item,)] or keys
         key = own[int(rng.integers(len(own)))].subs[0]
         gap = float((evaluate(inst, pair[0]) - evaluate(inst, pair[1]))[0, 0, 0])
@@ -282,7 +282,7 @@ def _meet_score_condition(inst: Instance, fact: L.Fact, rng: np.random.Generator
 
 
 def _degenerate(inst: Instance, attempt: int) -> None:
-    """Free vectors may be parallel, or zero; values that nothing is said of may all be one."""
+    """Make free vectors all parallel, or all zero, and values that are not declared too."""
     free = [base for base, family in inst.context.families.items() if family.kind == "free"]
     for table in [inst.families[base] for base in [*free, *({"v"} - set(inst.context.families))]]:
         first = next(iter(table.values()))

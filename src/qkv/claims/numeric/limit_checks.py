@@ -104,7 +104,7 @@ def require_bounded_statistics(inst: Instance, *parts: L.Node) -> None:
 
 
 def _scaled(inst: Instance, *sides: L.Expr) -> bool:
-    """Whether a sampled statistic is multiplied or divided by what moves, and its error with it."""
+    """Whether a sampled statistic is multiplied or divided by a variable of the limit, and so is its error."""
     every = [n for side in sides for n in L.nodes(side) if isinstance(n, L.Op) and n.sign in "*/^"]
     for one in every:
         for stat, other in ((one.left, one.right), (one.right, one.left)):
@@ -125,7 +125,7 @@ def _errors(inst: Instance, left: L.Expr, right: L.Expr, approach: tuple[L.Appro
         good = np.isfinite(gap) & np.isfinite(size)
         if good.mean() < 0.5:
             break
-        # A draw that overflows says nothing; it keeps its last value.
+        # A draw that overflows keeps its last value.
         values = np.where(good, gap, np.nan) / np.where(good, size, 1.0)
         if out and values.shape == out[-1].shape:
             values = np.where(good, values, out[-1])

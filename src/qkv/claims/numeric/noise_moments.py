@@ -36,7 +36,7 @@ def moment(inst: Instance, expr: L.Stat) -> tuple[Array, float] | None:
     lines = [_line(inst, e) for e in expr.inner]
     if not applies(inst) or any(line is None for line in lines):
         return None
-    from qkv.noise import reading_moments
+    from qkv.noise import reading_moments  # here, since it imports torch, which few claims need
 
     try:
         found = reading_moments(_memory(inst, np.eye(inst.n)), _queries(inst), _gaussian(inst))
@@ -68,14 +68,14 @@ def event(inst: Instance, expr: L.Chance) -> tuple[float, float] | None:
     heads = inst.context.heads()
     if line is None or len(heads) != 1 or line[1].shape[0] != 1 or not applies(inst):
         return None
-    values = line[1][0] + line[0][0]  # the weights sum to 1, so the constant may join them
+    values = line[1][0] + line[0][0]  # the weights sum to 1, so the constant is added to each value
     far = float(np.abs(values).max()) + 1.0
     low, high = _near(inst, values[:, None], np.array([far]), far, N_DRAWS)
     return (low, high) if expr.event.ops[0] in (">", ">=") else (1 - high, 1 - low)
 
 
 def nearness(inst: Instance, core: L.Within) -> tuple[float, float] | None:
-    """The ends between which the probability of an output near a target lies; closer ones if they hold the claimed."""
+    """An interval for the probability of an output near a target; a narrower one if it holds the claimed value."""
     line, target = _line(inst, core.left), evaluate(inst, core.target)
     heads = inst.context.heads()
     if line is None or target.shape[0] != 1 or not applies(inst):
@@ -90,7 +90,7 @@ def nearness(inst: Instance, core: L.Within) -> tuple[float, float] | None:
 
 
 def _near(inst: Instance, values: Array, target: Array, radius: float, draws: int) -> tuple[float, float]:
-    from qkv.noise import success_probability
+    from qkv.noise import success_probability  # here, since it imports torch
 
     try:
         memory, queries, noise = _memory(inst, values), _queries(inst), _gaussian(inst)
@@ -123,7 +123,7 @@ def _line(inst: Instance, expr: L.Expr) -> tuple[Array, Array] | None:
 
 
 def _memory(inst: Instance, values: Array) -> Memory:
-    from qkv.core.memory import Memory
+    from qkv.core.memory import Memory  # here, since it imports torch
 
     return Memory(np.stack([key_law(inst, item)[0][0, :, 0] for item in inst.items]), values)
 
@@ -136,6 +136,6 @@ def _queries(inst: Instance) -> Any:
 
 
 def _gaussian(inst: Instance) -> Gaussian:
-    from qkv.noise.key_noise import Gaussian
+    from qkv.noise.key_noise import Gaussian  # here, since it imports torch
 
     return Gaussian(full={j: key_law(inst, item)[1] for j, item in enumerate(inst.items)})

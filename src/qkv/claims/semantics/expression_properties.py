@@ -19,8 +19,8 @@ def bare_identity(expr: L.Expr) -> bool:
 def bounded(context: Context, expr: L.Expr) -> bool:
     """Whether an expression under a statistic is a polynomial in weights and constants, so that it stays bounded.
 
-    Definitions are opened: one that holds a number may grow with it, and so may a vector whose norm is a number that
-    goes somewhere or whose scores are conditioned.
+    Definitions are followed: one that holds a number may grow with it, and so may a vector whose norm is the variable
+    of a limit, or whose scores have conditions.
     """
     growing = "n" in context.limit_variables
     todo: list[L.Node] = [expr]

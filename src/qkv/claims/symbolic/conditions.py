@@ -54,7 +54,7 @@ def _with_condition(algebra: Algebra, assumptions: Assumptions, order: L.Relatio
         return assumptions
     going = {name for name, _ in moving}
     if any(isinstance(n, L.Name) and str(n) in going for n in L.nodes(order)):
-        raise Unsupported("a condition on a number that goes somewhere else")
+        raise Unsupported("a condition on a number of which a limit is taken")
     if not isinstance(left, L.Name):
         left, right, op = right, left, MIRRORED_OP[op]
     if not isinstance(left, L.Name):
@@ -63,7 +63,7 @@ def _with_condition(algebra: Algebra, assumptions: Assumptions, order: L.Relatio
     taken = {s for s, _ in assumptions.fixed}
     mirrored = MIRRORED_OP[op]
     if not (symbol.is_Symbol and _implied(assumptions, symbol, bound, op)) and isinstance(right, L.Name):
-        other = algebra.symbol(str(right))  # say it of the other one, if that is free to move
+        other = algebra.symbol(str(right))  # solve for the other number, if it may vary
         free = other.is_Symbol and other not in taken and other in assumptions.ranges
         if free and _implied(assumptions, other, symbol, mirrored):
             left, symbol, bound, op = right, other, symbol, mirrored

@@ -11,6 +11,9 @@ from qkv.claims.symbolic.factors import Scalar
 from qkv.claims.symbolic.sign_analysis import Assumptions, Ratio, is_zero, ratio, sign
 from qkv.claims.symbolic.unknowns import Gap
 
+MAX_ROOT = 12  # of x, in x^(p/root)
+MAX_EXPONENT_DEGREE = 8  # of a polynomial in an exponent
+
 
 @dataclass(frozen=True)
 class Growth:
@@ -33,7 +36,7 @@ def limit(
         return limit(expr.subs(x, -y), y, sp.oo, assumptions, loose)
     if to != sp.oo:
         return _continuous(expr, x, to, assumptions)
-    if not x.is_positive:  # only large values matter
+    if not x.is_positive:  # a limit at infinity depends on positive values only
         y = sp.Symbol(x.name, positive=True)
         expr, x = expr.xreplace({x: y}), y
     root = _root(expr, x)
@@ -68,7 +71,7 @@ def _root(expr: Scalar, x: Scalar) -> int:
             coefficient, mono = term.as_coeff_Mul()
             if mono == sp.log(x) and coefficient.is_Rational:
                 root = int(sp.ilcm(root, coefficient.q))
-    return root if root <= 12 else 1
+    return root if root <= MAX_ROOT else 1
 
 
 def _far(expr: Scalar, x: Scalar, assumptions: Assumptions, loose: frozenset[Scalar]) -> Scalar:
@@ -86,7 +89,7 @@ def _far(expr: Scalar, x: Scalar, assumptions: Assumptions, loose: frozenset[Sca
     how = sign(_back(bottom[low], got), assumptions)
     if how not in ("+", "-"):
         raise NeedSign(_back(bottom[low], got))
-    # Terms of the top that fall behind the bottom go to 0 whatever their coefficients; the others decide.
+    # Terms of the top that grow more slowly than the bottom go to 0, with any coefficient; the others decide.
     ahead: dict[Growth, Scalar] = {}
     for growth, coefficient in top.items():
         if _compare(growth, low, assumptions) != "-":
@@ -164,7 +167,7 @@ def _growth(exponent: Scalar, power: Scalar, logs: Scalar, x: Scalar) -> Growth:
     if exponent.has(log) or not exponent.is_polynomial(x):
         raise Unsupported(f"the growth of e^({exponent})")
     poly = sp.Poly(exponent, x)
-    if poly.degree() > 8:
+    if poly.degree() > MAX_EXPONENT_DEGREE:
         raise Unsupported("a polynomial of high degree")
     parts = tuple((monom[0], coefficient) for monom, coefficient in poly.terms())
     if any(degree == 0 for degree, _ in parts):

@@ -85,7 +85,7 @@ def _parts_of_difference(
 
 
 def _orthogonal_only(algebra: Algebra, difference: MatrixPolynomial) -> None:
-    """A nonzero coefficient keeps vectors apart only if they are independent for sure."""
+    """Refuse vectors that may be dependent: only for independent ones does a nonzero coefficient show a difference."""
     if difference.scalar:
         return
     for word in difference.terms:
@@ -97,7 +97,7 @@ def _orthogonal_only(algebra: Algebra, difference: MatrixPolynomial) -> None:
 
 
 def _common_root(values: tuple[Scalar, ...], r: Scalar, assumptions: Assumptions) -> Scalar | None:
-    """A value of r at which all parts vanish, whatever the other numbers are."""
+    """A value of r at which all parts vanish, for all values of the other numbers."""
     shared = _shared(values, r, assumptions)
     if shared is None or not shared.has(r) or shared.free_symbols != {r}:
         return None
@@ -126,7 +126,7 @@ def _shared(values: tuple[Scalar, ...], r: Scalar, assumptions: Assumptions) -> 
 
 
 def _no_query(context: Context, core: L.Never) -> Proof:
-    """Look for a query that does it, among sums of the keys' means with coefficients -1, 0 and 1."""
+    """Search a query that makes the statement true, among sums of the keys' means with coefficients -1, 0 and 1."""
     if not isinstance(core.inner, L.Limit) or str(core.name) != "q":
         raise Unsupported("the impossibility of anything but a limit for q")
     path = path_of(context, core.inner.approach, core.at)
@@ -139,7 +139,7 @@ def _no_query(context: Context, core: L.Never) -> Proof:
     base = next((g.mean.base for g in context.noise.values() if isinstance(g.mean, L.Name)), "k")
     for signs in _candidates(len(context.items)):
         q = _query(base, scale, context.items, signs)
-        if not _promising(context, q, path.vanished):
+        if not _has_certain_scores(context, q, path.vanished):
             continue
         claim = context.claim
         lets = (*tuple(let for let in claim.lets if str(let.name) != "q"), L.Let(L.Name("q", (), NOWHERE), q, NOWHERE))
@@ -149,7 +149,7 @@ def _no_query(context: Context, core: L.Never) -> Proof:
         except Unsupported:
             continue
         if found.kind == PROVED:
-            words = _words(base, scale, context.items, signs)
+            words = _query_text(base, scale, context.items, signs)
             said = f"q = {words} makes it true for all keys, since it is orthogonal to the noise"
             if own is None or own.kind == PROVED:
                 return Proof(REFUTED, said, found.steps, witness=Witness("q", words))
@@ -183,15 +183,15 @@ def _query(base: str, scale: str, items: tuple[str, ...], signs: tuple[int, ...]
     return L.Op("*", L.Name(scale, (), NOWHERE), total, NOWHERE)
 
 
-def _words(base: str, scale: str, items: tuple[str, ...], signs: tuple[int, ...]) -> str:
+def _query_text(base: str, scale: str, items: tuple[str, ...], signs: tuple[int, ...]) -> str:
     parts = [f"{'-' if f < 0 else '+'} {base}_{i}" for i, f in zip(items, signs, strict=False) if f]
     if signs[-1]:
         parts.append(f"{'-' if signs[-1] < 0 else '+'} sum_{{i not in {', '.join(items)}}} {base}_i")
     return f"{scale}*({' '.join(parts).removeprefix('+ ')})"
 
 
-def _promising(context: Context, q: L.Expr, vanished: frozenset[str]) -> bool:
-    """Whether no score that the query makes is random once the small noise is gone."""
+def _has_certain_scores(context: Context, q: L.Expr, vanished: frozenset[str]) -> bool:
+    """Whether no score of the query is random after the small noise has vanished."""
     lets = {**context.lets, "q": L.Let(L.Name("q", (), NOWHERE), q, NOWHERE)}
     algebra = Evaluator(replace(context, lets=lets), vanished)
     return not any(

@@ -16,6 +16,9 @@ from qkv.claims.symbolic.factors import Scalar
 
 MAX_MONOMIALS = 600  # of a polynomial whose sign is read off its coefficients
 MAX_POWER = 64  # of a generator e^(...), and of a sum
+MAX_FACTORED_TERMS = 60  # of a polynomial that is factored
+MAX_ROOT_DEGREE = 16  # of a polynomial whose roots are counted
+ZERO_BELOW = 1e-20  # a number this small, of 30 digits, may be zero
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ def is_zero(expr: Scalar, assumptions: Assumptions | None = None) -> bool:
     if got.top == 0:
         return True
     if not got.top.free_symbols and not got.top.has(sp.erf):
-        return bool(sp.nsimplify(got.top).equals(0)) if abs(sp.N(got.top, 30)) < 1e-20 else False
+        return bool(sp.nsimplify(got.top).equals(0)) if abs(sp.N(got.top, 30)) < ZERO_BELOW else False
     return False
 
 
@@ -133,7 +136,7 @@ def sign(expr: Scalar, assumptions: Assumptions) -> str | None:
         value = sp.N(expr, 30)
         if not value.is_real:
             return None
-        if abs(value) < 1e-20:
+        if abs(value) < ZERO_BELOW:
             return "0" if is_zero(expr) else None
         return "+" if value > 0 else "-"
     for bars in sorted(expr.atoms(sp.Abs), key=str):
@@ -171,6 +174,7 @@ def _from_zero(expr: Scalar, assumptions: Assumptions) -> tuple[Scalar, Assumpti
     return expr, assumptions
 
 
+# The sign of the negative of an expression.
 FLIP = {"+": "-", "-": "+", "0": "0", ">=": "<=", "<=": ">="}
 
 
@@ -178,7 +182,7 @@ def _product_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | N
     direct = _sum_sign(poly, got, assumptions)
     if direct is not None or poly.is_number:
         return direct
-    if poly.is_Add and len(poly.args) > 60:
+    if poly.is_Add and len(poly.args) > MAX_FACTORED_TERMS:
         return None
     constant, factors = sp.factor_list(poly)
     if len(factors) == 1 and factors[0][1] == 1:
@@ -312,7 +316,7 @@ def _root_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None
         p = sp.Poly(poly, symbol, domain="QQ")
     except (sp.CoercionFailed, sp.PolynomialError):
         return None
-    if p.degree() > 16:
+    if p.degree() > MAX_ROOT_DEGREE:
         return None
     lo = None if where.lo is None else sp.Rational(where.lo.numerator, where.lo.denominator)
     hi = None if where.hi is None else sp.Rational(where.hi.numerator, where.hi.denominator)

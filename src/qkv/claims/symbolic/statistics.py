@@ -27,7 +27,7 @@ def normal_cdf(x: Scalar) -> Scalar:
 
 
 def statistic(algebra: Algebra, expr: L.Stat | L.Chance) -> MatrixPolynomial:
-    """The value of Var[...] and its like: a closed form for linear functions of normal keys, else a name for it."""
+    """The value of a statistic: in closed form for linear functions of normal keys, else a Statistic symbol."""
     if isinstance(expr, L.Chance):
         if len(expr.event.ops) != 1:
             raise Unsupported("a probability of a chain")
@@ -97,7 +97,7 @@ def linear(algebra: Algebra, expr: Scalar) -> tuple[Scalar, dict[Scalar, Scalar]
 
 
 def covariance(algebra: Algebra, x: Scalar, y: Scalar) -> Scalar:
-    """Of two linear functions of independent normals; z_i'u and z_i'w have covariance u'w."""
+    """The covariance of two linear functions of independent normals; z_i'u and z_i'w have covariance u'w."""
     one, two = linear(algebra, x), linear(algebra, y)
     if one is None or two is None:
         if not random_symbols(algebra, x) or not random_symbols(algebra, y):
@@ -126,7 +126,7 @@ def _correlation(algebra: Algebra, x: Scalar, y: Scalar) -> Scalar:
 
 
 def _probability(algebra: Algebra, difference: Scalar, op: str) -> Scalar:
-    """Of left minus right being positive, or what the comparison asks for."""
+    """The probability that left minus right satisfies a comparison with 0."""
     if not random_symbols(algebra, difference):
         known = _certain(sp.expand(difference), op)
         if known is not None:
@@ -136,7 +136,7 @@ def _probability(algebra: Algebra, difference: Scalar, op: str) -> Scalar:
     if op in ("=", "!="):
         if line is None or not spread.is_positive:
             raise Unsupported("the probability of an equality")
-        return sp.Integer(1 if op == "!=" else 0)  # a normal number is never where it is expected
+        return sp.Integer(1 if op == "!=" else 0)  # a normal number equals a given one with probability 0
     if op in ("<", "<="):
         difference = -difference
         line = linear(algebra, difference)
@@ -149,7 +149,7 @@ def _probability(algebra: Algebra, difference: Scalar, op: str) -> Scalar:
 
 
 def _certain(difference: Scalar, op: str) -> Scalar | None:
-    """The probability of what is not random is 0 or 1, where its sign shows."""
+    """The probability, 0 or 1, of an event that is not random; None if its sign is not known."""
     how = 0 if is_zero(difference) else 1 if difference.is_positive else -1 if difference.is_negative else None
     if how is None:
         return None
@@ -182,7 +182,7 @@ def _canonical(expr: Scalar) -> Scalar:
 def regions(
     algebra: Algebra, assumptions: Assumptions, values: tuple[Scalar, ...], follow: Follow
 ) -> list[tuple[Scalar, tuple[Scalar, ...], Case[tuple[Scalar, ...]]]]:
-    """Where random numbers fall decides the limits: each region with its probability and the limits there."""
+    """The regions of the random numbers in which the limits are constant: probability, limits and case of each."""
     found = set().union(*(random_symbols(algebra, v) for v in values))
     if any(isinstance(s, NoiseScore) for s in found):
         raise Unsupported("noise that has not gone to zero: let eps -> 0 first")
@@ -192,7 +192,7 @@ def regions(
 
 
 def region_probability(algebra: Algebra, assumptions: Assumptions, symbols: frozenset[Scalar]) -> Scalar:
-    """Independent normals in a box."""
+    """The probability that independent normal numbers lie in their ranges."""
     out: Scalar = sp.Integer(1)
     for s in symbols:
         where = assumptions.ranges.get(s, Range())
