@@ -132,24 +132,6 @@ def test_statistics_at_a_fixed_scale_are_decided_by_exact_moments(let, then, kin
     assert "exact moments" in found.because or kind == "refuted"
 
 
-def test_exact_moments_agree_with_the_noise_floor():
-    import numpy as np
-
-    from qkv.claims.numeric.evidence import instances
-    from qkv.claims.numeric.noise_moments import moment
-    from qkv.claims.semantics.declarations import build_context
-    from qkv.claims.syntax.markdown import read
-
-    (claim,) = read(f"```claim x\ngiven {FIXED}\nlet q = t*(mu_a + mu_b)\nthen Var[alpha_a] < 1\n```")
-    inst = next(iter(instances(build_context(claim), 1)))
-    value, error = moment(inst, claim.statement.core.sides[0])
-    memory = qkv.Memory(np.eye(10))
-    spread = qkv.noise.reading_moments(
-        memory, 20 * (memory.keys[0] + memory.keys[1]), qkv.noise.Gaussian(1e-6, along={0: 0.5})
-    )
-    assert abs(float(value[0, 0, 0]) - float(spread.weights_var[0])) < 1e-8 + error
-
-
 @pytest.mark.parametrize(("chance", "kind"), [("0.92", "proved"), ("0.921", "proved"), ("0.922", "refuted")])
 def test_a_probability_in_the_limit_is_told_from_one_close_by(chance, kind):
     then = f"c within 0.05 of (v_a + v_b)/2 with probability >= {chance} as eps -> 0, t -> oo"

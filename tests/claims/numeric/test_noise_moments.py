@@ -6,6 +6,7 @@ from claim_builders import context_of, expression
 from scipy import integrate
 from scipy.stats import norm
 
+import qkv
 from qkv.claims.numeric import noise_moments
 from qkv.claims.numeric.evaluator import CannotEvaluate
 from qkv.claims.numeric.instances import instances
@@ -84,3 +85,15 @@ def test_it_applies_where_all_noise_is_in_the_keys(inst):
     assert noise_moments.applies(inst)
     other = next(iter(instances(context_of("gamma ~ N(1, 1/2)", "", "gamma > 0"), 1)))
     assert not noise_moments.applies(other)
+
+
+def test_exact_moments_agree_with_qkv_noise():
+    given = "mu_1..mu_n orthonormal, k_i ~ N(mu_i, eps*I), k_a ~ N(mu_a, eps*I + 1/2*mu_a*mu_a'), n = 10"
+    context = context_of(f"{given}, t = 20, eps = 0.000001", "q = t*(mu_a + mu_b)", "Var[alpha_a] < 1")
+    inst = next(iter(instances(context, 1)))
+    value, error = noise_moments.moment(inst, context.claim.statement.core.sides[0])
+    memory = qkv.Memory(np.eye(10))
+    spread = qkv.noise.reading_moments(
+        memory, 20 * (memory.keys[0] + memory.keys[1]), qkv.noise.Gaussian(1e-6, along={0: 0.5})
+    )
+    assert abs(float(value[0, 0, 0]) - float(spread.weights_var[0])) < 1e-8 + error
