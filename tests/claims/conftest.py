@@ -1,6 +1,6 @@
-"""Helpers that several tests of claims share."""
+"""Make generate.py, mutate.py and claim_builders.py, which stand beside the tests, importable."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # generate.py and mutate.py stand beside the tests
+sys.path.insert(0, str(Path(__file__).parent))

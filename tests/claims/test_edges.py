@@ -103,9 +103,14 @@ def test_a_condition_may_be_an_upper_bound(given, let, then, when):
 
 
 def test_a_condition_that_is_wrong_is_noticed(monkeypatch):
-    from qkv.claims.symbolic import thresholds
+    from fractions import Fraction
 
-    monkeypatch.setattr(thresholds, "threshold", lambda *a: "t > 1")
+    from qkv.claims.symbolic import thresholds
+    from qkv.claims.symbolic.proof import Condition
+    from qkv.claims.syntax.nodes import Name, Num, Relation
+
+    wrong = Condition("t > 1", Relation((Name("t", (), (1, 1)), Num(Fraction(1), (1, 1))), (">",), (1, 1)))
+    monkeypatch.setattr(thresholds, "threshold", lambda *a: wrong)
     found = check("t real", "", "3 - 2*t > 0")
     assert found.verdict == "undecided" and "bug" in found.because
 
@@ -125,24 +130,6 @@ def test_statistics_at_a_fixed_scale_are_decided_by_exact_moments(let, then, kin
     found = check(FIXED, let, then)
     assert found.verdict == kind, found
     assert "exact moments" in found.because or kind == "refuted"
-
-
-def test_exact_moments_agree_with_the_noise_floor():
-    import numpy as np
-
-    from qkv.claims.numeric.evidence import instances
-    from qkv.claims.numeric.noise_moments import moment
-    from qkv.claims.semantics.context import built
-    from qkv.claims.syntax.markdown import read
-
-    (claim,) = read(f"```claim x\ngiven {FIXED}\nlet q = t*(mu_a + mu_b)\nthen Var[alpha_a] < 1\n```")
-    inst = next(iter(instances(built(claim), 1)))
-    value, error = moment(inst, claim.statement.core.sides[0])
-    memory = qkv.Memory(np.eye(10))
-    spread = qkv.noise.reading_moments(
-        memory, 20 * (memory.keys[0] + memory.keys[1]), qkv.noise.Gaussian(1e-6, along={0: 0.5})
-    )
-    assert abs(float(value[0, 0, 0]) - float(spread.weights_var[0])) < 1e-8 + error
 
 
 @pytest.mark.parametrize(("chance", "kind"), [("0.92", "proved"), ("0.921", "proved"), ("0.922", "refuted")])
@@ -254,38 +241,6 @@ def test_irrational_numbers_may_do_what_none_was_said_to():
     found = check("r real", "", "no real r makes r^2 = 2")
     assert found.verdict == "refuted" and "1.414" in found.counterexample
     assert check("r > 2", "", "no real r makes r^2 = 2").verdict == "proved"
-
-
-CLAIM = "given t > 1\nthen t > 0\n"
-
-
-def quoted(text, mark="> "):
-    return "".join(f"{mark}{line}\n" for line in text.splitlines())
-
-
-@pytest.mark.parametrize(
-    ("text", "ids"),
-    [
-        (f"````text\n```claim a\n{CLAIM}```\n````\n```claim b\n{CLAIM}```", ["b"]),
-        (quoted(f"```claim a\n{CLAIM}```"), ["a"]),
-        (quoted(f"```claim a\n{CLAIM}```", "> > "), ["a"]),
-        (f"```Claim a\n{CLAIM}```", ["a"]),
-        (f"~~~ claim: a\n{CLAIM}~~~", ["a"]),
-        (f"```claim a\n{CLAIM}`````", ["a"]),
-        (f"- ```claim a\n  {CLAIM.replace(chr(10), chr(10) + '  ')}```", ["a"]),
-        (f"```claims\n{CLAIM}```", []),
-        ("a ```claim a``` in a line", []),
-    ],
-)
-def test_where_a_claim_may_stand_in_a_document(text, ids):
-    found = qkv.check(text)
-    assert [v.id for v in found] == ids
-    assert all(v.verdict == "proved" for v in found)
-
-
-def test_a_quoted_claim_knows_its_place():
-    found = qkv.check(quoted("```claim a\ngiven t > 1\nthen t >> 0\n```"))
-    assert "line 3, column 11" in found[0].because
 
 
 def test_a_broken_off_claim_leaves_the_checker_whole():

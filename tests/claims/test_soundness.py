@@ -1,11 +1,8 @@
 """What a review found to be decided wrongly: nothing false is proved or holds, nothing true is refuted."""
 
 import pytest
-from typer.testing import CliRunner
 
 import qkv
-from qkv.cli import app
-from qkv.errors import QkvError
 
 
 def verdict(given, let, then):
@@ -184,38 +181,3 @@ def test_the_range_of_a_number_that_is_sought_counts():
 )
 def test_a_grid_a_tie_or_a_path_does_not_make_a_claim_hold(given, then):
     assert verdict(given, "", then) not in ("proved", "holds")
-
-
-@pytest.mark.parametrize(
-    ("then", "kind"),
-    [
-        (r"$\log t^2 = 2 \log(t)$", "malformed"),
-        (r"$\log 2t = \log(2) + \log(t)$", "malformed"),
-        (r"$\log 10 > 2$", "malformed"),
-        (r"$\log t \cdot s > 0$", "malformed"),
-        (r"$\log \beta s > 0$", "malformed"),
-        (r"$\log(t^2) = 2 \log t$", "proved"),
-        (r"$\log{t} + 1 > 1$", "proved"),
-        (r"$\log t \ge 0$", "proved"),
-        (r"$(\log t)/t > 0$", "proved"),
-    ],
-)
-def test_a_logarithm_without_brackets_takes_one_symbol_or_is_malformed(then, kind):
-    assert verdict("t > 1, s > 1, beta > 1", "", then) == kind
-
-
-def test_claims_of_one_name_are_told_apart():
-    block = "```claim x\ngiven t > 1\nthen t > 0\nthen t > 1\n```\n```claim y\ngiven t > 1\nthen t > 2\n```\n"
-    found = qkv.check("\ufeff" + block + block)
-    assert [v.id for v in found] == ["x #1", "x #2", "y", "x #1 (2)", "x #2 (2)", "y (2)"]
-
-
-def test_the_time_for_a_claim_is_finite_and_a_byte_order_mark_is_not_text(tmp_path):
-    path = tmp_path / "claims.md"
-    path.write_bytes(b"\xef\xbb\xbf```claim x\ngiven t > 1\nthen t > 0\n```\n")
-    found = CliRunner().invoke(app, ["check", str(path)])
-    assert found.exit_code == 0
-    assert "1 proved" in found.output
-    for seconds in ("inf", "nan", "0", "-1"):
-        wrong = CliRunner().invoke(app, ["check", str(path), "--seconds", seconds])
-        assert isinstance(wrong.exception, QkvError), wrong

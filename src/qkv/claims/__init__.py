@@ -1,8 +1,8 @@
-"""From Markdown to verdicts: syntax, semantics, symbolic and numeric evaluation, adjudication.
+"""Markdown to verdicts: syntax, semantics, symbolic proof and numerical evidence, adjudication.
 
-Reading order: syntax (Markdown and LaTeX to nodes), semantics (declared names, ranges, cases), symbolic (the prover)
-and numeric (instances, counterexamples), pipeline (check: all of them in order, and the verdict).
-catalogue holds six documents of claims with known verdicts.
+Reading order: syntax (Markdown and LaTeX to nodes), semantics (declared names, ranges, cases of an index), symbolic
+(the prover) and numeric (instances), which know nothing of each other, adjudicate (proof and evidence to a verdict),
+pipeline (check: all of them in order), verdict (the results). catalogue holds six documents with known verdicts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A bound on the time of one claim that also stops code which never looks at a clock."""
+"""Time limit for one claim: by a signal in the main thread, by a profiler hook in any other."""
 
 from __future__ import annotations
 
@@ -11,27 +11,32 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+MIN_SECONDS = 1e-3  # a timer of 0 seconds would be switched off
+REPEAT_SECONDS = 0.25
+
 
 class TimedOut(BaseException):
-    """The time is up. Not an Exception, so that no library's `except Exception` swallows it."""
+    """The time limit was reached. Not an Exception, so that no library's `except Exception` catches it."""
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimedOut in the body after `seconds`: by a signal in the main thread, by tracing lines in any other."""
+    """Raise TimedOut in the body after `seconds`, even if it never checks the time."""
     if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
         yield from _by_signal(seconds)
     else:
-        yield from _by_trace(seconds)
+        yield from _by_profiler(seconds)
 
 
 def _by_signal(seconds: float) -> Iterator[None]:
+    """By SIGALRM, which Python handles between two bytecodes of the main thread."""
+
     def stop(signum: int, frame: FrameType | None) -> None:
         raise TimedOut
 
     old = signal.signal(signal.SIGALRM, stop)
-    # Repeated: a first alarm that falls into a destructor or a callback is swallowed there, the next is not.
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), 0.25)
+    # Repeated: an exception that is raised inside a destructor or a callback is lost, the next one is not.
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, MIN_SECONDS), REPEAT_SECONDS)
     try:
         yield
     finally:
@@ -39,7 +44,8 @@ def _by_signal(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, old)
 
 
-def _by_trace(seconds: float) -> Iterator[None]:
+def _by_profiler(seconds: float) -> Iterator[None]:
+    """By a hook at every call and return of this thread, which costs less than one at every line."""
     end = time.monotonic() + seconds
 
     def look(frame: FrameType, event: str, argument: Any) -> Any:
@@ -48,7 +54,7 @@ def _by_trace(seconds: float) -> Iterator[None]:
         return None
 
     old = sys.getprofile()
-    sys.setprofile(look)  # called at every call and return: cheaper than at every line
+    sys.setprofile(look)
     try:
         yield
     finally:

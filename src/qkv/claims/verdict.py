@@ -1,4 +1,4 @@
-"""The verdict on a claim, and the verdicts on a document, as values that show themselves."""
+"""Verdict, Verdicts, Step: the results of checking claims, with terminal, HTML and JSON views."""
 
 from __future__ import annotations
 
@@ -10,12 +10,25 @@ from typing import Any
 from qkv.core.display import Card, Displayable
 
 KINDS = ("proved", "holds", "conditional", "refuted", "malformed", "undecided")
+"""Every verdict there is, from the strongest to the weakest."""
+
 SIGNS = {"proved": "✓", "holds": "≈", "conditional": "±", "refuted": "✗", "malformed": "?", "undecided": "…"}
 
 
 @dataclass(frozen=True)
 class Step:
-    """One line of a derivation."""
+    """One line of a derivation.
+
+    Attributes:
+        text: The line in the language of claims.
+        latex: The same as LaTeX, without dollar signs.
+
+    Example:
+        >>> from qkv.claims import check
+        >>> (verdict,) = check("```claim x\\ngiven t > 0\\nthen 2*t > t\\n```")
+        >>> verdict.derivation[-1].text
+        'left minus right is t, which is positive for all allowed values'
+    """
 
     text: str
     latex: str
@@ -23,10 +36,26 @@ class Step:
 
 @dataclass(frozen=True)
 class Verdict(Displayable):
-    """What checking one claim gave.
+    """The verdict on one claim.
 
-    `says` is the statement, `because` what the verdict rests on, `derivation` the steps of a symbolic argument, and
-    `counterexample` assignments that Python accepts.
+    Attributes:
+        id: The name of the claim, with `#2` for the second statement of a block.
+        verdict: "proved", "holds", "conditional", "refuted", "malformed" or "undecided" (docs/claims.md).
+        says: The statement as it was written.
+        because: What the verdict rests on, in one sentence.
+        derivation: The steps of the symbolic argument; empty without one.
+        counterexample: An instance on which the claim is false, as assignments that Python accepts, or None.
+
+    Example:
+        >>> from qkv.claims import check
+        >>> (verdict,) = check("```claim sign\\ngiven t > 0\\nthen t < 0\\n```")
+        >>> verdict.verdict, verdict.because
+        ('refuted', 'left minus right is positive for all allowed values')
+        >>> print(verdict.counterexample)
+        n = 1
+        t = 1.0
+        left = 1.0
+        right = 0.0
     """
 
     id: str
@@ -37,6 +66,7 @@ class Verdict(Displayable):
     counterexample: str | None = None
 
     def to_json(self) -> dict[str, Any]:
+        """The verdict as one JSON object."""
         return {
             "id": self.id,
             "verdict": self.verdict,
@@ -47,6 +77,7 @@ class Verdict(Displayable):
         }
 
     def card(self) -> Card:
+        """The view that the terminal, HTML and notebooks render."""
         facts = [("claim", self.says), ("because", self.because)]
         facts += [(f"step {i}", s.text) for i, s in enumerate(self.derivation, 1)]
         if self.counterexample:
@@ -56,7 +87,19 @@ class Verdict(Displayable):
 
 @dataclass(frozen=True)
 class Verdicts(Displayable):
-    """The verdicts on a document, in its order."""
+    """The verdicts on a document, in its order; `len`, iteration and indexing by position or by claim id work.
+
+    Attributes:
+        verdicts: One for each statement.
+
+    Example:
+        >>> from qkv.claims import check
+        >>> found = check("```claim x\\ngiven t > 0\\nthen t > 0\\nthen t < 0\\n```")
+        >>> len(found), found[0].verdict, found["x #2"].verdict
+        (2, 'proved', 'refuted')
+        >>> found.counts()
+        {'proved': 1, 'refuted': 1}
+    """
 
     verdicts: tuple[Verdict, ...]
 
@@ -75,13 +118,16 @@ class Verdicts(Displayable):
         raise KeyError(which)
 
     def counts(self) -> dict[str, int]:
+        """How many claims got each verdict, in the order of KINDS."""
         found = Counter(v.verdict for v in self.verdicts)
         return {kind: found[kind] for kind in KINDS if found[kind]}
 
     def to_json(self) -> dict[str, Any]:
+        """The verdicts as one JSON object."""
         return {"verdicts": [v.to_json() for v in self.verdicts]}
 
     def card(self) -> Card:
+        """The view that the terminal, HTML and notebooks render."""
         many = len(self.verdicts)
         return Card(
             f"{many} claim{'s' * (many != 1)}",

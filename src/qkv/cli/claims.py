@@ -32,9 +32,11 @@ def check(
     from qkv.claims.verdict import Verdicts
 
     if not files and not catalogue:
-        raise QkvError("checking claims", "there is no file", "Give a Markdown file, or --catalogue")
+        raise QkvError("checking claims", "no file was given", "Give a Markdown file, or --catalogue")
     if not (math.isfinite(seconds) and seconds > 0):
-        raise QkvError(f"--seconds {seconds}", "that is no time", "Give a finite, positive number of seconds")
+        raise QkvError(
+            f"--seconds {seconds}", "it is not a positive, finite number", "Give a number of seconds, such as 10"
+        )
     if html is not None and not html.parent.is_dir():
         raise QkvError(f"writing {html}", f"the folder {html.parent} does not exist", "Create it first")
     texts = [(str(path), _read(path)) for path in files or ()]
@@ -70,6 +72,7 @@ def check(
 
 
 def _decided(text: str, seconds: float) -> Iterator[Verdict]:
+    """The verdicts of a text; imported here, since `qkv --help` must not import SymPy."""
     from qkv.claims.pipeline import decided
 
     yield from decided(text, seconds)
@@ -84,7 +87,7 @@ def _read(path: Path) -> str:
 
 
 def _print(verdict: Verdict, show: bool) -> None:
-    """One verdict as it is reached: two lines, and more when asked."""
+    """Print a verdict in two lines; with `show`, its derivation and counterexample too."""
     from qkv.claims.verdict import SIGNS
 
     typer.echo(f"{SIGNS[verdict.verdict]} {verdict.verdict:<11} {verdict.id}: {verdict.says}")

@@ -1,12 +1,11 @@
-"""The tour's chapter on claims: the catalogue of write-ups, decided while you wait."""
+"""The chapter of the tour on claims: the verdicts on the catalogue."""
 
 from __future__ import annotations
 
 import time
 
+from qkv.claims import Verdicts, check
 from qkv.claims.catalogue import documents
-from qkv.claims.pipeline import check
-from qkv.claims.verdict import Verdicts
 from qkv.viz.html_report import Chapter
 
 
@@ -22,8 +21,8 @@ def claims() -> Chapter:
     return Chapter(
         "Claims become verdicts",
         (
-            f"Five write-ups of one problem set make {len(every)} statements about attention. Each was read from a small "
-            f"language inside Markdown, argued about symbolically for all n, t and β in range, and tried on numbers: "
+            f"Five write-ups of one problem set make {len(every)} statements about attention. Each is written in a small "
+            f"language inside Markdown, decided symbolically for all n, t and β in range, and tried on numbers: "
             f"{counts}, in {seconds:.0f} s. `qkv check --catalogue --show` prints every derivation.",
             "Four of them in full: a limit that holds, a sentence that is true of one query and false of attention, an "
             "average that survives noise with a probability, and an impossibility.",

@@ -1,4 +1,4 @@
-"""The attention-exploration answers, as claim documents."""
+"""Catalogue: six shipped documents of claims with known verdicts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ NAMES = ("writeup_1", "writeup_2", "writeup_3", "writeup_4", "writeup_5", "suppl
 
 
 def documents() -> list[tuple[str, str]]:
-    """Each document's name and text."""
+    """The name and the text of every document."""
     folder = resources.files("qkv.claims.catalogue")
     return [(name, folder.joinpath(f"{name}.md").read_text(encoding="utf-8")) for name in NAMES]

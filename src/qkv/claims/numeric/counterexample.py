@@ -1,4 +1,4 @@
-"""A counterexample as numbers that can be pasted into Python."""
+"""An instance as assignments that can be pasted into Python."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from qkv.claims.numeric.evaluator import Array, CannotEvaluate, Instance, evalua
 from qkv.claims.syntax import nodes as L
 
 
-def written(inst: Instance, core: L.Core) -> str:
+def python_assignments(inst: Instance, core: L.Core) -> str:
     """An instance and both sides there, as assignments that Python accepts."""
-    lines = [f"n = {inst.n}"] if "n" in inst.world.numbers else []
-    used = {n.base for n in L.nodes(inst.world.claim) if isinstance(n, L.Name)}
+    lines = [f"n = {inst.n}"] if "n" in inst.context.numbers else []
+    used = {n.base for n in L.nodes(inst.context.claim) if isinstance(n, L.Name)}
     for name, value in sorted(inst.numbers.items()):
         if name != "n":
             plain = name.replace("_{", "_").replace("}", "").replace(",", "_")

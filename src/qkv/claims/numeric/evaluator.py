@@ -1,16 +1,16 @@
-"""Plain numerical reading of a claim: the same words on concrete arrays, knowing nothing of the algebra."""
+"""Numerical evaluator: from the syntax tree to arrays, on a concrete instance, independent of the symbolic part."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from qkv.claims.semantics.context import Context, bases_of, reached
-from qkv.claims.symbolic.basis_sums import bare_identity
+from qkv.claims.semantics.context import Context, bases_indexed_by, names_used
+from qkv.claims.semantics.expression_properties import bare_identity
 from qkv.claims.syntax import nodes as L
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -22,50 +22,63 @@ class CannotEvaluate(Exception):
 
 
 class NotLoaded(Exception):
-    """The floor of noise is needed and not imported yet: it takes longer than many a claim."""
+    """qkv.noise is needed and has not been imported yet; importing it inside the time limit would use that up."""
 
 
-WIDEST = 1e3  # entries of a covariance that is drawn from
+MAX_COVARIANCE = 1e3  # largest entry of a covariance that is drawn from
+ROUNDING = 1e-12  # a difference this small, relative to its terms, is rounding
+EVENT_EDGE = 1e-13  # draws this close to the edge of an event may lie on either side
+NEGLIGIBLE_NOISE = 1e-12  # a variance below the rounding of the scores
+
+
+class ExactMoments(Protocol):
+    """Statistics of weights at fixed numbers, by integration instead of draws (numeric.noise_moments)."""
+
+    def moment(self, inst: Instance, expr: L.Stat) -> tuple[Array, float] | None:
+        """E, Var, Cov or Corr and its error; None if it cannot be integrated."""
+
+    def event(self, inst: Instance, expr: L.Chance) -> tuple[float, float] | None:
+        """The ends between which a probability lies; None if it cannot be integrated."""
 
 
 @dataclass
 class Instance:
     """Concrete numbers and arrays for one claim."""
 
-    world: Context
+    context: Context
     n: int
     d: int
     numbers: dict[str, Array]
     families: dict[str, dict[str, Array]]
     vectors: dict[str, Array]
     bases: dict[str, Array]
-    means: dict[str, Array] = field(default_factory=dict)
     samples: int = 1
     normal: dict[str, Array] = field(default_factory=dict)  # standard normal draws, by what they are for
     cache: dict[str, Array] = field(default_factory=dict)
-    cancelled: set[L.Expr] = field(default_factory=set)  # differences that rounding has swallowed
-    side: float = 1.0  # from which side a number comes to a place inside its range
-    fixed: bool = False  # no limit is taken: statistics of weights are worth their exact moments
+    cancelled: set[L.Expr] = field(default_factory=set)  # differences that vanish up to rounding
+    side: float = 1.0  # whether a number comes to a limit inside its range from above (1) or from below (-1)
+    exact: ExactMoments | None = None  # used for statistics of weights, where no limit is taken
     even: bool = False  # the draws have mean 0 and covariance I exactly, so linear functions have exact moments
-    error: float = 0.0  # of the statistics evaluated so far, where that is known
-    sampled: bool = False  # whether one of them is only an average over the draws
-    rebuild: Callable[[], None] | None = None  # make the vectors anew after a number that they depend on has moved
+    error: float = 0.0  # bound on the error of the statistics evaluated so far, where it is known
+    sampled: bool = False  # whether one of them is an average over the draws
+    rebuild: Callable[[], None] | None = None  # makes the vectors again after a number that they depend on has moved
 
     @property
     def items(self) -> list[str]:
         """All items: the named ones, and numbers from 1 up for the rest."""
-        if self.world.closed:
-            return list(self.world.items)
-        named = list(self.world.items)
+        if self.context.all_items_named:
+            return list(self.context.items)
+        named = list(self.context.items)
         return named + [f"#{i}" for i in range(1, self.n - len(named) + 1)]
 
     def put(self, name: str, value: float) -> None:
+        """Set a number, and forget the values that were computed with the old one."""
         self.numbers[name] = np.full((1, 1, 1), float(value))
         self.cache.clear()
 
 
 def evaluate(inst: Instance, expr: L.Expr) -> Array:
-    """The value of an expression; overflow and the like end as NaN."""
+    """The value of an expression; overflow gives infinity or NaN, without a warning."""
     with np.errstate(all="ignore"):
         return _value(inst, expr)
 
@@ -91,31 +104,13 @@ def _value(inst: Instance, expr: L.Expr) -> Array:
                 total = part if total is None else total + part
         return _number(0.0) if total is None else total
     if isinstance(expr, L.Chance):
-        (left, right), (op,) = expr.event.sides, expr.event.ops
-        known = _chance(inst, expr)
-        if known is not None:
-            return known
-        inst.sampled = True
-        difference = _value(inst, left) - _value(inst, right)
-        # Where rounding may have made two things equal, a count says nothing; what cancels in every draw is equal.
-        edge = float(np.mean(np.abs(difference) <= 1e-13))
-        if 0 < edge < 1 or (edge and bool(np.any(difference))) or (edge and _weighted(inst, left, right)):
-            raise CannotEvaluate("an event on the edge")
-        hit = {
-            "=": difference == 0,
-            "!=": difference != 0,
-            "<": difference < 0,
-            "<=": difference <= 0,
-            ">": difference > 0,
-            ">=": difference >= 0,
-        }[op]
-        return _number(float(np.mean(hit)))
+        return _chance(inst, expr)
     return _statistic(inst, expr)
 
 
 def _summands(inst: Instance, expr: L.Sum) -> list[str]:
     """The items, or the columns of a basis: the named ones under their names, all others under numbers."""
-    bases = bases_of(inst.world, expr.index, expr.inner) if inst.world.bases else set()
+    bases = bases_indexed_by(inst.context, expr.index, expr.inner) if inst.context.bases else set()
     if not bases:
         return inst.items
     if len(bases) > 1:
@@ -148,7 +143,7 @@ def _operation(inst: Instance, expr: L.Op) -> Array:
             raise CannotEvaluate("shapes that do not fit")
         found = left + right if expr.sign == "+" else left - right
         size = np.maximum(np.abs(left), np.abs(right))
-        if np.mean((np.abs(found) <= 1e-12 * size) & (size > 0)) > 0.02:
+        if np.mean((np.abs(found) <= ROUNDING * size) & (size > 0)) > 0.02:
             inst.cancelled.add(expr)
         return found
     if expr.sign == "*":
@@ -176,7 +171,7 @@ def _call(inst: Instance, expr: L.Call) -> Array:
 
 
 def _rotation(d: int, angle: Array) -> Array:
-    """Turn each pair of coordinates, the later ones more slowly, as rotary embeddings do."""
+    """Rotate each pair of coordinates, later ones by smaller angles, as rotary embeddings do."""
     out = np.zeros((angle.shape[0], d, d))
     for pair in range(d // 2):
         phi = angle[:, 0, 0] / 10 ** (2 * pair / d)
@@ -185,32 +180,43 @@ def _rotation(d: int, angle: Array) -> Array:
     return out
 
 
-def _chance(inst: Instance, expr: L.Chance) -> Array | None:
-    """A probability at a fixed scale, where the noise on the keys can be integrated or drawn often enough."""
-    if not inst.fixed or not _weighted(inst, *expr.event.sides):
-        return None
-    from qkv.claims.numeric import noise_moments
-
-    ends = noise_moments.event(inst, expr)
-    if ends is None:
-        return None
-    inst.error = max(inst.error, (ends[1] - ends[0]) / 2)
-    return _number((ends[0] + ends[1]) / 2)
+def _chance(inst: Instance, expr: L.Chance) -> Array:
+    """A probability: integrated where exact moments are asked for, else the share of the draws."""
+    (left, right), (op,) = expr.event.sides, expr.event.ops
+    if inst.exact is not None and _weighted(inst, left, right):
+        ends = inst.exact.event(inst, expr)
+        if ends is not None:
+            inst.error = max(inst.error, (ends[1] - ends[0]) / 2)
+            return _number((ends[0] + ends[1]) / 2)
+    inst.sampled = True
+    difference = _value(inst, left) - _value(inst, right)
+    # Where rounding may have made two things equal, a count says nothing; what cancels in every draw is equal.
+    edge = float(np.mean(np.abs(difference) <= EVENT_EDGE))
+    if 0 < edge < 1 or (edge and bool(np.any(difference))) or (edge and _weighted(inst, left, right)):
+        raise CannotEvaluate("an event on the edge")
+    hit = {
+        "=": difference == 0,
+        "!=": difference != 0,
+        "<": difference < 0,
+        "<=": difference <= 0,
+        ">": difference > 0,
+        ">=": difference >= 0,
+    }[op]
+    return _number(float(np.mean(hit)))
 
 
 def _weighted(inst: Instance, *parts: L.Node) -> bool:
-    return any(n.base in ("alpha", "c") for n in reached(inst.world, *parts))
+    """Whether weights or outputs occur in some parts."""
+    return any(n.base in ("alpha", "c") for n in names_used(inst.context, *parts))
 
 
 def _statistic(inst: Instance, expr: L.Stat) -> Array:
-    if inst.fixed and _weighted(inst, *expr.inner):
-        from qkv.claims.numeric import noise_moments
-
-        known = noise_moments.moment(inst, expr)
+    if inst.exact is not None and _weighted(inst, *expr.inner):
+        known = inst.exact.moment(inst, expr)
         if known is not None:
             inst.error = max(inst.error, known[1])
             return known[0]
-    even = inst.even and bool(inst.world.noise) and not inst.world.random
+    even = inst.even and bool(inst.context.noise) and not inst.context.random
     if inst.samples > 1 and (not even or _weighted(inst, *expr.inner)):
         inst.sampled = True
     values = [_value(inst, e) for e in expr.inner]
@@ -240,12 +246,12 @@ def _named(inst: Instance, name: L.Name) -> Array:
 
 
 def _lookup(inst: Instance, name: L.Name, plain: str) -> Array:
-    world, base = inst.world, name.base
+    context, base = inst.context, name.base
     if base == "I" and not name.subs:
         return np.eye(inst.d)[None]
     if base == "oo":
         return _number(math.inf)
-    defined = world.let(name)
+    defined = context.definition(name)
     if defined is not None:
         return _value(inst, defined)
     if plain in inst.numbers:
@@ -261,14 +267,14 @@ def _lookup(inst: Instance, name: L.Name, plain: str) -> Array:
     if base == "c":
         return _output(inst, name.subs[0] if name.subs else "")
     item = name.subs[0] if name.subs else ""
-    if world.tokens:
+    if context.tokens:
         if base in ("Q", "K", "V") and not item:
             return np.eye(inst.d)[None]
         if base in ("q", "k", "v"):
             matrix = _named(inst, L.Name(base.upper(), (), name.at))
             token = _named(inst, L.Name("x", (item,), name.at))
             return matrix * token if matrix.shape[1:] == (1, 1) else matrix @ token
-    if base == "k" and world.noise:
+    if base == "k" and context.noise:
         return _noisy(inst, item)
     if base in inst.families and item in inst.families[base]:
         return inst.families[base][item]
@@ -278,12 +284,12 @@ def _lookup(inst: Instance, name: L.Name, plain: str) -> Array:
 
 
 def weights_name(head: str) -> str:
-    """Under which name the weights of a head are kept."""
+    """The cache key of the weights of a head."""
     return f"weights {head}"
 
 
 def _weights(inst: Instance, head: str) -> Array:
-    """A softmax that subtracts the largest score first."""
+    """The softmax of the scores; the largest is subtracted first."""
     key = weights_name(head)
     if key not in inst.cache:
         query = _named(inst, L.Name("q", (head,) if head else (), (0, 0)))
@@ -297,7 +303,7 @@ def _weights(inst: Instance, head: str) -> Array:
 
 
 def _output(inst: Instance, head: str) -> Array:
-    heads = inst.world.heads()
+    heads = inst.context.heads()
     if head == "" and heads != ("",):
         return sum((_output(inst, h) for h in heads), np.zeros((1, 1, 1))) / len(heads)
     weights = _weights(inst, head)
@@ -305,22 +311,24 @@ def _output(inst: Instance, head: str) -> Array:
     return sum((weights[:, j, None, None] * v for j, v in enumerate(values)), np.zeros((1, 1, 1)))
 
 
-def law(inst: Instance, item: str) -> tuple[Array, Array]:
+def key_law(inst: Instance, item: str) -> tuple[Array, Array]:
     """The mean (1, d, 1) and the covariance (d, d) of a key."""
-    given = inst.world.noise.get(item) or inst.world.noise["i"]
+    given = inst.context.noise.get(item) or inst.context.noise["i"]
     mean, spread = given.mean, given.spread
     if given.name.subs == ("i",):
         mean, spread = L.renamed((mean, spread), "i", item)
     covariance = _value(inst, spread)[0]
-    if not bool((np.abs(covariance) <= WIDEST).all()):
+    if not bool((np.abs(covariance) <= MAX_COVARIANCE).all()):
         raise CannotEvaluate("a spread too wide to draw from")
     return _value(inst, mean), covariance
 
 
 def _noisy(inst: Instance, item: str) -> Array:
     """A key drawn from its distribution: the mean plus a square root of the covariance times a normal vector."""
-    middle, covariance = law(inst, item)
-    if covariance.max() < 1e-12 and inst.d > 1:  # noise below rounding of the scores: one draw stands for all
+    middle, covariance = key_law(inst, item)
+    if (
+        covariance.max() < NEGLIGIBLE_NOISE and inst.d > 1
+    ):  # noise below rounding of the scores: one draw stands for all
         return middle + math.sqrt(max(covariance[0, 0], 0.0)) * inst.normal[item][:1, :, None]
     values, axes = np.linalg.eigh((covariance + covariance.T) / 2)
     if values.min() < -1e-9:

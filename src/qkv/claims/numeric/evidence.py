@@ -1,60 +1,84 @@
-"""Numerical evidence for and against a claim, on many instances."""
+"""Evidence: how many instances of a claim agree with it, and the first that does not."""
 
 from __future__ import annotations
 
-import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import product
 
 import numpy as np
 
-from qkv.claims.numeric.counterexample import written
+from qkv.claims.numeric import noise_moments
+from qkv.claims.numeric.counterexample import python_assignments
 from qkv.claims.numeric.evaluator import Array, CannotEvaluate, Instance, NotLoaded, evaluate, sides
 from qkv.claims.numeric.instances import holds, instances
-from qkv.claims.numeric.limit_checks import FAR, go, is_nought, limit, path, resolved
-from qkv.claims.semantics.context import Range, built
-from qkv.claims.symbolic.prover import instances as cases_of
+from qkv.claims.numeric.limit_checks import (
+    PATH,
+    approaches,
+    is_zero_literal,
+    limit,
+    move_along,
+    require_bounded_statistics,
+)
+from qkv.claims.semantics.quantifiers import QuantifierCase
+from qkv.claims.semantics.ranges import Range
 from qkv.claims.syntax import nodes as L
 
-COUNT = 16  # instances of a claim
-FEW = 7  # of a claim with random keys, each with thousands of draws
-ROUGH = 0.02  # how far a sampled statistic may be off, relative to its size
+N_INSTANCES = 16  # of a claim
+N_RANDOM_INSTANCES = 7  # of a claim with random keys, each with thousands of draws
+MIN_INSTANCES_PER_CASE = 4
+SAMPLING_ERROR = 0.02  # of a sampled statistic, relative to its size
+TOLERANCE = 1e-7  # of an equality, relative to the size of its sides
+ROUNDING = 1e-12  # below this, relative to the size of its sides, a difference is rounding
+TRIED_NUMBERS = (*np.linspace(-4, 4, 33), 10.0, -10.0)  # for "no real r makes ..."
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """How many instances agreed, disagreed or said nothing clear; the first that disagreed."""
+    """How many instances agreed, disagreed or were not clear.
+
+    Attributes:
+        agree: Instances on which the statement holds.
+        disagree: Instances on which it does not.
+        unclear: Instances that could not be evaluated, or on which the difference is within the error.
+        counterexample: The first instance that disagreed, as Python assignments.
+        share: The share of the random draws for which a limit holds.
+        rough: Of the instances that agreed, how many only within the error of a sample.
+        exact: Whether exact moments of the noise were used.
+    """
 
     agree: int
     disagree: int
     unclear: int
     counterexample: str | None = None
-    share: float | None = None  # of random draws for which a limit holds
-    rough: int = 0  # of those that agreed: how many only within the error of a sample
-    exact: bool = False  # whether exact moments of the noise were used
+    share: float | None = None
+    rough: int = 0
+    exact: bool = False
 
     @property
     def total(self) -> int:
+        """How many instances were tried."""
         return self.agree + self.disagree + self.unclear
 
 
-def gather(claim: L.Claim, count: int = COUNT, seed: int = 0, hint: dict[str, str] | None = None) -> Evidence:
-    """Try a claim on instances, case by case of its index."""
+def gather(
+    cases: Sequence[QuantifierCase], count: int = N_INSTANCES, seed: int = 0, hint: float | None = None
+) -> Evidence:
+    """Try a claim on instances, case by case of its index; `hint` is a number to try first where none should do."""
     agree = disagree = unclear = rough = 0
     exact = False
     found: str | None = None
     shares: list[float] = []
-    cases = cases_of(claim)
-    if any(isinstance(c.statement.core, L.Never) and c.statement.core.kind == "query" for _, c in cases):
+    if any(isinstance(case.core, L.Never) and case.core.kind == "query" for case in cases):
         return Evidence(0, 0, 0)
-    for _, one in cases:
-        world = built(one)
-        few = FEW if world.noise or world.random or isinstance(one.statement.core, L.Never) else count
-        for inst in instances(world, max(4, few // len(cases)), seed):
+    for case in cases:
+        context = case.context
+        few = context.noise or context.random or isinstance(case.core, L.Never)
+        wanted = max(MIN_INSTANCES_PER_CASE, (N_RANDOM_INSTANCES if few else count) // len(cases))
+        for inst in instances(context, wanted, seed):
             try:
-                verdict, share = _judge(inst, one.statement.core, hint or {})
+                verdict, share = _judge(inst, case.core, hint)
             except (CannotEvaluate, ValueError, OverflowError, ZeroDivisionError, KeyError, np.linalg.LinAlgError):
                 verdict, share = None, None
             if share is not None:
@@ -65,14 +89,15 @@ def gather(claim: L.Claim, count: int = COUNT, seed: int = 0, hint: dict[str, st
             disagree += verdict is False
             unclear += verdict is None
             if verdict is False and found is None:
-                found = written(inst, one.statement.core)
+                found = python_assignments(inst, case.core)
     return Evidence(agree, disagree, unclear, found, float(np.mean(shares)) if shares else None, rough, exact)
 
 
-def _judge(inst: Instance, core: L.Core, hint: dict[str, str]) -> tuple[bool | None, float | None]:
+def _judge(inst: Instance, core: L.Core, hint: float | None) -> tuple[bool | None, float | None]:
+    """Whether one instance agrees (None: not clear), and for which share of its draws."""
     if isinstance(core, L.Relation):
-        if inst.world.limits:
-            return _relation_far(inst, core), None
+        if inst.context.limits:
+            return _relation_in_limit(inst, core), None
         return _relation(inst, core), None
     if isinstance(core, L.Limit):
         return limit(inst, core)
@@ -92,16 +117,16 @@ def _alpha(head: str, item: str) -> L.Name:
 
 
 def _relation(inst: Instance, core: L.Relation) -> bool | None:
-    """Compare both sides; where draws leave it open, by exact moments if there are any."""
+    """Compare both sides by draws, and again by exact moments where the draws do not decide it."""
     verdict = _compared(inst, core)
     if not inst.sampled or verdict is False or not quadrature_applies(inst):
         return verdict
-    inst.fixed = True
+    inst.exact = noise_moments
     inst.cache.clear()
     try:
         return _compared(inst, core)
     finally:
-        inst.fixed = False
+        inst.exact = None
         inst.cache.clear()
 
 
@@ -111,22 +136,22 @@ def _compared(inst: Instance, core: L.Relation) -> bool | None:
         inst.error, inst.sampled = 0.0, False
         with np.errstate(all="ignore"):
             one, two = sides(inst, left, right)
-        if one.shape[1:] != two.shape[1:] and not (is_nought(left) or is_nought(right)):
+        if one.shape[1:] != two.shape[1:] and not (is_zero_literal(left) or is_zero_literal(right)):
             return False
         gap = one - two
         if not np.isfinite(gap).all():
             return None
         size = 1 + float(max(np.abs(one).max(), np.abs(two).max()))
-        # Draws are rougher than arithmetic; those that give the very same value on both sides are not.
-        rough = inst.sampled and bool(np.abs(gap).max() > 1e-12 * size)
-        slack = ROUGH * size if rough else 1e-7 * size + 10 * inst.error
+        # A sampled value has a sampling error, unless both sides are the same value.
+        rough = inst.sampled and bool(np.abs(gap).max() > ROUNDING * size)
+        slack = SAMPLING_ERROR * size if rough else TOLERANCE * size + 10 * inst.error
         drawn |= rough and (op == "=" or bool(np.abs(gap).min() <= slack))
-        least = slack if rough or inst.error else 1e-12 * size
+        least = slack if rough or inst.error else ROUNDING * size
         if op in ("=", "!="):
             same = bool(np.abs(gap).max() <= slack)
             if op == "=" and not same:
                 return False
-            if op == "!=" and bool(np.abs(gap).max() <= 1e-12 * size):
+            if op == "!=" and bool(np.abs(gap).max() <= ROUNDING * size):
                 return False
             if op == "!=" and same:
                 clear = False
@@ -134,18 +159,16 @@ def _compared(inst: Instance, core: L.Relation) -> bool | None:
             return False
         elif op in ("<", ">") and np.abs(gap).min() <= least:
             clear = False  # a tie, or a difference below rounding
-        elif not holds(gap, op, 1e-12 * size) or (rough and np.abs(gap).min() <= least):
-            clear = False  # on the wrong side, or on the right one, by less than can be trusted
+        elif not holds(gap, op, ROUNDING * size) or (rough and np.abs(gap).min() <= least):
+            clear = False  # the difference is within the error, on either side
     inst.sampled = drawn
     return True if clear else None
 
 
 def quadrature_applies(inst: Instance) -> bool:
-    """Whether exact moments stand for draws: all noise is in the keys, and only its sizes go anywhere."""
-    if inst.samples == 1 or any(a.name not in inst.world.noise_sizes for a in inst.world.limits):
+    """Whether exact moments can replace draws: all noise is in the keys, and limits are taken of its sizes only."""
+    if inst.samples == 1 or any(a.name not in inst.context.noise_sizes for a in inst.context.limits):
         return False
-    from qkv.claims.numeric import noise_moments
-
     if not noise_moments.applies(inst):
         return False
     if "qkv.noise.probability.output_within" not in sys.modules:
@@ -153,27 +176,27 @@ def quadrature_applies(inst: Instance) -> bool:
     return True
 
 
-def _relation_far(inst: Instance, core: L.Relation) -> bool | None:
-    approach = inst.world.limits
-    resolved(inst, core)
-    go(inst, approach, 0)
+def _relation_in_limit(inst: Instance, core: L.Relation) -> bool | None:
+    approach = inst.context.limits
+    require_bounded_statistics(inst, core)
+    move_along(inst, approach, 0)
     inst.cancelled.clear()
     for side in core.sides:
         evaluate(inst, side)
     structural = set(inst.cancelled)
     inst.cancelled.clear()
-    go(inst, approach, len(FAR) - 2)
+    move_along(inst, approach, len(PATH) - 2)
     for side in core.sides:
         evaluate(inst, side)
     if inst.cancelled - structural:
         return None
-    if all(a.name in inst.world.noise_sizes for a in approach):
+    if all(a.name in inst.context.noise_sizes for a in approach):
         return _relation(inst, core)
     verdict: bool | None = True
     for left, op, right in core.pairs():
         gap = evaluate(inst, left) - evaluate(inst, right)
-        inst.sampled |= op == "="  # far out, both sides are near their limits, not there
-        slack = ROUGH
+        inst.sampled |= op == "="  # at the end of the path both sides are near their limits, not there
+        slack = SAMPLING_ERROR
         if not np.isfinite(gap).all() or (op in ("<", ">", "!=") and np.abs(gap).min() < slack):
             verdict = None
         elif not holds(gap, op, slack):
@@ -181,14 +204,11 @@ def _relation_far(inst: Instance, core: L.Relation) -> bool | None:
     return verdict
 
 
-def _never(inst: Instance, core: L.Never, hint: dict[str, str]) -> bool | None:
-    """Try many values of the number; far out, none may come near."""
+def _never(inst: Instance, core: L.Never, hint: float | None) -> bool | None:
+    """Try many values of the number: none may make the statement true."""
     name = str(core.name)
-    tries = [*np.linspace(-4, 4, 33), 10.0, -10.0]
-    if re.fullmatch(r"-?\d+(/\d+|\.\d+(e-?\d+)?)?", hint.get(name, "")):
-        tries = [float(Fraction(hint[name])), *tries]
-    where = inst.world.numbers.get(name, Range())
-    for value in tries:
+    where = inst.context.numbers.get(name, Range())
+    for value in [*([] if hint is None else [hint]), *TRIED_NUMBERS]:
         if not where.holds(float(value)):
             continue
         inst.put(name, float(value))
@@ -200,14 +220,12 @@ def _never(inst: Instance, core: L.Never, hint: dict[str, str]) -> bool | None:
 
 
 def _within(inst: Instance, core: L.Within) -> tuple[bool | None, float | None]:
-    approach = path(inst, core)
+    approach = approaches(inst, core)
     wanted = float(evaluate(inst, core.probability)[0, 0, 0])
     ends = None
     if approach:
-        go(inst, approach, len(FAR) - 1)
+        move_along(inst, approach, len(PATH) - 1)
     elif quadrature_applies(inst):
-        from qkv.claims.numeric import noise_moments
-
         ends = noise_moments.nearness(inst, core)
         inst.error = 0.0 if ends is None else 1e-12 + ends[1] - ends[0]
     if ends is None:
@@ -223,28 +241,28 @@ def _within(inst: Instance, core: L.Within) -> tuple[bool | None, float | None]:
 
 
 def _lengths(inst: Instance) -> int:
-    """How many random numbers are left once the small noise is gone."""
-    wide = [i for i, g in inst.world.noise.items() if any(isinstance(n, L.Transpose) for n in L.nodes(g.spread))]
-    return len(inst.world.random) + sum(inst.n if i == "i" else 1 for i in wide)
+    """How many random numbers are left after the small noise has vanished."""
+    wide = [i for i, g in inst.context.noise.items() if any(isinstance(n, L.Transpose) for n in L.nodes(g.spread))]
+    return len(inst.context.random) + sum(inst.n if i == "i" else 1 for i in wide)
 
 
 def _equivariant(inst: Instance, name: str) -> bool:
-    """Give the tokens in other orders and compare: swaps of neighbours make up every permutation."""
-    world, count = inst.world, len(inst.world.tokens)
-    tokens = {f"token_{i}": evaluate(inst, L.Name("x", (i,), (0, 0))) for i in world.tokens}
+    """Compare the outputs of permuted tokens: swaps of neighbours generate every permutation."""
+    context, count = inst.context, len(inst.context.tokens)
+    tokens = {f"token_{i}": evaluate(inst, L.Name("x", (i,), (0, 0))) for i in context.tokens}
 
     def outputs(of: Instance) -> dict[tuple[int, ...], Array]:
         places = product(range(count), repeat=2 if name == "alpha" else 1)
-        return {p: evaluate(of, L.Name(name, tuple(world.tokens[i] for i in p), (0, 0))) for p in places}
+        return {p: evaluate(of, L.Name(name, tuple(context.tokens[i] for i in p), (0, 0))) for p in places}
 
     before = outputs(inst)
     orders = [[*range(j), j + 1, j, *range(j + 2, count)] for j in range(count - 1)]
     for order in [*orders, [*range(1, count), 0]]:
-        lets = dict(world.lets)
-        for place, source in zip(world.tokens, order, strict=True):
-            value = L.Name("token", (world.tokens[source],), (0, 0))
+        lets = dict(context.lets)
+        for place, source in zip(context.tokens, order, strict=True):
+            value = L.Name("token", (context.tokens[source],), (0, 0))
             lets[f"x_{place}"] = L.Let(L.Name("x", (place,), (0, 0)), value, (0, 0))
-        moved = replace(inst, world=replace(world, lets=lets), cache={}, vectors={**inst.vectors, **tokens})
+        moved = replace(inst, context=replace(context, lets=lets), cache={}, vectors={**inst.vectors, **tokens})
         after = outputs(moved)
         if not all(np.isfinite(after[p]).all() and np.isfinite(before[p]).all() for p in after):
             raise CannotEvaluate("values that overflow")
@@ -253,9 +271,9 @@ def _equivariant(inst: Instance, name: str) -> bool:
     return True
 
 
-def smallest(claim: L.Claim) -> str | None:
-    """The smallest instance of a claim that was refuted by argument: both sides there."""
-    for _, one in cases_of(claim):
-        for inst in instances(built(one), 1):
-            return written(inst, one.statement.core)
+def smallest(cases: Sequence[QuantifierCase]) -> str | None:
+    """The smallest instance of a claim that was refuted symbolically, with both sides there, as Python assignments."""
+    for case in cases:
+        for inst in instances(case.context, 1):
+            return python_assignments(inst, case.core)
     return None

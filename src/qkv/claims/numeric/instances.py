@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
+from statistics import NormalDist
 
 import numpy as np
 
 from qkv.claims.numeric.evaluator import Array, CannotEvaluate, Instance, evaluate
-from qkv.claims.semantics.context import Context, Range
+from qkv.claims.semantics.context import Context
+from qkv.claims.semantics.ranges import Range
 from qkv.claims.syntax import nodes as L
+from qkv.claims.syntax.nodes import MIRRORED_OP
 
-SAMPLES = 2000  # of random keys
-MANY = 10 * SAMPLES
-SIMPLE = (1.0, 2.0, 0.5, -1.0, 3.0, 0.0, 1.5, 5.0)
+N_DRAWS = 2000  # of the random keys of one instance
+N_DRAWS_PROBABILITY = 10 * N_DRAWS  # a probability is compared more closely than a variance
+SIMPLE_NUMBERS = (1.0, 2.0, 0.5, -1.0, 3.0, 0.0, 1.5, 5.0)  # tried first
+MAX_NUMBER = 1e6  # the scores of larger numbers have rounding errors that change a softmax
+MAX_ITEMS = 1000
+MAX_RANDOM_ITEMS = 200
+MAX_DRAWN_ENTRIES = 3_000_000  # of all draws of one instance together
+PARALLEL_ATTEMPT, ZERO_ATTEMPT = 9, 11  # attempts in which free vectors are all parallel, or all zero
 
-LARGEST = 1e6
-MOST = 1000  # items that an instance may have
-MOST_RANDOM = 200
-ENTRIES = 3_000_000  # of all draws together
 
-
-def instances(world: Context, count: int, seed: int = 0) -> Iterator[Instance]:
+def instances(context: Context, count: int, seed: int = 0) -> Iterator[Instance]:
     """Up to `count` instances that meet what is given; fewer when the conditions are hard to meet."""
     rng = np.random.default_rng(seed)
     made = 0
@@ -29,81 +33,82 @@ def instances(world: Context, count: int, seed: int = 0) -> Iterator[Instance]:
         if made == count:
             return
         try:
-            inst = _instance(world, attempt, rng)
-            if inst is not None and _meets(inst):
+            inst = _instance(context, attempt, rng)
+            if _is_valid(inst):
                 made += 1
                 yield inst
         except (CannotEvaluate, ValueError, FloatingPointError, np.linalg.LinAlgError):
             continue
 
 
-def _instance(world: Context, attempt: int, rng: np.random.Generator) -> Instance | None:
-    n = _size(world, attempt, rng)
-    plain = attempt < (3 if world.noise or world.random else len(SIMPLE)) or n > 100
-    # A limit is seen from afar only if nothing is so small that it takes longer still.
-    least = 0.3 if any(isinstance(node, L.Limit | L.Within) for node in L.nodes(world.claim.statement)) else 0.02
-    shift = 1 if world.noise or world.random else 0  # few attempts: the numbers must differ from the first on
+def _instance(context: Context, attempt: int, rng: np.random.Generator) -> Instance:
+    """One instance; the first attempts take simple numbers and unit vectors, later ones random ones."""
+    n = _item_count(context, attempt, rng)
+    plain = attempt < (3 if context.noise or context.random else len(SIMPLE_NUMBERS)) or n > 100
+    # Numbers close to the end of a range make convergence slow: where a limit is checked, they keep a distance.
+    least = 0.3 if any(isinstance(node, L.Limit | L.Within) for node in L.nodes(context.claim.statement)) else 0.02
+    shift = 1 if context.noise or context.random else 0  # few attempts: the numbers must differ from the first on
     numbers = {
         name: _pick(r, attempt + shift * j, rng, least)
-        for j, (name, r) in enumerate(world.numbers.items())
+        for j, (name, r) in enumerate(context.numbers.items())
         if name != "n"
     }
-    random = bool(world.noise or world.random)
+    random = bool(context.noise or context.random)
     samples = 1
-    if random:  # a probability is compared more closely than a variance
-        samples = MANY if isinstance(world.claim.statement.core, L.Within) else SAMPLES
-    low = max(n, *(len(f.items) for f in world.families.values() if f.items is not None), 2)
+    if random:
+        samples = N_DRAWS_PROBABILITY if isinstance(context.claim.statement.core, L.Within) else N_DRAWS
+    low = max(n, *(len(f.items) for f in context.families.values() if f.items is not None), 2)
     d = low + (low % 2) if plain else low + 2 + (low % 2)
-    named = [len(_columns(world, name)) for name in ("A", "B")]
+    named = [len(_columns(context, name)) for name in ("A", "B")]
     columns = (max(2, named[0]), max(2 if plain else 3, named[1]))
-    d = max(d, sum(columns) + (sum(columns) % 2)) if world.bases else d
-    inst = Instance(world, n, d, {k: np.full((1, 1, 1), v) for k, v in numbers.items()}, {}, {}, {}, samples=samples)
+    d = max(d, sum(columns) + (sum(columns) % 2)) if context.bases else d
+    inst = Instance(context, n, d, {k: np.full((1, 1, 1), v) for k, v in numbers.items()}, {}, {}, {}, samples=samples)
     inst.numbers["n"] = np.full((1, 1, 1), float(n))
     inst.side = -1.0 if attempt % 2 else 1.0
-    for name, given in world.random.items():
+    for name, given in context.random.items():
         mean, spread = (float(evaluate(inst, e)[0, 0, 0]) for e in (given.mean, given.spread))
         inst.numbers[name] = mean + math.sqrt(max(spread, 0)) * rng.permutation(_quantiles(samples))[:, None, None]
-        inst.numbers[name] = _clipped(inst.numbers[name], world.numbers[name], rng)
-    _ordered(inst, rng, least)
-    if world.noise:
-        inst.even = len(world.items) * d < samples // 4
-        inst.normal = _draws(inst.items if n * d < samples // 4 else list(world.items), samples, d, rng)
+        inst.numbers[name] = _clipped(inst.numbers[name], context.numbers[name], rng)
+    _meet_number_conditions(inst, rng, least)
+    if context.noise:
+        inst.even = len(context.items) * d < samples // 4
+        inst.normal = _draws(inst.items if n * d < samples // 4 else list(context.items), samples, d, rng)
         for item in inst.items:  # where all would be too many, the unnamed have one draw, enough for vanishing noise
-            rows = samples if n * d * samples <= ENTRIES else 1
+            rows = samples if n * d * samples <= MAX_DRAWN_ENTRIES else 1
             inst.normal.setdefault(item, rng.standard_normal((rows, d)))
     seed = int(rng.integers(2**31))
 
     def vectors() -> None:
         own = np.random.default_rng(seed)
         inst.cache.clear()
-        _ordered(inst, own, least)
+        _meet_number_conditions(inst, own, least)
         _vectors(inst, plain, own, columns)
-        if not world.scores and attempt in (9, 11):
+        if not context.score_conditions and attempt in (PARALLEL_ATTEMPT, ZERO_ATTEMPT):
             _degenerate(inst, attempt)
-        for fact in world.scores:
-            _shift(inst, fact, own)
-        for fact in world.scores:
-            _enforce(inst, fact, own, tight=attempt % 3 == 0)
+        for fact in context.score_conditions:
+            _shift_scores(inst, fact, own)
+        for fact in context.score_conditions:
+            _meet_score_condition(inst, fact, own, tight=attempt % 3 == 0)
         inst.cache.clear()
 
     vectors()
-    moved = any(f.norm is not None for f in world.families.values())
-    if moved or world.scores or world.orders:
+    moved = any(f.norm is not None for f in context.families.values())
+    if moved or context.score_conditions or context.number_conditions:
         inst.rebuild = vectors
     return inst
 
 
-def _size(world: Context, attempt: int, rng: np.random.Generator) -> int:
-    if world.closed:
-        return len(world.items)
-    where = world.numbers.get("n", Range())
-    low = max(int(where.lo or 1), len(world.items), 1)
+def _item_count(context: Context, attempt: int, rng: np.random.Generator) -> int:
+    if context.all_items_named:
+        return len(context.items)
+    where = context.numbers.get("n", Range())
+    low = max(int(where.lo or 1), len(context.items), 1)
     high = low + 40 if where.hi is None else int(where.hi)
-    if low > high or low > (MOST_RANDOM if world.noise else MOST):
+    if low > high or low > (MAX_RANDOM_ITEMS if context.noise else MAX_ITEMS):
         raise CannotEvaluate("no number of items, or too many to try")
     if attempt < 4:
         return low
-    more = [0, 1, 2, 3] if world.noise or world.random else [0, 1, 2, 3, 5, 8, 20]
+    more = [0, 1, 2, 3] if context.noise or context.random else [0, 1, 2, 3, 5, 8, 20]
     return int(min(high, low + rng.choice(more)))
 
 
@@ -117,8 +122,8 @@ def _pick(where: Range, attempt: int, rng: np.random.Generator, least: float) ->
     def inside(x: float) -> bool:
         return (x > lo or (x == lo and not where.lo_open)) and (x < hi or (x == hi and not where.hi_open))
 
-    if attempt < len(SIMPLE):
-        for x in (*SIMPLE[attempt:], *SIMPLE):
+    if attempt < len(SIMPLE_NUMBERS):
+        for x in (*SIMPLE_NUMBERS[attempt:], *SIMPLE_NUMBERS):
             for shift in (0.0, lo if math.isfinite(lo) else 0.0):
                 if inside(x + shift):
                     return x + shift
@@ -140,24 +145,19 @@ def _pick(where: Range, attempt: int, rng: np.random.Generator, least: float) ->
     raise CannotEvaluate("no number in the range")
 
 
+@cache
 def _quantiles(count: int) -> Array:
-    from statistics import NormalDist
-
+    """Normal numbers that are spread evenly: the quantiles at (j + 1/2)/count."""
     normal = NormalDist()
     return np.array([normal.inv_cdf((j + 0.5) / count) for j in range(count)])
 
 
-_KEPT: dict[int, Array] = {}
-
-
 def _draws(items: list[str], samples: int, d: int, rng: np.random.Generator) -> dict[str, Array]:
     """Normal draws for every item, whose first column is spread evenly over the quantiles."""
-    if samples not in _KEPT:
-        _KEPT[samples] = _quantiles(samples)
     count = len(items)
     out = rng.standard_normal((samples, count * d))
     for j in range(count):
-        out[:, j] = rng.permutation(_KEPT[samples])
+        out[:, j] = rng.permutation(_quantiles(samples))
     if 0 < count * d < samples // 4:
         # Centred and made orthonormal, the draws have mean 0 and covariance I exactly, between items too.
         q, r = np.linalg.qr(out - out.mean(axis=0))
@@ -180,13 +180,13 @@ def _clipped(values: Array, where: Range, rng: np.random.Generator) -> Array:
     return rng.choice(values[keep], size=len(values))
 
 
-def _ordered(inst: Instance, rng: np.random.Generator, least: float) -> None:
+def _meet_number_conditions(inst: Instance, rng: np.random.Generator, least: float) -> None:
     """Meet conditions such as x > y between numbers by moving x."""
-    for order in inst.world.orders:
+    for order in inst.context.number_conditions:
         (left, right), (op,) = order.sides, order.ops
         if not isinstance(left, L.Name):
-            left, right, op = right, left, {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(op, op)
-        if not isinstance(left, L.Name) or str(left) == "n" or str(left) in inst.world.gone:
+            left, right, op = right, left, MIRRORED_OP[op]
+        if not isinstance(left, L.Name) or str(left) == "n" or str(left) in inst.context.limit_variables:
             continue
         bound = evaluate(inst, right)
         slack = 0.0 if op == "=" else float(rng.exponential(1.0)) + least
@@ -195,60 +195,61 @@ def _ordered(inst: Instance, rng: np.random.Generator, least: float) -> None:
         fine = {">": old > bound, ">=": old >= bound, "<": old < bound, "<=": old <= bound}.get(op, old == bound)
         if not np.all(fine) or np.abs(old - bound).min() < least:
             inst.numbers[str(left)] = bound + slack if op in (">", ">=", "=") else bound - slack
-            _pulled(inst, str(left), bound, op, rng)
+            _pull_into_range(inst, str(left), bound, op, rng)
         inst.cache.clear()
 
 
-def _pulled(inst: Instance, name: str, bound: Array, op: str, rng: np.random.Generator) -> None:
+def _pull_into_range(inst: Instance, name: str, bound: Array, op: str, rng: np.random.Generator) -> None:
     """A number that was moved past the far end of its range goes between that end and its bound, if there is room."""
-    where = inst.world.numbers.get(name, Range())
+    where = inst.context.numbers.get(name, Range())
     end = where.hi if op in (">", ">=") else where.lo if op in ("<", "<=") else None
     if end is not None and not where.holds(float(inst.numbers[name].reshape(-1)[0])):
         inst.numbers[name] = bound + float(rng.uniform(0.1, 0.9)) * (float(end) - bound)
 
 
 def _vectors(inst: Instance, plain: bool, rng: np.random.Generator, columns: tuple[int, int]) -> None:
-    world, n, d = inst.world, inst.n, inst.d
+    """Draw all families, bases and single vectors; `plain` ones are unit vectors where they may be."""
+    context, n, d = inst.context, inst.n, inst.d
     frame = np.eye(d) if plain else np.linalg.qr(rng.standard_normal((d, d)))[0]
-    for base, family in world.families.items():
-        if base.upper() in world.bases:
+    for base, family in context.families.items():
+        if base.upper() in context.bases:
             continue
         names = inst.items if family.items is None else list(family.items)
         norm = 1.0 if family.norm is None else float(evaluate(inst, family.norm)[0, 0, 0])
         if family.kind == "free":
             table = rng.standard_normal((len(names), d)) * rng.choice([0.3, 1.0, 3.0])
         else:
-            turned = frame if plain else np.linalg.qr(rng.standard_normal((d, d)))[0]
+            rotated = frame if plain else np.linalg.qr(rng.standard_normal((d, d)))[0]
             if len(names) > d:
                 raise CannotEvaluate("too many vectors for the space")
-            table = norm * turned[:, : len(names)].T
+            table = norm * rotated[:, : len(names)].T
         inst.families[base] = {i: table[j][None, :, None] for j, i in enumerate(names)}
     if "v" not in inst.families:
         table = 2.0 * np.eye(max(n, d))[:n, :d] if plain else rng.standard_normal((n, d))
         inst.families["v"] = {i: table[j][None, :, None] for j, i in enumerate(inst.items)}
     widths = {"m": columns[0], "p": columns[1]}
     offset = 0
-    for name, space in world.bases.items():
-        if offset and not world.right_angles:
+    for name, space in context.bases.items():
+        if offset and not context.right_angles:
             frame, offset = np.linalg.qr(rng.standard_normal((d, d)))[0], 0
         inst.bases[name] = frame[:, offset : offset + widths[space]][None]
         offset += widths[space]
         own = inst.bases[name][0]
-        inst.families[name.lower()] = {s: own[:, j][None, :, None] for j, s in enumerate(_columns(world, name))}
-    for name, space in world.vectors.items():
+        inst.families[name.lower()] = {s: own[:, j][None, :, None] for j, s in enumerate(_columns(context, name))}
+    for name, space in context.vectors.items():
         width = d if space == "d" else widths[space]
         inst.vectors[name] = (np.ones(width) if plain and space != "d" else rng.standard_normal(width))[None, :, None]
 
 
-def _columns(world: Context, name: str) -> list[str]:
+def _columns(context: Context, name: str) -> list[str]:
     """The columns of a basis that a claim names; different names are different columns."""
-    if name not in world.bases:
+    if name not in context.bases:
         return []
-    names = [n for n in L.nodes(world.claim) if isinstance(n, L.Name) and n.base == name.lower()]
+    names = [n for n in L.nodes(context.claim) if isinstance(n, L.Name) and n.base == name.lower()]
     return sorted({s for n in names for s in n.subs})
 
 
-def _enforce(inst: Instance, fact: L.Fact, rng: np.random.Generator, tight: bool) -> None:
+def _meet_score_condition(inst: Instance, fact: L.Fact, rng: np.random.Generator, tight: bool) -> None:
     """Meet a condition on scores by moving a key along the query."""
     (left, right), (op,) = fact.relation.sides, fact.relation.ops
     items = [""] if fact.quantifier is None else [i for i in inst.items if i not in fact.quantifier.but]
@@ -259,7 +260,7 @@ def _enforce(inst: Instance, fact: L.Fact, rng: np.random.Generator, tight: bool
         query = next((n for n in names if str(n) in inst.vectors), None)
         if not keys or query is None or "k" not in inst.families:
             continue
-        # One key or the other gives way, so that those with the higher scores are moved up as well.
+        # Either key may be moved, so that keys with the higher scores are moved up as well.
         own = [k for k in keys if item and k.subs == (item,)] or keys
         key = own[int(rng.integers(len(own)))].subs[0]
         gap = float((evaluate(inst, pair[0]) - evaluate(inst, pair[1]))[0, 0, 0])
@@ -281,20 +282,20 @@ def _enforce(inst: Instance, fact: L.Fact, rng: np.random.Generator, tight: bool
 
 
 def _degenerate(inst: Instance, attempt: int) -> None:
-    """Free vectors may be parallel, or zero; values that nothing is said of may all be one."""
-    free = [base for base, family in inst.world.families.items() if family.kind == "free"]
-    for table in [inst.families[base] for base in [*free, *({"v"} - set(inst.world.families))]]:
+    """Make free vectors all parallel, or all zero, and values that are not declared too."""
+    free = [base for base, family in inst.context.families.items() if family.kind == "free"]
+    for table in [inst.families[base] for base in [*free, *({"v"} - set(inst.context.families))]]:
         first = next(iter(table.values()))
         for item in table:
-            table[item] = first if attempt == 9 else 0.0 * first
-    single = [name for name, space in inst.world.vectors.items() if space == "d"]
+            table[item] = first if attempt == PARALLEL_ATTEMPT else 0.0 * first
+    single = [name for name, space in inst.context.vectors.items() if space == "d"]
     for name in single:
-        inst.vectors[name] = (2.0 if attempt == 9 else 0.0) * inst.vectors[single[0]]
+        inst.vectors[name] = (2.0 if attempt == PARALLEL_ATTEMPT else 0.0) * inst.vectors[single[0]]
 
 
-def _shift(inst: Instance, fact: L.Fact, rng: np.random.Generator) -> None:
-    """Before conditions are met by moving keys, let all keys score higher or lower together, by as much as the
-    numbers in the condition, and let those that the others are compared with score anything."""
+def _shift_scores(inst: Instance, fact: L.Fact, rng: np.random.Generator) -> None:
+    """Move scores before the conditions are met: all keys together, by up to twice the numbers in the condition, and
+    each key that the others are compared with at random."""
     names = [n for n in L.nodes(fact.relation) if isinstance(n, L.Name)]
     query = next((n for n in names if str(n) in inst.vectors), None)
     if query is None or "k" not in inst.families:
@@ -313,20 +314,19 @@ def _shift(inst: Instance, fact: L.Fact, rng: np.random.Generator) -> None:
     inst.cache.clear()
 
 
-def _meets(inst: Instance) -> bool:
-    """Whether an instance keeps all conditions, up to rounding."""
-    if not keeps(inst):
+def _is_valid(inst: Instance) -> bool:
+    """Whether an instance meets all conditions up to rounding, with numbers that are not too large."""
+    if not conditions_hold(inst):
         return False
     inst.cache.clear()
     if not in_range(inst):
         return False
-    # Scores made of larger numbers are off by more than a softmax forgives, and show nothing either way.
-    return all(bool((np.abs(v) <= LARGEST).all()) for v in inst.numbers.values())
+    return all(bool((np.abs(v) <= MAX_NUMBER).all()) for v in inst.numbers.values())
 
 
-def keeps(inst: Instance) -> bool:
+def conditions_hold(inst: Instance) -> bool:
     """Whether every condition between scores and between numbers holds, up to rounding."""
-    for fact in inst.world.scores:
+    for fact in inst.context.score_conditions:
         (left, right), (op,) = fact.relation.sides, fact.relation.ops
         items = [""] if fact.quantifier is None else [i for i in inst.items if i not in fact.quantifier.but]
         for item in items:
@@ -334,7 +334,7 @@ def keeps(inst: Instance) -> bool:
             one, two = evaluate(inst, pair[0]), evaluate(inst, pair[1])
             if not holds(one - two, op, 1e-9 * (1 + float(np.abs(one).max()))):
                 return False
-    for order in inst.world.orders:
+    for order in inst.context.number_conditions:
         gap = evaluate(inst, order.sides[0]) - evaluate(inst, order.sides[1])
         if not holds(gap, order.ops[0], 1e-9):
             return False
@@ -342,8 +342,8 @@ def keeps(inst: Instance) -> bool:
 
 
 def in_range(inst: Instance, but: frozenset[str] = frozenset()) -> bool:
-    """Whether every number lies where it is said to, except those that are on their way."""
-    for name, where in inst.world.numbers.items():
+    """Whether every number lies in its range, except those of which a limit is taken."""
+    for name, where in inst.context.numbers.items():
         if name in inst.numbers and name not in but:
             values = inst.numbers[name]
             if not (where.holds(float(values.min())) and where.holds(float(values.max()))):

@@ -1,4 +1,4 @@
-"""Limits seen from afar: both sides at places ever farther out, and whether they come together."""
+"""Numerical check of limit statements: evaluate both sides along the path and test convergence."""
 
 from __future__ import annotations
 
@@ -10,27 +10,30 @@ from itertools import pairwise
 import numpy as np
 
 from qkv.claims.numeric.evaluator import Array, CannotEvaluate, Instance, evaluate
-from qkv.claims.numeric.instances import in_range, keeps
-from qkv.claims.semantics.context import reached
-from qkv.claims.symbolic.statistics import bounded
+from qkv.claims.numeric.instances import conditions_hold, in_range
+from qkv.claims.semantics.context import names_used
+from qkv.claims.semantics.expression_properties import bounded
 from qkv.claims.syntax import nodes as L
 
-FAR = (3.0, 9.0, 27.0, 81.0, 729.0, 1e5)  # places of a number on its way to infinity
-NEAR = 1e-3
+PATH = (3.0, 9.0, 27.0, 81.0, 729.0, 1e5)  # values of a number on its way to infinity
+CLOSE, SAMPLED_CLOSE = 1e-3, 0.015  # both sides have met: this close at the end of the path
+APART, SAMPLED_APART = 0.01, 0.03  # they have not: this far apart, and no longer approaching each other
+CLEAR_SHARE = 0.97  # of the draws that must be close or apart
 
 
-def is_nought(expr: L.Expr) -> bool:
+def is_zero_literal(expr: L.Expr) -> bool:
+    """Whether an expression is the number 0, which has every shape."""
     return isinstance(expr, L.Num) and expr.value == 0
 
 
-def go(inst: Instance, approach: tuple[L.Approach, ...], place: int) -> None:
-    """Move all numbers along; those that go first go farther."""
-    sizes, slow = inst.world.noise_sizes, inst.world.in_logs
+def move_along(inst: Instance, approach: tuple[L.Approach, ...], place: int) -> None:
+    """Set the numbers of a limit to their values at one place of the path; limits taken first go farther."""
+    sizes, slow = inst.context.noise_sizes, inst.context.inside_logarithms
     if any(one.name not in sizes and later.name in sizes for one, later in pairwise(approach)):
         raise CannotEvaluate("noise that vanishes after another limit")
     for rank, one in enumerate(approach):
         ahead = sum(other.name not in sizes for other in approach[rank + 1 :])
-        x = FAR[place] if one.name in sizes else min(FAR[place] ** (1 + ahead), 1e12)
+        x = PATH[place] if one.name in sizes else min(PATH[place] ** (1 + ahead), 1e12)
         if one.name in slow:
             x = math.exp(min(x, 600.0))
         if isinstance(one.to, L.Name):
@@ -39,13 +42,13 @@ def go(inst: Instance, approach: tuple[L.Approach, ...], place: int) -> None:
             value = -x
         else:
             to = float(evaluate(inst, one.to)[0, 0, 0])
-            where = inst.world.numbers.get(one.name)
+            where = inst.context.numbers.get(one.name)
             side = inst.side  # some instances come from below, some from above, where the range allows both
             if where is not None and where.hi is not None and float(where.hi) <= to:
                 side = -1.0
             elif (where is not None and where.lo is not None and float(where.lo) >= to) or one.name in sizes:
                 side = 1.0
-            value = to + side * (1e-14 / FAR[place] ** 2 if one.name in sizes else 1.0 / x**2)
+            value = to + side * (1e-14 / PATH[place] ** 2 if one.name in sizes else 1.0 / x**2)
         if one.name == "n":
             raise CannotEvaluate("a limit in the number of items")
         inst.put(one.name, value)
@@ -55,24 +58,25 @@ def go(inst: Instance, approach: tuple[L.Approach, ...], place: int) -> None:
         inst.rebuild()
         if any(not np.array_equal(inst.numbers[name], value) for name, value in before.items()):
             raise CannotEvaluate("a number that would have to move with another")
-        if not (keeps(inst) and in_range(inst, frozenset(one.name for one in approach))):
+        if not (conditions_hold(inst) and in_range(inst, frozenset(one.name for one in approach))):
             raise CannotEvaluate("numbers that leave their ranges on the way")
 
 
-def path(inst: Instance, core: L.Limit | L.Within | L.Relation) -> tuple[L.Approach, ...]:
+def approaches(inst: Instance, core: L.Limit | L.Within | L.Relation) -> tuple[L.Approach, ...]:
+    """The limits of a statement after those that are given for all."""
     own = () if isinstance(core, L.Relation) else core.approach
-    return (*inst.world.limits, *own)
+    return (*inst.context.limits, *own)
 
 
 def _both(
     inst: Instance, approach: tuple[L.Approach, ...], left: L.Expr, right: L.Expr
 ) -> Iterator[tuple[Array, Array]]:
-    """Both sides at each place on the way; places that are the same as the one before, or where rounding has taken
-    what matters, are left out. What cancels at the first place already is equal, not rounded."""
+    """Both sides at each place of the path. Places equal to the one before are left out, and those where a difference
+    vanishes by rounding; a difference that vanishes at the first place already is an identity."""
     before: dict[str, float] | None = None
     structural: set[L.Expr] = set()
-    for place in range(len(FAR)):
-        go(inst, approach, place)
+    for place in range(len(PATH)):
+        move_along(inst, approach, place)
         here = {one.name: float(inst.numbers[one.name].reshape(-1)[0]) for one in approach}
         if here == before:
             continue
@@ -90,38 +94,38 @@ def _places(inst: Instance, approach: tuple[L.Approach, ...], expr: L.Expr) -> I
         yield value
 
 
-def resolved(inst: Instance, *parts: L.Node) -> None:
-    """A sample does not see where the mean of something unbounded comes from: ever fewer draws, of ever more."""
-    stats = [n for n in L.nodes((parts, tuple(inst.world.lets.values()))) if isinstance(n, L.Stat)]
+def require_bounded_statistics(inst: Instance, *parts: L.Node) -> None:
+    """Refuse statistics of unbounded expressions: in a limit, ever fewer draws decide them, so a sample misleads."""
+    stats = [n for n in L.nodes((parts, tuple(inst.context.lets.values()))) if isinstance(n, L.Stat)]
     for one in stats:
-        weighted = any(n.base in ("alpha", "c") for n in reached(inst.world, *one.inner))
-        if weighted and not all(bounded(inst.world, e) for e in one.inner):
+        weighted = any(n.base in ("alpha", "c") for n in names_used(inst.context, *one.inner))
+        if weighted and not all(bounded(inst.context, e) for e in one.inner):
             raise CannotEvaluate("a statistic of something unbounded")
 
 
 def _scaled(inst: Instance, *sides: L.Expr) -> bool:
-    """Whether a sampled statistic is multiplied or divided by what moves, and its error with it."""
+    """Whether a sampled statistic is multiplied or divided by a variable of the limit, and so is its error."""
     every = [n for side in sides for n in L.nodes(side) if isinstance(n, L.Op) and n.sign in "*/^"]
     for one in every:
         for stat, other in ((one.left, one.right), (one.right, one.left)):
             sampled = any(isinstance(n, L.Stat | L.Chance) for n in L.nodes(stat))
-            if sampled and any(str(n) in inst.world.gone for n in reached(inst.world, other)):
+            if sampled and any(str(n) in inst.context.limit_variables for n in names_used(inst.context, other)):
                 return True
     return False
 
 
 def _errors(inst: Instance, left: L.Expr, right: L.Expr, approach: tuple[L.Approach, ...]) -> list[Array]:
-    """How far left is from right, for each draw, at each place that still has a finite value."""
+    """The relative distance of both sides, for each draw, at each place of the path where they are finite."""
     out: list[Array] = []
     for one, two in _both(inst, approach, left, right):
-        if one.shape[1:] != two.shape[1:] and not (is_nought(left) or is_nought(right)):
+        if one.shape[1:] != two.shape[1:] and not (is_zero_literal(left) or is_zero_literal(right)):
             raise CannotEvaluate("shapes that do not fit")
         gap = np.abs(one - two).max(axis=(1, 2))
         size = 1.0 + np.abs(two).max(axis=(1, 2))
         good = np.isfinite(gap) & np.isfinite(size)
         if good.mean() < 0.5:
             break
-        # A draw that overflows says nothing; it keeps its last value.
+        # A draw that overflows keeps its last value.
         values = np.where(good, gap, np.nan) / np.where(good, size, 1.0)
         if out and values.shape == out[-1].shape:
             values = np.where(good, values, out[-1])
@@ -132,8 +136,9 @@ def _errors(inst: Instance, left: L.Expr, right: L.Expr, approach: tuple[L.Appro
 
 
 def limit(inst: Instance, core: L.Limit) -> tuple[bool | None, float | None]:
-    approach = path(inst, core)
-    resolved(inst, core.left, core.right)
+    """Whether an instance agrees with a limit statement (None: not clear), and the share of its draws that does."""
+    approach = approaches(inst, core)
+    require_bounded_statistics(inst, core.left, core.right)
     if any(isinstance(n, L.Stat | L.Chance) for n in L.nodes(core)) and _scaled(inst, core.left, core.right):
         raise CannotEvaluate("a statistic times a number that moves")
     if isinstance(core.right, L.Name | L.Neg) and "oo" in {
@@ -144,15 +149,15 @@ def limit(inst: Instance, core: L.Limit) -> tuple[bool | None, float | None]:
     rough = inst.samples > 1 and any(isinstance(n, L.Stat | L.Chance) for n in L.nodes(core))
     inst.sampled = rough
     last, before, first = errors[-1], errors[-2], errors[0]
-    close = (last < (0.015 if rough else NEAR)) | (~np.array(rough) & (last < 0.5 * before) & (last < 0.05))
-    apart = (last > (0.03 if rough else 0.01)) & (last > 0.8 * before) & (last > 0.2 * first)
+    close = (last < (SAMPLED_CLOSE if rough else CLOSE)) | (~np.array(rough) & (last < 0.5 * before) & (last < 0.05))
+    apart = (last > (SAMPLED_APART if rough else APART)) & (last > 0.8 * before) & (last > 0.2 * first)
     share = float(close.mean())
-    sure = bool((close | apart).mean() > 0.97)
+    sure = bool((close | apart).mean() > CLEAR_SHARE)
     random = inst.samples > 1 and len(last) > 1
     if random:
         if not sure:
             return None, share if core.tends else 1 - share
-        verdict = True if share > 0.97 else False if share < 0.9 else None
+        verdict = True if share > CLEAR_SHARE else False if share < 0.9 else None
         if not core.tends:
             verdict, share = (None if verdict is None else not verdict), 1 - share
         return verdict, share
@@ -163,6 +168,7 @@ def limit(inst: Instance, core: L.Limit) -> tuple[bool | None, float | None]:
 
 
 def _infinite(inst: Instance, core: L.Limit, approach: tuple[L.Approach, ...]) -> bool | None:
+    """Whether the left side grows without bound along the path."""
     sign = -1.0 if isinstance(core.right, L.Neg) else 1.0
     values: list[float] = []
     end = 0.0
@@ -176,7 +182,7 @@ def _infinite(inst: Instance, core: L.Limit, approach: tuple[L.Approach, ...]) -
     early, before, last = values[-3:]
     if last > max(50.0, 1.5 * before) or (end == math.inf and last > before > early):
         return core.tends
-    # What grows slowly, such as log(log(t)), changes by as much from each place to the next.
+    # A side that grows slowly, such as log(log(t)), changes by about as much from each place to the next.
     step, previous = abs(last - before), abs(before - early)
     stopped = step <= 1e-9 * (1 + abs(last)) and previous <= 1e-2 * (1 + abs(last))
     slowing = step < 0.01 * (1 + abs(last)) and step < 0.2 * previous

@@ -1,4 +1,4 @@
-"""Statistics of weights at a fixed scale, by the exact moments of qkv.noise instead of draws."""
+"""Statistics of weights at fixed numbers, by the exact moments of qkv.noise instead of draws."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qkv.claims.numeric.evaluator import Array, CannotEvaluate, Instance, evaluate, law, weights_name
+from qkv.claims.numeric.evaluator import Array, CannotEvaluate, Instance, evaluate, key_law, weights_name
 from qkv.claims.syntax import nodes as L
 from qkv.errors import QkvError
 
@@ -15,14 +15,16 @@ if TYPE_CHECKING:
     from qkv.core.memory import Memory
     from qkv.noise.key_noise import Gaussian
 
-DRAWS = 100_000  # where the noise cannot be integrated
-SURE = 1 - 1e-7  # that a probability by draws lies in its interval
+N_DRAWS = 100_000  # where the noise cannot be integrated
+CONFIDENCE = 1 - 1e-7  # that a probability by draws lies in its interval
 
 
 def applies(inst: Instance) -> bool:
     """Whether all randomness of an instance is in keys with a distribution of their own."""
-    world = inst.world
-    return bool(world.noise) and not (world.random or world.tokens or any(x.name.base == "k" for x in world.claim.lets))
+    context = inst.context
+    return bool(context.noise) and not (
+        context.random or context.tokens or any(x.name.base == "k" for x in context.claim.lets)
+    )
 
 
 def moment(inst: Instance, expr: L.Stat) -> tuple[Array, float] | None:
@@ -34,7 +36,7 @@ def moment(inst: Instance, expr: L.Stat) -> tuple[Array, float] | None:
     lines = [_line(inst, e) for e in expr.inner]
     if not applies(inst) or any(line is None for line in lines):
         return None
-    from qkv.noise import reading_moments
+    from qkv.noise import reading_moments  # here, since it imports torch, which few claims need
 
     try:
         found = reading_moments(_memory(inst, np.eye(inst.n)), _queries(inst), _gaussian(inst))
@@ -63,19 +65,19 @@ def event(inst: Instance, expr: L.Chance) -> tuple[float, float] | None:
     Such a difference is one entry of an output, and exceeds 0 when it lies within a far point's distance from it.
     """
     line = _line(inst, L.Op("-", expr.event.sides[0], expr.event.sides[1], expr.at))
-    heads = inst.world.heads()
+    heads = inst.context.heads()
     if line is None or len(heads) != 1 or line[1].shape[0] != 1 or not applies(inst):
         return None
-    values = line[1][0] + line[0][0]  # the weights sum to 1, so the constant may join them
+    values = line[1][0] + line[0][0]  # the weights sum to 1, so the constant is added to each value
     far = float(np.abs(values).max()) + 1.0
-    low, high = _near(inst, values[:, None], np.array([far]), far, DRAWS)
+    low, high = _near(inst, values[:, None], np.array([far]), far, N_DRAWS)
     return (low, high) if expr.event.ops[0] in (">", ">=") else (1 - high, 1 - low)
 
 
 def nearness(inst: Instance, core: L.Within) -> tuple[float, float] | None:
-    """The ends between which the probability of an output near a target lies; closer ones if they hold the claimed."""
+    """An interval for the probability of an output near a target; a narrower one if it holds the claimed value."""
     line, target = _line(inst, core.left), evaluate(inst, core.target)
-    heads = inst.world.heads()
+    heads = inst.context.heads()
     if line is None or target.shape[0] != 1 or not applies(inst):
         return None
     slopes = line[1].reshape(len(line[0]), len(heads), inst.n)
@@ -83,16 +85,16 @@ def nearness(inst: Instance, core: L.Within) -> tuple[float, float] | None:
         return None
     values = (slopes.sum(axis=1) + line[0][:, None]).T
     radius, wanted = (float(evaluate(inst, e)[0, 0, 0]) for e in (core.radius, core.probability))
-    low, high = _near(inst, values, target[0, :, 0], radius, DRAWS // 10)
-    return (low, high) if not low < wanted < high else _near(inst, values, target[0, :, 0], radius, DRAWS)
+    low, high = _near(inst, values, target[0, :, 0], radius, N_DRAWS // 10)
+    return (low, high) if not low < wanted < high else _near(inst, values, target[0, :, 0], radius, N_DRAWS)
 
 
 def _near(inst: Instance, values: Array, target: Array, radius: float, draws: int) -> tuple[float, float]:
-    from qkv.noise import success_probability
+    from qkv.noise import success_probability  # here, since it imports torch
 
     try:
         memory, queries, noise = _memory(inst, values), _queries(inst), _gaussian(inst)
-        found = success_probability(memory, queries, noise, target, radius, n_draws=draws, confidence=SURE)
+        found = success_probability(memory, queries, noise, target, radius, n_draws=draws, confidence=CONFIDENCE)
     except QkvError as why:
         raise CannotEvaluate(str(why)) from None
     return found.low, found.high
@@ -100,7 +102,7 @@ def _near(inst: Instance, values: Array, target: Array, radius: float, draws: in
 
 def _line(inst: Instance, expr: L.Expr) -> tuple[Array, Array] | None:
     """Constant (rows,) and slopes (rows, heads·n) of what is linear in the weights and random in nothing else."""
-    heads = inst.world.heads()
+    heads = inst.context.heads()
     size = len(heads) * inst.n
 
     def at(weights: Array) -> Array:
@@ -121,19 +123,19 @@ def _line(inst: Instance, expr: L.Expr) -> tuple[Array, Array] | None:
 
 
 def _memory(inst: Instance, values: Array) -> Memory:
-    from qkv.core.memory import Memory
+    from qkv.core.memory import Memory  # here, since it imports torch
 
-    return Memory(np.stack([law(inst, item)[0][0, :, 0] for item in inst.items]), values)
+    return Memory(np.stack([key_law(inst, item)[0][0, :, 0] for item in inst.items]), values)
 
 
 def _queries(inst: Instance) -> Any:
-    rows = [evaluate(inst, L.Name("q", (h,) if h else (), (0, 0))) for h in inst.world.heads()]
+    rows = [evaluate(inst, L.Name("q", (h,) if h else (), (0, 0))) for h in inst.context.heads()]
     if any(row.shape[0] != 1 for row in rows):
         raise CannotEvaluate("a query that is random")
     return np.stack([row[0, :, 0] for row in rows])
 
 
 def _gaussian(inst: Instance) -> Gaussian:
-    from qkv.noise.key_noise import Gaussian
+    from qkv.noise.key_noise import Gaussian  # here, since it imports torch
 
-    return Gaussian(full={j: law(inst, item)[1] for j, item in enumerate(inst.items)})
+    return Gaussian(full={j: key_law(inst, item)[1] for j, item in enumerate(inst.items)})

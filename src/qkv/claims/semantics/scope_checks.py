@@ -1,23 +1,20 @@
-"""Where an index runs, where infinity stands, what a definition rests on; or the claim is malformed, and where."""
+"""Scope checks: free indices, infinity outside a limit, circular definitions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from qkv.claims.semantics.context import Context
 from qkv.claims.syntax import nodes as L
 from qkv.claims.syntax.nodes import Malformed
 
-if TYPE_CHECKING:
-    from qkv.claims.semantics.context import Context
 
-
-def check_scopes(world: Context) -> None:
-    """No index is free where nothing says what it runs over, no name is both an item and an index, no definition
-    rests on itself, and infinity is only where a limit goes."""
-    claim = world.claim
+def check_scopes(context: Context) -> None:
+    """Raise Malformed for a free index, a letter that is both item and index, a circular definition, a misplaced oo."""
+    claim = context.claim
     running = {n.index for n in L.nodes(claim) if isinstance(n, L.Sum | L.Quantifier)}
-    for part, bound, implied in _parts(world):
+    for part, bound, implied in _parts(context):
         for name, index in _free(part, bound):
             if index == "i" and implied:
                 continue  # a statement with i is meant for every i
@@ -28,18 +25,18 @@ def check_scopes(world: Context) -> None:
             if index in running:
                 came = f"{index}, which is an item here and an index elsewhere"
                 raise Malformed(name.at, came, "two different letters")
-    _infinities(claim)
-    _circles(world)
+    _misplaced_infinity(claim)
+    _circular_definitions(context)
 
 
-def _parts(world: Context) -> Iterator[tuple[Any, frozenset[str], bool]]:
+def _parts(context: Context) -> Iterator[tuple[Any, frozenset[str], bool]]:
     """Parts of a claim, the indices that are bound there, and whether i is meant for every item."""
-    statement = world.claim.statement
-    stands = frozenset() if statement.quantifier is None else frozenset({statement.quantifier.index})
-    yield (statement.core, statement.when), stands, True
-    for let in world.claim.lets:
+    statement = context.claim.statement
+    quantified = frozenset() if statement.quantifier is None else frozenset({statement.quantifier.index})
+    yield (statement.core, statement.when), quantified, True
+    for let in context.claim.lets:
         yield (let.name, let.value), frozenset(let.name.subs) & {"i"}, False
-    for given in world.claim.given:
+    for given in context.claim.given:
         if isinstance(given, L.Fact):
             own = given.quantifier
             yield given.relation, frozenset() if own is None else frozenset({own.index}), False
@@ -60,8 +57,8 @@ def _free(part: Any, bound: frozenset[str]) -> Iterator[tuple[L.Name, str]]:
         yield from (pair for name in L.parts(type(part).__name__) for pair in _free(getattr(part, name), bound))
 
 
-def _infinities(claim: L.Claim) -> None:
-    """oo is no number: it may stand behind an arrow, alone or with a minus, and nowhere else."""
+def _misplaced_infinity(claim: L.Claim) -> None:
+    """Refuse oo anywhere but behind an arrow, alone or with a minus: it is no number."""
     ends = {id(_bare(n.to)) for n in L.nodes(claim) if isinstance(n, L.Approach)}
     ends |= {id(_bare(n.right)) for n in L.nodes(claim) if isinstance(n, L.Limit)}
     for node in L.nodes(claim):
@@ -73,10 +70,10 @@ def _bare(end: L.Expr) -> L.Expr:
     return end.inner if isinstance(end, L.Neg) else end
 
 
-def _circles(world: Context) -> None:
-    """Follow every definition to what it rests on; weights and outputs rest on queries, keys and values."""
+def _circular_definitions(context: Context) -> None:
+    """Refuse circular definitions, by depth-first search; weights and outputs use queries, keys and values."""
     done: set[str] = set()
-    for let in world.claim.lets:
+    for let in context.claim.lets:
         path: list[str] = []
         todo: list[tuple[L.Name | None, bool]] = [(let.name, True)]
         while todo:
@@ -91,14 +88,15 @@ def _circles(world: Context) -> None:
                 continue
             path.append(plain)
             todo.append((name, False))
-            todo += [(under, True) for under in _under(world, name)]
+            todo += [(under, True) for under in _used_by(context, name)]
 
 
-def _under(world: Context, name: L.Name) -> list[L.Name]:
-    value = world.let(name)
+def _used_by(context: Context, name: L.Name) -> list[L.Name]:
+    """The names that a name is defined by."""
+    value = context.definition(name)
     if value is not None:
         return [n for n in L.nodes(value) if isinstance(n, L.Name)]
-    if name.base not in ("alpha", "c") or str(name) in world.numbers:
+    if name.base not in ("alpha", "c") or str(name) in context.numbers:
         return []
-    made = ("q", "k", "x", "Q", "K") if name.base == "alpha" else ("q", "k", "x", "Q", "K", "v", "V")
-    return [let.name for let in world.claim.lets if let.name.base in made]
+    parts = ("q", "k", "x", "Q", "K") if name.base == "alpha" else ("q", "k", "x", "Q", "K", "v", "V")
+    return [let.name for let in context.claim.lets if let.name.base in parts]

@@ -6,9 +6,13 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from qkv.claims.symbolic.evaluator import Unsupported
-from qkv.claims.symbolic.matrix_polynomials import Scalar
-from qkv.claims.symbolic.sign_analysis import Assumptions, NeedSign, Ratio, is_zero, ratio, sign
+from qkv.claims.symbolic.errors import NeedSign, Unsupported
+from qkv.claims.symbolic.factors import Scalar
+from qkv.claims.symbolic.sign_analysis import Assumptions, Ratio, is_zero, ratio, sign
+from qkv.claims.symbolic.unknowns import Gap
+
+MAX_ROOT = 12  # of x, in x^(p/root)
+MAX_EXPONENT_DEGREE = 8  # of a polynomial in an exponent
 
 
 @dataclass(frozen=True)
@@ -20,27 +24,29 @@ class Growth:
     logs: Scalar
 
 
-def limit(expr: Scalar, x: Scalar, to: Scalar, frame: Assumptions, loose: frozenset[Scalar] = frozenset()) -> Scalar:
+def limit(
+    expr: Scalar, x: Scalar, to: Scalar, assumptions: Assumptions, loose: frozenset[Scalar] = frozenset()
+) -> Scalar:
     """The limit of an expression, possibly oo or -oo. `loose` are bounded unknowns that may move with x."""
-    expr = frame.put(sp.sympify(expr))
+    expr = assumptions.put(sp.sympify(expr))
     if not expr.has(x):
         return expr
     if to == -sp.oo:
         y = sp.Symbol(x.name, real=True, positive=True)
-        return limit(expr.subs(x, -y), y, sp.oo, frame, loose)
+        return limit(expr.subs(x, -y), y, sp.oo, assumptions, loose)
     if to != sp.oo:
-        return _continuous(expr, x, to, frame)
-    if not x.is_positive:  # only large values matter
+        return _continuous(expr, x, to, assumptions)
+    if not x.is_positive:  # a limit at infinity depends on positive values only
         y = sp.Symbol(x.name, positive=True)
         expr, x = expr.xreplace({x: y}), y
     root = _root(expr, x)
     if root > 1:  # x = y^root, so that powers are whole
         y = sp.Symbol(f"{x.name}~", positive=True)
         expr, x = sp.expand_log(expr.subs(x, y**root)), y
-    return _far(expr, x, frame, loose)
+    return _far(expr, x, assumptions, loose)
 
 
-def _continuous(expr: Scalar, x: Scalar, to: Scalar, frame: Assumptions) -> Scalar:
+def _continuous(expr: Scalar, x: Scalar, to: Scalar, assumptions: Assumptions) -> Scalar:
     got = ratio(expr)
     if any(not p.is_polynomial(x) for p in got.powers.values()):
         raise Unsupported(f"the limit of an exponent as {x} -> {to}")
@@ -48,7 +54,7 @@ def _continuous(expr: Scalar, x: Scalar, to: Scalar, frame: Assumptions) -> Scal
     top, bottom = (sp.expand(part.xreplace(back).subs(x, to)) for part in (got.top, got.bottom))
     if top.has(sp.zoo, sp.nan, sp.oo) or bottom.has(sp.zoo, sp.nan, sp.oo):
         raise Unsupported(f"the limit as {x} -> {to}")
-    if sign(bottom, frame) not in ("+", "-"):
+    if sign(bottom, assumptions) not in ("+", "-"):
         if is_zero(bottom):
             raise Unsupported(f"a division by zero as {x} -> {to}")
         raise NeedSign(bottom)
@@ -65,10 +71,10 @@ def _root(expr: Scalar, x: Scalar) -> int:
             coefficient, mono = term.as_coeff_Mul()
             if mono == sp.log(x) and coefficient.is_Rational:
                 root = int(sp.ilcm(root, coefficient.q))
-    return root if root <= 12 else 1
+    return root if root <= MAX_ROOT else 1
 
 
-def _far(expr: Scalar, x: Scalar, frame: Assumptions, loose: frozenset[Scalar]) -> Scalar:
+def _far(expr: Scalar, x: Scalar, assumptions: Assumptions, loose: frozenset[Scalar]) -> Scalar:
     got = _reduced(ratio(expr), x)
     top = _terms(got.top, got, x)
     bottom = _terms(got.bottom, got, x)
@@ -77,25 +83,25 @@ def _far(expr: Scalar, x: Scalar, frame: Assumptions, loose: frozenset[Scalar]) 
             _tame(coefficient, got, loose)
     if not top:
         return sp.Integer(0)
-    low = _largest(bottom, frame)
+    low = _largest(bottom, assumptions)
     if _unsure(bottom[low], got, loose):
         raise Unsupported("a leading term that may move")
-    how = sign(_back(bottom[low], got), frame)
+    how = sign(_back(bottom[low], got), assumptions)
     if how not in ("+", "-"):
         raise NeedSign(_back(bottom[low], got))
-    # Terms of the top that fall behind the bottom go to 0 whatever their coefficients; the others decide.
+    # Terms of the top that grow more slowly than the bottom go to 0, with any coefficient; the others decide.
     ahead: dict[Growth, Scalar] = {}
     for growth, coefficient in top.items():
-        if _compare(growth, low, frame) != "-":
+        if _compare(growth, low, assumptions) != "-":
             ahead[growth] = coefficient
     if not ahead:
         return sp.Integer(0)
-    high = _largest(ahead, frame)
+    high = _largest(ahead, assumptions)
     if _unsure(ahead[high], got, loose):
         raise Unsupported("a leading term that may move")
-    if _compare(high, low, frame) == "0":
+    if _compare(high, low, assumptions) == "0":
         return sp.cancel(_back(ahead[high], got) / _back(bottom[low], got))
-    rising = sign(_back(ahead[high], got), frame)
+    rising = sign(_back(ahead[high], got), assumptions)
     if rising not in ("+", "-"):
         raise NeedSign(_back(ahead[high], got))
     return sp.oo if rising == how else -sp.oo
@@ -161,7 +167,7 @@ def _growth(exponent: Scalar, power: Scalar, logs: Scalar, x: Scalar) -> Growth:
     if exponent.has(log) or not exponent.is_polynomial(x):
         raise Unsupported(f"the growth of e^({exponent})")
     poly = sp.Poly(exponent, x)
-    if poly.degree() > 8:
+    if poly.degree() > MAX_EXPONENT_DEGREE:
         raise Unsupported("a polynomial of high degree")
     parts = tuple((monom[0], coefficient) for monom, coefficient in poly.terms())
     if any(degree == 0 for degree, _ in parts):
@@ -169,34 +175,34 @@ def _growth(exponent: Scalar, power: Scalar, logs: Scalar, x: Scalar) -> Growth:
     return Growth(parts, power, logs)
 
 
-def _compare(one: Growth, other: Growth, frame: Assumptions) -> str:
+def _compare(one: Growth, other: Growth, assumptions: Assumptions) -> str:
     """ "+", "-" or "0": whether one grows faster; raises when a sign is missing."""
     a, b = dict(one.exponent), dict(other.exponent)
     for degree in sorted({*a, *b}, reverse=True):
-        how = _known(sp.expand(a.get(degree, sp.Integer(0)) - b.get(degree, sp.Integer(0))), frame)
+        how = _known(sp.expand(a.get(degree, sp.Integer(0)) - b.get(degree, sp.Integer(0))), assumptions)
         if how != "0":
             return how
-    how = _known(sp.expand(one.power - other.power), frame)
+    how = _known(sp.expand(one.power - other.power), assumptions)
     if how != "0":
         return how
     return "+" if one.logs > other.logs else "-" if one.logs < other.logs else "0"
 
 
-def _known(difference: Scalar, frame: Assumptions) -> str:
+def _known(difference: Scalar, assumptions: Assumptions) -> str:
     if difference == 0:
         return "0"
-    how = sign(difference, frame)
+    how = sign(difference, assumptions)
     if how is None or how in (">=", "<="):
         raise NeedSign(difference)
     return how
 
 
-def _largest(terms: dict[Growth, Scalar], frame: Assumptions) -> Growth:
+def _largest(terms: dict[Growth, Scalar], assumptions: Assumptions) -> Growth:
     """The term that provably outgrows all others; only one needs to be found."""
     missing: NeedSign | None = None
     for candidate in terms:
         try:
-            if all(other is candidate or _compare(candidate, other, frame) in ("+", "0") for other in terms):
+            if all(other is candidate or _compare(candidate, other, assumptions) in ("+", "0") for other in terms):
                 return candidate
         except NeedSign as why:
             missing = missing or why
@@ -217,7 +223,7 @@ def _tame(coefficient: Scalar, got: Ratio, loose: frozenset[Scalar]) -> None:
         exponent = got.powers.get(symbol)
         if exponent is None or not (exponent.free_symbols & loose):
             continue
-        if not all(s.name.startswith("gap(") for s in exponent.free_symbols & loose):
+        if not all(isinstance(s, Gap) for s in exponent.free_symbols & loose):
             raise Unsupported("a score that may move")
         for term in sp.Add.make_args(coefficient):
             power = term.as_powers_dict().get(symbol, 0)

@@ -1,75 +1,75 @@
-"""Limits: of numbers, vectors and statistics, for all numbers in range, or with a probability when keys are random."""
+"""Limit statements: limits of numbers, vectors and statistics, limits under noise, limiting probabilities."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from qkv.claims.semantics.context import Context, constant
-from qkv.claims.symbolic.case_split import Case, by_cases, described
-from qkv.claims.symbolic.evaluator import Algebra, Unsupported, fit
+from qkv.claims.semantics.context import Context
+from qkv.claims.semantics.ranges import Range
+from qkv.claims.symbolic.algebra import Algebra, require_same_shape
+from qkv.claims.symbolic.attention_terms import softmax_steps
+from qkv.claims.symbolic.case_split import Case, by_cases, described, half_line
+from qkv.claims.symbolic.conditions import Moving, assumptions_of
+from qkv.claims.symbolic.errors import Unsupported
+from qkv.claims.symbolic.evaluator import Evaluator
+from qkv.claims.symbolic.factors import Factor, Scalar, UnnamedMean
 from qkv.claims.symbolic.growth_limits import limit
-from qkv.claims.symbolic.matrix_polynomials import MatrixPolynomial, Scalar, scalar
-from qkv.claims.symbolic.proof import (
-    CONDITIONAL,
-    PROVED,
-    REFUTED,
-    UNKNOWN,
-    Proof,
-    Step,
-    element,
-    element_latex,
-    latex,
-    reading_steps,
-    shown,
-    step,
-)
-from qkv.claims.symbolic.prover import frame_of, link, relation
+from qkv.claims.symbolic.matrix_polynomials import MatrixPolynomial, scalar
+from qkv.claims.symbolic.node_conversion import expression_node
+from qkv.claims.symbolic.printing import polynomial_latex, polynomial_text, scalar_latex, scalar_text, step
+from qkv.claims.symbolic.proof import CONDITIONAL, PROVED, REFUTED, UNKNOWN, Condition, Proof
+from qkv.claims.symbolic.relations import link, relation
 from qkv.claims.symbolic.sign_analysis import Assumptions, is_zero, sign
-from qkv.claims.symbolic.statistics import chances, limit_of, region_probability, regions
+from qkv.claims.symbolic.statistics import Follow, random_symbols, region_probability, regions, statistic_limit
+from qkv.claims.symbolic.unknowns import Gap, RestSum, Score, Theta
 from qkv.claims.syntax import nodes as L
+from qkv.claims.syntax.nodes import constant
+from qkv.claims.verdict import Step
+
+MAX_STEP_LENGTH = 400  # characters of a side that is printed in a derivation
 
 Values = tuple[Scalar, ...]
 
 
 @dataclass(frozen=True)
 class Path:
-    """Where the numbers go: noise sizes that vanish first, then the others one after the other."""
+    """The limits of a statement: noise sizes that vanish first, then the other numbers one after the other."""
 
-    still: frozenset[str]
-    moving: tuple[tuple[str, Scalar], ...]
+    vanished: frozenset[str]
+    moving: Moving
 
     @property
     def words(self) -> str:
-        return ", ".join([*(f"{s} -> 0" for s in sorted(self.still)), *(f"{n} -> {to}" for n, to in self.moving)])
+        """The limits as text."""
+        return ", ".join([*(f"{s} -> 0" for s in sorted(self.vanished)), *(f"{n} -> {to}" for n, to in self.moving)])
 
 
-def path_of(world: Context, approach: tuple[L.Approach, ...], at: L.At) -> Path:
+def path_of(context: Context, approach: tuple[L.Approach, ...], at: L.At) -> Path:
     """The limits of a statement after those that are given for all of them."""
-    every = (*world.limits, *approach)
+    every = (*context.limits, *approach)
     if not every:
         raise L.Malformed(at, "a limit or an ≈ that does not say in which limit it is meant", "as t -> oo")
-    sizes = world.noise_sizes
-    still: set[str] = set()
+    sizes = context.noise_sizes
+    vanished: set[str] = set()
     moving: list[tuple[str, Scalar]] = []
     for one in every:
         to = _target(one)
-        where = world.numbers.get(one.name)
-        if where is not None and not _reachable(where.lo, where.hi, to):
+        where = context.numbers.get(one.name)
+        if where is not None and not _reachable(where, to):
             raise L.Malformed(one.at, f"{one.name} -> {to} outside its range", "a place in the range of the number")
         if one.name == "n" and to != sp.oo:
             raise L.Malformed(one.at, f"n -> {to}", "n -> oo")
         if one.name in sizes and to == 0:
             if moving:
                 raise Unsupported(f"{one.name} -> 0 after another limit: let the noise vanish first")
-            still.add(one.name)
+            vanished.add(one.name)
         elif any(n == one.name for n, _ in moving):
             raise L.Malformed(one.at, f"a second limit for {one.name}", "one limit for each number")
         else:
             moving.append((one.name, to))
-    return Path(frozenset(still), tuple(moving))
+    return Path(frozenset(vanished), tuple(moving))
 
 
 def _target(one: L.Approach) -> Scalar:
@@ -83,30 +83,34 @@ def _target(one: L.Approach) -> Scalar:
     return sp.Rational(value.numerator, value.denominator)
 
 
-def _reachable(lo: object, hi: object, to: Scalar) -> bool:
-    low = -sp.oo if lo is None else sp.Rational(str(lo))
-    high = sp.oo if hi is None else sp.Rational(str(hi))
+def _reachable(where: Range, to: Scalar) -> bool:
+    """Whether numbers of a range come as near to a limit as one likes."""
+    low = -sp.oo if where.lo is None else sp.Rational(where.lo.numerator, where.lo.denominator)
+    high = sp.oo if where.hi is None else sp.Rational(where.hi.numerator, where.hi.denominator)
     return bool(low <= to <= high)
 
 
-def follower(algebra: Algebra, path: Path) -> Callable[[Scalar, Assumptions], Scalar]:
+def follower(algebra: Algebra, path: Path) -> Follow:
     """Take all limits of a scalar in their order."""
-    given = (*(f.relation for f in algebra.world.scores), *(order.sides for order in algebra.world.orders))
+    given = (
+        *(f.relation for f in algebra.context.score_conditions),
+        *(order.sides for order in algebra.context.number_conditions),
+    )
     facts = {str(n) for relation in given for n in L.nodes(relation) if isinstance(n, L.Name)}
 
-    def follow(expr: Scalar, frame: Assumptions) -> Scalar:
+    def follow(expr: Scalar, assumptions: Assumptions) -> Scalar:
         for name, to in path.moving:
             x = algebra.symbol(name)
             if not x.is_Symbol:
                 raise Unsupported(f"a limit of {name}, which is fixed")
             # Unknowns that may move with x: sums of unnamed exponentials always, scores when x bounds them.
-            expr = frame.put(expr)
-            loose = {s for s in expr.free_symbols if s.name.startswith(("theta(", "rest("))}
+            expr = assumptions.put(expr)
+            loose = {s for s in expr.free_symbols if isinstance(s, Theta | RestSum)}
             if loose and name == "n":
                 raise Unsupported("free keys as their number grows")
             if name in facts:
-                loose |= {s for s in expr.free_symbols if s.name.startswith(("gap(", "<"))}
-            expr = limit(expr, x, to, frame, frozenset(loose))
+                loose |= {s for s in expr.free_symbols if isinstance(s, Gap | Score)}
+            expr = limit(expr, x, to, assumptions, frozenset(loose))
             if expr.has(sp.oo, sp.zoo, sp.nan):
                 return expr if not expr.has(sp.nan, sp.zoo) else sp.nan
         return expr
@@ -114,41 +118,39 @@ def follower(algebra: Algebra, path: Path) -> Callable[[Scalar, Assumptions], Sc
     return follow
 
 
-def settled(
-    algebra: Algebra, expr: Scalar, frame: Assumptions, follow: Callable[[Scalar, Assumptions], Scalar]
-) -> Scalar:
+def settled(algebra: Algebra, expr: Scalar, assumptions: Assumptions, follow: Follow) -> Scalar:
     """Put in the limit of every statistic that has no closed form."""
-    gone = {algebra.symbol(n) for n in algebra.world.gone}
+    gone = {algebra.symbol(n) for n in algebra.context.limit_variables}
     every = dict.fromkeys(algebra.statistics, sp.Integer(1))
-    for name in sorted(expr.free_symbols & set(algebra.statistics), key=str):
+    for name in sorted(expr.free_symbols & algebra.statistics, key=str):
         factor = sp.expand(sp.diff(expr, name))
         if factor.free_symbols & gone:  # a statistic that vanishes may be multiplied by a number that grows
-            parts = [follow(part.xreplace(every), frame) for part in sp.Add.make_args(factor)]
+            parts = [follow(part.xreplace(every), assumptions) for part in sp.Add.make_args(factor)]
             if factor.has(name) or any(part.has(sp.oo, sp.zoo, sp.nan) for part in parts):
                 raise Unsupported("a statistic times a number that grows")
-        expr = expr.subs(name, limit_of(algebra, frame, name, follow))
+        expr = expr.subs(name, statistic_limit(algebra, assumptions, name, follow))
     return expr
 
 
-def limit_statement(world: Context, core: L.Limit) -> Proof:
+def limit_statement(context: Context, core: L.Limit) -> Proof:
     """left -> right: every coefficient of their difference, times the length of its vector, goes to 0."""
-    path = path_of(world, core.approach, core.at)
-    algebra = Algebra(world, path.still)
+    path = path_of(context, core.approach, core.at)
+    algebra = Evaluator(context, path.vanished)
     one, two = algebra.value(core.left), algebra.value(core.right)
-    fit(one, two, core.at)
-    frame = frame_of(algebra, path.moving)
+    require_same_shape(one, two, core.at)
+    assumptions = assumptions_of(algebra, path.moving)
     follow = follower(algebra, path)
-    steps = reading_steps(algebra)
+    steps = softmax_steps(algebra)
     if two.scalar and two.number() in (sp.oo, -sp.oo):
-        return _to_infinity(algebra, one.number(), two.number(), frame, follow, core.tends, steps)
-    cases = limit_cases(algebra, one.minus(two), frame, follow, path)
-    if len(element(one)) < 400:
-        text = f"left side: {element(one)}; right side: {element(two)}"
-        steps.append(Step(text, rf"{element_latex(one)} \to {element_latex(two)}"))
-    steps += _region_steps(algebra, one, frame, follow)
-    steps += _limit_steps(algebra, one, frame, follow, path)
-    good = [c for c in cases if all(is_zero(v, c.frame) for v in c.found)]
-    random = frozenset().union(*(chances(algebra, c) for c in one.minus(two).terms.values()), frozenset())
+        return _to_infinity(algebra, one.number(), two.number(), assumptions, follow, core.tends, steps)
+    cases = limit_cases(algebra, one.minus(two), assumptions, follow, path)
+    if len(polynomial_text(one)) < MAX_STEP_LENGTH:
+        text = f"left side: {polynomial_text(one)}; right side: {polynomial_text(two)}"
+        steps.append(Step(text, rf"{polynomial_latex(one)} \to {polynomial_latex(two)}"))
+    steps += _region_steps(algebra, one, assumptions, follow)
+    steps += _limit_steps(algebra, one, assumptions, follow, path)
+    good = [c for c in cases if all(is_zero(v, c.assumptions) for v in c.found)]
+    random = frozenset().union(*(random_symbols(algebra, c) for c in one.minus(two).terms.values()), frozenset())
     if random and 0 < len(good) < len(cases):
         return _with_probability(algebra, cases, good, random, core.tends, steps)
     words = f" as {path.words}"
@@ -166,30 +168,45 @@ def limit_statement(world: Context, core: L.Limit) -> Proof:
     true, false = described(good), described([c for c in cases if c not in good])
     if not core.tends:
         true, false = false, true
-    return Proof(CONDITIONAL, f"true when {true}; false when {false}", tuple(steps), notes={"when": true})
+    condition = _condition(algebra, true, good if core.tends else [c for c in cases if c not in good])
+    return Proof(CONDITIONAL, f"true when {true}; false when {false}", tuple(steps), condition=condition)
+
+
+def _condition(algebra: Algebra, text: str, cases: list[Case[Values]]) -> Condition:
+    """Where some cases lie, as text and, if it is one comparison with a bound, as that."""
+    side, at = half_line(cases), algebra.context.claim.at
+    name = None if side is None else expression_node(algebra, side[0], at)
+    if side is None or name is None:
+        return Condition(text)
+    return Condition(text, L.Relation((name, L.Num(side[2], at)), (side[1],), at))
 
 
 def limit_cases(
     algebra: Algebra,
     difference: MatrixPolynomial,
-    frame: Assumptions,
-    follow: Callable[[Scalar, Assumptions], Scalar],
+    assumptions: Assumptions,
+    follow: Follow,
     path: Path,
 ) -> list[Case[Values]]:
     if not difference.scalar and any(name == "n" for name, _ in path.moving):
         raise Unsupported("vectors as the number of items grows")
-    coefficients = [settled(algebra, c, frame, follow) * _length(algebra, w, path) for w, c in difference.terms.items()]
-    random = frozenset().union(*(chances(algebra, c) for c in coefficients), frozenset())
+    coefficients = [
+        settled(algebra, c, assumptions, follow) * _length(algebra, w, path) for w, c in difference.terms.items()
+    ]
+    random = frozenset().union(*(random_symbols(algebra, c) for c in coefficients), frozenset())
     moving = {algebra.symbol(n) for n, _ in path.moving}
     numbers = {s for n, s in algebra.symbols.items() if s.is_Symbol and n != "n" and s not in moving}
-    return by_cases(frame, lambda f: tuple(follow(c, f) for c in coefficients), frozenset(numbers) | random, random)
+    return by_cases(
+        assumptions, lambda f: tuple(follow(c, f) for c in coefficients), frozenset(numbers) | random, random
+    )
 
 
-def _length(algebra: Algebra, word: tuple[object, ...], path: Path) -> Scalar:
-    """Vectors whose norm moves with the limit count with that norm."""
+def _length(algebra: Algebra, word: tuple[Factor, ...], path: Path) -> Scalar:
+    """The norms that move with the limit, of the vectors in a product: a coefficient counts with them."""
     out: Scalar = sp.Integer(1)
-    for atom in word:
-        family = algebra.world.families.get(atom.name.removeprefix("mean(").split("_")[0])  # type: ignore[attr-defined]
+    for part in word:
+        of = part.of if isinstance(part, UnnamedMean) and part.of is not None else part
+        family = algebra.context.families.get(of.family_name)
         if family is not None and family.norm is not None:
             norm = algebra.number(family.norm)
             if any(norm.has(algebra.symbol(n)) for n, _ in path.moving):
@@ -200,11 +217,11 @@ def _length(algebra: Algebra, word: tuple[object, ...], path: Path) -> Scalar:
 def _surely_apart(algebra: Algebra, difference: MatrixPolynomial, cases: list[Case[Values]]) -> bool:
     """For "does not tend" the limit must differ for all vectors: numbers, or members of orthogonal families."""
     if not difference.scalar:
-        bases = {w[0].name.split("_")[0] for w in difference.terms if len(w) == 1}
-        kinds = {algebra.world.families[b].kind for b in bases if b in algebra.world.families}
-        if len(bases) != 1 or not kinds <= {"orthonormal", "orthogonal"} or not kinds:
+        names = {w[0].family_name for w in difference.terms if len(w) == 1}
+        kinds = {algebra.context.families[b].kind for b in names if b in algebra.context.families}
+        if len(names) != 1 or not kinds <= {"orthonormal", "orthogonal"} or not kinds:
             return False
-    return all(any(v.has(sp.oo) or sign(v, c.frame) in ("+", "-") for v in c.found) for c in cases)
+    return all(any(v.has(sp.oo) or sign(v, c.assumptions) in ("+", "-") for v in c.found) for c in cases)
 
 
 def _with_probability(
@@ -215,74 +232,69 @@ def _with_probability(
     tends: bool,
     steps: list[Step],
 ) -> Proof:
-    if any(c.frame.fixed != cases[0].frame.fixed for c in cases):
+    if any(c.assumptions.fixed != cases[0].assumptions.fixed for c in cases):
         raise Unsupported("cases in numbers and in chance at once")
     chance = sp.Integer(0)
     lines = []
     for case in cases:
-        p = region_probability(algebra, case.frame, random)
+        p = region_probability(algebra, case.assumptions, random)
         lines.append(step(f"{described([case])}: probability {float(p):.4f}, {'true' if case in good else 'false'}"))
         chance += p if case in good else 0
-    total = sum((region_probability(algebra, case.frame, random) for case in cases), sp.Integer(0))
-    exact = sp.simplify(chance / total)  # given the condition, where there is one
-    value = float(exact)
+    total = sum((region_probability(algebra, case.assumptions, random) for case in cases), sp.Integer(0))
+    value = float(sp.simplify(chance / total))  # given the condition, where there is one
     if not tends:
-        value, exact = 1 - value, 1 - exact
+        value = 1 - value
         good = [c for c in cases if c not in good]
     where = described(good)
     because = f"true with probability {value:.4f} in the limit, that is when {where}; false otherwise"
-    return Proof(CONDITIONAL, because, (*steps, *lines), value, {"probability": shown(exact), "when": where})
+    return Proof(CONDITIONAL, because, (*steps, *lines), value, condition=Condition(where))
 
 
 def _to_infinity(
     algebra: Algebra,
     value: Scalar,
     to: Scalar,
-    frame: Assumptions,
-    follow: Callable[[Scalar, Assumptions], Scalar],
+    assumptions: Assumptions,
+    follow: Follow,
     tends: bool,
     steps: list[Step],
 ) -> Proof:
-    found = follow(settled(algebra, value, frame, follow), frame)
+    found = follow(settled(algebra, value, assumptions, follow), assumptions)
     kind = PROVED if (found == to) == tends else REFUTED
-    return Proof(kind, f"the limit is {shown(found)}", (*steps, Step(f"limit: {shown(found)}", latex(found))))
+    return Proof(
+        kind, f"the limit is {scalar_text(found)}", (*steps, Step(f"limit: {scalar_text(found)}", scalar_latex(found)))
+    )
 
 
-def _in_case(
-    algebra: Algebra, one: MatrixPolynomial, case: Case[Values], follow: Callable[[Scalar, Assumptions], Scalar]
-) -> str:
-    found = _actual(algebra, one, case.frame, follow)
+def _in_case(algebra: Algebra, one: MatrixPolynomial, case: Case[Values], follow: Follow) -> str:
+    found = _actual(algebra, one, case.assumptions, follow)
     return f"{found} when {described([case])}" if found and case.said else found
 
 
-def _actual(
-    algebra: Algebra, one: MatrixPolynomial, frame: Assumptions, follow: Callable[[Scalar, Assumptions], Scalar]
-) -> str:
-    """What the left side really tends to, where that can be said."""
+def _actual(algebra: Algebra, one: MatrixPolynomial, assumptions: Assumptions, follow: Follow) -> str:
+    """The limit of the left side as text, or "" where it cannot be taken."""
     try:
-        terms = {w: follow(settled(algebra, c, frame, follow), frame) for w, c in one.terms.items()}
+        terms = {w: follow(settled(algebra, c, assumptions, follow), assumptions) for w, c in one.terms.items()}
     except Exception:  # it is only for the message
         return ""
     kept = MatrixPolynomial({w: c for w, c in terms.items() if not is_zero(c)}, one.shape)
-    text = element(kept)
+    text = polynomial_text(kept)
     number = kept.number()
     if kept.scalar and number.is_number and not number.is_Rational and not number.has(sp.oo):
         text += f" = {float(number):.4g}"
     return text
 
 
-def _region_steps(
-    algebra: Algebra, one: MatrixPolynomial, frame: Assumptions, follow: Callable[[Scalar, Assumptions], Scalar]
-) -> list[Step]:
+def _region_steps(algebra: Algebra, one: MatrixPolynomial, assumptions: Assumptions, follow: Follow) -> list[Step]:
     """For a statistic of weights: where the random numbers fall, with which probability, and the weights there."""
-    found = sorted(set().union(*(c.free_symbols for c in one.terms.values()), set()) & set(algebra.statistics), key=str)
+    found = sorted(set().union(*(c.free_symbols for c in one.terms.values()), set()) & algebra.statistics, key=str)
     steps = []
     for name in found[:1]:
-        function, inner = algebra.statistics[name]
-        for probability, values, case in regions(algebra, frame, inner, follow):
+        function, inner = name.function, name.inner
+        for probability, values, case in regions(algebra, assumptions, inner, follow):
             place = described([case]) if case.said else "always"
-            limits = ", ".join(f"{shown(e)} -> {shown(v)}" for e, v in zip(inner, values, strict=True))
-            steps.append(step(f"{place}, with probability {shown(sp.simplify(probability))}: {limits}"))
+            limits = ", ".join(f"{scalar_text(e)} -> {scalar_text(v)}" for e, v in zip(inner, values, strict=True))
+            steps.append(step(f"{place}, with probability {scalar_text(sp.simplify(probability))}: {limits}"))
         text = (
             "weights lie in [0, 1], so the limit may be taken inside"
             if function != "P"
@@ -295,97 +307,118 @@ def _region_steps(
 def _limit_steps(
     algebra: Algebra,
     one: MatrixPolynomial,
-    frame: Assumptions,
-    follow: Callable[[Scalar, Assumptions], Scalar],
+    assumptions: Assumptions,
+    follow: Follow,
     path: Path,
 ) -> list[Step]:
     steps = []
     for word, coefficient in one.terms.items():
-        name = element(MatrixPolynomial({word: sp.Integer(1)}, one.shape)) if word else "left side"
+        name = polynomial_text(MatrixPolynomial({word: sp.Integer(1)}, one.shape)) if word else "left side"
         try:
-            to = follow(settled(algebra, coefficient, frame, follow), frame)
+            to = follow(settled(algebra, coefficient, assumptions, follow), assumptions)
         except Exception:  # a step that cannot be shown is left out
             continue
         said = f"coefficient of {name}" if word else name
-        text = f"{said}: {shown(coefficient)} -> {shown(to)} as {path.words}"
-        steps.append(Step(text, rf"{latex(coefficient)} \to {latex(to)}"))
+        text = f"{said}: {scalar_text(coefficient)} -> {scalar_text(to)} as {path.words}"
+        steps.append(Step(text, rf"{scalar_latex(coefficient)} \to {scalar_latex(to)}"))
     return steps
 
 
-def relation_in_limit(world: Context, core: L.Relation) -> Proof:
+def relation_in_limit(context: Context, core: L.Relation) -> Proof:
     """A relation under given limits: noise that vanishes is put to 0, other limits are taken of both sides."""
-    path = path_of(world, (), core.at)
-    algebra = Algebra(world, path.still)
+    path = path_of(context, (), core.at)
+    algebra = Evaluator(context, path.vanished)
     if not path.moving:
-        return relation(world, core, algebra)
+        return relation(context, core, algebra)
     follow = follower(algebra, path)
     steps: list[Step] = []
     for left, op, right in core.pairs():
         one, two = algebra.value(left), algebra.value(right)
-        fit(one, two, core.at)
-        frame = frame_of(algebra, path.moving)
+        require_same_shape(one, two, core.at)
+        assumptions = assumptions_of(algebra, path.moving)
         if not one.minus(two).scalar and not one.minus(two).anything:
             raise Unsupported("an order of vectors in a limit")
-        sides = [scalar(follow(settled(algebra, e.number(), frame, follow), frame)) for e in (one, two)]
-        if any(chances(algebra, s.number()) or s.number().has(sp.oo, sp.nan) for s in sides):
+        sides = [scalar(follow(settled(algebra, e.number(), assumptions, follow), assumptions)) for e in (one, two)]
+        if any(random_symbols(algebra, s.number()) or s.number().has(sp.oo, sp.nan) for s in sides):
             raise Unsupported("a comparison of limits that are random or infinite")
         values = ", ".join(
-            f"{element(s)}" + (f" = {float(s.number()):.4g}" if s.number().is_number else "") for s in sides
+            f"{polynomial_text(s)}" + (f" = {float(s.number()):.4g}" if s.number().is_number else "") for s in sides
         )
         steps.append(
             Step(
                 f"limits of both sides as {path.words}: {values}",
-                rf"{element_latex(sides[0])},\; {element_latex(sides[1])}",
+                rf"{polynomial_latex(sides[0])},\; {polynomial_latex(sides[1])}",
             )
         )
-        found = link(algebra, sides[0], op, sides[1], frame)
+        found = link(algebra, sides[0], op, sides[1], assumptions)
         if found.kind != PROVED:
-            return Proof(
-                found.kind,
-                f"in the limit, {found.because}",
-                (*reading_steps(algebra), *steps, *found.steps),
-                notes=found.notes,
-                sure=found.sure,
-            )
-    return Proof(PROVED, f"the limits of both sides are {values}", (*reading_steps(algebra), *steps))
+            every = (*softmax_steps(algebra), *steps, *found.steps)
+            return replace(found, because=f"in the limit, {found.because}", steps=every)
+    return Proof(PROVED, f"the limits of both sides are {values}", (*softmax_steps(algebra), *steps))
 
 
-def within(world: Context, core: L.Within) -> Proof:
+def within(context: Context, core: L.Within) -> Proof:
     """The probability of ending within a distance: where the limit is the target itself, and where it is near."""
     if core.op not in (">=", ">"):
         raise L.Malformed(core.at, f"probability {core.op}", ">= or >")
-    if not world.limits and not core.approach:
+    if not context.limits and not core.approach:
         raise Unsupported("a probability at a fixed scale has no closed form here")
-    path = path_of(world, core.approach, core.at)
-    algebra = Algebra(world, path.still)
+    path = path_of(context, core.approach, core.at)
+    algebra = Evaluator(context, path.vanished)
     one, two = algebra.value(core.left), algebra.value(core.target)
-    fit(one, two, core.at)
+    require_same_shape(one, two, core.at)
     radius, wanted = algebra.number(core.radius), algebra.number(core.probability)
-    frame = frame_of(algebra, path.moving)
-    if sign(radius, frame) != "+":
+    assumptions = assumptions_of(algebra, path.moving)
+    if sign(radius, assumptions) != "+":
         raise L.Malformed(core.at, "a distance that is not positive", "a positive distance")
     follow = follower(algebra, path)
     difference = one.minus(two)
-    cases = limit_cases(algebra, difference, frame, follow, path)
-    random = frozenset().union(*(chances(algebra, c) for c in difference.terms.values()), frozenset())
+    cases = limit_cases(algebra, difference, assumptions, follow, path)
+    random = frozenset().union(*(random_symbols(algebra, c) for c in difference.terms.values()), frozenset())
     chance: Scalar = sp.Integer(0)
-    steps = reading_steps(algebra)
+    steps = softmax_steps(algebra)
     for case in cases:
         ends = MatrixPolynomial(
-            {w: v for w, v in zip(difference.terms, case.found, strict=True) if not is_zero(v, case.frame)},
+            {w: v for w, v in zip(difference.terms, case.found, strict=True) if not is_zero(v, case.assumptions)},
             difference.shape,
         )
         square = ends.transposed().times(ends, algebra.inner).number() if ends.terms else sp.Integer(0)
-        near = not ends.terms or sign(square - radius**2, case.frame) == "-"
-        p = region_probability(algebra, case.frame, random)
+        near = not ends.terms or sign(square - radius**2, case.assumptions) == "-"
+        p = region_probability(algebra, case.assumptions, random)
         chance += p if near else 0
         place = described([case]) if case.said else "always"
-        steps.append(
-            step(f"{place}: probability {float(p):.4f}, off by {element(ends)}: {'within' if near else 'outside'}")
-        )
+        outcome = f"off by {polynomial_text(ends)}: {'within' if near else 'outside'}"
+        steps.append(step(f"{place}: probability {float(p):.4f}, {outcome}"))
     value = float(chance)
-    exact = shown(sp.simplify(chance))
+    exact = scalar_text(sp.simplify(chance))
     if abs(value - float(wanted)) < 1e-12:
         return Proof(UNKNOWN, "the probability is just the one claimed, in the limit", tuple(steps))
     kind = PROVED if value > float(wanted) else REFUTED
     return Proof(kind, f"the probability tends to {exact} = {value:.4f} as {path.words}", tuple(steps), value)
+
+
+@dataclass(frozen=True)
+class ItemLimitFormula:
+    """Left minus right of a limit in the number of items, for evaluation at large n by numeric.item_limit_checks."""
+
+    difference: Scalar
+    size: Scalar  # the symbol n
+    others: tuple[tuple[Scalar, Range], ...]  # the other numbers and their ranges
+    tends: bool
+
+
+def item_limit_formula(context: Context, core: L.Limit) -> ItemLimitFormula | None:
+    """The formula of a limit in n alone; None if it holds infinity, statistics, or anything but declared numbers."""
+    path = path_of(context, core.approach, core.at)
+    algebra = Evaluator(context, path.vanished)
+    left, right = algebra.number(core.left), algebra.number(core.right)
+    if right in (sp.oo, -sp.oo) or len(path.moving) != 1 or algebra.statistics or algebra.random:
+        return None
+    size = algebra.symbol("n")
+    others = []
+    for symbol in sorted((left - right).free_symbols - {size}, key=str):
+        name = algebra.declared_name(symbol)
+        if name is None:
+            return None
+        others.append((symbol, context.numbers[name]))
+    return ItemLimitFormula(left - right, size, tuple(others), core.tends)

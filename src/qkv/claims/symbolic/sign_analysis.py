@@ -10,19 +10,15 @@ from math import gcd, lcm
 
 import sympy as sp
 
-from qkv.claims.semantics.context import Range
-from qkv.claims.symbolic.matrix_polynomials import Scalar, TooLarge
+from qkv.claims.semantics.ranges import Range
+from qkv.claims.symbolic.errors import TooLarge
+from qkv.claims.symbolic.factors import Scalar
 
-MOST_MONOMIALS = 600
-MOST_POWER = 64
-
-
-class NeedSign(Exception):
-    """A proof that would go on if the sign of an expression were known."""
-
-    def __init__(self, expr: Scalar) -> None:
-        super().__init__(str(expr))
-        self.expr = expr
+MAX_MONOMIALS = 600  # of a polynomial whose sign is read off its coefficients
+MAX_POWER = 64  # of a generator e^(...), and of a sum
+MAX_FACTORED_TERMS = 60  # of a polynomial that is factored
+MAX_ROOT_DEGREE = 16  # of a polynomial whose roots are counted
+ZERO_BELOW = 1e-20  # a number this small, of 30 digits, may be zero
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,7 @@ def ratio(expr: Scalar) -> Ratio:
     if expr.has(sp.E):
         shares.setdefault(sp.Integer(1), []).append(sp.Integer(1))
     units = {mono: _unit(values) for mono, values in shares.items()}
-    if any(abs(v / units[mono]) > MOST_POWER for mono, values in shares.items() for v in values):
+    if any(abs(v / units[mono]) > MAX_POWER for mono, values in shares.items() for v in values):
         raise TooLarge("an exponential to a very high power")
     names = {mono: sp.Symbol(f"e^({units[mono] * mono})", positive=True) for mono in units}
     swap: dict[Scalar, Scalar] = {}
@@ -105,20 +101,20 @@ def _expanded(expr: Scalar) -> Scalar:
     for factor in sp.Mul.make_args(expr):
         base, power = factor.as_base_exp()
         width = len(base.args) if base.is_Add else 1
-        if width > 1 and power.is_Integer and power > MOST_POWER:
+        if width > 1 and power.is_Integer and power > MAX_POWER:
             raise TooLarge("a very high power")
         size *= width ** (int(power) if power.is_Integer and power > 0 else 1)
-        if size > 40 * MOST_MONOMIALS:
+        if size > 40 * MAX_MONOMIALS:
             raise TooLarge("an expression that grew too large")
     out = sp.expand(expr)
-    if out.is_Add and len(out.args) > MOST_MONOMIALS * 4:
+    if out.is_Add and len(out.args) > MAX_MONOMIALS * 4:
         raise TooLarge("an expression that grew too large")
     return out
 
 
-def is_zero(expr: Scalar, frame: Assumptions | None = None) -> bool:
+def is_zero(expr: Scalar, assumptions: Assumptions | None = None) -> bool:
     """Whether an expression is identically zero; False means not shown."""
-    expr = sp.expand(frame.put(expr) if frame is not None else expr)
+    expr = sp.expand(assumptions.put(expr) if assumptions is not None else expr)
     if expr == 0:
         return True
     if expr.has(sp.oo, sp.zoo, sp.nan):
@@ -127,46 +123,46 @@ def is_zero(expr: Scalar, frame: Assumptions | None = None) -> bool:
     if got.top == 0:
         return True
     if not got.top.free_symbols and not got.top.has(sp.erf):
-        return bool(sp.nsimplify(got.top).equals(0)) if abs(sp.N(got.top, 30)) < 1e-20 else False
+        return bool(sp.nsimplify(got.top).equals(0)) if abs(sp.N(got.top, 30)) < ZERO_BELOW else False
     return False
 
 
-def sign(expr: Scalar, frame: Assumptions) -> str | None:
-    """ "+", "-", "0", ">=" or "<=" for all values in the frame; None when that is not shown."""
-    expr = frame.put(sp.sympify(expr))
+def sign(expr: Scalar, assumptions: Assumptions) -> str | None:
+    """ "+", "-", "0", ">=" or "<=" for all values in the assumptions; None when that is not shown."""
+    expr = assumptions.put(sp.sympify(expr))
     if expr.is_number:
         if expr.has(sp.oo, sp.zoo, sp.nan):
             return None
         value = sp.N(expr, 30)
         if not value.is_real:
             return None
-        if abs(value) < 1e-20:
+        if abs(value) < ZERO_BELOW:
             return "0" if is_zero(expr) else None
         return "+" if value > 0 else "-"
     for bars in sorted(expr.atoms(sp.Abs), key=str):
-        inside = sign(bars.args[0], frame)
+        inside = sign(bars.args[0], assumptions)
         if inside in ("+", "-", ">=", "<="):
             expr = expr.xreplace({bars: bars.args[0] if inside in ("+", ">=") else -bars.args[0]})
-    expr, frame = _from_zero(expr, frame)
+    expr, assumptions = _from_zero(expr, assumptions)
     got = ratio(expr)
     if got.top == 0:
         return "0"
-    top, bottom = _product_sign(got.top, got, frame), _product_sign(got.bottom, got, frame)
+    top, bottom = _product_sign(got.top, got, assumptions), _product_sign(got.bottom, got, assumptions)
     if top is None or bottom not in ("+", "-"):
         return None
     return top if bottom == "+" else FLIP[top]
 
 
-def _from_zero(expr: Scalar, frame: Assumptions) -> tuple[Scalar, Assumptions]:
+def _from_zero(expr: Scalar, assumptions: Assumptions) -> tuple[Scalar, Assumptions]:
     """Put x = lo + y in exponents, so that e^(xt) and e^(lo t) show how they compare: e^(xt) = e^(lo t) e^(yt)."""
     inside = set().union(*(e.free_symbols for e in expr.atoms(sp.exp))) if expr.has(sp.exp) else set()
     for symbol in sorted(inside, key=str):
-        where = frame.ranges.get(symbol)
+        where = assumptions.ranges.get(symbol)
         if where is not None and where.lo is None and where.hi is not None:
             options = {"positive": True} if where.hi_open else {"nonnegative": True}
             y = sp.Symbol(f"{where.hi}-{symbol.name}", **options)
             expr = expr.subs(symbol, sp.Rational(where.hi.numerator, where.hi.denominator) - y)
-            frame = frame.narrow(y, Range(Fraction(0), None, where.hi_open))
+            assumptions = assumptions.narrow(y, Range(Fraction(0), None, where.hi_open))
             continue
         if where is None or where.lo is None or where.lo == 0 or where.hi is not None:
             continue
@@ -174,25 +170,26 @@ def _from_zero(expr: Scalar, frame: Assumptions) -> tuple[Scalar, Assumptions]:
         y = sp.Symbol(f"{symbol.name}-{where.lo}", **options)
         low = sp.Rational(where.lo.numerator, where.lo.denominator)
         expr = expr.subs(symbol, low + y)
-        frame = frame.narrow(y, Range(Fraction(0), None, where.lo_open))
-    return expr, frame
+        assumptions = assumptions.narrow(y, Range(Fraction(0), None, where.lo_open))
+    return expr, assumptions
 
 
+# The sign of the negative of an expression.
 FLIP = {"+": "-", "-": "+", "0": "0", ">=": "<=", "<=": ">="}
 
 
-def _product_sign(poly: Scalar, got: Ratio, frame: Assumptions) -> str | None:
-    direct = _sum_sign(poly, got, frame)
+def _product_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None:
+    direct = _sum_sign(poly, got, assumptions)
     if direct is not None or poly.is_number:
         return direct
-    if poly.is_Add and len(poly.args) > 60:
+    if poly.is_Add and len(poly.args) > MAX_FACTORED_TERMS:
         return None
     constant, factors = sp.factor_list(poly)
     if len(factors) == 1 and factors[0][1] == 1:
-        return _root_sign(poly, got, frame)
+        return _root_sign(poly, got, assumptions)
     out = "+" if constant > 0 else "-"
     for factor, power in factors:
-        one = _sum_sign(factor, got, frame) or _root_sign(factor, got, frame)
+        one = _sum_sign(factor, got, assumptions) or _root_sign(factor, got, assumptions)
         if one is None:
             if power % 2:
                 return None
@@ -214,7 +211,7 @@ def _times(a: str, b: str) -> str:
     return ">=" if b in ("+", ">=") else "<="
 
 
-def _sum_sign(poly: Scalar, got: Ratio, frame: Assumptions) -> str | None:
+def _sum_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None:
     """Shift every variable to start at 0 and every generator e^x with x >= 0 to 1 + y; then look at coefficients."""
     if poly.is_number:
         return sign(poly, Assumptions())
@@ -223,7 +220,7 @@ def _sum_sign(poly: Scalar, got: Ratio, frame: Assumptions) -> str | None:
     for symbol in poly.free_symbols:
         fresh = sp.Symbol(f"{symbol.name}^", real=True)
         if symbol in got.powers:
-            how = sign(got.powers[symbol], frame) if not got.powers[symbol].is_number else "+"
+            how = sign(got.powers[symbol], assumptions) if not got.powers[symbol].is_number else "+"
             if how in ("+", ">="):
                 swap[symbol], known[fresh] = 1 + fresh, how
             elif how in ("-", "<="):
@@ -231,13 +228,13 @@ def _sum_sign(poly: Scalar, got: Ratio, frame: Assumptions) -> str | None:
             else:
                 known[symbol] = "+"
         elif symbol in got.logs:
-            how = sign(got.logs[symbol].args[0] - 1, frame)
+            how = sign(got.logs[symbol].args[0] - 1, assumptions)
             if how in ("+", ">="):
                 swap[symbol], known[fresh] = fresh, how
-        elif symbol in frame.unit:
+        elif symbol in assumptions.unit:
             swap[symbol], known[fresh] = 1 / (1 + fresh), ">="
-        elif symbol in frame.ranges:
-            shifted = _shifted(frame.ranges[symbol], fresh)
+        elif symbol in assumptions.ranges:
+            shifted = _shifted(assumptions.ranges[symbol], fresh)
             if shifted is not None:
                 swap[symbol], known[fresh] = shifted
             elif symbol.is_positive:
@@ -251,7 +248,7 @@ def _sum_sign(poly: Scalar, got: Ratio, frame: Assumptions) -> str | None:
         sp.fraction(sp.together(moved)) if any(not s.is_polynomial() for s in swap.values()) else (moved, sp.Integer(1))
     )
     terms = sp.Add.make_args(_expanded(top))
-    if len(terms) > MOST_MONOMIALS:
+    if len(terms) > MAX_MONOMIALS:
         return None
     # The denominators are powers of 1 + y with y >= 0, hence positive, up to a positive constant.
     flip = bool(bottom.is_number and bottom < 0)
@@ -303,21 +300,23 @@ def _term_sign(term: Scalar, known: Mapping[Scalar, str]) -> str | None:
     return out if coefficient > 0 else FLIP[out]
 
 
-def _root_sign(poly: Scalar, got: Ratio, frame: Assumptions) -> str | None:
+def _root_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None:
     """A polynomial of one variable with rational coefficients has one sign where it has no root: count them exactly."""
     symbols = poly.free_symbols
     if len(symbols) != 1:
         return None
     (symbol,) = symbols
-    where = frame.ranges.get(symbol, Range())
+    where = assumptions.ranges.get(symbol, Range())
     if symbol in got.powers or symbol in got.logs:
-        how = sign(got.powers[symbol], frame) if symbol in got.powers and not got.powers[symbol].is_number else None
+        how = (
+            sign(got.powers[symbol], assumptions) if symbol in got.powers and not got.powers[symbol].is_number else None
+        )
         where = Range() if symbol in got.logs else Range(Fraction(1 if how in ("+", ">=") else 0), None, how != ">=")
     try:
         p = sp.Poly(poly, symbol, domain="QQ")
     except (sp.CoercionFailed, sp.PolynomialError):
         return None
-    if p.degree() > 16:
+    if p.degree() > MAX_ROOT_DEGREE:
         return None
     lo = None if where.lo is None else sp.Rational(where.lo.numerator, where.lo.denominator)
     hi = None if where.hi is None else sp.Rational(where.hi.numerator, where.hi.denominator)

@@ -1,4 +1,4 @@
-"""Expectations, variances, covariances and probabilities: exact for normal scores, and for weights in the limit."""
+"""E, Var, Cov, Corr and P: in closed form for linear functions of normal scores, and of weights in the limit."""
 
 from __future__ import annotations
 
@@ -6,20 +6,28 @@ from collections.abc import Callable
 
 import sympy as sp
 
-from qkv.claims.semantics.context import Context, Range
+from qkv.claims.semantics.expression_properties import bounded
+from qkv.claims.semantics.ranges import Range
+from qkv.claims.symbolic.algebra import Algebra, require_same_shape
 from qkv.claims.symbolic.case_split import Case, by_cases
-from qkv.claims.symbolic.evaluator import Algebra, Unsupported, WrongShape, fit
-from qkv.claims.symbolic.matrix_polynomials import MatrixPolynomial, Scalar, scalar
+from qkv.claims.symbolic.errors import Unsupported, WrongShape
+from qkv.claims.symbolic.factors import Scalar
+from qkv.claims.symbolic.matrix_polynomials import MatrixPolynomial, scalar
 from qkv.claims.symbolic.sign_analysis import Assumptions, is_zero, ratio, sign
+from qkv.claims.symbolic.unknowns import NoiseScore, Statistic
 from qkv.claims.syntax import nodes as L
+
+Follow = Callable[[Scalar, Assumptions], Scalar]
+"""Takes the limits of a statement of one scalar, under assumptions."""
 
 
 def normal_cdf(x: Scalar) -> Scalar:
+    """The distribution function of the standard normal law."""
     return (1 + sp.erf(x / sp.sqrt(2))) / 2
 
 
 def statistic(algebra: Algebra, expr: L.Stat | L.Chance) -> MatrixPolynomial:
-    """The value of Var[...] and its like: a closed form for linear functions of normal keys, else a name for it."""
+    """The value of a statistic: in closed form for linear functions of normal keys, else a Statistic symbol."""
     if isinstance(expr, L.Chance):
         if len(expr.event.ops) != 1:
             raise Unsupported("a probability of a chain")
@@ -27,11 +35,11 @@ def statistic(algebra: Algebra, expr: L.Stat | L.Chance) -> MatrixPolynomial:
         difference = algebra.number(left) - algebra.number(right)
         return scalar(_probability(algebra, difference, op))
     values = [algebra.value(e) for e in expr.inner]
-    algebra.tame = all(bounded(algebra.world, e) for e in expr.inner)
+    algebra.bounded_statistic = all(bounded(algebra.context, e) for e in expr.inner)
     values += values if len(values) == 1 else []
     if expr.function == "E":
         return _expectation(algebra, values[0])
-    fit(values[0], values[1], expr.at)
+    require_same_shape(values[0], values[1], expr.at)
     if values[0].scalar or values[0].anything:
         x, y = (v.number() for v in values)
         if expr.function == "Corr":
@@ -39,7 +47,7 @@ def statistic(algebra: Algebra, expr: L.Stat | L.Chance) -> MatrixPolynomial:
         return scalar(covariance(algebra, x, y))
     if expr.function == "Corr" or values[0].shape[1] != "1":
         raise WrongShape(expr.at, "a correlation or covariance of matrices", True, "vectors or numbers")
-    if any(atom.name.startswith("~") for v in values for word in v.terms for atom in word):
+    if any(part.is_noise for v in values for word in v.terms for part in word):
         raise Unsupported("the covariance of noise that has not gone to zero")
     out: MatrixPolynomial | None = None
     for word, c in values[0].terms.items():
@@ -52,16 +60,16 @@ def statistic(algebra: Algebra, expr: L.Stat | L.Chance) -> MatrixPolynomial:
     return out if out is not None else scalar(sp.Integer(0))
 
 
-def chances(algebra: Algebra, expr: Scalar) -> set[Scalar]:
+def random_symbols(algebra: Algebra, expr: Scalar) -> set[Scalar]:
     """The random symbols in an expression."""
-    return {s for s in expr.free_symbols if s in algebra.random or s in algebra.noise_of}
+    return {s for s in expr.free_symbols if s in algebra.random or isinstance(s, NoiseScore)}
 
 
 def _expectation(algebra: Algebra, value: MatrixPolynomial) -> MatrixPolynomial:
     terms = {}
     for word, coefficient in value.terms.items():
-        if any(atom.name.startswith("~") for atom in word):
-            if chances(algebra, coefficient):
+        if any(part.is_noise for part in word):
+            if random_symbols(algebra, coefficient):
                 raise Unsupported("the mean of a product of noises")
             continue  # the noise has mean zero
         line = linear(algebra, coefficient)
@@ -76,7 +84,7 @@ def _expectation(algebra: Algebra, value: MatrixPolynomial) -> MatrixPolynomial:
 
 def linear(algebra: Algebra, expr: Scalar) -> tuple[Scalar, dict[Scalar, Scalar]] | None:
     """Constant and coefficients of a function that is linear in the random symbols."""
-    found = sorted(chances(algebra, expr), key=str)
+    found = sorted(random_symbols(algebra, expr), key=str)
     if not found:
         return expr, {}
     if not expr.is_polynomial(*found):
@@ -89,10 +97,10 @@ def linear(algebra: Algebra, expr: Scalar) -> tuple[Scalar, dict[Scalar, Scalar]
 
 
 def covariance(algebra: Algebra, x: Scalar, y: Scalar) -> Scalar:
-    """Of two linear functions of independent normals; z_i'u and z_i'w have covariance u'w."""
+    """The covariance of two linear functions of independent normals; z_i'u and z_i'w have covariance u'w."""
     one, two = linear(algebra, x), linear(algebra, y)
     if one is None or two is None:
-        if not chances(algebra, x) or not chances(algebra, y):
+        if not random_symbols(algebra, x) or not random_symbols(algebra, y):
             return sp.Integer(0)
         return _opaque(algebra, "Cov", (x, y))
     total: Scalar = sp.Integer(0)
@@ -105,12 +113,11 @@ def covariance(algebra: Algebra, x: Scalar, y: Scalar) -> Scalar:
 def _between(algebra: Algebra, s: Scalar, r: Scalar) -> Scalar:
     if s in algebra.random or r in algebra.random:
         return algebra.random[s][1] if s == r else sp.Integer(0)
-    (key, u), (other, w) = algebra.noise_of[s], algebra.noise_of[r]
-    return algebra.inner(u, w) if key == other else sp.Integer(0)
+    return algebra.inner(s.direction, r.direction) if s.noise == r.noise else sp.Integer(0)
 
 
 def _correlation(algebra: Algebra, x: Scalar, y: Scalar) -> Scalar:
-    if not chances(algebra, x) or not chances(algebra, y):
+    if not random_symbols(algebra, x) or not random_symbols(algebra, y):
         raise Unsupported("a correlation with something that is not random")
     if is_zero(x - y):
         return sp.Integer(1)
@@ -119,8 +126,8 @@ def _correlation(algebra: Algebra, x: Scalar, y: Scalar) -> Scalar:
 
 
 def _probability(algebra: Algebra, difference: Scalar, op: str) -> Scalar:
-    """Of left minus right being positive, or what the comparison asks for."""
-    if not chances(algebra, difference):
+    """The probability that left minus right satisfies a comparison with 0."""
+    if not random_symbols(algebra, difference):
         known = _certain(sp.expand(difference), op)
         if known is not None:
             return known
@@ -129,7 +136,7 @@ def _probability(algebra: Algebra, difference: Scalar, op: str) -> Scalar:
     if op in ("=", "!="):
         if line is None or not spread.is_positive:
             raise Unsupported("the probability of an equality")
-        return sp.Integer(1 if op == "!=" else 0)  # a normal number is never where it is expected
+        return sp.Integer(1 if op == "!=" else 0)  # a normal number equals a given one with probability 0
     if op in ("<", "<="):
         difference = -difference
         line = linear(algebra, difference)
@@ -142,7 +149,7 @@ def _probability(algebra: Algebra, difference: Scalar, op: str) -> Scalar:
 
 
 def _certain(difference: Scalar, op: str) -> Scalar | None:
-    """The probability of what is not random is 0 or 1, where its sign shows."""
+    """The probability, 0 or 1, of an event that is not random; None if its sign is not known."""
     how = 0 if is_zero(difference) else 1 if difference.is_positive else -1 if difference.is_negative else None
     if how is None:
         return None
@@ -152,17 +159,16 @@ def _certain(difference: Scalar, op: str) -> Scalar | None:
 
 def _opaque(algebra: Algebra, function: str, inner: tuple[Scalar, ...]) -> Scalar:
     """A number that has no closed form here; equal inner expressions make equal numbers."""
-    if function != "P" and not algebra.tame:
+    if function != "P" and not algebra.bounded_statistic:
         raise Unsupported(f"{function} of something that is neither linear in normal keys nor made of weights")
     plain = tuple(_canonical(e) for e in inner)
     if function == "Cov" and plain[0] == plain[1]:
         function, plain = "Var", plain[:1]
     if function == "Cov":
         plain = tuple(sorted(plain, key=sp.default_sort_key))
-    kind = {"real": True} if function in ("Cov", "E") else {"nonnegative": True}
-    name = sp.Symbol(f"{function}[{', '.join(str(e) for e in plain)}]", **kind)
-    algebra.statistics[name] = (function, plain)
-    return name
+    found = Statistic(function, plain)
+    algebra.statistics.add(found)
+    return found
 
 
 def _canonical(expr: Scalar) -> Scalar:
@@ -174,22 +180,22 @@ def _canonical(expr: Scalar) -> Scalar:
 
 
 def regions(
-    algebra: Algebra, frame: Assumptions, values: tuple[Scalar, ...], follow: Callable[[Scalar, Assumptions], Scalar]
+    algebra: Algebra, assumptions: Assumptions, values: tuple[Scalar, ...], follow: Follow
 ) -> list[tuple[Scalar, tuple[Scalar, ...], Case[tuple[Scalar, ...]]]]:
-    """Where random numbers fall decides the limits: each region with its probability and the limits there."""
-    found = set().union(*(chances(algebra, v) for v in values))
-    if any(s in algebra.noise_of for s in found):
+    """The regions of the random numbers in which the limits are constant: probability, limits and case of each."""
+    found = set().union(*(random_symbols(algebra, v) for v in values))
+    if any(isinstance(s, NoiseScore) for s in found):
         raise Unsupported("noise that has not gone to zero: let eps -> 0 first")
     symbols = frozenset(found)
-    cases = by_cases(frame, lambda f: tuple(follow(v, f) for v in values), symbols, symbols)
-    return [(region_probability(algebra, case.frame, symbols), case.found, case) for case in cases]
+    cases = by_cases(assumptions, lambda f: tuple(follow(v, f) for v in values), symbols, symbols)
+    return [(region_probability(algebra, case.assumptions, symbols), case.found, case) for case in cases]
 
 
-def region_probability(algebra: Algebra, frame: Assumptions, symbols: frozenset[Scalar]) -> Scalar:
-    """Independent normals in a box."""
+def region_probability(algebra: Algebra, assumptions: Assumptions, symbols: frozenset[Scalar]) -> Scalar:
+    """The probability that independent normal numbers lie in their ranges."""
     out: Scalar = sp.Integer(1)
     for s in symbols:
-        where = frame.ranges.get(s, Range())
+        where = assumptions.ranges.get(s, Range())
         mean, variance = algebra.random[s]
 
         def below(end: sp.Rational | None, high: bool, mean: Scalar = mean, variance: Scalar = variance) -> Scalar:
@@ -204,19 +210,17 @@ def region_probability(algebra: Algebra, frame: Assumptions, symbols: frozenset[
     return out
 
 
-def limit_of(
-    algebra: Algebra, frame: Assumptions, name: Scalar, follow: Callable[[Scalar, Assumptions], Scalar]
-) -> Scalar:
+def statistic_limit(algebra: Algebra, assumptions: Assumptions, name: Statistic, follow: Follow) -> Scalar:
     """The limit of Var, Cov, E or P of weights. Weights lie in [0, 1], so the limit may be taken inside (dominated
     convergence); in each region the limit is constant, and what remains is a sum over regions."""
-    function, inner = algebra.statistics[name]
-    cells = regions(algebra, frame, inner, follow)
-    if any(chances(algebra, v) or v.has(sp.oo, sp.zoo) for _, values, _ in cells for v in values):
+    function, inner = name.function, name.inner
+    cells = regions(algebra, assumptions, inner, follow)
+    if any(random_symbols(algebra, v) or v.has(sp.oo, sp.zoo) for _, values, _ in cells for v in values):
         raise Unsupported("a limit that is still random")
     if function == "P":
         total: Scalar = sp.Integer(0)
         for probability, (value,), case in cells:
-            how = sign(value, case.frame)
+            how = sign(value, case.assumptions)
             if how not in ("+", "-"):
                 raise Unsupported("an event on the edge in the limit")
             total += probability if how == "+" else 0
@@ -227,47 +231,3 @@ def limit_of(
     first, last = 0, len(inner) - 1
     both = sum((p * values[first] * values[last] for p, values, _ in cells), sp.Integer(0))
     return sp.expand(sp.expand(both) - sp.expand(means[first] * means[last]))
-
-
-def bounded(world: Context, expr: L.Expr) -> bool:
-    """Whether an expression under a statistic is a polynomial in weights and constants, so that it stays bounded.
-
-    Definitions are opened: one that holds a number may grow with it, and so may a vector whose norm is a number that
-    goes somewhere or whose scores are conditioned.
-    """
-    growing = "n" in world.gone
-    todo: list[L.Node] = [expr]
-    seen: set[str] = set()
-    while todo:
-        for node in L.nodes(todo.pop()):
-            if isinstance(node, L.Name) and str(node) not in seen:
-                seen.add(str(node))
-                value = world.let(node)
-                if value is not None:
-                    todo.append(value)
-                elif not _still(world, node):
-                    return False
-                elif node.base == "c":  # a mean of the values, by weights
-                    todo.append(L.Name("v", ("i",), node.at))
-                    todo += [let.value for let in world.lets.values() if let.name.base in ("v", "x", "V")]
-            if isinstance(node, L.Call | L.Stat | L.Chance | L.Transpose) or (growing and isinstance(node, L.Sum)):
-                return False
-            if isinstance(node, L.Op) and node.sign in "/^" and any(isinstance(n, L.Name) for n in L.nodes(node.right)):
-                return False
-            if isinstance(node, L.Op) and node.sign == "^" and isinstance(node.right, L.Neg):
-                return False
-    return True
-
-
-def _still(world: Context, name: L.Name) -> bool:
-    """Whether a name without a definition is a weight, or a constant that no limit moves."""
-    if name.base in ("alpha", "c", "I"):
-        return True
-    if str(name) == "n":
-        return "n" not in world.gone
-    if str(name) in world.numbers or (name.base == "k" and (world.noise or world.scores)):
-        return False
-    family = world.families.get(name.base)
-    if family is None:
-        return name.base == "v" or (bool(world.tokens) and name.base in ("x", "V"))
-    return not any(str(n) in world.gone for n in L.nodes(family.norm)) if family.norm is not None else True

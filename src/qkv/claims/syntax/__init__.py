@@ -1,1 +1,5 @@
-"""Markdown and LaTeX to syntax nodes: markdown, latex, parser (with grammar.lark), nodes."""
+"""From Markdown to the syntax tree.
+
+Reading order: markdown (fenced blocks to clauses), latex (LaTeX and Unicode to ASCII), parser (ASCII to nodes, with
+grammar.lark), nodes (the syntax tree).
+"""

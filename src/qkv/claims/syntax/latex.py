@@ -1,4 +1,4 @@
-"""LaTeX between dollar signs, and Unicode anywhere, to the ASCII of the grammar, character by character."""
+"""LaTeX between dollar signs and Unicode anywhere, to the ASCII of the grammar; characters keep their positions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from qkv.claims.syntax.nodes import At, Malformed
 from qkv.claims.syntax.parser import Source
 
-# One character for another spelling. Superscript and subscript digits are those that people type.
+# The ASCII spelling of one character; of superscripts and subscripts, those that people type.
 UNICODE = {
     "α": "alpha ", "β": "beta ", "γ": "gamma ", "ε": "eps ", "μ": "mu ", "µ": "mu ", "θ": "theta ", "σ": "sigma ",
     "→": "->", "∞": "oo", "≥": ">=", "≤": "<=", "≠": "!=", "≈": "~=", "≃": "~=", "·": "*", "×": "*", "−": "-",
@@ -29,7 +29,7 @@ WRAPPERS = ("mathbf", "mathcal", "mathrm", "operatorname", "text", "mathsf", "ma
 _NAMES = {"alpha", "beta", "gamma", "eps", "mu", "theta", "sigma", "delta", "lambda", "oo", "Sigma"}
 
 
-# What may belong to the argument of a bracketless \log: a power, or another factor; words and signs do not.
+# What could belong to the argument of a \log without brackets: a power or another factor, but no word or sign.
 _GOES_ON = re.compile(
     r"(?:\s|\\[,;!: ]|~|\\left|\\[bB]igl?)*(?!(?:as|for|when|and|with|within|of|is)\b)"
     r"([\^'!({\[*·×√²³ᵀ⊤½¼α-ωA-Za-z0-9]|\\(?:cdot|times|frac|tfrac|dfrac|sqrt|exp|log|ln|sum|alpha|beta|gamma|epsilon"
@@ -38,7 +38,7 @@ _GOES_ON = re.compile(
 
 
 def ascii_of(source: Source) -> Source:
-    """A line of a claim with its dollar segments and Unicode letters written out; each character keeps its place."""
+    """A clause in ASCII: LaTeX and Unicode are translated, and each character keeps its position in the document."""
     text: list[str] = []
     at: list[At] = []
     inside = -1
@@ -76,7 +76,7 @@ def _tidied(text: str, at: list[At]) -> Source:
 
 
 class _Latex:
-    """One dollar segment."""
+    """The translation of one segment between dollar signs."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -164,7 +164,7 @@ class _Latex:
             raise Malformed(self.source.where(after.start(1)), came, f"brackets, as in \\{name}(2t)")
 
     def _argument(self, start: int) -> None:
-        """The braces or the single character after a command, translated in its turn."""
+        """Translate the argument of a command: a group in braces, or one character."""
         text = self.source.text
         while self.index < len(text) and text[self.index] == " ":
             self.index += 1
@@ -239,7 +239,7 @@ class _Latex:
         self._emit(")", start)
 
     def _sum(self, start: int) -> None:
-        found = re.compile(r"\s*_\s*(?:\{([^{}]*)\}|([A-Za-z]))\s*(?:\^\s*(\{[^{}]*\}|.))?").match(
+        found = re.compile(r"\s*_\s*(?:\{((?:\\[{}]|[^{}])*)\}|([A-Za-z]))\s*(?:\^\s*(\{[^{}]*\}|.))?").match(
             self.source.text, self.index
         )
         if found is None:
@@ -253,7 +253,7 @@ class _Latex:
         self.index = found.end()
 
     def _trim(self) -> None:
-        """Drop the blank that was put after a Greek letter or an index: what follows belongs to it."""
+        """Drop the blanks after a Greek letter or an index, since what follows belongs to it."""
         while self.out and self.out[-1].endswith(" "):
             self.out[-1] = self.out[-1][:-1]
             self.at.pop()

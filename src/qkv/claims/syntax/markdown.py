@@ -9,13 +9,15 @@ from qkv.claims.syntax import nodes as L
 from qkv.claims.syntax.latex import ascii_of
 from qkv.claims.syntax.parser import Source, parse
 
-MOST_LINES = 60  # of one block
-MOST_THENS = 30
+MAX_BLOCK_LINES = 60
+MAX_STATEMENTS = 30  # of one block
+MAX_LINE_LENGTH = 2000
+MAX_ID_LENGTH = 80
 
 
 @dataclass(frozen=True)
 class UnparsedClaim:
-    """A claim that could not be read."""
+    """A claim that could not be parsed, and why."""
 
     id: str
     source: str
@@ -27,7 +29,7 @@ _FENCE = re.compile(r"^((?:[ \t]*>)*[ \t]*(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?[ \t
 
 
 def read(text: str) -> list[L.Claim | UnparsedClaim]:
-    """The claims of a document in their order; what cannot be read is kept as broken.
+    """The claims of a document in their order; one that cannot be parsed becomes an UnparsedClaim.
 
     As in Markdown, a block ends with a fence of its own sign that is at least as long, so that a fence inside a longer
     one is text and no claim. A block in a quotation is a claim too, without the marks of the quotation.
@@ -46,13 +48,13 @@ def read(text: str) -> list[L.Claim | UnparsedClaim]:
         word = re.match(r"claim(?![\w-])[ \t:]*", fence[3], flags=re.IGNORECASE)
         if word is not None:
             seen += 1
-            name = fence[3][word.end() :].strip()[:80] or f"claim {seen}"
+            name = fence[3][word.end() :].strip()[:MAX_ID_LENGTH] or f"claim {seen}"
             body = [(j + 1, *_unquoted(lines[j], quoted)) for j in range(index + 1, end)]
             if end == len(lines):
                 why = L.Malformed((index + 1, 1), "a block that is never closed", f"a line with {fence[2]}")
                 found.append(UnparsedClaim(name, "", why))
             else:
-                found += _safely(name, body, index + 1)
+                found += _block_or_unparsed(name, body, index + 1)
         index = end + 1
     return _distinct(found)
 
@@ -68,7 +70,7 @@ def _unquoted(line: str, depth: int) -> tuple[str, int]:
 
 
 def _distinct(found: list[L.Claim | UnparsedClaim]) -> list[L.Claim | UnparsedClaim]:
-    """Claims of one name are told apart by a number, so that each can be asked for."""
+    """Number claims of the same name, so that every id is unique."""
     taken = {one.id for one in found}
     seen: set[str] = set()
     out: list[L.Claim | UnparsedClaim] = []
@@ -86,12 +88,12 @@ Line = tuple[int, str, int]
 """The number of a line, its text, and the column before it."""
 
 
-def _safely(name: str, body: list[Line], line: int) -> list[L.Claim | UnparsedClaim]:
-    """A block that the reader fails on is broken; it must not take the document down with it."""
+def _block_or_unparsed(name: str, body: list[Line], line: int) -> list[L.Claim | UnparsedClaim]:
+    """Parse a block; a defect of the parser makes it an UnparsedClaim and leaves the rest of the document alone."""
     try:
         return block(name, body, line)
     except Exception as why:
-        came = f"a block that the reader failed on, which is a bug ({type(why).__name__})"
+        came = f"a block that the parser failed on, which is a bug ({type(why).__name__})"
         return [UnparsedClaim(name, "", L.Malformed((line, 1), came, "simpler text"))]
 
 
@@ -111,8 +113,8 @@ def block(name: str, body: list[Line], line: int) -> list[L.Claim | UnparsedClai
                 thens.append(clause)
         if not thens:
             raise L.Malformed((line, 1), "a block without a statement", "a line that begins with then")
-        if len(thens) > MOST_THENS:
-            raise L.Malformed((line, 1), f"{len(thens)} statements", f"at most {MOST_THENS} in one block")
+        if len(thens) > MAX_STATEMENTS:
+            raise L.Malformed((line, 1), f"{len(thens)} statements", f"at most {MAX_STATEMENTS} in one block")
     except L.Malformed as why:
         return [UnparsedClaim(name, source, why)]
     out: list[L.Claim | UnparsedClaim] = []
@@ -134,17 +136,17 @@ def _written(clause: Source) -> str:
 
 
 def _clauses(body: list[Line], line: int) -> list[tuple[str, Source]]:
-    """Lines beginning with given, let or then; a line that begins with none of them continues the one before."""
-    if len(body) > MOST_LINES:
-        raise L.Malformed((line, 1), f"a block of {len(body)} lines", f"at most {MOST_LINES}")
+    """Split a block into clauses: a line that does not begin with given, let or then continues the one before."""
+    if len(body) > MAX_BLOCK_LINES:
+        raise L.Malformed((line, 1), f"a block of {len(body)} lines", f"at most {MAX_BLOCK_LINES}")
     clauses: list[tuple[str, Source]] = []
     for number, text, before_it in body:
         bare = re.sub(r"(^|\s)#.*$", "", text)
         if not bare.strip():
             continue
         places = [(number, before_it + column + 1) for column in range(len(bare))]
-        if len(bare) > 2000:
-            raise L.Malformed((number, 1), f"a line of {len(bare)} characters", "at most 2000")
+        if len(bare) > MAX_LINE_LENGTH:
+            raise L.Malformed((number, 1), f"a line of {len(bare)} characters", f"at most {MAX_LINE_LENGTH}")
         found = re.match(r"^\s*(given|let|then)\b", bare)
         if found is not None:
             clauses.append((found[1], Source(bare, places)[found.end() : len(bare)]))
@@ -159,7 +161,7 @@ def _clauses(body: list[Line], line: int) -> list[tuple[str, Source]]:
 
 
 def _joined(parts: list[Source]) -> list[Source]:
-    """Put names without a predicate before the next part: `u_a, u_b orthonormal` is one declaration."""
+    """Join names without a predicate to the next part: `u_a, u_b orthonormal` is one declaration."""
     out: list[Source] = []
     held: Source | None = None
     for part in parts:

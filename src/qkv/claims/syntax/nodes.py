@@ -1,4 +1,4 @@
-"""A parsed claim: frozen expressions, declarations and statements, each knowing where it stands."""
+"""Syntax tree of a claim: frozen expressions, declarations and statements with their positions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ At = tuple[int, int]
 
 
 class Malformed(QkvError):
-    """Text that is no claim: where, what came, what was expected."""
+    """A claim that cannot be read: the position, what is there, and what was expected."""
 
     def __init__(self, at: At, came: str, expected: str) -> None:
         super().__init__(f"line {at[0]}, column {at[1]}", came, f"Expected {expected}")
@@ -23,9 +23,16 @@ class Malformed(QkvError):
         self.expected = expected
 
 
+MIRRORED_OP = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
+"""The comparison that holds with the sides exchanged: x < y is y > x."""
+
+NEGATED_OP = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "!=", "!=": "="}
+"""The comparison that holds exactly when the other does not."""
+
+
 @dataclass(frozen=True)
 class Node:
-    """Anything that stands somewhere in a claim."""
+    """A part of a claim."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,12 @@ class Name(Node):
     base: str
     subs: tuple[str, ...]
     at: At
+
+    @classmethod
+    def parsed(cls, text: str, at: At) -> Name:
+        """The name that `str` writes as `text`."""
+        base, _, subs = text.partition("_")
+        return cls(base, tuple(subs.strip("{}").split(",")) if subs else (), at)
 
     def __str__(self) -> str:
         if not self.subs:
@@ -72,7 +85,7 @@ class Transpose(Node):
 
 @dataclass(frozen=True)
 class Call(Node):
-    """exp, log, sqrt, norm or R of something."""
+    """exp, log, sqrt, norm, Phi or R of an expression."""
 
     function: str
     inner: Expr
@@ -133,7 +146,7 @@ class Quantifier(Node):
 
 @dataclass(frozen=True)
 class Approach(Node):
-    """A number going somewhere: t -> oo."""
+    """A limit of a number: t -> oo."""
 
     name: str
     to: Expr
@@ -142,7 +155,7 @@ class Approach(Node):
 
 @dataclass(frozen=True)
 class Limit(Node):
-    """An expression that tends (or does not tend) to another as numbers go somewhere, one after the other."""
+    """A limit statement: left tends (or does not tend) to right as limits of numbers are taken, one after the other."""
 
     left: Expr
     right: Expr
@@ -184,7 +197,7 @@ class Within(Node):
 
 @dataclass(frozen=True)
 class Equivariant(Node):
-    """Permuting the inputs permutes the outputs alike."""
+    """Permuting the inputs permutes the outputs in the same way."""
 
     name: Name
     at: At
@@ -246,7 +259,7 @@ class Let(Node):
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement with everything it stands on."""
+    """One statement with the declarations and definitions of its block."""
 
     id: str
     given: tuple[Given, ...]
@@ -255,7 +268,24 @@ class Claim:
     source: str
     at: At
     says: str = ""  # the statement as it was written
-    moving: tuple[str, ...] = ()  # numbers that some statement of the same block sends somewhere
+    moving: tuple[str, ...] = ()  # numbers of which some statement of the same block takes a limit
+
+
+def constant(expr: Expr | None) -> Fraction | None:
+    """The value of an expression that is made of numbers and + - * / only; None for any other."""
+    if isinstance(expr, Num):
+        return expr.value
+    if isinstance(expr, Neg):
+        inner = constant(expr.inner)
+        return None if inner is None else -inner
+    if isinstance(expr, Op) and expr.sign in "+-*/":
+        left, right = constant(expr.left), constant(expr.right)
+        if left is None or right is None or (expr.sign == "/" and right == 0):
+            return None
+        if expr.sign == "/":
+            return left / right
+        return {"+": left + right, "-": left - right, "*": left * right}[expr.sign]
+    return None
 
 
 Part = TypeVar("Part")
@@ -286,7 +316,7 @@ def nodes(part: Any) -> Iterator[Node]:
 
 
 def renamed(part: Part, index: str, item: str) -> Part:
-    """The same part with an index put in for another, except where a sum binds it."""
+    """The part with one index replaced by another, except where a sum binds it."""
     if isinstance(part, tuple):
         return tuple(renamed(one, index, item) for one in part)  # type: ignore[return-value]
     if isinstance(part, Name):

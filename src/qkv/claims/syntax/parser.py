@@ -1,4 +1,4 @@
-"""ASCII text to a parsed part of a claim, or an error with line, column and what was expected."""
+"""Parser: ASCII text to nodes, or an error with line, column and what was expected."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
 
 from qkv.claims.syntax import nodes as L
 
-LONGEST = 600  # characters of one given, let or then
-DIGITS = 9  # of a numeral
-DEEPEST = 40  # nested brackets
+MAX_CLAUSE_LENGTH = 600  # characters of one given, let or then
+MAX_DIGITS = 9  # of a numeral
+MAX_BRACKET_DEPTH = 40  # nested brackets
 
-# What a terminal is called in an error message.
-WORDS = {
+# The terminals of the grammar as error messages call them.
+TERMINAL_DESCRIPTIONS = {
     "NAME": "a name such as k_a",
     "NUMBER": "a number",
     "RELOP": "a comparison such as >=",
@@ -36,11 +36,11 @@ WORDS = {
     "WHAT": "real or query",
     "SPACE": "R^m or R^p",
 }
-_STARTS_A_VALUE = {"NAME", "NUMBER", "LPAR", "FUNCTION", "STAT", "SUM", "P"}
+_VALUE_TERMINALS = {"NAME", "NUMBER", "LPAR", "FUNCTION", "STAT", "SUM", "P"}
 
 
 class Source:
-    """ASCII text in which every character knows its place in the document."""
+    """ASCII text with the position of every character in the document."""
 
     def __init__(self, text: str, at: Sequence[L.At]) -> None:
         self.text = text
@@ -50,17 +50,19 @@ class Source:
         return Source(self.text[part], self.at[part])
 
     def where(self, index: int) -> L.At:
+        """The position of a character; of the end, the position after the last."""
         if 0 <= index < len(self.at):
             return self.at[index]
         line, column = self.at[-1] if self.at else (1, 0)
         return line, column + 1
 
     def strip(self) -> Source:
+        """Without blanks at both ends."""
         left = len(self.text) - len(self.text.lstrip())
         return self[left : len(self.text.rstrip())]
 
     def split(self) -> list[Source]:
-        """Cut at commas outside brackets."""
+        """Split at commas outside brackets."""
         parts, depth, start = [], 0, 0
         for index, char in enumerate(self.text):
             depth += (char in "([{") - (char in ")]}")
@@ -72,20 +74,25 @@ class Source:
 
 @cache
 def parser() -> Lark:
+    """The parser of the grammar, built once."""
     text = resources.files("qkv.claims.syntax").joinpath("grammar.lark").read_text(encoding="utf-8")
     return Lark(text, parser="lalr", start=["given", "let", "then"], maybe_placeholders=True)
 
 
 def parse(source: Source, start: str) -> Any:
-    """A Given, a Let, or a Statement."""
+    """Parse one clause; `start` is "given", "let" or "then". Returns a Given, a Let or a Statement."""
     source = source.strip()
-    if len(source.text) > LONGEST:
-        raise L.Malformed(source.where(0), f"{len(source.text)} characters", f"at most {LONGEST} in one {start}")
+    if len(source.text) > MAX_CLAUSE_LENGTH:
+        raise L.Malformed(
+            source.where(0), f"{len(source.text)} characters", f"at most {MAX_CLAUSE_LENGTH} in one {start}"
+        )
     depth = 0
     for index, char in enumerate(source.text):
         depth += (char in "([{") - (char in ")]}")
-        if depth > DEEPEST:
-            raise L.Malformed(source.where(index), "a very deep nest of brackets", f"at most {DEEPEST} levels")
+        if depth > MAX_BRACKET_DEPTH:
+            raise L.Malformed(
+                source.where(index), "a very deep nest of brackets", f"at most {MAX_BRACKET_DEPTH} levels"
+            )
     try:
         tree = parser().parse(source.text, start=start)
     except UnexpectedInput as why:
@@ -111,22 +118,23 @@ def _explained(why: UnexpectedInput, source: Source) -> L.Malformed:
 
 def _expected(accepted: set[str]) -> str:
     words: list[str] = []
-    if accepted >= _STARTS_A_VALUE - {"SUM"}:
+    if accepted >= _VALUE_TERMINALS - {"SUM"}:
         words.append("a number, name or bracket")
-        accepted = accepted - _STARTS_A_VALUE
+        accepted = accepted - _VALUE_TERMINALS
     known = {t.name: t.pattern.value for t in parser().terminals}
-    literal = [WORDS.get(name) or known.get(name, name.lower()) for name in sorted(accepted)]
+    literal = [TERMINAL_DESCRIPTIONS.get(name) or known.get(name, name.lower()) for name in sorted(accepted)]
     words += literal
     return "one of: " + ", ".join(words[:14]) if len(words) > 1 else (words or ["something else"])[0]
 
 
 class Builder:
-    """A parse tree to the values of language.py."""
+    """From the parse tree of Lark to the nodes of nodes.py: one method for each rule of the grammar."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
 
     def build(self, tree: Tree[Token]) -> Any:
+        """The node of a parse tree."""
         return getattr(self, f"_{tree.data}")(tree.children, self._at(tree))
 
     def _at(self, part: Any) -> L.At:
@@ -153,8 +161,8 @@ class Builder:
 
     def _number(self, children: list[Any], at: L.At) -> L.Num:
         text = str(children[0])
-        if len(text.replace(".", "")) > DIGITS:
-            raise L.Malformed(at, f"the number {text[:20]}", f"at most {DIGITS} digits")
+        if len(text.replace(".", "")) > MAX_DIGITS:
+            raise L.Malformed(at, f"the number {text[:20]}", f"at most {MAX_DIGITS} digits")
         return L.Num(Fraction(text), at)
 
     def _name(self, children: list[Any], at: L.At) -> L.Name:

@@ -1,0 +1,60 @@
+"""Properties of expressions that both evaluators need: multiples of the identity, bounded expressions."""
+
+from __future__ import annotations
+
+from qkv.claims.semantics.context import Context
+from qkv.claims.syntax import nodes as L
+
+
+def bare_identity(expr: L.Expr) -> bool:
+    """Whether an expression is I or a multiple of it, with no other matrix or vector in it."""
+    nodes = list(L.nodes(expr))
+    if not any(isinstance(n, L.Name) and str(n) == "I" for n in nodes):
+        return False
+    return all(
+        isinstance(n, L.Num | L.Op | L.Neg) or (isinstance(n, L.Name) and not n.subs) for n in nodes
+    ) and not any(isinstance(n, L.Name) and n.base.isupper() and n.base != "I" for n in nodes)
+
+
+def bounded(context: Context, expr: L.Expr) -> bool:
+    """Whether an expression under a statistic is a polynomial in weights and constants, so that it stays bounded.
+
+    Definitions are followed: one that holds a number may grow with it, and so may a vector whose norm is the variable
+    of a limit, or whose scores have conditions.
+    """
+    growing = "n" in context.limit_variables
+    todo: list[L.Node] = [expr]
+    seen: set[str] = set()
+    while todo:
+        for node in L.nodes(todo.pop()):
+            if isinstance(node, L.Name) and str(node) not in seen:
+                seen.add(str(node))
+                value = context.definition(node)
+                if value is not None:
+                    todo.append(value)
+                elif not _constant_in_limit(context, node):
+                    return False
+                elif node.base == "c":  # a mean of the values, by weights
+                    todo.append(L.Name("v", ("i",), node.at))
+                    todo += [let.value for let in context.lets.values() if let.name.base in ("v", "x", "V")]
+            if isinstance(node, L.Call | L.Stat | L.Chance | L.Transpose) or (growing and isinstance(node, L.Sum)):
+                return False
+            if isinstance(node, L.Op) and node.sign in "/^" and any(isinstance(n, L.Name) for n in L.nodes(node.right)):
+                return False
+            if isinstance(node, L.Op) and node.sign == "^" and isinstance(node.right, L.Neg):
+                return False
+    return True
+
+
+def _constant_in_limit(context: Context, name: L.Name) -> bool:
+    """Whether a name without a definition is a weight, or a constant that no limit moves."""
+    if name.base in ("alpha", "c", "I"):
+        return True
+    if str(name) == "n":
+        return "n" not in context.limit_variables
+    if str(name) in context.numbers or (name.base == "k" and (context.noise or context.score_conditions)):
+        return False
+    family = context.families.get(name.base)
+    if family is None:
+        return name.base == "v" or (bool(context.tokens) and name.base in ("x", "V"))
+    return not any(str(n) in context.limit_variables for n in L.nodes(family.norm)) if family.norm is not None else True

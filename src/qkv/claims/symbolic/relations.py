@@ -1,0 +1,117 @@
+"""Identities and inequalities: chains of comparisons, link by link."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import sympy as sp
+
+from qkv.claims.semantics.context import Context
+from qkv.claims.symbolic import thresholds
+from qkv.claims.symbolic.algebra import Algebra, require_same_shape
+from qkv.claims.symbolic.attention_terms import softmax_steps
+from qkv.claims.symbolic.basis_sums import sized
+from qkv.claims.symbolic.conditions import assumptions_of
+from qkv.claims.symbolic.errors import WrongShape
+from qkv.claims.symbolic.evaluator import Evaluator
+from qkv.claims.symbolic.factors import UnnamedSum
+from qkv.claims.symbolic.matrix_polynomials import MatrixPolynomial
+from qkv.claims.symbolic.printing import polynomial_latex, polynomial_text, scalar_latex, scalar_text, step
+from qkv.claims.symbolic.proof import CONDITIONAL, PROVED, REFUTED, UNKNOWN, Proof
+from qkv.claims.symbolic.sign_analysis import Assumptions, is_zero, sign
+from qkv.claims.syntax import nodes as L
+from qkv.claims.verdict import Step
+
+SIGN_WORDS = {"+": "positive", "-": "negative", ">=": "never negative", "<=": "never positive", "0": "zero"}
+SIGNS_THAT_PROVE = {"<": ("-",), "<=": ("-", "<=", "0"), ">": ("+",), ">=": ("+", ">=", "0")}
+SIGNS_THAT_REFUTE = {"<": ("+", ">=", "0"), "<=": ("+",), ">": ("-", "<=", "0"), ">=": ("-",)}
+FACTORED_BELOW = 60  # operations of a difference that is factored for printing
+
+
+def relation(context: Context, core: L.Relation, algebra: Algebra | None = None) -> Proof:
+    """Decide a chain of identities and inequalities; `algebra` may have noise that has vanished."""
+    algebra = algebra or Evaluator(context)
+    steps: list[Step] = []
+    because = ""
+    for left, op, right in core.pairs():
+        one, two = sized(left, right, algebra.value(left), algebra.value(right))
+        require_same_shape(one, two, core.at)
+        found = link(algebra, one, op, two, assumptions_of(algebra))
+        if found.kind != PROVED:
+            return replace(found, steps=(*softmax_steps(algebra), *steps, *found.steps))
+        steps += found.steps
+        because = found.because
+    return Proof(PROVED, because, (*softmax_steps(algebra), *steps))
+
+
+def link(algebra: Algebra, one: MatrixPolynomial, op: str, two: MatrixPolynomial, assumptions: Assumptions) -> Proof:
+    """Decide one comparison."""
+    difference = _without_zeros(one.minus(two), assumptions)
+    sides = rf"{polynomial_latex(one)} \;{_op_latex(op)}\; {polynomial_latex(two)}"
+    said = Step(f"left side: {polynomial_text(one)}; right side: {polynomial_text(two)}", sides)
+    if op in ("=", "!="):
+        return _equality(algebra, difference, op, assumptions, said)
+    if not difference.scalar and not difference.anything:
+        raise WrongShape((0, 0), "an order between vectors", True, "numbers on both sides")
+    value = difference.number()
+    how = sign(value, assumptions)
+    if how in SIGNS_THAT_PROVE[op]:
+        tidy = sp.factor(value) if value.count_ops() < FACTORED_BELOW else value
+        text = f"left minus right is {scalar_text(tidy)}, which is {SIGN_WORDS[how]} for all allowed values"
+        because = f"left minus right is {SIGN_WORDS[how]} for all allowed values"
+        return Proof(PROVED, because, (said, Step(text, f"{scalar_latex(value)} {_op_latex(op)} 0")))
+    if how in SIGNS_THAT_REFUTE[op]:
+        because = f"left minus right is {SIGN_WORDS[how]} for all allowed values"
+        return Proof(REFUTED, because, (said,), sure=True)
+    level = thresholds.tie(algebra, value, assumptions) if op in ("<", ">") and how in (">=", "<=") else None
+    if level is not None:
+        name, at = level
+        because = f"both sides are equal for {name} = {at}"
+        place = algebra.context.claim.at
+        tie = L.Relation((L.Name.parsed(name, place), L.Num(at, place)), ("=",), place)
+        return Proof(REFUTED, because, (said, step(because)), tie=tie)
+    upward = value if op in (">", ">=") else -value
+    found = thresholds.threshold(algebra, upward, op in (">=", "<="), assumptions)
+    if found is not None:
+        solved = step(f"solving left minus right for the scale: {found.text}")
+        return Proof(CONDITIONAL, f"true exactly when {found.text}", (said, solved), condition=found)
+    return Proof(UNKNOWN, "the sign of left minus right is not settled symbolically", (said,))
+
+
+def _equality(algebra: Algebra, difference: MatrixPolynomial, op: str, assumptions: Assumptions, said: Step) -> Proof:
+    if not difference.terms:
+        done = step("left minus right is 0 for all allowed values", "0 = 0")
+        if op == "=":
+            return Proof(PROVED, "both sides are the same expression in the scores and vectors", (said, done))
+        return Proof(REFUTED, "both sides are equal for all allowed values", (said, done), sure=True)
+    left_over = polynomial_text(difference)
+    scalar_sign = sign(difference.number(), assumptions) if difference.scalar else None
+    if op == "=":
+        never = scalar_sign in ("+", "-") and not difference.number().free_symbols
+        return Proof(REFUTED, f"left minus right is {left_over}", (said,), sure=never)
+    if scalar_sign in ("+", "-") or (not difference.scalar and _independent(algebra, difference, assumptions)):
+        return Proof(
+            PROVED, f"left minus right is {left_over}, never 0", (said, step(f"left minus right is {left_over}"))
+        )
+    return Proof(UNKNOWN, "it is not settled symbolically whether both sides can be equal", (said,))
+
+
+def _independent(algebra: Algebra, difference: MatrixPolynomial, assumptions: Assumptions) -> bool:
+    """Members of one orthogonal family are independent, so one coefficient that is never 0 is enough."""
+    families = {word[0].family_name for word in difference.terms if len(word) == 1}
+    if len(families) != 1 or any(len(w) != 1 or isinstance(w[0], UnnamedSum) for w in difference.terms):
+        return False
+    family = algebra.context.families.get(families.pop())
+    if family is None or family.kind not in ("orthonormal", "orthogonal"):
+        return False
+    return any(sign(c, assumptions) in ("+", "-") for c in difference.terms.values())
+
+
+def _without_zeros(difference: MatrixPolynomial, assumptions: Assumptions) -> MatrixPolynomial:
+    """Drop the terms whose coefficients are identically zero."""
+    kept = {w: assumptions.put(c) for w, c in difference.terms.items() if not is_zero(c, assumptions)}
+    return MatrixPolynomial(kept, difference.shape, difference.anything)
+
+
+def _op_latex(op: str) -> str:
+    return {"<=": r"\le", ">=": r"\ge", "!=": r"\ne"}.get(op, op)

@@ -1,0 +1,82 @@
+"""Evidence: true claims have no instance that disagrees, false ones have one, and ties are not counted as agreement."""
+
+import pytest
+from claim_builders import cases_of
+
+from qkv.claims.numeric.evidence import N_INSTANCES, Evidence, gather, smallest
+
+KEYS = "k_1..k_n orthonormal, n >= 3, t > 0"
+QUERY = "q = t*(k_a + k_b)"
+
+
+@pytest.mark.parametrize(
+    ("given", "let", "then"),
+    [
+        (KEYS, QUERY, "alpha_a = alpha_b"),
+        (KEYS, QUERY, "alpha_a < 1/2"),
+        (KEYS, QUERY, "alpha_i > 0"),
+        (KEYS, QUERY, "alpha is a probability distribution"),
+        (KEYS, QUERY, "alpha_a -> 1/2 as t -> oo"),
+        ("r real", "", "no real r makes r^2 = -1"),
+        ("u_a, u_b, u_c orthonormal", "x_1 = u_a, x_2 = 2*u_b, x_3 = u_c, V = 2*I", "c is permutation equivariant"),
+        ("A, B orthonormal bases at right angles, x in R^m", "", "B'*A*x = 0"),
+    ],
+)
+def test_nothing_speaks_against_what_is_true(given, let, then):
+    found = gather(cases_of(given, let, then))
+    assert found.agree >= 4 and found.disagree == 0 and found.counterexample is None
+
+
+@pytest.mark.parametrize(
+    ("given", "let", "then"),
+    [
+        (KEYS, QUERY, "alpha_a = 1/2"),
+        (KEYS, QUERY, "alpha_a > 1/2"),
+        (KEYS, QUERY, "alpha_i > alpha_a"),
+        (KEYS, QUERY, "alpha_a -> 1 as t -> oo"),
+        ("r real", "", "no real r makes r^2 = 1"),
+        ("u_a, u_b orthonormal", "x_1 = u_a, x_2 = 2*u_b, V = x_1*x_1'", "c is permutation equivariant"),
+        ("A, B orthonormal bases, x in R^m", "", "B'*A*x = 0"),
+    ],
+)
+def test_something_speaks_against_what_is_false(given, let, then):
+    found = gather(cases_of(given, let, then))
+    assert found.disagree and found.counterexample
+    exec(found.counterexample, {}, {})
+
+
+def test_a_tie_is_unclear_for_a_strict_order_and_an_equality_is_not_inequality():
+    strict = gather(cases_of("t real", "", "t^2 - t^2 < 0"))
+    assert strict.agree == 0
+    assert gather(cases_of("t real", "", "t != t")).disagree
+    assert gather(cases_of("t > 1", "", "t != 0")).agree
+
+
+def test_a_hint_is_tried_first():
+    cases = cases_of("r real", "", "no real r makes r = 0.123456")
+    assert gather(cases).disagree == 0
+    found = gather(cases, hint=0.123456)
+    assert found.disagree and "r = 0.123456" in found.counterexample
+
+
+def test_the_number_of_instances_and_the_total():
+    found = gather(cases_of("t > 0", "", "t > 0"))
+    assert found.total == N_INSTANCES == found.agree
+    assert gather(cases_of("t > 0", "", "t > 0"), count=8).total == 8
+    assert Evidence(1, 2, 3).total == 6
+
+
+def test_no_instance_is_tried_where_no_query_should_do():
+    then = "no query q makes c -> v_a as t -> oo"
+    assert gather(cases_of(KEYS, "q = t*k_a", then)).total == 0
+
+
+def test_the_smallest_instance_is_written_out():
+    assert smallest(cases_of("t > 0", "", "t < 0")) == "n = 1\nt = 1.0\nleft = 1.0\nright = 0.0"
+    assert smallest([]) is None
+
+
+def test_statistics_by_draws_agree_only_roughly():
+    given = "mu_1..mu_n orthonormal, gamma ~ N(1, 1/2), n >= 3"
+    found = gather(cases_of(given, "k_i = mu_i, k_a = gamma*mu_a, q = mu_a", "Var[gamma] = 1/2"))
+    assert found.rough == found.agree > 0

@@ -1,0 +1,91 @@
+"""Relations: what is proved holds at every point tried, what is surely refuted at none; chains stop at a bad link."""
+
+import operator
+import random
+from fractions import Fraction
+
+import pytest
+import sympy as sp
+from claim_builders import context_of, expression
+
+from qkv.claims.symbolic.conditions import assumptions_of
+from qkv.claims.symbolic.errors import WrongShape
+from qkv.claims.symbolic.evaluator import Evaluator
+from qkv.claims.symbolic.proof import CONDITIONAL, PROVED, REFUTED, UNKNOWN
+from qkv.claims.symbolic.relations import link, relation
+
+OPS = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+SIDES = ["1", "t", "t^2", "1/(1 + t)", "exp(t)", "(t - 1)^2"]
+
+
+def decided(given, let, then):
+    context = context_of(given, let, then)
+    return relation(context, context.claim.statement.core)
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize(("given", "low", "high"), [("t > 0", "0", "4"), ("0 < t < 1", "0", "1"), ("t >= 1", "1", "6")])
+def test_outcomes_agree_with_exact_values(given, low, high, op):
+    """All pairs of sides: what is proved holds at every point tried, what is surely refuted at none."""
+    rng = random.Random(0)
+    inside = [Fraction(low) + Fraction(rng.randint(1, 99), 100) * (Fraction(high) - Fraction(low)) for _ in range(3)]
+    inside += [Fraction(1)] * (given == "t >= 1")
+    algebra = Evaluator(context_of(given, "", "t = t"))
+    assumptions, t = assumptions_of(algebra), algebra.symbol("t")
+    values = {side: algebra.value(expression(side)) for side in SIDES}
+    for one in SIDES:
+        for two in SIDES:
+            found = link(algebra, values[one], op, values[two], assumptions)
+            gap = values[one].number() - values[two].number()
+            truths = []
+            for point in inside:
+                value = sp.N(gap.subs(t, sp.Rational(point.numerator, point.denominator)), 40)
+                truths.append(OPS[op](0 if abs(value) < 1e-30 else value, 0))
+            if found.kind == PROVED:
+                assert all(truths), (one, op, two)
+            if found.kind == REFUTED and found.sure:
+                assert not any(truths) or op == "<" or op == ">", (one, op, two)
+            if found.kind == REFUTED and op == "=":
+                assert not all(truths), (one, op, two)
+            if one == two:
+                assert found.kind == (PROVED if op in ("=", "<=", ">=") else REFUTED)
+
+
+@pytest.mark.parametrize(
+    ("given", "let", "then", "kind"),
+    [
+        ("t > 0", "", "t < t + 1 < t + 2", PROVED),
+        ("t > 0", "", "t < t + 1 < t", REFUTED),
+        ("t > 0", "", "t = t = 2*t", REFUTED),
+        ("t real", "", "t > 1", CONDITIONAL),
+        ("t real", "", "t^2 > 0", REFUTED),
+        ("t real, s real", "", "s*t > 0", UNKNOWN),
+        ("u_1..u_n orthonormal", "", "u_a != u_b", PROVED),
+        ("u_1..u_n orthonormal", "", "u_a = u_b", REFUTED),
+        ("u_a free, u_b free", "", "u_a != u_b", UNKNOWN),
+        ("u_1..u_n orthonormal, w_1..w_n orthonormal", "", "u_a != w_a", UNKNOWN),
+        ("A orthonormal basis", "", "A'*A = I", PROVED),
+    ],
+)
+def test_kinds_of_outcomes(given, let, then, kind):
+    assert decided(given, let, then).kind == kind
+
+
+def test_a_tie_and_a_condition_are_values():
+    tie = decided("t real", "", "t^2 > 0").tie
+    assert (str(tie.sides[0]), tie.ops, tie.sides[1].value) == ("t", ("=",), 0)
+    condition = decided("t real", "", "3*t > 1").condition
+    assert condition.text == "t > 1/3"
+    assert (str(condition.relation.sides[0]), condition.relation.ops) == ("t", (">",))
+    assert condition.relation.sides[1].value == Fraction(1, 3)
+
+
+def test_the_derivation_shows_both_sides():
+    found = decided("k_1..k_n orthonormal, n >= 3, t > 0", "q = t*k_a", "alpha_a > 1/n")
+    assert any(s.text.startswith("left side: exp(t)/(n + exp(t) - 1); right side: 1/n") for s in found.steps)
+    assert all(s.latex for s in found.steps)
+
+
+def test_an_order_between_vectors_is_refused():
+    with pytest.raises(WrongShape):
+        decided("u_1..u_n orthonormal", "", "u_a < u_b")

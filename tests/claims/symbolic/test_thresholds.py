@@ -1,0 +1,85 @@
+"""Thresholds against the inequality itself, evaluated on both sides of the edge; ties against the difference there."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import sympy as sp
+from claim_builders import context_of, expression
+
+from qkv.claims.numeric.evaluator import Instance, evaluate
+from qkv.claims.symbolic.conditions import assumptions_of
+from qkv.claims.symbolic.evaluator import Evaluator
+from qkv.claims.symbolic.thresholds import threshold, tie
+
+KEYS = "k_1..k_n orthonormal, n >= 3"
+
+
+def found(given, let, text):
+    algebra = Evaluator(context_of(given, let, f"{text} > 0"))
+    value = algebra.number(expression(text))
+    return algebra, value, assumptions_of(algebra)
+
+
+@pytest.mark.parametrize(
+    ("given", "let", "text"),
+    [
+        ("t real", "", "3 - 2*t"),
+        ("t real", "", "(2*t - 5)/3"),
+        (f"{KEYS}, t real", "q = t*k_a", "alpha_a - 1/2"),
+        (f"{KEYS}, t real", "q = t*(k_a + k_b)", "alpha_a - 0.49"),
+        (f"{KEYS}, t real", "q = -t*k_a", "alpha_a - alpha_b"),
+        (f"{KEYS}, t real", "q = -2*t*k_a", "1/4 - alpha_a"),
+        ("t real, beta > 0", "", "exp(beta*t) - 3"),
+        ("t real, beta > 0", "", "1 - beta*t"),
+    ],
+)
+@pytest.mark.parametrize("inclusive", [False, True])
+def test_the_inequality_holds_exactly_on_one_side_of_the_edge(given, let, text, inclusive):
+    algebra, value, assumptions = found(given, let, text)
+    condition = threshold(algebra, value, inclusive, assumptions)
+    assert condition is not None and condition.relation is not None
+    (scale, edge), (op,) = condition.relation.sides, condition.relation.ops
+    assert op.endswith("=") == inclusive
+    assert condition.text.startswith(f"{scale} {op} ")
+    for n, beta in ((3, 0.7), (10, 2.0)):
+        numbers = {"n": np.full((1, 1, 1), float(n)), "beta": np.full((1, 1, 1), beta)}
+        inst = Instance(algebra.context, n, 2, numbers, {}, {}, {})
+        at = float(evaluate(inst, edge)[0, 0, 0])
+        for t in (at - 1.0, at - 1e-6, at + 1e-6, at + 1.0):
+            names = {algebra.symbol("n"): n, algebra.symbol("beta"): beta, algebra.symbol("t"): t}
+            true = float(value.subs({s: v for s, v in names.items() if s.is_Symbol})) > 0
+            assert true == (t > at if ">" in op else t < at), (n, beta, t, condition.text)
+
+
+@pytest.mark.parametrize("text", ["t^2 - 1", "exp(t) + exp(-t) - 3", "t + exp(t)", "s*t - 1"])
+def test_what_is_not_linear_in_one_scale_has_no_threshold(text):
+    algebra, value, assumptions = found("t real, s real", "", text)
+    assert threshold(algebra, value, False, assumptions) is None
+
+
+def test_random_keys_and_conditions_have_no_threshold():
+    algebra, value, assumptions = found("t real, s > t", "", "s - 1")
+    assert threshold(algebra, value, False, assumptions) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "name", "at"),
+    [
+        ("t real", "t^2", "t", 0),
+        ("0 <= t <= 1", "1 - t", "t", 1),
+        ("t >= 2", "(t - 2)^2", "t", 2),
+        ("t real", "t^2 - 2*t + 1", "t", 1),
+        ("n >= 2", "n - 2", "n", 2),
+    ],
+)
+def test_a_tie_is_a_zero_inside_the_range(given, text, name, at):
+    algebra, value, assumptions = found(given, "", text)
+    assert tie(algebra, value, assumptions) == (name, Fraction(at))
+    assert sp.simplify(value.subs(algebra.symbol(name), at)) == 0
+
+
+@pytest.mark.parametrize(("given", "text"), [("t > 0", "t^2"), ("t real", "t^2 + 1"), ("t real", "(t - 1/3)^2")])
+def test_where_there_is_no_zero_at_an_end_0_or_1_there_is_no_tie(given, text):
+    algebra, value, assumptions = found(given, "", text)
+    assert tie(algebra, value, assumptions) is None
