@@ -133,7 +133,7 @@ def off_limit(said, expr, x, to, numbers: list[Number], rng: random.Random, coun
     """A point of the other numbers at which an expression does not go to what is said as x goes to `to`, or None.
 
     The expression is evaluated at places ever closer to `to`. A finite limit is missed when the error is neither small
-    at last nor still falls, an infinite one when the last value has another sign or the values have not grown.
+    at last nor still falls, an infinite one when the last value has another sign or the values no longer grow.
     """
     if said.has(sp.zoo, sp.nan):  # the expression is undefined for these numbers, and nothing is said
         return None
@@ -174,7 +174,7 @@ def _on_the_way(value, stations, point):
 
 def _grows(seen, said) -> bool:
     way = 1 if said == sp.oo else -1
-    return way * seen[-1] > 0 and (abs(seen[-1]) > 10**6 or abs(seen[-1]) > 1.5 * way * seen[0])
+    return way * seen[-1] > 0 and (abs(seen[-1]) > 10**6 or way * (seen[-1] - seen[-2]) > 1e-6 * abs(seen[-1]))
 
 
 def _comes_close(seen, wanted) -> bool:
