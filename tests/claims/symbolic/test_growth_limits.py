@@ -4,7 +4,7 @@ import random
 
 import pytest
 import sympy as sp
-from build import GIVES_UP, argued, assume, number, pieces, range_in
+from build import GIVES_UP, argued, assume, bounded, number, pieces, range_in
 from expressions import exponential_in_logarithm, exponents, expressions, negative_constant_exponent, numbers
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import assume as provided
@@ -281,3 +281,28 @@ def test_a_claim_that_was_proved_though_it_is_false(given_text, then):
 )
 def test_a_claim_that_was_refuted_though_it_is_true(given_text, then):
     assert argued(given_text, "", then) != "refuted"
+
+
+W = sp.Symbol("w", positive=True)  # an unknown in (0, 1] that may move with t
+
+
+@pytest.mark.parametrize(
+    "expr", [W * sp.exp(t), sp.exp(-t) / W, 1 / (1 + W * sp.exp(t)), (W + sp.exp(-t)) / (W + sp.exp(-2 * t))]
+)
+def test_a_bounded_unknown_that_moves_does_not_decide_a_limit(expr):
+    """w = e^(-t) and w = 1 give different limits."""
+    with pytest.raises(GIVES_UP):
+        limit(expr, t, sp.oo, bounded(assume(T), W), frozenset({W}))
+
+
+def test_a_bounded_unknown_that_moves_does_no_harm_where_it_falls_behind():
+    for expr, wanted in ((sp.exp(-t) * W, 0), (sp.exp(t) / (sp.exp(t) + W), 1), (W * t / (t**2 + W), 0)):
+        assert limit(expr, t, sp.oo, bounded(assume(T), W), frozenset({W})) == wanted
+        for moved in (sp.Integer(1), sp.exp(-t), sp.exp(-(t**2))):
+            assert off_limit(sp.sympify(wanted), expr.subs(W, moved), t, sp.oo, [T], random.Random(1)) is None
+
+
+@pytest.mark.xfail(strict=True, reason="log(w) of an unknown w in (0, 1] has no bound: w = e^(-e^(2t)) makes it grow")
+def test_the_logarithm_of_a_bounded_unknown_is_not_bounded():
+    with pytest.raises(GIVES_UP):
+        limit(sp.exp(-t) * sp.log(W), t, sp.oo, bounded(assume(T), W), frozenset({W}))

@@ -199,3 +199,41 @@ def test_a_sum_that_was_proved_though_it_is_false(given_text, let, then):
 )
 def test_a_sum_that_was_refuted_though_it_is_true(then):
     assert argued(FREE, "q = t*k_a", then) != "refuted"
+
+
+# Limits of sums over free keys: what the unnamed items add moves with the scale, and has no bound.
+UNBOUNDED = "the sum over the unnamed items moves with t, but a term that has it as a factor is taken to fall behind"
+CHOSEN = "k_1..k_n free, q free, n >= 2, t > 0, k_j'q - k_i'q >= t for i != j"
+FACTOR = "scores that a condition lets move with t are factors without a bound, but are taken as constant"
+
+
+def far_out(expression):
+    """A function of keys 1, 3 and 0 in one dimension, with the query t*k_a and k_a = 1, at t = 20 and t = 40."""
+    keys = np.array([1.0, 3.0, 0.0])
+    return [expression(t, np.exp(t * keys) / np.exp(t * keys).sum(), np.exp(t * keys)) for t in (20.0, 40.0)]
+
+
+def test_keys_at_which_the_sum_of_the_others_outgrows_the_scale():
+    near, far = far_out(lambda t, alpha, power: np.exp(-t) * power[1:].sum())
+    assert far > near > 1e6
+    near, far = far_out(lambda t, alpha, power: np.exp(t) / (np.exp(t) + power[1:].sum()))
+    assert far < near < 1e-6
+    near, far = far_out(lambda t, alpha, power: (1 - alpha[0]) * np.exp(-t) / alpha[0])
+    assert far > near > 1e6
+
+
+@pytest.mark.parametrize(
+    ("given_text", "let", "then"),
+    [
+        pytest.param(g, x, c, marks=pytest.mark.xfail(strict=True, reason=why))
+        for g, x, c, why in [
+            (FREE, "q = t*k_a", "exp(-t)*(sum_{i != a} exp(k_i'*q)) -> 0 as t -> oo", UNBOUNDED),
+            (FREE, "q = t*k_a", "exp(t)/(exp(t) + sum_{i != a} exp(k_i'*q)) -> 1 as t -> oo", UNBOUNDED),
+            (FREE, "q = t*k_a", "(1 - alpha_a)*exp(-t)/alpha_a -> 0 as t -> oo", UNBOUNDED),
+            (CHOSEN, "", "exp(-t)*k_j'q -> 0 as t -> oo", FACTOR),
+            (CHOSEN, "", "log((1 - alpha_j)/alpha_j)/t^2 -> 0 as t -> oo", FACTOR),
+        ]
+    ],
+)
+def test_a_limit_of_a_sum_that_was_proved_though_it_is_false(given_text, let, then):
+    assert argued(given_text, let, then) != "proved"
