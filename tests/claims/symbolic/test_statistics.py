@@ -1,0 +1,53 @@
+"""Moments and probabilities of normal numbers, against closed forms of scipy.stats."""
+
+import numpy as np
+import pytest
+from build import argued
+from scipy import stats
+
+GAMMA = "gamma ~ N(1, 4)"
+LINES = [(2.0, -1.0), (-3.0, 0.5), (1.0, 0.0), (-1.0, 2.0)]  # a*gamma + b
+
+
+@pytest.mark.parametrize(("a", "b"), LINES)
+def test_moments_of_a_line(a, b):
+    line = stats.norm(loc=a + b, scale=2 * abs(a))
+    text = f"({a:g})*gamma + ({b:g})"
+    assert argued(GAMMA, "", f"E[{text}] = {line.mean():g}") == "proved"
+    assert argued(GAMMA, "", f"Var[{text}] = {line.var():g}") == "proved"
+    assert argued(GAMMA, "", f"Cov[{text}, gamma] = {4 * a:g}") == "proved"
+    assert argued(GAMMA, "", f"Var[{text}] = {line.var() + 1:g}") != "proved"
+
+
+@pytest.mark.parametrize(("a", "b"), LINES)
+@pytest.mark.parametrize("op", ["<", ">"])
+def test_the_probability_of_a_line(a, b, op):
+    line = stats.norm(loc=a + b, scale=2 * abs(a))
+    truth = line.cdf(0) if op == "<" else line.sf(0)
+    assert argued(GAMMA, "", f"P[({a:g})*gamma + ({b:g}) {op} 0] > {truth - 1e-3:.6f}") == "proved"
+    assert argued(GAMMA, "", f"P[({a:g})*gamma + ({b:g}) {op} 0] < {truth + 1e-3:.6f}") == "proved"
+    assert argued(GAMMA, "", f"P[({a:g})*gamma + ({b:g}) {op} 0] < {truth - 1e-3:.6f}") != "proved"
+
+
+def test_a_wrong_probability_is_noticed_by_draws():
+    drawn = np.random.default_rng(1).normal(1, 2, size=200_000)
+    assert abs(np.mean(2 * drawn - 1 > 0) - stats.norm(loc=1, scale=4).sf(0)) < 5e-3
+    assert np.mean(0 * (drawn - 1) > 0) == 0  # and not 1/2
+
+
+VANISHES = "the variance s^2 is 0 at s = 0, where the number is no longer random"
+
+
+@pytest.mark.parametrize(
+    ("given_text", "then"),
+    [
+        pytest.param(g, c, marks=pytest.mark.xfail(strict=True, reason=VANISHES))
+        for g, c in [
+            ("gamma ~ N(1, 1), s real", "P[s*(gamma - 1) > 0] = 1/2"),
+            ("gamma ~ N(1, 1), 0 <= s <= 1", "P[s*(gamma - 1) > 0] = 1/2"),
+            ("gamma ~ N(0, 1), s real", "Corr[s^2*gamma, gamma] = 1"),
+        ]
+    ],
+)
+def test_a_spread_that_vanishes_at_one_value_of_a_parameter(given_text, then):
+    assert argued(given_text, "", then) != "proved"
