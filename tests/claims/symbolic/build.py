@@ -10,13 +10,16 @@ from fractions import Fraction
 
 import sympy as sp
 
-from qkv.claims.semantics.context import Range
+from qkv.claims.semantics.declarations import build_context
+from qkv.claims.semantics.quantifiers import instances
+from qkv.claims.semantics.ranges import Range
 from qkv.claims.symbolic.case_split import by_cases
-from qkv.claims.symbolic.evaluator import Unsupported
-from qkv.claims.symbolic.matrix_polynomials import Factor, MatrixPolynomial, TooLarge, identity, scalar, turn, vector
+from qkv.claims.symbolic.errors import NeedSign, TooLarge, Unsupported
+from qkv.claims.symbolic.factors import Factor, turn
+from qkv.claims.symbolic.matrix_polynomials import MatrixPolynomial, identity, scalar, vector
 from qkv.claims.symbolic.proof import PROVED, REFUTED
 from qkv.claims.symbolic.prover import decide
-from qkv.claims.symbolic.sign_analysis import Assumptions, NeedSign
+from qkv.claims.symbolic.sign_analysis import Assumptions
 from qkv.claims.syntax.markdown import read
 
 GIVES_UP = (
@@ -125,4 +128,4 @@ def argued(given: str, let: str, then: str) -> str:
     """What the symbolic part alone makes of a claim: "proved", "refuted" or "open"."""
     lines = [f"given {given}"] * bool(given) + [f"let {let}"] * bool(let) + [f"then {then}"]
     (claim,) = read("```claim x\n" + "\n".join(lines) + "\n```")
-    return {PROVED: "proved", REFUTED: "refuted"}.get(decide(claim).kind, "open")
+    return {PROVED: "proved", REFUTED: "refuted"}.get(decide(instances(build_context(claim))).kind, "open")

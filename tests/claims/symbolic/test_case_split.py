@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from reference import SIGNS, places
 
 from qkv.claims.symbolic.case_split import described
-from qkv.claims.symbolic.sign_analysis import NeedSign, sign
+from qkv.claims.symbolic.errors import NeedSign
+from qkv.claims.symbolic.sign_analysis import sign
 
 INTERVALS = [
     "(-oo, oo)",
@@ -63,7 +64,7 @@ def test_every_value_lies_in_one_piece_and_has_the_sign_found_there(interval, ro
     expr *= data.draw(st.sampled_from([sp.Integer(1), x.symbol**2 + 1, sp.Rational(1, 2)]))
     cases = pieces((x,), strict_sign(sp.expand(expr)))
     for value in tried(x)[0]:
-        inside = [case for case in cases if range_in(case.frame, x).allows(value)]
+        inside = [case for case in cases if range_in(case.assumptions, x).allows(value)]
         assert len(inside) == 1, (expr, value, [case.said for case in cases])
         assert SIGNS[inside[0].found](expr.subs(x.symbol, rational(value))), (expr, value)
 
@@ -82,7 +83,7 @@ def test_every_pair_lies_in_one_piece_when_two_numbers_are_cut(first, second, on
     xs, ys = tried(x, y)
     for _ in range(80):
         a, b = rng.choice(xs), rng.choice(ys)
-        inside = [c for c in cases if range_in(c.frame, x).allows(a) and range_in(c.frame, y).allows(b)]
+        inside = [c for c in cases if range_in(c.assumptions, x).allows(a) and range_in(c.assumptions, y).allows(b)]
         assert len(inside) == 1
         signs = inside[0].found
         assert SIGNS[signs[0]](a - one) and SIGNS[signs[1]](b - other)
@@ -95,7 +96,7 @@ def test_single_points_of_random_numbers_are_left_out_and_nothing_else(interval,
     expr = sp.expand(sp.Mul(*((x.symbol - rational(r)) for r in roots)))
     cases = pieces((x,), strict_sign(expr), frozenset({x.symbol}))
     for value in tried(x)[0]:
-        inside = [case for case in cases if range_in(case.frame, x).allows(value)]
+        inside = [case for case in cases if range_in(case.assumptions, x).allows(value)]
         assert len(inside) == (0 if value in roots else 1)
         assert all(SIGNS[case.found](expr.subs(x.symbol, rational(value))) for case in inside)
 
@@ -184,7 +185,7 @@ def test_a_hole_or_an_overlap_between_pieces_is_noticed():
     x = number("x", "[0, 2]")
     cases = pieces((x,), strict_sign(x.symbol - 1))
     covering = [
-        sum(range_in(c.frame, x).allows(v) for c in kept)
+        sum(range_in(c.assumptions, x).allows(v) for c in kept)
         for kept in (cases[1:], [*cases, cases[0]])
         for v in tried(x)[0]
     ]

@@ -11,8 +11,9 @@ from hypothesis import assume as provided
 from hypothesis import strategies as st
 from reference import off_limit
 
+from qkv.claims.symbolic.errors import NeedSign
 from qkv.claims.symbolic.growth_limits import limit
-from qkv.claims.symbolic.sign_analysis import NeedSign, is_zero
+from qkv.claims.symbolic.sign_analysis import is_zero
 from qkv.claims.time_limit import TimedOut, time_limit
 
 T, S, BETA, N = number("t", "(0, oo)"), number("s", "(0, 1)"), number("beta"), number("n", "[2, oo)", whole=True)
@@ -32,7 +33,7 @@ def limits_of(expr, x, to, here, seconds=3):
             cases = pieces((*parameters, *fixed), lambda f: limit(expr, x, to, f))
     except (TimedOut, *GIVES_UP):
         return []
-    return [([range_in(c.frame, p) for p in here], c.frame.put(expr), c.found) for c in cases]
+    return [([range_in(c.assumptions, p) for p in here], c.assumptions.put(expr), c.found) for c in cases]
 
 
 def target(one, data):

@@ -18,7 +18,7 @@ from build import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qkv.claims.symbolic.matrix_polynomials import TooLarge
+from qkv.claims.symbolic.errors import TooLarge
 
 DIMENSION = 4
 X, Y, Z = (polynomial(vector_atom(name)) for name in "xyz")
