@@ -53,7 +53,7 @@ def noise(n: int, along: float, isotropic: float, scale: float, heads: int, tol:
             f'noise = Gaussian(isotropic={isotropic!r}, along={{"a": {along!r}}})',
             f'wanted = dict.fromkeys("{"abcdefgh"[:heads]}", 1 / {heads})',
             f"layouts = reference_layouts(memory, wanted, noise, {scale!r})",
-            f"found = layout_reports(memory, layouts, noise, wanted, {tol!r}, samples={samples!r}, seed={seed!r})",
+            f"found = layout_reports(memory, layouts, noise, wanted, {tol!r}, n_samples={samples!r}, seed={seed!r})",
             "for arm in found:",
             "    print(arm)",
             "",

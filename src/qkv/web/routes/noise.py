@@ -62,7 +62,7 @@ class ArmReply(BaseModel):
 class NoiseReply(BaseModel):
     """The three arms."""
 
-    layout_reports: list[ArmReply]
+    arms: list[ArmReply]
     python: Python
 
 
