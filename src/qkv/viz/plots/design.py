@@ -10,7 +10,7 @@ import torch
 from qkv.core.attention import self_attention
 from qkv.core.memory import Memory
 from qkv.design.query import Design
-from qkv.viz.theme import figure, tokens
+from qkv.viz.theme import figure, rc_context, tokens
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MOST_BARS, MOST_NAMED = 12, 30
 
 
+@rc_context()
 def reading(memory: Memory, design: Design) -> Figure:
     """Weights of the designed query, and how the distance falls as its scale grows."""
     drawn, (left, right) = figure(2)
@@ -76,6 +77,7 @@ def _scales(axes: Axes, memory: Memory, design: Design) -> None:
     axes.set_title(f"A scale of {design.scale:.4g} is enough" if design.possible else "No scale comes within tol")
 
 
+@rc_context()
 def hull(memory: Memory, answers: Copyable) -> Figure:
     """Keys in the plane: those on the rim can be selected, the others are averages of some of them."""
     t = tokens()
@@ -118,6 +120,7 @@ def hull(memory: Memory, answers: Copyable) -> Figure:
     return drawn
 
 
+@rc_context()
 def margins(answers: Copyable) -> Figure:
     """By what margin unit queries select the keys that can be selected, and how many cannot."""
     t = tokens()
@@ -133,6 +136,7 @@ def margins(answers: Copyable) -> Figure:
     return drawn
 
 
+@rc_context()
 def subspaces() -> Figure:
     """Two lines that are not at right angles: reading A out of a sum is an oblique projection."""
     from qkv.design.projection import project
@@ -164,6 +168,7 @@ def subspaces() -> Figure:
     return drawn
 
 
+@rc_context()
 def wiring(X: Any, Q: Any, K: Any, V: Any) -> Figure:
     """Who reads whom, and the matrices that make it so."""
     drawn, axes = figure(4, height=2.7, width=8.4)
@@ -174,6 +179,7 @@ def wiring(X: Any, Q: Any, K: Any, V: Any) -> Figure:
     return drawn
 
 
+@rc_context()
 def reach(X: Any, token: int, cases: dict[str, tuple[Any, Reachability]], target: Any) -> Figure:
     """Distance of a token's output from a target, against the multiple of a direction that is added to it."""
     t = tokens()
@@ -213,6 +219,7 @@ def reach(X: Any, token: int, cases: dict[str, tuple[Any, Reachability]], target
     return drawn
 
 
+@rc_context()
 def shares(dimensions: list[int], share: list[float], n: int) -> Figure:
     """What share of random keys can be copied at all, by dimension."""
     t = tokens()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from qkv.knowledge.confidence.badge import MADE_UP, REMEMBERED, UNSURE
 from qkv.knowledge.intervals import wilson
-from qkv.viz.theme import figure, tokens
+from qkv.viz.theme import figure, rc_context, tokens
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,6 +19,7 @@ COLOURS = {REMEMBERED: "proved", UNSURE: "conditional", MADE_UP: "refuted"}
 INSIDE: dict[str, Any] = {"textcoords": "offset points", "xytext": (6, 0), "va": "center"}
 
 
+@rc_context()
 def heads(answer: Answer) -> Figure:
     """Each head's weight on the name, from the place where the answer begins."""
     t = tokens()
@@ -35,6 +36,7 @@ def heads(answer: Answer) -> Figure:
     return drawn
 
 
+@rc_context()
 def reliability(trust: Trust) -> Figure:
     """Stated chances against what was right; and what share of the answers each badge got, right or wrong."""
     t = tokens()
@@ -69,6 +71,7 @@ def reliability(trust: Trust) -> Figure:
     return drawn
 
 
+@rc_context()
 def curve(points: Sequence[Mapping[str, Any]], published: Mapping[str, float]) -> Figure:
     """Right answers against minutes of training, with intervals, beside what others have published."""
     t = tokens()

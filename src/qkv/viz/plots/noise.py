@@ -14,7 +14,7 @@ from qkv.noise.key_noise import Noise
 from qkv.noise.moments.mixture import reading_moments
 from qkv.noise.monte_carlo import sample
 from qkv.noise.probability.output_within import success_probability
-from qkv.viz.theme import figure, tokens
+from qkv.viz.theme import figure, rc_context, tokens
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,6 +24,7 @@ DRAWS = 200_000
 BARS = 40
 
 
+@rc_context()
 def weights(memory: Memory, layouts: Mapping[str, Any], noise: Noise, item: Any, draws: int = DRAWS) -> Figure:
     """How the weight of one item is spread under the noise, a histogram for each layout."""
     t = tokens()
@@ -48,6 +49,7 @@ def weights(memory: Memory, layouts: Mapping[str, Any], noise: Noise, item: Any,
     return drawn
 
 
+@rc_context()
 def variance(memory: Memory, layouts: Mapping[str, Any], noise: Noise, scales: Any = None) -> Figure:
     """Variance of the output against the scale in front of each layout's queries."""
     t = tokens()
@@ -68,6 +70,7 @@ def variance(memory: Memory, layouts: Mapping[str, Any], noise: Noise, scales: A
     return drawn
 
 
+@rc_context()
 def success(
     memory: Memory, layouts: Mapping[str, Any], noise: Noise, target: Any, tol: float, scales: Any = None
 ) -> Figure:
