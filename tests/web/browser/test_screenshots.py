@@ -1,4 +1,4 @@
-"""The pictures in the README come from a script, which is run here."""
+"""The script that takes the pictures of the README."""
 
 import re
 import sys
