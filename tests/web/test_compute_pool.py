@@ -1,12 +1,17 @@
 """The compute pool: processes where they are ready, threads otherwise; one torch thread; a bounded queue."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
+import psutil
 import pytest
 import torch
 
@@ -178,3 +183,30 @@ def test_processes_whose_warm_up_fails_are_not_used():
             pool.close()
 
     assert run(scenario()) == os.getpid()
+
+
+KILLED_SERVER = """
+import asyncio, json, os, signal
+from qkv.web.compute_pool import ComputePool
+
+async def main():
+    pool = ComputePool(processes=1)
+    await pool.run_in_process("where", os.getpid)
+    while not pool._ready:
+        await asyncio.sleep(0.05)
+    print(json.loads(await pool.run_in_process("where", os.getpid)), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
+
+
+def test_the_processes_of_a_server_that_was_killed_end(tmp_path):
+    (tmp_path / "server.py").write_text(KILLED_SERVER, encoding="utf-8")
+    done = subprocess.run([sys.executable, tmp_path / "server.py"], stdout=subprocess.PIPE, text=True, timeout=120)
+    pid, end = int(done.stdout), time.monotonic() + 10
+    with contextlib.suppress(psutil.NoSuchProcess):
+        while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < end
+            time.sleep(0.05)
