@@ -100,7 +100,7 @@ export function Page() {
       </div>
       <div class="views">
         <div class="pair">
-          <${Figure} title=${design?.obstacle ? `No query reads ${Object.keys(wantedWeights).join(" and ")}${chosen.length > 1 ? " in this proportion" : " alone"}` : "The key furthest along the query has the largest weight"}
+          <${Figure} title=${design?.obstacle ? `No query reads ${Object.keys(wantedWeights).join(" and ")}${chosen.length > 1 ? " in this proportion" : " alone"}` : "The highest-scoring key has most weight"}
             caption="Drag q or a key, or use the arrow keys; click a key to add it to the wanted items. The area of a dot grows with its weight.">
             ${space}
           <//>
