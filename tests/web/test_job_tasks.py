@@ -32,12 +32,8 @@ class Pipe:
 @pytest.fixture
 def in_process(monkeypatch):
     """Runs a task in this process, without changing its priority, environment, threads or signals."""
-    import torch
-
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setattr(job_tasks.os, "nice", lambda increment: 0)
-    monkeypatch.setattr(job_tasks, "_attend_to_parent", lambda: None)
-    monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
+    monkeypatch.setattr(job_tasks, "initialise_worker", lambda: None)
 
     def run(kind, settings, folder=""):
         pipe = Pipe()

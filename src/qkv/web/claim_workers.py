@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import multiprocessing
-import os
 import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any
 
-from qkv.parallel import _attend_to_parent
 from qkv.web import limits
+from qkv.web.worker_process import initialise_worker
 
 REQUEST = "checking claims"
 MAX_CACHED_VERDICTS = 2000
@@ -146,11 +145,7 @@ class ClaimWorker:
 
 def serve_claims(pipe: Connection, claim_seconds: float) -> None:
     """The worker process: for each text, send the list of its claims, then their verdicts one by one."""
-    os.environ["OMP_NUM_THREADS"] = "1"
-    import torch
-
-    torch.set_num_threads(1)
-    _attend_to_parent()
+    initialise_worker()
     from qkv.claims.pipeline import malformed, verdict
     from qkv.claims.symbolic import prover  # noqa: F401  (imported now, outside of a claim's time limit)
     from qkv.claims.syntax.markdown import UnparsedClaim, read

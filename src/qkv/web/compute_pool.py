@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -13,9 +12,9 @@ from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import Any
 
-from qkv.parallel import _attend_to_parent
 from qkv.web import limits
 from qkv.web.schemas import json_bytes
+from qkv.web.worker_process import initialise_worker
 
 RESTART_SECONDS = 10.0
 
@@ -97,7 +96,7 @@ class ComputePool:
 
     def _start_processes(self) -> None:
         context = multiprocessing.get_context("spawn")
-        processes = ProcessPoolExecutor(self._process_count, mp_context=context, initializer=_initialise_process)
+        processes = ProcessPoolExecutor(self._process_count, mp_context=context, initializer=initialise_worker)
         self._processes, self._started_at = processes, time.monotonic()
 
         def on_warm(future: Future[Any]) -> None:
@@ -165,15 +164,6 @@ class SingleTorchThread:
 def _in_process(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
     """The result is encoded in the process: bytes are cheap to pass on."""
     return json_bytes(function(*arguments))
-
-
-def _initialise_process() -> None:
-    """In a process of the pool: one thread, SIGINT ignored, exit when the server ends however it ends."""
-    os.environ["OMP_NUM_THREADS"] = "1"  # before torch and SciPy are loaded
-    import torch
-
-    torch.set_num_threads(1)
-    _attend_to_parent()
 
 
 def _no_warm_up() -> None:

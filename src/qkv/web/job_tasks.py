@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qkv.errors import QkvError
-from qkv.parallel import _attend_to_parent
 from qkv.web.schemas import refusal_detail
+from qkv.web.worker_process import initialise_worker
 
 if TYPE_CHECKING:
     from qkv.knowledge.datasets.facts import Person
@@ -33,10 +33,9 @@ EXAMPLE_QUESTIONS = 5
 
 def run_task(pipe: Connection, kind: str, settings: dict[str, Any], folder: str) -> None:
     """Run a job in this process and send its events: ("progress", …) repeatedly, then ("done", …) or ("failed", …)."""
-    os.environ["OMP_NUM_THREADS"] = "1"
+    initialise_worker()
     with contextlib.suppress(OSError):
         os.nice(10)  # requests of the page come first
-    _attend_to_parent()
     sent_at = 0.0
 
     def report(progress: dict[str, Any]) -> None:
@@ -46,9 +45,6 @@ def run_task(pipe: Connection, kind: str, settings: dict[str, Any], folder: str)
             pipe.send(("progress", progress))
 
     try:
-        import torch
-
-        torch.set_num_threads(1)
         pipe.send(("done", TASKS[kind](settings, Path(folder), report)))
     except QkvError as error:
         pipe.send(("failed", refusal_detail(error)))
