@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
 
-.PHONY: tour test test-all check clean
+.PHONY: tour test test-all test-lowest check clean
 
 tour: $(VENV)/.base
 	$(BIN)/qkv tour
@@ -17,6 +17,16 @@ test: $(VENV)/.dev
 
 test-all: $(VENV)/.dev
 	$(TEST)
+
+# The suite's core on the lowest admitted version of every dependency (torch stays at the development pin).
+LOWEST := .venv-lowest
+test-lowest:
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip --disable-pip-version-check install -q -c constraints-lowest.txt . \
+	  "pytest>=8,<10" "hypothesis>=6.100,<7" "beartype>=0.18,<1" "psutil>=5.9" "cvxpy>=1.5,<2" "tensorboard>=2.16,<3"
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -m "not slow" -p no:cacheprovider \
+	  tests/core tests/design tests/noise tests/claims/test_pipeline.py tests/claims/test_catalogue.py tests/claims/syntax \
+	  tests/model tests/train/test_runs.py tests/cli/test_design.py tests/cli/test_noise.py tests/cli/test_train.py
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check src tests benchmarks examples
@@ -36,4 +46,4 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@ $(VENV)/.base
 
 clean:
-	rm -rf $(VENV) tour build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LOWEST) tour build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -68,7 +68,7 @@ def measure(options: argparse.Namespace, out: Path) -> None:
         memorise(out / "lacking.txt", out / "base-lacking", train, **half, resume=True)
         tune(out / "base-lacking", train, out / "lacking", **half, resume=True)
         run = out / f"birth-{short:g}-0"
-        scores = evaluate(run, dev, unpretrained=out / "none", lacking=out / "lacking")
+        scores = evaluate(run, dev, unpretrained=out / "none", ablated=out / "lacking")
         figures["baselines"] = {name: score.to_json() for name, score in scores.baselines.items()}
     if options.plot is not None:
         from qkv.viz.plots.knowledge import curve as picture

@@ -1,4 +1,4 @@
-"""Bring the documents up to date: real output under each `$ qkv …`, and the tree with each module's docstring."""
+"""Update the documents: real output under each `$ qkv …`, and the code map with each module's docstring."""
 
 import ast
 import contextlib
@@ -31,7 +31,7 @@ def output_of(command: str, folder: Path) -> str:
 
 
 def refreshed(text: str, folder: Path) -> str:
-    """A document with every console block run again and the tree drawn again."""
+    """A document with every console block run again and the code map written again."""
 
     def block(match: re.Match[str]) -> str:
         lines = []

@@ -1,10 +1,33 @@
-"""One error for every refusal: what was asked, what came in, what to try."""
+"""QkvError and MissingExtra: every refusal names the request, the problem and a hint."""
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class QkvError(ValueError):
-    """A request that qkv refuses; its message restates the call and says what would work."""
+    """A request that qkv refuses, with the reason and a way out.
+
+    Errors can be pickled, so they cross process boundaries unchanged.
+
+    Args:
+        request: What was asked for, such as "attending with 2 heads".
+        problem: What is wrong with it, such as "the mask has shape (3, 4)".
+        hint: What to do instead, as an imperative sentence without its full stop.
+
+    Attributes:
+        request: As given.
+        problem: As given.
+        hint: As given.
+
+    Example:
+        >>> import qkv
+        >>> try:
+        ...     qkv.Memory([[1.0, 0.0]], labels=["a", "b"])
+        ... except qkv.QkvError as error:
+        ...     print(error.problem)
+        there are 1 keys and 2 labels
+    """
 
     def __init__(self, request: str, problem: str, hint: str) -> None:
         super().__init__(request, problem, hint)
@@ -15,11 +38,27 @@ class QkvError(ValueError):
     def __str__(self) -> str:
         return f"{self.request}: {self.problem}. {self.hint}."
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions are pickled as "call the class with self.args", which fails for subclasses whose __init__ takes
+        # other arguments than QkvError's three. Their state is restored instead, without calling __init__.
+        return _restored, (type(self), self.args), vars(self)
+
 
 class MissingExtra(QkvError):
-    """A feature whose optional packages are not installed."""
+    """A feature whose optional packages are not installed.
+
+    Args:
+        feature: What was asked for.
+        extra: The extra of the distribution qkv that holds the missing packages.
+    """
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(
             feature, f"the packages of the extra '{extra}' are missing", f'Run: pip install "qkv[{extra}]"'
         )
+
+
+def _restored(kind: type[QkvError], args: tuple[Any, ...]) -> QkvError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    return error

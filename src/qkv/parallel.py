@@ -1,54 +1,84 @@
-"""Who does the work: this process, local processes, a Dask cluster, or any executor that is passed in."""
+"""Worker processes, Dask clusters and executors; child processes that end with their parent."""
+
+# Local workers are started with `subprocess`, not with `multiprocessing`, whose spawned children run the caller's
+# script again (a script without `if __name__ == "__main__"` would start itself over and over) and inherit the
+# parent's environment as it is. Avoiding both from the outside means replacing sys.modules["__main__"] and writing to
+# os.environ while the children start, which other threads of the caller can see. Here a child gets its environment
+# as an argument, runs `serve_parent`, and talks to its parent in pickles over its standard input and output. When
+# the parent ends, however it ends, the child's input ends and so does the child; therefore these workers may also be
+# started inside daemonic processes, which multiprocessing forbids because its children could be left behind.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import pickle
+import queue
 import signal
+import subprocess
 import sys
 import threading
 import time
-import types
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from multiprocessing import connection
+from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 from qkv.errors import MissingExtra, QkvError
 
 Progress = Callable[[int, int], None]
-"""Called with the number of pieces done and of all pieces, in each of at most two rounds."""
+"""Called with the numbers of finished and of all pieces of work."""
 
-PATIENCE = 5.0
-"""Seconds of work ahead from which it pays to start processes, which takes about one."""
-CONNECT = 10
+MIN_SECONDS_FOR_PROCESSES = 5.0
+"""Remaining work for which worker processes are started; starting them takes about one second."""
+CLUSTER_TIMEOUT = 10
 """Seconds to wait for a cluster."""
-ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
+)
+"""Environment of worker processes: one BLAS thread each, since there is one worker per core."""
 
 
 class WorkerPool:
-    """Maps a function over pieces of work, in order; what they share goes to each cluster worker once."""
+    """Maps a function over pieces of work: in this process, in local processes, on a cluster or by an executor.
+
+    Use it as a context manager; at its end, worker processes have ended and the connection to a cluster is closed.
+
+    Args:
+        executor: An executor like those of concurrent.futures.
+        processes: Number of local processes; 1 computes in this process. If None, and neither executor nor cluster
+            is given, work starts in this process, and processes are started if much of it remains; but not inside a
+            daemonic process, which is a worker itself.
+        cluster: Address of a Dask scheduler.
+
+    Attributes:
+        size: Number of workers.
+
+    Raises:
+        QkvError: If more than one of the arguments is given, or if the cluster does not answer.
+    """
 
     def __init__(self, executor: Any = None, processes: int | None = None, cluster: str | None = None) -> None:
-        asked = "sharing out the work"
+        request = "distributing the work"
         if sum(x is not None for x in (executor, processes, cluster)) > 1:
-            came = "more than one of executor, processes and cluster was given"
-            raise QkvError(asked, came, "Give the one that should do it")
-        if processes is not None and (not isinstance(processes, int) or processes < 1):
-            raise QkvError(asked, f"processes is {processes!r}", "Give a whole number above 0")
+            problem = "more than one of executor, processes and cluster was given"
+            raise QkvError(request, problem, "Give one of them")
+        integral = isinstance(processes, Integral) and not isinstance(processes, bool)
+        if processes is not None and (not integral or processes < 1):
+            raise QkvError(request, f"processes is {processes!r}", "Give a whole number above 0")
         if executor is not None and not callable(getattr(executor, "submit", None)):
-            raise QkvError(
-                asked,
-                f"executor is a {type(executor).__name__} without submit()",
-                "Give a concurrent.futures executor",
-            )
+            problem = f"executor is a {type(executor).__name__} without submit()"
+            raise QkvError(request, problem, "Give a concurrent.futures executor")
+        if processes is None and multiprocessing.current_process().daemon:
+            processes = 1
         self._executor: Any = executor
-        self._wanted = processes
+        self._requested = processes
         self._client: Any = _connect(cluster) if cluster is not None else None
-        self._pool: ProcessPoolExecutor | None = None
-        self.size = processes or _cores()
+        self._workers: _WorkerProcesses | None = None
+        self.size = int(processes or _available_cores())
         if self._client is not None:
             self._executor = self._client.get_executor(pure=False)
             self.size = max(1, sum(self._client.ncores().values()))
@@ -59,8 +89,8 @@ class WorkerPool:
         return self
 
     def __exit__(self, kind: Any, *_: Any) -> None:
-        if self._pool is not None:
-            _stop(self._pool, at_once=kind is not None)
+        if self._workers is not None:
+            self._workers.close()
         if self._client is not None:
             self._executor.shutdown(wait=False)
             self._client.close()
@@ -72,103 +102,208 @@ class WorkerPool:
         pieces: Sequence[tuple[Any, ...]],
         progress: Progress | None,
     ) -> list[Any]:
-        """[work(shared, *piece) for piece in pieces], by whoever is there."""
-        tell = progress or (lambda done, total: None)
-        total, done = len(pieces), []
-        if self._executor is None and self._wanted in (None, 1):
-            # Nobody said who should work: begin here, and call for help if that would take long.
-            began = time.monotonic()
-            for piece in pieces:
-                done.append(work(shared, *piece))
-                tell(len(done), total)
-                ahead = (time.monotonic() - began) / len(done) * (total - len(done))
-                if self._wanted is None and self.size > 1 and total - len(done) > 1 and ahead > PATIENCE:
-                    break
+        """[work(shared, *piece) for piece in pieces], computed by the workers.
+
+        `work` must be importable, since workers do not run the caller's script; `shared` is sent to each worker once.
+        """
+        report = progress or (lambda done, total: None)
+        done: list[Any] = []
+        if self._executor is None and self._requested in (None, 1):
+            done = self._map_here(work, shared, pieces, report)
         rest = pieces[len(done) :]
         if not rest:
             return done
-        if self._client is not None:
-            shared = self._client.scatter(shared, broadcast=True, hash=False)
-        with self._started() as executor:
-            futures = [executor.submit(work, shared, *piece) for piece in rest]
+        futures = self._submit(work, shared, rest)
         try:
-            for count, _ in enumerate(_completed(futures), len(done) + 1):
-                tell(count, total)
+            for count, future in enumerate(_completed(futures), len(done) + 1):
+                future.result()  # the first piece that fails ends the work
+                report(count, len(pieces))
             return done + [future.result() for future in futures]
-        except BrokenProcessPool:
-            raise QkvError(
-                "sharing out the work", "a worker process died", "Give it more memory, or pass processes=1"
-            ) from None
         except BaseException:
             for future in futures:
                 future.cancel()
             raise
 
-    @contextmanager
-    def _started(self) -> Iterator[Executor]:
-        """The executor; local processes start inside this context, on their first piece."""
+    def _map_here(
+        self, work: Callable[..., Any], shared: Any, pieces: Sequence[tuple[Any, ...]], report: Progress
+    ) -> list[Any]:
+        """Results of the first pieces, computed in this process: of all, unless the rest would take long."""
+        done: list[Any] = []
+        start = time.monotonic()
+        for piece in pieces:
+            done.append(work(shared, *piece))
+            report(len(done), len(pieces))
+            left = len(pieces) - len(done)
+            remaining = (time.monotonic() - start) / len(done) * left
+            if self._requested is None and self.size > 1 and left > 1 and remaining > MIN_SECONDS_FOR_PROCESSES:
+                break
+        return done
+
+    def _submit(self, work: Callable[..., Any], shared: Any, pieces: Sequence[tuple[Any, ...]]) -> list[Any]:
+        if self._client is not None:
+            shared = self._client.scatter(shared, broadcast=True, hash=False)
         if self._executor is not None:
-            yield self._executor
-            return
-        if self._pool is None:
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self.size, context, initializer=_attend_to_parent)
-        with _clean_start():
-            yield self._pool
+            executor: Executor = self._executor
+            return [executor.submit(work, shared, *piece) for piece in pieces]
+        if self._workers is None:
+            self._workers = _WorkerProcesses(self.size)
+        return self._workers.submit(work, shared, pieces)
 
 
-@contextmanager
-def _clean_start() -> Iterator[None]:
-    """Processes that start in here use one BLAS thread each, and do not run the caller's script again.
+class _WorkerProcesses:
+    """Child processes, each driven by a thread of this process that sends it work and waits for the result."""
 
-    A spawned process imports the caller's __main__ to find functions there. Ours come from this package, so
-    an empty __main__ stands in: a script needs no `if __name__ == "__main__"` around its call.
-    """
-    main = sys.modules["__main__"]
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    stand_in = types.ModuleType("__main__")
-    sys.modules["__main__"] = stand_in
-    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    def __init__(self, size: int) -> None:
+        self._threads = ThreadPoolExecutor(size, thread_name_prefix="qkv-worker")
+        self._idle: queue.SimpleQueue[_Child] = queue.SimpleQueue()
+        self._children: list[_Child] = []
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def submit(self, work: Callable[..., Any], shared: Any, pieces: Sequence[tuple[Any, ...]]) -> list[Future[Any]]:
+        """Futures of work(shared, *piece) for each piece."""
+        task = pickle.dumps((work, shared), pickle.HIGHEST_PROTOCOL)  # once, though it goes to every child
+        return [self._threads.submit(self._run, task, pickle.dumps(piece)) for piece in pieces]
+
+    def close(self) -> None:
+        """End the children without waiting for work in progress, then the threads."""
+        with self._lock:
+            self._closed = True
+        for child in self._children:
+            child.process.kill()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        for child in self._children:
+            child.release()
+
+    def _run(self, task: bytes, piece: bytes) -> Any:
+        child = self._take()
+        try:
+            return child.call(task, piece)
+        finally:
+            self._idle.put(child)
+
+    def _take(self) -> _Child:
+        """An idle child, or a new one: there are never more than threads, since each thread uses one at a time."""
+        with contextlib.suppress(queue.Empty):
+            return self._idle.get_nowait()
+        with self._lock:
+            if self._closed:
+                raise _worker_died()
+            child = _Child()
+            self._children.append(child)
+        return child
+
+
+class _Child:
+    """A child process that runs `serve_parent`."""
+
+    def __init__(self) -> None:
+        path = [str(entry) or str(Path.cwd()) for entry in sys.path]
+        code = f"import sys; sys.path[:] = {path!r}; from qkv.parallel import serve_parent; serve_parent()"
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", code],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**os.environ, **ONE_THREAD},
+            )
+        except OSError as why:
+            problem = f"no worker process could be started ({why})"
+            raise QkvError("distributing the work", problem, "Pass processes=1") from None
+        self._task: bytes | None = None
+
+    def call(self, task: bytes, piece: bytes) -> Any:
+        """The result of one piece of work, or the exception that it raised."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        try:
+            pickle.dump((None if task is self._task else task, piece), self.process.stdin, pickle.HIGHEST_PROTOCOL)
+            self.process.stdin.flush()
+            self._task = task
+            succeeded, value = pickle.load(self.process.stdout)  # noqa: S301 - from our own child
+        except (OSError, EOFError, pickle.UnpicklingError, ValueError):
+            raise _worker_died() from None
+        if succeeded:
+            return value
+        raise value
+
+    def release(self) -> None:
+        """Collect the exit status and close the pipes."""
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):  # flushing what the child did not read
+                    pipe.close()
+
+
+def serve_parent() -> None:
+    """Main function of a worker process: answer calls from standard input until it ends, then end at once."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the parent handles it
+    calls: queue.SimpleQueue[tuple[bytes | None, bytes]] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(calls,), daemon=True).start()
+    # What the work prints must not get between the results, so it goes to standard error.
+    with os.fdopen(os.dup(1), "wb") as results:
+        os.dup2(2, 1)
+        work: Callable[..., Any] | None = None
+        shared: Any = None
+        while True:
+            task, piece = calls.get()
+            try:
+                if task is not None:
+                    work, shared = pickle.loads(task)  # noqa: S301 - from our own parent
+                assert work is not None
+                answer = _pickled(True, work(shared, *pickle.loads(piece)))  # noqa: S301 - from our own parent
+            except BaseException as error:
+                answer = _pickled(False, error)
+            results.write(answer)
+            results.flush()
+
+
+def _receive(calls: queue.SimpleQueue[tuple[bytes | None, bytes]]) -> None:
+    """Queue calls from standard input; when it ends, the parent has ended: end too, even amid work."""
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            calls.put(pickle.load(sys.stdin.buffer))  # noqa: S301 - from our own parent
+    os._exit(1)
+
+
+def _pickled(succeeded: bool, value: Any) -> bytes:
     try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        answer = pickle.dumps((succeeded, value), pickle.HIGHEST_PROTOCOL)
+        if not succeeded:
+            pickle.loads(answer)  # noqa: S301 - our own bytes; some exceptions are pickled but cannot be restored
+    except Exception:
+        return pickle.dumps((False, RuntimeError(f"{type(value).__name__}: {value}")))
+    return answer
 
 
-def _attend_to_parent() -> None:
-    """In a worker: leave Ctrl-C to the parent, and do not outlive it however it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def exit_with_parent() -> None:
+    """In a child process of multiprocessing: end as soon as the parent has ended, however it ended.
+
+    Call it once, from the child, for example from the initializer of a ProcessPoolExecutor. It returns at once; a
+    daemon thread waits for the parent.
+    """
     parent = multiprocessing.parent_process()
+    if parent is None:
+        return
 
-    def watch() -> None:
-        if parent is not None:
-            connection.wait([parent.sentinel])
-            os._exit(1)
+    def watch(sentinel: int = parent.sentinel) -> None:
+        connection.wait([sentinel])
+        os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=watch, name="qkv-exit-with-parent", daemon=True).start()
 
 
-def _stop(pool: ProcessPoolExecutor, at_once: bool) -> None:
-    """End the pool; at once means without waiting for the pieces in hand."""
-    workers = list((getattr(pool, "_processes", None) or {}).values())
-    if at_once:
-        for worker in workers:
-            worker.terminate()
-    pool.shutdown(wait=True, cancel_futures=True)
+def _worker_died() -> QkvError:
+    return QkvError("distributing the work", "a worker process died", "Give it more memory, or pass processes=1")
 
 
 def _connect(address: str) -> Any:
     try:
-        from distributed import Client
+        from distributed import Client  # an optional extra
     except ImportError:
         raise MissingExtra(f"working on the cluster {address}", "cluster") from None
     try:
-        return Client(address, timeout=CONNECT, set_as_default=False)
+        return Client(address, timeout=CLUSTER_TIMEOUT, set_as_default=False)
     except (OSError, ValueError, TypeError) as why:
         detail = (str(why).splitlines() or [type(why).__name__])[0]
         raise QkvError(
@@ -179,7 +314,7 @@ def _connect(address: str) -> Any:
 
 
 def _completed(futures: list[Any]) -> Iterator[Any]:
-    """Futures as they end; a foreign executor's futures may know nothing of as_completed, and go in order."""
+    """Futures as they finish; in order, where as_completed does not know an executor's type of futures."""
     try:
         yield from as_completed(futures)
     except (AttributeError, TypeError):
@@ -188,5 +323,5 @@ def _completed(futures: list[Any]) -> Iterator[Any]:
             yield future
 
 
-def _cores() -> int:
+def _available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -2,13 +2,10 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
-import psutil
 import pytest
 from safetensors.numpy import save_file
 from typer.testing import CliRunner
@@ -73,14 +70,6 @@ def test_a_person_sees_a_table_and_a_generated_memory_needs_no_file():
     code, out, _ = qkv("design", "blend", "--orthonormal", "10x16", "--weights", "0=0.5,1=0.5")
     assert code == 0
     assert "8.29305" in out and "smallest possible norm" in out
-
-
-def test_reading_a_memory_from_the_shell(tmp_path):
-    np.savez(tmp_path / "m.npz", keys=KEYS, values=VALUES)
-    np.save(tmp_path / "q.npy", 50 * KEYS[1])
-    code, out, _ = qkv("read", tmp_path / "m.npz", "--query", tmp_path / "q.npy", "--json")
-    assert code == 0
-    assert json.loads(out)["output"] == pytest.approx(VALUES[1].tolist())
 
 
 def test_projecting_from_the_shell(tmp_path):
@@ -204,58 +193,6 @@ def test_a_refusal_in_a_real_process_is_one_line_on_stderr_without_a_traceback(b
     assert run.returncode == 2 and run.stdout == ""
     assert run.stderr.startswith("qkv: ") and len(run.stderr.splitlines()) == 1
     assert not (bad_files / "out.json").exists()
-
-
-def test_ctrl_c_ends_quietly_with_the_usual_exit_code_and_leaves_nothing(tmp_path):
-    draws = ["noise", "sample", "m.npz", "--query", "q.npy", "--isotropic", "1", "--n-draws", "60000000"]
-    np.savez(tmp_path / "m.npz", keys=KEYS)
-    np.save(tmp_path / "q.npy", KEYS[0])
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "qkv", *draws]
-    run = subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        until = time.monotonic() + 120
-        while psutil.Process(run.pid).cpu_times().user < 2 and time.monotonic() < until:
-            time.sleep(0.1)  # until it has surely begun to draw, however busy the machine is
-        run.send_signal(signal.SIGINT)
-        out, err = run.communicate(timeout=60)
-    finally:
-        run.kill()
-    assert run.returncode == 130 and out == ""
-    assert err == "qkv: stopped; nothing half-written was left behind\n"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.npz", "q.npy"]
-
-
-def test_a_reader_that_goes_away_is_no_error(tmp_path):
-    command = f"{sys.executable} -m qkv design copy --orthonormal 40x400 --json | true"
-    run = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, env=dict(os.environ)
-    )
-    assert run.returncode == 0 and run.stderr == ""
-
-
-def test_a_wrong_option_is_told_with_exit_code_2():
-    run = in_another_process("design", "copy", "--wrong")
-    assert run.returncode == 2 and "--wrong" in run.stderr and "Traceback" not in run.stderr
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("design", "copy", "--orthonormal", "4x4", "--save", "folder.json"),
-        ("design", "copy", "--orthonormal", "99999999x99999999"),
-        ("design", "blend", "--orthonormal", "4x4", "--weights", "0=1e400"),
-        ("design", "blend", "--orthonormal", "4x4", "--weights", "0=1e999999999"),
-    ],
-    ids=lambda a: a[-1],
-)
-def test_what_the_machine_refuses_is_one_message_too(arguments, tmp_path):
-    (tmp_path / "folder.json").mkdir()
-    run = in_another_process(*arguments, cwd=tmp_path)
-    assert run.returncode == 2 and run.stderr.startswith("qkv: ") and len(run.stderr.splitlines()) == 1
-    assert [p.name for p in tmp_path.iterdir()] == ["folder.json"]
 
 
 def test_several_certificates_are_verified_into_one_json_object(tmp_path):

@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
     )
     (here / "known.tsv").write_text("".join(f"{q}\t{a}\n" for q, a in asked) + "a bad row\n", "utf-8")
     (here / "unknown.txt").write_text(
-        "".join(f"Where was {n} born?\n" for n in people.invented(20)) + "a\tb\tc\n", "utf-8"
+        "".join(f"Where was {n} born?\n" for n in people.invented_names(20)) + "a\tb\tc\n", "utf-8"
     )
     return here
 
@@ -68,20 +68,22 @@ def test_ask_prints_badge_and_reason_json_and_a_picture(folder):
 
 
 def test_trust_leaves_a_badge_that_ask_uses_and_a_picture(folder, monkeypatch):
-    monkeypatch.setattr(calibration, "LEAST", 2)
+    monkeypatch.setattr(calibration, "MIN_QUESTIONS", 2)
     options = ("--known", folder / "known.tsv", "--unknown", folder / "unknown.txt", "--level", "0.6")
     done = call("trust", folder / "run", *options, "--plot", folder / "trust.svg", "--json")
     assert done.exit_code == 0, done.output
     data = json.loads(done.stdout)
-    assert {"precision", "coverage", "signals", "reliability", "ece"} <= set(data) and (folder / "trust.svg").is_file()
+    assert {"precision", "coverage", "features", "reliability", "ece"} <= set(data) and (folder / "trust.svg").is_file()
     assert "line 21" in done.stderr  # of the unknown ones
     assert json.loads(call("ask", folder / "run", "Where was Nobody born?", "--json").stdout)["evidence"]["right"] >= 0
     assert "remembered" in call("trust", folder / "run", *options, "--no-save").stdout
 
 
 def test_study_goes_on_and_leaves_table_and_picture(tmp_path, monkeypatch):
-    school = replace(pretraining_ablation.SCHOOL, people=24, exposures=4, width=16, heads=2, vocab=500, batch=16)
-    monkeypatch.setattr(pretraining_ablation, "SCHOOL", school)
+    setup = replace(
+        pretraining_ablation.SETUP, people=24, exposures=4, d_model=16, n_head=2, vocab_size=500, batch_size=16
+    )
+    monkeypatch.setattr(pretraining_ablation, "SETUP", setup)
     first = call("study", "ablation", "--out", tmp_path, "--json")
     assert first.exit_code == 0, first.output
     assert json.loads(first.stdout)["done"] == 2 and (tmp_path / "ablation.svg").is_file()

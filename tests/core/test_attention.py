@@ -18,7 +18,6 @@ from qkv.core.attention import (
     Reading,
     attend,
     attend_heads,
-    finite,
     read,
     read_heads,
     read_self,
@@ -299,10 +298,6 @@ EYE, ONE = np.eye(2), [[1.0], [1.0]]
         (lambda: self_attention(EYE, EYE, EYE, EYE, scale=math.nan), "scale is nan"),
         (lambda: self_attention(EYE, EYE, EYE, EYE, mask=[[True, False], [False, False]]), "row 1"),
         (lambda: self_attention(EYE * 1e200, EYE, EYE, EYE), "exceed the range"),
-        (lambda: finite("asking", "scale", "2"), "scale is '2'"),
-        (lambda: finite("asking", "scale", None), "scale is None"),
-        (lambda: finite("asking", "scale", [1.0, 2.0]), "Give a finite number"),
-        (lambda: finite("asking", "scale", 10**400), "Give a finite number"),
     ],
 )
 def test_a_bad_request_is_refused_with_its_reason(call, says):

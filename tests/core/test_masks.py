@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qkv.core.masks import allowed, booleans, causal, padding, whole, window
+from qkv.core.masks import allowed, causal, owned, padding, window
 from qkv.errors import QkvError
 
 
@@ -38,6 +38,11 @@ def test_lengths_may_come_in_any_array(lengths):
     assert padding(lengths, 4).sum((1, 2)).tolist() == [2, 3]
 
 
+@given(st.integers(1, 5), st.integers(1, 12), st.integers(1, 4))
+def test_a_latent_attends_up_to_the_last_token_it_owns(m, n, stride):
+    assert owned(m, n, stride).tolist() == [[j < (i + 1) * stride for j in range(n)] for i in range(m)]
+
+
 def test_masks_combine_with_and():
     both = causal(4) & padding([2, 4], 4)
     assert both.shape == (2, 4, 4)
@@ -49,12 +54,6 @@ def test_masks_combine_with_and():
 def test_a_mask_is_spread_over_the_scores_it_is_for():
     assert allowed("asking", [True, False], (3, 2)).tolist() == [[True, False]] * 3
     assert allowed("asking", padding([1, 2], 2), (2, 3, 2)).shape == (2, 3, 2)
-
-
-@pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), torch.tensor(3)])
-def test_a_whole_number_may_be_anyones_integer(value):
-    got = whole("asking", "n", value)
-    assert got == 3 and type(got) is int
 
 
 @pytest.mark.parametrize(
@@ -72,14 +71,6 @@ def test_a_whole_number_may_be_anyones_integer(value):
         (lambda: padding([], 3), "lengths is []"),
         (lambda: padding(2, 3), "lengths is 2"),
         (lambda: padding(torch.tensor(2), 3), "lengths is 2"),
-        (lambda: whole("asking", "n", 2.0), "n is 2.0"),
-        (lambda: whole("asking", "n", True), "n is True"),
-        (lambda: whole("asking", "n", "3"), "n is '3'"),
-        (lambda: whole("asking", "n", None), "n is None"),
-        (lambda: booleans("asking", [[True], [True, False]]), "not an array"),
-        (lambda: booleans("asking", ["yes", "no"]), "not an array"),
-        (lambda: booleans("asking", np.array([0.0, -np.inf])), "holds torch.float64"),
-        (lambda: booleans("asking", torch.tensor([0, 1])), "holds torch.int64"),
         (lambda: allowed("asking", [[[True, True]]], (1, 2)), "(1, 1, 2) but the scores have (1, 2)"),
         (lambda: allowed("asking", window(4, 1) & padding([2], 4), (1, 4, 4)), "row 0, 2 of the mask"),
     ],

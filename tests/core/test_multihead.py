@@ -190,10 +190,10 @@ SPLIT = {"kdim": 4, "vdim": 7}
         (lambda: MultiHead.from_torch(state(), None), "heads is None"),
         (lambda: MultiHead.from_torch(state(), 0), "heads is 0"),
         (lambda: MultiHead.from_torch(state(), 4), "its dimension 6 is not a multiple of 4 heads"),
-        (lambda: MultiHead.from_torch(module(), 2), "it has 3 heads and 2 were asked"),
+        (lambda: MultiHead.from_torch(module(), 2), "it has 3 heads and 2 were requested"),
         (lambda: MultiHead.from_torch(module(add_zero_attn=True)), "it has add_zero_attn"),
         (lambda: MultiHead.from_torch(module(add_bias_kv=True)), "it has bias_k, bias_v"),
-        (lambda: MultiHead.from_torch([1, 2], 2), "a list came"),
+        (lambda: MultiHead.from_torch([1, 2], 2), "it is a list"),
         (lambda: MultiHead.from_torch({}, 2), "it lacks in_proj_weight, out_proj.weight"),
         (
             lambda: MultiHead.from_torch(nn.Linear(2, 2), 2),

@@ -58,8 +58,8 @@ def test_a_margin_bound_is_never_above_the_exact_margin(entries, data):
     keys = data.draw(arrays(np.float64, (n, d), elements=entries))
     query = data.draw(arrays(np.float64, d, elements=entries))
     item = data.draw(st.integers(0, n - 1))
-    bound = rounding_bounds.margins(keys, [item], [query])[0]
-    claim = rounding_bounds.margins(keys, [item], [query], slack=4.0)[0]
+    bound = rounding_bounds.margin_lower_bounds(keys, [item], [query])[0]
+    claim = rounding_bounds.margin_lower_bounds(keys, [item], [query], slack=4.0)[0]
     if not query.any():
         assert bound == -inf
         return
@@ -78,7 +78,7 @@ def test_a_residual_bound_is_never_below_the_exact_residual(entries, data):
     if not weights.any():
         weights[0] = 1.0
     others = np.arange(1, n)
-    bound = rounding_bounds.residuals(keys, [0], [0, n - 1], others, weights)[0]
+    bound = rounding_bounds.residual_upper_bounds(keys, [0], [0, n - 1], others, weights)[0]
     square = exact_residual_square(keys, 0, others, weights)
     assert bound == inf or Fraction(float(bound)) ** 2 >= square
 
@@ -86,12 +86,12 @@ def test_a_residual_bound_is_never_below_the_exact_residual(entries, data):
 def test_bounds_are_tight():
     random = np.random.default_rng(0)
     keys, queries = random.standard_normal((60, 12)) + 5.0, random.standard_normal((20, 12))
-    bounds = rounding_bounds.margins(keys, np.arange(20), queries)
+    bounds = rounding_bounds.margin_lower_bounds(keys, np.arange(20), queries)
     for j in range(20):
         gap, norm2 = exact_margin(keys, j, queries[j])
         assert 0 <= float(gap) / float(norm2) ** 0.5 - bounds[j] < 1e-12
     weights = random.uniform(size=5)
-    bound = rounding_bounds.residuals(keys, [0], [0, 5], [1, 2, 3, 4, 5], weights)[0]
+    bound = rounding_bounds.residual_upper_bounds(keys, [0], [0, 5], [1, 2, 3, 4, 5], weights)[0]
     true = float(exact_residual_square(keys, 0, [1, 2, 3, 4, 5], weights)) ** 0.5
     assert 0 <= bound - true < 1e-12
 
@@ -100,30 +100,30 @@ def test_a_near_neighbour_is_told_apart_by_its_own_distance():
     # One part in 10^14 apart: far below the error of two separate scores of size 1, but not of their
     # difference.
     keys = np.array([[1.0, 1.0], [1.0, 1.0 - 1e-14], [-1.0, -3.0]])
-    bound = rounding_bounds.margins(keys, [0], [[0.0, 1.0]])[0]
+    bound = rounding_bounds.margin_lower_bounds(keys, [0], [[0.0, 1.0]])[0]
     assert 0.99e-14 < bound <= 1e-14
 
 
 def test_equal_keys_have_residual_zero_and_no_margin():
     keys = np.array([[0.1, 0.2], [0.1, 0.2], [3.0, 4.0]])
-    assert rounding_bounds.residuals(keys, [0], [0, 1], [1], [0.3])[0] == 0.0
-    assert rounding_bounds.margins(keys, [0], [[-1.0, 0.5]])[0] <= 0
+    assert rounding_bounds.residual_upper_bounds(keys, [0], [0, 1], [1], [0.3])[0] == 0.0
+    assert rounding_bounds.margin_lower_bounds(keys, [0], [[-1.0, 0.5]])[0] <= 0
 
 
 def test_a_weight_that_vanishes_beside_another_still_counts():
     keys = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    bound = rounding_bounds.residuals(keys, [0], [0, 2], [1, 2], [1e300, 1e-300])
+    bound = rounding_bounds.residual_upper_bounds(keys, [0], [0, 2], [1, 2], [1e300, 1e-300])
     assert bound[0] > 0
-    assert rounding_bounds.residuals(keys, [0], [0, 2], [1, 2], [1e300, 0.0])[0] == 0
+    assert rounding_bounds.residual_upper_bounds(keys, [0], [0, 2], [1, 2], [1e300, 0.0])[0] == 0
 
 
 def test_a_claim_with_slack_survives_another_order_of_summation():
     random = np.random.default_rng(1)
     keys = random.standard_normal((400, 40)) * 10.0 ** random.uniform(-6, 6, 40)
     queries = keys - keys.mean(axis=0)
-    claims = rounding_bounds.margins(keys, np.arange(400), queries, slack=4.0)
+    claims = rounding_bounds.margin_lower_bounds(keys, np.arange(400), queries, slack=4.0)
     shuffle = random.permutation(40)
-    again = rounding_bounds.margins(keys[:, shuffle], np.arange(400), queries[:, shuffle])
+    again = rounding_bounds.margin_lower_bounds(keys[:, shuffle], np.arange(400), queries[:, shuffle])
     assert (again >= claims).all()
     assert (claims > 0).any()
 
@@ -132,19 +132,19 @@ def test_many_tiles_agree_with_one(monkeypatch):
     random = np.random.default_rng(2)
     keys = random.standard_normal((300, 6))
     queries = keys - keys.mean(axis=0)
-    whole = rounding_bounds.margins(keys, np.arange(300), queries)
-    monkeypatch.setattr(rounding_bounds, "ROWS", 7)
-    monkeypatch.setattr(rounding_bounds, "COLUMNS", 11)
-    assert np.allclose(rounding_bounds.margins(keys, np.arange(300), queries), whole, rtol=0, atol=1e-13)
+    whole = rounding_bounds.margin_lower_bounds(keys, np.arange(300), queries)
+    monkeypatch.setattr(rounding_bounds, "TILE_ROWS", 7)
+    monkeypatch.setattr(rounding_bounds, "TILE_COLUMNS", 11)
+    assert np.allclose(rounding_bounds.margin_lower_bounds(keys, np.arange(300), queries), whole, rtol=0, atol=1e-13)
 
 
 def test_what_makes_no_sense_proves_nothing():
     keys = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
     good = [1.0, 2.0]
     queries = [[0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0], good, good]
-    assert (rounding_bounds.margins(keys, [1, 1, 1, 4, -1], queries) == -inf).all()
+    assert (rounding_bounds.margin_lower_bounds(keys, [1, 1, 1, 4, -1], queries) == -inf).all()
     third = [1 / 3] * 3
-    assert rounding_bounds.residuals(keys, [0], [0, 3], [1, 2, 3], third)[0] < 1e-15
+    assert rounding_bounds.residual_upper_bounds(keys, [0], [0, 3], [1, 2, 3], third)[0] < 1e-15
     broken = [
         ([0], [0, 3], [1, 2, 3], [1 / 3, 1 / 3, -1 / 3]),  # a negative weight
         ([0], [0, 3], [1, 2, 3], [1 / 3, np.nan, 1 / 3]),
@@ -156,7 +156,7 @@ def test_what_makes_no_sense_proves_nothing():
         ([0], [0, 0], [], []),
     ]
     for case in broken:
-        assert rounding_bounds.residuals(keys, *case)[0] == inf
+        assert rounding_bounds.residual_upper_bounds(keys, *case)[0] == inf
 
 
 def test_a_corrupted_claim_is_refused():
@@ -164,25 +164,25 @@ def test_a_corrupted_claim_is_refused():
     keys = random.standard_normal((50, 30))
     queries = keys - keys.mean(axis=0)
     items = np.arange(50)
-    claims = rounding_bounds.margins(keys, items, queries, slack=4.0)
+    claims = rounding_bounds.margin_lower_bounds(keys, items, queries, slack=4.0)
     assert (claims > 0).all()
-    assert (rounding_bounds.margins(keys, items, queries, claimed=claims) >= claims).all()
+    assert (rounding_bounds.margin_lower_bounds(keys, items, queries, claimed=claims) >= claims).all()
     raised = claims * (1 + 1e-9)
-    assert (rounding_bounds.margins(keys, items, queries, claimed=raised) < raised).all()
-    assert (rounding_bounds.margins(keys, items, -queries) < 0).all()
+    assert (rounding_bounds.margin_lower_bounds(keys, items, queries, claimed=raised) < raised).all()
+    assert (rounding_bounds.margin_lower_bounds(keys, items, -queries) < 0).all()
     moved = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]])
-    honest = rounding_bounds.residuals(moved, [0], [0, 2], [1, 2], [0.5, 0.5], slack=4.0)[0]
+    honest = rounding_bounds.residual_upper_bounds(moved, [0], [0, 2], [1, 2], [0.5, 0.5], slack=4.0)[0]
     assert honest < 1e-14
-    assert rounding_bounds.residuals(moved, [0], [0, 2], [1, 2], [0.5, 0.5001])[0] > 1e-5
+    assert rounding_bounds.residual_upper_bounds(moved, [0], [0, 2], [1, 2], [0.5, 0.5001])[0] > 1e-5
 
 
 def test_one_key_alone_has_an_infinite_margin():
-    assert rounding_bounds.margins(np.array([[1.0, 2.0]]), [0], [[1.0, 0.0]])[0] == inf
+    assert rounding_bounds.margin_lower_bounds(np.array([[1.0, 2.0]]), [0], [[1.0, 0.0]])[0] == inf
 
 
 def test_huge_and_tiny_keys_neither_overflow_nor_vanish():
     for scale in (1e300, 1e-300, 1e-160):
         keys = np.array([[1.0, 0.0], [-1.0, 0.5], [-1.0, -0.5]]) * scale
-        bound = rounding_bounds.margins(keys, [0], [[1.0, 0.0]])[0]
+        bound = rounding_bounds.margin_lower_bounds(keys, [0], [[1.0, 0.0]])[0]
         assert bound == pytest.approx(2 * scale, rel=1e-12)
         assert bound <= 2 * scale

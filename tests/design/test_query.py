@@ -2,7 +2,6 @@
 
 import math
 
-import cvxpy as cp
 import numpy as np
 import pytest
 import torch
@@ -50,42 +49,6 @@ def test_the_smallest_blend_of_two_pushes_the_other_keys_away(n):
     assert torch.allclose(d.query, expected, atol=1e-9)
     book = qkv.design.blend(memory, {0: 0.5, 1: 0.5}, tol=tol, form="textbook")
     assert d.query.norm() < book.query.norm()
-
-
-@pytest.mark.parametrize("weights", [{0: 1.0}, {0: 0.5, 1: 0.5}, {3: 0.2, 1: 0.7, 5: 0.1}])
-def test_the_convex_program_finds_the_closed_form_on_orthonormal_keys(weights):
-    memory, tol = qkv.Memory.orthonormal(n=10, d=16, seed=0), 1e-3
-    found = conic.smallest_query(memory.keys.numpy(), list(weights), np.array(list(weights.values())), tol)
-    closed = qkv.design.blend(memory, weights, tol=tol)
-    assert found.status == "solved"
-    assert np.abs(found.x - closed.query.numpy()).max() < 1e-6
-
-
-@settings(max_examples=15)
-@given(st.integers(0, 10**6), st.integers(2, 6), st.integers(1, 3))
-def test_the_smallest_query_for_random_keys_is_what_cvxpy_finds(seed, d, m):
-    random = np.random.default_rng(seed)
-    keys = random.standard_normal((12, d))
-    items, wanted, tol = list(range(m)), random.dirichlet(np.ones(m) * 3), 0.05
-    wanted = np.maximum(wanted, 0.02)
-    wanted = wanted / wanted.sum()
-    ours = conic.smallest_query(keys, items, wanted, tol)
-    q = cp.Variable(d)
-    scores = keys @ q
-    limit = math.log(tol / (1 - tol)) - math.log(wanted[0])
-    constraints = [cp.log_sum_exp(scores[m:]) - scores[0] <= limit]
-    constraints += [scores[i] - scores[0] == math.log(wanted[i] / wanted[0]) for i in range(1, m)]
-    problem = cp.Problem(cp.Minimize(cp.sum_squares(q)), constraints)
-    try:
-        problem.solve(solver=cp.SCS, eps=1e-8, max_iters=50_000)
-    except cp.error.SolverError:
-        return
-    if problem.status == "optimal" and ours.status == "solved":
-        assert np.linalg.norm(ours.x) == pytest.approx(math.sqrt(problem.value), rel=1e-3, abs=1e-3)
-    else:
-        assert (problem.status in ("infeasible", "infeasible_inaccurate")) == (ours.status == "none") or (
-            np.linalg.norm(ours.x) > 1e3
-        )
 
 
 @settings(max_examples=40)

@@ -1,4 +1,4 @@
-"""A small run that has read of thirty people, and answers questions on some."""
+"""A small run that is trained on thirty people and on questions about them."""
 
 import pytest
 
@@ -14,8 +14,8 @@ def people():
 
 
 @pytest.fixture(scope="session")
-def school(people, tmp_path_factory):
-    """A function that trains a model of some kind of attention, once a session."""
+def train_run(people, tmp_path_factory):
+    """A function that trains a model with a kind of attention, once per session."""
     made = {}
 
     def train(attention="rope", steps=160):
@@ -33,5 +33,5 @@ def school(people, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def run(school):
-    return school()
+def run(train_run):
+    return train_run()

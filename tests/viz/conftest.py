@@ -5,7 +5,7 @@ import pytest
 
 import qkv
 from qkv.design import blend, copyable, reach, wire
-from qkv.knowledge.answering.answer import Answer
+from qkv.knowledge.answer import Answer
 from qkv.knowledge.answering.name_attention import HeadAttention
 from qkv.knowledge.confidence.badge import MADE_UP, REMEMBERED, UNSURE
 from qkv.knowledge.confidence.calibration import Trust
@@ -81,7 +81,7 @@ def _reliability():
 
 
 def _study(name):
-    return studies.studied(Study(name, f"The study {name}", tuple(ROWS[name]), ("A remark.",), 1, 1))
+    return studies.study_figure(Study(name, f"The study {name}", tuple(ROWS[name]), ("A remark.",), 1, 1))
 
 
 FIGURES = {

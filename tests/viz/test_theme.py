@@ -63,7 +63,7 @@ def test_every_plot_function_has_an_example(figures):
         for name, value in vars(module).items()
         if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
     }
-    assert public - {"studies.studied"} <= set(figures)
+    assert public - {"studies.study_figure"} <= set(figures)
     assert {name for name in figures if name.startswith("studies.")}
 
 

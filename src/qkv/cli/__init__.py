@@ -1,4 +1,4 @@
-"""The command line: one function per verb, heavy imports inside the verb."""
+"""The command line: one function per command, heavy imports inside it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from qkv.cli import claims, design, knowledge, noise, serve, train
 from qkv.cli.common import JSON, MemoryFile, Orthonormal, Seed, memory_from, show
 from qkv.errors import QkvError
 
-STOPPED = 130
-"""What a shell expects of a program that Ctrl-C ended."""
+EXIT_INTERRUPTED = 130
+"""Exit code of a program that was ended by Ctrl-C, by convention of the shell."""
 
 app = typer.Typer(
     help="qkv tells what attention looks up, and when to trust it.",
@@ -32,7 +32,7 @@ knowledge.register(app)
 
 @app.callback(invoke_without_command=True)
 def _options(
-    version: Annotated[bool, typer.Option("--version", help="Say which qkv this is.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version of qkv.")] = False,
 ) -> None:
     if version:
         from qkv import __version__
@@ -63,29 +63,29 @@ def read(
 def tour(
     out: Annotated[Path, typer.Option(help="Folder for report.html.")] = Path("tour"),
 ) -> None:
-    """Walk through everything that qkv can do, offline, and leave one page with pictures."""
+    """Run through everything that qkv can do, offline, and write one page with pictures."""
     from qkv.tour import run
 
     run(out)
 
 
 def main() -> None:
-    """Run a verb; a refusal is one message on stderr and exit code 2, never a traceback."""
+    """Run a command; a refusal is one message on stderr and exit code 2, never a traceback."""
     try:
         code = app(standalone_mode=False)
     except QkvError as refusal:
         code = _refuse(str(refusal))
     except (KeyboardInterrupt, typer.Abort):
-        code = STOPPED
+        code = EXIT_INTERRUPTED
     except (OSError, MemoryError, OverflowError) as why:
-        code = _refuse(f"the machine refused: {why or type(why).__name__}. Check paths, permissions, space and sizes.")
+        code = _refuse(f"the system refused: {why or type(why).__name__}. Check paths, permissions, space and sizes.")
     except Exception as usage:
         if not hasattr(usage, "format_message"):
             raise
         usage.show()  # type: ignore[attr-defined]
         code = getattr(usage, "exit_code", 2)
-    if code == STOPPED:
-        sys.stderr.write("qkv: stopped; nothing half-written was left behind\n")
+    if code == EXIT_INTERRUPTED:
+        sys.stderr.write("qkv: stopped; no partial file was left\n")
     sys.exit(code if isinstance(code, int) else 0)
 
 

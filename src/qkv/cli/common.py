@@ -1,4 +1,4 @@
-"""What verbs share: where inputs come from, how wishes are written, how results are shown and saved."""
+"""Options, parsing and output that the commands share."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ Tol = Annotated[float, typer.Option(help="Largest total-variation distance betwe
 
 
 def memory_from(path: Path | None, orthonormal: str | None, seed: int) -> Memory:
-    """The memory in a file, or a generated one."""
+    """The memory in a file, or a generated one; exactly one of both must be given."""
     from qkv.core.memory import Memory
 
     if (path is None) == (orthonormal is None):
-        came = "both a file and --orthonormal were given" if path else "neither a file nor --orthonormal was given"
-        raise QkvError("reading a memory", came, "Give one of them, such as --orthonormal 10x16")
+        problem = "both a file and --orthonormal were given" if path else "neither a file nor --orthonormal was given"
+        raise QkvError("reading a memory", problem, "Give one of them, such as --orthonormal 10x16")
     if path is not None:
         return Memory.load(path)
     try:
@@ -50,7 +50,7 @@ def memory_from(path: Path | None, orthonormal: str | None, seed: int) -> Memory
 
 
 def item_of(memory: Memory, text: str) -> int:
-    """An item by label, or by index."""
+    """Index of an item, by its label or by its index."""
     if text in memory.labels:
         return memory.index(text)
     try:
@@ -61,7 +61,7 @@ def item_of(memory: Memory, text: str) -> int:
 
 
 def weights_of(memory: Memory, text: str) -> dict[Any, float]:
-    """Wishes like "0=0.5,1=0.5" or "a=1/3,b=2/3"."""
+    """Parse weights such as "0=0.5,1=0.5" or "a=1/3,b=2/3"."""
     out: dict[Any, float] = {}
     for part in text.split(","):
         name, equals, value = part.rpartition("=")
@@ -75,38 +75,44 @@ def weights_of(memory: Memory, text: str) -> dict[Any, float]:
 
 
 def rules_of(text: str) -> dict[int, dict[int, float]]:
-    """Rules like "0:2,1:0", or with blends "0:1=1/2+2=1/2"."""
+    """Parse rules such as "0:2,1:0", or with blends "0:1=1/2+2=1/2"."""
     out: dict[int, dict[int, float]] = {}
-    asked = f"--reads {text}"
+    request = f"--reads {text}"
     for part in text.split(","):
         token, colon, blend = part.partition(":")
         try:
             reader = int(token)
-            wanted = {}
+            wanted: dict[int, float] = {}
             for one in blend.split("+"):
                 read, equals, weight = one.partition("=")
-                wanted[int(read)] = number_of(asked, weight) if equals else 1.0
+                if int(read) in wanted:
+                    raise QkvError(request, f"'{part}' names token {int(read)} twice", "Name each token once")
+                wanted[int(read)] = number_of(request, weight) if equals else 1.0
+        except QkvError:  # a ValueError too, but it already says what is wrong
+            raise
         except ValueError:
             colon = ""
         if not colon:
-            raise QkvError(asked, f"'{part}' is not of the form token:token", "Write it like 0:2,1:0 or 0:1=0.5+2=0.5")
+            raise QkvError(
+                request, f"'{part}' is not of the form token:token", "Write it like 0:2,1:0 or 0:1=0.5+2=0.5"
+            )
         if reader in out:
-            raise QkvError(asked, f"token {reader} has two rules", "Give each token one rule")
+            raise QkvError(request, f"token {reader} has two rules", "Give each token one rule")
         out[reader] = wanted
     return out
 
 
-def number_of(asked: str, text: str) -> float:
-    """A number or a fraction such as 1/3."""
+def number_of(request: str, text: str) -> float:
+    """Parse a number or a fraction such as 1/3."""
     above, slash, under = text.strip().partition("/")
     try:
         return float(above) / float(under) if slash else float(above)
     except (ValueError, ZeroDivisionError):
-        raise QkvError(asked, f"'{text}' is not a number", "Write numbers like 0.5 or 1/3") from None
+        raise QkvError(request, f"'{text}' is not a number", "Write numbers like 0.5 or 1/3") from None
 
 
 def array_from(source: str, name: str, arrays: dict[str, Any]) -> Any:
-    """An array by its name in the file that was given first, or from a file of its own."""
+    """An array, by its name among the arrays of the first file or from a file of its own."""
     from qkv.core.files import pick, read_arrays
 
     if source in arrays:
@@ -128,9 +134,9 @@ def deliver(
     plot: Path | None = None,
     draw: Callable[[], Any] | None = None,
 ) -> None:
-    """Show a result, and save and draw it where that was asked for."""
+    """Print a result; save its certificates and draw it where paths are given."""
     if save is not None:
-        from qkv.design.certificates.certificate import save as save_certificates
+        from qkv.design.certificates import save as save_certificates
 
         save_certificates(result.certificates, save, result.to_json())
     if plot is not None and draw is not None:
@@ -145,17 +151,17 @@ def deliver(
 
 
 def check_outputs(save: Path | None, plot: Path | None = None) -> None:
-    """Refuse unusable output paths before any work is done."""
-    from qkv.design.certificates.certificate import check_save
+    """Refuse unusable output paths, before any work is done."""
+    from qkv.design.certificates.files import check_path
     from qkv.viz.theme import check_plot
 
-    check_save(save)
+    check_path(save)
     check_plot(plot)
 
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """A sign of life on stderr while something takes its time; only on a terminal."""
+    """Show a spinner on stderr while the block runs, if it is a terminal."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -167,7 +173,7 @@ def working(what: str) -> Iterator[None]:
 
 
 def show(result: Displayable, as_json: bool) -> None:
-    """A table for people, or JSON for programs."""
+    """Print a result as a table, or as JSON."""
     if as_json:
         import json
 
@@ -182,19 +188,19 @@ def show(result: Displayable, as_json: bool) -> None:
 
 
 def say(text: str) -> None:
-    """Write to standard output; a reader who has gone away ends the work, and that is no mistake of ours."""
+    """Write to standard output; if its reader has closed the pipe, exit with code 0."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python flushes once more at exit, and would complain: let it flush into nothing.
+        # Python flushes stdout again at exit, which would raise again: redirect it to the null device.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
 
 
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr that appears only on a terminal; call it with (done, total)."""
+    """Show a progress bar on stderr if it is a terminal; yields a function of (done, total)."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 

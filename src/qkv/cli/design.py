@@ -109,7 +109,7 @@ def project(
 def wire(
     tokens: Tokens,
     reads: Annotated[str, typer.Option(help="Rules token:token, such as 0:2,1:0; blends as 0:1=0.5+2=0.5.")],
-    writes: Annotated[str, typer.Option(help="What each rule writes, one row a rule: a file, or a name in TOKENS.")],
+    writes: Annotated[str, typer.Option(help="What each rule writes, one row per rule: a file, or a name in TOKENS.")],
     tol: Tol = 1e-3,
     head_size: Annotated[int | None, typer.Option(help="Rows of Q and K; the rank of W if not given.")] = None,
     prefer: Annotated[str, typer.Option(help="A W = QᵀK of small 'norm' or of low 'rank'.")] = "norm",
@@ -126,7 +126,7 @@ def wire(
     arrays = read_arrays(tokens)
     X = pick(arrays, "X", tokens)
     rules = rules_of(reads)
-    written = _written(rules, array_from(writes, "writes", arrays))
+    written = _writes_by_rule(rules, array_from(writes, "writes", arrays))
     with working("finding Q, K and V"):
         result = design(X, rules, written, tol, head_size, prefer)
     if plot is not None and not result.possible:
@@ -155,7 +155,7 @@ def reach(
     arrays = read_arrays(tokens)
     X = pick(arrays, "X", tokens)
     u, y = array_from(along, "along", arrays), array_from(target, "target", arrays)
-    with working("looking for a multiple, and for a proof"):
+    with working("searching for a multiple and for a proof"):
         result = design(X, token, u, y, tol)
     deliver(result, as_json, save, plot, lambda: plots.reach(X, token, {along: (u, result)}, y))
 
@@ -188,7 +188,7 @@ def copyable(
 @app.command()
 def verify(
     file: Annotated[
-        Path, typer.Argument(help="A saved certificate; or anyone's X, Q, K, V, with --reads and --writes.")
+        Path, typer.Argument(help="A saved certificate; or a file with X, Q, K, V, with --reads and --writes.")
     ],
     reads: Annotated[
         str | None, typer.Option(help="Rules that the matrices in FILE should follow, such as 0:2,1:0.")
@@ -200,16 +200,16 @@ def verify(
     output_tol: Annotated[float | None, typer.Option(help="With --reads: how near what is written must be.")] = None,
     as_json: JSON = False,
 ) -> None:
-    """Recheck certificates from their raw inputs, with no solver; exit 1 if one is refused."""
-    from qkv.design.certificates.certificate import load
+    """Verify certificates from their raw inputs, with no solver; exit 1 if one is refused."""
+    from qkv.design.certificates import load
 
     if reads is None and (writes, tol, output_tol) != (None, None, None):
-        came = "--writes, --tol or --output-tol was given without --reads"
+        problem = "--writes, --tol or --output-tol was given without --reads"
         raise QkvError(
-            f"verifying {file}", came, "Give --reads too, to check anyone's matrices; a certificate has its own"
+            f"verifying {file}", problem, "Give --reads too, to check matrices; a certificate holds its own rules"
         )
-    certificates = load(file) if reads is None else [_anyone(file, reads, writes, tol or 1e-3, output_tol)]
-    with working("rechecking"):
+    certificates = load(file) if reads is None else [_wiring_certificate(file, reads, writes, tol or 1e-3, output_tol)]
+    with working("verifying"):
         checked = [certificate.verify() for certificate in certificates]
     if as_json:
         import json
@@ -223,23 +223,27 @@ def verify(
         raise typer.Exit(1)
 
 
-def _anyone(file: Path, reads: str, writes: str | None, tol: float, output_tol: float | None) -> Certificate:
+def _wiring_certificate(
+    file: Path, reads: str, writes: str | None, tol: float, output_tol: float | None
+) -> Certificate:
+    """The statement that the matrices in a file follow the rules."""
     from qkv.core.files import read_arrays
     from qkv.design.wiring import check_wiring
 
     arrays = read_arrays(file)
     missing = [name for name in "XQKV" if name not in arrays]
     if missing or writes is None:
-        came = f"{file} lacks {', '.join(missing)}" if missing else "there is no --writes"
+        problem = f"{file} lacks {', '.join(missing)}" if missing else "there is no --writes"
         raise QkvError(
-            f"checking matrices from {file}", came, "Give a file with X, Q, K and V, and --reads and --writes"
+            f"checking matrices from {file}", problem, "Give a file with X, Q, K and V, and --reads and --writes"
         )
     rules = rules_of(reads)
-    written = _written(rules, array_from(writes, "writes", arrays))
+    written = _writes_by_rule(rules, array_from(writes, "writes", arrays))
     return check_wiring(arrays["X"], arrays["Q"], arrays["K"], arrays["V"], rules, written, tol, output_tol)
 
 
-def _written(rules: dict[int, dict[int, float]], rows: object) -> dict[int, object]:
+def _writes_by_rule(rules: dict[int, dict[int, float]], rows: object) -> dict[int, object]:
+    """The rows to write, by the token of their rule."""
     from qkv.core.validation import tensor
 
     y = tensor("writes", rows, "rules d")

@@ -1,8 +1,8 @@
 """Attention itself: tensors in, weights and outputs out.
 
 Reading order: memory (keys and values), attention (softmax, attend, Reading), multihead; masks, rotary and variants
-(what the model's layers choose from); kernels (fast causal attention for training). validation, files, display,
-geometry and rounding_bounds serve all other packages.
+(what the model's layers choose from); kernels (fast causal attention for training). types, validation, files,
+display, geometry and rounding_bounds serve all other packages.
 """
 
 from __future__ import annotations

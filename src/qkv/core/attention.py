@@ -1,10 +1,9 @@
-"""Scores to weights to output: one query, many, several heads, self-attention."""
+"""softmax, attend, attend_heads, self_attention: scores to weights to output."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -12,19 +11,31 @@ from torch import Tensor
 
 from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.masks import allowed
-from qkv.core.validation import ArrayLike, same_length, same_width, tensor
+from qkv.core.types import ArrayLike
+from qkv.core.validation import check_range, finite, same_length, same_width, tensor
 from qkv.errors import QkvError
 
 Label = str | int
 Number = float | int  # spelled out, because a run-time type checker takes "float" to exclude 2
-SHOWN = 10  # rows of a card, before "… more"
+SHOWN = 10
+"""Rows of a card, before "… more"."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reading(Displayable):
-    """What attention looked up: the weight of every item, and the output they make.
+    """What attention looked up: the weight of every item, and the weighted sum of their values.
 
-    `heads`, where there are several, holds each head's own weights; `weights` is then their mix.
+    Attributes:
+        weights: Attention weights, (n,) for one query or (m, n) for many; for several heads, their mix.
+        output: The weighted sum of the values, (dv,) or (m, dv).
+        labels: Names of the items, where they come from a `Memory`.
+        heads: Each head's own weights, where there are several heads, else None.
+
+    Example:
+        >>> import qkv
+        >>> reading = qkv.attend([0.0, 0.0], keys=[[1, 0], [0, 1]], values=[[2.0], [4.0]])
+        >>> reading.weights.tolist(), reading.output.tolist()
+        ([0.5, 0.5], [3.0])
     """
 
     weights: Float[Tensor, "*rows n"]
@@ -36,7 +47,7 @@ class Reading(Displayable):
         return self._one() if self.weights.dim() == 1 else self._many()
 
     def _one(self) -> Card:
-        """One query: its items, heaviest first; by size, since a mix may weigh an item negatively."""
+        """One query: its items by the size of their weights, which a mix of heads can make negative."""
         n = len(self.weights)
         order = self.weights.abs().argsort(descending=True, stable=True).tolist()
         heads = [] if self.heads is None or self.heads.dim() != 2 else list(self.heads)
@@ -54,7 +65,7 @@ class Reading(Displayable):
         )
 
     def _many(self) -> Card:
-        """Many queries: for each the item it attends most."""
+        """Many queries: the item that each attends to most."""
         *shape, n = self.weights.shape
         count = math.prod(shape)
         rows = []
@@ -75,15 +86,28 @@ class Reading(Displayable):
         return str(item if self.labels is None else self.labels[item])
 
 
-# --- On tensors: nothing is checked or detached, so that gradients pass. ---
+# --- On tensors: arguments are neither checked nor detached, so that gradients pass. ---
 
 
 def softmax(
     scores: Float[Tensor, "*rows n"], mask: Bool[Tensor, "*#rows #n"] | None = None
 ) -> Float[Tensor, "*rows n"]:
-    """e^s over its sum. A row whose mask allows nothing is 0/0, that is NaN: check masks before.
+    """Softmax of scores over their last axis, with masked scores set to -inf.
 
-    torch.softmax subtracts the row's maximum first, so no score is too large; and e^(-inf) is exactly 0.
+    torch.softmax subtracts the row's maximum first, so large scores do not overflow, and e^(-inf) is exactly 0.
+    Arguments are neither checked nor detached, so that gradients pass.
+
+    Args:
+        scores: Scores, (..., n).
+        mask: Booleans that broadcast to the scores, True where an item may be attended; None allows all.
+
+    Returns:
+        Weights of the shape of the scores; each row sums to 1. A row whose mask allows no item is 0/0, that is NaN.
+
+    Example:
+        >>> import torch
+        >>> softmax(torch.tensor([0.0, 0.0, 5.0]), torch.tensor([True, True, False])).tolist()
+        [0.5, 0.5, 0.0]
     """
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
@@ -110,7 +134,7 @@ def read_heads(
     scale: Number | Tensor = 1.0,
     mask: Bool[Tensor, "#h #n"] | None = None,
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, " dv"], Float[Tensor, "h n"]]:
-    """The mixed weights, the mixed output and each head's weights, of heads that share their keys."""
+    """The mixed weights, the mixed output and each head's weights, for heads on the same keys and values."""
     each, outputs = read(queries, keys, values, scale, mask)
     return mix @ each, mix @ outputs, each
 
@@ -123,20 +147,20 @@ def read_self(
     scale: Number | Tensor = 1.0,
     mask: Bool[Tensor, "*#batch #n #n"] | None = None,
 ) -> tuple[Float[Tensor, "*batch n n"], Float[Tensor, "*batch n dv"]]:
-    """Tokens reading each other: q_i = Q x_i, k_j = K x_j, v_j = V x_j, with the tokens as rows of X."""
+    """Self-attention: q_i = Q x_i, k_j = K x_j, v_j = V x_j, with the tokens as rows of X."""
     return read(X @ Q.mT, X @ K.mT, X @ V.mT, scale, mask)
 
 
-# --- On any arrays: everything is checked, and comes out in float64. ---
+# --- On any arrays: arguments are checked, results are float64. ---
 
 
 def weights(scores: ArrayLike, mask: ArrayLike | None = None) -> Tensor:
-    """The softmax of `scores` over their last axis; what `mask` does not allow gets exactly 0."""
-    asked = "weights of scores"
+    """The softmax of `scores` over their last axis; masked items get exactly 0."""
+    request = "weights of scores"
     s = tensor("scores", scores)
     if s.dim() == 0:
-        raise QkvError(asked, "scores is a single number", "Give one score for each item, as a list")
-    return softmax(s, None if mask is None else allowed(asked, mask, tuple(s.shape)))
+        raise QkvError(request, "scores is a single number", "Give one score for each item, as a list")
+    return softmax(s, None if mask is None else allowed(request, mask, tuple(s.shape)))
 
 
 def attend(
@@ -147,20 +171,41 @@ def attend(
     scale: Number = 1.0,
     mask: ArrayLike | None = None,
 ) -> Reading:
-    """What one query (d,), or each of many (m, d), reads from n keys (n, d) and values (n, dv)."""
-    asked = "attending"
+    """Attention of one query, or of each of several, over keys and values.
+
+    Args:
+        query: One query (d,), or several as rows (m, d).
+        keys: Keys as rows, (n, d).
+        values: Values as rows, (n, dv).
+        scale: Factor in front of the scores; models use 1/√d.
+        mask: Booleans that broadcast to (n,) or (m, n), True where an item may be attended; None allows all.
+
+    Returns:
+        A `Reading` with weights (n,) or (m, n) and output (dv,) or (m, dv), in float64.
+
+    Raises:
+        QkvError: If an array is empty, not finite or of the wrong shape, if a row of the mask allows no item, or if
+            a score exceeds the range of float64.
+
+    Example:
+        >>> import qkv
+        >>> reading = qkv.attend([9.0, 0.0], keys=[[1, 0], [0, 1]], values=[[1.0], [0.0]])
+        >>> round(float(reading.output[0]), 4)
+        0.9999
+    """
+    request = "attending"
     q = tensor("query", query)
     if q.dim() not in (1, 2):
         raise QkvError(
-            asked,
+            request,
             f"query has shape {tuple(q.shape)}",
             "Give one query of shape (d,), or several of shape (m, d)",
         )
-    k, v = _items(asked, "query", q, keys, values)
+    k, v = _items(request, "query", q, keys, values)
     shape = (*q.shape[:-1], len(k))
-    seen = None if mask is None else torch.atleast_2d(allowed(asked, mask, shape))
-    alpha, output = read(torch.atleast_2d(q), k, v, finite(asked, "scale", scale), seen)
-    check_range(asked, alpha, output)
+    seen = None if mask is None else torch.atleast_2d(allowed(request, mask, shape))
+    alpha, output = read(torch.atleast_2d(q), k, v, finite(request, "scale", scale), seen)
+    check_range(request, alpha, output)
     return Reading(alpha[0], output[0]) if q.dim() == 1 else Reading(alpha, output)
 
 
@@ -173,15 +218,36 @@ def attend_heads(
     scale: Number = 1.0,
     mask: ArrayLike | None = None,
 ) -> Reading:
-    """What several heads (h, d) on shared keys read together: Σ mix_h · reading_h, by default the average."""
-    asked = "attending with several heads"
+    """Several heads on the same keys and values, combined as Σ mix_h · reading_h.
+
+    Args:
+        queries: One query per head, as rows (h, d).
+        keys: Keys as rows, (n, d).
+        values: Values as rows, (n, dv).
+        mix: Factor of each head, (h,); None averages the heads.
+        scale: Factor in front of the scores.
+        mask: Booleans that broadcast to (h, n), True where an item may be attended; None allows all.
+
+    Returns:
+        A `Reading` whose weights (n,) and output (dv,) are the mix, and whose `heads` (h, n) are each head's weights.
+
+    Raises:
+        QkvError: As for `attend`, and if there are not as many factors in `mix` as queries.
+
+    Example:
+        >>> import qkv
+        >>> reading = qkv.attend_heads([[50.0, 0], [0, 50.0]], keys=[[1, 0], [0, 1]], values=[[2.0], [4.0]])
+        >>> reading.output.tolist()
+        [3.0]
+    """
+    request = "attending with several heads"
     q = tensor("queries", queries, "h d")
-    k, v = _items(asked, "queries", q, keys, values)
+    k, v = _items(request, "queries", q, keys, values)
     m = torch.full((len(q),), 1 / len(q), dtype=torch.float64) if mix is None else tensor("mix", mix, "h")
-    same_length(asked, queries=q, mix=m)
-    seen = None if mask is None else allowed(asked, mask, (len(q), len(k)))
-    alpha, output, each = read_heads(q, k, v, m, finite(asked, "scale", scale), seen)
-    check_range(asked, each, alpha, output)
+    same_length(request, queries=q, mix=m)
+    seen = None if mask is None else allowed(request, mask, (len(q), len(k)))
+    alpha, output, each = read_heads(q, k, v, m, finite(request, "scale", scale), seen)
+    check_range(request, each, alpha, output)
     return Reading(alpha, output, heads=each)
 
 
@@ -194,44 +260,45 @@ def self_attention(
     scale: Number = 1.0,
     mask: ArrayLike | None = None,
 ) -> Reading:
-    """What each token (row of X) reads: score_ij = scale (Q x_i)·(K x_j), output_i = Σ_j weight_ij V x_j."""
-    asked = "self-attention"
+    """Self-attention: score_ij = scale (Q x_i)·(K x_j), output_i = Σ_j weight_ij V x_j.
+
+    Args:
+        X: Tokens as rows, (n, d).
+        Q: Query matrix, (h, d).
+        K: Key matrix, (h, d).
+        V: Value matrix, (dv, d).
+        scale: Factor in front of the scores.
+        mask: Booleans that broadcast to (n, n), True where token i may attend to token j; None allows all.
+
+    Returns:
+        A `Reading` with weights (n, n) and output (n, dv), one row per token.
+
+    Raises:
+        QkvError: As for `attend`, and if Q, K and V do not fit the tokens or each other.
+
+    Example:
+        >>> import qkv
+        >>> identity = [[1, 0], [0, 1]]
+        >>> reading = qkv.self_attention([[9, 0], [0, 9]], identity, identity, identity)
+        >>> reading.weights.round(decimals=3).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    request = "self-attention"
     x = tensor("X", X, "n d")
     q, k, v = tensor("Q", Q, "h d"), tensor("K", K, "h d"), tensor("V", V, "dv d")
-    same_width(asked, X=x, Q=q, K=k, V=v)
-    same_length(f"{asked} with Q and K of shape (h, d)", **{"rows of Q": q, "rows of K": k})
-    seen = None if mask is None else allowed(asked, mask, (len(x), len(x)))
-    alpha, output = read_self(x, q, k, v, finite(asked, "scale", scale), seen)
-    check_range(asked, alpha, output)
+    same_width(request, X=x, Q=q, K=k, V=v)
+    same_length(f"{request} with Q and K of shape (h, d)", **{"rows of Q": q, "rows of K": k})
+    seen = None if mask is None else allowed(request, mask, (len(x), len(x)))
+    alpha, output = read_self(x, q, k, v, finite(request, "scale", scale), seen)
+    check_range(request, alpha, output)
     return Reading(alpha, output)
 
 
-def finite(asked: str, name: str, value: Any) -> float:
-    """`value` as a finite float."""
-    try:
-        out = float(value)
-    except (TypeError, ValueError, OverflowError, RuntimeError):
-        out = math.nan
-    if isinstance(value, str) or not math.isfinite(out):
-        raise QkvError(asked, f"{name} is {value!r}", "Give a finite number")
-    return out
-
-
-def _items(asked: str, name: str, q: Tensor, keys: ArrayLike, values: ArrayLike) -> tuple[Tensor, Tensor]:
+def _items(request: str, name: str, q: Tensor, keys: ArrayLike, values: ArrayLike) -> tuple[Tensor, Tensor]:
     k, v = tensor("keys", keys, "n d"), tensor("values", values, "n dv")
-    same_length(asked, keys=k, values=v)
-    same_width(asked, **{name: q}, keys=k)
+    same_length(request, keys=k, values=v)
+    same_width(request, **{name: q}, keys=k)
     return k, v
-
-
-def check_range(asked: str, *results: Tensor) -> None:
-    """Products of finite inputs can overflow, and softmax then gives NaN: never an answer."""
-    if not all(bool(torch.isfinite(result).all()) for result in results):
-        raise QkvError(
-            asked,
-            "the products of its inputs exceed the range of float64",
-            "Use smaller vectors or a smaller scale",
-        )
 
 
 def _counted(count: int, one: str, many: str | None = None) -> str:

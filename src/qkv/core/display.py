@@ -1,4 +1,4 @@
-"""Results that show themselves: one card, rendered to a terminal, to HTML and to JSON."""
+"""Card and Displayable: terminal, HTML and JSON views of a result."""
 
 from __future__ import annotations
 
@@ -13,10 +13,21 @@ import numpy as np
 if TYPE_CHECKING:
     from rich.console import ConsoleRenderable
 
+MAX_ARRAY_REPR = 120
+"""Characters of an array in the repr of a result; longer ones are given by their shapes."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Card:
-    """What a person sees of a result: a title, facts by name, perhaps a table, perhaps a closing remark."""
+    """Content of the view of a result.
+
+    Attributes:
+        title: One line.
+        facts: Pairs of name and value.
+        columns: Column headers of the table.
+        rows: Rows of the table.
+        note: A closing remark.
+    """
 
     title: str
     facts: tuple[tuple[str, str], ...] = ()
@@ -26,13 +37,19 @@ class Card:
 
 
 class Displayable:
-    """A result with a card; everything that renders it is derived from that card and from its fields."""
+    """Base of results: `card()` defines the terminal and HTML views, the dataclass fields define the JSON."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__repr__" not in cls.__dict__:  # @dataclass leaves a __repr__ that the class already has
+            cls.__repr__ = _one_line  # type: ignore[method-assign]
 
     def card(self) -> Card:
+        """The content of the terminal and HTML views."""
         raise TypeError(f"{type(self).__name__} has no card")
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as plain lists, numbers and strings."""
+        """The fields as plain lists, numbers and strings; fields with repr=False are left out."""
         assert dataclasses.is_dataclass(self)
         fields = dataclasses.fields(self)
         return {f.name: plain(getattr(self, f.name)) for f in fields if f.repr}
@@ -78,8 +95,29 @@ class Displayable:
         return "".join(out) + "</section>"
 
 
+def _one_line(result: Any) -> str:
+    """The repr of a dataclass, on one line: long arrays are given by their shapes."""
+    if not dataclasses.is_dataclass(result):
+        return object.__repr__(result)
+    shown = ", ".join(f"{f.name}={brief(getattr(result, f.name))}" for f in dataclasses.fields(result) if f.repr)
+    return f"{type(result).__qualname__}({shown})"
+
+
+def brief(value: Any) -> str:
+    """repr(value) on one line, with arrays of more than a few numbers given by their shapes."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k!r}: {brief(v)}" for k, v in value.items()) + "}"
+    if type(value) in (list, tuple):
+        inner = ", ".join(map(brief, value)) + ("," if type(value) is tuple and len(value) == 1 else "")
+        return f"[{inner}]" if type(value) is list else f"({inner})"
+    text = repr(value)
+    if hasattr(value, "shape") and ("\n" in text or len(text) > MAX_ARRAY_REPR):
+        return f"<{type(value).__name__} of shape {tuple(value.shape)}>"
+    return " ".join(text.split()) if "\n" in text else text
+
+
 def plain(value: Any) -> Any:
-    """Tensors, arrays and dataclasses as what JSON can hold."""
+    """Tensors, arrays and dataclasses converted to JSON types; NaN and infinities become strings."""
     if isinstance(value, Displayable):
         return value.to_json()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -100,21 +138,21 @@ def plain(value: Any) -> Any:
 
 
 def number(x: float | int, digits: int = 4) -> str:
-    """A number as people write it: few digits, no needless exponent."""
+    """A number with the given significant digits, without an exponent where it can be avoided."""
     if x == 0 or not np.isfinite(x):
         return f"{x:g}"
     if 10**digits - 0.5 <= abs(x) < 1e6:
-        return f"{x:.0f}"  # all its digits, rather than an exponent
+        return f"{x:.0f}"  # all digits before the point, rather than an exponent
     return f"{x:.{digits}g}" if 1e-4 <= abs(x) < 1e6 else f"{x:.{digits - 1}e}"
 
 
 def times(x: float | int) -> str:
-    """How many times: three digits, and from a thousand on a whole number of them."""
+    """A ratio such as "3.14 times": three significant digits."""
     return f"{float(f'{x:.3g}'):,.0f} times" if 1000 <= x < 1e9 else f"{number(x, 3)} times"
 
 
 def power(x: float | int) -> str:
-    """A small bound, rounded up to a power of ten: its digits are rounding's, and differ between machines."""
+    """A small bound, rounded up to a power of ten: its digits come from rounding errors and differ between machines."""
     return f"{10.0 ** math.ceil(math.log10(x)):.0e}" if 0 < x < math.inf else f"{x:g}"
 
 

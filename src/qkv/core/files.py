@@ -1,4 +1,4 @@
-"""Arrays from .npz, .npy, .csv, .json and .safetensors; files that appear whole or not at all."""
+"""Read arrays from .npz, .npy, .csv, .json and .safetensors files; write files atomically."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ import numpy as np
 
 from qkv.errors import QkvError
 
-NAMES = {"name", "label", "item", "token", "id", "key"}
-READABLE = (".npz", ".npy", ".csv", ".json", ".safetensors")
+LABEL_COLUMN_NAMES = {"name", "label", "item", "token", "id", "key"}
+"""Headers that mark the first column of a .csv file as labels."""
+READABLE_SUFFIXES = (".npz", ".npy", ".csv", ".json", ".safetensors")
 
 
 def read_arrays(path: str | Path) -> dict[str, Any]:
-    """The named arrays in a file; a file that holds one nameless array gives it under ''."""
+    """The arrays of a file by name; the single array of a file without names is returned under ''."""
     if not isinstance(path, str | Path):
         raise QkvError("reading arrays from a file", f"the path is {path!r}", "Give a path")
     path = Path(path)
-    asked = f"reading arrays from {path}"
-    if path.suffix not in READABLE:
-        raise QkvError(asked, f"'{path.suffix}' is not a format qkv reads", f"Use {', '.join(READABLE)}")
+    request = f"reading arrays from {path}"
+    if path.suffix not in READABLE_SUFFIXES:
+        raise QkvError(request, f"'{path.suffix}' is not a format qkv reads", f"Use {', '.join(READABLE_SUFFIXES)}")
     if not path.is_file():
-        raise QkvError(asked, "there is no such file", "Check the path")
+        raise QkvError(request, "there is no such file", "Check the path")
     try:
         return _READERS[path.suffix](path)
     except QkvError:
         raise
-    except Exception as why:  # any parser's complaint means one thing to the user: the file is not whole
+    except Exception as why:  # whatever a parser raises means that the file is damaged
         detail = str(why).splitlines()[0] if str(why) else type(why).__name__
-        raise QkvError(asked, f"it is damaged or not what its name says ({detail})", "Write the file again") from None
+        raise QkvError(request, f"it is damaged or not what its name says ({detail})", "Write the file again") from None
 
 
 def pick(arrays: dict[str, Any], name: str, path: str | Path) -> Any:
@@ -53,7 +54,7 @@ def pick(arrays: dict[str, Any], name: str, path: str | Path) -> Any:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """A temporary path to write to, renamed to `path` on success and removed on failure."""
+    """Yield a temporary path to write to; it is renamed to `path` on success and removed on failure."""
     path = Path(path)
     if not path.parent.is_dir():
         raise QkvError(f"writing {path}", f"the folder {path.parent} does not exist", "Create it first")
@@ -69,7 +70,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write text whole or not at all."""
+    """Write a text file atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
@@ -84,7 +85,7 @@ def _npy(path: Path) -> dict[str, Any]:
 
 
 def _safetensors(path: Path) -> dict[str, Any]:
-    from safetensors.torch import load_file  # numpy has no bfloat16, and models are often saved in it
+    from safetensors.torch import load_file  # numpy has no bfloat16, which models are often saved in
 
     return dict(load_file(path))
 
@@ -95,15 +96,18 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _csv(path: Path) -> dict[str, Any]:
-    """Rows of numbers. A first line without any number is a header; a first column of words, or one that the header
-    calls a name, holds the labels. Everything else must be a number: nothing is dropped in silence."""
+    """Rows of numbers, perhaps with a header and labels.
+
+    A first line without any number is a header. A first column of words, or one whose header is in
+    LABEL_COLUMN_NAMES, holds the labels. Every other cell must be a number.
+    """
     with path.open(newline="", encoding="utf-8-sig") as handle:
         lines = [(n, [cell.strip() for cell in row]) for n, row in enumerate(csv.reader(handle), 1) if any(row)]
     header = lines[0][1] if lines and not any(_is_number(cell) for cell in lines[0][1]) else [""]
     rows = lines[1:] if header != [""] else lines
     if not rows:
         raise ValueError("it has no rows of numbers")
-    named = header[0].lower() in NAMES or all(not _is_number(row[0]) for _, row in rows)
+    named = header[0].lower() in LABEL_COLUMN_NAMES or all(not _is_number(row[0]) for _, row in rows)
     start = 1 if named else 0
     width = len(rows[0][1])
     for n, row in rows:

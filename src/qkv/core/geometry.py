@@ -1,21 +1,20 @@
-"""Hulls, projections, orthogonality: the geometry of keys and of subspaces."""
+"""Hulls, projections and orthogonality of keys and subspaces."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
+from qkv.core.types import FloatArray
 
-MOST_ORTHOGONAL = 4096
+MAX_ORTHOGONAL_ROWS = 4096
+"""Orthogonality is not looked for among more rows, since their Gram matrix is n × n."""
 
 
-def common_norm(vectors: Array, rtol: float = 1e-11) -> float | None:
+def common_norm(vectors: FloatArray, rtol: float = 1e-11) -> float | None:
     """β if the rows are orthogonal to each other and all of norm β > 0, else None."""
     n, d = vectors.shape
-    if n > d or n > MOST_ORTHOGONAL:
+    if n > d or n > MAX_ORTHOGONAL_ROWS:
         return None
     gram = vectors @ vectors.T
     square = float(np.diag(gram).mean())
@@ -24,39 +23,39 @@ def common_norm(vectors: Array, rtol: float = 1e-11) -> float | None:
     return float(np.sqrt(square))
 
 
-def rank(columns: Array, rtol: float = 1e-10) -> int:
-    """How many of the columns' directions are independent, beyond rounding."""
+def rank(columns: FloatArray, rtol: float = 1e-10) -> int:
+    """Numerical rank: singular values above rtol times the largest."""
     s = np.linalg.svd(columns, compute_uv=False)
     return int((s > rtol * s[0]).sum()) if len(s) and s[0] > 0 else 0
 
 
-def are_orthonormal(columns: Array, rtol: float = 1e-12) -> bool:
-    """Whether the columns are unit vectors at right angles."""
+def are_orthonormal(columns: FloatArray, rtol: float = 1e-12) -> bool:
+    """Whether the columns are orthonormal."""
     return bool(np.abs(columns.T @ columns - np.eye(columns.shape[1])).max() <= rtol)
 
 
-def oblique_projector(keep: Array, remove: Array) -> Array:
+def oblique_projector(keep: FloatArray, remove: FloatArray) -> FloatArray:
     """The matrix of least norm with M keep = keep and M remove = 0, for independent columns."""
     both = np.hstack([keep, remove])
     target = np.hstack([keep, np.zeros_like(remove)])
     return target @ np.linalg.pinv(both)
 
 
-def meeting(a: Array, b: Array) -> tuple[Array, Array]:
-    """Coefficients x, y of unit vectors a x and b y in two spans that are as close as the spans come."""
+def principal_vectors(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Coefficients x, y of the first pair of principal vectors: unit vectors a x and b y at the smallest angle."""
     qa, ra = np.linalg.qr(a)
     qb, rb = np.linalg.qr(b)
     u, _, vt = np.linalg.svd(qa.T @ qb)
     return np.linalg.solve(ra, u[:, 0]), np.linalg.solve(rb, vt[0])
 
 
-def nearest_to_origin(points: Array) -> Array:
-    """The point of the hull of the rows that is nearest to the origin."""
+def min_norm_point(points: FloatArray) -> FloatArray:
+    """The point of least norm in the convex hull of the rows."""
     return _hull_weights(points) @ points
 
 
-def balance(points: Array, free: Array) -> tuple[Array, Array]:
-    """Convex weights w and any coefficients c with which w·points + c·free is as near to zero as can be."""
+def min_norm_combination(points: FloatArray, free: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Convex weights w and unrestricted coefficients c that minimise the norm of w·points + c·free."""
     if len(free) == 0:
         return _hull_weights(points), np.zeros(0)
     _, s, vt = np.linalg.svd(free, full_matrices=False)
@@ -65,11 +64,11 @@ def balance(points: Array, free: Array) -> tuple[Array, Array]:
     return weights, -np.asarray(np.linalg.lstsq(free.T, weights @ points, rcond=None)[0])
 
 
-def _hull_weights(points: Array) -> Array:
-    """Weights of the point of the hull that is nearest to the origin.
+def _hull_weights(points: FloatArray) -> FloatArray:
+    """Convex weights of the point of least norm in the hull.
 
-    Least squares with non-negative weights on [pointsᵀ; 1ᵀ] λ = [0; 1] gives its direction, and dividing by the sum
-    of the weights its length (Lawson and Hanson's reduction of least distance programming).
+    Non-negative least squares on [pointsᵀ; 1ᵀ] λ = [0; 1] gives its direction, and dividing by the sum of the weights
+    its length (Lawson and Hanson's reduction of least distance programming).
     """
     size = float(np.abs(points).max()) or 1.0
     system = np.vstack([points.T / size, np.ones(len(points))])

@@ -1,4 +1,4 @@
-"""Memory: named keys and values that can be read."""
+"""Memory: labelled keys and values that queries read."""
 
 from __future__ import annotations
 
@@ -16,44 +16,85 @@ from torch import Tensor
 from qkv.core.attention import SHOWN, Label, Number, Reading, attend, attend_heads
 from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.files import pick, read_arrays
-from qkv.core.masks import whole
-from qkv.core.validation import ArrayLike, same_length, tensor
+from qkv.core.types import ArrayLike
+from qkv.core.validation import same_length, tensor, whole
 from qkv.errors import QkvError
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class Memory(Displayable):
-    """n items, each with a key, a value and a label; values default to the keys, labels to 0..n-1."""
+    """n items, each with a key, a value and a label.
+
+    Args:
+        keys: Keys as rows, (n, d).
+        values: Values as rows, (n, dv); the keys if None.
+        labels: One string or whole number per item, all different; 0..n-1 if None.
+
+    Attributes:
+        keys: Keys as a float64 tensor, (n, d).
+        values: Values as a float64 tensor, (n, dv).
+        labels: The labels, as Python strings and integers.
+
+    Raises:
+        QkvError: If an array is empty or not finite, if the numbers of keys, values and labels differ, or if a label
+            is given twice.
+
+    Example:
+        >>> import qkv
+        >>> memory = qkv.Memory([[1, 0], [0, 1]], values=[[10.0], [20.0]], labels=["red", "green"])
+        >>> memory.read([0.0, 50.0]).output.tolist()
+        [20.0]
+    """
 
     keys: Float[Tensor, "n d"]
     values: Float[Tensor, "n dv"]
     labels: tuple[Label, ...]
 
     def __init__(self, keys: ArrayLike, values: ArrayLike | None = None, labels: ArrayLike | None = None) -> None:
-        asked = "making a memory"
+        request = "making a memory"
         # Cloned, so that a later change to the caller's array does not change a frozen value.
         k = tensor("keys", keys, "n d").clone()
         v = k if values is None else tensor("values", values, "n dv").clone()
-        n = same_length(asked, keys=k, values=v)
+        n = same_length(request, keys=k, values=v)
         object.__setattr__(self, "keys", k)
         object.__setattr__(self, "values", v)
-        object.__setattr__(self, "labels", _labels(asked, labels, n))
+        object.__setattr__(self, "labels", _labels(request, labels, n))
 
     @classmethod
     def orthonormal(
         cls, n: int, d: int, seed: int = 0, dv: int | None = None, labels: ArrayLike | None = None
     ) -> Memory:
-        """n random orthonormal keys in d dimensions, with standard normal values of dimension dv (or d)."""
-        asked = f"a memory of {n!r} orthonormal keys in {d!r} dimensions"
-        n, d = whole(asked, "n", n), whole(asked, "d", d)
-        dv = d if dv is None else whole(asked, "dv", dv)
+        """n random orthonormal keys in d dimensions, with standard normal values.
+
+        Args:
+            n: Number of items, at most d.
+            d: Dimension of the keys.
+            seed: Seed of the random numbers.
+            dv: Dimension of the values; d if None.
+            labels: As for `Memory`.
+
+        Returns:
+            The memory; its keys are uniform over orthonormal frames.
+
+        Raises:
+            QkvError: If a number is not a whole number above 0, or if n is larger than d.
+
+        Example:
+            >>> import qkv
+            >>> keys = qkv.Memory.orthonormal(n=3, d=5).keys
+            >>> (keys @ keys.T).round(decimals=9).abs().tolist()
+            [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+        """
+        request = f"a memory of {n!r} orthonormal keys in {d!r} dimensions"
+        n, d = whole(request, "n", n), whole(request, "d", d)
+        dv = d if dv is None else whole(request, "dv", dv)
         if n > d:
             raise QkvError(
-                asked,
+                request,
                 f"at most {d} vectors can be orthogonal to each other there",
                 f"Raise d to {n} or lower n to {d}",
             )
-        random = np.random.default_rng(whole(asked, "seed", seed, least=0))
+        random = np.random.default_rng(whole(request, "seed", seed, least=0))
         q, r = np.linalg.qr(random.standard_normal((d, n)))
         # QR leaves the columns' signs to the library; this choice makes q uniform over orthonormal frames.
         keys = (q * np.where(np.diag(r) < 0, -1.0, 1.0)).T
@@ -61,10 +102,22 @@ class Memory(Displayable):
 
     @classmethod
     def load(cls, path: str | Path, keys: str = "keys", values: str = "values") -> Memory:
-        """The memory in a file: keys, and where the file has them, values and labels."""
+        """The memory in a file: keys, and where the file has them, values and labels.
+
+        Args:
+            path: A .npz, .npy, .csv, .json or .safetensors file.
+            keys: Name of the array of keys; a file's only array may have any name.
+            values: Name of the array of values.
+
+        Returns:
+            The memory; `labels` of the file, or the first column of a .csv file that holds words, are its labels.
+
+        Raises:
+            QkvError: If the file cannot be read, or lacks an array that was named.
+        """
         arrays = read_arrays(path)
         if values not in arrays and values != "values":
-            # The usual name may be absent; one that was asked for by name may not.
+            # The default name may be absent; one that the caller gave may not.
             raise QkvError(
                 f"reading '{values}' from {path}",
                 f"the file holds {', '.join(sorted(arrays)) or 'nothing'}",
@@ -77,21 +130,33 @@ class Memory(Displayable):
 
     @property
     def n(self) -> int:
-        """How many items there are."""
+        """Number of items."""
         return int(self.keys.shape[0])
 
     @property
     def d(self) -> int:
-        """The dimension of the keys, and so of a query."""
+        """Dimension of the keys, and so of a query."""
         return int(self.keys.shape[1])
 
     @property
     def dv(self) -> int:
-        """The dimension of the values, and so of an output."""
+        """Dimension of the values, and so of an output."""
         return int(self.values.shape[1])
 
     def read(self, query: ArrayLike, *, scale: Number = 1.0, mask: ArrayLike | None = None) -> Reading:
-        """What one query (d,), or each of many (m, d), reads."""
+        """Attention of one query (d,), or of each of several (m, d), over this memory.
+
+        Args:
+            query: One query (d,), or several as rows (m, d).
+            scale: Factor in front of the scores.
+            mask: Booleans that broadcast to (n,) or (m, n), True where an item may be attended; None allows all.
+
+        Returns:
+            A `Reading` with this memory's labels.
+
+        Raises:
+            QkvError: As for `qkv.attend`.
+        """
         got = attend(query, self.keys, self.values, scale=scale, mask=mask)
         return Reading(got.weights, got.output, self.labels)
 
@@ -103,27 +168,50 @@ class Memory(Displayable):
         scale: Number = 1.0,
         mask: ArrayLike | None = None,
     ) -> Reading:
-        """What several heads (h, d) read together, mixed by `mix` or averaged."""
+        """Several heads over this memory, combined as Σ mix_h · reading_h.
+
+        Args:
+            queries: One query per head, as rows (h, d).
+            mix: Factor of each head, (h,); None averages the heads.
+            scale: Factor in front of the scores.
+            mask: Booleans that broadcast to (h, n), True where an item may be attended; None allows all.
+
+        Returns:
+            A `Reading` with this memory's labels and each head's weights.
+
+        Raises:
+            QkvError: As for `qkv.attend_heads`.
+        """
         got = attend_heads(queries, self.keys, self.values, mix=mix, scale=scale, mask=mask)
         return Reading(got.weights, got.output, self.labels, got.heads)
 
     def index(self, item: Any) -> int:
-        """Where an item is, by its label or, when no label is a number, by its index."""
-        asked = f"looking up {item!r} in a memory of {self.n} item{'s' * (self.n != 1)}"
+        """Index of an item, by its label or, if no label is a number, by its index.
+
+        Args:
+            item: A label, or an index.
+
+        Returns:
+            The row of the item in `keys` and `values`.
+
+        Raises:
+            QkvError: If there is no such item; the hint names similar labels.
+        """
+        request = f"looking up {item!r} in a memory of {self.n} item{'s' * (self.n != 1)}"
         wanted = _label(item)
         if wanted is None:
-            raise QkvError(asked, f"it is a {type(item).__name__}", "Give a label or a whole number")
+            raise QkvError(request, f"it is a {type(item).__name__}", "Give a label or a whole number")
         if wanted in self.labels:
             return self.labels.index(wanted)
         if isinstance(wanted, str):
             close = difflib.get_close_matches(wanted, [str(label) for label in self.labels], n=3, cutoff=0.5)
             found = f"Did you mean {' or '.join(close)}" if close else f"The labels are {_listed(self.labels)}"
-            raise QkvError(asked, "no item has this label", found)
+            raise QkvError(request, "no item has this label", found)
         if any(isinstance(label, int) for label in self.labels):
-            # An index here would silently pick another item than the number names.
-            raise QkvError(asked, "no item has this label", f"The labels are {_listed(self.labels)}")
+            # Taking the number for an index would silently pick another item than the one it names.
+            raise QkvError(request, "no item has this label", f"The labels are {_listed(self.labels)}")
         if not 0 <= wanted < self.n:
-            raise QkvError(asked, "no item has this index", f"Give an index from 0 to {self.n - 1}")
+            raise QkvError(request, "no item has this index", f"Give an index from 0 to {self.n - 1}")
         return wanted
 
     def card(self) -> Card:
@@ -145,27 +233,27 @@ class Memory(Displayable):
         )
 
 
-def _labels(asked: str, labels: ArrayLike | None, n: int) -> tuple[Label, ...]:
-    """One label for each item, all different; numpy's strings and integers become Python's."""
+def _labels(request: str, labels: ArrayLike | None, n: int) -> tuple[Label, ...]:
+    """One label for each item, all different; numpy strings and integers become Python ones."""
     if labels is None:
         return tuple(range(n))
     if isinstance(labels, str):
-        raise QkvError(asked, f"labels is the single string {labels!r}", "Give a list with one label for each item")
+        raise QkvError(request, f"labels is the single string {labels!r}", "Give a list with one label for each item")
     try:
         given = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     except TypeError:
-        raise QkvError(asked, f"labels is {labels!r}", "Give a list with one label for each item") from None
+        raise QkvError(request, f"labels is {labels!r}", "Give a list with one label for each item") from None
     given = given if isinstance(given, list) else [given]
     out = [_label(label) for label in given]
     if None in out:
         odd = given[out.index(None)]
-        raise QkvError(asked, f"{odd!r} is given as a label", "Give strings or whole numbers as labels")
+        raise QkvError(request, f"{odd!r} is given as a label", "Give strings or whole numbers as labels")
     if len(out) != n:
-        raise QkvError(asked, f"there are {n} keys and {len(out)} labels", "Give one label for each key")
+        raise QkvError(request, f"there are {n} keys and {len(out)} labels", "Give one label for each key")
     known = tuple(label for label in out if label is not None)
     twice = sorted({str(label) for label in known if known.count(label) > 1}) if len(set(known)) < n else []
     if twice:
-        raise QkvError(asked, f"two items share the label {_listed(twice)}", "Give each item a label of its own")
+        raise QkvError(request, f"two items share the label {_listed(twice)}", "Give each item a label of its own")
     return known
 
 

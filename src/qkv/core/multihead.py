@@ -1,4 +1,4 @@
-"""Several heads with their own Q, K, V and O, to and from torch.nn.MultiheadAttention."""
+"""MultiHead: multi-head attention, to and from torch.nn.MultiheadAttention."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from qkv.core.attention import Reading, check_range, read
+from qkv.core.attention import Reading, read
 from qkv.core.display import Card, Displayable
-from qkv.core.masks import allowed, booleans, whole
-from qkv.core.validation import ArrayLike, same_length, tensor
+from qkv.core.masks import allowed
+from qkv.core.types import ArrayLike
+from qkv.core.validation import booleans, check_range, same_length, tensor, whole
 from qkv.errors import QkvError
 
 JOINT = ("in_proj_weight",)
@@ -22,11 +23,11 @@ BIASES = ("in_proj_bias", "out_proj.bias")
 
 
 def flip_mha_mask(mask: ArrayLike) -> Bool[Tensor, " ..."]:
-    """nn.MultiheadAttention's boolean mask as one of qkv's, or one of qkv's as nn.MultiheadAttention's.
+    """Convert a boolean mask of nn.MultiheadAttention to one of qkv, or back.
 
     In qkv, as in scaled_dot_product_attention, True means "may be attended". In nn.MultiheadAttention's
     attn_mask and key_padding_mask True means "may NOT be attended". Flipping twice gives the mask back.
-    A flipped key_padding_mask (b, n) needs a middle axis, mask[:, None], to be spread over the queries.
+    A flipped key_padding_mask (b, n) needs a middle axis, mask[:, None], to broadcast over the queries.
     """
     return ~booleans("flipping a mask of nn.MultiheadAttention", mask)
 
@@ -45,7 +46,7 @@ def read_multihead(
     o_bias: Float[Tensor, " do"] | None = None,
     mask: Bool[Tensor, "*#batch #m #n"] | None = None,
 ) -> tuple[Float[Tensor, "*batch h m n"], Float[Tensor, "*batch m do"]]:
-    """Each head's weights and the heads' summed output; on tensors, unchecked, so that gradients pass."""
+    """Each head's weights and the summed output of the heads; arguments are not checked, so that gradients pass."""
     q, k, v = _project(X, Q, q_bias), _project(keys, K, k_bias), _project(values, V, v_bias)
     each, out = read(q, k, v, q.shape[-1] ** -0.5, None if mask is None else mask.unsqueeze(-3))
     output = torch.einsum("...hmf,hof->...mo", out, O)
@@ -54,9 +55,34 @@ def read_multihead(
 
 @dataclass(frozen=True, eq=False, init=False)
 class MultiHead(Displayable):
-    """Head i has q = Q[i] x, k = K[i] y, v = V[i] z (plus biases) and adds O[i] Σ weight · v to the output.
+    """Multi-head attention with its own Q, K, V and O per head.
 
-    Scores are scaled by 1/√(head size).
+    Head i computes q = Q[i] x, k = K[i] y and v = V[i] z (plus biases), scores q·k/√(head size), and adds
+    O[i] Σ weight · v to the output.
+
+    Args:
+        Q: Query matrices, (h, e, d).
+        K: Key matrices, (h, e, dk).
+        V: Value matrices, (h, f, dv).
+        O: Output matrices, (h, do, f).
+        q_bias: Biases of the queries, (h, e), or None.
+        k_bias: Biases of the keys, (h, e), or None.
+        v_bias: Biases of the values, (h, f), or None.
+        o_bias: Bias of the output, (do,), or None.
+
+    Attributes:
+        Q, K, V, O, q_bias, k_bias, v_bias, o_bias: As given, as float64 tensors.
+
+    Raises:
+        QkvError: If an array is empty or not finite, or if the sizes do not fit each other.
+
+    Example:
+        >>> import torch
+        >>> theirs = torch.nn.MultiheadAttention(8, 2, batch_first=True, dtype=torch.float64)
+        >>> heads = MultiHead.from_torch(theirs)
+        >>> x = torch.ones(1, 3, 8, dtype=torch.float64)
+        >>> torch.allclose(heads.attend(x).output, theirs(x, x, x)[0])
+        True
     """
 
     Q: Float[Tensor, "h e d"]
@@ -94,28 +120,47 @@ class MultiHead(Displayable):
                     wrong.append(f"{dim} is {first} in {where} and {size} in {name}")
         if wrong:
             raise QkvError(
-                "making several heads of Q (h, e, d), K (h, e, dk), V (h, f, dv), O (h, do, f)",
+                "making multi-head attention of Q (h, e, d), K (h, e, dk), V (h, f, dv), O (h, do, f)",
                 "; ".join(wrong),
                 "Give one matrix for each head, of fitting sizes",
             )
 
     @classmethod
     def from_torch(cls, source: Any, heads: int | None = None) -> MultiHead:
-        """The heads of an nn.MultiheadAttention, or of its state dict, which needs to be told how many."""
-        asked = "reading the heads of an nn.MultiheadAttention"
+        """The heads of an nn.MultiheadAttention, or of its state dict.
+
+        Args:
+            source: The module, or its state dict.
+            heads: Number of heads; needed for a state dict, which does not hold it.
+
+        Returns:
+            The same heads, with copies of the weights in float64.
+
+        Raises:
+            QkvError: If the source is of another type, has add_zero_attn, or its weights do not fit.
+        """
+        request = "reading the heads of an nn.MultiheadAttention"
         if isinstance(source, nn.MultiheadAttention):
             if heads not in (None, source.num_heads):
-                raise QkvError(asked, f"it has {source.num_heads} heads and {heads} were asked", "Leave out heads")
+                problem = f"it has {source.num_heads} heads and {heads} were requested"
+                raise QkvError(request, problem, "Leave out heads")
             if source.add_zero_attn:
-                raise QkvError(asked, "it has add_zero_attn", "Add the row of zeros to the memory instead")
+                raise QkvError(request, "it has add_zero_attn", "Add the row of zeros to the memory instead")
             heads = source.num_heads
         state = source.state_dict() if isinstance(source, nn.Module) else source
         if not isinstance(state, Mapping):
-            raise QkvError(asked, f"a {type(state).__name__} came", "Give the module or its state dict")
-        return cls(**_from_state(asked, state, whole(asked, "heads", heads)))
+            raise QkvError(request, f"it is a {type(state).__name__}", "Give the module or its state dict")
+        return cls(**_from_state(request, state, whole(request, "heads", heads)))
 
     def to_state_dict(self) -> dict[str, Tensor]:
-        """The state dict of the nn.MultiheadAttention that computes the same."""
+        """The state dict of the nn.MultiheadAttention that computes the same.
+
+        Returns:
+            Tensors by torch's parameter names, in float64.
+
+        Raises:
+            QkvError: If heads × head size is not the dimension of the input and of the output.
+        """
         h, e, d = self.Q.shape
         dk, dv, f, do = self.K.shape[2], self.V.shape[2], self.V.shape[1], self.O.shape[1]
         if not (h * e == d == do and f == e):
@@ -140,12 +185,12 @@ class MultiHead(Displayable):
 
     @property
     def heads(self) -> int:
-        """How many heads there are."""
+        """Number of heads."""
         return int(self.Q.shape[0])
 
     @property
     def scale(self) -> float:
-        """The factor before every score, 1/√(head size)."""
+        """Factor in front of every score, 1/√(head size)."""
         return float(self.Q.shape[1] ** -0.5)
 
     def attend(
@@ -156,33 +201,42 @@ class MultiHead(Displayable):
         *,
         values: ArrayLike | None = None,
     ) -> Reading:
-        """What the tokens X (..., m, d) read from `memory` (..., n, dk), by default from themselves.
+        """Attention of the tokens X over `memory`, or over themselves.
 
-        `values` (..., n, dv) are what memory's items say, by default memory itself. The mask (..., m, n) is
-        True where a token may be attended. The reading's weights are the heads' average, (..., m, n), and its
-        `heads` are each head's own, (..., h, m, n).
+        Args:
+            X: Tokens that attend, (..., m, d).
+            memory: Tokens attended to, (..., n, dk); X if None.
+            mask: Booleans that broadcast to (..., m, n), True where a token may be attended; None allows all.
+            values: Inputs of the value matrices, (..., n, dv); `memory` if None.
+
+        Returns:
+            A `Reading` with the heads' summed output (..., m, do), their average weights (..., m, n), and as `heads`
+            each head's weights (..., h, m, n).
+
+        Raises:
+            QkvError: If shapes do not fit, an array is not finite, or a row of the mask allows no item.
         """
-        asked = f"attending with {self.heads} heads"
+        request = f"attending with {self.heads} heads"
         x = tensor("X", X)
         y = x if memory is None else tensor("memory", memory)
         z = y if values is None else tensor("values", values)
         for name, given, weight in (("X", x, self.Q), ("memory", y, self.K), ("values", z, self.V)):
             if given.dim() < 2 or given.shape[-1] != weight.shape[-1]:
                 raise QkvError(
-                    asked,
+                    request,
                     f"{name} has shape {tuple(given.shape)}",
                     f"Give one row of dimension {weight.shape[-1]} for each token",
                 )
-        same_length(asked, **{"items in memory": y.movedim(-2, 0), "values": z.movedim(-2, 0)})
+        same_length(request, **{"items in memory": y.movedim(-2, 0), "values": z.movedim(-2, 0)})
         try:
             batch = torch.broadcast_shapes(x.shape[:-2], y.shape[:-2], z.shape[:-2])
         except RuntimeError:
             shapes = ", ".join(str(tuple(t.shape)) for t in (x, y, z))
-            raise QkvError(asked, f"X, memory and values have shapes {shapes}", "Give batches of one shape") from None
+            raise QkvError(request, f"X, memory and values have shapes {shapes}", "Give batches of one shape") from None
         x = x.expand(*batch, *x.shape[-2:])
-        seen = None if mask is None else allowed(asked, mask, (*batch, x.shape[-2], y.shape[-2]))
+        seen = None if mask is None else allowed(request, mask, (*batch, x.shape[-2], y.shape[-2]))
         each, output = read_multihead(x, y, z, **vars(self), mask=seen)
-        check_range(asked, each, output)
+        check_range(request, each, output)
         return Reading(each.mean(-3), output, heads=each)
 
     def card(self) -> Card:
@@ -197,12 +251,12 @@ class MultiHead(Displayable):
 
 
 def _project(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Every token through every head's matrix: (..., n, d) to (..., h, n, e)."""
+    """Every token times every head's matrix: (..., n, d) to (..., h, n, e)."""
     out = torch.einsum("...nd,hed->...hne", x, weight)
     return out if bias is None else out + bias[:, None, :]
 
 
-def _from_state(asked: str, state: Mapping[str, Any], heads: int) -> dict[str, Tensor]:
+def _from_state(request: str, state: Mapping[str, Any], heads: int) -> dict[str, Tensor]:
     """torch stacks the heads' rows of Q, K and V, and their columns of O."""
     form = SEPARATE if "in_proj_weight" not in state and any(name in state for name in SEPARATE) else JOINT
     biased = any(name in state for name in BIASES)
@@ -210,13 +264,13 @@ def _from_state(asked: str, state: Mapping[str, Any], heads: int) -> dict[str, T
     missing = [name for name in wanted if name not in state]
     extra = sorted(str(name) for name in state if name not in wanted)
     if missing or extra:
-        came = [f"{what} {', '.join(names)}" for what, names in (("it lacks", missing), ("it has", extra)) if names]
-        raise QkvError(asked, " and ".join(came), f"Give a state dict with {', '.join(wanted)} and nothing else")
+        problems = [f"{what} {', '.join(names)}" for what, names in (("it lacks", missing), ("it has", extra)) if names]
+        raise QkvError(request, " and ".join(problems), f"Give a state dict with {', '.join(wanted)} and nothing else")
     got = {name: tensor(name, state[name], "row" if name in BIASES else "row column") for name in wanted}
 
     size = int(got["out_proj.weight"].shape[0])
     if size % heads:
-        raise QkvError(asked, f"its dimension {size} is not a multiple of {heads} heads", "Check heads")
+        raise QkvError(request, f"its dimension {size} is not a multiple of {heads} heads", "Check heads")
     k_size, v_size = (int(got[name].shape[1]) for name in SEPARATE[1:]) if form is SEPARATE else (size, size)
     shapes = {"in_proj_weight": (3 * size, size), "out_proj.weight": (size, size)}
     shapes |= dict(zip(SEPARATE, ((size, size), (size, k_size), (size, v_size)), strict=True))
@@ -224,7 +278,7 @@ def _from_state(asked: str, state: Mapping[str, Any], heads: int) -> dict[str, T
     wrong = [f"{name} has shape {tuple(t.shape)}" for name, t in got.items() if tuple(t.shape) != fitting[name]]
     if wrong:
         should = ", ".join(f"{name} {fitting[name]}" for name in wanted)
-        raise QkvError(asked, "; ".join(wrong), f"Give {should}")
+        raise QkvError(request, "; ".join(wrong), f"Give {should}")
 
     q, k, v = got["in_proj_weight"].chunk(3) if form is JOINT else (got[name] for name in SEPARATE)
     out = {name: w.reshape(heads, -1, w.shape[1]) for name, w in (("Q", q), ("K", k), ("V", v))}

@@ -1,10 +1,10 @@
-"""Float64 margins and residuals of many keys at once, each with an explicit rounding bound."""
+"""Rigorous float64 bounds on margins and residuals of many keys, with a-priori rounding errors."""
 
-# The model of arithmetic. u = 2^-53 and gamma(k) = k·u / (1 − k·u). Whatever the order of summation, and with
+# Model of arithmetic: u = 2^-53 and gamma(k) = k·u / (1 − k·u). Whatever the order of summation, and with
 # or without fused multiply-add, |fl(x·y) − x·y| <= gamma(d) |x|·|y|; a difference is fl(a − b) = (a − b)(1 +
 # e) with |e| <= u; bounds compose by gamma(j) + gamma(k) + gamma(j) gamma(k) <= gamma(j + k). Underflow adds
 # at most 2^-1022 to each operation (even where subnormals are flushed); every array is first scaled to
-# entries of at most 1, so TINY = 2^-1000 pays for all of it.
+# entries of at most 1, so TINY = 2^-1000 covers all of it.
 
 from __future__ import annotations
 
@@ -15,34 +15,45 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from qkv.core.types import FloatArray, IntArray
 
 U = 2.0**-53
+"""Unit roundoff of float64."""
 TINY = 2.0**-1000
-ROWS, COLUMNS = 512, 8192
-"""Tile of a score matrix: 32 MB, whatever the number of keys."""
+"""Covers what underflow adds."""
+TILE_ROWS, TILE_COLUMNS = 512, 8192
+"""Score matrices are computed in tiles of this size, 32 MB each, to bound memory."""
 
 
 def gamma(k: int, u: float = U) -> float:
-    """The relative error of k roundings; one more is counted, for the rounding of the bound itself."""
+    """Bound on the relative error of k roundings; one more is counted for the rounding of the bound itself."""
     return (k + 1) * u / (1 - (k + 1) * u) if (k + 1) * u < 0.5 else float("inf")
 
 
 @dataclass(frozen=True)
 class ScaledKeys:
-    """Keys in coordinates where products neither overflow nor vanish: key = 2^coarse (point), and
-    point = centre + 2^fine (offset), the latter up to one rounding of each entry of the offset."""
+    """Keys scaled by powers of two and centred, so that products neither overflow nor underflow.
 
-    points: Floats
-    offsets: Floats
-    norms: Floats
+    key = 2^coarse · point, and point = centre + 2^fine · offset up to one rounding of each entry of the offset.
+
+    Attributes:
+        points: Scaled keys, entries of at most 1.
+        offsets: Points less their mean, scaled again.
+        norms: Euclidean norms of the offsets.
+        radius: The largest of the norms.
+        coarse: Exponent of the first scaling.
+        fine: Exponent of the second.
+    """
+
+    points: FloatArray
+    offsets: FloatArray
+    norms: FloatArray
     radius: float
     coarse: int
     fine: int
 
-    def error(self, items: Ints) -> Floats:
-        """How far a computed margin of a unit query, in offset coordinates, may lie from the true one.
+    def error(self, items: IntArray) -> FloatArray:
+        """Bound on the rounding error of a computed margin of a unit query, in offset coordinates.
 
         With x = offsets: centring and dot product cost gamma(d + 1) |x|·|q| <= gamma(d + 1) ‖x‖ ‖q‖ for each
         of the two scores, their difference one more rounding, the norm of q and the division by it gamma(d +
@@ -52,8 +63,8 @@ class ScaledKeys:
         return gamma(3 * self.offsets.shape[1] + 16) * (self.norms[items] + self.radius) + TINY
 
 
-def frame(keys: Floats) -> ScaledKeys:
-    """Keys scaled by powers of two (exact, but for entries 2^-1022 times the largest) and centred."""
+def scaled_keys(keys: FloatArray) -> ScaledKeys:
+    """Scale keys by powers of two (exact, except for entries below 2^-1022 of the largest) and centre them."""
     coarse = _exponent(keys)
     points = np.ldexp(keys, -coarse)
     offsets = points - points.mean(axis=0)
@@ -63,60 +74,64 @@ def frame(keys: Floats) -> ScaledKeys:
     return ScaledKeys(points, offsets, norms, float(norms.max()), coarse, fine)
 
 
-def margins(keys: Floats | ScaledKeys, items: Any, queries: Any, *, claimed: Any = 0.0, slack: float = 1.0) -> Floats:
-    """For each pair (item j, query q): a lower bound on min over i ≠ j of (k_j − k_i)·q / ‖q‖.
+def margin_lower_bounds(
+    keys: FloatArray | ScaledKeys, items: Any, queries: Any, *, claimed: Any = 0.0, slack: float = 1.0
+) -> FloatArray:
+    """For each pair (item j, query q): a rigorous lower bound on min over i ≠ j of (k_j − k_i)·q / ‖q‖.
 
-    A claim made with slack=4 is always confirmed with slack=1, however the library orders its sums: two
-    estimates differ by at most two errors. Where a first bound neither confirms nor refutes what is
-    `claimed`, a sharper one is tried. An item or a query that makes no sense gives −inf.
+    A bound computed with slack=4 is always confirmed with slack=1, in whatever order the library sums: two
+    estimates differ by at most two errors. Where a first bound neither confirms nor refutes `claimed`, a sharper
+    one is tried. An item out of range, or a query that is zero or not finite, gives −inf.
     """
-    f = keys if isinstance(keys, ScaledKeys) else frame(keys)
+    f = keys if isinstance(keys, ScaledKeys) else scaled_keys(keys)
     n = len(f.points)
     items, queries = np.asarray(items, dtype=np.int64), np.asarray(queries, dtype=np.float64)
     goals = np.broadcast_to(np.asarray(claimed, dtype=np.float64), items.shape)
     out = np.full(len(items), -np.inf)
-    sensible = (items >= 0) & (items < n) & np.isfinite(queries).all(axis=1) & (queries != 0).any(axis=1)
-    if n == 1:  # nothing to compete with
-        out[sensible] = np.inf
+    valid = (items >= 0) & (items < n) & np.isfinite(queries).all(axis=1) & (queries != 0).any(axis=1)
+    if n == 1:  # there is no other key
+        out[valid] = np.inf
         return out
-    for rows in _pieces(np.flatnonzero(sensible), ROWS):
+    for rows in _pieces(np.flatnonzero(valid), TILE_ROWS):
         chosen = items[rows]
         q = _rows_to_one(queries[rows])
         size = np.sqrt(np.einsum("ij,ij->i", q, q))
         own = np.einsum("ij,ij->i", q, f.offsets[chosen])
         value = (own - best_other(f.offsets, chosen, q)) / size
         error = f.error(chosen)
-        lower = to_keys(value - slack * error, f.coarse + f.fine)
+        lower = rounded_down(value - slack * error, f.coarse + f.fine)
         with np.errstate(over="ignore"):
             goal = np.ldexp(goals[rows], -f.coarse - f.fine)
-        # Hardly more than the error: worth a sharper bound too. That band is wide enough for a claim with
-        # slack=4 and its check with slack=1 to agree on who is in it.
+        # Margins below 16 errors get the sharper bound too. That band is wide enough for a claim with slack=4 and
+        # its check with slack=1 to sharpen the same ones.
         sharpen = (value + error >= goal) & ((lower < goals[rows]) | (value < 16 * error)) & (value > -error)
         for k in np.flatnonzero(sharpen):
             sharp = _sharp_margin(f.points, int(chosen[k]), q[k], float(size[k]), slack)
-            lower[k] = max(lower[k], to_keys(np.array([sharp]), f.coarse)[0])
+            lower[k] = max(lower[k], rounded_down(np.array([sharp]), f.coarse)[0])
         out[rows] = lower
     return out
 
 
-def best_other(points: Floats, items: Ints, queries: Floats) -> Floats:
+def best_other(points: FloatArray, items: IntArray, queries: FloatArray) -> FloatArray:
     """The largest score of each query over all points but its own item, tile by tile."""
     best = np.full(len(items), -np.inf)
-    for start in range(0, len(points), COLUMNS):
-        tile = queries @ points[start : start + COLUMNS].T
-        hide(tile, items, start)
+    for start in range(0, len(points), TILE_COLUMNS):
+        tile = queries @ points[start : start + TILE_COLUMNS].T
+        mask_own_item(tile, items, start)
         np.maximum(best, tile.max(axis=1), out=best)
     return best
 
 
-def hide(tile: NDArray[Any], items: Ints, start: int) -> None:
-    """Take each row's own item, if it is among these columns, out of the competition."""
+def mask_own_item(tile: NDArray[Any], items: IntArray, start: int) -> None:
+    """Set the score of each row's own item to −inf, if it is among these columns."""
     own = np.flatnonzero((items >= start) & (items < start + tile.shape[1]))
     tile[own, items[own] - start] = -np.inf
 
 
-def residuals(keys: Floats, items: Any, offsets: Any, indices: Any, weights: Any, *, slack: float = 1.0) -> Floats:
-    """For each item j with weights w: an upper bound on ‖Σ w_i (k_i − k_j)‖ / Σ w_i, so on any margin of j.
+def residual_upper_bounds(
+    keys: FloatArray, items: Any, offsets: Any, indices: Any, weights: Any, *, slack: float = 1.0
+) -> FloatArray:
+    """For each item j with weights w: a rigorous upper bound on ‖Σ w_i (k_i − k_j)‖ / Σ w_i, so on any margin of j.
 
     For any unit q, min over i of (k_j − k_i)·q <= Σ w_i (k_j − k_i)·q / Σ w_i <= that residual
     (Cauchy–Schwarz). Row r owns indices[offsets[r]:offsets[r + 1]]. Weights that are negative, not finite or
@@ -133,11 +148,11 @@ def residuals(keys: Floats, items: Any, offsets: Any, indices: Any, weights: Any
         return out
     owner = np.repeat(np.arange(len(items)), counts)
     bad = ~np.isfinite(weights) | (weights < 0) | (indices < 0) | (indices >= n) | (indices == items[owner])
-    sensible = (counts > 0) & (items >= 0) & (items < n)
-    sensible[owner[bad]] = False
-    sensible[sensible] = np.maximum.reduceat(np.append(weights, 0.0), offsets[:-1])[sensible] > 0
+    valid = (counts > 0) & (items >= 0) & (items < n)
+    valid[owner[bad]] = False
+    valid[valid] = np.maximum.reduceat(np.append(weights, 0.0), offsets[:-1])[valid] > 0
     longest = int(counts.max(initial=1))
-    for rows in _pieces(np.flatnonzero(sensible), max(1, 2**21 // (longest * d))):
+    for rows in _pieces(np.flatnonzero(valid), max(1, 2**21 // (longest * d))):
         starts = np.concatenate([[0], np.cumsum(counts[rows])])
         entry = np.repeat(offsets[rows] - starts[:-1], counts[rows]) + np.arange(starts[-1])
         item, other, w = np.repeat(items[rows], counts[rows]), indices[entry], weights[entry]
@@ -151,48 +166,48 @@ def residuals(keys: Floats, items: Any, offsets: Any, indices: Any, weights: Any
         largest = shift.max(axis=1)
         size = largest * np.sqrt(np.einsum("ij,ij->i", shift / largest[:, None], shift / largest[:, None]))
         size *= (1 + slack * gamma(d + longest + 12)) / total
-        # The weights as given: scaled ones may have vanished beside a large one, and the key they stand for has not.
+        # Compare with the weights as given: scaling may have made a small one underflow, but its key still counts.
         same = np.logical_and.reduceat((keys[other] == keys[item]).all(axis=1) | (weights[entry] == 0), starts[:-1])
         out[rows] = np.where(same, 0.0, np.nextafter(np.ldexp(size, coarse), np.inf))
     return out
 
 
-def _sharp_margin(points: Floats, item: int, q: Floats, size: float, slack: float) -> float:
+def _sharp_margin(points: FloatArray, item: int, q: FloatArray, size: float, slack: float) -> float:
     """The margin from differences: the error is then relative to the distance of the other key.
 
     fl((p_i − p_j)·q) is off by gamma(d + 1) |p_i − p_j|·|q|, which is small for near neighbours of p_j and
-    for queries that look along small coordinates only.
+    for queries that are nonzero in small coordinates only.
     """
     worst = np.inf
-    for start in range(0, len(points), COLUMNS):
-        y = points[start : start + COLUMNS] - points[item]
+    for start in range(0, len(points), TILE_COLUMNS):
+        y = points[start : start + TILE_COLUMNS] - points[item]
         gap = -(y @ q) - slack * gamma(len(q) + 4) * (np.abs(y) @ np.abs(q)) - TINY
-        if start <= item < start + COLUMNS:
+        if start <= item < start + TILE_COLUMNS:
             gap[item - start] = np.inf
         worst = min(worst, float(gap.min()))
-    ease = slack * gamma(len(q) + 6)
-    return worst / (size * (1 + ease)) if worst > 0 else worst / (size * (1 - ease))
+    relative = slack * gamma(len(q) + 6)
+    return worst / (size * (1 + relative)) if worst > 0 else worst / (size * (1 - relative))
 
 
-def to_keys(values: Floats, exponent: int) -> Floats:
+def rounded_down(values: FloatArray, exponent: int) -> FloatArray:
     """2^exponent times values, rounded down, and finite where the values are."""
     top = np.finfo(np.float64).max
     with np.errstate(over="ignore", under="ignore"):
         return np.nextafter(np.clip(np.ldexp(values, exponent), -np.inf, top), -np.inf)
 
 
-def _exponent(array: Floats) -> int:
+def _exponent(array: FloatArray) -> int:
     return int(np.frexp(np.abs(array).max(initial=0.0))[1])
 
 
-def _exponents(array: Floats) -> NDArray[np.intc]:
+def _exponents(array: FloatArray) -> NDArray[np.intc]:
     return np.frexp(array)[1]
 
 
-def _rows_to_one(array: Floats) -> Floats:
+def _rows_to_one(array: FloatArray) -> FloatArray:
     return np.ldexp(array, -_exponents(np.abs(array).max(axis=1))[:, None])
 
 
-def _pieces(rows: Ints, size: int) -> Iterator[Ints]:
+def _pieces(rows: IntArray, size: int) -> Iterator[IntArray]:
     for start in range(0, len(rows), size):
         yield rows[start : start + size]

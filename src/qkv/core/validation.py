@@ -1,23 +1,28 @@
-"""Any array in, a checked float64 tensor out."""
+"""Argument checks: arrays, masks, shapes, integers, finite numbers, tolerances, confidence levels.
+
+Each function takes the request in words, so that its QkvError can name it, and returns the value in canonical form.
+"""
 
 from __future__ import annotations
 
+import math
+import operator
 from numbers import Real
 from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Bool
+from torch import Tensor
 
+from qkv.core.types import ArrayLike as ArrayLike
 from qkv.errors import QkvError
 
-LEAST_TOLERANCE = 1e-200
-
-ArrayLike = Any
-"""A torch tensor, a numpy array, or nested lists of numbers."""
+MIN_TOLERANCE = 1e-200
 
 
 def tensor(name: str, value: ArrayLike, dims: str | None = None) -> torch.Tensor:
-    """`value` as a finite real float64 tensor; `dims` names its axes ("n d"), and how many there must be."""
+    """`value` as a finite real float64 tensor; `dims` names its axes ("n d"), and so how many it must have."""
     try:
         if isinstance(value, torch.Tensor):
             if value.is_complex():
@@ -36,16 +41,15 @@ def tensor(name: str, value: ArrayLike, dims: str | None = None) -> torch.Tensor
     if out.numel() == 0:
         raise QkvError(f"reading {name}", f"it is empty, of shape {tuple(out.shape)}", "Give at least one entry")
     if dims is not None and out.dim() != len(dims.split()):
-        wanted = f"({', '.join(dims.split())})"
         raise QkvError(
-            f"reading {name} with shape {wanted}",
+            f"reading {name} with shape ({', '.join(dims.split())})",
             f"its shape is {tuple(out.shape)}",
             _reshape_hint(out, dims),
         )
-    finite = torch.isfinite(out)
-    if not bool(finite.all()):
-        where = tuple(int(i) for i in (~finite).nonzero()[0])
-        count = int((~finite).sum())
+    is_finite = torch.isfinite(out)
+    if not bool(is_finite.all()):
+        where = tuple(int(i) for i in (~is_finite).nonzero()[0])
+        count = int((~is_finite).sum())
         raise QkvError(
             f"reading {name}",
             f"{count} of its {out.numel()} entries are NaN or infinite, the first at {where}",
@@ -54,30 +58,81 @@ def tensor(name: str, value: ArrayLike, dims: str | None = None) -> torch.Tensor
     return out
 
 
-def same_length(asked: str, **named: torch.Tensor) -> int:
+def booleans(request: str, mask: ArrayLike) -> Bool[Tensor, " ..."]:
+    """`mask` as a boolean tensor; masks of any other type are refused."""
+    try:
+        out = mask.detach().cpu() if isinstance(mask, Tensor) else torch.from_numpy(np.array(mask))
+    except (TypeError, ValueError) as why:
+        raise QkvError(request, f"the mask is not an array ({why})", "Give an array of booleans") from None
+    if out.dtype != torch.bool:
+        # A 0/1 or additive mask is refused rather than guessed at: both conventions for its sign exist.
+        raise QkvError(request, f"the mask holds {out.dtype}", "Give booleans, True where an item may be attended")
+    return out
+
+
+def same_length(request: str, **named: torch.Tensor) -> int:
     """The common first dimension of the named tensors."""
     sizes = {name: int(t.shape[0]) for name, t in named.items()}
     if len(set(sizes.values())) != 1:
-        came = " and ".join(f"{size} {name}" for name, size in sizes.items())
-        raise QkvError(asked, f"there are {came}", "Give as many of the one as of the other")
+        counts = " and ".join(f"{size} {name}" for name, size in sizes.items())
+        raise QkvError(request, f"there are {counts}", "Give the same number of each")
     return next(iter(sizes.values()))
 
 
-def same_width(asked: str, **named: torch.Tensor) -> int:
+def same_width(request: str, **named: torch.Tensor) -> int:
     """The common last dimension of the named tensors."""
     sizes = {name: int(t.shape[-1]) for name, t in named.items()}
     if len(set(sizes.values())) != 1:
-        came = ", ".join(f"{name} of dimension {size}" for name, size in sizes.items())
-        raise QkvError(asked, f"they live in different spaces: {came}", "Give vectors of one dimension")
+        dimensions = ", ".join(f"{name} of dimension {size}" for name, size in sizes.items())
+        raise QkvError(request, f"the vectors are in different spaces: {dimensions}", "Give vectors of one dimension")
     return next(iter(sizes.values()))
 
 
-def tolerance(asked: str, tol: Any) -> float:
+def check_range(request: str, *results: Tensor) -> None:
+    """Refuse results that are not finite: products of finite inputs can overflow, and softmax then gives NaN."""
+    if not all(bool(torch.isfinite(result).all()) for result in results):
+        raise QkvError(
+            request,
+            "the products of its inputs exceed the range of float64",
+            "Use smaller vectors or a smaller scale",
+        )
+
+
+def whole(request: str, name: str, value: Any, least: int = 1) -> int:
+    """`value` as an int of at least `least`; any integral type is accepted, 2.0 and True are refused."""
+    try:
+        out = None if isinstance(value, bool | np.bool_) else operator.index(value)
+    except TypeError:
+        out = None
+    if out is None or out < least:
+        raise QkvError(request, f"{name} is {value!r}", f"Give a whole number, {least} or more")
+    return out
+
+
+def finite(request: str, name: str, value: Any) -> float:
+    """`value` as a finite float."""
+    try:
+        out = float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        out = math.nan
+    if isinstance(value, str) or not math.isfinite(out):
+        raise QkvError(request, f"{name} is {value!r}", "Give a finite number")
+    return out
+
+
+def tolerance(request: str, tol: Any) -> float:
     """A tolerance strictly between 0 and 1."""
-    ok = isinstance(tol, Real) and not isinstance(tol, bool) and LEAST_TOLERANCE <= float(tol) < 1
+    ok = isinstance(tol, Real) and not isinstance(tol, bool) and MIN_TOLERANCE <= float(tol) < 1
     if not ok:
-        raise QkvError(asked, f"tol is {tol!r}", f"Give a tolerance from {LEAST_TOLERANCE:g} to below 1, such as 1e-3")
+        raise QkvError(request, f"tol is {tol!r}", f"Give a tolerance from {MIN_TOLERANCE:g} to below 1, such as 1e-3")
     return float(tol)
+
+
+def level(request: str, confidence: Any) -> float:
+    """A confidence level strictly between 0 and 1."""
+    if not (isinstance(confidence, int | float) and 0 < confidence < 1):
+        raise QkvError(request, f"confidence is {confidence!r}", "Give a number between 0 and 1, such as 0.95")
+    return float(confidence)
 
 
 def _reshape_hint(out: torch.Tensor, dims: str) -> str:

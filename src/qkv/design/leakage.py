@@ -1,4 +1,4 @@
-"""leak: the weight that falls outside the wanted items, against scale, with a scale that is certified to be enough."""
+"""leak: weight outside the wanted items as a function of scale, and the smallest scale that keeps it within tol."""
 
 from __future__ import annotations
 
@@ -10,24 +10,32 @@ from typing import Any
 import numpy as np
 import torch
 
-from qkv.core.attention import check_range
 from qkv.core.display import Card, Displayable, number
 from qkv.core.memory import Memory
-from qkv.core.validation import ArrayLike, same_width, tensor, tolerance
+from qkv.core.types import ArrayLike, FloatArray
+from qkv.core.validation import check_range, same_width, tensor, tolerance
 from qkv.design.certificates.certificate import Certificate
 from qkv.errors import QkvError
 
-POINTS = 61
-MOST_SCALE = 1e6
-HALVINGS = 60
+DEFAULT_SCALES = 61
+MAX_SCALE = 1e6
+MAX_STEPS = 60
+SAFETY_MARGINS = (0.0, 1e-12, 1e-9, 1e-6)
+"""The scale is raised this much (relatively) until the certificate confirms the leak."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Leak(Displayable):
-    """How much weight misses the wanted items at each scale in front of one query.
+    """Weight outside the wanted items at each scale in front of one query.
 
-    `scale` is the smallest at which the leak is at most `tol`, rounded up; from there on it only falls, since every
-    wanted item scores above every other. It is None where one does not. `certificate` proves the leak at `scale`.
+    Attributes:
+        items: Labels of the wanted items.
+        scales: The scales.
+        leaks: The weight outside the wanted items at each scale.
+        tol: The largest leak allowed, or None.
+        scale: The smallest scale at which the leak is at most `tol`, rounded up; at larger scales it only falls, since
+            every wanted item scores above every other. None where one does not.
+        certificate: Certificate of the leak at `scale`, or None.
     """
 
     items: tuple[Any, ...]
@@ -43,7 +51,7 @@ class Leak(Displayable):
         rows = tuple((number(float(s)), number(float(x))) for s, x in zip(self.scales, self.leaks, strict=True))
         wanted = ", ".join(map(str, self.items))
         title = f"Leak of a query for {wanted}"
-        return Card(title, facts, ("scale", "leak"), rows[:: max(1, POINTS // 8)])
+        return Card(title, facts, ("scale", "leak"), rows[:: max(1, DEFAULT_SCALES // 8)])
 
 
 def leak(
@@ -54,83 +62,108 @@ def leak(
     scales: ArrayLike | None = None,
     tol: float | None = 1e-3,
 ) -> Leak:
-    """The leak of `query` at each of the scales, and the smallest scale that keeps it within `tol`.
+    """Compute the leak of a query at several scales, and the smallest scale that keeps it within `tol`.
 
-    Without `wanted`, it is the item that the query scores highest. Without `scales`, they run from 0 to half as far
-    again as that scale, or to 10. With `tol=None` no such scale is looked for.
+    Args:
+        memory: The memory.
+        query: The query, (d,).
+        wanted: Labels or indices of the wanted items; the item that the query scores highest if None.
+        scales: Scales at which to compute the leak; if None, 61 from 0 to 1.5 times the smallest scale, or to 10.
+        tol: The largest leak allowed; None skips the search for the smallest scale.
+
+    Returns:
+        A `Leak`.
+
+    Raises:
+        QkvError: If an item is unknown, no item is wanted, sizes do not fit or a score exceeds the range of float64.
+
+    Example:
+        >>> import qkv
+        >>> found = qkv.design.leak(qkv.Memory([[1, 0], [0, 1]], labels=["a", "b"]), [1.0, 0.0], ["a"], tol=1e-3)
+        >>> round(found.scale, 4), bool(found.certificate.verify())
+        (6.9068, True)
     """
-    asked = "the leak of a query"
+    request = "the leak of a query"
     q = tensor("query", query, "d")
-    same_width(asked, query=q, keys=memory.keys)
-    tol = None if tol is None else tolerance(asked, tol)
+    same_width(request, query=q, keys=memory.keys)
+    tol = None if tol is None else tolerance(request, tol)
     scores = memory.keys @ q
-    check_range(asked, scores * MOST_SCALE)
+    check_range(request, scores * MAX_SCALE)
     items = [int(scores.argmax())] if wanted is None else sorted({memory.index(item) for item in wanted})
     if not items:
-        raise QkvError(asked, "no item is wanted", "Name at least one item")
-    scale, proof = _smallest(memory, q, scores, items, tol) if tol is not None else (None, None)
+        raise QkvError(request, "no item is wanted", "Name at least one item")
+    scale, proof = _smallest_scale(memory, q, scores, items, tol) if tol is not None else (None, None)
     if scales is None:
-        grid = torch.linspace(0, 10.0 if scale is None or scale == 0 else 1.5 * scale, POINTS, dtype=torch.float64)
+        grid = torch.linspace(
+            0, 10.0 if scale is None or scale == 0 else 1.5 * scale, DEFAULT_SCALES, dtype=torch.float64
+        )
     else:
         grid = tensor("scales", scales, "points")
     return Leak(tuple(memory.labels[i] for i in items), grid, _leaks(scores, items, grid), tol, scale, proof)
 
 
 def _leaks(scores: torch.Tensor, items: list[int], scales: torch.Tensor) -> torch.Tensor:
-    """The others' weights are added up, not subtracted from 1, so that a small leak keeps its digits."""
+    """The leak at each scale, summed over the other items (not subtracted from 1), so that small ones are accurate."""
     rest = torch.ones(len(scores), dtype=torch.bool)
     rest[items] = False
     return torch.softmax(scales[:, None] * scores, -1)[:, rest].sum(-1)
 
 
-def _smallest(
+def _smallest_scale(
     memory: Memory, q: torch.Tensor, scores: torch.Tensor, items: list[int], tol: float
 ) -> tuple[float | None, Certificate | None]:
-    """Leak/(1 − leak) = Σ e^(s x_j) / Σ e^(s x_i) over others j and wanted i; it falls if all x_i are above all x_j."""
-    rest = np.delete(scores.numpy(), items)
-    if len(rest) and float(scores[items].min()) <= rest.max():
+    """The smallest scale with a leak of at most tol, rounded up until it is certified, and its certificate."""
+    others = np.delete(scores.numpy(), items)
+    if len(others) and float(scores[items].min()) <= others.max():
         return None, None
+    top = float(scores[items].max())
+    scale = _leak_root(scores.numpy()[items] - top, others - top, tol) if len(others) else 0.0
+    if scale >= MAX_SCALE:
+        return None, None
+    for margin in SAFETY_MARGINS:
+        certificate = _leak_certificate(memory, q, scores, items, scale * (1 + margin))
+        if float(certificate.claims["distance"]) <= tol:
+            return scale * (1 + margin), certificate
+    return None, None
 
-    def proved(scale: float) -> Certificate:
-        # Beside the ratios it has, a reading's distance in total variation is its leak.
-        alpha = torch.softmax(scale * scores, -1)[items]
-        data = {"keys": memory.keys.numpy(), "values": memory.values.numpy(), "query": (scale * q).numpy()}
-        return Certificate.issue(
-            "weights", {**data, "items": items, "wanted": (alpha / alpha.sum()).numpy()}, "distance"
-        )
 
-    x = scores.numpy() - float(scores[items].max())
-    wanted, odds = x[items], float(np.log(tol / (1 - tol)))
+def _leak_root(wanted: FloatArray, others: FloatArray, tol: float) -> float:
+    """The scale s at which the leak is tol: 0 if the leak is below tol there, MAX_SCALE if no smaller scale is enough.
+
+    The odds of the leak are Σ e^(s x_j) / Σ e^(s x_i) over other scores x_j and wanted scores x_i, and fall with s,
+    since all x_i are above all x_j.
+    """
+    odds = float(np.log(tol / (1 - tol)))
 
     def excess(scale: float) -> tuple[float, float]:
-        """The logarithm of the odds of a leak above those of tol, and its slope: both softmax means differ by it."""
-        top = scale * rest_x.max()
-        others, own = np.exp(scale * rest_x - top), np.exp(scale * wanted)
-        slope = others @ rest_x / others.sum() - own @ wanted / own.sum()
-        return float(np.log(others.sum()) + top - np.log(own.sum()) - odds), float(slope)
+        """The log of the odds of the leak over those of tol, and its derivative: a difference of softmax means."""
+        top = scale * others.max()
+        other, own = np.exp(scale * others - top), np.exp(scale * wanted)
+        slope = other @ others / other.sum() - own @ wanted / own.sum()
+        return float(np.log(other.sum()) + top - np.log(own.sum()) - odds), float(slope)
 
-    rest_x = np.delete(x, items)
-    high = 0.0
-    if len(rest_x):
-        # The excess is concave or nearly so far out; Newton from below, kept between what is known, finds its root.
-        low, far = 0.0, MOST_SCALE
-        for _ in range(HALVINGS):
-            value, slope = excess(high)
-            if value > 0:
-                low = high
-            else:
-                far = high
-            step = high - value / slope if slope < 0 else math.inf
-            after = step if low < step < far else (low + min(far, 2 * low + 1)) / 2
-            if abs(after - high) <= 1e-15 * high:
-                break
-            high = after
-        if high >= MOST_SCALE or (low == 0.0 and far == 0.0):
-            high = 0.0 if excess(0.0)[0] <= 0 else MOST_SCALE
-    if high >= MOST_SCALE:
-        return None, None
-    for more in (0.0, 1e-12, 1e-9, 1e-6):
-        certificate = proved(high * (1 + more))
-        if float(certificate.claims["distance"]) <= tol:
-            return high * (1 + more), certificate
-    return None, None
+    # Newton's method from below, with bisection where a step leaves the bracket [low, high].
+    scale, low, high = 0.0, 0.0, MAX_SCALE
+    for _ in range(MAX_STEPS):
+        value, slope = excess(scale)
+        if value > 0:
+            low = scale
+        else:
+            high = scale
+        step = scale - value / slope if slope < 0 else math.inf
+        following = step if low < step < high else (low + min(high, 2 * low + 1)) / 2
+        if abs(following - scale) <= 1e-15 * scale:
+            break
+        scale = following
+    if scale >= MAX_SCALE or (low == 0.0 and high == 0.0):
+        return 0.0 if excess(0.0)[0] <= 0 else MAX_SCALE
+    return scale
+
+
+def _leak_certificate(
+    memory: Memory, q: torch.Tensor, scores: torch.Tensor, items: list[int], scale: float
+) -> Certificate:
+    """Certificate of the leak at one scale: with its own ratios as wanted ones, a distance of weights is a leak."""
+    alpha = torch.softmax(scale * scores, -1)[items]
+    data = {"keys": memory.keys.numpy(), "values": memory.values.numpy(), "query": (scale * q).numpy()}
+    return Certificate.issue("weights", {**data, "items": items, "wanted": (alpha / alpha.sum()).numpy()}, "distance")

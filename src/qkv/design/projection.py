@@ -1,4 +1,4 @@
-"""project: the matrix that reads one subspace out of a sum, or a vector that shows there is none."""
+"""project: the matrix that keeps one subspace and removes another, or a vector in both."""
 
 from __future__ import annotations
 
@@ -10,22 +10,29 @@ import torch
 
 from qkv.core import geometry
 from qkv.core.display import Card, Displayable, number, power
-from qkv.core.validation import ArrayLike, tensor
+from qkv.core.types import ArrayLike, FloatArray
+from qkv.core.validation import tensor
 from qkv.design.certificates.certificate import Certificate
 from qkv.errors import QkvError
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
-
-MEET = 1e-9
-"""Sine of the angle between two spans below which they count as meeting."""
+MIN_SINE = 1e-9
+"""Two spans count as intersecting if the sine of the smallest angle between them is at most this."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Projection(Displayable):
-    """M with M(v_a + v_b) = v_a for every v_a in span A and v_b in span B; or a vector that lies in both spans.
+    """M with M(v_a + v_b) = v_a for all v_a in span A and v_b in span B; or a vector that lies in both spans.
 
-    `matrix` reads the vector v_a, `coordinates` reads its m coordinates in the basis A: for orthonormal bases at
-    right angles the first is A Aᵀ and the second Aᵀ, which is no answer to "give me v_a" unless A is put in front.
+    For orthonormal bases at right angles `matrix` is A Aᵀ and `coordinates` is Aᵀ, which gives the coordinates of
+    v_a, and v_a itself only after multiplication by A.
+
+    Attributes:
+        possible: Whether the spans meet in 0 only, so that there is such a matrix.
+        matrix: M, (d, d), which gives the vector v_a; or None.
+        coordinates: C, (m, d), which gives the m coordinates of v_a in the basis A; or None.
+        shared: A nonzero vector in both spans, or None.
+        form: "A Aᵀ", "oblique projector" or "none".
+        certificate: The certificate of the bounds on MA − A and MB, or of the intersection.
     """
 
     possible: bool
@@ -37,7 +44,7 @@ class Projection(Displayable):
 
     @property
     def certificates(self) -> list[Certificate]:
-        """What there is to recheck."""
+        """The certificates of this result."""
         return [self.certificate]
 
     def card(self) -> Card:
@@ -58,7 +65,7 @@ class Projection(Displayable):
 
     @property
     def difference(self) -> str:
-        """How reading coordinates differs from reading the vector."""
+        """How the coordinates differ from the vector, in words."""
         if self.coordinates is None:
             return ""
         m, d = self.coordinates.shape
@@ -74,40 +81,58 @@ class Projection(Displayable):
 
 
 def project(A: ArrayLike, B: ArrayLike) -> Projection:
-    """The matrix that keeps span A and removes span B, from bases as columns, orthonormal or not."""
+    """Find the matrix that keeps span A and removes span B.
+
+    Args:
+        A: Basis of the span to keep, as columns, (d, m); it need not be orthonormal.
+        B: Basis of the span to remove, as columns, (d, k).
+
+    Returns:
+        A `Projection` with the matrix and its certificate; or, if the spans intersect, with a vector in both.
+
+    Raises:
+        QkvError: If the bases are of different dimensions or their columns are dependent.
+
+    Example:
+        >>> import qkv
+        >>> found = qkv.design.project(A=[[1], [0]], B=[[1], [1]])
+        >>> found.matrix.round(decimals=6).tolist()
+        [[1.0, -1.0], [0.0, 0.0]]
+    """
     a = _basis("A", A)
     b = _basis("B", B)
-    asked = f"reading span A ({a.shape[1]} columns) out of span A + span B ({b.shape[1]} columns)"
+    request = f"reading span A ({a.shape[1]} columns) out of span A + span B ({b.shape[1]} columns)"
     if a.shape[0] != b.shape[0]:
-        came = f"A has vectors of {a.shape[0]} numbers and B of {b.shape[0]}"
-        raise QkvError(asked, came, "Give both bases as columns of vectors in one space")
+        problem = f"A has vectors of {a.shape[0]} numbers and B of {b.shape[0]}"
+        raise QkvError(request, problem, "Give both bases as columns of vectors in one space")
     for name, basis in (("A", a), ("B", b)):
         found = geometry.rank(basis)
         if found < basis.shape[1]:
             raise QkvError(
-                asked,
+                request,
                 f"the {basis.shape[1]} columns of {name} span only {found} dimension{'s' * (found != 1)}",
                 "Give independent columns; drop those that depend on the others",
             )
-    x, y = geometry.meeting(a, b)
-    if np.linalg.norm(a @ x - b @ y) <= MEET:
-        return _meeting(a, b, x, y)
-    plain = geometry.are_orthonormal(np.hstack([a, b]))
-    m = a @ a.T if plain else geometry.oblique_projector(a, b)
-    c = a.T if plain else np.linalg.pinv(a) @ m
-    form = "A Aᵀ" if plain else "oblique projector"
+    x, y = geometry.principal_vectors(a, b)
+    if np.linalg.norm(a @ x - b @ y) <= MIN_SINE:
+        return _intersection(a, b, x, y)
+    orthonormal = geometry.are_orthonormal(np.hstack([a, b]))
+    m = a @ a.T if orthonormal else geometry.oblique_projector(a, b)
+    c = a.T if orthonormal else np.linalg.pinv(a) @ m
+    form = "A Aᵀ" if orthonormal else "oblique projector"
     certificate = Certificate.issue("projection", {"A": a, "B": b, "M": m, "C": c})
     return Projection(True, torch.from_numpy(m), torch.from_numpy(c.copy()), None, form, certificate)
 
 
-def _meeting(a: Array, b: Array, x: Array, y: Array) -> Projection:
+def _intersection(a: FloatArray, b: FloatArray, x: FloatArray, y: FloatArray) -> Projection:
+    """The certificate that the spans intersect: exact where fractions show it, else to within a small gap."""
     data = {"A": a, "B": b, "x": x, "y": y}
     exact = Certificate.issue("intersection", data)
     certificate = exact if exact.claims["exact"] <= 0 else Certificate.issue("intersection", data, "gap")
     return Projection(False, None, None, torch.from_numpy(a @ x), "none", certificate)
 
 
-def _basis(name: str, value: ArrayLike) -> Array:
+def _basis(name: str, value: ArrayLike) -> FloatArray:
     basis = tensor(f"the basis {name}", value, "d m").numpy()
     if basis.shape[1] > basis.shape[0]:
         d, m = basis.shape

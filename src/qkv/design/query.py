@@ -1,4 +1,4 @@
-"""copy and blend: the smallest query that reads wanted items, in closed form or by the convex program."""
+"""copy and blend: the query of least norm for given weights, in closed form or by a conic program."""
 
 from __future__ import annotations
 
@@ -12,35 +12,45 @@ import torch
 from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.geometry import common_norm
 from qkv.core.memory import Memory
-from qkv.core.validation import ArrayLike
+from qkv.core.types import ArrayLike, FloatArray
 from qkv.design.certificates.certificate import Certificate
-from qkv.design.certificates.statements.weights import LARGE
+from qkv.design.certificates.statements.weights import FLOAT64_FIRST_SIZE
+from qkv.design.hull.selectable import inside_certificate, selecting_query
 from qkv.design.solvers import conic
-from qkv.design.solvers.infeasibility import is_absolute, obstacle_to, selecting_query
-from qkv.design.solvers.newton import nearest_query
+from qkv.design.solvers.infeasibility import excludes_every_query, no_query_certificate
+from qkv.design.solvers.newton import min_kl_query
 from qkv.design.specs import BlendSpec, covariances
 from qkv.errors import QkvError
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
-
-STATUS = {
+STATUS_TEXT = {
     "exact": "the wanted ratios exactly, with a leak within tol",
     "within": "the exact ratios are out of reach; the nearest reachable blend is within tol",
     "nearest": "no query found within tol; this is the nearest reachable blend",
 }
 FORMS = ("smallest", "textbook")
-MOST_SIZE = 1e100
-SLACKS = (1e-12, 1e-9, 1e-6)
-"""The leak is aimed this much (relatively) below tol, so that the rounded query is certainly within it."""
+MAX_KEY_ENTRY = 1e100
+"""Keys whose largest entry is above this, or below its inverse, are refused: squares would leave float64's range."""
+SAFETY_MARGINS = (1e-12, 1e-9, 1e-6)
+"""The leak is aimed this much (relatively) below tol, so that the query rounded to float64 is certainly within it."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Design(Displayable):
-    """A query for a wanted blend, and how far its reading surely is from it.
+    """A query for wanted weights, with certified bounds on how far its reading is from them.
 
-    `query` = `scale` · `direction`. Where status is "exact", the scale is the gap in score between the wanted items
-    and the strongest other one, the t of t(k_a + k_b); it is the smallest that brings the leak down to tol.
-    Elsewhere it is the norm of the query. `distance` and `output_distance` are certified bounds.
+    Attributes:
+        status: "exact" (the wanted ratios, leak within tol), "within" (other ratios, but within tol) or "nearest"
+            (nothing within tol was found; the nearest reachable weights).
+        wanted: Wanted weight by label.
+        tol: Largest total-variation distance that was allowed.
+        query: The query, (d,); it equals `scale` · `direction`.
+        scale: Where status is "exact", the difference in score between the wanted items and the strongest other one
+            (the t of t(k_a + k_b)), the smallest that brings the leak down to tol; else the norm of the query.
+        distance: Certified bound on the total-variation distance of the weights from the wanted ones.
+        output_distance: Certified bound on the distance of the output from the wanted weighted sum of values.
+        certificate: Certificate of both bounds, and of a lower bound on the norm of any such query.
+        obstacle: Certificate that no query, or none up to some norm, reads the exact ratios; None where there is none.
+        ratio_bound: Certificate of a larger lower bound on the norm, from the ratios alone; None where there is none.
     """
 
     status: str
@@ -52,11 +62,11 @@ class Design(Displayable):
     output_distance: float
     certificate: Certificate = dataclasses.field(repr=False)
     obstacle: Certificate | None = dataclasses.field(default=None, repr=False)
-    floor: Certificate | None = dataclasses.field(default=None, repr=False)
+    ratio_bound: Certificate | None = dataclasses.field(default=None, repr=False)
 
     @property
     def possible(self) -> bool:
-        """Whether the reading is within tol of what was wanted."""
+        """Whether the weights are within tol of the wanted ones."""
         return self.status != "nearest"
 
     @property
@@ -66,19 +76,19 @@ class Design(Displayable):
 
     @property
     def certificates(self) -> list[Certificate]:
-        """What there is to recheck: the reading, and what is proved of every query that could do it."""
-        return [c for c in (self.certificate, self.floor, self.obstacle) if c is not None]
+        """The certificates of this result: of the reading, and of every query that could do it."""
+        return [c for c in (self.certificate, self.ratio_bound, self.obstacle) if c is not None]
 
     @property
     def least_norm(self) -> float | None:
-        """A certified bound: no query of a smaller norm does this; None where none was found."""
-        holder = self.floor if self.floor is not None else self.certificate
+        """A certified bound: no query of smaller norm does this; None where none was found."""
+        holder = self.ratio_bound if self.ratio_bound is not None else self.certificate
         return float(holder.claims["norm_at_least"]) if "norm_at_least" in holder.claims else None
 
     def card(self) -> Card:
         blend = " + ".join(f"{number(w)} of {item}" for item, w in list(self.wanted.items())[:6])
         facts = [
-            ("status", f"{self.status}: {STATUS[self.status]}"),
+            ("status", f"{self.status}: {STATUS_TEXT[self.status]}"),
             ("scale", number(self.scale, 6)),
             ("norm of query", number(float(self.query.norm()), 6)),
             ("distance of weights", f"≤ {number(self.distance, 6)} (tol {number(self.tol)})"),
@@ -89,17 +99,17 @@ class Design(Displayable):
         facts.append(("query", vector(self.query.tolist())))
         note = ""
         if self.obstacle:
-            proved = "Proof that it cannot be done" if is_absolute(self.obstacle) else "What is proved"
-            note = f"{proved}: {self._said(self.obstacle)}."
+            proved = "Proof that it cannot be done" if excludes_every_query(self.obstacle) else "What is proved"
+            note = f"{proved}: {self._statement(self.obstacle)}."
         title = f"Copy {next(iter(self.wanted))}" if len(self.wanted) == 1 else f"Read {blend}"
         return Card(title, tuple(facts), note=note)
 
     def to_json(self) -> dict[str, Any]:
-        out = super().to_json() | {"possible": self.possible, "says": self._said(self.certificate)}
-        return out | ({"obstacle": self._said(self.obstacle)} if self.obstacle else {})
+        out = super().to_json() | {"possible": self.possible, "says": self._statement(self.certificate)}
+        return out | ({"obstacle": self._statement(self.obstacle)} if self.obstacle else {})
 
-    def _said(self, certificate: Certificate) -> str:
-        """What a certificate says, with the labels of the wanted items."""
+    def _statement(self, certificate: Certificate) -> str:
+        """The statement of a certificate, with the labels of the wanted items."""
         wanted = np.atleast_1d(certificate.data.get("items", certificate.data.get("item", ())))
         return certificate.worded(dict(zip((int(i) for i in wanted), self.wanted, strict=False)))
 
@@ -107,7 +117,27 @@ class Design(Displayable):
 def copy(
     memory: Memory | ArrayLike, item: Any, tol: float = 1e-3, form: str = "smallest", noise: ArrayLike | None = None
 ) -> Design:
-    """The query that reads one item alone, to `tol`; see `blend`."""
+    """Find the query of least norm that reads one item alone.
+
+    Args:
+        memory: The memory, or keys as rows.
+        item: Label or index of the item.
+        tol: Largest total-variation distance of the weights from 1 on the item and 0 elsewhere.
+        form: As for `blend`.
+        noise: As for `blend`.
+
+    Returns:
+        A `Design`; its status is "nearest", and its `obstacle` a proof, where the item cannot be copied.
+
+    Raises:
+        QkvError: If the item is unknown or an argument is out of range.
+
+    Example:
+        >>> import qkv
+        >>> design = qkv.design.copy(qkv.Memory.orthonormal(n=10, d=16), item=3, tol=1e-3)
+        >>> design.status, round(design.scale, 4)
+        ('exact', 9.104)
+    """
     memory = memory_of(memory)
     return blend(memory, {memory.labels[memory.index(item)]: 1.0}, tol, form, noise)
 
@@ -119,105 +149,158 @@ def blend(
     form: str = "smallest",
     noise: ArrayLike | None = None,
 ) -> Design:
-    """The query that reads a weighted average of items, within `tol` in total variation of the wanted weights.
+    """Find the query of least norm that reads a weighted average of items.
 
-    form="smallest" gives the query of least norm; form="textbook" gives t·Σk_i over the wanted items with the
-    smallest t, which exists for orthogonal keys of one length. `noise`, a covariance for each key, makes the
-    query prefer directions in which the wanted keys do not vary.
+    Args:
+        memory: The memory, or keys as rows.
+        weights: Wanted weight by label or index; the weights sum to 1.
+        tol: Largest total-variation distance ½Σ|α_i − w_i| of the weights from the wanted ones; with exact ratios
+            that is the leak, the weight on all other items.
+        form: "smallest" for the query of least norm, or "textbook" for t·Σk_i over the wanted items with the smallest
+            t, which exists for orthogonal keys of one norm.
+        noise: A covariance for each key, (n, d, d), one for all, (d, d), or variances, (n,). The query then minimises
+            the variance of the wanted scores instead of its norm.
+
+    Returns:
+        A `Design` with the query and its certificate. Where no query has the exact ratios, it is the one whose
+        weights are nearest in Kullback–Leibler divergence, and `obstacle` is a proof where one was found.
+
+    Raises:
+        QkvError: If an item is unknown or an argument is out of range.
+
+    Example:
+        >>> import qkv
+        >>> memory = qkv.Memory.orthonormal(n=10, d=16)
+        >>> design = qkv.design.blend(memory, {0: 0.5, 1: 0.5}, tol=1e-3)
+        >>> bool(design.certificate.verify()), design.distance <= 1e-3
+        (True, True)
     """
     memory = memory_of(memory)
-    wanted = BlendSpec.of(memory, weights, tol)
+    spec = BlendSpec.of(memory, weights, tol)
     if form not in FORMS:
         raise QkvError(f"a query of form {form!r}", "there is no such form", f"Use one of {', '.join(FORMS)}")
-    keys = memory.keys.numpy()
-    norm = common_norm(keys)
-    metric = None if noise is None else _metric(noise, wanted, memory)
+    norm = common_norm(memory.keys.numpy())
+    metric = None if noise is None else _score_variance(noise, spec, memory)
     if form == "textbook" and (norm is None or metric is not None):
         why = "noise was given" if metric is not None else "these keys are not orthogonal vectors of one length"
         raise QkvError("a textbook query t·Σk_i", why, "Use form='smallest', which works for any keys")
-    evidence: conic.Solution | None = None
-    tried: list[Design] = []
-    for slack in _slacks(keys, closed=norm is not None and metric is None):
-        aim = dataclasses.replace(wanted, tol=wanted.tol * (1 - slack))
-        if norm is not None and metric is None:
-            query: Array | None = _closed(keys, norm, aim, textbook=form == "textbook")
-        else:
-            query, evidence = _program(keys, aim, metric)
+    if norm is not None and metric is None:
+        attempts, evidence = _closed_form_attempts(memory, spec, norm, form), None
+    else:
+        attempts, evidence = _program_attempts(memory, spec, metric)
+    if attempts and attempts[-1].distance <= spec.tol:
+        return attempts[-1]
+    return _nearest_design(memory, spec, attempts, evidence)
+
+
+def _closed_form_attempts(memory: Memory, spec: BlendSpec, norm: float, form: str) -> list[Design]:
+    """Designs with exact ratios for orthogonal keys, aimed further below tol until one is certified within it."""
+    attempts: list[Design] = []
+    for margin in SAFETY_MARGINS:
+        aim = dataclasses.replace(spec, tol=spec.tol * (1 - margin))
+        query = _closed_form(memory.keys.numpy(), norm, aim, textbook=form == "textbook")
+        attempts.append(_design("exact", memory, spec, query, bound_norm=form == "smallest"))
+        if attempts[-1].distance <= spec.tol:
+            break
+    return attempts
+
+
+def _program_attempts(
+    memory: Memory, spec: BlendSpec, metric: FloatArray | None
+) -> tuple[list[Design], conic.Solution]:
+    """Designs with exact ratios by the conic program, aimed further below tol until one is certified within it.
+
+    The second result is the last solution of the program: where there is no query, evidence of that.
+    """
+    keys = memory.keys.numpy()
+    # The program is expensive to repeat: it starts with a margin that covers the rounding of the certificate.
+    margins = SAFETY_MARGINS[2:] if keys.size > FLOAT64_FIRST_SIZE else SAFETY_MARGINS[1:]
+    attempts: list[Design] = []
+    for margin in margins:
+        query, solution = _solve_program(keys, dataclasses.replace(spec, tol=spec.tol * (1 - margin)), metric)
         if query is None:
             break
-        tried.append(_design("exact", memory, wanted, query, least=form == "smallest" and metric is None))
-        if tried[-1].distance <= wanted.tol:
-            return tried[-1]
-    near = nearest_query(keys, list(wanted.items), wanted.wanted)
-    tried.append(_design("nearest", memory, wanted, near, least=False))
-    # A tolerance below what float64 can hold is missed by the program's own query too, but by less than by others.
-    best = min(tried, key=lambda d: d.distance)
-    proof = obstacle_to(keys, wanted, evidence) if evidence is not None and evidence.status != "solved" else None
-    return dataclasses.replace(best, status="within" if best.distance <= wanted.tol else "nearest", obstacle=proof)
+        attempts.append(_design("exact", memory, spec, query, bound_norm=metric is None))
+        if attempts[-1].distance <= spec.tol:
+            break
+    return attempts, solution
+
+
+def _nearest_design(memory: Memory, spec: BlendSpec, attempts: list[Design], evidence: conic.Solution | None) -> Design:
+    """The nearest reachable weights, with a proof that the wanted ones are out of reach where there is one."""
+    keys, items = memory.keys.numpy(), list(spec.items)
+    nearest = _design("nearest", memory, spec, min_kl_query(keys, items, spec.wanted), bound_norm=False)
+    # Where tol is too small for float64, attempts with the exact ratios exist, and may come closer.
+    best = min([*attempts, nearest], key=lambda d: d.distance)
+    obstacle = None
+    if evidence is not None and evidence.status != "solved":
+        inside = inside_certificate(keys, items[0]) if len(items) == 1 else None
+        obstacle = inside or no_query_certificate(keys, spec, evidence)
+    return dataclasses.replace(best, status="within" if best.distance <= spec.tol else "nearest", obstacle=obstacle)
 
 
 def memory_of(given: Memory | ArrayLike) -> Memory:
-    """A memory, or keys alone as one; refuses keys so large or small that squares leave the range of float64."""
+    """`given` as a memory; keys so large or small that squares leave the range of float64 are refused."""
     memory = given if isinstance(given, Memory) else Memory(given)
     size = float(memory.keys.abs().max())
-    if size != 0 and not 1 / MOST_SIZE < size < MOST_SIZE:
-        came = f"the largest entry of the keys is {size:.3g}"
-        raise QkvError("designing a query", came, "Scale the keys to entries near 1; the query scales the other way")
+    if size != 0 and not 1 / MAX_KEY_ENTRY < size < MAX_KEY_ENTRY:
+        problem = f"the largest entry of the keys is {size:.3g}"
+        raise QkvError("designing a query", problem, "Scale the keys to entries near 1; the query scales the other way")
     return memory
 
 
-def _slacks(keys: Array, closed: bool) -> tuple[float, ...]:
-    """The closed form is cheap to try again; the program is not, and how its certificate rounds is known."""
-    return SLACKS if closed else SLACKS[2:] if keys.size > LARGE else SLACKS[1:]
-
-
-def _program(keys: Array, aim: BlendSpec, metric: Array | None) -> tuple[Array | None, conic.Solution]:
-    """The smallest query by the convex program; for one item, a query that selects it is always a way in."""
+def _solve_program(
+    keys: FloatArray, aim: BlendSpec, metric: FloatArray | None
+) -> tuple[FloatArray | None, conic.Solution]:
+    """The query of the conic program, or None; for one item, a query that selects its key is always feasible."""
     items = list(aim.items)
-    found = conic.smallest_query(keys, items, aim.wanted, aim.tol, metric)
-    if found.status == "solved":
-        return found.x, found
-    way = selecting_query(keys, items[0]) if len(items) == 1 else None
-    if way is None:
-        return None, found
-    scores = keys @ way
+    solution = conic.smallest_query(keys, items, aim.wanted, aim.tol, metric)
+    if solution.status == "solved":
+        return solution.x, solution
+    feasible = selecting_query(keys, items[0]) if len(items) == 1 else None
+    if feasible is None:
+        return None, solution
+    scores = keys @ feasible
     gap = float(scores[items[0]] - np.delete(scores, items[0]).max())
-    way = way * np.log((len(keys) - 1) * (1 - aim.tol) / aim.tol) / gap
-    shorter = conic.smallest_query(keys, items, aim.wanted, aim.tol, metric, start=way)
-    return (shorter.x if shorter.status == "solved" else way), dataclasses.replace(found, status="solved")
+    feasible = feasible * np.log((len(keys) - 1) * (1 - aim.tol) / aim.tol) / gap
+    shorter = conic.smallest_query(keys, items, aim.wanted, aim.tol, metric, start=feasible)
+    return (shorter.x if shorter.status == "solved" else feasible), dataclasses.replace(solution, status="solved")
 
 
-def _closed(keys: Array, norm: float, wanted: BlendSpec, textbook: bool) -> Array:
+def _closed_form(keys: FloatArray, norm: float, spec: BlendSpec, textbook: bool) -> FloatArray:
     """The query for orthogonal keys of one norm β, where score i is β² times the i-th coefficient.
 
     With t + log w_i on the wanted items and 0 on the n-m others, the leak is (n-m)/(n-m+e^t), so the smallest
     scale is t = log((n-m)(1-ε)/ε). Adding a constant to every score changes no weight; subtracting the mean
-    makes the coefficients, and so the query, as short as can be.
+    minimises the norm of the coefficients, and so of the query.
     """
-    n, m = len(keys), len(wanted.items)
-    items, logs = list(wanted.items), np.log(wanted.wanted)
+    n, m = len(keys), len(spec.items)
+    items, logs = list(spec.items), np.log(spec.wanted)
     scores = np.zeros(n)
     scores[items] = logs - logs.mean()
     free = n - m + float(np.exp(scores[items]).sum())
-    if n - m <= wanted.tol * free:  # the ratios alone leave little enough to the others
+    if n - m <= spec.tol * free:  # the ratios alone keep the leak within tol
         return scores @ keys / norm**2
-    scores[items] = np.log((n - m) * (1 - wanted.tol) / wanted.tol) + logs
+    scores[items] = np.log((n - m) * (1 - spec.tol) / spec.tol) + logs
     return (scores if textbook else scores - scores.mean()) @ keys / norm**2
 
 
-def _design(status: str, memory: Memory, wanted: BlendSpec, query: Array, least: bool) -> Design:
+def _design(status: str, memory: Memory, spec: BlendSpec, query: FloatArray, bound_norm: bool) -> Design:
+    """The certified design of a query; with `bound_norm`, certificates bound the norm of any such query from below."""
     keys = memory.keys.numpy()
-    items = list(wanted.items)
+    items = list(spec.items)
     data: dict[str, Any] = {
         "keys": keys, "values": memory.values.numpy(), "query": query,
-        "items": items, "wanted": wanted.wanted,
+        "items": items, "wanted": spec.wanted,
     }  # fmt: skip
-    multipliers = _multipliers(keys, items, query) if least else None
+    multipliers = _multipliers(keys, items, query) if bound_norm else None
     if multipliers is not None:
-        data |= {"multipliers": multipliers, "tol": wanted.tol}
+        data |= {"multipliers": multipliers, "tol": spec.tol}
     certificate = Certificate.issue("weights", data)
-    floor = _floor(keys, wanted, query, float(certificate.claims.get("norm_at_least", 0.0))) if least else None
-    if float(certificate.claims.get("norm_at_least", 1.0)) <= 0:  # a loose tol that a zero query meets
+    ratio_bound = (
+        _ratio_bound(keys, spec, query, float(certificate.claims.get("norm_at_least", 0.0))) if bound_norm else None
+    )
+    if float(certificate.claims.get("norm_at_least", 1.0)) <= 0:  # tol is so loose that a zero query meets it
         certificate = dataclasses.replace(
             certificate, claims={k: v for k, v in certificate.claims.items() if k != "norm_at_least"}
         )
@@ -226,49 +309,49 @@ def _design(status: str, memory: Memory, wanted: BlendSpec, query: Array, least:
     gap = float(scores[items].min() - rest.max()) if len(rest) and status == "exact" else 0.0
     return Design(
         status=status,
-        wanted={memory.labels[i]: w for i, w in zip(items, wanted.weights, strict=True)},
-        tol=wanted.tol,
+        wanted={memory.labels[i]: w for i, w in zip(items, spec.weights, strict=True)},
+        tol=spec.tol,
         query=torch.from_numpy(query),
         scale=gap if gap > 0 else float(np.linalg.norm(query)),
         distance=float(certificate.claims["distance"]),
         output_distance=float(certificate.claims["output"]),
         certificate=certificate,
-        floor=floor,
+        ratio_bound=ratio_bound,
     )
 
 
-def _floor(keys: Array, wanted: BlendSpec, query: Array, known: float) -> Certificate | None:
-    """Where the ratios alone bound the norm better than ratios and leak together do: that bound."""
-    items = list(wanted.items)
+def _ratio_bound(keys: FloatArray, spec: BlendSpec, query: FloatArray, known: float) -> Certificate | None:
+    """The norm bound of the ratios alone, where it is above the `known` one of ratios and leak together."""
+    items = list(spec.items)
     if len(items) == 1:
         return None
     ratios = keys[items] - keys[items[0]]
-    data = {"keys": keys, "items": items, "wanted": wanted.wanted, "tol": wanted.tol}
+    data = {"keys": keys, "items": items, "wanted": spec.wanted, "tol": spec.tol}
     found = Certificate.issue("no query", data | {"multipliers": np.linalg.lstsq(ratios.T, query, rcond=None)[0]})
     return found if float(found.claims["norm_at_least"]) > max(0.0, known) else None
 
 
-def _multipliers(keys: Array, items: list[int], query: Array) -> Array | None:
-    """How the query is made of the gradients of its constraints, for the proof that none is smaller.
+def _multipliers(keys: FloatArray, items: list[int], query: FloatArray) -> FloatArray | None:
+    """Lagrange multipliers of the ratios relative to that of the leak, for the proof that no query is shorter.
 
-    At the optimum q = λ(k_a - Σp_i k_i) + Σν_i(k_i - k_a) with p the weights among the other items; the proof wants
-    ν/λ. None where the leak's price λ is not positive: the inequality then bounds nothing.
+    At the optimum q = λ(k_a - Σp_i k_i) + Σν_i(k_i - k_a) with p the weights among the other items; the proof needs
+    ν/λ. None where λ is not positive: the leak inequality then bounds nothing.
     """
     ratios = keys[items] - keys[items[0]]
     rest = np.delete(np.arange(len(keys)), items)
     if len(rest) == 0:
         return None
     scores = keys[rest] @ query
-    tilt = np.exp(scores - scores.max())
-    pull = keys[items[0]] - (tilt / tilt.sum()) @ keys[rest]
-    found = np.linalg.lstsq(np.vstack([pull, ratios]).T, query, rcond=None)[0]
-    priced = found[0] * np.linalg.norm(pull) > 1e-12 * np.linalg.norm(query)
-    return found[1:] / found[0] if priced else None
+    p = np.exp(scores - scores.max())
+    leak_gradient = keys[items[0]] - (p / p.sum()) @ keys[rest]
+    found = np.linalg.lstsq(np.vstack([leak_gradient, ratios]).T, query, rcond=None)[0]
+    positive = found[0] * np.linalg.norm(leak_gradient) > 1e-12 * np.linalg.norm(query)
+    return found[1:] / found[0] if positive else None
 
 
-def _metric(noise: ArrayLike, wanted: BlendSpec, memory: Memory) -> Array:
-    """Σ w_i Σ_i over the wanted items, the variance of their scores, with a small ridge to keep queries short."""
-    spread = covariances(noise, memory.n, memory.d)[list(wanted.items)]
-    mean = torch.einsum("i,ijk->jk", torch.tensor(wanted.weights, dtype=torch.float64), spread).numpy()
+def _score_variance(noise: ArrayLike, spec: BlendSpec, memory: Memory) -> FloatArray:
+    """The metric Σ w_i Σ_i over the wanted items, so that qᵀMq is the variance of their scores, plus a small ridge."""
+    wanted_covariances = covariances(noise, memory.n, memory.d)[list(spec.items)]
+    mean = torch.einsum("i,ijk->jk", torch.tensor(spec.weights, dtype=torch.float64), wanted_covariances).numpy()
     ridge = 1e-6 * float(np.trace(mean)) / memory.d + 1e-12
     return mean + ridge * np.eye(memory.d)

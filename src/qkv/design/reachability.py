@@ -1,4 +1,4 @@
-"""reach: can some multiple of a direction, added to a token, steer its output to a target?"""
+"""reach: can adding a multiple of a direction to a token bring its output to a target?"""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ import torch
 
 from qkv.core.attention import self_attention
 from qkv.core.display import Card, Displayable, number
-from qkv.core.geometry import nearest_to_origin
+from qkv.core.geometry import min_norm_point
 from qkv.core.memory import Memory
-from qkv.core.validation import ArrayLike, tensor, tolerance
+from qkv.core.types import ArrayLike
+from qkv.core.validation import tensor, tolerance
 from qkv.design.certificates.certificate import Certificate
 from qkv.errors import QkvError
-
-Array = np.ndarray[Any, np.dtype[np.float64]]
-
 
 TITLES = {
     "reached": "The target can be reached",
@@ -28,11 +26,16 @@ TITLES = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Reachability(Displayable):
-    """How near a token's output comes to a target as a multiple r of a direction is added to the token.
+    """How near a token's output comes to a target when a multiple r of a direction is added to the token.
 
-    `multiple` is the best r that was found and `distance` the distance there; `at_least` is a certified bound on the
-    distance for every r, by a hyperplane that separates the target from all outputs (0, and no certificate, where
-    none was found). `status` is "reached", "out of reach" or "undecided".
+    Attributes:
+        status: "reached", "out of reach" (proved) or "undecided".
+        multiple: The best r that was found.
+        distance: Distance of the output from the target at that r.
+        at_least: Certified lower bound on the distance for every r, from a hyperplane that separates the target from
+            all outputs; 0 where none was found.
+        tol: Distance that counts as reached, relative to the norm of the target.
+        certificate: The certificate of `at_least`, or None.
     """
 
     status: str
@@ -49,7 +52,7 @@ class Reachability(Displayable):
 
     @property
     def certificates(self) -> list[Certificate]:
-        """What there is to recheck."""
+        """The certificates of this result."""
         return [] if self.certificate is None else [self.certificate]
 
     def card(self) -> Card:
@@ -74,24 +77,44 @@ def reach(
     K: ArrayLike | None = None,
     V: ArrayLike | None = None,
 ) -> Reachability:
-    """Whether x_token + r·along can make the token's output come within tol·|target| of the target, for any real r.
+    """Decide whether some real r makes the output of x_token + r·along come within tol·|target| of the target.
 
-    Q, K and V are the identity unless given.
+    Args:
+        X: Tokens as rows, (n, d).
+        token: The token that is changed.
+        along: The direction that is added, (d,).
+        target: The wanted output of the token, (dv,).
+        tol: Distance that counts as reached, relative to the norm of the target.
+        Q: Query matrix, (h, d); the identity if None.
+        K: Key matrix, (h, d); the identity if None.
+        V: Value matrix, (dv, d); the identity if None.
+
+    Returns:
+        A `Reachability`. Where the target is "out of reach", its certificate proves that for every r.
+
+    Raises:
+        QkvError: If the token is unknown, the direction is zero, or sizes do not fit.
+
+    Example:
+        >>> import qkv
+        >>> found = qkv.design.reach([[0.0, 3.0], [3.0, 0.0]], token=0, along=[1.0, 0.0], target=[3.0, 3.0])
+        >>> found.status
+        'reached'
     """
     x = tensor("the tokens X", X, "tokens d")
-    asked = "steering a token's output"
-    tol = tolerance(asked, tol)
+    request = "reaching a target with a token's output"
+    tol = tolerance(request, tol)
     i = Memory(x).index(token)
     u, y = tensor("the direction", along, "d"), tensor("the target", target, "d")
     identity = torch.eye(x.shape[1], dtype=torch.float64)
     q, k, v = (identity if m is None else tensor(name, m, "h d") for name, m in (("Q", Q), ("K", K), ("V", V)))
     if len(u) != x.shape[1] or len(y) != v.shape[0]:
-        came = f"tokens of {x.shape[1]}, a direction of {len(u)} and a target of {len(y)} numbers"
-        raise QkvError(asked, came, f"Give a direction of {x.shape[1]} and a target of {v.shape[0]}")
+        problem = f"tokens of {x.shape[1]}, a direction of {len(u)} and a target of {len(y)} numbers"
+        raise QkvError(request, problem, f"Give a direction of {x.shape[1]} and a target of {v.shape[0]}")
     if not bool(u.any()):
-        raise QkvError(asked, "the direction is zero", "Give a direction along which the token can move")
-    best, distance = _search(x, i, u, y, q, k, v)
-    proof: Certificate | None = _separate(x, i, u, y, q, k, v)
+        raise QkvError(request, "the direction is zero", "Give a direction along which the token can move")
+    best, distance = _best_multiple(x, i, u, y, q, k, v)
+    proof: Certificate | None = _separating_certificate(x, i, u, y, q, k, v)
     at_least = max(0.0, float(proof.claims["distance"])) if proof else 0.0
     proof = proof if at_least > 0 else None
     near = tol * float(y.norm())
@@ -99,8 +122,10 @@ def reach(
     return Reachability(status, best, distance, at_least, tol, proof)
 
 
-def _search(x: Any, i: int, u: Any, y: Any, q: Any, k: Any, v: Any) -> tuple[float, float]:
-    """The best multiple on a grid that is fine near 0 and reaches far out, then refined around the best."""
+def _best_multiple(
+    x: torch.Tensor, i: int, u: torch.Tensor, y: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
+) -> tuple[float, float]:
+    """The best multiple on a geometric grid, refined by golden-section search around the best point."""
 
     def distance(r: float) -> float:
         moved = x.clone()
@@ -120,11 +145,14 @@ def _search(x: Any, i: int, u: Any, y: Any, q: Any, k: Any, v: Any) -> tuple[flo
     return best, distance(best)
 
 
-def _separate(x: Any, i: int, u: Any, y: Any, q: Any, k: Any, v: Any) -> Certificate:
-    """The hyperplane: orthogonal to how the own value moves, and through the point of the outputs nearest to y.
+def _separating_certificate(
+    x: torch.Tensor, i: int, u: torch.Tensor, y: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
+) -> Certificate:
+    """The certificate of a hyperplane between y and all outputs, whose normal is orthogonal to Vu.
 
-    The weight on itself is at least `share` for every multiple (checks/reach.py derives it), so all outputs, seen
-    along Vu, lie in the hull of share·v_i + (1-share)·v_j; its point nearest to y gives the normal.
+    The token's weight on itself is at least `share` for every multiple (derived in
+    certificates/statements/reachability.py), so all outputs, projected along Vu, lie in the hull of
+    share·v_i + (1-share)·v_j; the point of that hull nearest to y gives the normal.
     """
     values = (x @ v.T).numpy()
     drift = (v @ u).numpy()
@@ -132,8 +160,8 @@ def _separate(x: Any, i: int, u: Any, y: Any, q: Any, k: Any, v: Any) -> Certifi
     flatten = np.eye(len(drift)) - (np.outer(drift, drift) / size**2 if size > 0 else 0)
     share = _own_share(x, i, u, q, k)
     corners = np.vstack([values[i], share * values[i] + (1 - share) * np.delete(values, i, axis=0)])
-    normal = nearest_to_origin((corners - y.numpy()) @ flatten)
-    # Along entries where the direction is nonzero the normal is rounding noise; exact zeros make the proof exact.
+    normal = min_norm_point((corners - y.numpy()) @ flatten)
+    # Where the direction is nonzero the normal holds rounding errors only; exact zeros make the proof exact.
     normal[np.abs(normal) < 1e-13 * max(1e-300, float(np.abs(normal).max()))] = 0.0
     if not normal.any():
         normal = values[i] - y.numpy() + 1e-300
@@ -145,7 +173,8 @@ def _separate(x: Any, i: int, u: Any, y: Any, q: Any, k: Any, v: Any) -> Certifi
     return Certificate.issue("unreachable", data)
 
 
-def _own_share(x: Any, i: int, u: Any, q: Any, k: Any) -> float:
+def _own_share(x: torch.Tensor, i: int, u: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> float:
+    """A lower bound on the token's weight on itself over all multiples; 0 where the bound does not apply."""
     qx, qu, keys, ku = q @ x[i], q @ u, x @ k.T, k @ u
     c2 = float(qu @ ku)
     if c2 <= 0:

@@ -1,4 +1,4 @@
-"""wire: Q, K and V for "token i reads token j and writes y"."""
+"""wire: Q, K and V from rules "token i reads token j and writes y"."""
 
 from __future__ import annotations
 
@@ -9,31 +9,44 @@ from typing import Any
 import numpy as np
 import torch
 
-from qkv.core.attention import finite
 from qkv.core.display import Card, Displayable, number
-from qkv.core.geometry import balance
-from qkv.core.masks import whole
-from qkv.core.validation import ArrayLike, tensor
+from qkv.core.geometry import min_norm_combination
+from qkv.core.types import ArrayLike, FloatArray, IntArray
+from qkv.core.validation import finite, tensor, whole
 from qkv.design.certificates.certificate import Certificate
 from qkv.design.solvers import conic
 from qkv.design.specs import WiringSpec
 from qkv.errors import QkvError
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
-
-PREFER = ("norm", "rank")
-MOST_TOKENS = 64
-MOST_BALANCED = 24
-WORTH = 1e9
-"""A bound on the norm of every W says something from here on, in units where the tokens have norm 1."""
+PREFERENCES = ("norm", "rank")
+MAX_TOKENS = 64
+"""Larger problems do not fit the conic program."""
+MAX_TOKENS_FOR_DIRECT_PROOF = 24
+"""Up to here a proof of impossibility is also computed from the tokens themselves, by least squares."""
+MIN_NORM_BOUND = 1e9
+"""Bounds on the norm of every W that count as "impossible", at least, in units where the tokens have norm 1."""
+SAFETY_MARGINS = (1e-6, 1e-4, 1e-2)
+"""The leak is aimed this much (relatively) below tol, so that Q and K rounded to float64 are certainly within it."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Wiring(Displayable):
-    """Matrices that make tokens read and write by the rules, or a proof that no W = QᵀK does.
+    """Matrices with which tokens read and write by the rules, or a proof that no W = QᵀK does it.
 
-    q_i = Q x_i, k_j = K x_j, v_j = V x_j; `distances` and `output_distances` are certified bounds, one a rule;
-    `residual` is what least squares leaves of V, of the rule with the largest.
+    With q_i = Q x_i, k_j = K x_j and v_j = V x_j.
+
+    Attributes:
+        possible: Whether matrices were found; else `certificate` proves that there are none up to some norm.
+        Q: Query matrix, (head_size, d), or None.
+        K: Key matrix, (head_size, d), or None.
+        V: Value matrix, (dv, d), or None.
+        head_size: Rows of Q and K.
+        rules: The reading token of each rule.
+        distances: Certified bounds on the total-variation distance of each rule's weights.
+        output_distances: Certified bounds on the distance of each rule's output from what it should write.
+        residual: What V would leave of the worst rule's output if the weights were exact.
+        tol: Largest total-variation distance that was allowed.
+        certificate: The certificate of the bounds, or of impossibility.
     """
 
     possible: bool
@@ -50,12 +63,12 @@ class Wiring(Displayable):
 
     @property
     def W(self) -> torch.Tensor | None:
-        """QᵀK, whose entry x_iᵀ W x_j is the score that token i gives to token j."""
+        """W = QᵀK; x_iᵀ W x_j is the score that token i gives to token j."""
         return None if self.Q is None or self.K is None else self.Q.T @ self.K
 
     @property
     def certificates(self) -> list[Certificate]:
-        """What there is to recheck."""
+        """The certificates of this result."""
         return [self.certificate]
 
     def card(self) -> Card:
@@ -91,48 +104,69 @@ def wire(
     head_size: int | None = None,
     prefer: str = "norm",
 ) -> Wiring:
-    """Q, K, V with which token i reads a token (or a blend {token: weight}) and writes a vector.
+    """Find Q, K and V with which tokens read and write by rules.
 
-    prefer="norm" makes W = QᵀK small, prefer="rank" makes it of low rank (least nuclear norm). `head_size` is the
-    number of rows of Q and K; without it, the rank of W.
+    Args:
+        X: Tokens as rows, (n, d).
+        reads: For each reading token, the token that it should read, or a blend {token: weight}.
+        writes: For each reading token, the vector that it should write.
+        tol: Largest total-variation distance of each rule's weights from the wanted ones.
+        head_size: Rows of Q and K; the rank of W = QᵀK if None.
+        prefer: "norm" for the W of least Frobenius norm, or "rank" for the W of least nuclear norm.
+
+    Returns:
+        A `Wiring` with the matrices and their certificate, or with a proof that none exist.
+
+    Raises:
+        QkvError: If a rule is malformed, if there are more than 64 tokens, if `head_size` is below the rank of W, or
+            if neither matrices nor a proof were found.
+
+    Example:
+        >>> import qkv
+        >>> wiring = qkv.design.wire([[3, 0, 0], [0, 3, 0], [0, 0, 3]], reads={0: 2}, writes={0: [1.0]})
+        >>> output = qkv.self_attention([[3, 0, 0], [0, 3, 0], [0, 0, 3]], wiring.Q, wiring.K, wiring.V).output
+        >>> round(float(output[0, 0]), 2), bool(wiring.certificate.verify())
+        (1.0, True)
     """
-    problem = WiringSpec.of(X, reads, writes, tol)
-    x = problem.tokens.numpy()
-    if prefer not in PREFER:
-        raise QkvError(f"wiring with prefer={prefer!r}", "there is no such preference", f"Use {' or '.join(PREFER)}")
-    if len(x) > MOST_TOKENS:
+    spec = WiringSpec.of(X, reads, writes, tol)
+    x = spec.tokens.numpy()
+    if prefer not in PREFERENCES:
         raise QkvError(
-            f"wiring {len(x)} tokens", f"at most {MOST_TOKENS} fit the program", "Wire fewer tokens at a time"
+            f"wiring with prefer={prefer!r}", "there is no such preference", f"Use {' or '.join(PREFERENCES)}"
+        )
+    if len(x) > MAX_TOKENS:
+        raise QkvError(
+            f"wiring {len(x)} tokens", f"at most {MAX_TOKENS} fit the program", "Wire fewer tokens at a time"
         )
     if head_size is not None:
         head_size = whole("wiring", "head_size", head_size)
-    v = _values(problem)
-    for slack in (1e-6, 1e-4, 1e-2):
-        found = _scores(problem, problem.tol * (1 - slack), prefer)
-        if found.status == "none":
-            return _impossible(problem, found)
+    v = _value_matrix(spec)
+    for margin in SAFETY_MARGINS:
+        found = _solve_scores(spec, spec.tol * (1 - margin), prefer)
+        if found.status == "infeasible":
+            return _impossible(spec, found)
         if found.status != "solved":
             continue
         w = found.x.reshape(x.shape[1], x.shape[1])
-        q, k = _factor(w, head_size, problem)
-        certificate = _certificate(problem, q, k, v)
-        if max(certificate.claims["distance"]) <= problem.tol:
+        q, k = _factor(w, head_size)
+        certificate = _certificate(spec, q, k, v)
+        if max(certificate.claims["distance"]) <= spec.tol:
             return Wiring(
                 possible=True,
                 Q=torch.from_numpy(q),
                 K=torch.from_numpy(k),
                 V=torch.from_numpy(v.copy()),
                 head_size=len(q),
-                rules=problem.rules,
+                rules=spec.rules,
                 distances=tuple(certificate.claims["distance"]),
                 output_distances=tuple(certificate.claims["output"]),
                 residual=max(certificate.claims["residual"]),
-                tol=problem.tol,
+                tol=spec.tol,
                 certificate=certificate,
             )
         if head_size is not None and len(q) < _rank(w):
-            raise _too_small(head_size, _rank(w), prefer, max(certificate.claims["distance"]), problem.tol)
-    raise _no_answer(problem)
+            raise _too_small(head_size, _rank(w), prefer, max(certificate.claims["distance"]), spec.tol)
+    raise _no_answer(spec)
 
 
 def check_wiring(
@@ -145,38 +179,63 @@ def check_wiring(
     tol: float,
     output_tol: float | None = None,
 ) -> Certificate:
-    """A certificate that anyone's matrices follow the rules to `tol`; its verify() says whether they do.
+    """State that given matrices follow rules to `tol`, as a certificate; its verify() decides that rigorously.
 
-    `output_tol` bounds the distance of what is written. Without it, the bound is what weights within tol cost a V
-    that writes exactly: 2 tol max |V x_j|, and a little for rounding.
+    The certificate may be false: verify() recomputes every distance in ball arithmetic and refuses it if so.
+
+    Args:
+        X: Tokens as rows, (n, d).
+        Q: Query matrix, (h, d).
+        K: Key matrix, (h, d).
+        V: Value matrix, (dv, d).
+        reads: As for `wire`.
+        writes: As for `wire`.
+        tol: Largest total-variation distance of each rule's weights from the wanted ones.
+        output_tol: Largest distance of each rule's output from what it should write. If None, what weights within
+            tol cost a V that writes exactly, 2 tol max |V x_j|, plus an allowance for rounding.
+
+    Returns:
+        A `Certificate` of kind "wiring".
+
+    Raises:
+        QkvError: If a rule is malformed, or if the matrices do not fit the tokens, each other or what is written.
+
+    Example:
+        >>> import qkv
+        >>> X = [[0, 4, 0], [4, 0, 0], [0, 0, 4]]
+        >>> swap = [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
+        >>> eye = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+        >>> stated = qkv.design.check_wiring(X, swap, eye, eye, reads={0: 1}, writes={0: [4, 0, 0]}, tol=1e-3)
+        >>> bool(stated.verify())
+        True
     """
-    problem = WiringSpec.of(X, reads, writes, tol)
+    spec = WiringSpec.of(X, reads, writes, tol)
     matrices = [tensor(name, m, "h d").numpy() for name, m in (("Q", Q), ("K", K), ("V", V))]
-    x, (q, k, v) = problem.tokens.numpy(), matrices
+    x, (q, k, v) = spec.tokens.numpy(), matrices
     if not x.shape[1] == q.shape[1] == k.shape[1] == v.shape[1] or len(q) != len(k):
-        came = f"tokens of {x.shape[1]} numbers, Q {q.shape}, K {k.shape}, V {v.shape}"
-        raise QkvError("checking matrices", came, "Give matrices that take the tokens, and Q and K of one height")
-    if len(v) != problem.writes.shape[1]:
-        came = f"V gives {len(v)} numbers, and {problem.writes.shape[1]} are to be written"
-        raise QkvError("checking matrices", came, "Give a V with as many rows as a written vector has numbers")
+        problem = f"tokens of {x.shape[1]} numbers, Q {q.shape}, K {k.shape}, V {v.shape}"
+        raise QkvError("checking matrices", problem, "Give matrices that take the tokens, and Q and K of one height")
+    if len(v) != spec.writes.shape[1]:
+        problem = f"V gives {len(v)} numbers, and {spec.writes.shape[1]} are to be written"
+        raise QkvError("checking matrices", problem, "Give a V with as many rows as a written vector has numbers")
     if output_tol is None:
-        rounding = 1e-9 * (1 + float(problem.writes.abs().max()))
-        output_tol = 2 * problem.tol * float(np.linalg.norm(x @ v.T, axis=1).max()) + rounding
-    claims = {"distance": problem.tol, "output": finite("checking matrices", "output_tol", output_tol)}
-    return dataclasses.replace(_certificate(problem, q, k, v), claims=claims)
+        rounding = 1e-9 * (1 + float(spec.writes.abs().max()))
+        output_tol = 2 * spec.tol * float(np.linalg.norm(x @ v.T, axis=1).max()) + rounding
+    claims = {"distance": spec.tol, "output": finite("checking matrices", "output_tol", output_tol)}
+    return dataclasses.replace(_certificate(spec, q, k, v), claims=claims)
 
 
-def _scores(problem: WiringSpec, tol: float, prefer: str) -> conic.Solution:
-    """W on the span of the tokens: outside of it W changes no score, so the smallest W vanishes there."""
-    x = problem.tokens.numpy()
+def _solve_scores(spec: WiringSpec, tol: float, prefer: str) -> conic.Solution:
+    """The conic program for W on the span of the tokens; elsewhere W changes no score, so the smallest W is 0 there."""
+    x = spec.tokens.numpy()
     _, s, vt = np.linalg.svd(x, full_matrices=False)
     basis = vt[: max(1, int((s > 1e-10 * max(s[0], 1e-300)).sum()))]
     size = float(np.linalg.norm(x, axis=1).max()) or 1.0
     inner = x @ basis.T / size
     r = len(basis)
     rules = []
-    for row, i in enumerate(problem.rules):
-        wanted = problem.wanted[row].numpy()
+    for row, i in enumerate(spec.rules):
+        wanted = spec.wanted[row].numpy()
         inside = np.flatnonzero(wanted > 0).tolist()
         rows = np.einsum("a,jb->jab", inner[i], inner).reshape(len(x), r * r)
         rules.append(conic.Rule.of(rows, wanted[inside], inside, np.flatnonzero(wanted == 0), tol))
@@ -185,13 +244,13 @@ def _scores(problem: WiringSpec, tol: float, prefer: str) -> conic.Solution:
     return dataclasses.replace(found, x=(basis.T @ z @ basis).ravel())
 
 
-def _rank(w: Array) -> int:
+def _rank(w: FloatArray) -> int:
     s = np.linalg.svd(w, compute_uv=False)
     return max(1, int((s > 1e-6 * max(s[0], 1e-300)).sum()))
 
 
-def _factor(w: Array, head_size: int | None, problem: WiringSpec) -> tuple[Array, Array]:
-    """Q and K of that many rows with QᵀK = W, sharing the singular values evenly."""
+def _factor(w: FloatArray, head_size: int | None) -> tuple[FloatArray, FloatArray]:
+    """Q and K of that many rows with QᵀK = W: each takes the square roots of the singular values."""
     u, s, vt = np.linalg.svd(w)
     h = head_size or _rank(w)
     root = np.zeros(h)
@@ -202,48 +261,48 @@ def _factor(w: Array, head_size: int | None, problem: WiringSpec) -> tuple[Array
     return q * root[:, None], k * root[:, None]
 
 
-def _values(problem: WiringSpec) -> Array:
-    """V by least squares, so that the wanted blend of values is what should be written."""
-    means = (problem.wanted @ problem.tokens).numpy()
-    return np.asarray(np.linalg.lstsq(means, problem.writes.numpy(), rcond=None)[0]).T
+def _value_matrix(spec: WiringSpec) -> FloatArray:
+    """V by least squares, so that the wanted blend of values is the vector to write."""
+    means = (spec.wanted @ spec.tokens).numpy()
+    return np.asarray(np.linalg.lstsq(means, spec.writes.numpy(), rcond=None)[0]).T
 
 
-def _certificate(problem: WiringSpec, q: Array, k: Array, v: Array) -> Certificate:
+def _certificate(spec: WiringSpec, q: FloatArray, k: FloatArray, v: FloatArray) -> Certificate:
     return Certificate.issue(
         "wiring",
         {
-            "X": problem.tokens.numpy(), "Q": q, "K": k, "V": v, "rules": list(problem.rules),
-            "wanted": problem.wanted.numpy(), "writes": problem.writes.numpy(),
+            "X": spec.tokens.numpy(), "Q": q, "K": k, "V": v, "rules": list(spec.rules),
+            "wanted": spec.wanted.numpy(), "writes": spec.writes.numpy(),
         },
     )  # fmt: skip
 
 
-def _impossible(problem: WiringSpec, found: conic.Solution) -> Wiring:
-    """The proof that no W does it, from the solver's evidence or, sharper, from the tokens themselves."""
-    wanted = problem.wanted.numpy()
+def _impossible(spec: WiringSpec, found: conic.Solution) -> Wiring:
+    """The proof that no W does it, from the solver's dual variables or, sharper, from the tokens themselves."""
+    wanted = spec.wanted.numpy()
     inside = [np.flatnonzero(row > 0) for row in wanted]
     mix, multipliers = np.zeros_like(wanted), np.zeros_like(wanted)
     for row, chosen in enumerate(inside):
         mix[row, wanted[row] == 0] = found.mix[row]
         multipliers[row, chosen[1:]] = found.multipliers[row]
     candidates = [(mix, multipliers)]
-    if len(problem.tokens) <= MOST_BALANCED:
-        candidates.append(_balanced(problem, inside))
-    base = {"X": problem.tokens.numpy(), "rules": list(problem.rules), "wanted": wanted, "tol": problem.tol}
+    if len(spec.tokens) <= MAX_TOKENS_FOR_DIRECT_PROOF:
+        candidates.append(_min_norm_evidence(spec, inside))
+    base = {"X": spec.tokens.numpy(), "rules": list(spec.rules), "wanted": wanted, "tol": spec.tol}
     proofs = [Certificate.issue("no wiring", base | {"mix": m, "multipliers": nu}) for m, nu in candidates]
     best = max(proofs, key=lambda c: float(c.claims["norm_at_least"]))
-    # The program's verdict counts only as far as its evidence goes: a W this much larger than the tokens ask for.
-    unit = float(problem.tokens.norm(dim=1).max()) ** 2
-    if not float(best.claims["norm_at_least"]) * unit > WORTH:
-        raise _no_answer(problem)
-    return Wiring(False, None, None, None, 0, problem.rules, (), (), float("nan"), problem.tol, best)
+    # A solver's "infeasible" is a hypothesis; only a proof that every W is very large counts as impossible.
+    unit = float(spec.tokens.norm(dim=1).max()) ** 2
+    if not float(best.claims["norm_at_least"]) * unit > MIN_NORM_BOUND:
+        raise _no_answer(spec)
+    return Wiring(False, None, None, None, 0, spec.rules, (), (), float("nan"), spec.tol, best)
 
 
-def _balanced(problem: WiringSpec, inside: list[Any]) -> tuple[Array, Array]:
-    """Mixes and multipliers under which the gradients of all rules cancel as well as they can."""
-    x, wanted = problem.tokens.numpy(), problem.wanted.numpy()
+def _min_norm_evidence(spec: WiringSpec, inside: list[IntArray]) -> tuple[FloatArray, FloatArray]:
+    """Mixes and multipliers that minimise the norm of the sum of all rules' gradients."""
+    x, wanted = spec.tokens.numpy(), spec.wanted.numpy()
     rivals, places, ratios, spots = [], [], [], []
-    for row, i in enumerate(problem.rules):
+    for row, i in enumerate(spec.rules):
         first = inside[row][0]
         for j in range(len(x)):
             if wanted[row, j] == 0:
@@ -253,7 +312,9 @@ def _balanced(problem: WiringSpec, inside: list[Any]) -> tuple[Array, Array]:
                 ratios.append(np.outer(x[i], x[j] - x[first]).ravel())
                 spots.append((row, j))
     mix, multipliers = np.zeros_like(wanted), np.zeros_like(wanted)
-    weights, coefficients = balance(np.array(rivals), np.array(ratios).reshape(len(ratios), x.shape[1] ** 2))
+    weights, coefficients = min_norm_combination(
+        np.array(rivals), np.array(ratios).reshape(len(ratios), x.shape[1] ** 2)
+    )
     for place, weight in zip(places, weights, strict=True):
         mix[place] = weight if weight > 1e-14 else 0.0
     for spot, coefficient in zip(spots, coefficients, strict=True):
@@ -261,15 +322,15 @@ def _balanced(problem: WiringSpec, inside: list[Any]) -> tuple[Array, Array]:
     return mix, multipliers
 
 
-def _no_answer(problem: WiringSpec) -> QkvError:
+def _no_answer(spec: WiringSpec) -> QkvError:
     return QkvError(
-        f"wiring {len(problem.tokens)} tokens to {problem.tol:g}",
+        f"wiring {len(spec.tokens)} tokens to {spec.tol:g}",
         "no W of ordinary size does it, and there is no proof that none does",
         "Make tokens that must be told apart differ more, or raise tol",
     )
 
 
 def _too_small(head_size: int, rank: int, prefer: str, got: float, tol: float) -> QkvError:
-    remedy = f"Give head_size={rank}" + ("" if prefer == "rank" else ", or prefer='rank' for a W of lower rank")
-    came = f"this W has rank {rank}, and cut to {head_size} it reads only to within {got:.3g}, not {tol:g}"
-    return QkvError(f"wiring with head_size={head_size}", came, remedy)
+    hint = f"Give head_size={rank}" + ("" if prefer == "rank" else ", or prefer='rank' for a W of lower rank")
+    problem = f"this W has rank {rank}, and cut to {head_size} it reads only to within {got:.3g}, not {tol:g}"
+    return QkvError(f"wiring with head_size={head_size}", problem, hint)

@@ -1,7 +1,15 @@
-"""From facts to training, answers, confidence and studies.
+"""Facts, training on them, answers, scores, calibrated confidence, and studies.
 
-Reading order: datasets (facts, texts and questions made of them), training (recipes over qkv.train), answering (ask a
-run), confidence (features, badge, calibration), evaluation (exact match beside baselines), studies (experiments).
+Reading order, which is the order of imports (each part imports only parts before it):
+
+1. intervals: confidence intervals of proportions and means.
+2. datasets: facts about people, the shipped table, biographies and questions by templates.
+3. training: recipes over qkv.train; texts and questions in one run.
+4. answering: torch-free model, encoding of questions, beam search, attention on the name.
+5. evaluation: `evaluate`, exact-match accuracy beside baselines.
+6. confidence: features of an answer, logistic regression, badge, metrics, and `trust`, which calibrates the badge.
+7. answer: `ask`, an answer with its badge. It imports neither torch nor SciPy.
+8. studies: `study`, resumable experiments.
 """
 
 from __future__ import annotations
@@ -11,8 +19,8 @@ from typing import TYPE_CHECKING
 from qkv._lazy import lazily
 
 if TYPE_CHECKING:  # what editors and mypy see; at run time the same names are imported when they are first used
-    from qkv.knowledge.answering.answer import Answer as Answer
-    from qkv.knowledge.answering.answer import ask as ask
+    from qkv.knowledge.answer import Answer as Answer
+    from qkv.knowledge.answer import ask as ask
     from qkv.knowledge.confidence.badge import Badge as Badge
     from qkv.knowledge.confidence.calibration import Trust as Trust
     from qkv.knowledge.confidence.calibration import trust as trust
@@ -52,8 +60,8 @@ else:
         "tune": "training.recipes",
         "drop_texts_about": "training.recipes",
         "Recipe": "training.recipes",
-        "ask": "answering.answer",
-        "Answer": "answering.answer",
+        "ask": "answer",
+        "Answer": "answer",
         "Badge": "confidence.badge",
         "evaluate": "evaluation",
         "Scores": "evaluation",

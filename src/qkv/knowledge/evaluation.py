@@ -1,30 +1,30 @@
-"""evaluate: how many answers match exactly, with an interval, beside what one would score without knowing anything."""
+"""evaluate: exact-match accuracy of runs on questions, with a confidence interval, beside baselines."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from qkv.core.display import Card, Displayable
 from qkv.errors import QkvError
+from qkv.knowledge.answering.answer_model import MAX_ANSWER_TOKENS
 from qkv.knowledge.datasets.facts import Questions
-from qkv.knowledge.intervals import wilson
+from qkv.knowledge.intervals import wilson_interval
 from qkv.model.decoding import decode
 from qkv.train.data.text_files import read_questions
 from qkv.train.runs import Run, load
 from qkv.train.tokenizers import MASK_ID, encode_all
 
-LONGEST = 32  # tokens of an answer
 QuestionSource = Questions | Sequence[tuple[str, str]] | str | Path
-Runs = Run | str | Path
+RunOrFolder = Run | str | Path
 
 
 @dataclass(frozen=True)
 class Score(Displayable):
-    """A share of right answers with its 95 % interval."""
+    """Accuracy on n questions with its 95 % interval (Wilson)."""
 
     accuracy: float
     low: float
@@ -33,8 +33,8 @@ class Score(Displayable):
 
     @classmethod
     def of(cls, accuracy: float, n: int) -> Score:
-        """With the interval of Wilson."""
-        return cls(accuracy, *wilson(accuracy * n, n), n)
+        """The score with its interval computed."""
+        return cls(accuracy, *wilson_interval(accuracy * n, n), n)
 
     def __str__(self) -> str:
         return f"{100 * self.accuracy:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
@@ -45,9 +45,20 @@ class Score(Displayable):
 
 @dataclass(frozen=True)
 class Scores(Displayable):
-    """The mean score of one or several runs, beside the baselines.
+    """Exact-match accuracy of one run, or the mean over several seeds, beside baselines.
 
-    Runs of several seeds answer the same questions, so the interval is that of one run with their mean score.
+    All seeds answer the same questions, so the interval is that of one run with the mean accuracy: more seeds do not
+    make it narrower.
+
+    Attributes:
+        accuracy: Share of right answers, averaged over the runs.
+        low: Lower end of the 95 % interval (Wilson).
+        high: Upper end of the 95 % interval.
+        n: Number of questions.
+        baselines: Score of each baseline by its name.
+        runs: Accuracy of each run.
+        questions: The questions with the right answers.
+        answers: For each run, its answer to each question.
     """
 
     accuracy: float
@@ -61,106 +72,134 @@ class Scores(Displayable):
 
     @property
     def right(self) -> tuple[tuple[bool, ...], ...]:
-        """For each run, which answers were right."""
+        """For each run, whether each answer is right."""
         return tuple(
-            tuple(match(said, true) for said, (_, true) in zip(each, self.questions, strict=True))
-            for each in self.answers
+            tuple(exact_match(answer, expected) for answer, (_, expected) in zip(answers, self.questions, strict=True))
+            for answers in self.answers
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each run and question; pandas.DataFrame takes them as they are."""
+        """One row per run and question, in the form that pandas.DataFrame takes."""
         return [
-            {"run": run, "question": asked, "wanted": wanted, "answer": said, "right": match(said, wanted)}
-            for run, each in enumerate(self.answers)
-            for said, (asked, wanted) in zip(each, self.questions, strict=True)
+            {
+                "run": run,
+                "question": question,
+                "wanted": expected,
+                "answer": answer,
+                "right": exact_match(answer, expected),
+            }
+            for run, answers in enumerate(self.answers)
+            for answer, (question, expected) in zip(answers, self.questions, strict=True)
         ]
 
     def card(self) -> Card:
-        mine = Score(self.accuracy, self.low, self.high, self.n)
-        several = f" (mean of {len(self.runs)} runs)" if len(self.runs) > 1 else ""
-        lines = [(f"this run{several}" if not several else f"these runs{several}", mine), *self.baselines.items()]
+        several = len(self.runs) > 1
+        own_name = f"these runs (mean of {len(self.runs)} runs)" if several else "this run"
+        scores = {own_name: Score(self.accuracy, self.low, self.high, self.n), **self.baselines}
         rows = tuple(
-            (name, f"{100 * s.accuracy:.1f} %", f"{100 * s.low:.1f} to {100 * s.high:.1f} %") for name, s in lines
+            (name, f"{100 * s.accuracy:.1f} %", f"{100 * s.low:.1f} to {100 * s.high:.1f} %")
+            for name, s in scores.items()
         )
         each = (("each run", ", ".join(f"{100 * a:.1f} %" for a in self.runs)),) if several else ()
-        return Card(f"{self.n} questions, exact match", each, ("who answers", "right", "95 % interval"), rows)
+        return Card(f"{self.n} questions, exact match", each, ("answers of", "right", "95 % interval"), rows)
 
 
 def evaluate(
-    run: Runs | Sequence[Runs],
+    run: RunOrFolder | Sequence[RunOrFolder],
     questions: QuestionSource,
     *,
     training: QuestionSource | None = None,
-    unpretrained: Runs | None = None,
-    lacking: Runs | None = None,
+    unpretrained: RunOrFolder | None = None,
+    ablated: RunOrFolder | None = None,
 ) -> Scores:
-    """Score one run, or several seeds of it, on questions.
+    """Score one run, or several seeds of one, on questions by exact match.
 
-    Baselines: the most frequent answer of the `training` questions (a finetuned run's own, if they are where they
-    were); a run that was `unpretrained`; one whose pretraining text was `lacking` the people asked about.
+    Args:
+        run: A run or its folder, or a list of them: several seeds of one experiment.
+        questions: Questions with right answers: `Questions`, pairs, or a file of lines `question<TAB>answer`.
+        training: Training questions, for the baseline that always gives their most frequent answer. If left out, the
+            file that the (first) run was finetuned on is read, if it still exists.
+        unpretrained: Baseline: a run that was finetuned without pretraining.
+        ablated: Baseline: a run whose pretraining text leaves out the people in `questions`.
+
+    Returns:
+        Accuracy with its 95 % interval, the accuracy of each run and of each baseline, and all answers.
+
+    Raises:
+        QkvError: There are no runs or no questions; a question does not fit into the model's context; or the run's
+            tokenizer has no special token ⁇ (the model was not trained on questions by qkv).
+
+    Example:
+        With the folders of two finetuned seeds and a file of test questions::
+
+            scores = qkv.knowledge.evaluate(["runs/birth-0", "runs/birth-1"], "dev.tsv", training="train.tsv")
+            scores.accuracy, scores.low, scores.high, scores.baselines
     """
-    runs = [opened(run)] if isinstance(run, Run | str | Path) else [opened(each) for each in run]
+    runs = [open_run(run)] if isinstance(run, Run | str | Path) else [open_run(each) for each in run]
     if not runs:
-        raise QkvError("evaluating", "there are no runs", "Give one, or some")
-    pairs = pairs_of(questions)
+        raise QkvError("evaluating", "there are no runs", "Give at least one")
+    pairs = question_pairs(questions)
     asked = [question for question, _ in pairs]
-    answers = tuple(tuple(answered(each, asked)) for each in runs)
-    each = tuple(share(said, pairs) for said in answers)
+    answers = tuple(tuple(greedy_answers(each, asked)) for each in runs)
+    each = tuple(accuracy(own, pairs) for own in answers)
     mean = Score.of(sum(each) / len(each), len(pairs))
     baselines = {}
-    seen = pairs_of(training) if training is not None else _trained_on(runs[0])
+    seen = question_pairs(training) if training is not None else _finetuning_questions(runs[0])
     if seen:
         common = Counter(answer for _, answer in seen).most_common(1)[0][0]
-        baselines[f"always {common}"] = Score.of(share([common] * len(pairs), pairs), len(pairs))
-    for name, other in (("no pretraining", unpretrained), ("people not in the text", lacking)):
+        baselines[f"always {common}"] = Score.of(accuracy([common] * len(pairs), pairs), len(pairs))
+    for name, other in (("no pretraining", unpretrained), ("people not in the text", ablated)):
         if other is not None:
-            baselines[name] = Score.of(share(answered(opened(other), asked), pairs), len(pairs))
+            baselines[name] = Score.of(accuracy(greedy_answers(open_run(other), asked), pairs), len(pairs))
     return Scores(mean.accuracy, mean.low, mean.high, mean.n, baselines, each, tuple(pairs), answers)
 
 
-def answered(run: Run, questions: Sequence[str]) -> list[str]:
-    """The likeliest answer to each question, word by word; a question that the model cannot hold is refused."""
+def greedy_answers(run: Run, questions: Sequence[str]) -> list[str]:
+    """The answer to each question by greedy decoding, in one batch; too long questions are refused."""
     if not run.tokenizer.special:
         raise QkvError(
-            "evaluating", "this model's tokenizer has no sign ⁇", "Evaluate a run that qkv trained on questions"
+            "evaluating",
+            "the tokenizer of this model has no special token ⁇",
+            "Evaluate a run that qkv trained on questions",
         )
     ids = [[*each, MASK_ID] for each in encode_all(run.tokenizer, questions)]
-    room = run.config.context_length + 1 - max(map(len, ids))
+    longest = max(map(len, ids))
+    room = run.config.context_length + 1 - longest
     if room < 1:
         raise QkvError(
             "evaluating",
-            f"a question has {max(map(len, ids))} tokens",
-            f"The model holds {run.config.context_length}: leave it out",
+            f"a question has {longest} tokens",
+            f"The context of the model is {run.config.context_length} tokens: leave this question out",
         )
-    done = decode(run.model, ids, min(LONGEST, room), stop=MASK_ID)
-    return [run.tokenizer.decode(tokens).strip() for tokens in done.tokens]
+    decoded = decode(run.model, ids, min(MAX_ANSWER_TOKENS, room), stop=MASK_ID)
+    return [run.tokenizer.decode(tokens).strip() for tokens in decoded.tokens]
 
 
-def match(said: str, wanted: str) -> bool:
-    """Whether an answer is exactly the wanted one, spaces around it aside."""
-    return said.strip() == wanted.strip()
+def exact_match(answer: str, expected: str) -> bool:
+    """Whether the answer equals the expected one, up to white space at both ends."""
+    return answer.strip() == expected.strip()
 
 
-def share(answers: Sequence[str], pairs: Sequence[tuple[str, str]]) -> float:
-    """The share of right answers."""
-    return sum(match(said, wanted) for said, (_, wanted) in zip(answers, pairs, strict=True)) / len(pairs)
+def accuracy(answers: Sequence[str], pairs: Sequence[tuple[str, str]]) -> float:
+    """Share of answers that match exactly."""
+    return sum(exact_match(answer, expected) for answer, (_, expected) in zip(answers, pairs, strict=True)) / len(pairs)
 
 
-def pairs_of(questions: QuestionSource | Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Questions with answers, from wherever they are; none at all is refused."""
-    pairs = list(questions.pairs) if isinstance(questions, Questions) else read_questions(questions)  # type: ignore[arg-type]
+def question_pairs(questions: QuestionSource) -> list[tuple[str, str]]:
+    """(question, answer) pairs from any source of questions; an empty one is refused."""
+    pairs = list(questions.pairs) if isinstance(questions, Questions) else read_questions(questions)
     if not pairs:
-        raise QkvError("asking", "there are no questions", "Give some")
+        raise QkvError("evaluating", "there are no questions", "Give at least one")
     return pairs
 
 
-def opened(run: Runs) -> Run:
-    """A run, from its folder if need be."""
+def open_run(run: RunOrFolder) -> Run:
+    """The run itself, or loaded from its folder."""
     return run if isinstance(run, Run) else load(run)
 
 
-def _trained_on(run: Run) -> list[tuple[str, str]]:
-    """The questions that a run was finetuned on, if they are still in their file."""
+def _finetuning_questions(run: Run) -> list[tuple[str, str]]:
+    """The questions that a run was finetuned on, if their file still exists."""
     record = run.data if run.data.get("kind") == "questions" else run.data.get("questions", {})
     path = record.get("path")
     if path is None or not Path(path).is_file():

@@ -9,7 +9,7 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from qkv.core.masks import whole
+from qkv.core.validation import whole
 from qkv.errors import QkvError
 from qkv.model.gpt import GPT
 from qkv.model.packed_sequences import KVCache, PackedLayout

@@ -9,10 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from qkv.core.attention import finite
-from qkv.core.masks import whole
 from qkv.core.memory import Memory
-from qkv.core.validation import ArrayLike, tensor
+from qkv.core.validation import ArrayLike, finite, tensor, whole
 from qkv.errors import QkvError
 
 ASKED = "noise on the keys"

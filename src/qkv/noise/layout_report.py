@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from qkv.core.attention import check_range
 from qkv.core.display import Card, Displayable, number
 from qkv.core.memory import Memory
+from qkv.core.validation import check_range
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
 from qkv.noise.comparison import head_count, layout_of

@@ -13,10 +13,10 @@ import torch
 from scipy.special import betaincinv
 from torch import Tensor
 
-from qkv.core.attention import SHOWN, Label, check_range
+from qkv.core.attention import SHOWN, Label
 from qkv.core.display import Card, Displayable, number, vector
-from qkv.core.masks import whole
 from qkv.core.memory import Memory
+from qkv.core.validation import check_range, level, whole
 from qkv.errors import QkvError
 from qkv.noise.key_noise import KeyNoise, Noise, independent, laid_on
 from qkv.noise.moments.mixture import heads_of
@@ -305,10 +305,3 @@ def binomial_interval(hits: int, draws: int, confidence: float) -> tuple[float, 
     low = 0.0 if hits == 0 else float(betaincinv(hits, draws - hits + 1, out))
     high = 1.0 if hits == draws else float(betaincinv(hits + 1, draws - hits, 1 - out))
     return low, high
-
-
-def level(asked: str, confidence: float) -> float:
-    """A confidence strictly between 0 and 1."""
-    if not (isinstance(confidence, int | float) and 0 < confidence < 1):
-        raise QkvError(asked, f"confidence is {confidence!r}", "Give a number between 0 and 1, such as 0.95")
-    return float(confidence)

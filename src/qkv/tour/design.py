@@ -1,4 +1,4 @@
-"""The tour's chapters on design: copy, blend, limits, subspaces, wiring, reach."""
+"""Chapters of the tour on design: copy, blend, limits, subspaces, wiring, reachability."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEED = 0
 
 
 def lookup() -> Chapter:
-    """Copy one value, blend two, and what the smallest scale is."""
+    """Copy one value, blend two, and the smallest scale for it."""
     memory = Memory.orthonormal(10, 16, SEED)
     one = copy(memory, 3)
     two = blend(memory, {0: 0.5, 1: 0.5})
@@ -34,8 +34,8 @@ def lookup() -> Chapter:
             f"weight elsewhere, a scale of {one.scale:.4f} is enough, and nothing smaller is.",
             "To read the average of items 0 and 1, the textbook takes `q = t(k_a + k_b)`. The smallest t for n items "
             f"and a leak of ε is log((n−2)(1−ε)/(2ε)), here {formula:.6f}; the query has norm "
-            f"{float(book.query.norm()):.4f}. A shorter one does the same: pushing the other keys away a little, it gets by "
-            f"with {float(two.query.norm()):.4f}, and the certificate proves that no query gets by with less.",
+            f"{float(book.query.norm()):.4f}. A shorter one does the same: with small negative scores on the other keys, a norm "
+            f"of {float(two.query.norm()):.4f} is enough, and the certificate proves that no shorter query does it.",
             Picture(
                 svg(plots.reading(memory, two)),
                 "Left: the weights of the designed query. Right: how their distance from ½, ½ falls as the same "
@@ -63,23 +63,23 @@ def limits() -> Chapter:
     return Chapter(
         "What cannot be copied",
         (
-            "Scores are linear in the query. A key that is an average of other keys scores their average, so some other "
-            "key always scores at least as high: no query selects it, at any scale. The others are the corners of the "
-            "hull, and each comes with a query that selects it and the margin by which it does.",
+            "Scores are linear in the query. A key that is an average of other keys gets the average of their scores, so some "
+            "other key always scores at least as high: no query selects it, at any scale. The other keys are the vertices "
+            "of the hull, and each comes with a query that selects it and the margin by which it does.",
             Picture(
                 svg(plots.hull(plane, flat)),
                 f"{plane.n} keys in the plane; {len(flat.vertices)} can be selected, along the arrows.",
                 "qkv tour",
             ),
-            f"Asked to copy key {inside} all the same, the design says so and gives the nearest blend that can be "
-            "reached instead.",
+            f"A request to copy key {inside} is answered with a proof that it is impossible, and with the nearest blend "
+            "that can be reached.",
             refused,
             refused.obstacle.verify(),
-            f"High dimensions are roomy. Of {n} random keys, the share that can be copied grows from "
+            f"In high dimensions most keys are vertices. Of {n} random keys, the share that can be copied grows from "
             f"{100 * counts[0] / n:.0f} % in the plane to {100 * counts[-1] / n:.0f} % in {dimensions[-1]} dimensions.",
             Picture(
                 svg(plots.shares(dimensions, [c / n for c in counts], n)),
-                "Each key was decided with a certificate: a selecting query or a dominating combination.",
+                "Each key was decided with a certificate: a selecting query or a convex combination of other keys.",
                 "qkv tour",
             ),
         ),
@@ -102,7 +102,7 @@ def subspaces() -> Chapter:
             "orthonormal bases at right angles the matrix is A Aᵀ.",
             right,
             "Where the spans are not at right angles, projecting at right angles mixes in a part of v_b. The matrix that "
-            "reads v_a follows B instead; it exists as long as the spans share no vector.",
+            "reads v_a projects along B instead; it exists as long as the spans share no vector.",
             Picture(
                 svg(plots.subspaces()),
                 "One-dimensional spans in the plane: M s is v_a exactly, the orthogonal projection is not.",
@@ -130,7 +130,7 @@ def wiring() -> Chapter:
     }
     by_hand = check_wiring(x, textbook["Q"], textbook["K"], textbook["V"], rules, writes, tol=1e-3)
     output = self_attention(x, found.Q, found.K, found.V).output.numpy()
-    off = max(float(np.linalg.norm(output[i] - writes[i])) for i in rules)
+    error = max(float(np.linalg.norm(output[i] - writes[i])) for i in rules)
     hand_norm = float(np.linalg.norm(textbook["Q"].T @ textbook["K"]))
     return Chapter(
         "Wire token to token",
@@ -140,7 +140,7 @@ def wiring() -> Chapter:
             "linear in W = QᵀK, so the smallest W is a convex program; V follows by least squares.",
             Picture(
                 svg(plots.wiring(x, found.Q, found.K, found.V)),
-                f"The weights, and the matrices found: outputs are within {off:.2g} of what was to be written.",
+                f"The weights, and the matrices found: outputs are within {error:.2g} of what was to be written.",
                 "qkv design wire examples/tokens.json --reads 0:2,1:0 --writes writes --plot wiring.svg",
             ),
             found,
@@ -152,15 +152,15 @@ def wiring() -> Chapter:
 
 
 def reaching() -> Chapter:
-    """With Q = K = V = I, no multiple of u_d or u_c makes token 1 give u_b."""
+    """With Q = K = V = I, no multiple of u_d or u_c brings the output of token 1 to u_b."""
     x, u = tokens()
     cases = {name: reach(x, 1, u[name[-1]], u["b"]) for name in ("u_d", "u_c")}
     plotted = {name: (u[name[-1]], found) for name, found in cases.items()}
     return Chapter(
         "What no token can reach",
         (
-            "With Q = K = V = I, token 1 looks mostly at itself. Could adding some multiple of u_d, or of u_c, make it "
-            "look at a token that holds u_b, and give u_b? No: every output is an average of the values in which its "
+            "With Q = K = V = I, token 1 attends mostly to itself. Could adding some multiple of u_d, or of u_c, make it "
+            "attend to a token that contains u_b, and output u_b? No: every output is an average of the values in which its "
             "own weight stays large, and a hyperplane separates all of these from u_b.",
             Picture(
                 svg(plots.reach(x, 1, plotted, u["b"])),

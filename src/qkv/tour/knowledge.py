@@ -1,62 +1,63 @@
-"""The tour's chapter on knowledge: a model reads of three hundred people, and is asked about known and invented names."""
+"""Tour chapter on knowledge: train on 300 people, calibrate the badge, and ask about known and invented names."""
 
 from __future__ import annotations
 
 import tempfile
 from pathlib import Path
 
-from qkv.knowledge.answering.answer import ask
+from qkv.knowledge.answer import ask
 from qkv.knowledge.confidence.calibration import trust
 from qkv.knowledge.datasets.templates import biographies, questions, worded
 from qkv.knowledge.evaluation import evaluate
-from qkv.knowledge.studies.setup import StudySetup, drilled, halves, people
+from qkv.knowledge.studies.setup import StudySetup, pretrain_cloze, sample_people, training_and_held_out_questions
 from qkv.knowledge.training.recipes import NAMED
 from qkv.viz.html_report import Chapter, Picture
 from qkv.viz.plots.knowledge import heads, reliability
 from qkv.viz.theme import svg
 
-SCHOOL = StudySetup(people=300, exposures=60, named=NAMED)
-SAMPLES = 4
-LEVEL = 0.9  # what “remembered” promises; with few people to fit on, 95 % would leave little to say
+SETUP = StudySetup(people=300, exposures=60, predict_title_fraction=NAMED)
+N_SAMPLES = 4
+LEVEL = 0.9  # of “remembered”; with so few people to fit on, 95 % would leave little coverage
 
 
 def remembering() -> Chapter:
-    """Pretrain on people of the shipped table, score, measure the badge, and ask about a known and an invented name."""
-    facts, strangers = people(SCHOOL.people, seed=0)
-    asked, held = halves(facts, seed=0)
+    """Pretrain on people of the shipped table, score, calibrate the badge, and ask about known and invented names."""
+    facts, others = sample_people(SETUP.people, seed=0)
+    asked, held_out = training_and_held_out_questions(facts, seed=0)
     texts = biographies(facts, 1, title=True).texts
     with tempfile.TemporaryDirectory() as folder:
-        run = drilled(Path(folder, "run"), texts, asked, SCHOOL, seed=0)
-        scores = evaluate(run, held, training=asked)
-        found = trust(run, held, questions(strangers.sample(len(held))), samples=SAMPLES, level=LEVEL)
-        said = {row["question"]: row for row in found.rows() if row["seen"] and row["right"]}
-        known = ask(run, max(said, key=lambda question: said[question]["chance"]), samples=SAMPLES)
-        invented = [ask(run, worded(name), samples=SAMPLES) for name in facts.invented(3, seed=1)]
+        run = pretrain_cloze(Path(folder, "run"), texts, asked, SETUP, seed=0)
+        scores = evaluate(run, held_out, training=asked)
+        found = trust(run, held_out, questions(others.sample(len(held_out))), samples=N_SAMPLES, level=LEVEL)
+        right = {row["question"]: row for row in found.rows() if row["seen"] and row["right"]}
+        known = ask(run, max(right, key=lambda question: right[question]["p_right"]), samples=N_SAMPLES)
+        invented = [ask(run, worded(name), samples=N_SAMPLES) for name in facts.invented_names(3, seed=1)]
     parameters = sum(p.numel() for p in run.model.parameters())
-    words = "; ".join(f"{each.name}: {each.answer} ({each.badge})" for each in invented)
+    answers = "; ".join(f"{each.name}: {each.answer} ({each.badge})" for each in invented)
     return Chapter(
         "What a model remembers, and what it makes up",
         (
-            f"A model of {parameters:,} parameters is drilled on {len(texts)} short biographies of people in Pantheon 1.0, such as "
-            f"“{texts[0]}” Among the drills are questions on half of the people; it is asked about the other half.",
+            f"A model of {parameters:,} parameters is trained on cloze examples from {len(texts)} short biographies of people in "
+            f"Pantheon 1.0, such as “{texts[0]}” Questions about half of the people are mixed in; it is scored on questions about the "
+            "other half.",
             scores,
-            f"It answers questions on {len(held)} people it never read of just as fluently. Some drills asked for the name too, so "
-            "that its own numbers tell whose name it knows. A badge is fitted on half of the people, and on names put together "
-            "from two known ones, and measured on the others.",
+            f"It answers questions about {len(held_out)} people who are not in the text just as fluently. Some training examples ask "
+            "for the name too, so that the model's own probabilities show whether it knows a name. A badge is fitted on half of the "
+            "people, and on names made of parts of two known ones, and measured on the others.",
             found,
             Picture(
                 svg(reliability(found)),
-                "Left: stated chances against the share that was right. Right: what each badge was given to.",
+                "Left: stated probabilities against the share of right answers. Right: the answers of each badge.",
                 "qkv trust RUN --known known.tsv --unknown unknown.tsv --plot trust.svg",
             ),
-            "Somebody it read of, though no question in training was about them:",
+            "A person in the text, about whom there was no training question:",
             known,
             Picture(
                 svg(heads(known)),
-                "Where the answer begins, some heads look back at the name.",
+                "Attention of each head from the last token of the question to the name.",
                 f'qkv ask RUN "{known.question}" --plot heads.svg',
             ),
-            f"Names that nobody has, put together from names that were read: {words}.",
+            f"Invented names, made of parts of names in the text: {answers}.",
             invented[0],
         ),
     )

@@ -74,7 +74,7 @@ class ModelRegistry:
         Raises:
             HttpRefusal: There is no such model (404).
         """
-        from qkv.knowledge.answering.answer import ask
+        from qkv.knowledge.answer import ask
 
         with self._lock:
             entry = self._entries.get(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from qkv.parallel import _attend_to_parent
+from qkv.parallel import exit_with_parent
 
 
 def initialise_worker() -> None:
@@ -18,4 +18,4 @@ def initialise_worker() -> None:
     import torch  # after the variable is set
 
     torch.set_num_threads(1)
-    _attend_to_parent()
+    exit_with_parent()

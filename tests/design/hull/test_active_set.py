@@ -1,7 +1,5 @@
-"""Witnesses and working sets decide keys as exact arithmetic, Qhull and HiGHS do."""
+"""The active-set search decides keys as exact arithmetic, Qhull and HiGHS do."""
 
-import subprocess
-import sys
 from fractions import Fraction
 from itertools import combinations
 
@@ -14,18 +12,20 @@ from scipy.optimize import linprog
 from scipy.spatial import ConvexHull
 
 from qkv.core import rounding_bounds
-from qkv.design.hull import active_set, candidate_queries, origin_in_hull
+from qkv.design.hull import active_set, origin_in_hull
 
 
 def decided(keys, items=None, candidates=None):
     """{item: True} where a certified query was found, {item: False} where a certified combination was."""
     everyone = np.arange(len(keys))
     items = everyone if items is None else np.asarray(items)
-    out = active_set.settle(keys, items, everyone if candidates is None else candidates)
+    out = active_set.decide(keys, items, everyone if candidates is None else candidates)
     yes, no = out.items[out.found], out.items[~out.found]
-    assert (rounding_bounds.margins(keys, yes, out.queries, slack=4.0) > 0).all()
+    assert (rounding_bounds.margin_lower_bounds(keys, yes, out.queries, slack=4.0) > 0).all()
     spread = np.abs(keys - keys.mean(axis=0)).max() + 1e-300
-    assert (rounding_bounds.residuals(keys, no, out.offsets, out.indices, out.weights) <= 1e-12 * spread).all()
+    assert (
+        rounding_bounds.residual_upper_bounds(keys, no, out.offsets, out.indices, out.weights) <= 1e-12 * spread
+    ).all()
     return dict(zip(items.tolist(), out.found.tolist(), strict=True))
 
 
@@ -121,15 +121,17 @@ def test_keys_in_a_plane_of_a_larger_space():
 
 def decided_flat(keys):
     """Rounding lifts interior keys off the plane by 1e-16: whatever it is called, the bounds must say so."""
-    out = active_set.settle(keys, np.arange(len(keys)), np.arange(len(keys)))
+    out = active_set.decide(keys, np.arange(len(keys)), np.arange(len(keys)))
     margins = np.zeros(len(keys))
-    margins[out.items[out.found]] = rounding_bounds.margins(keys, out.items[out.found], out.queries, slack=4.0)
+    margins[out.items[out.found]] = rounding_bounds.margin_lower_bounds(
+        keys, out.items[out.found], out.queries, slack=4.0
+    )
     return {j: bool(m > 1e-10) for j, m in enumerate(margins)}
 
 
 def test_twins_and_crowds_of_equal_keys():
     keys = np.array([[1.0, 2.0], [0.0, 0.0], [1.0, 2.0], [-0.0, 0.0], [1.0, 2.0], [5.0, 5.0]])
-    assert active_set.twins(keys, np.arange(6)) == {0: 2, 2: 0, 4: 0, 1: 3, 3: 1}
+    assert active_set.duplicates(keys, np.arange(6)) == {0: 2, 2: 0, 4: 0, 1: 3, 3: 1}
     assert decided(keys) == {0: False, 1: False, 2: False, 3: False, 4: False, 5: True}
     assert not any(decided(np.ones((5, 3))).values())
 
@@ -137,11 +139,11 @@ def test_twins_and_crowds_of_equal_keys():
 def test_a_tenth_of_an_ulp_is_reported_as_the_bound_not_as_a_guess():
     # Not representable between: the middle is off the segment by less than rounding can show.
     keys = np.array([[0.1, 0.1], [0.3, 0.3], [0.2, 0.2]])
-    out = active_set.settle(keys, np.array([2]), np.arange(3))
+    out = active_set.decide(keys, np.array([2]), np.arange(3))
     if out.found[0]:
-        assert rounding_bounds.margins(keys, [2], out.queries)[0] > 0
+        assert rounding_bounds.margin_lower_bounds(keys, [2], out.queries)[0] > 0
     else:
-        assert rounding_bounds.residuals(keys, [2], out.offsets, out.indices, out.weights)[0] < 1e-15
+        assert rounding_bounds.residual_upper_bounds(keys, [2], out.offsets, out.indices, out.weights)[0] < 1e-15
 
 
 def test_known_vertices_are_enough_to_show_that_a_key_is_inside():
@@ -154,9 +156,12 @@ def test_known_vertices_are_enough_to_show_that_a_key_is_inside():
 def test_linear_programming_as_the_last_resort_agrees():
     keys = np.random.default_rng(7).standard_normal((60, 4))
     keys[-1] = (keys[0] + keys[1]) / 2
-    out = active_set.insist(keys, np.arange(60))
+    out = active_set.decide_by_linear_program(keys, np.arange(60))
     assert dict(enumerate(out.found.tolist())) == decided(keys)
-    assert (rounding_bounds.residuals(keys, out.items[~out.found], out.offsets, out.indices, out.weights) < 1e-13).all()
+    assert (
+        rounding_bounds.residual_upper_bounds(keys, out.items[~out.found], out.offsets, out.indices, out.weights)
+        < 1e-13
+    ).all()
 
 
 def test_a_solver_that_gives_up_is_replaced(monkeypatch):
@@ -173,48 +178,18 @@ def test_a_solver_that_gives_up_is_replaced(monkeypatch):
 def test_blocks_do_not_change_answers(monkeypatch):
     keys = np.random.default_rng(9).standard_normal((150, 4))
     expected = decided(keys)
-    monkeypatch.setattr(active_set, "BLOCK", 7)
+    monkeypatch.setattr(active_set, "MAX_BLOCK_ITEMS", 7)
     assert decided(keys) == expected
 
 
-@pytest.mark.parametrize("guess", [candidate_queries.centred, candidate_queries.whitened])
-@pytest.mark.parametrize("stretch", [0.0, 6.0])
-def test_witnesses_claim_only_what_double_precision_confirms(guess, stretch):
-    random = np.random.default_rng(10)
-    keys = random.standard_normal((500, 24)) * 10.0 ** random.uniform(0, stretch, 24) + 100.0
-    f, items = rounding_bounds.frame(keys), np.arange(500)
-    queries = guess(f, items)
-    claims = candidate_queries.claims(f, items, queries)
-    exact = rounding_bounds.margins(keys, items, queries)
-    assert (claims <= exact).all()
-    # Single precision decides first, but never instead: every margin that is there is claimed, and sharply.
-    assert ((claims > 0) == (exact > 0)).all()
-    assert (claims[claims > 0] > 0.98 * exact[claims > 0]).all()
+def test_equal_keys_are_found_with_their_first_copy():
+    keys = np.array([[1.0, 2.0], [0.0, -0.0], [1.0, 2.0], [3.0, 3.0], [-0.0, 0.0], [1.0, 2.0]])
+    assert active_set.duplicates(keys, np.arange(6)) == {0: 2, 2: 0, 5: 0, 1: 4, 4: 1}
+    assert active_set.duplicates(keys, np.array([0, 3])) == {}
 
 
-def test_whitening_selects_where_the_centre_does_not():
-    random = np.random.default_rng(11)
-    keys = random.standard_normal((600, 20)) * np.geomspace(1, 1000, 20)
-    f, items = rounding_bounds.frame(keys), np.arange(600)
-    plain, white = (
-        candidate_queries.claims(f, items, g(f, items)) > 0
-        for g in (candidate_queries.centred, candidate_queries.whitened)
-    )
-    assert white.sum() > 2 * plain.sum()
-
-
-def test_workers_start_without_torch():
-    code = "import sys, qkv.design.hull.cascade; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_the_query_of_the_least_squares_problem_is_the_steepest():
-    random = np.random.default_rng(12)
-    rows, lengths = origin_in_hull.lift(random.standard_normal((30, 8)) + 1.0)
-    weights, query, gap = origin_in_hull.least(rows)
-    assert gap > 0.01
-    assert np.allclose(np.linalg.norm(rows[:, :-1], axis=1), 1)
-    assert (rows[:, :-1] @ query <= -(gap**2) * (1 - 1e-9)).all()
-    steep = origin_in_hull.sharpen(rows, weights)
-    assert np.allclose(steep / np.linalg.norm(steep), query / np.linalg.norm(query), atol=1e-9)
-    assert lengths.min() > 0
+@given(st.integers(1, 10**7))
+def test_a_block_holds_at_least_one_item_and_bounded_scores(candidates):
+    size = active_set.block_size(candidates)
+    assert 1 <= size <= active_set.MAX_BLOCK_ITEMS
+    assert size == 1 or size * candidates <= 2**22

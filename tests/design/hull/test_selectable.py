@@ -1,11 +1,8 @@
-"""copyable: every answer right, every witness exact, whoever does the work."""
+"""copyable: every decision right, every query and combination exact, wherever the work is done."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
@@ -209,22 +206,6 @@ def test_bad_keys_are_refused(keys):
         copyable(keys)
 
 
-def test_unclear_wishes_about_who_works_are_refused():
-    keys = gaussian(5, 2)
-    for wish in ({"processes": 0}, {"processes": 2, "cluster": "tcp://x:1"}, {"executor": object()}):
-        with pytest.raises(QkvError):
-            copyable(keys, **wish)
-
-
-def test_a_cluster_that_is_not_there(monkeypatch):
-    monkeypatch.setattr(parallel, "CONNECT", 1)
-    with pytest.raises(QkvError, match="does not answer"):
-        copyable(gaussian(5, 2), cluster="tcp://127.0.0.1:1")
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(QkvError, match=r"qkv\[cluster\]"):
-        copyable(gaussian(5, 2), cluster="tcp://127.0.0.1:1")
-
-
 @pytest.fixture(scope="module")
 def hard():
     keys = gaussian(2500, 9, seed=9)
@@ -239,8 +220,7 @@ def test_processes_give_the_same_answers(hard):
     shared = copyable(keys, processes=2, callback=lambda done, total: told.append((done, total)))
     assert same(serial, shared)
     assert told[-1][0] == told[-1][1] > 1
-    after = set(psutil.Process().children()) - before
-    assert not [p for p in after if "spawn_main" in " ".join(p.cmdline())]
+    assert not set(psutil.Process().children()) - before
 
 
 def test_any_executor_gives_the_same_answers(hard):
@@ -251,8 +231,8 @@ def test_any_executor_gives_the_same_answers(hard):
 
 def test_work_that_takes_long_calls_for_help(hard, monkeypatch):
     keys, serial = hard
-    monkeypatch.setattr(parallel, "PATIENCE", 0.0)
-    monkeypatch.setattr(parallel, "_cores", lambda: 2)
+    monkeypatch.setattr(parallel, "MIN_SECONDS_FOR_PROCESSES", 0.0)
+    monkeypatch.setattr(parallel, "_available_cores", lambda: 2)
     assert same(serial, copyable(keys))
 
 
@@ -263,50 +243,6 @@ def test_a_dask_cluster_gives_the_same_answers(hard):
         n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
     ) as cluster:
         assert same(serial, copyable(keys, cluster=cluster.scheduler_address))
-
-
-SCRIPT = """
-import os, numpy as np
-from qkv import parallel
-from qkv.design.hull import cascade
-print("script", os.getpid(), flush=True)
-keys = np.random.default_rng(0).standard_normal(({n}, 14))
-with parallel.WorkerPool(processes=2) as crew:
-    out = cascade.sieve(keys, crew, lambda done, total: print("piece", done, total, flush=True))
-print("vertices", int(out.possible.sum()), flush=True)
-"""
-
-
-def run_script(tmp_path, n):
-    path = tmp_path / "script.py"
-    path.write_text(SCRIPT.format(n=n))
-    return subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def test_a_script_without_a_guard_runs_once(tmp_path):
-    process = run_script(tmp_path, 400)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    assert out.count("script") == 1
-    assert "vertices" in out
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_no_process_outlives_the_call(tmp_path, how):
-    process = run_script(tmp_path, 12000)
-    children = []
-    deadline = time.monotonic() + 30
-    while len(children) < 3 and time.monotonic() < deadline:  # two workers, and multiprocessing's own tracker
-        time.sleep(0.05)
-        children = psutil.Process(process.pid).children(recursive=True)
-    assert len(children) >= 2
-    time.sleep(1.0)
-    process.send_signal(how)
-    process.communicate(timeout=30)
-    _, alive = psutil.wait_procs(children, timeout=15)
-    assert not alive
-    assert process.returncode != 0
 
 
 def test_the_benchmark_runs():

@@ -1,4 +1,4 @@
-"""Facts come from tables and files; every row that cannot be used is named by its line."""
+"""Facts, questions and texts from files; every row that cannot be used is reported by its line number."""
 
 import json
 
@@ -7,25 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qkv.errors import QkvError
-from qkv.knowledge import Person, load_facts, load_questions, load_texts, pantheon
-
-
-def test_the_shipped_table_is_pantheon_with_its_famous_people_and_its_citation():
-    from importlib import resources
-
-    facts = pantheon()
-    assert len(facts) == 10_768 == len({p.name for p in facts})
-    known = {p.name: p for p in facts}
-    assert known["Albert Einstein"] == Person("Albert Einstein", "Ulm", "Germany", "1879", "physicist")
-    assert known["Aristotle"].year == "384 BC"
-    assert all(p.city and p.country and p.year and p.occupation for p in facts)
-    assert "10.7910/DVN/28201" in resources.files("qkv.knowledge.datasets").joinpath("data/PANTHEON.md").read_text(
-        "utf-8"
-    )
+from qkv.knowledge import Facts, Person, load_facts, load_questions, load_texts, pantheon
+from qkv.knowledge.datasets.facts import MAX_PROBLEMS_SHOWN, Problem, describe_problems
 
 
 @given(st.integers(1, 200), st.integers(0, 5), st.floats(0.01, 0.99))
-def test_samples_and_splits_are_seeded_and_lose_nobody(n, seed, share):
+def test_samples_and_splits_are_seeded_and_complete(n, seed, share):
     facts = pantheon().sample(n + 1, seed)
     assert facts == pantheon().sample(n + 1, seed) and len(set(facts.people)) == n + 1
     one, two = facts.split(share, seed)
@@ -33,17 +20,17 @@ def test_samples_and_splits_are_seeded_and_lose_nobody(n, seed, share):
     assert abs(len(one) - share * len(facts)) <= 1
 
 
-def test_invented_names_are_nobodys_and_look_like_somebodys():
+def test_invented_names_are_new_and_made_of_words_of_the_names():
     facts = pantheon().sample(200, 0)
-    names, words = facts.invented(50, seed=3), {w for p in facts for w in p.name.split()}
+    names, words = facts.invented_names(50, seed=3), {w for p in facts for w in p.name.split()}
     assert len(set(names)) == 50 and not set(names) & {p.name for p in facts}
     assert all(w in words for name in names for w in name.split())
-    assert names == facts.invented(50, seed=3) != facts.invented(50, seed=4)
+    assert names == facts.invented_names(50, seed=3) != facts.invented_names(50, seed=4)
     with pytest.raises(QkvError, match="inventing"):
-        pantheon().sample(1, 0).invented(5)
+        pantheon().sample(1, 0).invented_names(5)
 
 
-def test_questions_are_read_and_bad_rows_are_told_by_line(tmp_path):
+def test_bad_rows_of_questions_are_reported_by_line(tmp_path):
     path = tmp_path / "q.tsv"
     path.write_bytes(b"Where?\tRome\nno answer\n\n\tempty\na\tb\tc\nWho?\tAda\r\n" + b"bad \xff byte\tx\n")
     found = load_questions(path)
@@ -52,7 +39,7 @@ def test_questions_are_read_and_bad_rows_are_told_by_line(tmp_path):
     assert "4 bad rows left out (line 2:" in found.card().note
 
 
-def test_questions_on_people_nobody_knows_need_no_answers(tmp_path):
+def test_questions_may_come_without_answers(tmp_path):
     path = tmp_path / "unknown.txt"
     path.write_text("Where was Kim Moss born?\nWhere was Al Poe born?\tRome\na\tb\tc\n", "utf-8")
     found = load_questions(path, answered=False)
@@ -61,7 +48,7 @@ def test_questions_on_people_nobody_knows_need_no_answers(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
-def test_triples_become_people_whatever_their_relations_are_called(tmp_path, suffix):
+def test_triples_become_people_under_all_names_of_a_relation(tmp_path, suffix):
     rows = [
         ("Ada Lovelace", "birthplace", "London"),
         ("Ada Lovelace", "year of birth", "1815"),
@@ -86,7 +73,7 @@ def test_triples_become_people_whatever_their_relations_are_called(tmp_path, suf
     assert "has city London already" in found.problems[0].why
 
 
-def test_texts_are_lines_and_broken_bytes_spoil_only_their_own(tmp_path):
+def test_texts_are_lines_and_invalid_bytes_affect_only_their_line(tmp_path):
     path = tmp_path / "t.txt"
     path.write_bytes(b"one\n\ntwo \xe2\x80\xa8 still two\n\xff\n")
     found = load_texts(path)
@@ -94,7 +81,7 @@ def test_texts_are_lines_and_broken_bytes_spoil_only_their_own(tmp_path):
 
 
 @pytest.mark.parametrize("load", [load_questions, load_texts, load_facts])
-def test_a_file_of_only_bad_rows_is_refused_as_are_missing_ones(tmp_path, load):
+def test_files_of_only_bad_rows_and_missing_files_are_refused(tmp_path, load):
     path = tmp_path / "x.csv"
     path.write_bytes(b"\xff\n\xff\n")
     with pytest.raises(QkvError, match=r"no row of it can be used: 2 bad rows"):
@@ -109,3 +96,23 @@ def test_a_file_of_only_bad_rows_is_refused_as_are_missing_ones(tmp_path, load):
 def test_facts_of_another_format_are_refused(tmp_path):
     with pytest.raises(QkvError, match=r"\.csv or \.jsonl"):
         load_facts(tmp_path / "x.xml")
+
+
+def test_only_keeps_the_named_relations():
+    ada = Person("Ada", "London", "England", "1815", "mathematician", (("pet", "Puff"), ("hobby", "flying")))
+    (kept,) = Facts((ada,)).only("city", "hobby")
+    assert kept.facts() == {"city": "London", "hobby": "flying"} and kept.name == "Ada"
+
+
+@pytest.mark.parametrize("count", [0, 1, MAX_PROBLEMS_SHOWN, MAX_PROBLEMS_SHOWN + 3])
+def test_problems_are_listed_up_to_a_number(count):
+    text = describe_problems([Problem(i, "bad") for i in range(count)])
+    assert text.count("line") == min(count, MAX_PROBLEMS_SHOWN) and ("and 3 more" in text) == (count == 8)
+    assert text.startswith(f"{count} bad row") if count else text == ""
+
+
+def test_impossible_samples_and_splits_are_refused():
+    facts = pantheon().sample(3, 0)
+    for call in (lambda: facts.sample(4), lambda: facts.sample(0), lambda: facts.split(1.0), lambda: facts.split(0)):
+        with pytest.raises(QkvError):
+            call()

@@ -1,4 +1,4 @@
-"""Biographies say every fact of everybody, in the wordings and the order that the dials ask for."""
+"""Biographies state every fact of everybody, in the wordings and the order asked for; questions and names in them."""
 
 import pytest
 from hypothesis import given
@@ -6,25 +6,25 @@ from hypothesis import strategies as st
 
 from qkv.errors import QkvError
 from qkv.knowledge import Facts, Person, biographies, pantheon, questions
-from qkv.knowledge.datasets.templates import WORDINGS, about_nobody, name_in, worded
+from qkv.knowledge.datasets.templates import SENTENCES, name_span, with_invented_names, worded
 
-FEW = pantheon().sample(12, 5)
+PEOPLE = pantheon().sample(12, 5)
 
 
 @given(
     st.integers(1, 5), st.sampled_from(["fixed", "permuted"]), st.sampled_from(["full", "pronoun"]), st.integers(0, 3)
 )
-def test_every_version_says_every_fact_once_and_the_name_as_often_as_asked(versions, order, name, seed):
-    made = biographies(FEW, versions, order=order, name=name, seed=seed)
-    assert made == biographies(FEW, versions, order=order, name=name, seed=seed)
-    assert len(made) == versions * len(FEW)
+def test_every_version_states_every_fact_and_the_name_as_often_as_asked(versions, order, name, seed):
+    made = biographies(PEOPLE, versions, order=order, name=name, seed=seed)
+    assert made == biographies(PEOPLE, versions, order=order, name=name, seed=seed)
+    assert len(made) == versions * len(PEOPLE)
     for i, text in enumerate(made):
-        person = FEW.people[i % len(FEW)]
+        person = PEOPLE.people[i % len(PEOPLE)]
         assert all(value in text for value in person.facts().values())
         assert text.count(person.name) >= (4 if name == "full" else 1)
         assert ("they" in text.lower().split() or "their" in text.lower().split()) == (name == "pronoun")
-    for i in range(len(FEW)):
-        assert len({made.texts[i + k * len(FEW)] for k in range(versions)}) == versions
+    for i in range(len(PEOPLE)):
+        assert len({made.texts[i + k * len(PEOPLE)] for k in range(versions)}) == versions
 
 
 def test_versions_differ_in_every_sentence_and_fixed_order_is_the_same_for_all():
@@ -42,17 +42,17 @@ def test_versions_differ_in_every_sentence_and_fixed_order_is_the_same_for_all()
     assert len(orders) > 10
 
 
-def test_exposures_count_documents_and_nought_leaves_a_person_out():
-    made = biographies(FEW, 2, exposures=[3, 0, *[1] * 10]).texts
-    first, second = FEW.people[0], FEW.people[1]
+def test_exposures_count_documents_and_zero_leaves_a_person_out():
+    made = biographies(PEOPLE, 2, exposures=[3, 0, *[1] * 10]).texts
+    first, second = PEOPLE.people[0], PEOPLE.people[1]
     mine = [text for text in made if first.name in text]
     assert len(mine) == 3 and len(set(mine)) == 2 and len(made) == 13
     assert not any(second.name in text for text in made)
-    # Who else is in the text does not change what it says of somebody.
+    # The text about a person does not depend on the other people.
     assert biographies(Facts((first,)), 2).texts == tuple(dict.fromkeys(mine))
 
 
-def test_other_relations_have_wordings_too():
+def test_other_relations_have_sentences_and_questions():
     facts = Facts((Person("Ada", more=(("pet", "cat"),)),))
     assert len(set(biographies(facts, 5).texts)) == 5
     assert questions(facts, ["pet"]).pairs == (("What is the pet of Ada?", "cat"),)
@@ -64,32 +64,32 @@ def test_other_relations_have_wordings_too():
     "wrong",
     [{"versions": 6}, {"versions": 0}, {"order": "random"}, {"name": "it"}, {"exposures": [1]}, {"exposures": 0}],
 )
-def test_dials_out_of_range_are_refused(wrong):
+def test_arguments_out_of_range_are_refused(wrong):
     with pytest.raises(QkvError, match="writing biographies"):
-        biographies(FEW, **wrong)
+        biographies(PEOPLE, **wrong)
 
 
-@pytest.mark.parametrize("relation", [*WORDINGS, "pet"])
+@pytest.mark.parametrize("relation", [*SENTENCES, "pet"])
 def test_the_name_is_found_in_a_question(relation):
     for name in ("Ada Lovelace", "Marie-Madeleine Pioche de la Vergne, comtesse de la Fayette", "Ed"):
         text = f"  {worded(name, relation)}"
-        assert text[slice(*name_in(text))] == name
+        assert text[slice(*name_span(text))] == name
     other = "Tell me about Ada Lovelace please"
-    assert other[slice(*name_in(other))] == "Ada Lovelace"
-    assert name_in("who?") == (0, 4)
+    assert other[slice(*name_span(other))] == "Ada Lovelace"
+    assert name_span("who?") == (0, 4)
 
 
-def test_questions_about_nobody_keep_their_wording_and_mix_the_names():
+def test_questions_with_invented_names_keep_their_wording():
     names = ["Ada Lovelace", "Alan Turing", "Grace Murray Hopper", "Kurt Gödel"]
     asked = [worded(name, relation) for name in names for relation in ("city", "year")]
-    found = about_nobody(asked, seed=1)
+    found = with_invented_names(asked, seed=1)
     firsts, lasts = {n.rsplit(" ", 1)[0] for n in names}, {n.rsplit(" ", 1)[1] for n in names}
     new = []
     for before, after in zip(asked, found, strict=True):
-        first, last = name_in(after)
-        start, end = name_in(before)
+        first, last = name_span(after)
+        start, end = name_span(before)
         assert before[:start] == after[:first] and before[end:] == after[last:]
         new.append(after[first:last])
         assert new[-1] not in names and new[-1].rsplit(" ", 1)[0] in firsts and new[-1].rsplit(" ", 1)[1] in lasts
-    assert new[::2] == new[1::2] and len(set(new)) == 4  # both questions on somebody are about the same nobody
-    assert about_nobody(["Where was Avicii born?"]) == []
+    assert new[::2] == new[1::2] and len(set(new)) == 4  # both questions about a person get the same invented name
+    assert with_invented_names(["Where was Avicii born?"]) == []

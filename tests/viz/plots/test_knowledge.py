@@ -1,21 +1,47 @@
-"""Pictures of answers show the weights, counts and accuracies that they are given."""
+"""Figures of qkv.knowledge show the numbers that they are given."""
 
+import numpy as np
 import pytest
 
+from qkv.knowledge import Answer, Trust
+from qkv.knowledge.answering.name_attention import HeadAttention
+from qkv.knowledge.confidence import metrics
+from qkv.knowledge.intervals import wilson_interval
+from qkv.viz.plots.knowledge import heads, reliability
 
-def test_heads_have_a_bar_each_with_the_heaviest_on_top(figures):
-    (axes,) = figures["knowledge.heads"]().axes
-    assert [bar.get_width() for bar in axes.patches] == [0.2, 0.7]
-    assert "Layer 1, head 0" in axes.get_title(loc="left")
+
+def bar_widths(axes):
+    return [patch.get_width() for patch in axes.patches]
 
 
-def test_reliability_draws_nonempty_bins_and_counts_by_badge(figures):
-    left, right = figures["knowledge.reliability"]().axes
-    points = [tuple(line.get_xydata()[0]) for line in left.lines if line.get_marker() == "o"]
-    assert points == [(0.2, 0.25), (0.9, 0.8)]  # the bin in the middle is empty
-    assert sum(bar.get_width() for bar in right.patches) == 3 * (6 + 2 + 1)
-    assert "7.0 points" not in left.get_title(loc="left")  # |0.2 - 0.25| · 0.4 + |0.9 - 0.8| · 0.6
-    assert f"{100 * (0.05 * 0.4 + 0.1 * 0.6):.1f} points" in left.get_title(loc="left")
+def test_heads_are_bars_with_their_weights_largest_on_top():
+    found = (HeadAttention(1, 0, 0.75), HeadAttention(0, 1, 0.25))
+    (axes,) = heads(Answer("Q?", "A", (), "unsure", "", {}, found, "Ada")).axes
+    assert bar_widths(axes) == [0.25, 0.75] and [text.get_text() for text in axes.texts] == ["0.25", "0.75"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["layer 0, head 1", "layer 1, head 0"]
+    assert "Ada" in axes.get_xlabel() and axes.get_title(loc="left").startswith("Layer 1, head 0")
+
+
+def test_without_heads_the_title_says_so():
+    (axes,) = heads(Answer("Q?", "A", (), "unsure", "", {}, (), "Ada")).axes
+    assert axes.get_title(loc="left") == "No head attends to the name"
+
+
+def test_reliability_shows_bins_with_intervals_and_the_answers_of_each_badge():
+    diagram = metrics.reliability([0.05, 0.95, 0.97, 0.98], [0, 1, 1, 0])
+    counts = {
+        "remembered": {"right": 5, "wrong": 1, "unknown": 2, "invented": 9},
+        "unsure": {"right": 3, "wrong": 0, "unknown": 0, "invented": 0},
+        "made up": {"right": 0, "wrong": 0, "unknown": 7, "invented": 0},
+    }
+    found = Trust(0.9, 9, 9, 0.8, 0.625, 0.3, 0.86, 0.6, counts, (), diagram, None, ())
+    left, right = reliability(found).axes
+    points = [tuple(np.ravel(line.get_xydata())) for line in left.lines if len(line.get_xdata()) == 1]
+    assert points == [pytest.approx((0.05, 0)), pytest.approx((2.9 / 3, 2 / 3))]
+    intervals = [tuple(line.get_ydata()) for line in left.lines[1:] if len(line.get_xdata()) == 2]
+    assert intervals == [pytest.approx(wilson_interval(0, 1)), pytest.approx(wilson_interval(2, 3))]
+    assert bar_widths(right) == [0, 0, 7, 3, 0, 0, 5, 1, 2]
+    assert "62.5 % right" in right.get_title(loc="left")
 
 
 def test_curve_draws_accuracy_against_minutes_beside_what_is_published(figures):

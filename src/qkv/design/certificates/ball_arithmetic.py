@@ -1,4 +1,4 @@
-"""Ball arithmetic on arrays: every number is an interval that surely holds the true value."""
+"""Arb balls (intervals that contain the true value) and exact fractions on arrays."""
 
 from __future__ import annotations
 
@@ -9,33 +9,34 @@ from typing import Any
 import numpy as np
 from flint import arb, arb_mat, fmpq, fmpq_mat
 
+from qkv.core.types import FloatArray
+
 Ball = arb
-Array = np.ndarray[Any, np.dtype[np.float64]]
 
-# A Python list of boxed floats is ten times the array; rows are handed over in pieces of this many numbers.
-PIECE = 1 << 18
+CHUNK_NUMBERS = 1 << 18
+"""Arrays are converted in chunks of this many numbers, since a list of Python floats is ten times as large."""
 
 
-def matrix(a: Array) -> Any:
+def matrix(a: FloatArray) -> Any:
     """A float64 array as an exact ball matrix; a vector becomes a column."""
     a = np.asarray(a, dtype=np.float64)
     rows, cols = a.shape if a.ndim == 2 else (a.shape[0], 1)
     return arb_mat(rows, cols, a.ravel().tolist())
 
 
-def products(a: Array, x: Array) -> list[Ball]:
+def products(a: FloatArray, x: FloatArray) -> list[Ball]:
     """The entries of a @ x, for a matrix `a` and a vector `x`."""
     column = matrix(x)
-    step = max(1, PIECE // max(1, a.shape[1]))
+    step = max(1, CHUNK_NUMBERS // max(1, a.shape[1]))
     out: list[Ball] = []
     for start in range(0, a.shape[0], step):
         out.extend((matrix(a[start : start + step]) * column).entries())
     return out
 
 
-def combine(weights: Sequence[Ball], a: Array) -> list[Ball]:
+def combine(weights: Sequence[Ball], a: FloatArray) -> list[Ball]:
     """The weighted sum of the rows of `a`."""
-    step = max(1, PIECE // max(1, a.shape[1]))
+    step = max(1, CHUNK_NUMBERS // max(1, a.shape[1]))
     total = arb_mat(1, a.shape[1])
     for start in range(0, a.shape[0], step):
         piece = list(weights[start : start + step])
@@ -46,8 +47,8 @@ def combine(weights: Sequence[Ball], a: Array) -> list[Ball]:
 def exponentials(scores: Sequence[Ball]) -> tuple[list[Ball], Ball]:
     """Exponentials in the proportions of a softmax, and their sum: the weights are their quotients.
 
-    Shifting by the largest midpoint changes no quotient and keeps equal scores exactly equal. Who divides last
-    gets an exact answer where there is one: of 12 equal scores, 9 surely weigh 3/4.
+    Shifting by the largest midpoint changes no quotient and keeps equal scores exactly equal. Callers that divide last
+    get exact results where there are any: of 12 equal scores, 9 have a weight of exactly 3/4.
     """
     shift = max(s.mid() for s in scores)
     raw = [(s - shift).exp() for s in scores]
@@ -65,28 +66,28 @@ def flat(m: Any) -> list[Ball]:
 
 
 def above(x: Ball) -> float:
-    """A float that is certainly not below `x`, and `x` itself where it is a float."""
+    """A float that is not below any number in `x`; `x` itself where it is a float."""
     value = float(x.upper())
     return value if x <= value else math.nextafter(value, math.inf)
 
 
 def below(x: Ball) -> float:
-    """A float that is certainly not above `x`, and `x` itself where it is a float."""
+    """A float that is not above any number in `x`; `x` itself where it is a float."""
     value = float(x.lower())
     return value if x >= value else math.nextafter(value, -math.inf)
 
 
-def rational(a: Array) -> Any:
-    """A float64 matrix as exact fractions: floats are fractions, so nothing is lost."""
+def rational(a: FloatArray) -> Any:
+    """A float64 matrix as exact fractions."""
     a = np.asarray(a, dtype=np.float64)
     return fmpq_mat(a.shape[0], a.shape[1], [fmpq(*float(v).as_integer_ratio()) for v in a.ravel()])
 
 
-def in_hull_exactly(points: Array, target: Array) -> bool:
+def in_hull_exactly(points: FloatArray, target: FloatArray) -> bool:
     """Whether `target` is a convex combination of affinely independent `points`, decided in fractions."""
     m, d = points.shape
     if m > d + 1:
-        return False  # dependent points, without the work of finding that out
+        return False  # more than d + 1 points are dependent
     system = np.ones((d + 1, m + 1))
     system[:d, :m] = points.T
     system[:d, m] = target
@@ -94,5 +95,5 @@ def in_hull_exactly(points: Array, target: Array) -> bool:
     if rank > m or int(rational(system[:, :m]).rank()) != rank:
         return False  # the target is outside the affine span of the points
     if rank < m:
-        return False  # dependent points: their weights are not determined, so nothing is decided here
+        return False  # dependent points: their weights are not unique, so nothing is decided here
     return all(reduced[i, m] >= 0 for i in range(m))

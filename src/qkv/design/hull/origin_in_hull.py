@@ -1,6 +1,7 @@
-"""Is the origin in the hull of a few directions? Weights if it is, a separating query if not."""
+"""Is 0 in the convex hull of a few directions? By non-negative least squares, with an LP fallback."""
 
-# Non-negative least squares answers both ways (Lawson and Hanson, Solving Least Squares Problems, ch. 23).
+# Non-negative least squares gives convex weights if it is and a separating query if not (Lawson and Hanson, Solving
+# Least Squares Problems, ch. 23).
 # For unit rows y_i let A = [Y'; 1 … 1], b = (0, …, 0, 1), w >= 0 minimise ‖A w − b‖, and r = b − A w. Either
 # r = 0: Σ w_i y_i = 0 and Σ w_i = 1, with at most d + 1 affinely independent y_i in use. Or, since A'r <= 0
 # at the minimum and the last entry of r is b·r = ‖r‖² (r is orthogonal to A w), the first d entries q of r
@@ -11,14 +12,17 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linprog, nnls
 
-from qkv.core.rounding_bounds import Floats
+from qkv.core.types import FloatArray
 
-CLEAR = 1e-7
-"""Above this gap, r has enough correct digits for q to be used as it stands."""
+ACCURATE_GAP = 1e-7
+"""If ‖r‖ is above this, q has enough correct digits to be used without refinement."""
 
 
-def lift(differences: Floats) -> tuple[Floats, Floats]:
-    """Rows (y, 1) with y at unit norm (a half-space holds y if it holds t·y, t > 0), and the old norms."""
+def unit_rows(differences: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Rows (y, 1) with each difference y scaled to unit norm, and the original norms.
+
+    Scaling vectors by positive factors does not change whether 0 is in their hull.
+    """
     largest = np.abs(differences).max(axis=1)
     rows = np.ones((len(differences), differences.shape[1] + 1))
     y = np.divide(differences, np.where(largest > 0, largest, 1.0)[:, None], out=rows[:, :-1])
@@ -27,19 +31,19 @@ def lift(differences: Floats) -> tuple[Floats, Floats]:
     return rows, sizes * largest
 
 
-def least(rows: Floats) -> tuple[Floats, Floats, float]:
-    """The weights, the query q and the gap ‖r‖ of the least-squares problem above."""
+def least_squares(rows: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    """Weights w, query q and gap ‖r‖ of the least-squares problem above."""
     b = np.zeros(rows.shape[1])
     b[-1] = 1.0
     try:
         weights, gap = nnls(rows.T, b)
-    except RuntimeError:  # too many exchanges: nearly dependent rows
-        return program(rows)
+    except RuntimeError:  # iteration limit, for nearly dependent rows
+        return linear_program(rows)
     return weights, -(weights @ rows)[:-1], float(gap)
 
 
-def program(rows: Floats) -> tuple[Floats, Floats, float]:
-    """The same by linear programming: the largest t with y_i·q + t <= 0, |q| <= 1; the duals are weights."""
+def linear_program(rows: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    """The same by linear programming: maximise t with y_i·q + t <= 0 and |q| <= 1; the dual values are the weights."""
     m, d = len(rows), rows.shape[1] - 1
     cost = np.append(np.zeros(d), -1.0)
     found = linprog(cost, rows, np.zeros(m), bounds=[(-1, 1)] * d + [(None, None)], method="highs")
@@ -49,11 +53,11 @@ def program(rows: Floats) -> tuple[Floats, Floats, float]:
     return np.maximum(-found.ineqlin.marginals, 0.0), found.x[:-1], max(float(found.x[-1]), 0.0)
 
 
-def balance(rows: Floats, weights: Floats) -> tuple[Floats, float]:
-    """Weights improved until Σ w_i y_i is zero to rounding if it can be, and the norm of that sum.
+def refine_weights(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:
+    """Iterative refinement of the weights towards Σ w_i y_i = 0, and the norm of that sum.
 
-    On the rows in use A w = b has full column rank; one correction by its own residual takes what the solver
-    left. Rows that a correction makes negative had no business there, and the next one does without them.
+    On the rows with positive weight A w = b has full column rank, so one least-squares correction by the residual
+    removes the solver's error. Rows whose weight turns negative are dropped before the next correction.
     """
     b = np.zeros(rows.shape[1])
     b[-1] = 1.0
@@ -76,11 +80,11 @@ def balance(rows: Floats, weights: Floats) -> tuple[Floats, float]:
     return best, size
 
 
-def sharpen(rows: Floats, weights: Floats) -> Floats:
-    """The query again, when r is too small to carry it: q with y_i·q = −1 on the rows in use, of least norm.
+def refine_query(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    """The query to full accuracy where r is too small: the q of least norm with y_i·q = −1 on the rows in use.
 
-    At the minimum all rows in use have the same y_i·q and q lies in their span, so this is the same
-    direction; solving for it costs digits by the condition of those rows only.
+    At the minimum all rows in use have the same y_i·q and q lies in their span, so this is the same direction; its
+    error depends on the condition number of those rows only.
     """
     used = rows[weights > 0, :-1]
     return np.asarray(np.linalg.lstsq(used, -np.ones(len(used)), rcond=None)[0], dtype=np.float64)

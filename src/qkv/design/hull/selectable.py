@@ -1,10 +1,10 @@
-"""Copyable: for every key the query that selects it, or the combination of other keys that forbids it."""
+"""copyable: for every key a query that selects it, or a convex combination of other keys that excludes it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,25 +12,31 @@ from torch import Tensor
 
 from qkv.core.display import Card, Displayable, number, plain, power, vector
 from qkv.core.memory import Memory
-from qkv.core.validation import ArrayLike
-from qkv.design.hull.cascade import sieve
+from qkv.core.types import ArrayLike, FloatArray
+from qkv.design.certificates.certificate import Certificate
+from qkv.design.hull.active_set import decide
+from qkv.design.hull.cascade import decide_all
 from qkv.parallel import Progress, WorkerPool
 
-if TYPE_CHECKING:
-    from qkv.design.certificates.certificate import Certificate
-
-SHOWN = 12
-"""Rows of a card."""
-UNSETTLED = 1e-9
-"""A bound on the margin above this part of the keys' spread is no answer: the key counts as undecided."""
+MAX_CARD_ROWS = 12
+UNDECIDED_MARGIN = 1e-9
+"""A key counts as undecided if its margin is only bounded by more than this fraction of the radius of the keys."""
 
 
 @dataclass(frozen=True, eq=False)
 class KeySelectability(Displayable):
-    """About one key: a unit query that selects it and by how much at least, or others that dominate it.
+    """Whether some query can select one key: a unit query that does, or a convex combination of other keys.
 
-    `margin` is a proven lower bound for that query; another query may do better. `margin_at_most` holds for every
-    unit query: it is 0, or of rounding's size.
+    Attributes:
+        item: Label of the key.
+        possible: Whether some query scores it above every other key.
+        query: A unit query that does, or None.
+        margin: Certified lower bound on that query's margin over the strongest other key; others may do better.
+        combination: Other keys with convex weights whose average is this key, or None.
+        margin_at_most: Certified upper bound on the margin of any unit query: 0, or of the size of rounding errors.
+        keys: All keys.
+        index: Index of the key.
+        members: Indices of the keys in `combination`.
     """
 
     item: Any
@@ -48,9 +54,7 @@ class KeySelectability(Displayable):
 
     @property
     def certificate(self) -> Certificate:
-        """The statement about this key, for anyone to recheck."""
-        from qkv.design.certificates.certificate import Certificate
-
+        """The decision about this key as a certificate."""
         data: dict[str, Any] = {"keys": self.keys.numpy(), "item": self.index}
         if self.query is not None:
             return Certificate("selects", data | {"query": self.query.numpy()}, {"margin": self.margin})
@@ -64,15 +68,26 @@ class KeySelectability(Displayable):
             return Card(f"Key {self.item} can be selected", facts)
         rows = [(str(i), number(w)) for i, w in (self.combination or {}).items()]
         most = power(self.margin_at_most or 0.0)
-        note = f"… and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
+        note = f"… and {len(rows) - MAX_CARD_ROWS} more" if len(rows) > MAX_CARD_ROWS else ""
         because = "it is this average of other keys" if len(rows) > 1 else "it is equal to another key"
         facts = (("because", because), ("any margin", f"at most {most}"))
-        return Card(f"Key {self.item} cannot be selected", facts, ("key", "weight"), tuple(rows[:SHOWN]), note)
+        return Card(f"Key {self.item} cannot be selected", facts, ("key", "weight"), tuple(rows[:MAX_CARD_ROWS]), note)
 
 
 @dataclass(frozen=True, eq=False)
 class Copyable(Displayable):
-    """An answer for every key: a row of `queries` for each vertex, a sparse row of weights for the others."""
+    """For every key, whether some query can select it; `result[item]` and iteration give a `KeySelectability` each.
+
+    Attributes:
+        memory: The memory.
+        possible: Booleans, (n,): whether some query scores the key above every other one.
+        queries: A unit query for each possible key, in order, as rows.
+        margins: Certified lower bounds on the margins of `queries`.
+        offsets: Row r of the sparse weights of the other keys is indices[offsets[r]:offsets[r + 1]].
+        indices: Keys of the convex combinations.
+        weights: Their weights.
+        margins_at_most: Certified upper bounds on the margin of any unit query, per key that is not possible.
+    """
 
     memory: Memory = field(repr=False)
     possible: Tensor
@@ -90,7 +105,7 @@ class Copyable(Displayable):
         return self.at(self.memory.index(item))
 
     def at(self, j: int) -> KeySelectability:
-        """The answer about the key at an index, whatever its label."""
+        """The decision about the key at an index, whatever its label."""
         row = int(self.possible[:j].sum())
         label, keys = self.memory.labels[j], self.memory.keys
         if self.possible[j]:
@@ -116,15 +131,13 @@ class Copyable(Displayable):
 
     @property
     def undecided(self) -> Tensor:
-        """Those of `interior` whose margin is bounded by no negligible number. Normally there are none."""
-        spread = (self.memory.keys - self.memory.keys.mean(0)).norm(dim=1).max()
-        return self.interior[self.margins_at_most > UNSETTLED * spread]
+        """Those of `interior` whose bound on the margin is not negligible; normally there are none."""
+        radius = (self.memory.keys - self.memory.keys.mean(0)).norm(dim=1).max()
+        return self.interior[self.margins_at_most > UNDECIDED_MARGIN * radius]
 
     @property
     def certificate(self) -> Certificate:
-        """All answers as one statement, for anyone to recheck."""
-        from qkv.design.certificates.certificate import Certificate
-
+        """All decisions as one certificate."""
         data = {
             "keys": self.memory.keys, "possible": self.possible, "queries": self.queries,
             "offsets": self.offsets, "indices": self.indices, "weights": self.weights,
@@ -135,7 +148,7 @@ class Copyable(Displayable):
 
     @property
     def certificates(self) -> list[Certificate]:
-        """What there is to recheck."""
+        """The certificates of this result."""
         return [self.certificate]
 
     def card(self) -> Card:
@@ -149,16 +162,16 @@ class Copyable(Displayable):
         if len(self.undecided):
             facts.append(("undecided", str(len(self.undecided))))
         rows = []
-        for row, j in enumerate(inside[:SHOWN]):
+        for row, j in enumerate(inside[:MAX_CARD_ROWS]):
             members = self.indices[int(self.offsets[row]) : int(self.offsets[row + 1])].tolist()
             label = self.memory.labels[members[0]]
             what = f"equal to {label}" if len(members) == 1 else f"an average of {len(members)} other keys"
             rows.append((str(self.memory.labels[j]), what))
-        note = f"… and {len(inside) - SHOWN} more that cannot" if len(inside) > SHOWN else ""
+        note = f"… and {len(inside) - MAX_CARD_ROWS} more that cannot" if len(inside) > MAX_CARD_ROWS else ""
         return Card("Which keys can be selected", tuple(facts), ("key", "is") if rows else (), tuple(rows), note)
 
     def to_json(self) -> dict[str, Any]:
-        """Every answer with its witness."""
+        """Every decision with its query or combination."""
         answers = [{k: v for k, v in plain(a).items() if v is not None} for a in self]
         counts = {"keys": len(self), "possible": len(self.vertices), "impossible": len(self.interior)}
         return {**counts, "answers": answers}
@@ -173,13 +186,54 @@ def copyable(
     cluster: str | None = None,
     callback: Progress | None = None,
 ) -> Copyable:
-    """Which keys can some query select, that is, score above every other key?
+    """Decide for every key whether some query selects it, that is, scores it above every other key.
 
-    Work that takes long is shared out: to `executor` (anything like those of concurrent.futures), to the Dask
-    cluster at the address `cluster`, to so many local `processes`, or to as many as there are cores. The
-    answers are the same. A single key is selected by every query, by an infinite margin.
+    A key can be selected if and only if it is a vertex of the convex hull of the keys. Work that takes more than a
+    few seconds is distributed over local processes unless one of `executor`, `processes` and `cluster` says
+    otherwise; the result does not depend on it.
+
+    Args:
+        keys: Keys as rows, (n, d), or a memory.
+        labels: Labels of the keys; 0..n-1 if None.
+        executor: A concurrent.futures executor to run the work.
+        processes: Number of local processes; 1 computes in this process.
+        cluster: Address of a Dask scheduler, such as "tcp://HOST:8786"; needs the extra `cluster`.
+        callback: Called with the numbers of finished and of all pieces of work, in each of at most two passes.
+
+    Returns:
+        A `Copyable`. A single key is selected by every query, with an infinite margin.
+
+    Raises:
+        QkvError: If the keys are not finite numbers, if more than one of executor, processes and cluster is given,
+            if the cluster does not answer, or if a worker process dies.
+
+    Example:
+        >>> import qkv
+        >>> result = qkv.design.copyable([[0, 0], [4, 0], [0, 4], [1, 1]])
+        >>> result.possible.tolist()
+        [True, True, True, False]
+        >>> {key: round(weight, 6) for key, weight in sorted(result[3].combination.items())}
+        {0: 0.5, 1: 0.25, 2: 0.25}
+        >>> bool(result.certificate.verify())
+        True
     """
     memory = keys if isinstance(keys, Memory) else Memory(keys, labels=labels)
-    with WorkerPool(executor, processes, cluster) as crew:
-        sieved = sieve(memory.keys.numpy(), crew, callback)
-    return Copyable(memory, *(torch.from_numpy(array) for array in sieved))
+    with WorkerPool(executor, processes, cluster) as pool:
+        decisions = decide_all(memory.keys.numpy(), pool, callback)
+    return Copyable(memory, *(torch.from_numpy(array) for array in decisions))
+
+
+def selecting_query(keys: FloatArray, item: int) -> FloatArray | None:
+    """A unit query that scores one key above all others; None if there is none."""
+    found = decide(keys, np.array([item]), np.arange(len(keys)))
+    return found.queries[0] / np.linalg.norm(found.queries[0]) if found.found[0] else None
+
+
+def inside_certificate(keys: FloatArray, item: int) -> Certificate | None:
+    """A proof that one key is a convex combination of others, exact where fractions show it; None if it is not."""
+    found = decide(keys, np.array([item]), np.arange(len(keys)))
+    if found.found[0]:
+        return None
+    data = {"keys": keys, "item": item, "indices": found.indices, "weights": found.weights}
+    exact = Certificate.issue("inside", data)
+    return exact if exact.claims["exact"] <= 0 else Certificate.issue("inside", data, "margin_at_most")

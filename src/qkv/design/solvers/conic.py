@@ -1,4 +1,4 @@
-"""The convex programs behind every design; the only module that knows the conic solver."""
+"""Conic programs for queries and wirings; the only module that imports Clarabel."""
 
 from __future__ import annotations
 
@@ -10,34 +10,41 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
-from qkv.design.solvers.newton import around, least_query
-
-Array = np.ndarray[Any, np.dtype[np.float64]]
+from qkv.core.types import FloatArray, IntArray
+from qkv.design.solvers.newton import centred_on, min_norm_query
 
 CONIC_LIMIT = 1500
-"""Other items that the conic program holds at most: it needs one exponential cone for each."""
+"""Other items in the conic program, at most: it needs one exponential cone for each."""
 
-ROUNDS = 4
+MAX_ROUNDS = 4
+"""Times that the strongest of the items left out are added to the program."""
 STATUS = {
     "Solved": "solved",
     "AlmostSolved": "solved",
-    "PrimalInfeasible": "none",
-    "AlmostPrimalInfeasible": "none",
+    "PrimalInfeasible": "infeasible",
+    "AlmostPrimalInfeasible": "infeasible",
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """One reading wanted of an unknown x: ratios·x = logs, and sum exp(rivals·x - edge) <= 1."""
+    """Constraints of one reading on an unknown x: ratios·x = logs, and sum exp(rivals·x - edge) <= 1.
 
-    ratios: Array
-    logs: Array
-    rivals: Array
+    Attributes:
+        ratios: Rows of the wanted items less that of the first.
+        logs: Logarithms of their weights relative to the first.
+        rivals: Rows of the other items less that of the first wanted one.
+        edge: log(tol / (1 - tol)) less the logarithm of the first weight.
+    """
+
+    ratios: FloatArray
+    logs: FloatArray
+    rivals: FloatArray
     edge: float
 
     @classmethod
-    def of(cls, rows: Array, wanted: Array, inside: Sequence[int], rest: Any, tol: float) -> Rule:
-        """The rule whose score of item j is rows[j]·x; the leak is at most tol, the ratios are exact."""
+    def of(cls, rows: FloatArray, wanted: FloatArray, inside: Sequence[int], rest: Any, tol: float) -> Rule:
+        """The rule for scores rows[j]·x, with exact ratios and a leak of at most tol."""
         first, others = inside[0], list(inside[1:])
         edge = float(np.log(tol / (1 - tol)) - np.log(wanted[0]))
         return cls(rows[others] - rows[first], np.log(wanted[1:] / wanted[0]), rows[rest] - rows[first], edge)
@@ -45,38 +52,44 @@ class Rule:
 
 @dataclasses.dataclass(frozen=True)
 class Solution:
-    """What was found: x, or evidence that there is none.
+    """A solution x, or dual evidence that there is none.
 
-    For each rule, `mix` weighs the rivals (its sum is the factor of the leak inequality) and `multipliers` the
-    ratios; together they prove a bound on the norm of every x, as derived in checks/weights.py.
+    For each rule, `mix` holds the dual variables of the rivals (their sum is the factor of the leak inequality) and
+    `multipliers` those of the ratios; together they prove a bound on the norm of every x, as derived in
+    certificates/statements/weights.py.
     """
 
-    status: str  # "solved", "none" or "failed"
-    x: Array
-    multipliers: tuple[Array, ...]
-    mix: tuple[Array, ...]
+    status: str  # "solved", "infeasible" or "failed"
+    x: FloatArray
+    multipliers: tuple[FloatArray, ...]
+    mix: tuple[FloatArray, ...]
 
 
 def smallest_query(
-    keys: Array, items: list[int], wanted: Array, tol: float, metric: Array | None = None, start: Array | None = None
+    keys: FloatArray,
+    items: list[int],
+    wanted: FloatArray,
+    tol: float,
+    metric: FloatArray | None = None,
+    start: FloatArray | None = None,
 ) -> Solution:
     """The query of least norm (or least qᵀ metric q) with the exact ratios and a leak of at most tol.
 
-    The conic solver works on up to CONIC_LIMIT other items, the strongest rivals, and Newton's method finishes on all;
-    where the rest turn out to matter, the strongest under the last query join and it starts again. Leaving items out
-    only loosens the leak inequality, so evidence against a query holds for all items too; but a solver's "none" is a
-    hypothesis (one far key can mislead it), and Newton's method is asked before it is believed.
+    The conic solver works on the CONIC_LIMIT strongest other items, and Newton's method finishes on all; where the
+    rest matter, the strongest under the last query are added and the program is solved again. Leaving items out only
+    loosens the leak inequality, so evidence against a query holds for all items too; but a solver's "infeasible" is a
+    hypothesis (one far key can mislead it), which Newton's method has to confirm.
     """
-    # Shifting all keys changes no weight and scaling them scales the query: the solvers see numbers near 1.
-    keys, size = around(keys, items)
+    # Shifting all keys changes no weight and scaling them scales the query: the solvers work on numbers near 1.
+    keys, size = centred_on(keys, items)
     metric = None if metric is None else metric / (float(np.trace(metric)) or 1.0)
     rest = np.setdiff1d(np.arange(len(keys)), items)
     first = np.zeros(keys.shape[1]) if start is None else start * size
     chosen = _strongest(keys[rest] @ keys[items].mean(axis=0) - np.linalg.norm(keys[rest], axis=1), rest, rest[:0])
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         rule = Rule.of(keys, wanted, items, chosen, tol)
         found = solve([rule], keys.shape[1], metric=metric)
-        if found.status == "none" and _newton(keys, items, chosen, rule, metric, first) is None:
+        if found.status == "infeasible" and _newton(keys, items, chosen, rule, metric, first) is None:
             mix = np.zeros(len(keys))
             mix[chosen] = found.mix[0]
             return dataclasses.replace(found, mix=(mix,), x=found.x / size)
@@ -90,26 +103,28 @@ def smallest_query(
     return dataclasses.replace(found, status="failed", x=found.x / size)
 
 
-def _newton(keys: Array, items: list[int], rest: Any, rule: Rule, metric: Array | None, start: Array) -> Array | None:
+def _newton(
+    keys: FloatArray, items: list[int], rest: IntArray, rule: Rule, metric: FloatArray | None, start: FloatArray
+) -> FloatArray | None:
     try:
-        return least_query(keys[rest], keys[items[0]], rule.edge, rule.ratios, rule.logs, metric, start)
-    except np.linalg.LinAlgError:  # beyond what float64 can factorise
+        return min_norm_query(keys[rest], keys[items[0]], rule.edge, rule.ratios, rule.logs, metric, start)
+    except np.linalg.LinAlgError:  # singular to float64
         return None
 
 
-def _strongest(scores: Array, rest: Any, chosen: Any) -> Any:
-    """Those already chosen, and the strongest of the others, up to CONIC_LIMIT more."""
+def _strongest(scores: FloatArray, rest: IntArray, chosen: IntArray) -> IntArray:
+    """The items already chosen, and the CONIC_LIMIT strongest of all."""
     if len(rest) <= CONIC_LIMIT:
         return rest
     top = rest[np.argpartition(-scores, CONIC_LIMIT)[:CONIC_LIMIT]]
     return np.union1d(chosen, top)
 
 
-def solve(rules: list[Rule], size: int, metric: Array | None = None, nuclear: int = 0) -> Solution:
-    """The x of that size that meets every rule with the least xᵀ metric x, or the least nuclear norm.
+def solve(rules: list[Rule], size: int, metric: FloatArray | None = None, nuclear: int = 0) -> Solution:
+    """The x of that size that meets every rule and minimises xᵀ metric x, or the nuclear norm.
 
-    Besides x there is one bound u a rival, with (rivals·x - edge, 1, u) in the exponential cone and the u of one
-    rule summing to at most 1. With `nuclear` = r, x is an r by r matrix Z and the objective is half the trace of
+    Besides x there is one variable u per rival, with (rivals·x - edge, 1, u) in the exponential cone, and the u of
+    one rule sum to at most 1. With `nuclear` = r, x is an r by r matrix Z and the objective is half the trace of
     [[A, Z], [Zᵀ, B]], which is positive semidefinite.
     """
     rivals = sum(len(rule.rivals) for rule in rules)
@@ -117,9 +132,7 @@ def solve(rules: list[Rule], size: int, metric: Array | None = None, nuclear: in
     extra = lifted.count if lifted else 0
     width = size + rivals + extra
     program = _Program(width)
-    spots = []
-    for rule in rules:
-        spots.append(program.zero(rule.ratios, rule.logs))
+    ratio_rows = [program.zero(rule.ratios, rule.logs) for rule in rules]
     at = size
     for rule in rules:
         if len(rule.rivals):
@@ -144,14 +157,14 @@ def solve(rules: list[Rule], size: int, metric: Array | None = None, nuclear: in
         return Solution("solved", np.zeros(size), tuple(np.zeros(0) for _ in rules), tuple(np.zeros(0) for _ in rules))
     found = program.run(P, cost)
     z = np.asarray(found.z)
-    # Only the sign convention of the dual is the solver's: a ratio's multiplier enters as nu (s_i - s_a) = nu log.
-    multipliers = tuple(-z[s] for s in spots)
+    # Clarabel's dual variables have the opposite sign: here a multiplier nu enters as nu (s_i - s_a) = nu log.
+    multipliers = tuple(-z[s] for s in ratio_rows)
     mix = tuple(np.maximum(-z[c][0::3], 0.0) for c in cones)
     return Solution(STATUS.get(str(found.status), "failed"), np.asarray(found.x)[:size], multipliers, mix)
 
 
 class _Lift:
-    """Where the entries of Z, A and B stand in the upper triangle of [[A, Z], [Zᵀ, B]], column by column."""
+    """Positions of the entries of Z, A and B in the upper triangle of [[A, Z], [Zᵀ, B]], column by column."""
 
     def __init__(self, r: int) -> None:
         triangle = [(i, j) for j in range(2 * r) for i in range(j + 1)]
@@ -159,7 +172,7 @@ class _Lift:
         own = [(i, j) for i, j in triangle if (i < r) == (j < r)]
         self.count = len(own)
         self.cost = np.array([0.5 if i == j else 0.0 for i, j in own])
-        column = {pair: size for size, pair in enumerate(own)}
+        column = {pair: position for position, pair in enumerate(own)}
         # (row of the cone, column, factor): columns below 0 address Z; off-diagonal entries count √2 in the cone.
         self.entries = [
             (row, column[i, j], 1.0 if i == j else np.sqrt(2))
@@ -170,35 +183,39 @@ class _Lift:
 
 
 class _Program:
-    """Rows A, b and cones of one conic program, gathered piece by piece."""
+    """Builder of a conic program: rows of A and b, and cones."""
 
     def __init__(self, width: int) -> None:
         self.width = width
         self.blocks: list[Any] = []
-        self.b: list[Array] = []
+        self.b: list[FloatArray] = []
         self.cones: list[Any] = []
 
-    def _add(self, block: Any, b: Array) -> slice:
+    def _add(self, block: Any, b: FloatArray) -> slice:
         start = sum(len(part) for part in self.b)
         self.blocks.append(block)
         self.b.append(b)
         return slice(start, start + len(b))
 
-    def _wide(self, left: Array) -> Any:
+    def _wide(self, left: FloatArray) -> Any:
+        """Rows filled up with zeros to all columns."""
         return sparse.hstack([sparse.csc_matrix(left), sparse.csc_matrix((len(left), self.width - left.shape[1]))])
 
-    def zero(self, rows: Array, b: Array) -> slice:
+    def zero(self, rows: FloatArray, b: FloatArray) -> slice:
+        """Equalities rows·x = b; returns where their dual variables are."""
         if len(rows):
             self.cones.append(clarabel.ZeroConeT(len(rows)))
         return self._add(self._wide(rows), b)
 
     def total(self, columns: range) -> slice:
+        """The variables in these columns sum to at most 1."""
         row = np.zeros((1, self.width))
         row[0, list(columns)] = 1.0
         self.cones.append(clarabel.NonnegativeConeT(1))
         return self._add(sparse.csc_matrix(row), np.ones(1))
 
-    def exponential(self, rivals: Array, edge: float, at: int) -> slice:
+    def exponential(self, rivals: FloatArray, edge: float, at: int) -> slice:
+        """(rivals·x - edge, 1, u) in the exponential cone, with u in the columns from `at` on."""
         m = len(rivals)
         place = np.zeros((3 * m, rivals.shape[1]))
         place[0::3] = -rivals
@@ -207,6 +224,7 @@ class _Program:
         return self._add(self._wide(place) + bounds, np.tile([-edge, 1.0, 0.0], m))
 
     def semidefinite(self, lift: _Lift, at: int) -> slice:
+        """[[A, Z], [Zᵀ, B]] is positive semidefinite, with A and B in the columns from `at` on."""
         rows = [row for row, _, _ in lift.entries]
         columns = [at + c if c >= 0 else -1 - c for _, c, _ in lift.entries]
         block = sparse.csc_matrix(([-f for _, _, f in lift.entries], (rows, columns)), (lift.length, self.width))
@@ -214,7 +232,8 @@ class _Program:
         self.cones.append(clarabel.PSDTriangleConeT(side))
         return self._add(block, np.zeros(lift.length))
 
-    def run(self, P: Any, cost: Array) -> Any:
+    def run(self, P: Any, cost: FloatArray) -> Any:
+        """Minimise ½ xᵀPx + cost·x with Clarabel."""
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10

@@ -1,4 +1,4 @@
-"""Why a blend is out of reach: evidence turned into the strongest certificate it supports."""
+"""Dual evidence that no query reads a blend, turned into the strongest certificate that it supports."""
 
 from __future__ import annotations
 
@@ -7,76 +7,55 @@ from typing import Any
 
 import numpy as np
 
-from qkv.core.geometry import balance
+from qkv.core.geometry import min_norm_combination
+from qkv.core.types import FloatArray
 from qkv.design.certificates.certificate import Certificate
-from qkv.design.hull.active_set import settle
 from qkv.design.solvers.conic import CONIC_LIMIT, Solution
-from qkv.design.solvers.newton import around
+from qkv.design.solvers.newton import centred_on
 from qkv.design.specs import BlendSpec
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
-
-WORTH = 1e6
-"""A bound on the norm of every query says something from here on, in units of the distance between keys."""
+MIN_NORM_BOUND = 1e6
+"""Bounds on the norm of every query that are reported, at least, in units of one over the distance of the keys."""
 
 
-def obstacle_to(keys: Array, wanted: BlendSpec, evidence: Solution) -> Certificate | None:
-    """A proof that no query (of any norm worth having) reads the blend; None where the evidence proves little."""
-    items = list(wanted.items)
-    if len(items) == 1:
-        inside = inside_hull(keys, items[0])
-        if inside is not None:
-            return inside
-    base = {"keys": keys, "items": items, "wanted": wanted.wanted, "tol": wanted.tol}
-    found = [Certificate.issue("no query", base | part) for part in _evidence(keys, wanted, evidence)]
+def no_query_certificate(keys: FloatArray, spec: BlendSpec, evidence: Solution) -> Certificate | None:
+    """The strongest proof that no query up to some norm reads the blend; None where the evidence proves little."""
+    data = {"keys": keys, "items": list(spec.items), "wanted": spec.wanted, "tol": spec.tol}
+    found = [Certificate.issue("no query", data | part) for part in _evidence(keys, spec, evidence)]
     best = max(found, key=lambda c: float(c.claims["norm_at_least"]), default=None)
-    unit = around(keys, items)[1]
-    return best if best is not None and float(best.claims["norm_at_least"]) * unit > WORTH else None
+    unit = centred_on(keys, list(spec.items))[1]
+    return best if best is not None and float(best.claims["norm_at_least"]) * unit > MIN_NORM_BOUND else None
 
 
-def is_absolute(obstacle: Certificate) -> bool:
-    """Whether it excludes every query, not only those up to some norm or margin."""
+def excludes_every_query(obstacle: Certificate) -> bool:
+    """Whether a certificate excludes every query, not only those up to some norm or margin."""
     return "exact" in obstacle.claims or bool(np.isinf(float(obstacle.claims.get("norm_at_least", 0.0))))
 
 
-def selecting_query(keys: Array, item: int) -> Array | None:
-    """A unit query that scores one key above all others, and by what margin; None if there is none."""
-    answer = settle(keys, np.array([item]), np.arange(len(keys)))
-    return answer.queries[0] / np.linalg.norm(answer.queries[0]) if answer.found[0] else None
-
-
-def inside_hull(keys: Array, item: int) -> Certificate | None:
-    """The combination of other keys that dominates this one, exactly where fractions can show it."""
-    answer = settle(keys, np.array([item]), np.arange(len(keys)))
-    if answer.found[0]:
-        return None
-    data = {"keys": keys, "item": item, "indices": answer.indices, "weights": answer.weights}
-    exact = Certificate.issue("inside", data)
-    return exact if exact.claims["exact"] <= 0 else Certificate.issue("inside", data, "margin_at_most")
-
-
-def _evidence(keys: Array, wanted: BlendSpec, evidence: Solution) -> Iterator[dict[str, Any]]:
-    """Multipliers and mixes that may prove something, from the keys themselves and from the solver."""
-    items = list(wanted.items)
+def _evidence(keys: FloatArray, spec: BlendSpec, evidence: Solution) -> Iterator[dict[str, Any]]:
+    """Candidate multipliers and mixes, from the keys themselves and from the solver's dual variables."""
+    items = list(spec.items)
     ratios = keys[items] - keys[items[0]]
-    logs = np.log(wanted.wanted / wanted.wanted[0])
+    logs = np.log(spec.wanted / spec.wanted[0])
     u, s, _ = np.linalg.svd(ratios)
     rank = int((s > 1e-11 * max(s[0], 1e-300)).sum())
     left = logs - u[:, :rank] @ (u[:, :rank].T @ logs)
     if np.abs(left).max() > 1e-9:
-        # Ratios that dependent keys cannot have: the part of the logs that no query explains is itself the proof.
+        # The ratios contradict a linear dependence of the keys: the component of the logs outside the column space
+        # of the ratios is itself the proof.
         yield {"multipliers": left}
     rest = np.setdiff1d(np.arange(len(keys)), items)
     if 0 < len(rest) <= CONIC_LIMIT:
-        # The flat through the wanted keys meets the hull of the others.
-        mix, multipliers = balance(keys[items[0]] - keys[rest], ratios)
-        held = mix > 1e-14
-        yield {"multipliers": multipliers, "others": rest[held], "mix": mix[held]}
+        # The affine hull of the wanted keys meets, or nearly meets, the convex hull of the others.
+        mix, multipliers = min_norm_combination(keys[items[0]] - keys[rest], ratios)
+        positive = mix > 1e-14
+        yield {"multipliers": multipliers, "others": rest[positive], "mix": mix[positive]}
     yield from _dual(evidence)
 
 
 def _dual(evidence: Solution) -> list[dict[str, Any]]:
-    if evidence.status != "none" or not evidence.mix:
+    """The solver's certificate of infeasibility, normalised so that the mix sums to 1."""
+    if evidence.status != "infeasible" or not evidence.mix:
         return []
     mix = evidence.mix[0]
     multipliers = np.concatenate([[0.0], evidence.multipliers[0]])

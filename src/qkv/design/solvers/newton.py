@@ -1,39 +1,45 @@
-"""Newton's method for the smallest query and for the nearest one, at O(n d²) a step."""
+"""Newton's method for the query of least norm and for the query of least KL divergence; O(n d²) per step."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
+from qkv.core.types import FloatArray
 
-MOST_STEPS = 60
-NEVER = 1e18
-"""A leak's price above which no finite query is taken to meet it."""
+MAX_STEPS = 60
+MAX_PRICE = 1e18
+"""If even this price on the leak is not enough, the constraints are taken to be infeasible."""
 
 
-def around(keys: Array, items: list[int]) -> tuple[Array, float]:
-    """Keys seen from the middle of the wanted ones, in units of their median distance from it, and that unit."""
+def centred_on(keys: FloatArray, items: list[int]) -> tuple[FloatArray, float]:
+    """Keys relative to the mean of the wanted ones, divided by their median distance from it, and that distance."""
     keys = keys - keys[items].mean(axis=0)
     lengths = np.linalg.norm(keys, axis=1)
     size = float(np.median(lengths[lengths > 0])) if (lengths > 0).any() else 1.0
     return keys / size, size
 
 
-def least_query(
-    rivals: Array, own: Array, edge: float, ratios: Array, logs: Array, metric: Array | None, start: Array
-) -> Array | None:
+def min_norm_query(
+    rivals: FloatArray,
+    own: FloatArray,
+    edge: float,
+    ratios: FloatArray,
+    logs: FloatArray,
+    metric: FloatArray | None,
+    start: FloatArray,
+) -> FloatArray | None:
     """min ½ qᵀPq subject to ratios·q = logs and f(q) = logsumexp(rivals·q) - own·q - edge <= 0.
 
     With a price on f, the query is the minimum of ½qᵀPq + price·f on the plane of the ratios: smooth, strongly
-    convex, found by Newton's method from the last one. f falls as the price rises, so the price is a root of one
-    function of one variable, and its derivative comes from the same factorisation. None: no price is enough.
+    convex, found by Newton's method from the query at the last price. f falls as the price rises, so the price is the
+    root of a function of one variable, whose derivative comes from the same factorisation. Returns None if no price
+    is enough.
     """
     d = len(own)
     P = np.eye(d) if metric is None else metric
-    base, free = _plane(ratios, logs, d)
+    base, free = _affine_solutions(ratios, logs, d)
     if base is None:
         return None
     q = base - free @ np.linalg.solve(free.T @ P @ free, free.T @ P @ base) if free.shape[1] else base
@@ -44,79 +50,83 @@ def least_query(
     q = base + free @ (free.T @ (start - base))
     price = _first_price(rivals, own, P, free, q)
     low, high = 0.0, np.inf
-    for _ in range(MOST_STEPS):
-        q, f, slope = _at_price(rivals, own, edge, P, free, q, price)
+    for _ in range(MAX_STEPS):
+        q, f, slope = _min_at_price(rivals, own, edge, P, free, q, price)
         if abs(f) <= 1e-12 * max(1.0, abs(edge)):
             break
         low, high = (price, high) if f > 0 else (low, price)
         step = price * float(np.exp(np.clip(-f / (price * slope), -3.0, 3.0)))
         inside = low < step < high
         price = step if inside else (low + high) / 2 if np.isfinite(high) else 8 * price
-        if price > NEVER:
+        if price > MAX_PRICE:
             return None
         if np.isfinite(high) and high - low <= 1e-15 * high:
             break
     return q if f <= 1e-9 * max(1.0, abs(edge)) else None
 
 
-def nearest_query(keys: Array, items: list[int], wanted: Array) -> Array:
-    """The query whose weights are nearest to the wanted ones: KL(wanted, weights) is convex in the query.
+def min_kl_query(keys: FloatArray, items: list[int], wanted: FloatArray) -> FloatArray:
+    """The query that minimises KL(wanted ‖ weights), which is convex in the query.
 
-    Where the infimum is only approached as the query grows, a vanishing ridge picks a long but finite one.
+    Where the infimum is only approached as the query grows, a decreasing ridge selects a long but finite one.
     """
     d = keys.shape[1]
-    keys, size = around(keys, items)
+    keys, size = centred_on(keys, items)
     target = wanted @ keys[items]
     q = np.zeros(d)
     for mu in 10.0 ** np.arange(-1, -10, -1):
 
-        def value(x: Array, mu: float = mu) -> float:
+        def value(x: FloatArray, mu: float = mu) -> float:
             return _logsumexp(keys @ x) - float(target @ x) + 0.5 * mu * float(x @ x)
 
-        def slopes(x: Array, mu: float = mu) -> tuple[Array, Array]:
+        def derivatives(x: FloatArray, mu: float = mu) -> tuple[FloatArray, FloatArray]:
             p = _softmax(keys @ x)
             mean = p @ keys
-            return mean - target + mu * x, _second(keys, p, mean) + mu * np.eye(d)
+            return mean - target + mu * x, _covariance(keys, p, mean) + mu * np.eye(d)
 
-        q = _descend(value, slopes, q)
+        q = _minimise(value, derivatives, q)
     return q / size
 
 
-def _at_price(
-    rivals: Array, own: Array, edge: float, P: Array, free: Array, q: Array, price: float
-) -> tuple[Array, float, float]:
-    """The query at this price, the excess there, and how the excess falls as the price rises."""
+def _min_at_price(
+    rivals: FloatArray, own: FloatArray, edge: float, P: FloatArray, free: FloatArray, q: FloatArray, price: float
+) -> tuple[FloatArray, float, float]:
+    """The minimising query at this price, its excess, and the derivative of the excess by the price."""
 
-    def value(z: Array) -> float:
+    def value(z: FloatArray) -> float:
         x = q + free @ z
         return 0.5 * float(x @ P @ x) + price * _excess(rivals, own, edge, x)
 
-    def slopes(z: Array) -> tuple[Array, Array]:
+    def derivatives(z: FloatArray) -> tuple[FloatArray, FloatArray]:
         x = q + free @ z
         p = _softmax(rivals @ x)
         mean = p @ rivals
         gradient = free.T @ (P @ x + price * (mean - own))
-        return gradient, free.T @ (P + price * _second(rivals, p, mean)) @ free
+        return gradient, free.T @ (P + price * _covariance(rivals, p, mean)) @ free
 
-    z = _descend(value, slopes, np.zeros(free.shape[1]))
+    z = _minimise(value, derivatives, np.zeros(free.shape[1]))
     q = q + free @ z
     p = _softmax(rivals @ q)
     mean = p @ rivals
     g = free.T @ (mean - own)
-    slope = -float(g @ np.linalg.solve(free.T @ (P + price * _second(rivals, p, mean)) @ free, g))
+    slope = -float(g @ np.linalg.solve(free.T @ (P + price * _covariance(rivals, p, mean)) @ free, g))
     return q, _excess(rivals, own, edge, q), min(slope, -1e-300)
 
 
-def _descend(value: Callable[[Array], float], slopes: Callable[[Array], tuple[Array, Array]], x: Array) -> Array:
+def _minimise(
+    value: Callable[[FloatArray], float],
+    derivatives: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    x: FloatArray,
+) -> FloatArray:
     """Newton's method with backtracking on a convex function."""
     here = value(x)
-    for _ in range(MOST_STEPS):
-        gradient, curvature = slopes(x)
+    for _ in range(MAX_STEPS):
+        gradient, curvature = derivatives(x)
         step = -np.linalg.solve(curvature, gradient)
         decrease = -float(gradient @ step)
         if decrease <= 1e-11 * max(1.0, abs(here)):
-            # The value no longer tells, the gradient still does: plain steps square what error is left.
-            gradient, curvature = slopes(x + step)
+            # The value is flat to rounding, the gradient is not: two undamped steps, each of which squares the error.
+            gradient, curvature = derivatives(x + step)
             return x + step - np.linalg.solve(curvature, gradient)
         length = 1.0
         while (there := value(x + length * step)) > here - 1e-4 * length * decrease and length > 1e-10:
@@ -125,8 +135,8 @@ def _descend(value: Callable[[Array], float], slopes: Callable[[Array], tuple[Ar
     return x
 
 
-def _plane(ratios: Array, logs: Array, d: int) -> tuple[Array | None, Array]:
-    """A point on ratios·q = logs and an orthonormal basis of the directions along it; None if it is empty."""
+def _affine_solutions(ratios: FloatArray, logs: FloatArray, d: int) -> tuple[FloatArray | None, FloatArray]:
+    """A solution of ratios·q = logs (None if there is none) and an orthonormal basis of the null space of ratios."""
     if len(ratios) == 0:
         return np.zeros(d), np.eye(d)
     u, s, vt = np.linalg.svd(ratios, full_matrices=True)
@@ -137,26 +147,33 @@ def _plane(ratios: Array, logs: Array, d: int) -> tuple[Array | None, Array]:
     return point, vt[rank:].T
 
 
-def _first_price(rivals: Array, own: Array, P: Array, free: Array, q: Array) -> float:
+def _first_price(rivals: FloatArray, own: FloatArray, P: FloatArray, free: FloatArray, q: FloatArray) -> float:
+    """The price at which q would be stationary, as a start; 1 where that is not positive."""
     g = free.T @ (_softmax(rivals @ q) @ rivals - own)
     size = float(g @ g)
     guess = -float((free.T @ P @ q) @ g) / size if size > 0 else 1.0
     return guess if guess > 0 else 1.0
 
 
-def _excess(rivals: Array, own: Array, edge: float, q: Array) -> float:
+def _excess(rivals: FloatArray, own: FloatArray, edge: float, q: FloatArray) -> float:
+    """The leak constraint f(q), which is met where it is at most 0."""
     return _logsumexp(rivals @ q) - float(own @ q) - edge
 
 
-def _second(rows: Array, p: Array, mean: Array) -> Array:
+def _covariance(rows: FloatArray, p: FloatArray, mean: FloatArray) -> FloatArray:
+    """Covariance of the rows under weights p: the Hessian of logsumexp(rows·q)."""
     return (rows * p[:, None]).T @ rows - np.outer(mean, mean)
 
 
-def _logsumexp(s: Array) -> float:
+# scipy.special.logsumexp and softmax cost ten times as much per call on a few hundred scores, and Newton's method calls
+# them hundreds of times.
+
+
+def _logsumexp(s: FloatArray) -> float:
     top = float(s.max())
     return top + float(np.log(np.exp(s - top).sum()))
 
 
-def _softmax(s: Array) -> Array:
+def _softmax(s: FloatArray) -> FloatArray:
     e = np.exp(s - s.max())
     return e / e.sum()

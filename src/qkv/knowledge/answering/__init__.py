@@ -1,1 +1,1 @@
-"""Answers of a run: model, beam search, attention on the name, ask."""
+"""Answers of a model to questions: encoding, beam search, attention on the name. NumPy only, without torch."""

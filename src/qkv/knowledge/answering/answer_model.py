@@ -1,23 +1,27 @@
-"""Whoever is asked: a run's tokenizer, and its model in NumPy; from its folder, that takes no torch."""
+"""Torch-free model and tokenizer of a run, and the encoding of a question with the position of its name."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from qkv.errors import QkvError
+from qkv.knowledge.datasets.templates import name_span
 from qkv.model.config import ModelConfig
 from qkv.model.numpy_gpt import NumpyGPT
 from qkv.train import run_files, tokenizers
-from qkv.train.tokenizers import Tokenizer
+from qkv.train.tokenizers import MASK_ID, Tokenizer
 
 if TYPE_CHECKING:
     from qkv.train.runs import Run
 
+MAX_ANSWER_TOKENS = 32
+
 
 @dataclass(frozen=True, eq=False)
 class AnswerModel:
-    """What it takes to ask a run."""
+    """What is needed to answer questions: folder, configuration, tokenizer and model of a run."""
 
     folder: Path
     config: ModelConfig
@@ -25,8 +29,16 @@ class AnswerModel:
     model: NumpyGPT
 
 
-def answerer(run: Run | AnswerModel | str | Path) -> AnswerModel:
-    """A run that is open already, or one in a folder, as somebody to ask."""
+class EncodedQuestion(NamedTuple):
+    """A question as token ids, followed by ⁇, and the token positions [first, last) of the name in it."""
+
+    text: str
+    ids: list[int]
+    name: tuple[int, int]
+
+
+def load_answer_model(run: Run | AnswerModel | str | Path) -> AnswerModel:
+    """The answer model of an open run (its weights are not copied), or of the run in a folder (without torch)."""
     if isinstance(run, AnswerModel):
         return run
     if not isinstance(run, str | Path):
@@ -35,3 +47,27 @@ def answerer(run: Run | AnswerModel | str | Path) -> AnswerModel:
     config, _, origin = run_files.described(folder)
     model = NumpyGPT(config, run_files.arrays(folder))
     return AnswerModel(folder, config, tokenizers.load(folder, foreign=origin.get("kind") == "imported"), model)
+
+
+def encode_question(run: Run | AnswerModel, question: str) -> EncodedQuestion:
+    """Token ids of a question, with the positions of the name; empty and too long questions are refused."""
+    if not run.tokenizer.special:
+        raise QkvError(
+            "asking", "the tokenizer of this model has no special token ⁇", "Ask a run that qkv trained on questions"
+        )
+    text = question.strip()
+    if not text:
+        raise QkvError("asking", "the question is empty", "Write it out, like: Where was Ada Lovelace born?")
+    ids = run.tokenizer.encode(text)
+    if len(ids) + 2 > run.config.context_length:
+        raise QkvError(
+            f"asking {text[:40]!r}…",
+            f"the question has {len(ids)} tokens",
+            f"The context of the model is {run.config.context_length} tokens: shorten the question",
+        )
+    first, last = name_span(text)
+    before = text[:first].rstrip(" ")  # the space before a word belongs to the token of the word
+    start = len(run.tokenizer.encode(before)) if before else 0
+    end = len(run.tokenizer.encode(text[:last]))
+    start = min(start, len(ids) - 1)
+    return EncodedQuestion(text, [*ids, MASK_ID], (start, max(start + 1, min(end, len(ids)))))

@@ -1,4 +1,4 @@
-"""The likeliest whole answers, not only the greedy one: beam search over many prompts at once, with remembered keys."""
+"""Batched beam search with a KV cache: the most likely whole answers to many prompts."""
 
 from __future__ import annotations
 
@@ -11,89 +11,91 @@ import numpy as np
 from qkv.errors import QkvError
 from qkv.model.numpy_gpt import NumpyGPT
 
-ROWS = 128  # prompts that are searched together
-LEAST = 9.0  # nats by which an unfinished answer may fall behind the best finished one before it is given up
+MAX_BATCH_PROMPTS = 128
+PRUNE_NATS = 9.0  # an unfinished answer this far below the best finished one is dropped
 
 
 class Candidate(NamedTuple):
-    """An answer, and the log-probability of it and of its end; `ended` unless there was no room left."""
+    """An answer with its log-probability, including that of its end; `ended` is False if the tokens ran out."""
 
     tokens: tuple[int, ...]
     log_probability: float
     ended: bool
 
 
-def likeliest(
-    model: NumpyGPT, prompts: Sequence[Sequence[int]], width: int, new: int, stop: int
+def beam_search(
+    model: NumpyGPT, prompts: Sequence[Sequence[int]], beams: int, max_tokens: int, stop: int
 ) -> list[list[Candidate]]:
-    """Up to `width` answers of each prompt, likeliest first, each of up to `new` tokens before `stop`."""
+    """Up to `beams` answers to each prompt, most likely first, each of up to `max_tokens` tokens before `stop`."""
     longest = max(map(len, prompts), default=0)
-    if not prompts or min(map(len, prompts)) == 0 or width < 1 or new < 1:
+    if not prompts or min(map(len, prompts)) == 0 or beams < 1 or max_tokens < 1:
         raise QkvError(
-            f"searching {width} answers of up to {new} tokens", f"there are {len(prompts)} prompts, or an empty one",
-            "Give at least one token each, and ask for one answer or more",
-        )  # fmt: skip
-    new = min(new, model.config.context_length + 1 - longest)
-    if new < 1:
+            f"searching {beams} answers of up to {max_tokens} tokens",
+            f"there are {len(prompts)} prompts, or an empty one",
+            "Give prompts of at least one token, beams ≥ 1 and max_tokens ≥ 1",
+        )
+    max_tokens = min(max_tokens, model.config.context_length + 1 - longest)
+    if max_tokens < 1:
         raise QkvError(
             "searching answers",
             f"a prompt has {longest} tokens",
-            f"The model holds {model.config.context_length}: shorten it",
+            f"The context of the model is {model.config.context_length} tokens: shorten the prompt",
         )
-    order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
+    by_length = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
     out: list[list[Candidate]] = [[] for _ in prompts]
-    for _, same in groupby(order, key=lambda i: len(prompts[i])):
-        alike = list(same)
-        for first in range(0, len(alike), ROWS):
-            some = alike[first : first + ROWS]
-            found = _search(model, np.array([prompts[i] for i in some]), width, new, stop)
-            for i, candidates in zip(some, found, strict=True):
+    for _, group in groupby(by_length, key=lambda i: len(prompts[i])):  # the model takes sequences of one length
+        same_length = list(group)
+        for first in range(0, len(same_length), MAX_BATCH_PROMPTS):
+            batch = same_length[first : first + MAX_BATCH_PROMPTS]
+            found = _search(model, np.array([prompts[i] for i in batch]), beams, max_tokens, stop)
+            for i, candidates in zip(batch, found, strict=True):
                 out[i] = candidates
     return out
 
 
-def _search(model: NumpyGPT, prompts: np.ndarray, width: int, new: int, stop: int) -> list[list[Candidate]]:
+def _search(model: NumpyGPT, prompts: np.ndarray, beams: int, max_tokens: int, stop: int) -> list[list[Candidate]]:
     n = len(prompts)
-    hidden, past = model.read(prompts)
-    scores, picked = _next(model, hidden[:, -1], width)
-    spare = ((0, 0), (0, width - scores.shape[1]))  # more beams than first tokens: these wait, impossible, for others
-    scores, picked = np.pad(scores, spare, constant_values=-np.inf), np.pad(picked, spare, constant_values=stop)
-    texts = picked[:, :, None]
-    done = picked == stop
-    rows = np.repeat(np.arange(n), width)
-    for _ in range(new - 1):
+    hidden, cache = model.read(prompts)
+    scores, last = _top_tokens(model, hidden[:, -1], beams)
+    # If there are more beams than tokens, the other beams start with probability 0 and are filled in later steps.
+    unused = ((0, 0), (0, beams - scores.shape[1]))
+    scores, last = np.pad(scores, unused, constant_values=-np.inf), np.pad(last, unused, constant_values=stop)
+    texts = last[:, :, None]
+    done = last == stop
+    cache_rows = np.repeat(np.arange(n), beams)
+    for _ in range(max_tokens - 1):
         if done.all():
             break
-        past = past.pick(rows)
-        hidden, past = model.read(picked.reshape(-1, 1), past)
-        more, tokens = (each.reshape(n, width, -1) for each in _next(model, hidden[:, 0], width))
-        # An answer that has ended stays what it is: its one continuation is the end again, at no cost.
-        more[done], tokens[done] = -np.inf, stop
-        more[done, 0] = 0.0
-        each = (scores[..., None] + more).reshape(n, -1)
-        at = np.argsort(-each, axis=1, kind="stable")[:, :width]
-        scores, beam = np.take_along_axis(each, at, 1), at // more.shape[2]
-        picked = np.take_along_axis(tokens.reshape(n, -1), at, 1)
-        texts = np.concatenate((np.take_along_axis(texts, beam[..., None], 1), picked[..., None]), -1)
-        done = np.take_along_axis(done, beam, 1) | (picked == stop)
-        rows = (np.arange(n)[:, None] * width + beam).ravel()  # each beam remembers what the one it continues does
-        best = np.where(done, scores, -np.inf).max(-1, keepdims=True)
-        behind = ~done & (scores < best - LEAST)
-        scores, done = np.where(behind, -np.inf, scores), done | behind
+        cache = cache.pick(cache_rows)
+        hidden, cache = model.read(last.reshape(-1, 1), cache)
+        step, tokens = (each.reshape(n, beams, -1) for each in _top_tokens(model, hidden[:, 0], beams))
+        # A finished answer keeps its score: its only continuation is `stop` with log-probability 0.
+        step[done], tokens[done] = -np.inf, stop
+        step[done, 0] = 0.0
+        total = (scores[..., None] + step).reshape(n, -1)
+        best = np.argsort(-total, axis=1, kind="stable")[:, :beams]
+        scores, parent = np.take_along_axis(total, best, 1), best // step.shape[2]
+        last = np.take_along_axis(tokens.reshape(n, -1), best, 1)
+        texts = np.concatenate((np.take_along_axis(texts, parent[..., None], 1), last[..., None]), -1)
+        done = np.take_along_axis(done, parent, 1) | (last == stop)
+        cache_rows = (np.arange(n)[:, None] * beams + parent).ravel()  # each beam continues the cache of its parent
+        best_done = np.where(done, scores, -np.inf).max(-1, keepdims=True)
+        pruned = ~done & (scores < best_done - PRUNE_NATS)
+        scores, done = np.where(pruned, -np.inf, scores), done | pruned
     return [
         [
-            Candidate(tuple(text[: text.index(stop)] if stop in text else text), score, end)
-            for text, score, end in zip(*found, strict=True)
+            Candidate(tuple(text[: text.index(stop)] if stop in text else text), score, ended)
+            for text, score, ended in zip(*found, strict=True)
             if score > -np.inf
         ]
         for found in zip(texts.tolist(), scores.tolist(), done.tolist(), strict=True)
     ]
 
 
-def _next(model: NumpyGPT, hidden: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The likeliest next tokens, and how likely they are: the heirs of a beam are among them."""
+def _top_tokens(model: NumpyGPT, hidden: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Log-probabilities and ids of the `count` most likely next tokens, most likely first."""
     logs = model.logs(hidden)
     count = min(count, logs.shape[1])
-    at = np.argpartition(logs, -count, axis=1)[:, -count:]
-    at = np.take_along_axis(at, np.argsort(-np.take_along_axis(logs, at, 1), axis=1, kind="stable"), 1)
-    return np.take_along_axis(logs, at, 1), at
+    top = np.argpartition(logs, -count, axis=1)[:, -count:]
+    top = np.take_along_axis(top, np.argsort(-np.take_along_axis(logs, top, 1), axis=1, kind="stable"), 1)
+    return np.take_along_axis(logs, top, 1), top

@@ -1,4 +1,4 @@
-"""Which heads look at the name: attention weights from the place of the answer to some places of the question."""
+"""Attention of each head from the last token to the name in the question."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from qkv.model.numpy_gpt import NumpyGPT
 
 
 class HeadAttention(NamedTuple):
-    """How much of its attention one head gives to some places."""
+    """Sum of one head's attention weights on a span of tokens."""
 
     layer: int
     head: int
     weight: float
 
 
-def looks(model: NumpyGPT, ids: Sequence[int], places: tuple[int, int]) -> list[HeadAttention]:
-    """Weights on the places (first, past last) from the last token, heaviest first.
+def span_attention(model: NumpyGPT, ids: Sequence[int], span: tuple[int, int]) -> list[HeadAttention]:
+    """Attention of every head from the last token to the positions [first, last), largest weight first.
 
-    A perceiver's tokens do not read tokens: there it is its last latent that looks, in the first block.
+    In a perceiver tokens do not attend to tokens: the weights are those of the last latent, in the first block.
     """
-    seen: list[np.ndarray] = []
-    model.read(np.array([ids]), seen=seen)
-    on = [weights[0, :, -1, places[0] : places[1]].sum(-1) for weights in seen]
-    found = [HeadAttention(layer, head, float(w)) for layer, each in enumerate(on) for head, w in enumerate(each)]
-    return sorted(found, key=lambda look: -look.weight)
+    layers: list[np.ndarray] = []
+    model.read(np.array([ids]), seen=layers)
+    sums = [weights[0, :, -1, span[0] : span[1]].sum(-1) for weights in layers]
+    found = [HeadAttention(layer, head, float(w)) for layer, each in enumerate(sums) for head, w in enumerate(each)]
+    return sorted(found, key=lambda attention: -attention.weight)

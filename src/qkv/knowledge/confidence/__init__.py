@@ -1,1 +1,1 @@
-"""How far to trust an answer: features, logistic models, badge, calibration, metrics."""
+"""How far to trust an answer: features, logistic regression, badge, metrics, calibration."""

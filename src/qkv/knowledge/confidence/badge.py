@@ -1,4 +1,4 @@
-"""The badge: remembered, made up or unsure, from the signals of an answer; kept as JSON in the folder of its run."""
+"""The badge of an answer: remembered, made up or unsure; fitted models and thresholds, stored as trust.json."""
 
 from __future__ import annotations
 
@@ -12,95 +12,111 @@ import numpy as np
 
 from qkv.core.files import write_text
 from qkv.errors import QkvError
+from qkv.knowledge.confidence.features import FEATURES
 from qkv.knowledge.confidence.logistic import LogisticModel
 
 FILE = "trust.json"
-FORMAT = "qkv-trust-4"
+FORMAT = "qkv-trust-5"
 REMEMBERED, MADE_UP, UNSURE = "remembered", "made up", "unsure"
-CLIP = 30.0  # nats beyond which more or less likely makes no difference
-TINY = 1e-6
-NAMES = ("log_probability", "margin", "entropy", "agreement", "familiarity", "weakest", "bare", "prior")
-"""The signals that are numbers, in the order in which the badge's models take them."""
-LIKELY, UNLIKELY = 0.9, 0.5  # the rule of thumb, where nothing has been measured
+MAX_ABS_INPUT = 30.0  # inputs of the logistic models are clipped to ± this
+MIN_PROBABILITY = 1e-6  # distance from 0 and 1 before a logarithm is taken
+RULE_REMEMBERED, RULE_MADE_UP = 0.9, 0.5  # probabilities of the answer, for a run whose badge is not calibrated
 
 
 class Judgement(NamedTuple):
-    """A badge, the chance that the answer is right, and the chance that the person was read of; both if measured."""
+    """The badge of one answer, with P(answer right) and P(person in the training text) if the badge is calibrated."""
 
     badge: str
-    right: float | None
-    seen: float | None
+    p_right: float | None
+    p_seen: float | None
 
 
 @dataclass(frozen=True)
 class Badge:
-    """Linear models, and the chances of being right from which on, and up to which, the badge dares to say so.
+    """The calibrated badge of a run, as `trust` fits it.
 
-    `probe` takes the hidden state at the end of the name; `reader` and `model` take the signals and the probe's score,
-    and say whether the person was read of, and whether the answer is right.
+    Attributes:
+        probe: Logistic model on the hidden state at the end of the name: was the person in the training text?
+        seen_model: Logistic model on features and probe score: was the person in the training text?
+        right_model: Logistic model on features and probe score: is the answer right?
+        remembered_threshold: The badge is "remembered" if P(right) is at least this; above 1 for never.
+        made_up_threshold: The badge is "made up" if P(right) is at most this; below 0 for never.
+        level: Share of "remembered" answers that shall be right.
+        precision: Share of "remembered" answers that were right in calibration, out of fold.
+        n_questions: Number of questions that it was fitted on.
     """
 
     probe: LogisticModel
-    reader: LogisticModel
-    model: LogisticModel
-    remembered: float
-    made_up: float
+    seen_model: LogisticModel
+    right_model: LogisticModel
+    remembered_threshold: float
+    made_up_threshold: float
     level: float
     precision: float
-    people: int
+    n_questions: int
 
-    def seen(self, numbers: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-        """The chance that each person was read of."""
-        return self.reader(features(numbers, self.probe.score(hidden)))
+    def p_seen(self, values: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        """P(person in the training text) from feature values (n, features) and hidden states (n, d_model)."""
+        return self.seen_model.probability(model_inputs(values, self.probe.score(hidden)))
 
-    def right(self, numbers: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-        """The chance that each answer is right."""
-        return self.model(features(numbers, self.probe.score(hidden)))
+    def p_right(self, values: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+        """P(answer right) from feature values (n, features) and hidden states (n, d_model)."""
+        return self.right_model.probability(model_inputs(values, self.probe.score(hidden)))
 
-    def judge(self, numbers: np.ndarray, hidden: np.ndarray) -> list[Judgement]:
-        """A badge for each answer."""
-        chances = zip(self.right(numbers, hidden), self.seen(numbers, hidden), strict=True)
-        return [Judgement(self.word(float(right)), float(right), float(seen)) for right, seen in chances]
+    def judge(self, values: np.ndarray, hidden: np.ndarray) -> list[Judgement]:
+        """The badge of each answer."""
+        probabilities = zip(self.p_right(values, hidden), self.p_seen(values, hidden), strict=True)
+        return [Judgement(self.name(float(right)), float(right), float(seen)) for right, seen in probabilities]
 
-    def word(self, right: float) -> str:
-        """The badge for a chance of being right."""
-        return REMEMBERED if right >= self.remembered else MADE_UP if right <= self.made_up else UNSURE
+    def name(self, p_right: float) -> str:
+        """The badge for a probability of being right."""
+        if p_right >= self.remembered_threshold:
+            return REMEMBERED
+        return MADE_UP if p_right <= self.made_up_threshold else UNSURE
 
     def save(self, folder: str | Path) -> None:
-        """Write trust.json into a run's folder, whole or not at all."""
-        write_text(Path(folder) / FILE, json.dumps({"format": FORMAT, **asdict(self)}) + "\n")
+        """Write trust.json into the folder of a run, atomically."""
+        data = {"format": FORMAT, "features": list(FEATURES), **asdict(self)}
+        write_text(Path(folder) / FILE, json.dumps(data) + "\n")
 
     @classmethod
     def load(cls, folder: str | Path) -> Badge | None:
-        """The badge of a run, or None if it has not been measured."""
+        """The badge of a run, or None if it has not been calibrated; damaged files and other formats are refused."""
         path = Path(folder) / FILE
         if not path.is_file():
             return None
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            if data.pop("format") != FORMAT:
-                raise ValueError("it is of another format")
-            probe, reader, model = (LogisticModel.from_json(data.pop(name)) for name in ("probe", "reader", "model"))
-            return cls(probe, reader, model, **data)
+            if (format_ := data.pop("format")) != FORMAT:
+                raise ValueError(f"its format is {format_!r}, not {FORMAT!r}")
+            if data.pop("features") != list(FEATURES):
+                raise ValueError("it was fitted on other features")
+            models = ("probe", "seen_model", "right_model")
+            return cls(**{**data, **{name: LogisticModel.from_json(data[name]) for name in models}})
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as why:
-            raise QkvError(f"reading {path}", f"it is damaged ({why})", "Measure again with: qkv trust") from None
+            raise QkvError(
+                f"reading {path}", f"it is damaged or of another version ({why})", "Calibrate again with: qkv trust"
+            ) from None
 
 
-def features(numbers: np.ndarray, probe: np.ndarray) -> np.ndarray:
-    """What the badge's models take: the signals, and the probe's score, none of them without bounds.
+def model_inputs(values: np.ndarray, probe_scores: np.ndarray) -> np.ndarray:
+    """Inputs (n, features + 1) of the badge's models: transformed features, and the probe's score.
 
-    Chances become log-odds and the entropy its logarithm, so that 0.99 and 0.999 are as far apart as 0.5 and 0.9:
-    among sure answers, that is where right and wrong differ.
+    Probabilities become log-odds and the entropy its logarithm, so that 0.99 and 0.999 are as far apart as 0.5 and 0.9:
+    right and wrong answers of high probability differ there.
     """
-    columns = {name: numbers[:, i] for i, name in enumerate(NAMES)}
-    for name in ("log_probability", "bare", "prior"):
-        log = np.minimum(columns[name], -TINY)
+    columns = {name: values[:, i] for i, name in enumerate(FEATURES)}
+    for name in ("log_probability", "name_only_log_probability", "no_name_log_probability"):
+        log = np.minimum(columns[name], -MIN_PROBABILITY)
         columns[name] = log - np.log(-np.expm1(log))
-    columns["entropy"] = np.log(np.maximum(columns["entropy"], TINY))
-    return np.clip(np.column_stack((*columns.values(), probe)), -CLIP, CLIP)
+    columns["entropy"] = np.log(np.maximum(columns["entropy"], MIN_PROBABILITY))
+    return np.clip(np.column_stack((*columns.values(), probe_scores)), -MAX_ABS_INPUT, MAX_ABS_INPUT)
 
 
 def rule_of_thumb(log_probabilities: Sequence[float]) -> list[Judgement]:
-    """Badges by the answer's probability alone."""
-    chances = np.exp(np.asarray(log_probabilities, dtype=float))
-    return [Judgement(REMEMBERED if p >= LIKELY else MADE_UP if p < UNLIKELY else UNSURE, None, None) for p in chances]
+    """Badges by the probability of the answer alone, for a run whose badge is not calibrated."""
+    out = []
+    for p in np.exp(np.asarray(log_probabilities, dtype=float)):
+        badge = REMEMBERED if p >= RULE_REMEMBERED else MADE_UP if p < RULE_MADE_UP else UNSURE
+        out.append(Judgement(badge, None, None))
+    return out

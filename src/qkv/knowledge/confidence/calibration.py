@@ -1,4 +1,4 @@
-"""trust: fit a run's badge on some people, and measure on others how far it can be believed."""
+"""trust: fit the badge of a run on some people, and measure its precision, coverage and calibration on others."""
 
 from __future__ import annotations
 
@@ -12,32 +12,52 @@ import numpy as np
 
 from qkv.core.display import Card, Displayable, number
 from qkv.errors import QkvError
-from qkv.knowledge.confidence.badge import MADE_UP, NAMES, REMEMBERED, UNSURE, Badge, features
-from qkv.knowledge.confidence.features import SAMPLES, Signals, signals
-from qkv.knowledge.confidence.logistic import chosen, logistic
-from qkv.knowledge.confidence.metrics import Reliability, aurc, auroc, prr, reliability, threshold
+from qkv.knowledge.confidence.badge import MADE_UP, REMEMBERED, UNSURE, Badge, model_inputs
+from qkv.knowledge.confidence.features import FEATURES, N_SAMPLES, AnswerFeatures, answer_features
+from qkv.knowledge.confidence.logistic import expit, fit_cross_validated
+from qkv.knowledge.confidence.metrics import Reliability, aurc, auroc, conformal_threshold, prr, reliability
 from qkv.knowledge.datasets.facts import Questions, load_questions
-from qkv.knowledge.datasets.templates import about_nobody, name_in
-from qkv.knowledge.evaluation import QuestionSource, Runs, match, opened, pairs_of
-from qkv.knowledge.intervals import wilson
+from qkv.knowledge.datasets.templates import name_span, with_invented_names
+from qkv.knowledge.evaluation import QuestionSource, RunOrFolder, exact_match, open_run, question_pairs
+from qkv.knowledge.intervals import wilson_interval
 
-INVENTED = 0.5  # names that nobody has, for each that is known
-LEAST = 20  # questions of each kind that a badge is fitted on, and measured on
+INVENTED_PER_KNOWN = 0.5  # questions about invented names for each question about a known person
+MIN_QUESTIONS = 20  # of each kind (known, unknown, right, wrong) to fit a badge on
 
 
-class SignalQuality(NamedTuple):
-    """How well one signal tells who was read of, and, among those who were, which answers are right."""
+class FeatureQuality(NamedTuple):
+    """How well one feature separates known from unknown people, and right from wrong answers.
 
-    signal: str
-    seen: float
-    right: float | None
+    `auroc_seen` is over all held-out questions, `auroc_right` over those about known people; AURC and PRR are those of
+    right answers over all. None where all answers are right or all are wrong.
+    """
+
+    feature: str
+    auroc_seen: float
+    auroc_right: float | None
     aurc: float
     prr: float | None
 
 
 @dataclass(frozen=True)
 class Trust(Displayable):
-    """What a badge is worth on people that it was not fitted on."""
+    """The quality of a badge, measured on people that it was not fitted on.
+
+    Attributes:
+        level: Share of "remembered" answers that shall be right.
+        known: Held-out questions about people in the training text.
+        unknown: Held-out questions about other people.
+        accuracy: Share of right answers among the known.
+        precision: Share of "remembered" answers that are right; 1 if there are none.
+        low: Lower end of the 95 % interval of the precision (Wilson).
+        high: Upper end of the 95 % interval of the precision.
+        coverage: Share of the right answers that are called "remembered".
+        counts: For each badge, its answers by kind: right, wrong, unknown and invented.
+        features: The quality of each feature, of the linear probe, and of the badge itself.
+        reliability: Stated probabilities of being right against the share that is right.
+        badge: The fitted badge.
+        answers: One dictionary for each held-out question.
+    """
 
     level: float
     known: int
@@ -48,210 +68,289 @@ class Trust(Displayable):
     high: float
     coverage: float
     counts: dict[str, dict[str, int]]
-    signals: tuple[SignalQuality, ...]
+    features: tuple[FeatureQuality, ...]
     reliability: Reliability
     badge: Badge = field(repr=False)
     answers: tuple[dict[str, Any], ...] = field(repr=False)
 
     @property
     def ece(self) -> float:
-        """The expected calibration error of the chance of being right."""
+        """Expected calibration error of the probability of being right."""
         return self.reliability.ece
 
     @property
-    def any(self) -> bool:
-        """Whether any answer was called remembered; if not, `precision` is 1 and says nothing."""
-        return any(self.counts[REMEMBERED].values())
+    def any_remembered(self) -> bool:
+        """Whether any held-out answer is called "remembered"; if not, `precision` is 1 and means nothing."""
+        return any(self.counts[REMEMBERED][kind] for kind in ("right", "wrong", "unknown"))
 
-    def measured(self, signal: str) -> SignalQuality:
-        """The measures of one signal; `badge` is all of them together."""
-        return next(each for each in self.signals if each.signal == signal)
+    def quality(self, feature: str) -> FeatureQuality:
+        """The quality of one feature, of "probe", or of "badge"."""
+        return next(each for each in self.features if each.feature == feature)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each held-out question; pandas.DataFrame takes them as they are."""
+        """One row per held-out question, in the form that pandas.DataFrame takes."""
         return list(self.answers)
 
     def to_json(self) -> dict[str, Any]:
-        return {**super().to_json(), "signals": [each._asdict() for each in self.signals], "ece": self.ece}
+        return {**super().to_json(), "features": [each._asdict() for each in self.features], "ece": self.ece}
 
     def card(self) -> Card:
         rows = tuple(
-            (m.signal.replace("_", " "), f"{m.seen:.3f}", _or_dash(m.right), f"{m.aurc:.3f}", _or_dash(m.prr))
-            for m in self.signals
+            (
+                q.feature.replace("_", " "),
+                f"{q.auroc_seen:.3f}",
+                _or_dash(q.auroc_right),
+                f"{q.aurc:.3f}",
+                _or_dash(q.prr),
+            )
+            for q in self.features
         )
-        said = "; ".join(f"{word}: {_told(counts)}" for word, counts in self.counts.items())
-        interval = f"{100 * self.low:.1f} to {100 * self.high:.1f} %; asked for {100 * self.level:.0f} %"
+        if self.any_remembered:
+            title = f"“remembered” is right {100 * self.precision:.1f} % of the time"
+            interval = f"{100 * self.low:.1f} to {100 * self.high:.1f} %; required {100 * self.level:.0f} %"
+            first = ("95 % interval", interval)
+        else:
+            title = f"No answer can be called “remembered” at {100 * self.level:.0f} %"
+            first = ("try", "more questions to fit the badge on, or a lower level")
         return Card(
-            title=f"“remembered” is right {100 * self.precision:.1f} % of the time"
-            if self.any
-            else f"No answer could be called “remembered” at {100 * self.level:.0f} %",
+            title=title,
             facts=(
-                ("interval", interval)
-                if self.any
-                else ("try", "more questions to fit it on, or a lower level"),
-                ("covers", f"{100 * self.coverage:.1f} % of the right answers"),
-                ("held out", f"{self.known} questions on people it read of ({100 * self.accuracy:.1f} % right), "
-                 f"{self.unknown} on others"),
-                ("badges", said),
+                first,
+                ("coverage", f"{100 * self.coverage:.1f} % of the right answers are called remembered"),
+                (
+                    "held out",
+                    f"{self.known} questions about people in the text ({100 * self.accuracy:.1f} % right), "
+                    f"{self.unknown} about others",
+                ),
+                ("badges", "; ".join(f"{badge}: {_count_text(counts)}" for badge, counts in self.counts.items())),
                 ("calibration error", number(self.ece, 3)),
             ),
-            columns=("signal", "AUROC seen", "AUROC right", "AURC", "PRR"),
+            columns=("feature", "AUROC seen", "AUROC right", "AURC", "PRR"),
             rows=rows,
-            note="AUROC seen: read of or never; AUROC right: right or wrong, among those read of.",
-        )  # fmt: skip
+            note="AUROC seen: people in the text against others. AUROC right: right against wrong answers about people "
+            "in the text.",
+        )
 
 
 def trust(
-    run: Runs,
+    run: RunOrFolder,
     known: QuestionSource,
     unknown: QuestionSource | Sequence[str],
     *,
     level: float = 0.95,
     calibration: float = 0.5,
-    samples: int = SAMPLES,
+    samples: int = N_SAMPLES,
     seed: int = 0,
     save: bool = True,
 ) -> Trust:
-    """Fit the badge of a run on a share of the people, measure it on the others, and keep it in the run's folder.
+    """Calibrate the badge of a run on some people, and measure it on the others.
 
-    Names that nobody has, put together from known ones, are among those that it is fitted on: the hardest strangers.
-    `known` are questions on people that the run has read of, with answers; `unknown` on people that it has not, whose
-    answers, if they come along, show a lucky guess.
+    To the unknown people it adds questions about invented names, made of parts of known names: the hardest to tell
+    from known ones. They count as wrong answers when the badge is fitted; how many of them are called "remembered" is
+    reported separately.
+
+    Args:
+        run: The run, or its folder.
+        known: Questions with answers about people in the run's training text: `Questions`, pairs, or a file of lines
+            `question<TAB>answer`. No question in training should be about these people.
+        unknown: Questions about people that are not in the text; answers may be left out. If they are given, a right
+            guess counts as right.
+        level: Share of "remembered" answers that shall be right.
+        calibration: Share of the people that the badge is fitted on; it is measured on the rest.
+        samples: Sampled answers per question, for the feature `agreement`.
+        seed: Seed of the split, of invented names and of sampled answers.
+        save: Whether to write the badge to the run's folder, as trust.json, where `ask` finds it.
+
+    Returns:
+        Precision and coverage of "remembered", calibration error, and the quality of each feature, on held-out people.
+
+    Raises:
+        QkvError: `level` or `calibration` is not in (0, 1), or there are fewer than 20 questions of a kind (known,
+            unknown, right, wrong) to fit on.
+
+    Example:
+        With a run that was pretrained on biographies, and two files of questions::
+
+            found = qkv.knowledge.trust("runs/birth", "known.tsv", "unknown.txt", level=0.9)
+            found.precision, found.coverage, found.ece
+            qkv.knowledge.ask("runs/birth", "Where was Ada Lovelace born?").badge  # now calibrated
     """
-    run = opened(run)
-    people, strangers = pairs_of(known), _maybe(unknown)
-    pairs = [*people, *strangers]
-    given = len(pairs)
-    seen = np.arange(given) < len(people)
-    fitted = _calibration_half([question for question, _ in pairs], seen, calibration, seed)
-    for part in (True, False):  # nobody's name is put together from names on both sides
-        about = _nobodies([people[i][0] for i in np.flatnonzero(fitted[: len(people)] == part)], pairs, seed)
-        pairs += about
-        fitted = np.append(fitted, np.full(len(about), part))
-    seen = np.arange(len(pairs)) < len(people)
-    found = signals(run, [question for question, _ in pairs], samples=samples, seed=seed)
-    right = np.array([true != "" and match(said, true) for said, (_, true) in zip(found.answers, pairs, strict=True)])
-    asked = np.arange(len(pairs)) < given
-    _enough(seen[fitted & asked], right[fitted & asked])
-    badge = fit_badge(found.numbers[fitted], found.hidden[fitted], seen[fitted], right[fitted], level, seed)
+    run = open_run(run)
+    known_pairs, unknown_pairs = question_pairs(known), _optionally_answered(unknown)
+    pairs = [*known_pairs, *unknown_pairs]
+    n_given = len(pairs)
+    seen = np.arange(n_given) < len(known_pairs)
+    fitted = _calibration_split([question for question, _ in pairs], seen, calibration, seed)
+    for part in (True, False):  # each invented name is made of names on one side of the split
+        own = [known_pairs[i][0] for i in np.flatnonzero(fitted[: len(known_pairs)] == part)]
+        invented = _questions_about_invented_names(own, pairs, seed)
+        pairs += invented
+        fitted = np.append(fitted, np.full(len(invented), part))
+    seen = np.arange(len(pairs)) < len(known_pairs)
+    given = np.arange(len(pairs)) < n_given
+    found = answer_features(run, [question for question, _ in pairs], samples=samples, seed=seed)
+    right = np.array(
+        [
+            expected != "" and exact_match(answer, expected)
+            for answer, (_, expected) in zip(found.answers, pairs, strict=True)
+        ]
+    )
+    _check_counts(seen[fitted & given], right[fitted & given])
+    badge = fit_badge(found.values[fitted], found.hidden[fitted], seen[fitted], right[fitted], level, seed)
     if save:
         badge.save(run.folder)
-    invented = badge.judge(found.numbers[~fitted & ~asked], found.hidden[~fitted & ~asked])
-    return _measured(badge, found, pairs, seen, right, ~fitted & asked, Counter(each.badge for each in invented))
+    judged = badge.judge(found.values[~fitted & ~given], found.hidden[~fitted & ~given])
+    return _measure(badge, found, pairs, seen, right, ~fitted & given, Counter(each.badge for each in judged))
 
 
 def fit_badge(
-    numbers: np.ndarray, hidden: np.ndarray, seen: np.ndarray, right: np.ndarray, level: float, seed: int = 0
+    values: np.ndarray, hidden: np.ndarray, seen: np.ndarray, right: np.ndarray, level: float, seed: int = 0
 ) -> Badge:
-    """The badge for answers whose truth is known.
+    """Fit probe, models and thresholds to answers that are known to be right or wrong.
 
-    Each model is judged by what it says of rows it was not fitted on: the probe's scores that the others take, and the
-    chances that the thresholds are counted on, come from fits without the row.
+    The probe scores that the models are fitted on, and the probabilities that the thresholds are chosen on, are out of
+    fold: they come from fits without the row.
     """
-    _enough(seen, right)
-    probe, scores = chosen(hidden, seen, seed)
-    x = features(numbers, scores)
-    reader, _ = chosen(x, seen, seed)
-    model, odds = chosen(x, right, seed)
-    chances = logistic(odds)
-    high = threshold(chances, right, level)
-    low = -threshold(-chances, ~right, level)
-    said = right[chances >= high]
+    _check_counts(seen, right)
+    probe, probe_scores = fit_cross_validated(hidden, seen, seed)
+    x = model_inputs(values, probe_scores)
+    seen_model, _ = fit_cross_validated(x, seen, seed)
+    right_model, log_odds = fit_cross_validated(x, right, seed)
+    p_right = expit(log_odds)
+    high = conformal_threshold(p_right, right, level)
+    low = -conformal_threshold(-p_right, ~right, level)
+    remembered = right[p_right >= high]
     return Badge(
-        probe, reader, model, min(high, 2.0), max(min(low, high - 1e-12), -1.0), level,
-        float(said.mean()) if len(said) else 1.0, len(seen),
-    )  # fmt: skip
+        probe,
+        seen_model,
+        right_model,
+        remembered_threshold=min(high, 2.0),
+        made_up_threshold=max(min(low, high - 1e-12), -1.0),
+        level=level,
+        precision=float(remembered.mean()) if len(remembered) else 1.0,
+        n_questions=len(seen),
+    )
 
 
-def _measured(
+def _measure(
     badge: Badge,
-    found: Signals,
+    found: AnswerFeatures,
     pairs: list[tuple[str, str]],
     seen: np.ndarray,
     right: np.ndarray,
-    held: np.ndarray,
+    held_out: np.ndarray,
     invented: Counter[str],
 ) -> Trust:
-    numbers, hidden, seen, right = found.numbers[held], found.hidden[held], seen[held], right[held]
-    chances, read = badge.right(numbers, hidden), badge.seen(numbers, hidden)
-    words = np.array([badge.word(float(p)) for p in chances])
-    table = {name: (numbers[:, i] * (-1 if name == "entropy" else 1),) * 2 for i, name in enumerate(NAMES)}
-    table["probe"] = (badge.probe.score(hidden),) * 2
-    table["badge"] = (read, chances)
-    both = right[seen].any() and not right[seen].all()
-    rows = tuple(
-        SignalQuality(
-            name,
-            auroc(one, seen),
-            auroc(two[seen], right[seen]) if both else None,
-            aurc(two, right),
-            prr(two, right) if right.any() and not right.all() else None,
-        )
-        for name, (one, two) in table.items()
-    )
-    said = words == REMEMBERED
-    good, n = int((said & right).sum()), int(said.sum())
-    low, high = wilson(good, n) if n else (0.0, 1.0)
+    """The quality of a badge on the held-out questions; `invented` counts the badges of invented names."""
+    values, hidden, seen, right = found.values[held_out], found.hidden[held_out], seen[held_out], right[held_out]
+    p_right = badge.p_right(values, hidden)
+    badges = np.array([badge.name(float(p)) for p in p_right])
+    remembered = badges == REMEMBERED
+    n_right, n = int((remembered & right).sum()), int(remembered.sum())
+    low, high = wilson_interval(n_right, n) if n else (0.0, 1.0)
     counts = {
-        word: {
-            "right": int((mine & seen & right).sum()),
-            "wrong": int((mine & seen & ~right).sum()),
-            "unknown": int((mine & ~seen).sum()),
-            "invented": invented[word],
+        name: {
+            "right": int((own & seen & right).sum()),
+            "wrong": int((own & seen & ~right).sum()),
+            "unknown": int((own & ~seen).sum()),
+            "invented": invented[name],
         }
-        for word in (REMEMBERED, UNSURE, MADE_UP)
-        for mine in (words == word,)
+        for name in (REMEMBERED, UNSURE, MADE_UP)
+        for own in (badges == name,)
     }
     answers = tuple(
         {
-            "question": pairs[i][0], "wanted": pairs[i][1], "answer": found.answers[i], "right": bool(right[j]),
-            "seen": bool(seen[j]), "badge": str(words[j]), "chance": float(chances[j]),
-            **dict(zip(NAMES, map(float, numbers[j]), strict=True)),
+            "question": pairs[i][0],
+            "wanted": pairs[i][1],
+            "answer": found.answers[i],
+            "right": bool(right[j]),
+            "seen": bool(seen[j]),
+            "badge": str(badges[j]),
+            "p_right": float(p_right[j]),
+            **dict(zip(FEATURES, map(float, values[j]), strict=True)),
         }
-        for j, i in enumerate(np.flatnonzero(held))
-    )  # fmt: skip
+        for j, i in enumerate(np.flatnonzero(held_out))
+    )
     return Trust(
-        badge.level, int(seen.sum()), int((~seen).sum()), float(right[seen].mean()), good / n if n else 1.0, low, high,
-        float((said & right).sum() / max(1, right.sum())), counts, rows, reliability(chances, right), badge, answers,
-    )  # fmt: skip
+        level=badge.level,
+        known=int(seen.sum()),
+        unknown=int((~seen).sum()),
+        accuracy=float(right[seen].mean()),
+        precision=n_right / n if n else 1.0,
+        low=low,
+        high=high,
+        coverage=n_right / max(1, int(right.sum())),
+        counts=counts,
+        features=_feature_qualities(badge, values, hidden, seen, right),
+        reliability=reliability(p_right, right),
+        badge=badge,
+        answers=answers,
+    )
 
 
-def _nobodies(asked: Sequence[str], pairs: Sequence[tuple[str, str]], seed: int) -> list[tuple[str, str]]:
-    """Some of these questions, about names that nobody has; none that was given already."""
-    order = np.random.default_rng((seed, 18)).permutation(len(asked))[: round(INVENTED * len(asked))]
-    said = {question for question, _ in pairs}
-    return [(each, "") for each in about_nobody([asked[i] for i in order], seed) if each not in said]
+def _feature_qualities(
+    badge: Badge, values: np.ndarray, hidden: np.ndarray, seen: np.ndarray, right: np.ndarray
+) -> tuple[FeatureQuality, ...]:
+    # For each feature: the score for "seen" and the score for "right". A low entropy speaks for both.
+    scores = {name: (values[:, i] * (-1 if name == "entropy" else 1),) * 2 for i, name in enumerate(FEATURES)}
+    scores["probe"] = (badge.probe.score(hidden),) * 2
+    scores["badge"] = (badge.p_seen(values, hidden), badge.p_right(values, hidden))
+    both_among_seen = right[seen].any() and not right[seen].all()
+    both = right.any() and not right.all()
+    return tuple(
+        FeatureQuality(
+            name,
+            auroc(for_seen, seen),
+            auroc(for_right[seen], right[seen]) if both_among_seen else None,
+            aurc(for_right, right),
+            prr(for_right, right) if both else None,
+        )
+        for name, (for_seen, for_right) in scores.items()
+    )
 
 
-def _calibration_half(asked: Sequence[str], seen: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """Which questions to fit on: by person, so that nobody is on both sides, and the same share of both kinds."""
+def _questions_about_invented_names(
+    asked: Sequence[str], pairs: Sequence[tuple[str, str]], seed: int
+) -> list[tuple[str, str]]:
+    """A random part of these questions with invented names and the answer ""; none that is in `pairs` already."""
+    order = np.random.default_rng((seed, 18)).permutation(len(asked))[: round(INVENTED_PER_KNOWN * len(asked))]
+    given = {question for question, _ in pairs}
+    return [(each, "") for each in with_invented_names([asked[i] for i in order], seed) if each not in given]
+
+
+def _calibration_split(asked: Sequence[str], seen: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """Which questions to fit on: split by person, with the same share of known and of unknown people."""
     if not 0 < share < 1:
-        raise QkvError("measuring trust", f"the calibration share is {share}", "Give a share in (0, 1), such as 0.5")
-    names = [question[slice(*name_in(question))] for question in (each.strip() for each in asked)]
+        raise QkvError("calibrating trust", f"the calibration share is {share}", "Give a share in (0, 1), such as 0.5")
+    names = [question[slice(*name_span(question))] for question in (each.strip() for each in asked)]
     out = np.zeros(len(names), dtype=bool)
     for kind in (True, False):
         people = sorted({name for name, is_seen in zip(names, seen, strict=True) if is_seen == kind})
         order = np.random.default_rng((seed, 16)).permutation(len(people))
-        mine = {people[i] for i in order[: round(share * len(people))]}
-        out |= np.array([is_seen == kind and name in mine for name, is_seen in zip(names, seen, strict=True)])
+        chosen = {people[i] for i in order[: round(share * len(people))]}
+        out |= np.array([is_seen == kind and name in chosen for name, is_seen in zip(names, seen, strict=True)])
     return out
 
 
-def _enough(seen: np.ndarray, right: np.ndarray) -> None:
-    for what, count in (
-        ("people it read of", int(seen.sum())), ("people it never read of", int((~seen).sum())),
-        ("right answers", int(right.sum())), ("wrong answers", int((~right).sum())),
-    ):  # fmt: skip
-        if count < LEAST:
+def _check_counts(seen: np.ndarray, right: np.ndarray) -> None:
+    """Refuse to fit a badge on fewer than MIN_QUESTIONS questions of any kind."""
+    counts = {
+        "questions about people in the text": int(seen.sum()),
+        "questions about people who are not in the text": int((~seen).sum()),
+        "right answers": int(right.sum()),
+        "wrong answers": int((~right).sum()),
+    }
+    for kind, count in counts.items():
+        if count < MIN_QUESTIONS:
             raise QkvError(
                 "fitting a badge",
-                f"there are {count} {what} to fit it on",
-                f"Give enough questions for {LEAST} of each",
+                f"there are {count} {kind} to fit it on",
+                f"Give enough questions for {MIN_QUESTIONS} of each kind",
             )
 
 
-def _maybe(unknown: QuestionSource | Sequence[str]) -> list[tuple[str, str]]:
-    """Questions that may have no answers: a list of them, or a file whose lines may hold a question alone."""
+def _optionally_answered(unknown: QuestionSource | Sequence[str]) -> list[tuple[str, str]]:
+    """(question, answer) pairs, with "" where there is no answer."""
     if isinstance(unknown, Questions):
         return list(unknown.pairs)
     if isinstance(unknown, str | Path):
@@ -259,10 +358,14 @@ def _maybe(unknown: QuestionSource | Sequence[str]) -> list[tuple[str, str]]:
     return [(each, "") if isinstance(each, str) else each for each in unknown]
 
 
-def _told(counts: dict[str, int]) -> str:
-    """Whom a badge was given to, in words."""
-    words = {"right": "right", "wrong": "wrong", "unknown": "of people never read of", "invented": "of invented names"}
-    return ", ".join(f"{counts[kind]} {said}" for kind, said in words.items() if counts[kind]) or "nobody"
+def _count_text(counts: dict[str, int]) -> str:
+    kinds = {
+        "right": "right",
+        "wrong": "wrong",
+        "unknown": "about people not in the text",
+        "invented": "about invented names",
+    }
+    return ", ".join(f"{counts[kind]} {text}" for kind, text in kinds.items() if counts[kind]) or "none"
 
 
 def _or_dash(value: float | None) -> str:

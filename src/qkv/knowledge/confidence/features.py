@@ -1,163 +1,162 @@
-"""What a model's own numbers say of each of its answers: how likely, how much likelier than the next, how settled."""
+"""Confidence features of answers: log-probabilities, margin, entropy, agreement of samples, hidden state."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qkv.errors import QkvError
-from qkv.knowledge.answering.answer_model import AnswerModel, answerer
-from qkv.knowledge.answering.beam_search import Candidate, likeliest
-from qkv.knowledge.confidence.badge import NAMES
-from qkv.knowledge.datasets.templates import name_in
+from qkv.knowledge.answering.answer_model import (
+    MAX_ANSWER_TOKENS,
+    AnswerModel,
+    EncodedQuestion,
+    encode_question,
+    load_answer_model,
+)
+from qkv.knowledge.answering.beam_search import Candidate, beam_search
 from qkv.model.numpy_gpt import NumpyGPT
 from qkv.train.tokenizers import MASK_ID
 
 if TYPE_CHECKING:
     from qkv.train.runs import Run
 
-BEAMS, SAMPLES, LONGEST = 5, 8, 32
-CHUNK = 2048  # tokens that are read together
-
-
-class EncodedQuestion(NamedTuple):
-    """A question as the model reads it, and the places of the name in it (first, past last)."""
-
-    text: str
-    ids: list[int]
-    name: tuple[int, int]
+FEATURES = {
+    "log_probability": "log-probability of the answer and its end",
+    "margin": "log-probability of the answer minus that of the runner-up",
+    "entropy": "entropy of the next token, summed over the answer and its end",
+    "agreement": "share of sampled answers that equal the answer",
+    "name_mean_log_probability": "mean log-probability of the tokens of the name and its end, without a question",
+    "name_min_log_probability": "least of these: a name made of parts of two others has one unlikely step",
+    "name_only_log_probability": "log-probability of the answer after the name alone, without a question",
+    "no_name_log_probability": "log-probability of the answer after no name at all: how common the answer is",
+}
+"""The scalar features and their meanings, in the order of the columns of `AnswerFeatures.values`."""
+N_BEAMS, N_SAMPLES = 5, 8
+MAX_BATCH_TOKENS = 2048
+MISSING_RUNNER_UP = -50.0  # its log-probability where the beam search has found a single answer
 
 
 @dataclass(frozen=True, eq=False)
-class Signals:
-    """For each question: the candidate answers, the signals, and the hidden state at the end of the name."""
+class AnswerFeatures:
+    """The answers of a model to some questions, and the features of each best answer."""
 
-    asked: tuple[EncodedQuestion, ...]
+    questions: tuple[EncodedQuestion, ...]
     texts: tuple[tuple[str, ...], ...]
+    """For each question the different answers of the beam search, most likely first."""
     candidates: tuple[tuple[Candidate, ...], ...]
-    numbers: np.ndarray
-    """(questions, signals), in the order of NAMES."""
+    """The same answers as tokens with log-probabilities."""
+    values: np.ndarray
+    """(questions, features), columns in the order of FEATURES."""
     hidden: np.ndarray
-    """(questions, width)."""
+    """(questions, d_model): hidden state at the last token of the name."""
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """The likeliest answer to each."""
+        """The most likely answer to each question."""
         return tuple(each[0] for each in self.texts)
 
-    def column(self, name: str) -> np.ndarray:
-        """One signal by its name."""
-        return self.numbers[:, NAMES.index(name)]
+    def column(self, feature: str) -> np.ndarray:
+        """One feature of all answers."""
+        return self.values[:, list(FEATURES).index(feature)]
 
 
-def signals(
-    run: Run | AnswerModel, questions: Sequence[str], *, beams: int = BEAMS, samples: int = SAMPLES, seed: int = 0
-) -> Signals:
-    """Answer questions and measure each answer."""
-    run = answerer(run)
-    asked = tuple(read(run, question) for question in questions)
-    prompts = [each.ids for each in asked]
-    room = min(LONGEST, run.config.context_length + 1 - max(map(len, prompts)))
-    found = likeliest(run.model, prompts, max(2, beams), room, MASK_ID)
-    candidates = [_distinct(run, each) for each in found]
+def answer_features(
+    run: Run | AnswerModel,
+    questions: Sequence[str],
+    *,
+    beams: int = N_BEAMS,
+    samples: int = N_SAMPLES,
+    seed: int = 0,
+) -> AnswerFeatures:
+    """Answer questions by beam search, and compute the features of each best answer."""
+    run = load_answer_model(run)
+    encoded = tuple(encode_question(run, question) for question in questions)
+    prompts = [each.ids for each in encoded]
+    room = min(MAX_ANSWER_TOKENS, run.config.context_length + 1 - max(map(len, prompts)))
+    found = beam_search(run.model, prompts, max(2, beams), room, MASK_ID)
+    candidates = [_distinct_texts(run, each) for each in found]
     best = [each[0][1] for each in candidates]
     margins = [
-        each[0][1].log_probability - (each[1][1].log_probability if len(each) > 1 else -50.0) for each in candidates
+        each[0][1].log_probability - (each[1][1].log_probability if len(each) > 1 else MISSING_RUNNER_UP)
+        for each in candidates
     ]
-    entropies, along, hidden = _along(run.model, asked, best)
-    agreed = _agreement(along, samples, seed)
-    beside = _beside_the_question(run, asked, best)
-    numbers = np.stack([[each.log_probability for each in best], margins, entropies, agreed, *beside], axis=1)
-    return Signals(
-        asked,
+    entropies, token_logs, hidden = _answer_pass(run.model, encoded, best)
+    agreement = _sample_agreement(token_logs, samples, seed)
+    without_question = _features_without_question(run, encoded, best)
+    values = np.stack(
+        [[each.log_probability for each in best], margins, entropies, agreement, *without_question], axis=1
+    )
+    return AnswerFeatures(
+        encoded,
         tuple(tuple(text for text, _ in each) for each in candidates),
-        tuple(tuple(one for _, one in each) for each in candidates),
-        numbers,
+        tuple(tuple(candidate for _, candidate in each) for each in candidates),
+        values,
         hidden,
     )
 
 
-def read(run: Run | AnswerModel, question: str) -> EncodedQuestion:
-    """A question as ids, ⁇ after it, with the places of the name."""
-    if not run.tokenizer.special:
-        raise QkvError("asking", "this model's tokenizer has no sign ⁇", "Ask a run that qkv trained on questions")
-    text = question.strip()
-    if not text:
-        raise QkvError("asking", "the question is empty", "Write it out, like: Where was Ada Lovelace born?")
-    ids = run.tokenizer.encode(text)
-    if len(ids) + 2 > run.config.context_length:
-        raise QkvError(
-            f"asking {text[:40]!r}…",
-            f"the question has {len(ids)} tokens",
-            f"The model holds {run.config.context_length}: shorten it",
-        )
-    first, last = name_in(text)
-    before = text[:first].rstrip(" ")  # the space before a word belongs to its token
-    start = len(run.tokenizer.encode(before)) if before else 0
-    end = len(run.tokenizer.encode(text[:last]))
-    start = min(start, len(ids) - 1)
-    return EncodedQuestion(text, [*ids, MASK_ID], (start, max(start + 1, min(end, len(ids)))))
-
-
-def _distinct(run: AnswerModel, found: list[Candidate]) -> list[tuple[str, Candidate]]:
-    """Candidates as texts: two ways to spell one text are one answer, as likely as both together."""
+def _distinct_texts(run: AnswerModel, found: list[Candidate]) -> list[tuple[str, Candidate]]:
+    """Candidates as texts; the probabilities of different tokenizations of one text are added up."""
     out: dict[str, Candidate] = {}
-    for one in found:
-        text = run.tokenizer.decode(list(one.tokens)).strip()
+    for candidate in found:
+        text = run.tokenizer.decode(list(candidate.tokens)).strip()
         old = out.get(text)
         if old is not None:
-            one = old._replace(log_probability=float(np.logaddexp(old.log_probability, one.log_probability)))
-        out[text] = one
+            total = float(np.logaddexp(old.log_probability, candidate.log_probability))
+            candidate = old._replace(log_probability=total)
+        out[text] = candidate
     return sorted(out.items(), key=lambda item: -item[1].log_probability)
 
 
-def _along(
-    model: NumpyGPT, asked: Sequence[EncodedQuestion], best: Sequence[Candidate]
+def _answer_pass(
+    model: NumpyGPT, questions: Sequence[EncodedQuestion], best: Sequence[Candidate]
 ) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
-    """Of each answer and its end: the entropy of the next token, summed; the log-probability of each token; and the
-    hidden state at the end of the name."""
-    rows = [[*a.ids, *b.tokens] for a, b in zip(asked, best, strict=True)]
+    """One forward pass over each question and its answer.
+
+    Returns, for each, the entropy of the next token summed over the answer and its end, the log-probability of each of
+    these tokens, and the hidden state at the last token of the name.
+    """
+    rows = [[*question.ids, *answer.tokens] for question, answer in zip(questions, best, strict=True)]
     entropies = np.zeros(len(rows))
-    sure: list[np.ndarray] = [np.zeros(0)] * len(rows)
+    token_logs: list[np.ndarray] = [np.zeros(0)] * len(rows)
     hidden = np.zeros((len(rows), model.config.d_model), dtype=np.float32)
-    for some, states in _read(model, rows):
-        for i, state in zip(some, states, strict=True):
-            hidden[i] = state[asked[i].name[1] - 1]
-            logs = model.logs(state[len(asked[i].ids) - 1 : len(rows[i])])
+    for batch, states in _hidden_states(model, rows):
+        for i, state in zip(batch, states, strict=True):
+            hidden[i] = state[questions[i].name[1] - 1]
+            logs = model.logs(state[len(questions[i].ids) - 1 : len(rows[i])])
             entropies[i] = -(np.exp(logs) * logs).sum()
-            sure[i] = logs[np.arange(len(logs)), [*best[i].tokens, MASK_ID]]
-    return entropies, sure, hidden
+            token_logs[i] = logs[np.arange(len(logs)), [*best[i].tokens, MASK_ID]]
+    return entropies, token_logs, hidden
 
 
-def _agreement(along: Sequence[np.ndarray], samples: int, seed: int) -> np.ndarray:
-    """The share of sampled answers that are the likeliest one.
+def _sample_agreement(token_logs: Sequence[np.ndarray], samples: int, seed: int) -> np.ndarray:
+    """Share of sampled answers that equal the best one; with no samples, its expectation.
 
-    A sample is drawn token by token along that answer, and given up where it parts from it: it agrees no more.
+    A sample is drawn token by token and ends at the first token that differs: from there on it cannot agree. So the
+    log-probabilities along the best answer are all that is needed.
     """
     if samples < 1:
-        return np.array([np.exp(each.sum()) for each in along])
+        return np.array([np.exp(each.sum()) for each in token_logs])
     random = np.random.default_rng((seed, 17))
-    drawn = random.random((len(along), samples, max(map(len, along))))
-    return np.array([(u[:, : len(each)] < np.exp(each)).all(-1).mean() for u, each in zip(drawn, along, strict=True)])
+    drawn = random.random((len(token_logs), samples, max(map(len, token_logs))))
+    return np.array(
+        [(u[:, : len(each)] < np.exp(each)).all(-1).mean() for u, each in zip(drawn, token_logs, strict=True)]
+    )
 
 
-def _beside_the_question(
-    run: AnswerModel, asked: Sequence[EncodedQuestion], best: Sequence[Candidate]
+def _features_without_question(
+    run: AnswerModel, questions: Sequence[EncodedQuestion], best: Sequence[Candidate]
 ) -> tuple[np.ndarray, ...]:
-    """How likely the model finds the name itself and its end, in mean log-probability of all tokens but the first, and
-    the least likely of them, since a name put together from two others has one step that nobody's has; how likely the
-    same answer is to the name alone, since knowing does not hang on the wording; and to nobody's name at all, since
-    what is said of anybody is no knowledge."""
-    names = [each.ids[slice(*each.name)] for each in asked]
+    """The last four FEATURES: of the name with its end ⁇, and of the answer after the prompts "name ⁇" and "⁇"."""
+    names = [question.ids[slice(*question.name)] for question in questions]
     room = run.config.context_length + 1
     rows = [[*name, MASK_ID][:room] for name in names]
-    nobody: list[list[int]] = [[] for _ in names]
-    for before in (names, nobody):
-        rows += [[*name, MASK_ID, *b.tokens, MASK_ID][:room] for name, b in zip(before, best, strict=True)]
-    logs = _logs(run.model, rows)
+    no_names: list[list[int]] = [[] for _ in names]
+    for prompts in (names, no_names):
+        rows += [[*prompt, MASK_ID, *b.tokens, MASK_ID][:room] for prompt, b in zip(prompts, best, strict=True)]
+    logs = _token_logs(run.model, rows)
     n = len(names)
     return (
         np.array([each.mean() for each in logs[:n]]),
@@ -167,34 +166,34 @@ def _beside_the_question(
     )
 
 
-def _logs(model: NumpyGPT, rows: Sequence[Sequence[int]]) -> list[np.ndarray]:
-    """The log-probability of every token of each row, but the first, after those before it."""
+def _token_logs(model: NumpyGPT, rows: Sequence[Sequence[int]]) -> list[np.ndarray]:
+    """For each row, the log-probability of every token but the first, given the tokens before it."""
     out: list[np.ndarray] = [np.zeros(0)] * len(rows)
-    for some, states in _read(model, [row[:-1] for row in rows]):
-        for i, state in zip(some, states, strict=True):
-            wanted = rows[i][1:]
-            out[i] = model.logs(state[: len(wanted)])[np.arange(len(wanted)), wanted]
+    for batch, states in _hidden_states(model, [row[:-1] for row in rows]):
+        for i, state in zip(batch, states, strict=True):
+            targets = rows[i][1:]
+            out[i] = model.logs(state[: len(targets)])[np.arange(len(targets)), targets]
     return out
 
 
-def _read(model: NumpyGPT, rows: Sequence[Sequence[int]]) -> Iterator[tuple[list[int], np.ndarray]]:
-    """Hidden states of rows, some at a time: their numbers, and states of which those past a row's end mean nothing.
+def _hidden_states(model: NumpyGPT, rows: Sequence[Sequence[int]]) -> Iterator[tuple[list[int], np.ndarray]]:
+    """Batches of (row indices, hidden states); states beyond the end of a row are padding.
 
-    No token reads what comes after it, so that rows may be filled up to one length.
+    Attention is causal, so padding at the end does not change the states before it.
     """
-    for some in _chunks(rows):
-        filled = np.zeros((len(some), max(len(rows[i]) for i in some)), dtype=int)
-        for row, i in zip(filled, some, strict=True):
+    for batch in _batches(rows):
+        padded = np.zeros((len(batch), max(len(rows[i]) for i in batch)), dtype=int)
+        for row, i in zip(padded, batch, strict=True):
             row[: len(rows[i])] = rows[i]
-        yield some, model.read(filled)[0]
+        yield batch, model.read(padded)[0]
 
 
-def _chunks(rows: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Numbers of rows sorted by length, some at a time."""
+def _batches(rows: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Row indices sorted by length, in batches of at most MAX_BATCH_TOKENS tokens."""
     out: list[list[int]] = []
-    total = CHUNK
+    total = MAX_BATCH_TOKENS
     for i in sorted(range(len(rows)), key=lambda i: len(rows[i])):
-        if total + len(rows[i]) > CHUNK:
+        if total + len(rows[i]) > MAX_BATCH_TOKENS:
             out.append([])
             total = 0
         out[-1].append(i)

@@ -1,4 +1,4 @@
-"""How good a score of confidence is: AUROC, risk against coverage (AURC, PRR), calibration (ECE), all exact."""
+"""Metrics of confidence scores: AUROC, risk-coverage (AURC, PRR), reliability (ECE), and a conformal threshold."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import bdtr
 
 from qkv.core.display import Card, Displayable, number
 from qkv.errors import QkvError
 
-BINS = 10
-DOUBT = 0.1
+N_BINS = 10
+TEST_LEVEL = 0.1  # significance level of the binomial test of a threshold
 
 
 def auroc(scores: Any, labels: Any) -> float:
-    """The chance that a positive scores higher than a negative, ties counting half: the area under the ROC curve."""
-    s, y = _checked("the area under a ROC curve", scores, labels)
+    """Area under the ROC curve: P(a positive scores higher than a negative), ties counting one half."""
+    s, y = _scores_and_labels("the area under a ROC curve", scores, labels)
     positive, negative = s[y], np.sort(s[~y])
     if not len(positive) or not len(negative):
         raise QkvError("the area under a ROC curve", "all labels are the same", "Give positives and negatives")
@@ -26,11 +27,11 @@ def auroc(scores: Any, labels: Any) -> float:
 
 
 def risk_coverage(scores: Any, right: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(coverage, risk): answering the k most confident of n, the share of wrong answers among them, k = 1..n.
+    """(coverage, risk): the share of wrong answers among the k of highest score, for k = 1..n.
 
-    Equal scores cannot be told apart: within a tie wrong answers are spread evenly, as random orders are on average.
+    Within a tie the wrong answers are spread evenly: the mean over all orders of the tie.
     """
-    s, y = _checked("a curve of risk against coverage", scores, right)
+    s, y = _scores_and_labels("a risk-coverage curve", scores, right)
     order = np.argsort(-s, kind="stable")
     s, wrong = s[order], (~y[order]).astype(float)
     edges = np.flatnonzero(np.diff(s)) + 1
@@ -41,13 +42,13 @@ def risk_coverage(scores: Any, right: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def aurc(scores: Any, right: Any) -> float:
-    """The mean risk over all coverages: small is good."""
+    """Area under the risk-coverage curve: the mean risk over all coverages. Less is better."""
     return float(risk_coverage(scores, right)[1].mean())
 
 
 def prr(scores: Any, right: Any) -> float:
-    """The prediction-rejection ratio: how far the scores go from random rejection (0) to a perfect one (1)."""
-    _, y = _checked("a prediction-rejection ratio", scores, right)
+    """Prediction-rejection ratio: 0 for random rejection, 1 for a perfect one."""
+    _, y = _scores_and_labels("a prediction-rejection ratio", scores, right)
     if y.all() or not y.any():
         raise QkvError("a prediction-rejection ratio", "all answers are right, or all wrong", "Give some of both")
     random = 1 - float(y.mean())
@@ -57,16 +58,19 @@ def prr(scores: Any, right: Any) -> float:
 
 @dataclass(frozen=True)
 class Reliability(Displayable):
-    """Answers in bins of equal width by their stated chance: how many, the mean stated, the share that was right."""
+    """A reliability diagram: answers in bins of equal width by their stated probability of being right."""
 
     counts: tuple[int, ...]
+    """Answers in each bin."""
     stated: tuple[float, ...]
+    """Mean stated probability in each bin; 0 in an empty one."""
     observed: tuple[float, ...]
+    """Share of right answers in each bin; 0 in an empty one."""
     edges: tuple[float, ...]
 
     @property
     def ece(self) -> float:
-        """The expected calibration error: |stated − observed|, weighted by counts."""
+        """Expected calibration error: |stated − observed|, averaged over the answers."""
         gaps = [c * abs(s - o) for c, s, o in zip(self.counts, self.stated, self.observed, strict=True) if c]
         return sum(gaps) / sum(self.counts)
 
@@ -81,21 +85,25 @@ class Reliability(Displayable):
         return Card(
             "Reliability",
             (("expected calibration error", number(self.ece)),),
-            ("stated", "answers", "mean", "right"),
+            ("stated", "answers", "mean stated", "right"),
             rows,
         )
 
 
-def reliability(chances: Any, right: Any, bins: int = BINS) -> Reliability:
-    """Stated chances against what was right, in bins of equal width; a chance of 1 belongs to the last."""
-    p, y = _checked("a reliability diagram", chances, right)
+def reliability(probabilities: Any, right: Any, bins: int = N_BINS) -> Reliability:
+    """Stated probabilities against the share of right answers, in bins of equal width; 1 belongs to the last bin."""
+    p, y = _scores_and_labels("a reliability diagram", probabilities, right)
     if p.min() < 0 or p.max() > 1 or bins < 1:
-        raise QkvError("a reliability diagram", f"chances run from {p.min()} to {p.max()}", "Give chances in [0, 1]")
-    at = np.minimum((p * bins).astype(int), bins - 1)
-    counts = np.bincount(at, minlength=bins)
-    full = np.maximum(counts, 1)
-    stated = np.bincount(at, weights=p, minlength=bins) / full
-    observed = np.bincount(at, weights=y.astype(float), minlength=bins) / full
+        raise QkvError(
+            "a reliability diagram",
+            f"the probabilities run from {p.min()} to {p.max()}, in {bins} bins",
+            "Give probabilities in [0, 1], and at least one bin",
+        )
+    bin_of = np.minimum((p * bins).astype(int), bins - 1)
+    counts = np.bincount(bin_of, minlength=bins)
+    nonzero = np.maximum(counts, 1)
+    stated = np.bincount(bin_of, weights=p, minlength=bins) / nonzero
+    observed = np.bincount(bin_of, weights=y.astype(float), minlength=bins) / nonzero
     return Reliability(
         tuple(counts.tolist()),
         tuple(stated.tolist()),
@@ -104,35 +112,35 @@ def reliability(chances: Any, right: Any, bins: int = BINS) -> Reliability:
     )
 
 
-def threshold(chances: Any, right: Any, level: float, doubt: float = DOUBT) -> float:
-    """The lowest chance from which on answers are right at least `level` of the time, by a conformal count.
+def conformal_threshold(probabilities: Any, right: Any, level: float, test_level: float = TEST_LEVEL) -> float:
+    """The lowest t such that answers with probability ≥ t are right at least `level` of the time; ∞ if there is none.
 
-    Of the calibration answers at or above t, a are right and b wrong. One more answer, exchangeable with them, may be
-    the worst: so t is safe only if (b + 1)/(a + b + 1) ≤ 1 − level. Since the lowest of many t is taken, where luck
-    helps, so few wrong ones must also be unlikely, by a binomial test, if more than 1 − level were wrong: they may
-    come by chance at most `doubt` of the time. With no safe t, nothing is (∞).
+    Of the calibration answers at or above t, let a be right and b wrong. A new answer, exchangeable with these, may be
+    wrong, so that t is safe only if (b + 1)/(a + b + 1) ≤ 1 − level. Since the lowest of many t is taken, which
+    favours a lucky one, a binomial test must also reject, at `test_level`, that more than 1 − level are wrong.
     """
-    from scipy.special import bdtr
-
-    p, y = _checked("a threshold", chances, right)
+    p, y = _scores_and_labels("a threshold", probabilities, right)
     if not 0 < level < 1:
         raise QkvError("a threshold", f"the level is {level}", "Give a share in (0, 1), such as 0.95")
     order = np.argsort(-p, kind="stable")
     p, y = p[order], y[order]
     wrong = (~y).cumsum()
     total = np.arange(1, len(p) + 1)
-    last = np.append(np.diff(p) != 0, True)  # a threshold takes all of a tie, or none
-    few = wrong + 1 <= (1 - level) * (total + 1) + 1e-9  # 1 - 0.8 is not quite 0.2
-    safe = last & few & (bdtr(wrong, total, 1 - level) <= doubt)
+    ends_tie = np.append(np.diff(p) != 0, True)  # a threshold accepts all of a tie or nothing of it
+    conformal = wrong + 1 <= (1 - level) * (total + 1) + 1e-9  # in floating point 1 - 0.8 is not 0.2
+    safe = ends_tie & conformal & (bdtr(wrong, total, 1 - level) <= test_level)
     return float(p[np.flatnonzero(safe)[-1]]) if safe.any() else float("inf")
 
 
-def _checked(asked: str, scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+def _scores_and_labels(request: str, scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Both as arrays of one length; empty ones, NaN and labels other than 0 and 1 are refused."""
     s, y = np.asarray(scores, dtype=float), np.asarray(labels)
     if s.ndim != 1 or s.shape != y.shape or not len(s) or np.isnan(s).any():
         raise QkvError(
-            asked, f"scores have shape {s.shape} and labels {y.shape}, or one is no number", "Give as many of each"
+            request,
+            f"scores have shape {s.shape} and labels {y.shape}, or a score is NaN",
+            "Give one score and one label for each answer",
         )
     if not np.isin(y, (0, 1)).all():
-        raise QkvError(asked, "labels are not all 0 or 1", "Give True or False for each score")
+        raise QkvError(request, "labels are not all 0 or 1", "Give True or False for each score")
     return s, y.astype(bool)

@@ -1,1 +1,1 @@
-"""Facts, the shipped table, and texts and questions made from facts."""
+"""Facts about people: types and loaders, the shipped table, biographies and questions by templates."""

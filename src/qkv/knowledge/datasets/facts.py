@@ -1,4 +1,4 @@
-"""Facts about people, questions and texts, from tables and files, with every bad row by its number."""
+"""Facts about people, questions and texts, loaded from files; rows that cannot be used are reported by line number."""
 
 from __future__ import annotations
 
@@ -16,26 +16,39 @@ from qkv.core.display import Card, Displayable
 from qkv.errors import QkvError
 
 RELATIONS = ("city", "country", "year", "occupation")
-SAME = {
+RELATION_SYNONYMS = {
     "city": ("birthplace", "place of birth", "born in", "birth city", "birthcity"),
     "country": ("birth country", "country of birth", "nation"),
     "year": ("birth year", "year of birth", "birthyear", "born"),
     "occupation": ("profession", "job", "works as"),
 }
-"""Other names of the relations that texts and questions have wordings for."""
-_RELATION = {other: relation for relation, others in SAME.items() for other in (relation, *others)}
-NAMED = 5  # bad rows that are spelled out before "and … more"
+"""Other names, in files of facts, of the relations that have templates of their own."""
+_CANONICAL = {name: relation for relation, others in RELATION_SYNONYMS.items() for name in (relation, *others)}
+MAX_PROBLEMS_SHOWN = 5
 
 
 class Problem(NamedTuple):
-    """A row that could not be used, and why."""
+    """A row that was left out: its line number and the reason."""
 
     line: int
     why: str
 
 
 class Person(NamedTuple):
-    """Somebody, and what is said of them; `more` has the relations that are not among the four."""
+    """A person with facts; a fact that is not known is the empty string.
+
+    Attributes:
+        name: Full name.
+        city: City of birth.
+        country: Country of birth.
+        year: Year of birth, such as "1815" or "384 BC".
+        occupation: Occupation.
+        more: Other (relation, value) pairs.
+
+    Example:
+        >>> Person("Ada Lovelace", city="London", more=(("pet", "Puff"),)).facts()
+        {'city': 'London', 'pet': 'Puff'}
+    """
 
     name: str
     city: str = ""
@@ -45,14 +58,26 @@ class Person(NamedTuple):
     more: tuple[tuple[str, str], ...] = ()
 
     def facts(self) -> dict[str, str]:
-        """What is known, by relation."""
+        """The known facts by relation."""
         known = {relation: str(getattr(self, relation)) for relation in RELATIONS}
         return {relation: value for relation, value in (*known.items(), *self.more) if value}
 
 
 @dataclass(frozen=True)
 class Facts(Displayable):
-    """People with their facts, in an order that means something or nothing, and the rows that were left out."""
+    """People with their facts.
+
+    Attributes:
+        people: The people, in the order of their source.
+        problems: Rows of the source that were left out, with line numbers.
+
+    Example:
+        >>> facts = Facts((Person("Ada Lovelace", "London"), Person("Alan Turing", "London"), Person("Emmy Noether")))
+        >>> len(facts), [person.name for person in facts.sample(2, seed=0)]
+        (3, ['Ada Lovelace', 'Emmy Noether'])
+        >>> facts.invented_names(2, seed=0)
+        ('Emmy Turing', 'Alan Lovelace')
+    """
 
     people: tuple[Person, ...]
     problems: tuple[Problem, ...] = ()
@@ -64,7 +89,7 @@ class Facts(Displayable):
         return iter(self.people)
 
     def only(self, *relations: str) -> Facts:
-        """The same people, and of what is known about them only some relations."""
+        """The same people with only these relations."""
         people = []
         for person in self.people:
             known = {r: v for r, v in person.facts().items() if r in relations}
@@ -73,19 +98,21 @@ class Facts(Displayable):
         return replace(self, people=tuple(people))
 
     def sample(self, n: int, seed: int = 0) -> Facts:
-        """n people at random, in random order."""
+        """A random sample of n people without replacement, in random order."""
         if not 0 < n <= len(self.people):
-            raise QkvError(f"drawing {n} people", f"there are {len(self.people)}", "Ask for at least one, at most all")
+            raise QkvError(
+                f"sampling {n} people", f"there are {len(self.people)}", "Ask for at least one and at most all"
+            )
         chosen = np.random.default_rng((seed, 11)).permutation(len(self.people))[:n]
         return replace(self, people=tuple(self.people[i] for i in chosen))
 
     def split(self, share: float = 0.5, seed: int = 0) -> tuple[Facts, Facts]:
-        """Two parts at random, the first with that share of the people; neither is empty."""
+        """A random split in two non-empty parts, the first with this share of the people."""
         if not (0 < share < 1 and len(self.people) > 1):
             raise QkvError(
                 f"splitting {len(self.people)} people",
                 f"the share is {share}",
-                "Give two or more, and a share in (0, 1)",
+                "Give two or more people, and a share in (0, 1)",
             )
         order = np.random.default_rng((seed, 12)).permutation(len(self.people))
         first = min(max(1, round(share * len(order))), len(order) - 1)
@@ -93,8 +120,8 @@ class Facts(Displayable):
             replace(self, people=tuple(self.people[i] for i in part)) for part in (order[:first], order[first:])
         )  # type: ignore[return-value]
 
-    def invented(self, n: int, seed: int = 0) -> tuple[str, ...]:
-        """Names that nobody here has: the beginning of one person's name with the end of another's."""
+    def invented_names(self, n: int, seed: int = 0) -> tuple[str, ...]:
+        """n different names that nobody here has: the name of one person with the last word of another's."""
         taken = {person.name for person in self.people}
         words = [person.name.split() for person in self.people]
         long = [each for each in words if len(each) > 1]
@@ -107,7 +134,9 @@ class Facts(Displayable):
             if len(out) == n:
                 return tuple(out)
         raise QkvError(
-            f"inventing {n} names", f"{len(long)} names have two words or more", "Give more people, or ask for fewer"
+            f"inventing {n} names",
+            f"{len(long)} names have two words or more",
+            "Give more people, or ask for fewer names",
         )
 
     def card(self) -> Card:
@@ -118,13 +147,22 @@ class Facts(Displayable):
             facts=tuple((relation, f"{count:,} known") for relation, count in known.most_common()),
             columns=("name", "facts"),
             rows=rows,
-            note=told(self.problems),
+            note=describe_problems(self.problems),
         )
 
 
 @dataclass(frozen=True)
 class Questions(Displayable):
-    """Questions with their answers, and the rows that were left out."""
+    """Questions with their answers.
+
+    Attributes:
+        pairs: (question, answer) pairs.
+        problems: Rows of the source that were left out, with line numbers.
+
+    Example:
+        >>> dict(Questions((("Where was Ada Lovelace born?", "London"),)))
+        {'Where was Ada Lovelace born?': 'London'}
+    """
 
     pairs: tuple[tuple[str, str], ...]
     problems: tuple[Problem, ...] = ()
@@ -140,13 +178,22 @@ class Questions(Displayable):
             f"{len(self.pairs):,} questions",
             columns=("question", "answer"),
             rows=self.pairs[:5],
-            note=told(self.problems),
+            note=describe_problems(self.problems),
         )
 
 
 @dataclass(frozen=True)
 class Texts(Displayable):
-    """Documents, one a line, and the lines that were left out."""
+    """Documents to train on.
+
+    Attributes:
+        texts: One string per document.
+        problems: Lines of the source that were left out, with line numbers.
+
+    Example:
+        >>> len(Texts(("Ada Lovelace was born in London.",)))
+        1
+    """
 
     texts: tuple[str, ...]
     problems: tuple[Problem, ...] = ()
@@ -162,12 +209,36 @@ class Texts(Displayable):
             f"{len(self.texts):,} texts",
             columns=("text",),
             rows=tuple((t,) for t in self.texts[:5]),
-            note=told(self.problems),
+            note=describe_problems(self.problems),
         )
 
 
 def load_questions(path: str | Path, answered: bool = True) -> Questions:
-    """Lines `question<TAB>answer`; where they need not be `answered`, a question alone has the answer ""."""
+    """Load questions from a file of lines `question<TAB>answer`.
+
+    Empty lines are skipped. A line of another form is left out and listed in `problems`.
+
+    Args:
+        path: The file, in UTF-8.
+        answered: If False, a line may hold a question alone; its answer is then "".
+
+    Returns:
+        The questions, and the lines that were left out.
+
+    Raises:
+        QkvError: The file does not exist, or no line of it can be used.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "questions.tsv")
+        ...     _ = path.write_text("Where was Ada Lovelace born?\\tLondon\\nno answer\\n")
+        ...     found = load_questions(path)
+        >>> found.pairs
+        (('Where was Ada Lovelace born?', 'London'),)
+        >>> found.problems
+        (Problem(line=2, why='it has 1 cells, not question<TAB>answer'),)
+    """
 
     def row(line: str) -> tuple[str, str]:
         cells = [cell.strip() for cell in line.split("\t")]
@@ -184,27 +255,67 @@ def load_questions(path: str | Path, answered: bool = True) -> Questions:
 
 
 def load_texts(path: str | Path) -> Texts:
-    """One document a line; a line of characters that no text has is a bad one."""
+    """Load texts from a file with one document per line.
+
+    Empty lines are skipped. A line that is not UTF-8 text is left out and listed in `problems`.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The texts, and the lines that were left out.
+
+    Raises:
+        QkvError: The file does not exist, or no line of it can be used.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "texts.txt")
+        ...     _ = path.write_text("Ada was born in London.\\nAlan was, too.\\n")
+        ...     load_texts(path).texts
+        ('Ada was born in London.', 'Alan was, too.')
+    """
 
     def row(line: str) -> str:
         if "\0" in line or "\N{REPLACEMENT CHARACTER}" in line:
             raise ValueError("it is not UTF-8 text")
         return line.strip()
 
-    good, bad = _rows(path, _lines(path), row, "one document a line")
+    good, bad = _rows(path, _lines(path), row, "one document per line")
     return Texts(tuple(good), tuple(bad))
 
 
 def load_facts(path: str | Path) -> Facts:
-    """Subject, relation, object: three columns of a .csv (a header may name them), or objects of a .jsonl file.
+    """Load facts from triples of subject, relation and object.
 
-    Relations called city, country, year or occupation, or like it, have wordings of their own in texts and questions.
+    A .csv file has three columns and may have the header `subject,relation,object`; a .jsonl file has one object with
+    these three keys per line. The relations city, country, year and occupation, and synonyms such as birthplace, have
+    templates of their own in `biographies` and `questions`; any other relation is kept under its own name. Rows that
+    cannot be read, or that contradict an earlier row, are left out and listed in `problems`.
+
+    Args:
+        path: The .csv or .jsonl file, in UTF-8.
+
+    Returns:
+        One person per subject, and the rows that were left out.
+
+    Raises:
+        QkvError: The file has another suffix or does not exist, or no row of it can be used.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "facts.csv")
+        ...     _ = path.write_text("Ada Lovelace,birthplace,London\\nAda Lovelace,pet,Puff\\n")
+        ...     load_facts(path).people
+        (Person(name='Ada Lovelace', city='London', country='', year='', occupation='', more=(('pet', 'Puff'),)),)
     """
     path = Path(path)
-    wanted = "subject, relation, object in .csv or .jsonl"
+    format_hint = "subject, relation, object in .csv or .jsonl"
     if path.suffix not in (".csv", ".jsonl"):
-        raise QkvError(f"reading facts from {path}", f"'{path.suffix}' is not a format of facts", f"Give {wanted}")
-    read = _comma if path.suffix == ".csv" else _object
+        raise QkvError(f"reading facts from {path}", f"'{path.suffix}' is not a format of facts", f"Give {format_hint}")
+    parse = _csv_triple if path.suffix == ".csv" else _json_triple
     lines = _lines(path)
     if (
         path.suffix == ".csv"
@@ -212,51 +323,51 @@ def load_facts(path: str | Path) -> Facts:
         and [c.strip().lower() for c in lines[0][1].split(",")] == ["subject", "relation", "object"]
     ):
         lines = lines[1:]
-    told: dict[str, dict[str, str]] = {}
+    by_subject: dict[str, dict[str, str]] = {}
 
     def row(line: str) -> None:
-        subject, relation, value = read(line)
-        relation = _RELATION.get(relation.lower(), relation)
-        known = told.setdefault(subject, {}).setdefault(relation, value)
+        subject, relation, value = parse(line)
+        relation = _CANONICAL.get(relation.lower(), relation)
+        known = by_subject.setdefault(subject, {}).setdefault(relation, value)
         if known != value:
-            raise ValueError(f"{subject} has {relation} {known} already, and {value} here")
+            raise ValueError(f"{subject} has {relation} {known} already, but {value} here")
 
-    _, bad = _rows(path, lines, row, wanted)
+    _, bad = _rows(path, lines, row, format_hint)
     people = []
-    for name, known in told.items():
+    for name, known in by_subject.items():
         four = {relation: known.pop(relation, "") for relation in RELATIONS}
         people.append(Person(name, **four, more=tuple(known.items())))
     return Facts(tuple(people), tuple(bad))
 
 
-def told(problems: Iterable[Problem]) -> str:
-    """Problems in one sentence, or nothing."""
-    every = list(problems)
-    named = "; ".join(f"line {line}: {why}" for line, why in every[:NAMED])
-    more = f"; and {len(every) - NAMED} more" if len(every) > NAMED else ""
-    return f"{len(every)} bad row{'s' * (len(every) != 1)} left out ({named}{more})" if every else ""
+def describe_problems(problems: Iterable[Problem]) -> str:
+    """The problems in one sentence; empty if there are none."""
+    rows = list(problems)
+    shown = "; ".join(f"line {line}: {why}" for line, why in rows[:MAX_PROBLEMS_SHOWN])
+    more = f"; and {len(rows) - MAX_PROBLEMS_SHOWN} more" if len(rows) > MAX_PROBLEMS_SHOWN else ""
+    return f"{len(rows)} bad row{'s' * (len(rows) != 1)} left out ({shown}{more})" if rows else ""
 
 
-def _comma(line: str) -> tuple[str, str, str]:
+def _csv_triple(line: str) -> tuple[str, str, str]:
     cells = [cell.strip() for cell in next(csv.reader([line], strict=True))]
     if len(cells) != 3 or not all(cells):
         raise ValueError(f"it has {len(cells)} cells, not 3" if len(cells) != 3 else "a cell is empty")
     return cells[0], cells[1], cells[2]
 
 
-def _object(line: str) -> tuple[str, str, str]:
+def _json_triple(line: str) -> tuple[str, str, str]:
     data = json.loads(line)
     names = ("subject", "relation", "object")
     if not isinstance(data, dict) or set(data) != set(names):
         raise ValueError("it is not an object with subject, relation and object")
     cells = [str(data[name]).strip() for name in names]
     if not all(cells) or any(not isinstance(data[name], str | int) or isinstance(data[name], bool) for name in names):
-        raise ValueError("subject, relation or object is empty, or neither text nor a whole number")
+        raise ValueError("subject, relation or object is empty, or neither a string nor an integer")
     return cells[0], cells[1], cells[2]
 
 
 def _lines(path: str | Path) -> list[tuple[int, str]]:
-    """The lines of a file that hold anything, with their numbers; bytes that are not UTF-8 spoil their line only."""
+    """The non-empty lines of a file with their numbers; bytes that are not UTF-8 become U+FFFD."""
     path = Path(path)
     if not path.is_file():
         raise QkvError(f"reading {path}", "there is no such file", "Check the path")
@@ -265,18 +376,18 @@ def _lines(path: str | Path) -> list[tuple[int, str]]:
 
 
 def _rows(
-    path: object, lines: list[tuple[int, str]], row: Callable[[str], Any], wanted: str
+    path: object, lines: list[tuple[int, str]], parse: Callable[[str], Any], format_hint: str
 ) -> tuple[list[Any], list[Problem]]:
-    """What the lines hold, and the problems with the others; only problems is a refusal."""
+    """The parsed lines, and the problems of the others; a file without any usable line is refused."""
     good, bad = [], []
     for number, line in lines:
         try:
             if "\N{REPLACEMENT CHARACTER}" in line:
                 raise ValueError("it is not UTF-8 text")
-            good.append(row(line))
+            good.append(parse(line))
         except (ValueError, csv.Error) as why:
             bad.append(Problem(number, str(why)))
     if not good:
-        came = told(bad).replace(" left out", "") if bad else "it is empty"
-        raise QkvError(f"reading {path}", f"no row of it can be used: {came}", f"Give {wanted}")
+        problem = describe_problems(bad).replace(" left out", "") if bad else "it is empty"
+        raise QkvError(f"reading {path}", f"no row of it can be used: {problem}", f"Give {format_hint}")
     return good, bad

@@ -1,4 +1,4 @@
-"""Texts from facts: biographies with the dials that decide what can be extracted; and questions."""
+"""Biographies and questions from facts by templates; the name in a question; questions about invented names."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from qkv.errors import QkvError
 from qkv.knowledge.datasets.facts import RELATIONS, Facts, Person, Questions, Texts
+from qkv.train.data.salient_spans import salient
 
-WORDINGS: dict[str, tuple[str, ...]] = {
+SENTENCES: dict[str, tuple[str, ...]] = {
     "occupation": (
         "{who} worked as {a} {value}.",
         "{whose} occupation was {value}.",
@@ -41,23 +42,23 @@ WORDINGS: dict[str, tuple[str, ...]] = {
         "{whose} life began in {value}.",
     ),
 }
-"""Five wordings of each relation, the asked-for value last; the relations in their fixed order."""
-OTHER = (
+"""Five wordings per relation, with the value last. The order of the relations is that of `order="fixed"`."""
+OTHER_SENTENCES = (
     "{whose} {relation} is {value}.",
     "The {relation} that {who} had was {value}.",
     "{who} had the {relation} {value}.",
     "As for {whose} {relation}, it is {value}.",
     "If you look up {whose} {relation}, you find {value}.",
 )
-ASKED = {
+QUESTIONS = {
     "city": "Where was {name} born?",
     "country": "Which country did {name} come from?",
     "year": "When was {name} born?",
     "occupation": "What did {name} work as?",
 }
-ASKED_OTHER = "What is the {relation} of {name}?"
-VERSIONS = len(OTHER)
-ORDERS, NAMES = ("fixed", "permuted"), ("full", "pronoun")
+OTHER_QUESTION = "What is the {relation} of {name}?"
+MAX_VERSIONS = len(OTHER_SENTENCES)
+ORDERS, NAME_FORMS = ("fixed", "permuted"), ("full", "pronoun")
 
 
 def biographies(
@@ -70,18 +71,38 @@ def biographies(
     title: bool = False,
     seed: int = 0,
 ) -> Texts:
-    """Biographies of people, `exposures` of each in turn: their versions, over and over.
+    """Write biographies of people by templates, one sentence per fact.
 
-    A version of a person has its own wording of every sentence, and with order `permuted` its own order of them. With
-    name `pronoun`, only the first sentence says who it is about. Left out, exposures is one of each version; a list
-    has a number for each person, who is then not in the text at all where it is 0. With `title`, each biography begins
-    with the name and a full stop, as drills want it.
+    The text about a person depends on the person and the seed only, not on the other people.
+
+    Args:
+        facts: The people.
+        versions: Number of different biographies of each person, 1 to 5; every sentence is worded differently in each.
+        order: "fixed", or "permuted" for a random order of the sentences in each version.
+        name: "full" for the name in every sentence, or "pronoun" for the name in the first sentence only.
+        exposures: Number of biographies of each person: one number, or one per person (0 leaves the person out). The
+            versions are repeated in turn. If left out, every version is written once.
+        title: Whether each biography begins with the name and a full stop, which cloze training needs.
+        seed: Seed of wordings and order.
+
+    Returns:
+        The biographies: a first one of everybody, then a second one, and so on.
+
+    Raises:
+        QkvError: An argument is out of range, or nothing is known about somebody.
+
+    Example:
+        >>> facts = Facts((Person("Ada Lovelace", city="London", occupation="mathematician"),))
+        >>> for text in biographies(facts, versions=2, name="pronoun", seed=2):
+        ...     print(text)
+        Ada Lovelace worked as a mathematician. Their birthplace was London.
+        What Ada Lovelace did for a living was the work of a mathematician. Their life began in London.
     """
-    asked = "writing biographies"
-    if versions not in range(1, VERSIONS + 1):
-        raise QkvError(asked, f"versions is {versions}", f"Ask for 1 to {VERSIONS} versions of each person")
-    if order not in ORDERS or name not in NAMES:
-        raise QkvError(asked, f"order is {order!r} and name {name!r}", "Use fixed or permuted, and full or pronoun")
+    request = "writing biographies"
+    if versions not in range(1, MAX_VERSIONS + 1):
+        raise QkvError(request, f"versions is {versions}", f"Ask for 1 to {MAX_VERSIONS} versions of each person")
+    if order not in ORDERS or name not in NAME_FORMS:
+        raise QkvError(request, f"order is {order!r} and name {name!r}", "Use fixed or permuted, and full or pronoun")
     counts = (
         list(exposures)
         if isinstance(exposures, Sequence)
@@ -89,7 +110,7 @@ def biographies(
     )
     if len(counts) != len(facts) or not counts or min(counts) < 0 or max(counts) == 0:
         raise QkvError(
-            asked, f"exposures are {counts[:5]} for {len(facts)} people", "Give one number, or one for each person"
+            request, f"exposures are {counts[:5]} for {len(facts)} people", "Give one number, or one for each person"
         )
     made = [_versions(person, versions, order, name, seed) for person in facts]
     if title:
@@ -99,79 +120,98 @@ def biographies(
 
 
 def questions(facts: Facts, relations: Sequence[str] = ("city",)) -> Questions:
-    """Questions about people, with answers: one for each relation that is known of them."""
+    """Write questions about people, with answers.
+
+    Args:
+        facts: The people.
+        relations: What to ask for: "city", "country", "year", "occupation", or any other relation of the facts.
+
+    Returns:
+        One question for each person and relation that is known.
+
+    Raises:
+        QkvError: A relation is known of nobody.
+
+    Example:
+        >>> facts = Facts((Person("Ada Lovelace", city="London", year="1815"),))
+        >>> questions(facts, ["city", "year"]).pairs
+        (('Where was Ada Lovelace born?', 'London'), ('When was Ada Lovelace born?', '1815'))
+    """
     known = {relation for person in facts for relation in person.facts()}
-    strange = [relation for relation in relations if relation not in known]
-    if strange:
+    unknown = [relation for relation in relations if relation not in known]
+    if unknown:
         raise QkvError(
-            f"asking for {', '.join(strange)}", f"the facts have {', '.join(sorted(known))}", "Ask for those"
+            f"asking for {', '.join(unknown)}", f"the facts have {', '.join(sorted(known))}", "Ask for one of these"
         )
     pairs = [(worded(person.name, r), person.facts()[r]) for person in facts for r in relations if r in person.facts()]
     return Questions(tuple(pairs))
 
 
 def worded(name: str, relation: str = "city") -> str:
-    """The question for a relation of somebody."""
-    return ASKED.get(relation, ASKED_OTHER).format(name=name, relation=relation)
+    """The question for a relation of a person."""
+    return QUESTIONS.get(relation, OTHER_QUESTION).format(name=name, relation=relation)
 
 
-def name_in(question: str) -> tuple[int, int]:
-    """Where the name stands in a question (first, past last character): by its wording, or by what is salient in it."""
-    for pattern in _patterns():
+def name_span(question: str) -> tuple[int, int]:
+    """Character positions [first, last) of the name in a question.
+
+    They are known if the question was written by a template. In any other question it is the longest salient span that
+    is not a number, or the whole question if there is none.
+    """
+    for pattern in _question_patterns():
         if found := pattern.fullmatch(question.strip()):
             shift = len(question) - len(question.lstrip())
             first, last = found.span("name")
             return first + shift, last + shift
-    from qkv.train.data.salient_spans import salient
-
     spans = [(a, b) for a, b in salient(question) if not question[a:b].isdigit()]
     return max(spans, key=lambda span: span[1] - span[0], default=(0, len(question)))
 
 
-def about_nobody(asked: Sequence[str], seed: int = 0) -> list[str]:
-    """The same questions about names that nobody has, put together from those asked about; none if they are too few."""
-    places = [name_in(question) for question in asked]
-    names = list(dict.fromkeys(question[first:last] for question, (first, last) in zip(asked, places, strict=True)))
+def with_invented_names(asked: Sequence[str], seed: int = 0) -> list[str]:
+    """The same questions with invented names, made of parts of the names in them; none if there are too few names."""
+    spans = [name_span(question) for question in asked]
+    names = list(dict.fromkeys(question[first:last] for question, (first, last) in zip(asked, spans, strict=True)))
     try:
-        invented = Facts(tuple(map(Person, names))).invented(len(names), seed)
+        invented = Facts(tuple(map(Person, names))).invented_names(len(names), seed)
     except QkvError:
         return []
     new = dict(zip(names, invented, strict=True))
-    return [q[:first] + new[q[first:last]] + q[last:] for q, (first, last) in zip(asked, places, strict=True)]
+    return [q[:first] + new[q[first:last]] + q[last:] for q, (first, last) in zip(asked, spans, strict=True)]
 
 
 def _versions(person: Person, versions: int, order: str, name: str, seed: int) -> list[str]:
-    """The versions of one person; their choices depend on seed and name alone, not on who else is there."""
+    """The versions of one person's biography."""
     random = np.random.default_rng((seed, 14, *person.name.encode()))
     known = person.facts()
-    relations = [r for r in (*WORDINGS, *(r for r in known if r not in RELATIONS)) if r in known]
+    relations = [r for r in (*SENTENCES, *(r for r in known if r not in RELATIONS)) if r in known]
     if not relations:
         raise QkvError(f"writing about {person.name}", "nothing is known", "Leave out people without facts")
-    wordings = {r: random.permutation(VERSIONS) for r in relations}
+    wordings = {r: random.permutation(MAX_VERSIONS) for r in relations}
     out = []
     for version in range(versions):
-        turn = random.permutation(len(relations)) if order == "permuted" else range(len(relations))
+        positions = random.permutation(len(relations)) if order == "permuted" else range(len(relations))
         sentences = []
-        for place, i in enumerate(turn):
+        for place, i in enumerate(positions):
             relation = relations[int(i)]
-            wording = WORDINGS.get(relation, OTHER)[int(wordings[relation][version])]
-            sentences.append(_sentence(wording, person.name, relation, known[relation], place == 0 or name == "full"))
+            template = SENTENCES.get(relation, OTHER_SENTENCES)[int(wordings[relation][version])]
+            sentences.append(_sentence(template, person.name, relation, known[relation], place == 0 or name == "full"))
         out.append(" ".join(sentences))
     return out
 
 
-def _sentence(wording: str, name: str, relation: str, value: str, full: bool) -> str:
+def _sentence(template: str, name: str, relation: str, value: str, full: bool) -> str:
     a = "an" if value[:1].lower() in "aeiou" else "a"
     who = (
         {"who": name, "whose": f"{name}'s", "was": "was"} if full else {"who": "they", "whose": "their", "was": "were"}
     )
-    text = wording.format(**who, a=a, relation=relation, value=value)
+    text = template.format(**who, a=a, relation=relation, value=value)
     return text[0].upper() + text[1:] if not full else text
 
 
 @cache
-def _patterns() -> tuple[re.Pattern[str], ...]:
-    wordings = (*ASKED.values(), ASKED_OTHER)
+def _question_patterns() -> tuple[re.Pattern[str], ...]:
+    """The question templates as patterns with a group for the name."""
+    templates = (*QUESTIONS.values(), OTHER_QUESTION)
     return tuple(
-        re.compile(re.escape(w).replace(r"\{name\}", "(?P<name>.+)").replace(r"\{relation\}", ".+?")) for w in wordings
+        re.compile(re.escape(t).replace(r"\{name\}", "(?P<name>.+)").replace(r"\{relation\}", ".+?")) for t in templates
     )

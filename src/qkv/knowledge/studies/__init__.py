@@ -1,20 +1,32 @@
-"""The studies: experiments on facts, resumable, with one table and one picture each."""
+"""study: resumable experiments on facts, each with one table and one figure."""
 
 from __future__ import annotations
 
 import importlib
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
-    from qkv.knowledge.studies.experiment import Study, Watch
+    from qkv.knowledge.studies.experiment import CellCallback, Study
 
-STUDIES = {"extraction": 1, "capacity": 1, "variants": 3, "ablation": 1, "rare_facts": 1}
-"""The studies by name, and the number of seeds that each takes by default."""
-_MODULES = {"variants": "attention_variants", "ablation": "pretraining_ablation"}
+
+class StudyEntry(NamedTuple):
+    """The module of a study, and its number of seeds if none is given."""
+
+    module: str
+    seeds: int
+
+
+STUDIES = {
+    "extraction": StudyEntry("extraction", 1),
+    "capacity": StudyEntry("capacity", 1),
+    "variants": StudyEntry("attention_variants", 3),
+    "ablation": StudyEntry("pretraining_ablation", 1),
+    "rare_facts": StudyEntry("rare_facts", 1),
+}
 
 
 def study(
@@ -24,13 +36,41 @@ def study(
     seeds: int = 0,
     minutes: float = math.inf,
     people: int = 0,
-    callback: Watch | None = None,
+    callback: CellCallback | None = None,
 ) -> Study:
-    """Run a study in a folder, or go on with it; 0 seeds or people stand for the study's own numbers."""
-    asked = f"the study {name!r}"
+    """Run a study, or continue one that was stopped.
+
+    A study consists of cells: one training run and its measurement each. The result of each cell is a file in the
+    folder, so that a stopped study continues with the next cell, and a stopped run from its last checkpoint.
+
+    Args:
+        name: "extraction", "capacity", "variants", "ablation" or "rare_facts".
+        out: Folder of the study.
+        seeds: Seeds of each cell; 0 for the default of the study.
+        minutes: No cell is started after this time.
+        people: People to train on; 0 for the default of the study.
+        callback: Called before each cell with its name, its index and the number of cells.
+
+    Returns:
+        The table of the study, with remarks. It is incomplete if the time was not enough.
+
+    Raises:
+        QkvError: There is no study of this name; a number is negative; the folder holds cells with other settings; or
+            there was no time for a single cell.
+
+    Example:
+        Training takes minutes, so this is not run as a test::
+
+            found = qkv.knowledge.study("rare_facts", "studies/rare_facts", minutes=30)
+            found.rows, found.remarks, found.complete
+    """
+    request = f"the study {name!r}"
     if name not in STUDIES:
-        raise QkvError(asked, "there is none of this name", f"Choose from {', '.join(STUDIES)}")
+        raise QkvError(request, "there is none of this name", f"Choose from {', '.join(STUDIES)}")
     if seeds < 0 or people < 0 or not minutes > 0:
-        raise QkvError(asked, f"seeds, people and minutes are {seeds}, {people} and {minutes}", "Give positive numbers")
-    module = importlib.import_module(f"qkv.knowledge.studies.{_MODULES.get(name, name)}")
-    return module.study(out, seeds or STUDIES[name], minutes, people, callback)
+        raise QkvError(
+            request, f"seeds, people and minutes are {seeds}, {people} and {minutes}", "Give positive numbers"
+        )
+    # Imported on use: the studies need torch, and the command line takes the names of the studies from this module.
+    module = importlib.import_module(f"qkv.knowledge.studies.{STUDIES[name].module}")
+    return module.study(out, seeds or STUDIES[name].seeds, minutes, people, callback)

@@ -1,4 +1,4 @@
-"""variants: kinds of attention on the same text with the same budget, and which differences are real."""
+"""Study "variants": accuracy of the kinds of attention after equal training, and which differences are significant."""
 
 from __future__ import annotations
 
@@ -8,86 +8,87 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
+from scipy.special import ndtri
+
 from qkv.knowledge.datasets.templates import biographies
 from qkv.knowledge.evaluation import evaluate
-from qkv.knowledge.intervals import difference, over_seeds, wilson
-from qkv.knowledge.studies.experiment import Cell, Row, Study, Watch, finish, work
-from qkv.knowledge.studies.setup import StudySetup, drilled, halves, people
+from qkv.knowledge.intervals import difference_interval, mean_interval, wilson_interval
+from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells, save_study
+from qkv.knowledge.studies.setup import StudySetup, pretrain_cloze, sample_people, training_and_held_out_questions
 from qkv.model.config import ATTENTIONS
 
-SCHOOL = StudySetup(exposures=80)
-STRICT = 2.638  # the normal quantile for six comparisons that all hold in 95 % of studies (Bonferroni)
+SETUP = StudySetup(exposures=80)
+BONFERRONI_Z = float(ndtri(1 - 0.05 / 2 / math.comb(len(ATTENTIONS), 2)))
+"""Normal quantile for two-sided intervals of all pairs of kinds that hold together in 95 % of studies."""
 
 
 def study(
-    out: str | Path, seeds: int = 3, minutes: float = math.inf, count: int = 0, callback: Watch | None = None
+    out: str | Path, seeds: int = 3, minutes: float = math.inf, people: int = 0, callback: CellCallback | None = None
 ) -> Study:
-    """Accuracy of each kind on held-out people; every seed has people of its own, the same for all kinds."""
-    school = replace(SCHOOL, people=count or SCHOOL.people)
+    """Accuracy of each kind on held-out people; each seed draws its own people, the same for all kinds."""
+    setup = replace(SETUP, people=people or SETUP.people)
     cells = [
-        Cell(f"{kind}-seed-{seed}", {**asdict(school), "seed": seed}, partial(measure, kind, school, seed))
+        Cell(f"{kind}-seed-{seed}", {**asdict(setup), "seed": seed}, partial(measure, kind, setup, seed))
         for seed in range(seeds)
         for kind in ATTENTIONS
     ]
-    results = work(out, cells, minutes, callback)
+    results = run_cells(out, cells, minutes, callback)
     rows, scores = [], {}
     for kind in ATTENTIONS:
-        mine = [results[name] for seed in range(seeds) if (name := f"{kind}-seed-{seed}") in results]
-        if mine:
-            right, n = sum(r["right"] for r in mine), sum(r["n"] for r in mine)
-            scores[kind] = [(r["right"], r["n"]) for r in mine]
-            each = [r["right"] / r["n"] for r in mine]
-            _, low, high = over_seeds(each)
-            spread = {"over_seeds": (max(0.0, low), min(1.0, high))} if len(each) > 1 else {}
-            size = mine[0]["parameters"]
-            row = {"what": kind, "accuracy": right / n, "interval": wilson(right, n), **spread, "parameters": size}
-            rows.append({**row, "seeds": len(mine)})
-    return finish(
-        out,
-        Study(
-            "variants",
-            "The same text, four kinds of attention",
-            tuple(rows),
-            compared(scores),
-            len(results),
-            len(cells),
-        ),
-    )
+        own = [results[name] for seed in range(seeds) if (name := f"{kind}-seed-{seed}") in results]
+        if own:
+            right, n = sum(r["right"] for r in own), sum(r["n"] for r in own)
+            scores[kind] = [(r["right"], r["n"]) for r in own]
+            each = [r["right"] / r["n"] for r in own]
+            _, low, high = mean_interval(each)
+            over_seeds = {"over_seeds": (max(0.0, low), min(1.0, high))} if len(each) > 1 else {}
+            rows.append(
+                {
+                    "what": kind,
+                    "accuracy": right / n,
+                    "interval": wilson_interval(right, n),
+                    **over_seeds,
+                    "parameters": own[0]["parameters"],
+                    "seeds": len(own),
+                }
+            )
+    title = "The same text, four kinds of attention"
+    return save_study(out, Study("variants", title, tuple(rows), compare(scores), len(results), len(cells)))
 
 
-def compared(scores: dict[str, list[tuple[int, int]]]) -> tuple[str, ...]:
-    """For each pair of kinds, with (right, n) for each seed, whether they differ.
+def compare(scores: dict[str, list[tuple[int, int]]]) -> tuple[str, ...]:
+    """For each pair of kinds, from (right, n) of each seed, a sentence on whether they differ.
 
-    They do if an interval for the difference over all questions leaves out 0, and every seed says the same: the
-    interval knows that other people might have been asked, and only seeds know that training might have gone
-    differently.
+    They do if the interval of the difference over all questions excludes 0, and all seeds have a difference of the same
+    sign: the interval covers the choice of people asked about, and only the seeds cover the randomness of training.
     """
     out = []
     for (one, a), (two, b) in itertools.combinations(scores.items(), 2):
-        low, high = difference(_total(a), _total(b), STRICT)
+        low, high = difference_interval(_total(a), _total(b), BONFERRONI_Z)
         gaps = [x / n - y / m for (x, n), (y, m) in zip(a, b, strict=False)]
         if (low > 0 and min(gaps) > 0) or (high < 0 and max(gaps) < 0):
             better, worse = (one, two) if low > 0 else (two, one)
             gap = sorted((abs(low), abs(high)))
             out.append(f"{better} beats {worse} by {100 * gap[0]:.0f} to {100 * gap[1]:.0f} points.")
         else:
-            split = " and the seeds disagree" if min(gaps) < 0 < max(gaps) else ""
+            disagree = " and the seeds disagree" if min(gaps) < 0 < max(gaps) else ""
             out.append(
-                f"Between {one} and {two} nothing is proved ({100 * low:+.0f} to {100 * high:+.0f} points{split})."
+                f"Between {one} and {two} no difference is shown "
+                f"({100 * low:+.0f} to {100 * high:+.0f} points{disagree})."
             )
     return tuple(out)
 
 
-def _total(scores: list[tuple[int, int]]) -> tuple[int, int]:
-    return sum(right for right, _ in scores), sum(n for _, n in scores)
-
-
-def measure(kind: str, school: StudySetup, seed: int, folder: Path) -> Row:
-    """Teach one kind, and ask it about people whose questions it never saw."""
-    facts, _ = people(school.people, seed)
-    asked, held = halves(facts, seed)
+def measure(kind: str, setup: StudySetup, seed: int, folder: Path) -> Row:
+    """Train a model with one kind of attention, and score it on people without training questions."""
+    facts, _ = sample_people(setup.people, seed)
+    asked, held_out = training_and_held_out_questions(facts, seed)
     texts = biographies(facts, 1, title=True, seed=seed).texts
-    run = drilled(folder / "run", texts, asked, school, seed, attention=kind)
-    score = evaluate(run, held)
+    run = pretrain_cloze(folder / "run", texts, asked, setup, seed, attention=kind)
+    score = evaluate(run, held_out)
     parameters = sum(p.numel() for p in run.model.parameters())
     return {"right": round(score.accuracy * score.n), "n": score.n, "parameters": parameters}
+
+
+def _total(scores: list[tuple[int, int]]) -> tuple[int, int]:
+    return sum(right for right, _ in scores), sum(n for _, n in scores)

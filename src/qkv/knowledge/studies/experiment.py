@@ -1,4 +1,4 @@
-"""What all studies share: cells whose results are files, so that a killed study goes on, and a table at the end."""
+"""Resumable experiments: cells whose results are files, and the table that they make."""
 
 from __future__ import annotations
 
@@ -16,22 +16,36 @@ from qkv.core.files import write_text
 from qkv.errors import QkvError
 
 Row = dict[str, Any]
-Watch = Callable[[str, int, int], None]
-"""Called with the name of the cell that comes next, its number and the number of cells."""
+CellCallback = Callable[[str, int, int], None]
+"""Called before each cell with its name, its index and the number of cells."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One measurement: its name, what decides its result, and how it is made in a folder of its own."""
+    """One measurement: its name, the settings that determine its result, and a function that makes it in a folder."""
 
     name: str
-    facts: Row
+    settings: Row
     measure: Callable[[Path], Row] = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True)
 class Study(Displayable):
-    """The table of a study, what it says in words, and how many of its cells are done."""
+    """The result of a study.
+
+    Attributes:
+        name: Name of the study.
+        title: What it shows, in a few words.
+        rows: The rows of its table.
+        remarks: What the table says, in sentences.
+        done: Number of cells that are measured.
+        cells: Number of all cells.
+
+    Example:
+        >>> found = Study("rare_facts", "Rare facts", ({"seen_once": 0.5, "made_up": 0.15},), (), done=1, cells=5)
+        >>> found.complete
+        False
+    """
 
     name: str
     title: str
@@ -42,7 +56,7 @@ class Study(Displayable):
 
     @property
     def complete(self) -> bool:
-        """Whether every cell has been measured."""
+        """Whether every cell is measured."""
         return self.done == self.cells
 
     def card(self) -> Card:
@@ -50,74 +64,80 @@ class Study(Displayable):
         left = (
             ()
             if self.complete
-            else (f"{self.cells - self.done} of {self.cells} cells are left: run it again to go on.",)
+            else (f"{self.cells - self.done} of {self.cells} cells are left: run the study again to continue.",)
         )
         return Card(
             self.title,
             columns=tuple(name.replace("_", " ") for name in columns),
-            rows=tuple(tuple(_cell(row.get(name)) for name in columns) for row in self.rows),
+            rows=tuple(tuple(_format(row.get(name)) for name in columns) for row in self.rows),
             note=" ".join((*self.remarks, *left)),
         )
 
 
-def work(
-    folder: str | Path, cells: Sequence[Cell], minutes: float = math.inf, watch: Watch | None = None
+def run_cells(
+    folder: str | Path, cells: Sequence[Cell], minutes: float = math.inf, callback: CellCallback | None = None
 ) -> dict[str, Row]:
-    """The results of cells by name: from the folder where they are there already, measured where not.
+    """The results of cells by name: read from the folder if they are there, measured otherwise.
 
-    No cell is begun after so many minutes. A cell's own folder holds its runs, which go on after a kill, until its
-    result is written; a result that belongs to other facts is refused.
+    No cell is started after `minutes`. The training runs of a cell are in a folder of its own until its result is
+    written, and continue after an interruption. A stored result with other settings is refused.
     """
     folder = Path(folder)
     try:
         (folder / "cells").mkdir(parents=True, exist_ok=True)
     except OSError as why:
-        raise QkvError(f"working in {folder}", str(why), "Give a folder that can be written") from None
+        raise QkvError(f"running a study in {folder}", str(why), "Give a folder that can be written") from None
     began, results = time.monotonic(), dict[str, Row]()
-    for at, cell in enumerate(cells):
+    for index, cell in enumerate(cells):
         path = folder / "cells" / f"{cell.name}.json"
         if path.is_file():
-            results[cell.name] = _read(path, cell)
+            results[cell.name] = _stored_result(path, cell)
             continue
         if time.monotonic() - began > 60 * minutes:
             continue
-        if watch is not None:
-            watch(cell.name, at, len(cells))
-        here = folder / "runs" / cell.name
-        here.mkdir(parents=True, exist_ok=True)
+        if callback is not None:
+            callback(cell.name, index, len(cells))
+        run_folder = folder / "runs" / cell.name
+        run_folder.mkdir(parents=True, exist_ok=True)
         start = time.monotonic()
-        result = cell.measure(here)
+        result = cell.measure(run_folder)
         result["seconds"] = round(time.monotonic() - start, 1)
-        write_text(path, json.dumps({"facts": cell.facts, "result": result}, indent=1) + "\n")
-        shutil.rmtree(here)
+        write_text(path, json.dumps({"settings": cell.settings, "result": result}, indent=1) + "\n")
+        shutil.rmtree(run_folder)
         results[cell.name] = json.loads(json.dumps(result))
     if not results:
-        raise QkvError(f"working in {folder}", "there was no time for a single cell", "Give more --minutes")
+        raise QkvError(f"running a study in {folder}", "there was no time for a single cell", "Give more --minutes")
     return results
 
 
-def finish(folder: str | Path, study: Study) -> Study:
-    """Write the study's table beside its cells."""
+def save_study(folder: str | Path, study: Study) -> Study:
+    """Write the table of a study to study.json in its folder, and return the study."""
     write_text(Path(folder) / "study.json", json.dumps(study.to_json(), indent=1) + "\n")
     return study
 
 
-def _read(path: Path, cell: Cell) -> Row:
+def _stored_result(path: Path, cell: Cell) -> Row:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        facts, result = data["facts"], dict(data["result"])
+        settings, result = data["settings"], dict(data["result"])
     except (OSError, ValueError, KeyError, TypeError) as why:
-        raise QkvError(f"reading {path}", f"it is damaged ({why})", "Remove it, and run the study again") from None
-    if facts != json.loads(json.dumps(cell.facts)):
         raise QkvError(
-            f"going on with {path}", "it was measured with other sizes", "Give the same sizes, or another --out"
+            f"reading {path}",
+            f"it is damaged or of another version ({why!r})",
+            "Remove it, and run the study again",
+        ) from None
+    if settings != json.loads(json.dumps(cell.settings)):
+        raise QkvError(
+            f"continuing with {path}",
+            "it was measured with other settings",
+            "Give the same seeds and people, or another --out",
         )
     return result
 
 
-def _cell(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, float):
         return number(value, 3)
     if isinstance(value, list | tuple):
-        return " to ".join(_cell(v) for v in value)
+        return " to ".join(_format(v) for v in value)
     return "–" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""extraction: what makes a fact that was read extractable: versions, order, and how and when it is asked for."""
+"""Study "extraction": which texts and which training make a fact extractable by questions."""
 
 from __future__ import annotations
 
@@ -9,83 +9,104 @@ from pathlib import Path
 
 from qkv.knowledge.datasets.templates import biographies
 from qkv.knowledge.evaluation import evaluate
-from qkv.knowledge.intervals import wilson
-from qkv.knowledge.studies.experiment import Cell, Row, Study, Watch, finish, work
-from qkv.knowledge.studies.setup import StudySetup, drilled, halves, people, reading, tuned
+from qkv.knowledge.intervals import wilson_interval
+from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells, save_study
+from qkv.knowledge.studies.setup import (
+    StudySetup,
+    finetune_on_questions,
+    pretrain_cloze,
+    sample_people,
+    train_next_token,
+    training_and_held_out_questions,
+)
+
+NEXT_THEN_QUESTIONS, NEXT_WITH_QUESTIONS = "next token; questions after", "next token; questions mixed in"
+CLOZE_THEN_QUESTIONS, CLOZE_WITH_QUESTIONS = "cloze; questions after", "cloze; questions mixed in"
 
 
 @dataclass(frozen=True)
-class Rung:
-    """How people are written about, and how the text and the questions are taught."""
+class Condition:
+    """The form of the biographies (arguments of `biographies`), and how the model is trained on them."""
 
     versions: int
     order: str
     name: str
-    way: str
+    training: str
 
     @property
-    def what(self) -> str:
-        """In words."""
+    def text(self) -> str:
+        """The condition in words."""
         count = "one version" if self.versions == 1 else f"{self.versions} versions"
-        return f"{count}, {self.order}, {self.way}"
+        return f"{count}, {self.order}, {self.training}"
 
 
-AFTER, MIXED = "read; questions after", "read; questions mixed in"
-DRILLED_AFTER, DRILLED = "drilled; questions after", "drilled; questions mixed in"
-RUNGS = (
-    Rung(1, "fixed", "pronoun", AFTER),
-    Rung(5, "fixed", "full", AFTER),
-    Rung(1, "permuted", "full", AFTER),
-    Rung(5, "permuted", "full", AFTER),
-    Rung(5, "permuted", "full", MIXED),
-    Rung(1, "fixed", "pronoun", DRILLED_AFTER),
-    Rung(5, "permuted", "full", DRILLED_AFTER),
-    Rung(1, "fixed", "pronoun", DRILLED),
-    Rung(5, "permuted", "full", DRILLED),
+CONDITIONS = (
+    Condition(1, "fixed", "pronoun", NEXT_THEN_QUESTIONS),
+    Condition(5, "fixed", "full", NEXT_THEN_QUESTIONS),
+    Condition(1, "permuted", "full", NEXT_THEN_QUESTIONS),
+    Condition(5, "permuted", "full", NEXT_THEN_QUESTIONS),
+    Condition(5, "permuted", "full", NEXT_WITH_QUESTIONS),
+    Condition(1, "fixed", "pronoun", CLOZE_THEN_QUESTIONS),
+    Condition(5, "permuted", "full", CLOZE_THEN_QUESTIONS),
+    Condition(1, "fixed", "pronoun", CLOZE_WITH_QUESTIONS),
+    Condition(5, "permuted", "full", CLOZE_WITH_QUESTIONS),
 )
-SCHOOL = StudySetup()
+SETUP = StudySetup()
 
 
 def study(
-    out: str | Path, seeds: int = 1, minutes: float = math.inf, count: int = 0, callback: Watch | None = None
+    out: str | Path, seeds: int = 1, minutes: float = math.inf, people: int = 0, callback: CellCallback | None = None
 ) -> Study:
-    """Accuracy on held-out people, rung by rung."""
-    school = replace(SCHOOL, people=count or SCHOOL.people)
+    """Accuracy on held-out people under each condition."""
+    setup = replace(SETUP, people=people or SETUP.people)
     cells = [
-        Cell(_name(i, seed), {**asdict(rung), **asdict(school), "seed": seed}, partial(measure, rung, school, seed))
+        Cell(
+            _cell_name(i, seed),
+            {**asdict(condition), **asdict(setup), "seed": seed},
+            partial(measure, condition, setup, seed),
+        )
         for seed in range(seeds)
-        for i, rung in reversed(list(enumerate(RUNGS)))
+        for i, condition in reversed(list(enumerate(CONDITIONS)))
     ]
-    results = work(out, cells, minutes, callback)
+    results = run_cells(out, cells, minutes, callback)
     rows = []
-    for i, rung in enumerate(RUNGS):
-        mine = [results[name] for seed in range(seeds) if (name := _name(i, seed)) in results]
-        if mine:
-            right, n = sum(r["right"] for r in mine), sum(r["n"] for r in mine)
-            trained = sum(r["trained"] for r in mine) / len(mine)
+    for i, condition in enumerate(CONDITIONS):
+        own = [results[name] for seed in range(seeds) if (name := _cell_name(i, seed)) in results]
+        if own:
+            right, n = sum(r["right"] for r in own), sum(r["n"] for r in own)
             rows.append(
-                {"what": rung.what, "accuracy": right / n, "interval": wilson(right, n), "trained": trained, "n": n}
+                {
+                    "what": condition.text,
+                    "accuracy": right / n,
+                    "interval": wilson_interval(right, n),
+                    "trained": sum(r["trained"] for r in own) / len(own),
+                    "n": n,
+                }
             )
-    remarks = ("Asked: where people were born on whom no question was trained; `trained` is the score on the others.",)
-    return finish(
+    remarks = (
+        "Accuracy is on the birthplaces of people without training questions; `trained` is that on the training "
+        "questions.",
+    )
+    return save_study(
         out, Study("extraction", "What makes a fact extractable", tuple(rows), remarks, len(results), len(cells))
     )
 
 
-def measure(rung: Rung, school: StudySetup, seed: int, folder: Path) -> Row:
-    """Teach one model as the rung says, and ask it about the people whose questions it never saw."""
-    facts, _ = people(school.people, seed)
-    asked, held = halves(facts, seed)
+def measure(condition: Condition, setup: StudySetup, seed: int, folder: Path) -> Row:
+    """Train one model under a condition, and score it on the people without training questions."""
+    facts, _ = sample_people(setup.people, seed)
+    asked, held_out = training_and_held_out_questions(facts, seed)
+    cloze = condition.training in (CLOZE_WITH_QUESTIONS, CLOZE_THEN_QUESTIONS)
     texts = biographies(
-        facts, rung.versions, order=rung.order, name=rung.name, seed=seed, title=rung.way in (DRILLED, DRILLED_AFTER)
+        facts, condition.versions, order=condition.order, name=condition.name, seed=seed, title=cloze
     ).texts
-    if rung.way == DRILLED:
-        run = drilled(folder / "run", texts, asked, school, seed)
-    elif rung.way == DRILLED_AFTER:
-        run = tuned(folder, drilled(folder / "base", texts, (), school, seed), asked, seed)
+    if condition.training == CLOZE_WITH_QUESTIONS:
+        run = pretrain_cloze(folder / "run", texts, asked, setup, seed)
+    elif condition.training == CLOZE_THEN_QUESTIONS:
+        run = finetune_on_questions(folder, pretrain_cloze(folder / "base", texts, (), setup, seed), asked, seed)
     else:
-        run = reading(folder, texts, asked, school, seed, mixed=rung.way == MIXED)
-    score = evaluate(run, held)
+        run = train_next_token(folder, texts, asked, setup, seed, mixed=condition.training == NEXT_WITH_QUESTIONS)
+    score = evaluate(run, held_out)
     return {
         "right": round(score.accuracy * score.n),
         "n": score.n,
@@ -94,5 +115,5 @@ def measure(rung: Rung, school: StudySetup, seed: int, folder: Path) -> Row:
     }
 
 
-def _name(i: int, seed: int) -> str:
-    return f"rung-{i}-seed-{seed}"
+def _cell_name(index: int, seed: int) -> str:
+    return f"condition-{index}-seed-{seed}"

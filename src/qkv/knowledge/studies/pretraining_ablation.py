@@ -1,4 +1,4 @@
-"""ablation: why pretraining matters, what a user can see of made-up answers, and whose answers they are."""
+"""Study "ablation": accuracy with and without a person's text in pretraining, and the source of made-up answers."""
 
 from __future__ import annotations
 
@@ -12,130 +12,136 @@ from pathlib import Path
 
 import numpy as np
 
-from qkv.knowledge.confidence.features import signals
+from qkv.knowledge.confidence.features import answer_features
 from qkv.knowledge.datasets.facts import Facts, Person
 from qkv.knowledge.datasets.templates import biographies, questions, worded
-from qkv.knowledge.evaluation import share
-from qkv.knowledge.intervals import wilson
-from qkv.knowledge.studies.experiment import Cell, Row, Study, Watch, finish, work
-from qkv.knowledge.studies.setup import StudySetup, drilled, people
+from qkv.knowledge.evaluation import accuracy
+from qkv.knowledge.intervals import wilson_interval
+from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells, save_study
+from qkv.knowledge.studies.setup import StudySetup, pretrain_cloze, sample_people
 
-SCHOOL = StudySetup(people=400, exposures=60)
-LEAST = 20  # people of Pantheon that a city has: where every place is somebody's own, there is no prior to guess by
-SURE = 0.9
-COMMON = 10  # most frequent answers that count as the prior
-EXAMPLES = 5
+SETUP = StudySetup(people=400, exposures=60)
+MIN_PER_CITY = 20  # people of Pantheon; if every place had one person, there would be no frequent place to guess
+SURE_PROBABILITY = 0.9
+N_FREQUENT_PLACES = 10
+MAX_EXAMPLES = 5
+VISIBLE = ("is_a_place", "probability", "surely")  # what a user sees of an answer
+ROMAN_NUMERAL = re.compile("[IVXL]+,?")
 
 
 def study(
-    out: str | Path, seeds: int = 1, minutes: float = math.inf, count: int = 0, callback: Watch | None = None
+    out: str | Path, seeds: int = 1, minutes: float = math.inf, people: int = 0, callback: CellCallback | None = None
 ) -> Study:
-    """The same people asked for after their text was read, and after it was deleted before pretraining."""
-    school = replace(SCHOOL, people=count or SCHOOL.people)
+    """Answers about the same people from a model whose text has them, and from one whose text does not."""
+    setup = replace(SETUP, people=people or SETUP.people)
     cells = [
-        Cell(f"{kind}-seed-{seed}", {**asdict(school), "seed": seed}, partial(measure, kind == "deleted", school, seed))
+        Cell(f"{kind}-seed-{seed}", {**asdict(setup), "seed": seed}, partial(measure, kind == "deleted", setup, seed))
         for seed in range(seeds)
         for kind in ("whole", "deleted")
     ]
-    results = work(out, cells, minutes, callback)
+    results = run_cells(out, cells, minutes, callback)
     whole = [r for name, r in results.items() if name.startswith("whole")]
     deleted = [r for name, r in results.items() if name.startswith("deleted")]
     rows = [
-        _row(what, mine, key)
-        for what, mine, key in (
-            ("their text was read", whole, "right"), ("their text was deleted", deleted, "right"),
+        _accuracy_row(what, own, key)
+        for what, own, key in (
+            ("their text was read", whole, "right"),
+            ("their text was deleted", deleted, "right"),
             ("always the most frequent place", deleted or whole, "guessed"),
         )
-        if mine
-    ]  # fmt: skip
-    for what, mine in (("remembered: their text was read", whole), ("made up: their text was deleted", deleted)):
-        if mine:
-            rows.append({"what": what, **{key: float(np.mean([r[key] for r in mine])) for key in SEEN}})
-    remarks = told(deleted) if deleted else ()
-    return finish(
-        out, Study("ablation", "What was not read is made up", tuple(rows), remarks, len(results), len(cells))
-    )
+        if own
+    ]
+    for what, own in (("remembered: their text was read", whole), ("made up: their text was deleted", deleted)):
+        if own:
+            rows.append({"what": what, **{key: float(np.mean([r[key] for r in own])) for key in VISIBLE}})
+    remarks = describe(deleted) if deleted else ()
+    title = "Without their text, answers are made up"
+    return save_study(out, Study("ablation", title, tuple(rows), remarks, len(results), len(cells)))
 
 
-SEEN = ("is_a_place", "probability", "surely")
-NUMBER = re.compile("[IVXL]+,?")
-
-
-def measure(deleted: bool, school: StudySetup, seed: int, folder: Path) -> Row:
-    """Teach one model, and ask it about people that no question in training was about."""
-    facts, _ = people(school.people, seed, LEAST)
-    trained, rest = facts.split(0.5, seed)
+def measure(deleted: bool, setup: StudySetup, seed: int, folder: Path) -> Row:
+    """Train one model, and ask it about a quarter of the people, who have no training questions."""
+    facts, _ = sample_people(setup.people, seed, MIN_PER_CITY)
+    training, rest = facts.split(0.5, seed)
     asked_about, _ = rest.split(0.5, seed)
-    gone = {person.name for person in asked_about} if deleted else set()
-    kept = replace(facts, people=tuple(p for p in facts if p.name not in gone))
+    removed = {person.name for person in asked_about} if deleted else set()
+    kept = replace(facts, people=tuple(p for p in facts if p.name not in removed))
     texts = biographies(kept, 1, title=True, seed=seed).texts
-    run = drilled(folder / "run", texts, list(questions(trained)), school, seed)
-    held = list(questions(asked_about))
-    found = signals(run, [question for question, _ in held], samples=0)
-    chances = np.exp(found.column("log_probability"))
-    common = [city for city, _ in Counter(p.city for p in trained).most_common(COMMON)]
+    run = pretrain_cloze(folder / "run", texts, list(questions(training)), setup, seed)
+    held_out = list(questions(asked_about))
+    found = answer_features(run, [question for question, _ in held_out], samples=0)
+    probabilities = np.exp(found.column("log_probability"))
+    frequent = [city for city, _ in Counter(p.city for p in training).most_common(N_FREQUENT_PLACES)]
     places = {p.city for p in kept}
     return {
-        "n": len(held),
-        "right": round(share(found.answers, held) * len(held)),
-        "guessed": round(share([common[0]] * len(held), held) * len(held)),
-        "is_a_place": float(np.mean([said in places for said in found.answers])),
-        "probability": float(chances.mean()),
-        "surely": float((chances >= SURE).mean()),
-        **borrowed(asked_about, found.answers, kept, common),
+        "n": len(held_out),
+        "right": round(accuracy(found.answers, held_out) * len(held_out)),
+        "guessed": round(accuracy([frequent[0]] * len(held_out), held_out) * len(held_out)),
+        "is_a_place": float(np.mean([answer in places for answer in found.answers])),
+        "probability": float(probabilities.mean()),
+        "surely": float((probabilities >= SURE_PROBABILITY).mean()),
+        **answer_sources(asked_about, found.answers, kept, frequent),
     }
 
 
-def borrowed(asked: Facts, answers: Sequence[str], known: Facts, common: Sequence[str]) -> Row:
-    """Whose answers they are: of somebody who shares a part of the name, of the most frequent, of neither.
+def answer_sources(asked: Facts, answers: Sequence[str], known: Facts, frequent: Sequence[str]) -> Row:
+    """Shares of answers that are the birthplace of a person who shares a part of the name, or a frequent place.
 
-    `by_chance` is the share that would be somebody's with a part of the name if the same answers had been dealt out
-    at random, and `common` the share of known people to whom the most frequent ones belong.
+    `by_name` counts the former, `by_prior` the latter among the others. `by_chance` is what `by_name` would be on
+    average over random permutations of the answers, and `common` the share of known people born in a frequent place.
     """
-    parts: dict[str, list[Person]] = {}
+    people_by_part: dict[str, list[Person]] = {}
     for person in known:
-        for part in parts_of(person.name):
-            parts.setdefault(part, []).append(person)
-    said_often = Counter(answers)
+        for part in name_parts(person.name):
+            people_by_part.setdefault(part, []).append(person)
+    answer_counts = Counter(answers)
     by_name, by_prior, by_chance = 0, 0, 0.0
     examples: list[str] = []
-    for person, said in zip(asked, answers, strict=True):
-        like = [other for part in parts_of(person.name) for other in parts.get(part, []) if other.name != person.name]
-        lender = next((other for other in like if other.city == said), None)
-        by_chance += sum(said_often[city] for city in {other.city for other in like}) / len(asked)
-        by_name += lender is not None
-        by_prior += lender is None and said in common
-        if lender is not None and said != person.city and len(examples) < EXAMPLES:
-            examples.append(f"{worded(person.name)} {said} (so was {lender.name}; it was {person.city})")
+    for person, answer in zip(asked, answers, strict=True):
+        namesakes = [
+            other
+            for part in name_parts(person.name)
+            for other in people_by_part.get(part, [])
+            if other.name != person.name
+        ]
+        source = next((other for other in namesakes if other.city == answer), None)
+        by_chance += sum(answer_counts[city] for city in {other.city for other in namesakes}) / len(asked)
+        by_name += source is not None
+        by_prior += source is None and answer in frequent
+        if source is not None and answer != person.city and len(examples) < MAX_EXAMPLES:
+            examples.append(f"{worded(person.name)} {answer} (the birthplace of {source.name}; right is {person.city})")
     return {
-        "by_name": by_name / len(asked), "by_chance": by_chance / len(asked), "by_prior": by_prior / len(asked),
-        "common": sum(person.city in common for person in known) / len(known), "examples": examples,
-    }  # fmt: skip
+        "by_name": by_name / len(asked),
+        "by_chance": by_chance / len(asked),
+        "by_prior": by_prior / len(asked),
+        "common": sum(person.city in frequent for person in known) / len(known),
+        "examples": examples,
+    }
 
 
-def parts_of(name: str) -> list[str]:
-    """The parts of a name that say something: no particles, initials or numbers."""
-    return [part for part in dict.fromkeys(name.split()) if len(part) > 2 and part[0].isupper() and not _numeral(part)]
+def name_parts(name: str) -> list[str]:
+    """The words of a name that identify: no particles, initials or Roman numerals."""
+    return [
+        part
+        for part in dict.fromkeys(name.split())
+        if len(part) > 2 and part[0].isupper() and not ROMAN_NUMERAL.fullmatch(part)
+    ]
 
 
-def told(deleted: Sequence[Row]) -> tuple[str, ...]:
-    """In words, what the model does for a name that it never saw."""
+def describe(deleted: Sequence[Row]) -> tuple[str, ...]:
+    """What the model answers about people who are not in its text, in sentences."""
     name, chance, prior, common = (
         100 * float(np.mean([r[key] for r in deleted])) for key in ("by_name", "by_chance", "by_prior", "common")
     )
-    examples = [text for r in deleted for text in r["examples"]][:EXAMPLES]
+    examples = [text for r in deleted for text in r["examples"]][:MAX_EXAMPLES]
     return (
-        f"For a name it never read, {name:.0f} % of the answers are those of somebody who shares a part of it "
-        f"({chance:.0f} % would be by chance), and {prior:.0f} % more are one of the {COMMON} most frequent "
-        f"(to which {common:.0f} % of the people read of belong).",
-        *((f"Taken for true, they would move people: {'; '.join(examples)}.",) if examples else ()),
+        f"If a person is not in the text, {name:.0f} % of the answers are the birthplace of somebody who shares a part "
+        f"of the name ({chance:.0f} % would be by chance), and {prior:.0f} % more are one of the {N_FREQUENT_PLACES} "
+        f"most frequent places (where {common:.0f} % of the people in the text were born).",
+        *((f"Such answers are true of another person: {'; '.join(examples)}.",) if examples else ()),
     )
 
 
-def _numeral(part: str) -> bool:
-    return NUMBER.fullmatch(part) is not None
-
-
-def _row(what: str, results: Sequence[Row], key: str) -> Row:
+def _accuracy_row(what: str, results: Sequence[Row], key: str) -> Row:
     right, n = sum(r[key] for r in results), sum(r["n"] for r in results)
-    return {"what": what, "accuracy": right / n, "interval": wilson(right, n), "n": n}
+    return {"what": what, "accuracy": right / n, "interval": wilson_interval(right, n), "n": n}

@@ -1,4 +1,4 @@
-"""rare_facts: how many answers are made up, against the share of facts that the text says only once."""
+"""Study "rare_facts": share of made-up answers against the share of facts that the text states only once."""
 
 from __future__ import annotations
 
@@ -11,74 +11,83 @@ import numpy as np
 
 from qkv.knowledge.datasets.templates import biographies
 from qkv.knowledge.evaluation import evaluate
-from qkv.knowledge.intervals import wilson
-from qkv.knowledge.studies.experiment import Cell, Row, Study, Watch, finish, work
-from qkv.knowledge.studies.setup import StudySetup, drilled, halves, people
+from qkv.knowledge.intervals import wilson_interval
+from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells, save_study
+from qkv.knowledge.studies.setup import StudySetup, pretrain_cloze, sample_people, training_and_held_out_questions
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-OFTEN = 5  # biographies of somebody whose facts are not said once
-EPOCHS = 16  # times that every biography is drilled
-SCHOOL = StudySetup()
+OFTEN = 5  # biographies of a person whose facts are not stated only once
+EPOCHS = 16  # cloze examples of each biography
+SETUP = StudySetup()
 
 
 def study(
-    out: str | Path, seeds: int = 1, minutes: float = math.inf, count: int = 0, callback: Watch | None = None
+    out: str | Path, seeds: int = 1, minutes: float = math.inf, people: int = 0, callback: CellCallback | None = None
 ) -> Study:
-    """The rate of made-up answers for each share of people with one biography; the others have five."""
-    school = replace(SCHOOL, people=count or SCHOOL.people)
+    """Share of made-up answers for each share of people with one biography; the others have OFTEN."""
+    setup = replace(SETUP, people=people or SETUP.people)
     cells = [
         Cell(
-            _name(share, seed), {**asdict(school), "share": share, "seed": seed}, partial(measure, share, school, seed)
+            _cell_name(share, seed),
+            {**asdict(setup), "share": share, "seed": seed},
+            partial(measure, share, setup, seed),
         )
         for seed in range(seeds)
         for share in SHARES
     ]
-    results = work(out, cells, minutes, callback)
+    results = run_cells(out, cells, minutes, callback)
     rows = []
     for share in SHARES:
-        mine = [results[name] for seed in range(seeds) if (name := _name(share, seed)) in results]
-        if mine:
-            wrong, n = sum(r["wrong"] for r in mine), sum(r["n"] for r in mine)
-            row: Row = {"seen_once": share, "made_up": wrong / n, "interval": wilson(wrong, n)}
+        own = [results[name] for seed in range(seeds) if (name := _cell_name(share, seed)) in results]
+        if own:
+            wrong, n = sum(r["wrong"] for r in own), sum(r["n"] for r in own)
+            row: Row = {"seen_once": share, "made_up": wrong / n, "interval": wilson_interval(wrong, n)}
             for kind in ("once", "often"):
-                asked = sum(r[f"n_{kind}"] for r in mine)
-                row[f"made_up_of_{kind}"] = sum(r[f"wrong_{kind}"] for r in mine) / asked if asked else None
+                asked = sum(r[f"n_{kind}"] for r in own)
+                row[f"made_up_of_{kind}"] = sum(r[f"wrong_{kind}"] for r in own) / asked if asked else None
             rows.append({**row, "n": n})
     rates = {}
     for kind in ("once", "often"):
         n = sum(r[f"n_{kind}"] for r in results.values())
         rates[kind] = 100 * sum(r[f"wrong_{kind}"] for r in results.values()) / n if n else math.nan
-    said = f"Over all shares, {rates['once']:.0f} % of what was said once is made up, and {rates['often']:.0f} %"
-    remarks = (f"{said} of what was said {OFTEN} times.",) if not math.isnan(sum(rates.values())) else ()
-    return finish(
-        out,
-        Study("rare_facts", "What is said once is made up more often", tuple(rows), remarks, len(results), len(cells)),
+    remarks = (
+        (
+            f"Over all shares, {rates['once']:.0f} % of the answers about facts stated once are made up, and "
+            f"{rates['often']:.0f} % about facts stated {OFTEN} times.",
+        )
+        if not math.isnan(sum(rates.values()))
+        else ()
     )
+    title = "Facts stated once are made up more often"
+    return save_study(out, Study("rare_facts", title, tuple(rows), remarks, len(results), len(cells)))
 
 
-def measure(share: float, school: StudySetup, seed: int, folder: Path) -> Row:
-    """Teach one model, and count wrong answers on people that it read of, whose questions it never saw.
+def measure(share: float, setup: StudySetup, seed: int, folder: Path) -> Row:
+    """Train one model, and count wrong answers about people in the text without training questions.
 
-    Other people's biographies take the place of those that are missing, so that all models are taught equally long.
+    Biographies of other people replace the missing ones, so that all models are trained on texts of one length.
     """
-    facts, others = people(school.people, seed)
-    asked, held = halves(facts, seed)
+    facts, others = sample_people(setup.people, seed)
+    asked, held_out = training_and_held_out_questions(facts, seed)
     order = np.random.default_rng((seed, 31)).permutation(len(facts))
     once = {facts.people[i].name for i in order[: round(share * len(facts))]}
     missing = len(once) * (OFTEN - 1) // OFTEN
     written = replace(facts, people=facts.people + others.people[:missing])
     counts = [1 if person.name in once else OFTEN for person in written]
     texts = biographies(written, OFTEN, order="permuted", exposures=counts, title=True, seed=seed).texts
-    run = drilled(folder / "run", texts, asked, school, seed, examples=EPOCHS * len(texts))
-    score = evaluate(run, held)
+    run = pretrain_cloze(folder / "run", texts, asked, setup, seed, examples=EPOCHS * len(texts))
+    score = evaluate(run, held_out)
     wrong = [not right for right in score.right[0]]
-    single = [any(f" {name} " in question for name in once) for question, _ in held]
+    single = [any(f" {name} " in question for name in once) for question, _ in held_out]
     return {
-        "n": score.n, "wrong": sum(wrong), "n_once": sum(single), "n_often": score.n - sum(single),
+        "n": score.n,
+        "wrong": sum(wrong),
+        "n_once": sum(single),
+        "n_often": score.n - sum(single),
         "wrong_once": sum(w for w, s in zip(wrong, single, strict=True) if s),
         "wrong_often": sum(w for w, s in zip(wrong, single, strict=True) if not s),
-    }  # fmt: skip
+    }
 
 
-def _name(share: float, seed: int) -> str:
+def _cell_name(share: float, seed: int) -> str:
     return f"share-{round(100 * share)}-seed-{seed}"

@@ -1,4 +1,4 @@
-"""How the studies teach: small models that read texts, or are drilled on them, with questions mixed in or after."""
+"""Data, models and training of the studies: people of Pantheon, small models, questions mixed in or afterwards."""
 
 from __future__ import annotations
 
@@ -16,39 +16,42 @@ from qkv.train.runs import DRILL, FILE, Run, finetune, load, pretrain
 from qkv.train.settings import TrainSettings
 
 RELATIONS = ("occupation", "year", "city")
+CLOZE_CONTEXT = 64  # tokens; cloze examples are cropped to it
+NEXT_TOKEN_BATCH = 32
 
 
 @dataclass(frozen=True)
 class StudySetup:
-    """A model and how long it is taught: drills, or texts to read, for each person."""
+    """Size of a study, its model and its training; fields are named as in ModelConfig and TrainSettings."""
 
     people: int = 300
     exposures: int = 100
-    width: int = 128
-    layers: int = 2
-    heads: int = 4
-    vocab: int = 2000
-    batch: int = 64
+    """Training examples (cloze examples, or texts) for each person."""
+    d_model: int = 128
+    n_layer: int = 2
+    n_head: int = 4
+    vocab_size: int = 2000
+    batch_size: int = 64
     lr: float = 3e-3
-    mixed: float = 0.06
-    named: float = 0.0
-    rise: int = 0
+    question_fraction: float = 0.06
+    predict_title_fraction: float = 0.0
+    min_warmup_steps: int = 0
 
-    def config(self, attention: str, block: int = 64) -> ModelConfig:
-        """The model."""
-        return ModelConfig(attention, self.layers, self.heads, d_model=self.width, context_length=block)
+    def config(self, attention: str, context_length: int = CLOZE_CONTEXT) -> ModelConfig:
+        """The configuration of the model."""
+        return ModelConfig(attention, self.n_layer, self.n_head, d_model=self.d_model, context_length=context_length)
 
-    def settings(self, seed: int, examples: int, objective: str = DRILL, batch: int = 0) -> TrainSettings:
-        """The schedule for so many examples."""
-        batch = batch or self.batch
+    def settings(self, seed: int, examples: int, objective: str = DRILL, batch_size: int = 0) -> TrainSettings:
+        """Training settings for this number of examples; `batch_size` 0 is that of the setup."""
+        batch_size = batch_size or self.batch_size
         return TrainSettings(
-            steps=max(10, examples // batch),
-            batch_size=batch,
+            steps=max(10, examples // batch_size),
+            batch_size=batch_size,
             lr=self.lr,
             objective=objective,
-            question_fraction=self.mixed,
-            predict_title_fraction=self.named,
-            min_warmup_steps=self.rise,
+            question_fraction=self.question_fraction,
+            predict_title_fraction=self.predict_title_fraction,
+            min_warmup_steps=self.min_warmup_steps,
             seed=seed,
             val_fraction=0.0,
             checkpoint_every=400,
@@ -56,60 +59,61 @@ class StudySetup:
         )
 
 
-def people(count: int, seed: int, least: int = 1) -> tuple[Facts, Facts]:
-    """People of Pantheon to be read of, and as many who are not; only from cities where at least so many were born."""
+FINETUNING = TrainSettings(steps=100, batch_size=64, lr=1e-3, val_fraction=0.0, checkpoint_every=1000)
+"""Finetuning on questions after pretraining: long enough to answer all training questions."""
+
+
+def sample_people(count: int, seed: int, min_per_city: int = 1) -> tuple[Facts, Facts]:
+    """`count` people of Pantheon for the text, and as many others; from cities with at least so many people."""
     everybody = pantheon()
-    born = Counter(person.city for person in everybody)
-    chosen = replace(everybody, people=tuple(p for p in everybody if born[p.city] >= least))
-    drawn = chosen.sample(2 * count, seed).only(*RELATIONS)
-    return replace(drawn, people=drawn.people[:count]), replace(drawn, people=drawn.people[count:])
+    per_city = Counter(person.city for person in everybody)
+    eligible = replace(everybody, people=tuple(p for p in everybody if per_city[p.city] >= min_per_city))
+    sample = eligible.sample(2 * count, seed).only(*RELATIONS)
+    return replace(sample, people=sample.people[:count]), replace(sample, people=sample.people[count:])
 
 
-def drilled(
+def training_and_held_out_questions(facts: Facts, seed: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Questions for the birthplaces of one half of the people, to train on, and of the other half, to score on."""
+    training, held_out = facts.split(0.5, seed)
+    return list(questions(training)), list(questions(held_out))
+
+
+def pretrain_cloze(
     folder: Path,
     texts: Sequence[str],
     asked: Sequence[tuple[str, str]],
-    school: StudySetup,
+    setup: StudySetup,
     seed: int,
     *,
     attention: str = "rope",
     examples: int = 0,
 ) -> Run:
-    """A run that is drilled on texts, questions among the drills; one that was stopped goes on."""
-    settings = school.settings(seed, examples or school.people * school.exposures)
+    """Pretrain on cloze examples of texts, with questions mixed in; continue a run that was stopped."""
+    settings = setup.settings(seed, examples or setup.people * setup.exposures)
     pretrain(
-        list(texts), folder, school.config(attention), settings, questions=list(asked) or None, tokenizer="bytepairs",
-        pieces=school.vocab, resume=True,
+        list(texts), folder, setup.config(attention), settings, questions=list(asked) or None, tokenizer="bytepairs",
+        pieces=setup.vocab_size, resume=True,
     )  # fmt: skip
     return load(folder)
 
 
-def reading(
-    folder: Path, texts: Sequence[str], asked: Sequence[tuple[str, str]], school: StudySetup, seed: int, *, mixed: bool
+def train_next_token(
+    folder: Path, texts: Sequence[str], asked: Sequence[tuple[str, str]], setup: StudySetup, seed: int, *, mixed: bool
 ) -> Run:
-    """A run that reads texts word by word, with questions mixed in, or finetuned on them afterwards."""
-    tokenizer = pieces([*texts, *(question for question, _ in asked)], school.vocab)
-    block = max(len(tokenizer.encode(text)) for text in texts) + 2
+    """Train on texts by next-token prediction, with the questions `mixed` in or by finetuning afterwards."""
+    tokenizer = pieces([*texts, *(question for question, _ in asked)], setup.vocab_size)
+    context_length = max(len(tokenizer.encode(text)) for text in texts) + 2
     base = train_mixed(
-        folder / "base", texts, asked if mixed else (), school.mixed if mixed else 0.0,
-        config=school.config("rope", block), tokenizer=tokenizer,
-        settings=school.settings(seed, school.people * school.exposures, "next", batch=32),
+        folder / "base", texts, asked if mixed else (), setup.question_fraction if mixed else 0.0,
+        config=setup.config("rope", context_length), tokenizer=tokenizer,
+        settings=setup.settings(seed, setup.people * setup.exposures, "next", NEXT_TOKEN_BATCH),
     )  # fmt: skip
-    return base if mixed else tuned(folder, base, asked, seed)
+    return base if mixed else finetune_on_questions(folder, base, asked, seed)
 
 
-def tuned(folder: Path, base: Run, asked: Sequence[tuple[str, str]], seed: int) -> Run:
-    """A run, finetuned on questions and nothing else."""
-    if not (folder / "tuned" / FILE).is_file() or load(folder / "tuned").step < TUNED.steps:
-        finetune(base.folder, list(asked), folder / "tuned", replace(TUNED, seed=seed), resume=True)
-    return load(folder / "tuned")
-
-
-TUNED = TrainSettings(steps=100, batch_size=64, lr=1e-3, val_fraction=0.0, checkpoint_every=1000)
-"""How a model that has read is tuned on questions: until it knows the answers to those."""
-
-
-def halves(facts: Facts, seed: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Questions for where half of the people were born, to be trained on, and for the other half."""
-    trained, held = facts.split(0.5, seed)
-    return list(questions(trained)), list(questions(held))
+def finetune_on_questions(folder: Path, base: Run, asked: Sequence[tuple[str, str]], seed: int) -> Run:
+    """Finetune a run on questions only; continue one that was stopped."""
+    out = folder / "tuned"
+    if not (out / FILE).is_file() or load(out).step < FINETUNING.steps:
+        finetune(base.folder, list(asked), out, replace(FINETUNING, seed=seed), resume=True)
+    return load(out)

@@ -17,15 +17,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from qkv.core.attention import Label, check_range
+from qkv.core.attention import Label
 from qkv.core.display import Card, Displayable, number
-from qkv.core.masks import whole
 from qkv.core.memory import Memory
+from qkv.core.validation import check_range, level, whole
 from qkv.errors import QkvError
 from qkv.noise.key_noise import Noise, laid_on
 from qkv.noise.laws.independent_heads import POINTS, MixedLaw, mixed_law
 from qkv.noise.moments.mixture import heads_of
-from qkv.noise.monte_carlo import generator, level, readings
+from qkv.noise.monte_carlo import generator, readings
 from qkv.noise.probability.output_within import CUT, DRAWS, few_directions, gathered
 
 NODES = {0: 1, 1: 40_001, 2: 801}

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from qkv.core.attention import SHOWN, Label, check_range
+from qkv.core.attention import SHOWN, Label
 from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.memory import Memory
-from qkv.core.validation import same_length, same_width, tensor
+from qkv.core.validation import check_range, same_length, same_width, tensor
 from qkv.errors import QkvError
 from qkv.noise.key_noise import KeyNoise, Noise, laid_on
 from qkv.noise.moments.head_pairs import FINE, Grid, cross

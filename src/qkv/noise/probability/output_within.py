@@ -16,16 +16,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from qkv.core.attention import check_range, finite
 from qkv.core.display import Card, Displayable, number
-from qkv.core.masks import whole
 from qkv.core.memory import Memory
-from qkv.core.validation import same_width, tensor
+from qkv.core.validation import check_range, finite, level, same_width, tensor, whole
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
 from qkv.noise.key_noise import Noise, laid_on
 from qkv.noise.moments.mixture import heads_of
-from qkv.noise.monte_carlo import binomial_interval, generator, level, readings
+from qkv.noise.monte_carlo import binomial_interval, generator, readings
 
 FEW = 2
 """Normal numbers up to which the probability is integrated."""

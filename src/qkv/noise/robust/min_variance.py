@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from qkv.core.attention import finite
 from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.geometry import common_norm
 from qkv.core.memory import Memory
+from qkv.core.validation import finite
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
 from qkv.noise.key_noise import KeyNoise, Noise, laid_on

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from qkv.core.display import Card, Displayable, number, times, vector
 from qkv.core.geometry import common_norm
-from qkv.core.masks import whole
 from qkv.core.memory import Memory
+from qkv.core.validation import whole
 from qkv.design.query import blend, copy
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError

@@ -1,4 +1,4 @@
-"""The pictures of the design floor: readings, hulls, subspaces, wiring, reach."""
+"""Plots of designs: readings, hulls, margins, subspaces, wirings, reachability."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from qkv.design.hull.selectable import Copyable
     from qkv.design.reachability import Reachability
 
-MOST_BARS, MOST_NAMED = 12, 30
+MAX_BARS = 12
+MAX_LABELLED_POINTS = 30
 
 
 @rc_context()
 def reading(memory: Memory, design: Design) -> Figure:
-    """Weights of the designed query, and how the distance falls as its scale grows."""
+    """Weights of the designed query, and its distance from the wanted weights against the scale."""
     drawn, (left, right) = figure(2)
     _weights(left, memory, design)
     _scales(right, memory, design)
@@ -34,8 +35,8 @@ def reading(memory: Memory, design: Design) -> Figure:
 def _weights(axes: Axes, memory: Memory, design: Design) -> None:
     wanted = [memory.index(item) for item in design.wanted]
     weights = memory.read(design.query).weights.numpy()
-    strongest = set(np.argsort(-weights, kind="stable")[:MOST_BARS].tolist())
-    order = [*wanted, *(i for i in sorted(strongest) if i not in wanted)][:MOST_BARS]
+    strongest = set(np.argsort(-weights, kind="stable")[:MAX_BARS].tolist())
+    order = [*wanted, *(i for i in sorted(strongest) if i not in wanted)][:MAX_BARS]
     axes.bar(range(len(order)), weights[order], color=[_colour(wanted, i) for i in order], width=0.7)
     slanted = len(order) > 10 or max(len(str(memory.labels[i])) for i in order) > 3
     axes.set_xticks(range(len(order)), [str(memory.labels[i]) for i in order], rotation=60 if slanted else 0)
@@ -79,7 +80,7 @@ def _scales(axes: Axes, memory: Memory, design: Design) -> None:
 
 @rc_context()
 def hull(memory: Memory, answers: Copyable) -> Figure:
-    """Keys in the plane: those on the rim can be selected, the others are averages of some of them."""
+    """Keys in the plane: vertices of the hull can be selected, the others are averages of some of them."""
     t = tokens()
     points = memory.keys.numpy()
     drawn, (axes,) = figure(1, height=3.8)
@@ -95,7 +96,7 @@ def hull(memory: Memory, answers: Copyable) -> Figure:
             axes.annotate("", point + 0.06 * reach * outward, point, arrowprops=arrow, annotation_clip=False)
         else:
             axes.plot(*point, "o", color=t["item-other"], markersize=5)
-        if len(points) <= MOST_NAMED and memory.labels != tuple(range(memory.n)):
+        if len(points) <= MAX_LABELLED_POINTS and memory.labels != tuple(range(memory.n)):
             place: dict[str, Any] = {"ha": "center", "va": "center", "textcoords": "offset points"}
             axes.annotate(str(memory.labels[i]), point, xytext=tuple(20 * outward), color=t["quiet"], **place)
     inner = [i for i in answers.interior.tolist() if len(answers.at(i).members) > 2]
@@ -109,20 +110,22 @@ def hull(memory: Memory, answers: Copyable) -> Figure:
             "orange: an average of the corners\nof its triangle, so no query selects it", (0.0, 0.0),
             xycoords="axes fraction", color=t["quiet"], fontsize=8.5,
         )  # fmt: skip
-    rim = points[answers.vertices.numpy()]
-    if len(rim) > 2:
-        rim = rim[np.argsort(np.arctan2(*(rim - rim.mean(axis=0)).T))]
-        axes.fill(*rim.T, facecolor="none", edgecolor=t["faint"], linewidth=1.2, zorder=0)
+    vertices = points[answers.vertices.numpy()]
+    if len(vertices) > 2:
+        vertices = vertices[np.argsort(np.arctan2(*(vertices - vertices.mean(axis=0)).T))]
+        axes.fill(*vertices.T, facecolor="none", edgecolor=t["faint"], linewidth=1.2, zorder=0)
     axes.margins(0.16)
     axes.set_aspect("equal")
     axes.set_axis_off()
-    axes.set_title(f"The {len(rim)} corners of the hull can be copied, the {len(points) - len(rim)} other keys cannot")
+    axes.set_title(
+        f"The {len(vertices)} corners of the hull can be copied, the {len(points) - len(vertices)} other keys cannot"
+    )
     return drawn
 
 
 @rc_context()
 def margins(answers: Copyable) -> Figure:
-    """By what margin unit queries select the keys that can be selected, and how many cannot."""
+    """Histogram of the margins of the selecting unit queries."""
     t = tokens()
     drawn, (axes,) = figure(1, height=2.7)
     found = answers.margins.numpy()
@@ -138,7 +141,7 @@ def margins(answers: Copyable) -> Figure:
 
 @rc_context()
 def subspaces() -> Figure:
-    """Two lines that are not at right angles: reading A out of a sum is an oblique projection."""
+    """Two lines that are not orthogonal: reading A out of a sum is an oblique projection."""
     from qkv.design.projection import project
 
     t = tokens()
@@ -148,7 +151,7 @@ def subspaces() -> Figure:
     found = project(a, b)
     assert found.matrix is not None
     read = found.matrix.numpy() @ s
-    straight = (a @ np.linalg.pinv(a) @ s).ravel()
+    orthogonal = (a @ np.linalg.pinv(a) @ s).ravel()
     drawn, (axes,) = figure(1, height=3.2)
     for line, name, colour in ((a, "span A", "item-a"), (b, "span B", "item-b")):
         ends = np.outer([-0.25, 2.3 if name == "span A" else 1.35], line.ravel())
@@ -156,12 +159,12 @@ def subspaces() -> Figure:
         axes.annotate(name, ends[1], color=t[colour], xytext=(4, 0), textcoords="offset points")
     for end, label, colour, shift in (
         (s, "s = v_a + v_b", "ink", (6, 2)), (read, "M s = v_a", "item-a", (-8, -17)),
-        (straight, "projecting at right angles: not v_a", "quiet", (2, -17)),
+        (orthogonal, "projecting at right angles: not v_a", "quiet", (2, -17)),
     ):  # fmt: skip
         axes.annotate("", tuple(end), (0, 0), arrowprops={"arrowstyle": "->", "color": t[colour], "lw": 2})
         axes.annotate(label, tuple(end), xytext=shift, textcoords="offset points", color=t[colour])
     axes.plot(*np.array([s, read]).T, linestyle=(0, (3, 3)), color=t["item-b"], linewidth=1)
-    axes.plot(*np.array([s, straight]).T, linestyle=(0, (3, 3)), color=t["quiet"], linewidth=1)
+    axes.plot(*np.array([s, orthogonal]).T, linestyle=(0, (3, 3)), color=t["quiet"], linewidth=1)
     axes.set_aspect("equal")
     axes.set_axis_off()
     axes.set_title("Reading A out of a sum follows B, not the right angle")
@@ -170,7 +173,7 @@ def subspaces() -> Figure:
 
 @rc_context()
 def wiring(X: Any, Q: Any, K: Any, V: Any) -> Figure:
-    """Who reads whom, and the matrices that make it so."""
+    """Attention weights between the tokens, and the matrices Q, K and V."""
     drawn, axes = figure(4, height=2.7, width=8.4)
     weights = self_attention(X, Q, K, V).weights.numpy()
     _heat(axes[0], weights, "Who reads whom", "token read", "reading token")
@@ -221,7 +224,7 @@ def reach(X: Any, token: int, cases: dict[str, tuple[Any, Reachability]], target
 
 @rc_context()
 def shares(dimensions: list[int], share: list[float], n: int) -> Figure:
-    """What share of random keys can be copied at all, by dimension."""
+    """Share of random keys that can be copied, against the dimension."""
     t = tokens()
     drawn, (axes,) = figure(1, height=2.7)
     axes.plot(dimensions, share, "o-", color=t["item-b"], markersize=5)

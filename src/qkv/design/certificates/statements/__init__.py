@@ -1,9 +1,9 @@
-"""The kinds of statement that a certificate can make, in one table."""
+"""Registry of the kinds of statement that a certificate can make."""
 
 from __future__ import annotations
 
 from qkv.design.certificates.statements.base import InvalidCertificate as InvalidCertificate
-from qkv.design.certificates.statements.base import Statement
+from qkv.design.certificates.statements.base import Statement as Statement
 from qkv.design.certificates.statements.hull import COPYABLE, INSIDE, SELECTS
 from qkv.design.certificates.statements.projection import INTERSECTION, PROJECTION
 from qkv.design.certificates.statements.reachability import UNREACHABLE
@@ -23,4 +23,4 @@ KINDS: dict[str, Statement] = {
     "unreachable": UNREACHABLE,
 }
 
-__all__ = ["KINDS", "Kind", "Refused"]
+__all__ = ["KINDS", "InvalidCertificate", "Statement"]

@@ -1,4 +1,4 @@
-"""What a kind of statement must offer to be checked, and how its raw data is read."""
+"""Statement: what a kind of certificate provides; parsing and validation of raw data."""
 
 from __future__ import annotations
 
@@ -8,57 +8,66 @@ from typing import Any
 
 import numpy as np
 
-from qkv.design.certificates.ball_arithmetic import Array
+from qkv.core.types import FloatArray, IntArray
 
 Data = Mapping[str, Any]
+"""Raw data of a certificate, as given."""
 Name = Callable[[int], str]
+"""Label of a key or item, from its number."""
 Bounds = Mapping[str, list[float]]
+"""Claimed bounds by name."""
 Measured = dict[str, Any]
-"""Balls by the name of the claim they decide; a list of balls where a claim has one bound an item."""
+"""Balls by the name of the claim they decide; a list of balls where a claim has one bound per item."""
 
 
 class InvalidCertificate(Exception):
-    """The data of a certificate that does not even state something."""
+    """The data of a certificate is malformed, so it states nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Statement:
-    """How statements of one kind are read, measured and told.
+    """How statements of one kind are parsed, measured and described.
 
-    `measure(parsed, rough, claims)` recomputes every quantity in ball arithmetic at the working precision; with
-    `rough` it may use float64 with an explicit rounding bound instead, which `large(data)` asks for. The claims
-    only tell it what is worth computing.
+    Attributes:
+        fields: Names that data may hold; other names are refused, since they would not be checked.
+        parse: From raw data to validated arrays; raises InvalidCertificate.
+        measure: `measure(parsed, in_float64, claims)` recomputes every quantity in ball arithmetic at the working
+            precision; with `in_float64` it may use float64 with rigorous rounding bounds instead. The claims only say
+            which quantities are needed.
+        describe: From data, claims and a labelling of keys or items, the statement in words.
+        senses: "<=" or ">=" for each claim.
+        required: Claims that must be made.
+        claim_names: The claims in words.
+        float64_first: Whether the data is so large that float64 is tried before balls.
+        positive: Claims that state nothing unless they are above 0.
+        exact: Claims that a count of exceptions is 0; no other bound on it states anything.
     """
 
     fields: tuple[str, ...]
-    """The names that data may hold: what is not checked must not stand in a certificate."""
     parse: Callable[[Data], Any]
-    measure: Callable[..., Measured]
-    says: Callable[..., str]
-    """From data and claims, and perhaps a name for each key or item, else its number."""
+    measure: Callable[[Any, bool, Bounds], Measured]
+    describe: Callable[[Data, Mapping[str, Any], Name], str]
     senses: Mapping[str, str]
     required: tuple[str, ...]
-    names: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    large: Callable[[Data], bool] = lambda data: False
+    claim_names: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    float64_first: Callable[[Data], bool] = lambda data: False
     positive: tuple[str, ...] = ()
-    """Claims that say nothing unless they are above 0."""
     exact: tuple[str, ...] = ()
-    """Claims that a count of exceptions is 0; no other bound on it says anything."""
 
 
-def numbers(data: Data, name: str) -> Array:
-    """Numbers as float64; words, complex numbers and lists of unequal lengths are none."""
+def numbers(data: Data, name: str) -> FloatArray:
+    """An entry of the data as float64; strings, complex numbers and ragged lists are refused."""
     value = np.asarray(data[name])
     if value.size and value.dtype.kind not in "biuf":
         raise InvalidCertificate(f"{name} holds something that is no real number")
     return np.asarray(value, dtype=np.float64)
 
 
-def array(data: Data, name: str, dims: int) -> Array:
+def array(data: Data, name: str, dims: int) -> FloatArray:
     """A finite float64 array with that many axes."""
     value = numbers(data, name)
     if value.ndim != dims or value.size == 0:
-        raise InvalidCertificate(f"{name} has shape {value.shape}, not {dims} filled axes")
+        raise InvalidCertificate(f"{name} has shape {value.shape}, not {dims} nonempty axes")
     if not np.isfinite(value).all():
         raise InvalidCertificate(f"{name} has entries that are NaN or infinite")
     return value
@@ -75,7 +84,7 @@ def indices(data: Data, name: str, n: int) -> list[int]:
     return [int(i) for i in found]
 
 
-def whole(name: str, raw: Array, most: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+def whole(name: str, raw: FloatArray, most: int) -> IntArray:
     """A list of whole numbers from 0 to `most`."""
     if raw.ndim != 1 or not ((raw >= 0) & (raw <= most) & (raw == np.floor(raw))).all():
         raise InvalidCertificate(f"{name} must be whole numbers from 0 to {most}, not {raw.tolist()[:6]}")
@@ -86,12 +95,12 @@ def scalar(data: Data, name: str) -> float:
     """One number."""
     value = numbers(data, name)
     if value.ndim:
-        raise InvalidCertificate(f"{name} has shape {value.shape}, and one number is wanted")
+        raise InvalidCertificate(f"{name} has shape {value.shape}, not that of one number")
     return float(value)
 
 
 def tolerance(data: Data) -> float:
-    """The leak that is allowed, between 0 and 1."""
+    """The leak allowed, between 0 and 1."""
     tol = scalar(data, "tol")
     if not 0 < tol < 1:
         raise InvalidCertificate(f"tol is {tol}, not between 0 and 1")
@@ -104,7 +113,7 @@ def matching(what: str, *sizes: int) -> None:
         raise InvalidCertificate(f"{what} do not fit each other: sizes {sizes}")
 
 
-def distribution(data: Data, name: str, size: int) -> Array:
+def distribution(data: Data, name: str, size: int) -> FloatArray:
     """Positive weights that sum to 1 within rounding."""
     w = array(data, name, 1)
     matching(f"{name} and its items", w.shape[0], size)

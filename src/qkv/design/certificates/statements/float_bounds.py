@@ -1,10 +1,10 @@
-"""The quantities of a reading in float64, each with a bound on its rounding error."""
+"""Rigorous float64 path for large inputs: the quantities of a reading with a-priori rounding bounds."""
 
-# The model of arithmetic is that of core/rounding.py: u = 2^-53, and gamma(k) bounds k roundings. Whatever the order
-# of summation, |fl(x·y) - x·y| <= gamma(d) |x|·|y| for vectors of d numbers. Underflow adds at most 2^-1074 to each
-# operation; values and keys are first scaled (by a power of two, which is exact) to entries below 2, so TINY pays for
-# all of it, and FAINT for the squares in a norm. Overflow makes a number or its error infinite or NaN, and such a
-# ball says nothing.
+# The model of arithmetic is that of core/rounding_bounds.py: u = 2^-53, and gamma(k) bounds k roundings. In whatever
+# order sums are taken, |fl(x·y) - x·y| <= gamma(d) |x|·|y| for vectors of d numbers. Underflow adds at most 2^-1074 to
+# each operation; values and keys are first scaled (by a power of two, which is exact) to entries below 2, so TINY
+# covers all of it, and TINY_NORM the squares in a norm. Where a number or its error overflows, the ball is NaN and
+# proves nothing.
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from flint import arb
 
 from qkv.core.rounding_bounds import TINY, U, gamma
 
-FAINT = 2.0**-500
+TINY_NORM = 2.0**-500
 EXP_ULPS = 8.0
-"""numpy's exp and log stay within 4 units in the last place on every platform it supports; twice that is assumed."""
-BLUR = 2.0**-6
-"""Scores must be known to this; from there on 2.1 times an error of exp no longer covers a quotient of two."""
+"""Assumed error of numpy's exp and log: twice the 4 units in the last place that it keeps on every platform."""
+MAX_SCORE_ERROR = 2.0**-6
+"""Scores must be known to this; beyond it, 2.1 times the error of exp no longer bounds that of a quotient of two."""
 
 
-def rough_weights(p: dict[str, Any]) -> dict[str, Any]:
-    """Distance of the weights, distance of the output and the norm bound, as balls around float64 results.
+def weights_in_float64(p: dict[str, Any]) -> dict[str, Any]:
+    """Distance of the weights, distance of the output and norm bound, as balls that contain the true values.
 
     Scores carry |error| <= gamma_d |k|·|q|, and so exp(score) a relative error of that size plus a few ulps;
     a quotient of two such numbers has at most twice that, plus n roundings of the sum. Every bound below is
-    doubled, which pays for the roundings made while computing the bounds themselves.
+    doubled, which covers the roundings made while computing the bounds themselves.
     """
     with np.errstate(all="ignore"):
-        return _rough_weights(p)
+        return _weights(p)
 
 
-def _rough_weights(p: dict[str, Any]) -> dict[str, Any]:
+def _weights(p: dict[str, Any]) -> dict[str, Any]:
     keys, query, items, wanted = (p[k] for k in ("keys", "query", "items", "wanted"))
     n, d = keys.shape
     scores = keys @ query
-    slack = 2 * gamma(d + 2) * (np.abs(keys) @ np.abs(query)) + TINY
-    alpha, kappa = _softmax(scores, slack)
+    score_error = 2 * gamma(d + 2) * (np.abs(keys) @ np.abs(query)) + TINY
+    alpha, kappa = _softmax(scores, score_error)
     gap = alpha.copy()
     gap[items] -= wanted
-    # A weight that underflows is off by all of itself, which is less than TINY.
+    # A weight that underflows is off by at most itself, which is less than TINY.
     error = 2 * (kappa * alpha + 2 * U * np.abs(gap)) + TINY
     total = 0.5 * float(np.abs(gap).sum())
     out = {"distance": _ball(total, float(error.sum()) + 2 * gamma(n + 2) * total)}
@@ -51,17 +51,17 @@ def _rough_weights(p: dict[str, Any]) -> dict[str, Any]:
     spread = error @ np.abs(values) + 2 * gamma(n + 2) * (np.abs(gap) @ np.abs(values)) + TINY
     out["output"] = _norm(residual, spread) * unit
     if "multipliers" in p:
-        out["norm_at_least"] = _least_norm(p, scores, slack)
+        out["norm_at_least"] = _least_norm(p, scores, score_error)
     return out
 
 
 def _ball(middle: float, radius: float) -> arb:
-    """An interval; one that says nothing where float64 gave up."""
+    """A ball; NaN, which proves nothing, where float64 overflowed."""
     return arb(middle, radius) if math.isfinite(middle) and math.isfinite(radius) else arb.nan()
 
 
 def _scaled(a: Any) -> tuple[Any, arb]:
-    """Entries below 2 in size, and the power of two that they are to be multiplied with."""
+    """The array scaled to entries below 2 in size, and the power of two by which it was divided."""
     exponent = int(np.frexp(np.abs(a).max())[1]) - 1
     return np.ldexp(a, -exponent), arb(math.ldexp(1.0, exponent))
 
@@ -69,23 +69,23 @@ def _scaled(a: Any) -> tuple[Any, arb]:
 def _norm(entries: Any, error: Any) -> arb:
     """The norm of a vector whose entries are known to `error`."""
     size = float(np.linalg.norm(entries))
-    return _ball(size, 2 * float(np.linalg.norm(error)) + 2 * gamma(len(entries) + 4) * size + FAINT)
+    return _ball(size, 2 * float(np.linalg.norm(error)) + 2 * gamma(len(entries) + 4) * size + TINY_NORM)
 
 
-def _softmax(scores: Any, slack: Any) -> tuple[Any, float]:
+def _softmax(scores: Any, score_error: Any) -> tuple[Any, float]:
     """Weights, and a bound on their relative errors."""
     top = float(scores.max())
     raw = np.exp(scores - top)
     total = float(raw.sum())
-    each = float((slack + U * np.abs(scores - top)).max())
-    if not each < BLUR:
+    each = float((score_error + U * np.abs(scores - top)).max())
+    if not each < MAX_SCORE_ERROR:
         return raw / total, math.inf
     rho = math.expm1(each) + EXP_ULPS * 2 * U
     return raw / total, 2.1 * rho + 2 * gamma(len(scores) + 2)
 
 
-def _least_norm(p: dict[str, Any], scores: Any, slack: Any) -> arb:
-    """The bound |q| >= b/|g| that `weights.least_norm` derives, with errors carried along."""
+def _least_norm(p: dict[str, Any], scores: Any, score_error: Any) -> arb:
+    """The bound |q| >= b/|g| that `weights.least_norm` derives, with rounding errors propagated."""
     items, wanted, nu = p["items"], p["wanted"], p["multipliers"]
     keys, unit = _scaled(p["keys"])
     first = keys[items[0]]
@@ -98,15 +98,15 @@ def _least_norm(p: dict[str, Any], scores: Any, slack: Any) -> arb:
     rest[items] = False
     if rest.any():
         k = keys[rest]
-        tilt, kappa = _softmax(scores[rest], slack[rest])
-        weight = np.abs(np.log(np.where(tilt > 0, tilt, 1.0)))
-        entropy = float(tilt @ weight)
-        # -x log x moves by (|log x| + 1) times the relative error of x; a weight that underflowed adds almost nothing.
-        b_error += 2 * (kappa + 2 * gamma(len(tilt) + 12)) * (1 + entropy)
+        p_rest, kappa = _softmax(scores[rest], score_error[rest])
+        weight = np.abs(np.log(np.where(p_rest > 0, p_rest, 1.0)))
+        entropy = float(p_rest @ weight)
+        # -x log x changes by (|log x| + 1) times the relative error of x; one that underflowed adds almost nothing.
+        b_error += 2 * (kappa + 2 * gamma(len(p_rest) + 12)) * (1 + entropy)
         whole = math.log(math.fsum(wanted))
         edge = float(np.log(p["tol"] / (1 - p["tol"])))
         b += logs[0] - whole + entropy - edge
         b_error += 40 * U * (1 + abs(logs[0]) + abs(whole) + abs(entropy) + abs(edge))
-        g = g + first - tilt @ k
-        g_error = g_error + 2 * (kappa + 2 * gamma(len(tilt) + 4)) * (tilt @ np.abs(k)) + 4 * U * np.abs(first)
+        g = g + first - p_rest @ k
+        g_error = g_error + 2 * (kappa + 2 * gamma(len(p_rest) + 4)) * (p_rest @ np.abs(k)) + 4 * U * np.abs(first)
     return _ball(b, 2 * b_error + 8 * U * abs(b)) / (_norm(g, g_error) * unit)

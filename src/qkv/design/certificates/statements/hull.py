@@ -1,4 +1,4 @@
-"""Checks that a query selects a key by a margin, and that a combination of other keys dominates one."""
+"""Statements "this query selects the key", "the key is inside the hull", and both for every key."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from qkv.design.certificates.statements.base import (
     whole,
 )
 
-CLOSE_LOOKS = 16
+MAX_BALLS_FIRST = 16
+"""Claims left open by float64 that balls decide in the first pass: one refuted claim is enough to refuse."""
 
 
 def _parse_selects(data: Data) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def _parse_selects(data: Data) -> dict[str, Any]:
     return {"keys": keys, "query": query, "item": item}
 
 
-def _measure_selects(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
+def _measure_selects(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Measured:
     scores = products(p["keys"], p["query"])
     own = scores.pop(p["item"])
     if not scores:
@@ -47,7 +48,7 @@ def _measure_selects(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured
     return {"margin": (own - rival) / norm(arb(float(x)) for x in p["query"])}
 
 
-def _says_selects(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
+def _describe_selects(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     margin = float(claims["margin"])
     return f"this query, at unit norm, scores key {name(int(data['item']))} above every other by at least {margin:.6g}"
 
@@ -64,7 +65,7 @@ def _parse_inside(data: Data) -> dict[str, Any]:
     return {"keys": keys, "item": item, "others": others, "weights": weights}
 
 
-def _measure_inside(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
+def _measure_inside(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Measured:
     """Averaged by the weights, (k_j - k_i)·q is residual·q / sum, so the smallest is at most |residual| |q| / sum."""
     out: Measured = {"margin_at_most": _residual(p)}
     if "exact" in claims:
@@ -78,7 +79,7 @@ def _residual(p: dict[str, Any]) -> Any:
     return norm(combine([*weights, -total], p["keys"][[*p["others"], p["item"]]])) / total
 
 
-def _says_inside(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
+def _describe_inside(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     item, size = name(int(data["item"])), int(np.size(data["indices"]))
     if "exact" in claims:
         return f"key {item} is exactly a convex combination of {size} independent other keys: no query selects it"
@@ -116,21 +117,22 @@ def _parse_copyable(data: Data) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _measure_copyable(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
-    """Every key's margin or residual: float64 with rounding bounds for all, balls for those it leaves open."""
+def _measure_copyable(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Measured:
+    """The margin or residual of every key: float64 with rounding bounds for all, balls for those it leaves open."""
     keys = p["keys"]
-    low = rounding_bounds.margins(keys, p["yes"], p["queries"], claimed=_fitting(claims["margin"], p["yes"]))
-    high = rounding_bounds.residuals(keys, p["no"], p["offsets"], p["indices"], p["weights"])
-    open_yes = np.flatnonzero(~(low >= _fitting(claims["margin"], p["yes"])))
-    open_no = np.flatnonzero(~(high <= _fitting(claims["margin_at_most"], p["no"])))
-    # A true margin is not below `low` and a true residual not above `high`. Where that is enough for the claim,
-    # the bound stands for the number; elsewhere it says nothing.
+    low = rounding_bounds.margin_lower_bounds(
+        keys, p["yes"], p["queries"], claimed=_claimed(claims["margin"], p["yes"])
+    )
+    high = rounding_bounds.residual_upper_bounds(keys, p["no"], p["offsets"], p["indices"], p["weights"])
+    open_yes = np.flatnonzero(~(low >= _claimed(claims["margin"], p["yes"])))
+    open_no = np.flatnonzero(~(high <= _claimed(claims["margin_at_most"], p["no"])))
+    # The true margin is at least `low` and the true residual at most `high`. Where that proves the claim, the bound
+    # is used in place of the true number; elsewhere NaN, which proves nothing.
     margin, residual = [arb(float(v)) for v in low], [arb(float(v)) for v in high]
-    for balls, unsettled in ((margin, open_yes), (residual, open_no)):
-        for r in unsettled:
+    for balls, undecided in ((margin, open_yes), (residual, open_no)):
+        for r in undecided:
             balls[r] = arb.nan()
-    # One surely false claim settles the matter, so at first only a few of the open ones are looked at closely.
-    most = CLOSE_LOOKS if rough else len(keys)
+    most = MAX_BALLS_FIRST if in_float64 else len(keys)
     for r in open_yes[:most]:
         one = {"keys": keys, "query": p["queries"][r], "item": int(p["yes"][r])}
         margin[r] = _measure_selects(one, False, {})["margin"]
@@ -146,13 +148,14 @@ def _measure_copyable(p: dict[str, Any], rough: bool, claims: Bounds) -> Measure
     return {"margin": margin, "margin_at_most": residual}
 
 
-def _fitting(claimed: list[float], items: Any) -> Any:
+def _claimed(claimed: list[float], items: Any) -> Any:
+    """The claimed bounds as an array, one for each item."""
     if len(claimed) != len(items):
         raise InvalidCertificate(f"{len(claimed)} bounds for {len(items)} keys")
     return np.asarray(claimed, dtype=np.float64)
 
 
-def _says_copyable(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
+def _describe_copyable(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     possible = np.asarray(data["possible"], dtype=float)
     yes, no = int(possible.sum()), int((1 - possible).sum())
     margins, rest = (np.asarray(claims[name], dtype=float) for name in ("margin", "margin_at_most"))
@@ -165,7 +168,7 @@ SELECTS = Statement(
     fields=("keys", "item", "query"),
     parse=_parse_selects,
     measure=_measure_selects,
-    says=_says_selects,
+    describe=_describe_selects,
     senses={"margin": ">="},
     required=("margin",),
     positive=("margin",),
@@ -174,20 +177,20 @@ INSIDE = Statement(
     fields=("keys", "item", "indices", "weights"),
     parse=_parse_inside,
     measure=_measure_inside,
-    says=_says_inside,
+    describe=_describe_inside,
     senses={"margin_at_most": "<=", "exact": "<="},
     required=("margin_at_most",),
-    names={"margin_at_most": "margin of every unit query", "exact": "keys outside the exact hull"},
+    claim_names={"margin_at_most": "margin of every unit query", "exact": "keys outside the exact hull"},
     exact=("exact",),
 )
 COPYABLE = Statement(
     fields=("keys", "possible", "queries", "offsets", "indices", "weights"),
     parse=_parse_copyable,
     measure=_measure_copyable,
-    says=_says_copyable,
+    describe=_describe_copyable,
     senses={"margin": ">=", "margin_at_most": "<="},
     required=("margin", "margin_at_most"),
-    names={"margin": "margins of the selecting queries", "margin_at_most": "residuals of the combinations"},
-    large=lambda data: True,
+    claim_names={"margin": "margins of the selecting queries", "margin_at_most": "residuals of the combinations"},
+    float64_first=lambda data: True,
     positive=("margin",),
 )

@@ -1,4 +1,4 @@
-"""Checks that a matrix keeps one subspace and removes another, and that two subspaces meet."""
+"""Statements "this matrix keeps A and removes B" and "the subspaces intersect"."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _parse(data: Data) -> dict[str, Any]:
     return parsed
 
 
-def _measure(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
+def _measure(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Measured:
     a, b, m = matrix(p["A"]), matrix(p["B"]), matrix(p["M"])
     out: Measured = {"keeps": norm(flat(m * a - a)), "removes": norm(flat(m * b))}
     if "C" in p:
@@ -42,14 +42,14 @@ def _measure(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
     return out
 
 
-def _says(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
+def _describe(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     return (
         f"M A = A to within {float(claims['keeps']):.3g} and M B = 0 to within {float(claims['removes']):.3g}, "
         "so M(v_a + v_b) = v_a for all v_a in span A and v_b in span B, to within that times their coordinates"
     )
 
 
-def _parse_meeting(data: Data) -> dict[str, Any]:
+def _parse_intersection(data: Data) -> dict[str, Any]:
     a, b = array(data, "A", 2), array(data, "B", 2)
     x, y = array(data, "x", 1), array(data, "y", 1)
     matching("A and B", a.shape[0], b.shape[0])
@@ -58,7 +58,7 @@ def _parse_meeting(data: Data) -> dict[str, Any]:
     return {"A": a, "B": b, "x": x, "y": y}
 
 
-def _measure_meeting(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
+def _measure_intersection(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Measured:
     v = products(p["A"], p["x"])
     w = products(p["B"], p["y"])
     length = norm(v)
@@ -73,7 +73,7 @@ def _measure_meeting(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured
     return {"gap": gap, "exact": arb(0) if ranks[2] < ranks[0] + ranks[1] else arb(1)}
 
 
-def _says_meeting(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
+def _describe_intersection(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     if "exact" in claims:
         return "span A and span B share a nonzero vector, which no matrix can both keep and remove"
     gap = float(claims["gap"])
@@ -87,19 +87,19 @@ PROJECTION = Statement(
     fields=("A", "B", "M", "C"),
     parse=_parse,
     measure=_measure,
-    says=_says,
+    describe=_describe,
     senses={"keeps": "<=", "removes": "<=", "coordinates": "<="},
     required=("keeps", "removes"),
-    names={"keeps": "‖MA − A‖", "removes": "‖MB‖", "coordinates": "‖C[A B] − [I 0]‖"},
+    claim_names={"keeps": "‖MA − A‖", "removes": "‖MB‖", "coordinates": "‖C[A B] − [I 0]‖"},
 )
 
 INTERSECTION = Statement(
     fields=("A", "B", "x", "y"),
-    parse=_parse_meeting,
-    measure=_measure_meeting,
-    says=_says_meeting,
+    parse=_parse_intersection,
+    measure=_measure_intersection,
+    describe=_describe_intersection,
     senses={"gap": "<=", "exact": "<="},
     required=("gap",),
-    names={"gap": "‖Ax − By‖/‖Ax‖", "exact": "spans that do not meet"},
+    claim_names={"gap": "‖Ax − By‖/‖Ax‖", "exact": "spans that do not meet"},
     exact=("exact",),
 )

@@ -1,4 +1,4 @@
-"""Checks that no multiple of a direction, added to a token, brings its output near a target."""
+"""Statement "no multiple of the direction, added to the token, brings its output near the target"."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _dot(a: list[Any], b: list[Any]) -> Any:
     return sum((x * y for x, y in zip(a, b, strict=True)), arb(0))
 
 
-def _measure(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
+def _measure(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Measured:
     """A bound from below on |c - y| over all real r, where token i is x_i + r u and c is its output.
 
     Own share: the own score is quadratic in r, the score of token j affine, so their difference
@@ -79,7 +79,7 @@ def _measure(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
 
 
 def _own_share(i: int, qx: list[Any], qu: list[Any], keys: list[list[Any]], ku: list[Any]) -> Any:
-    """The share s; a ball from 0 to 1 where more precision is needed to tell whether the difference has a minimum."""
+    """The own share s; the ball [0, 1] where more precision is needed to tell whether the difference has a minimum."""
     c0, c1, c2 = _dot(qx, keys[i]), _dot(qx, ku) + _dot(qu, keys[i]), _dot(qu, ku)
     rest = arb(0)
     for j, key in enumerate(keys):
@@ -109,7 +109,7 @@ def _largest(balls: list[Any]) -> Any:
     return -_smallest([-b for b in balls])
 
 
-def _says(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
+def _describe(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     bound = float(claims["distance"])
     return (
         f"whatever multiple of the direction is added to token {name(int(data['token']))}, its output stays at least "
@@ -121,9 +121,9 @@ UNREACHABLE = Statement(
     fields=("X", "Q", "K", "V", "along", "target", "token", "normal", "range"),
     parse=_parse,
     measure=_measure,
-    says=_says,
+    describe=_describe,
     senses={"distance": ">="},
     required=("distance",),
     positive=("distance",),
-    names={"distance": "distance from the target, for every multiple"},
+    claim_names={"distance": "distance from the target, for every multiple"},
 )

@@ -1,4 +1,4 @@
-"""Checks that one query reads the wanted blend, and bounds on every query that could."""
+"""Statements "this query reads this blend" and "no query does, up to some norm"."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from qkv.design.certificates.statements.base import (
     matching,
     tolerance,
 )
-from qkv.design.certificates.statements.float_bounds import rough_weights
+from qkv.design.certificates.statements.float_bounds import weights_in_float64
 
-LARGE = 200_000
-"""Numbers in the keys from which float64 with a rounding bound is tried before balls."""
+FLOAT64_FIRST_SIZE = 200_000
+"""Above this many numbers in the keys, float64 with rounding bounds is tried before balls."""
 
 
 def _parse(data: Data) -> dict[str, Any]:
@@ -41,9 +41,9 @@ def _parse(data: Data) -> dict[str, Any]:
     return parsed
 
 
-def _measure(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
-    if rough:
-        return rough_weights(p)
+def _measure(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Measured:
+    if in_float64:
+        return weights_in_float64(p)
     scores = products(p["keys"], p["query"])
     raw, total = exponentials(scores)
     want = dict(zip(p["items"], (arb(float(w)) for w in p["wanted"]), strict=True))
@@ -69,39 +69,41 @@ def least_norm(p: dict[str, Any], rest: list[int], mix: list[Any]) -> Any:
         s_a - p·s_rest >= log(w_a/W) + H(p) - L,
     and the exact ratios give nu_i (s_i - s_a) = nu_i log(w_i/w_a). Added up: g·q >= b with
         g = k_a - sum p_i k_i + sum nu_i (k_i - k_a),   b = log(w_a/W) + H(p) - L + sum nu_i log(w_i/w_a),
-    hence |q| >= b/|g|. With no other items, only the second part remains. A bound of infinity needs g = 0: so that
-    it is seen where it is so, both sides are multiplied by the sum f of the `mix` instead of dividing that by f.
+    hence |q| >= b/|g|. With no other items, only the second part remains. A bound of infinity needs g = 0; to keep g
+    exact, both sides are multiplied by the sum f of the `mix` instead of dividing the mix by f.
     """
     first = p["items"][0]
     logs = [arb(float(w)).log() for w in p["wanted"]]
     nu = [arb(float(v)) for v in p["multipliers"]]
     f = sum(mix, arb(0)) if rest else arb(1)
-    pull = sum(nu, arb(0))
+    nu_sum = sum(nu, arb(0))
     b = f * sum((v * (log - logs[0]) for v, log in zip(nu, logs, strict=True)), arb(0))
     if rest:
         tol = arb(p["tol"])
         whole = sum((arb(float(w)) for w in p["wanted"]), arb(0))
-        b = b + f * (logs[0] - whole.log() - (tol / (1 - tol)).log()) + sum((_surprise(m, f) for m in mix), arb(0))
-    towards = [f * v for v in nu] + [(f if rest else arb(0)) - f * pull]
-    g = combine([*towards, *(-m for m in mix)], p["keys"][[*p["items"], first, *rest]])
+        b = b + f * (logs[0] - whole.log() - (tol / (1 - tol)).log()) + sum((_entropy_term(m, f) for m in mix), arb(0))
+    coefficients = [f * v for v in nu] + [(f if rest else arb(0)) - f * nu_sum]
+    g = combine([*coefficients, *(-m for m in mix)], p["keys"][[*p["items"], first, *rest]])
     size = norm(g)
     if size.is_zero():
         return arb.pos_inf() if b > 0 else arb(0)
     return b / size
 
 
-def _surprise(m: Any, f: Any) -> Any:
-    """-m log(m/f), also where m is so small that its ball holds 0: there the value lies between 0 and that of m's
-    upper end, since -x log x rises up to x = 1/e."""
+def _entropy_term(m: Any, f: Any) -> Any:
+    """-m log(m/f), also where m is so small that its ball contains 0.
+
+    There the value lies between 0 and that at the upper end of m, since -x log x increases up to x = 1/e.
+    """
     if m > 0:
         return -m * (m / f).log()
     top = (m / f).abs_upper()
     return f * arb(0).union(-top * top.log()) if 0 < top < 0.25 else arb.nan()
 
 
-def _says(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
-    wanted = _blend_text(data, name)
-    text = f"this query reads {wanted} to within {float(claims['distance']):.6g} in total variation"
+def _describe(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
+    blend = _blend_text(data, name)
+    text = f"this query reads {blend} to within {float(claims['distance']):.6g} in total variation"
     if "output" in claims:
         text += f" and {float(claims['output']):.6g} in the output"
     if "norm_at_least" in claims:
@@ -115,7 +117,7 @@ def _blend_text(data: Data, name: Name) -> str:
     return " + ".join(parts[:6]) + (f" + … {len(parts) - 6} more" if len(parts) > 6 else "")
 
 
-def _parse_none(data: Data) -> dict[str, Any]:
+def _parse_no_query(data: Data) -> dict[str, Any]:
     keys = array(data, "keys", 2)
     items = indices(data, "items", keys.shape[0])
     parsed: dict[str, Any] = {
@@ -136,44 +138,44 @@ def _parse_none(data: Data) -> dict[str, Any]:
     return parsed
 
 
-def _measure_none(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
+def _measure_no_query(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Measured:
     return {"norm_at_least": least_norm(p, p["rest"], [arb(float(m)) for m in p["mix"]])}
 
 
-def _says_none(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
+def _describe_no_query(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     bound = float(claims["norm_at_least"])
     reach = "no query at all" if bound == np.inf else f"no query of norm below {bound:.4g}"
     return f"{reach} reads {_blend_text(data, name)} in these exact ratios with a leak of at most {data['tol']:g}"
 
 
-def large(data: Data) -> bool:
-    """Whether the keys are so many that float64 is worth trying first."""
-    return int(np.size(data["keys"])) > LARGE
+def float64_first(data: Data) -> bool:
+    """Whether the keys are so large that float64 is worth trying first."""
+    return int(np.size(data["keys"])) > FLOAT64_FIRST_SIZE
 
 
 WEIGHTS = Statement(
     fields=("keys", "values", "query", "items", "wanted", "multipliers", "tol"),
     parse=_parse,
     measure=_measure,
-    says=_says,
+    describe=_describe,
     senses={"distance": "<=", "output": "<=", "norm_at_least": ">="},
     required=("distance",),
-    names={
+    claim_names={
         "distance": "distance of the weights",
         "output": "distance of the output",
         "norm_at_least": "norm of every such query",
     },
-    large=large,
+    float64_first=float64_first,
     positive=("norm_at_least",),
 )
 
 NO_QUERY = Statement(
     fields=("keys", "items", "wanted", "multipliers", "tol", "others", "mix"),
-    parse=_parse_none,
-    measure=_measure_none,
-    says=_says_none,
+    parse=_parse_no_query,
+    measure=_measure_no_query,
+    describe=_describe_no_query,
     senses={"norm_at_least": ">="},
     required=("norm_at_least",),
-    names={"norm_at_least": "norm of every such query"},
+    claim_names={"norm_at_least": "norm of every such query"},
     positive=("norm_at_least",),
 )

@@ -1,4 +1,4 @@
-"""Checks that Q, K, V make tokens read and write what the rules say, and bounds on every W that could."""
+"""Statements "Q, K, V follow the rules" and "no W = QᵀK does, up to some norm"."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from qkv.design.certificates.statements.base import (
 
 
 def _rules(data: Data, tokens: int) -> dict[str, Any]:
-    """Rules as arrays, or as people write them: reads {token: token or {token: weight}}."""
+    """Rules as arrays, or in the form for people: reads {token: token or {token: weight}}."""
     if "reads" in data:
         if not isinstance(data["reads"], Mapping) or "rules" in data or "wanted" in data:
             raise InvalidCertificate(
@@ -50,7 +50,7 @@ def _rules(data: Data, tokens: int) -> dict[str, Any]:
 
 
 def _by_token(what: str, named: Mapping[Any, Any]) -> dict[int, Any]:
-    """A mapping by token number: in JSON a name is always text, so "2" is 2; nothing else is."""
+    """A mapping by token number; JSON names are strings, so "2" stands for 2."""
     out: dict[int, Any] = {}
     for token, value in named.items():
         text = str(int(token)) if isinstance(token, float) and token.is_integer() else str(token)
@@ -80,7 +80,7 @@ def _parse(data: Data) -> dict[str, Any]:
     return parsed
 
 
-def _measure(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
+def _measure(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Measured:
     x = matrix(p["X"]).transpose()
     queries, keys, values = matrix(p["Q"]) * x, matrix(p["K"]) * x, matrix(p["V"]) * x
     scores = (queries.transpose() * keys).table()
@@ -105,7 +105,7 @@ def _measure(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
     )
 
 
-def _says(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
+def _describe(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     worst = float(np.max(np.asarray(claims["distance"], dtype=float)))
     text = f"each rule's token reads as wanted to within {worst:.6g} in total variation"
     if "output" in claims:
@@ -113,7 +113,7 @@ def _says(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     return text
 
 
-def _parse_none(data: Data) -> dict[str, Any]:
+def _parse_no_wiring(data: Data) -> dict[str, Any]:
     x = array(data, "X", 2)
     parsed = {"X": x, **_rules(data, x.shape[0]), "tol": tolerance(data)}
     parsed |= {name: array(data, name, 2) for name in ("mix", "multipliers")}
@@ -128,7 +128,7 @@ def _parse_none(data: Data) -> dict[str, Any]:
     return parsed
 
 
-def _measure_none(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
+def _measure_no_wiring(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Measured:
     """A bound from below on the norm of W, as in `weights.least_norm`: here the unknown is W, the scores of rule
     r are x_i·W x_j, so each rule gives <x_i g_r^T, W> >= b_r and their sum gives |W| >= sum b_r / |sum x_i g_r^T|.
     A rule's mix need not sum to 1: its sum is the factor in front of that rule's leak inequality.
@@ -160,7 +160,7 @@ def _measure_none(p: dict[str, Any], rough: bool, claims: Bounds) -> Measured:
     return {"norm_at_least": b / size}
 
 
-def _says_none(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
+def _describe_no_wiring(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     bound = float(claims["norm_at_least"])
     which = "no matrix W = QᵀK" if bound == np.inf else f"no W = QᵀK of norm below {bound:.4g}"
     return f"{which} makes these tokens read as wanted, in exact ratios with a leak of at most {data['tol']:g}"
@@ -170,10 +170,10 @@ WIRING = Statement(
     fields=("X", "Q", "K", "V", "rules", "wanted", "reads", "writes"),
     parse=_parse,
     measure=_measure,
-    says=_says,
+    describe=_describe,
     senses={"distance": "<=", "output": "<=", "residual": "<="},
     required=("distance",),
-    names={
+    claim_names={
         "distance": "distance of each rule's weights",
         "output": "distance of each rule's output",
         "residual": "what V leaves of each rule's output",
@@ -182,11 +182,11 @@ WIRING = Statement(
 
 NO_WIRING = Statement(
     fields=("X", "rules", "wanted", "reads", "mix", "multipliers", "tol"),
-    parse=_parse_none,
-    measure=_measure_none,
-    says=_says_none,
+    parse=_parse_no_wiring,
+    measure=_measure_no_wiring,
+    describe=_describe_no_wiring,
     senses={"norm_at_least": ">="},
     required=("norm_at_least",),
-    names={"norm_at_least": "norm of every such W"},
+    claim_names={"norm_at_least": "norm of every such W"},
     positive=("norm_at_least",),
 )

@@ -1,0 +1,17 @@
+"""Array types that appear in signatures throughout the package."""
+
+# Worker processes of qkv.parallel import this module, so it does not import torch.
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+ArrayLike = Any
+"""A torch tensor, a numpy array, or nested lists of numbers; `qkv.core.validation.tensor` checks and converts it."""

@@ -1,0 +1,98 @@
+"""The command line as a whole: reading, refusals, exit codes, interrupts."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import psutil
+import pytest
+from typer.testing import CliRunner
+
+from qkv import __version__
+from qkv.cli import app
+from qkv.errors import QkvError
+
+KEYS = np.eye(4, 6)
+VALUES = np.arange(12.0).reshape(4, 3)
+
+
+def qkv(*arguments):
+    """Run one command in this process, as `main` does: (exit code, standard output, standard error)."""
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    if result.exception and not isinstance(result.exception, SystemExit | QkvError):
+        raise result.exception
+    refusal = f"qkv: {result.exception}" if result.exception and not isinstance(result.exception, SystemExit) else ""
+    return (2 if refusal else result.exit_code), result.stdout, refusal
+
+
+def in_another_process(*arguments, cwd=None):
+    command = [sys.executable, "-m", "qkv", *(str(a) for a in arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+
+def test_reading_a_memory_from_the_shell(tmp_path):
+    np.savez(tmp_path / "m.npz", keys=KEYS, values=VALUES)
+    np.save(tmp_path / "q.npy", 50 * KEYS[1])
+    code, out, _ = qkv("read", tmp_path / "m.npz", "--query", tmp_path / "q.npy", "--json")
+    assert code == 0
+    assert json.loads(out)["output"] == pytest.approx(VALUES[1].tolist())
+
+
+def test_ctrl_c_ends_quietly_with_the_usual_exit_code_and_leaves_nothing(tmp_path):
+    draws = ["noise", "sample", "m.npz", "--query", "q.npy", "--isotropic", "1", "--n-draws", "60000000"]
+    np.savez(tmp_path / "m.npz", keys=KEYS)
+    np.save(tmp_path / "q.npy", KEYS[0])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "qkv", *draws]
+    run = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        until = time.monotonic() + 120
+        while psutil.Process(run.pid).cpu_times().user < 2 and time.monotonic() < until:
+            time.sleep(0.1)  # until it has surely begun to draw, however busy the machine is
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate(timeout=60)
+    finally:
+        run.kill()
+    assert run.returncode == 130 and out == ""
+    assert err == "qkv: stopped; no partial file was left\n"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.npz", "q.npy"]
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path):
+    command = f"{sys.executable} -m qkv design copy --orthonormal 40x400 --json | true"
+    run = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, env=dict(os.environ)
+    )
+    assert run.returncode == 0 and run.stderr == ""
+
+
+def test_a_wrong_option_is_told_with_exit_code_2():
+    run = in_another_process("design", "copy", "--wrong")
+    assert run.returncode == 2 and "--wrong" in run.stderr and "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("design", "copy", "--orthonormal", "4x4", "--save", "folder.json"),
+        ("design", "copy", "--orthonormal", "99999999x99999999"),
+        ("design", "blend", "--orthonormal", "4x4", "--weights", "0=1e400"),
+        ("design", "blend", "--orthonormal", "4x4", "--weights", "0=1e999999999"),
+    ],
+    ids=lambda a: a[-1],
+)
+def test_what_the_machine_refuses_is_one_message_too(arguments, tmp_path):
+    (tmp_path / "folder.json").mkdir()
+    run = in_another_process(*arguments, cwd=tmp_path)
+    assert run.returncode == 2 and run.stderr.startswith("qkv: ") and len(run.stderr.splitlines()) == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["folder.json"]
+
+
+def test_the_version_is_printed():
+    assert qkv("--version") == (0, f"qkv {__version__}\n", "")

@@ -1,0 +1,98 @@
+"""Card and Displayable: one card rendered to a terminal and to HTML, fields as JSON, numbers as text."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import qkv
+from qkv.core.display import Card, Displayable, brief, number, plain, power, times, vector
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer(Displayable):
+    value: torch.Tensor
+    size: float = float("inf")
+    hidden: str = dataclasses.field(default="secret", repr=False)
+
+    def card(self):
+        return Card("An <answer>", (("value", vector(self.value.tolist())),), ("a",), (("<b>",),), "note & more")
+
+
+def test_a_result_renders_to_json_html_and_terminal_from_one_card():
+    from rich.console import Console
+
+    shown = Answer(torch.tensor([1.0, 2.0]))
+    assert json.loads(json.dumps(shown.to_json())) == {"value": [1.0, 2.0], "size": "inf"}
+    page = shown._repr_html_()
+    assert "&lt;answer&gt;" in page and "&lt;b&gt;" in page and "note &amp; more" in page
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
+    console.print(shown)
+    text = console.export_text()
+    assert all(part in text for part in ("An <answer>", "(1, 2)", "<b>", "note & more"))
+
+
+def test_numbers_are_short_and_vectors_say_how_much_is_left_out():
+    assert (number(12345.4), number(-54321), number(9999.7), number(999)) == ("12345", "-54321", "10000", "999")
+    assert (number(0.123456), number(1234567.0), number(0.0), number(2e-7)) == ("0.1235", "1.235e+06", "0", "2.000e-07")
+    assert vector(range(10), most=2) == "(0, 1, … 8 more)"
+    assert plain({"a": np.float32(0.5), "b": (np.int64(1), None)}) == {"a": 0.5, "b": [1, None]}
+
+
+def test_a_result_without_a_card_says_so():
+    with pytest.raises(TypeError, match="Displayable has no card"):
+        Displayable().card()
+
+
+def test_nested_results_become_json_without_their_hidden_fields():
+    nested = plain({"answers": [Answer(torch.ones(1))], 3: math.nan, "flag": np.bool_(True), "other": 1 + 2j})
+    assert nested == {"answers": [{"value": [1.0], "size": "inf"}], "3": "nan", "flag": True, "other": "(1+2j)"}
+
+
+@given(st.floats(-1e300, 1e300), st.integers(3, 8))
+def test_a_printed_number_is_right_to_its_digits(x, digits):
+    assert float(number(x, digits)) == pytest.approx(x, rel=0.51 * 10.0 ** (2 - digits), abs=0)
+
+
+@given(st.floats(1e-300, 1e300))
+def test_a_bound_shown_as_a_power_of_ten_is_not_below_the_bound(x):
+    assert x <= float(power(x)) * (1 + 1e-12) and float(power(x)) <= 10 * x * (1 + 1e-12)
+    assert math.log10(float(power(x))) == pytest.approx(round(math.log10(float(power(x)))), abs=1e-9)
+
+
+def test_ratios_and_special_bounds_in_words():
+    assert (times(3.14159), times(12345), times(2e12)) == ("3.14 times", "12,300 times", "2.00e+12 times")
+    assert (power(0.0), power(math.inf)) == ("0", "inf")
+
+
+def test_a_repr_is_one_line_with_shapes_for_long_arrays():
+    memory = qkv.Memory.orthonormal(10, 16)
+    design = qkv.design.copy(memory, 3)
+    results = [memory, memory.read(np.ones(16)), design, design.certificate, design.certificate.verify()]
+    results += [qkv.design.copyable(np.random.default_rng(0).standard_normal((30, 3)))]
+    results += [qkv.design.leak(memory, np.ones(16)), qkv.core.MultiHead(*np.ones((4, 1, 2, 2)))]
+    for result in results:
+        assert "\n" not in repr(result) and repr(result).startswith(f"{type(result).__name__}(")
+    assert "keys=<Tensor of shape (10, 16)>" in repr(memory)
+
+
+def test_a_short_result_has_the_repr_of_a_dataclass():
+    @dataclasses.dataclass(frozen=True)
+    class Plain:
+        value: object
+        names: tuple
+
+    @dataclasses.dataclass(frozen=True)
+    class Shown(Displayable):
+        value: object
+        names: tuple
+
+    for value, names in ((0.5, ("a",)), (torch.ones(2), ()), ({"k": [1, None]}, (1, 2)), ("two\nlines", ({},))):
+        assert repr(Shown(value, names)) == repr(Plain(value, names)).replace("Plain(", "Shown(")
+    assert brief({"keys": np.zeros((9, 9))}) == "{'keys': <ndarray of shape (9, 9)>}"
+    assert brief([np.ones(3)]) == "[array([1., 1., 1.])]"

@@ -1,0 +1,75 @@
+"""Statements about wirings, from arrays or as written by hand, and "no W follows the rules"."""
+
+import json
+
+import numpy as np
+import oracle
+import pytest
+
+import qkv
+from qkv.design.certificates import Certificate
+
+
+def textbook(beta=4.0):
+    """x_1 = u_d + u_b, x_2 = u_a, x_3 = u_c + u_b, and the textbook's matrices for c_1 ≈ u_b − u_c, c_2 ≈ u_b."""
+    a, b, c, d = beta * np.eye(4)
+    data = {
+        "X": [d + b, a, c + b],
+        "Q": (np.outer(d, a) + np.outer(c, d)) / beta**2,
+        "K": np.eye(4),
+        "V": (np.outer(b, b) - np.outer(c, c)) / beta**2,
+        "reads": {"0": 2, "1": {"0": 1.0}},
+        "writes": {"1": b, "0": b - c},
+    }
+    return json.loads(json.dumps(data, default=lambda array: array.tolist()))
+
+
+def test_a_person_can_write_a_wiring_by_hand(tmp_path):
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"kind": "wiring", "data": textbook(), "claims": {"distance": 1e-6, "output": 1e-5}}))
+    found = Certificate.load(path)
+    assert found.verify(), found.verify().why
+    path.write_text(json.dumps({"kind": "wiring", "data": textbook(1.0), "claims": {"distance": 1e-6}}))
+    assert "distance of each rule's weights" in Certificate.load(path).verify().why
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "why"),
+    [
+        ("reads", {"0": 2.5, "1": 0}, "no whole number"),
+        ("reads", {"0": 2.0000001, "1": 0}, "no whole number"),
+        ("reads", {"0": 7, "1": 0}, "reads token 7"),
+        ("reads", {"0": -1, "1": 0}, "no whole number"),
+        ("reads", {"0": True, "1": 0}, "no whole number"),
+        ("reads", {"0": 2, "00": 2, "1": 0}, "twice"),
+        ("reads", {"0": {"2": 0.5, "02": 0.5}, "1": 0}, "twice"),
+        ("reads", {"0": {"2": 0.7}, "1": 0}, "sum to 1"),
+        ("reads", {"0": {"2": "1"}, "1": 0}, "no real number"),
+        ("reads", [[0, 2], [1, 0]], "either reads"),
+        ("writes", {"0": [1.0] * 4}, "not those that read"),
+        ("writes", {"0": [1.0] * 4, "1": [1.0] * 3}, ""),
+        ("rules", [0.0, 1.0], "either reads"),
+    ],
+)
+def test_rules_that_make_no_sense_are_refused_with_the_reason(part, value, why):
+    found = Certificate("wiring", {**textbook(), part: value}, {"distance": 1e-6}).verify()
+    assert not found and why in found.why
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_issued_bounds_are_confirmed_by_an_independent_judge(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(3, 3))
+    made = qkv.design.wire(X, {0: 2, 1: 0}, {0: X[1], 1: X[0]}, tol=0.05).certificate
+    plain = {name: np.asarray(value).tolist() for name, value in made.data.items()}
+    assert made.verify() and oracle.truth(made.kind, plain, {k: list(np.atleast_1d(v)) for k, v in made.claims.items()})
+
+
+def test_reading_the_mean_of_two_tokens_alone_is_impossible():
+    X = [[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]
+    made = qkv.design.wire(X, {0: 2}, {0: [1.0]}).certificate
+    assert made.kind == "no wiring" and made.verify()
+    weaker = Certificate("no wiring", made.data, {"norm_at_least": 1.0})
+    assert weaker.verify() and weaker.statement.startswith("no W = QᵀK of norm below 1 ")
+    moved = {**made.data, "X": np.array([[0.0, 1.0], [1.0, 0.0], [0.9, 0.9]])}  # now it is a vertex
+    assert not Certificate("no wiring", moved, made.claims).verify()

@@ -1,0 +1,127 @@
+"""Balls and fractions on arrays against Python's fractions and mpmath."""
+
+import math
+from fractions import Fraction
+from itertools import combinations
+
+import mpmath
+import numpy as np
+import pytest
+from flint import arb, ctx
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from qkv.design.certificates import ball_arithmetic as balls
+
+ENTRIES = st.floats(-1e6, 1e6, allow_subnormal=False)
+
+
+def contains(ball, value):
+    """Whether a ball contains a fraction: comparisons of balls are true only where they are certain."""
+    exact = arb(value.numerator) / arb(value.denominator)
+    return bool(ball.overlaps(exact))
+
+
+@given(arrays(np.float64, (4, 3), elements=ENTRIES), arrays(np.float64, (3,), elements=ENTRIES))
+def test_products_contain_the_exact_dot_products_and_are_narrow(a, x):
+    for ball, row in zip(balls.products(a, x), a.tolist(), strict=True):
+        exact = sum((Fraction(p) * Fraction(q) for p, q in zip(row, x.tolist(), strict=True)), Fraction(0))
+        assert contains(ball, exact)
+        assert float(ball.rad()) <= 1e-12 * (1 + abs(float(exact))) + 1e-3
+
+
+def test_large_arrays_are_multiplied_in_chunks(monkeypatch):
+    rng = np.random.default_rng(0)
+    a, x, w = rng.integers(-9, 9, (50, 3)).astype(float), np.array([1.0, 2.0, 3.0]), [arb(i) for i in range(50)]
+    whole = balls.products(a, x), balls.combine(w, a)
+    monkeypatch.setattr(balls, "CHUNK_NUMBERS", 7)
+    pieces = balls.products(a, x), balls.combine(w, a)
+    for one, other in zip(whole, pieces, strict=True):
+        assert [float(b) for b in one] == [float(b) for b in other]
+    assert [float(b) for b in whole[0]] == (a @ x).tolist()
+    assert [float(b) for b in whole[1]] == (np.arange(50) @ a).tolist()
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=6))
+def test_quotients_of_exponentials_contain_the_softmax(scores):
+    with ctx.workprec(128), mpmath.workdps(60):
+        raw, total = balls.exponentials([arb(s) for s in scores])
+        powers = [mpmath.exp(mpmath.mpf(s)) for s in scores]
+        for e, p in zip(raw, powers, strict=True):
+            assert abs(mpmath.mpf(float((e / total).mid())) - p / sum(powers)) < mpmath.mpf(10) ** -15
+
+
+def test_equal_scores_have_exactly_equal_weights():
+    raw, total = balls.exponentials([arb(0.1)] * 12)
+    nine = sum(raw[:9], arb(0))
+    assert 4 * nine == 3 * total or (4 * nine - 3 * total).contains(0)
+    assert balls.above(nine / total) <= 0.75 + 1e-15
+
+
+@given(st.fractions(), st.sampled_from([53, 128]))
+def test_rounded_floats_bound_the_number_from_both_sides(x, bits):
+    with ctx.workprec(bits):
+        ball = arb(x.numerator) / arb(x.denominator)
+        low, high = balls.below(ball), balls.above(ball)
+    assert Fraction(low) <= x <= Fraction(high)
+    assert high - low <= 4 * math.ulp(float(x)) or bits == 53
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_float_is_rounded_to_itself(x):
+    assert balls.above(arb(x)) == x == balls.below(arb(x))
+
+
+@given(st.lists(ENTRIES, min_size=1, max_size=5))
+def test_the_norm_contains_the_square_root_of_the_sum_of_squares(entries):
+    square = sum(Fraction(e) ** 2 for e in entries)
+    found = balls.norm(arb(e) for e in entries)
+    assert Fraction(max(0.0, balls.below(found))) ** 2 <= square <= Fraction(balls.above(found)) ** 2
+
+
+def combines(points, target):
+    """Cramer's rule in fractions for d + 1 points in d dimensions: convex weights of the target, or None."""
+    rows = [[*map(Fraction, p), Fraction(1)] for p in points]
+    right = [*map(Fraction, target), Fraction(1)]
+
+    def det(m):
+        if len(m) == 1:
+            return m[0][0]
+        return sum((-1) ** i * m[i][0] * det([r[1:] for k, r in enumerate(m) if k != i]) for i in range(len(m)))
+
+    whole = det(rows)
+    if whole == 0:
+        return None
+    return [det([right if k == i else r for k, r in enumerate(rows)]) / whole for i in range(len(rows))]
+
+
+@given(arrays(np.int64, (4, 2), elements=st.integers(-3, 3)))
+def test_membership_in_a_triangle_is_what_cramers_rule_says(points):
+    triangle, target = points[:3].astype(float), points[3].astype(float)
+    weights = combines(triangle.tolist(), target.tolist())
+    expected = weights is not None and min(weights) >= 0
+    assert balls.in_hull_exactly(triangle, target) == expected
+
+
+def test_dependent_points_and_points_off_the_span_decide_nothing():
+    line = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
+    assert not balls.in_hull_exactly(line, np.array([0.5, 0.5]))  # dependent: weights are not unique
+    assert balls.in_hull_exactly(line[:2], np.array([0.5, 0.5]))
+    assert not balls.in_hull_exactly(line[:2], np.array([0.5, 0.25]))
+    for some in combinations(range(3), 2):
+        assert balls.in_hull_exactly(line[list(some)], line[some[0]])
+    assert not balls.in_hull_exactly(np.zeros((5, 2)), np.zeros(2))  # more than d + 1 points
+
+
+def test_fractions_of_floats_are_exact():
+    m = balls.rational(np.array([[0.1, -2.5]]))
+    assert Fraction(int(m[0, 0].p), int(m[0, 0].q)) == Fraction(0.1)
+    assert Fraction(int(m[0, 1].p), int(m[0, 1].q)) == Fraction(-5, 2)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3)])
+def test_arrays_become_exact_matrices(shape):
+    a = np.random.default_rng(0).normal(size=shape)
+    assert [float(x) for x in balls.flat(balls.matrix(a))] == a.ravel().tolist()
+    assert all(x.rad() == 0 for x in balls.flat(balls.matrix(a)))

@@ -1,0 +1,62 @@
+"""Exact-match accuracy against generated texts, with baselines and intervals."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from qkv.errors import QkvError
+from qkv.knowledge import evaluate, questions
+from qkv.knowledge.evaluation import Score, accuracy, exact_match, question_pairs
+from qkv.train.generation import generate
+
+
+def test_scores_are_exact_matches_with_intervals_beside_the_baselines(run, people, train_run, tmp_path):
+    asked = questions(people)
+    found = evaluate(run, asked, training=asked, unpretrained=train_run(steps=1), ablated=train_run(steps=1))
+    plain = generate(run, [q for q, _ in asked], ask=True).texts
+    right = [said.strip() == true for said, (_, true) in zip(plain, asked, strict=True)]
+    assert found.accuracy == sum(right) / 30 and found.right == (tuple(right),) and found.accuracy > 0.5
+    assert found.low < found.accuracy <= found.high
+    data = found.to_json()
+    assert {"accuracy", "low", "high", "n", "baselines"} <= set(data) and data["n"] == 30
+    (frequent, no, ablated) = found.baselines.values()
+    assert no.accuracy == ablated.accuracy < found.accuracy > frequent.accuracy > 0
+    assert [row["right"] for row in found.rows()] == right
+    path = tmp_path / "q.tsv"
+    path.write_text("".join(f"{q}\t{a}\n" for q, a in asked), "utf-8")
+    twice = evaluate([run, train_run(steps=1)], path)
+    assert twice.runs == (found.accuracy, no.accuracy) and twice.accuracy == pytest.approx(np.mean(twice.runs))
+    assert math.isclose(len(twice.rows()), 60)
+    assert twice.card().rows[0][0] == "these runs (mean of 2 runs)" and found.card().rows[0][0] == "this run"
+
+
+def test_the_interval_of_a_score_is_scipys(run):
+    score = Score.of(0.6, 50)
+    theirs = stats.binomtest(30, 50).proportion_ci(method="wilson")
+    assert (score.low, score.high) == pytest.approx((theirs.low, theirs.high))
+    assert str(score) == "60.0 % (46.2 to 72.4)"
+
+
+def test_only_white_space_around_an_answer_is_ignored():
+    assert exact_match(" New York\n", "New York") and not exact_match("new York", "New York")
+    assert accuracy(["a", "b", "c"], [("?", "a"), ("?", " b "), ("?", "d")]) == pytest.approx(2 / 3)
+
+
+def test_questions_come_from_pairs_files_and_loaded_questions(people, tmp_path):
+    asked = questions(people)
+    path = tmp_path / "q.tsv"
+    path.write_text("".join(f"{q}\t{a}\n" for q, a in asked), "utf-8")
+    assert question_pairs(asked) == question_pairs(list(asked)) == question_pairs(path) == list(asked)
+
+
+def test_evaluating_nothing_is_refused(run):
+    for runs, asked in (([], [("a", "b")]), (run, [])):
+        with pytest.raises(QkvError):
+            evaluate(runs, asked)
+
+
+def test_questions_longer_than_the_context_are_refused(run):
+    with pytest.raises(QkvError, match="a question has"):
+        evaluate(run, [("x" * 500, "y")])

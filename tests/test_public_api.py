@@ -1,0 +1,148 @@
+"""The public API as users, editors and mypy see it: names, types, docstrings, examples."""
+
+import ast
+import doctest
+import importlib
+import inspect
+import io
+import os
+import pydoc
+import re
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+import qkv
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("core", "design", "noise", "claims", "model", "train", "knowledge")
+PUBLIC = [(package, name) for package in PACKAGES for name in getattr(qkv, package).__all__]
+FUNCTIONS = [(p, n) for p, n in PUBLIC if not inspect.isclass(getattr(getattr(qkv, p), n))]
+CLASSES = [(p, n) for p, n in PUBLIC if inspect.isclass(getattr(getattr(qkv, p), n))]
+
+
+def ids(pair):
+    return ".".join(pair)
+
+
+def of(pair):
+    return getattr(getattr(qkv, pair[0]), pair[1])
+
+
+def run_mypy(tmp_path, *lines):
+    script = tmp_path / "user.py"
+    script.write_text("\n".join(("import qkv", *lines)) + "\n")
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", str(ROOT / ".mypy_cache")]
+    config = tmp_path / "mypy.ini"
+    config.write_text("[mypy]\n")  # a user has none of the project's settings
+    source = {"MYPYPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        [*command, "--config-file", str(config), "--follow-imports=silent", str(script)],
+        capture_output=True, text=True, env={**os.environ, **source}, cwd=tmp_path,
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def revealed(tmp_path_factory):
+    """What mypy says of every public name."""
+    lines = [f"reveal_type(qkv.{p}.{n})" for p, n in PUBLIC]
+    out = run_mypy(tmp_path_factory.mktemp("mypy"), *lines)
+    found = re.findall(r'user\.py:(\d+): note: Revealed type is "(.*)"', out)
+    assert len(found) == len(PUBLIC), out[-2000:]
+    return {PUBLIC[int(line) - 2]: text for line, text in found}
+
+
+@pytest.mark.parametrize("pair", FUNCTIONS, ids=ids)
+def test_mypy_sees_the_signature_of_a_public_function_and_what_it_returns(revealed, pair):
+    text = revealed[pair]
+    assert text.startswith(("def (", "Overload(")), text
+    returned = text.rsplit(" -> ", 1)[1]
+    assert "Any" not in returned, text
+
+
+@pytest.mark.parametrize("pair", CLASSES, ids=ids)
+def test_mypy_sees_public_classes(revealed, pair):
+    assert f".{pair[1]}" in revealed[pair] and revealed[pair] != "Any"
+
+
+def test_a_user_script_passes_and_its_typos_fail_under_mypy_strict(tmp_path):
+    right = """
+memory = qkv.Memory([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+design = qkv.design.blend(memory, {0: 0.5, 1: 0.5}, tol=0.01)
+norm: float = float(design.query.norm())
+held: bool = bool(design.certificate.verify())
+moments = qkv.noise.reading_moments(memory, design.query, qkv.noise.Gaussian(isotropic=0.1))
+first: float = float(moments.weights_var[0])
+verdicts = qkv.claims.check("")
+same = qkv.core.Memory is qkv.Memory
+""".splitlines()
+    assert run_mypy(tmp_path, *right) == ""
+    wrong = {
+        "qkv.design.blned(memory, {})": "has no attribute",
+        "design.qery": "has no attribute",
+        "qkv.noise.spread(memory, design.query)": "has no attribute",
+        "qkv.design.blend(memory, {0: 1.0}, tolerance=1)": "Unexpected keyword argument",
+        "x: str = moments": "Incompatible types",
+    }
+    out = run_mypy(tmp_path, *right, *wrong)
+    at = 1 + len(right)
+    for i, message in enumerate(wrong.values(), at + 1):
+        assert re.search(rf"user\.py:{i}: error: .*{message}", out), (i, out)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_editors_and_the_interpreter_list_the_same_public_names(package):
+    module = importlib.import_module(f"qkv.{package}")
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+    guarded = [node for node in tree.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    shown = {a.asname for block in guarded for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    assert shown == set(module.__all__) == set(dir(module))
+    for name in module.__all__:
+        assert callable(getattr(module, name))
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = module.nothing
+    text = pydoc.render_doc(module, renderer=pydoc.plaintext)
+    assert all(name in text for name in module.__all__)
+
+
+def test_public_names_of_the_whole_resolve_and_unknown_ones_do_not():
+    for name in qkv.__all__:
+        assert getattr(qkv, name) is not None
+    assert set(qkv.__all__) < set(dir(qkv))
+    with pytest.raises(AttributeError):
+        _ = qkv.nothing
+
+
+@pytest.mark.parametrize("pair", FUNCTIONS, ids=ids)
+def test_public_functions_say_what_they_take_return_and_refuse_with_an_example(pair):
+    function = of(pair)
+    text = inspect.getdoc(function) or ""
+    for section in ("Args:", "Returns:", "Raises:", "Example:"):
+        assert section in text or (section == "Args:" and not inspect.signature(function).parameters), section
+    for name, parameter in inspect.signature(function).parameters.items():
+        stars = {parameter.VAR_KEYWORD: "**", parameter.VAR_POSITIONAL: "*"}.get(parameter.kind, "")
+        assert re.search(rf"^\s+{re.escape(stars)}{name}(, [\w*, ]+)?:", text, flags=re.M) or re.search(
+            rf"^\s+[\w, *]*\b{name}\b[\w, *]*:", text, flags=re.M
+        ), f"{name} is not described"
+
+
+@pytest.mark.parametrize("pair", PUBLIC, ids=ids)
+def test_examples_in_docstrings_run(pair):
+    thing = of(pair)
+    module = importlib.import_module(getattr(thing, "__module__", f"qkv.{pair[0]}"))
+    finder = doctest.DocTestFinder(recurse=False)
+    failures = io.StringIO()
+    wrapped = inspect.unwrap(thing) if not inspect.isclass(thing) else thing
+    for test in finder.find(wrapped, pair[1], module=module, globs={"qkv": qkv}):
+        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+        with redirect_stdout(failures):
+            runner.run(test)
+        assert not runner.failures, failures.getvalue()[-3000:]
+
+
+def test_the_types_are_shipped():
+    assert (ROOT / "src" / "qkv" / "py.typed").is_file()
