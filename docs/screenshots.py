@@ -1,4 +1,4 @@
-"""Take the pictures of the explorer that the README shows: `python docs/screenshots.py`."""
+"""Take the pictures of the explorer that the README and docs/explorer.md show: `python docs/screenshots.py`."""
 
 import argparse
 import io
