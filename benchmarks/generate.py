@@ -1,4 +1,4 @@
-"""How fast does qkv continue many prompts of mixed length, beside transformers' generate and beside no cache at all?"""
+"""Decoding speed of qkv for prompts of mixed lengths, compared with transformers' generate and with no KV cache."""
 
 from __future__ import annotations
 
@@ -22,38 +22,43 @@ from qkv.train.convert.hf_export import gpt2_config
 from qkv.train.convert.weight_names import GPT2
 
 VOCAB, NEW = 256, 16
+Clock = Callable[[], float]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="8 prompts, one round, the tiny model")
     parser.add_argument("--prompts", type=int, default=500)
-    parser.add_argument("--rounds", type=int, default=3, help="turns that each side takes")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each side")
     parser.add_argument(
-        "--cpu", action="store_true", help="one thread, and its processor time: for a machine that is busy otherwise"
+        "--cpu",
+        action="store_true",
+        help="one thread, and its processor time: for a machine that is busy with other work",
     )
     options = parser.parse_args()
     if options.cpu:
         torch.set_num_threads(1)
-        time.perf_counter = time.process_time
+    clock = time.process_time if options.cpu else time.perf_counter
     count, rounds = (8, 1) if options.quick else (options.prompts, options.rounds)
     reuse_memory()
     transformers.logging.set_verbosity_error()
     figures: dict[str, Any] = {"prompts": count, "new": NEW, "ratios": {}}
     print(f"{count} questions of 22 to 47 tokens, {NEW} new tokens each; seconds, medians of {rounds} turns each")
     for name in ("tiny",) if options.quick else ("tiny", "course"):
-        figures |= {name: measure(name, count, rounds, (4, 8) if options.quick else (32, 64, 128, 256, 500))}
+        batches = (4, 8) if options.quick else (32, 64, 128, 256, 500)
+        figures |= {name: measure(name, count, rounds, batches, clock)}
         for peer in ("transformers", "naive"):
             figures["ratios"][f"{name}: {peer}"] = figures[name][f"{peer}_ratio"]
     print(json.dumps(figures))
 
 
-def measure(name: str, count: int, rounds: int, batches: tuple[int, ...]) -> dict[str, Any]:
+def measure(name: str, count: int, rounds: int, batches: tuple[int, ...], clock: Clock) -> dict[str, Any]:
+    """The times of both sides on the same weights, and how many texts agree."""
     torch.manual_seed(0)
     config = preset(name, vocab_size=VOCAB)
     model = GPT(config).eval()
     with torch.no_grad():
-        for p in model.parameters():  # texts that differ, rather than one token for ever
+        for p in model.parameters():  # away from small initial weights, so that texts differ
             p.add_(0.05 * torch.randn_like(p))
     theirs = transformers.GPT2LMHeadModel(transformers.GPT2Config(**gpt2_config(config))).eval()
     theirs.load_state_dict(GPT2.theirs(checkpoint.state_of(model), config), strict=False)
@@ -64,14 +69,14 @@ def measure(name: str, count: int, rounds: int, batches: tuple[int, ...]) -> dic
     def ours() -> list[list[int]]:
         return decode(model, prompts, NEW).tokens
 
-    found = {b: peer(theirs, prompts, b) for b in batches}
-    agree = sum(a == b for a, b in zip(ours(), found[batches[0]](), strict=True))
-    best = min(batches, key=lambda b: timed(found[b]))
-    turns = [(timed(ours), timed(found[best])) for _ in range(rounds)]
+    peers = {b: peer(theirs, prompts, b) for b in batches}
+    agree = sum(a == b for a, b in zip(ours(), peers[batches[0]](), strict=True))
+    best = min(batches, key=lambda b: timed(peers[b], clock))
+    turns = [(timed(ours, clock), timed(peers[best], clock)) for _ in range(rounds)]
     seconds, other = (statistics.median(side) for side in zip(*turns, strict=True))
     ratio = statistics.median(b / a for a, b in turns)
     few = prompts[: max(2, count // 20)]
-    slow = timed(lambda: naive(model, few)) * count / len(few)
+    slow = timed(lambda: naive(model, few), clock) * count / len(few)
     print(f"{name:>7}: ours {seconds:.3f}, transformers {other:.3f} ({ratio:.2f} times, batch {best}), "
           f"naive {slow:.1f} ({slow / seconds:.0f} times); {agree} of {count} texts agree", flush=True)  # fmt: skip
     return {
@@ -81,7 +86,7 @@ def measure(name: str, count: int, rounds: int, batches: tuple[int, ...]) -> dic
 
 
 def questions(count: int) -> list[list[int]]:
-    """Where was NAME born? with names of 5 to 30 letters, a token a letter, and the sign after which to answer."""
+    """Where was NAME born? with names of 5 to 30 letters, one token for each letter, and a final separator."""
     random = np.random.default_rng(0)
     letters = np.array(list("abcdefghijklmnopqrstuvwxyz "))
     names = ["".join(random.choice(letters, n)) for n in random.integers(5, 31, count)]
@@ -89,7 +94,7 @@ def questions(count: int) -> list[list[int]]:
 
 
 def peer(model: Any, prompts: list[list[int]], batch: int) -> Callable[[], list[list[int]]]:
-    """transformers' generate, a batch at a time, padded on the left as it wants it."""
+    """transformers' generate, batch by batch, padded on the left."""
 
     @torch.inference_mode()
     def run() -> list[list[int]]:
@@ -110,17 +115,18 @@ def peer(model: Any, prompts: list[list[int]], batch: int) -> Callable[[], list[
 
 @torch.inference_mode()
 def naive(model: GPT, prompts: list[list[int]]) -> None:
-    """The whole text again for every token, one prompt at a time."""
+    """Process the whole text again for every token, one prompt at a time."""
     for prompt in prompts:
         text = list(prompt)
         for _ in range(NEW):
             text.append(int(model(torch.tensor([text]))[0, -1].argmax()))
 
 
-def timed(run: Callable[[], Any]) -> float:
-    began = time.perf_counter()
+def timed(run: Callable[[], Any], clock: Clock) -> float:
+    """Seconds that a call takes."""
+    began = clock()
     run()
-    return time.perf_counter() - began
+    return clock() - began
 
 
 if __name__ == "__main__":

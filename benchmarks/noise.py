@@ -1,4 +1,4 @@
-"""How much faster are exact moments and sampled scores than sampled keys, and does the cost grow with n?"""
+"""Time and error of exact moments and of sampled scores against sampled keys, and cost against n."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from typing import Any
 import torch
 
 import qkv
-from qkv.noise.moments.single_head import moments
+from qkv.noise.moments.single_head import head_moments
 
 DRAWS = 1_000_000
 VARIANCE = 0.02
 
 
 def memory(n: int, d: int, dv: int) -> tuple[qkv.Memory, torch.Tensor]:
-    """Normal keys of length about 1, normal values and query: scores spread over a few units."""
+    """Normal keys of norm about 1, normal values and query: scores have a standard deviation of a few units."""
     random = torch.Generator().manual_seed(0)
     keys, values = torch.randn(n, d, generator=random) / d**0.5, torch.randn(n, dv, generator=random)
     return qkv.Memory(keys, values), torch.randn(d, generator=random, dtype=torch.float64)
 
 
 def keys_sampled(m: qkv.Memory, query: torch.Tensor, draws: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
-    """The peer: whole keys drawn in torch, read, and their moments summed; in pieces that fit in memory."""
+    """The baseline: whole keys drawn in torch, read, and their moments summed, in batches that fit in memory."""
     random = torch.Generator().manual_seed(1)
     keys, values, q = m.keys.to(dtype), m.values.to(dtype), query.to(dtype)
     rows = max(1, min(draws, 2**22 // m.keys.numel()))
@@ -65,9 +65,9 @@ def against_sampling(n: int, d: int, dv: int, peer_draws: int, score_draws: int)
         seconds.append(time.perf_counter() - start)
     exact_seconds = sorted(seconds)[2]
     size = float(exact.output_cov.norm())
-    # What nodes at less than half the distance change: the measured error, beside the bound that is reported.
+    # The change from a step less than half as large: the measured error, to compare with the reported bound.
     variance = torch.full((n,), VARIANCE * float(query @ query), dtype=torch.float64)
-    fine = moments(m.keys @ query, variance, m.values - exact.output_mean, step=0.11)
+    fine = head_moments(m.keys @ query, variance, m.values - exact.output_mean, step=0.11)
     finer = fine.output_square - torch.outer(fine.output, fine.output)
     refined = float((finer - exact.output_cov).norm()) / size
     start = time.perf_counter()
@@ -96,7 +96,7 @@ def against_sampling(n: int, d: int, dv: int, peer_draws: int, score_draws: int)
 
 
 def one_size(n: int, dv: int) -> dict[str, Any]:
-    """Time and peak memory of one spread; in a process of its own."""
+    """Time and peak memory of the moments of one reading, in its own process."""
     m, query = memory(n, 64, dv)
     noise = qkv.noise.Gaussian(isotropic=VARIANCE, along=dict.fromkeys(range(0, n, 3), 0.1))
     qkv.noise.reading_moments(*memory(200, 64, dv), noise=qkv.noise.Gaussian(isotropic=VARIANCE))
@@ -112,7 +112,7 @@ def one_size(n: int, dv: int) -> dict[str, Any]:
 
 
 def hardening() -> dict[str, float]:
-    """Weight variances of the plain, the two-head and the hardened answer."""
+    """Weight variances of the plain, the two-head and the hardened layout."""
     m = qkv.Memory.orthonormal(10, 16, labels=["a", "b", *"cdefghij"])
     noise = qkv.noise.Gaussian(isotropic=1e-6, along={"a": 0.5})
     start = time.perf_counter()
@@ -127,7 +127,7 @@ def hardening() -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes and few draws, for the tests")
-    parser.add_argument("--size", type=int, help="measure one spread of this many keys, and print it as JSON")
+    parser.add_argument("--size", type=int, help="measure one reading of this many keys, and print it as JSON")
     options = parser.parse_args()
     if options.size:
         print(json.dumps(one_size(options.size, 64)))

@@ -1,4 +1,4 @@
-"""How fast does qkv train, beside Hugging Face's GPT-2 of the same shape, the machine's own rate, and padding?"""
+"""Training speed of qkv, compared with transformers' GPT-2, the rate of plain matrix products, and padded batches."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ def main() -> None:
     parser.add_argument(
         "--quick", action="store_true", help="one round of one step, small batches, the tiny model only"
     )
-    parser.add_argument("--rounds", type=int, default=6, help="turns that each side takes")
+    parser.add_argument("--rounds", type=int, default=6, help="turns of each side")
     parser.add_argument("--steps", type=int, default=4, help="steps in each turn")
     parser.add_argument(
-        "--cpu", action="store_true", help="one thread, and its processor time: for a machine that is busy otherwise"
+        "--cpu",
+        action="store_true",
+        help="one thread, and its processor time: for a machine that is busy with other work",
     )
     parser.add_argument("--worker", nargs=3, metavar=("SIDE", "PRESET", "BATCH"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.cpu:
-        alone()
+        use_one_thread()
     if options.worker:
         work(*options.worker[:2], int(options.worker[2]))
         return
@@ -40,10 +42,10 @@ def main() -> None:
     print(f"{'what':<26} {'ours':>9} {'other':>9} {'ratio':>6}   tokens/s, medians of {rounds} turns each")
     for preset in ("tiny",) if options.quick else ("tiny", "course"):
         batch = 4 if options.quick else BATCH[preset]
-        sides, rate = turns(("ours", "peer", "peer-gelu", "ours-bfloat16"), preset, batch, rounds, steps)
-        ours, peer, same, half = sides
+        sides, rate = take_turns(("ours", "peer", "peer-gelu", "ours-bfloat16"), preset, batch, rounds, steps)
+        ours, peer, exact_gelu, half = sides
         figures["ratios"][f"{preset}: Hugging Face"] = line(f"{preset}, GPT-2 as it comes", ours, peer)
-        figures["ratios"][f"{preset}: Hugging Face, exact GELU"] = line("  with our exact GELU", ours, same)
+        figures["ratios"][f"{preset}: Hugging Face, exact GELU"] = line("  with our exact GELU", ours, exact_gelu)
         figures["ratios"][f"{preset}: bfloat16 to Hugging Face"] = line("  ours in bfloat16", half, peer)
         gflops = statistics.median(6 * ours.facts["parameters"] * t / 1e9 for t in ours.speeds)
         figures["ratios"][f"{preset}: matrix products"] = round(gflops / rate, 3)
@@ -51,10 +53,10 @@ def main() -> None:
         print(
             f"{preset + ', of the machine':<26} {gflops:>9.1f} {rate:>9.1f} {gflops / rate:>6.2f}   GFLOP/s", flush=True
         )
-    (packed, padded), _ = turns(("packed", "padded"), "tiny", 4 if options.quick else 64, rounds, steps)
+    (packed, padded), _ = take_turns(("packed", "padded"), "tiny", 4 if options.quick else 64, rounds, steps)
     figures["ratios"]["ragged: padded"] = line("ragged (42 of 64), padded", packed, padded)
     batch = 4 if options.quick else 128
-    (ours, peer), _ = turns(
+    (ours, peer), _ = take_turns(
         ("ours", "peer"), "tiny" if options.quick else "course", batch, 1, 1 if options.quick else 2
     )
     gb = [side.facts["gb"] for side in (ours, peer)]
@@ -63,46 +65,52 @@ def main() -> None:
     print(json.dumps(figures))
 
 
-def alone() -> None:
-    """Compute with one thread, and let time be its processor time."""
+class Clock:
+    """The clock of this process: wall-clock time, or processor time with --cpu."""
+
+    read = staticmethod(time.perf_counter)
+    options: tuple[str, ...] = ()
+
+
+def use_one_thread() -> None:
+    """Compute with one thread, and measure its processor time, here and in worker processes."""
     import torch
 
     torch.set_num_threads(1)
-    time.perf_counter = time.process_time
-    Side.more = ("--cpu",)
+    Clock.read, Clock.options = staticmethod(time.process_time), ("--cpu",)
 
 
 class Side:
-    """A process that takes a turn of some steps when it is told to."""
-
-    more: tuple[str, ...] = ()
+    """A worker process that runs training steps on request."""
 
     def __init__(self, side: str, preset: str, batch: int) -> None:
-        command = [sys.executable, __file__, *self.more, "--worker", side, preset, str(batch)]
+        command = [sys.executable, __file__, *Clock.options, "--worker", side, preset, str(batch)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.speeds: list[float] = []
         self.facts: dict[str, Any] = {}
 
-    def turn(self, steps: int, counts: bool = True) -> None:
+    def turn(self, steps: int, record: bool = True) -> None:
+        """Run some steps; record the speed, unless they only warm up."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(f"{steps}\n")
         self._process.stdin.flush()
         self.facts = json.loads(self._process.stdout.readline())
-        if counts:
+        if record:
             self.speeds.append(self.facts["tokens"] / statistics.median(self.facts["seconds"]))
 
     def end(self) -> None:
+        """End the process."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
 
 
-def turns(names: tuple[str, ...], preset: str, batch: int, rounds: int, steps: int) -> tuple[list[Side], float]:
-    """All sides in turn, so that whoever else computes disturbs them alike; and the rate of matrix products."""
+def take_turns(names: tuple[str, ...], preset: str, batch: int, rounds: int, steps: int) -> tuple[list[Side], float]:
+    """Run all sides in turn, so that other load on the machine affects them alike; and the rate of matrix products."""
     sides = [Side(name, preset, batch) for name in names]
     rates = []
     for side in sides:
-        side.turn(2 if steps > 1 else 1, counts=False)  # warm up
+        side.turn(2 if steps > 1 else 1, record=False)  # warm up
     for _ in range(rounds):
         for side in sides:
             side.turn(steps)
@@ -113,6 +121,7 @@ def turns(names: tuple[str, ...], preset: str, batch: int, rounds: int, steps: i
 
 
 def line(name: str, one: Side, two: Side) -> float:
+    """Print the speeds of two sides; the median of the ratios of their turns."""
     speeds = [statistics.median(side.speeds) for side in (one, two)]
     ratio = statistics.median(a / b for a, b in zip(one.speeds, two.speeds, strict=True))
     print(f"{name:<26} {speeds[0]:>9,.0f} {speeds[1]:>9,.0f} {ratio:>6.2f}", flush=True)
@@ -126,33 +135,34 @@ def matmul_rate(n: int = 1024) -> float:
     a, b = torch.randn(n, n), torch.randn(n, n)
     times = []
     for _ in range(12):
-        began = time.perf_counter()
+        began = Clock.read()
         _ = a @ b
-        times.append(time.perf_counter() - began)
+        times.append(Clock.read() - began)
     return 2 * n**3 / statistics.median(times[2:]) / 1e9
 
 
 def work(side: str, preset: str, batch: int) -> None:
-    """Take turns as standard input says, and report them as lines of JSON."""
+    """Run as many steps as each line of standard input says, and print their times as a line of JSON."""
     step, tokens, parameters = (peer if side.startswith("peer") else ours)(preset, batch, side)
-    for order in sys.stdin:
+    for count in sys.stdin:
         seconds = []
-        for _ in range(int(order)):
-            began = time.perf_counter()
+        for _ in range(int(count)):
+            began = Clock.read()
             step()
-            seconds.append(time.perf_counter() - began)
+            seconds.append(Clock.read() - began)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**30 if sys.platform == "darwin" else 2**20)
         print(json.dumps({"seconds": seconds, "tokens": tokens, "parameters": parameters, "gb": peak}), flush=True)
 
 
-def data(block: int, batch: int, ragged: bool) -> list[list[int]]:
+def data(context_length: int, batch: int, ragged: bool) -> list[list[int]]:
+    """Random sequences, of full length or of 20 to 64 tokens."""
     random = np.random.default_rng(0)
-    lengths = random.integers(20, 65, batch) if ragged else np.full(batch, block)
+    lengths = random.integers(20, 65, batch) if ragged else np.full(batch, context_length)
     return [random.integers(3, VOCAB, n + 1).tolist() for n in lengths]
 
 
 def ours(name: str, batch: int, side: str) -> Any:
-    """The project's own step: examples to batch, loss, gradients, clipping, AdamW."""
+    """qkv's training step: packing, loss, gradients, clipping, AdamW."""
     from unittest import mock
 
     from qkv.model.config import preset
@@ -181,7 +191,7 @@ def ours(name: str, batch: int, side: str) -> Any:
 
 
 def peer(name: str, batch: int, side: str) -> Any:
-    """Hugging Face's GPT-2 of the same shape and dropout, with the same optimizer and clipping."""
+    """The step of transformers' GPT-2 of the same shape and dropout, with the same optimizer and clipping."""
     import torch
     import transformers
 

@@ -1,4 +1,4 @@
-"""Read the average of two values with one query: the textbook's, and the shortest that does the same."""
+"""Read the average of two values with one query: the textbook's, and the shortest with the same weights."""
 
 import math
 

@@ -38,12 +38,25 @@ def built(tmp_path_factory):
 
 def test_an_installed_wheel_works_outside_the_source_tree(built, tmp_path):
     site = tmp_path / "site"
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(site), str(built[0])]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(site),
+        str(built[0]),
+    ]
     subprocess.run(pip, check=True, capture_output=True)
     env = {**os.environ, "PYTHONPATH": str(site), "OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", USE, str(site)], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    said = subprocess.run([sys.executable, "-m", "qkv", "--version"], cwd=tmp_path, env=env, capture_output=True, text=True)
+    said = subprocess.run(
+        [sys.executable, "-m", "qkv", "--version"], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
     assert said.stdout.strip().endswith("0.1.0")
 
 
@@ -58,6 +71,7 @@ def test_the_wheel_holds_types_data_and_licences(built):
 
 
 def test_the_source_distribution_can_be_tested_from(built):
-    names = {name.split("/", 1)[1] for name in tarfile.open(built[1]).getnames() if "/" in name}
+    with tarfile.open(built[1]) as archive:
+        names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
     assert {"pyproject.toml", "constraints.txt", "Makefile", "README.md", "tests/conftest.py", "docs/noise.md"} <= names
     assert not any("__pycache__" in name or name.startswith((".venv", "tour")) for name in names)

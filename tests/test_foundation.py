@@ -86,8 +86,12 @@ def test_the_readme_stays_short():
 
 def test_no_module_keeps_an_old_name():
     """Names that nobody could guess; their successors are in docs/architecture.md."""
-    old = "tending far beside growing words world sieve witnesses obstacle steering vertices leading mixing direct exact"
-    old += " steadying hardening opening incoming outgoing drills interest spread shipped answerer looking trusting school"
+    old = (
+        "tending far beside growing words world sieve witnesses obstacle steering vertices leading mixing direct exact"
+    )
+    old += (
+        " steadying hardening opening incoming outgoing drills interest spread shipped answerer looking trusting school"
+    )
     assert not {p.stem for p in MODULES} & set(old.split())
 
 
@@ -144,9 +148,11 @@ def test_every_public_name_is_documented():
     for package in PACKAGES:
         for name in getattr(qkv, package).__all__:
             short = f"qkv.{name}" in own or package in ("core", "claims")  # documented by their short names
-            assert (name if short else f"{package}.{name}") in text, f"{package}.{name} is nowhere in README.md or docs/"
+            assert (name if short else f"{package}.{name}") in text, (
+                f"{package}.{name} is in no document"
+            )
     for name in own:
-        assert name.removeprefix("qkv.") in text, f"{name} is nowhere in README.md or docs/"
+        assert name.removeprefix("qkv.") in text, f"{name} is in no document"
 
 
 def test_no_file_names_a_registry_or_a_path_of_one_machine():

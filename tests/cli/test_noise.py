@@ -1,4 +1,4 @@
-"""qkv noise from the shell: spreads, chances, samples, comparisons with pictures, refusals."""
+"""qkv noise from the shell: moments, probabilities, samples, comparisons with plots, refusals."""
 
 import json
 
@@ -28,12 +28,12 @@ def files(tmp_path):
     return tmp_path
 
 
-def test_the_spread_of_one_head_has_the_published_variance(files):
+def test_one_head_has_the_published_variance(files):
     code, out = qkv("noise", "moments", files / "m.npz", "--query", files / "one.npy", "--along", "0=1/2", "--json")
     assert code == 0 and json.loads(out)["weights_var"][0] == pytest.approx(0.238731016, abs=1e-9)
 
 
-def test_two_heads_fail_where_the_key_turns_around(files):
+def test_two_heads_fail_where_the_key_is_reversed(files):
     two = (
         "noise",
         "probability",
@@ -49,11 +49,19 @@ def test_two_heads_fail_where_the_key_turns_around(files):
     assert json.loads(out)["probability"] == pytest.approx(1 - 0.0786, abs=0.01)
 
 
-def test_samples_agree_with_the_exact_spread(files):
+def test_samples_agree_with_the_exact_moments(files):
     query = ("--query", files / "one.npy", "--along", "0=1/2", "--json")
     exact = json.loads(qkv("noise", "moments", files / "m.npz", *query)[1])
     drawn = json.loads(qkv("noise", "sample", files / "m.npz", *query, "--n-draws", "20000")[1])
     assert drawn["weights_mean"][0] == pytest.approx(exact["weights_mean"][0], abs=0.02)
+
+
+@pytest.mark.parametrize("command", ["moments", "probability", "sample", "compare", "harden"])
+def test_every_command_has_the_same_noise_options(command):
+    _, out = qkv("noise", command, "--help")
+    for option in ("--isotropic <float>", "--along <str>", "--bits <int>", "--covariance <str>"):
+        assert out.count(option) == 1
+    assert "--noise" not in out
 
 
 @pytest.mark.parametrize("picture", ["weights", "variance", "success"])

@@ -99,7 +99,7 @@ def test_every_field_is_an_option_with_its_help():
         "--n-kv-head",
         "--no-tie-embeddings",
         "--checkpoint-every",
-        "Heads of attention in each block",
+        "Attention heads in each block",
         "--resume",
     ):
         assert words in " ".join(out.split()), words

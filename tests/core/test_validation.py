@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from qkv.core.validation import (
     MIN_TOLERANCE,
     booleans,
+    check_confidence,
     check_range,
     finite,
-    level,
     same_length,
     same_width,
     tensor,
@@ -110,9 +110,9 @@ def test_other_tolerances_are_refused(value):
 
 @pytest.mark.parametrize("value", [0, 1, 1.5, -1.0, math.nan, "0.9", None])
 def test_a_confidence_level_lies_strictly_between_0_and_1(value):
-    assert level("asking", 0.95) == 0.95
+    assert check_confidence("asking", 0.95) == 0.95
     with pytest.raises(QkvError, match="asking: confidence is "):
-        level("asking", value)
+        check_confidence("asking", value)
 
 
 def test_results_beyond_float64_are_refused():

@@ -9,11 +9,9 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from qkv.core import masks
-from qkv.core.variants import KINDS, STRIDE, WIDTH, kind, read_in, read_out, rotate, share, turn, window
+from qkv.core.variants import KINDS, STRIDE, WIDTH, kind, read_in, read_out, window
 from qkv.errors import QkvError
 
 N, D, DV = 7, 4, 3
@@ -47,7 +45,7 @@ def positive(x, position):
     return np.maximum(x, 0)
 
 
-def turned(x, position):
+def rotated(x, position):
     """Rotary positions as multiplication of complex numbers by unit ones."""
     half = len(x) // 2
     pairs = [complex(x[c], x[c + half]) * cmath.exp(1j * position * 10000 ** (-2 * c / len(x))) for c in range(half)]
@@ -61,7 +59,7 @@ REFERENCE = {
     "window": (KINDS["window"], partial(sees_last, WIDTH), as_is),
     "window of 1": (partial(window, width=1), partial(sees_last, 1), as_is),
     "window of 3": (partial(window, width=3), partial(sees_last, 3), as_is),
-    "rope": (KINDS["rope"], sees_past, turned),
+    "rope": (KINDS["rope"], sees_past, rotated),
     "synthesizer": (KINDS["synthesizer"], sees_past, as_is),
     "read_in": (KINDS["read_in"], partial(sees_up_to_its_own, STRIDE), as_is),
     "read_in by 2": (partial(read_in, stride=2), partial(sees_up_to_its_own, 2), as_is),
@@ -235,57 +233,6 @@ def test_no_token_reaches_an_earlier_one_through_latents_and_every_finished_bloc
         reached = ((after - before).abs().amax(1) > 1e-9) & others
         first = (at // stride + 1) * stride
         assert reached.tolist() == [p >= first for p in range(12)]
-
-
-def test_grouped_queries_share_keys_among_neighbours():
-    kv = normal(2, 2, 5, 3)
-    got = share(kv, 6)
-    assert all(torch.equal(got[:, h], kv[:, h // 3]) for h in range(6))
-    assert share(kv, 2) is kv
-    with pytest.raises(QkvError, match="6 heads cannot share 4 evenly"):
-        share(normal(1, 4, 5, 3), 6)
-
-
-def test_turning_by_given_angles_is_rotating():
-    x, at = normal(5, 6), torch.arange(5.0, dtype=torch.float64)
-    angles = at[:, None] * 10000 ** -(torch.arange(3.0, dtype=torch.float64) / 3)
-    torch.testing.assert_close(turn(x, angles.cos(), angles.sin()), rotate(x, at), rtol=0, atol=1e-14)
-
-
-@settings(deadline=None)
-@given(st.floats(-1000, 1000), st.floats(-1000, 1000), st.floats(-1000, 1000))
-def test_the_score_of_rotated_vectors_depends_on_the_difference_of_positions_alone(i, j, shift):
-    q, k = normal(1, 8), normal(1, 8, seed=1)
-
-    def score(at, to):
-        at, to = torch.tensor([[at], [to]], dtype=torch.float64)
-        return float(rotate(q, at) @ rotate(k, to).T)
-
-    assert score(i + shift, j + shift) == pytest.approx(score(i, j), abs=1e-10)
-    assert score(i - j, 0.0) == pytest.approx(score(i, j), abs=1e-10)
-
-
-def test_rotating_keeps_lengths_and_leaves_position_zero_alone():
-    x = normal(5, 6)
-    got = rotate(x, torch.arange(5) * 1000)
-    torch.testing.assert_close(got.norm(dim=-1), x.norm(dim=-1), rtol=1e-14, atol=0)
-    assert torch.equal(got[0], x[0])
-
-
-def test_positions_may_differ_from_sequence_to_sequence():
-    x, at = normal(2, 3, 4), torch.tensor([[0, 1, 2], [7, 8, 9]])
-    got = rotate(x, at)
-    assert torch.equal(got[1], rotate(x[1], at[1]))
-
-
-def test_far_positions_are_rotated_as_exactly_in_float32_as_it_can_hold():
-    x, far = normal(1, 4), torch.tensor([10**8 + 1])
-    torch.testing.assert_close(rotate(x.float(), far), rotate(x, far).float(), rtol=0, atol=1e-6)
-
-
-def test_vectors_of_odd_dimension_cannot_be_rotated():
-    with pytest.raises(QkvError, match="their dimension is 3"):
-        rotate(normal(2, 3), torch.arange(2))
 
 
 def test_a_window_of_no_width_is_refused():

@@ -1,24 +1,30 @@
-"""Products by the faster library: the same numbers, whatever the shape, and gradients against float64."""
+"""Linear layers through oneDNN and by the fallback: the same numbers, whatever the shape, and gradients of float64."""
 
 from __future__ import annotations
 
-import copy
+from types import SimpleNamespace
 
 import pytest
 import torch
 import torch.nn.functional as F
 
-from qkv.model import linear
-from qkv.model.config import ModelConfig
-from qkv.model.linear import STEADY, Linear, product, steady
-from qkv.model.mlp import MLP, SwiGLU
+from qkv.model import linear as module
+from qkv.model.linear import STEADY, Linear, linear, onednn_linear
 from qkv.train.data.objectives import Example
 from qkv.train.data.packing import asked, pack
 
 
+@pytest.fixture(params=["oneDNN", "fallback"])
+def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """With torch's private operator, and as if torch had none."""
+    if request.param == "fallback":
+        monkeypatch.setattr(module, "_find_onednn_linear", lambda: F.linear)
+    return str(request.param)
+
+
 @pytest.mark.parametrize("rows", [STEADY, 5 * STEADY, STEADY + 1, 3])
 @pytest.mark.parametrize("bias", [True, False])
-def test_values_and_gradients_are_those_of_float64(rows: int, bias: bool) -> None:
+def test_values_and_gradients_are_those_of_float64(library: str, rows: int, bias: bool) -> None:
     torch.manual_seed(rows)
     x, weight, g = torch.randn(rows, 24), torch.randn(40, 24), torch.randn(rows, 40)
     b = torch.randn(40) if bias else None
@@ -26,51 +32,62 @@ def test_values_and_gradients_are_those_of_float64(rows: int, bias: bool) -> Non
     for dtype in (torch.float32, torch.float64):
         inputs = [t.to(dtype).requires_grad_() for t in (x, weight, *([b] if b is not None else []))]
         if dtype == torch.float32:
-            out = product(inputs[0], inputs[1], inputs[2] if bias else None)
+            out = linear(inputs[0], inputs[1], inputs[2] if bias else None)
         else:
             out = inputs[0] @ inputs[1].T + (inputs[2] if bias else 0)
         results.append([out, *torch.autograd.grad(out, inputs, g.to(dtype))])
     for ours, exact in zip(*results, strict=True):
-        assert float((ours.double() - exact).abs().max() / exact.abs().max()) < 1e-5
+        assert float((ours.detach().double() - exact.detach()).abs().max() / exact.detach().abs().max()) < 1e-5
 
 
-@pytest.mark.parametrize("kind", [MLP, SwiGLU])
-@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh"])
-@pytest.mark.parametrize("bias", [True, False])
-def test_thinking_in_place_is_thinking_in_float64(kind: type[MLP | SwiGLU], activation: str, bias: bool) -> None:
-    torch.manual_seed(1)
-    mlp = kind(ModelConfig(vocab_size=8, d_model=16, n_head=2, bias=bias, activation=activation))
-    x, g = torch.randn(2 * STEADY, 16), torch.randn(2 * STEADY, 16)
-    exact = copy.deepcopy(mlp).double()
-    results = []
-    for each, dtype in ((mlp, torch.float32), (exact, torch.float64)):
-        inputs = [x.to(dtype).requires_grad_(), *each.parameters()]
-        assert steady(inputs[0], each.wide.weight) == (dtype == torch.float32)
-        out = each(inputs[0])
-        results.append([out, *torch.autograd.grad(out, inputs, g.to(dtype), retain_graph=True)])
-        again = torch.autograd.grad(out, inputs, g.to(dtype))
-        assert all(torch.equal(a, b) for a, b in zip(results[-1][1:], again, strict=True))  # nothing saved was spoiled
-    for ours, want in zip(*results, strict=True):
-        assert float((ours.double() - want).abs().max() / want.abs().max()) < 1e-5
+def test_gradients_by_finite_differences(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """gradcheck needs float64, which oneDNN does not have: the autograd function is checked with float64 products."""
+    monkeypatch.setattr(module, "_find_onednn_linear", lambda: F.linear)
+    torch.manual_seed(0)
+    inputs = [torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((3, 4), (5, 4), (5,))]
+    assert torch.autograd.gradcheck(module._Linear.apply, inputs)
+    assert torch.autograd.gradcheck(lambda x, w: module._Linear.apply(x, w, None), inputs[:2])
 
 
-def test_frozen_weights_of_an_mlp_get_no_gradient() -> None:
-    for kind in (MLP, SwiGLU):
-        mlp = kind(ModelConfig(vocab_size=8, d_model=16, n_head=2))
-        mlp.wide.weight.requires_grad_(False)
-        mlp(torch.randn(STEADY, 16)).sum().backward()
-        assert mlp.wide.weight.grad is None and mlp.out.weight.grad is not None
+def test_the_private_operator_and_the_fallback_agree() -> None:
+    torch.manual_seed(0)
+    x, weight, bias = torch.randn(64, 24), torch.randn(40, 24), torch.randn(40)
+    for b in (bias, None):
+        torch.testing.assert_close(onednn_linear(x, weight, b), F.linear(x, weight, b), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(onednn_linear(torch.randn(64, 40), weight.t()).shape, torch.Size([64, 24]))
 
 
-def test_only_steady_rows_in_float32_leave_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("why", ["no namespace", "no operator", "another signature", "not built in", "another result"])
+def test_without_a_working_private_operator_the_public_one_is_taken(monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    def refuse(*arguments: object) -> torch.Tensor:
+        raise {"another signature": TypeError, "not built in": RuntimeError}[why](why)
+
+    wrong = {"another result": lambda x, *_: torch.zeros(len(x), 1)}.get(why, refuse)
+    spaces = {
+        "no namespace": SimpleNamespace(),
+        "no operator": SimpleNamespace(mkldnn=SimpleNamespace()),
+    }
+    operator = SimpleNamespace(_linear_pointwise=SimpleNamespace(default=wrong))
+    monkeypatch.setattr(torch, "ops", spaces.get(why, SimpleNamespace(mkldnn=operator)))
+    find = module._find_onednn_linear.__wrapped__
+    assert find() is F.linear
+
+
+def test_here_the_private_operator_is_found() -> None:
+    if not torch.backends.mkldnn.is_available():
+        pytest.skip("torch was built without oneDNN")
+    assert module._find_onednn_linear() is not F.linear
+
+
+def test_only_multiples_of_rows_in_float32_while_training_go_to_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    real = linear.times
+    real = module.onednn_linear
 
     def counted(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         seen.append(tuple(x.shape))
         return real(x, weight, bias)
 
-    monkeypatch.setattr(linear, "times", counted)
+    monkeypatch.setattr(module, "onednn_linear", counted)
     layer = Linear(8, 4)
     layer(torch.randn(STEADY + 1, 8))
     layer.double()(torch.randn(STEADY, 8, dtype=torch.float64))

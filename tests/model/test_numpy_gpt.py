@@ -1,4 +1,8 @@
-"""The model in NumPy says what the model in torch says, at once and token by token."""
+"""NumpyGPT against the model in torch, at once and token by token."""
+
+import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -9,7 +13,7 @@ from hypothesis import strategies as st
 from qkv.errors import QkvError
 from qkv.model.config import ModelConfig
 from qkv.model.gpt import GPT
-from qkv.model.numpy_gpt import NumpyGPT
+from qkv.model.numpy_gpt import NumpyGPT, _erf, shapes
 
 SHAPES = [
     {"attention": "causal"},
@@ -36,7 +40,7 @@ def both(shape):
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "-".join(map(str, shape.values())))
 @given(data=st.data())
 @settings(max_examples=12)
-def test_it_says_what_torch_says_however_the_tokens_are_dealt_out(shape, data):
+def test_it_gives_torchs_log_probabilities_in_any_number_of_parts(shape, data):
     model, plain = both(shape)
     length = data.draw(st.integers(1, 24))
     tokens = np.random.default_rng(length).integers(0, 30, (3, length))
@@ -51,7 +55,7 @@ def test_it_says_what_torch_says_however_the_tokens_are_dealt_out(shape, data):
     assert np.array_equal(past.tokens, tokens)
 
 
-def test_a_sequence_that_goes_on_from_another_row_s_past_follows_that_row():
+def test_a_sequence_that_continues_another_rows_cache_follows_that_row():
     _, plain = both({"attention": "rope"})
     tokens = np.arange(12).reshape(2, 6)
     _, past = plain.read(tokens[:, :5])
@@ -61,10 +65,46 @@ def test_a_sequence_that_goes_on_from_another_row_s_past_follows_that_row():
     assert not np.allclose(hidden, strange, atol=1e-2)
 
 
-def test_what_is_longer_than_the_model_holds_is_refused():
+def test_a_sequence_longer_than_the_context_is_refused():
     _, plain = both({"attention": "causal"})
-    with pytest.raises(QkvError, match="holds 24"):
+    with pytest.raises(QkvError, match="context length is 24"):
         plain.read(np.zeros((1, 25), dtype=int))
     _, past = plain.read(np.zeros((1, 24), dtype=int))
-    with pytest.raises(QkvError, match="holds 24"):
+    with pytest.raises(QkvError, match="context length is 24"):
         plain.read(np.zeros((1, 1), dtype=int), past)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "-".join(map(str, shape.values())))
+def test_names_and_shapes_of_weights_are_those_of_torch(shape):
+    model, _ = both(shape)
+    assert shapes(model.config) == {name: tuple(p.shape) for name, p in model.named_parameters()}
+
+
+def test_weights_of_another_configuration_are_refused():
+    model, plain = both({"attention": "causal"})
+    with pytest.raises(QkvError, match=r"embedding.weight has shape \(30, 31\), not \(30, 32\)"):
+        NumpyGPT(model.config, {**plain.weights, "embedding.weight": np.zeros((30, 31))})
+    with pytest.raises(QkvError, match=r"extra has shape \(1,\), not None"):
+        NumpyGPT(model.config, {**plain.weights, "extra": np.zeros(1)})
+
+
+def test_the_error_function_is_accurate_to_its_bound():
+    x = np.linspace(-5, 5, 2001)
+    exact = np.vectorize(math.erf)(x)
+    assert np.abs(_erf(x) - exact).max() < 1.6e-7
+
+
+@pytest.mark.parametrize("attention", ["causal", "rope", "synthesizer"])
+def test_attention_weights_sum_to_one_and_see_no_later_token(attention):
+    _, plain = both({"attention": attention})
+    seen = []
+    plain.read(np.arange(8)[None], seen=seen)
+    assert len(seen) == 3
+    for weights in seen:
+        assert weights.shape == (1, 4, 8, 8)
+        assert np.allclose(weights.sum(-1), 1, atol=1e-6) and not np.triu(weights, 1).any()
+
+
+def test_it_needs_no_torch():
+    code = "import sys, qkv.model.numpy_gpt; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

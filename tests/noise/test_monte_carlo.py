@@ -118,7 +118,7 @@ def test_a_sample_shows_itself_and_becomes_json():
         (lambda: sample(MEMORY, Q, Gaussian(), n_draws=2.5), "draws"),
         (lambda: sample(MEMORY, Q, Gaussian(), n_draws=10, seed=-1), "seed"),
         (lambda: sample(MEMORY, Q, Gaussian(), n_draws=10, keep_items=["z"]), "'z'"),
-        (lambda: sample(MEMORY, Q, Gaussian(), n_draws=10, keep_items=["a"]).quantile("b", 0.5), "watched"),
+        (lambda: sample(MEMORY, Q, Gaussian(), n_draws=10, keep_items=["a"]).quantile("b", 0.5), "kept"),
         (lambda: sample(MEMORY, Q, Gaussian(), n_draws=10, keep_items=["a"]).quantile("a", 1.5), "1.5"),
         (lambda: sample(MEMORY, Q, Gaussian(), n_draws=10, keep_items=["a"]).quantile("a", 0.5, 1.0), "confidence"),
     ],
@@ -148,7 +148,7 @@ def test_draws_that_memory_cannot_hold_are_refused_before_the_first(monkeypatch)
     assert sample(MEMORY, Q, Gaussian(isotropic=0.2), n_draws=1000).n_draws == 1000
     with pytest.raises(QkvError, match="1,001 drawn weights of 4 items") as refused:
         sample(MEMORY, Q, Gaussian(isotropic=0.2), n_draws=1001)
-    assert refused.value.hint.startswith("Draw at most 1,000, or watch fewer items")
+    assert refused.value.hint.startswith("Draw at most 1,000, or keep fewer items")
     assert sample(MEMORY, Q, Gaussian(isotropic=0.2), n_draws=4000, keep_items=["a"]).n_draws == 4000
 
 

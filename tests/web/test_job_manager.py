@@ -53,7 +53,7 @@ def test_events_can_be_read_again_and_from_any_number_on(client, post):
     names = [name for _, name, _ in seen]
     assert names[-1] == "done" and set(names[:-1]) <= {"progress"}
     assert [n for n, _, _ in seen] == list(range(1, len(seen) + 1))
-    assert [c["name"] for c in seen[-1][2]["curves"]] == ["one head", "two heads", "hardened"]
+    assert [c["name"] for c in seen[-1][2]["curves"]] == ["one head", "two heads", "min variance"]
     assert events(client, id) == seen
     assert events(client, id, after=seen[0][0]) == seen[1:]
     assert events(client, id, after=seen[-1][0]) == []

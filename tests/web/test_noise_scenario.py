@@ -39,8 +39,8 @@ def test_noise_varies_the_first_key_along_itself_and_all_keys_in_every_direction
 def test_layouts_read_the_wanted_average_without_noise():
     scenario = NoiseScenario(6, 0.5, 1e-6, 3)
     found = layouts(scenario, 12.0)
-    assert [len(queries) for queries, _ in found.values()] == [1, 3, 1]
-    for queries, mix in found.values():
-        weights = mix @ torch.softmax(queries @ scenario.memory.keys.T, -1)
+    assert [len(layout.queries) for layout in found.values()] == [1, 3, 1]
+    for layout in found.values():
+        weights = layout.mix @ torch.softmax(layout.queries @ scenario.memory.keys.T, -1)
         assert torch.allclose(weights[:3], torch.full((3,), 1 / 3, dtype=torch.float64), atol=1e-4)
     assert layouts(scenario, 12.0) is found  # cached

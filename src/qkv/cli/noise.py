@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -27,94 +31,146 @@ from qkv.errors import QkvError
 if TYPE_CHECKING:
     from qkv.core.memory import Memory
     from qkv.noise.key_noise import Noise
+    from qkv.noise.robust.robust_query import RobustQuery
 
 app = typer.Typer(
-    help="Keys are random: say how, and get the exact spread of what attention returns.",
+    help="Random keys: exact moments, probabilities and robust queries of attention under noise.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 Query = Annotated[Path | None, typer.Option(help="File with the query; several rows are heads, averaged.")]
 Weights = Annotated[str, typer.Option(help="Wanted weights, such as 0=1/2,1=1/2.")]
-Isotropic = Annotated[float, typer.Option(help="Variance of every key in every direction.")]
-Along = Annotated[str, typer.Option(help="Variance of keys along themselves, such as 0=0.5: 0.5 μ₀μ₀ᵀ.")]
-Bits = Annotated[int | None, typer.Option(help="Instead: keys rounded channel by channel to so many bits.")]
-Covariance = Annotated[str | None, typer.Option(help="File with a covariance (d, d) for all keys, or (n, d, d).")]
-Radius = Annotated[float, typer.Option(help="How near the output must be to the wanted one, to count as success.")]
+Radius = Annotated[
+    float, typer.Option(help="Largest distance of the output from the wanted one that counts as success.")
+]
 Tol = Annotated[float, typer.Option(help="Largest distance of the weights from the wanted ones, without noise.")]
 PICTURES = ("weights", "variance", "success")
 
 
+@dataclasses.dataclass(frozen=True)
+class NoiseOptions:
+    """The options that describe the noise on the keys, the same for every command."""
+
+    isotropic: Annotated[float, typer.Option(help="Variance of every key in every direction.")] = 0.0
+    along: Annotated[str, typer.Option(help="Variance of keys along themselves, such as 0=0.5: 0.5 μ₀μ₀ᵀ.")] = ""
+    bits: Annotated[int | None, typer.Option(help="Instead: keys rounded channel by channel to so many bits.")] = None
+    covariance: Annotated[
+        str | None, typer.Option(help="File with a covariance (d, d) for all keys, or (n, d, d).")
+    ] = None
+
+    def on(self, memory: Memory) -> Noise:
+        """The noise model for a memory."""
+        from qkv.noise.key_noise import Gaussian, Quantised
+
+        if self.bits is not None:
+            if self.isotropic or self.along or self.covariance:
+                raise QkvError("noise from --bits", "another kind of noise was given too", "Give one kind of noise")
+            return Quantised(self.bits)
+        along = _variances_along(memory, self.along)
+        full: Any = None
+        if self.covariance is not None:
+            from qkv.design.specs import covariances
+
+            each = covariances(array_from(self.covariance, "covariance", {}), memory.n, memory.d)
+            full = dict(zip(memory.labels, each, strict=True))
+        if not (self.isotropic or along or full):
+            hint = "Give --isotropic, --along, --covariance or --bits"
+            raise QkvError("reading under noise", "no noise was given", hint)
+        return Gaussian(isotropic=self.isotropic, along=along or None, full=full)
+
+
+NO_NOISE = NoiseOptions()
+
+
+def noise_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the parameter `noise: NoiseOptions` of a command by one option for each field of NoiseOptions.
+
+    Typer builds options from a signature, so the signature of the wrapper lists the fields in place of the parameter.
+    """
+    hints, fields = get_type_hints(command, globals(), include_extras=True), dataclasses.fields(NoiseOptions)
+    field_hints = get_type_hints(NoiseOptions, globals(), include_extras=True)
+    parameters = []
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.name == "noise":
+            for field in fields:
+                hint, default = field_hints[field.name], field.default
+                parameters.append(inspect.Parameter(field.name, parameter.kind, default=default, annotation=hint))
+        else:
+            parameters.append(parameter.replace(annotation=hints[parameter.name]))
+
+    @functools.wraps(command)
+    def wrapper(**options: Any) -> None:
+        noise = NoiseOptions(**{field.name: options.pop(field.name) for field in fields})
+        command(noise=noise, **options)
+
+    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return wrapper
+
+
 @app.command()
+@noise_options
 def moments(
     memory: MemoryFile = None,
     query: Query = None,
-    isotropic: Isotropic = 0.0,
-    along: Along = "",
-    bits: Bits = None,
-    covariance: Covariance = None,
+    noise: NoiseOptions = NO_NOISE,
     orthonormal: Orthonormal = None,
     seed: Seed = 0,
     as_json: JSON = False,
 ) -> None:
     """Exact mean and variance of the weights and the output of a query, or of several heads."""
-    from qkv.noise.moments.mixture import reading_moments as exact
+    from qkv.noise.moments.mixture import reading_moments
 
     found = memory_from(memory, orthonormal, seed)
-    show(exact(found, _queries(query), _noise(found, isotropic, along, bits, covariance)), as_json)
+    show(reading_moments(found, _queries(query), noise.on(found)), as_json)
 
 
 @app.command()
+@noise_options
 def probability(
     memory: MemoryFile = None,
     query: Query = None,
     weights: Weights = "",
     radius: Radius = 0.1,
-    isotropic: Isotropic = 0.0,
-    along: Along = "",
-    bits: Bits = None,
-    covariance: Covariance = None,
+    noise: NoiseOptions = NO_NOISE,
     orthonormal: Orthonormal = None,
     seed: Seed = 0,
     as_json: JSON = False,
 ) -> None:
     """The probability that the output is near the wanted blend."""
-    from qkv.noise.probability.output_within import success_probability as chance
+    from qkv.noise.probability.output_within import success_probability
 
     found = memory_from(memory, orthonormal, seed)
-    noise = _noise(found, isotropic, along, bits, covariance)
-    show(chance(found, _queries(query), noise, weights_of(found, weights), radius, seed=seed), as_json)
+    model = noise.on(found)
+    show(success_probability(found, _queries(query), model, weights_of(found, weights), radius, seed=seed), as_json)
 
 
 @app.command()
+@noise_options
 def sample(
     memory: MemoryFile = None,
     query: Query = None,
     n_draws: Annotated[int, typer.Option(help="How many readings to draw.")] = 1_000_000,
-    isotropic: Isotropic = 0.0,
-    along: Along = "",
-    bits: Bits = None,
-    covariance: Covariance = None,
+    noise: NoiseOptions = NO_NOISE,
     orthonormal: Orthonormal = None,
     seed: Seed = 0,
     as_json: JSON = False,
 ) -> None:
     """Monte Carlo: the same figures from drawn scores, with standard errors; true rounding with --bits."""
-    from qkv.noise.monte_carlo import sample as drawn
+    from qkv.noise.monte_carlo import sample as draw
 
     found = memory_from(memory, orthonormal, seed)
-    show(drawn(found, _queries(query), _noise(found, isotropic, along, bits, covariance), n_draws, seed), as_json)
+    show(draw(found, _queries(query), noise.on(found), n_draws, seed), as_json)
 
 
 @app.command()
+@noise_options
 def compare(
     memory: MemoryFile = None,
     weights: Weights = "",
     tol: Tol = 1e-2,
-    isotropic: Isotropic = 0.0,
-    along: Along = "",
-    bits: Bits = None,
-    covariance: Covariance = None,
+    noise: NoiseOptions = NO_NOISE,
     orthonormal: Orthonormal = None,
     seed: Seed = 0,
     radius: Radius = 0.25,
@@ -130,67 +186,50 @@ def compare(
     check_plot(plot)
     if picture not in PICTURES:
         raise QkvError(f"--picture {picture}", "there is no such picture", f"Use one of {', '.join(PICTURES)}")
-    from qkv.noise.robust.robust_query import harden as hardened
-
     found = memory_from(memory, orthonormal, seed)
-    noise = _noise(found, isotropic, along, bits, covariance)
-    wanted = weights_of(found, weights)
-    with working("hardening"):
-        result = hardened(found, wanted, noise, tol)
+    model, wanted = noise.on(found), weights_of(found, weights)
+    result = _hardened(found, wanted, model, tol, 1)
     if plot is not None:
-        _draw(picture, plot, found, result.layouts, noise, wanted, radius)
+        _draw(picture, plot, found, result.layouts, model, wanted, radius)
     show(result.comparison, as_json)
     if plot is not None and not as_json:
         say(f"drawn: {plot}\n")
 
 
 @app.command()
+@noise_options
 def harden(
     memory: MemoryFile = None,
     weights: Weights = "",
     tol: Tol = 1e-2,
     heads: Annotated[int, typer.Option(help="How many heads to use.")] = 1,
-    isotropic: Isotropic = 0.0,
-    along: Along = "",
-    bits: Bits = None,
-    covariance: Covariance = None,
+    noise: NoiseOptions = NO_NOISE,
     orthonormal: Orthonormal = None,
     seed: Seed = 0,
     as_json: JSON = False,
 ) -> None:
     """The query, or the heads, that keep a blend in spite of the noise."""
-    from qkv.noise.robust.robust_query import harden as hardened
-
     found = memory_from(memory, orthonormal, seed)
-    noise = _noise(found, isotropic, along, bits, covariance)
-    wanted = weights_of(found, weights)
+    model, wanted = noise.on(found), weights_of(found, weights)
+    show(_hardened(found, wanted, model, tol, heads), as_json)
+
+
+def _hardened(memory: Memory, wanted: Any, noise: Noise, tol: float, heads: int) -> RobustQuery:
+    from qkv.noise.robust.robust_query import harden as search
+
     with working("hardening"):
-        result = hardened(found, wanted, noise, tol, heads)
-    show(result, as_json)
+        return search(memory, wanted, noise, tol, heads)
 
 
-def _noise(memory: Memory, isotropic: float, along: str, bits: int | None, covariance: str | None) -> Noise:
-    from qkv.noise.key_noise import Gaussian, Quantised
-
-    if bits is not None:
-        if isotropic or along or covariance:
-            raise QkvError("noise from --bits", "another kind of noise was given too", "Give one kind of noise")
-        return Quantised(bits)
-    lengths = {}
-    for part in along.split(",") if along else ():
+def _variances_along(memory: Memory, text: str) -> dict[Any, float]:
+    """Variances by label from a text such as "0=0.5,1=1/4"."""
+    out = {}
+    for part in text.split(",") if text else ():
         name, equals, value = part.rpartition("=")
         if not equals:
-            raise QkvError(f"--along {along}", f"'{part}' is not of the form item=variance", "Write it like 0=0.5")
-        lengths[memory.labels[item_of(memory, name.strip())]] = number_of(f"--along {along}", value)
-    full: Any = None
-    if covariance is not None:
-        from qkv.design.specs import covariances
-
-        each = covariances(array_from(covariance, "covariance", {}), memory.n, memory.d)
-        full = dict(zip(memory.labels, each, strict=True))
-    if not (isotropic or lengths or full):
-        raise QkvError("reading under noise", "no noise was given", "Give --isotropic, --along, --covariance or --bits")
-    return Gaussian(isotropic=isotropic, along=lengths or None, full=full)
+            raise QkvError(f"--along {text}", f"'{part}' is not of the form item=variance", "Write it like 0=0.5")
+        out[memory.labels[item_of(memory, name.strip())]] = number_of(f"--along {text}", value)
+    return out
 
 
 def _queries(path: Path | None) -> Any:

@@ -128,7 +128,7 @@ def tolerance(request: str, tol: Any) -> float:
     return float(tol)
 
 
-def level(request: str, confidence: Any) -> float:
+def check_confidence(request: str, confidence: Any) -> float:
     """A confidence level strictly between 0 and 1."""
     if not (isinstance(confidence, int | float) and 0 < confidence < 1):
         raise QkvError(request, f"confidence is {confidence!r}", "Give a number between 0 and 1, such as 0.95")

@@ -1,4 +1,7 @@
-"""What a model is: its sizes and its kind of attention, with presets; each field says once what it means."""
+"""ModelConfig: sizes and attention of a model, with presets.
+
+It imports no torch: its fields are the command line's options, and `qkv --help` must be fast.
+"""
 
 from __future__ import annotations
 
@@ -13,39 +16,72 @@ ATTENTIONS = ("causal", "rope", "synthesizer", "perceiver")
 ACTIVATIONS = ("gelu", "gelu_tanh")
 
 
-def told(default: Any, help: str) -> Any:
-    """A field with its explanation, which is also the help of the command-line option."""
+def option(default: Any, help: str) -> Any:
+    """A dataclass field with a default and a help text, which is also the help of its command-line option."""
     return field(default=default, metadata={"help": help})
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The shape of a model. `rope` is built as Llama is, the others as GPT-2 is."""
+    """Sizes and attention of a GPT. `rope` is built as Llama, the other kinds of attention as GPT-2.
 
-    attention: str = told("causal", f"Kind of attention: {', '.join(ATTENTIONS)}.")
-    n_layer: int = told(2, "Blocks.")
-    n_head: int = told(4, "Heads of attention in each block.")
-    n_kv_head: int = told(0, "Heads of keys and values that rope's heads share in groups; 0 for as many as heads.")
-    d_model: int = told(128, "Size of a token's vector.")
-    d_ff: int = told(0, "Size of the layer inside each block's MLP; 0 for 4 times the width (8/3 with rope).")
-    context_length: int = told(64, "Longest sequence, in tokens.")
-    vocab_size: int = told(0, "Tokens in the vocabulary; 0 to take the tokenizer's.")
-    latents: int = told(16, "Latents of the perceiver; each owns block/latents positions.")
-    dropout: float = told(0.0, "Share of each block's output (and of embeddings) dropped while training.")
-    bias: bool = told(True, "Biases in linear layers and norms; rope has none.")
-    activation: str = told("gelu", f"Inside the MLP: {' or '.join(ACTIVATIONS)}; rope has SwiGLU.")
-    tie_embeddings: bool = told(True, "Whether the output layer is the embedding.")
-    norm_eps: float = told(1e-5, "What norms add to the variance.")
-    rope_theta: float = told(10_000.0, "Rope turns its slowest pair of coordinates about this many times slower.")
+    Attributes:
+        attention: "causal", "rope", "synthesizer" or "perceiver".
+        n_layer: Transformer blocks.
+        n_head: attention heads of each block.
+        n_kv_head: heads of keys and values, shared in groups (`rope` only); 0 for as many as `n_head`.
+        d_model: size of a token's vector.
+        d_ff: size of the MLP's hidden layer; 0 for 4 · d_model (8/3 · d_model with `rope`).
+        context_length: longest sequence, in tokens.
+        vocab_size: tokens in the vocabulary; 0 to take the tokenizer's.
+        latents: latents of a perceiver; each owns context_length/latents positions.
+        dropout: dropout rate of embeddings and of each block's two outputs.
+        bias: whether linear layers and norms have biases (`rope` has none).
+        activation: "gelu" or "gelu_tanh" in the MLP (`rope` has SwiGLU).
+        tie_embeddings: whether the output layer is the embedding's matrix.
+        norm_eps: what norms add to the variance.
+        rope_theta: base θ of the rotary frequencies.
+
+    Raises:
+        QkvError: if the fields contradict each other or are out of range; the message names all of them.
+
+    Example:
+        >>> from qkv.model import ModelConfig
+        >>> config = ModelConfig(attention="rope", n_head=4, n_kv_head=2, d_model=64)
+        >>> config.head_dim, config.n_kv_head_effective, config.d_ff_effective
+        (16, 2, 176)
+        >>> ModelConfig.from_json(config.to_json()) == config
+        True
+    """
+
+    attention: str = option("causal", f"Kind of attention: {', '.join(ATTENTIONS)}.")
+    n_layer: int = option(2, "Transformer blocks.")
+    n_head: int = option(4, "Attention heads in each block.")
+    n_kv_head: int = option(
+        0, "Heads of keys and values, shared by groups of heads (rope only); 0 for as many as heads."
+    )
+    d_model: int = option(128, "Size of a token's vector.")
+    d_ff: int = option(0, "Size of the hidden layer of each MLP; 0 for 4 times the size of a vector (8/3 with rope).")
+    context_length: int = option(64, "Longest sequence, in tokens.")
+    vocab_size: int = option(0, "Tokens in the vocabulary; 0 to take the tokenizer's.")
+    latents: int = option(16, "Latents of the perceiver; each owns an equal share of the positions.")
+    dropout: float = option(0.0, "Dropout rate of embeddings and of each block's outputs, while training.")
+    bias: bool = option(True, "Biases in linear layers and norms; rope has none.")
+    activation: str = option("gelu", f"Activation of the MLP: {' or '.join(ACTIVATIONS)}; rope has SwiGLU.")
+    tie_embeddings: bool = option(True, "Whether the output layer is the embedding's matrix.")
+    norm_eps: float = option(1e-5, "What norms add to the variance.")
+    rope_theta: float = option(10_000.0, "Base of the rotary frequencies (rope only).")
 
     def __post_init__(self) -> None:
-        wrong = [text for bad, text in self._refusals() if bad]
+        wrong = [text for bad, text in self._problems() if bad]
         if wrong:
             raise QkvError("making a model", "; ".join(wrong), "Change these fields of its configuration")
 
-    def _refusals(self) -> list[tuple[bool, str]]:
+    def _problems(self) -> list[tuple[bool, str]]:
+        """Every rule with whether this configuration breaks it, and what to say then."""
         sizes = ("n_layer", "n_head", "d_model", "context_length", "latents")
         names = ", ".join(ATTENTIONS)
+        head_dim = self.d_model // max(self.n_head, 1)
         return [
             (self.attention not in ATTENTIONS, f"attention is {self.attention!r}{_hint(self.attention)}, not {names}"),
             *((getattr(self, name) < 1, f"{name} is {getattr(self, name)}") for name in sizes),
@@ -63,13 +99,13 @@ class ModelConfig:
                 f"n_kv_head is {self.n_kv_head}, which only rope takes",
             ),
             (
-                self.attention == "rope" and self.d_model // max(self.n_head, 1) % 2 == 1,
-                f"heads of size {self.d_model // max(self.n_head, 1)} cannot be turned by pairs",
+                self.attention == "rope" and head_dim % 2 == 1,
+                f"heads have {head_dim} coordinates, and rope rotates pairs",
             ),
             (
                 self.attention == "perceiver" and (self.n_layer < 2 or self.context_length % max(self.latents, 1) != 0),
                 f"a perceiver of {self.n_layer} layers with {self.latents} latents for {self.context_length} positions "
-                "(it takes 2 layers or more, and an equal share of positions for each latent)",
+                "(it needs at least 2 layers, and an equal share of positions for each latent)",
             ),
             (not 0 <= self.dropout < 1, f"dropout is {self.dropout}"),
             (not 0 < self.norm_eps < 1, f"norm_eps is {self.norm_eps}"),
@@ -89,7 +125,11 @@ class ModelConfig:
 
     @property
     def d_ff_effective(self) -> int:
-        """Size of the layer inside the MLP; SwiGLU has three matrices, so 8/3 (in 8s) costs what 4 costs with two."""
+        """Size of the MLP's hidden layer.
+
+        SwiGLU has three matrices where GELU's MLP has two, so 8/3 · d_model (rounded up to a multiple of 8) costs
+        what 4 · d_model costs there.
+        """
         return self.d_ff or (4 * self.d_model if self.attention != "rope" else 8 * -(-self.d_model // 3))
 
     @property
@@ -103,26 +143,26 @@ class ModelConfig:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> ModelConfig:
-        """A configuration from its fields; unknown ones are refused."""
+        """A configuration from its fields; unknown fields are refused."""
         return from_fields(cls, data, "reading a model's configuration")
 
 
-def from_fields(cls: type, data: Any, asked: str) -> Any:
-    """A dataclass from a mapping that may leave out fields, but may not invent any."""
+def from_fields(cls: type, data: Any, request: str) -> Any:
+    """A dataclass from a mapping: fields may be missing, but unknown fields and wrong types are refused."""
     if not isinstance(data, dict):
-        raise QkvError(asked, f"a {type(data).__name__} came", "Give fields by name")
-    kinds: dict[str, Any] = {f.name: type(f.default) for f in dataclasses.fields(cls)}
-    unknown = [name for name in data if name not in kinds]
+        raise QkvError(request, f"it is a {type(data).__name__}", "Give a mapping of field names to values")
+    types: dict[str, Any] = {f.name: type(f.default) for f in dataclasses.fields(cls)}
+    unknown = [name for name in data if name not in types]
     if unknown:
         raise QkvError(
-            asked, f"there is no field {', '.join(map(repr, unknown))}{_hint(unknown[0], tuple(kinds))}",
-            f"Use {', '.join(kinds)}",
+            request, f"there is no field {', '.join(map(repr, unknown))}{_hint(unknown[0], tuple(types))}",
+            f"Use {', '.join(types)}",
         )  # fmt: skip
     for name, value in data.items():
-        fits = isinstance(value, kinds[name]) or (kinds[name] is float and isinstance(value, int))
-        if not fits or (kinds[name] is not bool and isinstance(value, bool)):
-            raise QkvError(asked, f"{name} is {value!r}", f"Give a value like {getattr(cls, name)!r}")
-    return cls(**{name: kinds[name](value) for name, value in data.items()})
+        fits = isinstance(value, types[name]) or (types[name] is float and isinstance(value, int))
+        if not fits or (types[name] is not bool and isinstance(value, bool)):
+            raise QkvError(request, f"{name} is {value!r}", f"Give a value like {getattr(cls, name)!r}")
+    return cls(**{name: types[name](value) for name, value in data.items()})
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -133,7 +173,24 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def preset(name: str, **changes: Any) -> ModelConfig:
-    """A preset by name, with some fields changed."""
+    """A named configuration, with some fields changed.
+
+    Args:
+        name: "tiny", "small" or "course".
+        **changes: fields of `ModelConfig` that replace the preset's.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        QkvError: if there is no such preset or field, or if the result is not a valid configuration.
+
+    Example:
+        >>> from qkv.model import preset
+        >>> config = preset("tiny", attention="rope", vocab_size=100)
+        >>> config.n_layer, config.d_model, config.attention
+        (2, 128, 'rope')
+    """
     if name not in PRESETS:
         raise QkvError(
             "choosing a preset",

@@ -1,8 +1,8 @@
-"""Continue many prompts of different lengths at once, with remembered keys and values."""
+"""Batched greedy and sampled decoding of prompts of different lengths, with KV caches."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -12,16 +12,24 @@ from torch import Tensor
 from qkv.core.validation import whole
 from qkv.errors import QkvError
 from qkv.model.gpt import GPT
-from qkv.model.packed_sequences import KVCache, PackedLayout
+from qkv.model.kv_cache import KVCache
+from qkv.model.packed_sequences import PackedLayout
 
-ROWS = 1024  # prompts that are continued together, unless told otherwise
-COMMON = 4  # tokens at the beginning of all prompts from which on they are read once for all
-CHUNK = 4096  # tokens of prompts that are read together: more fall out of the processor's caches
+DEFAULT_BATCH_SIZE = 1024  # prompts that are decoded together
+MIN_SHARED_PREFIX = 4  # tokens that all prompts must start with for the prefix to be processed once for all of them
+MAX_PREFILL_TOKENS = (
+    4096  # tokens of prompts that are processed at a time; more no longer fit in the processor's caches
+)
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """New tokens for each prompt, up to a stop token which is left out; and the log-probability of each."""
+    """Continuations of prompts.
+
+    Attributes:
+        tokens: the new tokens after each prompt, up to the stop token, which is left out.
+        log_probabilities: the log-probability of each new token under the model, or None if not asked for.
+    """
 
     tokens: list[list[int]]
     log_probabilities: list[list[float]] | None = None
@@ -29,7 +37,28 @@ class Decoded:
 
 @dataclass(frozen=True)
 class Sampler:
-    """How the next token is chosen: the likeliest, or at random from the likely ones."""
+    """How the next token is chosen: the likeliest one (temperature 0), or a random one.
+
+    Attributes:
+        temperature: what logits are divided by; 0 for greedy decoding.
+        top_k: sample among the k likeliest tokens only; 0 for all.
+        top_p: sample among the fewest likeliest tokens whose probabilities add up to p (nucleus sampling).
+        seed: seed of the random numbers; each prompt and step has one of its own.
+
+    Raises:
+        QkvError: if a field is out of range.
+
+    Example:
+        >>> import torch
+        >>> from qkv.model import Sampler
+        >>> logits = torch.tensor([[0.5, 0.3, 0.2]]).log()
+        >>> Sampler()(logits, torch.tensor([0.9])).tolist()  # greedy: the likeliest, whatever the random number
+        [0]
+        >>> Sampler(temperature=1.0)(logits, torch.tensor([0.9], dtype=torch.float64)).tolist()
+        [2]
+        >>> Sampler(temperature=1.0, top_k=2)(logits, torch.tensor([0.9], dtype=torch.float64)).tolist()
+        [1]
+    """
 
     temperature: float = 0.0
     top_k: int = 0
@@ -45,125 +74,176 @@ class Sampler:
                 "choosing tokens", "; ".join(wrong), "Give a temperature and top_k from 0 up, and top_p in (0, 1]"
             )
 
-    def __call__(self, logits: Tensor, chance: Tensor) -> Tensor:
-        """A token for each row (r, vocab), given one uniform random number for each."""
+    def __call__(self, logits: Tensor, uniform: Tensor) -> Tensor:
+        """Choose a token (r,) for each row of logits (r, vocab_size), given a uniform random number (r,) for each."""
         if self.temperature == 0:
             return logits.argmax(-1)
         scaled = logits.double() / self.temperature
         order = scaled.argsort(dim=-1, descending=True, stable=True)
         p = scaled.gather(-1, order).softmax(-1)
-        below = p.cumsum(-1) - p  # the chance of all that are likelier
-        keep = below < self.top_p
+        allowed = p.cumsum(-1) - p < self.top_p  # a token is left out if the likelier ones already add up to top_p
         if self.top_k:
-            keep &= torch.arange(p.shape[-1], device=p.device) < self.top_k
-        mass = (p * keep).cumsum(-1)
-        at = (mass > chance[:, None] * mass[:, -1:]).int().argmax(-1, keepdim=True)
-        return order.gather(-1, at)[:, 0]
+            allowed &= torch.arange(p.shape[-1], device=p.device) < self.top_k
+        # Inverse of the cumulative distribution of the allowed tokens.
+        cumulative = (p * allowed).cumsum(-1)
+        rank = (cumulative > uniform[:, None] * cumulative[:, -1:]).int().argmax(-1, keepdim=True)
+        return order.gather(-1, rank)[:, 0]
 
 
 @torch.inference_mode()
 def decode(
     model: GPT,
     prompts: Sequence[Sequence[int]],
-    new: int,
-    choice: Sampler | None = None,
+    max_new_tokens: int,
+    sampler: Sampler | None = None,
     *,
     stop: int | None = None,
     log_probabilities: bool = False,
-    rows: int = ROWS,
+    batch_size: int = DEFAULT_BATCH_SIZE,
 ) -> Decoded:
-    """Up to `new` tokens after each prompt; the result does not depend on what else is in the batch."""
-    asked = f"continuing {len(prompts)} prompts"
-    whole(asked, "new", new)
-    lengths = [len(prompt) for prompt in prompts]
-    if not prompts or min(lengths) == 0:
-        raise QkvError(asked, "one of them is empty" if prompts else "there are none", "Give at least one token each")
-    longest, vocab = max(lengths), model.config.vocab_size
-    if longest + new > model.config.context_length + 1:
-        raise QkvError(
-            asked, f"the longest has {longest} tokens, and {new} more are wanted",
-            f"The model holds {model.config.context_length}: shorten prompts, or ask for fewer",
-        )  # fmt: skip
-    if max(max(p) for p in prompts) >= vocab or min(min(p) for p in prompts) < 0:
-        raise QkvError(asked, f"there are tokens outside 0 to {vocab - 1}", "Use the model's own tokenizer")
-    choice = choice or Sampler()
+    """Continue prompts, many at a time; the result does not depend on what else is in the batch.
+
+    Args:
+        model: the model; it is put into evaluation mode while decoding.
+        prompts: token ids of each prompt, of any lengths.
+        max_new_tokens: new tokens after each prompt, at most.
+        sampler: how tokens are chosen; greedily if it is None.
+        stop: token id that ends a continuation.
+        log_probabilities: whether to return the log-probability of each new token.
+        batch_size: prompts that are decoded together.
+
+    Returns:
+        The new tokens of each prompt, in the order of the prompts.
+
+    Raises:
+        QkvError: if there is no prompt, a prompt is empty or has tokens outside the vocabulary, or prompt and new
+            tokens do not fit into the model's context length.
+
+    Example:
+        >>> import torch
+        >>> from qkv.model import GPT, ModelConfig, decode
+        >>> _ = torch.manual_seed(0)
+        >>> model = GPT(ModelConfig(n_layer=1, n_head=2, d_model=16, context_length=8, vocab_size=20))
+        >>> done = decode(model, [[1, 2, 3], [4]], 5, log_probabilities=True)
+        >>> [len(tokens) for tokens in done.tokens]
+        [5, 5]
+        >>> len(done.log_probabilities[0])
+        5
+    """
+    _check(model, prompts, max_new_tokens)
+    sampler = sampler or Sampler()
     # One random number for each prompt and step, whatever the batch.
-    chances = torch.rand(len(prompts), new, dtype=torch.float64, generator=torch.Generator().manual_seed(choice.seed))
+    generator = torch.Generator().manual_seed(sampler.seed)
+    uniform = torch.rand(len(prompts), max_new_tokens, dtype=torch.float64, generator=generator)
+    order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
+    out: list[list[int]] = [[] for _ in prompts]
+    values: list[list[float]] = [[] for _ in prompts]
     was_training = model.training
     model.eval()
-    order = sorted(range(len(prompts)), key=lengths.__getitem__)
-    out: list[list[int]] = [[] for _ in prompts]
-    scores: list[list[float]] = [[] for _ in prompts]
-    for first in range(0, len(order), rows):
-        some = order[first : first + rows]
-        chosen, sure = _together(model, [prompts[i] for i in some], new, choice, chances[some], stop, log_probabilities)
-        for i, tokens, values in zip(some, chosen.tolist(), sure.tolist(), strict=True):
-            end = tokens.index(stop) if stop in tokens else len(tokens)
-            out[i], scores[i] = tokens[:end], values[:end]
-    model.train(was_training)
-    return Decoded(out, scores if log_probabilities else None)
+    try:
+        for first in range(0, len(order), batch_size):
+            batch = order[first : first + batch_size]
+            each = _decode_batch(model, [prompts[i] for i in batch], uniform[batch], sampler, stop, log_probabilities)
+            for i, tokens, logs in zip(batch, *(x.tolist() for x in each), strict=True):
+                end = tokens.index(stop) if stop in tokens else len(tokens)
+                out[i], values[i] = tokens[:end], logs[:end]
+    finally:
+        model.train(was_training)
+    return Decoded(out, values if log_probabilities else None)
 
 
-def _together(
-    model: GPT, prompts: list[Sequence[int]], new: int, choice: Sampler, chances: Tensor, stop: int | None, sure: bool
+def _check(model: GPT, prompts: Sequence[Sequence[int]], max_new_tokens: int) -> None:
+    """Refuse prompts that cannot be continued."""
+    request = f"continuing {len(prompts)} prompts"
+    whole(request, "max_new_tokens", max_new_tokens)
+    lengths = [len(prompt) for prompt in prompts]
+    if not prompts or min(lengths) == 0:
+        raise QkvError(request, "one of them is empty" if prompts else "there are none", "Give at least one token each")
+    longest, c = max(lengths), model.config
+    if longest + max_new_tokens > c.context_length + 1:  # the last new token is never processed
+        raise QkvError(
+            request, f"the longest has {longest} tokens, and {max_new_tokens} more are wanted",
+            f"The model's context length is {c.context_length}: shorten prompts, or ask for fewer tokens",
+        )  # fmt: skip
+    if max(max(p) for p in prompts) >= c.vocab_size or min(min(p) for p in prompts) < 0:
+        raise QkvError(request, f"there are tokens outside 0 to {c.vocab_size - 1}", "Use the model's own tokenizer")
+
+
+def _decode_batch(
+    model: GPT,
+    prompts: list[Sequence[int]],
+    uniform: Tensor,
+    sampler: Sampler,
+    stop: int | None,
+    log_probabilities: bool,
 ) -> tuple[Tensor, Tensor]:
-    """New tokens (r, new) and their log-probabilities for prompts sorted by length; after a stop, anything."""
+    """New tokens (r, max_new_tokens) and log-probabilities, for prompts sorted by length; arbitrary after a stop."""
     device = model.embedding.weight.device
+    max_new_tokens = uniform.shape[1]
     lengths = torch.tensor([len(p) for p in prompts], device=device)
-    cache = model.cache(len(prompts), int(lengths[-1]) + new - 1)  # what the last new token leads to, nobody asks
-    chances = chances.to(device)
-    logits = _read(model, prompts, cache, device)
-    tokens = lengths.new_zeros(len(prompts), new)
-    values = torch.zeros(len(prompts), new, dtype=torch.float64 if sure else torch.float32)
-    alive = torch.arange(len(prompts), device=device)
-    for step in range(new):
-        picked = choice(logits, chances[alive, step])
-        tokens[alive, step] = picked
-        if sure:
-            values[alive.cpu(), step] = logits.double().log_softmax(-1).gather(-1, picked[:, None])[:, 0].cpu()
-        if step == new - 1:
+    uniform = uniform.to(device)
+    tokens = lengths.new_zeros(len(prompts), max_new_tokens)
+    values = torch.zeros(len(prompts), max_new_tokens, dtype=torch.float64 if log_probabilities else torch.float32)
+    active = torch.arange(len(prompts), device=device)  # prompts whose continuation has not stopped
+    # Prefill: process the prompts, fill the caches. The last new token is never processed, so it needs no room there.
+    caches = model.cache(len(prompts), int(lengths[-1]) + max_new_tokens - 1)
+    logits = _prefill(model, prompts, caches, device)
+    for step in range(max_new_tokens):
+        # Choose one token for each active prompt.
+        chosen = sampler(logits, uniform[active, step])
+        tokens[active, step] = chosen
+        if log_probabilities:
+            values[active.cpu(), step] = logits.double().log_softmax(-1).gather(-1, chosen[:, None])[:, 0].cpu()
+        if step == max_new_tokens - 1:
             break
-        if stop is not None and bool((done := picked == stop).any()):
-            left = (~done).nonzero()[:, 0]
+        # Drop the prompts that have stopped.
+        if stop is not None and bool((stopped := chosen == stop).any()):
+            left = (~stopped).nonzero()[:, 0]
             if not len(left):
                 break
-            alive, picked = alive[left], picked[left]
-            for shelf in cache:
-                shelf.k, shelf.v = shelf.k[left], shelf.v[left]
-        logits = model(picked, PackedLayout.step(lengths[alive] + step), keep=None, cache=cache)
+            active, chosen = active[left], chosen[left]
+            caches = [cache.select(left) for cache in caches]
+        # Process the chosen tokens.
+        logits = model(chosen, PackedLayout.decoding_step(lengths[active] + step), cache=caches)
     return tokens, values
 
 
-def _common(prompts: list[Sequence[int]]) -> int:
-    """Tokens with which all prompts begin, if they are worth reading once for all; each keeps one of its own."""
-    first, last = min(map(tuple, prompts)), max(map(tuple, prompts))  # if these two begin alike, all do
+def _prefill(model: GPT, prompts: list[Sequence[int]], caches: list[KVCache], device: torch.device) -> Tensor:
+    """Process prompts and fill their caches, in chunks; the logits (r, vocab_size) after each prompt."""
+    prefix = _shared_prefix(prompts) if model.config.attention in ("causal", "rope") else 0
+    if prefix:
+        once = model.cache(1, prefix)
+        model.hidden(
+            torch.tensor(prompts[0][:prefix], device=device), PackedLayout([(1, prefix)]).to(device), cache=once
+        )
+        for cache, one in zip(caches, once, strict=True):
+            cache.fill(one, prefix)
+        prompts = [prompt[prefix:] for prompt in prompts]
+    logits = []
+    for first, end in _chunks([len(p) for p in prompts]):
+        chunk = prompts[first:end]
+        packed = torch.tensor([token for prompt in chunk for token in prompt], device=device)
+        shapes = ((len(list(same)), t) for t, same in groupby(map(len, chunk)))
+        layout = PackedLayout(shapes, past_length=prefix).to(device)
+        last = torch.tensor([len(p) for p in chunk], device=device).cumsum(0) - 1
+        logits.append(model(packed, layout, keep=last, cache=[cache.view(first, end) for cache in caches]))
+    return torch.cat(logits)
+
+
+def _shared_prefix(prompts: list[Sequence[int]]) -> int:
+    """Tokens that all prompts start with, if they are worth processing once; each prompt keeps one token of its own."""
+    first, last = min(map(tuple, prompts)), max(map(tuple, prompts))  # a prefix that these two share, all share
     most = min(map(len, prompts)) - 1
     same = next((i for i in range(most) if first[i] != last[i]), max(0, most))
-    return same if len(prompts) > 1 and same >= COMMON else 0
+    return same if len(prompts) > 1 and same >= MIN_SHARED_PREFIX else 0
 
 
-def _read(model: GPT, prompts: list[Sequence[int]], cache: list[KVCache], device: torch.device) -> Tensor:
-    """Read prompts into the cache, some at a time; the logits after each."""
-    logits, first = [], 0
-    common = _common(prompts) if model.config.attention in ("causal", "rope") else 0
-    if common:
-        once = model.cache(1, common)
-        model.hidden(
-            torch.tensor(prompts[0][:common], device=device), PackedLayout([(1, common)]).to(device), cache=once
-        )
-        for shelf, one in zip(cache, once, strict=True):
-            shelf.repeat(one, common)
-        prompts = [prompt[common:] for prompt in prompts]
-    while first < len(prompts):
-        count, total = 0, 0
-        while first + count < len(prompts) and (count == 0 or total + len(prompts[first + count]) <= CHUNK):
-            total += len(prompts[first + count])
-            count += 1
-        some = prompts[first : first + count]
-        row = torch.tensor([token for prompt in some for token in prompt], device=device)
-        layout = PackedLayout(((len(list(same)), t) for t, same in groupby(map(len, some))), after=common).to(device)
-        last = torch.tensor([len(p) for p in some], device=device).cumsum(0) - 1
-        part = [shelf.part(first, first + count) for shelf in cache]
-        logits.append(model(row, layout, keep=last, cache=part))
-        first += count
-    return torch.cat(logits)
+def _chunks(lengths: list[int]) -> Iterator[tuple[int, int]]:
+    """Ranges (first, end) of prompts of at most MAX_PREFILL_TOKENS tokens in all, or of a single prompt."""
+    first, total = 0, 0
+    for i, length in enumerate(lengths):
+        if i > first and total + length > MAX_PREFILL_TOKENS:
+            yield first, i
+            first, total = i, 0
+        total += length
+    yield first, len(lengths)

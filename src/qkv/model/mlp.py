@@ -1,4 +1,8 @@
-"""The part of a block that thinks: GPT-2's MLP and Llama's, with a way back that writes over what it has read."""
+"""GELU MLP (GPT-2) and SwiGLU (Llama), with an in-place backward pass.
+
+The hidden layer is a block's largest tensor. While training, `_GeluMLP` and `_SwiGLU` compute the whole MLP as one
+autograd function, whose backward pass writes gradients over tensors that it no longer needs.
+"""
 
 from __future__ import annotations
 
@@ -10,27 +14,29 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from qkv.model.config import ModelConfig
-from qkv.model.linear import Linear, steady, times, weight_gradient
+from qkv.model.linear import Linear, onednn_linear, prefers_onednn, weight_gradients
 
 
 class MLP(nn.Module):
-    """Widen, bend, narrow: GPT-2's."""
+    """GPT-2's MLP: gelu(x Aᵀ + b) Bᵀ + c."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.wide = Linear(config.d_model, config.d_ff_effective, config.bias)
         self.out = Linear(config.d_ff_effective, config.d_model, config.bias)
-        self.shape = "tanh" if config.activation == "gelu_tanh" else "none"
+        self.approximate = "tanh" if config.activation == "gelu_tanh" else "none"
 
     def forward(self, x: Tensor) -> Tensor:
-        if steady(x, self.wide.weight):
-            out: Tensor = _Bent.apply(x, self.wide.weight, self.wide.bias, self.out.weight, self.out.bias, self.shape)
+        if prefers_onednn(x, self.wide.weight):
+            out: Tensor = _GeluMLP.apply(
+                x, self.wide.weight, self.wide.bias, self.out.weight, self.out.bias, self.approximate
+            )
             return out
-        return self.out(F.gelu(self.wide(x), approximate=self.shape))
+        return self.out(F.gelu(self.wide(x), approximate=self.approximate))
 
 
 class SwiGLU(nn.Module):
-    """Widen twice, let one gate the other, narrow: Llama's. Both widenings are one product."""
+    """Llama's MLP: (silu(g)∘v) Bᵀ, where one projection gives both gate g and value v."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -38,56 +44,60 @@ class SwiGLU(nn.Module):
         self.out = Linear(config.d_ff_effective, config.d_model, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        if steady(x, self.wide.weight):
-            out: Tensor = _Gated.apply(x, self.wide.weight, self.out.weight)
+        if prefers_onednn(x, self.wide.weight):
+            out: Tensor = _SwiGLU.apply(x, self.wide.weight, self.out.weight)
             return out
         gate, value = self.wide(x).chunk(2, dim=-1)
         return self.out(F.silu(gate) * value)
 
 
-class _Bent(torch.autograd.Function):
-    """y = gelu(h) Bᵀ + c with h = x Aᵀ + b. With a gradient G of y: dh = (G B) ∘ gelu'(h), in the place of G B."""
+class _GeluMLP(torch.autograd.Function):
+    """y = gelu(h) Bᵀ + c with h = x Aᵀ + b. With a gradient G of y: dh = (G B) ∘ gelu'(h), in the memory of G B."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, a: Tensor, b: Tensor | None, out: Tensor, c: Tensor | None, shape: str) -> Tensor:
-        h = times(x, a, b)
-        bent = F.gelu(h, approximate=shape)
-        ctx.save_for_backward(x, a, out, h, bent)
-        ctx.shape = shape
-        return times(bent, out, c)
+    def forward(
+        ctx: Any, x: Tensor, a: Tensor, b: Tensor | None, out: Tensor, c: Tensor | None, approximate: str
+    ) -> Tensor:
+        h = onednn_linear(x, a, b)
+        activated = F.gelu(h, approximate=approximate)
+        ctx.save_for_backward(x, a, out, h, activated)
+        ctx.approximate = approximate
+        return onednn_linear(activated, out, c)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, a, out, h, bent = ctx.saved_tensors
-        to_x, to_a, to_b, to_out, to_c, _ = ctx.needs_input_grad
-        d_out, d_c = weight_gradient(grad, bent, to_out, to_c)
-        dh = times(grad, out.t())
-        torch.ops.aten.gelu_backward.grad_input(dh, h, approximate=ctx.shape, grad_input=dh)
-        return times(dh, a.t()) if to_x else None, *weight_gradient(dh, x, to_a, to_b), d_out, d_c, None
+        x, a, out, h, activated = ctx.saved_tensors
+        needs_x, needs_a, needs_b, needs_out, needs_c, _ = ctx.needs_input_grad
+        dout, dc = weight_gradients(grad, activated, needs_out, needs_c)
+        dh = onednn_linear(grad, out.t())
+        torch.ops.aten.gelu_backward.grad_input(dh, h, approximate=ctx.approximate, grad_input=dh)
+        dx = onednn_linear(dh, a.t()) if needs_x else None
+        return dx, *weight_gradients(dh, x, needs_a, needs_b), dout, dc, None
 
 
-class _Gated(torch.autograd.Function):
+class _SwiGLU(torch.autograd.Function):
     """y = (silu(g)∘v) Bᵀ with (g, v) = x Aᵀ. With a gradient G of y and D = GB: dg = D∘v∘silu'(g), dv = D∘silu(g)."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, a: Tensor, out: Tensor) -> Tensor:
-        both = times(x, a)
-        gate, value = both.chunk(2, dim=-1)
-        open_ = F.silu(gate)
-        ctx.save_for_backward(x, a, out, both, open_)
-        return times(open_ * value, out)
+        hidden = onednn_linear(x, a)
+        gate, value = hidden.chunk(2, dim=-1)
+        activated = F.silu(gate)
+        ctx.save_for_backward(x, a, out, hidden, activated)
+        return onednn_linear(activated * value, out)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, a, out, both, open_ = ctx.saved_tensors
-        to_x, to_a, to_out = ctx.needs_input_grad
-        gate, value = both.chunk(2, dim=-1)
-        d_out, _ = weight_gradient(grad, open_ * value, to_out, False)
-        inner = times(grad, out.t())
-        back = torch.empty_like(both)
-        to_gate, to_value = back.chunk(2, dim=-1)
-        torch.mul(inner, open_, out=to_value)
-        torch.ops.aten.silu_backward.grad_input(inner.mul_(value), gate, grad_input=to_gate)
-        return times(back, a.t()) if to_x else None, weight_gradient(back, x, to_a, False)[0], d_out
+        x, a, out, hidden, activated = ctx.saved_tensors
+        needs_x, needs_a, needs_out = ctx.needs_input_grad
+        gate, value = hidden.chunk(2, dim=-1)
+        dout, _ = weight_gradients(grad, activated * value, needs_out, False)
+        dproduct = onednn_linear(grad, out.t())
+        dhidden = torch.empty_like(hidden)
+        dgate, dvalue = dhidden.chunk(2, dim=-1)
+        torch.mul(dproduct, activated, out=dvalue)
+        torch.ops.aten.silu_backward.grad_input(dproduct.mul_(value), gate, grad_input=dgate)
+        dx = onednn_linear(dhidden, a.t()) if needs_x else None
+        return dx, weight_gradients(dhidden, x, needs_a, False)[0], dout

@@ -1,4 +1,4 @@
-"""How sequences lie end to end in one long row of tokens, and the shelves that remember their keys and values."""
+"""PackedLayout: variable-length sequences packed end to end, without padding."""
 
 from __future__ import annotations
 
@@ -9,174 +9,129 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from qkv.core.kernels.equal_length import LARGE
 from qkv.core.kernels.ragged import RaggedPlan
-from qkv.errors import QkvError
 
 Shape = tuple[int, int]
-MOST = 0.7  # of a shelf: once so much of it is filled, it is faster to read it whole than to leave out the rest
 
 
 class PackedLayout:
-    """Sequences of several lengths without padding: shape (b, t) is b sequences of t tokens, one after another.
+    """How sequences of several lengths lie end to end in one tensor of N tokens, without padding.
 
-    Whatever treats tokens alike works on the whole row; attention works shape by shape, on views of it.
-    With `after`, a cache remembers that many tokens of every sequence, and these come after them. With `places`,
-    each sequence has one new token, at that place, after those that a cache remembers.
+    Embeddings, norms, projections and MLPs work on all N tokens at once; attention works on views of the sequences
+    (`split`, `join`) or on a plan of their lengths (`plan`).
+
+    A layout is of one of three kinds: whole sequences; the continuation of sequences of which a KV cache already holds
+    `past_length` tokens; or a decoding step, one new token for each sequence (`decoding_step`).
+
+    Attributes:
+        shapes: pairs (b, t): b sequences of t tokens, one shape after another.
+        past_length: tokens of every sequence that a KV cache already holds; positions start there.
+        is_step: whether this is a decoding step.
+        device: where index tensors are made.
+
+    Example:
+        >>> import torch
+        >>> from qkv.model import GPT, ModelConfig, PackedLayout
+        >>> layout = PackedLayout([(2, 3), (1, 4)])  # two sequences of 3 tokens, then one of 4
+        >>> layout.positions.tolist()
+        [0, 1, 2, 0, 1, 2, 0, 1, 2, 3]
+        >>> model = GPT(ModelConfig(vocab_size=9, d_model=16)).eval()
+        >>> model(torch.arange(10) % 9, layout).shape
+        torch.Size([10, 9])
     """
 
     def __init__(
-        self, shapes: Iterable[Shape], places: Tensor | None = None, rows: Tensor | None = None, after: int = 0
+        self,
+        shapes: Iterable[Shape],
+        past_length: int = 0,
+        *,
+        step_positions: Tensor | None = None,
+        step_sequences: Tensor | None = None,
     ) -> None:
         self.shapes = tuple((int(b), int(t)) for b, t in shapes)
-        self.after = after
-        self.steps = places is not None
-        self.device = places.device if places is not None else torch.device("cpu")
-        self._places, self._rows = places, rows
-        self._seen: Tensor | None = None
+        self.past_length = past_length
+        self.is_step = step_positions is not None
+        self.device = step_positions.device if step_positions is not None else torch.device("cpu")
+        self._step_positions, self._step_sequences = step_positions, step_sequences
+        self._attended: Tensor | None = None
 
     @classmethod
-    def step(cls, places: Tensor, rows: Tensor | None = None) -> PackedLayout:
-        """One new token for each sequence; `rows` says which of the remembered ones they are, if not all."""
-        return cls([(len(places), 1)], places, rows)
+    def decoding_step(cls, positions: Tensor, sequences: Tensor | None = None) -> PackedLayout:
+        """One new token for each sequence, at the given positions.
+
+        Args:
+            positions: position (r,) of each new token in its sequence.
+            sequences: which sequences of the KV cache they continue, (r,); if it is None, all of them in order.
+        """
+        return cls([(len(positions), 1)], step_positions=positions, step_sequences=sequences)
 
     def to(self, device: torch.device) -> PackedLayout:
-        """The same on another device."""
+        """This layout, with index tensors made on another device."""
         self.device = device
         return self
 
     @cached_property
-    def sizes(self) -> list[int]:
-        """Tokens of each shape."""
-        return [b * t for b, t in self.shapes]
-
-    @cached_property
-    def longest(self) -> int:
-        """Tokens of the longest sequence, remembered ones included."""
-        if self._places is not None:
-            return max(1, int(self._places.max()) + 1)
-        return self.after + max(t for _, t in self.shapes)
+    def max_length(self) -> int:
+        """Tokens of the longest sequence, including those in the KV cache."""
+        if self._step_positions is not None:
+            return max(1, int(self._step_positions.max()) + 1)
+        return self.past_length + max(t for _, t in self.shapes)
 
     @cached_property
     def positions(self) -> Tensor:
-        """Each token's place in its sequence."""
-        if self._places is not None:
-            return self._places
+        """Position (N,) of each token in its sequence."""
+        if self._step_positions is not None:
+            return self._step_positions
         length = np.array(self._lengths)
         start = np.repeat(np.cumsum(length) - length, length)
-        return torch.from_numpy(np.arange(self.after, self.after + len(start)) - start).to(self.device)
+        return torch.from_numpy(np.arange(self.past_length, self.past_length + len(start)) - start).to(self.device)
 
     @cached_property
-    def rows(self) -> Tensor:
-        """The number of the sequence that each token belongs to."""
-        if self._rows is not None:
-            return self._rows
-        if self.steps:
+    def sequences(self) -> Tensor:
+        """Index (N,) of the sequence that each token belongs to."""
+        if self._step_sequences is not None:
+            return self._step_sequences
+        if self.is_step:
             return torch.arange(len(self.positions), device=self.device)
-        first, each = 0, []
-        for b, t in self.shapes:
-            each.append(torch.arange(first, first + b, device=self.device).repeat_interleave(t))
-            first += b
-        return torch.cat(each)
+        return torch.from_numpy(np.repeat(np.arange(len(self._lengths)), self._lengths)).to(self.device)
 
     @property
-    def every(self) -> bool:
-        """Whether a step has one token for every sequence that is remembered."""
-        return self._rows is None
+    def covers_cache(self) -> bool:
+        """Whether a decoding step has one token for every sequence of the KV cache, in order."""
+        return self._step_sequences is None
 
-    def seen(self, places: int) -> Tensor:
-        """In a step: which of so many remembered places each new token sees, itself included."""
-        if self._seen is None or self._seen.shape[-1] != places:
-            self._seen = (torch.arange(places, device=self.device) <= self.positions[:, None])[:, None, None, :]
-        return self._seen
+    def attended(self, n_positions: int) -> Tensor:
+        """Mask (r, 1, 1, n_positions) of a decoding step: the cached positions that each new token attends."""
+        if self._attended is None or self._attended.shape[-1] != n_positions:
+            positions = torch.arange(n_positions, device=self.device)
+            self._attended = (positions <= self.positions[:, None])[:, None, None, :]
+        return self._attended
+
+    def as_steps(self, keep: Tensor) -> PackedLayout:
+        """The tokens in `keep`, each as a decoding step of its sequence."""
+        sequences = self.sequences[keep]
+        n_sequences = sum(b for b, _ in self.shapes)
+        covers = self.covers_cache and torch.equal(sequences, torch.arange(n_sequences, device=self.device))
+        return PackedLayout.decoding_step(self.positions[keep], None if covers else sequences)
+
+    def plan(self, keep: Tensor | None = None) -> RaggedPlan:
+        """The ragged kernel's plan, if the tokens in `keep` have queries (all, if None)."""
+        return self._plan if keep is None else RaggedPlan(self._lengths, keep)
+
+    @cached_property
+    def _plan(self) -> RaggedPlan:
+        return RaggedPlan(self._lengths)
 
     @cached_property
     def _lengths(self) -> list[int]:
         return [t for b, t in self.shapes for _ in range(b)]
 
-    @property
-    def even(self) -> bool:
-        """Whether all sequences have one length, and are enough for attention head by head."""
-        return len(self.shapes) == 1 and self.shapes[0][0] * self.shapes[0][1] ** 2 >= LARGE
-
-    @cached_property
-    def _all_ask(self) -> RaggedPlan:
-        return RaggedPlan(self._lengths)
-
-    def taken(self, keep: Tensor | None = None) -> RaggedPlan:
-        """How attention takes up the row if these tokens ask, or all."""
-        return self._all_ask if keep is None else RaggedPlan(self._lengths, keep)
-
-    def asking(self, keep: Tensor) -> PackedLayout:
-        """These tokens of the row, each as a step of its sequence."""
-        rows = self.rows[keep]
-        every = torch.equal(rows, torch.arange(sum(b for b, _ in self.shapes), device=rows.device))
-        return PackedLayout.step(self.positions[keep], None if every else rows)
-
     def split(self, x: Tensor) -> Sequence[Tensor]:
-        """Views of the row, (b, heads, t, size) for each shape, from (N, heads, size)."""
-        whole = [x] if len(self.shapes) == 1 else x.split(self.sizes)
-        return [part.unflatten(0, shape).transpose(1, 2) for part, shape in zip(whole, self.shapes, strict=True)]
+        """Views (b, heads, t, d) for each shape, of packed vectors (N, heads, d)."""
+        parts = [x] if len(self.shapes) == 1 else x.split([b * t for b, t in self.shapes])
+        return [part.unflatten(0, shape).transpose(1, 2) for part, shape in zip(parts, self.shapes, strict=True)]
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
-        """The row again, (N, heads · size), from (b, heads, t, size) for each shape."""
+        """Packed vectors (N, heads · d), from (b, heads, t, d) for each shape."""
         flat = [part.transpose(1, 2).reshape(b * t, -1) for part, (b, t) in zip(parts, self.shapes, strict=True)]
         return flat[0] if len(flat) == 1 else torch.cat(flat)
-
-
-class KVCache:
-    """One layer's keys (rows, heads, size, places) and values (rows, heads, places, size) of many sequences.
-
-    Keys lie the way in which one query's products with all of them are fastest.
-    """
-
-    def __init__(self, rows: int, places: int, heads: int, size: int, like: Tensor) -> None:
-        self.k, self.v = like.new_zeros(rows, heads, size, places), like.new_zeros(rows, heads, places, size)
-
-    def part(self, first: int, last: int) -> KVCache:
-        """Some of the sequences: what is put there is put here."""
-        out = object.__new__(KVCache)
-        out.k, out.v = self.k[first:last], self.v[first:last]
-        return out
-
-    def put(self, layout: PackedLayout, k: Tensor, v: Tensor) -> None:
-        """Remember the keys and values (N, heads, size) of a layout's tokens."""
-        if layout.steps:
-            self.k[layout.rows, :, :, layout.positions] = k
-            self.v[layout.rows, :, layout.positions] = v
-            return
-        first, start = 0, layout.after
-        for (b, t), one, two in zip(layout.shapes, layout.split(k), layout.split(v), strict=True):
-            t = min(t, self.v.shape[2] - start)
-            self.k[first : first + b, :, :, start : start + t] = one[:, :, :t].mT
-            self.v[first : first + b, :, start : start + t] = two[:, :, :t]
-            first += b
-
-    def repeat(self, one: KVCache, places: int) -> None:
-        """Let every sequence begin with what another shelf remembers of a single one."""
-        self.k[..., :places] = one.k[..., :places]
-        self.v[:, :, :places] = one.v[:, :, :places]
-
-    def filled(self, layout: PackedLayout) -> list[tuple[Tensor, Tensor]]:
-        """Keys and values (b, heads, places, size) of each shape's sequences, the remembered ones included."""
-        out, first = [], 0
-        for b, t in layout.shapes:
-            rows, n = slice(first, first + b), layout.after + t
-            out.append((self.k[rows, :, :, :n].mT, self.v[rows, :, :n]))
-            first += b
-        return out
-
-    def get(self, layout: PackedLayout) -> tuple[Tensor, Tensor]:
-        """Keys and values (rows, heads, places, size) of a step's sequences: what the longest of them fills, or all."""
-        places = self.v.shape[2]
-        n = places if layout.longest >= MOST * places else layout.longest
-        k, v = (self.k, self.v) if layout.every else (self.k[layout.rows], self.v[layout.rows])
-        return k[..., :n].mT, v[:, :, :n]
-
-
-def fits(asked: str, longest: int, block: int) -> None:
-    """Refuse what is longer than the model can hold."""
-    if longest > block:
-        raise QkvError(
-            asked, f"the longest sequence has {longest} tokens", f"The model holds {block}: give shorter ones"
-        )

@@ -1,8 +1,8 @@
-"""From random keys to moments, distributions and probabilities of a reading, and to queries that resist the noise.
+"""From random keys to moments, probabilities and distributions of a reading, and to queries that resist the noise.
 
-Reading order: key_noise (Gaussian and rounding noise); moments (mean and covariance, by integration); laws (the
-distribution of one weight); probability (that the output is near a target); monte_carlo (the same by draws);
-comparison (head layouts under one noise); robust (queries and heads that resist noise); layout_report (for plots).
+Reading order: key_noise (Gaussian and rounding noise); head_mix (one head or several); moments (mean and covariance, by
+integration); monte_carlo (the same by draws); probability (that the output is near a target); laws (the distribution of
+one weight); comparison (head layouts under one noise); robust (queries that resist noise); layout_report (for plots).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from qkv._lazy import lazily
 if TYPE_CHECKING:  # what editors and mypy see; at run time the same names are imported when they are first used
     from qkv.noise.comparison import Comparison as Comparison
     from qkv.noise.comparison import compare as compare
+    from qkv.noise.head_mix import HeadMix as HeadMix
     from qkv.noise.key_noise import Gaussian as Gaussian
     from qkv.noise.key_noise import Quantised as Quantised
     from qkv.noise.laws.weight import WeightDistribution as WeightDistribution
@@ -35,6 +36,7 @@ else:
     _HOME = {
         "Gaussian": "key_noise",
         "Quantised": "key_noise",
+        "HeadMix": "head_mix",
         "reading_moments": "moments.mixture",
         "ReadingMoments": "moments.mixture",
         "sample": "monte_carlo",

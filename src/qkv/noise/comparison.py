@@ -1,4 +1,4 @@
-"""compare: one head against several, on the same noise."""
+"""Comparison of head layouts under the same noise."""
 
 from __future__ import annotations
 
@@ -13,19 +13,28 @@ from qkv.core.display import Card, Displayable, number, times
 from qkv.core.memory import Memory
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
-from qkv.noise.key_noise import Noise, laid_on
-from qkv.noise.moments.mixture import ReadingMoments, heads_of, spread_of
+from qkv.noise.head_mix import HeadMix
+from qkv.noise.key_noise import Noise, noise_on_keys
+from qkv.noise.moments.mixture import ReadingMoments, moments_of_heads
 
 SHOWN_ITEMS = 3
-COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
+"""Items that are printed at most."""
+COUNT_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Displayable):
-    """Layouts of heads by name, with the spread of each; `errors` are E‖output − wanted output‖².
+    """Moments of several head layouts under the same noise; `comparison[name]` are those of one layout.
 
-    Without wanted weights, the wanted output of a layout is its own reading of the keys without noise.
-    `leaks` are mean weights outside the wanted items.
+    Attributes:
+        names: The names of the layouts.
+        moments: The moments of each layout.
+        heads: The number of heads of each layout.
+        variances: The largest variance of an item's weight, among `items`, of each layout.
+        errors: E‖output − wanted output‖² of each layout. Without wanted weights, the wanted output of a layout is its
+            own output without noise.
+        leaks: The mean weight outside `items` of each layout.
+        items: Indices of the wanted items, or, without wanted weights, of the two of largest weight.
     """
 
     names: tuple[str, ...]
@@ -67,62 +76,77 @@ class Comparison(Displayable):
 def compare(
     memory: Memory, layouts: Mapping[str, Any], noise: Noise, weights: Mapping[Any, float] | None = None
 ) -> Comparison:
-    """The spreads of several layouts: each a query, a list of queries, a pair (queries, mix), or a design.
+    """Moments of several head layouts under the same noise.
 
-    `weights`, the wanted blend, sets what errors and leaks are measured from.
+    Args:
+        memory: The memory whose keys are the means of the random keys.
+        layouts: The layouts by name, each anything that `HeadMix.of` accepts.
+        noise: The noise on the keys.
+        weights: The wanted blend, from which errors and leaks are measured; by default each layout's own reading
+            without noise.
+
+    Returns:
+        The moments of each layout, with squared errors and leaks.
+
+    Raises:
+        QkvError: There are no layouts, or the inputs do not fit together.
+
+    Example:
+        >>> import qkv
+        >>> memory = qkv.Memory.orthonormal(10, 16, labels=list("abcdefghij"))
+        >>> a, b = memory.keys[:2]
+        >>> layouts = {"one head": 8 * (a + b), "two heads": [9 * a, 9 * b]}
+        >>> noise = qkv.noise.Gaussian(along={"a": 0.5})
+        >>> qkv.noise.compare(memory, layouts, noise, {"a": 0.5, "b": 0.5}).best
+        'two heads'
     """
-    asked = "comparing layouts of heads"
+    request = "comparing layouts of heads"
     if not isinstance(layouts, Mapping) or not layouts:
-        raise QkvError(asked, "there are none", 'Give a mapping such as {"one head": q, "two heads": [q1, q2]}')
+        raise QkvError(request, "there are none", 'Give a mapping such as {"one head": q, "two heads": [q1, q2]}')
     wanted = None if weights is None else BlendSpec.of(memory, weights, 0.5)
-    keys = laid_on(asked, noise, memory)
-    spreads, plains, counts = [], [], []
+    keys = noise_on_keys(request, noise, memory)
     with torch.no_grad():
-        for name, layout in layouts.items():
-            queries, mix = layout_of(f"{asked}, {name!r}", memory, layout)
-            spreads.append(spread_of(keys, memory, queries, mix))
-            plains.append(mix @ torch.softmax(queries @ memory.keys.mT, -1))
-            counts.append(len(queries))
-    items = tuple(torch.stack(plains).mean(0).topk(min(SHOWN_ITEMS - 1, memory.n)).indices.tolist())
-    if wanted is not None:
+        heads = [HeadMix.of(memory, value, request=f"{request}, {name!r}") for name, value in layouts.items()]
+        moments = [moments_of_heads(keys, memory, one) for one in heads]
+        noise_free = [one.weights(memory.keys) for one in heads]
+    if wanted is None:
+        items = tuple(torch.stack(noise_free).mean(0).topk(min(SHOWN_ITEMS - 1, memory.n)).indices.tolist())
+    else:
         items = wanted.items
     errors, leaks = [], []
-    for s, plain in zip(spreads, plains, strict=True):
-        goal = plain if wanted is None else _full(wanted, memory.n)
-        errors.append(float(s.squared_error(goal @ memory.values)))
-        leaks.append(float(s.weights_mean.sum() - s.weights_mean[list(items)].sum()))
+    for found, plain in zip(moments, noise_free, strict=True):
+        goal = plain if wanted is None else weights_of_all_items(wanted, memory.n)
+        errors.append(float(found.squared_error(goal @ memory.values)))
+        leaks.append(float(found.weights_mean.sum() - found.weights_mean[list(items)].sum()))
     return Comparison(
         names=tuple(map(str, layouts)),
-        moments=tuple(spreads),
-        heads=tuple(counts),
-        variances=tuple(float(s.weights_var[list(items)].max()) for s in spreads),
+        moments=tuple(moments),
+        heads=tuple(map(len, heads)),
+        variances=tuple(float(found.weights_var[list(items)].max()) for found in moments),
         errors=tuple(errors),
         leaks=tuple(leaks),
         items=items,
     )
 
 
-def head_count(many: int) -> str:
-    """The name of a layout of so many heads: in words up to eight."""
-    return f"{COUNTS[many] if many < len(COUNTS) else many} head{'s' * (many != 1)}"
+def layout_name(n_heads: int) -> str:
+    """The name of a layout of so many heads, such as "two heads"."""
+    count = COUNT_WORDS[n_heads] if n_heads < len(COUNT_WORDS) else n_heads
+    return f"{count} head{'s' * (n_heads != 1)}"
 
 
-def layout_of(asked: str, memory: Memory, layout: Any) -> tuple[Tensor, Tensor]:
-    """Queries and mix of a layout, however it was given."""
-    if isinstance(layout, tuple) and len(layout) == 2 and _several(layout[0]):
-        return heads_of(asked, memory, layout[0], layout[1])
-    return heads_of(asked, memory, layout, None)
-
-
-def _several(value: Any) -> bool:
-    """Whether this is a list of queries, so that (value, mix) can be told from a pair of two queries."""
-    shape = getattr(value, "shape", None)
-    if shape is not None:
-        return len(shape) == 2
-    return isinstance(value, list | tuple) and bool(value) and hasattr(value[0], "__len__")
-
-
-def _full(wanted: BlendSpec, n: int) -> Tensor:
+def weights_of_all_items(wanted: BlendSpec, n: int) -> Tensor:
+    """Wanted weights of all n items, 0 where none is wanted."""
     out = torch.zeros(n, dtype=torch.float64)
     out[list(wanted.items)] = torch.tensor(wanted.weights, dtype=torch.float64)
     return out
+
+
+def weights_by_label(memory: Memory, wanted: BlendSpec) -> dict[Any, float]:
+    """Wanted weights by the labels of the items."""
+    return {memory.labels[i]: w for i, w in zip(wanted.items, wanted.weights, strict=True)}
+
+
+def blend_text(wanted: Mapping[Any, float]) -> str:
+    """A wanted blend as text, such as "0.5 of a + 0.5 of b"."""
+    return " + ".join(f"{number(w)} of {item}" for item, w in list(wanted.items())[:6])

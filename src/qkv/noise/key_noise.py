@@ -1,4 +1,4 @@
-"""What the noise on the keys is: Gaussian covariances key by key, or rounding to b bits."""
+"""Noise on the keys: Gaussian with a covariance for each key, or rounding to b bits."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from qkv.core.memory import Memory
 from qkv.core.validation import ArrayLike, finite, tensor, whole
 from qkv.errors import QkvError
 
-ASKED = "noise on the keys"
-MOST_BITS = 32
-APART = 1e-12
-"""Two heads' scores of a key whose correlation is below this count as independent."""
+REQUEST = "noise on the keys"
+MAX_BITS = 32
+MAX_CORRELATION_OF_INDEPENDENT = 1e-12
+"""Scores of one key under two heads count as independent if their correlation is at most this."""
 
 
-def laid_on(asked: str, noise: Any, memory: Memory) -> KeyNoise:
-    """The noise on the keys of a memory, or a refusal of what is no noise."""
+def noise_on_keys(request: str, noise: Any, memory: Memory) -> KeyNoise:
+    """The covariances that a noise model gives to the keys of a memory; refuses what is no noise model."""
     if not isinstance(noise, Gaussian | Quantised):
         raise QkvError(
-            asked, f"noise is a {type(noise).__name__}", "Give a qkv.noise.Gaussian or a qkv.noise.Quantised"
+            request, f"noise is a {type(noise).__name__}", "Give a qkv.noise.Gaussian or a qkv.noise.Quantised"
         )
     return noise.on(memory)
 
 
 @dataclass(frozen=True, eq=False)
 class KeyNoise:
-    """The covariance of each of n keys, as a sum of parts that never needs to be written out:
+    """The covariance of each of n keys, kept as a sum of structured parts:
     isotropic_j I + along_j μ_j μ_jᵀ + diag(diagonal_j) + Σ F Fᵀ over the factors of key j.
 
-    `steps`, where the noise is rounding, holds each channel's step; sampling then rounds for real.
+    Where the noise is rounding, `steps` holds the step of each channel, and Monte Carlo rounds the keys.
     """
 
     keys: Tensor
@@ -59,13 +59,13 @@ class KeyNoise:
                 pairs = queries[:, None, :] * queries[None, :, :]
                 out = out + torch.einsum("ghd,nd->ngh", pairs, self.diagonal)
         for rows, F in self.factors:
-            seen = torch.einsum("ndr,hd->nhr", F, queries)
-            part = seen @ seen.mT
+            projected = torch.einsum("ndr,hd->nhr", F, queries)
+            part = projected @ projected.mT
             out = out + part if rows is None else out.index_add(0, rows, part)
         return out
 
     def score_variances(self, queries: Tensor) -> Tensor:
-        """q_hᵀ Σ_j q_h, of shape (h, n): each query on its own, for many of them."""
+        """q_hᵀ Σ_j q_h, of shape (h, n), without the covariances between queries."""
         out = queries.square().sum(-1, keepdim=True) * self.isotropic
         out = out + self.along * (queries @ self.keys.mT).square() + queries.square() @ self.diagonal.mT
         for rows, F in self.factors:
@@ -74,7 +74,7 @@ class KeyNoise:
         return out
 
     def covariance(self, item: int) -> Tensor:
-        """Σ_j of one key, written out."""
+        """Σ_j of one key, as a dense matrix (d, d)."""
         mu = self.keys[item]
         out = self.isotropic[item] * torch.eye(len(mu), dtype=torch.float64)
         out = out + self.along[item] * torch.outer(mu, mu)
@@ -90,11 +90,26 @@ class KeyNoise:
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
-    """Keys k_j ~ N(μ_j, Σ_j), independent of each other; Σ_j is the sum of all that is given.
+    """Independent Gaussian keys k_j ~ N(μ_j, Σ_j), where Σ_j is the sum of the parts that are given.
 
-    isotropic: variance in every direction. along: along the key's own mean, as along · μ_j μ_jᵀ.
-    diagonal: d variances. factors: a matrix F (d, r), giving F Fᵀ. full: a covariance (d, d). Each is one for
-    all keys, or a mapping from items to their own (items left out have none of it).
+    Each part is one value for all keys, or a mapping from items to values; items that are left out have none of it.
+
+    Attributes:
+        isotropic: Variance in every direction, giving isotropic · I.
+        along: Variance along the key's own mean, giving along · μ_j μ_jᵀ.
+        diagonal: Variances of the d channels.
+        factors: A matrix F (d, r), giving F Fᵀ.
+        full: A covariance matrix (d, d).
+
+    Raises:
+        QkvError: A variance is negative or not finite, or a covariance is not symmetric positive semidefinite.
+
+    Example:
+        >>> import qkv
+        >>> memory = qkv.Memory.orthonormal(4, 4, labels=list("abcd"))
+        >>> noise = qkv.noise.Gaussian(isotropic=1e-6, along={"a": 0.5})
+        >>> round(float(noise.on(memory).covariance(0).trace()), 6)
+        0.500004
     """
 
     isotropic: Any = 0.0
@@ -107,33 +122,34 @@ class Gaussian:
         for name in ("isotropic", "along"):
             given = getattr(self, name)
             for item, value in _entries(given):
-                _not_negative(f"{name} noise{_of(item)}", finite(ASKED, f"{name}{_of(item)}", value))
+                _not_negative(f"{name} noise{_of_item(item)}", finite(REQUEST, f"{name}{_of_item(item)}", value))
         for item, value in _entries(self.diagonal):
-            _not_negative(f"diagonal noise{_of(item)}", float(tensor(f"diagonal{_of(item)}", value, "d").min()))
+            lowest = float(tensor(f"diagonal{_of_item(item)}", value, "d").min())
+            _not_negative(f"diagonal noise{_of_item(item)}", lowest)
         for item, value in _entries(self.factors):
-            tensor(f"factors{_of(item)}", value, "d r")
+            tensor(f"factors{_of_item(item)}", value, "d r")
         for item, value in _entries(self.full):
-            root(f"covariance{_of(item)}", value)
+            covariance_factor(f"covariance{_of_item(item)}", value)
 
     def on(self, memory: Memory) -> KeyNoise:
-        """This noise on a memory's keys; refuses items it does not have and vectors of another length."""
-        find = _finder(memory)
+        """The covariances of a memory's keys; refuses unknown items and vectors of another length."""
+        find = _index_lookup(memory)
         factors: list[tuple[Tensor | None, Tensor]] = []
         for name, given, read in (
             ("factors", self.factors, lambda what, value: tensor(what, value, "d r")),
-            ("full", self.full, root),
+            ("full", self.full, covariance_factor),
         ):
             for item, value in _entries(given):
-                F = read(f"{name}{_of(item)}", value)
-                _same_d(f"{name}{_of(item)}", F, memory)
-                rows = None if item is EVERY else torch.tensor([find(item)])
+                F = read(f"{name}{_of_item(item)}", value)
+                _check_dimension(f"{name}{_of_item(item)}", F, memory)
+                rows = None if item is ALL_ITEMS else torch.tensor([find(item)])
                 factors.append((rows, F[None]))
         return KeyNoise(
             keys=memory.keys,
-            isotropic=_one_each(self.isotropic, memory, find),
-            along=_one_each(self.along, memory, find),
+            isotropic=_per_key(self.isotropic, memory, find),
+            along=_per_key(self.along, memory, find),
             diagonal=self._diagonal(memory, find),
-            factors=tuple(_stacked(factors)),
+            factors=tuple(_stack_factors(factors)),
         )
 
     def _diagonal(self, memory: Memory, find: Any) -> Tensor:
@@ -141,12 +157,12 @@ class Gaussian:
             if self.diagonal is None:
                 return torch.zeros(1, memory.d, dtype=torch.float64)
             row = tensor("diagonal", self.diagonal, "d")
-            _same_d("diagonal", row, memory)
+            _check_dimension("diagonal", row, memory)
             return row[None]
         out = torch.zeros(memory.n, memory.d, dtype=torch.float64)
         for item, value in self.diagonal.items():
             row = tensor(f"diagonal of {item!r}", value, "d")
-            _same_d(f"diagonal of {item!r}", row, memory)
+            _check_dimension(f"diagonal of {item!r}", row, memory)
             out[find(item)] = row
         return out
 
@@ -155,9 +171,21 @@ class Gaussian:
 class Quantised:
     """Keys rounded channel by channel to 2^bits levels between each channel's least and largest entry.
 
-    `spread` takes the Gaussian with the same score variance: an error uniform on a step Δ has variance Δ²/12.
-    `sample` and `within` round for real, to grids at random places: each key's error is then uniform on a
-    step, but keys share the grid of their channel.
+    `reading_moments` takes the Gaussian with the same score variance: an error uniform on a step Δ has variance Δ²/12.
+    Functions that draw (`sample`, `success_probability`, `weight_distribution`) round the keys, to grids with a random
+    offset: each key's error is then uniform on a step, and keys share the grid of their channel.
+
+    Attributes:
+        bits: Bits a channel, from 1 to 32.
+        symmetric: Whether the grid of a channel spans ± its largest absolute value instead of its range.
+
+    Raises:
+        QkvError: `bits` is not a whole number from 1 to 32.
+
+    Example:
+        >>> import qkv
+        >>> qkv.noise.Quantised(2).steps(qkv.Memory([[0.0, 1.0], [3.0, -1.0]])).tolist()
+        [1.0, 0.6666666666666666]
     """
 
     bits: int
@@ -165,11 +193,11 @@ class Quantised:
 
     def __post_init__(self) -> None:
         bits = whole("rounding keys", "bits", self.bits)
-        if bits > MOST_BITS:
-            raise QkvError("rounding keys", f"bits is {bits}", f"Give from 1 to {MOST_BITS} bits")
+        if bits > MAX_BITS:
+            raise QkvError("rounding keys", f"bits is {bits}", f"Give from 1 to {MAX_BITS} bits")
 
     def steps(self, memory: Memory) -> Tensor:
-        """The step of each channel's grid; a symmetric grid spans ± the largest size in the channel."""
+        """The step of each channel's grid, (d,)."""
         if self.symmetric:
             span = 2 * memory.keys.abs().max(dim=0).values
         else:
@@ -177,53 +205,54 @@ class Quantised:
         return span / (2**self.bits - 1)
 
     def on(self, memory: Memory) -> KeyNoise:
+        """The covariances of a memory's keys: Δ²/12 in each channel."""
         steps = self.steps(memory)
-        nothing = torch.zeros(memory.n, dtype=torch.float64)
-        return KeyNoise(memory.keys, nothing, nothing, (steps**2 / 12)[None], (), steps)
+        zeros = torch.zeros(memory.n, dtype=torch.float64)
+        return KeyNoise(memory.keys, zeros, zeros, (steps**2 / 12)[None], (), steps)
 
 
 Noise = Gaussian | Quantised
 
-EVERY = object()  # stands for "all items", where an item could be any string or number
+ALL_ITEMS = object()  # the key of a value for all items; any string or number could be a label
 
 
 def _entries(given: Any) -> list[tuple[Any, Any]]:
     if given is None:
         return []
-    return list(given.items()) if isinstance(given, Mapping) else [(EVERY, given)]
+    return list(given.items()) if isinstance(given, Mapping) else [(ALL_ITEMS, given)]
 
 
-def _of(item: Any) -> str:
-    return "" if item is EVERY else f" of {item!r}"
+def _of_item(item: Any) -> str:
+    return "" if item is ALL_ITEMS else f" of {item!r}"
 
 
 def _not_negative(what: str, value: float) -> None:
     if value < 0:
-        raise QkvError(ASKED, f"{what} has the eigenvalue {value:.6g}", "Give variances of at least 0")
+        raise QkvError(REQUEST, f"{what} has the eigenvalue {value:.6g}", "Give variances of at least 0")
 
 
-def independent(C: Tensor) -> bool:
-    """Whether no key's scores under two heads hang together, for covariances (n, h, h)."""
+def heads_independent(C: Tensor) -> bool:
+    """Whether the scores of each key are uncorrelated across heads, for covariances (n, h, h)."""
     if C.shape[1] == 1:
         return True
     own = C.diagonal(dim1=1, dim2=2)
     size = (own[:, :, None] * own[:, None, :]).sqrt()
-    return not bool(((C - torch.diag_embed(own)).abs() > APART * size).any())
+    return not bool(((C - torch.diag_embed(own)).abs() > MAX_CORRELATION_OF_INDEPENDENT * size).any())
 
 
-def root(what: str, value: ArrayLike) -> Tensor:
-    """F with F Fᵀ the given covariance, which must be symmetric and positive semidefinite."""
+def covariance_factor(what: str, value: ArrayLike) -> Tensor:
+    """F with F Fᵀ = the given covariance, which must be symmetric and positive semidefinite."""
     S = tensor(what, value, "d d")
     if S.shape[0] != S.shape[1]:
-        raise QkvError(ASKED, f"the {what} has shape {tuple(S.shape)}", "Give a square matrix")
+        raise QkvError(REQUEST, f"the {what} has shape {tuple(S.shape)}", "Give a square matrix")
     size = float(S.abs().max())
     if float((S - S.mT).abs().max()) > 1e-9 * size:
-        raise QkvError(ASKED, f"the {what} is not symmetric", "Give a symmetric matrix, such as (S + Sᵀ)/2")
+        raise QkvError(REQUEST, f"the {what} is not symmetric", "Give a symmetric matrix, such as (S + Sᵀ)/2")
     values, vectors = torch.linalg.eigh((S + S.mT) / 2)
     lowest = float(values[0])
-    if lowest < -1e-10 * size:  # rounding of a true covariance stays far above this
+    if lowest < -1e-10 * size:  # rounding of a positive semidefinite matrix stays far above this
         raise QkvError(
-            ASKED,
+            REQUEST,
             f"the {what} has the eigenvalue {lowest:.6g}",
             "Give a positive semidefinite matrix; clipping its eigenvalues at 0 gives the nearest one",
         )
@@ -231,8 +260,8 @@ def root(what: str, value: ArrayLike) -> Tensor:
     return vectors[:, kept] * values[kept].sqrt() if bool(kept.any()) else S[:, :1] * 0
 
 
-def _finder(memory: Memory) -> Any:
-    """Where an item is, in constant time for labels that exist; memory.index words the refusals."""
+def _index_lookup(memory: Memory) -> Any:
+    """A function from items to indices: constant time for known labels, memory.index for refusals."""
     known = {label: i for i, label in enumerate(memory.labels)}
 
     def find(item: Any) -> int:
@@ -242,7 +271,8 @@ def _finder(memory: Memory) -> Any:
     return find
 
 
-def _one_each(given: Any, memory: Memory, find: Any) -> Tensor:
+def _per_key(given: Any, memory: Memory, find: Any) -> Tensor:
+    """One number for each key, (n,)."""
     if not isinstance(given, Mapping):
         value = 0.0 if given is None else float(given)
         return torch.full((memory.n,), value, dtype=torch.float64)
@@ -252,13 +282,13 @@ def _one_each(given: Any, memory: Memory, find: Any) -> Tensor:
     return out
 
 
-def _same_d(what: str, found: Tensor, memory: Memory) -> None:
+def _check_dimension(what: str, found: Tensor, memory: Memory) -> None:
     if len(found) != memory.d:
-        raise QkvError(ASKED, f"the {what} is for {len(found)} dimensions", f"The keys have {memory.d}")
+        raise QkvError(REQUEST, f"the {what} is for {len(found)} dimensions", f"The keys have {memory.d}")
 
 
-def _stacked(factors: list[tuple[Tensor | None, Tensor]]) -> list[tuple[Tensor | None, Tensor]]:
-    """Factors of single keys with as many columns, stacked into one, so that n of them cost one product."""
+def _stack_factors(factors: list[tuple[Tensor | None, Tensor]]) -> list[tuple[Tensor | None, Tensor]]:
+    """Factors of single keys, stacked by their number of columns, so that n of them cost one product."""
     out: list[tuple[Tensor | None, Tensor]] = [(rows, F) for rows, F in factors if rows is None]
     widths: dict[int, list[tuple[Tensor, Tensor]]] = {}
     for rows, F in factors:

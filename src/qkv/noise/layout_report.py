@@ -1,8 +1,8 @@
-"""arms: layouts of heads side by side, each with its exact moments and law, its chance of success and drawn weights."""
+"""Reports of head layouts for plots and web pages: moments, law, probability of success and drawn weights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,29 +15,46 @@ from qkv.core.memory import Memory
 from qkv.core.validation import check_range
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
-from qkv.noise.comparison import head_count, layout_of
-from qkv.noise.key_noise import KeyNoise, Noise, laid_on
-from qkv.noise.laws.independent_heads import mixed_law
-from qkv.noise.moments.mixture import spread_of
+from qkv.noise.comparison import layout_name
+from qkv.noise.head_mix import HeadMix
+from qkv.noise.key_noise import KeyNoise, Noise, noise_on_keys
+from qkv.noise.laws.independent_heads import MixedLaw, mixed_law
+from qkv.noise.method import IN_WORDS, Method
+from qkv.noise.moments.mixture import moments_of_heads
 from qkv.noise.monte_carlo import generator, readings
-from qkv.noise.probability.conditional_mc import led
-from qkv.noise.probability.output_within import counted, near, target_of
+from qkv.noise.probability.conditional_mc import ConditionalDraws, conditional_draws
+from qkv.noise.probability.output_within import SuccessProbability, count_within, target_vector
 from qkv.noise.robust.min_variance import min_variance_query
-from qkv.noise.robust.search import Heads
 
-BAR, CONFIDENCE = 0.04, 0.95
-"""Width of a bar of the law, one of which stands around the wanted weight."""
-DRAWS, MANY = 500, 8
-"""Draws beside the leading noise, and how many times as many where there is none that leads."""
-SURE, ROUNDING = 3.0, 1e-9
-"""Standard errors that the chance may be off by."""
+BIN_WIDTH = 0.04
+"""Width of a bin of the histogram; one bin is centred at the wanted weight."""
+CONFIDENCE = 0.95
+"""Of the probability's interval, where readings are drawn."""
+N_DRAWS = 500
+"""Conditional draws of a layout."""
+MONTE_CARLO_FACTOR = 8
+"""How many times as many readings are drawn where no variable can be integrated."""
 
 
 @dataclass(frozen=True, eq=False)
 class LayoutReport(Displayable):
-    """One layout: exact mean and variance of one item's weight; the law of that weight, by `law`, as the share of each
-    bar between two `edges`; the probability that the output is near the wanted one, by `method`, between `low` and
-    `high`; and some drawn weights."""
+    """Figures of one layout under noise: moments and law of one item's weight, and the probability of success.
+
+    Attributes:
+        name: The name of the layout.
+        heads: The number of heads.
+        mean: Mean of the item's weight.
+        variance: Variance of the item's weight.
+        error_bound: Bound on the errors of `mean` and `variance`.
+        probability: The probability that the output is within the radius of the wanted one.
+        low: The lower end of its interval.
+        high: The upper end of its interval.
+        method: How the probability was computed, see `qkv.noise.method`.
+        law_method: How the law of the weight was computed.
+        edges: The edges of the law's bins, from 0 to 1.
+        share: The probability of each bin.
+        drawn: Some drawn weights of the item.
+    """
 
     name: str
     heads: int
@@ -47,8 +64,8 @@ class LayoutReport(Displayable):
     probability: float
     low: float
     high: float
-    method: str
-    law: str
+    method: Method
+    law_method: Method
     edges: Tensor = field(repr=False)
     share: Tensor = field(repr=False)
     drawn: Tensor = field(repr=False)
@@ -57,25 +74,44 @@ class LayoutReport(Displayable):
         facts = (
             ("mean weight", number(self.mean)),
             ("variance", number(self.variance)),
-            ("chance of success", f"{number(self.probability)}, by {self.method}"),
+            ("probability of success", f"{number(self.probability)}, {IN_WORDS[self.method]}"),
         )
         return Card(self.name, facts)
 
 
-def reference_layouts(memory: Memory, weights: Mapping[Any, float], noise: Noise, scale: float) -> dict[str, Heads]:
-    """The three answers to noise at one scale: one plain head, one an item, and one that the noise moves least."""
+def reference_layouts(memory: Memory, weights: Mapping[Any, float], noise: Noise, scale: float) -> dict[str, HeadMix]:
+    """Three layouts for a blend at one score gap: one plain head, one head for each item, and the min-variance query.
+
+    Args:
+        memory: The memory; its keys must be orthogonal and of one norm.
+        weights: The wanted weights of at least two items, which sum to 1.
+        noise: The noise on the keys.
+        scale: The gap in score between the wanted items and the others, at least 0.
+
+    Returns:
+        The layouts by name: "one head", "two heads" (or as many as there are items), and "min variance".
+
+    Raises:
+        QkvError: Fewer than two items are wanted, or there is no min-variance query, see `min_variance_query`.
+
+    Example:
+        >>> import qkv
+        >>> memory = qkv.Memory.orthonormal(4, 4, labels=list("abcd"))
+        >>> noise = qkv.noise.Gaussian(isotropic=0.01)
+        >>> list(qkv.noise.reference_layouts(memory, {"a": 0.5, "b": 0.5}, noise, 6.0))
+        ['one head', 'two heads', 'min variance']
+    """
     wanted = BlendSpec.of(memory, weights, 0.5)
     items = list(wanted.items)
     if len(items) < 2:
-        raise QkvError("layouts of heads side by side", "one item is wanted", "Give at least two items")
+        raise QkvError("reference layouts for a blend", "one item is wanted", "Give at least two items")
     own = memory.keys[items] / memory.keys[items].square().sum(-1, keepdim=True)
     mix = torch.tensor(wanted.weights, dtype=torch.float64)
-    alone = torch.ones(1, dtype=torch.float64)
     logs = mix.log() - mix.log().mean()
     return {
-        "one head": ((scale + logs)[None] @ own, alone),
-        head_count(len(items)): (scale * own, mix),
-        "hardened": (min_variance_query(memory, weights, noise, scale).query[None], alone),
+        "one head": HeadMix.single((scale + logs) @ own),
+        layout_name(len(items)): HeadMix(scale * own, mix),
+        "min variance": HeadMix.single(min_variance_query(memory, weights, noise, scale).query),
     }
 
 
@@ -88,87 +124,143 @@ def layout_reports(
     *,
     item: Any = None,
     n_samples: int = 200,
-    n_draws: int = DRAWS,
+    n_draws: int = N_DRAWS,
     seed: int = 0,
 ) -> tuple[LayoutReport, ...]:
-    """Each layout's arm, for the weight of `item` (the first wanted one) and success within `tol` of the blend.
+    """Moments and law of one item's weight, and the probability of success, for each of several layouts.
 
-    The law is what `distribution` gives; the chance what `within` gives, with fewer draws where one key's noise leads.
+    The law is integrated where `weight_distribution` integrates it. Else, and for the probability, the leading normal
+    variable is integrated where one dominates (conditional Monte Carlo); else readings are drawn.
+
+    Args:
+        memory: The memory whose keys are the means of the random keys.
+        layouts: The layouts by name, each anything that `HeadMix.of` accepts.
+        noise: The noise on the keys.
+        weights: The wanted weights of some items, which sum to 1.
+        radius: The distance from the wanted output that counts as success.
+        item: The item whose weight is reported; by default the first wanted one.
+        n_samples: Drawn weights to return.
+        n_draws: Draws for conditional Monte Carlo; plain Monte Carlo draws eight times as many.
+        seed: The seed of the draws.
+
+    Returns:
+        A report for each layout, in their order.
+
+    Raises:
+        QkvError: The inputs do not fit together.
+
+    Example:
+        >>> import qkv
+        >>> memory = qkv.Memory.orthonormal(4, 4, labels=list("abcd"))
+        >>> noise, wanted = qkv.noise.Gaussian(along={"a": 0.5}), {"a": 0.5, "b": 0.5}
+        >>> layouts = qkv.noise.reference_layouts(memory, wanted, noise, 6.0)
+        >>> [found.method for found in qkv.noise.layout_reports(memory, layouts, noise, wanted, 0.1)]
+        ['exact', 'exact', 'exact']
     """
-    watched = memory.index(next(iter(weights)) if item is None else item)
-    keys = laid_on("layouts side by side", noise, memory)
-    goal = target_of("a chance of success", memory, weights)
+    request = "reports of head layouts"
     wanted = BlendSpec.of(memory, weights, 0.5)
+    watched = memory.index(next(iter(weights)) if item is None else item)
     middle = dict(zip(wanted.items, wanted.weights, strict=True)).get(watched, 0.5)
-    return tuple(
-        _arm(memory, keys, name, layout, goal, radius, watched, edges_around(middle), n_samples, n_draws, seed)
-        for name, layout in layouts.items()
+    scenario = _Scenario(
+        memory=memory,
+        keys=noise_on_keys(request, noise, memory),
+        target=target_vector(request, memory, weights),
+        radius=radius,
+        item=watched,
+        edges=bin_edges(middle),
+        n_samples=n_samples,
+        n_draws=n_draws,
+        seed=seed,
     )
+    heads = {name: HeadMix.of(memory, value, request=f"the layout {name!r}") for name, value in layouts.items()}
+    return tuple(_report(scenario, name, layout.detach()) for name, layout in heads.items())
 
 
-def edges_around(middle: float) -> Tensor:
-    """Bars from 0 to 1, of which one stands around the middle; those at the ends may be narrower."""
-    first = middle - BAR / 2 - BAR * np.floor((middle - BAR / 2) / BAR - 1e-9)
-    inner = np.arange(first, 1 - 1e-9, BAR)
+def bin_edges(middle: float) -> Tensor:
+    """Edges of bins from 0 to 1 of which one is centred at the middle; the first and last may be narrower."""
+    first = middle - BIN_WIDTH / 2 - BIN_WIDTH * np.floor((middle - BIN_WIDTH / 2) / BIN_WIDTH - 1e-9)
+    inner = np.arange(first, 1 - 1e-9, BIN_WIDTH)
     return torch.from_numpy(np.concatenate([[0.0], inner[inner > 1e-9], [1.0]]))
 
 
-def _arm(
-    memory: Memory,
-    keys: KeyNoise,
-    name: str,
-    layout: Any,
-    goal: Tensor,
-    tol: float,
-    watched: int,
-    edges: Tensor,
-    samples: int,
-    draws: int,
-    seed: int,
-) -> LayoutReport:
-    queries, mix = layout_of(f"the layout {name!r}", memory, layout)
-    queries, mix = queries.detach(), mix.detach()
-    m, C = keys.score_means(queries), keys.score_covariance(queries)
+@dataclass(frozen=True, eq=False)
+class _Scenario:
+    """What the reports of all layouts share."""
+
+    memory: Memory
+    keys: KeyNoise
+    target: Tensor
+    radius: float
+    item: int
+    edges: Tensor
+    n_samples: int
+    n_draws: int
+    seed: int
+
+    def readings(self, heads: HeadMix, n_draws: int) -> Iterator[Tensor]:
+        """Batches of drawn weights, from the start of the seed."""
+        return readings(self.keys, heads, n_draws, generator(self.seed))
+
+
+def _report(of: _Scenario, name: str, heads: HeadMix) -> LayoutReport:
+    """The report of one layout."""
+    m, C = of.keys.score_means(heads.queries), of.keys.score_covariance(heads.queries)
     check_range(f"the layout {name!r}", m, C)
-    law = mixed_law(m, C, mix, watched) if keys.steps is None else None
-    if law is None:
-        exact = spread_of(keys, memory, queries, mix)
-        mean, variance, error = float(exact.weights_mean[watched]), float(exact.weights_var[watched]), exact.error_bound
-    else:
-        mean, variance, error = law.mean, law.variance, law.error
-    found = led(keys, queries, mix, draws, seed)
-    seen: list[Tensor] = []
-    if found is None:
-        hits = 0
-        for r in readings(keys, queries, mix, MANY * draws, generator(seed)):
-            seen.append(r[:, watched].double())
-            hits += near(r.double(), memory, goal, tol)
-        chance = counted(hits, MANY * draws, tol, CONFIDENCE)
-        p, low, high, method = chance.probability, chance.low, chance.high, chance.method
-    else:
-        p, off = found.chance(memory.values, goal, tol)
-        low, high = max(0.0, p - SURE * off - ROUNDING), min(1.0, p + SURE * off + ROUNDING)
-        method = "integration" if off < ROUNDING else "integration over draws"
-    if law is not None:
-        below = torch.from_numpy(law.below(edges[1:-1].numpy()))
-    elif found is not None:
-        below, _ = found.below(watched, edges[1:-1])
-    else:
-        below = (torch.cat(seen)[:, None] <= edges[1:-1]).double().mean(0)
-    if sum(map(len, seen)) < samples:
-        seen = [r[:, watched].double() for r in readings(keys, queries, mix, samples, generator(seed))]
+    law = mixed_law(m, C, heads.mix, of.item) if of.keys.steps is None else None
+    draws = conditional_draws(of.keys, heads, of.n_draws, of.seed)
+    mean, variance, error = _moments(of, heads, law)
+    success, drawn = _success(of, heads, draws)
+    below, law_method = _law_at_edges(of, law, draws, drawn)
+    if len(drawn) < of.n_samples:
+        drawn = torch.cat([alpha[:, of.item].double() for alpha in of.readings(heads, of.n_samples)])
     return LayoutReport(
         name=name,
-        heads=len(queries),
+        heads=len(heads),
         mean=mean,
         variance=variance,
         error_bound=error,
-        probability=p,
-        low=low,
-        high=high,
-        method=method,
-        law="sampling" if law is None else "quadrature",
-        edges=edges,
+        probability=success.probability,
+        low=success.low,
+        high=success.high,
+        method=success.method,
+        law_method=law_method,
+        edges=of.edges,
         share=torch.cat([below.new_zeros(1), below, below.new_ones(1)]).diff(),
-        drawn=torch.cat(seen)[:samples],
+        drawn=drawn[: of.n_samples],
     )
+
+
+def _moments(of: _Scenario, heads: HeadMix, law: MixedLaw | None) -> tuple[float, float, float]:
+    """Mean, variance and error bound of the item's weight; an integrated law has them already."""
+    if law is not None:
+        return law.mean, law.variance, law.error
+    found = moments_of_heads(of.keys, of.memory, heads)
+    return float(found.weights_mean[of.item]), float(found.weights_var[of.item]), found.error_bound
+
+
+def _success(of: _Scenario, heads: HeadMix, draws: ConditionalDraws | None) -> tuple[SuccessProbability, Tensor]:
+    """The probability of success, and the item's weight in the readings that were drawn for it, if any."""
+    if draws is not None:
+        return SuccessProbability.from_conditional_draws(draws, of.memory, of.target, of.radius), of.edges.new_zeros(0)
+    n_draws = MONTE_CARLO_FACTOR * of.n_draws
+    drawn: list[Tensor] = []
+
+    def recorded(batches: Iterable[Tensor]) -> Iterator[Tensor]:
+        for alpha in batches:
+            drawn.append(alpha[:, of.item].double())
+            yield alpha
+
+    hits = count_within(recorded(of.readings(heads, n_draws)), of.memory, of.target, of.radius)
+    return SuccessProbability.from_counts(hits, n_draws, of.radius, CONFIDENCE), torch.cat(drawn)
+
+
+def _law_at_edges(
+    of: _Scenario, law: MixedLaw | None, draws: ConditionalDraws | None, drawn: Tensor
+) -> tuple[Tensor, Method]:
+    """P(weight ≤ edge) at the inner edges, and how it was computed."""
+    edges = of.edges[1:-1]
+    if law is not None:
+        return torch.from_numpy(law.below(edges.numpy())), "quadrature"
+    if draws is not None:
+        return draws.below(of.item, edges)[0], draws.method
+    return (drawn[:, None] <= edges).double().mean(0), "monte_carlo"

@@ -1,9 +1,9 @@
-"""sample: seeded Monte Carlo of a reading, drawing scores instead of keys."""
+"""Seeded Monte Carlo of a reading: draws of scores (not of keys), with standard errors."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,26 +16,46 @@ from torch import Tensor
 from qkv.core.attention import SHOWN, Label
 from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.memory import Memory
-from qkv.core.validation import check_range, level, whole
+from qkv.core.validation import check_confidence, check_range, whole
 from qkv.errors import QkvError
-from qkv.noise.key_noise import KeyNoise, Noise, independent, laid_on
-from qkv.noise.moments.mixture import heads_of
+from qkv.noise.head_mix import HeadMix
+from qkv.noise.key_noise import KeyNoise, Noise, heads_independent, noise_on_keys
 
-CHUNK = 2**18
-SHORT, NARROW, MANY = 80.0, 1e-2, 256
-"""Scores drawn at once: small enough to stay in the processor's cache, which is worth a factor of two."""
-BATCHES = 64
-"""Independent parts of a run, whose scatter tells the standard errors."""
-WATCHED, KEPT = 4, 24
-"""Items that are watched unless others are named, and the bytes that each of their drawn weights takes: in pieces,
-together, and sorted."""
+SCORES_AT_ONCE = 2**18
+"""Scores drawn at once: few enough to stay in the processor's cache, which halves the time."""
+MAX_FLOAT32_SCORE = 80.0
+"""Size of the scores up to which float32 neither overflows nor errs by more than 1e-5."""
+MIN_FLOAT32_SD = 1e-2
+"""Standard deviation of a score from which float32 rounding is small beside it."""
+MIN_FLOAT32_KEYS = 256
+"""Number of keys from which drawing in float32 is worth it."""
+N_BATCHES = 64
+"""Independent parts of a run; standard errors are estimated from the differences between them."""
+N_KEPT_ITEMS = 4
+"""Items whose drawn weights are kept unless others are named: those of largest weight without noise."""
+BYTES_PER_KEPT_WEIGHT = 24
+"""Memory for one kept weight: in parts, concatenated, and sorted."""
+DEFAULT_FREE_BYTES = 4 * 2**30
+"""Free memory that is assumed where the system does not report it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sample(Displayable):
-    """Moments of `draws` random readings, each with its standard error, and some items' weights in full.
+    """Moments of random readings, each with its standard error, and the drawn weights of some items.
 
-    `watched` maps the heaviest items, or those asked for, to all their drawn weights.
+    Attributes:
+        n_draws: The number of readings.
+        seed: The seed.
+        weights_mean: Mean weight of each item, (n,).
+        weights_mean_se: Standard error of `weights_mean`.
+        weights_var: Variance of each item's weight, (n,).
+        weights_var_se: Standard error of `weights_var`.
+        output_mean: Mean output, (dv,).
+        output_mean_se: Standard error of `output_mean`.
+        output_cov: Covariance of the output, (dv, dv).
+        output_cov_se: Standard error of `output_cov`.
+        labels: The labels of the items.
+        watched: All drawn weights, (n_draws,), of the items that were kept, by label.
     """
 
     n_draws: int
@@ -52,31 +72,33 @@ class Sample(Displayable):
     watched: dict[Label, Tensor] = field(repr=False)
 
     def quantile(self, item: Label, p: float, confidence: float = 0.95) -> tuple[float, float, float]:
-        """The p-quantile of a watched item's weight, with the ends of its confidence interval.
+        """The p-quantile of a kept item's weight, and the ends of its confidence interval.
 
-        The true quantile lies between two order statistics as surely as a binomial count between their ranks.
+        The interval is between two order statistics, whose ranks come from the binomial distribution.
         """
-        asked = f"the {p!r}-quantile of the weight of {item!r}"
+        request = f"the {p!r}-quantile of the weight of {item!r}"
         if not 0 <= p <= 1:
-            raise QkvError(asked, f"p is {p!r}", "Give a number from 0 to 1")
-        ordered = self._watched(asked, item).sort().values
-        low, high = binomial_interval(round(p * self.n_draws), self.n_draws, level(asked, confidence))
+            raise QkvError(request, f"p is {p!r}", "Give a number from 0 to 1")
+        ordered = self._drawn_weights(request, item).sort().values
+        low, high = binomial_interval(round(p * self.n_draws), self.n_draws, check_confidence(request, confidence))
         at = [min(self.n_draws - 1, max(0, int(x * self.n_draws))) for x in (p, low, high)]
         a, b, c = (float(ordered[i]) for i in at)
         return a, min(a, b), max(a, c)
 
     def histogram(self, item: Label, bins: int = 50) -> tuple[Tensor, Tensor]:
-        """Counts of a watched item's weight in equal bins from 0 to 1 (or beyond, if need be), and edges."""
-        asked = f"a histogram of the weight of {item!r}"
-        drawn = self._watched(asked, item)
+        """Counts of a kept item's weight in equal bins, and their edges, from 0 to 1 or as far as the weights go."""
+        request = f"a histogram of the weight of {item!r}"
+        drawn = self._drawn_weights(request, item)
         low, high = min(0.0, float(drawn.min())), max(1.0, float(drawn.max()))
-        bins = whole(asked, "bins", bins)
+        bins = whole(request, "bins", bins)
         return torch.histc(drawn, bins, low, high), torch.linspace(low, high, bins + 1, dtype=torch.float64)
 
-    def _watched(self, asked: str, item: Label) -> Tensor:
+    def _drawn_weights(self, request: str, item: Label) -> Tensor:
         if item not in self.watched:
             shown = ", ".join(map(repr, self.watched))
-            raise QkvError(asked, f"only {shown} were watched", f"Sample again with watch=[{item!r}]")
+            raise QkvError(
+                request, f"only the weights of {shown} were kept", f"Sample again with keep_items=[{item!r}]"
+            )
         return self.watched[item]
 
     def card(self) -> Card:
@@ -110,78 +132,106 @@ def sample(
     mix: Any = None,
     keep_items: Any = None,
 ) -> Sample:
-    """Monte Carlo moments of what `query`, or several heads, read; the same seed gives the same figures."""
-    asked = "sampling a reading"
-    queries, weights = heads_of(asked, memory, query, mix)
-    queries, weights = queries.detach(), weights.detach()
-    n_draws, seed = whole(asked, "n_draws", n_draws), whole(asked, "seed", seed, least=0)
-    keys = laid_on(asked, noise, memory)
-    plain = weights @ torch.softmax(keys.score_means(queries), -1)
+    """Moments of a reading under noise, estimated from draws; the same seed gives the same figures.
+
+    Args:
+        memory: The memory whose keys are the means of the random keys.
+        query: One query (d,), several heads (h, d), or anything else that `HeadMix.of` accepts.
+        noise: The noise on the keys; `Quantised` keys are rounded.
+        n_draws: The number of readings to draw.
+        seed: The seed, at least 0.
+        mix: Weights of the heads, (h,); by default 1/h for each.
+        keep_items: Items whose drawn weights are kept; by default the four of largest weight without noise.
+
+    Returns:
+        Estimates with standard errors, and the kept weights.
+
+    Raises:
+        QkvError: The inputs do not fit together, or the kept weights do not fit in the free memory.
+
+    Example:
+        >>> import qkv
+        >>> memory = qkv.Memory.orthonormal(4, 4, labels=list("abcd"))
+        >>> noise = qkv.noise.Gaussian(isotropic=0.1)
+        >>> found = qkv.noise.sample(memory, 3 * memory.keys[0], noise, n_draws=1000)
+        >>> exact = qkv.noise.reading_moments(memory, 3 * memory.keys[0], noise)
+        >>> bool(abs(found.weights_mean[0] - exact.weights_mean[0]) < 5 * found.weights_mean_se[0])
+        True
+    """
+    request = "sampling a reading"
+    heads = HeadMix.of(memory, query, mix, request=request).detach()
+    n_draws, seed = whole(request, "n_draws", n_draws), whole(request, "seed", seed, least=0)
+    keys = noise_on_keys(request, noise, memory)
+    noise_free = heads.weights(memory.keys)
     if keep_items is None:
-        items = plain.abs().topk(min(WATCHED, memory.n)).indices.tolist()
+        items = noise_free.abs().topk(min(N_KEPT_ITEMS, memory.n)).indices.tolist()
     else:
         items = [memory.index(item) for item in keep_items]
-    _fits(asked, n_draws, len(items))
-    centre = plain @ memory.values
+    _check_memory(request, n_draws, len(items))
+    # Sums are taken of differences from the noise-free reading, so that squares lose few digits.
+    centre = noise_free @ memory.values
     values = memory.values - centre
-    short = values.float()
+    values32 = values.float()
     random = generator(seed)
-    seen: list[Tensor] = []
-    parts: list[tuple[int, Tensor, Tensor, Tensor, Tensor]] = []
-    for rows in split(n_draws, min(BATCHES, n_draws)):
-        sums = [torch.zeros(memory.n, dtype=torch.float64) for _ in range(2)]
-        output, square = (
-            torch.zeros(memory.dv, dtype=torch.float64),
-            torch.zeros(memory.dv, memory.dv).double(),
-        )
-        for alpha in readings(keys, queries, weights, rows, random):
-            seen.append(alpha[:, items].double())
-            o = alpha @ (values if alpha.dtype == torch.float64 else short)
+    kept: list[Tensor] = []
+    batches: list[_Batch] = []
+    for rows in split(n_draws, min(N_BATCHES, n_draws)):
+        first, second = (torch.zeros(memory.n, dtype=torch.float64) for _ in range(2))
+        output = torch.zeros(memory.dv, dtype=torch.float64)
+        square = torch.zeros(memory.dv, memory.dv, dtype=torch.float64)
+        for alpha in readings(keys, heads, rows, random):
+            kept.append(alpha[:, items].double())
+            o = alpha @ (values if alpha.dtype == torch.float64 else values32)
             output += o.sum(0)
             square += o.mT @ o
-            alpha -= plain.to(alpha.dtype)
-            sums[0] += torch.ones(len(alpha), dtype=alpha.dtype) @ alpha
-            sums[1] += torch.linalg.vector_norm(alpha, dim=0).double().square()
-        parts.append((rows, sums[0] / rows, sums[1] / rows, output / rows, square / rows))
-    return _summary(memory, n_draws, seed, parts, plain, centre * weights.sum(), items, torch.cat(seen))
+            alpha -= noise_free.to(alpha.dtype)
+            first += torch.ones(len(alpha), dtype=alpha.dtype) @ alpha
+            second += torch.linalg.vector_norm(alpha, dim=0).double().square()
+        batches.append(_Batch(rows, first / rows, second / rows, output / rows, square / rows))
+    watched = {memory.labels[i]: column for i, column in zip(items, torch.cat(kept).mT, strict=True)}
+    return _summary(memory, seed, batches, noise_free, centre * heads.mix.sum(), watched)
 
 
-def readings(keys: KeyNoise, queries: Tensor, mix: Tensor, rows: int, random: np.random.Generator) -> Iterator[Tensor]:
-    """Weights of `rows` random readings, (some, n) at a time, in memory that the next ones overwrite."""
-    m, C = keys.score_means(queries), keys.score_covariance(queries)
+def readings(keys: KeyNoise, heads: HeadMix, n_draws: int, random: np.random.Generator) -> Iterator[Tensor]:
+    """Mixed weights of random readings, (some, n) at a time, in a buffer that the next ones overwrite."""
+    m, C = keys.score_means(heads.queries), keys.score_covariance(heads.queries)
     check_range("sampling a reading", m, C)
     H, n = m.shape
-    draw = _rounded(keys, queries) if keys.steps is not None else _gaussian(m, C)
-    size = max(1, CHUNK // (H * n))
+    draw = _rounded_scores(keys, heads.queries) if keys.steps is not None else _gaussian_scores(m, C)
+    size = max(1, SCORES_AT_ONCE // (H * n))
     if keys.steps is not None:
         size = max(1, size // keys.keys.shape[1])
-    for some in split(rows, math.ceil(rows / size)):
+    for some in split(n_draws, math.ceil(n_draws / size)):
         scores = draw(some, random)  # (heads, some, n)
         if scores.dtype == torch.float64:  # float32 is taken for scores that cannot overflow
             scores -= scores.amax(-1, keepdim=True)
         scores.exp_()
-        scores *= mix[:, None, None].to(scores.dtype) / scores.sum(-1, keepdim=True)
+        scores *= heads.mix[:, None, None].to(scores.dtype) / scores.sum(-1, keepdim=True)
         yield scores[0] if H == 1 else scores.sum(0)
 
 
-def _gaussian(m: Tensor, C: Tensor) -> Any:
-    """One key's scores under h heads are jointly Gaussian: h numbers a key, however long the key is."""
+ScoreSampler = Callable[[int, np.random.Generator], Tensor]
+"""Draws so many scores, (heads, draws, n)."""
+
+
+def _gaussian_scores(m: Tensor, C: Tensor) -> ScoreSampler:
+    """Scores of one key under h heads are jointly Gaussian: h normal variables a key, whatever its dimension."""
     H, n = m.shape
     noisy = (C.diagonal(dim1=1, dim2=2) > 0).any(1).nonzero().flatten()
-    apart = independent(C)
-    if apart:
+    uncorrelated = heads_independent(C)
+    if uncorrelated:
         F = torch.diag_embed(C[noisy].diagonal(dim1=1, dim2=2).sqrt()).permute(1, 2, 0)  # (h, r, noisy)
     else:
         values, vectors = torch.linalg.eigh(C[noisy])
         F = (vectors * values.clamp(min=0).sqrt()[:, None, :]).permute(1, 2, 0)
-    everywhere = len(noisy) == n
+    all_noisy = len(noisy) == n
 
-    # In float32 a score of up to SHORT is off by 1e-5 at most, far below what so many draws can tell, and one head's
-    # draws cost half as much. Few keys, several heads and spreads so narrow that rounding would show stay in float64.
-    wide = float(C.diagonal(dim1=1, dim2=2).max()) ** 0.5 if n else 0.0
-    top = float((m - m.max(-1, keepdim=True).values).abs().max()) + 8 * wide
-    short = H == 1 and everywhere and n >= MANY and wide >= NARROW and top <= SHORT
-    dtype = torch.float32 if short else torch.float64
+    # In float32 a score of up to MAX_FLOAT32_SCORE is off by 1e-5 at most, far below the standard errors, and draws of
+    # one head cost half as much. Few keys, several heads and narrow scores, where rounding matters, stay in float64.
+    max_sd = float(C.diagonal(dim1=1, dim2=2).max()) ** 0.5 if n else 0.0
+    top = float((m - m.max(-1, keepdim=True).values).abs().max()) + 8 * max_sd
+    enough = n >= MIN_FLOAT32_KEYS and max_sd >= MIN_FLOAT32_SD and top <= MAX_FLOAT32_SCORE
+    dtype = torch.float32 if H == 1 and all_noisy and enough else torch.float64
     buffer = torch.empty(0, dtype=dtype)
     shift, factor = (m - m.max(-1, keepdim=True).values).to(dtype), F.to(dtype)
 
@@ -194,14 +244,14 @@ def _gaussian(m: Tensor, C: Tensor) -> Any:
             buffer = torch.empty(count, dtype=dtype)
         random.standard_normal(dtype=buffer.numpy().dtype.type, out=buffer[:count].numpy())
         z = buffer[:count].view(H, some, len(noisy))
-        if H == 1 and everywhere:
+        if H == 1 and all_noisy:
             return torch.addcmul(shift, z, factor[0, 0], out=z)
         if H == 1:
             z *= factor[0, 0]
             moved = z
         else:
-            moved = z * F.diagonal().mT[:, None, :] if apart else torch.einsum("hrn,rsn->hsn", F, z)
-        if everywhere:
+            moved = z * F.diagonal().mT[:, None, :] if uncorrelated else torch.einsum("hrn,rsn->hsn", F, z)
+        if all_noisy:
             moved += shift[:, None, :]
             return moved
         out = m[:, None, :].repeat(1, some, 1)
@@ -211,8 +261,8 @@ def _gaussian(m: Tensor, C: Tensor) -> Any:
     return draw
 
 
-def _rounded(keys: KeyNoise, queries: Tensor) -> Any:
-    """Keys rounded to grids whose places are random; a channel that does not vary needs no grid."""
+def _rounded_scores(keys: KeyNoise, queries: Tensor) -> ScoreSampler:
+    """Scores of keys rounded to grids with a random offset; a channel with step 0 is not rounded."""
     assert keys.steps is not None
     active = keys.steps > 0
     step, k, q = keys.steps[active], keys.keys[:, active], queries[:, active]
@@ -226,82 +276,93 @@ def _rounded(keys: KeyNoise, queries: Tensor) -> Any:
     return draw
 
 
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """Means over some draws of α − c and its square, and of o − Vᵀc and its outer product; c is noise-free."""
+
+    n_draws: int
+    first: Tensor
+    second: Tensor
+    output: Tensor
+    square: Tensor
+
+
 def _summary(
     memory: Memory,
-    draws: int,
     seed: int,
-    parts: list[tuple[int, Tensor, Tensor, Tensor, Tensor]],
-    plain: Tensor,
+    batches: list[_Batch],
+    noise_free: Tensor,
     centre: Tensor,
-    items: list[int],
-    seen: Tensor,
+    watched: dict[Label, Tensor],
 ) -> Sample:
-    share = torch.tensor([part[0] / draws for part in parts], dtype=torch.float64)
-    first, second, output, square = (torch.stack(rows) for rows in zip(*(part[1:] for part in parts), strict=True))
+    """Moments of all draws from those of the batches, whose differences give the standard errors."""
+    draws = sum(batch.n_draws for batch in batches)
+    share = torch.tensor([batch.n_draws / draws for batch in batches], dtype=torch.float64)
+    first, second = torch.stack([b.first for b in batches]), torch.stack([b.second for b in batches])
+    output, square = torch.stack([b.output for b in batches]), torch.stack([b.square for b in batches])
 
     def pooled(x: Tensor) -> Tensor:
         return torch.tensordot(share, x, 1)
 
-    def scatter(x: Tensor) -> Tensor:
-        """The standard error of the mean of the parts, from how they scatter."""
-        return (pooled((x - pooled(x)) ** 2) / max(1, len(parts) - 1)).sqrt()
+    def standard_error(x: Tensor) -> Tensor:
+        """Of the mean of the batches, from their variance."""
+        return (pooled((x - pooled(x)) ** 2) / max(1, len(batches) - 1)).sqrt()
 
     mean, out = pooled(first), pooled(output)
     var = (pooled(second) - mean**2).clamp(min=0)
     cov = pooled(square) - torch.outer(out, out)
-    # Around the pooled mean, a part's variance is its mean of (x − mean)²: the influence of one part on the
-    # whole.
+    # The variance of a batch is taken around the pooled mean: that is the batch's influence on the pooled variance.
     return Sample(
         n_draws=draws,
         seed=seed,
-        weights_mean=mean + plain,
+        weights_mean=mean + noise_free,
         weights_mean_se=(var / draws).sqrt(),
         weights_var=var,
-        weights_var_se=scatter(second - 2 * mean * first),
+        weights_var_se=standard_error(second - 2 * mean * first),
         output_mean=out + centre,
         output_mean_se=(cov.diagonal().clamp(min=0) / draws).sqrt(),
         output_cov=cov,
-        output_cov_se=scatter(square - output[:, :, None] * out - out[:, None] * output[:, None, :]),
+        output_cov_se=standard_error(square - output[:, :, None] * out - out[:, None] * output[:, None, :]),
         labels=memory.labels,
-        watched={memory.labels[i]: seen[:, at] for at, i in enumerate(items)},
+        watched=watched,
     )
 
 
-def _fits(asked: str, draws: int, items: int) -> None:
-    """Every drawn weight of the watched items is kept: refuse what memory cannot hold, before the first is drawn."""
+def _check_memory(request: str, draws: int, items: int) -> None:
+    """All drawn weights of the kept items are held: refuse more than fit in memory before drawing the first."""
     free = free_bytes()
-    most = free // (KEPT * max(1, items))
+    most = free // (BYTES_PER_KEPT_WEIGHT * max(1, items))
     if draws > most:
-        need, room = (f"{size / 2**30:,.3g} GB" for size in (KEPT * draws * items, free))
-        came = f"{draws:,} drawn weights of {items} items would take {need}, and {room} are free"
-        fewer = "" if items <= 1 else ", or watch fewer items"
-        raise QkvError(asked, came, f"Draw at most {most:,}{fewer}; qkv.noise.spread needs no draws")
+        need, room = (f"{size / 2**30:,.3g} GB" for size in (BYTES_PER_KEPT_WEIGHT * draws * items, free))
+        problem = f"{draws:,} drawn weights of {items} items would take {need}, and {room} are free"
+        fewer = "" if items <= 1 else ", or keep fewer items"
+        raise QkvError(request, problem, f"Draw at most {most:,}{fewer}; qkv.noise.reading_moments needs no draws")
 
 
 def free_bytes() -> int:
-    """Memory that can be had without pushing others out; where the system does not say, 4 GB are supposed."""
+    """Memory available without swapping; DEFAULT_FREE_BYTES where the system does not report it."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         found = next(line for line in lines if line.startswith("MemAvailable"))
         return 1024 * int(found.split()[1])
     except (OSError, StopIteration, ValueError):
-        return 4 * 2**30
+        return DEFAULT_FREE_BYTES
 
 
 def generator(seed: int) -> np.random.Generator:
-    """Normal numbers in double precision at twice torch's speed; the same on every machine."""
+    """A NumPy generator: its normal variables are the same on every machine, and twice as fast as torch's."""
     return np.random.Generator(np.random.SFC64(seed))
 
 
 def split(total: int, parts: int) -> list[int]:
-    """`total` in `parts` nearly equal whole numbers, without zeros."""
+    """`total` as a sum of `parts` nearly equal integers, without zeros."""
     low, more = divmod(total, parts)
     return [low + (i < more) for i in range(parts) if low + (i < more)]
 
 
 def binomial_interval(hits: int, draws: int, confidence: float) -> tuple[float, float]:
-    """Clopper and Pearson's interval for a probability: it holds the truth at least that often."""
-    out = (1 - confidence) / 2
-    low = 0.0 if hits == 0 else float(betaincinv(hits, draws - hits + 1, out))
-    high = 1.0 if hits == draws else float(betaincinv(hits + 1, draws - hits, 1 - out))
+    """Clopper and Pearson's interval for a probability: it covers the truth with at least this confidence."""
+    tail = (1 - confidence) / 2
+    low = 0.0 if hits == 0 else float(betaincinv(hits, draws - hits + 1, tail))
+    high = 1.0 if hits == draws else float(betaincinv(hits + 1, draws - hits, 1 - tail))
     return low, high

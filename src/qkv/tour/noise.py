@@ -1,8 +1,10 @@
-"""The tour's chapters on noise: one head swings, two mostly hold, a hardened one does not care."""
+"""The tour's chapters on noise: one head, two heads and a hardened head under noise; quantised keys."""
 
 from __future__ import annotations
 
 import math
+
+from scipy.special import ndtr
 
 from qkv.core.memory import Memory
 from qkv.noise.key_noise import Gaussian, Quantised
@@ -15,11 +17,12 @@ from qkv.viz.theme import svg
 
 WANTED = {"a": 0.5, "b": 0.5}
 COMMAND = "qkv noise compare --orthonormal 10x16 --weights 0=1/2,1=1/2 --isotropic 1e-6 --along 0=0.5"
-NEAR = 0.25
+RADIUS = 0.25
+"""Distance of the output that counts as success."""
 
 
 def one_head() -> Chapter:
-    """Keys with noise along their own direction, and the head that looks past it."""
+    """Keys with noise along their own direction, and a query orthogonal to that noise."""
     memory = Memory.orthonormal(10, 16, labels=["a", "b", *"cdefghij"])
     noise = Gaussian(isotropic=1e-6, along={"a": 0.5})
     only_along = Gaussian(along={"a": 0.5})
@@ -27,41 +30,40 @@ def one_head() -> Chapter:
     compared = found.comparison
     one, two, hard = (float(compared[name].weights_var[0]) for name in ("one head", "two heads", "hardened"))
     coin = float(reading_moments(memory, 50 * (memory.keys[0] + memory.keys[1]), only_along).weights_var[0])
-    backwards = 0.5 * math.erfc(1.0)
-    chances = {
-        name: success_probability(memory, layout[0], noise, WANTED, NEAR, mix=layout[1])
-        for name, layout in found.layouts.items()
+    backwards = float(ndtr(-math.sqrt(2)))
+    success = {
+        name: success_probability(memory, layout, noise, WANTED, RADIUS) for name, layout in found.layouts.items()
     }
     q, mu = found.query, memory.keys
     return Chapter(
         "One head is enough",
         (
-            "Now the keys are random. Ten orthonormal means μ; every key shakes a little, and the key of a varies along "
-            "itself with variance ½: it may come out long, short, or turned around. Wanted: half of v_a and half of v_b.",
-            f"The usual single head, q = t(μ_a + μ_b), takes sides: a longer k_a scores above k_b, a shorter one below. "
-            f"The weight of a has variance {one:.3f}; at t = 50, without the shaking, {coin:.6f}, and a fair coin has ¼. "
-            f"Two heads, tμ_a and tμ_b, averaged, bring it to {two:.4f}: they fail only where k_a turns around, which "
+            "Now the keys are random, with ten orthonormal means μ. Every key has a little isotropic noise, and the key of "
+            "a varies along itself with variance ½: it may be long, short, or reversed. We want half of v_a and half of v_b.",
+            f"The usual single head, q = t(μ_a + μ_b), reads either a or b: a longer k_a scores above k_b, a shorter one below. "
+            f"The weight of a has variance {one:.3f}; at t = 50, without isotropic noise, {coin:.6f}, and a fair coin has ¼. "
+            f"Two heads, tμ_a and tμ_b, averaged, bring it to {two:.4f}: they fail only where k_a is reversed, which "
             f"happens with probability Φ(−√2) = {backwards:.4f}.",
             f"But one head is enough. Hardened, the query scores {float(q @ mu[0]):.3f} on μ_a, {float(q @ mu[1]):.3f} on μ_b "
             f"and {float((mu[2:] @ q).mean()):.2f} on the others: it repels what is not wanted, and is orthogonal to the noise. "
             f"Variance {hard:.1e}: {one / hard:,.0f} times less than one plain head, {two / hard:,.0f} times less than two.",
             Picture(
                 svg(plots.weights(memory, found.layouts, noise, "a")),
-                "The weight of a under noise, for the three layouts, at equal leak.",
+                "The weight of a under noise, for three layouts with equal leak.",
                 f"{COMMAND} --plot weights.svg",
             ),
             found,
-            f"How often is the output within {NEAR:g} of the wanted one? "
-            + ", ".join(f"{name}: {c.probability:.3f}" for name, c in chances.items())
+            f"How often is the output within {RADIUS:g} of the wanted one? "
+            + ", ".join(f"{name}: {p.probability:.3f}" for name, p in success.items())
             + ". The picture shows it against the scale of each layout.",
             Picture(
-                svg(plots.success(memory, found.layouts, noise, WANTED, NEAR)),
-                "Too small a scale leaks; too large a scale lets the small shaking of all keys through.",
+                svg(plots.success(memory, found.layouts, noise, WANTED, RADIUS)),
+                "At a small scale other items leak in; at a large scale the isotropic noise of all keys changes the scores.",
                 f"{COMMAND} --plot success.svg --picture success",
             ),
             Picture(
                 svg(plots.variance(memory, found.layouts, noise)),
-                "Exact, by one-dimensional integrals; no sampling.",
+                "Computed by integration, without draws.",
                 f"{COMMAND} --plot variance.svg --picture variance",
             ),
         ),
@@ -77,7 +79,7 @@ def quantised() -> Chapter:
         "Keys of few bits",
         (
             "Rounding keys to b bits a channel is noise too: in every channel an error uniform on one step. Its effect on "
-            "the scores is Gaussian to good approximation, and the same integrals give the spread of the reading.",
+            "the scores is Gaussian to good approximation, and the same integrals give the moments of the reading.",
             f"With 64 orthonormal keys, the squared error of a plain blend of two falls with the bits as {rows}.",
             found[4].comparison,
         ),

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 
 from qkv.core.display import Card, Displayable, number
 from qkv.errors import QkvError
-from qkv.model.gpt import GPT
-from qkv.model.layers import compile_parts
+from qkv.model.gpt import GPT, compile_parts
 from qkv.train import checkpoint
 from qkv.train.allocator import reuse_memory
 from qkv.train.data.objectives import Example

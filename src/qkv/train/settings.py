@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from qkv.errors import QkvError
-from qkv.model.config import from_fields, told
+from qkv.model.config import from_fields, option
 
 PRECISIONS = ("float32", "bfloat16")
 PARALLEL = ("ddp", "fsdp")
@@ -19,36 +19,36 @@ OPTIMIZERS = ("adamw", "muon")
 class TrainSettings:
     """The schedule, the optimizer and the bookkeeping of a run."""
 
-    steps: int = told(1000, "Steps of the optimizer.")
-    batch_size: int = told(64, "Examples in each step, over all processes.")
-    grad_accum: int = told(1, "Parts in which each process works through its share of a step, to save memory.")
-    objective: str = told("span", "Pretraining objective: span, next, salient or drill.")
-    optimizer: str = told("adamw", "adamw, or muon for matrices inside blocks and adamw for the rest.")
-    lr: float = told(1e-3, "Highest learning rate.")
-    warmup_ratio: float = told(0.05, "Share of the steps over which the learning rate rises.")
-    min_warmup_steps: int = told(0, "Steps over which it rises at the least, if there are three times as many.")
-    min_lr_ratio: float = told(0.1, "Share of the learning rate that the cosine ends at.")
-    weight_decay: float = told(0.1, "Weight decay of matrices; vectors have none.")
-    beta2: float = told(0.95, "AdamW's memory of squared gradients.")
-    grad_clip: float = told(1.0, "Norm that gradients are clipped to; 0 for none.")
-    seed: int = told(0, "Seed of weights, order, corruption and dropout.")
-    val_fraction: float = told(0.02, "Share of the examples kept back for the validation loss.")
-    validate_every: int = told(200, "Steps between validation losses.")
-    log_every: int = told(10, "Steps between lines of the log.")
-    checkpoint_every: int = told(200, "Steps between checkpoints.")
-    precision: str = told("float32", f"Precision of products: {', '.join(PRECISIONS)}.")
-    compile: bool = told(False, "Compile norms and MLPs with torch.compile.")
-    tensorboard: bool = told(False, "Write logs for TensorBoard too, into the run's folder.")
-    question_fraction: float = told(0.06, "Share of a batch of drills that is questions, where there are some.")
-    relevant_span_fraction: float = told(
+    steps: int = option(1000, "Steps of the optimizer.")
+    batch_size: int = option(64, "Examples in each step, over all processes.")
+    grad_accum: int = option(1, "Parts in which each process works through its share of a step, to save memory.")
+    objective: str = option("span", "Pretraining objective: span, next, salient or drill.")
+    optimizer: str = option("adamw", "adamw, or muon for matrices inside blocks and adamw for the rest.")
+    lr: float = option(1e-3, "Highest learning rate.")
+    warmup_ratio: float = option(0.05, "Share of the steps over which the learning rate rises.")
+    min_warmup_steps: int = option(0, "Steps over which it rises at the least, if there are three times as many.")
+    min_lr_ratio: float = option(0.1, "Share of the learning rate that the cosine ends at.")
+    weight_decay: float = option(0.1, "Weight decay of matrices; vectors have none.")
+    beta2: float = option(0.95, "AdamW's memory of squared gradients.")
+    grad_clip: float = option(1.0, "Norm that gradients are clipped to; 0 for none.")
+    seed: int = option(0, "Seed of weights, order, corruption and dropout.")
+    val_fraction: float = option(0.02, "Share of the examples kept back for the validation loss.")
+    validate_every: int = option(200, "Steps between validation losses.")
+    log_every: int = option(10, "Steps between lines of the log.")
+    checkpoint_every: int = option(200, "Steps between checkpoints.")
+    precision: str = option("float32", f"Precision of products: {', '.join(PRECISIONS)}.")
+    compile: bool = option(False, "Compile norms and MLPs with torch.compile.")
+    tensorboard: bool = option(False, "Write logs for TensorBoard too, into the run's folder.")
+    question_fraction: float = option(0.06, "Share of a batch of drills that is questions, where there are some.")
+    relevant_span_fraction: float = option(
         0.85, "Share of drills that ask for what the questions ask for; the others ask for anything."
     )
-    no_context_fraction: float = told(0.5, "Share of those drills that give the title and no context at all.")
-    predict_title_fraction: float = told(
+    no_context_fraction: float = option(0.5, "Share of those drills that give the title and no context at all.")
+    predict_title_fraction: float = option(
         0.0, "Share of drills that ask for their title too: to tell later whose names were read."
     )
-    threads: int = told(0, "Threads of a process; 0 for as many as torch likes.")
-    parallel: str = told("ddp", f"How several processes share the work: {' or '.join(PARALLEL)}.")
+    threads: int = option(0, "Threads of a process; 0 for as many as torch likes.")
+    parallel: str = option("ddp", f"How several processes share the work: {' or '.join(PARALLEL)}.")
 
     def __post_init__(self) -> None:
         least = {

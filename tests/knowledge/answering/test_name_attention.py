@@ -30,9 +30,9 @@ def test_the_weights_of_each_head_make_the_output_of_its_layer(attention, random
         module = model.blocks[layer].attention
         if attention == "perceiver":
             tokens = model.embedding(torch.tensor(ids)) + model.places(torch.arange(len(ids)))
-            v = module.kv(module.norm(tokens)).unflatten(-1, (-1, module.size)).chunk(2, 1)[1]
+            v = module.kv(module.norm(tokens)).unflatten(-1, (-1, module.head_dim)).chunk(2, 1)[1]
         else:
-            v = (module.qkv if attention != "synthesizer" else module.qv)(x).unflatten(-1, (-1, module.size))[:, -2:]
+            v = (module.qkv if attention != "synthesizer" else module.qv)(x).unflatten(-1, (-1, module.head_dim))[:, -2:]
         made = torch.tensor(weights) @ v[:, head]
         assert torch.allclose(made, out[-1].unflatten(-1, (2, -1))[head], atol=1e-5)
 

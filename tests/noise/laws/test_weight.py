@@ -52,7 +52,7 @@ def test_two_directions_under_two_heads_and_draws_tell_of_the_same_law():
     drawn = weight_distribution(
         MEMORY, heads, Gaussian(along={"a": 0.5, "b": 0.3}, isotropic=1e-16), "a", bins=10, n_draws=200_000
     )
-    assert (few.method, drawn.method) == ("quadrature", "sampling")
+    assert (few.method, drawn.method) == ("quadrature", "monte_carlo")
     assert few.error_bound < 0.01
     assert float((few.share - drawn.share).abs().max()) < 2 * (few.error_bound + drawn.error_bound)
     for p in (0.1, 0.5, 0.9):
@@ -79,7 +79,7 @@ def test_without_noise_the_law_is_one_point():
 
 def test_rounding_is_drawn_and_a_law_shows_itself():
     law = weight_distribution(MEMORY, Q, Quantised(3), "a", n_draws=500)
-    assert law.method == "sampling"
+    assert law.method == "monte_carlo"
     assert law.card().rows[2][0] == "50%"
     assert json.loads(json.dumps(law.to_json()))["item"] == "a"
 

@@ -14,7 +14,7 @@ from scipy.stats import norm
 import qkv
 from qkv.errors import QkvError
 from qkv.noise import Gaussian, reading_moments
-from qkv.noise.moments.head_pairs import FINE, ROUGH, CrossMoments, Grid, cross
+from qkv.noise.moments.head_pairs import FINE, ROUGH, CrossMoments, Grid, cross_moments
 
 
 def softmax(s):
@@ -49,7 +49,7 @@ def test_two_heads_whose_scores_are_partly_correlated_are_a_double_integral():
     C = torch.zeros(3, 2, 2, dtype=torch.float64)
     C[0] = torch.from_numpy(S)
     values = torch.eye(3, dtype=torch.float64)
-    found = cross(torch.from_numpy(m), C, values, full=True)
+    found = cross_moments(torch.from_numpy(m), C, values, full=True)
     assert isinstance(found, CrossMoments)
 
     def expect(a: int, b: int) -> float:
@@ -74,12 +74,12 @@ def test_finer_nodes_change_cross_moments_by_less_than_their_error(size):
     m = torch.randn(2, 6, generator=rng, dtype=torch.float64)
     F = size * torch.randn(6, 2, 2, generator=rng, dtype=torch.float64)
     values = torch.randn(6, 3, generator=rng, dtype=torch.float64)
-    coarse, fine = (cross(m, F @ F.mT, values, grid=grid) for grid in (FINE, Grid(0.23, 36.0, 60.0)))
+    coarse, fine = (cross_moments(m, F @ F.mT, values, grid=grid) for grid in (FINE, Grid(0.23, 36.0, 60.0)))
     assert float((coarse.square - fine.square).abs().max()) < coarse.error < 1e-9
     assert float((coarse.output_square - fine.output_square).abs().max()) < coarse.total_error * 30
-    inner = cross(m, F @ F.mT, values, grid=replace(FINE, digits=60.0))
+    inner = cross_moments(m, F @ F.mT, values, grid=replace(FINE, digits=60.0))
     assert float((inner.square - coarse.square).abs().max()) < 2e-13
-    rough = cross(m, F @ F.mT, values, grid=ROUGH)
+    rough = cross_moments(m, F @ F.mT, values, grid=ROUGH)
     assert float((rough.square - fine.square).abs().max()) < rough.error < 1e-3
 
 
@@ -108,8 +108,8 @@ def test_a_small_correlation_changes_little_and_the_two_routes_meet_there():
     for c in (1e-4, 2e-4):
         C = torch.zeros(2, 2, 2, dtype=torch.float64)
         C[0] = torch.tensor([[1.0, c], [c, 0.5]])
-        raw = cross(m, C, torch.eye(2, dtype=torch.float64), full=True)
-        apart = [cross(m, C * torch.eye(2), torch.eye(2).double())]
+        raw = cross_moments(m, C, torch.eye(2, dtype=torch.float64), full=True)
+        apart = [cross_moments(m, C * torch.eye(2), torch.eye(2).double())]
         assert apart == [0.0]
         first = spread_means(m, C)
         found.append(float(raw.product[0, 0]) - first[0] * first[1])
@@ -118,10 +118,10 @@ def test_a_small_correlation_changes_little_and_the_two_routes_meet_there():
 
 
 def spread_means(m, C):
-    from qkv.noise.moments.single_head import moments
+    from qkv.noise.moments.single_head import head_moments
 
     eye = torch.eye(2, dtype=torch.float64)
-    return [float(moments(m[h], C[:, h, h], eye).mean[0]) for h in (0, 1)]
+    return [float(head_moments(m[h], C[:, h, h], eye).mean[0]) for h in (0, 1)]
 
 
 def test_cross_moments_too_wide_to_integrate_are_refused_with_a_way_out():

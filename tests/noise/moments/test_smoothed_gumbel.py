@@ -1,4 +1,4 @@
-"""The blurred Gumbel law, against plain quadrature in twenty-five digits."""
+"""The smoothed Gumbel law, against plain quadrature in twenty-five digits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import mpmath as mp
 import pytest
 import torch
 
-from qkv.noise.moments.smoothed_gumbel import DELTA, blurred, logs_and_ratios
+from qkv.noise.moments.smoothed_gumbel import FUNCTION_ERROR, logs_and_ratios, smoothed
 
 
 def reference(y: float, sd: float) -> list[float]:
@@ -27,15 +27,15 @@ def test_the_three_functions_are_right_to_the_promised_digits(sd):
     m = torch.tensor([0.3, -1.1], dtype=torch.float64)
     for shift in range(2):
         u = torch.tensor(ys, dtype=torch.float64) - m[shift]
-        found = blurred(m, torch.full((2,), sd**2, dtype=torch.float64), u)
+        found = smoothed(m, torch.full((2,), sd**2, dtype=torch.float64), u)
         for i, y in enumerate(ys):
             for f, true in zip(found, reference(y, sd), strict=True):
-                assert abs(float(f[shift, i]) - true) < DELTA
+                assert abs(float(f[shift, i]) - true) < FUNCTION_ERROR
 
 
 def test_far_outside_its_window_a_key_is_out_of_the_way_or_all_in_it():
     u = torch.tensor([0.0], dtype=torch.float64)
-    L, P, Q = blurred(torch.tensor([-1e6, 1e6]).double(), torch.tensor([4.0, 4.0]).double(), u)
+    L, P, Q = smoothed(torch.tensor([-1e6, 1e6]).double(), torch.tensor([4.0, 4.0]).double(), u)
     assert L[:, 0].tolist() == [1.0, 0.0]
     assert P.abs().max() == Q.abs().max() == 0
 
@@ -44,10 +44,10 @@ def test_far_outside_its_window_a_key_is_out_of_the_way_or_all_in_it():
 def test_only_the_sum_of_score_and_node_counts_however_large_both_are(sd):
     y = torch.arange(-320, 32, dtype=torch.float64) / 8  # sums with powers of two are exact
     v = torch.tensor([sd**2], dtype=torch.float64)
-    near = blurred(torch.tensor([0.0], dtype=torch.float64), v, y)
+    near = smoothed(torch.tensor([0.0], dtype=torch.float64), v, y)
     for shift in (64.0, 1024.0, -8192.0):
-        far = blurred(torch.tensor([-shift], dtype=torch.float64), v, y + shift)
-        assert max(float((a - b).abs().max()) for a, b in zip(near, far, strict=True)) < DELTA
+        far = smoothed(torch.tensor([-shift], dtype=torch.float64), v, y + shift)
+        assert max(float((a - b).abs().max()) for a, b in zip(near, far, strict=True)) < FUNCTION_ERROR
 
 
 def test_keys_of_many_widths_together_are_as_they_are_alone():
@@ -69,13 +69,13 @@ def test_few_keys_have_the_same_functions_as_many(monkeypatch, sd, step):
     v = torch.full_like(m, sd**2)
     u = -30 + step * torch.arange(200, dtype=torch.float64)
     few = smoothed_gumbel.logs_and_ratios(m, v, u)
-    monkeypatch.setattr(smoothed_gumbel, "FEW", 0)
+    monkeypatch.setattr(smoothed_gumbel, "MAX_SMALL_ENTRIES", 0)
     many = smoothed_gumbel.logs_and_ratios(m, v, u)
     if sd == 0:
         assert all(torch.allclose(a, b, rtol=1e-13) for a, b in zip(few, many, strict=True))
         return
     L, also = few[0].exp(), many[0].exp()
-    assert float((L - also).abs().max()) < 2 * smoothed_gumbel.DELTA
+    assert float((L - also).abs().max()) < 2 * smoothed_gumbel.FUNCTION_ERROR
     alive = torch.minimum(L, also) > 1e-14  # below it, what is left is left out
     for a, b in zip(few[1:], many[1:], strict=True):
-        assert float(((a * L - b * also).abs() * alive).max()) < 2 * smoothed_gumbel.DELTA
+        assert float(((a * L - b * also).abs() * alive).max()) < 2 * smoothed_gumbel.FUNCTION_ERROR

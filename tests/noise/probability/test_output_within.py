@@ -36,7 +36,7 @@ def test_two_noisy_keys_are_integrated_and_agree_with_counting():
     found = success_probability(memory, q, noise, {"a": 0.5, "b": 0.5}, 1.0)
     counted = success_probability(memory, q, Gaussian(along={"a": 0.5, "b": 0.3, "c": 1e-12}, isotropic=1e-14),
                      {"a": 0.5, "b": 0.5}, 1.0, n_draws=400_000, confidence=0.9999)  # fmt: skip
-    assert (found.method, counted.method) == ("quadrature", "sampling")
+    assert (found.method, counted.method) == ("quadrature", "monte_carlo")
     assert found.high - found.low < 1e-3
     assert counted.low < found.probability < counted.high
 
@@ -69,22 +69,22 @@ def test_intervals_by_sampling_hold_the_truth_as_often_as_they_say():
     held = 0
     for seed in range(100):
         found = success_probability(EYE, q, crowd, [0.5], 0.2, n_draws=400, seed=seed, confidence=0.9)
-        assert found.method == "sampling"
+        assert found.method == "monte_carlo"
         held += found.low <= true <= found.high
     assert held >= 83  # Clopper and Pearson promise 90; 83 is 2.3 standard deviations below
 
 
 def test_rounding_is_sampled_for_real():
     found = success_probability(EYE, [1.0, 0.5, 0.2], Quantised(2), [0.4], 0.1, n_draws=2000)
-    assert found.method == "sampling"
+    assert found.method == "monte_carlo"
 
 
 @pytest.mark.parametrize(
     ("target", "tol", "more", "says"),
     [
-        ([0.5], 0.0, {}, "tol"),
-        ([0.5], -1.0, {}, "tol"),
-        ([0.5], math.nan, {}, "tol"),
+        ([0.5], 0.0, {}, "radius"),
+        ([0.5], -1.0, {}, "radius"),
+        ([0.5], math.nan, {}, "radius"),
         ([0.5, 0.5], 0.1, {}, "spaces"),
         ([math.inf], 0.1, {}, "infinite"),
         ({"z": 1.0}, 0.1, {}, "'z'"),

@@ -14,7 +14,7 @@ def test_the_python_code_gives_the_three_layouts(post, state, run_code):
         found = post("/api/noise", body)
         reports = run_code(found["python"])["reports"]
         several = {2: "two heads", 3: "three heads"}[body["heads"]]
-        assert [layout["name"] for layout in found["layouts"]] == ["one head", several, "hardened"]
+        assert [layout["name"] for layout in found["layouts"]] == ["one head", several, "min variance"]
         for shown, report in zip(found["layouts"], reports, strict=True):
             assert (shown["mean"], shown["variance"]) == pytest.approx(
                 (report.mean, report.variance), rel=1e-12, abs=1e-15

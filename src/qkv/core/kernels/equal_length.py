@@ -1,4 +1,7 @@
-"""Causal attention of many sequences of one length, head by head: nothing is moved, and little is in use at a time."""
+"""Causal attention of many sequences of one length, one head at a time, on the projections where they lie in memory.
+
+Nothing is transposed or copied, and one head's scores at a time fit in the processor's caches.
+"""
 
 from __future__ import annotations
 
@@ -8,66 +11,72 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from qkv.core.kernels.causal import ahead
-from qkv.core.rotary import turn_back, turned
+from qkv.core.kernels.causal import causal_bias
+from qkv.core.kernels.softmax_backward import softmax_backward
+from qkv.core.rotary import apply_rotary, apply_rotary_backward_
 
-LARGE = 1 << 16  # weights of a head from which on a product for each head costs less than bringing heads together
 
+def equal_length_causal(
+    qkv: Tensor, length: int, n_kv_head: int, scale: float, rotation: Tensor | None = None
+) -> Tensor:
+    """Outputs (N, heads, d) of packed sequences of `length` tokens each.
 
-def even_causal(whole: Tensor, length: int, shared: int, scale: float, turns: Tensor | None = None) -> Tensor:
-    """What each token reads, (N, heads, d), in a row of sequences of `length` tokens.
-
-    `whole` has each token's queries, keys and values, (N, heads + 2·shared, d). With `turns`, complex numbers
-    (N, 1, d/2), queries and keys are multiplied by them first.
+    Args:
+        qkv: queries, keys and values of each token, (N, heads + 2·n_kv_head, d).
+        length: tokens of each sequence; N is a multiple of it.
+        n_kv_head: heads of keys and of values; heads/n_kv_head heads of queries share each.
+        scale: factor of the scores.
+        rotation: complex numbers (N, 1, d/2) that queries and keys are multiplied by first (`core/rotary.py`).
     """
-    out: Tensor = _Even.apply(whole, turns, length, shared, scale)
+    out: Tensor = _EqualLengthCausal.apply(qkv, rotation, length, n_kv_head, scale)
     return out
 
 
-class _Even(torch.autograd.Function):
-    """The products of core/short.py, with each head's vectors where the row has them."""
+class _EqualLengthCausal(torch.autograd.Function):
+    """The products of core/kernels/causal.py for each head, on strided views of the packed projections."""
 
     @staticmethod
-    def forward(ctx: Any, whole: Tensor, turns: Tensor | None, length: int, shared: int, scale: float) -> Tensor:
-        heads = whole.shape[1] - 2 * shared
+    def forward(ctx: Any, qkv: Tensor, rotation: Tensor | None, length: int, n_kv_head: int, scale: float) -> Tensor:
+        n_head = qkv.shape[1] - 2 * n_kv_head
         saved = []
         with torch.autocast("cpu", enabled=False):
-            first = whole if turns is None else turned(whole[:, : heads + shared], turns)
-            asking, known = first.unflatten(0, (-1, length)), whole.unflatten(0, (-1, length))
-            out = whole.new_empty(*known.shape[:2], heads, known.shape[3])
-            mask = ahead(length, whole.dtype).expand(len(out), length, length)
-            for q, k, v in _heads(heads, shared):
-                weights = torch.baddbmm(mask, asking[:, :, q], asking[:, :, k].mT, alpha=scale)
+            qk = qkv if rotation is None else apply_rotary(qkv[:, : n_head + n_kv_head], rotation)
+            qk, qkv = qk.unflatten(0, (-1, length)), qkv.unflatten(0, (-1, length))
+            out = qkv.new_empty(*qkv.shape[:2], n_head, qkv.shape[3])
+            mask = causal_bias(length, qkv.dtype).expand(len(out), length, length)
+            for q, k, v in _head_indices(n_head, n_kv_head):
+                weights = torch.baddbmm(mask, qk[:, :, q], qk[:, :, k].mT, alpha=scale)
                 torch.softmax(weights, dim=-1, out=weights)
-                out[:, :, q] = torch.bmm(weights, known[:, :, v])
+                out[:, :, q] = torch.bmm(weights, qkv[:, :, v])
                 saved.append(weights)
-        ctx.save_for_backward(asking, known, *saved)
-        ctx.facts = turns, heads, shared, scale
+        ctx.save_for_backward(qk, qkv, *saved)
+        ctx.constants = rotation, n_head, n_kv_head, scale
         return out.flatten(0, 1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        asking, known, *saved = ctx.saved_tensors
-        turns, heads, shared, scale = ctx.facts
-        back, grad = torch.empty_like(known), grad.unflatten(0, known.shape[:2])
+        qk, qkv, *saved = ctx.saved_tensors
+        rotation, n_head, n_kv_head, scale = ctx.constants
+        dqkv, grad = torch.empty_like(qkv), grad.unflatten(0, qkv.shape[:2])
         with torch.autocast("cpu", enabled=False):
-            for weights, (q, k, v) in zip(saved, _heads(heads, shared), strict=True):
+            for weights, (q, k, v) in zip(saved, _head_indices(n_head, n_kv_head), strict=True):
                 g = grad[:, :, q]
-                inner = torch._softmax_backward_data(torch.bmm(g, known[:, :, v].mT), weights, -1, weights.dtype)
-                back[:, :, q] = torch.bmm(inner, asking[:, :, k]).mul_(scale)
-                to_k, to_v = torch.bmm(inner.mT, asking[:, :, q]).mul_(scale), torch.bmm(weights.mT, g)
-                if q % (heads // shared) == 0:  # the first of the heads that share these keys
-                    back[:, :, k], back[:, :, v] = to_k, to_v
+                dscores = softmax_backward(torch.bmm(g, qkv[:, :, v].mT), weights)
+                dqkv[:, :, q] = torch.bmm(dscores, qk[:, :, k]).mul_(scale)
+                dk, dv = torch.bmm(dscores.mT, qk[:, :, q]).mul_(scale), torch.bmm(weights.mT, g)
+                if q % (n_head // n_kv_head) == 0:  # the first of the heads that share these keys and values
+                    dqkv[:, :, k], dqkv[:, :, v] = dk, dv
                 else:
-                    back[:, :, k] += to_k
-                    back[:, :, v] += to_v
-            row = back.flatten(0, 1)
-            if turns is not None:
-                turn_back(row[:, : heads + shared], turns)
-        return row, None, None, None, None
+                    dqkv[:, :, k] += dk
+                    dqkv[:, :, v] += dv
+            dqkv = dqkv.flatten(0, 1)
+            if rotation is not None:
+                apply_rotary_backward_(dqkv[:, : n_head + n_kv_head], rotation)
+        return dqkv, None, None, None, None
 
 
-def _heads(heads: int, shared: int) -> list[tuple[int, int, int]]:
-    """For each head, where a token's vectors have its query, its key and its value."""
-    return [(i, heads + i * shared // heads, heads + shared + i * shared // heads) for i in range(heads)]
+def _head_indices(n_head: int, n_kv_head: int) -> list[tuple[int, int, int]]:
+    """For each head, the indices of its query, key and value among a token's heads + 2·n_kv_head vectors."""
+    shared = [i * n_kv_head // n_head for i in range(n_head)]
+    return [(i, n_head + g, n_head + n_kv_head + g) for i, g in enumerate(shared)]

@@ -1,10 +1,10 @@
-"""The exact law of one item's weight in a mix of heads whose scores are independent of each other."""
+"""Distribution of one item's weight in a mix of heads with independent scores, by convolution."""
 
-# The weight is Σ mix_h α_h, a sum of independent numbers of known law (one_weight.py). The head that moves it most
-# keeps its distribution function F; the others' laws are put on a lattice, a cell's mass on its two ends so that the
-# mean stays, and convolved. Points of little mass are then taken together, again at their mean. So P(weight ≤ w) =
-# Σ_k mass_k F((w − s_k)/mix), with an error of second order in how far the points are apart; half as many points tell
-# how large it is.
+# The weight is Σ mix_h α_h, a sum of independent variables of known law (single_head.py). The head with the largest
+# variance keeps its distribution function F; the others' laws are put on a lattice, the mass of a cell on its two ends
+# so that the mean is kept, and convolved. Points of little mass are then merged, again at their mean. So P(weight ≤ w)
+# = Σ_k mass_k F((w − s_k)/mix), with an error of second order in the distance between points, which is estimated by
+# halving their number.
 
 from __future__ import annotations
 
@@ -16,24 +16,27 @@ from scipy.signal import fftconvolve
 from scipy.special import expit
 from torch import Tensor
 
-from qkv.noise.key_noise import independent
+from qkv.noise.key_noise import heads_independent
 from qkv.noise.laws.single_head import WeightLaw, weight_law
 
 Array = NDArray[np.float64]
 
-CELLS, POINTS = 4096, 256
-"""Cells of the convolved heads, all together, and how many points are left of them: at most twice as many."""
+CELLS = 4096
+"""Lattice cells of the convolved heads, all together."""
+POINTS = 256
+"""Points to which they are merged: at most twice as many are left."""
 
 
 @dataclass(frozen=True, eq=False)
 class MixedLaw:
-    """A mixed weight's mean and variance, each to within `error`, and its distribution function, to within `off` but
-    for how other heads are put into points. `low` and `high` are the least and largest weights of any chance."""
+    """A mixed weight's mean and variance, each to within `error`, and its distribution function, to within `law_error`
+    and the error of merging the other heads into points. The weight is between `low` and `high`, with probability
+    1 − 1e-11 for each head."""
 
     mean: float
     variance: float
     error: float
-    off: float
+    law_error: float
     low: float
     high: float
     widest: WeightLaw
@@ -42,14 +45,14 @@ class MixedLaw:
     masses: Array
 
     def below(self, weights: Array) -> Array:
-        """P(weight ≤ w) for each of some w, (k,)."""
+        """P(weight ≤ w) for weights (k,)."""
         if len(self.places) == 1:
             return self.widest.below((weights - self.places[0]) / self.share)
         out: Array = self.widest.below((weights[:, None] - self.places) / self.share) @ self.masses
         return np.clip(out, 0.0, 1.0)
 
     def knots(self, count: int) -> Array:
-        """Weights between which the law lies, close together where the widest head's is steep: at the logits' ends."""
+        """Weights at which to tabulate the law: equidistant, and equidistant in the logit of the widest head."""
         inner = expit(np.linspace(self.widest.low, self.widest.high, count))
         far = np.linspace(self.low, self.high, count)
         return np.unique(
@@ -58,14 +61,14 @@ class MixedLaw:
 
 
 def mixed_law(m: Tensor, C: Tensor, mix: Tensor, item: int, points: int = POINTS) -> MixedLaw | None:
-    """The law for score means (h, n), covariances (n, h, h) and a mix; None where heads hang together or cannot be
-    integrated."""
-    if float(mix.min()) <= 0 or not independent(C):
+    """The law for score means (h, n), covariances (n, h, h) and a mix (h,); None where heads are correlated, a mix is
+    not positive, or a head's law cannot be integrated."""
+    if float(mix.min()) <= 0 or not heads_independent(C):
         return None
     laws: list[WeightLaw] = []
     known: dict[bytes, WeightLaw | None] = {}
     for h in range(len(m)):
-        kind = _kind(m[h], C[:, h, h], item)
+        kind = _score_key(m[h], C[:, h, h], item)
         if kind not in known:
             known[kind] = weight_law(m[h], C[:, h, h], item)
         found = known[kind]
@@ -82,7 +85,7 @@ def mixed_law(m: Tensor, C: Tensor, mix: Tensor, item: int, points: int = POINTS
         mean=sum(s * one.mean for one, s in zip(laws, shares, strict=True)),
         variance=sum(s**2 * one.variance for one, s in zip(laws, shares, strict=True)),
         error=3 * size**2 * max(one.error for one in laws),
-        off=sum(one.off for one in laws),
+        law_error=sum(one.law_error for one in laws),
         low=ends[0] + share * float(expit(law.low)),
         high=ends[1] + share * float(expit(law.high)),
         widest=law,
@@ -92,14 +95,14 @@ def mixed_law(m: Tensor, C: Tensor, mix: Tensor, item: int, points: int = POINTS
     )
 
 
-def _kind(m: Tensor, v: Tensor, item: int) -> bytes:
-    """Heads that see the same scores in another order give one law."""
+def _score_key(m: Tensor, v: Tensor, item: int) -> bytes:
+    """A key that is equal for heads with the same scores of the item and, in any order, of the others."""
     pairs = m.numpy() + 1j * v.numpy()
     return bytes(np.concatenate([pairs[item : item + 1], np.sort_complex(np.delete(pairs, item))]).tobytes())
 
 
 def _convolved(laws: list[tuple[WeightLaw, float]], points: int) -> tuple[Array, Array, tuple[float, float]]:
-    """Points and masses of the sum of some heads' shares, and the ends between which it lies."""
+    """Points and masses of the sum of some heads' parts of the weight, and the ends between which it lies."""
     ends = [(share * float(expit(law.low)), share * float(expit(law.high))) for law, share in laws]
     start, width = sum(low for low, _ in ends), sum(high - low for low, high in ends)
     if not laws or width <= 0:
@@ -112,23 +115,23 @@ def _convolved(laws: list[tuple[WeightLaw, float]], points: int) -> tuple[Array,
             known[id(law), share] = _on_lattice(law, share, low, high, cell)
         masses = fftconvolve(masses, known[id(law), share]).clip(min=0.0) if len(masses) > 1 else known[id(law), share]
     places = start + cell * np.arange(len(masses), dtype=np.float64)
-    return *_gathered(places, masses, points), (start, start + width)
+    return *_merged(places, masses, points), (start, start + width)
 
 
 def _on_lattice(law: WeightLaw, share: float, low: float, high: float, cell: float) -> Array:
-    """A head's share of the weight on multiples of a cell from its lower end on, of the same mean."""
+    """Masses of a head's part of the weight on a lattice from its lower end on, with the mean kept."""
     count = max(1, int(np.ceil((high - low) / cell - 1e-9)))
     below = law.below((low + cell * np.arange(2 * count + 1) / 2) / share)
     below[0], below[-1] = 0.0, 1.0
     left, middle, right = below[:-2:2], below[1::2], below[2::2]
     mass = (right - left).clip(min=0.0)
-    # The mean of what lies in a cell is its upper end less ∫ (F − F(left)), by Simpson's rule, of its mass.
+    # The mean within a cell is its upper end less ∫ (F − F(left)) over its mass; the integral is by Simpson's rule.
     up = np.clip(mass - (4 * (middle - left) + (right - left)) / 6, 0.0, mass)
     return np.concatenate([mass - up, [0.0]]) + np.concatenate([[0.0], up])
 
 
-def _gathered(places: Array, masses: Array, points: int) -> tuple[Array, Array]:
-    """Near neighbours that together have little mass, as one point each."""
+def _merged(places: Array, masses: Array, points: int) -> tuple[Array, Array]:
+    """Neighbouring points merged at their mean, wherever together they have little mass."""
     masses = masses / masses.sum()
     heavy = np.floor(points * (np.cumsum(masses) - masses / 2)).astype(int)
     far = np.arange(len(masses)) * points // len(masses)

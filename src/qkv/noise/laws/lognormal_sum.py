@@ -1,10 +1,10 @@
-"""The law of a normal number against the logarithm of a sum of narrow lognormals."""
+"""Distribution of a normal variable minus the logarithm of a sum of narrow lognormals."""
 
 # Z = Σ e^(s_j) with s_j ~ N(m_j, v_j) and small v_j has a characteristic function that is a product over keys and
-# ends soon, so that its density and distribution function on an interval of length W are Fourier series of few terms.
-# Each factor E e^(it e^s) is an integral over a normal number, along a line above the real axis where the integrand
-# is damped instead of turning. What is asked for is P(s − log Z ≤ x) for a normal s: the density of Z against Φ if s
-# varies about as much as log Z, else the distribution function of Z against the density of s.
+# decays fast, so that its density and distribution function on an interval of length W are Fourier series of few terms.
+# Each factor E e^(it e^s) is an integral over a normal variable, along a line above the real axis where the integrand
+# decays instead of oscillating. The result is P(s − log Z ≤ x) for a normal s: the density of Z times Φ, integrated, if
+# s varies about as much as log Z, else the distribution function of Z times the density of s.
 
 from __future__ import annotations
 
@@ -17,62 +17,67 @@ from scipy.special import ndtr
 
 Array = NDArray[np.float64]
 
-MOST_NARROW = 0.25
+MAX_NARROW_VARIANCE = 0.25
 """The variance of a score up to which its exponential counts as narrow."""
-TAIL = 7.2
+NORMAL_TAIL = 7.2
 """P(|N(0,1)| > 7.2) = 6e-13."""
-ENDED = 1e-11
-"""Where a characteristic function has ended."""
-ANGLE, HIGHEST = math.pi / 3, 2.5
-"""How far a factor's line lies above the real axis: as an angle of e^s, and in units of the normal number."""
-LINE = 0.25 * np.arange(-34, 35)
-"""Nodes of a factor's integral, to 8.5 standard deviations."""
-OWN = 0.4 * np.arange(-19, 20)
-"""Nodes of the own score's integral, where it varies less than log Z."""
-HELD = 2**20
+MIN_CHARACTERISTIC = 1e-11
+"""The size below which a characteristic function counts as 0."""
+MAX_FREQUENCIES = 2**14
+"""Frequencies after which the series is cut in any case."""
+MAX_ANGLE, MAX_HEIGHT = math.pi / 3, 2.5
+"""How far a factor's line of integration lies above the real axis: as an angle of e^s, and in units of z."""
+FACTOR_STEP = 0.25
+FACTOR_NODES = FACTOR_STEP * np.arange(-34, 35)
+"""Nodes z of a factor's integral, to 8.5 standard deviations."""
+SCORE_NODES = 0.4 * np.arange(-19, 20)
+"""Nodes z of the integral over the own score, where it varies less than log Z."""
+MAX_ENTRIES = 2**20
 """Entries held at once."""
 
 
-def narrow_law(
-    m: Array, v: Array, count: Array, own: float, spread: float
+def lognormal_sum_law(
+    m: Array, v: Array, count: Array, own: float, own_variance: float
 ) -> tuple[Callable[[Array], Array], float, float]:
-    """P(s − log Z ≤ x) as a function of x, for s ~ N(own, spread) and `count` keys of each kind (m, v).
+    """The distribution function of s − log Z, for s ~ N(own, own_variance) and `count` keys of each kind (m, v).
 
-    Also the ends between which log Z lies, but for 1e-11."""
+    Returns:
+        P(s − log Z ≤ x) as a function of x, and two numbers between which log Z lies with probability 1 − 1e-11.
+    """
     shift = math.log(float(count @ np.exp(m + v / 2)))
     m = m - shift  # Z has the mean 1
     sd = np.sqrt(v)
-    scatter = math.sqrt(float(count @ (np.exp(2 * m + v) * np.expm1(v))))
-    skewed = float((np.exp(m) * (np.expm1(TAIL * sd) - TAIL * sd)).max())
-    low = max(1 - TAIL * scatter, float(count @ np.exp(m - TAIL * sd)))
-    width = 1 + TAIL * scatter + skewed - low
+    sum_sd = math.sqrt(float(count @ (np.exp(2 * m + v) * np.expm1(v))))
+    skew = float((np.exp(m) * (np.expm1(NORMAL_TAIL * sd) - NORMAL_TAIL * sd)).max())
+    low = max(1 - NORMAL_TAIL * sum_sd, float(count @ np.exp(m - NORMAL_TAIL * sd)))
+    width = 1 + NORMAL_TAIL * sum_sd + skew - low
     t, phi = _series(m, sd, count, width)
-    deviation = math.sqrt(spread)
+    own_sd = math.sqrt(own_variance)
     ends = math.log(low) + shift, math.log(low + width) + shift
-    if 2 * deviation >= scatter:
-        # The product with Φ has the frequencies of both.
-        many = int(1.2 * (1 + scatter / deviation) * len(t)) + 2
+    if 2 * own_sd >= sum_sd:
+        # The product with Φ has the frequencies of both factors.
+        many = int(1.2 * (1 + sum_sd / own_sd) * len(t)) + 2
         z = low + width * np.arange(many) / many
         density = (1 + 2 * np.fft.fft(np.concatenate([[0], phi * np.exp(-1j * t * low)]), many).real) / many
         place = np.log(z) + shift - own
 
         def by_density(x: Array) -> Array:
-            return _in_pieces(x, len(z), lambda some: ndtr((some[:, None] + place) / deviation) @ density)
+            return _in_parts(x, len(z), lambda part: ndtr((part[:, None] + place) / own_sd) @ density)
 
         return by_density, *ends
     below = _distribution(t, phi, low, width)
-    nodes = own + deviation * OWN if deviation else np.array([own])
-    mass = np.exp(-0.5 * OWN**2) if deviation else np.ones(1)
+    nodes = own + own_sd * SCORE_NODES if own_sd else np.array([own])
+    mass = np.exp(-0.5 * SCORE_NODES**2) if own_sd else np.ones(1)
     mass = mass / mass.sum()
 
     def by_scores(x: Array) -> Array:
-        return _in_pieces(x, len(nodes) * len(t), lambda some: 1 - below(np.exp(nodes - some[:, None] - shift)) @ mass)
+        return _in_parts(x, len(nodes) * len(t), lambda part: 1 - below(np.exp(nodes - part[:, None] - shift)) @ mass)
 
     return by_scores, *ends
 
 
 def _series(m: Array, sd: Array, count: Array, width: float) -> tuple[Array, NDArray[np.complex128]]:
-    """Frequencies 2πk/width from k = 1 on, and the characteristic function of Z there, as far as it is not 0."""
+    """Frequencies 2πk/width from k = 1 on, and the characteristic function of Z there, until it vanishes."""
     size, begin = 32, 1
     found: list[NDArray[np.complex128]] = []
     while True:
@@ -82,42 +87,43 @@ def _series(m: Array, sd: Array, count: Array, width: float) -> tuple[Array, NDA
             phi *= _factor(t, mean, deviation) ** many
         found.append(phi)
         begin += size
-        if abs(phi[-1]) < ENDED or begin > 2**14:
+        if abs(phi[-1]) < MIN_CHARACTERISTIC or begin > MAX_FREQUENCIES:
             break
         size = begin - 1
     every = np.concatenate(found)
-    every = every[: int(np.flatnonzero(np.abs(every) >= ENDED)[-1]) + 1] if np.abs(every).max() >= ENDED else every[:1]
+    significant = np.flatnonzero(np.abs(every) >= MIN_CHARACTERISTIC)
+    every = every[: int(significant[-1]) + 1 if len(significant) else 1]
     return 2 * math.pi / width * np.arange(1, len(every) + 1, dtype=np.float64), every
 
 
 def _factor(t: Array, mean: float, deviation: float) -> NDArray[np.complex128]:
     """E e^(it e^s) for s ~ N(mean, deviation²)."""
     if deviation == 0:
-        still: NDArray[np.complex128] = np.exp(1j * t * math.exp(mean))
-        return still
-    z = LINE + 1j * min(HIGHEST, ANGLE / deviation)
-    normal = 0.25 / math.sqrt(2 * math.pi) * np.exp(-0.5 * z**2)
+        constant: NDArray[np.complex128] = np.exp(1j * t * math.exp(mean))
+        return constant
+    z = FACTOR_NODES + 1j * min(MAX_HEIGHT, MAX_ANGLE / deviation)
+    normal = FACTOR_STEP / math.sqrt(2 * math.pi) * np.exp(-0.5 * z**2)
     out: NDArray[np.complex128] = np.exp(1j * np.outer(t, np.exp(mean + deviation * z))) @ normal
     return out
 
 
 def _distribution(t: Array, phi: NDArray[np.complex128], low: float, width: float) -> Callable[[Array], Array]:
     """P(Z ≤ y), by integrating the density's series term by term from its lower end."""
-    part = phi / (math.pi * np.arange(1, len(t) + 1))
-    start = float((part * np.exp(-1j * t * low)).sum().imag)
+    terms = phi / (math.pi * np.arange(1, len(t) + 1))
+    start = float((terms * np.exp(-1j * t * low)).sum().imag)
 
     def below(y: Array) -> Array:
         at = np.clip(y, low, low + width)
-        found = (at - low) / width - (np.exp(-1j * at[..., None] * t) @ part).imag + start
+        found = (at - low) / width - (np.exp(-1j * at[..., None] * t) @ terms).imag + start
         out: Array = np.where(at >= low + width, 1.0, np.where(at <= low, 0.0, np.clip(found, 0.0, 1.0)))
         return out
 
     return below
 
 
-def _in_pieces(x: Array, each: int, work: Callable[[Array], Array]) -> Array:
-    """Some points at a time, so that little is held at once; the shape stays."""
+def _in_parts(x: Array, each: int, work: Callable[[Array], Array]) -> Array:
+    """Evaluate a function for a part of the points at a time, so that at most MAX_ENTRIES are held."""
     flat = np.ravel(x)
-    size = max(1, HELD // each)
+    size = max(1, MAX_ENTRIES // each)
     parts = [work(flat[k : k + size]) for k in range(0, len(flat), size)] or [flat]
     return np.clip(np.concatenate(parts), 0.0, 1.0).reshape(np.shape(x))

@@ -1,4 +1,4 @@
-"""spread: the exact mean and covariance of what one head, or several on shared random keys, return."""
+"""Mean and covariance of the weights and output of one head, or of a mix of heads on shared random keys."""
 
 from __future__ import annotations
 
@@ -12,23 +12,37 @@ from torch import Tensor
 from qkv.core.attention import SHOWN, Label
 from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.memory import Memory
-from qkv.core.validation import check_range, same_length, same_width, tensor
+from qkv.core.validation import check_range
 from qkv.errors import QkvError
-from qkv.noise.key_noise import KeyNoise, Noise, laid_on
-from qkv.noise.moments.head_pairs import FINE, Grid, cross
-from qkv.noise.moments.single_head import NODES, STEP, moments
+from qkv.noise.head_mix import HeadMix
+from qkv.noise.key_noise import KeyNoise, Noise, noise_on_keys
+from qkv.noise.moments.head_pairs import FINE, Grid, cross_moments
+from qkv.noise.moments.single_head import MAX_NODES, STEP, head_moments
 
-MOST_COVARIANCE = 2000
-"""Items up to which a covariance of all weights is given."""
+REQUEST = "the moments of a reading"
+MAX_COVARIANCE_ITEMS = 2000
+"""Items up to which the covariance of all weights is computed."""
+SCORE_DEVIATIONS = 40
+"""Length of the outer integral in standard deviations of the widest score, at most."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReadingMoments(Displayable):
-    """The mean and (co)variance of a reading's weights and output, each weight's to within `error`.
+    """Mean and (co)variance of the weights and the output of a reading.
 
-    `output_error` bounds the errors of the output's moments. With several heads, weights and output are
-    those of the mix; `heads_mean` (h, n) and `heads_output_cov` (h, h, dv, dv) hold each head's own mean
-    and how their outputs vary together.
+    With several heads, weights and output are those of the mix.
+
+    Attributes:
+        weights_mean: E α_j for each item, (n,).
+        weights_var: Var α_j for each item, (n,).
+        output_mean: E o, (dv,).
+        output_cov: Cov o, (dv, dv).
+        error_bound: Bound on the error of each entry of `weights_mean`, `weights_var` and `weights_cov`.
+        output_error_bound: Bound on the error of each entry of `output_mean` and `output_cov`.
+        labels: The labels of the items.
+        heads_mean: Mean weights of each head, (h, n).
+        heads_output_cov: Covariances between the outputs of each two heads, (h, h, dv, dv).
+        weights_cov: Cov α, (n, n), if it was asked for.
     """
 
     weights_mean: Tensor
@@ -57,11 +71,11 @@ class ReadingMoments(Displayable):
         sd = self.weights_var.detach().clamp(min=0).sqrt()
         by = f" by {heads} heads" if heads > 1 else ""
         return Card(
-            title=f"Spread of a reading of {n} item{'s' * (n != 1)}{by}",
+            title=f"Moments of a reading of {n} item{'s' * (n != 1)}{by}",
             facts=(
                 ("mean output", vector(self.output_mean.tolist())),
                 ("total variance of output", number(float(self.total_variance))),
-                ("error of each figure", f"≤ {number(self.error_bound, 2)}"),
+                ("error of each weight's moments", f"≤ {number(self.error_bound, 2)}"),
             ),
             columns=("item", "mean weight", "standard deviation", "variance"),
             rows=tuple(
@@ -80,43 +94,61 @@ class ReadingMoments(Displayable):
 def reading_moments(
     memory: Memory, query: Any, noise: Noise, mix: Any = None, *, covariance: bool = False
 ) -> ReadingMoments:
-    """The exact spread of what `query` (d,), or several heads (h, d) mixed by `mix` or averaged, read.
+    """Mean and covariance of the weights and the output of a reading under noise, by integration.
 
-    Differentiable in a query that is a torch tensor. `covariance=True` adds the covariance of all weights.
+    The result is differentiable in a query or mix that is a torch tensor which requires gradients.
+
+    Args:
+        memory: The memory whose keys are the means of the random keys.
+        query: One query (d,), several heads (h, d), or anything else that `HeadMix.of` accepts.
+        noise: The noise on the keys.
+        mix: Weights of the heads, (h,); by default 1/h for each.
+        covariance: Whether to compute the covariance of all weights too, for up to 2000 items.
+
+    Returns:
+        The moments, with bounds on their errors.
+
+    Raises:
+        QkvError: The inputs do not fit together; a score varies so widely that millions of nodes would be needed; or
+            two correlated heads would need a two-dimensional integral that is too large.
+
+    Example:
+        >>> import qkv
+        >>> memory = qkv.Memory.orthonormal(10, 16, labels=list("abcdefghij"))
+        >>> query = 8 * (memory.keys[0] + memory.keys[1])
+        >>> found = qkv.noise.reading_moments(memory, query, qkv.noise.Gaussian(along={"a": 0.5}))
+        >>> print(f"{float(found.weights_mean[0]):.6f} {float(found.weights_var[0]):.6f}")
+        0.499820 0.182763
     """
-    asked = "the spread of a reading"
-    queries, weights = heads_of(asked, memory, query, mix)
-    if covariance and memory.n > MOST_COVARIANCE:
+    heads = HeadMix.of(memory, query, mix, request=REQUEST)
+    if covariance and memory.n > MAX_COVARIANCE_ITEMS:
         raise QkvError(
-            asked,
+            REQUEST,
             f"the covariance of {memory.n} weights was asked for",
-            f"That is given for up to {MOST_COVARIANCE} items; output_cov and weights_var have no such limit",
+            f"That is given for up to {MAX_COVARIANCE_ITEMS} items; output_cov and weights_var have no such limit",
         )
-    return spread_of(laid_on(asked, noise, memory), memory, queries, weights, covariance)
+    return moments_of_heads(noise_on_keys(REQUEST, noise, memory), memory, heads, covariance)
 
 
-def spread_of(
-    keys: KeyNoise,
-    memory: Memory,
-    queries: Tensor,
-    mix: Tensor,
-    covariance: bool = False,
-    grid: Grid = FINE,
+def moments_of_heads(
+    keys: KeyNoise, memory: Memory, heads: HeadMix, covariance: bool = False, grid: Grid = FINE
 ) -> ReadingMoments:
-    """The same, for noise that is already laid on the keys, queries (h, d) and mix (h,)."""
-    m, C = keys.score_means(queries), keys.score_covariance(queries)
-    check_range("the spread of a reading", m, C)
-    _narrow(C)
-    # Σ α = 1, so shifting all values shifts the output: around the plain reading, squares lose fewest digits.
-    centre = mix.detach() @ torch.softmax(m.detach(), -1) @ memory.values / _safe(float(mix.detach().sum()))
+    """The moments of a checked layout, for given covariances of the keys."""
+    mix = heads.mix
+    m, C = keys.score_means(heads.queries), keys.score_covariance(heads.queries)
+    check_range(REQUEST, m, C)
+    _check_score_deviations(C)
+    # Σ α = 1, so shifting all values shifts the output: centred at the noise-free output, squares lose fewest digits.
+    total = float(mix.detach().sum())
+    centre = mix.detach() @ torch.softmax(m.detach(), -1) @ memory.values / (total if abs(total) > 1e-3 else 1.0)
     values = memory.values - centre
-    joint = _joint(m, C, values, covariance, grid)
+    joint = _joint_moments(m, C, values, covariance, grid)
     size, reach = float(mix.detach().abs().sum()), float(torch.linalg.vector_norm(values, dim=1).max())
     # A variance E α² − (E α)² is off by the errors of both terms: at most three times the moments' own.
     slack = 3 * max(1.0, size) ** 2
     return ReadingMoments(
         weights_mean=mix @ joint.means,
-        # A variance of 0 may come out below it, by less than the error.
+        # A variance of 0 may come out negative, by less than the error.
         weights_var=torch.einsum("g,h,ghn->n", mix, mix, joint.variances).clamp(min=0),
         output_mean=mix @ joint.outputs + mix.sum() * centre,
         output_cov=torch.einsum("g,h,ghab->ab", mix, mix, joint.output_covs),
@@ -131,7 +163,7 @@ def spread_of(
 
 @dataclass(frozen=True, eq=False)
 class _Joint:
-    """Means of each head, (h, …), and central second moments of each two, (h, h, …)."""
+    """Means of each head, (h, …), and central second moments of each pair of heads, (h, h, …)."""
 
     means: Tensor
     outputs: Tensor
@@ -142,17 +174,18 @@ class _Joint:
     total_error: float
 
 
-def _joint(m: Tensor, C: Tensor, values: Tensor, full: bool, grid: Grid) -> _Joint:
+def _joint_moments(m: Tensor, C: Tensor, values: Tensor, full: bool, grid: Grid) -> _Joint:
+    """Single-head moments, and cross-moments of each pair of heads."""
     H, n = m.shape
-    heads = [moments(m[h], C[:, h, h], values, full) for h in range(H)]
+    heads = [head_moments(m[h], C[:, h, h], values, full) for h in range(H)]
     means = torch.stack([head.mean for head in heads])
     outputs = torch.stack([head.output for head in heads])
     errors, totals = [head.error for head in heads], [head.total_error for head in heads]
     found: dict[tuple[int, int], tuple[Tensor, Tensor, Tensor]] = {}
     for g, h in itertools.combinations_with_replacement(range(H), 2):
         both = torch.tensor([g, h])
-        pair = heads[g] if g == h else cross(m[both], C[:, both][:, :, both], values, full, grid)
-        if isinstance(pair, float):  # independent heads
+        pair = heads[g] if g == h else cross_moments(m[both], C[:, both][:, :, both], values, full, grid)
+        if isinstance(pair, float):  # independent heads: all central cross-moments are 0, to within this
             errors.append(pair)
             totals.append(4 * pair)  # Σ_a |∂α_a/∂s| ≤ ½ in each head, so Price's bound for all a, b is |c|/4
             zero = values.new_zeros(values.shape[1], values.shape[1])
@@ -173,48 +206,12 @@ def _joint(m: Tensor, C: Tensor, values: Tensor, full: bool, grid: Grid) -> _Joi
     return _Joint(means, outputs, stacked(0), stacked(1), stacked(2) if full else None, max(errors), max(totals))
 
 
-def heads_of(asked: str, memory: Memory, query: Any, mix: Any) -> tuple[Tensor, Tensor]:
-    """Queries (h, d) and mix (h,), checked; a torch query keeps its gradient."""
-    if mix is None and hasattr(query, "queries"):  # a Hardened stands for its heads, a Design for its query
-        mix = query.mix
-    query = getattr(query, "queries", getattr(query, "query", query))
-    if isinstance(query, list | tuple) and query and all(_is_vector(q) for q in query):
-        rows = [_checked(q, "d") for q in query]
-        for row in rows:
-            same_width(asked, query=row, keys=memory.keys)
-        queries = torch.stack(rows)
-    else:
-        queries = torch.atleast_2d(_checked(query, None))
-    if queries.dim() != 2:
-        raise QkvError(asked, f"query has shape {tuple(queries.shape)}", "Give one query (d,), or several (h, d)")
-    same_width(asked, query=queries, keys=memory.keys)
-    if mix is None:
-        return queries, torch.full((len(queries),), 1 / len(queries), dtype=torch.float64)
-    weights = tensor("mix", mix, "h")
-    same_length(asked, queries=queries, mix=weights)
-    if isinstance(mix, Tensor) and mix.requires_grad:
-        weights = mix.to(torch.float64)
-    return queries, weights
-
-
-def _is_vector(value: Any) -> bool:
-    return hasattr(value, "__len__") and not isinstance(value, str)
-
-
-def _checked(value: Any, dims: str | None) -> Tensor:
-    checked = tensor("query", value, dims)
-    return value.to(torch.float64) if isinstance(value, Tensor) and value.requires_grad else checked
-
-
-def _narrow(C: Tensor) -> None:
+def _check_score_deviations(C: Tensor) -> None:
+    """Refuse scores that vary so widely that the outer integral would have too many nodes."""
     widest = float(C.detach().diagonal(dim1=1, dim2=2).max()) ** 0.5
-    if 40 * widest / STEP > NODES:
+    if SCORE_DEVIATIONS * widest / STEP > MAX_NODES:
         raise QkvError(
-            "the spread of a reading",
+            REQUEST,
             f"a score has the standard deviation {widest:.4g}, which would need millions of nodes",
             "Use a smaller query or less noise; beyond 1e3 a weight is 0 or 1 almost surely",
         )
-
-
-def _safe(total: float) -> float:
-    return total if abs(total) > 1e-3 else 1.0

@@ -1,7 +1,7 @@
-"""Exact moments of one head's reading, by one outer integral of products of blurred Gumbel laws."""
+"""Moments of one head's reading: one outer integral of products of smoothed Gumbel functions."""
 
 # With Z = Σ e^(s_j): 1/Z = ∫ e^(−xZ) dx and 1/Z² = ∫ x e^(−xZ) dx. Scores are independent between keys, so
-# with x = e^u and the functions L, P, Q of gumbel.py, Λ = Π_j L_j, r = P/L and q = Q/L:
+# with x = e^u and the functions L, P, Q of smoothed_gumbel.py, Λ = Π_j L_j, r = P/L and q = Q/L:
 #     E α_a = ∫ Λ r_a du,      E α_a α_b = ∫ Λ r_a r_b du (a ≠ b),      E α_a² = ∫ Λ q_a du.
 # The output o = Σ α_a v_a needs no n × n matrix:  E o oᵀ = ∫ Λ ρ ρᵀ du + Σ_a (∫ Λ (q_a − r_a²) du) v_a v_aᵀ
 # with ρ(u) = Σ_a r_a(u) v_a.
@@ -10,7 +10,7 @@
 # α_a α_b is Σ_k E[α_a α_b Γ(2 + iτk) Z^(−iτk)], τ = 2π/h, so relatively to the (positive) moment it is off by
 # at most 2 Σ_{k≥1} |Γ(2 + iτk)|, whatever the keys. For h = ¼ that is 4e-15. Cutting the ends off costs at
 # most 1 − Λ at the lower end and E[(1 + xZ) e^(−xZ)] at the upper one; both are rounding by the choice of the
-# ends. What is left are the errors of L, P and Q, each below DELTA: changing one factor of Λ r_a by δ changes
+# ends. What is left are the errors of L, P and Q, each below FUNCTION_ERROR: changing one factor of Λ r_a by δ changes
 # an integral by at most δ ∫ P_a = δ, and changing P_a (or Q_a) itself by at most δ times the length of the
 # interval.
 
@@ -24,22 +24,31 @@ import torch
 from scipy.special import gamma
 from torch import Tensor
 
-from qkv.noise.moments.smoothed_gumbel import DELTA, FALL, NORMAL, REACH, alike, left_tail, logs_and_ratios
+from qkv.noise.moments.smoothed_gumbel import (
+    FUNCTION_ERROR,
+    GUMBEL_END,
+    NORMAL_TAIL,
+    REACH,
+    distinct_scores,
+    left_tail,
+    logs_and_ratios,
+)
 
 STEP = 0.25
-CHUNK = 2**19
+"""Step of the outer integral in u."""
+MAX_ENTRIES = 2**19
 """Entries (keys × nodes) held at once."""
-NODES = 2**21
+MAX_NODES = 2**21
 """Outer nodes at most; standard deviations of a score up to 1e4 need fewer."""
-WIDE = 160
-"""Nodes' interval, in u, beyond which it is worth looking first where Λ ends."""
+LONG_INTERVAL = 160
+"""Length of the outer interval from which its upper end is first located by evaluating Λ at a few nodes."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeadMoments:
-    """Raw moments of one head: E α, E α², E o, E o oᵀ, perhaps E α αᵀ.
+    """Raw moments of one head: E α, E α², E o, E o oᵀ, and E α αᵀ if it was asked for.
 
-    `error` bounds each entry of the first two, `total_error` the sum of all entries' errors.
+    `error` bounds the error of each entry of E α and E α², `total_error` the sum of the errors of all entries.
     """
 
     mean: Tensor
@@ -51,29 +60,29 @@ class HeadMoments:
     total_error: float
 
 
-def moments(m: Tensor, v: Tensor, values: Tensor, full: bool = False, step: float = STEP) -> HeadMoments:
-    """The moments of a head with score means m and variances v, (n,); differentiable in both."""
-    m = m - m.detach().max()  # no weight changes, and phases stay small
-    u = nodes(m.detach(), v.detach(), step)
+def head_moments(m: Tensor, v: Tensor, values: Tensor, full: bool = False, step: float = STEP) -> HeadMoments:
+    """The moments of a head with independent scores of means m and variances v, (n,); differentiable in both."""
+    m = m - m.detach().max()  # the weights stay the same, and phases stay small
+    u = outer_nodes(m.detach(), v.detach(), step)
     n, G = len(m), len(u)
     recorded = torch.is_grad_enabled() and (m.requires_grad or v.requires_grad)
-    single = recorded or n * G <= CHUNK
-    kept = (logs_and_ratios if recorded else _by_kind)(m, v, u) if single else None
-    log_product = _log_product(m, v, u) if kept is None else kept[0].sum(0)
+    single = recorded or n * G <= MAX_ENTRIES
+    parts = (logs_and_ratios if recorded else _for_distinct_scores)(m, v, u) if single else None
+    log_product = _log_product(m, v, u) if parts is None else parts[0].sum(0)
     weight = step * torch.exp(log_product)
 
-    means, squares, own = [], [], []
+    means, squares, own = [], [], []  # own: ∫ Λ (q_a − r_a²) du
     flow = m.new_zeros(values.shape[1], G)  # ρ
     rows = []
-    for c in [slice(0, n)] if single else _pieces(n, G):
-        _, r, q = kept if kept is not None else logs_and_ratios(m[c], v[c], u)
+    for c in [slice(0, n)] if single else _slices(n, G):
+        _, r, q = parts if parts is not None else logs_and_ratios(m[c], v[c], u)
         means.append(r @ weight)
         squares.append(q @ weight)
         own.append(squares[-1] - (r * r) @ weight)
         flow = flow + values[c].mT @ r
         if full:
             rows.append(r)
-    mean, square, alone = torch.cat(means), torch.cat(squares), torch.cat(own)
+    mean, square, excess = torch.cat(means), torch.cat(squares), torch.cat(own)
     product = None
     if full:
         r = torch.cat(rows)
@@ -86,59 +95,60 @@ def moments(m: Tensor, v: Tensor, values: Tensor, full: bool = False, step: floa
         mean=mean,
         square=square,
         output=values.mT @ mean,
-        output_square=(flow * weight) @ flow.mT + (values * alone[:, None]).mT @ values,
+        output_square=(flow * weight) @ flow.mT + (values * excess[:, None]).mT @ values,
         product=product,
-        error=rounding + DELTA * (noisy + (length if noisy else 0.0)) + 1e-16 * math.sqrt(n),
-        total_error=rounding + DELTA * noisy * (1 + length) + 1e-16 * math.sqrt(n),
+        error=rounding + FUNCTION_ERROR * (noisy + (length if noisy else 0.0)) + 1e-16 * math.sqrt(n),
+        total_error=rounding + FUNCTION_ERROR * noisy * (1 + length) + 1e-16 * math.sqrt(n),
     )
 
 
-def _by_kind(m: Tensor, v: Tensor, u: Tensor, parts: int = 3) -> list[Tensor]:
-    """Keys of one mean and variance of score are integrated once, however many there are."""
-    mean, variance, where = alike(m.detach(), v.detach())
+def _for_distinct_scores(m: Tensor, v: Tensor, u: Tensor, parts: int = 3) -> Tensor:
+    """logs_and_ratios, evaluated once for all keys that share a mean and a variance of score."""
+    mean, variance, where = distinct_scores(m.detach(), v.detach())
     if 2 * len(mean) > len(m):
         return logs_and_ratios(m, v, u, parts)
-    return [part.index_select(0, where) for part in logs_and_ratios(mean, variance, u, parts)]
+    return logs_and_ratios(mean, variance, u, parts).index_select(1, where)
 
 
 def outer_error(step: float, order: int) -> float:
-    """The trapezoid rule's relative error for a moment of that order; see above."""
+    """Bound on the trapezoid rule's relative error for a moment of this order; see the derivation above."""
     return 2.02 * float(abs(gamma(order + 2j * math.pi / step)))
 
 
-def nodes(m: Tensor, v: Tensor, step: float, reach: float = REACH) -> Tensor:
-    """The u between which all of every integral lies, beyond e^−reach."""
-    low, high = ends(m, v, reach)
+def outer_nodes(m: Tensor, v: Tensor, step: float, reach: float = REACH) -> Tensor:
+    """Equidistant nodes u over an interval outside of which the integrals are below e^−reach."""
+    low, high = outer_interval(m, v, reach)
     return low + step * torch.arange(int((high - low) / step) + 2, dtype=torch.float64)
 
 
-def ends(m: Tensor, v: Tensor, reach: float = REACH) -> tuple[float, float]:
-    """The least and the largest of these u. Keys that are alike may count as one, the log of how many added to m."""
+def outer_interval(m: Tensor, v: Tensor, reach: float = REACH) -> tuple[float, float]:
+    """The ends of that interval. Keys of equal mean and variance may be given once, with log(count) added to m."""
     low = -float(torch.logsumexp(m + left_tail(v), 0)) - reach
-    high = float((FALL - m + NORMAL * v.sqrt()).min())
-    if high - low > WIDE and len(m) > 1:
-        high = _end(m, v, low, high)
+    high = float((GUMBEL_END - m + NORMAL_TAIL * v.sqrt()).min())
+    if high - low > LONG_INTERVAL and len(m) > 1:
+        high = _upper_end(m, v, low, high)
     return low, high
 
 
-def _end(m: Tensor, v: Tensor, low: float, high: float) -> float:
-    """With many noisy keys Λ = Π L_j ends long before any one L_j; a node saved is n functions saved."""
-    tries = torch.linspace(low, high, 33, dtype=torch.float64)
+def _upper_end(m: Tensor, v: Tensor, low: float, high: float) -> float:
+    """A closer upper end: with many noisy keys Λ = Π L_j vanishes long before any one L_j does."""
+    candidates = torch.linspace(low, high, 33, dtype=torch.float64)
     with torch.no_grad():
-        sums = _log_product(m, v, tries)
-    ended = (sums < -(REACH + 5)).nonzero().flatten()
-    return float(tries[ended[0]]) if len(ended) else high
+        sums = _log_product(m, v, candidates)
+    vanished = (sums < -(REACH + 5)).nonzero().flatten()
+    return float(candidates[vanished[0]]) if len(vanished) else high
 
 
 def _log_product(m: Tensor, v: Tensor, u: Tensor) -> Tensor:
-    """log Λ at the nodes, some keys at a time."""
+    """log Λ at the nodes, for a part of the keys at a time."""
     out = torch.zeros_like(u)
-    for c in _pieces(len(m), len(u)):
+    for c in _slices(len(m), len(u)):
         out = out + logs_and_ratios(m[c], v[c], u, 1)[0].sum(0)
     return out
 
 
-def _pieces(n: int, G: int) -> Iterator[slice]:
-    size = max(1, CHUNK // G)
+def _slices(n: int, G: int) -> Iterator[slice]:
+    """Keys in parts of at most MAX_ENTRIES (keys × nodes)."""
+    size = max(1, MAX_ENTRIES // G)
     for start in range(0, n, size):
         yield slice(start, min(n, start + size))

@@ -1,46 +1,54 @@
-"""The blurred Gumbel functions of gumbel.py for few keys of narrow spread, by direct integration over the noise."""
+"""The smoothed Gumbel functions for few keys whose scores vary little, by quadrature over the noise."""
 
-# For s ~ N(m, σ²) and x = e^(u+m), L(u) = E exp(−x e^(σz)) is an integral over one normal number; P and Q have e^(σz)
-# and its square in front. With the line of integration moved by ic the trapezoid rule errs by e^(−2πc/h) times the
-# integrand's size there: φ grows to e^(c²/2), the rest stays bounded while σc is below π/2. So for σ < 1 a few dozen
-# nodes leave e^−DIGITS, and few keys cost less than the matrix product for many, whose table has to be read in full.
+# For s ~ N(m, σ²) and x = e^(u+m), L(u) = E exp(−x e^(σz)) is an integral over one normal variable z; P and Q have
+# x e^(σz) and its square as a factor. With the line of integration moved by ic the trapezoid rule errs by e^(−2πc/h)
+# times the integrand's size there: φ grows to e^(c²/2), and the rest stays bounded while σc is below π/2. So for σ < 1
+# a few dozen nodes leave an error of e^−DIGITS, and few keys cost less than the matrix product of smoothed_gumbel.py,
+# which reads its whole table of frequencies × nodes.
 
 from __future__ import annotations
 
 import functools
 import math
 
-import numpy as np
-from numpy.typing import NDArray
+import torch
+from torch import Tensor
 
-Array = NDArray[np.float64]
-
-DIGITS, NORMAL = 37.0, 8.6
-FALL = 4.0
-"""exp(−e^4) = 2e-24: where the functions have ended, but for the noise."""
-MOST = 2**20
-"""Keys × nodes × nodes of the noise, up to which this is worth it."""
+DIGITS = 37.0
+"""The quadrature over z leaves an error of e^−37 = 9e-17."""
+NORMAL_TAIL = 8.6
+"""Where z ends: P(|N(0,1)| > 8.6) = 8e-18."""
+GUMBEL_END = 4.0
+"""exp(−e^4) = 2e-24: where the functions vanish, apart from the noise."""
+MIN_EXPONENT = -100.0
+"""e^−100 = 4e-44 stands for all smaller values: exp is several times slower where it underflows."""
+MAX_DIRECT_ENTRIES = 2**20
+"""Keys × nodes u × nodes z up to which direct quadrature is used."""
 
 
 @functools.lru_cache(maxsize=16)
-def _rule(widest: float) -> tuple[Array, Array]:
-    """Nodes and weights for standard deviations up to the widest."""
-    c = min(0.75 * 0.5 * math.pi / widest, math.sqrt(2 * DIGITS))
+def _quadrature_rule(max_sd: float) -> tuple[Tensor, Tensor]:
+    """Nodes z and weights for standard deviations up to max_sd."""
+    c = min(0.75 * 0.5 * math.pi / max_sd, math.sqrt(2 * DIGITS))
     step = 2 * math.pi * c / (DIGITS + c**2 / 2)
-    z = step * np.arange(-int(NORMAL / step) - 1, int(NORMAL / step) + 2, dtype=np.float64)
-    return z, step * np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)
+    count = int(NORMAL_TAIL / step) + 1
+    z = step * torch.arange(-count, count + 1, dtype=torch.float64)
+    return z, step * torch.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)
 
 
-def affordable(keys: int, nodes: int, widest: float) -> bool:
-    """Whether so many keys and nodes are few."""
-    return keys * nodes * len(_rule(widest)[0]) <= MOST
+def direct_is_cheaper(keys: int, nodes: int, max_sd: float) -> bool:
+    """Whether so few keys and nodes are evaluated faster by direct quadrature."""
+    return keys * nodes * len(_quadrature_rule(max_sd)[0]) <= MAX_DIRECT_ENTRIES
 
 
-def integrated(m: Array, sd: Array, u: Array, parts: int, widest: float) -> list[Array]:
-    """The first `parts` of L, P, Q, each (keys, nodes)."""
-    z, weight = _rule(widest)
-    x = np.exp(np.minimum(m[:, None] + u, FALL + NORMAL * widest))
-    factor = np.exp(sd[:, None] * z)  # (keys, z)
-    gone = np.exp(-x[:, :, None] * factor[:, None, :])
-    found = gone @ np.stack([weight * factor**k for k in range(parts)], axis=-1)  # (keys, nodes, parts)
-    return [found[:, :, k] * x**k if k else found[:, :, 0] for k in range(parts)]
+def smoothed_direct(m: Tensor, sd: Tensor, u: Tensor, parts: int, max_sd: float) -> Tensor:
+    """The first `parts` of L, P, Q, (parts, keys, nodes), for standard deviations sd of at most max_sd."""
+    z, weight = _quadrature_rule(max_sd)
+    x = torch.exp((m[:, None] + u).clamp(max=GUMBEL_END + NORMAL_TAIL * max_sd))
+    factor = torch.exp(sd[:, None] * z)  # (keys, z)
+    survival = (x[:, :, None] * -factor[:, None, :]).clamp_(min=MIN_EXPONENT).exp_()
+    weights = torch.stack([weight.expand_as(factor), weight * factor, weight * factor**2][:parts], dim=-1)
+    found = (survival @ weights).permute(2, 0, 1).contiguous()  # E e^(kσz) exp(−x e^(σz)) for k = 0, 1, 2
+    for k in range(1, parts):
+        found[k:] *= x
+    return found

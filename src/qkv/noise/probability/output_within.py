@@ -1,15 +1,12 @@
-"""within: the probability that the output comes within a tolerance of a target."""
+"""Probability that the output of a reading lies within a radius of a target."""
 
-# The output depends on the noise through the scores alone. If one or two independent normal numbers move all
-# of them (one noisy key under one or two heads, two noisy keys under one head, …) the probability is an
-# integral of φ over the set where the distance is at most tol: along z₁ (for each z₀) the distance is sampled
-# finely, its crossings of tol are placed between samples, and Φ measures the intervals between them. Else
-# readings are drawn and counted.
+# The output depends on the noise through the scores alone. If at most two independent normal variables move all scores,
+# the probability is an integral over them (low_rank.py). Else readings are drawn and counted, or, for layout reports,
+# the leading variable is integrated and the others are drawn (conditional_mc.py).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,44 +15,75 @@ from torch import Tensor
 
 from qkv.core.display import Card, Displayable, number
 from qkv.core.memory import Memory
-from qkv.core.validation import check_range, finite, level, same_width, tensor, whole
+from qkv.core.validation import check_confidence, check_range, finite, same_width, tensor, whole
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
-from qkv.noise.key_noise import Noise, laid_on
-from qkv.noise.moments.mixture import heads_of
+from qkv.noise.head_mix import HeadMix
+from qkv.noise.key_noise import Noise, noise_on_keys
+from qkv.noise.method import IN_WORDS, Method
 from qkv.noise.monte_carlo import binomial_interval, generator, readings
+from qkv.noise.probability.conditional_mc import ConditionalDraws
+from qkv.noise.probability.low_rank import noise_directions, probability_within
 
-FEW = 2
-"""Normal numbers up to which the probability is integrated."""
-LINE, SHEET = 20_001, 1_201
-"""Nodes in the only direction, and in each of two."""
-BISECTIONS = 50
-CUT = 8.5
-DRAWS = 100_000
+N_DRAWS = 100_000
+"""Draws where nothing is integrated."""
+CONDITIONAL_STANDARD_ERRORS, ROUNDING = 3.0, 1e-9
+"""The interval of a conditional Monte Carlo estimate is ± so many standard errors, and rounding."""
 
 
 @dataclass(frozen=True)
 class SuccessProbability(Displayable):
-    """The probability that the output is within `tol` of the target, and an interval that holds it.
+    """The probability that the output is within a radius of the target, and an interval around it.
 
-    By quadrature the interval is the estimate ± its change from half as many nodes; by sampling it is
-    Clopper and Pearson's at `confidence`.
+    Attributes:
+        probability: The probability.
+        low: The lower end of the interval.
+        high: The upper end of the interval.
+        method: How it was computed, see `qkv.noise.method`. The interval is: for "exact" ± rounding; for "quadrature"
+            ± twice the change from half as many nodes; for "conditional_mc" ± 3 standard errors; for "monte_carlo"
+            Clopper and Pearson's at `confidence`.
+        radius: The radius.
+        n_draws: The number of draws; 0 if nothing was drawn.
+        confidence: The confidence of the interval; 1 if nothing was drawn.
+
+    Example:
+        >>> from qkv.noise import SuccessProbability
+        >>> SuccessProbability.from_counts(90, 100, radius=0.1, confidence=0.95).method
+        'monte_carlo'
     """
 
     probability: float
     low: float
     high: float
-    method: str
+    method: Method
     radius: float
     n_draws: int
     confidence: float
 
+    @classmethod
+    def from_counts(cls, hits: int, n_draws: int, radius: float, confidence: float) -> SuccessProbability:
+        """The estimate from so many hits among so many draws."""
+        low, high = binomial_interval(hits, n_draws, confidence)
+        return cls(hits / n_draws, low, high, "monte_carlo", radius, n_draws, confidence)
+
+    @classmethod
+    def from_conditional_draws(
+        cls, draws: ConditionalDraws, memory: Memory, target: Tensor, radius: float
+    ) -> SuccessProbability:
+        """The estimate from conditional draws."""
+        p, error = draws.probability_within(memory.values, target, radius)
+        margin = CONDITIONAL_STANDARD_ERRORS * error + ROUNDING
+        n_draws = 0 if draws.method == "exact" else len(draws.logit)
+        # ± 3 standard errors of a normal estimate; 0.9973 = P(|N(0,1)| ≤ 3).
+        confidence = 0.9973 if n_draws else 1.0
+        return cls(p, max(0.0, p - margin), min(1.0, p + margin), draws.method, radius, n_draws, confidence)
+
     def card(self) -> Card:
-        sure = "by quadrature" if self.method == "quadrature" else f"from {self.n_draws} draws"
+        how = f"from {self.n_draws} draws" if self.method == "monte_carlo" else IN_WORDS[self.method]
         return Card(
             title=f"Output within {number(self.radius)} of the target",
             facts=(
-                ("probability", f"{number(self.probability, 6)}, {sure}"),
+                ("probability", f"{number(self.probability, 6)}, {how}"),
                 ("between", f"{number(self.low, 6)} and {number(self.high, 6)}"),
             ),
         )
@@ -69,167 +97,69 @@ def success_probability(
     radius: float,
     *,
     mix: Any = None,
-    n_draws: int = DRAWS,
+    n_draws: int = N_DRAWS,
     seed: int = 0,
     confidence: float = 0.95,
 ) -> SuccessProbability:
-    """P(‖output − target‖ ≤ tol); `target` is a vector (dv,), or wanted weights of items, as {"a": 1.0}."""
-    asked = "the chance of an output near a target"
-    queries, weights = heads_of(asked, memory, query, mix)
-    queries, weights = queries.detach(), weights.detach()
-    goal = target_of(asked, memory, target)
-    radius = finite(asked, "tol", radius)
+    """P(‖output − target‖ ≤ radius) of a reading under noise.
+
+    Args:
+        memory: The memory whose keys are the means of the random keys.
+        query: One query (d,), several heads (h, d), or anything else that `HeadMix.of` accepts.
+        noise: The noise on the keys.
+        target: A vector (dv,), or wanted weights of items, such as {"a": 0.5, "b": 0.5}.
+        radius: The largest distance from the target that counts as success, above 0.
+        mix: Weights of the heads, (h,); by default 1/h for each.
+        n_draws: Draws where the probability cannot be integrated.
+        seed: The seed of the draws, at least 0.
+        confidence: The confidence of the interval where readings are drawn.
+
+    Returns:
+        The probability with an interval, and how it was computed.
+
+    Raises:
+        QkvError: The inputs do not fit together, or the radius is not positive.
+
+    Example:
+        >>> import qkv
+        >>> memory = qkv.Memory.orthonormal(10, 16, labels=list("abcdefghij"))
+        >>> query = 8 * (memory.keys[0] + memory.keys[1])
+        >>> noise = qkv.noise.Gaussian(along={"a": 0.5})
+        >>> found = qkv.noise.success_probability(memory, query, noise, {"a": 0.5, "b": 0.5}, 0.25)
+        >>> found.method, round(found.probability, 6)
+        ('quadrature', 0.024914)
+    """
+    request = "the probability of an output near a target"
+    heads = HeadMix.of(memory, query, mix, request=request).detach()
+    goal = target_vector(request, memory, target)
+    radius = finite(request, "radius", radius)
     if radius <= 0:
-        raise QkvError(asked, f"tol is {radius:g}", "Give a distance above 0")
-    n_draws, seed = whole(asked, "n_draws", n_draws), whole(asked, "seed", seed, least=0)
-    confidence = level(asked, confidence)
-    keys = laid_on(asked, noise, memory)
-    m, C = keys.score_means(queries), keys.score_covariance(queries)
-    check_range(asked, m, C)
-    moves = few_directions(C) if keys.steps is None else None
-    if moves is not None:
-        few = gathered(m, moves)
-        # Each head's few columns and the target span few dimensions, whatever the values' own is.
-        columns = torch.cat([few.values(memory.values).flatten(0, 1), goal[None]])
-        flat = torch.linalg.qr(columns.mT, mode="r").R.mT
-        parts, aim = flat[:-1].reshape(len(m), -1, flat.shape[1]), flat[-1]
-
-        def excess(z: Tensor) -> Tensor:
-            """‖output − target‖ − tol, for normal numbers z (points, directions)."""
-            output = torch.einsum("h,phk,hkd->pd", weights, few.weights(z), parts)
-            return torch.linalg.vector_norm(output - aim, dim=-1) - radius
-
-        p, error = _measure(excess, moves.shape[0])
-        return SuccessProbability(p, max(0.0, p - error), min(1.0, p + error), "quadrature", radius, 0, 1.0)
-    drawn = readings(keys, queries, weights, n_draws, generator(seed))
-    return counted(sum(near(alpha.double(), memory, goal, radius) for alpha in drawn), n_draws, radius, confidence)
+        raise QkvError(request, f"radius is {radius:g}", "Give a distance above 0")
+    n_draws, seed = whole(request, "n_draws", n_draws), whole(request, "seed", seed, least=0)
+    confidence = check_confidence(request, confidence)
+    keys = noise_on_keys(request, noise, memory)
+    m, C = keys.score_means(heads.queries), keys.score_covariance(heads.queries)
+    check_range(request, m, C)
+    directions = noise_directions(C) if keys.steps is None else None
+    if directions is not None:
+        p, error = probability_within(m, directions, heads.mix, memory.values, goal, radius)
+        method: Method = "quadrature" if len(directions) else "exact"
+        return SuccessProbability(p, max(0.0, p - error), min(1.0, p + error), method, radius, 0, 1.0)
+    hits = count_within(readings(keys, heads, n_draws, generator(seed)), memory, goal, radius)
+    return SuccessProbability.from_counts(hits, n_draws, radius, confidence)
 
 
-def near(weights: Tensor, memory: Memory, goal: Tensor, tol: float) -> int:
-    """How many of some readings' outputs are within tol of the target."""
-    return int((torch.linalg.vector_norm(weights @ memory.values - goal, dim=-1) <= tol).sum())
+def count_within(weights: Iterable[Tensor], memory: Memory, target: Tensor, radius: float) -> int:
+    """How many of the drawn readings, batches of weights (some, n), have an output within the radius of the target."""
+    distances = (torch.linalg.vector_norm(alpha.double() @ memory.values - target, dim=-1) for alpha in weights)
+    return sum(int((distance <= radius).sum()) for distance in distances)
 
 
-def counted(hits: int, draws: int, tol: float, confidence: float) -> SuccessProbability:
-    """The probability that so many hits among so many draws tell."""
-    low, high = binomial_interval(hits, draws, confidence)
-    return SuccessProbability(hits / draws, low, high, "sampling", tol, draws, confidence)
-
-
-def target_of(asked: str, memory: Memory, target: Any) -> Tensor:
-    """A vector of the values' dimension, given as such or as the blend of items it should be."""
+def target_vector(request: str, memory: Memory, target: Any) -> Tensor:
+    """A target (dv,), given as a vector or as wanted weights of items."""
     if isinstance(target, Mapping):
         blend = BlendSpec.of(memory, target, 0.5)
         return torch.tensor(blend.weights, dtype=torch.float64) @ memory.values[list(blend.items)]
     goal = tensor("target", target, "dv")
-    same_width(asked, target=goal, values=memory.values)
+    same_width(request, target=goal, values=memory.values)
     return goal
-
-
-@dataclass(frozen=True, eq=False)
-class LowRankScores:
-    """Few items that move, and all others as one: their scores do not move, so each keeps its share among them."""
-
-    places: Tensor
-    still: Tensor
-    scores: Tensor  # (h, moving + 1)
-    moves: Tensor  # (directions, h, moving + 1)
-    shares: Tensor  # (h, still): of each still item among them
-
-    def weights(self, z: Tensor) -> Tensor:
-        """Weights of the moving items and of all others together, (points, h, moving + 1)."""
-        return torch.softmax(self.scores + torch.einsum("pr,rhk->phk", z, self.moves), -1)
-
-    def values(self, values: Tensor) -> Tensor:
-        """What each column reads, (h, moving + 1, dv)."""
-        own = values[self.places].expand(len(self.scores), -1, -1)
-        return torch.cat([own, (self.shares @ values[self.still])[:, None, :]], dim=1)
-
-    def of(self, item: int) -> tuple[int, Tensor]:
-        """The column that an item is in, and its share of it under each head."""
-        moving = (self.places == item).nonzero().flatten()
-        if len(moving):
-            return int(moving[0]), torch.ones(len(self.scores), dtype=torch.float64)
-        return len(self.places), self.shares[:, int((self.still == item).nonzero()[0])]
-
-
-def gathered(m: Tensor, moves: Tensor) -> LowRankScores:
-    """Items whose scores move in few directions, apart from all others."""
-    moving = (moves != 0).any(0).any(0)
-    places, still = moving.nonzero().flatten(), (~moving).nonzero().flatten()
-    rest = torch.logsumexp(m[:, still], -1, keepdim=True)
-    return LowRankScores(
-        places,
-        still,
-        torch.cat([m[:, places], rest], dim=1),
-        torch.cat([moves[:, :, places], moves.new_zeros(*moves.shape[:2], 1)], dim=2),
-        torch.softmax(m[:, still], -1),
-    )
-
-
-def few_directions(C: Tensor) -> Tensor | None:
-    """How each of few independent normal numbers moves the scores, (numbers, h, n); None if they are many."""
-    H = C.shape[1]
-    out = []
-    noisy = (C.diagonal(dim1=1, dim2=2) > 0).any(1).nonzero().flatten().tolist()
-    if len(noisy) > FEW:
-        return None
-    for j in noisy:
-        values, vectors = torch.linalg.eigh(C[j])
-        for k in (values > 1e-14 * values[-1]).nonzero().flatten().tolist():
-            move = torch.zeros(H, C.shape[0], dtype=torch.float64)
-            move[:, j] = vectors[:, k] * values[k].sqrt()
-            out.append(move)
-    if len(out) > FEW:
-        return None
-    return torch.stack(out) if out else torch.zeros(0, H, C.shape[0], dtype=torch.float64)
-
-
-def _measure(excess: Callable[[Tensor], Tensor], directions: int) -> tuple[float, float]:
-    """The normal measure of the points where the excess is not positive, and how sure it is."""
-    if directions == 0:
-        return float(excess(torch.zeros(1, 0, dtype=torch.float64))[0] <= 0), 0.0
-    if directions == 1:
-        fine, coarse = (_line(excess, count) for count in (LINE, LINE // 2 + 1))
-        return fine, 2 * abs(fine - coarse) + 1e-12
-    fine, coarse = (_sheet(excess, count) for count in (SHEET, SHEET // 2 + 1))
-    return fine, 2 * abs(fine - coarse) + 1e-9
-
-
-def _line(excess: Callable[[Tensor], Tensor], count: int) -> float:
-    z = torch.linspace(-CUT, CUT, count, dtype=torch.float64)
-    f = torch.cat([excess(part[:, None]) for part in z.split(4096)])
-    inside = f <= 0
-    turn = (inside[1:] != inside[:-1]).nonzero().flatten()
-    low, high = z[turn], z[turn + 1]
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        same = (excess(middle[:, None]) <= 0) == inside[turn]
-        low, high = torch.where(same, middle, low), torch.where(same, high, middle)
-    return _between(torch.cat([z[:1], low, z[-1:]]), bool(inside[0]))
-
-
-def _between(ends: Tensor, inside: bool) -> float:
-    """Φ of every second interval between the ends, from the first one if that is inside."""
-    below = 0.5 * torch.special.erfc(-ends / math.sqrt(2))
-    below[0], below[-1] = 0.0, 1.0
-    pieces = below.diff()
-    return float(pieces[0 if inside else 1 :: 2].sum())
-
-
-def _sheet(excess: Callable[[Tensor], Tensor], count: int) -> float:
-    """For each z₀ the measure along z₁, by linear placing of crossings; then the trapezoid rule over z₀."""
-    z = torch.linspace(-CUT, CUT, count, dtype=torch.float64)
-    below = 0.5 * torch.special.erfc(-z / math.sqrt(2))
-    density = torch.exp(-0.5 * z**2) / math.sqrt(2 * math.pi) * (2 * CUT / (count - 1))
-    total = 0.0
-    for first, share in zip(z, density, strict=True):
-        f = excess(torch.stack([first.expand(count), z], dim=1))
-        a, b = f[:-1], f[1:]
-        cross = (a <= 0) != (b <= 0)
-        at = torch.where(cross, a / torch.where(cross, a - b, torch.ones_like(a)), torch.zeros_like(a))
-        middle = 0.5 * torch.special.erfc(-(z[:-1] + at * z.diff()) / math.sqrt(2))
-        left = torch.where(a <= 0, torch.where(cross, middle, below[1:]) - below[:-1], torch.zeros_like(a))
-        right = torch.where(cross & (b <= 0), below[1:] - middle, torch.zeros_like(a))
-        total += float(share * (left + right).sum())
-    return total

@@ -1,10 +1,10 @@
-"""steady: of all queries that read the same without noise, the one that the noise moves least."""
+"""The query of least variance at a fixed score gap, for orthogonal keys of one norm."""
 
-# Adding a constant c to every score changes no weight. For orthogonal keys of one length every such c is a query, so
-# the queries of one reading are a line, q(c) = q(0) + c Σ_j μ_j/|μ|², and hardening at a given scale is a search in
-# one number. The textbook's t(μ_a + μ_b) is the point where the others score 0; the query that repels the others is
-# the point where the wanted ones do. Many candidates are integrated at once, and keys of like mean and variance of
-# score are integrated once: n keys cost as much as the few kinds of them.
+# Adding a constant c to every score changes no weight. For orthogonal keys of one norm every such c is a query, so the
+# queries of one noise-free reading are a line, q(c) = q(0) + c Σ_j μ_j/|μ|², and the least variance at a given scale is
+# a search in one number. The textbook's t(μ_a + μ_b) is the point where the others score 0; at the point where the
+# wanted items score 0, the query repels the others. Many candidates are integrated at once, and keys of equal mean and
+# variance of score are integrated once: n keys cost as much as the distinct ones among them.
 
 from __future__ import annotations
 
@@ -21,20 +21,28 @@ from qkv.core.memory import Memory
 from qkv.core.validation import finite
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
-from qkv.noise.key_noise import KeyNoise, Noise, laid_on
-from qkv.noise.moments.single_head import nodes
-from qkv.noise.moments.smoothed_gumbel import alike, logs_and_ratios
+from qkv.noise.comparison import blend_text, weights_by_label
+from qkv.noise.key_noise import KeyNoise, Noise, noise_on_keys
+from qkv.noise.moments.single_head import outer_nodes
+from qkv.noise.moments.smoothed_gumbel import distinct_scores, logs_and_ratios
 
-FIRST, NEXT = 13, 9
-"""Candidates at first, and between the best one's neighbours; a parabola through the best three tells the rest."""
-COARSE, FAR = 0.5, 18.0
+N_CANDIDATES, N_REFINED = 13, 9
+"""Candidates over the whole range, and then between the neighbours of the best; a parabola refines the best three."""
+STEP, REACH = 0.5, 18.0
 """Step and reach of the outer integral: errors of 1e-6, which is enough to choose by."""
 
 
 @dataclass(frozen=True, eq=False)
 class MinVarianceQuery(Displayable):
-    """A query of a given scale for a wanted blend; `wanted_score` is what the wanted items score on average, and the
-    others score `scale` less. `variance` is the sum of the variances of all weights."""
+    """The query of least variance for a wanted blend at a given score gap.
+
+    Attributes:
+        query: The query, (d,).
+        scale: The gap between the mean score of the wanted items and the score of the others.
+        wanted_score: The mean score of the wanted items.
+        wanted: The wanted weights by label.
+        variance: The sum of the variances of all weights, to about 1e-6.
+    """
 
     query: Tensor
     scale: float
@@ -43,69 +51,84 @@ class MinVarianceQuery(Displayable):
     variance: float
 
     def card(self) -> Card:
-        wish = " + ".join(f"{number(w)} of {item}" for item, w in list(self.wanted.items())[:6])
         facts = (
             ("scale", number(self.scale)),
-            ("score of the wanted", number(self.wanted_score)),
-            ("score of the others", number(self.wanted_score - self.scale)),
+            ("score of the wanted items", number(self.wanted_score)),
+            ("score of the other items", number(self.wanted_score - self.scale)),
             ("variance of all weights", number(self.variance)),
             ("query", vector(self.query.tolist())),
         )
-        return Card(f"Steady: {wish}", facts)
+        return Card(f"Least variance: {blend_text(self.wanted)}", facts)
 
 
 def min_variance_query(memory: Memory, weights: Mapping[Any, float], noise: Noise, scale: float) -> MinVarianceQuery:
-    """The query that reads a blend at a given scale (the gap in score between wanted and other items) and varies least.
+    """The query that reads a blend at a given score gap with the least variance of the weights.
 
-    The keys must be orthogonal and of one length; `harden` works for any.
+    Args:
+        memory: The memory; its keys must be orthogonal and of one norm (`harden` works for any).
+        weights: The wanted weights of some items, which sum to 1.
+        noise: The noise on the keys.
+        scale: The gap between the mean score of the wanted items and the score of the others, at least 0.
+
+    Returns:
+        The query and its variance.
+
+    Raises:
+        QkvError: The keys are not orthogonal vectors of one norm, the scale is negative, or inputs do not fit together.
+
+    Example:
+        >>> import qkv
+        >>> memory = qkv.Memory.orthonormal(10, 16, labels=list("abcdefghij"))
+        >>> noise = qkv.noise.Gaussian(isotropic=1e-6, along={"a": 0.5})
+        >>> found = qkv.noise.min_variance_query(memory, {"a": 0.5, "b": 0.5}, noise, scale=6.0)
+        >>> found.variance < 1e-3
+        True
     """
     wanted = BlendSpec.of(memory, weights, 0.5)
-    asked = f"steadying a blend of {len(wanted.items)} items"
-    scale = finite(asked, "scale", scale)
+    request = f"the query of least variance for a blend of {len(wanted.items)} items"
+    scale = finite(request, "scale", scale)
     norm = common_norm(memory.keys.numpy())
     if norm is None:
-        raise QkvError(asked, "these keys are not orthogonal vectors of one length", "Use qkv.noise.harden")
+        raise QkvError(request, "these keys are not orthogonal vectors of one norm", "Use qkv.noise.harden")
     if scale < 0:
-        raise QkvError(asked, f"scale is {scale:g}", "Give a scale of at least 0")
-    keys = laid_on(asked, noise, memory)
+        raise QkvError(request, f"scale is {scale:g}", "Give a scale of at least 0")
+    keys = noise_on_keys(request, noise, memory)
     scores = torch.full((memory.n,), -scale, dtype=torch.float64)
     logs = torch.tensor(wanted.weights, dtype=torch.float64).log()
     scores[list(wanted.items)] = logs - logs.mean()
     directions = torch.stack([scores, torch.ones_like(scores)]) @ memory.keys / norm**2
-    # The less the other noise, the nearer to 0 the answer: the first candidates stand closer there.
-    tried = scale * torch.linspace(0, 1, FIRST, dtype=torch.float64) ** 4
-    variance = total_variances(keys, directions[0] + tried[:, None] * directions[1])
+    # With little noise on the other keys the best c is close to 0: the candidates are denser there.
+    candidates = scale * torch.linspace(0, 1, N_CANDIDATES, dtype=torch.float64) ** 4
+    variance = total_variances(keys, directions[0] + candidates[:, None] * directions[1])
     best = int(variance.argmin())
-    tried = torch.linspace(
-        float(tried[max(0, best - 1)]), float(tried[min(FIRST - 1, best + 1)]), NEXT, dtype=torch.float64
-    )
-    variance = total_variances(keys, directions[0] + tried[:, None] * directions[1])
-    at, least = _lowest(tried, variance)
-    labels = {memory.labels[i]: w for i, w in zip(wanted.items, wanted.weights, strict=True)}
-    return MinVarianceQuery(directions[0] + at * directions[1], scale, at, labels, least)
+    low, high = float(candidates[max(0, best - 1)]), float(candidates[min(N_CANDIDATES - 1, best + 1)])
+    candidates = torch.linspace(low, high, N_REFINED, dtype=torch.float64)
+    variance = total_variances(keys, directions[0] + candidates[:, None] * directions[1])
+    c, least = _parabola_minimum(candidates, variance)
+    return MinVarianceQuery(directions[0] + c * directions[1], scale, c, weights_by_label(memory, wanted), least)
 
 
-def _lowest(x: Tensor, y: Tensor) -> tuple[float, float]:
-    """Where the parabola through the lowest of equidistant points and its neighbours is least, and its value there."""
+def _parabola_minimum(x: Tensor, y: Tensor) -> tuple[float, float]:
+    """Place and value of the minimum of the parabola through the lowest of equidistant points and its neighbours."""
     k = int(y.argmin())
     if k in (0, len(x) - 1):
         return float(x[k]), float(y[k])
     a, b, c = (float(v) for v in y[k - 1 : k + 2])
-    bend = a - 2 * b + c
-    shift = 0.5 * (a - c) / bend if bend > 0 else 0.0
+    curvature = a - 2 * b + c
+    shift = 0.5 * (a - c) / curvature if curvature > 0 else 0.0
     return float(x[k] + shift * (x[k + 1] - x[k])), b - 0.25 * (a - c) * shift
 
 
 def total_variances(keys: KeyNoise, queries: Tensor) -> Tensor:
-    """Σ_j Var α_j of each query (m, d), to about 1e-6; see moments.py for the integrals."""
+    """Σ_j Var α_j of each query (m, d), to about 1e-6; see moments/single_head.py for the integrals."""
     with torch.no_grad():
-        # Weights depend on differences of scores: each query's own constant drops out.
+        # Weights depend on differences of scores only: each query's largest score is set to 0.
         m = keys.score_means(queries)
         m = m - m.max(-1, keepdim=True).values
-        mean, variance, where = alike(m, keys.score_variances(queries))
+        mean, variance, where = distinct_scores(m, keys.score_variances(queries))
         count = torch.zeros(len(m), len(mean), dtype=torch.float64)
         count.scatter_add_(1, where, torch.ones_like(m))
-        u = nodes(mean, variance, COARSE, FAR)
+        u = outer_nodes(mean, variance, STEP, REACH)
         log, r, q = logs_and_ratios(mean, variance, u)
-        weight = COARSE * torch.exp(count @ log)  # (m, nodes): Λ of each query
+        weight = STEP * torch.exp(count @ log)  # (m, nodes): Λ of each query
         return (count * (weight @ q.mT - (weight @ r.mT) ** 2)).sum(-1)

@@ -1,4 +1,4 @@
-"""harden: the query, or the heads, that keep a wanted blend in spite of the noise."""
+"""Queries that resist noise: the query, or the heads, of least mean squared error for a blend."""
 
 from __future__ import annotations
 
@@ -16,23 +16,41 @@ from qkv.core.validation import whole
 from qkv.design.query import blend, copy
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
-from qkv.noise.comparison import Comparison, compare, head_count
-from qkv.noise.key_noise import Noise, laid_on
+from qkv.noise.comparison import Comparison, blend_text, compare, layout_name, weights_by_label
+from qkv.noise.head_mix import HeadMix
+from qkv.noise.key_noise import Noise, noise_on_keys
 from qkv.noise.moments.mixture import ReadingMoments
-from qkv.noise.robust.search import Heads, RobustProblem, best_of, dealt_out, one_head, refined, repeated
+from qkv.noise.robust.search import (
+    RobustProblem,
+    best_single_head,
+    least_loss,
+    refine,
+    split_items_among_heads,
+    with_more_heads,
+)
 
-HELPS = 0.9
-"""More heads help if they bring the squared error below this part of one head's."""
+MAX_HELPFUL_RATIO = 0.9
+"""More heads help if their squared error is below this part of one head's."""
 
 
 @dataclass(frozen=True, eq=False)
 class RobustQuery(Displayable):
-    """Queries and mix for a wanted blend under noise, their spread, and the usual answers beside them.
+    """Queries and mix for a wanted blend under noise, compared with the usual layouts.
 
-    `distance` is how far the reading without noise is from the wanted weights, in total variation;
-    `squared_error` is E‖output − wanted output‖² under the noise. `gain` and `gain_over_heads` say how many
-    times larger it is for the plain answer and for one plain head an item (None where there are none).
-    `layouts` holds all that were compared, as (queries, mix) by name.
+    Attributes:
+        queries: The queries, (h, d).
+        mix: The weight of each head, (h,).
+        wanted: The wanted weights by label.
+        tol: The largest total-variation distance that was allowed without noise.
+        distance: The total-variation distance of the noise-free weights from the wanted ones.
+        squared_error: E‖output − wanted output‖² under the noise.
+        gain: How many times larger the squared error of the plain layout is.
+        gain_over_heads: How many times larger that of one plain head for each item is; None where there are none.
+        more_heads_help: Whether more heads have a smaller squared error; None if that was not computed.
+        advice: The same as a sentence.
+        moments: The moments of the reading.
+        comparison: The moments of all layouts that were compared.
+        layouts: These layouts by name.
     """
 
     queries: Tensor
@@ -45,9 +63,9 @@ class RobustQuery(Displayable):
     gain_over_heads: float | None
     more_heads_help: bool | None
     advice: str
-    spread: ReadingMoments = field(repr=False)
+    moments: ReadingMoments = field(repr=False)
     comparison: Comparison = field(repr=False)
-    layouts: Mapping[str, Heads] = field(repr=False)
+    layouts: Mapping[str, HeadMix] = field(repr=False)
 
     @property
     def possible(self) -> bool:
@@ -60,7 +78,6 @@ class RobustQuery(Displayable):
         return self.queries[0] if len(self.queries) == 1 else self.queries
 
     def card(self) -> Card:
-        wish = " + ".join(f"{number(w)} of {item}" for item, w in list(self.wanted.items())[:6])
         table = self.comparison.card()
         facts = [
             ("squared error", f"{number(self.squared_error)}, {times(self.gain)} less than plain"),
@@ -72,33 +89,57 @@ class RobustQuery(Displayable):
             facts.append(("norms of queries", vector(self.queries.norm(dim=1).tolist())))
             facts.append(("mix", vector(self.mix.tolist())))
         heads = f"{len(self.queries)} head{'s' * (len(self.queries) != 1)}"
-        return Card(f"Hardened: {wish} by {heads}", tuple(facts), table.columns, table.rows, self.advice)
+        return Card(
+            f"Hardened: {blend_text(self.wanted)} by {heads}", tuple(facts), table.columns, table.rows, self.advice
+        )
 
 
 def harden(
     memory: Memory, weights: Mapping[Any, float], noise: Noise, tol: float = 1e-2, heads: int = 1
 ) -> RobustQuery:
-    """The query, or `heads` queries with a mix, that reads a blend with small mean squared error under noise.
+    """The query, or several queries with a mix, that read a blend with small mean squared error under noise.
 
-    Without noise the reading is within `tol` of the wanted weights in total variation, where that can be.
+    The search is local: the result is never worse than the plain layout, but need not be the best there is.
+
+    Args:
+        memory: The memory whose keys are the means of the random keys.
+        weights: The wanted weights of some items, which sum to 1.
+        noise: The noise on the keys.
+        tol: The largest total-variation distance of the noise-free weights from the wanted ones, where a query reaches
+            that.
+        heads: The number of heads to use.
+
+    Returns:
+        The layout found, with its moments, a comparison with plain layouts, and whether more heads would help.
+
+    Raises:
+        QkvError: The inputs do not fit together, or moments are out of reach (see `reading_moments`).
+
+    Example:
+        >>> import qkv
+        >>> memory = qkv.Memory.orthonormal(10, 16, labels=list("abcdefghij"))
+        >>> noise = qkv.noise.Gaussian(isotropic=1e-6, along={"a": 0.5})
+        >>> found = qkv.noise.harden(memory, {"a": 0.5, "b": 0.5}, noise)
+        >>> found.distance <= 0.01, found.gain > 1000
+        (True, True)
     """
     wanted = BlendSpec.of(memory, weights, tol)
-    asked = f"hardening a blend of {len(wanted.items)} items"
-    heads = whole(asked, "heads", heads)
-    task = RobustProblem(memory, laid_on(asked, noise, memory), wanted)
-    plain = _plain(memory, wanted)
-    copies = _copies(memory, wanted)
-    one = refined(task, one_head(task, plain))
-    several = dealt_out(task, len(wanted.items) if heads == 1 else heads)
+    request = f"hardening a blend of {len(wanted.items)} items"
+    heads = whole(request, "heads", heads)
+    task = RobustProblem(memory, noise_on_keys(request, noise, memory), wanted)
+    plain = _plain_head(memory, wanted)
+    copies = _head_for_each_item(memory, wanted)
+    one = refine(task, best_single_head(task, plain))
+    several = split_items_among_heads(task, len(wanted.items) if heads == 1 else heads)
     if heads == 1:
         found = one
     else:
-        starts = [repeated(start, heads) for start in (several, one) if start is not None]
-        found = several = refined(task, best_of(task, starts))
+        starts = [with_more_heads(start, heads) for start in (several, one) if start is not None]
+        found = several = refine(task, least_loss(task, starts))
 
-    layouts: dict[str, Any] = {"one head": plain}
+    layouts = {"one head": plain}
     if copies is not None:
-        layouts[head_count(len(wanted.items))] = copies
+        layouts[layout_name(len(wanted.items))] = copies
     if heads > 1:
         layouts["one hardened head"] = one
     layouts["hardened"] = found
@@ -106,9 +147,9 @@ def harden(
     errors = dict(zip(comparison.names, comparison.errors, strict=True))
     helps, advice = _advice(task, one, several)
     return RobustQuery(
-        queries=found[0],
-        mix=found[1],
-        wanted={memory.labels[i]: w for i, w in zip(wanted.items, wanted.weights, strict=True)},
+        queries=found.queries,
+        mix=found.mix,
+        wanted=weights_by_label(memory, wanted),
         tol=wanted.tol,
         distance=float(task.distance(found)),
         squared_error=errors["hardened"],
@@ -116,7 +157,7 @@ def harden(
         gain_over_heads=None if copies is None else _ratio(comparison.errors[1], errors["hardened"]),
         more_heads_help=helps,
         advice=advice,
-        spread=comparison["hardened"],
+        moments=comparison["hardened"],
         comparison=comparison,
         layouts=layouts,
     )
@@ -126,36 +167,35 @@ def _form(memory: Memory) -> str:
     return "smallest" if common_norm(memory.keys.numpy()) is None else "textbook"
 
 
-def _plain(memory: Memory, wanted: BlendSpec) -> Heads:
-    """The answer that ignores noise: t Σ μ_i where keys are orthogonal, the smallest query elsewhere."""
-    named = {memory.labels[i]: w for i, w in zip(wanted.items, wanted.weights, strict=True)}
-    query = blend(memory, named, wanted.tol, _form(memory)).query
-    return query[None], torch.ones(1, dtype=torch.float64)
+def _plain_head(memory: Memory, wanted: BlendSpec) -> HeadMix:
+    """The query that ignores noise: t Σ μ_i where keys are orthogonal, the smallest query elsewhere."""
+    return HeadMix.single(blend(memory, weights_by_label(memory, wanted), wanted.tol, _form(memory)).query)
 
 
-def _copies(memory: Memory, wanted: BlendSpec) -> Heads | None:
-    """One plain head an item, mixed as wanted; None for a single item, or if one cannot be copied."""
+def _head_for_each_item(memory: Memory, wanted: BlendSpec) -> HeadMix | None:
+    """One plain head for each item, mixed as wanted; None for a single item, or if one cannot be copied."""
     if len(wanted.items) == 1:
         return None
     found = [copy(memory, memory.labels[i], wanted.tol, _form(memory)) for i in wanted.items]
     if not all(design.possible for design in found):
         return None
-    return torch.stack([design.query for design in found]), torch.tensor(wanted.weights, dtype=torch.float64)
+    mix = torch.tensor(wanted.weights, dtype=torch.float64)
+    return HeadMix(torch.stack([design.query for design in found]), mix)
 
 
-def _advice(task: RobustProblem, one: Heads, several: Heads | None) -> tuple[bool | None, str]:
+def _advice(task: RobustProblem, one: HeadMix, several: HeadMix | None) -> tuple[bool | None, str]:
+    """Whether more heads help, and a sentence that says so."""
     if several is None:
         return None, "More heads were not tried: no head reads a part of the wanted items alone."
     try:
         single, many = task.value(one), task.value(several)
     except QkvError:
-        return None, "More heads were not tried: their exact spread is out of reach here."
-    count = len(several[1])
-    if many < HELPS * single:
-        did = f"bring the squared error from {number(single)} to {number(many)}"
-        return True, f"More heads help: {count} hardened heads {did}."
-    did = f"the squared error is {number(many)}, with one {number(single)}"
-    return False, f"More heads do not help: with {count} hardened heads {did}."
+        return None, "More heads were not tried: their moments cannot be integrated here."
+    if many < MAX_HELPFUL_RATIO * single:
+        effect = f"bring the squared error from {number(single)} to {number(many)}"
+        return True, f"More heads help: {len(several)} hardened heads {effect}."
+    effect = f"the squared error is {number(many)}, with one {number(single)}"
+    return False, f"More heads do not help: with {len(several)} hardened heads {effect}."
 
 
 def _ratio(a: float, b: float) -> float:

@@ -1,10 +1,10 @@
-"""The search behind harden: a few convex programs, then descent through the exact moments."""
+"""The search behind harden: convex programs for starts, then L-BFGS through the moments."""
 
-# A blend is a set of linear ratios and one convex leak inequality (design/convex.py); under noise the
-# objective is the variance of the wanted scores, qᵀ(Σ w_i Σ_i)q, plus a ridge λ‖q‖² that weighs the other
-# directions. That program finds where the noise is not. It does not know what a score's variance does to the
-# output, so a few ridges and leaks are tried, the exact mean squared error chooses, and L-BFGS through the
-# exact moments refines, within the tolerance.
+# A blend is a set of linear ratios and one convex leak inequality (design/solvers/conic.py); under noise the
+# objective is the variance of the wanted scores, qᵀ(Σ w_i Σ_i)q, plus a ridge λ‖q‖² for the other directions. That
+# program finds directions with little noise. It does not model how a score's variance changes the output, so a few
+# ridges and leaks are tried, the mean squared error selects one, and L-BFGS through the moments refines it, within the
+# tolerance.
 
 from __future__ import annotations
 
@@ -20,26 +20,30 @@ from qkv.core.memory import Memory
 from qkv.design.solvers.conic import smallest_query
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
+from qkv.noise.comparison import weights_of_all_items
+from qkv.noise.head_mix import HeadMix
 from qkv.noise.key_noise import KeyNoise
 from qkv.noise.moments.head_pairs import FINE, ROUGH, Grid
-from qkv.noise.moments.mixture import spread_of
-
-Heads = tuple[Tensor, Tensor]
-"""Queries (h, d) and mix (h,)."""
+from qkv.noise.moments.mixture import moments_of_heads
 
 RIDGES = (1e-6, 1e-4, 1e-2, 1.0)
 """Weights of ‖q‖², relative to the mean variance of the wanted keys."""
 LEAKS = (0.3, 0.1, 0.01)
-"""Smaller leaks worth trying, relative to tol."""
-AIM = 1 - 1e-6
-OPTIONS = {"maxiter": 60, "ftol": 1e-6}
+"""Smaller leaks to try, relative to tol."""
+TOL_MARGIN = 1 - 1e-6
+"""Part of tol that is aimed at, so that rounding does not exceed it."""
+LBFGS_OPTIONS = {"maxiter": 60, "ftol": 1e-6}
 PENALTY = 100.0
-BACK = (1.0, 0.999, 0.99, 0.97, 0.9, 0.75, 0.5, 0.25)
+"""Weight of the squared relative excess over the largest distance, beside a loss that starts at 1."""
+STEP_FRACTIONS = (1.0, 0.999, 0.99, 0.97, 0.9, 0.75, 0.5, 0.25)
+"""Parts of the whole step that are tried, until the distance is within the limit."""
+ROUGH_GRID_LOSS = 1e-3
+"""Loss, relative to the squared size of the values, above which the rough grid's gradients are accurate enough."""
 
 
 @dataclass(frozen=True, eq=False)
 class RobustProblem:
-    """What is wanted, of which memory, under which noise."""
+    """A wanted blend of a memory's items under noise."""
 
     memory: Memory
     keys: KeyNoise
@@ -48,47 +52,43 @@ class RobustProblem:
     @property
     def target(self) -> Tensor:
         """The wanted weights of all n items."""
-        out = torch.zeros(self.memory.n, dtype=torch.float64)
-        out[list(self.wanted.items)] = torch.tensor(self.wanted.weights, dtype=torch.float64)
-        return out
+        return weights_of_all_items(self.wanted, self.memory.n)
 
-    def loss(self, heads: Heads, grid: Grid = FINE) -> Tensor:
+    def loss(self, heads: HeadMix, grid: Grid = FINE) -> Tensor:
         """E‖output − wanted output‖², differentiable."""
-        found = spread_of(self.keys, self.memory, *heads, grid=grid)
+        found = moments_of_heads(self.keys, self.memory, heads, grid=grid)
         return found.squared_error(self.target @ self.memory.values)
 
-    def value(self, heads: Heads) -> float:
+    def value(self, heads: HeadMix) -> float:
         """The loss as a number."""
         with torch.no_grad():
             return float(self.loss(heads))
 
-    def floor(self, heads: Heads) -> float:
-        """Below this the loss is made of the exact moments' own error, and nothing is left to gain."""
+    def resolution(self, heads: HeadMix) -> float:
+        """Ten times the error of the moments: a smaller loss cannot be improved measurably."""
         with torch.no_grad():
-            return 10 * spread_of(self.keys, self.memory, *heads).output_error_bound
+            return 10 * moments_of_heads(self.keys, self.memory, heads).output_error_bound
 
-    def distance(self, heads: Heads) -> Tensor:
-        """Of the reading without noise from the wanted weights, in total variation."""
-        queries, mix = heads
-        return 0.5 * (mix @ torch.softmax(queries @ self.memory.keys.mT, -1) - self.target).abs().sum()
+    def distance(self, heads: HeadMix) -> Tensor:
+        """Total-variation distance of the noise-free weights from the wanted ones."""
+        return 0.5 * (heads.weights(self.memory.keys) - self.target).abs().sum()
 
 
-def one_head(task: RobustProblem, otherwise: Heads | None = None) -> Heads:
-    """The best single query: ridges first, then leaks at the best ridge; `otherwise` is tried as well."""
+def best_single_head(task: RobustProblem, alternative: HeadMix | None = None) -> HeadMix:
+    """The best single query of the convex programs: ridges first, then leaks at the best ridge; or the alternative."""
     wanted, memory = task.wanted, task.memory
     noise = np.zeros((memory.d, memory.d))
     for i, w in zip(wanted.items, wanted.weights, strict=True):
         noise += w * task.keys.covariance(i).numpy()
     size = float(np.trace(noise)) / memory.d or 1.0
-    mix = torch.ones(1, dtype=torch.float64)
-    tried: list[tuple[float, Heads, float]] = []
+    tried: list[tuple[float, HeadMix, float]] = []
 
     def attempt(ridge: float, leak: float) -> None:
         metric = noise / size + ridge * np.eye(memory.d)
-        tol = wanted.tol * leak * AIM
+        tol = wanted.tol * leak * TOL_MARGIN
         found = smallest_query(memory.keys.numpy(), list(wanted.items), wanted.wanted, tol, metric)
         if found.status == "solved" and np.isfinite(found.x).all():
-            heads = torch.from_numpy(found.x)[None], mix
+            heads = HeadMix.single(torch.from_numpy(found.x))
             tried.append((task.value(heads), heads, ridge))
 
     for ridge in RIDGES:
@@ -97,19 +97,19 @@ def one_head(task: RobustProblem, otherwise: Heads | None = None) -> Heads:
         best = min(tried, key=lambda row: row[0])[2]
         for leak in LEAKS:
             attempt(best, leak)
-    if otherwise is not None:
-        tried.append((task.value(otherwise), otherwise, 0.0))
+    if alternative is not None:
+        tried.append((task.value(alternative), alternative, 0.0))
     if not tried:
         raise QkvError(
             f"a head for the items {[memory.labels[i] for i in wanted.items]}",
-            "no query reads them alone",
-            "See what qkv.design.blend says of them",
+            "no query reads only these items",
+            "qkv.design.blend says why",
         )
     return min(tried, key=lambda row: row[0])[1]
 
 
-def dealt_out(task: RobustProblem, count: int) -> Heads | None:
-    """The items dealt out to at most `count` heads, each the best for its own; None if there is none."""
+def split_items_among_heads(task: RobustProblem, count: int) -> HeadMix | None:
+    """At most `count` heads, each the best for its part of the items; None if a part has no query, or is all items."""
     wanted = task.wanted
     count = min(count, len(wanted.items))
     if count < 2:
@@ -121,61 +121,60 @@ def dealt_out(task: RobustProblem, count: int) -> Heads | None:
         shares = tuple(wanted.weights[i] / total for i in own)
         part = replace(wanted, items=tuple(wanted.items[i] for i in own), weights=shares)
         try:
-            queries.append(one_head(replace(task, wanted=part))[0][0])
+            queries.append(best_single_head(replace(task, wanted=part)).queries[0])
         except QkvError:
             return None
         mix.append(total)
-    return torch.stack(queries), torch.tensor(mix, dtype=torch.float64)
+    return HeadMix(torch.stack(queries), torch.tensor(mix, dtype=torch.float64))
 
 
-def repeated(heads: Heads, count: int) -> Heads:
-    """The same reading by more heads: the last query again, its share divided."""
-    queries, mix = heads
-    more = count - len(queries) + 1
-    return (
-        torch.cat([queries[:-1], queries[-1:].repeat(more, 1)]),
-        torch.cat([mix[:-1], mix[-1:].repeat(more) / more]),
+def with_more_heads(heads: HeadMix, count: int) -> HeadMix:
+    """The same reading by `count` heads: the last query is repeated, its weight divided."""
+    more = count - len(heads) + 1
+    return HeadMix(
+        torch.cat([heads.queries[:-1], heads.queries[-1:].repeat(more, 1)]),
+        torch.cat([heads.mix[:-1], heads.mix[-1:].repeat(more) / more]),
     )
 
 
-def best_of(task: RobustProblem, layouts: list[Heads]) -> Heads:
-    """The one with the least loss."""
+def least_loss(task: RobustProblem, layouts: list[HeadMix]) -> HeadMix:
+    """The layout of least loss."""
     return min(layouts, key=task.value)
 
 
-def refined(task: RobustProblem, heads: Heads) -> Heads:
-    """L-BFGS on the exact loss from here, with a penalty beyond tol; never worse, and never beyond it."""
-    queries, mix = heads
-    start, floor = task.value(heads), task.floor(heads)
-    # Cross-moments of several heads cost nodes squared. Their errors of 1e-6, in units of the values' squared
-    # size, tell the way down as long as the loss is far larger; what is found is judged by the fine grid.
+def refine(task: RobustProblem, heads: HeadMix) -> HeadMix:
+    """L-BFGS on the loss from here, with a penalty on distances beyond tol; never worse than the start, nor beyond."""
+    queries, mix = heads.queries, heads.mix
+    start, resolution = task.value(heads), task.resolution(heads)
+    # The cost of cross-moments grows with nodes squared. The rough grid's errors of 1e-6, relative to the values'
+    # squared size, leave gradients accurate enough while the loss is far larger; the fine grid judges the result.
     size = float(task.memory.values.norm(dim=1).max())
-    grid = ROUGH if start > 1e-3 * size**2 else FINE
-    limit = max(task.wanted.tol * AIM, float(task.distance(heads)))
-    if start <= floor:
+    grid = ROUGH if start > ROUGH_GRID_LOSS * size**2 else FINE
+    limit = max(task.wanted.tol * TOL_MARGIN, float(task.distance(heads)))
+    if start <= resolution:
         return heads
     length = float(queries.norm()) or 1.0
 
-    def unpack(x: Tensor) -> Heads:
-        # Shares stay positive and sum to 1; that of one head is the constant 1.
-        return x[: queries.numel()].reshape(queries.shape) * length, torch.softmax(x[queries.numel() :], 0)
+    def unpack(x: Tensor) -> HeadMix:
+        # A softmax keeps the mix positive with sum 1; for one head it is the constant 1.
+        return HeadMix(x[: queries.numel()].reshape(queries.shape) * length, torch.softmax(x[queries.numel() :], 0))
 
-    def value(x: Any) -> tuple[float, Any]:
+    def value_and_gradient(x: Any) -> tuple[float, Any]:
         at = torch.tensor(x, dtype=torch.float64, requires_grad=True)
         there = unpack(at)
-        over = (task.distance(there) / limit - 1).clamp(min=0)
-        out = (task.loss(there, grid) + floor) / start + PENALTY * over**2
+        excess = (task.distance(there) / limit - 1).clamp(min=0)
+        out = (task.loss(there, grid) + resolution) / start + PENALTY * excess**2
         (slope,) = torch.autograd.grad(out, at)
         return float(out.detach()), slope.numpy()
 
     first = torch.cat([(queries / length).flatten(), mix.clamp(min=1e-6).log()])
     try:
-        found = minimize(value, first.numpy(), jac=True, method="L-BFGS-B", options=OPTIONS)
-    except QkvError:  # a step left what can be integrated; the start is still an answer
+        found = minimize(value_and_gradient, first.numpy(), jac=True, method="L-BFGS-B", options=LBFGS_OPTIONS)
+    except QkvError:  # a step led to queries that cannot be integrated; the start is still an answer
         return heads
-    # The penalty lets the distance slip a little: step back until it is within the limit.
-    for back in BACK:
-        there = unpack(first + back * (torch.from_numpy(found.x) - first))
+    # The penalty allows a small excess of the distance: shorten the step until it is within the limit.
+    for fraction in STEP_FRACTIONS:
+        there = unpack(first + fraction * (torch.from_numpy(found.x) - first))
         if float(task.distance(there)) <= limit and task.value(there) < start:
             return there
     return heads

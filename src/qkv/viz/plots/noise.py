@@ -1,4 +1,4 @@
-"""The pictures of the noise floor: how a weight swings, and what scale does to variance and success."""
+"""Plots of head layouts under noise: histograms of a weight, variance and success against scale."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from qkv.core.memory import Memory
-from qkv.noise.comparison import layout_of
+from qkv.noise.head_mix import HeadMix
 from qkv.noise.key_noise import Noise
 from qkv.noise.moments.mixture import reading_moments
 from qkv.noise.monte_carlo import sample
@@ -19,24 +19,28 @@ from qkv.viz.theme import figure, rc_context, tokens
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLOURS = ("one-head", "several-heads", "hardened", "item-other")
-DRAWS = 200_000
-BARS = 40
+N_DRAWS = 200_000
+"""Readings drawn for a histogram."""
+N_BARS = 40
+"""Bars of a histogram, plus one, so that a bar is centred at ½."""
+SUCCESS_DRAWS = 20_000
+"""Readings drawn for each point of a curve of success, where it is not integrated."""
+SCALE_RANGE = (0.5, 50)
+"""Ends of the scales of a curve."""
 
 
 @rc_context()
-def weights(memory: Memory, layouts: Mapping[str, Any], noise: Noise, item: Any, draws: int = DRAWS) -> Figure:
-    """How the weight of one item is spread under the noise, a histogram for each layout."""
+def weights(memory: Memory, layouts: Mapping[str, Any], noise: Noise, item: Any, draws: int = N_DRAWS) -> Figure:
+    """Histograms of one item's weight under noise, one for each layout."""
     t = tokens()
     drawn, boxes = figure(len(layouts), height=2.6, width=8.4, sharey=True)
     for axes, (name, layout), colour in zip(boxes, layouts.items(), _colours(layouts), strict=True):
-        queries, mix = layout_of("drawing a layout", memory, layout)
-        drawn_weights = sample(memory, queries, noise, draws, mix=mix, keep_items=[item])
+        drawn_weights = sample(memory, layout, noise, draws, keep_items=[item])
         counts, edges = (np.asarray(a) for a in drawn_weights.histogram(item, bins=400))
-        exact = float(reading_moments(memory, queries, noise, mix).weights_var[memory.index(item)])
+        exact = float(reading_moments(memory, layout, noise).weights_var[memory.index(item)])
         middle = (edges[:-1] + edges[1:]) / 2
-        ends = (-0.5 / BARS, 1 + 0.5 / BARS)  # an odd number of bars, one of them around ½
-        share, bars = np.histogram(middle, bins=BARS + 1, range=ends, weights=counts / counts.sum())
+        ends = (-0.5 / N_BARS, 1 + 0.5 / N_BARS)
+        share, bars = np.histogram(middle, bins=N_BARS + 1, range=ends, weights=counts / counts.sum())
         axes.bar((bars[:-1] + bars[1:]) / 2, share, width=bars[1] - bars[0], color=t[colour], linewidth=0)
         axes.set_title(f"{name}: {_verb(exact)}")
         axes.annotate(f"variance {exact:.2g}", (0.03, 0.9), xycoords="axes fraction", color=t["quiet"])
@@ -51,14 +55,14 @@ def weights(memory: Memory, layouts: Mapping[str, Any], noise: Noise, item: Any,
 
 @rc_context()
 def variance(memory: Memory, layouts: Mapping[str, Any], noise: Noise, scales: Any = None) -> Figure:
-    """Variance of the output against the scale in front of each layout's queries."""
+    """Total variance of the output against the scale of each layout's queries."""
     t = tokens()
     drawn, (axes,) = figure(1, height=3.0)
-    grid = np.geomspace(0.5, 50, 40) if scales is None else np.asarray(scales, dtype=float)
+    grid = np.geomspace(*SCALE_RANGE, 40) if scales is None else np.asarray(scales, dtype=float)
     ends, curves = [], {}
     for (name, layout), colour in zip(layouts.items(), _colours(layouts), strict=True):
-        queries, mix = _at_scale_one(memory, layout)
-        values = [float(reading_moments(memory, s * queries, noise, mix).total_variance) for s in grid]
+        unit = _unit_scale(memory, layout)
+        values = [float(reading_moments(memory, s * unit.queries, noise, unit.mix).total_variance) for s in grid]
         axes.loglog(grid, values, color=t[colour])
         curves[name] = np.array(values)
         ends.append((values[-1], name, t[colour]))
@@ -66,54 +70,58 @@ def variance(memory: Memory, layouts: Mapping[str, Any], noise: Noise, scales: A
     axes.set_ylabel("total variance of the output")
     last = np.array(list(curves.values()))
     least = [name for name, row in curves.items() if (row <= last.min(axis=0)).all()]
-    axes.set_title(f"At every scale, {least[0]} varies least" if least else "How the output varies, by scale")
+    axes.set_title(f"At every scale, {least[0]} varies least" if least else "Variance of the output, by scale")
     return drawn
 
 
 @rc_context()
 def success(
-    memory: Memory, layouts: Mapping[str, Any], noise: Noise, target: Any, tol: float, scales: Any = None
+    memory: Memory, layouts: Mapping[str, Any], noise: Noise, target: Any, radius: float, scales: Any = None
 ) -> Figure:
-    """Probability that the output is within tol of the target, against scale."""
+    """Probability that the output is within the radius of the target, against scale."""
     t = tokens()
     drawn, (axes,) = figure(1, height=3.0)
-    grid = np.geomspace(0.5, 50, 50) if scales is None else np.asarray(scales, dtype=float)
+    grid = np.geomspace(*SCALE_RANGE, 50) if scales is None else np.asarray(scales, dtype=float)
     ends = []
     for (name, layout), colour in zip(layouts.items(), _colours(layouts), strict=True):
-        queries, mix = _at_scale_one(memory, layout)
-        found = [success_probability(memory, s * queries, noise, target, tol, mix=mix, n_draws=20_000) for s in grid]
-        chances = [f.probability for f in found]
-        axes.semilogx(grid, chances, color=t[colour])
+        unit = _unit_scale(memory, layout)
+        found = [
+            success_probability(memory, (s * unit.queries, unit.mix), noise, target, radius, n_draws=SUCCESS_DRAWS)
+            for s in grid
+        ]
+        probabilities = [f.probability for f in found]
+        axes.semilogx(grid, probabilities, color=t[colour])
         low, high = [f.low for f in found], [f.high for f in found]
         axes.fill_between(grid, low, high, color=t[colour], alpha=0.2, linewidth=0)
-        ends.append((chances[-1], name, t[colour]))
+        ends.append((probabilities[-1], name, t[colour]))
     _finish(axes, grid, ends)
     axes.set_ylim(-0.02, 1.05)
-    axes.set_ylabel(f"chance of an output within {tol:g}")
-    axes.set_title("How often the output is what was wanted")
+    axes.set_ylabel(f"probability of an output within {radius:g}")
+    axes.set_title("Probability that the output is near the wanted one")
     return drawn
 
 
 def _colours(layouts: Mapping[str, Any]) -> list[str]:
-    """One head vermilion, several sky blue, hardened green; further ones grey."""
-    out = []
+    """Colour tokens: one head vermilion, several sky blue, a robust query green; further ones grey."""
+    out: list[str] = []
     for name in layouts:
-        kind = (
-            "hardened" if "hard" in name else "one-head" if name.startswith(("one", "1", "plain")) else "several-heads"
-        )
+        if "hard" in name or "min variance" in name:
+            kind = "hardened"
+        else:
+            kind = "one-head" if name.startswith(("one", "1", "plain")) else "several-heads"
         out.append(kind if kind not in out else "item-other")
     return out
 
 
 def _verb(variance: float) -> str:
-    """What a variance of a weight looks like; a fair coin between 0 and 1 has 0.25."""
-    return "swings" if variance > 0.05 else "mostly holds" if variance > 0.002 else "does not care"
+    """A variance of a weight in words; a fair coin between 0 and 1 has 0.25."""
+    return "swings" if variance > 0.05 else "mostly holds" if variance > 0.002 else "holds"
 
 
-def _at_scale_one(memory: Memory, layout: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """Queries divided by the gap in score that they put between the items they read and the strongest other."""
-    queries, mix = layout_of("drawing a layout", memory, layout)
-    scores = queries @ memory.keys.T
+def _unit_scale(memory: Memory, layout: Any) -> HeadMix:
+    """The layout with a mean score gap of 1 between the items that a head reads and the strongest other."""
+    heads = HeadMix.of(memory, layout, request="plotting a layout")
+    scores = heads.queries @ memory.keys.T
     read = torch.softmax(scores, -1)
     gaps = []
     for row, weight in zip(scores, read, strict=True):
@@ -121,7 +129,7 @@ def _at_scale_one(memory: Memory, layout: Any) -> tuple[torch.Tensor, torch.Tens
         rest = row[~chosen]
         gaps.append(float(row[chosen].min() - rest.max()) if len(rest) else float(row.abs().max()))
     gap = max(1e-9, float(np.mean(gaps)))
-    return queries / gap, mix
+    return HeadMix(heads.queries / gap, heads.mix)
 
 
 def _finish(axes: Any, grid: Any, ends: list[tuple[float, str, str]]) -> None:

@@ -1,4 +1,4 @@
-"""Noise page: one head, one head per wanted item, and the head that the noise moves least, side by side."""
+"""Noise page: one head, one head per wanted item, and the min-variance query, side by side."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from qkv.noise.layout_report import layout_reports
+from qkv.noise.method import Method
 from qkv.web import code_snippets, limits
 from qkv.web.compute_pool import ComputePool
 from qkv.web.noise_scenario import NoiseScenario, layouts
@@ -39,7 +40,7 @@ class Law(BaseModel):
 
     edges: Row = Field(description="Edges of the bins, from 0 to 1; the wanted weight is the middle of a bin.")
     share: Row = Field(description="Probability of each bin.")
-    method: str = Field(description="quadrature, or sampling.")
+    method: Method = Field(description="How the distribution was computed.")
 
 
 class LayoutReply(BaseModel):
@@ -52,7 +53,7 @@ class LayoutReply(BaseModel):
     probability: float = Field(description="Probability that the output is within `radius` of the wanted one.")
     low: float = Field(description="Lower bound of the probability.")
     high: float = Field(description="Upper bound of the probability.")
-    method: str = Field(description="Of the probability: integration, integration over draws, or sampling.")
+    method: Method = Field(description="How the probability was computed.")
     weight_samples: Row
     law: Law
 
@@ -95,7 +96,7 @@ def compute(body: NoiseRequest) -> dict[str, Any]:
                 "high": report.high,
                 "method": report.method,
                 "weight_samples": report.drawn,
-                "law": {"edges": report.edges, "share": report.share, "method": report.law},
+                "law": {"edges": report.edges, "share": report.share, "method": report.law_method},
             }
             for report in reports
         ],

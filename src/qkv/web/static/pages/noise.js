@@ -1,4 +1,4 @@
-// Noise page: the same average read by one head, by one head per item, and by a hardened head, while a key varies.
+// Noise page: the same average read by one head, by one head per item, and by the min-variance query, while a key varies.
 import { html, useMemo, useState } from "../vendor/htm-preact.js";
 import { useReply } from "../lib/api.js";
 import { Chart, loadPlot } from "../lib/chart.js";
@@ -35,7 +35,7 @@ export function Page() {
   return html`
     <h1>Noise</h1>
     <p class="lead">We want ${blend(heads)}, but the key of a varies. With one head the weights vary strongly; with ${COUNTS[heads]} heads, one per item, less.
-      A hardened head pushes the other keys away instead, and hardly depends on the length of a.</p>
+      The min-variance query pushes the other keys away instead, and hardly depends on the length of a.</p>
     <${Share} name="noise" python=${reply?.python} json=${reply && { request, reply }} />
     <${Problem} error=${error} />
     <div class="page noise" aria-busy=${!current}>
@@ -70,7 +70,7 @@ function blend(heads) {
 
 /** Which numbers are exact, and which are sampled. */
 function methods(layouts) {
-  const exact = layouts.every((a) => a.law.method === "quadrature"), sure = layouts.every((a) => a.method === "integration");
+  const exact = layouts.every((a) => ["exact", "quadrature"].includes(a.law.method)), sure = layouts.every((a) => a.method !== "monte_carlo" && a.high - a.low < 2e-6);
   return `Bars: the ${exact ? "exact " : ""}distribution of the weight of a${exact ? "" : ", for some layouts from thousands of samples"}. Dots: ${layouts[0].weight_samples.length} samples. `
     + `Mean${exact ? ", variance and bars" : " and variance"} are integrals, not estimates${sure ? ", and so is the probability of success." : "; the probability of success is known to within the ± beside it."}`;
 }
@@ -119,7 +119,7 @@ function SuccessBars({ layouts }) {
       globalThis.Plot.text(rows, { x: () => 1, y: "name", text: (r) => share(r.p), textAnchor: "start", dx: 8, fill: "var(--ink)" }),
     ],
   });
-  const title = flat ? "All three layouts succeed equally often" : `Success is most likely with ${best.name === "hardened" ? "the hardened head" : best.name}`;
+  const title = flat ? "All three layouts succeed equally often" : `Success is most likely with ${best.name === "min variance" ? "the min-variance query" : best.name}`;
   return html`<${Figure} title=${title}><${Chart} options=${options} of=${layouts} height=${118} label=${`${title}: ${rows.map((r) => `${r.name} ${share(r.p)}`).join(", ")}`} /><//>`;
 }
 
@@ -133,7 +133,7 @@ function Study({ request }) {
   const { n_samples, scale, ...settings } = request;
   const points = (found?.curves ?? []).flatMap((c, i) => c.points.map((p) => ({ ...p, name: c.name, ink: `var(--${INKS[i]})` })));
   const options = (Plot, width) => ({
-    height: 260, marginLeft: 44, marginRight: 78, marginTop: 28, marginBottom: 38,
+    height: 260, marginLeft: 44, marginRight: 92, marginTop: 28, marginBottom: 38,
     x: { type: "log", label: "scale →", ticks: (width < 420 ? [1, 10, 50] : [0.5, 1, 2, 5, 10, 20, 50]).filter((v) => points.some((p) => p.scale === v)), tickFormat: (v) => number(v) },
     y: { domain: [0, 1], label: "↑ probability of success", ticks: 5 },
     color: { type: "identity" },

@@ -1,4 +1,4 @@
-"""The example and the benchmark run, and their figures are the ones they should be."""
+"""The example and the quick benchmark run and print the expected figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def run(*arguments: str) -> str:
     return done.stdout
 
 
-def test_the_story_of_one_head_prints_the_figures_it_tells_of():
+def test_the_example_of_one_head_prints_the_published_figures():
     text = run("examples/one_head_is_enough.py")
     assert "0.238731016" in text
     assert "Phi(-√2) = 0.0786" in text

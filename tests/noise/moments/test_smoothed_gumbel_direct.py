@@ -1,0 +1,49 @@
+"""The smoothed Gumbel functions by direct quadrature, against mpmath and against the Fourier series."""
+
+from __future__ import annotations
+
+import mpmath as mp
+import pytest
+import torch
+
+from qkv.noise.moments.smoothed_gumbel import FUNCTION_ERROR, smoothed
+from qkv.noise.moments.smoothed_gumbel_direct import MAX_DIRECT_ENTRIES, direct_is_cheaper, smoothed_direct
+
+
+def reference(y: float, sd: float, power: int) -> float:
+    """E x^power e^(−x) with x = e^(y + sd z), by the trapezoid rule in z in twenty-five digits."""
+    with mp.workdps(25):
+        h, total = mp.mpf("0.1"), mp.mpf(0)
+        for k in range(-110, 111):
+            x = mp.e ** (y + sd * k * h)
+            total += x**power * mp.e ** (-x - (k * h) ** 2 / 2)
+        return float(total * h / mp.sqrt(2 * mp.pi))
+
+
+@pytest.mark.parametrize(
+    ("sd", "max_sd"), [(1e-4, 0.25), (0.1, 0.25), (0.2499, 0.25), (0.3, 0.5), (0.7, 1.0), (0.99, 1.0)]
+)
+def test_the_three_functions_are_right_to_the_stated_error(sd, max_sd):
+    y = torch.tensor([-30.0, -5.0, -1.7, 0.0, 0.9, 2.5, 3.5], dtype=torch.float64)
+    m = torch.tensor([0.0, 0.75], dtype=torch.float64)
+    found = smoothed_direct(m, torch.full_like(m, sd), y, 3, max_sd)
+    assert found.shape == (3, 2, len(y))
+    for i in range(len(y)):
+        for key in range(2):
+            for power in range(3):
+                true = reference(float(y[i] + m[key]), sd, power)
+                assert abs(float(found[power, key, i]) - true) < FUNCTION_ERROR
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_it_agrees_with_the_fourier_series_on_a_whole_grid(parts):
+    u = -40 + 0.25 * torch.arange(190, dtype=torch.float64)
+    m, sd = torch.linspace(-6, 0, 9, dtype=torch.float64), torch.linspace(0.5, 0.99, 9, dtype=torch.float64)
+    direct, series = smoothed_direct(m, sd, u, parts, 1.0), smoothed(m, sd**2, u, parts)
+    assert direct.shape == series.shape == (parts, 9, 190)
+    assert float((direct - series).abs().max()) < 2 * FUNCTION_ERROR
+
+
+def test_it_is_used_for_few_keys_and_nodes_only():
+    assert direct_is_cheaper(3, 200, 0.25)
+    assert not direct_is_cheaper(MAX_DIRECT_ENTRIES, 1, 0.25)
