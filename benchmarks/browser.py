@@ -1,4 +1,4 @@
-"""Is the explorer quick? Slider moves on Lookup and Noise at n = 50, and the first page, measured in a browser."""
+"""Latency of the explorer in a browser: slider moves on Lookup and Noise at n = 50, and the first page."""
 
 import argparse
 import json
@@ -10,11 +10,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "web" / "browser"))
 
-from driven import CHROMIUM, FLAGS, missing, serving
+from harness import CHROMIUM, FLAGS, missing, serving
 
 BARS = {"slider_ms": 100.0, "first_page_ms": 1000.0, "first_page_kb": 600.0}
 
-# From the input event until the new number has been painted: the reply has come, the page has been drawn again.
+# Times from the input event until the number of the reply has been painted.
 MOVE = """async ([selector, seen, values]) => {
   const slider = document.querySelector(selector), target = () => document.querySelector(seen)?.textContent;
   const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));

@@ -1,7 +1,7 @@
-"""How the explorer bears a crowd: 50 clients at once on loopback, all cheap endpoints.
+"""Load test of the explorer: 50 concurrent clients on loopback, all endpoints but claims, questions and jobs.
 
-Each client sends a request, waits for its reply, looks at it for `--pause` seconds and sends the next, as somebody does
-who moves a slider and looks; with a pause of 0 it is as fast as it can be.
+Each client sends a request, waits for its reply and sends the next after a pause of `--pause` seconds on average, as a
+user does who moves a slider; with a pause of 0 it sends as fast as it can.
 
 Prints the share of errors, latencies by endpoint, and the server's memory after a warm-up and at the end; the last line
 is JSON. Clients run on the same cores.
@@ -20,7 +20,7 @@ from collections import defaultdict
 import psutil
 
 WARM = 20
-"""Seconds before memory is looked at: processes start, caches fill."""
+"""Seconds before memory is measured, in which processes start and caches fill."""
 
 
 def lookup(rng: random.Random) -> dict:
@@ -74,7 +74,7 @@ KINDS = {
     "models": ("GET", "/api/models", None),
     "jobs": ("GET", "/api/jobs", None),
     "page": ("GET", "/", None),
-    "style": ("GET", "/look.css", None),
+    "style": ("GET", "/theme.css", None),
 }
 
 
@@ -115,11 +115,11 @@ async def client(
 
 
 def cpu(server: psutil.Process) -> float:
-    """Seconds of processor time that the server and its processes have taken."""
+    """Processor time of the server and its processes, in seconds."""
     return sum(sum(process.cpu_times()[:2]) for process in (server, *server.children(recursive=True)))
 
 
-async def crowd(port: int, server: psutil.Process, clients: int, seconds: float, pause: float) -> dict:
+async def load_test(port: int, server: psutil.Process, clients: int, seconds: float, pause: float) -> dict:
     took: dict[str, list[float]] = defaultdict(list)
     wrong: list[str] = []
     memory: list[float] = []
@@ -175,7 +175,7 @@ def main() -> None:
         try:
             assert process.stdout is not None
             port = int(re.search(r":(\d+)/", process.stdout.readline())[1])
-            found = asyncio.run(crowd(port, psutil.Process(process.pid), given.clients, given.seconds, given.pause))
+            found = asyncio.run(load_test(port, psutil.Process(process.pid), given.clients, given.seconds, given.pause))
         finally:
             process.terminate()
     print(json.dumps({"explorer": found}))

@@ -1,4 +1,4 @@
-"""Take the pictures of the explorer that the README shows: `python docs/screenshots.py`."""
+"""Take the pictures of the explorer that the README and docs/explorer.md show: `python docs/screenshots.py`."""
 
 import argparse
 import io
@@ -12,16 +12,16 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "web" / "browser"))
 
-from driven import CHROMIUM, FLAGS, missing, serving  # noqa: E402
+from harness import CHROMIUM, FLAGS, missing, serving  # noqa: E402
 
 COLOURS = 128
-"""Of a picture: plain surfaces and type need no more, and it makes the files small."""
+"""Colours of a picture: enough for plain areas and text, and the files are small."""
 
-# Of each page: its state, what must be seen before the picture is taken, and how much of it is shown.
+# By page: its state, the button to press, what to wait for, and the height of the picture.
 PAGES = {
     "lookup": ("lookup", "Blend these", ".found.yes", 1120),
     "proof": ('lookup?layout=inside&n=7&wanted={"a":1}', "Copy this", ".proof polygon", 800),
-    "noise": ("noise", None, ".arm .chart svg", 1000),
+    "noise": ("noise", None, ".layout .chart svg", 1000),
     "wiring": ("wiring?beta=1.4", None, ".derivation .katex-html", 1080),
     "claims": ("claims?open=average%20%231", None, ".verdict .katex-html", 860),
     "knowledge": ("knowledge?q={question}&model={model}", None, "[data-fact=badge]", 940),
@@ -31,7 +31,7 @@ PAGES = {
 def take(
     browser: Any, address: str, out: Path, model: str, question: str, pages: tuple[str, ...] = tuple(PAGES)
 ) -> list[Path]:
-    """One picture a page, as a PNG of few colours."""
+    """One picture per page, as a PNG with few colours."""
     context = browser.new_context(
         viewport={"width": 1240, "height": 900}, color_scheme="light", reduced_motion="reduce"
     )
@@ -57,7 +57,7 @@ def take(
 
 
 def compressed(picture: bytes) -> bytes:
-    """The same picture in few colours."""
+    """The picture with few colours."""
     from PIL import Image
 
     small = io.BytesIO()
@@ -67,7 +67,7 @@ def compressed(picture: bytes) -> bytes:
 
 
 def train(address: str) -> tuple[str, str]:
-    """A model trained as from the page, and a question that it was asked while learning."""
+    """Trains a model as the page does; gives its name and a question that it was asked in training."""
     job = f"{address}/api/jobs"
     identifier = fetch(job, {"kind": "train", "people": 50, "steps": 600})["id"]
     while (found := fetch(f"{job}/{identifier}"))["status"] == "running":

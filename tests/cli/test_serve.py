@@ -1,4 +1,4 @@
-"""qkv serve as a program: the printed port, a clean end, and refusals in one sentence."""
+"""qkv serve as a process: the printed address, a clean end at SIGINT, and refusals."""
 
 import re
 import signal
@@ -30,7 +30,7 @@ def test_it_serves_on_a_free_port_and_ends_at_ctrl_c():
                 break
             except httpx.ConnectError:
                 time.sleep(0.05)
-        described = process.stdout.readline()  # before communicate, which overlooks what is read ahead
+        described = process.stdout.readline()  # before communicate, which does not see what is buffered
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
     assert "openapi.json" in described and "Traceback" not in err

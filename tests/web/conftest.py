@@ -1,4 +1,4 @@
-"""The explorer served on a free port of this machine, in a thread, for all tests of the web floor."""
+"""The explorer, served in a thread on a free port of this machine."""
 
 import threading
 import time
@@ -8,14 +8,14 @@ import httpx
 import pytest
 
 from qkv.web.app import application
-from qkv.web.server import listening, prepared
+from qkv.web.server import listen, make_server
 
 
 @contextmanager
 def serving(**options):
-    """A served application: its address, until the block ends."""
-    sock = listening("127.0.0.1", 0)
-    server = prepared(application(**options))
+    """The address of a served application, until the block ends."""
+    sock = listen("127.0.0.1", 0)
+    server = make_server(application(**options))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
     while not server.started:
@@ -48,7 +48,7 @@ def client(server):
 
 @pytest.fixture(scope="session")
 def post(client):
-    """The reply to a body, which must be a good one."""
+    """Sends a body, and gives the JSON of a successful reply."""
 
     def send(path, body):
         found = client.post(path, json=body)
@@ -60,5 +60,17 @@ def post(client):
 
 @pytest.fixture(scope="session")
 def state(client):
-    """The state that a page starts from."""
+    """The initial state of a page."""
     return lambda page: client.get(f"/api/example/{page}").json()
+
+
+@pytest.fixture(scope="session")
+def run_code():
+    """Executes the Python code of a reply, and gives the names that it defines."""
+
+    def run(code):
+        names = {"__name__": "notebook"}
+        exec(compile(code, "copied", "exec"), names)
+        return names
+
+    return run

@@ -1,11 +1,15 @@
-"""Claims are decided beside the server: a heavy one is ended, a flood is refused, nothing else waits."""
+"""Claim workers: time limits, dead processes, a bounded queue, and other requests meanwhile."""
 
 import asyncio
 import concurrent.futures
+import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
 
+import psutil
 import pytest
 
 from qkv.web import limits
@@ -21,51 +25,51 @@ then alpha_a -> 1/{i} as t -> oo
 HEAVY = "".join(BLOCK.replace("{i}", str(i)) for i in range(2, 40))
 
 
-def run(work, **options):
-    async def alive():
-        checkers = ClaimWorkers(**options)
+def run(scenario, **options):
+    async def with_workers():
+        workers = ClaimWorkers(**options)
         try:
-            return await work(checkers)
+            return await scenario(workers)
         finally:
-            checkers.close()
+            workers.close()
 
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:  # this thread may hold the loop of a browser
-        return pool.submit(asyncio.run, alive()).result()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:  # the main thread may hold the event loop of a browser
+        return pool.submit(asyncio.run, with_workers()).result()
 
 
-def test_when_the_time_for_a_text_is_up_what_was_decided_stands_and_the_rest_is_undecided():
-    async def work(checkers):
-        await checkers.check(GOOD)  # the process is up
-        checkers.seconds = 1.0
+def test_claims_that_are_not_decided_within_the_time_limit_are_undecided():
+    async def scenario(workers):
+        await workers.check(GOOD)  # starts the process
+        workers.check_seconds = 1.0
         start = time.monotonic()
-        late = await checkers.check(GOOD + HEAVY)
+        late = await workers.check(GOOD + HEAVY)
         took = time.monotonic() - start
-        checkers.seconds = 60.0
-        return late, took, await checkers.check(GOOD)
+        workers.check_seconds = 60.0
+        return late, took, await workers.check(GOOD)
 
-    (verdicts, complete), took, (after, whole) = run(work)
+    (verdicts, complete), took, (after, whole) = run(scenario)
     assert len(verdicts) == 39 and not complete and took < 30
     assert verdicts[0]["verdict"] == "proved"
     assert verdicts[-1]["verdict"] == "undecided" and "1 s" in verdicts[-1]["because"]
     assert [v["verdict"] for v in after] == ["proved"] and whole
 
 
-def test_a_checker_that_dies_is_a_refusal_and_the_next_text_gets_a_new_one():
-    async def work(checkers):
-        await checkers.check(GOOD)
-        victim = checkers._all[0]._process
-        task = asyncio.ensure_future(checkers.check(HEAVY))
+def test_after_a_worker_died_the_next_text_gets_a_new_one():
+    async def scenario(workers):
+        await workers.check(GOOD)
+        victim = workers._workers[0]._process
+        task = asyncio.ensure_future(workers.check(HEAVY))
         await asyncio.sleep(0.3)
         os.kill(victim.pid, signal.SIGKILL)
         with pytest.raises(limits.HttpRefusal) as refused:
             await task
-        return refused.value.status, await checkers.check(GOOD)
+        return refused.value.status, await workers.check(GOOD)
 
-    status, (after, whole) = run(work, count=1)
+    status, (after, whole) = run(scenario, count=1)
     assert status == 503 and whole and after[0]["verdict"] == "proved"
 
 
-def test_too_many_texts_at_once_are_told_to_come_back(client):
+def test_texts_beyond_the_queue_are_refused(client):
     with concurrent.futures.ThreadPoolExecutor(20) as pool:
         found = list(pool.map(lambda _: client.post("/api/check", json={"text": GOOD}), range(20)))
     assert {f.status_code for f in found} <= {200, 503} and any(f.status_code == 200 for f in found)
@@ -74,11 +78,11 @@ def test_too_many_texts_at_once_are_told_to_come_back(client):
 def test_too_many_claims_are_refused(client):
     text = "```claim\ngiven q free\n" + "then 1 = 1\n" * 25 + "```\n"
     found = client.post("/api/check", json={"text": text * 9})
-    assert found.status_code == 413 and "225 claims" in found.json()["error"]["came"]
-    assert client.post("/api/check", json={"text": "x" * (limits.MOST_TEXT + 1)}).status_code == 422
+    assert found.status_code == 413 and "225 claims" in found.json()["error"]["problem"]
+    assert client.post("/api/check", json={"text": "x" * (limits.MAX_CLAIM_TEXT + 1)}).status_code == 422
 
 
-def test_while_claims_are_decided_others_are_served(client):
+def test_other_requests_are_served_while_claims_are_decided(client):
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         slow = pool.submit(client.post, "/api/check", json={"text": HEAVY[:4000]})
         time.sleep(0.1)
@@ -89,7 +93,15 @@ def test_while_claims_are_decided_others_are_served(client):
         assert slow.result().status_code == 200
 
 
-def test_the_report_is_the_page_that_check_writes(client):
-    found = client.post("/api/check/report", json={"text": GOOD})
-    assert found.headers["content-disposition"].startswith("attachment") and "✓ proved: fine" in found.text
-    assert "--item-a" in found.text and "<script" not in found.text
+def test_a_worker_whose_server_was_killed_ends():
+    """The parent starts a worker and is killed; the worker, which waits on its pipe, must not live on."""
+    code = (
+        "import os; from qkv.web.claim_workers import ClaimWorker; worker = ClaimWorker(5.0); "
+        f"worker.check({GOOD!r}, 60.0); print(worker._process.pid, flush=True); os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, timeout=120)
+    pid, end = int(done.stdout), time.monotonic() + 10
+    with contextlib.suppress(psutil.NoSuchProcess):
+        while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < end
+            time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Jobs run outside the request, tell how far they are, can be cancelled, and leave nothing behind."""
+"""Jobs: progress events, cancellation, limits, and no processes or files left behind."""
 
 import contextlib
 import json
@@ -12,8 +12,8 @@ import pytest
 
 from qkv.web import limits
 
-STUDY = {"kind": "noise-study", "n": 4, "scales": [1, 2, 3], "draws": 200}
-LONG = {"kind": "train", "people": 50, "steps": 5000, "width": 128, "layers": 4}
+STUDY = {"kind": "noise-study", "n": 4, "scales": [1, 2, 3], "n_draws": 200}
+LONG = {"kind": "train", "people": 50, "steps": 5000, "d_model": 128, "n_layer": 4}
 
 
 def events(client, id, after=None):
@@ -30,7 +30,7 @@ def events(client, id, after=None):
 
 
 def workers():
-    """Processes of jobs that live: they are the ones that stepped back."""
+    """Live processes of jobs, which are those with a lower priority than this one."""
     found = []
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
@@ -47,7 +47,7 @@ def until(client, id, *statuses, seconds=90):
     return job
 
 
-def test_a_study_tells_its_progress_and_its_result_and_again_after_a_reload(client, post):
+def test_events_can_be_read_again_and_from_any_number_on(client, post):
     id = post("/api/jobs", STUDY)["id"]
     seen = events(client, id)
     names = [name for _, name, _ in seen]
@@ -63,31 +63,31 @@ def test_a_study_tells_its_progress_and_its_result_and_again_after_a_reload(clie
     assert client.delete(f"/api/jobs/{id}").json()["status"] == "done"
 
 
-def test_the_study_s_figures_are_those_of_the_noise_page(client, post):
+def test_a_study_has_the_figures_of_the_noise_page(client, post):
     id = post("/api/jobs", {**STUDY, "isotropic": 0.0, "scales": [4.0]})["id"]
     rows = {curve["name"]: curve["points"][0] for curve in events(client, id)[-1][2]["curves"]}
-    for arm in post("/api/noise", {"n": 4, "isotropic": 0.0, "scale": 4.0})["arms"]:
-        assert rows[arm["name"]]["variance"] == arm["variance"]
-        assert rows[arm["name"]]["probability"] == arm["probability"]
+    for layout in post("/api/noise", {"n": 4, "isotropic": 0.0, "scale": 4.0})["layouts"]:
+        assert rows[layout["name"]]["variance"] == layout["variance"]
+        assert rows[layout["name"]]["probability"] == layout["probability"]
 
 
 def test_a_running_job_can_be_cancelled_and_too_many_are_refused(client, post):
-    ids = [post("/api/jobs", LONG)["id"] for _ in range(limits.MOST_RUNNING)]
+    ids = [post("/api/jobs", LONG)["id"] for _ in range(limits.MAX_RUNNING_JOBS)]
     refused = client.post("/api/jobs", json=STUDY)
-    assert refused.status_code == 429 and "running" in refused.json()["error"]["came"]
+    assert refused.status_code == 429 and "running" in refused.json()["error"]["problem"]
     for id in ids:
         assert client.delete(f"/api/jobs/{id}").json()["status"] == "cancelled"
         assert events(client, id)[-1][1] == "cancelled"
     end = time.monotonic() + 15
     while workers():
-        assert time.monotonic() < end, "a cancelled job's process lives on"
+        assert time.monotonic() < end, "the process of a cancelled job is alive"
         time.sleep(0.1)
     assert client.get("/api/health").status_code == 200
 
 
 @pytest.mark.slow
 def test_a_trained_model_appears_and_answers(client, post):
-    id = post("/api/jobs", {"kind": "train", "people": 8, "steps": 150, "width": 32, "layers": 1})["id"]
+    id = post("/api/jobs", {"kind": "train", "people": 8, "steps": 150, "d_model": 32, "n_layer": 1})["id"]
     seen = events(client, id)
     assert seen[-1][1] == "done", seen[-1]
     assert seen[0][2]["total"] == 150 and "loss" in seen[0][2]
@@ -101,7 +101,7 @@ def test_a_trained_model_appears_and_answers(client, post):
     assert names["answer"].answer == answer["answer"]
 
 
-def test_a_server_that_stops_ends_its_jobs_and_removes_what_they_wrote(serve):
+def test_a_server_that_stops_ends_its_jobs_and_removes_their_files(serve):
     before = set(Path(tempfile.gettempdir()).glob("qkv-serve-*"))
     with serve() as address:
         id = httpx.post(f"{address}/api/jobs", json=LONG, timeout=30).json()["id"]
@@ -113,13 +113,41 @@ def test_a_server_that_stops_ends_its_jobs_and_removes_what_they_wrote(serve):
     assert not [p for p in alive if str(folder) in " ".join(p.cmdline())]
 
 
-def test_a_job_that_takes_too_long_or_dies_has_failed(serve, monkeypatch):
+def test_a_job_beyond_its_time_limit_has_failed(serve, monkeypatch):
     import qkv.web.app as app
-    from qkv.web.job_manager import Jobs
+    from qkv.web.job_manager import JobManager
 
-    monkeypatch.setattr(app, "Jobs", lambda trained: Jobs(trained, seconds=3.0))
+    monkeypatch.setattr(app, "JobManager", lambda on_trained: JobManager(on_trained, seconds=3.0))
     with serve() as address, httpx.Client(base_url=address, timeout=60) as client:
         id = client.post("/api/jobs", json=LONG).json()["id"]
         job = until(client, id, "failed", seconds=30)
-        assert "3 s" in job["error"]["came"]
+        assert "3 s" in job["error"]["problem"]
         assert events(client, id)[-1][1] == "failed"
+
+
+def test_a_job_whose_process_is_killed_has_failed(client, post):
+    id = post("/api/jobs", LONG)["id"]
+    end = time.monotonic() + 60
+    while not (found := workers()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    for process in found:
+        process.kill()
+    assert "ended early" in until(client, id, "failed")["error"]["problem"]
+
+
+def test_only_the_latest_jobs_are_listed(client, post, monkeypatch):
+    monkeypatch.setattr(limits, "MAX_LISTED_JOBS", 2)
+    ids = []
+    for _ in range(3):
+        ids.append(post("/api/jobs", {**STUDY, "scales": [1]})["id"])
+        until(client, ids[-1], "done")
+    listed = [job["id"] for job in client.get("/api/jobs").json()["jobs"]]
+    assert listed == ids[:0:-1]
+
+
+def test_streams_beyond_the_limit_are_refused(client, post, monkeypatch):
+    id = post("/api/jobs", {**STUDY, "scales": [1]})["id"]
+    until(client, id, "done")
+    monkeypatch.setattr(limits, "MAX_EVENT_STREAMS", 0)
+    assert client.get(f"/api/jobs/{id}/events").status_code == 503

@@ -1,4 +1,4 @@
-"""The tour: everything that qkv can do, on embedded data, in one page with pictures."""
+"""The tour: every package demonstrated on embedded data, as one HTML report with figures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,17 @@ LEAD = (
 
 
 def run(out: Path) -> Path:
-    """Compute every chapter, with a progress display, and write report.html into the folder."""
+    """Compute every chapter and write them as report.html, with a progress bar in the terminal.
+
+    Args:
+        out: Folder for the report; created if it does not exist.
+
+    Returns:
+        The path of the report.
+
+    Raises:
+        QkvError: The folder cannot be created.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -56,5 +66,5 @@ def run(out: Path) -> Path:
     write(path, "What attention looks up", LEAD, chapters)
     seconds = time.monotonic() - start
     console.print(f"\n{len(chapters)} chapters in {seconds:.0f} s. Open {path}", highlight=False)
-    console.print("To move things yourself, open the explorer: qkv serve", highlight=False)
+    console.print("To try it interactively, start the explorer: qkv serve", highlight=False)
     return path

@@ -1,1 +1,1 @@
-"""Pictures and pages: theme, plots, and the report as one self-contained page."""
+"""Pictures and pages: the theme, one module of plots per package, and the HTML report."""

@@ -1,9 +1,12 @@
-"""One look for plots, report and page: the tokens of look.css, and pictures drawn with them."""
+"""Colours of theme.css, and matplotlib figures in them, without changing matplotlib's global settings."""
 
 from __future__ import annotations
 
+import html
 import io
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -16,31 +19,27 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PLOTTABLE = (".svg", ".png", ".html")
+PLOT_SUFFIXES = (".svg", ".png", ".html")
 
 
 @cache
 def css() -> str:
-    """The style sheet."""
+    """The text of theme.css."""
     return resources.files("qkv.viz").joinpath("theme.css").read_text(encoding="utf-8")
 
 
 @cache
 def tokens() -> dict[str, str]:
-    """Colours by their meaning, as the light theme has them."""
+    """Colours of the light theme, by custom property without its leading dashes."""
     light = css().split("@media")[0]
     return dict(re.findall(r"--([a-z-]+):\s*(#[0-9a-f]{6})", light))
 
 
-def figure(columns: int = 1, height: float = 2.9, width: float = 7.2, **options: Any) -> tuple[Figure, list[Axes]]:
-    """A figure with that many plots side by side."""
-    import matplotlib
-
-    matplotlib.use("Agg", force=False)
-    from matplotlib import pyplot
-
+@cache
+def rc_parameters() -> dict[str, Any]:
+    """The matplotlib rc parameters of the theme."""
     t = tokens()
-    style = {
+    return {
         "font.family": "sans-serif",
         "font.size": 9.5,
         "axes.titlesize": 10.5,
@@ -61,14 +60,33 @@ def figure(columns: int = 1, height: float = 2.9, width: float = 7.2, **options:
         "svg.hashsalt": "qkv",
         "lines.linewidth": 2.0,
     }
-    pyplot.rcParams.update(style)
-    drawn, axes = pyplot.subplots(1, columns, figsize=(width, height), layout="constrained", squeeze=False, **options)
-    pyplot.close(drawn)  # it lives on as a value; the global list of figures need not hold it
+
+
+@contextmanager
+def rc_context() -> Iterator[None]:
+    """Apply the theme's rc parameters inside a block, or as the decorator `@rc_context()` inside a plot function.
+
+    Matplotlib reads most parameters when an artist is created, so a plot function runs inside this context; the
+    parameters that it reads on drawing are applied by `RcFigure`. Outside, `matplotlib.rcParams` is unchanged.
+    """
+    import matplotlib  # here, since the web pages read this module for its style sheet and draw nothing
+
+    with matplotlib.rc_context(rc_parameters()):
+        yield
+
+
+@rc_context()
+def figure(columns: int = 1, height: float = 2.9, width: float = 7.2, **options: Any) -> tuple[Figure, list[Axes]]:
+    """A figure with `columns` axes side by side, `width` by `height` inches; `options` go to `Figure.subplots`."""
+    from qkv.viz.rc_figure import RcFigure
+
+    drawn = RcFigure(rc_parameters(), figsize=(width, height), layout="constrained")
+    axes = drawn.subplots(1, columns, squeeze=False, **options)
     return drawn, list(axes[0])
 
 
 def svg(drawn: Figure) -> str:
-    """The figure as an SVG element that takes its inks from the page, so that it is right in the dark too."""
+    """The figure as an SVG element whose text and lines take the page's colours, so that it suits a dark page too."""
     buffer = io.StringIO()
     drawn.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
@@ -79,11 +97,15 @@ def svg(drawn: Figure) -> str:
 
 
 def save(drawn: Figure, path: str | Path, title: str = "qkv") -> None:
-    """Write a figure as .svg, .png or .html, whole or not at all."""
+    """Write a figure as .svg, .png or .html, atomically.
+
+    Raises:
+        QkvError: The suffix is none of these.
+    """
     path = Path(path)
     check_plot(path)
     if path.suffix == ".html":
-        head = f"<!doctype html><meta charset='utf-8'><title>{title}</title><style>{css()}</style>"
+        head = f"<!doctype html><meta charset='utf-8'><title>{html.escape(title)}</title><style>{css()}</style>"
         write_text(path, f"{head}\n<main><figure>{svg(drawn)}</figure></main>\n")
         return
     with replacing(path) as temporary:
@@ -92,10 +114,14 @@ def save(drawn: Figure, path: str | Path, title: str = "qkv") -> None:
 
 
 def check_plot(path: str | Path | None) -> None:
-    """Refuse a path that cannot be plotted to, before any work is done."""
-    if path is not None and Path(path).suffix not in PLOTTABLE:
+    """Check that a figure can be written to `path`, before any work is done.
+
+    Raises:
+        QkvError: The suffix is not .svg, .png or .html.
+    """
+    if path is not None and Path(path).suffix not in PLOT_SUFFIXES:
         raise QkvError(
             f"plotting to {path}",
-            f"'{Path(path).suffix}' is not a picture format here",
-            f"Use {', '.join(PLOTTABLE)}",
+            f"'{Path(path).suffix}' is not a supported picture format",
+            f"Use {', '.join(PLOT_SUFFIXES)}",
         )

@@ -1,4 +1,4 @@
-"""The application: the guard, the routes, and what they share."""
+"""The FastAPI application: middleware, routes, what they share, and error handlers."""
 
 from __future__ import annotations
 
@@ -14,84 +14,110 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from qkv import __version__
 from qkv.errors import QkvError
-from qkv.web import limits, static_files
+from qkv.web import static_files
 from qkv.web.claim_workers import ClaimWorkers
 from qkv.web.compute_pool import ComputePool
-from qkv.web.job_manager import Jobs
+from qkv.web.job_manager import JobManager
+from qkv.web.limits import HttpRefusal
 from qkv.web.middleware.fair_queue import FairQueueMiddleware
-from qkv.web.middleware.security import LOOPBACK, SecurityMiddleware
-from qkv.web.model_registry import Models
+from qkv.web.middleware.security import LOOPBACK_HOSTS, SecurityMiddleware
+from qkv.web.model_registry import ModelRegistry
 from qkv.web.routes import claims, defaults, jobs, knowledge, lookup, noise, wiring
-from qkv.web.schemas import refusal
+from qkv.web.schemas import refusal_reply
 
-ABOUT = (
-    "What attention looks up, and when to trust it. Every number comes from the library; each reply carries the "
-    "Python that gives the same numbers. A refusal has one shape: error, with asked, came and try."
+DESCRIPTION = (
+    "Attention as a lookup memory: read it, design queries for it, and measure it under noise. The qkv library "
+    "computes every number, and each reply contains the Python code that computes the same numbers. Every refusal is "
+    "JSON of one form: error, with request, problem and hint."
 )
 
 
 def application(
-    models: Mapping[str, Path] | None = None, token: str | None = None, hosts: Iterable[str] = LOOPBACK
+    models: Mapping[str, Path] | None = None, token: str | None = None, hosts: Iterable[str] = LOOPBACK_HOSTS
 ) -> FastAPI:
-    """The explorer, ready to be served."""
-    named = Models(models or {})
+    """The explorer as an ASGI application.
+
+    Args:
+        models: Run folders of models that can be asked, by name.
+        token: If given, every request must carry it.
+        hosts: Host names that requests may be addressed to; all names if empty.
+
+    Returns:
+        The application. What serves it sets `app.state.connections` to a function that counts open connections.
+
+    Raises:
+        QkvError: A folder holds no run.
+
+    Example:
+        >>> "/api/lookup" in application().openapi()["paths"]
+        True
+    """
+    registry = ModelRegistry(models or {})
 
     @contextlib.asynccontextmanager
-    async def alive(app: FastAPI) -> AsyncIterator[None]:
-        app.state.work, app.state.checkers = ComputePool(), ClaimWorkers()
-        app.state.jobs, app.state.models = Jobs(named.add), named
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.compute_pool = ComputePool(warm_up=noise.warm_up)
+        app.state.claim_workers = ClaimWorkers()
+        app.state.job_manager = JobManager(on_trained=registry.add)
+        app.state.model_registry = registry
         try:
             yield
         finally:
-            app.state.jobs.close()
-            app.state.checkers.close()
-            app.state.work.close()
+            app.state.job_manager.close()
+            app.state.claim_workers.close()
+            app.state.compute_pool.close()
 
     app = FastAPI(
         title="qkv explorer",
         version=__version__,
-        description=ABOUT,
-        lifespan=alive,
+        description=DESCRIPTION,
+        lifespan=lifespan,
         openapi_url="/api/openapi.json",
         docs_url=None,
         redoc_url=None,
     )
-    app.state.connections = lambda: 0  # told by what serves it
+    app.state.connections = lambda: 0
     for module in (defaults, lookup, noise, wiring, claims, knowledge, jobs):
         app.include_router(module.router)
     app.include_router(static_files.router())
     app.add_exception_handler(QkvError, _refused)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(RequestValidationError, _invalid_request)
+    app.add_exception_handler(HTTPException, _http_error)
+    # The middleware added last sees a request first.
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=1)
     app.add_middleware(FairQueueMiddleware)
     app.add_middleware(SecurityMiddleware, hosts=tuple(hosts), token=token)
     return app
 
 
-async def _refused(request: Request, why: Exception) -> Response:
-    assert isinstance(why, QkvError)
-    status = why.status if isinstance(why, limits.HttpRefusal) else 422
-    return refusal(status, why.request, why.problem, why.hint)
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, QkvError)
+    if not isinstance(error, HttpRefusal):
+        error = HttpRefusal(422, error.request, error.problem, error.hint)
+    return refusal_reply(error)
 
 
-async def _invalid(request: Request, why: Exception) -> Response:
-    assert isinstance(why, RequestValidationError)
-    found: list[Any] = list(why.errors())
-    first = found[0]
-    where = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
-    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-    came = f"{where[:200]}: {str(first['msg'])[:300]}{more}"
-    return refusal(422, _asked(request), came, "See /api/openapi.json for what each field may be")
+async def _invalid_request(request: Request, error: Exception) -> Response:
+    """A body that does not fit its pydantic model."""
+    assert isinstance(error, RequestValidationError)
+    errors: list[Any] = list(error.errors())
+    first = errors[0]
+    field = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
+    more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
+    problem = f"{field[:200]}: {str(first['msg'])[:300]}{more}"
+    return refusal_reply(
+        HttpRefusal(422, _request_line(request), problem, "See /api/openapi.json for the fields and their ranges")
+    )
 
 
-async def _http(request: Request, why: Exception) -> Response:
-    assert isinstance(why, HTTPException)
-    remedy = "See /api/openapi.json" if request.url.path.startswith("/api") else "Start at /"
-    out = refusal(why.status_code, _asked(request), str(why.detail)[:300], remedy)
-    out.headers.update(why.headers or {})
-    return out
+async def _http_error(request: Request, error: Exception) -> Response:
+    """What FastAPI refuses: unknown paths and methods, bodies that are not JSON."""
+    assert isinstance(error, HTTPException)
+    hint = "See /api/openapi.json" if request.url.path.startswith("/api") else "Start at /"
+    reply = refusal_reply(HttpRefusal(error.status_code, _request_line(request), str(error.detail)[:300], hint))
+    reply.headers.update(error.headers or {})
+    return reply
 
 
-def _asked(request: Request) -> str:
+def _request_line(request: Request) -> str:
     return f"{request.method} {request.url.path[:200]}"

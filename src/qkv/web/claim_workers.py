@@ -1,11 +1,10 @@
-"""Claims are decided in processes of their own: one that takes too long is ended, and nothing else waits for it."""
+"""Killable processes that check claims: one that exceeds its time is ended, and no other request waits for it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import multiprocessing
-import os
 import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
@@ -13,93 +12,110 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from qkv.web import limits
+from qkv.web.worker_process import initialise_worker
 
-ASKED = "checking claims"
-KEPT = 2000
-"""Verdicts remembered, by the block they stand in: while one types, all other blocks stay as they are."""
+REQUEST = "checking claims"
+MAX_CACHED_VERDICTS = 2000
+"""Verdicts that a worker keeps, by source text: while a user edits one block, all others stay the same."""
 
-Verdict = dict[str, Any]
+VerdictFields = dict[str, Any]
 
 
 class ClaimWorkers:
-    """A few processes that decide claims, started when first needed."""
+    """A few worker processes, each started when it is first needed.
+
+    Args:
+        count: Number of processes.
+        check_seconds: Time limit for a document.
+        claim_seconds: Time limit for one claim.
+    """
 
     def __init__(
-        self, count: int = 2, seconds: float = limits.CHECK_SECONDS, each: float = limits.CLAIM_SECONDS
+        self,
+        count: int = 2,
+        check_seconds: float = limits.CHECK_SECONDS,
+        claim_seconds: float = limits.CLAIM_SECONDS,
     ) -> None:
-        self.seconds, self.each = seconds, each
-        self._free = [Checker(each) for _ in range(count)]
-        self._all = tuple(self._free)
-        self._turn = asyncio.Semaphore(count)
-        self._waiting = 0
+        self.check_seconds = check_seconds
+        self._workers = tuple(ClaimWorker(claim_seconds) for _ in range(count))
+        self._idle = list(self._workers)
+        self._slots = asyncio.Semaphore(count)
+        self._queued = 0
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="qkv-check")
 
-    async def check(self, text: str) -> tuple[list[Verdict], bool]:
-        """The verdicts, and whether all claims were decided in time."""
-        if self._waiting >= limits.MOST_CHECKS_WAITING:
-            raise limits.busy(ASKED)
-        self._waiting += 1
+    async def check(self, text: str) -> tuple[list[VerdictFields], bool]:
+        """Check the claims of a document.
+
+        Returns:
+            The verdicts in the order of the text, and whether all claims were decided in time.
+
+        Raises:
+            HttpRefusal: Too many documents wait, or the worker died (503); there are too many claims (413).
+        """
+        if self._queued >= limits.MAX_QUEUED_CHECKS:
+            raise limits.too_many_waiting(REQUEST)
+        self._queued += 1
         try:
-            async with self._turn:
-                checker = self._free.pop(0)
+            async with self._slots:
+                worker = self._idle.pop(0)
                 try:
                     loop = asyncio.get_running_loop()
-                    return await loop.run_in_executor(self._threads, checker.check, text, self.seconds)
+                    return await loop.run_in_executor(self._threads, worker.check, text, self.check_seconds)
                 finally:
-                    self._free.insert(0, checker)  # the one that was used last remembers most
+                    self._idle.insert(0, worker)  # the one used last has most verdicts cached
         finally:
-            self._waiting -= 1
+            self._queued -= 1
 
     def close(self) -> None:
         """End the processes."""
-        for checker in self._all:
-            checker.stop()
+        for worker in self._workers:
+            worker.stop()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-class Checker:
-    """One process, and the pipe to it; called by one thread at a time."""
+class ClaimWorker:
+    """One worker process and the pipe to it; used by one thread at a time."""
 
-    def __init__(self, each: float) -> None:
-        self._each = each
+    def __init__(self, claim_seconds: float) -> None:
+        self._claim_seconds = claim_seconds
         self._process: multiprocessing.process.BaseProcess | None = None
         self._pipe: Connection | None = None
 
-    def check(self, text: str, seconds: float) -> tuple[list[Verdict], bool]:
-        """Claims that were not decided in time are undecided; the process that held them up is ended."""
-        end = time.monotonic() + seconds
+    def check(self, text: str, seconds: float) -> tuple[list[VerdictFields], bool]:
+        """As `ClaimWorkers.check`. Claims that are not decided in time are undecided, and the process is ended."""
+        deadline = time.monotonic() + seconds
         try:
-            pipe = self._started()
+            pipe = self._start()
             pipe.send(text)
-            todo = self._receive(pipe, end)
-            if todo is None:
-                raise limits.HttpRefusal(503, ASKED, "the text could not be read in time", "Check less at a time")
-            if len(todo) > limits.MOST_CLAIMS:
+            claims = self._receive(pipe, deadline)
+            if claims is None:
+                raise limits.HttpRefusal(503, REQUEST, "the text was not parsed in time", "Check less at a time")
+            if len(claims) > limits.MAX_CLAIMS:
                 self.stop()
                 raise limits.HttpRefusal(
-                    413, ASKED, f"there are {len(todo)} claims", f"Check at most {limits.MOST_CLAIMS} at a time"
+                    413, REQUEST, f"there are {len(claims)} claims", f"Check at most {limits.MAX_CLAIMS} at a time"
                 )
-            found: list[Verdict] = []
-            for _ in todo:
-                verdict = self._receive(pipe, end)
+            verdicts: list[VerdictFields] = []
+            for _ in claims:
+                verdict = self._receive(pipe, deadline)
                 if verdict is None:
                     break
-                found.append(verdict)
-        except (EOFError, OSError):  # the process died: out of memory, or ended from outside
+                verdicts.append(verdict)
+        except (EOFError, OSError):  # the process died: out of memory, or killed from outside
             self.stop()
-            raise limits.HttpRefusal(503, ASKED, "the checker died over it", "Check less at a time") from None
-        late = todo[len(found) :]
-        if late:
+            raise limits.HttpRefusal(503, REQUEST, "the worker process died", "Check less at a time") from None
+        missing = claims[len(verdicts) :]
+        if missing:
             self.stop()
-        because = f"the time for the whole text, {seconds:g} s, was up"
-        missing = [
-            {**one, "verdict": "undecided", "because": because, "derivation": [], "counterexample": None}
-            for one in late
+        because = f"the time limit for the whole text, {seconds:g} s, was reached"
+        undecided = [
+            {**claim, "verdict": "undecided", "because": because, "derivation": [], "counterexample": None}
+            for claim in missing
         ]
-        return found + missing, not late
+        return verdicts + undecided, not missing
 
     def stop(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process, whatever it does."""
         process, pipe = self._process, self._pipe
         self._process = self._pipe = None
         if pipe is not None:
@@ -108,62 +124,54 @@ class Checker:
             process.kill()
             process.join(5)
 
-    def _started(self) -> Connection:
+    def _start(self) -> Connection:
+        """The pipe to a live process; starts one if there is none."""
         if self._pipe is None or self._process is None or not self._process.is_alive():
             self.stop()
             context = multiprocessing.get_context("spawn")
-            self._pipe, theirs = context.Pipe()
-            self._process = context.Process(target=decide, args=(theirs, self._each), daemon=True)
+            self._pipe, worker_end = context.Pipe()
+            self._process = context.Process(target=serve_claims, args=(worker_end, self._claim_seconds), daemon=True)
             self._process.start()
-            theirs.close()
+            worker_end.close()
         return self._pipe
 
-    def _receive(self, pipe: Connection, end: float) -> Any:
-        if not pipe.poll(max(0.0, end - time.monotonic())):
+    def _receive(self, pipe: Connection, deadline: float) -> Any:
+        """The next message, or None at the deadline."""
+        if not pipe.poll(max(0.0, deadline - time.monotonic())):
             self.stop()
             return None
         return pipe.recv()
 
 
-def decide(pipe: Connection, each: float) -> None:
-    """The process: for each text, first what there is to decide, then the verdicts one by one."""
-    os.environ["OMP_NUM_THREADS"] = "1"
-    import torch
-
-    torch.set_num_threads(1)
-    from qkv.claims.pipeline import verdict
-    from qkv.claims.symbolic import prover  # noqa: F401  (now, since a claim's clock should not wait for imports)
+def serve_claims(pipe: Connection, claim_seconds: float) -> None:
+    """The worker process: for each text, send the list of its claims, then their verdicts one by one."""
+    initialise_worker()
+    from qkv.claims.pipeline import malformed, verdict
+    from qkv.claims.symbolic import prover  # noqa: F401  (imported now, outside of a claim's time limit)
     from qkv.claims.syntax.markdown import UnparsedClaim, read
 
-    known: OrderedDict[Any, Verdict] = OrderedDict()
-    with contextlib.suppress(EOFError, KeyboardInterrupt, BrokenPipeError):
+    cache: OrderedDict[Any, VerdictFields] = OrderedDict()
+    with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
             claims = read(pipe.recv())
-            # Columns of a claim are told by where its statement begins, of a broken one by what is wrong in it.
-            places = [(c.why.at if isinstance(c, UnparsedClaim) else c.at) for c in claims]
+            # The position of a claim is that of its statement, of a malformed one that of the error.
+            positions = [(c.why.at if isinstance(c, UnparsedClaim) else c.at) for c in claims]
             says = [c.source.strip().split("\n")[0][:200] if isinstance(c, UnparsedClaim) else c.says for c in claims]
             pipe.send([
-                {"id": c.id, "says": s, "line": at[0], "column": at[1]}
-                for c, s, at in zip(claims, says, places, strict=True)
+                {"id": claim.id, "says": text, "line": at[0], "column": at[1]}
+                for claim, text, at in zip(claims, says, positions, strict=True)
             ])  # fmt: skip
-            if len(claims) > limits.MOST_CLAIMS:
+            if len(claims) > limits.MAX_CLAIMS:
                 continue
-            for claim, (line, column) in zip(claims, places, strict=True):
+            for claim, (line, column) in zip(claims, positions, strict=True):
                 if isinstance(claim, UnparsedClaim):
-                    out = broken(claim)
+                    fields = malformed(claim).to_json()
                 else:
                     key = (claim.source, claim.says)
-                    found = known.pop(key, None) or verdict(claim, each).to_json()
-                    if found["verdict"] != "undecided":  # what time did not allow may be decided the next time
-                        known[key] = found
-                    out = {**found, "id": claim.id}
-                    if len(known) > KEPT:
-                        known.popitem(last=False)
-                pipe.send({**out, "line": line, "column": column})
-
-
-def broken(claim: Any) -> Verdict:
-    """The verdict on a claim that could not be read."""
-    from qkv.claims.pipeline import malformed
-
-    return malformed(claim).to_json()
+                    found = cache.pop(key, None) or verdict(claim, claim_seconds).to_json()
+                    if found["verdict"] != "undecided":  # with more time, it may be decided when asked again
+                        cache[key] = found
+                    fields = {**found, "id": claim.id}
+                    if len(cache) > MAX_CACHED_VERDICTS:
+                        cache.popitem(last=False)
+                pipe.send({**fields, "line": line, "column": column})

@@ -1,4 +1,4 @@
-"""The Python that gives the same numbers as a reply: what a page's "copy as Python" copies."""
+"""Python code that computes the numbers of a reply: what "Copy as Python" copies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def lookup(keys: Any, values: Any, labels: Any, query: Any, scale: float, wanted: Any) -> str:
-    """Reading a memory, and the leak against scale."""
+    """Code that reads a memory, and computes the leak against scale."""
     return "\n".join(
         [
             "from qkv import Memory",
@@ -24,15 +24,15 @@ def lookup(keys: Any, values: Any, labels: Any, query: Any, scale: float, wanted
     )
 
 
-def design(verb: str, keys: Any, values: Any, labels: Any, wish: Any, tol: float) -> str:
-    """Designing a query with copy or blend."""
+def design(verb: str, keys: Any, values: Any, labels: Any, wanted: Any, tol: float) -> str:
+    """Code that designs a query by `verb`, copy or blend, for the wanted item or weights."""
     return "\n".join(
         [
             "from qkv import Memory",
             f"from qkv.design import {verb}",
             "",
             *_memory(keys, values, labels),
-            f"design = {verb}(memory, {wish!r}, tol={tol!r})",
+            f"design = {verb}(memory, {wanted!r}, tol={tol!r})",
             "reading = memory.read(design.query)",
             "print(design)",
             "",
@@ -40,8 +40,10 @@ def design(verb: str, keys: Any, values: Any, labels: Any, wish: Any, tol: float
     )
 
 
-def noise(n: int, along: float, isotropic: float, scale: float, heads: int, tol: float, samples: int, seed: int) -> str:
-    """Three layouts under noise, side by side."""
+def noise(
+    n: int, along: float, isotropic: float, scale: float, heads: int, radius: float, n_samples: int, seed: int
+) -> str:
+    """Code that computes the figures of the three layouts under noise."""
     return "\n".join(
         [
             "import numpy as np",
@@ -53,16 +55,18 @@ def noise(n: int, along: float, isotropic: float, scale: float, heads: int, tol:
             f'noise = Gaussian(isotropic={isotropic!r}, along={{"a": {along!r}}})',
             f'wanted = dict.fromkeys("{"abcdefgh"[:heads]}", 1 / {heads})',
             f"layouts = reference_layouts(memory, wanted, noise, {scale!r})",
-            f"found = layout_reports(memory, layouts, noise, wanted, {tol!r}, n_samples={samples!r}, seed={seed!r})",
-            "for arm in found:",
-            "    print(arm)",
+            "reports = layout_reports(",
+            f"    memory, layouts, noise, wanted, {radius!r}, n_samples={n_samples!r}, seed={seed!r}",
+            ")",
+            "for report in reports:",
+            "    print(report)",
             "",
         ]
     )
 
 
 def wiring(X: Any, reads: Mapping[int, Any], writes: Mapping[int, Any], tol: float, beta: float, possible: bool) -> str:
-    """Wiring tokens, and reading them at length β."""
+    """Code that designs Q, K and V, and applies them to vectors of length β."""
     return "\n".join(
         [
             "import numpy as np",
@@ -80,7 +84,7 @@ def wiring(X: Any, reads: Mapping[int, Any], writes: Mapping[int, Any], tol: flo
 
 
 def check(text: str, seconds: float) -> str:
-    """Deciding the claims of a text."""
+    """Code that checks the claims of a text."""
     return "\n".join(
         [
             "from qkv import check",
@@ -94,7 +98,7 @@ def check(text: str, seconds: float) -> str:
 
 
 def ask(folder: str, question: str) -> str:
-    """Asking a model."""
+    """Code that asks a model."""
     return "\n".join(
         [
             "from qkv.knowledge import ask",

@@ -1,4 +1,4 @@
-"""Jobs in processes of their own: started, followed, cancelled, bounded in number and time."""
+"""Long jobs in processes of their own: start, follow and cancel them; limits on their number and time."""
 
 from __future__ import annotations
 
@@ -19,77 +19,98 @@ from pathlib import Path
 from typing import Any
 
 from qkv.core.display import plain
+from qkv.errors import QkvError
 from qkv.web import limits
-from qkv.web.job_tasks import run
+from qkv.web.job_tasks import run_task
+from qkv.web.schemas import refusal_detail
 
-ASKED = "starting a job"
-MOST_EVENTS = 1000
-"""Events kept of a job; of a longer one, the oldest are forgotten."""
-BEAT = 15.0
-"""Seconds after which a silent stream says that it is still there."""
-ENDINGS = ("done", "failed", "cancelled")
+MAX_EVENTS = 1000
+"""Events kept per job; older ones are dropped."""
+KEEP_ALIVE_SECONDS = 15.0
+"""A stream without events sends a comment after so many seconds, so that proxies keep it open."""
+EventData = dict[str, Any]
 
 
 @dataclass(eq=False)
 class Job:
-    """One job: what was asked, what has happened, and the process that does it."""
+    """A job: its settings, its events so far, and its process.
+
+    `changed` is set and replaced at every event; who waits for the next event waits for the one it has read before.
+    """
 
     id: str
     kind: str
     settings: dict[str, Any]
     folder: Path
-    began: float = field(default_factory=time.monotonic)
-    ended: float | None = None
+    started_at: float = field(default_factory=time.monotonic)
+    ended_at: float | None = None
     status: str = "running"
-    result: dict[str, Any] | None = None
-    error: dict[str, str] | None = None
-    progress: dict[str, Any] | None = None
-    events: deque[tuple[int, str, Any]] = field(default_factory=lambda: deque(maxlen=MOST_EVENTS))
-    count: int = 0
+    result: EventData | None = None
+    error: EventData | None = None
+    progress: EventData | None = None
+    events: deque[tuple[int, str, EventData]] = field(default_factory=lambda: deque(maxlen=MAX_EVENTS))
+    last_event: int = 0
     process: multiprocessing.process.BaseProcess | None = None
-    watcher: threading.Thread | None = None
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def to_json(self) -> dict[str, Any]:
-        """The job as it stands."""
-        seconds = (self.ended or time.monotonic()) - self.began
+        """The state of the job, as the API gives it."""
+        seconds = (self.ended_at or time.monotonic()) - self.started_at
         names = ("id", "kind", "status", "settings", "progress", "result", "error")
         return {**{name: getattr(self, name) for name in names}, "seconds": round(seconds, 3)}
 
 
-class Jobs:
-    """All jobs of a server; their folders live under one that goes when the server stops."""
+class JobManager:
+    """All jobs of a server. Their files lie in one temporary folder, which is removed when the server stops.
 
-    def __init__(self, trained: Callable[[str, Path], None], seconds: float = limits.JOB_SECONDS) -> None:
-        self._trained = trained
+    Must be created in the event loop that serves the requests; its methods are called there.
+
+    Args:
+        on_trained: Called in a thread with the name and folder of a model that a job has trained.
+        seconds: Time limit for a job.
+    """
+
+    def __init__(self, on_trained: Callable[[str, Path], None], seconds: float = limits.JOB_SECONDS) -> None:
+        self._on_trained = on_trained
         self._seconds = seconds
         self._jobs: dict[str, Job] = {}
         self._folder = Path(tempfile.mkdtemp(prefix="qkv-serve-"))
         self._loop = asyncio.get_running_loop()
-        self._streams = 0
+        self._open_streams = 0
 
     def start(self, kind: str, settings: dict[str, Any]) -> str:
-        """Start a job and give its id; refuses when too many run."""
-        running = [job for job in self._jobs.values() if job.status == "running"]
-        if len(running) >= limits.MOST_RUNNING:
-            came = f"{len(running)} jobs are running"
-            raise limits.HttpRefusal(429, ASKED, came, "Wait for one to end, or cancel it")
-        self._forget()
+        """Start a job.
+
+        Returns:
+            Its id.
+
+        Raises:
+            HttpRefusal: Too many jobs are running (429).
+        """
+        running = sum(job.status == "running" for job in self._jobs.values())
+        if running >= limits.MAX_RUNNING_JOBS:
+            raise limits.HttpRefusal(
+                429, "starting a job", f"{running} jobs are running", "Wait for one to end, or cancel it"
+            )
+        self._drop_old_jobs()
         id = f"{kind}-{secrets.token_hex(4)}"
         job = Job(id, kind, settings, self._folder / id)
         job.folder.mkdir()
         context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe(duplex=False)
-        job.process = context.Process(target=run, args=(theirs, kind, settings, str(job.folder)), daemon=True)
+        pipe, worker_end = context.Pipe(duplex=False)
+        job.process = context.Process(target=run_task, args=(worker_end, kind, settings, str(job.folder)), daemon=True)
         job.process.start()
-        theirs.close()
-        job.watcher = threading.Thread(target=self._watch, args=(job, ours), daemon=True, name=id)
+        worker_end.close()
         self._jobs[id] = job
-        job.watcher.start()
+        threading.Thread(target=self._watch, args=(job, pipe), daemon=True, name=id).start()
         return id
 
     def find(self, id: str) -> Job:
-        """A job by its id."""
+        """The job with this id.
+
+        Raises:
+            HttpRefusal: There is none (404).
+        """
         if id not in self._jobs:
             raise limits.HttpRefusal(404, f"the job {id!r}", "there is no such job", "See /api/jobs")
         return self._jobs[id]
@@ -99,20 +120,24 @@ class Jobs:
         return list(reversed(self._jobs.values()))
 
     def cancel(self, id: str) -> None:
-        """End a job that runs: at once for whoever asks, and its process a moment later, in a thread."""
+        """Cancel a job if it is running. Its status changes at once; a thread ends the process."""
         job = self.find(id)
         if job.status == "running":
             self._end(job, "cancelled", {})
-            threading.Thread(target=remove, args=(job,), daemon=True).start()
+            threading.Thread(target=_remove, args=(job,), daemon=True).start()
 
     def check_streams(self) -> None:
-        """Refuse to be followed by too many at once."""
-        if self._streams >= limits.MOST_STREAMS:
-            raise limits.busy("following a job")
+        """Check that a further event stream may be opened.
+
+        Raises:
+            HttpRefusal: Too many are open (503).
+        """
+        if self._open_streams >= limits.MAX_EVENT_STREAMS:
+            raise limits.too_many_waiting("following a job")
 
     async def follow(self, job: Job, after: int) -> AsyncIterator[str]:
-        """Events as text, from after the given one until the job has ended."""
-        self._streams += 1
+        """Server-sent events of a job, from after event number `after` until the job has ended."""
+        self._open_streams += 1
         try:
             while True:
                 changed = job.changed
@@ -120,88 +145,86 @@ class Jobs:
                 for number, name, data in new:
                     after = number
                     yield f"id: {number}\nevent: {name}\ndata: {json.dumps(data, allow_nan=False)}\n\n"
-                if job.status != "running" and after >= job.count:
+                if job.status != "running" and after >= job.last_event:
                     return
                 if not new:
                     try:
-                        await asyncio.wait_for(changed.wait(), BEAT)
+                        await asyncio.wait_for(changed.wait(), KEEP_ALIVE_SECONDS)
                     except TimeoutError:
                         yield ": still running\n\n"
         finally:
-            self._streams -= 1
+            self._open_streams -= 1
 
     def close(self) -> None:
-        """End every job and remove what they wrote."""
+        """End every job and remove all files."""
         for job in self._jobs.values():
-            stop(job)
+            _stop(job)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _watch(self, job: Job, pipe: Connection) -> None:
-        """In a thread: pass on what the process says, until it ends or its time is up."""
-        end = job.began + self._seconds
-        told: tuple[str, Any] | None = None
+        """In a thread: pass on the events of the process, until it ends or its time limit is reached."""
+        request, deadline = f"the job {job.id}", job.started_at + self._seconds
+        status, data = "progress", {}
         with contextlib.suppress(EOFError, OSError):
-            while told is None or told[0] == "progress":
-                if not pipe.poll(max(0.0, end - time.monotonic())):
-                    problem = {
-                        "asked": f"the job {job.id}",
-                        "came": f"it ran for {self._seconds:g} s",
-                        "try": "Ask for less",
-                    }
-                    told = ("failed", problem)
+            while status == "progress":
+                if not pipe.poll(max(0.0, deadline - time.monotonic())):
+                    status, data = (
+                        "failed",
+                        refusal_detail(QkvError(request, f"it ran for {self._seconds:g} s", "Ask for less")),
+                    )
                     break
-                told = pipe.recv()
-                if told[0] == "progress":
-                    self._later(self._progress, job, told[1])
-        if told is None or told[0] == "progress":
-            told = ("failed", {"asked": f"the job {job.id}", "came": "its process ended early", "try": "Try again"})
+                status, data = pipe.recv()
+                if status == "progress":
+                    self._in_loop(self._add_progress, job, data)
+        if status == "progress":
+            status, data = "failed", refusal_detail(QkvError(request, "its process ended early", "Try again"))
         pipe.close()
-        if told[0] == "done" and job.kind == "train":
-            self._trained(str(told[1]["model"]), job.folder / "model")
-        elif told[0] == "failed":
-            remove(job)
-        stop(job)
-        self._later(self._end, job, *told)
+        if status == "done" and job.kind == "train":
+            self._on_trained(str(data["model"]), job.folder / "model")
+        elif status == "failed":
+            _remove(job)
+        _stop(job)
+        self._in_loop(self._end, job, status, data)
 
-    def _later(self, work: Callable[..., None], *arguments: Any) -> None:
-        with contextlib.suppress(RuntimeError):  # the server has stopped
-            self._loop.call_soon_threadsafe(work, *arguments)
+    def _in_loop(self, function: Callable[..., None], *arguments: Any) -> None:
+        with contextlib.suppress(RuntimeError):  # the event loop has ended
+            self._loop.call_soon_threadsafe(function, *arguments)
 
-    def _progress(self, job: Job, data: dict[str, Any]) -> None:
+    def _add_progress(self, job: Job, data: EventData) -> None:
         if job.status == "running":
             job.progress = plain(data)
-            self._tell(job, "progress", job.progress)
+            self._add_event(job, "progress", job.progress)
 
-    def _end(self, job: Job, status: str, data: dict[str, Any]) -> None:
+    def _end(self, job: Job, status: str, data: EventData) -> None:
         if job.status != "running":
             return
-        job.status, job.ended = status, time.monotonic()
+        job.status, job.ended_at = status, time.monotonic()
         data = plain(data)
         job.result = data if status == "done" else None
         job.error = data if status == "failed" else None
-        self._tell(job, status, data)
+        self._add_event(job, status, data)
 
-    def _tell(self, job: Job, name: str, data: Any) -> None:
-        job.count += 1
-        job.events.append((job.count, name, data))
+    def _add_event(self, job: Job, name: str, data: EventData | None) -> None:
+        job.last_event += 1
+        job.events.append((job.last_event, name, data or {}))
         job.changed.set()
         job.changed = asyncio.Event()
 
-    def _forget(self) -> None:
-        """Only the latest jobs are remembered; a trained model stays."""
+    def _drop_old_jobs(self) -> None:
+        """Remember only the latest jobs; models that they have trained stay."""
         ended = [job for job in self._jobs.values() if job.status != "running"]
-        for job in ended[: max(0, len(self._jobs) + 1 - limits.MOST_JOBS)]:
+        for job in ended[: max(0, len(self._jobs) + 1 - limits.MAX_LISTED_JOBS)]:
             del self._jobs[job.id]
 
 
-def remove(job: Job) -> None:
-    """End the process and remove what it wrote."""
-    stop(job)
+def _remove(job: Job) -> None:
+    """End the process and remove its files."""
+    _stop(job)
     shutil.rmtree(job.folder, ignore_errors=True)
 
 
-def stop(job: Job) -> None:
-    """End the process, asking first."""
+def _stop(job: Job) -> None:
+    """End the process by SIGTERM, and by SIGKILL if that does not help."""
     process = job.process
     if process is None or not process.is_alive():
         return

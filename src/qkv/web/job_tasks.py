@@ -1,79 +1,90 @@
-"""What a job's process does: train a small model, or study noise at many scales."""
+"""What the process of a job does: train a small model, or compute the noise figures at many scales."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qkv.errors import QkvError
-from qkv.web.compute_pool import follow_parent
+from qkv.web.schemas import refusal_detail
+from qkv.web.worker_process import initialise_worker
 
-Tell = Callable[[dict[str, Any]], None]
+if TYPE_CHECKING:
+    from qkv.knowledge.datasets.facts import Person
 
-OFTEN = 0.2
-"""Seconds between two events, at least."""
-VERSIONS, SHARE, HEADS, BLOCK, LR, FEW = 5, 0.5, 4, 128, 3e-3, 5
-"""Of training: wordings of each sentence, share of questions, heads, longest text, rate; and questions to suggest."""
+Report = Callable[[dict[str, Any]], None]
+"""Called with the progress so far: `done`, `total` and figures of the task."""
+Task = Callable[[dict[str, Any], Path, Report], dict[str, Any]]
+"""Called with the settings of a job, a folder for files and a progress callback; returns the job's result."""
+
+PROGRESS_SECONDS = 0.2
+"""Least time between two progress events, apart from the last."""
+TEXTS_PER_PERSON, QUESTION_FRACTION = 5, 0.5
+"""Training data: wordings of each biography, and the fraction of questions in a batch."""
+N_HEAD, CONTEXT_LENGTH, BATCH_SIZE, LEARNING_RATE = 4, 128, 32, 3e-3
+EXAMPLE_QUESTIONS = 5
+"""Example questions of each kind in the result of a training job."""
 
 
-def run(pipe: Connection, kind: str, settings: dict[str, Any], folder: str) -> None:
-    """Do the job and say how it goes: ("progress", …) now and then, ("done", …) or ("failed", …) at the end."""
-    os.environ["OMP_NUM_THREADS"] = "1"
+def run_task(pipe: Connection, kind: str, settings: dict[str, Any], folder: str) -> None:
+    """Run a job in this process and send its events: ("progress", …) repeatedly, then ("done", …) or ("failed", …)."""
+    initialise_worker()
     with contextlib.suppress(OSError):
-        os.nice(10)  # the page stays quick
-    threading.Thread(target=follow_parent, daemon=True).start()
-    last = 0.0
+        os.nice(10)  # requests of the page come first
+    sent_at = 0.0
 
-    def tell(data: dict[str, Any]) -> None:
-        nonlocal last
-        if time.monotonic() - last >= OFTEN or data["done"] == data["total"]:
-            last = time.monotonic()
-            pipe.send(("progress", data))
+    def report(progress: dict[str, Any]) -> None:
+        nonlocal sent_at
+        if time.monotonic() - sent_at >= PROGRESS_SECONDS or progress["done"] == progress["total"]:
+            sent_at = time.monotonic()
+            pipe.send(("progress", progress))
 
     try:
-        import torch
-
-        torch.set_num_threads(1)
-        pipe.send(("done", KINDS[kind](settings, Path(folder), tell)))
-    except QkvError as why:
-        pipe.send(("failed", {"asked": why.request, "came": why.problem, "try": why.hint}))
-    except Exception as why:
-        came = f"it failed, which is a bug ({type(why).__name__}: {why})"[:300]
-        pipe.send(("failed", {"asked": f"a job of kind {kind}", "came": came, "try": "Report it"}))
+        pipe.send(("done", TASKS[kind](settings, Path(folder), report)))
+    except QkvError as error:
+        pipe.send(("failed", refusal_detail(error)))
+    except Exception as error:  # the job manager reports it to the page
+        problem = f"it failed, which is a bug ({type(error).__name__}: {error})"[:300]
+        pipe.send(("failed", refusal_detail(QkvError(f"a job of kind {kind}", problem, "Report it"))))
 
 
-def study(settings: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
-    """Variance and success of the three layouts at each scale, from many draws."""
-    from qkv.noise.key_noise import Gaussian
-    from qkv.noise.layout_report import layout_reports, reference_layouts
-    from qkv.web.routes.noise import memory_of, wanted_of
+def noise_study(settings: dict[str, Any], folder: Path, report: Report) -> dict[str, Any]:
+    """Variance and probability of success of the three layouts, at each scale."""
+    from qkv.noise.layout_report import layout_reports
+    from qkv.web.noise_scenario import NoiseScenario, layouts
 
-    memory, wanted = memory_of(settings["n"]), wanted_of(settings["heads"])
-    noise = Gaussian(isotropic=settings["isotropic"], along={"a": settings["along"]})
+    scenario = NoiseScenario(settings["n"], settings["along"], settings["isotropic"], settings["heads"])
     curves: dict[str, list[dict[str, float]]] = {}
     scales = settings["scales"]
     for done, scale in enumerate(scales, 1):
-        layouts = reference_layouts(memory, wanted, noise, scale)
-        found = layout_reports(
-            memory, layouts, noise, wanted, settings["success"],
-            n_samples=1, n_draws=settings["draws"], seed=settings["seed"],
-        )  # fmt: skip
-        for arm in found:
-            row = {"scale": scale, "mean": arm.mean, "variance": arm.variance}
-            row |= {"probability": arm.probability, "low": arm.low, "high": arm.high}
-            curves.setdefault(arm.name, []).append(row)
-        tell({"done": done, "total": len(scales), "scale": scale})
-    return {"curves": [{"name": name, "points": rows} for name, rows in curves.items()]}
+        for layout in layout_reports(
+            scenario.memory,
+            layouts(scenario, scale),
+            scenario.noise,
+            scenario.wanted,
+            settings["radius"],
+            n_samples=1,
+            n_draws=settings["n_draws"],
+            seed=settings["seed"],
+        ):
+            point = {"scale": scale, "mean": layout.mean, "variance": layout.variance}
+            point |= {"probability": layout.probability, "low": layout.low, "high": layout.high}
+            curves.setdefault(layout.name, []).append(point)
+        report({"done": done, "total": len(scales), "scale": scale})
+    return {"curves": [{"name": name, "points": points} for name, points in curves.items()]}
 
 
-def train(settings: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
-    """A model that reads where people were born, and is asked about half of them; the others it has only read of."""
+def train(settings: dict[str, Any], folder: Path, report: Report) -> dict[str, Any]:
+    """Train a model on texts about people's birthplaces, and on questions about half of them.
+
+    The result names the model and gives example questions about people it was asked about in training, people it has
+    only read about, and people it has not read about.
+    """
     from qkv.knowledge.datasets.facts import Facts
     from qkv.knowledge.datasets.pantheon import pantheon
     from qkv.knowledge.datasets.templates import biographies, questions, worded
@@ -83,58 +94,56 @@ def train(settings: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
     from qkv.train.settings import TrainSettings
 
     everyone = pantheon()
-    chosen = everyone.people[: settings["people"]]
-    # Only the place of birth, so that sentences are short and a small model has room for them.
-    facts = Facts(tuple(born(person) for person in chosen))
-    taught, read = facts.split(0.5, settings["seed"])
-    texts = list(biographies(facts, VERSIONS, seed=settings["seed"]))
-    pairs = list(questions(taught))
-    steps = settings["steps"]
+    n_people, steps, seed = settings["people"], settings["steps"], settings["seed"]
+    facts = Facts(tuple(_only_birthplace(person) for person in everyone.people[:n_people]))
+    asked_about, read_about = facts.split(0.5, seed)
+    texts = list(biographies(facts, TEXTS_PER_PERSON, seed=seed))
+    pairs = list(questions(asked_about))
 
-    def watch(step: int, total: int, loss: float, speed: float) -> None:
-        tell({"done": step, "total": total, "loss": loss, "tokens_per_second": speed})
+    def callback(step: int, total: int, loss: float, speed: float) -> None:
+        report({"done": step, "total": total, "loss": loss, "tokens_per_second": speed})
 
     run = train_mixed(
         folder / "model",
         texts,
         pairs,
-        SHARE,
+        QUESTION_FRACTION,
         config=ModelConfig(
-            n_head=HEADS,
-            context_length=BLOCK,
+            n_head=N_HEAD,
+            context_length=CONTEXT_LENGTH,
             attention=settings["attention"],
-            n_layer=settings["layers"],
-            d_model=settings["width"],
+            n_layer=settings["n_layer"],
+            d_model=settings["d_model"],
         ),
         settings=TrainSettings(
             steps=steps,
-            batch_size=32,
-            lr=LR,
+            batch_size=BATCH_SIZE,
+            lr=LEARNING_RATE,
             objective="next",
             val_fraction=0.0,
             log_every=5,
             checkpoint_every=steps,
-            seed=settings["seed"],
+            seed=seed,
         ),
         tokenizer=tokenizers.train("characters", [*texts, *(part for pair in pairs for part in pair)]),
-        callback=watch,
+        callback=callback,
     )
-    strangers = everyone.people[settings["people"] : settings["people"] + FEW]
-    kinds = (("asked while learning", taught), ("only read about", read), ("never read about", strangers))
+    unknown = everyone.people[n_people : n_people + EXAMPLE_QUESTIONS]
+    groups = (("asked about in training", asked_about), ("only read about", read_about), ("not read about", unknown))
     return {
         "model": folder.name,
         "parameters": sum(p.numel() for p in run.model.parameters()),
         "questions": [
             {"kind": kind, "question": worded(person.name), "answer": person.city}
-            for kind, people in kinds
-            for person in list(people)[:FEW]
+            for kind, people in groups
+            for person in list(people)[:EXAMPLE_QUESTIONS]
         ],
     }
 
 
-def born(person: Any) -> Any:
-    """A person of whom only the place of birth is told."""
+def _only_birthplace(person: Person) -> Person:
+    """The person without other facts, so that sentences are short enough for a small model."""
     return person._replace(country="", year="", occupation="")
 
 
-KINDS: dict[str, Callable[[dict[str, Any], Path, Tell], dict[str, Any]]] = {"noise-study": study, "train": train}
+TASKS: dict[str, Task] = {"noise-study": noise_study, "train": train}

@@ -1,4 +1,4 @@
-"""The shapes of requests and replies that several routes share, and how they are written."""
+"""Request and reply types that several routes share, and their JSON encoding."""
 
 from __future__ import annotations
 
@@ -9,41 +9,42 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import to_json
 
 from qkv.core.display import plain
+from qkv.errors import QkvError
 from qkv.web import limits
 
 
-class Shape(BaseModel):
-    """Unknown fields, NaN, infinities, and numbers in quotes are refused."""
+class RequestModel(BaseModel):
+    """Base of all request bodies: unknown fields, NaN, infinities and numbers in quotes are refused."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
 
-Entry = Annotated[float, Field(ge=-limits.MOST_ENTRY, le=limits.MOST_ENTRY)]
-Label = Annotated[str, Field(min_length=1, max_length=limits.LABEL)]
-Vector = Annotated[list[Entry], Field(min_length=1, max_length=limits.MOST_WIDTH)]
-Vectors = Annotated[list[Vector], Field(min_length=1, max_length=limits.MOST_ITEMS)]
+Entry = Annotated[float, Field(ge=-limits.MAX_ABS_ENTRY, le=limits.MAX_ABS_ENTRY)]
+Label = Annotated[str, Field(min_length=1, max_length=limits.MAX_LABEL_LENGTH)]
+Vector = Annotated[list[Entry], Field(min_length=1, max_length=limits.MAX_VECTOR_LENGTH)]
+Vectors = Annotated[list[Vector], Field(min_length=1, max_length=limits.MAX_ITEMS)]
 Tolerance = Annotated[float, Field(ge=1e-9, le=0.5, description="Largest leak.")]
-Python = Annotated[str, Field(description="Python code that gives the same numbers.")]
+PythonCode = Annotated[str, Field(description="Python code that computes the same numbers.")]
 Row = list[float]
 
 
-class Problem(BaseModel):
-    """What was asked, what came in, what to try."""
+class RefusalDetail(BaseModel):
+    """What was requested, what is wrong with it, and what to do instead."""
 
-    asked: str
-    came: str
-    remedy: str = Field(alias="try", serialization_alias="try")
+    request: str
+    problem: str
+    hint: str
 
 
-class Error(BaseModel):
-    """The one shape of every refusal."""
+class RefusalReply(BaseModel):
+    """The body of every reply with a status of 400 or more."""
 
-    error: Problem
+    error: RefusalDetail
 
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Error, "description": says}
-    for status, says in {
+    status: {"model": RefusalReply, "description": description}
+    for status, description in {
         400: "The body is not JSON.",
         401: "The token is missing or wrong.",
         403: "The request comes from another site, or is for another host.",
@@ -53,23 +54,29 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         503: "The server is busy, or this part is not installed.",
     }.items()
 }
+"""Refusals that any route may send, for the OpenAPI document."""
 
 
-def reply(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """A reply of numbers, lists and strings; what is bytes already is JSON."""
-    body = value if isinstance(value, bytes) else written(value)
-    return Response(body, status, headers, media_type="application/json")
+def json_reply(value: Any, status: int = 200) -> Response:
+    """A JSON reply. Bytes are taken as encoded already, which is how results of the compute pool arrive."""
+    body = value if isinstance(value, bytes) else json_bytes(value)
+    return Response(body, status, media_type="application/json")
 
 
-def written(value: Any) -> bytes:
-    """JSON; arrays become lists."""
-    return to_json(value, fallback=_listed, inf_nan_mode="strings")
+def json_bytes(value: Any) -> bytes:
+    """JSON of numbers, strings, lists, dataclasses, arrays and tensors; infinities and NaN become strings."""
+    return to_json(value, fallback=_to_plain, inf_nan_mode="strings")
 
 
-def _listed(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else plain(value)
 
 
-def refusal(status: int, asked: str, came: str, remedy: str) -> Response:
-    """An error in its one shape."""
-    return reply({"error": {"asked": asked, "came": came, "try": remedy}}, status)
+def refusal_reply(refusal: limits.HttpRefusal) -> Response:
+    """The reply that tells the client of a refusal."""
+    return json_reply({"error": refusal_detail(refusal)}, refusal.status)
+
+
+def refusal_detail(error: QkvError) -> dict[str, str]:
+    """The fields of `RefusalDetail`."""
+    return {"request": error.request, "problem": error.problem, "hint": error.hint}

@@ -1,4 +1,4 @@
-"""The page's own files, read once at start: no path of a request ever reaches the file system."""
+"""The files of the page, read into memory at start: no path of a request reaches the file system."""
 
 from __future__ import annotations
 
@@ -12,75 +12,88 @@ from importlib.resources.abc import Traversable
 from fastapi import APIRouter, Request, Response
 
 from qkv.viz.theme import css
-from qkv.web.schemas import refusal
+from qkv.web.limits import HttpRefusal
+from qkv.web.schemas import refusal_reply
 
 PAGES = ("", "lookup", "noise", "wiring", "claims", "knowledge")
-"""Addresses that show index.html; what is on screen follows in the query or the fragment."""
-TYPES = {
+"""Addresses that show index.html; the state of a page follows in the fragment."""
+MEDIA_TYPES = {
     ".js": "text/javascript",
     ".mjs": "text/javascript",
     ".css": "text/css",
     ".woff2": "font/woff2",
     ".svg": "image/svg+xml",
 }
-PACKED = ("text/", "application/json", "image/svg+xml")
-DAY = 86_400
-EMPTY = (
-    b"<!doctype html><html lang=en><meta charset=utf-8><title>qkv</title><link rel=stylesheet href=/look.css>"
-    b"<main><h1>qkv</h1><p>There is no page in this installation; /api/openapi.json describes the API.</main>"
+COMPRESSED_TYPES = ("text/", "application/json", "image/svg+xml")
+VENDOR_MAX_AGE = 86_400
+"""Seconds that a browser may keep a vendored file without asking again."""
+NO_PAGE = (
+    b"<!doctype html><html lang=en><meta charset=utf-8><title>qkv</title><link rel=stylesheet href=/theme.css>"
+    b"<main><h1>qkv</h1><p>This installation has no page; /api/openapi.json describes the API.</main>"
 )
 
 
 @dataclass(frozen=True)
-class Held:
-    """A file in memory, and compressed where that helps."""
+class StaticFile:
+    """A file in memory.
+
+    Attributes:
+        body: Its content.
+        gzipped: The content compressed, or None where that would not make it smaller.
+        media_type: The value of its Content-Type header.
+        etag: The value of its ETag header.
+        vendored: Whether it belongs to a library, and so hardly ever changes.
+    """
 
     body: bytes
-    packed: bytes | None
-    kind: str
-    tag: str
+    gzipped: bytes | None
+    media_type: str
+    etag: str
     vendored: bool
 
+    @classmethod
+    def of(cls, name: str, body: bytes) -> StaticFile:
+        """The file of this name, relative to static/, and content."""
+        suffix = name[name.rfind(".") :]
+        media_type = MEDIA_TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
+        gzipped = gzip.compress(body, 9, mtime=0) if media_type.startswith(COMPRESSED_TYPES) else None
+        if gzipped is not None and len(gzipped) >= len(body):
+            gzipped = None
+        charset = "; charset=utf-8" if media_type.startswith("text/") else ""
+        etag = f'"{hashlib.sha256(body).hexdigest()[:20]}"'
+        return cls(body, gzipped, media_type + charset, etag, name.startswith("vendor/"))
 
-def held(name: str, body: bytes) -> Held:
-    """A file as it will be sent."""
-    suffix = name[name.rfind(".") :]
-    kind = TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
-    packed = gzip.compress(body, 9, mtime=0) if kind.startswith(PACKED) else None
-    if packed is not None and len(packed) >= len(body):
-        packed = None
-    charset = "; charset=utf-8" if kind.startswith("text/") else ""
-    return Held(body, packed, kind + charset, f'"{hashlib.sha256(body).hexdigest()[:20]}"', name.startswith("vendor/"))
 
-
-def files() -> dict[str, Held]:
-    """Every file under static/ by its path, the one look, and index.html for every page."""
-    found = {name: held(name, body) for name, body in _walk(resources.files("qkv.web").joinpath("static"), "")}
-    index = found.get("index.html") or held("index.html", EMPTY)
-    out = {f"/static/{name}": file for name, file in found.items()}
-    out["/look.css"] = held("look.css", css().encode())
-    return out | {f"/{page}": index for page in PAGES}
+def read_files() -> dict[str, StaticFile]:
+    """All files by URL path: those under static/, the theme's style sheet, and index.html for every page."""
+    files = {name: StaticFile.of(name, body) for name, body in _walk(resources.files("qkv.web").joinpath("static"), "")}
+    index = files.get("index.html") or StaticFile.of("index.html", NO_PAGE)
+    return {
+        **{f"/static/{name}": file for name, file in files.items()},
+        "/theme.css": StaticFile.of("theme.css", css().encode()),
+        **{f"/{page}": index for page in PAGES},
+    }
 
 
 def router() -> APIRouter:
-    """Routes for what was read at start."""
-    known = files()
+    """Routes for all files; every other path is refused with 404."""
+    files = read_files()
     routes = APIRouter(include_in_schema=False)
 
     async def send(request: Request) -> Response:
-        file = known.get(request.url.path)
+        path = request.url.path
+        file = files.get(path)
         if file is None:
-            asked = f"{request.method} {request.url.path[:200]}"
-            api = request.url.path.startswith("/api")
-            return refusal(404, asked, "there is no such page", "See /api/openapi.json" if api else "Start at /")
-        age = f"public, max-age={DAY}" if file.vendored else "no-cache"
-        headers = {"etag": file.tag, "cache-control": age, "vary": "accept-encoding"}
-        if file.tag in request.headers.get("if-none-match", ""):
+            hint = "See /api/openapi.json" if path.startswith("/api") else "Start at /"
+            return refusal_reply(HttpRefusal(404, f"{request.method} {path[:200]}", "there is no such page", hint))
+        cache = f"public, max-age={VENDOR_MAX_AGE}" if file.vendored else "no-cache"
+        headers = {"etag": file.etag, "cache-control": cache, "vary": "accept-encoding"}
+        if file.etag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
         body = file.body
-        if file.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
-            body, headers["content-encoding"] = file.packed, "gzip"
-        return Response(body, headers=headers, media_type=file.kind)
+        if file.gzipped is not None and "gzip" in request.headers.get("accept-encoding", ""):
+            body, headers["content-encoding"] = file.gzipped, "gzip"
+        return Response(body, headers=headers, media_type=file.media_type)
 
     for path in ("/", "/{path:path}"):
         routes.add_api_route(path, send, methods=["GET", "HEAD"])
@@ -88,14 +101,15 @@ def router() -> APIRouter:
 
 
 def _walk(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
+    """Names, relative to the first folder, and contents of all files below it; hidden ones are left out."""
     if not folder.is_dir():
         return []
-    out = []
+    found = []
     for entry in sorted(folder.iterdir(), key=lambda e: e.name):
         if entry.name.startswith(("_", ".")):
             continue
         if entry.is_dir():
-            out += _walk(entry, f"{prefix}{entry.name}/")
+            found += _walk(entry, f"{prefix}{entry.name}/")
         else:
-            out.append((f"{prefix}{entry.name}", entry.read_bytes()))
-    return out
+            found.append((f"{prefix}{entry.name}", entry.read_bytes()))
+    return found

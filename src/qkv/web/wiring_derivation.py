@@ -1,113 +1,152 @@
-"""A wiring's derivation, in words and in LaTeX, from the numbers that the library gives."""
+"""The derivation on the wiring page, in words and in LaTeX, from the numbers that the library computes."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from qkv.core.display import number
 from qkv.design.wiring import Wiring
 
+TIE_TOLERANCE = 1e-6
+"""Scores within this of the highest, relative to it where it exceeds 1, are taken as equal to it."""
+
 
 @dataclass(frozen=True)
 class Line:
-    """One line, for the screen and for paper."""
+    """One line of a derivation.
+
+    Attributes:
+        text: The line in words.
+        latex: The line as a formula.
+    """
 
     text: str
     latex: str
 
 
 def derivation(
-    names: list[str], vectors: list[str], X: list[list[float]], found: Wiring, beta: float, weights: Any, outputs: Any
+    names: list[str],
+    vectors: list[str],
+    X: list[list[float]],
+    wiring: Wiring,
+    beta: float,
+    weights: Any,
+    outputs: Any,
 ) -> list[Line]:
-    """Tokens, scores, weights and outputs of each rule, and what happens as β grows."""
-    lines = [
-        Line(f"{name} = {_sum(row, vectors)}", f"{_tex(name)} = {_tex_sum(row, vectors)}")
-        for name, row in zip(names, X, strict=True)
-    ]
-    lines.append(
-        Line(
-            f"the named vectors are orthogonal, of length β = {number(beta)}",
-            rf"{_tex(vectors[0])}^\top {_tex(vectors[0])} = \beta^2,\quad \beta = {number(beta)}",
-        )
-    )
-    if not found.possible:
-        says = found.certificate.statement
-        return [*lines, Line(f"no W = QᵀK follows the rules: {says}", r"\nexists\, W = Q^\top K")]
-    assert found.W is not None
-    W = found.W.tolist()
+    """Tokens, then scores, weights, output and limit of each token that has a rule.
+
+    Args:
+        names: Names of the tokens.
+        vectors: Names of the orthogonal vectors.
+        X: Coefficients of the tokens, a row per token and a column per vector.
+        wiring: The matrices, designed for vectors of length 1, or the proof that there are none.
+        beta: Length of the vectors.
+        weights: Attention weights at this length; not read where the wiring is impossible.
+        outputs: Outputs at this length, as coefficients of the vectors; likewise.
+
+    Returns:
+        The lines in order.
+    """
+    lines = _setting(names, vectors, X, beta)
+    if not wiring.possible:
+        text = f"no W = QᵀK satisfies the rules: {wiring.certificate.statement}"
+        return [*lines, Line(text, r"\nexists\, W = Q^\top K")]
+    assert wiring.W is not None
     lines.append(
         Line(
             "token i scores token j by s_ij = x_iᵀ W x_j with W = QᵀK, so all scores grow as β²",
             r"s_{ij} = (Q x_i)^\top (K x_j) = x_i^\top W x_j = \beta^2\, \bar{x}_i^\top W \bar{x}_j",
         )
     )
-    for i in found.rules:
-        at_one = [
-            sum(X[i][a] * W[a][b] * X[j][b] for a in range(len(vectors)) for b in range(len(vectors)))
-            for j in range(len(X))
-        ]
-        scores = [beta * beta * s for s in at_one]
-        seen = ", ".join(f"{name}: {number(s, 3)}" for name, s in zip(names, scores, strict=True))
-        top = max(range(len(at_one)), key=at_one.__getitem__)
-        lines.append(
-            Line(
-                f"scores of {names[i]}: {seen}",
-                rf"s_{{{i + 1},\cdot}} = ({', '.join(number(s, 3) for s in scores)})",
-            )
-        )
-        shown = ", ".join(number(float(x), 3) for x in weights[i])
-        out = [float(x) for x in outputs[i]]
-        lines.append(
-            Line(
-                f"softmax gives {names[i]} the weights {shown}",
-                rf"\alpha_{{{i + 1},\cdot}} = \mathrm{{softmax}}(s_{{{i + 1},\cdot}}) = ({shown})",
-            )
-        )
-        lines.append(
-            Line(
-                f"so {names[i]} writes {_sum([_near(x) for x in out], vectors)}",
-                rf"y_{{{i + 1}}} = \sum_j \alpha_{{{i + 1}j}} V x_j = {_tex_sum([_near(x) for x in out], vectors)}",
-            )
-        )
-        ties = [j for j in range(len(at_one)) if abs(at_one[j] - at_one[top]) <= 1e-6 * max(1.0, abs(at_one[top]))]
-        target = " and ".join(names[j] for j in ties)
-        lines.append(
-            Line(
-                f"as β → ∞ the highest score takes all: {names[i]} reads {target}"
-                + (", equally" if len(ties) > 1 else ""),
-                rf"\lim_{{\beta\to\infty}} \alpha_{{{i + 1},j}} = {f'1/{len(ties)}' if len(ties) > 1 else '1'}"
-                rf"\quad\text{{for }} j \in \{{{', '.join(str(j + 1) for j in ties)}\}}",
-            )
-        )
+    x = np.array(X, dtype=float)
+    unit_scores = (x @ wiring.W.numpy() @ x.T).tolist()
+    for i in wiring.rules:
+        lines += _rule(i, names, vectors, unit_scores[i], beta, weights[i], outputs[i])
     return lines
 
 
-def _near(x: float) -> float:
-    return round(x, 3)
+def _setting(names: list[str], vectors: list[str], X: list[list[float]], beta: float) -> list[Line]:
+    """What the tokens are, and the length of the vectors."""
+    tokens = [
+        Line(f"{name} = {_sum(row, vectors)}", f"{_tex_name(name)} = {_tex_sum(row, vectors)}")
+        for name, row in zip(names, X, strict=True)
+    ]
+    first = _tex_name(vectors[0])
+    length = Line(
+        f"the named vectors are orthogonal, of length β = {number(beta)}",
+        rf"{first}^\top {first} = \beta^2,\quad \beta = {number(beta)}",
+    )
+    return [*tokens, length]
 
 
-def _sum(row: list[float], vectors: list[str]) -> str:
-    parts = [(x, v) for x, v in zip(row, vectors, strict=True) if x]
-    return _joined([(x, v) for x, v in parts]) or "0"
+def _rule(
+    i: int,
+    names: list[str],
+    vectors: list[str],
+    unit_scores: Sequence[float],
+    beta: float,
+    weights: Sequence[float],
+    output: Sequence[float],
+) -> list[Line]:
+    """Scores, weights, output and limit of token i; `unit_scores` are the scores at β = 1."""
+    name, row = names[i], rf"{{{i + 1},\cdot}}"
+    scores = [number(beta * beta * score, 3) for score in unit_scores]
+    by_name = ", ".join(f"{other}: {score}" for other, score in zip(names, scores, strict=True))
+    shown_weights = ", ".join(number(float(w), 3) for w in weights)
+    coefficients = [round(float(c), 3) for c in output]
+    return [
+        Line(f"scores of {name}: {by_name}", rf"s_{row} = ({', '.join(scores)})"),
+        Line(
+            f"softmax gives {name} the weights {shown_weights}",
+            rf"\alpha_{row} = \mathrm{{softmax}}(s_{row}) = ({shown_weights})",
+        ),
+        Line(
+            f"so {name} writes {_sum(coefficients, vectors)}",
+            rf"y_{{{i + 1}}} = \sum_j \alpha_{{{i + 1}j}} V x_j = {_tex_sum(coefficients, vectors)}",
+        ),
+        _limit(i, names, unit_scores),
+    ]
 
 
-def _tex_sum(row: list[float], vectors: list[str]) -> str:
-    return _joined([(x, _tex(v)) for x, v in zip(row, vectors, strict=True) if x], r"\,") or "0"
+def _limit(i: int, names: list[str], unit_scores: Sequence[float]) -> Line:
+    """What token i reads as β grows without bound: the tokens with the highest score, in equal parts."""
+    top = max(unit_scores)
+    ties = [j for j, score in enumerate(unit_scores) if top - score <= TIE_TOLERANCE * max(1.0, abs(top))]
+    read = " and ".join(names[j] for j in ties)
+    equally = ", equally" if len(ties) > 1 else ""
+    weight = f"1/{len(ties)}" if len(ties) > 1 else "1"
+    return Line(
+        f"as β → ∞ the highest score takes all the weight: {names[i]} reads {read}{equally}",
+        rf"\lim_{{\beta\to\infty}} \alpha_{{{i + 1},j}} = {weight}"
+        rf"\quad\text{{for }} j \in \{{{', '.join(str(j + 1) for j in ties)}\}}",
+    )
 
 
-def _joined(parts: list[tuple[float, str]], between: str = " ") -> str:
+def _sum(coefficients: Sequence[float], vectors: list[str]) -> str:
+    """As in "u_d + 2 u_b"."""
+    return _join_terms([(c, v) for c, v in zip(coefficients, vectors, strict=True) if c], " ")
+
+
+def _tex_sum(coefficients: Sequence[float], vectors: list[str]) -> str:
+    return _join_terms([(c, _tex_name(v)) for c, v in zip(coefficients, vectors, strict=True) if c], r"\,")
+
+
+def _join_terms(terms: list[tuple[float, str]], separator: str) -> str:
     out = ""
-    for x, v in parts:
-        size = "" if abs(x) == 1 else f"{number(abs(x), 3)}{between}"
-        out += (" - " if x < 0 else " + ") if out else ("-" if x < 0 else "")
-        out += f"{size}{v}"
-    return out
+    for coefficient, vector in terms:
+        size = "" if abs(coefficient) == 1 else f"{number(abs(coefficient), 3)}{separator}"
+        out += (" - " if coefficient < 0 else " + ") if out else ("-" if coefficient < 0 else "")
+        out += f"{size}{vector}"
+    return out or "0"
 
 
-def _tex(name: str) -> str:
-    """u_d as u_{d}; anything else as text, with what LaTeX would take for a command made harmless."""
+def _tex_name(name: str) -> str:
+    r"""u_d as u_{d}; any other name as \text, without characters that LaTeX would interpret."""
     found = re.fullmatch(r"([A-Za-z])_?([A-Za-z0-9]{0,4})", name)
     if found:
         return f"{found[1]}_{{{found[2]}}}" if found[2] else found[1]

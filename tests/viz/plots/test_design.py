@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import qkv
+from qkv.viz import theme
 from qkv.viz.plots import design as plots
 
 
@@ -86,3 +87,10 @@ def test_the_curve_of_a_token_stays_above_the_certified_bound():
 def test_shares_are_annotated_in_percent():
     (axes,) = plots.shares([2, 4], [0.1, 0.55], 400).axes
     assert {"10 %", "55 %"} <= set(texts(axes)) and "400" in title(axes)
+
+
+def test_pictures_of_every_kind_are_drawn():
+    keys = np.array([[0.0, 0], [4, 0], [0, 4], [1, 1]])
+    answers = qkv.design.copyable(keys)
+    for drawn in (plots.hull(qkv.Memory(keys), answers), plots.margins(answers), plots.subspaces()):
+        assert theme.svg(drawn).count("<path") > 3

@@ -42,3 +42,9 @@ def test_reliability_shows_bins_with_intervals_and_the_answers_of_each_badge():
     assert intervals == [pytest.approx(wilson_interval(0, 1)), pytest.approx(wilson_interval(2, 3))]
     assert bar_widths(right) == [0, 0, 7, 3, 0, 0, 5, 1, 2]
     assert "62.5 % right" in right.get_title(loc="left")
+
+
+def test_curve_draws_accuracy_against_minutes_beside_what_is_published(figures):
+    (axes,) = figures["knowledge.curve"]().axes
+    assert axes.lines[-1].get_xydata().tolist() == [[1, 0.2], [10, 0.6]]
+    assert axes.lines[0].get_ydata()[0] == pytest.approx(0.4)

@@ -54,3 +54,26 @@ def test_a_layout_at_unit_scale_has_a_score_gap_of_one():
     scores = (plots._unit_scale(MEMORY, query).queries @ MEMORY.keys.mT)[0]
     assert float(scores[:2].min() - scores[2:].max()) == pytest.approx(1)
     assert tokens()["hardened"] == "#009e73"
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """Weights of a plain head t(k_a + k_b) of four keys at scale 4, from keys with variance 0.5 along the first."""
+    rng = np.random.default_rng(0)
+    scores = np.zeros((200_000, 4))
+    scores[:, 0] = 4 * (1 + 0.5**0.5 * rng.standard_normal(len(scores)))
+    scores[:, 1] = 4
+    e = np.exp(scores - scores.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def test_variance_is_that_of_simulated_outputs(figures, simulated):
+    (axes,) = figures["noise.variance"]().axes
+    at = axes.lines[0].get_xydata()
+    assert at[1, 0] == 4 and at[1, 1] == pytest.approx(simulated.var(0).sum(), rel=0.02)
+
+
+def test_success_is_the_share_of_simulated_outputs_within_the_radius(figures, simulated):
+    (axes,) = figures["noise.success"]().axes
+    near = np.linalg.norm(simulated - [0.5, 0.5, 0, 0], axis=1) <= 0.2
+    assert axes.lines[0].get_xydata()[1, 1] == pytest.approx(near.mean(), abs=0.02)

@@ -1,4 +1,4 @@
-"""A real server and a real browser; every page is watched for console errors and for requests to other hosts."""
+"""A server process and a browser; every page is checked for console errors and requests to other hosts."""
 
 import json
 import os
@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from driven import CHROMIUM, FLAGS, missing, serving
+from harness import CHROMIUM, FLAGS, missing, serving
 
 PLACES = ("Paris", "Rome", "Oslo", "Lima")
 
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of a few steps: its answers are poor, but they are answers."""
+    """A run of a few steps, enough to answer something."""
     from qkv.model.config import ModelConfig
     from qkv.train import finetune, pretrain
     from qkv.train.settings import TrainSettings
@@ -51,7 +51,7 @@ def address(model: Path) -> Iterator[str]:
 def chromium(address: str) -> Iterator[Any]:
     from playwright.sync_api import expect, sync_playwright
 
-    expect.set_options(timeout=20_000)  # a busy machine is slow, not wrong
+    expect.set_options(timeout=20_000)  # a busy machine is slow
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
@@ -60,7 +60,7 @@ def chromium(address: str) -> Iterator[Any]:
 
 @dataclass
 class Watched:
-    """A page, and what it said and asked for."""
+    """A page, its console messages and its requests."""
 
     page: Any
     address: str
@@ -77,21 +77,21 @@ class Watched:
         return self.page
 
     def settled(self) -> None:
-        """Wait until the page says that what it shows is for what is set."""
+        """Wait until the page shows the reply to its current state."""
         self.page.wait_for_timeout(50)
         self.page.wait_for_selector("main:not(:has([aria-busy=true]))", timeout=60_000)
         while self.flying:
             self.page.wait_for_timeout(20)
 
     def last(self, path: str) -> Any:
-        """The body that was sent last to this path."""
+        """The body of the last request to this path."""
         self.settled()
         return [body for to, body in self.bodies if to == path][-1]
 
 
 @pytest.fixture
 def watched(chromium: Any, address: str) -> Iterator[Callable[..., Watched]]:
-    """Opens watched pages; when the test ends, none may have complained or asked anyone else."""
+    """Opens pages; at the end of the test, none may have logged an error or sent a request to another host."""
     contexts, pages = [], []
 
     def make(**options: Any) -> Watched:

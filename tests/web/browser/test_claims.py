@@ -1,4 +1,4 @@
-"""Claims in a browser: a verdict beside each claim as one types."""
+"""Claims page: a verdict beside each claim while it is edited."""
 
 import re
 
@@ -43,11 +43,11 @@ def test_derivations_and_counterexamples_open_on_click(watched):
 def test_the_catalogue_can_be_started_from(watched):
     page = watched().open("claims")
     text = dict(documents())["supplement"]
-    expect(page.locator(".verdict .word")).to_have_count(4, timeout=60_000)  # those of the text it starts with
+    expect(page.locator(".verdict .word")).to_have_count(4, timeout=60_000)  # of the initial text
     page.locator("[data-name=catalogue] option >> nth=1").wait_for(state="attached")
     page.locator("[data-name=catalogue]").select_option("supplement")
     expect(page.get_by_label("Claims", exact=True)).to_have_value(text)
-    expected = check(text)  # as many claims as before: what they say tells them apart
+    expected = check(text)  # as many claims as in the initial text, so compare their statements
     expect(page.locator(".verdict .says")).to_have_text([v.says for v in expected], timeout=150_000)
     assert [w.split()[1] for w in page.locator(".verdict .word").all_inner_texts()] == [v.verdict for v in expected]
 

@@ -1,9 +1,8 @@
-"""Knowledge in a browser: a question, an answer, and how far to trust it."""
+"""Knowledge page: a question, its answer, the badge, and training."""
 
 import pytest
 
 expect = pytest.importorskip("playwright.sync_api").expect
-pytest.importorskip("qkv.knowledge", reason="asking needs the floor qkv.knowledge")
 
 QUESTION = "Where was Person 3 born?"
 
@@ -19,8 +18,8 @@ def test_a_question_gets_the_answer_of_the_library(watched, model):
     expect(page.locator("[data-fact=answer]")).to_have_text(expected.answer or "(no answer)")
     expect(page.locator("[data-fact=badge]")).to_contain_text(expected.badge)
     top = max(expected.heads, key=lambda h: h.weight)
-    expect(page.locator("h3", has_text=f"Layer {top.layer}, head {top.head} looks most")).to_be_visible()
-    page.get_by_text("The evidence").click()
+    expect(page.locator("h3", has_text=f"Layer {top.layer}, head {top.head} attends most")).to_be_visible()
+    page.get_by_text("Evidence", exact=True).click()
     shown = page.locator("[data-fact=probability]").inner_text()
     assert float(shown) == pytest.approx(expected.evidence["probability"], abs=6e-4)
 

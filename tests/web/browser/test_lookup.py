@@ -1,11 +1,11 @@
-"""Lookup in a browser: what is on screen is what the library gives."""
+"""Lookup page: what is on screen is what the library computes."""
 
 import contextlib
 import io
 import re
 
 import pytest
-from driven import taken_along
+from harness import downloaded
 
 from qkv import Memory
 from qkv.core.display import number
@@ -19,10 +19,10 @@ def reading_of(body):
 
 
 def run(code):
-    """The copied Python, executed; what it printed is of no interest."""
+    """The names that the copied Python code defines."""
     names = {}
     with contextlib.redirect_stdout(io.StringIO()):
-        exec(compile(code, "copied", "exec"), names)  # the page's own words, in a test
+        exec(compile(code, "copied", "exec"), names)
     return names
 
 
@@ -84,7 +84,7 @@ def test_blend_these_gives_the_designed_query_and_its_certified_scale(watched):
     assert float(re.search(r"scale ([\d.]+)", title)[1]) == pytest.approx(scale, rel=1e-3)
 
 
-def test_equal_weights_are_said_to_be_equal(watched):
+def test_titles_name_the_items_with_most_of_the_weight(watched):
     one = watched()
     page = one.open("lookup?scale=0")
     expect(page.locator("h2", has_text="The weight is spread over all 6 items")).to_be_visible()
@@ -115,9 +115,9 @@ def test_what_is_copied_as_python_runs_and_gives_the_number(watched):
 
 
 @pytest.mark.parametrize("kind", ["SVG", "PNG", "JSON"])
-def test_pictures_and_numbers_can_be_taken_along(watched, kind):
+def test_pictures_and_numbers_can_be_downloaded(watched, kind):
     one = watched()
     page = one.open("lookup")
     page.wait_for_selector(".chart svg")
-    content = taken_along(page, "lookup", kind)
+    content = downloaded(page, "lookup", kind)
     assert len(content) > 2000

@@ -1,4 +1,4 @@
-"""Noise in a browser: exact moments beside samples, for three layouts of heads."""
+"""Noise page: exact moments and samples, for three layouts of heads."""
 
 import numpy as np
 import pytest
@@ -26,11 +26,11 @@ def test_a_slider_shows_the_variance_of_the_library(watched):
     expect(page.locator("[data-fact='one head variance']")).to_have_text(number(float(exact.weights_var[0])))
     two = reading_moments(memory, [body["scale"] * memory.keys[0], body["scale"] * memory.keys[1]], noise)
     expect(page.locator("[data-fact='two heads variance']")).to_have_text(number(float(two.weights_var[0])))
-    steady = float(page.locator("[data-fact='min variance variance']").inner_text())
-    assert steady < float(two.weights_var[0]) / 100
+    least = float(page.locator("[data-fact='min variance variance']").inner_text())
+    assert least < float(two.weights_var[0]) / 100
 
 
-def test_more_heads_are_a_blend_of_more_items_with_a_head_each(watched):
+def test_more_heads_read_an_average_of_more_items(watched):
     one = watched()
     page = one.open("noise?isotropic=0.001")
     page.locator("[data-name=heads] input[type=range]").focus()
@@ -38,7 +38,7 @@ def test_more_heads_are_a_blend_of_more_items_with_a_head_each(watched):
     page.keyboard.press("ArrowRight")
     body = one.last("/api/noise")
     assert body["heads"] == 4
-    expect(page.locator(".lead")).to_contain_text("Wanted is a quarter each of a, b, c and d")
+    expect(page.locator(".lead")).to_contain_text("We want a quarter each of a, b, c and d")
     memory, noise = Memory(np.eye(10)), Gaussian(isotropic=0.001, along={0: 0.5})
     four = reading_moments(memory, list(6 * memory.keys[:4]), noise)
     expect(page.locator("[data-fact='four heads mean']")).to_have_text(number(float(four.weights_mean[0])))
@@ -48,11 +48,11 @@ def test_more_heads_are_a_blend_of_more_items_with_a_head_each(watched):
     page.wait_for_function("location.hash.includes('heads=4')")
     names = {}
     exec(page.locator("[data-python]").text_content(), names)
-    assert [arm.name for arm in names["found"]] == ["one head", "four heads", "min variance"]
-    assert float(four.weights_var[0]) == pytest.approx(names["found"][1].variance)
+    assert [report.name for report in names["reports"]] == ["one head", "four heads", "min variance"]
+    assert float(four.weights_var[0]) == pytest.approx(names["reports"][1].variance)
 
 
-def test_some_items_stay_unwanted_however_many_heads_a_link_asks_for(watched):
+def test_more_heads_than_items_in_a_link_are_reduced(watched):
     one = watched()
     page = one.open("noise?n=4&heads=8")
     assert one.last("/api/noise")["heads"] == 3
@@ -60,7 +60,7 @@ def test_some_items_stay_unwanted_however_many_heads_a_link_asks_for(watched):
     expect(page.locator("[data-fact='three heads mean']")).to_be_visible()
 
 
-def test_the_bars_are_the_exact_law_where_every_key_is_noisy(watched):
+def test_the_bars_are_the_exact_distribution_where_every_key_is_noisy(watched):
     one = watched()
     page = one.open("noise?isotropic=0.02&n=6&scale=4")
     one.settled()
@@ -71,7 +71,7 @@ def test_the_bars_are_the_exact_law_where_every_key_is_noisy(watched):
     scores = keys @ (4.0 * np.array([1, 1, 0, 0, 0, 0]))
     alpha = np.exp(scores - scores.max(1, keepdims=True))
     alpha = alpha[:, 0] / alpha.sum(1)
-    bars = page.locator(".arm >> nth=0").locator("[aria-label=rect] rect")
+    bars = page.locator(".layout >> nth=0").locator("[aria-label=rect] rect")
     tall = np.array([float(bars.nth(i).get_attribute("height")) for i in range(bars.count())])
     edges = np.clip(0.48 + 0.04 * np.arange(-12, 14), 0, 1)
     share = np.histogram(alpha, edges)[0] / len(alpha)
@@ -79,19 +79,19 @@ def test_the_bars_are_the_exact_law_where_every_key_is_noisy(watched):
     assert np.abs(tall / tall.sum() - share).max() < 0.01
 
 
-def test_as_many_dots_as_samples_and_new_ones_on_drawing_again(watched):
+def test_there_is_a_dot_per_sample_and_sampling_again_moves_them(watched):
     one = watched()
-    page = one.open("noise?samples=60")
-    dots = page.locator(".arm >> nth=0").locator("[aria-label=dot] circle")
+    page = one.open("noise?n_samples=60")
+    dots = page.locator(".layout >> nth=0").locator("[aria-label=dot] circle")
     expect(dots).to_have_count(60)
     before = dots.first.get_attribute("cx")
-    page.get_by_role("button", name="Draw again").click()
+    page.get_by_role("button", name="Sample again").click()
     one.settled()
     expect(dots).to_have_count(60)
     assert dots.first.get_attribute("cx") != before
 
 
-def test_a_fast_slider_never_queues_and_ends_on_the_newest(watched):
+def test_a_fast_slider_builds_no_queue_and_ends_on_the_newest_value(watched):
     one = watched()
     page = one.open("noise?n=50")
     one.settled()
@@ -118,23 +118,23 @@ def test_a_late_reply_never_replaces_a_newer_one(watched):
     box = page.locator("[data-name=n] input.box")
     box.fill("12")
     page.wait_for_timeout(200)
-    box.fill("20")  # waits behind the one that is held, then gives up on it
+    box.fill("20")  # waits for the one that is held, then aborts it
     memory = Memory(np.eye(20))
     exact = reading_moments(memory, 6 * (memory.keys[0] + memory.keys[1]), Gaussian(isotropic=1e-6, along={0: 0.5}))
     expect(page.locator("[data-fact='one head variance']")).to_have_text(number(float(exact.weights_var[0])))
     page.unroute("**/api/noise")
 
 
-def test_a_refusal_is_a_sentence_in_place(watched):
+def test_a_refusal_is_shown_as_a_sentence(watched):
     one = watched()
     page = one.open("noise")
     one.settled()
-    told = {"asked": "reading under noise", "came": "too many requests are waiting", "try": "Try again"}
-    page.route("**/api/noise", lambda route: route.fulfill(status=503, json={"error": told}))
+    refusal = {"request": "reading under noise", "problem": "too many requests are waiting", "hint": "Try again"}
+    page.route("**/api/noise", lambda route: route.fulfill(status=503, json={"error": refusal}))
     page.locator("[data-name=n] input.box").fill("12")
     expect(page.locator(".problem")).to_have_text("Reading under noise: too many requests are waiting. Try again.")
     expect(page.locator("[data-fact='one head variance']")).to_be_visible()
     page.unroute("**/api/noise")
     page.locator("[data-name=n] input.box").fill("13")
     expect(page.locator(".problem")).to_have_count(0)
-    one.said = [said for said in one.said if "503" not in said]  # the browser reports the refusal that was staged
+    one.said = [said for said in one.said if "503" not in said]  # the browser logs the staged refusal

@@ -1,4 +1,4 @@
-"""Wiring in a browser: rules in, matrices and their derivation out."""
+"""Wiring page: matrices and their derivation for edited rules."""
 
 import numpy as np
 import pytest
@@ -46,11 +46,11 @@ def test_tokens_and_rules_can_be_written(watched):
     assert len(one.last("/api/wiring")["tokens"]) == 4
     expect(page.get_by_label("Weights: ")).to_be_visible()
     page.get_by_label("What x_2 writes").fill("u_a +")
-    expect(page.locator(".problem")).to_contain_text("A sum of named vectors is wanted")
+    expect(page.locator(".problem")).to_contain_text("Each field takes a sum of named vectors")
     expect(page.get_by_label("What x_2 writes")).to_have_attribute("aria-invalid", "true")
 
 
-def test_rules_that_cannot_be_followed_are_said_to_be_impossible(watched):
+def test_rules_without_a_solution_are_shown_as_impossible(watched):
     page = watched().open(
         'wiring?tokens=[["x_1","u_a"],["x_2","u_a"],["x_3","u_b"]]&rules=[["x_1","x_2","u_b"],["x_2","x_3","u_b"]]'
     )

@@ -10,7 +10,7 @@ import torch
 from qkv.core.attention import self_attention
 from qkv.core.memory import Memory
 from qkv.design.query import Design
-from qkv.viz.theme import figure, tokens
+from qkv.viz.theme import figure, rc_context, tokens
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +23,7 @@ MAX_BARS = 12
 MAX_LABELLED_POINTS = 30
 
 
+@rc_context()
 def reading(memory: Memory, design: Design) -> Figure:
     """Weights of the designed query, and its distance from the wanted weights against the scale."""
     drawn, (left, right) = figure(2)
@@ -77,6 +78,7 @@ def _scales(axes: Axes, memory: Memory, design: Design) -> None:
     axes.set_title(f"A scale of {design.scale:.4g} is enough" if design.possible else "No scale comes within tol")
 
 
+@rc_context()
 def hull(memory: Memory, answers: Copyable) -> Figure:
     """Keys in the plane: vertices of the hull can be selected, the others are averages of some of them."""
     t = tokens()
@@ -121,6 +123,7 @@ def hull(memory: Memory, answers: Copyable) -> Figure:
     return drawn
 
 
+@rc_context()
 def margins(answers: Copyable) -> Figure:
     """Histogram of the margins of the selecting unit queries."""
     t = tokens()
@@ -136,6 +139,7 @@ def margins(answers: Copyable) -> Figure:
     return drawn
 
 
+@rc_context()
 def subspaces() -> Figure:
     """Two lines that are not orthogonal: reading A out of a sum is an oblique projection."""
     from qkv.design.projection import project
@@ -167,6 +171,7 @@ def subspaces() -> Figure:
     return drawn
 
 
+@rc_context()
 def wiring(X: Any, Q: Any, K: Any, V: Any) -> Figure:
     """Attention weights between the tokens, and the matrices Q, K and V."""
     drawn, axes = figure(4, height=2.7, width=8.4)
@@ -177,6 +182,7 @@ def wiring(X: Any, Q: Any, K: Any, V: Any) -> Figure:
     return drawn
 
 
+@rc_context()
 def reach(X: Any, token: int, cases: dict[str, tuple[Any, Reachability]], target: Any) -> Figure:
     """Distance of a token's output from a target, against the multiple of a direction that is added to it."""
     t = tokens()
@@ -216,6 +222,7 @@ def reach(X: Any, token: int, cases: dict[str, tuple[Any, Reachability]], target
     return drawn
 
 
+@rc_context()
 def shares(dimensions: list[int], share: list[float], n: int) -> Figure:
     """Share of random keys that can be copied, against the dimension."""
     t = tokens()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from qkv.knowledge.confidence.badge import MADE_UP, REMEMBERED, UNSURE
 from qkv.knowledge.intervals import wilson_interval
-from qkv.viz.theme import figure, tokens
+from qkv.viz.theme import figure, rc_context, tokens
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,6 +19,7 @@ BADGE_COLOURS = {REMEMBERED: "proved", UNSURE: "conditional", MADE_UP: "refuted"
 LABEL_RIGHT: dict[str, Any] = {"textcoords": "offset points", "xytext": (6, 0), "va": "center"}
 
 
+@rc_context()
 def heads(answer: Answer) -> Figure:
     """Bars of each head's attention from the last token of the question to the name."""
     t = tokens()
@@ -39,6 +40,7 @@ def heads(answer: Answer) -> Figure:
     return drawn
 
 
+@rc_context()
 def reliability(trust: Trust) -> Figure:
     """Stated probabilities of being right against the share that is right; and the answers of each badge by kind."""
     t = tokens()
@@ -73,6 +75,7 @@ def reliability(trust: Trust) -> Figure:
     return drawn
 
 
+@rc_context()
 def curve(points: Sequence[Mapping[str, Any]], published: Mapping[str, float]) -> Figure:
     """Accuracy with intervals against minutes of training, beside published accuracies."""
     t = tokens()

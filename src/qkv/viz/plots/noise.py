@@ -14,7 +14,7 @@ from qkv.noise.key_noise import Noise
 from qkv.noise.moments.mixture import reading_moments
 from qkv.noise.monte_carlo import sample
 from qkv.noise.probability.output_within import success_probability
-from qkv.viz.theme import figure, tokens
+from qkv.viz.theme import figure, rc_context, tokens
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,6 +29,7 @@ SCALE_RANGE = (0.5, 50)
 """Ends of the scales of a curve."""
 
 
+@rc_context()
 def weights(memory: Memory, layouts: Mapping[str, Any], noise: Noise, item: Any, draws: int = N_DRAWS) -> Figure:
     """Histograms of one item's weight under noise, one for each layout."""
     t = tokens()
@@ -52,6 +53,7 @@ def weights(memory: Memory, layouts: Mapping[str, Any], noise: Noise, item: Any,
     return drawn
 
 
+@rc_context()
 def variance(memory: Memory, layouts: Mapping[str, Any], noise: Noise, scales: Any = None) -> Figure:
     """Total variance of the output against the scale of each layout's queries."""
     t = tokens()
@@ -72,6 +74,7 @@ def variance(memory: Memory, layouts: Mapping[str, Any], noise: Noise, scales: A
     return drawn
 
 
+@rc_context()
 def success(
     memory: Memory, layouts: Mapping[str, Any], noise: Noise, target: Any, radius: float, scales: Any = None
 ) -> Figure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from qkv.viz.theme import figure, tokens
+from qkv.viz.theme import figure, rc_context, tokens
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,6 +16,7 @@ LABEL: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
 PERCENT_TICKS = ([0, 0.5, 1], ["0", "50 %", "100 %"])
 
 
+@rc_context()
 def study_figure(study: Study) -> Figure:
     """The figure of a study."""
     draw = {"capacity": _capacity, "rare_facts": _rare_facts, "ablation": _ablation}

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from qkv.train.metrics_log import History
-from qkv.viz.theme import figure, tokens
+from qkv.viz.theme import figure, rc_context, tokens
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@rc_context()
 def losses(history: History, title: str = "") -> Figure:
     """Draw the training loss with its moving average, and the validation loss as points, with their last values.
 

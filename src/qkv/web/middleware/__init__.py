@@ -1,1 +1,1 @@
-"""What every request passes before its route: security checks, then a fair queue."""
+"""What every request passes before its route: security checks, then a first-come-first-served queue."""

@@ -1,71 +1,80 @@
-"""First come, first served: a few requests are worked on at a time, and nobody overtakes those who wait."""
+"""First-come-first-served concurrency limit.
 
-# Without turns, a crowd ends up waiting for the dearest figures alone: whoever asks for something cheap is served at
-# once and asks again, until nearly everybody stands in the one long queue. With one queue for all, each waits for as
-# long as all those before it take together, which is the same for everybody. Where nobody waits, a turn costs
-# nothing.
+Without it, clients that repeat cheap requests are served at once and again, while those that asked for expensive ones
+queue for the compute pool: after a while nearly every client waits in that one queue. With one queue for all requests,
+each waits as long as the requests before it take together. Where nobody waits, the queue costs nothing.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qkv.web import limits
-from qkv.web.middleware.security import App, Message, Receive, Scope, Send, refused
+from qkv.web.schemas import refusal_reply
 
-APART = ("/api/check", "/api/ask", "/api/jobs/")
-"""What may take long and has a queue of its own, and streams."""
+UNQUEUED_PATHS = ("/api/check", "/api/ask", "/api/jobs/")
+"""Paths that are not queued here: they may take long and have a queue of their own, or are event streams."""
 
 
 class FairQueueMiddleware:
-    """Requests are read in full before their turn and replied to after it: nobody's slow line holds up others."""
+    """Processes a limited number of requests at a time, in the order of their arrival.
 
-    def __init__(self, app: App, at_once: int = limits.AT_ONCE) -> None:
+    A request body is read before the request enters the queue, and a reply is sent after it has left it: a client with
+    a slow connection occupies no slot.
+    """
+
+    def __init__(self, app: ASGIApp, concurrency: int = limits.CONCURRENT_REQUESTS) -> None:
         self.app = app
-        self._turn = asyncio.Semaphore(at_once)
-        self._waiting = 0
+        self._slots = asyncio.Semaphore(concurrency)
+        self._queued = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].startswith(APART):
+        if scope["type"] != "http" or scope["path"].startswith(UNQUEUED_PATHS):
             await self.app(scope, receive, send)
             return
-        if self._waiting >= limits.MOST_IN_LINE:
-            await refused(limits.busy(f"{scope['method']} {scope['path']}"))(scope, receive, send)
+        if self._queued >= limits.MAX_QUEUED_REQUESTS:
+            refusal = limits.too_many_waiting(f"{scope['method']} {scope['path']}")
+            await refusal_reply(refusal)(scope, receive, send)
             return
-        asked = await _whole(receive)
-        said: list[Message] = []
-        self._waiting += 1
+        body = await _read_body(receive)
+        reply: list[Message] = []
+        self._queued += 1
         try:
-            async with self._turn:
-                await self.app(scope, _given(asked, receive), _kept(said))
+            async with self._slots:
+                await self.app(scope, _replay(body, receive), _collect(reply))
         finally:
-            self._waiting -= 1
-            for message in said:
+            self._queued -= 1
+            for message in reply:
                 await send(message)
 
 
-async def _whole(receive: Receive) -> list[Message]:
-    """All parts of a request's body, or what came until it was given up."""
-    found: list[Message] = []
+async def _read_body(receive: Receive) -> list[Message]:
+    """All messages of a request body, or those until the client disconnected."""
+    messages: list[Message] = []
     while True:
         message = await receive()
-        found.append(message)
+        messages.append(message)
         if message["type"] != "http.request" or not message.get("more_body", False):
-            return found
+            return messages
 
 
-def _given(messages: list[Message], receive: Receive) -> Receive:
-    left = iter(messages)
+def _replay(messages: list[Message], receive: Receive) -> Receive:
+    """A `receive` that gives the messages again, then what comes after them."""
+    remaining = iter(messages)
 
-    async def next_one() -> Message:
-        message: Any = next(left, None)
+    async def receive_next() -> Message:
+        message = next(remaining, None)
         return message if message is not None else await receive()
 
-    return next_one
+    return receive_next
 
 
-def _kept(said: list[Message]) -> Send:
-    async def keep(message: Message) -> None:
-        said.append(message)
+def _collect(messages: list[Message]) -> Send:
+    """A `send` that appends to a list."""
 
-    return keep
+    async def collect(message: Message) -> None:
+        messages.append(message)
+
+    return collect

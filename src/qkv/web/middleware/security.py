@@ -1,35 +1,29 @@
-"""The gate in front of every request: host, origin, token and length; and what every reply says."""
+"""Checks of every request (host, origin, token, body length), and security headers of every reply."""
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from qkv.web import limits
-from qkv.web.schemas import refusal
+from qkv.web.limits import HttpRefusal
+from qkv.web.schemas import refusal_reply
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 COOKIE = "qkv_token"
-STYLE_HASHES: tuple[str, ...] = ()
-"""Style elements that a vendored library writes into the page, by hash: "'sha256-…'"."""
 
-HEADERS = {
+REPLY_HEADERS = {
     "content-security-policy": "; ".join(
         (
             "default-src 'none'",
             "script-src 'self'",
-            " ".join(("style-src 'self'", *STYLE_HASHES)),
+            "style-src 'self'",
             "img-src 'self' data: blob:",
             "font-src 'self'",
             "connect-src 'self'",
@@ -43,14 +37,25 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
 }
+"""Headers of every reply; a route may set its own value."""
 
 
 class SecurityMiddleware:
-    """Lets through what comes from the page itself, or from a program of the owner; everything else is refused."""
+    """Accepts requests of the server's own page and of programs of the user; refuses all others.
 
-    def __init__(self, app: App, hosts: Iterable[str] = LOOPBACK, token: str | None = None) -> None:
-        self.app = app
+    The host check is not starlette's TrustedHostMiddleware: that one answers in plain text with status 400, whereas
+    here every refusal is JSON of one form, with status 403 and these headers.
+
+    Args:
+        app: The application behind it.
+        hosts: Names that a request may be addressed to; all names if empty.
+        token: If given, every request must carry it, in a cookie or an Authorization header.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str] = LOOPBACK_HOSTS, token: str | None = None) -> None:
+        self.app = BodyLimit(app)
         self.hosts = frozenset(host.lower() for host in hosts)
         self.token = token
 
@@ -61,130 +66,130 @@ class SecurityMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
-        spoken = with_headers(send)
-        why = self._refused(scope, headers)
-        if why is not None:
-            await why(scope, receive, spoken)
-            return
-        if self.token is not None and not self._known(headers):
-            await self._greet(scope, receive, spoken)
-            return
-        await Bounded(self.app)(scope, receive, spoken)
+        send = add_headers(send)
+        headers = Headers(scope=scope)
+        reply = self._refusal(scope, headers)
+        if reply is None and self.token is not None and not self._has_token(headers):
+            reply = self._login(scope)
+        await (reply or self.app)(scope, receive, send)
 
-    def _refused(self, scope: Scope, headers: dict[str, str]) -> Any:
-        asked = f"{scope['method']} {scope['path']}"
-        if scope["app"].state.connections() > limits.MOST_CONNECTIONS:
-            out = refused(limits.crowded(asked))
-            out.headers["connection"] = "close"
-            return out
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        """The reply to a request that is not accepted, whatever its token; None if it is."""
+        request = _request_line(scope)
+        if scope["app"].state.connections() > limits.MAX_CONNECTIONS:
+            reply = refusal_reply(limits.too_many_connections(request))
+            reply.headers["connection"] = "close"
+            return reply
         host = headers.get("host", "")
-        # A page whose name was made to point here (DNS rebinding) still says its own name.
-        if self.hosts and host_of(host) not in self.hosts:
-            return refusal(403, asked, f"it is addressed to the host {host[:80]!r}", "Use the address that was printed")
+        # DNS rebinding: a name of an attacker that was made to resolve to this machine still stands in Host.
+        if self.hosts and host_name(host) not in self.hosts:
+            problem = f"it is addressed to the host {host[:80]!r}"
+            return refusal_reply(HttpRefusal(403, request, problem, "Use the address that was printed"))
         origin = headers.get("origin")
         if origin is not None and origin.lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):
-            return refusal(403, asked, f"it comes from a page of {origin[:80]!r}", "Use the page of this server")
+            problem = f"it comes from a page of {origin[:80]!r}"
+            return refusal_reply(HttpRefusal(403, request, problem, "Use the page of this server"))
         site = headers.get("sec-fetch-site", "none")
-        link = headers.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET"
-        if site not in ("same-origin", "none") and (not link or scope["path"].startswith("/api")):
-            return refusal(403, asked, "it comes from another site's page", "Use the page of this server")
+        followed_link = headers.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET"
+        if site not in ("same-origin", "none") and (not followed_link or scope["path"].startswith("/api")):
+            problem = "it comes from a page of another site"
+            return refusal_reply(HttpRefusal(403, request, problem, "Use the page of this server"))
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > limits.MOST_BODY:
-            return refused(limits.too_large(asked))
+        if not length.isdigit() or int(length) > limits.MAX_BODY_BYTES:
+            return refusal_reply(limits.body_too_large(request))
         return None
 
-    def _known(self, headers: dict[str, str]) -> bool:
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        shown = [given.strip()] if kind.lower() == "bearer" else []
+    def _has_token(self, headers: Headers) -> bool:
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self._is_token(given.strip()):
+            return True
         try:
             cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
         except CookieError:
-            cookie = None
-        shown += [cookie.value] if cookie is not None else []
-        return any(self._same(one) for one in shown)
+            return False
+        return cookie is not None and self._is_token(cookie.value)
 
-    def _same(self, given: str) -> bool:
-        """Compared in constant time, so that nothing can be learnt from how long a refusal takes."""
+    def _is_token(self, given: str) -> bool:
+        """Compared in constant time: how long a refusal takes tells nothing about the token."""
         assert self.token is not None
         return hmac.compare_digest(given.encode(), self.token.encode())
 
-    async def _greet(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The printed address carries the token once; a cookie carries it from then on."""
+    def _login(self, scope: Scope) -> Response:
+        """The printed address has the token as a parameter; it is exchanged for a cookie."""
         given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
-        if scope["method"] == "GET" and not scope["path"].startswith("/api") and self._same(given):
+        if scope["method"] == "GET" and not scope["path"].startswith("/api") and self._is_token(given):
             cookie = f"{COOKIE}={self.token}; HttpOnly; SameSite=Strict; Path=/"
-            there = [(b"location", scope["path"].encode("latin-1")), (b"set-cookie", cookie.encode())]
-            await send({"type": "http.response.start", "status": 303, "headers": [*there, (b"content-length", b"0")]})
-            await send({"type": "http.response.body", "body": b""})
-            return
-        asked = f"{scope['method']} {scope['path']}"
-        remedy = "Open the address that was printed at start, or send Authorization: Bearer with its token"
-        await refusal(401, asked, "the token is missing or wrong", remedy)(scope, receive, send)
+            path = quote("/" + scope["path"].lstrip("/"))  # a path that begins with // would name another host
+            return Response(status_code=303, headers={"location": path, "set-cookie": cookie})
+        hint = "Open the address that was printed at start, or send Authorization: Bearer with its token"
+        return refusal_reply(HttpRefusal(401, _request_line(scope), "the token is missing or wrong", hint))
 
 
-class Bounded:
-    """Counts a body as it comes, since a chunked one does not say its length."""
+class BodyLimit:
+    """Counts the bytes of a body as they arrive, since a chunked request does not state its length.
 
-    def __init__(self, app: App) -> None:
+    When there are too many, the application sees a disconnected client; whatever it replies to half a body, the client
+    is told that the body was too long.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        seen = 0
-        over = started = False
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        n_bytes = 0
+        exceeded = replied = False
 
-        async def counted() -> Message:
-            nonlocal seen, over
-            message = {"type": "http.disconnect"} if over else await receive()
-            seen += len(message.get("body", b""))
-            if seen > limits.MOST_BODY:
-                over = True
+        async def count() -> Message:
+            nonlocal n_bytes, exceeded
+            message: Message = {"type": "http.disconnect"} if exceeded else await receive()
+            n_bytes += len(message.get("body", b""))
+            if n_bytes > limits.MAX_BODY_BYTES:
+                exceeded = True
                 return {"type": "http.disconnect"}
             return message
 
-        async def noted(message: Message) -> None:
-            nonlocal started
-            if over and not started:
-                return  # whatever the route makes of half a body, the answer is that it was too long
-            started = True
+        async def send_unless_exceeded(message: Message) -> None:
+            nonlocal replied
+            if exceeded and not replied:
+                return
+            replied = True
             await send(message)
 
         try:
-            await self.app(scope, counted, noted)
+            await self.app(scope, count, send_unless_exceeded)
         except Exception:
-            if not over:
+            if not exceeded:
                 raise
-        if over and not started:
-            out = refused(limits.too_large(f"{scope['method']} {scope['path']}"))
-            out.headers["connection"] = "close"
-            await out(scope, receive, send)
+        if exceeded and not replied:
+            reply = refusal_reply(limits.body_too_large(_request_line(scope)))
+            reply.headers["connection"] = "close"
+            await reply(scope, receive, send)
 
 
-def refused(why: limits.HttpRefusal) -> Response:
-    """A refusal as a reply."""
-    return refusal(why.status, why.request, why.problem, why.hint)
+def add_headers(send: Send) -> Send:
+    """A `send` that adds `REPLY_HEADERS` to a reply, apart from those that it has."""
 
-
-def with_headers(send: Send) -> Send:
-    """Every reply says what a browser may do with it; what a route set itself stays."""
-    fixed = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-
-    async def spoken(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            own = list(message.get("headers", []))
-            names = {name.lower() for name, _ in own}
-            own += [pair for pair in fixed if pair[0] not in names]
-            if b"cache-control" not in names:
-                own.append((b"cache-control", b"no-store"))
-            message = {**message, "headers": own}
+            headers = MutableHeaders(raw=list(message.get("headers", [])))
+            for name, value in REPLY_HEADERS.items():
+                headers.setdefault(name, value)
+            message = {**message, "headers": headers.raw}
         await send(message)
 
-    return spoken
+    return send_with_headers
 
 
-def host_of(header: str) -> str:
-    """The name in a Host header, without its port."""
+def host_name(header: str) -> str:
+    """The name in a Host header, without its port; empty if there is none."""
     try:
         return (urlsplit(f"//{header}").hostname or "").lower()
     except ValueError:
         return ""
+
+
+def _request_line(scope: Scope) -> str:
+    return f"{scope['method']} {scope['path']}"

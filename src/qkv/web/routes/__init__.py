@@ -1,1 +1,1 @@
-"""The routes, one module a page."""
+"""The routes of the JSON API, one module per page, and `defaults` for health and initial states."""

@@ -1,4 +1,4 @@
-"""Claims: documents to start from, and verdicts on what was typed."""
+"""Claims page: documents to start from, and verdicts on a text."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from qkv.claims.catalogue import documents
 from qkv.claims.verdict import Step, Verdict, Verdicts
 from qkv.viz.html_report import claims_page
 from qkv.web import code_snippets, limits
-from qkv.web.schemas import REFUSALS, Python, Shape, reply
+from qkv.web.claim_workers import ClaimWorkers, VerdictFields
+from qkv.web.schemas import REFUSALS, PythonCode, RequestModel, json_reply
 
 router = APIRouter(prefix="/api", tags=["claims"], responses=REFUSALS)
 
 
-class CheckRequest(Shape):
+class CheckRequest(RequestModel):
     """A Markdown document with ```claim blocks."""
 
-    text: str = Field(max_length=limits.MOST_TEXT, description="Markdown; docs/claims.md says what can be claimed.")
+    text: str = Field(
+        max_length=limits.MAX_CLAIM_TEXT, description="Markdown; docs/claims.md describes the language of claims."
+    )
 
 
 class StepReply(BaseModel):
@@ -38,8 +41,8 @@ class VerdictReply(BaseModel):
     says: str
     because: str
     derivation: list[StepReply]
-    counterexample: str | None = Field(description="Assignments that Python accepts.")
-    line: int = Field(description="Where the statement, or what is wrong, stands; the first line is 1.")
+    counterexample: str | None = Field(description="Assignments in Python syntax.")
+    line: int = Field(description="Line of the statement, or of the error in it; the first line is 1.")
     column: int
 
 
@@ -47,8 +50,8 @@ class CheckReply(BaseModel):
     """The verdicts in the order of the text."""
 
     verdicts: list[VerdictReply]
-    complete: bool = Field(description="False if the time for the whole text was up before all were decided.")
-    python: Python
+    complete: bool = Field(description="False if the time limit for the text was reached before all were decided.")
+    python: PythonCode
 
 
 class DocumentReply(BaseModel):
@@ -59,17 +62,17 @@ class DocumentReply(BaseModel):
 
 
 class CatalogueReply(BaseModel):
-    """The shipped documents."""
+    """The documents that come with the package."""
 
     documents: list[DocumentReply]
 
 
 @router.post("/check", response_model=CheckReply)
-async def check(asked: CheckRequest, request: Request) -> Response:
-    """Decide every claim of a text, each within its time."""
-    verdicts, complete = await request.app.state.checkers.check(asked.text)
-    code = code_snippets.check(asked.text, limits.CLAIM_SECONDS)
-    return reply({"verdicts": verdicts, "complete": complete, "python": code})
+async def check(body: CheckRequest, request: Request) -> Response:
+    """Decide every claim of a text, each within its time limit."""
+    verdicts, complete = await _workers(request).check(body.text)
+    code = code_snippets.check(body.text, limits.CLAIM_SECONDS)
+    return json_reply({"verdicts": verdicts, "complete": complete, "python": code})
 
 
 @router.post(
@@ -79,19 +82,25 @@ async def check(asked: CheckRequest, request: Request) -> Response:
         200: {"description": "One self-contained page.", "content": {"text/html": {"schema": {"type": "string"}}}}
     },
 )
-async def report(asked: CheckRequest, request: Request) -> Response:
-    """The page that `qkv check --html` writes, to be saved: every verdict with its derivation."""
-    found, _ = await request.app.state.checkers.check(asked.text)
-    headers = {"content-disposition": 'attachment; filename="claims.html"'}
-    return HTMLResponse(claims_page([("Your claims", Verdicts(tuple(map(_verdict, found))))]), headers=headers)
-
-
-def _verdict(found: dict[str, Any]) -> Verdict:
-    steps = tuple(Step(step["text"], step["latex"]) for step in found["derivation"])
-    return Verdict(found["id"], found["verdict"], found["says"], found["because"], steps, found["counterexample"])
+async def report(body: CheckRequest, request: Request) -> Response:
+    """The page that `qkv check --html` writes, as a download: every verdict with its derivation."""
+    found, _ = await _workers(request).check(body.text)
+    page = claims_page([("Your claims", Verdicts(tuple(map(_verdict, found))))])
+    return HTMLResponse(page, headers={"content-disposition": 'attachment; filename="claims.html"'})
 
 
 @router.get("/catalogue", response_model=CatalogueReply)
 async def catalogue() -> Response:
-    """The attention-exploration answers, as documents of claims."""
-    return reply({"documents": [{"name": name, "text": text} for name, text in documents()]})
+    """The write-ups on attention that come with the package, as documents of claims."""
+    return json_reply({"documents": [{"name": name, "text": text} for name, text in documents()]})
+
+
+def _verdict(fields: VerdictFields) -> Verdict:
+    steps = tuple(Step(step["text"], step["latex"]) for step in fields["derivation"])
+    return Verdict(fields["id"], fields["verdict"], fields["says"], fields["because"], steps, fields["counterexample"])
+
+
+def _workers(request: Request) -> ClaimWorkers:
+    workers: Any = request.app.state.claim_workers
+    assert isinstance(workers, ClaimWorkers)
+    return workers

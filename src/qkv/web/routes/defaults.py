@@ -1,4 +1,4 @@
-"""Health, and the states that the pages start from."""
+"""Health, and the initial states of the pages."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
 from qkv import __version__
-from qkv.web.schemas import REFUSALS, reply
+from qkv.web.schemas import REFUSALS, json_reply
 
-router = APIRouter(prefix="/api", tags=["states"], responses=REFUSALS)
+router = APIRouter(prefix="/api", tags=["defaults"], responses=REFUSALS)
 
 LOOKUP: dict[str, Any] = {
     "keys": [[1.0, 0.1], [0.3, 0.95], [-0.8, 0.5], [-0.6, -0.8], [0.5, -0.85], [0.05, 0.0]],
@@ -28,7 +28,7 @@ LOOKUP: dict[str, Any] = {
     "wanted": ["a", "b"],
 }
 NOISE: dict[str, Any] = {
-    "n": 10, "along": 0.5, "isotropic": 1e-6, "scale": 6.0, "heads": 2, "success": 0.1, "samples": 200, "seed": 0,
+    "n": 10, "along": 0.5, "isotropic": 1e-6, "scale": 6.0, "heads": 2, "radius": 0.1, "n_samples": 200, "seed": 0,
 }  # fmt: skip
 WIRING: dict[str, Any] = {
     "tokens": [
@@ -43,7 +43,7 @@ WIRING: dict[str, Any] = {
     "beta": 1.0,
     "tol": 0.05,
 }
-STATES = {"lookup": LOOKUP, "noise": NOISE, "wiring": WIRING}
+DEFAULTS = {"lookup": LOOKUP, "noise": NOISE, "wiring": WIRING}
 
 
 class Health(BaseModel):
@@ -55,11 +55,11 @@ class Health(BaseModel):
 
 @router.get("/health", response_model=Health)
 async def health() -> Response:
-    """Whether the server answers, and which qkv it is."""
-    return reply({"status": "ok", "version": __version__})
+    """Whether the server replies, and the version of qkv."""
+    return json_reply({"status": "ok", "version": __version__})
 
 
 @router.get("/example/{page}", response_model=dict[str, Any])
 async def example(page: Literal["lookup", "noise", "wiring"]) -> Response:
-    """A state to start a page from: a body for its POST."""
-    return reply(STATES[page])
+    """An initial state of a page: a body for its POST."""
+    return json_reply(DEFAULTS[page])

@@ -1,4 +1,4 @@
-"""Knowledge: the models that the owner named or trained here, and what they answer."""
+"""Knowledge page: the models that can be asked, and their answers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from qkv.web import limits
-from qkv.web.model_registry import Models
-from qkv.web.schemas import REFUSALS, Error, Label, Python, Shape, reply
+from qkv.web.compute_pool import ComputePool
+from qkv.web.model_registry import ModelRegistry
+from qkv.web.schemas import REFUSALS, Label, PythonCode, RefusalReply, RequestModel, json_reply
 
 router = APIRouter(prefix="/api", tags=["knowledge"], responses=REFUSALS)
 
@@ -20,9 +21,9 @@ class ModelReply(BaseModel):
     name: str
     source: Literal["named at start", "trained here"]
     attention: str
-    layers: int
-    heads: int
-    width: int
+    n_layer: int
+    n_head: int
+    d_model: int
     parameters: int
 
 
@@ -32,22 +33,22 @@ class ModelsReply(BaseModel):
     models: list[ModelReply]
 
 
-class AskRequest(Shape):
+class AskRequest(RequestModel):
     """A question for a model."""
 
     model: Label = Field(description="A name from /api/models.")
-    question: str = Field(min_length=1, max_length=limits.MOST_QUESTION)
+    question: str = Field(min_length=1, max_length=limits.MAX_QUESTION_LENGTH)
 
 
 class Alternative(BaseModel):
-    """What it might have answered."""
+    """A possible answer and its probability."""
 
     text: str
     probability: float
 
 
-class LookingHead(BaseModel):
-    """A head, and how much it looked at the name in the question."""
+class HeadReply(BaseModel):
+    """The attention weight of a head on the name in the question."""
 
     layer: int
     head: int
@@ -55,7 +56,7 @@ class LookingHead(BaseModel):
 
 
 class AskReply(BaseModel):
-    """An answer, and whether to trust it."""
+    """An answer, and how far to trust it."""
 
     question: str
     answer: str
@@ -63,26 +64,26 @@ class AskReply(BaseModel):
     badge: Literal["remembered", "made up", "unsure"]
     why: str
     evidence: dict[str, float | None] = Field(description="The signals behind the badge; null where not measured.")
-    heads: list[LookingHead] = Field(description="The heads that look at the name, most first.")
+    heads: list[HeadReply] = Field(description="Attention of the heads on the name, the largest first.")
     name: str = Field(description="The name that was found in the question.")
-    python: Python
+    python: PythonCode
 
 
 @router.get("/models", response_model=ModelsReply)
 async def models(request: Request) -> Response:
-    """The models that were named at start, and those trained here."""
-    return reply({"models": _models(request).listed()})
+    """The models named on the command line, and those trained by jobs."""
+    return json_reply({"models": _registry(request).descriptions()})
 
 
 @router.post(
-    "/ask", response_model=AskReply, responses={404: {"model": Error, "description": "There is no such model."}}
+    "/ask", response_model=AskReply, responses={404: {"model": RefusalReply, "description": "There is no such model."}}
 )
-async def ask(asked: AskRequest, request: Request) -> Response:
-    """The model's answer, the alternatives, and the badge with its evidence."""
-    found = _models(request)
-    return reply(await request.app.state.work.run("asking a model", found.ask, asked.model, asked.question))
+async def ask(body: AskRequest, request: Request) -> Response:
+    """The answer of a model, the alternatives, and the badge with its evidence."""
+    pool: ComputePool = request.app.state.compute_pool
+    return json_reply(await pool.run("asking a model", _registry(request).ask, body.model, body.question))
 
 
-def _models(request: Request) -> Models:
-    found: Models = request.app.state.models
-    return found
+def _registry(request: Request) -> ModelRegistry:
+    registry: ModelRegistry = request.app.state.model_registry
+    return registry

@@ -1,4 +1,4 @@
-"""Lookup: reading a memory, and designing the query that reads what is wanted."""
+"""Lookup page: reading a memory, and designing a query for wanted weights."""
 
 from __future__ import annotations
 
@@ -13,22 +13,38 @@ from qkv.design.certificates.certificate import Certificate
 from qkv.design.query import Design
 from qkv.errors import QkvError
 from qkv.web import code_snippets, limits
-from qkv.web.schemas import REFUSALS, Entry, Label, Python, Row, Shape, Tolerance, Vector, Vectors, reply
+from qkv.web.compute_pool import ComputePool
+from qkv.web.schemas import (
+    REFUSALS,
+    Entry,
+    Label,
+    PythonCode,
+    RequestModel,
+    Row,
+    Tolerance,
+    Vector,
+    Vectors,
+    json_reply,
+)
 
 router = APIRouter(prefix="/api", tags=["lookup"], responses=REFUSALS)
 
-Labels = Annotated[list[Label], Field(min_length=1, max_length=limits.MOST_ITEMS)]
+Labels = Annotated[list[Label], Field(min_length=1, max_length=limits.MAX_ITEMS)]
 
 
-class Items(Shape):
-    """A memory: as many keys as values and labels."""
+class MemoryRequest(RequestModel):
+    """A memory: as many values and labels as keys."""
 
-    keys: Vectors = Field(description="One key an item, all of one length.")
-    values: Vectors = Field(description="One value an item, all of one length.")
-    labels: Labels = Field(description="One name an item, all different.")
+    keys: Vectors = Field(description="One key per item, all of one length.")
+    values: Vectors = Field(description="One value per item, all of one length.")
+    labels: Labels = Field(description="One name per item, all different.")
 
     def memory(self) -> Memory:
-        """The memory they make; refuses ragged rows and repeated labels."""
+        """The memory.
+
+        Raises:
+            QkvError: Rows differ in length, or a label is repeated.
+        """
         for name, rows in (("keys", self.keys), ("values", self.values)):
             lengths = sorted({len(row) for row in rows})
             if len(lengths) > 1:
@@ -36,13 +52,13 @@ class Items(Shape):
         return Memory(self.keys, self.values, self.labels)
 
 
-class LookupRequest(Items):
+class LookupRequest(MemoryRequest):
     """Read a memory with a query."""
 
     query: Vector = Field(description="As long as a key.")
-    scale: float = Field(default=1.0, ge=0, le=limits.MOST_SCALE, description="Factor in front of the scores.")
+    scale: float = Field(default=1.0, ge=0, le=limits.MAX_SCALE, description="Factor in front of the scores.")
     wanted: Labels | None = Field(
-        default=None, description="Items whose others' weight is the leak; else the heaviest."
+        default=None, description="Items outside of which weight is leak; by default the heaviest item."
     )
 
 
@@ -54,7 +70,7 @@ class Curve(BaseModel):
 
 
 class LookupReply(BaseModel):
-    """What the query reads."""
+    """Scores, weights and output of the query, and its leak."""
 
     scores: Row = Field(description="scale · k_i·q")
     weights: Row
@@ -63,28 +79,30 @@ class LookupReply(BaseModel):
     wanted: list[str]
     curve: Curve
     tol: float = Field(description="The leak that certified_scale is for.")
-    certified_scale: float | None = Field(description="From here on the leak is proved to be within tol.")
-    python: Python
+    certified_scale: float | None = Field(
+        description="From this scale on the leak is proved to be at most tol; null if it never is."
+    )
+    python: PythonCode
 
 
-class CopyRequest(Items):
+class CopyRequest(MemoryRequest):
     """Design a query that reads one item alone."""
 
     item: Label
     leak: Tolerance = 1e-3
 
 
-class BlendRequest(Items):
+class BlendRequest(MemoryRequest):
     """Design a query that reads a weighted average."""
 
     weights: dict[Label, Annotated[Entry, Field(ge=0, le=1)]] = Field(
-        min_length=1, max_length=limits.MOST_ITEMS, description="Wanted weights by label; they sum to 1."
+        min_length=1, max_length=limits.MAX_ITEMS, description="Wanted weights by label; they sum to 1."
     )
     leak: Tolerance = 1e-3
 
 
 class Obstacle(BaseModel):
-    """Why it cannot be done: a combination of other keys that stands in the way."""
+    """Why no query exists: a convex combination of other keys that scores at least as high."""
 
     combination: dict[str, float] = Field(description="Weights by label, positive, that sum to 1; may be empty.")
     says: str
@@ -92,7 +110,7 @@ class Obstacle(BaseModel):
 
 
 class DesignReply(BaseModel):
-    """A query, what it surely does, and what it cannot."""
+    """A query with its certificate, or the nearest query and the reason why none exists."""
 
     possible: bool
     status: str
@@ -101,37 +119,42 @@ class DesignReply(BaseModel):
     weights: Row
     output: Row
     leak: float
-    bound: float = Field(description="Certified: the weights are at most this far from the wanted ones.")
-    certificate: str = Field(description="What the certificate says.")
+    bound: float = Field(description="Certified bound on the distance of the weights from the wanted ones.")
+    certificate: str = Field(description="The statement of the certificate.")
     obstacle: Obstacle | None
-    python: Python
+    python: PythonCode
 
 
 @router.post("/lookup", response_model=LookupReply)
-async def lookup(asked: LookupRequest, request: Request) -> Response:
+async def lookup(body: LookupRequest, request: Request) -> Response:
     """Scores, weights, output, and the leak against scale."""
-    return reply(await request.app.state.work.run("reading a memory", _lookup, asked))
+    return json_reply(await _pool(request).run("reading a memory", _lookup, body))
 
 
 @router.post("/design/copy", response_model=DesignReply)
-async def design_copy(asked: CopyRequest, request: Request) -> Response:
-    """The smallest query that reads one item alone, or why there is none."""
-    return reply(await request.app.state.work.run("copying an item", _design, asked, "copy", asked.item))
+async def design_copy(body: CopyRequest, request: Request) -> Response:
+    """The shortest query that reads one item alone, or why there is none."""
+    return json_reply(await _pool(request).run("copying an item", _design, body, "copy", body.item))
 
 
 @router.post("/design/blend", response_model=DesignReply)
-async def design_blend(asked: BlendRequest, request: Request) -> Response:
-    """The smallest query that reads a weighted average, or the nearest there is."""
-    return reply(await request.app.state.work.run("blending items", _design, asked, "blend", asked.weights))
+async def design_blend(body: BlendRequest, request: Request) -> Response:
+    """The shortest query that reads a weighted average, or why there is none."""
+    return json_reply(await _pool(request).run("blending items", _design, body, "blend", body.weights))
 
 
-def _lookup(asked: LookupRequest) -> dict[str, Any]:
-    memory = asked.memory()
-    reading = memory.read(asked.query, scale=asked.scale)
-    found = leak(memory, asked.query, asked.wanted)
-    here = leak(memory, asked.query, asked.wanted, scales=[asked.scale], tol=None)
+def _pool(request: Request) -> ComputePool:
+    pool: ComputePool = request.app.state.compute_pool
+    return pool
+
+
+def _lookup(body: LookupRequest) -> dict[str, Any]:
+    memory = body.memory()
+    reading = memory.read(body.query, scale=body.scale)
+    found = leak(memory, body.query, body.wanted)
+    here = leak(memory, body.query, body.wanted, scales=[body.scale], tol=None)
     return {
-        "scores": asked.scale * (memory.keys @ memory.keys.new_tensor(asked.query)),
+        "scores": body.scale * (memory.keys @ memory.keys.new_tensor(body.query)),
         "weights": reading.weights,
         "output": reading.output,
         "leak": float(here.leaks[0]),
@@ -139,15 +162,14 @@ def _lookup(asked: LookupRequest) -> dict[str, Any]:
         "curve": {"scales": found.scales, "leaks": found.leaks},
         "tol": found.tol,
         "certified_scale": found.scale,
-        "python": code_snippets.lookup(asked.keys, asked.values, asked.labels, asked.query, asked.scale, found.items),
+        "python": code_snippets.lookup(body.keys, body.values, body.labels, body.query, body.scale, found.items),
     }
 
 
-def _design(asked: CopyRequest | BlendRequest, verb: str, wish: Any) -> dict[str, Any]:
-    memory = asked.memory()
-    found: Design = (copy if verb == "copy" else blend)(memory, wish, asked.leak)
+def _design(body: CopyRequest | BlendRequest, verb: str, wanted: Any) -> dict[str, Any]:
+    memory = body.memory()
+    found: Design = (copy if verb == "copy" else blend)(memory, wanted, body.leak)
     reading = memory.read(found.query)
-    wanted = list(found.wanted)
     return {
         "possible": found.possible,
         "status": found.status,
@@ -155,21 +177,25 @@ def _design(asked: CopyRequest | BlendRequest, verb: str, wish: Any) -> dict[str
         "scale": found.scale,
         "weights": reading.weights,
         "output": reading.output,
-        "leak": float(leak(memory, found.query, wanted, scales=[1.0], tol=None).leaks[0]),
+        "leak": float(leak(memory, found.query, list(found.wanted), scales=[1.0], tol=None).leaks[0]),
         "bound": found.distance,
         "certificate": found.certificate.worded(dict(enumerate(memory.labels))),
-        "obstacle": None if found.obstacle is None else obstacle(memory, found.obstacle),
-        "python": code_snippets.design(verb, asked.keys, asked.values, asked.labels, wish, asked.leak),
+        "obstacle": None if found.obstacle is None else _obstacle(memory, found.obstacle),
+        "python": code_snippets.design(verb, body.keys, body.values, body.labels, wanted, body.leak),
     }
 
 
-def obstacle(memory: Memory, certificate: Certificate) -> dict[str, Any]:
-    """The certificate's combination by label, so that it can be drawn."""
+def _obstacle(memory: Memory, certificate: Certificate) -> dict[str, Any]:
+    """The convex combination in the certificate by label, so that the page can draw it; empty if it has none."""
     data = certificate.data
-    names, weights = ("indices", "weights") if certificate.kind == "inside" else ("others", "mix")
-    places, parts = data.get(names), data.get(weights)
-    mixed = {}
-    if places is not None and parts is not None:
-        total = float(sum(float(w) for w in parts)) or 1.0
-        mixed = {str(memory.labels[int(i)]): float(w) / total for i, w in zip(places, parts, strict=True)}
-    return {"combination": mixed, "says": certificate.worded(dict(enumerate(memory.labels))), "kind": certificate.kind}
+    index_field, weight_field = ("indices", "weights") if certificate.kind == "inside" else ("others", "mix")
+    indices, weights = data.get(index_field), data.get(weight_field)
+    combination = {}
+    if indices is not None and weights is not None:
+        total = float(sum(float(w) for w in weights)) or 1.0
+        combination = {str(memory.labels[int(i)]): float(w) / total for i, w in zip(indices, weights, strict=True)}
+    return {
+        "combination": combination,
+        "says": certificate.worded(dict(enumerate(memory.labels))),
+        "kind": certificate.kind,
+    }

@@ -1,4 +1,4 @@
-"""Wiring: tokens as sums of named vectors, rules, and the Q, K, V that follow them."""
+"""Wiring page: tokens as sums of named vectors, rules, and Q, K, V that satisfy them."""
 
 from __future__ import annotations
 
@@ -14,54 +14,55 @@ from qkv.core.attention import self_attention
 from qkv.design.wiring import Wiring, wire
 from qkv.errors import QkvError
 from qkv.web import code_snippets, limits
-from qkv.web.schemas import REFUSALS, Entry, Label, Python, Row, Shape, Tolerance, reply
+from qkv.web.compute_pool import ComputePool
+from qkv.web.schemas import REFUSALS, Entry, Label, PythonCode, RequestModel, Row, Tolerance, json_reply
 from qkv.web.wiring_derivation import Line, derivation
 
 router = APIRouter(prefix="/api", tags=["wiring"], responses=REFUSALS)
 
-Sum = Annotated[
-    dict[Label, Annotated[Entry, Field(ge=-100, le=100)]], Field(min_length=1, max_length=limits.MOST_NAMES)
+VectorSum = Annotated[
+    dict[Label, Annotated[Entry, Field(ge=-100, le=100)]], Field(min_length=1, max_length=limits.MAX_WIRING_VECTORS)
 ]
 
 
-class TokenShape(Shape):
+class Token(RequestModel):
     """A token: a sum of named orthonormal vectors."""
 
     name: Label
-    made_of: Sum = Field(alias="is", description="Coefficients by vector, as {'u_d': 1, 'u_b': 1}.")
+    coefficients: VectorSum = Field(alias="is", description="Coefficients by vector, as {'u_d': 1, 'u_b': 1}.")
 
 
-class RuleShape(Shape):
+class Rule(RequestModel):
     """What one token reads and writes."""
 
     token: Label
     reads: Label | dict[Label, Annotated[Entry, Field(ge=0, le=1)]] = Field(
         description="A token's name, or weights by name."
     )
-    writes: Sum = Field(description="The output, as coefficients by vector.")
+    writes: VectorSum = Field(description="The output, as coefficients by vector.")
 
 
-class WiringRequest(Shape):
+class WiringRequest(RequestModel):
     """Tokens, rules, and the length β of the named vectors."""
 
-    tokens: list[TokenShape] = Field(min_length=1, max_length=limits.MOST_TOKENS)
-    rules: list[RuleShape] = Field(min_length=1, max_length=limits.MOST_TOKENS)
+    tokens: list[Token] = Field(min_length=1, max_length=limits.MAX_WIRING_TOKENS)
+    rules: list[Rule] = Field(min_length=1, max_length=limits.MAX_WIRING_TOKENS)
     beta: float = Field(default=1.0, ge=0, le=100, description="Length of the named vectors.")
-    tol: Tolerance = Field(default=0.05, description="How near the weights come to the rules at β = 1.")
+    tol: Tolerance = Field(default=0.05, description="Largest distance of the weights from the rules at β = 1.")
 
 
 class LineReply(BaseModel):
-    """One line of the derivation, in words and for paper."""
+    """One line of the derivation, in words and in LaTeX."""
 
     text: str
     latex: str
 
 
 class WiringReply(BaseModel):
-    """Matrices for vectors of length 1, and what they do at length β."""
+    """Matrices for vectors of length 1, and their weights and outputs at length β."""
 
     possible: bool
-    says: str = Field(description="What the certificate says of β = 1.")
+    says: str = Field(description="The statement of the certificate, for β = 1.")
     names: list[str] = Field(description="The tokens: rows and columns of weights, rows of outputs.")
     vectors: list[str] = Field(description="The named vectors: columns of Q, K, V and outputs.")
     Q: list[Row] | None
@@ -70,39 +71,42 @@ class WiringReply(BaseModel):
     weights: list[Row] | None
     outputs: list[Row] | None = Field(description="In units of the named vectors, which have length β.")
     derivation: list[LineReply]
-    python: Python
+    python: PythonCode
 
 
 @router.post("/wiring", response_model=WiringReply)
-async def wiring(asked: WiringRequest, request: Request) -> Response:
+async def wiring(body: WiringRequest, request: Request) -> Response:
     """Q, K, V for the rules, the weights and outputs at β, and the derivation."""
-    return reply(await request.app.state.work.run("wiring tokens", _wiring, asked))
+    pool: ComputePool = request.app.state.compute_pool
+    return json_reply(await pool.run("wiring tokens", _wiring, body))
 
 
-def _wiring(asked: WiringRequest) -> dict[str, Any]:
-    names = [token.name for token in asked.tokens]
-    _different("tokens", names)
-    vectors = list(dict.fromkeys(v for part in (*_sums(asked),) for v in part))
-    if len(vectors) > limits.MOST_NAMES:
-        raise QkvError("wiring tokens", f"{len(vectors)} vectors are named", f"Name at most {limits.MOST_NAMES}")
-    X = [_row(token.made_of, vectors) for token in asked.tokens]
-    readers = [_place(names, rule.token) for rule in asked.rules]
-    _different("rules for tokens", [rule.token for rule in asked.rules])
+def _wiring(body: WiringRequest) -> dict[str, Any]:
+    names = [token.name for token in body.tokens]
+    _check_distinct("tokens", names)
+    vectors = _vector_names(body)
+    if len(vectors) > limits.MAX_WIRING_VECTORS:
+        raise QkvError(
+            "wiring tokens", f"{len(vectors)} vectors are named", f"Name at most {limits.MAX_WIRING_VECTORS}"
+        )
+    X = [_row(token.coefficients, vectors) for token in body.tokens]
+    readers = [_index(names, rule.token) for rule in body.rules]
+    _check_distinct("rules for tokens", [rule.token for rule in body.rules])
     reads = [
-        ((_place(names, rule.reads), 1.0),)
+        ((_index(names, rule.reads), 1.0),)
         if isinstance(rule.reads, str)
-        else tuple((_place(names, name), w) for name, w in rule.reads.items())
-        for rule in asked.rules
+        else tuple((_index(names, name), w) for name, w in rule.reads.items())
+        for rule in body.rules
     ]
-    writes = [_row(rule.writes, vectors) for rule in asked.rules]
-    found = wired(tuple(map(tuple, X)), tuple(zip(readers, reads, strict=True)), tuple(map(tuple, writes)), asked.tol)
+    writes = [_row(rule.writes, vectors) for rule in body.rules]
+    found = _wire(tuple(map(tuple, X)), tuple(zip(readers, reads, strict=True)), tuple(map(tuple, writes)), body.tol)
     weights = outputs = None
     if found.possible:
         assert found.Q is not None and found.K is not None and found.V is not None
-        reading = self_attention(asked.beta * np.array(X), found.Q, found.K, found.V)
-        # A vector of length β is one unit here: V βx is already a sum of the named vectors, in units of 1.
-        weights, outputs = reading.weights, reading.output / asked.beta if asked.beta else reading.output
-    lines: list[Line] = derivation(names, vectors, X, found, asked.beta, weights, outputs)
+        reading = self_attention(body.beta * np.array(X), found.Q, found.K, found.V)
+        # Outputs are in units of the named vectors, whose length is β.
+        weights, outputs = reading.weights, reading.output / body.beta if body.beta else reading.output
+    lines: list[Line] = derivation(names, vectors, X, found, body.beta, weights, outputs)
     return {
         "possible": found.possible,
         "says": found.certificate.statement,
@@ -118,36 +122,38 @@ def _wiring(asked: WiringRequest) -> dict[str, Any]:
             X,
             {i: dict(parts) for i, parts in zip(readers, reads, strict=True)},
             dict(zip(readers, writes, strict=True)),
-            asked.tol,
-            asked.beta,
+            body.tol,
+            body.beta,
             found.possible,
         ),
     }
 
 
 @lru_cache(maxsize=64)
-def wired(X: Any, reads: Any, writes: Any, tol: float) -> Wiring:
-    """The matrices, kept while β moves: they do not depend on it."""
+def _wire(X: Any, reads: Any, writes: Any, tol: float) -> Wiring:
+    """The matrices; cached, since they do not depend on β, which is what the page changes most."""
     rules = {i: dict(parts) for i, parts in reads}
     targets = {i: list(row) for (i, _), row in zip(reads, writes, strict=True)}
     return wire(torch.tensor(X, dtype=torch.float64), rules, targets, tol)
 
 
-def _sums(asked: WiringRequest) -> list[dict[str, float]]:
-    return [*(token.made_of for token in asked.tokens), *(rule.writes for rule in asked.rules)]
+def _vector_names(body: WiringRequest) -> list[str]:
+    """The named vectors in the order in which they appear."""
+    sums = [*(token.coefficients for token in body.tokens), *(rule.writes for rule in body.rules)]
+    return list(dict.fromkeys(name for vector_sum in sums for name in vector_sum))
 
 
-def _row(made_of: dict[str, float], vectors: list[str]) -> list[float]:
-    return [float(made_of.get(v, 0.0)) for v in vectors]
+def _row(coefficients: dict[str, float], vectors: list[str]) -> list[float]:
+    return [float(coefficients.get(v, 0.0)) for v in vectors]
 
 
-def _place(names: list[str], name: str) -> int:
+def _index(names: list[str], name: str) -> int:
     if name not in names:
         raise QkvError(f"a rule for {name!r}", "there is no such token", f"Name one of {', '.join(names)}")
     return names.index(name)
 
 
-def _different(what: str, names: list[str]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise QkvError("wiring tokens", f"there are two {what} {', '.join(twice)}", "Name each once")
+def _check_distinct(what: str, names: list[str]) -> None:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise QkvError("wiring tokens", f"there are two {what} {', '.join(repeated)}", "Name each once")

@@ -1,7 +1,7 @@
-// The shell: five pages behind one bar. A page's module is loaded when it is first opened.
+// The application: navigation and five pages. The module of a page is loaded when the page is first opened.
 import { html, render, useEffect, useState } from "./vendor/htm-preact.js";
 import { pageOf, useHash } from "./lib/route.js";
-import { Problem } from "./lib/parts.js";
+import { Problem } from "./lib/controls.js";
 
 const PAGES = [
   { name: "lookup", title: "Lookup" },
@@ -26,7 +26,7 @@ function App() {
   return html`
     <a class="skip" href="#content" onClick=${skip}>Skip to content</a>
     <header class="bar">
-      <a class="mark" href="#/lookup" aria-label="qkv, the explorer"><b>qkv</b> <span>explorer</span></a>
+      <a class="mark" href="#/lookup" aria-label="qkv explorer"><b>qkv</b> <span>explorer</span></a>
       <nav aria-label="Pages">
         ${PAGES.map((p) => html`<a href=${`#/${p.name}`} aria-current=${p.name === name ? "page" : null}>${p.title}</a>`)}
       </nav>
@@ -35,11 +35,11 @@ function App() {
       ${failure && html`<${Problem} error=${{ message: "This page could not be loaded. Is qkv serve still running?" }} />`}
       ${Page && html`<${Page} key=${name} />`}
     </main>
-    <footer><a href="api/openapi.json">API</a> <span>Every number comes from the library on this machine; nothing is sent elsewhere.</span></footer>`;
+    <footer><a href="api/openapi.json">API</a> <span>Every number is computed by the qkv library on this machine; nothing is sent elsewhere.</span></footer>`;
 }
 
 function skip(event) {
-  event.preventDefault(); // the hash is the page's state
+  event.preventDefault(); // the fragment of the address holds the state of the page
   document.getElementById("content").focus();
 }
 

@@ -1,8 +1,8 @@
-// Talking to the server: one request in flight for what is on screen, the newest wish waiting behind it.
+// Requests to the server: at most one in flight per view, and only the newest further one waits.
 import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/htm-preact.js";
-import { capital } from "./names.js";
+import { capitalise } from "./text.js";
 
-/** A refusal, as a sentence for the page. */
+/** A refusal of the server, as a sentence. */
 export class Refusal extends Error {
   constructor(message, status) {
     super(message);
@@ -10,7 +10,7 @@ export class Refusal extends Error {
   }
 }
 
-/** One request; a reply that is not 2xx, or none at all, becomes a Refusal. */
+/** One request; a reply that is not 2xx, or no reply, throws a Refusal. */
 export async function ask(path, body, { method = body === undefined ? "GET" : "POST", signal } = {}) {
   const options = { method, signal, headers: { accept: "application/json" } };
   if (body !== undefined) {
@@ -22,7 +22,7 @@ export async function ask(path, body, { method = body === undefined ? "GET" : "P
     response = await fetch(path, options);
   } catch (failure) {
     if (failure.name === "AbortError") throw failure;
-    throw new Refusal("The server does not answer. Is qkv serve still running?", 0);
+    throw new Refusal("The server does not reply. Is qkv serve still running?", 0);
   }
   if (response.status === 204) return null;
   const reply = await response.json().catch(() => null);
@@ -31,26 +31,29 @@ export async function ask(path, body, { method = body === undefined ? "GET" : "P
 }
 
 function sentence(reply, status) {
-  const error = reply?.error;
-  if (!error) return `The server refused this (${status}).`;
-  return capital(`${error.asked}: ${error.came}. ${error.try}.`);
+  return reply?.error ? refusalText(reply.error) : `The server refused this (${status}).`;
+}
+
+/** The fields of a refusal as one sentence. */
+export function refusalText({ request, problem, hint }) {
+  return capitalise(`${request}: ${problem}. ${hint}.`);
 }
 
 /**
- * The reply to `body`, kept current: while one request is in flight only the newest wish waits, so that a fast slider
- * never queues, and replies can only arrive in order. A wish that has waited long aborts what it waits for.
- * The last good reply stays on screen beside an error. A null body asks nothing. `current` says whether what is
- * shown, reply or error, is for this body.
+ * The reply to `body`, kept up to date. While one request is in flight only the newest body waits, so that a fast
+ * slider builds no queue and replies arrive in order; a body that waits for more than `patience` ms aborts the request
+ * in flight. After an error the last good reply stays. A null body sends nothing. `current` tells whether the reply or
+ * error is for this body.
  */
 export function useReply(path, body, { patience = 1500, delay = 0 } = {}) {
   const [shown, setShown] = useState({ reply: null, error: null, busy: body !== null, of: null });
   const flight = useRef(null);
-  const wish = useRef(null);
+  const next = useRef(null);
   const text = body === null ? null : JSON.stringify(body);
 
   const start = () => {
-    const sent = wish.current;
-    wish.current = null;
+    const sent = next.current;
+    next.current = null;
     if (sent === null) return;
     const control = new AbortController();
     const mine = { control, since: performance.now() };
@@ -60,23 +63,23 @@ export function useReply(path, body, { patience = 1500, delay = 0 } = {}) {
       (reply) => ({ reply, error: null, of: sent }),
       (error) => ({ error, of: sent }),
     ).then((found) => {
-      if (flight.current !== mine) return; // late: something newer has taken its place
+      if (flight.current !== mine) return; // superseded by a newer request
       flight.current = null;
-      if (found.error?.name !== "AbortError") setShown((old) => ({ ...old, ...found, busy: wish.current !== null }));
+      if (found.error?.name !== "AbortError") setShown((old) => ({ ...old, ...found, busy: next.current !== null }));
       start();
     });
   };
 
-  // Before the browser paints: the slider is drawn in its new place while the request is already on its way.
+  // In a layout effect, so that the request is sent before the browser paints the new position of the slider.
   useLayoutEffect(() => {
     if (text === null) return undefined;
     let overdue;
     const want = () => {
-      wish.current = text;
+      next.current = text;
       if (flight.current === null) return start();
       const left = patience - (performance.now() - flight.current.since);
       overdue = setTimeout(() => {
-        if (wish.current !== text || flight.current === null) return;
+        if (next.current !== text || flight.current === null) return;
         flight.current.control.abort();
         flight.current = null;
         start();
@@ -86,15 +89,15 @@ export function useReply(path, body, { patience = 1500, delay = 0 } = {}) {
     return () => { clearTimeout(timer); clearTimeout(overdue); };
   }, [path, text]);
   useEffect(() => () => {
-    wish.current = null;
+    next.current = null;
     flight.current?.control.abort();
     flight.current = null;
   }, []);
   return { ...shown, current: text === null || shown.of === text };
 }
 
-/** Something that is fetched once. */
-export function useOnce(path) {
+/** The reply to one GET request. */
+export function useFetch(path) {
   const [shown, setShown] = useState({ reply: null, error: null });
   useEffect(() => {
     const control = new AbortController();

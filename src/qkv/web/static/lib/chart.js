@@ -1,14 +1,14 @@
-// Charts by Observable Plot, which is loaded by the first one that is drawn.
+// Charts by Observable Plot, which is loaded when the first one is drawn.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/htm-preact.js";
 
-/** Classic scripts, in order, once. */
+/** Loads a classic script once; scripts run in the order of the calls. */
 const scripts = new Map();
 export function script(path) {
   if (!scripts.has(path)) {
     scripts.set(path, new Promise((done, failed) => {
       const tag = document.createElement("script");
       tag.src = new URL(path, import.meta.url);
-      tag.async = false; // in order, but fetched side by side
+      tag.async = false; // run in order, though fetched in parallel
       tag.onload = done;
       tag.onerror = () => { scripts.delete(path); failed(new Error(`${path} could not be loaded`)); };
       document.head.append(tag);
@@ -23,7 +23,7 @@ export async function loadPlot() {
   plot = globalThis.Plot;
 }
 
-/** How wide an element is, kept current. */
+/** The width of an element, kept up to date. */
 export function useWidth(ref) {
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {
@@ -36,20 +36,20 @@ export function useWidth(ref) {
   return width;
 }
 
-const LEAST = 100; // narrower than any chart on the page: its place is not laid out yet
+const MIN_WIDTH = 100; // a narrower element has not been laid out yet
 
-/** A chart: `options(Plot, width)` says what to draw, again whenever `of` changes. `label` says it in words. */
+/** A chart: `options(Plot, width)` gives the options of Plot, read again whenever `of` changes; `label` describes it. */
 export function Chart({ options, of, label, height = 220 }) {
   const frame = useRef(null);
   const width = useWidth(frame);
   const [ready, setReady] = useState(plot !== null);
   useEffect(() => { ready || loadPlot().then(() => setReady(true), () => {}); }, []);
   useLayoutEffect(() => {
-    if (!ready || width < LEAST || of === null || of === undefined) return;
+    if (!ready || width < MIN_WIDTH || of === null || of === undefined) return;
     const { marks, ...rest } = options(plot, width);
     const style = { background: "none", fontSize: "12px", overflow: "visible" };
     const drawn = plot.plot({ width, height, style, ...rest, marks: marks.filter(Boolean) });
-    // Plot brings a style element, which the page's policy refuses; explorer.css has its rules.
+    // Plot adds a style element, which the Content-Security-Policy forbids; explorer.css has its rules.
     drawn.querySelectorAll("style").forEach((s) => s.remove());
     drawn.setAttribute("role", "img");
     drawn.setAttribute("aria-label", label);

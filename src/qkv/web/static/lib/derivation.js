@@ -1,13 +1,13 @@
-// A derivation: each line in words, and its formula under them.
+// A derivation: each line in words, with its formula below.
 import { html } from "../vendor/htm-preact.js";
 import { Maths } from "./maths.js";
-import { lowered } from "./names.js";
+import { subscripts } from "./text.js";
 
-/** Lines of { text, latex }; words that only repeat the formula are left out, as is a formula that is only words. */
+/** Lines of { text, latex }. Words that only repeat the formula are left out, and so is a formula that is only words. */
 export function Lines({ lines }) {
   return html`<ol class="derivation">${lines.map((line, i) => {
     const formula = !/^\\text\{(?:[^{}\\]|\\.)*\}$/.test(line.latex);
     const words = !formula || /[A-Za-z]{4}/.test(line.text);
-    return html`<li key=${i}>${words && html`<p class=${formula ? "quiet" : ""}>${lowered(line.text)}</p>`}${formula && html`<${Maths} tex=${line.latex} text=${line.text} display />`}</li>`;
+    return html`<li key=${i}>${words && html`<p class=${formula ? "quiet" : ""}>${subscripts(line.text)}</p>`}${formula && html`<${Maths} tex=${line.latex} text=${line.text} display />`}</li>`;
   })}</ol>`;
 }

@@ -1,11 +1,11 @@
-// Items as the page draws them: the first is orange, the second blue, all others grey, everywhere.
+// Items: colours (the first is orange, the second blue, all others grey), labels and initial keys.
 
-/** The colour of item i, as a token of look.css. */
-export function ink(i) {
+/** The colour of item i, as a custom property of theme.css. */
+export function itemColour(i) {
   return i === 0 ? "var(--item-a)" : i === 1 ? "var(--item-b)" : "var(--item-other)";
 }
 
-/** The same colours as values: what a blend of them looks like is what attention puts out. */
+/** The same colours as values, so that the output of attention is shown as a mixture of colours. */
 const VALUES = [[230, 159, 0], [0, 114, 178], [154, 154, 158]];
 export function valueOf(i) {
   return VALUES[Math.min(i, 2)].map((c) => Number((c / 255).toFixed(3)));
@@ -21,7 +21,7 @@ export function labelOf(i) {
   return String.fromCharCode(97 + (i % 26)) + (i < 26 ? "" : Math.floor(i / 26));
 }
 
-/** A repeatable source of normal numbers. */
+/** A seeded generator of standard normal numbers. */
 function normals(seed) {
   let s = seed >>> 0;
   const uniform = () => {
@@ -33,10 +33,10 @@ function normals(seed) {
   return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
 }
 
-export const LAYOUTS = [["ring", "On a ring"], ["inside", "One inside"], ["crowd", "A crowd"]];
+export const KEY_LAYOUTS = [["ring", "On a ring"], ["inside", "One inside"], ["crowd", "Random"]];
 
-/** Keys to start from: all corners of the hull; the first one inside it; or anywhere. */
-export function layout(kind, n) {
+/** Initial keys: all vertices of their hull, the first one inside it, or random. */
+export function initialKeys(kind, n) {
   const random = normals(n * 7 + 3);
   return Array.from({ length: n }, (_, i) => {
     if (kind === "crowd") return [round(1.1 * random()), round(1.1 * random())];

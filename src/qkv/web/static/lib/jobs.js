@@ -1,11 +1,10 @@
-// Long work outside the request: followed live, cancelled at will, found again after a reload.
+// Long jobs on the server: start, follow, cancel, and find again after a reload.
 import { useEffect, useRef, useState } from "../vendor/htm-preact.js";
-import { ask } from "./api.js";
-import { capital } from "./names.js";
+import { ask, refusalText } from "./api.js";
 
 /**
  * The latest job of one kind: { id, status, settings, steps, done, total, result, error }, or null. `steps` holds all
- * progress events. `onDone` hears of a job that ends here, `onFound` of one that had ended before the page was opened.
+ * progress events. `onDone` is called when a job ends, `onFound` with one that had ended before the page was opened.
  */
 export function useJob(kind, { onDone, onFound } = {}) {
   const [job, setJob] = useState(null);
@@ -21,9 +20,9 @@ export function useJob(kind, { onDone, onFound } = {}) {
     const ending = (name, patch) => events.addEventListener(name, (e) => { events.close(); change(() => ({ status: name, ...patch(JSON.parse(e.data)) })); });
     events.addEventListener("progress", (e) => { const data = JSON.parse(e.data); change((old) => ({ ...data, steps: [...old.steps, data] })); });
     ending("done", (result) => { onDone?.(result, settings); return { result }; });
-    ending("failed", (why) => ({ error: { message: capital(`${why.asked}: ${why.came}. ${why.try}.`) } }));
+    ending("failed", (refusal) => ({ error: { message: refusalText(refusal) } }));
     ending("cancelled", () => ({}));
-    // The browser reconnects by itself and goes on after the last event; a stream that is refused stays closed.
+    // The browser reconnects by itself and continues after the last event; a stream that is refused stays closed.
     events.onerror = () => { if (events.readyState === EventSource.CLOSED) change((old) => (old.status === "running" ? { status: "lost" } : {})); };
   };
   useEffect(() => {

@@ -1,22 +1,23 @@
-// Key space in the plane: keys, their hull, the query as an arrow; both can be dragged or moved by arrow keys.
+// Keys in the plane with their convex hull, and the query as an arrow; both can be dragged or moved by arrow keys.
 import { html, useRef } from "../vendor/htm-preact.js";
-import { hull, ink, round } from "./items.js";
+import { hull, itemColour, round } from "./items.js";
 import { number, share } from "./numbers.js";
 import { useWidth } from "./chart.js";
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-const FEW = 12; // so many keys carry their names and can be tabbed to
+const MAX_LABELLED_KEYS = 12; // up to so many keys are all labelled and reachable by Tab
 
 /**
- * `keys`, `weights` and `labels` by item; `query` in the same plane; `wanted` holds indices; `proof`, where the wanted
- * cannot be read, is { at, parts: [[index, weight], …] }: the point that is an average of those keys. `extent` is half the width of what is seen.
+ * `keys`, `weights` and `labels` by item; `query` in the same plane; `wanted` holds indices. `proof`, where no query
+ * exists, is { at, parts: [[index, weight], …] }: a point that is the average of those keys. `extent` is half the width
+ * of the plane that is shown.
  */
 export function KeySpace({ keys, labels, weights, query, wanted, proof, extent, onQuery, onKey, onToggle }) {
   const frame = useRef(null);
   const size = Math.min(useWidth(frame) || 360, 520);
   const middle = size / 2, unit = (middle - 26) / extent;
   const x = (p) => middle + unit * p[0], y = (p) => middle - unit * p[1];
-  const top = winner(keys, query);
+  const top = highestScoring(keys, query);
 
   const drag = (move) => (event) => {
     if (event.button) return;
@@ -50,14 +51,14 @@ export function KeySpace({ keys, labels, weights, query, wanted, proof, extent, 
   };
 
   const corners = hull(keys);
-  const few = keys.length <= FEW;
+  const few = keys.length <= MAX_LABELLED_KEYS;
   const named = (i) => few || wanted.includes(i) || i < 2 || (weights?.[i] ?? 0) > 0.08;
   return html`<div class="keyspace" ref=${frame}>
     <svg width=${size} height=${size} viewBox=${`0 0 ${size} ${size}`} role="group" aria-label="Key space: keys and the query">
       <line class="axis" x1="0" x2=${size} y1=${middle} y2=${middle} /><line class="axis" y1="0" y2=${size} x1=${middle} x2=${middle} />
       <polygon class="hull" points=${corners.map((p) => `${x(p)},${y(p)}`).join(" ")} />
       ${proof && html`<${Proof} proof=${proof} keys=${keys} wanted=${wanted} x=${x} y=${y} />`}
-      ${!proof && top !== null && html`<${Front} key_=${keys[top]} query=${query} x=${x} y=${y} size=${size} />`}
+      ${!proof && top !== null && html`<${ScoreLine} key_=${keys[top]} query=${query} x=${x} y=${y} size=${size} />`}
       <line class="query" x1=${middle} y1=${middle} x2=${x(query)} y2=${y(query)} />
       ${keys.map((key, i) => html`
         <g class=${`key${wanted.includes(i) ? " wanted" : ""}`} key=${i} tabindex=${few ? 0 : -1} role="checkbox" aria-checked=${wanted.includes(i)}
@@ -65,8 +66,8 @@ export function KeySpace({ keys, labels, weights, query, wanted, proof, extent, 
           onPointerDown=${drag((p) => (p ? onKey(i, p) : onToggle(i)))}
           onKeyDown=${(e) => (e.key === " " || e.key === "Enter" ? (e.preventDefault(), onToggle(i)) : step(key, (p) => onKey(i, p))(e))}>
           <circle class="reach" cx=${x(key)} cy=${y(key)} r="14" />
-          ${wanted.includes(i) && html`<circle class="ring" cx=${x(key)} cy=${y(key)} r=${radius(weights?.[i]) + 4} stroke=${ink(i)} />`}
-          <circle cx=${x(key)} cy=${y(key)} r=${radius(weights?.[i])} fill=${ink(i)} />
+          ${wanted.includes(i) && html`<circle class="ring" cx=${x(key)} cy=${y(key)} r=${radius(weights?.[i]) + 4} stroke=${itemColour(i)} />`}
+          <circle cx=${x(key)} cy=${y(key)} r=${radius(weights?.[i])} fill=${itemColour(i)} />
           ${named(i) && html`<text x=${x(key) + outward(key)[0] * (radius(weights?.[i]) + 13)} y=${y(key) - outward(key)[1] * (radius(weights?.[i]) + 13)}>${labels[i]}</text>`}
         </g>`)}
       <g class="handle" tabindex="0" role="slider" aria-label="query" aria-valuenow=${round(query[0])} aria-valuetext=${`query at ${number(query[0], 3)}, ${number(query[1], 3)}`}
@@ -78,7 +79,7 @@ export function KeySpace({ keys, labels, weights, query, wanted, proof, extent, 
     </svg></div>`;
 }
 
-function winner(keys, query) {
+function highestScoring(keys, query) {
   let best = null;
   keys.forEach((k, i) => { if (best === null || dot(k, query) > dot(keys[best], query)) best = i; });
   return best !== null && Math.hypot(...query) > 1e-9 ? best : null;
@@ -97,14 +98,14 @@ function outward(p) {
   return length < 1e-6 ? [0.7, 0.7] : [p[0] / length, p[1] / length];
 }
 
-/** The line through the winning key on which all scores are equal: every other key lies behind it. */
-function Front({ key_, query, x, y, size }) {
+/** The line of equal scores through the key with the highest score: every other key lies behind it. */
+function ScoreLine({ key_, query, x, y, size }) {
   const length = Math.hypot(...query), along = [-query[1] / length, query[0] / length];
   const ends = [-1, 1].map((s) => [key_[0] + s * size * along[0], key_[1] + s * size * along[1]]);
   return html`<line class="front" x1=${x(ends[0])} y1=${y(ends[0])} x2=${x(ends[1])} y2=${y(ends[1])} />`;
 }
 
-/** Why it cannot win: it is an average of others, and an average never beats the best of what it averages. */
+/** Why no query exists: a key is an average of others, and an average never scores above the best of them. */
 function Proof({ proof, keys, wanted, x, y }) {
   const own = proof.at;
   const corners = hull(proof.parts.map(([i]) => keys[i]));

@@ -1,4 +1,4 @@
-// Mathematics by KaTeX, which is loaded by the first formula.
+// Formulas by KaTeX, which is loaded when the first one is shown.
 import { html, useEffect, useRef, useState } from "../vendor/htm-preact.js";
 import { script } from "./chart.js";
 
@@ -13,7 +13,7 @@ async function load() {
   ready = true;
 }
 
-/** One formula; where it cannot be set, or not yet, its plain text stands. */
+/** One formula; its plain text where KaTeX fails or is not loaded yet. */
 export function Maths({ tex, text, display = false }) {
   const place = useRef(null);
   const [loaded, setLoaded] = useState(ready);

@@ -1,8 +1,8 @@
-// Numbers as the library's cards print them: the page shows the same digits as the terminal.
+// Numbers as text, formatted like the library's terminal output.
 
 /** C's %.{digits}g for ordinary sizes, a whole number for larger ones, an exponent for others. */
 export function number(x, digits = 4) {
-  if (typeof x === "string") return x; // "inf", "nan": JSON has no other way
+  if (typeof x === "string") return x; // "inf", "nan": JSON has no such numbers
   if (x === null || x === undefined) return "–";
   if (x === 0 || !Number.isFinite(x)) return Object.is(x, -0) ? "0" : String(x).replace("Infinity", "inf").replace("NaN", "nan");
   const usual = Math.abs(x) >= 1e-4 && Math.abs(x) < 1e6;
@@ -13,13 +13,13 @@ export function number(x, digits = 4) {
   return exponent === undefined ? short : `${short}e${exponent[0]}${exponent.slice(1).padStart(2, "0")}`;
 }
 
-/** A number as one would type it. */
+/** A number as a user would type it. */
 export function typed(x) {
   const text = String(Number(x.toPrecision(6)));
   return x !== 0 && Math.abs(x) < 1e-3 ? Number(x.toPrecision(6)).toExponential() : text;
 }
 
-/** A weight or a probability: three decimals, and never a rounded 0 or 1 that is not one. */
+/** A weight or probability with three decimals; never 0 or 1 by rounding. */
 export function share(x) {
   if (typeof x !== "number") return number(x);
   if (x > 0 && x < 0.0005) return number(x, 2);
@@ -27,8 +27,8 @@ export function share(x) {
   return x.toFixed(3);
 }
 
-/** A vector in one line, its first entries if it is long. */
-export function vector(values, most = 6) {
-  const shown = values.slice(0, most).map((v) => number(v, 3)).join(", ");
-  return `(${shown}${values.length > most ? `, … ${values.length - most} more` : ""})`;
+/** A vector in one line; of a long one, the first entries. */
+export function vector(values, maxEntries = 6) {
+  const shown = values.slice(0, maxEntries).map((v) => number(v, 3)).join(", ");
+  return `(${shown}${values.length > maxEntries ? `, … ${values.length - maxEntries} more` : ""})`;
 }

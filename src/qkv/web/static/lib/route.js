@@ -1,7 +1,7 @@
-// The address holds the page and its state, so that a link restores what was seen.
+// The fragment of the address holds the page and its state, so that a link restores both.
 import { useCallback, useEffect, useRef, useState } from "../vendor/htm-preact.js";
 
-/** The hash without its "#", kept current. */
+/** The fragment without its "#", kept up to date. */
 export function useHash() {
   const [hash, setHash] = useState(location.hash.slice(1));
   useEffect(() => {
@@ -12,14 +12,14 @@ export function useHash() {
   return hash;
 }
 
-/** Which of the pages a hash names; the first one where it names none. */
+/** The page that a fragment names; the first page if it names none. */
 export function pageOf(hash, pages) {
   const name = hash.replace(/^\//, "").split("?")[0];
   return pages.some((p) => p.name === name) ? name : pages[0].name;
 }
 
-/** The part of the state that differs from the defaults, as a query string. */
-export function written(state, defaults) {
+/** A query string of what differs from the defaults. */
+export function toQuery(state, defaults) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(state)) {
     const text = typeof value === "string" ? value : JSON.stringify(value);
@@ -29,8 +29,8 @@ export function written(state, defaults) {
   return query.toString();
 }
 
-/** The state that a query string writes; what is unknown or of another kind than the default is left out. */
-export function parsed(text, defaults) {
+/** The state in a query string; unknown names, and values of another type than the default, are ignored. */
+export function fromQuery(text, defaults) {
   const state = { ...defaults };
   for (const [name, value] of new URLSearchParams(text)) {
     if (!(name in defaults)) continue;
@@ -39,7 +39,7 @@ export function parsed(text, defaults) {
     try {
       const found = JSON.parse(value);
       if (usual === null || sameKind(found, usual)) state[name] = found;
-    } catch { /* a broken link gives the default */ }
+    } catch { /* a value that cannot be parsed gives the default */ }
   }
   return state;
 }
@@ -50,9 +50,9 @@ function sameKind(found, usual) {
   return found !== null && typeof found === typeof usual;
 }
 
-/** A page's state, read from the address and written back to it once it has been still for a moment. */
-export function useLink(page, defaults) {
-  const read = () => parsed(location.hash.split("?").slice(1).join("?"), defaults);
+/** The state of a page, read from the address, and written back 150 ms after the last change. */
+export function useUrlState(page, defaults) {
+  const read = () => fromQuery(location.hash.split("?").slice(1).join("?"), defaults);
   const [state, setState] = useState(read);
   const own = useRef(location.hash);
   useEffect(() => {
@@ -64,7 +64,7 @@ export function useLink(page, defaults) {
   }, []);
   useEffect(() => {
     const write = () => {
-      const query = written(state, defaults);
+      const query = toQuery(state, defaults);
       own.current = `#/${page}${query ? `?${query}` : ""}`;
       history.replaceState(null, "", own.current);
     };

@@ -1,11 +1,11 @@
-// Claims: an editor, and a verdict beside each claim as one types.
+// Claims page: an editor, and a verdict beside each claim while it is edited.
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/htm-preact.js";
-import { useOnce, useReply } from "../lib/api.js";
+import { useFetch, useReply } from "../lib/api.js";
 import { Lines } from "../lib/derivation.js";
-import { lowered } from "../lib/names.js";
-import { Problem, Select, Spoken } from "../lib/parts.js";
-import { useLink } from "../lib/route.js";
-import { Code, Share, listing } from "../lib/save.js";
+import { subscripts } from "../lib/text.js";
+import { Problem, Select, Announcement } from "../lib/controls.js";
+import { useUrlState } from "../lib/route.js";
+import { Code, Share, listing } from "../lib/export.js";
 
 const START = `\`\`\`claim average
 given k_1..k_n orthonormal, n >= 3, t > 0
@@ -21,19 +21,19 @@ export const SIGNS = { proved: "✓", holds: "≈", conditional: "±", refuted: 
 const TONES = { proved: "proved", holds: "proved", conditional: "conditional", refuted: "refuted", malformed: "malformed", undecided: "malformed" };
 
 export function Page() {
-  const [state, patch] = useLink("claims", DEFAULTS);
+  const [state, patch] = useUrlState("claims", DEFAULTS);
   const [text, setText] = useState(state.text);
   const { reply, error, busy, current } = useReply("api/check", useMemo(() => ({ text }), [text]), { delay: 300, patience: 4000 });
-  const catalogue = useOnce("api/catalogue");
-  useEffect(() => { if (state.text !== text) setText(state.text); }, [state.text]); // a link was opened
+  const catalogue = useFetch("api/catalogue");
+  useEffect(() => { if (state.text !== text) setText(state.text); }, [state.text]); // the address has changed
   const type = (value) => { setText(value); patch({ text: value }); };
   const verdicts = reply?.verdicts ?? [];
   const counts = Object.keys(SIGNS).map((kind) => [kind, verdicts.filter((v) => v.verdict === kind).length]).filter(([, many]) => many);
-  const told = counts.map(([kind, many]) => `${many} ${kind}`).join(", ");
+  const summary = counts.map(([kind, many]) => `${many} ${kind}`).join(", ");
   const documents = catalogue.reply?.documents ?? [];
   return html`
     <h1>Claims</h1>
-    <p class="lead">Write down what attention does. Each <code>then</code> gets a verdict with a derivation, or with numbers that show it false.</p>
+    <p class="lead">State what attention does. Each <code>then</code> gets a verdict with a derivation, or with a counterexample.</p>
     <${Share} name="claims" python=${reply?.python} json=${reply && { text, ...reply }} draw=${() => listing(verdicts.map((v) => [`${SIGNS[v.verdict]} ${v.verdict}`, TONES[v.verdict], v.says || v.id, v.because]))} />
     <${Problem} error=${error} />
     <div class="claims">
@@ -41,16 +41,16 @@ export function Page() {
         <${Select} label="Start from" name="catalogue" value="" onInput=${(name) => { const found = documents.find((d) => d.name === name); if (found) type(found.text); }}
           options=${[["", documents.length ? "the catalogue …" : "…"], ...documents.map((d) => [d.name, titleOf(d)])]} />
         <${Editor} text=${text} verdicts=${current || !busy ? verdicts : []} onInput=${type} onPick=${(id) => patch({ open: id })} />
-        <p class="quiet">Claims stand between fences in any Markdown text. <code>given</code> says what is known, <code>let</code> defines, <code>then</code> states.</p>
+        <p class="quiet">Claims are fenced blocks in a Markdown text. <code>given</code> lists assumptions, <code>let</code> defines, <code>then</code> makes a statement.</p>
       </div>
       <div class="verdicts" aria-busy=${!current}>
-        <p class="count">${busy && !current ? "checking …" : told || "There is no claim in this text."}</p>
-        ${reply && !reply.complete && html`<p class="quiet">The time for the whole text was up; the rest was not decided.</p>`}
+        <p class="count">${busy && !current ? "checking …" : summary || "This text contains no claims."}</p>
+        ${reply && !reply.complete && html`<p class="quiet">The time limit for the whole text was reached; the remaining claims are undecided.</p>`}
         <ol>${verdicts.map((v) => html`<${Verdict} key=${v.id} verdict=${v} open=${state.open === v.id} stale=${!current}
           onToggle=${(open) => patch((old) => ({ open: open ? v.id : old.open === v.id ? "" : old.open }))} />`)}</ol>
       </div>
     </div>
-    <${Spoken}>${busy ? "" : told}<//>
+    <${Announcement}>${busy ? "" : summary}<//>
     <${Code} python=${reply?.python} />`;
 }
 
@@ -58,20 +58,20 @@ function titleOf(document) {
   return /^#\s+(.+)$/m.exec(document.text)?.[1] ?? document.name;
 }
 
-/** Text with a verdict's sign at the line of each statement; the field grows with its text, so nothing scrolls apart. */
+/** The text, with a sign for the verdict at the line of each statement. The field grows with its text, so that signs and lines stay aligned. */
 function Editor({ text, verdicts, onInput, onPick }) {
   const field = useRef(null);
   const lines = text.split("\n").length;
   const byLine = new Map();
   for (const v of verdicts) byLine.set(v.line, [...(byLine.get(v.line) ?? []), v]);
-  const keep = (event) => {
-    if (event.key === "Escape") event.target.blur(); // a way out for the keyboard
+  const onKeyDown = (event) => {
+    if (event.key === "Escape") event.target.blur(); // lets the keyboard leave the field
   };
   return html`<div class="editor">
     <div class="gutter">${[...byLine].map(([line, found]) => html`<span key=${line} style=${{ top: `calc(${line - 1} * var(--row))` }}>
       ${found.slice(0, 1).map((v) => html`<button class=${`sign ${v.verdict}`} title=${`${v.verdict}: ${v.because}`} aria-label=${`Line ${line}: ${v.verdict}. Show why`} onClick=${() => onPick(v.id)}>${SIGNS[v.verdict]}</button>`)}
     </span>`)}</div>
-    <textarea ref=${field} aria-label="Claims" spellcheck=${false} autocomplete="off" wrap="off" rows=${Math.max(lines + 1, 12)} value=${text} onKeyDown=${keep} onInput=${(e) => onInput(e.target.value)}></textarea>
+    <textarea ref=${field} aria-label="Claims" spellcheck=${false} autocomplete="off" wrap="off" rows=${Math.max(lines + 1, 12)} value=${text} onKeyDown=${onKeyDown} onInput=${(e) => onInput(e.target.value)}></textarea>
   </div>`;
 }
 
@@ -81,7 +81,7 @@ function Verdict({ verdict: v, open, stale, onToggle }) {
   return html`<li ref=${place} class=${`verdict ${v.verdict}${stale ? " stale" : ""}`}>
     <details open=${open} onToggle=${(e) => e.target.open !== open && onToggle(e.target.open)}>
       <summary><span class="word">${SIGNS[v.verdict]} ${v.verdict}</span> <span class="says">${v.says || v.id}</span></summary>
-      <p>${lowered(v.because)}</p>
+      <p>${subscripts(v.because)}</p>
       ${v.derivation.length > 0 && html`<${Lines} lines=${v.derivation} />`}
       ${v.counterexample && html`<pre tabindex="0">${v.counterexample}</pre>`}
       <p class="quiet">${v.id}, line ${v.line}</p>

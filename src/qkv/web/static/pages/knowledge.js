@@ -1,12 +1,12 @@
-// Knowledge: ask a trained model, and see how far its answer can be trusted.
+// Knowledge page: ask a trained model, and see how far its answer can be trusted.
 import { html, useCallback, useEffect, useState } from "../vendor/htm-preact.js";
 import { ask } from "../lib/api.js";
-import { Heat } from "../lib/heat.js";
-import { capital } from "../lib/names.js";
+import { HeatMap } from "../lib/heatmap.js";
+import { capitalise } from "../lib/text.js";
 import { number, share } from "../lib/numbers.js";
-import { Facts, Figure, Problem, Select, Spoken, useId } from "../lib/parts.js";
-import { useLink } from "../lib/route.js";
-import { Code, Share } from "../lib/save.js";
+import { Facts, Figure, Problem, Select, Announcement, useId } from "../lib/controls.js";
+import { useUrlState } from "../lib/route.js";
+import { Code, Share } from "../lib/export.js";
 import { Shares } from "../lib/weights.js";
 import { Training } from "./training.js";
 
@@ -14,11 +14,11 @@ const DEFAULTS = { model: "", q: "" };
 const BADGES = { remembered: ["✓", "proved"], "made up": ["✗", "refuted"], unsure: ["?", "conditional"] };
 const SIGNALS = {
   probability: "probability of the answer", log_probability: "log-probability", margin: "lead over the next answer", entropy: "entropy of the answers",
-  agreement: "sampled answers that agree", probe: "the name looks read", right: "answers like it are right",
+  agreement: "sampled answers that agree", probe: "the name was in the training text", right: "similar answers that are right",
 };
 
 export function Page() {
-  const [state, patch] = useLink("knowledge", DEFAULTS);
+  const [state, patch] = useUrlState("knowledge", DEFAULTS);
   const [models, setModels] = useState({ list: null, error: null });
   const [found, setFound] = useState({ reply: null, error: null, busy: false });
   const [typed, setTyped] = useState(state.q);
@@ -46,43 +46,43 @@ export function Page() {
 
   const send = (event) => { event.preventDefault(); if (typed.trim()) patch({ q: typed.trim() }); };
   const offer = (result) => setHints({ model: result.model, list: result.questions ?? [] });
-  const trained = (result) => { refresh(); patch({ model: result.model }); offer(result); };
+  const onTrained = (result) => { refresh(); patch({ model: result.model }); offer(result); };
   const offered = hints.model === model ? hints.list : [];
   const reply = found.reply;
   return html`
     <h1>Knowledge</h1>
-    <p class="lead">Ask a model that was trained on facts. The badge tells whether it remembers the answer or makes it up, and on what evidence.</p>
+    <p class="lead">Ask a model that was trained on facts. The badge tells whether it remembers the answer or makes it up, and the evidence for that.</p>
     <${Share} name="knowledge" python=${reply?.python} json=${reply} />
     <${Problem} error=${models.error} />
     <div class="knowledge">
       <section class="asking">
-        ${models.list && !known.length && html`<div class="empty"><p><b>No model is here yet.</b> Train a small one below, which takes a minute or two,
-          or name one when starting: <code>qkv serve --model NAME=FOLDER</code></p></div>`}
+        ${models.list && !known.length && html`<div class="empty"><p><b>There is no model yet.</b> Train a small one below, which takes a minute or two,
+          or name one when you start the server: <code>qkv serve --model NAME=FOLDER</code></p></div>`}
         ${known.length > 0 && html`<form class="ask" onSubmit=${send}>
           <label for=${field}>Question</label>
           <input id=${field} class="text" value=${typed} maxlength="500" placeholder="Where was … born?" onInput=${(e) => setTyped(e.target.value)} />
           <button class="act main" disabled=${!typed.trim() || found.busy}>Ask</button>
-          <${Select} label="Model" name="model" value=${model} options=${known.map((m) => [m.name, `${m.name}: ${m.layers} layers, ${thousands(m.parameters)} parameters`])} onInput=${(name) => patch({ model: name })} />
+          <${Select} label="Model" name="model" value=${model} options=${known.map((m) => [m.name, `${m.name}: ${m.n_layer} layers, ${thousands(m.parameters)} parameters`])} onInput=${(name) => patch({ model: name })} />
         </form>
         <${Hints} hints=${offered} onPick=${(q) => patch({ q })} />`}
         <${Problem} error=${found.error} />
         ${found.busy && html`<p class="quiet" role="status">asking …</p>`}
-        ${reply && !found.error && html`<${Answer} reply=${reply} stale=${found.busy} told=${offered.find((h) => h.question === reply.question)} />`}
+        ${reply && !found.error && html`<${Answer} reply=${reply} stale=${found.busy} hint=${offered.find((h) => h.question === reply.question)} />`}
       </section>
-      <${Training} onDone=${trained} onFound=${offer} quiet=${known.length > 0} />
+      <${Training} onDone=${onTrained} onFound=${offer} hasModels=${known.length > 0} />
     </div>
-    ${reply && html`<${Spoken}>${reply.answer}: ${reply.badge}. ${reply.why}<//>`}
+    ${reply && html`<${Announcement}>${reply.answer}: ${reply.badge}. ${reply.why}<//>`}
     <${Code} python=${reply?.python} />`;
 }
 
-/** Questions that a training offers, by what the model has seen of them. */
+/** Example questions of a training job, by what the model has read about the person. */
 function Hints({ hints, onPick }) {
   const kinds = [...new Set(hints.map((h) => h.kind))];
-  return hints.length === 0 ? null : html`<div class="hints">${kinds.map((kind) => html`<div><span class="quiet">${capital(kind)}</span>
+  return hints.length === 0 ? null : html`<div class="hints">${kinds.map((kind) => html`<div><span class="quiet">${capitalise(kind)}</span>
     <ul>${hints.filter((h) => h.kind === kind).slice(0, 3).map((h) => html`<li><button class="link" onClick=${() => onPick(h.question)}>${h.question}</button></li>`)}</ul></div>`)}</div>`;
 }
 
-function Answer({ reply, stale, told }) {
+function Answer({ reply, stale, hint }) {
   const [sign, tone] = BADGES[reply.badge] ?? ["?", "conditional"];
   const layers = Math.max(0, ...reply.heads.map((h) => h.layer)) + 1, wide = Math.max(0, ...reply.heads.map((h) => h.head)) + 1;
   const grid = Array.from({ length: layers }, (_, l) => Array.from({ length: wide }, (_, h) => reply.heads.find((x) => x.layer === l && x.head === h)?.weight ?? 0));
@@ -91,15 +91,15 @@ function Answer({ reply, stale, told }) {
   return html`<div class=${`answer${stale ? " stale" : ""}`}>
     <p class="quiet asked">${reply.question}</p>
     <p class="said"><span data-fact="answer">${reply.answer || "(no answer)"}</span> <span class=${`badge ${tone}`} data-fact="badge">${sign} ${reply.badge}</span></p>
-    ${told && html`<p class="told">${told.kind === "never read about" ? `It has read nothing about this; the answer would be ${told.answer}.`
-      : `Its text says ${told.answer}: ${told.answer === reply.answer ? "it is right" : "it is wrong"}.`}</p>`}
-    <p class="why">${capital(reply.why)}</p>
+    ${hint && html`<p class="check">${hint.kind === "not read about" ? `The training text says nothing about this person; the right answer is ${hint.answer}.`
+      : `The training text says ${hint.answer}: the answer is ${hint.answer === reply.answer ? "right" : "wrong"}.`}</p>`}
+    <p class="why">${capitalise(reply.why)}</p>
     <div class="pair">
-      <${Figure} title="What it might say"><${Shares} rows=${reply.alternatives.map((a) => [a.text || "(no answer)", a.probability])} /><//>
-      ${top && html`<div class="stack"><${Heat} title=${`Layer ${top.layer}, head ${top.head} looks most at the name`} matrix=${grid} top=${1}
+      <${Figure} title="Possible answers"><${Shares} rows=${reply.alternatives.map((a) => [a.text || "(no answer)", a.probability])} /><//>
+      ${top && html`<div class="stack"><${HeatMap} title=${`Layer ${top.layer}, head ${top.head} attends most to the name`} matrix=${grid} top=${1}
         rows=${grid.map((_, l) => `layer ${l}`)} columns=${grid[0].map((_, h) => `head ${h}`)} /></div>`}
     </div>
-    <details class="evidence"><summary>The evidence</summary><${Facts} rows=${evidence.map(([name, v]) => [SIGNALS[name] ?? name.replace(/_/g, " "), name === "probability" ? share(v) : number(v), name])} /></details>
+    <details class="evidence"><summary>Evidence</summary><${Facts} rows=${evidence.map(([name, v]) => [SIGNALS[name] ?? name.replace(/_/g, " "), name === "probability" ? share(v) : number(v), name])} /></details>
   </div>`;
 }
 

@@ -1,28 +1,29 @@
-// Lookup: a query among keys; what it reads, how much leaks, and the query that reads what is wanted.
+// Lookup page: weights, output and leak of a query, and the design of a query for wanted weights.
 import { html, useMemo, useState } from "../vendor/htm-preact.js";
 import { ask, useReply } from "../lib/api.js";
 import { Chart, loadPlot } from "../lib/chart.js";
-import { LAYOUTS, labelOf, layout, valueOf } from "../lib/items.js";
+import { KEY_LAYOUTS, initialKeys, labelOf, valueOf } from "../lib/items.js";
 import { KeySpace } from "../lib/keyspace.js";
 import { number, share, vector } from "../lib/numbers.js";
-import { Box, Choice, Facts, Figure, Problem, Slider, Spoken } from "../lib/parts.js";
-import { useLink } from "../lib/route.js";
-import { Code, Share } from "../lib/save.js";
+import { Box, Choice, Facts, Figure, Problem, Slider, Announcement } from "../lib/controls.js";
+import { useUrlState } from "../lib/route.js";
+import { Code, Share } from "../lib/export.js";
 import { Bars, Blend } from "../lib/weights.js";
 import { Wanted, normalised } from "./wanted.js";
 
-loadPlot().catch(() => {}); // it comes while the first numbers are asked for
+loadPlot().catch(() => {}); // loads while the first request is in flight
 
-const DEFAULTS = { layout: "ring", n: 6, moved: {}, query: [0.6, 0.95], scale: 4, wanted: { a: 1, b: 1 }, made: "" };
+// `verb` is "copy" or "blend" after a query was designed, and empty otherwise.
+const DEFAULTS = { layout: "ring", n: 6, moved: {}, query: [0.6, 0.95], scale: 4, wanted: { a: 1, b: 1 }, verb: "" };
 const EXTENT = 2.4;
 
-/** The items that a state stands for. */
+/** The items of a state. */
 export function itemsOf(kind, n, moved) {
-  const keys = layout(kind, Math.max(3, Math.min(50, Math.round(n)))).map((key, i) => (isPoint(moved[labelOf(i)]) ? moved[labelOf(i)] : key));
+  const keys = initialKeys(kind, Math.max(3, Math.min(50, Math.round(n)))).map((key, i) => (isPoint(moved[labelOf(i)]) ? moved[labelOf(i)] : key));
   return { keys, values: keys.map((_, i) => valueOf(i)), labels: keys.map((_, i) => labelOf(i)) };
 }
 
-/** The request that a state stands for. */
+/** The request of a state. */
 export function requestOf(state, items) {
   const { labels } = items;
   const wanted = Object.keys(state.wanted).filter((label) => labels.includes(label));
@@ -36,146 +37,146 @@ function isPoint(p) {
 }
 
 export function Page() {
-  const [state, patch] = useLink("lookup", DEFAULTS);
+  const [state, patch] = useUrlState("lookup", DEFAULTS);
   const memory = useMemo(() => itemsOf(state.layout, state.n, state.moved), [state.layout, state.n, state.moved]);
   const { keys, values, labels } = memory;
   const request = useMemo(() => requestOf(state, memory), [state]);
-  const wish = useMemo(() => normalised(state.wanted, labels), [state.wanted, labels]);
+  const wantedWeights = useMemo(() => normalised(state.wanted, labels), [state.wanted, labels]);
   const { reply, error, current } = useReply("api/lookup", request);
-  const body = !state.made ? null : state.made === "copy" ? { ...memory, item: Object.keys(wish)[0] } : { ...memory, weights: wish };
-  const designed = useReply(`api/design/${state.made || "copy"}`, body);
-  const design = state.made && designed.current && !designed.error ? designed.reply : null;
+  const body = !state.verb ? null : state.verb === "copy" ? { ...memory, item: Object.keys(wantedWeights)[0] } : { ...memory, weights: wantedWeights };
+  const designed = useReply(`api/design/${state.verb || "copy"}`, body);
+  const design = state.verb && designed.current && !designed.error ? designed.reply : null;
   const [working, setWorking] = useState(null);
 
   const make = async (kind) => {
     setWorking({ kind });
     try {
-      const wanted = kind === "copy" ? { item: Object.keys(wish)[0] } : { weights: wish };
+      const wanted = kind === "copy" ? { item: Object.keys(wantedWeights)[0] } : { weights: wantedWeights };
       const found = await ask(`api/design/${kind}`, { ...memory, ...wanted });
       const length = Math.hypot(...found.query);
-      // The arrow shows where the query points; its length is the scale.
-      patch({ made: kind, ...(length > 1e-9 ? { query: found.query.map((c) => c / length), scale: length } : {}) });
+      // The arrow shows the direction of the query; its length becomes the scale.
+      patch({ verb: kind, ...(length > 1e-9 ? { query: found.query.map((c) => c / length), scale: length } : {}) });
       setWorking(null);
     } catch (failure) {
       setWorking({ error: failure });
     }
   };
-  const moveKey = (i, p) => patch((old) => ({ moved: { ...old.moved, [labels[i]]: p }, made: "" }));
+  const moveKey = (i, p) => patch((old) => ({ moved: { ...old.moved, [labels[i]]: p }, verb: "" }));
   const toggle = (i) => patch((old) => {
     const { [labels[i]]: had, ...rest } = old.wanted;
-    return { wanted: had === undefined ? { ...rest, [labels[i]]: 1 } : rest, made: "" };
+    return { wanted: had === undefined ? { ...rest, [labels[i]]: 1 } : rest, verb: "" };
   });
-  const chosen = useMemo(() => Object.keys(wish).map((label) => labels.indexOf(label)), [wish, labels]);
+  const chosen = useMemo(() => Object.keys(wantedWeights).map((label) => labels.indexOf(label)), [wantedWeights, labels]);
   const shown = reply && reply.weights.length === labels.length ? reply : null;
   const most = shown ? shown.weights.indexOf(Math.max(...shown.weights)) : 0;
-  // What does not change is not drawn again while the scale moves.
+  // Drawn again only when one of these changes, not for every step of the scale.
   const space = useMemo(() => html`<${KeySpace} keys=${keys} labels=${labels} weights=${shown?.weights} query=${arrow(request.query)} wanted=${chosen}
-    proof=${proofOf(design, keys, labels)} extent=${EXTENT} onQuery=${(query) => patch({ query, made: "" })} onKey=${moveKey} onToggle=${toggle} />`,
+    proof=${proofOf(design, keys, labels)} extent=${EXTENT} onQuery=${(query) => patch({ query, verb: "" })} onKey=${moveKey} onToggle=${toggle} />`,
   [keys, shown, state.query, chosen, design]);
   return html`
     <h1>Lookup</h1>
-    <p class="lead">A query scores every key; the softmax of the scores are the weights; the output is their blend of the values.
-      Drag the query, or say what it should read.</p>
+    <p class="lead">A query scores every key, the softmax of the scores gives the weights, and the output is the weighted average of the values.
+      Drag the query, or choose what it should read.</p>
     <${Share} name="lookup" python=${design && !design.possible ? design.python : reply?.python} json=${reply && { request, reply, design }} />
     <${Problem} error=${error} />
     <div class="page lookup" aria-busy=${!current}>
       <div class="controls">
         <${Slider} name="scale" label="Scale" value=${request.scale} min=${0.1} max=${200} log zero onInput=${(scale) => patch({ scale })} />
         <div class="field"><span class="label">Query</span><div class="row two">
-          <${Box} name="q1" label="Query, first entry" value=${request.query[0]} min=${-1e6} max=${1e6} onInput=${(x) => patch((old) => ({ query: [x, old.query[1]], made: "" }))} />
-          <${Box} name="q2" label="Query, second entry" value=${request.query[1]} min=${-1e6} max=${1e6} onInput=${(x) => patch((old) => ({ query: [old.query[0], x], made: "" }))} />
+          <${Box} name="q1" label="Query, first entry" value=${request.query[0]} min=${-1e6} max=${1e6} onInput=${(x) => patch((old) => ({ query: [x, old.query[1]], verb: "" }))} />
+          <${Box} name="q2" label="Query, second entry" value=${request.query[1]} min=${-1e6} max=${1e6} onInput=${(x) => patch((old) => ({ query: [old.query[0], x], verb: "" }))} />
         </div></div>
-        <${Wanted} wanted=${state.wanted} wish=${wish} labels=${labels} onChange=${(wanted) => patch({ wanted, made: "" })} />
+        <${Wanted} wanted=${state.wanted} weights=${wantedWeights} labels=${labels} onChange=${(wanted) => patch({ wanted, verb: "" })} />
         <div class="row">
           <button class="act" disabled=${chosen.length !== 1} onClick=${() => make("copy")}>Copy this</button>
           <button class="act" disabled=${chosen.length < 2} onClick=${() => make("blend")}>Blend these</button>
           <span class="quiet" role="status">${working?.kind ? "designing …" : ""}</span>
         </div>
-        <${Problem} error=${working?.error ?? (state.made && designed.error)} />
-        ${design && html`<${Found} design=${design} wish=${wish} />`}
+        <${Problem} error=${working?.error ?? (state.verb && designed.error)} />
+        ${design && html`<${DesignResult} design=${design} weights=${wantedWeights} />`}
         <hr />
-        <${Choice} label="Keys" value=${state.layout} options=${LAYOUTS} onInput=${(kind) => patch({ layout: kind, moved: {}, made: "" })} />
-        <${Slider} name="n" label="Items" value=${labels.length} min=${3} max=${50} step=${1} onInput=${(n) => patch({ n, moved: {}, made: "" })} />
+        <${Choice} label="Keys" value=${state.layout} options=${KEY_LAYOUTS} onInput=${(kind) => patch({ layout: kind, moved: {}, verb: "" })} />
+        <${Slider} name="n" label="Items" value=${labels.length} min=${3} max=${50} step=${1} onInput=${(n) => patch({ n, moved: {}, verb: "" })} />
       </div>
       <div class="views">
         <div class="pair">
-          <${Figure} title=${design?.obstacle ? `No query reads ${Object.keys(wish).join(" and ")}${chosen.length > 1 ? " in these parts" : " alone"}` : "The key furthest along the query wins"}
-            caption="Drag q or a key, or use the arrow keys; click a key to want it. A dot's area is its weight.">
+          <${Figure} title=${design?.obstacle ? `No query reads ${Object.keys(wantedWeights).join(" and ")}${chosen.length > 1 ? " in this proportion" : " alone"}` : "The highest-scoring key has most weight"}
+            caption="Drag q or a key, or use the arrow keys; click a key to add it to the wanted items. The area of a dot grows with its weight.">
             ${space}
           <//>
           ${shown && html`<div class="stack">
             <${Figure} title=${heaviest(shown.weights, labels)}><${Bars} labels=${labels} weights=${shown.weights} wanted=${chosen} /><//>
-            <${Figure} title="The output is their blend"><${Blend} weights=${shown.weights} values=${values} output=${shown.output} /><//>
+            <${Figure} title="The output is the weighted average"><${Blend} weights=${shown.weights} values=${values} output=${shown.output} /><//>
             <${Facts} rows=${[["output", vector(shown.output), "output"], ["leak", number(shown.leak), "leak"]]} />
           </div>`}
         </div>
-        ${shown && html`<${Leak} reply=${shown} scale=${request.scale} />`}
+        ${shown && html`<${LeakChart} reply=${shown} scale=${request.scale} />`}
       </div>
     </div>
-    ${shown && html`<${Spoken}>Weight of ${labels[most]}: ${share(shown.weights[most])}. Leak ${number(shown.leak)}.<//>`}
+    ${shown && html`<${Announcement}>Weight of ${labels[most]}: ${share(shown.weights[most])}. Leak ${number(shown.leak)}.<//>`}
     <${Code} python=${design && !design.possible ? design.python : reply?.python} />`;
 }
 
-/** Where the weight is, in a few words. */
+/** The items with most of the weight, as a title. */
 function heaviest(weights, labels) {
   const top = Math.max(...weights), named = labels.filter((_, i) => weights[i] > 0.5 * top);
-  if (named.length === 1) return top >= 0.5 ? `Most of the weight is on ${named[0]}` : `${named[0]} weighs most`;
+  if (named.length === 1) return top >= 0.5 ? `Most of the weight is on ${named[0]}` : `${named[0]} has the largest weight`;
   if (named.length <= 3) return `The weight is on ${named.slice(0, -1).join(", ")} and ${named.at(-1)}`;
   return named.length === labels.length ? `The weight is spread over all ${named.length} items` : `The weight is spread over ${named.length} items or more`;
 }
 
-/** Far queries are drawn at the edge: only their direction and the scale matter. */
+/** A query beyond the edge of the plane is drawn at the edge, in its direction. */
 function arrow(query) {
   const most = Math.max(...query.map(Math.abs)) / (0.97 * EXTENT);
   return most > 1 ? query.map((c) => c / most) : query;
 }
 
-function Found({ design, wish }) {
+function DesignResult({ design, weights }) {
   const combination = Object.entries(design.obstacle?.combination ?? {});
   const average = combination.map(([label, w]) => `${share(w)} ${label}`).join(" + ");
-  const names = Object.keys(wish);
+  const names = Object.keys(weights);
   if (design.possible) {
     return html`<div class="found yes" role="status"><p><b>✓ Certified</b> The weights are at most ${number(design.bound)} from the wanted ones.</p></div>`;
   }
   if (!design.obstacle) {
-    return html`<div class="found maybe" role="status"><p><b>± Not found</b> No query reads this closely enough; the nearest one is shown.</p></div>`;
+    return html`<div class="found maybe" role="status"><p><b>± Not found</b> No query with these weights was found; the nearest one is shown.</p></div>`;
   }
-  return html`<div class="found no" role="status"><p><b>✗ ${design.obstacle.kind === "inside" ? "Impossible" : "Out of reach"}</b> No query reads this; the nearest one is shown.</p>
+  return html`<div class="found no" role="status"><p><b>✗ ${design.obstacle.kind === "inside" ? "Impossible" : "Out of reach"}</b> No query has these weights; the nearest one is shown.</p>
     ${average && html`<p>${names.length === 1 ? `${names[0]} is an average of other keys: ${average}.` : `An average of other keys, ${average}, lies on the ${names.length === 2 ? "line" : "plane"} through ${names.join(" and ")}.`}
-      ${" "}An average never scores more than the best of what it averages.</p>`}
+      ${" "}An average never scores more than the best of the keys in it.</p>`}
     <p class="quiet">The certificate says: ${design.obstacle.says}.</p></div>`;
 }
 
-/** Where the drawn proof lies: a point that is an average of other keys, on the flat through the wanted ones. */
+/** The proof in the plane: a point that is an average of other keys, on the line or plane through the wanted ones. */
 function proofOf(design, keys, labels) {
   const parts = Object.entries(design?.obstacle?.combination ?? {}).map(([label, w]) => [labels.indexOf(label), w]);
   if (!parts.length) return null;
   return { at: [0, 1].map((axis) => parts.reduce((sum, [i, w]) => sum + w * keys[i][axis], 0)), parts };
 }
 
-function Leak({ reply, scale }) {
-  const floor = reply.tol / 100;
-  const points = reply.curve.scales.map((s, i) => ({ s, leak: Math.max(reply.curve.leaks[i], floor) }));
-  points.push({ s: scale, leak: Math.max(reply.leak, floor) });
+function LeakChart({ reply, scale }) {
+  const smallest = reply.tol / 100;
+  const points = reply.curve.scales.map((s, i) => ({ s, leak: Math.max(reply.curve.leaks[i], smallest) }));
+  points.push({ s: scale, leak: Math.max(reply.leak, smallest) });
   points.sort((p, q) => p.s - q.s);
   const certified = reply.certified_scale;
-  const title = certified === null ? "The leak never goes away: another key scores as high"
+  const title = certified === null ? "The leak does not vanish: another key scores as high"
     : `From scale ${number(certified)} on the leak is certified to be at most ${number(reply.tol)}`;
   const options = (Plot, width) => ({
     height: 240, marginLeft: 48, marginRight: 20, marginBottom: 38, marginTop: 30,
     x: { label: "scale →", domain: [0, points.at(-1).s || 1], ticks: width < 420 ? 5 : 8 },
-    y: { type: "log", label: "↑ leak", domain: [floor, 1], ticks: 5, tickFormat: (v) => number(v, 1), clamp: true },
+    y: { type: "log", label: "↑ leak", domain: [smallest, 1], ticks: 5, tickFormat: (v) => number(v, 1), clamp: true },
     marks: [
       Plot.ruleY([reply.tol], { stroke: "var(--line)", strokeDasharray: "3 3" }),
       certified !== null && Plot.ruleX([certified], { stroke: "var(--proved)", strokeWidth: 1.5 }),
       certified !== null && Plot.text([certified], { x: (d) => d, y: 1, text: () => `certified ${number(certified)}`, textAnchor: certified > 0.7 * points.at(-1).s ? "end" : "start",
         dx: certified > 0.7 * points.at(-1).s ? -6 : 6, dy: 8, fill: "var(--text-proved)" }),
       Plot.line(points, { x: "s", y: "leak", stroke: "var(--ink)", strokeWidth: 2, clip: true }),
-      Plot.dot([{ s: scale, leak: Math.max(reply.leak, floor) }], { x: "s", y: "leak", r: 5, fill: "var(--accent)" }),
-      Plot.text([{ s: scale, leak: Math.max(reply.leak, floor) }], { x: "s", y: "leak", text: () => `now ${number(reply.leak, 3)}`, dx: 9, dy: -9, textAnchor: "start", fill: "var(--accent)",
+      Plot.dot([{ s: scale, leak: Math.max(reply.leak, smallest) }], { x: "s", y: "leak", r: 5, fill: "var(--accent)" }),
+      Plot.text([{ s: scale, leak: Math.max(reply.leak, smallest) }], { x: "s", y: "leak", text: () => `now ${number(reply.leak, 3)}`, dx: 9, dy: -9, textAnchor: "start", fill: "var(--accent)",
         stroke: "var(--paper)", strokeWidth: 4 }),
     ],
   });
-  return html`<${Figure} title=${title} caption=${`Leak: the weight outside ${reply.wanted.join(", ")}.`}>
+  return html`<${Figure} title=${title} caption=${`Leak: the weight on items other than ${reply.wanted.join(", ")}.`}>
     <${Chart} options=${options} of=${reply} height=${240} label=${`${title}. Now, at scale ${number(scale)}, it is ${number(reply.leak)}.`} /><//>`;
 }

@@ -1,10 +1,10 @@
-"""What is on screen can be taken along from every page: as Python that gives the same numbers, as pictures, as JSON."""
+"""Every page can be exported: as Python code that computes the same numbers, as pictures, as JSON."""
 
 import json
 from urllib.parse import quote
 
 import pytest
-from driven import taken_along
+from harness import downloaded
 
 from qkv.core.display import number
 
@@ -13,7 +13,7 @@ expect = pytest.importorskip("playwright.sync_api").expect
 CLAIM = "```claim one\ngiven k_1..k_n free, q free\nthen alpha_i >= 0\n```\n"
 QUESTION = "Where was Person 3 born?"
 PAGES = {
-    "noise": ("noise?heads=3&n=9", ".arm .chart svg"),
+    "noise": ("noise?heads=3&n=9", ".layout .chart svg"),
     "wiring": ("wiring?beta=1.5", ".derivation .katex-html"),
     "claims": (f"claims?text={quote(CLAIM)}", ".verdict .word"),
     "knowledge": (f"knowledge?q={QUESTION}", "[data-fact=badge]"),
@@ -21,9 +21,9 @@ PAGES = {
 
 
 def same_noise(page, names):
-    arm = names["found"][1]
-    expect(page.locator("[data-fact='three heads variance']")).to_have_text(number(arm.variance))
-    return {"arms": [{"variance": one.variance} for one in names["found"]]}
+    reports = names["reports"]
+    expect(page.locator("[data-fact='three heads variance']")).to_have_text(number(reports[1].variance))
+    return {"layouts": [{"variance": report.variance} for report in reports]}
 
 
 def same_wiring(page, names):
@@ -47,17 +47,17 @@ def same_knowledge(page, names):
 SAME = {"noise": same_noise, "wiring": same_wiring, "claims": same_claims, "knowledge": same_knowledge}
 
 
-def agree(told, found):
-    """Every number and word that the Python gave is the one in the file."""
-    if isinstance(told, dict):
-        return all(agree(value, found[name]) for name, value in told.items())
-    if isinstance(told, list):
-        return len(told) == len(found) and all(map(agree, told, found))
-    return told == (pytest.approx(found, rel=1e-9, abs=1e-13) if isinstance(told, float) else found)
+def agree(expected, found):
+    """Whether every number and string of the first is in the second."""
+    if isinstance(expected, dict):
+        return all(agree(value, found[name]) for name, value in expected.items())
+    if isinstance(expected, list):
+        return len(expected) == len(found) and all(map(agree, expected, found))
+    return expected == (pytest.approx(found, rel=1e-9, abs=1e-13) if isinstance(expected, float) else found)
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_each_page_gives_its_python_its_pictures_and_its_numbers(watched, name):
+def test_each_page_exports_python_pictures_and_numbers(watched, name):
     one = watched()
     fragment, seen = PAGES[name]
     page = one.open(fragment)
@@ -67,11 +67,11 @@ def test_each_page_gives_its_python_its_pictures_and_its_numbers(watched, name):
     expect(page.locator(".share .said")).to_have_text("Python copied")
     names = {"__name__": "notebook"}
     exec(page.evaluate("navigator.clipboard.readText()"), names)
-    told = SAME[name](page, names)
+    expected = SAME[name](page, names)
     for kind in ("SVG", "PNG"):
-        taken_along(page, name, kind)
-    kept = json.loads(taken_along(page, name, "JSON"))
-    assert agree(told, kept.get("reply", kept))
+        downloaded(page, name, kind)
+    kept = json.loads(downloaded(page, name, "JSON"))
+    assert agree(expected, kept.get("reply", kept))
 
 
 def test_a_study_survives_a_reload_shows_its_curves_and_can_be_cancelled(watched):
@@ -80,7 +80,7 @@ def test_a_study_survives_a_reload_shows_its_curves_and_can_be_cancelled(watched
     page.get_by_role("button", name="Study all scales").click()
     expect(page.locator(".study [role=status]")).to_contain_text("of 22 scales", timeout=60_000)
     page.reload()
-    expect(page.locator("h2", has_text="What scale does to the chance of success")).to_be_visible(timeout=120_000)
+    expect(page.locator("h2", has_text="Probability of success against scale")).to_be_visible(timeout=120_000)
     expect(page.locator(".study figcaption")).to_contain_text("For three wanted of 5 items")
     page.get_by_role("button", name="Study all scales").click()
     page.get_by_role("button", name="Cancel").click()

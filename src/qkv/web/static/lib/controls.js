@@ -1,9 +1,9 @@
-// Controls and frames that every page uses.
+// Controls, figures and messages that every page uses.
 import { html, useEffect, useRef, useState } from "../vendor/htm-preact.js";
 import { number, typed as writtenOut } from "./numbers.js";
 
 let made = 0;
-/** A name for an element that no other has. */
+/** A unique id for an element. */
 export function useId(stem) {
   const id = useRef(null);
   id.current ??= `${stem}-${++made}`;
@@ -12,7 +12,7 @@ export function useId(stem) {
 
 const STEPS = 400;
 
-/** A labelled slider with a box beside it; with `log`, equal steps multiply, and the lowest may stand for zero. */
+/** A labelled slider with a number box. With `log` its scale is logarithmic; with `zero` its lowest position is 0. */
 export function Slider({ label, hint, value, min, max, step = "any", log = false, zero = false, onInput, name }) {
   const id = useId("slider");
   const low = Math.log(min), high = Math.log(max);
@@ -32,22 +32,22 @@ export function Slider({ label, hint, value, min, max, step = "any", log = false
   </div>`;
 }
 
-/** A number that can be typed; what is not a number in range is marked and waits until it is one. */
+/** A box for a number. Text that is not a number in range is marked as invalid and not passed on. */
 export function Box({ value, min = -Infinity, max = Infinity, whole = false, label, onInput, name }) {
   const [typed, setTyped] = useState(null);
   const found = typed === null ? value : readNumber(typed);
   const good = (x) => Number.isFinite(x) && x >= min && x <= max && (!whole || Number.isInteger(x));
   return html`<input class="box" type="text" inputmode="decimal" autocomplete="off" aria-label=${`${label}, as a number`} data-name=${name}
-    value=${typed ?? writtenOut(value)} aria-invalid=${!good(found)} title=${good(found) ? null : wanted(min, max, whole)}
+    value=${typed ?? writtenOut(value)} aria-invalid=${!good(found)} title=${good(found) ? null : expected(min, max, whole)}
     onInput=${(e) => { setTyped(e.target.value); const x = readNumber(e.target.value); if (good(x)) onInput(x); }}
     onBlur=${() => setTyped(null)} onKeyDown=${(e) => e.key === "Enter" && setTyped(null)} />`;
 }
 
-function wanted(min, max, whole) {
-  return `Wanted: a ${whole ? "whole " : ""}number${min > -Infinity ? ` from ${number(min)}` : ""}${max < Infinity ? ` to ${number(max)}` : ""}`;
+function expected(min, max, whole) {
+  return `Expected: a ${whole ? "whole " : ""}number${min > -Infinity ? ` from ${number(min)}` : ""}${max < Infinity ? ` to ${number(max)}` : ""}`;
 }
 
-/** A number as people type it: 0.5, 1e-6, 1/3, −2. Anything else is NaN; nothing is evaluated. */
+/** Parses a number such as 0.5, 1e-6, 1/3 or −2; NaN for anything else. Nothing is evaluated. */
 export function readNumber(text) {
   const plain = text.trim().replace(/−/g, "-");
   const parts = /^([^/]+)\/([^/]+)$/.exec(plain);
@@ -55,7 +55,7 @@ export function readNumber(text) {
   return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(plain) ? Number(plain) : NaN;
 }
 
-/** A choice of a few, as a row of radio buttons. */
+/** A choice between a few options, as radio buttons. */
 export function Choice({ label, value, options, onInput }) {
   const id = useId("choice");
   return html`<fieldset class="choice"><legend>${label}</legend><div>
@@ -63,7 +63,7 @@ export function Choice({ label, value, options, onInput }) {
   </div></fieldset>`;
 }
 
-/** A choice of many. */
+/** A choice between many options. */
 export function Select({ label, value, options, onInput, name }) {
   const id = useId("select");
   return html`<div class="select"><label for=${id}>${label}</label>
@@ -72,12 +72,12 @@ export function Select({ label, value, options, onInput, name }) {
     </select></div>`;
 }
 
-/** What went wrong, in place. */
+/** An error message. */
 export function Problem({ error }) {
   return error ? html`<p class="problem" role="alert">${error.message}</p>` : null;
 }
 
-/** A figure whose title is its message; what is inside can be saved as a picture. */
+/** A figure with a title and a caption; its SVG elements can be downloaded. */
 export function Figure({ title, caption, children, className = "" }) {
   return html`<figure class=${className}>
     ${title && html`<h2>${title}</h2>`}
@@ -86,13 +86,13 @@ export function Figure({ title, caption, children, className = "" }) {
   </figure>`;
 }
 
-/** Facts by name, as the library's cards have them. */
+/** A list of named values. */
 export function Facts({ rows }) {
   return html`<dl class="facts">${rows.filter(Boolean).map(([name, value, key]) => html`<div><dt>${name}</dt><dd data-fact=${key ?? name}>${value}</dd></div>`)}</dl>`;
 }
 
-/** A sentence that screen readers are told once it has stood for a moment. */
-export function Spoken({ children }) {
+/** A sentence for screen readers, announced once it has not changed for half a second. */
+export function Announcement({ children }) {
   const [said, setSaid] = useState("");
   const text = [children].flat().join("");
   useEffect(() => {

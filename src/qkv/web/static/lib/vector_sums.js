@@ -1,9 +1,9 @@
-// Sums of named vectors as people type them: "u_b - u_c", "2 u_a + 1/2 u_d".
-import { readNumber } from "./parts.js";
+// Parses sums of named vectors: "u_b - u_c", "2 u_a + 1/2 u_d".
+import { readNumber } from "./controls.js";
 
 const TERM = /^([-+−]?)\s*(\d*\.?\d*(?:\/\d+)?(?:e[-+]?\d+)?)\s*[*·]?\s*([A-Za-z][A-Za-z0-9_]{0,39})\s*/;
 
-/** Coefficients by name, or null where the text is no sum. */
+/** Coefficients by name, or null if the text is not a sum. */
 export function readSum(text) {
   let rest = text.trim();
   const found = {};

@@ -1,4 +1,4 @@
-"""Manners of every page: themes, phones, keyboards, links; nothing from elsewhere, nothing in the console."""
+"""Every page: themes, small screens, keyboard, links, screen readers."""
 
 import re
 
@@ -8,7 +8,7 @@ expect = pytest.importorskip("playwright.sync_api").expect
 
 READY = {
     "lookup": ".chart svg",
-    "noise": ".arm .chart svg",
+    "noise": ".layout .chart svg",
     "wiring": ".derivation .katex-html",
     "claims": ".verdict",
     "knowledge": ".training",
@@ -16,7 +16,7 @@ READY = {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_stands_in_both_themes(watched, scheme):
+def test_every_page_is_shown_in_both_themes(watched, scheme):
     one = watched(color_scheme=scheme)
     for name, ready in READY.items():
         page = one.open(name)
@@ -46,13 +46,13 @@ def test_no_page_scrolls_sideways_on_a_phone(watched):
         ("claims", ("textarea", "```claim x\ngiven k_1..k_n orthonormal, n >= 3\nthen k_a'k_b = 0\n```"), ".count"),
     ],
 )
-def test_the_address_restores_what_was_seen(watched, fragment, change, seen):
+def test_the_address_restores_the_state(watched, fragment, change, seen):
     one = watched()
     page = one.open(fragment)
     place, text = change
     page.locator(place).fill(text)
     one.settled()
-    expect(page).to_have_url(re.compile(r"\?"))  # the address follows a moment later
+    expect(page).to_have_url(re.compile(r"\?"))  # the address follows 150 ms later
     before = page.locator(seen).inner_text()
     link = page.evaluate("location.href")
     fresh = watched()
@@ -61,7 +61,7 @@ def test_the_address_restores_what_was_seen(watched, fragment, change, seen):
     assert fresh.page.locator(place).input_value() == text
 
 
-def test_a_broken_address_gives_the_usual_page(watched):
+def test_an_invalid_address_gives_the_default_page(watched):
     one = watched()
     page = one.open("lookup?scale=NaN&query=[1]&n=9e99&wanted=[]&moved=7&layout=sideways")
     expect(page.locator("[data-fact=leak]")).to_be_visible()
@@ -70,7 +70,7 @@ def test_a_broken_address_gives_the_usual_page(watched):
     expect(page.locator("h1")).to_have_text("Lookup")
 
 
-def test_the_keyboard_reaches_everything_and_is_seen(watched):
+def test_every_control_is_reachable_by_keyboard_with_a_visible_focus(watched):
     one = watched()
     page = one.open("lookup")
     page.wait_for_selector(".chart svg")
@@ -100,7 +100,7 @@ def test_results_are_announced(watched):
     expect(page.locator("[aria-live=polite]")).to_contain_text("Weight of a")
 
 
-def test_the_first_page_is_light(watched):
+def test_the_first_page_transfers_few_bytes(watched):
     one = watched()
     sizes = []
     one.page.on("response", lambda r: sizes.append(r.request.sizes()))

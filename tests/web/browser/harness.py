@@ -1,4 +1,4 @@
-"""A server as a person starts it, and the browser that opens it; for the tests, the benchmark and the screenshots."""
+"""`qkv serve` as a process and a browser for it; used by the tests, the benchmark and the screenshots."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ FLAGS = [
 
 
 def missing() -> str:
-    """Why there is no browser, in one sentence; empty if there is one."""
+    """Why no browser can be used; empty if one can."""
     try:
         import playwright.sync_api  # noqa: F401
     except ImportError:
@@ -30,7 +30,7 @@ def missing() -> str:
 
 @contextlib.contextmanager
 def serving(model: Path | None = None) -> Iterator[str]:
-    """The server as a person starts it, on a free port."""
+    """The address of `qkv serve` on a free port, until the block ends."""
     command = [sys.executable, "-m", "qkv", "serve", "--port", "0", "--no-open"]
     command += ["--model", f"tiny={model}"] if model else []
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
@@ -46,8 +46,8 @@ def serving(model: Path | None = None) -> Iterator[str]:
         server.wait(15)
 
 
-def taken_along(page, name: str, kind: str) -> bytes:
-    """What the button for a download gives: under its name, of its kind, and able to stand alone."""
+def downloaded(page, name: str, kind: str) -> bytes:
+    """Clicks a download button, and gives the content of the file, whose name and format are checked."""
     with page.expect_download() as found:
         page.get_by_role("button", name=f"as {kind}").click()
     assert found.value.suggested_filename == f"qkv-{name}.{kind.lower()}"

@@ -1,4 +1,4 @@
-"""The pictures in the README come from a script, which is run here."""
+"""The script that takes the pictures of the documents."""
 
 import re
 import sys
@@ -11,12 +11,14 @@ pytest.importorskip("playwright.sync_api")
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_the_script_takes_every_picture_that_the_readme_shows(chromium, address, tmp_path):
+def test_the_script_takes_every_picture_that_the_documents_show(chromium, address, tmp_path):
     sys.path.insert(0, str(ROOT / "docs"))
     import screenshots
     from PIL import Image
 
-    shown = set(re.findall(r"docs/pictures/(explorer-\w+\.png)", (ROOT / "README.md").read_text(encoding="utf-8")))
+    documents = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    text = "".join(document.read_text(encoding="utf-8") for document in documents)
+    shown = set(re.findall(r"pictures/(explorer-\w+\.png)\)", text))
     taken = screenshots.take(chromium, address, tmp_path, "tiny", "Where was Person 3 born?")
     assert (
         {path.name for path in taken}

@@ -1,10 +1,10 @@
-// Taking things along: a link, the Python, the numbers, the pictures.
+// Copying and downloading: link, Python code, numbers, pictures.
 import { html, useRef, useState } from "../vendor/htm-preact.js";
 
-const INKED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "opacity", "fill-opacity",
+const STYLE_PROPERTIES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "opacity", "fill-opacity",
   "stroke-opacity", "font-size", "font-weight", "font-family", "font-style", "font-variant-numeric", "text-anchor", "dominant-baseline", "paint-order", "visibility"];
 
-/** The row under a page's title: copy as Python, copy link, download. */
+/** The buttons under the title of a page: copy as Python, copy link, download. */
 export function Share({ name, python, json, draw = drawing, children }) {
   const [said, setSaid] = useState("");
   const row = useRef(null);
@@ -14,12 +14,12 @@ export function Share({ name, python, json, draw = drawing, children }) {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => setSaid(""), 2500);
   };
-  const copied = async (text, what) => say((await copy(text)) ? `${what} copied` : "Copying was refused by the browser");
+  const copied = async (text, what) => say((await copy(text)) ? `${what} copied` : "The browser did not allow copying");
   const picture = async (kind) => {
     const drawn = draw(row.current.closest("main"));
     if (!drawn) return say("There is no picture yet");
     const blob = kind === "svg" ? new Blob([drawn.text], { type: "image/svg+xml" }) : await bitmap(drawn);
-    keep(blob, `qkv-${name}.${kind}`);
+    download(blob, `qkv-${name}.${kind}`);
     return say(`qkv-${name}.${kind} saved`);
   };
   return html`<div class="share" ref=${row}>
@@ -29,16 +29,16 @@ export function Share({ name, python, json, draw = drawing, children }) {
       <button onClick=${() => picture("svg")} aria-label="Download the pictures as SVG">SVG</button>
       <button onClick=${() => picture("png")} aria-label="Download the pictures as PNG">PNG</button>
       <button disabled=${!json} aria-label="Download the numbers as JSON"
-        onClick=${() => keep(new Blob([JSON.stringify(json, null, 1)], { type: "application/json" }), `qkv-${name}.json`)}>JSON</button>
+        onClick=${() => download(new Blob([JSON.stringify(json, null, 1)], { type: "application/json" }), `qkv-${name}.json`)}>JSON</button>
     </span>
     ${children}
     <span class="said" role="status">${said}</span>
   </div>`;
 }
 
-/** The Python for what is on screen, to be read. */
+/** The Python code for what is on screen. */
 export function Code({ python }) {
-  return html`<details class="code"><summary>The Python for what is on screen</summary><pre data-python tabindex="0">${python ?? ""}</pre></details>`;
+  return html`<details class="code"><summary>Python code for what is on screen</summary><pre data-python tabindex="0">${python ?? ""}</pre></details>`;
 }
 
 async function copy(text) {
@@ -46,7 +46,7 @@ async function copy(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // Beyond loopback, without https, browsers have no clipboard; a selected field can still be copied.
+    // Beyond loopback and without https, browsers offer no clipboard; a selected text area can still be copied.
     const area = document.createElement("textarea");
     area.value = text;
     area.className = "unseen";
@@ -58,7 +58,7 @@ async function copy(text) {
   }
 }
 
-function keep(blob, name) {
+function download(blob, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
   link.download = name;
@@ -66,7 +66,7 @@ function keep(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-/** All figures of the page below each other, with the colours that are on screen, as one SVG that needs nothing else. */
+/** All figures of the page, one below the other, in the current colours, as one self-contained SVG. */
 export function drawing(root) {
   const gap = 24;
   let top = gap, width = 0;
@@ -85,7 +85,7 @@ export function drawing(root) {
     let bottom = 0;
     for (const svg of drawn) {
       const box = svg.getBoundingClientRect();
-      const clone = inked(svg);
+      const clone = withInlineStyles(svg);
       clone.setAttribute("x", gap + box.left - frame.left);
       clone.setAttribute("y", top + box.top - first);
       clone.setAttribute("width", box.width);
@@ -103,7 +103,7 @@ export function drawing(root) {
   return { text, ...size };
 }
 
-/** Rows of [word, tone, text, reason] as a picture, for a page whose result is words. */
+/** Rows of [verdict, colour, text, reason] as an SVG, for a page without figures. */
 export function listing(rows) {
   if (!rows.length) return null;
   const style = getComputedStyle(document.documentElement), ink = getComputedStyle(document.body);
@@ -117,12 +117,12 @@ export function listing(rows) {
     + `<rect width="100%" height="100%" fill="${ink.backgroundColor}"/>${lines.join("")}</svg>` };
 }
 
-function inked(svg) {
+function withInlineStyles(svg) {
   const clone = svg.cloneNode(true);
   const originals = [svg, ...svg.querySelectorAll("*")];
   [clone, ...clone.querySelectorAll("*")].forEach((node, i) => {
     const style = getComputedStyle(originals[i]);
-    for (const name of INKED) {
+    for (const name of STYLE_PROPERTIES) {
       const value = style.getPropertyValue(name);
       if (value) node.setAttribute(name, value);
     }

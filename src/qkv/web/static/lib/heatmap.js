@@ -1,11 +1,11 @@
-// A matrix as a heat map with its numbers: dark is positive, purple is negative, and the sign stands there too.
+// A matrix as a heat map with its entries: dark is positive, purple is negative.
 import { html, useRef } from "../vendor/htm-preact.js";
-import { loweredText } from "./names.js";
+import { svgSubscripts } from "./text.js";
 import { number } from "./numbers.js";
 import { useWidth } from "./chart.js";
 
-/** `rows` and `columns` name the sides; `top` is the size that is darkest, or the largest entry. */
-export function Heat({ title, matrix, rows, columns, top, digits = 2, room = 1 }) {
+/** `rows` and `columns` are labels; `top` is the absolute value with the darkest colour, by default the largest entry. */
+export function HeatMap({ title, matrix, rows, columns, top, digits = 2, room = 1 }) {
   const frame = useRef(null);
   const width = useWidth(frame);
   const m = matrix.length, n = matrix[0]?.length ?? 0;
@@ -19,9 +19,9 @@ export function Heat({ title, matrix, rows, columns, top, digits = 2, room = 1 }
     ${title && html`<h3>${title}</h3>`}
     ${width > 0 && html`<svg width=${left + cell * n + 4} height=${head + tall * m + 4} role="img"
       aria-label=${`${title}: ${matrix.map((row) => row.map((v) => number(v, digits)).join(" ")).join("; ")}`}>
-      ${columns?.map((c, j) => html`<text class="side" x=${left + cell * (j + 0.5)} y="14" text-anchor="middle">${loweredText(c)}</text>`)}
+      ${columns?.map((c, j) => html`<text class="side" x=${left + cell * (j + 0.5)} y="14" text-anchor="middle">${svgSubscripts(c)}</text>`)}
       ${matrix.map((row, i) => html`
-        ${rows && html`<text class="side" x=${left - 8} y=${head + tall * (i + 0.5) + 4} text-anchor="end">${loweredText(rows[i])}</text>`}
+        ${rows && html`<text class="side" x=${left - 8} y=${head + tall * (i + 0.5) + 4} text-anchor="end">${svgSubscripts(rows[i])}</text>`}
         ${row.map((v, j) => {
           const strength = Math.min(1, Math.abs(v) / most);
           return html`<g><rect class=${v < 0 ? "minus" : "plus"} x=${left + cell * j + 1} y=${head + tall * i + 1} width=${cell - 2} height=${tall - 2}

@@ -1,0 +1,73 @@
+"""The tour is one page: nothing is fetched, and its anchors lead somewhere."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+import qkv
+from qkv.tour import CHAPTERS, run
+
+
+class Balance(HTMLParser):
+    """Counts open elements, and collects what would be fetched and which ids and anchors there are."""
+
+    VOID = frozenset({"meta", "br", "img", "path", "use", "rect", "link"})
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.fetched, self.ids, self.anchors = [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.fetched += [
+            v for k, v in attrs if k in ("src", "href", "xlink:href") and v and not v.startswith(("#", "data:"))
+        ]
+        self.anchors += [v[1:] for k, v in attrs if k in ("href", "xlink:href") and v and v.startswith("#")]
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+def parsed(text):
+    page = Balance()
+    page.feed(text)
+    assert page.open == []
+    return page
+
+
+@pytest.fixture(scope="module")
+def tour(tmp_path_factory):
+    return run(tmp_path_factory.mktemp("tour")).read_text(encoding="utf-8")
+
+
+def test_the_tour_is_one_page_that_fetches_nothing_and_whose_anchors_lead_somewhere(tour):
+    page = parsed(tour)
+    assert page.fetched == []
+    assert set(page.anchors) <= set(page.ids)
+    assert len(page.ids) == len(set(page.ids))
+    assert not re.search(r"@import|url\((?!#)", tour)
+
+
+def test_the_tour_has_a_chapter_for_each_function_and_pictures_with_their_commands(tour):
+    assert tour.count("<h2") == len(CHAPTERS)
+    assert tour.count("<figure>") == tour.count("<figcaption>") >= 6
+    assert tour.count("<pre>") == tour.count("<figure>")
+    assert "8.293049" in tour  # log(8 · 0.999 / 0.002), the smallest t
+    assert "Certificate holds" in tour and "REFUSED" not in tour
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(qkv.QkvError, match="--out"):
+        run(tmp_path / "file" / "tour")

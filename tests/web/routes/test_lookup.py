@@ -1,0 +1,80 @@
+"""Lookup: replies agree with NumPy and with the library, and so does their Python code."""
+
+import numpy as np
+import pytest
+
+from qkv import Memory
+from qkv.design import blend, copy
+
+MIDDLE = {
+    "keys": [[1, 0], [0, 1], [-1, -1], [0.1, 0]],
+    "values": [[1], [2], [3], [4]],
+    "labels": ["a", "b", "c", "middle"],
+}
+
+
+def close(a, b):
+    return np.allclose(np.asarray(a, dtype=float), np.asarray(b, dtype=float), rtol=1e-12, atol=1e-14)
+
+
+def test_weights_are_the_softmax_and_the_python_code_gives_the_same(post, state, run_code):
+    body = state("lookup")
+    found = post("/api/lookup", body)
+    scores = body["scale"] * np.array(body["keys"]) @ np.array(body["query"])
+    alpha = np.exp(scores) / np.exp(scores).sum()
+    assert close(found["scores"], scores) and close(found["weights"], alpha)
+    assert close(found["output"], alpha @ np.array(body["values"]))
+    assert close(found["leak"], alpha[2:].sum())
+    names = run_code(found["python"])
+    assert close(names["reading"].weights, found["weights"]) and close(names["reading"].output, found["output"])
+    assert close(names["leaks"].scales, found["curve"]["scales"]) and close(
+        names["leaks"].leaks, found["curve"]["leaks"]
+    )
+    assert names["leaks"].scale == found["certified_scale"]
+    assert names["leaks"].certificate.verify()
+
+
+def test_the_leak_is_within_tol_at_the_certified_scale_and_not_just_below(post, state):
+    body = state("lookup")
+    found = post("/api/lookup", body)
+    after = post("/api/lookup", {**body, "scale": found["certified_scale"]})
+    before = post("/api/lookup", {**body, "scale": 0.999 * found["certified_scale"]})
+    assert after["leak"] <= found["tol"] < before["leak"]
+    assert post("/api/lookup", {**body, "query": [-0.8, -0.6]})["certified_scale"] is None
+
+
+def test_without_wanted_items_the_leak_is_outside_the_heaviest(post, state):
+    body = {k: v for k, v in state("lookup").items() if k != "wanted"}
+    found = post("/api/lookup", body)
+    assert found["wanted"] == ["a"] and close(found["leak"], 1 - found["weights"][0])
+
+
+@pytest.mark.parametrize("leak", [1e-3, 1e-6])
+def test_copy_and_blend_are_those_of_the_library(post, leak, run_code):
+    memory = Memory(MIDDLE["keys"], MIDDLE["values"], MIDDLE["labels"])
+    copied = post("/api/design/copy", {**MIDDLE, "item": "a", "leak": leak})
+    blended = post("/api/design/blend", {**MIDDLE, "weights": {"a": 0.5, "b": 0.5}, "leak": leak})
+    for found, design in ((copied, copy(memory, "a", leak)), (blended, blend(memory, {"a": 0.5, "b": 0.5}, leak))):
+        assert found["possible"] and found["obstacle"] is None
+        assert close(found["query"], design.query) and found["scale"] == design.scale
+        assert found["leak"] * (1 - 1e-12) <= found["bound"] <= leak * (1 + 1e-9)
+        names = run_code(found["python"])
+        assert close(names["design"].query, found["query"]) and close(names["reading"].weights, found["weights"])
+
+
+def test_a_key_inside_the_hull_has_its_convex_combination_as_obstacle(post, run_code):
+    found = post("/api/design/copy", {**MIDDLE, "item": "middle"})
+    assert not found["possible"] and found["bound"] > 0.5
+    mixed = found["obstacle"]["combination"]
+    keys = dict(zip(MIDDLE["labels"], MIDDLE["keys"], strict=True))
+    assert close(sum(w * np.array(keys[name]) for name, w in mixed.items()), keys["middle"])
+    assert close(sum(mixed.values()), 1) and "no query selects it" in found["obstacle"]["says"]
+    assert "key middle is" in found["obstacle"]["says"] and "1 of item middle" in found["certificate"]
+    assert not run_code(found["python"])["design"].possible
+
+
+def test_an_impossible_blend_has_an_obstacle(post):
+    line = {"keys": [[0], [1], [2]], "values": [[0], [1], [2]], "labels": ["a", "b", "c"]}
+    found = post("/api/design/blend", {**line, "weights": {"a": 0.5, "c": 0.5}})
+    assert not found["possible"] and found["obstacle"] is not None
+    assert set(found["obstacle"]["combination"]) <= set(line["labels"])

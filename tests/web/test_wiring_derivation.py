@@ -1,0 +1,67 @@
+"""The derivation of a wiring: its lines against hand-computed scores, weights and limits."""
+
+import math
+
+import pytest
+import torch
+
+from qkv.design import wire
+from qkv.web.wiring_derivation import derivation
+
+NAMES, VECTORS = ["x_1", "x_2"], ["u", "v"]
+X = [[1.0, 0.0], [0.0, 2.0]]
+
+
+class Possible:
+    """A wiring with a given W, so that scores can be computed by hand."""
+
+    possible = True
+
+    def __init__(self, W, rules):
+        self.W, self.rules = torch.tensor(W, dtype=torch.float64), rules
+
+
+def lines_of(W, beta=2.0, outputs=((0.5, -2.0), (1.0, 0.0))):
+    scores = [[beta**2 * sum(a * w * b for a, row in zip(x, W, strict=True) for w, b in zip(row, y, strict=True))
+               for y in X] for x in X]  # fmt: skip
+    weights = [[math.exp(s) / sum(map(math.exp, row)) for s in row] for row in scores]
+    return derivation(NAMES, VECTORS, X, Possible(W, {0: 1}), beta, weights, outputs)
+
+
+def test_tokens_length_scores_weights_output_and_limit_are_stated_in_order():
+    found = [line.text for line in lines_of([[0.0, 0.25], [0.0, 0.0]])]
+    low = 1 / (1 + math.exp(2))
+    assert found == [
+        "x_1 = u",
+        "x_2 = 2 v",
+        "the named vectors are orthogonal, of length β = 2",
+        "token i scores token j by s_ij = x_iᵀ W x_j with W = QᵀK, so all scores grow as β²",
+        "scores of x_1: x_1: 0, x_2: 2",  # 2² · 1 · 0.25 · 2
+        f"softmax gives x_1 the weights {low:.3g}, {1 - low:.3g}",
+        "so x_1 writes 0.5 u - 2 v",
+        "as β → ∞ the highest score takes all the weight: x_1 reads x_2",
+    ]
+
+
+def test_equal_scores_share_the_limit():
+    (limit,) = [line for line in lines_of([[0.0, 0.0], [0.0, 0.0]]) if "∞" in line.text]
+    assert limit.text.endswith("x_1 reads x_1 and x_2, equally")
+    assert r"= 1/2\quad" in limit.latex and r"\{1, 2\}" in limit.latex
+
+
+def test_latex_has_subscripts_and_signs():
+    latex = [line.latex for line in lines_of([[0.0, 0.25], [0.0, 0.0]], outputs=((-1.0, 0.0), (0.0, 0.0)))]
+    assert latex[0] == "x_{1} = u" and latex[1] == r"x_{2} = 2\,v"
+    assert latex[6].endswith("V x_j = -u")
+
+
+def test_an_impossible_wiring_ends_with_its_proof():
+    tokens = [[1.0], [2.0], [3.0]]
+    found = derivation(["x", "y", "z"], ["u"], tokens, wire(tokens, {0: 1}, {0: [1.0]}), 1.0, None, None)
+    assert found[-1].text.startswith("no W = QᵀK satisfies the rules: ") and found[-1].latex.startswith(r"\nexists")
+
+
+@pytest.mark.parametrize("name", [r"\href{javascript:x}", "a}b", "$x$", "%"])
+def test_names_cannot_contain_latex_commands(name):
+    found = derivation([name], [name], [[1.0]], wire([[1.0]], {0: 0}, {0: [1.0]}), 1.0, [[1.0]], [[1.0]])
+    assert all(char not in line.latex.replace(r"\text", "") for line in found[:1] for char in "\\$%")
