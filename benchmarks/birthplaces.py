@@ -75,7 +75,7 @@ def measure(options: argparse.Namespace, out: Path) -> None:
         scores = evaluate(run, dev, unpretrained=out / "none", ablated=out / "lacking")
         figures["baselines"] = {name: score.to_json() for name, score in scores.baselines.items()}
     if options.plot is not None:
-        from qkv.viz.plots.knowledge import curve as picture
+        from qkv.viz.plots.knowledge import accuracy_curve as picture
         from qkv.viz.theme import save
 
         save(picture(curve, PUBLISHED), options.plot)

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("core", "design", "noise", "claims", "model", "train", "knowledge")
 PUBLIC = [(package, name) for package in PACKAGES for name in getattr(qkv, package).__all__]
 FUNCTIONS = [(p, n) for p, n in PUBLIC if not inspect.isclass(getattr(getattr(qkv, p), n))]
+REFUSE_NOTHING = [("core", "softmax"), ("knowledge", "pantheon")]
 CLASSES = [(p, n) for p, n in PUBLIC if inspect.isclass(getattr(getattr(qkv, p), n))]
 
 
@@ -122,7 +123,10 @@ def test_public_functions_say_what_they_take_return_and_refuse_with_an_example(p
     function = of(pair)
     text = inspect.getdoc(function) or ""
     for section in ("Args:", "Returns:", "Raises:", "Example:"):
-        assert section in text or (section == "Args:" and not inspect.signature(function).parameters), section
+        needless = (section == "Args:" and not inspect.signature(function).parameters) or (
+            section == "Raises:" and pair in REFUSE_NOTHING
+        )
+        assert section in text or needless, section
     for name, parameter in inspect.signature(function).parameters.items():
         stars = {parameter.VAR_KEYWORD: "**", parameter.VAR_POSITIONAL: "*"}.get(parameter.kind, "")
         assert re.search(rf"^\s+{re.escape(stars)}{name}(, [\w*, ]+)?:", text, flags=re.M) or re.search(

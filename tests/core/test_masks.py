@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qkv.core.masks import allowed, causal, owned, padding, window
+from qkv.core.masks import allowed, causal, latent, padding, window
 from qkv.errors import QkvError
 
 
@@ -40,7 +40,7 @@ def test_lengths_may_come_in_any_array(lengths):
 
 @given(st.integers(1, 5), st.integers(1, 12), st.integers(1, 4))
 def test_a_latent_attends_up_to_the_last_token_it_owns(m, n, stride):
-    assert owned(m, n, stride).tolist() == [[j < (i + 1) * stride for j in range(n)] for i in range(m)]
+    assert latent(m, n, stride).tolist() == [[j < (i + 1) * stride for j in range(n)] for i in range(m)]
 
 
 def test_masks_combine_with_and():

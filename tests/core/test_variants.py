@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from qkv.core import masks
-from qkv.core.variants import KINDS, STRIDE, WIDTH, kind, read_in, read_out, window
+from qkv.core.variants import STRIDE, VARIANTS, WIDTH, read_in, read_out, variant, window
 from qkv.errors import QkvError
 
 N, D, DV = 7, 4, 3
@@ -54,16 +54,16 @@ def rotated(x, position):
 
 # What each kind should compute: who sees whom, and what happens to queries and keys first.
 REFERENCE = {
-    "full": (KINDS["full"], sees_all, as_is),
-    "causal": (KINDS["causal"], sees_past, as_is),
-    "window": (KINDS["window"], partial(sees_last, WIDTH), as_is),
+    "full": (VARIANTS["full"], sees_all, as_is),
+    "causal": (VARIANTS["causal"], sees_past, as_is),
+    "window": (VARIANTS["window"], partial(sees_last, WIDTH), as_is),
     "window of 1": (partial(window, width=1), partial(sees_last, 1), as_is),
     "window of 3": (partial(window, width=3), partial(sees_last, 3), as_is),
-    "rope": (KINDS["rope"], sees_past, rotated),
-    "synthesizer": (KINDS["synthesizer"], sees_past, as_is),
-    "read_in": (KINDS["read_in"], partial(sees_up_to_its_own, STRIDE), as_is),
+    "rope": (VARIANTS["rope"], sees_past, rotated),
+    "synthesizer": (VARIANTS["synthesizer"], sees_past, as_is),
+    "read_in": (VARIANTS["read_in"], partial(sees_up_to_its_own, STRIDE), as_is),
     "read_in by 2": (partial(read_in, stride=2), partial(sees_up_to_its_own, 2), as_is),
-    "read_out": (KINDS["read_out"], partial(sees_latents_before, STRIDE), as_is),
+    "read_out": (VARIANTS["read_out"], partial(sees_latents_before, STRIDE), as_is),
     "read_out by 2": (partial(read_out, stride=2), partial(sees_latents_before, 2), as_is),
 }
 QUERIES = {"synthesizer": positive}  # what happens to queries alone
@@ -72,8 +72,8 @@ ORDERED = pytest.mark.parametrize("name", [n for n in REFERENCE if n != "full" a
 
 
 def test_every_kind_of_the_table_is_under_this_contract():
-    assert set(KINDS) <= set(REFERENCE)
-    assert all(KINDS[name] is REFERENCE[name][0] for name in KINDS)
+    assert set(VARIANTS) <= set(REFERENCE)
+    assert all(VARIANTS[name] is REFERENCE[name][0] for name in VARIANTS)
 
 
 def normal(*shape, seed=0):
@@ -192,7 +192,7 @@ def test_later_tokens_do_not_change_earlier_outputs(name):
 def test_full_attention_does_see_later_tokens():
     q, k, v = tokens()
     changed = torch.cat((v[:-1], v[-1:] + 1))
-    full = KINDS["full"]
+    full = VARIANTS["full"]
     assert not torch.allclose(full(q, k, changed, scale=1)[0], full(q, k, v, scale=1)[0])
 
 
@@ -213,7 +213,7 @@ def test_more_queries_than_tokens_are_refused(name):
 
 def test_full_attention_takes_any_number_of_queries():
     q, k, v = tokens(n=4, m=9)
-    torch.testing.assert_close(KINDS["full"](q, k, v, scale=1), loop("full", q, k, v, 1), rtol=0, atol=1e-12)
+    torch.testing.assert_close(VARIANTS["full"](q, k, v, scale=1), loop("full", q, k, v, 1), rtol=0, atol=1e-12)
 
 
 def test_no_token_reaches_an_earlier_one_through_latents_and_every_finished_block_reaches_later_ones():
@@ -221,7 +221,7 @@ def test_no_token_reaches_an_earlier_one_through_latents_and_every_finished_bloc
 
     def through(x):
         z = read_in(latents, x, x, scale=1, stride=stride)
-        z = KINDS["causal"](z, z, z, scale=1)
+        z = VARIANTS["causal"](z, z, z, scale=1)
         return read_out(x, z, z, scale=1, stride=stride)
 
     before = through(x)
@@ -241,11 +241,11 @@ def test_a_window_of_no_width_is_refused():
 
 
 def test_a_kind_is_found_by_its_name():
-    assert all(kind(name) is KINDS[name] for name in KINDS)
+    assert all(variant(name) is VARIANTS[name] for name in VARIANTS)
 
 
 def test_an_unknown_kind_is_refused_with_the_choices():
     with pytest.raises(QkvError, match=r"Did you mean causal\? Choose from full, causal, window, rope"):
-        kind("casual")
+        variant("casual")
     with pytest.raises(QkvError, match=r"none called 'linear'\. Choose from full"):
-        kind("linear")
+        variant("linear")

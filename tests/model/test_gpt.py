@@ -131,8 +131,8 @@ def test_compiling_covers_norms_and_mlps_only(monkeypatch):
 
 @EVERY
 def test_models_that_may_pack_any_lengths_are_those_of_the_ragged_kernel(name):
-    assert model_of(name).ragged == (name not in ("synthesizer", "perceiver"))
-    assert not model_of(name).to("meta").ragged
+    assert model_of(name).packs_any_lengths == (name not in ("synthesizer", "perceiver"))
+    assert not model_of(name).to("meta").packs_any_lengths
 
 
 @pytest.mark.parametrize("n_layer", [2, 8])

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from qkv.model import linear as module
-from qkv.model.linear import STEADY, Linear, linear, onednn_linear
+from qkv.model.linear import ONEDNN_ROW_MULTIPLE, Linear, linear, onednn_linear
 from qkv.train.data.objectives import Example
 from qkv.train.data.packing import count_targets, pack
 
@@ -22,7 +22,7 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return str(request.param)
 
 
-@pytest.mark.parametrize("rows", [STEADY, 5 * STEADY, STEADY + 1, 3])
+@pytest.mark.parametrize("rows", [ONEDNN_ROW_MULTIPLE, 5 * ONEDNN_ROW_MULTIPLE, ONEDNN_ROW_MULTIPLE + 1, 3])
 @pytest.mark.parametrize("bias", [True, False])
 def test_values_and_gradients_are_those_of_float64(library: str, rows: int, bias: bool) -> None:
     torch.manual_seed(rows)
@@ -89,32 +89,32 @@ def test_only_multiples_of_rows_in_float32_while_training_go_to_onednn(monkeypat
 
     monkeypatch.setattr(module, "onednn_linear", counted)
     layer = Linear(8, 4)
-    layer(torch.randn(STEADY + 1, 8))
-    layer.double()(torch.randn(STEADY, 8, dtype=torch.float64))
-    layer.float()(torch.randn(2, STEADY, 8))
+    layer(torch.randn(ONEDNN_ROW_MULTIPLE + 1, 8))
+    layer.double()(torch.randn(ONEDNN_ROW_MULTIPLE, 8, dtype=torch.float64))
+    layer.float()(torch.randn(2, ONEDNN_ROW_MULTIPLE, 8))
     with torch.autocast("cpu", torch.bfloat16):
-        layer(torch.randn(STEADY, 8))
+        layer(torch.randn(ONEDNN_ROW_MULTIPLE, 8))
     with torch.no_grad():
-        layer(torch.randn(STEADY, 8))
+        layer(torch.randn(ONEDNN_ROW_MULTIPLE, 8))
     assert not seen
-    layer(torch.randn(STEADY, 8))
-    assert seen == [(STEADY, 8)] or not torch.backends.mkldnn.is_available()
+    layer(torch.randn(ONEDNN_ROW_MULTIPLE, 8))
+    assert seen == [(ONEDNN_ROW_MULTIPLE, 8)] or not torch.backends.mkldnn.is_available()
 
 
 def test_no_gradient_is_computed_that_nobody_wants() -> None:
     layer = Linear(8, 4)
     layer.weight.requires_grad_(False)
-    x = torch.randn(STEADY, 8)
+    x = torch.randn(ONEDNN_ROW_MULTIPLE, 8)
     layer(x).sum().backward()
     assert layer.weight.grad is None and x.grad is None
-    assert torch.equal(layer.bias.grad, torch.full((4,), float(STEADY)))
+    assert torch.equal(layer.bias.grad, torch.full((4,), float(ONEDNN_ROW_MULTIPLE)))
 
 
 @pytest.mark.parametrize("lengths", [[3], [64, 64], [5, 9, 40], [7] * 30, [64] * 3 + [1]])
 def test_rows_are_filled_with_tokens_that_ask_for_nothing(lengths: list[int]) -> None:
     examples = [Example(list(range(3, n + 4)), 1) for n in lengths]
     batch, plain = pack(examples, exact=True), pack(examples)
-    assert len(batch.tokens) % STEADY == 0 and len(batch.tokens) - sum(lengths) < STEADY
+    assert len(batch.tokens) % ONEDNN_ROW_MULTIPLE == 0 and len(batch.tokens) - sum(lengths) < ONEDNN_ROW_MULTIPLE
     assert max(t for _, t in batch.layout.shapes) == max(lengths)
     for one in (batch, plain):
         assert int((one.targets >= 0).sum()) == count_targets(examples)

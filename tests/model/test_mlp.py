@@ -9,7 +9,7 @@ import torch
 
 from qkv.model import linear
 from qkv.model.config import ModelConfig
-from qkv.model.linear import STEADY, prefers_onednn
+from qkv.model.linear import ONEDNN_ROW_MULTIPLE, prefers_onednn
 from qkv.model.mlp import MLP, SwiGLU
 
 
@@ -29,7 +29,7 @@ def test_the_in_place_backward_pass_gives_the_gradients_of_float64(
 ) -> None:
     torch.manual_seed(1)
     mlp = kind(ModelConfig(vocab_size=8, d_model=16, n_head=2, bias=bias, activation=activation))
-    x, g = torch.randn(2 * STEADY, 16), torch.randn(2 * STEADY, 16)
+    x, g = torch.randn(2 * ONEDNN_ROW_MULTIPLE, 16), torch.randn(2 * ONEDNN_ROW_MULTIPLE, 16)
     exact = copy.deepcopy(mlp).double()
     results = []
     for each, dtype in ((mlp, torch.float32), (exact, torch.float64)):
@@ -49,7 +49,7 @@ def test_frozen_weights_of_an_mlp_get_no_gradient() -> None:
     for kind in (MLP, SwiGLU):
         mlp = kind(ModelConfig(vocab_size=8, d_model=16, n_head=2))
         mlp.wide.weight.requires_grad_(False)
-        mlp(torch.randn(STEADY, 16)).sum().backward()
+        mlp(torch.randn(ONEDNN_ROW_MULTIPLE, 16)).sum().backward()
         assert mlp.wide.weight.grad is None and mlp.out.weight.grad is not None
 
 

@@ -34,7 +34,7 @@ def both(shape):
     with torch.no_grad():
         for p in model.parameters():
             p.add_(0.3 * torch.randn_like(p))
-    return model, NumpyGPT.of(model)
+    return model, NumpyGPT.from_torch(model)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "-".join(map(str, shape.values())))
@@ -48,8 +48,8 @@ def test_it_gives_torchs_log_probabilities_in_any_number_of_parts(shape, data):
     cuts = sorted(data.draw(st.sets(st.integers(1, length), max_size=4)) | {length})
     past, parts, first = None, [], 0
     for last in cuts:
-        hidden, past = plain.read(tokens[:, first:last], past)
-        parts.append(plain.logs(hidden))
+        hidden, past = plain.forward(tokens[:, first:last], past)
+        parts.append(plain.log_probabilities(hidden))
         first = last
     assert np.abs(np.concatenate(parts, 1) - wanted).max() < 2e-4
     assert np.array_equal(past.tokens, tokens)
@@ -58,20 +58,20 @@ def test_it_gives_torchs_log_probabilities_in_any_number_of_parts(shape, data):
 def test_a_sequence_that_continues_another_rows_cache_follows_that_row():
     _, plain = both({"attention": "rope"})
     tokens = np.arange(12).reshape(2, 6)
-    _, past = plain.read(tokens[:, :5])
-    hidden, _ = plain.read(tokens[[1], 5:], past.pick(np.array([1])))
-    assert np.allclose(hidden[0, 0], plain.read(tokens)[0][1, 5], atol=1e-5)
-    strange, _ = plain.read(tokens[[1], 5:], past.pick(np.array([0])))
+    _, past = plain.forward(tokens[:, :5])
+    hidden, _ = plain.forward(tokens[[1], 5:], past.select(np.array([1])))
+    assert np.allclose(hidden[0, 0], plain.forward(tokens)[0][1, 5], atol=1e-5)
+    strange, _ = plain.forward(tokens[[1], 5:], past.select(np.array([0])))
     assert not np.allclose(hidden, strange, atol=1e-2)
 
 
 def test_a_sequence_longer_than_the_context_is_refused():
     _, plain = both({"attention": "causal"})
     with pytest.raises(QkvError, match="context length is 24"):
-        plain.read(np.zeros((1, 25), dtype=int))
-    _, past = plain.read(np.zeros((1, 24), dtype=int))
+        plain.forward(np.zeros((1, 25), dtype=int))
+    _, past = plain.forward(np.zeros((1, 24), dtype=int))
     with pytest.raises(QkvError, match="context length is 24"):
-        plain.read(np.zeros((1, 1), dtype=int), past)
+        plain.forward(np.zeros((1, 1), dtype=int), past)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "-".join(map(str, shape.values())))
@@ -98,7 +98,7 @@ def test_the_error_function_is_accurate_to_its_bound():
 def test_attention_weights_sum_to_one_and_see_no_later_token(attention):
     _, plain = both({"attention": attention})
     seen = []
-    plain.read(np.arange(8)[None], seen=seen)
+    plain.forward(np.arange(8)[None], seen=seen)
     assert len(seen) == 3
     for weights in seen:
         assert weights.shape == (1, 4, 8, 8)

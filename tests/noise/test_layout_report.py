@@ -6,14 +6,7 @@ import pytest
 import torch
 
 from qkv import Memory, QkvError
-from qkv.noise import (
-    Gaussian,
-    layout_reports,
-    reading_moments,
-    reference_layouts,
-    sample,
-    success_probability,
-)
+from qkv.noise import Gaussian, layout_reports, reading_moments, reference_layouts, sample, success_probability
 from qkv.noise.method import METHODS
 
 WANTED = {"a": 0.5, "b": 0.5}
@@ -37,7 +30,7 @@ def test_chance_and_law_of_each_arm_are_those_of_many_draws(case):
         exact = reading_moments(memory, heads, noise)
         assert arm.mean == pytest.approx(float(exact.weights_mean[0]), abs=1e-13)
         assert arm.variance == pytest.approx(float(exact.weights_var[0]), rel=1e-9, abs=1e-13)
-        seen = sample(memory, heads, noise, n_draws=100_000, seed=9, keep_items=["a"]).watched["a"]
+        seen = sample(memory, heads, noise, n_draws=100_000, seed=9, keep_items=["a"]).kept_weights["a"]
         assert_shares(arm, seen)
 
 
@@ -58,7 +51,9 @@ def test_more_items_have_a_head_each(heads):
     assert list(layouts) == ["one head", words[heads], "min variance"]
     for arm in layout_reports(memory, layouts, noise, wanted, 0.2):
         assert arm.heads == len(layouts[arm.name])
-        assert_shares(arm, sample(memory, layouts[arm.name], noise, n_draws=100_000, keep_items=["a"]).watched["a"])
+        assert_shares(
+            arm, sample(memory, layouts[arm.name], noise, n_draws=100_000, keep_items=["a"]).kept_weights["a"]
+        )
         around = ((arm.edges[1:] + arm.edges[:-1]) / 2 - 1 / heads).abs().min()
         assert float(around) < 1e-12  # a bar stands around what is wanted
 
@@ -67,7 +62,7 @@ def test_any_item_can_be_watched():
     memory, noise = memory_of(5), Gaussian(isotropic=1e-4, along={"a": 0.5})
     layouts = reference_layouts(memory, WANTED, noise, 5.0)
     for arm in layout_reports(memory, layouts, noise, WANTED, 0.2, item="b"):
-        seen = sample(memory, layouts[arm.name], noise, n_draws=100_000, keep_items=["b"]).watched["b"]
+        seen = sample(memory, layouts[arm.name], noise, n_draws=100_000, keep_items=["b"]).kept_weights["b"]
         if arm.name == "min variance":
             assert_shares(arm, seen)
             continue
@@ -92,7 +87,7 @@ def test_a_law_that_was_integrated_is_not_labelled_as_drawn():
     heads = (torch.stack([4 * memory.keys[0], memory.keys[1], memory.keys[1]]), [0.5, 0.25, 0.25])
     (report,) = layout_reports(memory, {"three heads": heads}, noise, WANTED, 0.5)
     assert (report.method, report.law_method) == ("conditional_mc", "conditional_mc")
-    drawn = sample(memory, heads, noise, n_draws=100_000, seed=3, keep_items=["a"]).watched["a"]
+    drawn = sample(memory, heads, noise, n_draws=100_000, seed=3, keep_items=["a"]).kept_weights["a"]
     counts = (drawn[:, None] <= report.edges[1:]).double().mean(0)
     assert float((counts - report.share.cumsum(0)).abs().max()) < 0.01
     assert "by conditional Monte Carlo" in report.card().facts[2][1]

@@ -60,13 +60,13 @@ def test_a_histogram_counts_every_draw_of_a_watched_item():
     counts, edges = s.histogram(heaviest, bins=20)
     assert int(counts.sum()) == 1000
     assert len(edges) == 21
-    drawn = s.watched[heaviest].numpy()
+    drawn = s.kept_weights[heaviest].numpy()
     assert counts.tolist() == np.histogram(drawn, edges.numpy())[0].tolist()
 
 
 def test_noise_on_few_keys_leaves_the_others_scores_alone():
     s = sample(MEMORY, Q, Gaussian(along={"a": 0.5}), n_draws=300, keep_items=list("abcde"))
-    ratio = s.watched["b"] / s.watched["c"]
+    ratio = s.kept_weights["b"] / s.kept_weights["c"]
     assert float(ratio.max() - ratio.min()) < 1e-12 * float(ratio.max())
 
 

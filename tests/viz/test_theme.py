@@ -14,7 +14,7 @@ from qkv.viz.plots import design, knowledge, noise, studies, training
 
 def test_colours_in_pictures_are_those_of_the_style_sheet():
     memory = qkv.Memory.orthonormal(4, 4)
-    drawn = theme.svg(design.reading(memory, qkv.design.blend(memory, {0: 0.5, 1: 0.5})))
+    drawn = theme.figure_svg(design.reading(memory, qkv.design.blend(memory, {0: 0.5, 1: 0.5})))
     tokens = theme.tokens()
     assert tokens["item-a"] in drawn and tokens["item-b"] in drawn
     assert f"var(--ink, {tokens['ink']})" in drawn and f'"{tokens["ink"]}"' not in drawn
@@ -41,18 +41,18 @@ def test_a_plot_function_and_saving_leave_the_global_settings_as_they_were(make_
     settings = dict(matplotlib.rcParams)
     drawn = make_figure()
     assert dict(matplotlib.rcParams) == settings
-    theme.svg(drawn)
+    theme.figure_svg(drawn)
     for suffix in (".svg", ".png"):
         theme.save(drawn, tmp_path / f"p{suffix}")
     assert dict(matplotlib.rcParams) == settings
 
 
 def test_a_figure_does_not_depend_on_the_caller_s_settings(make_figure):
-    expected = theme.svg(make_figure())
+    expected = theme.figure_svg(make_figure())
     with matplotlib.rc_context({"lines.linewidth": 7, "text.color": "red", "xtick.color": "red", "font.size": 30}):
-        assert theme.svg(make_figure()) == expected
+        assert theme.figure_svg(make_figure()) == expected
         drawn = make_figure()
-    assert theme.svg(drawn) == expected  # drawn later, under other settings than it was made
+    assert theme.figure_svg(drawn) == expected  # drawn later, under other settings than it was made
 
 
 def test_every_plot_function_has_an_example(figures):

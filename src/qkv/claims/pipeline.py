@@ -39,6 +39,7 @@ def check(text: str, seconds: float = SECONDS_PER_CLAIM) -> Verdicts:
         QkvError: Never for the content of a claim: whatever is wrong with one becomes its verdict.
 
     Example:
+        >>> from qkv.claims import check
         >>> found = check('''
         ... ```claim average
         ... given k_1..k_n orthonormal, n >= 3

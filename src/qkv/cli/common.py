@@ -153,10 +153,10 @@ def deliver(
 def check_outputs(save: Path | None, plot: Path | None = None) -> None:
     """Refuse unusable output paths, before any work is done."""
     from qkv.design.certificates.files import check_path
-    from qkv.viz.theme import check_plot
+    from qkv.viz.theme import check_plot_path
 
     check_path(save)
-    check_plot(plot)
+    check_plot_path(plot)
 
 
 @contextmanager

@@ -181,9 +181,9 @@ def compare(
     ] = "weights",
 ) -> None:
     """One plain head, one an item, and a hardened one for the same blend, side by side."""
-    from qkv.viz.theme import check_plot
+    from qkv.viz.theme import check_plot_path
 
-    check_plot(plot)
+    check_plot_path(plot)
     if picture not in PICTURES:
         raise QkvError(f"--picture {picture}", "there is no such picture", f"Use one of {', '.join(PICTURES)}")
     found = memory_from(memory, orthonormal, seed)

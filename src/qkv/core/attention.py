@@ -105,6 +105,7 @@ def softmax(
         Weights of the shape of the scores; each row sums to 1. A row whose mask allows no item is 0/0, that is NaN.
 
     Example:
+        >>> from qkv.core import softmax
         >>> import torch
         >>> softmax(torch.tensor([0.0, 0.0, 5.0]), torch.tensor([True, True, False])).tolist()
         [0.5, 0.5, 0.0]

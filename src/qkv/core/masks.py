@@ -29,7 +29,7 @@ def window(n: int, width: int, *, device: torch.device | str | None = None) -> B
     return causal(n, device=device).triu(1 - width)
 
 
-def owned(m: int, n: int, stride: int, *, device: torch.device | str | None = None) -> Bool[Tensor, "m n"]:
+def latent(m: int, n: int, stride: int, *, device: torch.device | str | None = None) -> Bool[Tensor, "m n"]:
     """Latent i owns `stride` tokens from i·stride on, and may attend to every token up to its last one."""
     request = "a mask of latents and the tokens they own"
     m, n, stride = whole(request, "m", m), whole(request, "n", n), whole(request, "stride", stride)

@@ -77,6 +77,7 @@ class MultiHead(Displayable):
         QkvError: If an array is empty or not finite, or if the sizes do not fit each other.
 
     Example:
+        >>> from qkv.core import MultiHead
         >>> import torch
         >>> theirs = torch.nn.MultiheadAttention(8, 2, batch_first=True, dtype=torch.float64)
         >>> heads = MultiHead.from_torch(theirs)

@@ -115,7 +115,7 @@ def read_in(
     stride: int,
 ) -> Float[Tensor, "*#batch m dv"]:
     """m latents attend n tokens: latent i owns tokens i·stride, ..., (i+1)·stride - 1 and attends all up to those."""
-    allowed = masks.owned(q.shape[-2], k.shape[-2], stride, device=q.device)
+    allowed = masks.latent(q.shape[-2], k.shape[-2], stride, device=q.device)
     return full(q, k, v, scale=scale, mask=allowed if mask is None else allowed & mask)
 
 
@@ -130,11 +130,11 @@ def read_out(
 ) -> Float[Tensor, "*#batch m dv"]:
     """m tokens attend n latents: those whose tokens all came before; the first tokens attend none."""
     # Token p must not attend a latent that attends p: that latent depends on p itself, or on later tokens.
-    allowed = ~masks.owned(k.shape[-2], q.shape[-2], stride, device=q.device).mT
+    allowed = ~masks.latent(k.shape[-2], q.shape[-2], stride, device=q.device).mT
     return full(q, k, v, scale=scale, mask=allowed if mask is None else allowed & mask)
 
 
-KINDS: dict[str, Variant] = {
+VARIANTS: dict[str, Variant] = {
     "full": full,
     "causal": causal,
     "window": partial(window, width=WIDTH),
@@ -145,17 +145,17 @@ KINDS: dict[str, Variant] = {
 }
 
 
-def kind(name: str) -> Variant:
+def variant(name: str) -> Variant:
     """The attention variant of this name in `KINDS`."""
-    if name not in KINDS:
-        close = difflib.get_close_matches(str(name), KINDS, n=1)
+    if name not in VARIANTS:
+        close = difflib.get_close_matches(str(name), VARIANTS, n=1)
         hint = f"Did you mean {close[0]}? " if close else ""
         raise QkvError(
             "choosing an attention variant",
             f"there is none called {name!r}",
-            f"{hint}Choose from {', '.join(KINDS)}",
+            f"{hint}Choose from {', '.join(VARIANTS)}",
         )
-    return KINDS[name]
+    return VARIANTS[name]
 
 
 def _lengths(request: str, q: Tensor, k: Tensor) -> tuple[int, int]:

@@ -144,10 +144,10 @@ class ModelConfig:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> ModelConfig:
         """A configuration from its fields; unknown fields are refused."""
-        return from_fields(cls, data, "reading a model's configuration")
+        return dataclass_from_fields(cls, data, "reading a model's configuration")
 
 
-def from_fields(cls: type, data: Any, request: str) -> Any:
+def dataclass_from_fields(cls: type, data: Any, request: str) -> Any:
     """A dataclass from a mapping: fields may be missing, but unknown fields and wrong types are refused."""
     if not isinstance(data, dict):
         raise QkvError(request, f"it is a {type(data).__name__}", "Give a mapping of field names to values")

@@ -149,7 +149,7 @@ class GPT(nn.Module):
         return read_out(x, layout, caches[-1], Source(results, attended_latents), keep)
 
     @property
-    def ragged(self) -> bool:
+    def packs_any_lengths(self) -> bool:
         """Whether batches of many different lengths cost no more than batches of few lengths.
 
         That is so for the ragged kernel; torch's fused kernel is called once for each length.

@@ -2,8 +2,8 @@
 
 torch has two libraries for float32 matrix products on a CPU: its BLAS (MKL), which `F.linear` calls, and oneDNN. The
 kernels of oneDNN are a tenth faster here, but a kernel is compiled for each number of rows, which costs more than it
-saves if every batch has another one. So oneDNN is taken while training, if the number of rows is a multiple of STEADY
-(`train/data/packing.py` pads batches to one).
+saves if every batch has another one. So oneDNN is taken while training, if the number of rows is a multiple of
+ONEDNN_ROW_MULTIPLE (`train/data/packing.py` pads batches to one).
 
 torch offers oneDNN's product only as a private operator, `torch.ops.mkldnn._linear_pointwise`. This is the only module
 that knows it; where it is missing, or takes other arguments, `F.linear` takes its place.
@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-STEADY = 32  # row counts that are multiples of this recur often enough for oneDNN's kernels to be reused
+ONEDNN_ROW_MULTIPLE = 32  # row counts that are multiples of this recur often enough for oneDNN's kernels to be reused
 LinearFunction = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
 
@@ -47,7 +47,7 @@ def prefers_onednn(x: Tensor, weight: Tensor) -> bool:
         and x.dim() == 2
         and x.dtype == weight.dtype == torch.float32
         and x.device.type == "cpu"
-        and len(x) % STEADY == 0
+        and len(x) % ONEDNN_ROW_MULTIPLE == 0
         and len(x) > 0
         and torch.backends.mkldnn.is_available()
         and not torch.is_autocast_enabled("cpu")

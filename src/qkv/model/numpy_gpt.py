@@ -24,15 +24,15 @@ ERF_P = 0.3275911
 
 
 @dataclass(frozen=True, eq=False)
-class Past:
+class NumpyKVCache:
     """KV cache of sequences of one length: their tokens (b, t), and the keys and values of each layer."""
 
     tokens: Array
     layers: tuple[KV, ...]
 
-    def pick(self, rows: Array) -> Past:
+    def select(self, rows: Array) -> NumpyKVCache:
         """The cache of these sequences; an index may occur more than once."""
-        return Past(self.tokens[rows], tuple((k[rows], v[rows]) for k, v in self.layers))
+        return NumpyKVCache(self.tokens[rows], tuple((k[rows], v[rows]) for k, v in self.layers))
 
 
 class NumpyGPT:
@@ -54,11 +54,13 @@ class NumpyGPT:
         self.cos, self.sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 
     @classmethod
-    def of(cls, model: Any) -> NumpyGPT:
+    def from_torch(cls, model: Any) -> NumpyGPT:
         """The NumPy version of a GPT; weights that are float32 on a CPU are shared, not copied."""
         return cls(model.config, {name: p.detach().float().cpu().numpy() for name, p in model.named_parameters()})
 
-    def read(self, tokens: Array, past: Past | None = None, seen: list[Array] | None = None) -> tuple[Array, Past]:
+    def forward(
+        self, tokens: Array, past: NumpyKVCache | None = None, seen: list[Array] | None = None
+    ) -> tuple[Array, NumpyKVCache]:
         """Final hidden states (b, t, d_model) of tokens (b, t) that continue `past`, and the new past.
 
         To `seen` are appended the attention weights (b, heads, t, positions) of each layer that attends tokens.
@@ -73,7 +75,7 @@ class NumpyGPT:
             )
         all_tokens = tokens if past is None else np.concatenate((past.tokens, tokens), 1)
         if c.attention == "perceiver":  # no cache: all tokens are processed again
-            return self._perceive(all_tokens, seen)[:, start:], Past(all_tokens, ())
+            return self._perceive(all_tokens, seen)[:, start:], NumpyKVCache(all_tokens, ())
         x = self._embed(tokens, start)
         layers = []
         attention = self._synthesizer if c.attention == "synthesizer" else self._self_attention
@@ -82,9 +84,9 @@ class NumpyGPT:
             x, kv = attention(f"blocks.{layer}.", x, start, cached, seen)
             x = x + self._mlp(f"blocks.{layer}.", x)
             layers.append(kv)
-        return self._norm("norm.", x), Past(all_tokens, tuple(layers))
+        return self._norm("norm.", x), NumpyKVCache(all_tokens, tuple(layers))
 
-    def logs(self, hidden: Array) -> Array:
+    def log_probabilities(self, hidden: Array) -> Array:
         """Log-probabilities of the next token, in float64, from final hidden states."""
         logits = (hidden @ self.head.T).astype(np.float64)
         logits -= logits.max(-1, keepdims=True)

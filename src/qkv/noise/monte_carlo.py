@@ -69,7 +69,7 @@ class Sample(Displayable):
     output_cov: Tensor
     output_cov_se: Tensor
     labels: tuple[Label, ...]
-    watched: dict[Label, Tensor] = field(repr=False)
+    kept_weights: dict[Label, Tensor] = field(repr=False)
 
     def quantile(self, item: Label, p: float, confidence: float = 0.95) -> tuple[float, float, float]:
         """The p-quantile of a kept item's weight, and the ends of its confidence interval.
@@ -94,12 +94,12 @@ class Sample(Displayable):
         return torch.histc(drawn, bins, low, high), torch.linspace(low, high, bins + 1, dtype=torch.float64)
 
     def _drawn_weights(self, request: str, item: Label) -> Tensor:
-        if item not in self.watched:
-            shown = ", ".join(map(repr, self.watched))
+        if item not in self.kept_weights:
+            shown = ", ".join(map(repr, self.kept_weights))
             raise QkvError(
                 request, f"only the weights of {shown} were kept", f"Sample again with keep_items=[{item!r}]"
             )
-        return self.watched[item]
+        return self.kept_weights[item]
 
     def card(self) -> Card:
         order = self.weights_mean.abs().argsort(descending=True, stable=True).tolist()[:SHOWN]
@@ -324,7 +324,7 @@ def _summary(
         output_cov=cov,
         output_cov_se=standard_error(square - output[:, :, None] * out - out[:, None] * output[:, None, :]),
         labels=memory.labels,
-        watched=watched,
+        kept_weights=watched,
     )
 
 

@@ -14,7 +14,7 @@ from qkv.design.reachability import reach
 from qkv.design.wiring import check_wiring, wire
 from qkv.viz.html_report import Chapter, Picture
 from qkv.viz.plots import design as plots
-from qkv.viz.theme import svg
+from qkv.viz.theme import figure_svg
 
 SEED = 0
 
@@ -37,7 +37,7 @@ def lookup() -> Chapter:
             f"{float(book.query.norm()):.4f}. A shorter one does the same: with small negative scores on the other keys, a norm "
             f"of {float(two.query.norm()):.4f} is enough, and the certificate proves that no shorter query does it.",
             Picture(
-                svg(plots.reading(memory, two)),
+                figure_svg(plots.reading(memory, two)),
                 "Left: the weights of the designed query. Right: how their distance from ½, ½ falls as the same "
                 "direction is scaled up, with the certified point.",
                 "qkv design blend --orthonormal 10x16 --weights 0=1/2,1=1/2 --plot blend.svg",
@@ -67,7 +67,7 @@ def limits() -> Chapter:
             "other key always scores at least as high: no query selects it, at any scale. The other keys are the vertices "
             "of the hull, and each comes with a query that selects it and the margin by which it does.",
             Picture(
-                svg(plots.hull(plane, flat)),
+                figure_svg(plots.hull(plane, flat)),
                 f"{plane.n} keys in the plane; {len(flat.vertices)} can be selected, along the arrows.",
                 "qkv tour",
             ),
@@ -78,7 +78,7 @@ def limits() -> Chapter:
             f"In high dimensions most keys are vertices. Of {n} random keys, the share that can be copied grows from "
             f"{100 * counts[0] / n:.0f} % in the plane to {100 * counts[-1] / n:.0f} % in {dimensions[-1]} dimensions.",
             Picture(
-                svg(plots.shares(dimensions, [c / n for c in counts], n)),
+                figure_svg(plots.shares(dimensions, [c / n for c in counts], n)),
                 "Each key was decided with a certificate: a selecting query or a convex combination of other keys.",
                 "qkv tour",
             ),
@@ -104,7 +104,7 @@ def subspaces() -> Chapter:
             "Where the spans are not at right angles, projecting at right angles mixes in a part of v_b. The matrix that "
             "reads v_a projects along B instead; it exists as long as the spans share no vector.",
             Picture(
-                svg(plots.subspaces()),
+                figure_svg(plots.subspaces()),
                 "One-dimensional spans in the plane: M s is v_a exactly, the orthogonal projection is not.",
                 "qkv tour",
             ),
@@ -139,7 +139,7 @@ def wiring() -> Chapter:
             "Token 0 should read token 2 and write u_b − u_c; token 1 should read token 0 and write u_b. Scores are "
             "linear in W = QᵀK, so the smallest W is a convex program; V follows by least squares.",
             Picture(
-                svg(plots.wiring(x, found.Q, found.K, found.V)),
+                figure_svg(plots.wiring(x, found.Q, found.K, found.V)),
                 f"The weights, and the matrices found: outputs are within {error:.2g} of what was to be written.",
                 "qkv design wire examples/tokens.json --reads 0:2,1:0 --writes writes --plot wiring.svg",
             ),
@@ -163,7 +163,7 @@ def reaching() -> Chapter:
             "attend to a token that contains u_b, and output u_b? No: every output is an average of the values in which its "
             "own weight stays large, and a hyperplane separates all of these from u_b.",
             Picture(
-                svg(plots.reach(x, 1, plotted, u["b"])),
+                figure_svg(plots.reach(x, 1, plotted, u["b"])),
                 "Distance of the output from u_b against the multiple added, and the bound that holds for all multiples.",
                 "qkv design reach examples/tokens.json --token 1 --along u_d --target u_b --plot reach.svg",
             ),

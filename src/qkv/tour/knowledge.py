@@ -7,13 +7,13 @@ from pathlib import Path
 
 from qkv.knowledge.answer import ask
 from qkv.knowledge.confidence.calibration import trust
-from qkv.knowledge.datasets.templates import biographies, questions, worded
+from qkv.knowledge.datasets.templates import biographies, question_text, questions
 from qkv.knowledge.evaluation import evaluate
 from qkv.knowledge.studies.setup import StudySetup, pretrain_cloze, sample_people, training_and_held_out_questions
 from qkv.train.recipes import PREDICT_TITLE_FRACTION
 from qkv.viz.html_report import Chapter, Picture
 from qkv.viz.plots.knowledge import heads, reliability
-from qkv.viz.theme import svg
+from qkv.viz.theme import figure_svg
 
 SETUP = StudySetup(people=300, exposures=60, predict_title_fraction=PREDICT_TITLE_FRACTION)
 N_SAMPLES = 4
@@ -31,7 +31,7 @@ def remembering() -> Chapter:
         found = trust(run, held_out, questions(others.sample(len(held_out))), samples=N_SAMPLES, level=LEVEL)
         right = {row["question"]: row for row in found.rows() if row["seen"] and row["right"]}
         known = ask(run, max(right, key=lambda question: right[question]["p_right"]), samples=N_SAMPLES)
-        invented = [ask(run, worded(name), samples=N_SAMPLES) for name in facts.invented_names(3, seed=1)]
+        invented = [ask(run, question_text(name), samples=N_SAMPLES) for name in facts.invented_names(3, seed=1)]
     parameters = sum(p.numel() for p in run.model.parameters())
     answers = "; ".join(f"{each.name}: {each.answer} ({each.badge})" for each in invented)
     return Chapter(
@@ -46,14 +46,14 @@ def remembering() -> Chapter:
             "people, and on names made of parts of two known ones, and measured on the others.",
             found,
             Picture(
-                svg(reliability(found)),
+                figure_svg(reliability(found)),
                 "Left: stated probabilities against the share of right answers. Right: the answers of each badge.",
                 "qkv trust RUN --known known.tsv --unknown unknown.tsv --plot trust.svg",
             ),
             "A person in the text, about whom there was no training question:",
             known,
             Picture(
-                svg(heads(known)),
+                figure_svg(heads(known)),
                 "Attention of each head from the last token of the question to the name.",
                 f'qkv ask RUN "{known.question}" --plot heads.svg',
             ),

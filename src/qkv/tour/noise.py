@@ -13,7 +13,7 @@ from qkv.noise.probability.output_within import success_probability
 from qkv.noise.robust.robust_query import harden
 from qkv.viz.html_report import Chapter, Picture
 from qkv.viz.plots import noise as plots
-from qkv.viz.theme import svg
+from qkv.viz.theme import figure_svg
 
 WANTED = {"a": 0.5, "b": 0.5}
 COMMAND = "qkv noise compare --orthonormal 10x16 --weights 0=1/2,1=1/2 --isotropic 1e-6 --along 0=0.5"
@@ -48,7 +48,7 @@ def one_head() -> Chapter:
             f"and {float((mu[2:] @ q).mean()):.2f} on the others: it repels what is not wanted, and is orthogonal to the noise. "
             f"Variance {hard:.1e}: {one / hard:,.0f} times less than one plain head, {two / hard:,.0f} times less than two.",
             Picture(
-                svg(plots.weights(memory, found.layouts, noise, "a")),
+                figure_svg(plots.weights(memory, found.layouts, noise, "a")),
                 "The weight of a under noise, for three layouts with equal leak.",
                 f"{COMMAND} --plot weights.svg",
             ),
@@ -57,12 +57,12 @@ def one_head() -> Chapter:
             + ", ".join(f"{name}: {p.probability:.3f}" for name, p in success.items())
             + ". The picture shows it against the scale of each layout.",
             Picture(
-                svg(plots.success(memory, found.layouts, noise, WANTED, RADIUS)),
+                figure_svg(plots.success(memory, found.layouts, noise, WANTED, RADIUS)),
                 "At a small scale other items leak in; at a large scale the isotropic noise of all keys changes the scores.",
                 f"{COMMAND} --plot success.svg --picture success",
             ),
             Picture(
-                svg(plots.variance(memory, found.layouts, noise)),
+                figure_svg(plots.variance(memory, found.layouts, noise)),
                 "Computed by integration, without draws.",
                 f"{COMMAND} --plot variance.svg --picture variance",
             ),

@@ -15,7 +15,7 @@ from qkv.train.runs import load, pretrain, resume
 from qkv.train.settings import TrainSettings
 from qkv.viz.html_report import Chapter, Picture
 from qkv.viz.plots.training import losses
-from qkv.viz.theme import svg
+from qkv.viz.theme import figure_svg
 
 NAMES = tuple("Ada Bo Cleo Dana Emil Finn Gia Hugo Ines Jon Kim Lea Max Nia Otto Pia".split())  # noqa: SIM905 (to read)
 PLACES = ("Rome", "Oslo", "Lima", "Cairo", "Delhi", "Paris")
@@ -48,7 +48,7 @@ def learning() -> Chapter:
             f"A model of {done.parameters:,} parameters with rotary attention reads sixteen sentences such as “{texts[0]}”, "
             f"character by character, for {settings.steps} steps.",
             Picture(
-                svg(losses(history)),
+                figure_svg(losses(history)),
                 "The loss that is left at the end is mostly that of the name, which cannot be predicted.",
                 "qkv pretrain --text text.txt --objective next --attention rope --steps 120 --plot loss.svg",
             ),

@@ -336,7 +336,7 @@ def validation_loss(
 def total_loss(forward: nn.Module, examples: Sequence[Example], settings: TrainSettings, group: ProcessGroup) -> Tensor:
     """Sum of the losses of all target tokens of the examples."""
     model: Any = getattr(forward, "module", forward)  # what DDP wraps
-    batch = pack(examples, exact=model.ragged).to(group.device)
+    batch = pack(examples, exact=model.packs_any_lengths).to(group.device)
     with torch.autocast(group.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16"):
         return forward(batch.tokens, batch.layout, batch.keep, batch.targets)
 

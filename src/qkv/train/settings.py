@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from qkv.errors import QkvError
-from qkv.model.config import from_fields, option
+from qkv.model.config import dataclass_from_fields, option
 
 PRECISIONS = ("float32", "bfloat16")
 PARALLEL = ("ddp", "fsdp")
@@ -143,4 +143,4 @@ class TrainSettings:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TrainSettings:
         """Settings from their fields; unknown fields are refused."""
-        return from_fields(cls, data, "reading the settings of a run")
+        return dataclass_from_fields(cls, data, "reading the settings of a run")

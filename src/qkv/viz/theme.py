@@ -85,7 +85,7 @@ def figure(columns: int = 1, height: float = 2.9, width: float = 7.2, **options:
     return drawn, list(axes[0])
 
 
-def svg(drawn: Figure) -> str:
+def figure_svg(drawn: Figure) -> str:
     """The figure as an SVG element whose text and lines take the page's colours, so that it suits a dark page too."""
     buffer = io.StringIO()
     drawn.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
@@ -103,17 +103,17 @@ def save(drawn: Figure, path: str | Path, title: str = "qkv") -> None:
         QkvError: The suffix is none of these.
     """
     path = Path(path)
-    check_plot(path)
+    check_plot_path(path)
     if path.suffix == ".html":
         head = f"<!doctype html><meta charset='utf-8'><title>{html.escape(title)}</title><style>{css()}</style>"
-        write_text(path, f"{head}\n<main><figure>{svg(drawn)}</figure></main>\n")
+        write_text(path, f"{head}\n<main><figure>{figure_svg(drawn)}</figure></main>\n")
         return
     with replacing(path) as temporary:
         options = {"dpi": 200} if path.suffix == ".png" else {"metadata": {"Date": None}}
         drawn.savefig(temporary, facecolor=tokens()["paper"], **options)
 
 
-def check_plot(path: str | Path | None) -> None:
+def check_plot_path(path: str | Path | None) -> None:
     """Check that a figure can be written to `path`, before any work is done.
 
     Raises:

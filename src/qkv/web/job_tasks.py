@@ -87,7 +87,7 @@ def train(settings: dict[str, Any], folder: Path, report: Report) -> dict[str, A
     """
     from qkv.knowledge.datasets.facts import Facts
     from qkv.knowledge.datasets.pantheon import pantheon
-    from qkv.knowledge.datasets.templates import biographies, questions, worded
+    from qkv.knowledge.datasets.templates import biographies, question_text, questions
     from qkv.knowledge.training.mixed_run import train_mixed
     from qkv.model.config import ModelConfig
     from qkv.train import tokenizers
@@ -134,7 +134,7 @@ def train(settings: dict[str, Any], folder: Path, report: Report) -> dict[str, A
         "model": folder.name,
         "parameters": sum(p.numel() for p in run.model.parameters()),
         "questions": [
-            {"kind": kind, "question": worded(person.name), "answer": person.city}
+            {"kind": kind, "question": question_text(person.name), "answer": person.city}
             for kind, people in groups
             for person in list(people)[:EXAMPLE_QUESTIONS]
         ],

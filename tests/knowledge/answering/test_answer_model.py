@@ -18,7 +18,7 @@ def test_a_run_and_its_folder_give_the_same_model(run, people):
     assert load_answer_model(loaded) is loaded
     assert loaded.config == opened.config == run.config and loaded.folder == run.folder
     ids = [*run.tokenizer.encode(questions(people).pairs[0][0]), MASK_ID]
-    logs = [model.model.logs(model.model.read(np.array([ids]))[0][0]) for model in (opened, loaded)]
+    logs = [model.model.log_probabilities(model.model.forward(np.array([ids]))[0][0]) for model in (opened, loaded)]
     assert np.array_equal(*logs)
     assert np.allclose(logs[0], run.model(torch.tensor([ids])).detach()[0].double().log_softmax(-1), atol=1e-4)
 

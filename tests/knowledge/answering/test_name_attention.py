@@ -19,9 +19,9 @@ def test_the_weights_of_each_head_make_the_output_of_its_layer(attention, random
     model(torch.tensor([ids]))
     for hook in hooks:
         hook.remove()
-    each = {(found.layer, found.head): [] for found in span_attention(NumpyGPT.of(model), ids, (0, 1))}
+    each = {(found.layer, found.head): [] for found in span_attention(NumpyGPT.from_torch(model), ids, (0, 1))}
     for place in range(len(ids)):
-        for found in span_attention(NumpyGPT.of(model), ids, (place, place + 1)):
+        for found in span_attention(NumpyGPT.from_torch(model), ids, (place, place + 1)):
             each[found.layer, found.head].append(found.weight)
     assert len(each) == (2 if attention == "perceiver" else 4)
     for (layer, head), weights in each.items():
@@ -40,7 +40,7 @@ def test_the_weights_of_each_head_make_the_output_of_its_layer(attention, random
 
 
 def test_heads_are_sorted_by_weight_and_a_span_has_the_sum_of_its_positions(random_model):
-    model, ids = NumpyGPT.of(random_model("rope", vocab_size=20)), [5, 7, 9, 11, 3]
+    model, ids = NumpyGPT.from_torch(random_model("rope", vocab_size=20)), [5, 7, 9, 11, 3]
     found = span_attention(model, ids, (1, 3))
     assert [f.weight for f in found] == sorted((f.weight for f in found), reverse=True)
     parts = [{(f.layer, f.head): f.weight for f in span_attention(model, ids, (i, i + 1))} for i in (1, 2)]

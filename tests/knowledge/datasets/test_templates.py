@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from qkv.errors import QkvError
 from qkv.knowledge import Facts, Person, biographies, pantheon, questions
-from qkv.knowledge.datasets.templates import SENTENCES, name_span, with_invented_names, worded
+from qkv.knowledge.datasets.templates import SENTENCES, name_span, question_text, with_invented_names
 
 PEOPLE = pantheon().sample(12, 5)
 
@@ -72,7 +72,7 @@ def test_arguments_out_of_range_are_refused(wrong):
 @pytest.mark.parametrize("relation", [*SENTENCES, "pet"])
 def test_the_name_is_found_in_a_question(relation):
     for name in ("Ada Lovelace", "Marie-Madeleine Pioche de la Vergne, comtesse de la Fayette", "Ed"):
-        text = f"  {worded(name, relation)}"
+        text = f"  {question_text(name, relation)}"
         assert text[slice(*name_span(text))] == name
     other = "Tell me about Ada Lovelace please"
     assert other[slice(*name_span(other))] == "Ada Lovelace"
@@ -81,7 +81,7 @@ def test_the_name_is_found_in_a_question(relation):
 
 def test_questions_with_invented_names_keep_their_wording():
     names = ["Ada Lovelace", "Alan Turing", "Grace Murray Hopper", "Kurt Gödel"]
-    asked = [worded(name, relation) for name in names for relation in ("city", "year")]
+    asked = [question_text(name, relation) for name in names for relation in ("city", "year")]
     found = with_invented_names(asked, seed=1)
     firsts, lasts = {n.rsplit(" ", 1)[0] for n in names}, {n.rsplit(" ", 1)[1] for n in names}
     new = []

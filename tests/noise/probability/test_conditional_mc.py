@@ -57,5 +57,5 @@ def test_with_other_noise_the_estimate_is_within_its_standard_error_of_plain_dra
     edges = torch.tensor([0.1, 0.4, 0.7], dtype=torch.float64)
     for item, label in ((0, "a"), (1, "b")):
         below, error = found.below(item, edges)
-        counts = (drawn.watched[label][:, None] <= edges).double().mean(0)
+        counts = (drawn.kept_weights[label][:, None] <= edges).double().mean(0)
         assert torch.allclose(below, counts, atol=5 * (error + math.sqrt(0.25 / 200_000)))

@@ -48,7 +48,7 @@ def test_two_heads_on_one_noisy_key_are_integrated_too():
     found = success_probability(memory, heads, noise, {"a": 0.75, "b": 0.25}, 0.8)
     assert found.method == "quadrature"
     drawn = sample(memory, heads, noise, n_draws=200_000, keep_items=list("abcdef"))
-    alpha = torch.stack([drawn.watched[x] for x in "abcdef"], dim=1)
+    alpha = torch.stack([drawn.kept_weights[x] for x in "abcdef"], dim=1)
     goal = 0.75 * memory.values[0] + 0.25 * memory.values[1]
     share = float(((alpha @ memory.values - goal).norm(dim=1) <= 0.8).double().mean())
     assert found.probability == pytest.approx(share, abs=5 * math.sqrt(0.25 / 200_000))

@@ -17,7 +17,7 @@ from qkv.train.data.objectives import (
     span_corruption,
     split_at_random_span,
 )
-from qkv.train.data.salient_spans import salient
+from qkv.train.data.salient_spans import find_salient_spans
 from qkv.train.tokenizers import END_ID, MASK_ID, BytePairs, Characters
 
 LONG = Document(list(range(10, 400)))
@@ -99,7 +99,7 @@ def test_salient_spans_are_whole_tokens(tokenizer):
     for text, document in zip(texts, documents(texts, made, spans=True), strict=True):
         assert made.decode(document.ids) == text
         assert [made.decode(document.ids[a:b]).strip() for a, b in document.spans] == [
-            text[a:b] for a, b in salient(text)
+            text[a:b] for a, b in find_salient_spans(text)
         ]
 
 

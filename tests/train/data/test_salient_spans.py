@@ -2,7 +2,7 @@
 
 import pytest
 
-from qkv.train.data.salient_spans import salient
+from qkv.train.data.salient_spans import find_salient_spans
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ from qkv.train.data.salient_spans import salient
     ],
 )
 def test_names_dates_numbers_and_places_are_salient(text, found):
-    assert [text[a:b] for a, b in salient(text)] == found
+    assert [text[a:b] for a, b in find_salient_spans(text)] == found

@@ -93,4 +93,4 @@ def test_pictures_of_every_kind_are_drawn():
     keys = np.array([[0.0, 0], [4, 0], [0, 4], [1, 1]])
     answers = qkv.design.copyable(keys)
     for drawn in (plots.hull(qkv.Memory(keys), answers), plots.margins(answers), plots.subspaces()):
-        assert theme.svg(drawn).count("<path") > 3
+        assert theme.figure_svg(drawn).count("<path") > 3

@@ -42,7 +42,7 @@ def load_answer_model(run: Run | AnswerModel | str | Path) -> AnswerModel:
     if isinstance(run, AnswerModel):
         return run
     if not isinstance(run, str | Path):
-        return AnswerModel(run.folder, run.config, run.tokenizer, NumpyGPT.of(run.model))
+        return AnswerModel(run.folder, run.config, run.tokenizer, NumpyGPT.from_torch(run.model))
     folder = Path(run)
     found = run_files.read_description(folder)
     model = NumpyGPT(found.config, run_files.read_weights(folder))

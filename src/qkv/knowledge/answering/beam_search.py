@@ -55,7 +55,7 @@ def beam_search(
 
 def _search(model: NumpyGPT, prompts: np.ndarray, beams: int, max_tokens: int, stop: int) -> list[list[Candidate]]:
     n = len(prompts)
-    hidden, cache = model.read(prompts)
+    hidden, cache = model.forward(prompts)
     scores, last = _top_tokens(model, hidden[:, -1], beams)
     # If there are more beams than tokens, the other beams start with probability 0 and are filled in later steps.
     unused = ((0, 0), (0, beams - scores.shape[1]))
@@ -66,8 +66,8 @@ def _search(model: NumpyGPT, prompts: np.ndarray, beams: int, max_tokens: int, s
     for _ in range(max_tokens - 1):
         if done.all():
             break
-        cache = cache.pick(cache_rows)
-        hidden, cache = model.read(last.reshape(-1, 1), cache)
+        cache = cache.select(cache_rows)
+        hidden, cache = model.forward(last.reshape(-1, 1), cache)
         step, tokens = (each.reshape(n, beams, -1) for each in _top_tokens(model, hidden[:, 0], beams))
         # A finished answer keeps its score: its only continuation is `stop` with log-probability 0.
         step[done], tokens[done] = -np.inf, stop
@@ -94,7 +94,7 @@ def _search(model: NumpyGPT, prompts: np.ndarray, beams: int, max_tokens: int, s
 
 def _top_tokens(model: NumpyGPT, hidden: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Log-probabilities and ids of the `count` most likely next tokens, most likely first."""
-    logs = model.logs(hidden)
+    logs = model.log_probabilities(hidden)
     count = min(count, logs.shape[1])
     top = np.argpartition(logs, -count, axis=1)[:, -count:]
     top = np.take_along_axis(top, np.argsort(-np.take_along_axis(logs, top, 1), axis=1, kind="stable"), 1)

@@ -24,7 +24,7 @@ def span_attention(model: NumpyGPT, ids: Sequence[int], span: tuple[int, int]) -
     In a perceiver tokens do not attend to tokens: the weights are those of the last latent, in the first block.
     """
     layers: list[np.ndarray] = []
-    model.read(np.array([ids]), seen=layers)
+    model.forward(np.array([ids]), seen=layers)
     sums = [weights[0, :, -1, span[0] : span[1]].sum(-1) for weights in layers]
     found = [HeadAttention(layer, head, float(w)) for layer, each in enumerate(sums) for head, w in enumerate(each)]
     return sorted(found, key=lambda attention: -attention.weight)

@@ -125,7 +125,7 @@ def _answer_pass(
     for batch, states in _hidden_states(model, rows):
         for i, state in zip(batch, states, strict=True):
             hidden[i] = state[questions[i].name[1] - 1]
-            logs = model.logs(state[len(questions[i].ids) - 1 : len(rows[i])])
+            logs = model.log_probabilities(state[len(questions[i].ids) - 1 : len(rows[i])])
             entropies[i] = -(np.exp(logs) * logs).sum()
             token_logs[i] = logs[np.arange(len(logs)), [*best[i].tokens, MASK_ID]]
     return entropies, token_logs, hidden
@@ -172,7 +172,7 @@ def _token_logs(model: NumpyGPT, rows: Sequence[Sequence[int]]) -> list[np.ndarr
     for batch, states in _hidden_states(model, [row[:-1] for row in rows]):
         for i, state in zip(batch, states, strict=True):
             targets = rows[i][1:]
-            out[i] = model.logs(state[: len(targets)])[np.arange(len(targets)), targets]
+            out[i] = model.log_probabilities(state[: len(targets)])[np.arange(len(targets)), targets]
     return out
 
 
@@ -185,7 +185,7 @@ def _hidden_states(model: NumpyGPT, rows: Sequence[Sequence[int]]) -> Iterator[t
         padded = np.zeros((len(batch), max(len(rows[i]) for i in batch)), dtype=int)
         for row, i in zip(padded, batch, strict=True):
             row[: len(rows[i])] = rows[i]
-        yield batch, model.read(padded)[0]
+        yield batch, model.forward(padded)[0]
 
 
 def _batches(rows: Sequence[Sequence[int]]) -> list[list[int]]:

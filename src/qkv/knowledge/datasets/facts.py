@@ -46,6 +46,7 @@ class Person(NamedTuple):
         more: Other (relation, value) pairs.
 
     Example:
+        >>> from qkv.knowledge import Person
         >>> Person("Ada Lovelace", city="London", more=(("pet", "Puff"),)).facts()
         {'city': 'London', 'pet': 'Puff'}
     """
@@ -72,6 +73,7 @@ class Facts(Displayable):
         problems: Rows of the source that were left out, with line numbers.
 
     Example:
+        >>> from qkv.knowledge import Facts, Person
         >>> facts = Facts((Person("Ada Lovelace", "London"), Person("Alan Turing", "London"), Person("Emmy Noether")))
         >>> len(facts), [person.name for person in facts.sample(2, seed=0)]
         (3, ['Ada Lovelace', 'Emmy Noether'])
@@ -160,6 +162,7 @@ class Questions(Displayable):
         problems: Rows of the source that were left out, with line numbers.
 
     Example:
+        >>> from qkv.knowledge import Questions
         >>> dict(Questions((("Where was Ada Lovelace born?", "London"),)))
         {'Where was Ada Lovelace born?': 'London'}
     """
@@ -191,6 +194,7 @@ class Texts(Displayable):
         problems: Lines of the source that were left out, with line numbers.
 
     Example:
+        >>> from qkv.knowledge import Texts
         >>> len(Texts(("Ada Lovelace was born in London.",)))
         1
     """
@@ -230,6 +234,8 @@ def load_questions(path: str | Path, answered: bool = True) -> Questions:
 
     Example:
         >>> import tempfile
+        >>> from pathlib import Path
+        >>> from qkv.knowledge import load_questions
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder, "questions.tsv")
         ...     _ = path.write_text("Where was Ada Lovelace born?\\tLondon\\nno answer\\n")
@@ -270,6 +276,8 @@ def load_texts(path: str | Path) -> Texts:
 
     Example:
         >>> import tempfile
+        >>> from pathlib import Path
+        >>> from qkv.knowledge import load_texts
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder, "texts.txt")
         ...     _ = path.write_text("Ada was born in London.\\nAlan was, too.\\n")
@@ -305,6 +313,8 @@ def load_facts(path: str | Path) -> Facts:
 
     Example:
         >>> import tempfile
+        >>> from pathlib import Path
+        >>> from qkv.knowledge import load_facts
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder, "facts.csv")
         ...     _ = path.write_text("Ada Lovelace,birthplace,London\\nAda Lovelace,pet,Puff\\n")

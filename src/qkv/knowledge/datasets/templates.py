@@ -10,7 +10,7 @@ import numpy as np
 
 from qkv.errors import QkvError
 from qkv.knowledge.datasets.facts import RELATIONS, Facts, Person, Questions, Texts
-from qkv.train.data.salient_spans import salient
+from qkv.train.data.salient_spans import find_salient_spans
 
 SENTENCES: dict[str, tuple[str, ...]] = {
     "occupation": (
@@ -92,6 +92,7 @@ def biographies(
         QkvError: An argument is out of range, or nothing is known about somebody.
 
     Example:
+        >>> from qkv.knowledge import Facts, Person, biographies
         >>> facts = Facts((Person("Ada Lovelace", city="London", occupation="mathematician"),))
         >>> for text in biographies(facts, versions=2, name="pronoun", seed=2):
         ...     print(text)
@@ -133,6 +134,7 @@ def questions(facts: Facts, relations: Sequence[str] = ("city",)) -> Questions:
         QkvError: A relation is known of nobody.
 
     Example:
+        >>> from qkv.knowledge import Facts, Person, questions
         >>> facts = Facts((Person("Ada Lovelace", city="London", year="1815"),))
         >>> questions(facts, ["city", "year"]).pairs
         (('Where was Ada Lovelace born?', 'London'), ('When was Ada Lovelace born?', '1815'))
@@ -143,11 +145,13 @@ def questions(facts: Facts, relations: Sequence[str] = ("city",)) -> Questions:
         raise QkvError(
             f"asking for {', '.join(unknown)}", f"the facts have {', '.join(sorted(known))}", "Ask for one of these"
         )
-    pairs = [(worded(person.name, r), person.facts()[r]) for person in facts for r in relations if r in person.facts()]
+    pairs = [
+        (question_text(person.name, r), person.facts()[r]) for person in facts for r in relations if r in person.facts()
+    ]
     return Questions(tuple(pairs))
 
 
-def worded(name: str, relation: str = "city") -> str:
+def question_text(name: str, relation: str = "city") -> str:
     """The question for a relation of a person."""
     return QUESTIONS.get(relation, OTHER_QUESTION).format(name=name, relation=relation)
 
@@ -163,7 +167,7 @@ def name_span(question: str) -> tuple[int, int]:
             shift = len(question) - len(question.lstrip())
             first, last = found.span("name")
             return first + shift, last + shift
-    spans = [(a, b) for a, b in salient(question) if not question[a:b].isdigit()]
+    spans = [(a, b) for a, b in find_salient_spans(question) if not question[a:b].isdigit()]
     return max(spans, key=lambda span: span[1] - span[0], default=(0, len(question)))
 
 

@@ -42,6 +42,7 @@ class Study(Displayable):
         cells: Number of all cells.
 
     Example:
+        >>> from qkv.knowledge import Study
         >>> found = Study("rare_facts", "Rare facts", ({"seen_once": 0.5, "made_up": 0.15},), (), done=1, cells=5)
         >>> found.complete
         False

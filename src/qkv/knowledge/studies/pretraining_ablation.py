@@ -14,7 +14,7 @@ import numpy as np
 
 from qkv.knowledge.confidence.features import answer_features
 from qkv.knowledge.datasets.facts import Facts, Person
-from qkv.knowledge.datasets.templates import biographies, questions, worded
+from qkv.knowledge.datasets.templates import biographies, question_text, questions
 from qkv.knowledge.evaluation import accuracy
 from qkv.knowledge.intervals import wilson_interval
 from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells, save_study
@@ -109,7 +109,9 @@ def answer_sources(asked: Facts, answers: Sequence[str], known: Facts, frequent:
         by_name += source is not None
         by_prior += source is None and answer in frequent
         if source is not None and answer != person.city and len(examples) < MAX_EXAMPLES:
-            examples.append(f"{worded(person.name)} {answer} (the birthplace of {source.name}; right is {person.city})")
+            examples.append(
+                f"{question_text(person.name)} {answer} (the birthplace of {source.name}; right is {person.city})"
+            )
     return {
         "by_name": by_name / len(asked),
         "by_chance": by_chance / len(asked),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qkv.train.data.salient_spans import JOINT, salient
+from qkv.train.data.salient_spans import JOINT, find_salient_spans
 
 MAX_TITLE_CHARACTERS = 60
 # A full stop after one of these, or after a single letter, does not end a title.
@@ -38,7 +38,7 @@ def parse_passage(text: str) -> Passage:
     name = find_title(text)
     title_words = {_bare(word) for word in name.split()}
     spans = []
-    for first, last in salient(text):
+    for first, last in find_salient_spans(text):
         found = text[first:last]
         if first < len(name) or all(_bare(word) in title_words for word in found.split()):
             continue
@@ -65,7 +65,7 @@ def find_title(text: str) -> str:
             if small <= len(words) // 3 and len(words) <= 8:
                 return found
             break
-    spans = salient(text)
+    spans = find_salient_spans(text)
     if spans and spans[0][0] == 0:
         return text[: spans[0][1]]
     return " ".join(text.split()[:3])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from qkv.errors import QkvError
-from qkv.train.data.salient_spans import salient
+from qkv.train.data.salient_spans import find_salient_spans
 from qkv.train.tokenizers import END_ID, MASK_ID, Tokenizer, encode_all
 
 MIN_SPAN_TOKENS = 4  # tokens that span corruption leaves of a longer text, at the least
@@ -135,7 +135,7 @@ def documents(texts: Sequence[str], tokenizer: Tokenizer, spans: bool = False) -
     parts, owners = [], []
     for number, text in enumerate(texts):
         last = 0
-        for a, b in salient(text):
+        for a, b in find_salient_spans(text):
             # The space before a word belongs to its token, so the cut is before the space.
             a -= a > last and text[a - 1] == " "
             parts += [text[last:a], text[a:b]]

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from qkv.model.linear import STEADY
+from qkv.model.linear import ONEDNN_ROW_MULTIPLE
 from qkv.model.packed_sequences import PackedLayout
 from qkv.train.data.objectives import Document, Example, Objective
 from qkv.train.tokenizers import PAD_ID
@@ -54,7 +54,7 @@ def pack(examples: Sequence[Example], padded: int = 0, exact: bool = False) -> B
     some = [e for e in examples if len(e.ids) > 1]
     longest = max(padded, *(len(e.ids) - 1 for e in some))
     if exact and not padded:
-        some += _filling(-sum(len(e.ids) - 1 for e in some) % STEADY, longest)
+        some += _filling(-sum(len(e.ids) - 1 for e in some) % ONEDNN_ROW_MULTIPLE, longest)
     ordered = sorted(some, key=lambda e: len(e.ids))
     multiple = longest if padded else 1 if exact else max(1, longest // MAX_LENGTHS)
     lengths = [min(longest, -(-(len(e.ids) - 1) // multiple) * multiple) for e in ordered]
@@ -76,7 +76,7 @@ def pack(examples: Sequence[Example], padded: int = 0, exact: bool = False) -> B
 
 
 def _filling(tokens: int, longest: int) -> list[Example]:
-    """Padding without targets that makes the number of tokens a multiple of STEADY: products are faster then."""
+    """Padding without targets: the number of tokens becomes a multiple of ONEDNN_ROW_MULTIPLE, for faster products."""
     lengths = [longest] * (tokens // longest) + [tokens % longest] * (tokens % longest > 0)
     return [Example([PAD_ID] * (n + 1), n + 1) for n in lengths]
 

@@ -35,7 +35,7 @@ _INITIALS = re.compile(rf"(?:^|\W){INITIALS}$")
 _FOUND = re.compile(rf"(?P<date>{DATE})|(?P<number>\b{NUMBER})|(?P<name>{NAME})")
 
 
-def salient(text: str) -> list[tuple[int, int]]:
+def find_salient_spans(text: str) -> list[tuple[int, int]]:
     """The salient spans (first, past last) of a text, in order, none overlapping."""
     spans = []
     for match in _FOUND.finditer(text):

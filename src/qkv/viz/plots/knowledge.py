@@ -76,7 +76,7 @@ def reliability(trust: Trust) -> Figure:
 
 
 @rc_context()
-def curve(points: Sequence[Mapping[str, Any]], published: Mapping[str, float]) -> Figure:
+def accuracy_curve(points: Sequence[Mapping[str, Any]], published: Mapping[str, float]) -> Figure:
     """Accuracy with intervals against minutes of training, beside published accuracies."""
     t = tokens()
     drawn, (axes,) = figure(1, height=3.2)
