@@ -30,6 +30,7 @@ from qkv.cli.common import (
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
+    from qkv.core.types import ArrayLike
     from qkv.design.certificates.certificate import Certificate
 
 app = typer.Typer(
@@ -242,7 +243,7 @@ def _wiring_certificate(
     return check_wiring(arrays["X"], arrays["Q"], arrays["K"], arrays["V"], rules, written, tol, output_tol)
 
 
-def _writes_by_rule(rules: dict[int, dict[int, float]], rows: object) -> dict[int, object]:
+def _writes_by_rule(rules: dict[int, dict[int, float]], rows: ArrayLike) -> dict[int, ArrayLike]:
     """The rows to write, by the token of their rule."""
     from qkv.core.validation import tensor
 

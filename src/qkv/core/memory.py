@@ -233,7 +233,7 @@ class Memory(Displayable):
         )
 
 
-def _labels(request: str, labels: ArrayLike | None, n: int) -> tuple[Label, ...]:
+def _labels(request: str, labels: Any, n: int) -> tuple[Label, ...]:
     """One label for each item, all different; numpy strings and integers become Python ones."""
     if labels is None:
         return tuple(range(n))

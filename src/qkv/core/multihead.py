@@ -106,6 +106,7 @@ class MultiHead(Displayable):
         v_bias: ArrayLike | None = None,
         o_bias: ArrayLike | None = None,
     ) -> None:
+        given: dict[str, tuple[ArrayLike | None, str]]
         given = {"Q": (Q, "h e d"), "K": (K, "h e dk"), "V": (V, "h f dv"), "O": (O, "h do f")}
         given |= {"q_bias": (q_bias, "h e"), "k_bias": (k_bias, "h e")}
         given |= {"v_bias": (v_bias, "h f"), "o_bias": (o_bias, "do")}
