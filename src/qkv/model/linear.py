@@ -20,6 +20,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from qkv.core.cpu_features import avoid_broken_amx
+
+avoid_broken_amx()  # before the first product of this process
+
 ONEDNN_ROW_MULTIPLE = 32  # row counts that are multiples of this recur often enough for oneDNN's kernels to be reused
 LinearFunction = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
