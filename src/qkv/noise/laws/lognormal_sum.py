@@ -21,6 +21,8 @@ MAX_NARROW_VARIANCE = 0.25
 """The variance of a score up to which its exponential counts as narrow."""
 NORMAL_TAIL = 7.2
 """P(|N(0,1)| > 7.2) = 6e-13."""
+MIN_WIDTH = 1e-14
+"""The width of Z, relative to its mean, below which it is a number."""
 MIN_CHARACTERISTIC = 1e-11
 """The size below which a characteristic function counts as 0."""
 MAX_FREQUENCIES = 2**14
@@ -51,6 +53,8 @@ def lognormal_sum_law(
     skew = float((np.exp(m) * (np.expm1(NORMAL_TAIL * sd) - NORMAL_TAIL * sd)).max())
     low = max(1 - NORMAL_TAIL * sum_sd, float(count @ np.exp(m - NORMAL_TAIL * sd)))
     width = 1 + NORMAL_TAIL * sum_sd + skew - low
+    if width < MIN_WIDTH:
+        return _of_constant(own - shift, math.sqrt(own_variance)), shift, shift
     t, phi = _series(m, sd, count, width)
     own_sd = math.sqrt(own_variance)
     ends = math.log(low) + shift, math.log(low + width) + shift
@@ -74,6 +78,13 @@ def lognormal_sum_law(
         return _in_parts(x, len(nodes) * len(t), lambda part: 1 - below(np.exp(nodes - part[:, None] - shift)) @ mass)
 
     return by_scores, *ends
+
+
+def _of_constant(centre: float, deviation: float) -> Callable[[Array], Array]:
+    """The distribution function where log Z is a number, up to rounding."""
+    if deviation == 0:
+        return lambda x: (x >= centre).astype(float)
+    return lambda x: ndtr((x - centre) / deviation)
 
 
 def _series(m: Array, sd: Array, count: Array, width: float) -> tuple[Array, NDArray[np.complex128]]:

@@ -123,14 +123,16 @@ def weight_law(m: Tensor, v: Tensor, item: int) -> WeightLaw | None:
         flow = step * torch.exp(log_rest) * (count @ r[:-1])
         ends = own - reach - high_rest, own + reach - low_rest
         flow_error = FUNCTION_ERROR * (len(m) + float(u[-1] - u[0]))
-        found = _inverted(u.numpy(), flow.numpy(), flow_error, own, own_variance, top_frequency, *ends)
-        logit, law_error = found[0], law_error + found[1]
+        inverted = _inverted(u.numpy(), flow.numpy(), flow_error, own, own_variance, top_frequency, *ends)
+        logit, law_error = inverted[0], law_error + inverted[1]
     elif float(variance.max()) > MAX_NARROW_VARIANCE:
         return None
     else:
         kinds_of_others = mean.numpy(), variance.numpy(), count.numpy()
         function, low_rest, high_rest = lognormal_sum_law(*kinds_of_others, own, own_variance)
-        found = _interpolated(function, own - reach - high_rest, own + reach - low_rest)
+        found: tuple[Callable[[Array], Array], float] = function, 0.0
+        if low_rest < high_rest:
+            found = _interpolated(function, own - reach - high_rest, own + reach - low_rest)
         logit, law_error = found[0], law_error + found[1]
     if law_error > MAX_LAW_ERROR:
         return None

@@ -35,7 +35,7 @@ from qkv.noise.probability.low_rank import Directions, LowRankScores, noise_dire
 
 KNOTS, MIXED_KNOTS = 4000, 1000
 """A law of one head, or of several, is tabulated so that between two weights there is at most 1/KNOTS of it."""
-WEIGHT_ROUNDING = 1e-15
+WEIGHT_ROUNDING = 1e-14
 """Rounding of a weight, beside that of the scores."""
 N_DRAWS = 100_000
 """Draws where the law cannot be integrated."""
@@ -215,9 +215,16 @@ def _from_boxes(
 ) -> WeightDistribution:
     """The law of a weight that lies between two numbers in each of some boxes of given probabilities."""
     order = np.argsort((low + high) / 2, kind="stable")
-    low, high, mass = low[order] - weight_error, high[order] + weight_error, mass[order]
+    low, high, mass = low[order], high[order], mass[order]
     missing = max(0.0, 1 - float(mass.sum())) + 1e-15
     weights, below = (low + high) / 2, np.cumsum(mass)
+    # The distribution function at a weight is uncertain by the mass of the boxes in which the weight lies; those that
+    # are no wider than the error of a weight are points.
+    wide = high - low > weight_error
+    ends = np.concatenate([low[wide], high[wide]])
+    begun, over = _cumulative(low[wide], mass[wide], ends, "right"), _cumulative(high[wide], mass[wide], ends)
+    error = float((begun - over).max(initial=0.0))
+    low, high = low - weight_error, high + weight_error
     edges = np.linspace(min(0.0, float(weights[0])), max(1.0, float(weights[-1])), bins + 1)
     inner = edges[1:-1]
     # P(weight < w) is at least the mass of the boxes below w, and at most that of the boxes that begin below it.
@@ -226,14 +233,12 @@ def _from_boxes(
     at_edges = np.clip(_cumulative(weights, mass, inner), surely, maybe)
     padded = np.concatenate([[0.0], at_edges, [1.0]])
     least, most = np.concatenate([[0.0], surely, [1.0]]), np.concatenate([[0.0], maybe, [1.0]])
-    everywhere = np.concatenate([low, high])
-    error = float((_cumulative(low, mass, everywhere, "right") - _cumulative(high, mass, everywhere)).max())
     return WeightDistribution(
         item=item,
         method="quadrature" if len(mass) > 1 else "exact",
         n_draws=0,
         confidence=1.0,
-        error_bound=(error if len(mass) > 1 else 0.0) + missing,
+        error_bound=error + missing,
         edges=torch.from_numpy(edges),
         share=torch.from_numpy(np.diff(padded)),
         low=torch.from_numpy((least[1:] - most[:-1]).clip(min=0.0)),

@@ -25,8 +25,8 @@ MAX_BOXES = {1: 100_000, 2: 300_000}
 """Boxes that are evaluated at most, by the number of variables."""
 LAW_BOXES = {1: 40_000, 2: 400_000}
 """Boxes of a law, by the number of variables: none with more probability than one of so many equal ones."""
-FLAT = 1e-13
-"""A weight that varies by less within a box is constant there."""
+FLAT = 1e-14
+"""A weight that varies by less within a box is not divided further."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +46,10 @@ class Boxes:
         """The probability of each."""
         return np.asarray(normal_mass(self.low, self.high).prod(-1))
 
-    def halves(self, chosen: NDArray[np.bool_], sizes: Array) -> Boxes:
-        """The halves of the chosen boxes, across the variable that moves the scores most."""
+    def halves(self, chosen: NDArray[np.bool_], slopes: Array) -> Boxes:
+        """The halves of the chosen boxes, across the variable that moves the weights most; slopes (boxes, variables)."""
         low, high = self.low[chosen], self.high[chosen]
-        axis = ((high - low) * sizes).argmax(-1)[:, None] == np.arange(low.shape[1])
+        axis = ((high - low) * slopes[chosen]).argmax(-1)[:, None] == np.arange(low.shape[1])
         middle = (low + high) / 2
         return Boxes(
             np.concatenate([low, np.where(axis, middle, low)]), np.concatenate([np.where(axis, middle, high), high])
@@ -69,10 +69,9 @@ class Heads:
         """Heads with merged columns."""
         return cls(few.scores.numpy(), few.directions.numpy(), score_error)
 
-    @property
-    def sizes(self) -> Array:
-        """How far each variable moves a score, (variables,)."""
-        return np.abs(self.directions).max((1, 2))
+    def slopes(self, least: Array, most: Array) -> Array:
+        """How fast each variable can move weights that lie between least and most (boxes, h, columns)."""
+        return np.asarray(np.einsum("rhk,bhk->br", np.abs(self.directions), most * (1 - least)))
 
     def weights(self, boxes: Boxes) -> tuple[Array, Array, Array]:
         """Least and largest weights over boxes and those at their centres, each (boxes, h, columns)."""
@@ -125,7 +124,7 @@ def measure_of_ball(heads: Heads, mix: Array, points: Array, goal: Array, radius
         parked_in += float(mass[stay & (distance <= radius)].sum())
         if done or not (undecided & ~stay).any():
             break
-        boxes = boxes.halves(undecided & ~stay, heads.sizes)
+        boxes = boxes.halves(undecided & ~stay, heads.slopes(least, most))
     slack = TAIL_MASS + 1e-15
     return min(1.0, inside + parked_in), max(0.0, inside - slack), min(1.0, inside + parked + slack)
 
@@ -149,6 +148,6 @@ def law_of_weight(heads: Heads, shares: Array, column: int) -> tuple[Array, Arra
         parts.append((low[~again], high[~again], mass[~again]))
         if not again.any():
             break
-        boxes = boxes.halves(again, heads.sizes)
+        boxes = boxes.halves(again, heads.slopes(least, most))
     low, high, mass = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return low - FLAT, high + FLAT, mass
+    return low, high, mass

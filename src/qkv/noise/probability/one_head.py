@@ -99,7 +99,7 @@ def _rounding(points: Array, radius: float) -> float:
 
 def _bracketed(mass: Callable[[float, int], float], rounding: float, radius: float, error: float) -> Estimate:
     """The measure at the radius, and that of a smaller and a larger one; `mass` takes a radius, and −1, 0 or 1."""
-    p = mass(radius, 0)
+    p = min(1.0, mass(radius, 0))
     low = mass(radius - rounding, -1) if radius > rounding else 0.0
     high = mass(radius + rounding, 1)
     error += NORMAL_ROUNDING
