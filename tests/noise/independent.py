@@ -229,12 +229,34 @@ def law_with_one_noisy_rival(x, m, sds, others):
     return float((w * np.exp(-0.5 * z * z) * ndtr((m[1] - need) / sds[1])).sum() / np.sqrt(2 * np.pi))
 
 
-def law_by_draws(x, m, sds, draws, seed):
-    """P(s₀ − logsumexp(others) ≤ x) at points x from draws of the others, where s₀ is integrated; with 6 standard errors
-    and a little for what no draw shows."""
-    random = np.random.default_rng(seed)
-    scores = m[1:] + sds[1:] * random.standard_normal((draws, len(m) - 1))
-    rest = logsumexp(scores, axis=1)
-    each = (np.asarray(x)[:, None] + rest - m[0]) / sds[0] if sds[0] > 0 else None
-    each = ndtr(each) if each is not None else (np.asarray(x)[:, None] + rest >= m[0]).astype(float)
-    return each.mean(1), 6 * each.std(1) / np.sqrt(draws) + 30 / draws
+class DrawnLaw:
+    """P(s₀ − logsumexp(others) ≤ x) from draws of the others, where s₀ is integrated; with 6 standard errors and a
+    little for what no draw shows."""
+
+    def __init__(self, m, sds, draws, seed):
+        scores = m[1:] + sds[1:] * np.random.default_rng(seed).standard_normal((draws, len(m) - 1))
+        self.rest, self.own, self.sd = logsumexp(scores, axis=1), m[0], sds[0]
+
+    def __call__(self, x):
+        y = np.asarray(x)[:, None] + self.rest - self.own
+        each = ndtr(y / self.sd) if self.sd > 0 else (y >= 0).astype(float)
+        return each.mean(1), 6 * each.std(1) / np.sqrt(len(self.rest)) + 30 / len(self.rest)
+
+
+def law_of_first_item(m, sds, seed, draws=20_000):
+    """A function from logits x to P(logit of the first item's weight ≤ x) and a bound on its error."""
+    if (sds[2:] != 0).any():
+        return DrawnLaw(m, sds, draws, seed)
+
+    def found(x):
+        x = np.asarray(x, float)
+        if sds[0] == 0 and sds[1] == 0:
+            return (x >= m[0] - logsumexp(m[1:])).astype(float), np.zeros(len(x))
+        if sds[0] == 0:
+            rest, y = logsumexp(m[2:]) if len(m) > 2 else -np.inf, m[0] - x
+            with np.errstate(all="ignore"):
+                need = np.where(y > rest, y + np.log(-np.expm1(np.minimum(rest - y, 0))), -np.inf)
+            return ndtr((m[1] - need) / sds[1]), np.full(len(x), 1e-12)
+        return np.array([float(law_with_one_noisy_rival(t, m[:2], sds[:2], m[2:])) for t in x]), np.full(len(x), 1e-11)
+
+    return found

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import logsumexp, ndtr
 
 Array = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ def lognormal_sum_law(
     Returns:
         P(s − log Z ≤ x) as a function of x, and two numbers between which log Z lies with probability 1 − 1e-11.
     """
-    shift = math.log(float(count @ np.exp(m + v / 2)))
+    shift = float(logsumexp(m + v / 2, b=count))
     m = m - shift  # Z has the mean 1
     sd = np.sqrt(v)
     sum_sd = math.sqrt(float(count @ (np.exp(2 * m + v) * np.expm1(v))))

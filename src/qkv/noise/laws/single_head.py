@@ -179,8 +179,10 @@ def _inverted(
     phi = transform * factor
     spacing = math.sqrt(own_variance) / KNOTS_PER_DEVIATION
     if (high - low) / spacing > MAX_KNOTS:
-        low, high = (min(max(x, -SHOWN_LOGITS), SHOWN_LOGITS) for x in (low, high))
-        low, high = low - spacing, high + spacing
+        if high <= -SHOWN_LOGITS or low >= SHOWN_LOGITS:  # the weight is 0 or 1, up to rounding
+            ends, constant = np.array([-SHOWN_LOGITS, SHOWN_LOGITS]), float(high <= -SHOWN_LOGITS)
+            return Cubics(ends, np.full(2, constant), np.zeros(2)), 0.0
+        low, high = max(low, -SHOWN_LOGITS), min(high, SHOWN_LOGITS)
     half = max(16, math.ceil((high - low) / spacing / 2))
     x = np.linspace(low, high, 2 * half + 1)
     sums = _wave_sums(np.stack([phi / omega, phi]), delta, x)

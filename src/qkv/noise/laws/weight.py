@@ -182,7 +182,7 @@ def _tabulated(item: Label, law: MixedLaw, bins: int, weight_error: float) -> We
     inner = edges[1:-1]
     least, most = law.bounds(inner - weight_error)[0], law.bounds(inner + weight_error)[1]
     at_edges = np.maximum.accumulate(np.clip(law.below(inner), least, most))
-    padded = np.concatenate([[0.0], at_edges, [1.0]])
+    share = np.diff(np.concatenate([[0.0], at_edges, [1.0]]))
     least, most = np.concatenate([[0.0], least, [1.0]]), np.concatenate([[0.0], most, [1.0]])
     return WeightDistribution(
         item=item,
@@ -191,9 +191,9 @@ def _tabulated(item: Label, law: MixedLaw, bins: int, weight_error: float) -> We
         confidence=1.0,
         error_bound=error,
         edges=torch.from_numpy(edges),
-        share=torch.from_numpy(np.diff(padded)),
-        low=torch.from_numpy((least[1:] - most[:-1]).clip(min=0.0)),
-        high=torch.from_numpy((most[1:] - least[:-1]).clip(max=1.0)),
+        share=torch.from_numpy(share),
+        low=torch.from_numpy((least[1:] - most[:-1]).clip(min=0.0, max=share)),
+        high=torch.from_numpy((most[1:] - least[:-1]).clip(min=share, max=1.0)),
         weights=torch.from_numpy(weights),
         below=torch.from_numpy(below),
         weight_error=weight_error,
@@ -231,7 +231,7 @@ def _from_boxes(
     surely = _cumulative(high, mass, inner)
     maybe = np.minimum(1.0, _cumulative(low, mass, inner) + missing)
     at_edges = np.clip(_cumulative(weights, mass, inner), surely, maybe)
-    padded = np.concatenate([[0.0], at_edges, [1.0]])
+    share = np.diff(np.concatenate([[0.0], at_edges, [1.0]]))
     least, most = np.concatenate([[0.0], surely, [1.0]]), np.concatenate([[0.0], maybe, [1.0]])
     return WeightDistribution(
         item=item,
@@ -240,9 +240,9 @@ def _from_boxes(
         confidence=1.0,
         error_bound=error + missing,
         edges=torch.from_numpy(edges),
-        share=torch.from_numpy(np.diff(padded)),
-        low=torch.from_numpy((least[1:] - most[:-1]).clip(min=0.0)),
-        high=torch.from_numpy((most[1:] - least[:-1]).clip(max=1.0)),
+        share=torch.from_numpy(share),
+        low=torch.from_numpy((least[1:] - most[:-1]).clip(min=0.0, max=share)),
+        high=torch.from_numpy((most[1:] - least[:-1]).clip(min=share, max=1.0)),
         weights=torch.from_numpy(weights),
         below=torch.from_numpy(np.minimum(below, 1.0)),
         weight_error=weight_error,
