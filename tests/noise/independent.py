@@ -73,7 +73,7 @@ def ball_on_a_disc(m, sds, values, target, radius):
     if off >= radius:
         return 0.0, 0.0
     r = np.sqrt(radius**2 - off**2)
-    Q, R = np.linalg.qr(E)
+    _, R = np.linalg.qr(E)
     inverse = np.linalg.inv(R)  # p = centre + inverse @ (ρ cos, ρ sin)
     reach = np.linalg.norm(inverse, axis=1) * r
     reach = np.array([*reach, np.linalg.norm(inverse.sum(0)) * r])
@@ -178,7 +178,7 @@ def singular_logits(v0, v1, v2, radius):
 
 
 def ball_by_draws(m, sds, mix, values, target, radius, draws, seed, doubt=1e-7):
-    """An interval that fails with probability `doubt`, for scores (h, n) that are independent between heads and items."""
+    """An interval that fails with probability `doubt`, for scores (h, n) that are all independent."""
     random = np.random.default_rng(seed)
     m, sds = np.atleast_2d(m), np.atleast_2d(sds)
     hits = 0

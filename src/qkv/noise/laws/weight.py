@@ -28,7 +28,7 @@ from qkv.noise.head_mix import HeadMix
 from qkv.noise.key_noise import Noise, noise_on_keys, without_rounding
 from qkv.noise.laws.independent_heads import MixedLaw, mixed_law
 from qkv.noise.method import IN_WORDS, Method
-from qkv.noise.monte_carlo import generator, readings
+from qkv.noise.monte_carlo import generator, readings, weight_range
 from qkv.noise.probability.ball_on_segment import Array
 from qkv.noise.probability.enclosure import Heads, law_of_weight
 from qkv.noise.probability.low_rank import Directions, LowRankScores, noise_directions
@@ -157,18 +157,20 @@ def weight_distribution(
     weight_error = WEIGHT_ROUNDING * float(heads.mix.abs().sum()) + float(heads.mix.abs() @ rounding)
     law = mixed_law(m, C, heads.mix, index) if keys.steps is None else None
     if law is not None:
-        return _tabulated(label, law, bins, weight_error)
+        return _tabulated(label, law, bins, weight_range(heads), weight_error)
     directions = noise_directions(C) if keys.steps is None else None
     if directions is not None:
         low, high, mass = _enclosed(m, directions, heads.mix, index, (rounding + directions.error).numpy())
-        return _from_boxes(label, low, high, mass, bins, weight_error)
+        return _from_boxes(label, low, high, mass, bins, weight_range(heads), weight_error)
     random = generator(whole(request, "seed", seed, least=0))
     drawn = torch.cat([alpha[:, index].double() for alpha in readings(keys, heads, n_draws, random)])
     error = math.sqrt(math.log(2 / (1 - confidence)) / (2 * n_draws))
-    return _drawn(label, drawn.sort().values, error, bins, weight_error, confidence)
+    return _drawn(label, drawn.sort().values, error, _edges(bins, weight_range(heads)), weight_error, confidence)
 
 
-def _tabulated(item: Label, law: MixedLaw, bins: int, weight_error: float) -> WeightDistribution:
+def _tabulated(
+    item: Label, law: MixedLaw, bins: int, ends: tuple[float, float], weight_error: float
+) -> WeightDistribution:
     """An integrated law at many weights, with the share of each bin from the distribution function itself."""
     knots = law.knots(KNOTS if law.lattice is None else MIXED_KNOTS, weight_error)
     low, high = law.bounds(knots)
@@ -177,7 +179,7 @@ def _tabulated(item: Label, law: MixedLaw, bins: int, weight_error: float) -> We
     below = np.maximum.accumulate(np.clip(np.where(knots >= law.high, 1.0, law.below(knots)), low, high))
     jumps = np.where(np.diff(knots, prepend=0.0) > weight_error, np.diff(below, prepend=0.0), 0.0)
     error = float(np.maximum(high - below, below - low).max()) + float(jumps.max())
-    edges = np.linspace(0.0, max(1.0, law.high), bins + 1)
+    edges = _edges(bins, ends).numpy()
     # A weight on an edge counts in the bin above it, on the last edge in the last bin.
     inner = edges[1:-1]
     least, most = law.bounds(inner - weight_error)[0], law.bounds(inner + weight_error)[1]
@@ -200,6 +202,11 @@ def _tabulated(item: Label, law: MixedLaw, bins: int, weight_error: float) -> We
     )
 
 
+def _edges(bins: int, ends: tuple[float, float]) -> Tensor:
+    """Edges of equal bins over all weights that are possible, at least from 0 to 1."""
+    return torch.linspace(min(0.0, ends[0]), max(1.0, ends[1]), bins + 1, dtype=torch.float64)
+
+
 def _enclosed(m: Tensor, directions: Directions, mix: Tensor, index: int, error: Array) -> tuple[Array, Array, Array]:
     """Least and largest weight in each of many boxes of the variables, and the probabilities of the boxes."""
     if len(directions) == 0:
@@ -211,7 +218,7 @@ def _enclosed(m: Tensor, directions: Directions, mix: Tensor, index: int, error:
 
 
 def _from_boxes(
-    item: Label, low: Array, high: Array, mass: Array, bins: int, weight_error: float
+    item: Label, low: Array, high: Array, mass: Array, bins: int, ends: tuple[float, float], weight_error: float
 ) -> WeightDistribution:
     """The law of a weight that lies between two numbers in each of some boxes of given probabilities."""
     order = np.argsort((low + high) / 2, kind="stable")
@@ -221,11 +228,11 @@ def _from_boxes(
     # The distribution function at a weight is uncertain by the mass of the boxes in which the weight lies; those that
     # are no wider than the error of a weight are points.
     wide = high - low > weight_error
-    ends = np.concatenate([low[wide], high[wide]])
-    begun, over = _cumulative(low[wide], mass[wide], ends, "right"), _cumulative(high[wide], mass[wide], ends)
+    places = np.concatenate([low[wide], high[wide]])
+    begun, over = _cumulative(low[wide], mass[wide], places, "right"), _cumulative(high[wide], mass[wide], places)
     error = float((begun - over).max(initial=0.0))
     low, high = low - weight_error, high + weight_error
-    edges = np.linspace(min(0.0, float(weights[0])), max(1.0, float(weights[-1])), bins + 1)
+    edges = _edges(bins, ends).numpy()
     inner = edges[1:-1]
     # P(weight < w) is at least the mass of the boxes below w, and at most that of the boxes that begin below it.
     surely = _cumulative(high, mass, inner)
@@ -257,13 +264,11 @@ def _cumulative(places: Array, mass: Array, at: Array, side: Literal["left", "ri
 
 
 def _drawn(
-    item: Label, weights: Tensor, error: float, bins: int, weight_error: float, confidence: float
+    item: Label, weights: Tensor, error: float, edges: Tensor, weight_error: float, confidence: float
 ) -> WeightDistribution:
     """The law of drawn weights in ascending order, each with the same probability."""
     n_draws = len(weights)
     below = torch.arange(1, n_draws + 1, dtype=torch.float64) / n_draws
-    ends = min(0.0, float(weights[0])), max(1.0, float(weights[-1]))
-    edges = torch.linspace(*ends, bins + 1, dtype=torch.float64)
     # A weight on an edge counts in the bin above it, on the last edge in the last bin.
     places = [torch.searchsorted(weights, edges[1:-1] + moved) for moved in (0.0, -weight_error, weight_error)]
     share, least, most = (torch.cat([below.new_zeros(1), at / n_draws, below.new_ones(1)]) for at in places)

@@ -47,7 +47,7 @@ class Boxes:
         return np.asarray(normal_mass(self.low, self.high).prod(-1))
 
     def halves(self, chosen: NDArray[np.bool_], slopes: Array) -> Boxes:
-        """The halves of the chosen boxes, across the variable that moves the weights most; slopes (boxes, variables)."""
+        """The halves of the chosen boxes, across the variable that moves weights most; slopes (boxes, variables)."""
         low, high = self.low[chosen], self.high[chosen]
         axis = ((high - low) * slopes[chosen]).argmax(-1)[:, None] == np.arange(low.shape[1])
         middle = (low + high) / 2
