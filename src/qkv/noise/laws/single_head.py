@@ -53,6 +53,8 @@ MAX_KNOTS, SHOWN_LOGITS = 2**14, 42.0
 """Knots beyond which only logits of at most 42 are tabulated: others are weights of 0 or 1, up to rounding."""
 FIRST_KNOTS, MAX_REFINED_KNOTS, MAX_INTERPOLATION_ERROR = 257, 2**14, 2e-8
 """Knots of a function of unknown scale, doubled until half of them give the others to within this."""
+MIN_RELATIVE_RANGE = 1e-9
+"""Range of a logit, relative to its size, below which its knots would not be distinct; nothing is interpolated then."""
 MAX_LAW_ERROR = 1e-3
 """Error beyond which a law is not integrated."""
 INTEGRATED_ERROR, CLOSED_FORM_ERROR = 1e-8, 1e-15
@@ -131,8 +133,9 @@ def weight_law(m: Tensor, v: Tensor, item: int) -> WeightLaw | None:
         kinds_of_others = mean.numpy(), variance.numpy(), count.numpy()
         function, low_rest, high_rest = lognormal_sum_law(*kinds_of_others, own, own_variance)
         found: tuple[Callable[[Array], Array], float] = function, 0.0
-        if low_rest < high_rest:
-            found = _interpolated(function, own - reach - high_rest, own + reach - low_rest)
+        ends = own - reach - high_rest, own + reach - low_rest
+        if low_rest < high_rest and ends[1] - ends[0] > MIN_RELATIVE_RANGE * max(map(abs, ends)):
+            found = _interpolated(function, *ends)
         logit, law_error = found[0], law_error + found[1]
     if law_error > MAX_LAW_ERROR:
         return None
@@ -254,7 +257,7 @@ class Cubics:
     """Cubic Hermite interpolant with equidistant knots, clipped to [0, 1] and constant beyond the knots."""
 
     def __init__(self, x: Array, value: Array, slope: Array) -> None:
-        self.low, self.step = float(x[0]), float(x[1] - x[0])
+        self.low, self.step = float(x[0]), float(x[-1] - x[0]) / (len(x) - 1)
         self.value, self.slope = value, slope * self.step
 
     def __call__(self, x: Array) -> Array:
