@@ -122,7 +122,7 @@ def success_probability(
         >>> noise = qkv.noise.Gaussian(along={"a": 0.5})
         >>> found = qkv.noise.success_probability(memory, query, noise, {"a": 0.5, "b": 0.5}, 0.25)
         >>> found.method, round(found.probability, 6)
-        ('quadrature', 0.024914)
+        ('exact', 0.024914)
     """
     request = "the probability of an output near a target"
     heads = HeadMix.of(memory, query, mix, request=request).detach()
