@@ -36,7 +36,7 @@ def test_chance_and_law_of_each_arm_are_those_of_many_draws(case):
 
 def assert_shares(arm, seen):
     """The law is exact, and no bar holds more or less of the draws than chance allows."""
-    assert arm.law_method == "quadrature" and float(arm.share.sum()) == pytest.approx(1)
+    assert arm.law_method in ("exact", "quadrature") and float(arm.share.sum()) == pytest.approx(1)
     held = ((seen[:, None] > arm.edges[:-1]) & (seen[:, None] <= arm.edges[1:])).double().mean(0)
     allowed = 5 * (arm.share * (1 - arm.share) / len(seen)).clamp(min=0).sqrt() + 1e-4
     assert bool(((held - arm.share).abs() <= allowed).all())
@@ -103,3 +103,24 @@ def test_every_method_that_is_reported_is_one_of_the_four():
 def test_fewer_than_two_wanted_items_are_refused():
     with pytest.raises(QkvError, match="two items"):
         reference_layouts(memory_of(4), {"a": 1.0}, Gaussian(isotropic=0.1), 1.0)
+
+
+def test_a_law_and_a_probability_have_the_label_of_their_own_method():
+    """One head with three noisy scores: the law is integrated, the probability drawn; without other noise both are
+    closed forms, also under two heads of which rounding alone moves one."""
+    memory = Memory.orthonormal(6, 8, labels=list("abcdef"))
+    many = Gaussian(isotropic=0.1)
+    (report,) = layout_reports(memory, {"one head": 3 * (memory.keys[0] + memory.keys[1])}, many, WANTED, 0.3)
+    assert (report.method, report.law_method) == ("monte_carlo", "quadrature")
+    single = Gaussian(along={"a": 0.5})
+    layouts = dict(list(reference_layouts(memory, WANTED, single, 5.0).items())[:2])
+    for report in layout_reports(memory, layouts, single, WANTED, 0.3):
+        assert report.method == "exact" and report.law_method in ("exact", "quadrature")
+        assert report.high - report.low < 1e-9
+
+
+def test_the_query_of_least_variance_is_not_called_hardened():
+    memory, noise = memory_of(4), Gaussian(isotropic=0.01, along={"a": 0.5})
+    layouts = reference_layouts(memory, WANTED, noise, 5.0)
+    texts = [*layouts, *(str(r) for r in layout_reports(memory, layouts, noise, WANTED, 0.2))]
+    assert "min variance" in layouts and not [text for text in texts if "harden" in text.lower()]

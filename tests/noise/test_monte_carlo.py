@@ -158,3 +158,16 @@ def test_free_memory_is_told_in_bytes(tmp_path):
     from qkv.noise.monte_carlo import free_bytes
 
     assert 0.5 < free_bytes() / psutil.virtual_memory().available < 2
+
+
+def test_ranks_of_a_quantile_enclose_it_as_often_as_they_say():
+    from scipy.stats import binom
+
+    from qkv.noise.monte_carlo import quantile_ranks
+
+    for draws in (1, 5, 40, 1000):
+        for p in (0.001, 0.3, 0.5, 0.97):
+            low, high = quantile_ranks(p, draws, 0.9)
+            missed = binom.cdf(low - 1, draws, p) + binom.sf(high - 1, draws, p)
+            assert 0 <= low < high <= draws + 1 and missed <= 0.1 + 1e-12
+    assert quantile_ranks(0, 9, 0.9) == (0, 1) and quantile_ranks(1, 9, 0.9) == (9, 10)

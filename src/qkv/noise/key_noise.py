@@ -15,6 +15,7 @@ from qkv.errors import QkvError
 
 REQUEST = "noise on the keys"
 MAX_BITS = 32
+EPSILON = torch.finfo(torch.float64).eps
 MAX_CORRELATION_OF_INDEPENDENT = 1e-12
 """Scores of one key under two heads count as independent if their correlation is at most this."""
 
@@ -72,6 +73,16 @@ class KeyNoise:
             part = torch.einsum("ndr,hd->nhr", F, queries).square().sum(-1).mT
             out = out + part if rows is None else out.index_add(1, rows, part)
         return out
+
+    def score_rounding(self, queries: Tensor) -> Tensor:
+        """Bound on the rounding of the scores of each query, (h,), up to 9 standard deviations from their means."""
+        sizes, absolute = queries.abs(), self.keys.abs()
+        largest = (sizes @ absolute.mT).max(-1).values
+        variance = sizes.square().sum(-1) * self.isotropic.max() + self.along.max() * largest**2
+        variance = variance + (sizes.square() @ self.diagonal.mT).max(-1).values
+        for _, F in self.factors:
+            variance = variance + torch.einsum("ndr,hd->nhr", F.abs(), sizes).square().sum(-1).max(0).values
+        return (self.keys.shape[1] + 8) * EPSILON * (largest + 9 * variance.sqrt())
 
     def covariance(self, item: int) -> Tensor:
         """Σ_j of one key, as a dense matrix (d, d)."""
@@ -238,6 +249,13 @@ def heads_independent(C: Tensor) -> bool:
     own = C.diagonal(dim1=1, dim2=2)
     size = (own[:, :, None] * own[:, None, :]).sqrt()
     return not bool(((C - torch.diag_embed(own)).abs() > MAX_CORRELATION_OF_INDEPENDENT * size).any())
+
+
+def without_rounding(C: Tensor, rounding: Tensor) -> Tensor:
+    """Score covariances (n, h, h) without the variances that rounding hides: up to 9 standard deviations, a score that
+    is left out moves by less than the `rounding` of the scores of its head, (h,)."""
+    kept = C.diagonal(dim1=1, dim2=2) > (rounding / 9) ** 2
+    return C * (kept[:, :, None] & kept[:, None, :])
 
 
 def covariance_factor(what: str, value: ArrayLike) -> Tensor:

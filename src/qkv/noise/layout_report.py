@@ -17,12 +17,14 @@ from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
 from qkv.noise.comparison import layout_name
 from qkv.noise.head_mix import HeadMix
-from qkv.noise.key_noise import KeyNoise, Noise, noise_on_keys
+from qkv.noise.key_noise import KeyNoise, Noise, noise_on_keys, without_rounding
 from qkv.noise.laws.independent_heads import MixedLaw, mixed_law
 from qkv.noise.method import IN_WORDS, Method
 from qkv.noise.moments.mixture import moments_of_heads
 from qkv.noise.monte_carlo import generator, readings
+from qkv.noise.probability.ball import probability_within
 from qkv.noise.probability.conditional_mc import ConditionalDraws, conditional_draws
+from qkv.noise.probability.low_rank import Directions, noise_directions
 from qkv.noise.probability.output_within import SuccessProbability, count_within, target_vector
 from qkv.noise.robust.min_variance import min_variance_query
 
@@ -30,9 +32,9 @@ BIN_WIDTH = 0.04
 """Width of a bin of the histogram; one bin is centred at the wanted weight."""
 CONFIDENCE = 0.95
 """Of the probability's interval, where readings are drawn."""
-N_DRAWS = 500
+N_DRAWS = 2000
 """Conditional draws of a layout."""
-MONTE_CARLO_FACTOR = 8
+MONTE_CARLO_FACTOR = 2
 """How many times as many readings are drawn where no variable can be integrated."""
 
 
@@ -129,8 +131,9 @@ def layout_reports(
 ) -> tuple[LayoutReport, ...]:
     """Moments and law of one item's weight, and the probability of success, for each of several layouts.
 
-    The law is integrated where `weight_distribution` integrates it. Else, and for the probability, the leading normal
-    variable is integrated where one dominates (conditional Monte Carlo); else readings are drawn.
+    The law is integrated where the scores of the heads are independent, and the probability where one normal variable
+    moves all scores, or two under one head. Else the leading normal variable is integrated where one dominates
+    (conditional Monte Carlo); else readings are drawn.
 
     Args:
         memory: The memory whose keys are the means of the random keys.
@@ -140,7 +143,7 @@ def layout_reports(
         radius: The distance from the wanted output that counts as success.
         item: The item whose weight is reported; by default the first wanted one.
         n_samples: Drawn weights to return.
-        n_draws: Draws for conditional Monte Carlo; plain Monte Carlo draws eight times as many.
+        n_draws: Draws for conditional Monte Carlo; plain Monte Carlo draws twice as many.
         seed: The seed of the draws.
 
     Returns:
@@ -206,11 +209,14 @@ def _report(of: _Scenario, name: str, heads: HeadMix) -> LayoutReport:
     """The report of one layout."""
     m, C = of.keys.score_means(heads.queries), of.keys.score_covariance(heads.queries)
     check_range(f"the layout {name!r}", m, C)
-    law = mixed_law(m, C, heads.mix, of.item) if of.keys.steps is None else None
+    C = without_rounding(C, of.keys.score_rounding(heads.queries))
+    rounded = of.keys.steps is not None
+    law = None if rounded else mixed_law(m, C, heads.mix, of.item)
+    directions = None if rounded else noise_directions(C)
     draws = conditional_draws(of.keys, heads, of.n_draws, of.seed)
     mean, variance, error = _moments(of, heads, law)
-    success, drawn = _success(of, heads, draws)
-    below, law_method = _law_at_edges(of, law, draws, drawn)
+    success, drawn = _success(of, heads, directions, draws)
+    below, law_method = _law_at_edges(of, law, draws, heads, drawn)
     if len(drawn) < of.n_samples:
         drawn = torch.cat([alpha[:, of.item].double() for alpha in of.readings(heads, of.n_samples)])
     return LayoutReport(
@@ -238,10 +244,18 @@ def _moments(of: _Scenario, heads: HeadMix, law: MixedLaw | None) -> tuple[float
     return float(found.weights_mean[of.item]), float(found.weights_var[of.item]), found.error_bound
 
 
-def _success(of: _Scenario, heads: HeadMix, draws: ConditionalDraws | None) -> tuple[SuccessProbability, Tensor]:
+def _success(
+    of: _Scenario, heads: HeadMix, directions: Directions | None, draws: ConditionalDraws | None
+) -> tuple[SuccessProbability, Tensor]:
     """The probability of success, and the item's weight in the readings that were drawn for it, if any."""
+    nothing = of.edges.new_zeros(0)
+    if directions is not None and (len(heads) == 1 or len(directions) <= 1):
+        m, error = of.keys.score_means(heads.queries), 2 * of.keys.score_rounding(heads.queries)
+        found = probability_within(m, directions, heads.mix, of.memory.values, of.target, of.radius, error)
+        return SuccessProbability(*found, of.radius, 0, 1.0), nothing
     if draws is not None:
-        return SuccessProbability.from_conditional_draws(draws, of.memory, of.target, of.radius), of.edges.new_zeros(0)
+        from_draws = SuccessProbability.from_conditional_draws
+        return from_draws(draws, of.memory, of.target, of.radius, CONFIDENCE), nothing
     n_draws = MONTE_CARLO_FACTOR * of.n_draws
     drawn: list[Tensor] = []
 
@@ -255,12 +269,18 @@ def _success(of: _Scenario, heads: HeadMix, draws: ConditionalDraws | None) -> t
 
 
 def _law_at_edges(
-    of: _Scenario, law: MixedLaw | None, draws: ConditionalDraws | None, drawn: Tensor
+    of: _Scenario, law: MixedLaw | None, draws: ConditionalDraws | None, heads: HeadMix, drawn: Tensor
 ) -> tuple[Tensor, Method]:
-    """P(weight ≤ edge) at the inner edges, and how it was computed."""
+    """P(weight ≤ edge) at the inner edges, ascending, and how it was computed."""
     edges = of.edges[1:-1]
+    method: Method
     if law is not None:
-        return torch.from_numpy(law.below(edges.numpy())), "quadrature"
-    if draws is not None:
-        return draws.below(of.item, edges)[0], draws.method
-    return (drawn[:, None] <= edges).double().mean(0), "monte_carlo"
+        below, method = torch.from_numpy(law.below(edges.numpy())), law.method
+    elif draws is not None:
+        below, method = draws.below(of.item, edges)[0], "conditional_mc"
+    else:
+        if not len(drawn):
+            every = of.readings(heads, MONTE_CARLO_FACTOR * of.n_draws)
+            drawn = torch.cat([alpha[:, of.item].double() for alpha in every])
+        below, method = (drawn[:, None] <= edges).double().mean(0), "monte_carlo"
+    return below.clamp(0.0, 1.0).cummax(0).values, method

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import betaincinv
+from scipy.special import bdtr, bdtrik, betaincinv
 from torch import Tensor
 
 from qkv.core.attention import SHOWN, Label
@@ -55,7 +55,8 @@ class Sample(Displayable):
         output_cov: Covariance of the output, (dv, dv).
         output_cov_se: Standard error of `output_cov`.
         labels: The labels of the items.
-        watched: All drawn weights, (n_draws,), of the items that were kept, by label.
+        kept_weights: All drawn weights, (n_draws,), of the items that were kept, by label.
+        weight_range: The least and the largest weight that the mix of heads allows.
     """
 
     n_draws: int
@@ -70,20 +71,23 @@ class Sample(Displayable):
     output_cov_se: Tensor
     labels: tuple[Label, ...]
     kept_weights: dict[Label, Tensor] = field(repr=False)
+    weight_range: tuple[float, float] = (0.0, 1.0)
 
     def quantile(self, item: Label, p: float, confidence: float = 0.95) -> tuple[float, float, float]:
         """The p-quantile of a kept item's weight, and the ends of its confidence interval.
 
-        The interval is between two order statistics, whose ranks come from the binomial distribution.
+        The interval is between two order statistics, whose ranks come from the binomial distribution. Where there is no
+        such rank it ends with the least or largest weight that is possible.
         """
         request = f"the {p!r}-quantile of the weight of {item!r}"
         if not 0 <= p <= 1:
             raise QkvError(request, f"p is {p!r}", "Give a number from 0 to 1")
         ordered = self._drawn_weights(request, item).sort().values
-        low, high = binomial_interval(round(p * self.n_draws), self.n_draws, check_confidence(request, confidence))
-        at = [min(self.n_draws - 1, max(0, int(x * self.n_draws))) for x in (p, low, high)]
-        a, b, c = (float(ordered[i]) for i in at)
-        return a, min(a, b), max(a, c)
+        low, high = quantile_ranks(p, self.n_draws, check_confidence(request, confidence))
+        middle = float(ordered[min(self.n_draws - 1, int(p * self.n_draws))])
+        least = float(ordered[low - 1]) if low >= 1 else self.weight_range[0]
+        most = float(ordered[high - 1]) if high <= self.n_draws else self.weight_range[1]
+        return middle, min(middle, least), max(middle, most)
 
     def histogram(self, item: Label, bins: int = 50) -> tuple[Tensor, Tensor]:
         """Counts of a kept item's weight in equal bins, and their edges, from 0 to 1 or as far as the weights go."""
@@ -189,7 +193,9 @@ def sample(
             second += torch.linalg.vector_norm(alpha, dim=0).double().square()
         batches.append(_Batch(rows, first / rows, second / rows, output / rows, square / rows))
     watched = {memory.labels[i]: column for i, column in zip(items, torch.cat(kept).mT, strict=True)}
-    return _summary(memory, seed, batches, noise_free, centre * heads.mix.sum(), watched)
+    return replace(
+        _summary(memory, seed, batches, noise_free, centre * heads.mix.sum(), watched), weight_range=weight_range(heads)
+    )
 
 
 def readings(keys: KeyNoise, heads: HeadMix, n_draws: int, random: np.random.Generator) -> Iterator[Tensor]:
@@ -358,6 +364,28 @@ def split(total: int, parts: int) -> list[int]:
     """`total` as a sum of `parts` nearly equal integers, without zeros."""
     low, more = divmod(total, parts)
     return [low + (i < more) for i in range(parts) if low + (i < more)]
+
+
+def weight_range(heads: HeadMix) -> tuple[float, float]:
+    """The least and the largest weight of an item in a mix of heads; 0 and 1 where it is positive and sums to 1."""
+    low, high = float(heads.mix.clamp(max=0).sum()), float(heads.mix.clamp(min=0).sum())
+    return low, 1.0 if abs(high - 1) < 1e-12 else high
+
+
+def quantile_ranks(p: float, draws: int, confidence: float) -> tuple[int, int]:
+    """Ranks, from 1 on, of drawn values that enclose the p-quantile with this confidence; 0 or draws + 1 for none."""
+    tail = (1 - confidence) / 2
+    if p in (0, 1):
+        return (0, 1) if p == 0 else (draws, draws + 1)
+    return _binomial_quantile(tail, draws, p), _binomial_quantile(1 - tail, draws, p) + 1
+
+
+def _binomial_quantile(q: float, draws: int, p: float) -> int:
+    """The least k with P(Bin(draws, p) ≤ k) ≥ q."""
+    k = max(0, math.floor(float(bdtrik(q, draws, p))) - 1)
+    while k < draws and float(bdtr(k, draws, p)) < q:
+        k += 1
+    return k
 
 
 def binomial_interval(hits: int, draws: int, confidence: float) -> tuple[float, float]:

@@ -2,9 +2,10 @@
 
 # The weight is Σ mix_h α_h, a sum of independent variables of known law (single_head.py). The head with the largest
 # variance keeps its distribution function F; the others' laws are put on a lattice, the mass of a cell on its two ends
-# so that the mean is kept, and convolved. Points of little mass are then merged, again at their mean. So P(weight ≤ w)
-# = Σ_k mass_k F((w − s_k)/mix), with an error of second order in the distance between points, which is estimated by
-# halving their number.
+# so that the mean is kept, and convolved. So a sum lies within a cell for each of these heads of its lattice point, and
+# P(weight ≤ w) = Σ_k mass_k F((w − s_k)/mix) holds between the two sums with all points moved by so much to either
+# side: these are bounds. For one value the points of little mass are first merged at their mean, which errs by second
+# order in their distance.
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from scipy.special import expit
 from torch import Tensor
 
 from qkv.noise.key_noise import heads_independent
-from qkv.noise.laws.single_head import WeightLaw, weight_law
+from qkv.noise.laws.single_head import SHOWN_LOGITS, WeightLaw, weight_law
+from qkv.noise.method import Method
 
 Array = NDArray[np.float64]
 
@@ -25,6 +27,26 @@ CELLS = 4096
 """Lattice cells of the convolved heads, all together."""
 POINTS = 256
 """Points to which they are merged: at most twice as many are left."""
+MAX_ENTRIES = 2**20
+"""Weights × lattice points evaluated at once."""
+MIN_WIDTH = 1e-16
+"""The width of a sum below which it is a number."""
+MAX_KNOT_ROUNDS = 14
+"""How often knots are added where the distribution function jumps."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """Masses at start, start + cell, …; each stands for sums that lie at most `cells` cells from its point."""
+
+    start: float
+    cell: float
+    masses: Array
+    cells: int
+
+    def places(self, margin: int = 0) -> Array:
+        """The points, and so many before and after them."""
+        return self.start + self.cell * np.arange(-margin, len(self.masses) + margin, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,21 +65,56 @@ class MixedLaw:
     share: float
     places: Array
     masses: Array
+    lattice: Lattice | None
+
+    @property
+    def method(self) -> Method:
+        """ "exact" for one head in closed form."""
+        return self.widest.method if self.lattice is None else "quadrature"
 
     def below(self, weights: Array) -> Array:
-        """P(weight ≤ w) for weights (k,)."""
+        """P(weight ≤ w) for weights (k,), ascending in w."""
         if len(self.places) == 1:
-            return self.widest.below((weights - self.places[0]) / self.share)
-        out: Array = self.widest.below((weights[:, None] - self.places) / self.share) @ self.masses
+            out = self.widest.below((weights - self.places[0]) / self.share)
+        else:
+            out = self.widest.below((weights[:, None] - self.places) / self.share) @ self.masses
         return np.clip(out, 0.0, 1.0)
 
-    def knots(self, count: int) -> Array:
-        """Weights at which to tabulate the law: equidistant, and equidistant in the logit of the widest head."""
-        inner = expit(np.linspace(self.widest.low, self.widest.high, count))
-        far = np.linspace(self.low, self.high, count)
-        return np.unique(
-            np.concatenate([self.places.min() + self.share * inner, far, self.places.max() + self.share * inner])
-        )
+    def bounds(self, weights: Array) -> tuple[Array, Array]:
+        """Numbers between which P(weight ≤ w) lies, for weights (k,)."""
+        if self.lattice is None:
+            found = self.below(weights)
+            low, high = found, found
+        else:
+            places, reach = self.lattice.places(self.lattice.cells), self.lattice.cells
+            size = max(1, MAX_ENTRIES // len(places))
+            lows, highs = [np.zeros(0)], [np.zeros(0)]
+            for start in range(0, len(weights), size):
+                each = self.widest.below((weights[start : start + size, None] - places) / self.share)
+                highs.append(each[:, : len(places) - 2 * reach] @ self.lattice.masses)
+                lows.append(each[:, 2 * reach :] @ self.lattice.masses)
+            low, high = np.concatenate(lows), np.concatenate(highs)
+        return np.clip(low - self.law_error, 0.0, 1.0), np.clip(high + self.law_error, 0.0, 1.0)
+
+    def knots(self, count: int, closest: float) -> Array:
+        """Weights at which to tabulate the law: dense enough that between two of them there is a probability of at most
+        1/count, or a distance of at most `closest`."""
+        least, most = (min(max(x, -SHOWN_LOGITS), SHOWN_LOGITS) for x in (self.widest.low, self.widest.high))
+        inner = expit(np.linspace(least, most, count // 4))
+        first, last = self.places.min(), self.places.max()
+        parts = [first + self.share * inner, np.linspace(self.low, self.high, count // 4), last + self.share * inner]
+        knots = np.unique(np.concatenate([[0.0, max(1.0, self.high)], *parts]))
+        for _ in range(MAX_KNOT_ROUNDS):
+            jumps = np.diff(self.below(knots))
+            wide = (jumps > 1 / count) & (np.diff(knots) > closest) & (len(knots) < 4 * count)
+            if not wide.any():
+                break
+            between = [
+                np.linspace(a, b, min(16, int(count * jump) + 2))[1:-1]
+                for a, b, jump in zip(knots[:-1][wide], knots[1:][wide], jumps[wide], strict=True)
+            ]
+            knots = np.unique(np.concatenate([knots, *between]))
+        return knots
 
 
 def mixed_law(m: Tensor, C: Tensor, mix: Tensor, item: int, points: int = POINTS) -> MixedLaw | None:
@@ -78,7 +135,11 @@ def mixed_law(m: Tensor, C: Tensor, mix: Tensor, item: int, points: int = POINTS
     shares = [float(x) for x in mix]
     widest = max(range(len(laws)), key=lambda h: shares[h] ** 2 * laws[h].variance)
     others = [(laws[h], shares[h]) for h in range(len(laws)) if h != widest]
-    places, masses, ends = _convolved(others, points)
+    lattice, ends = _convolved(others, CELLS * points // POINTS)
+    if lattice is None:
+        places, masses = np.array([ends[0]]), np.ones(1)
+    else:
+        places, masses = _merged(lattice.places(), lattice.masses, points)
     law, share = laws[widest], shares[widest]
     size = max(1.0, sum(shares))
     return MixedLaw(
@@ -92,6 +153,7 @@ def mixed_law(m: Tensor, C: Tensor, mix: Tensor, item: int, points: int = POINTS
         share=share,
         places=places,
         masses=masses,
+        lattice=lattice,
     )
 
 
@@ -101,21 +163,20 @@ def _score_key(m: Tensor, v: Tensor, item: int) -> bytes:
     return bytes(np.concatenate([pairs[item : item + 1], np.sort_complex(np.delete(pairs, item))]).tobytes())
 
 
-def _convolved(laws: list[tuple[WeightLaw, float]], points: int) -> tuple[Array, Array, tuple[float, float]]:
-    """Points and masses of the sum of some heads' parts of the weight, and the ends between which it lies."""
+def _convolved(laws: list[tuple[WeightLaw, float]], cells: int) -> tuple[Lattice | None, tuple[float, float]]:
+    """The sum of some heads' parts of the weight, and the ends between which it lies; None where it is a number."""
     ends = [(share * float(expit(law.low)), share * float(expit(law.high))) for law, share in laws]
     start, width = sum(low for low, _ in ends), sum(high - low for low, high in ends)
-    if not laws or width <= 0:
-        return np.array([start]), np.ones(1), (start, start)
-    cell = width * POINTS / (points * CELLS)
+    cell = width / cells
+    if not laws or width <= MIN_WIDTH:
+        return None, (start, start + width)
     masses = np.ones(1)
     known: dict[tuple[int, float], Array] = {}
     for (law, share), (low, high) in zip(laws, ends, strict=True):
         if (id(law), share) not in known:
             known[id(law), share] = _on_lattice(law, share, low, high, cell)
         masses = fftconvolve(masses, known[id(law), share]).clip(min=0.0) if len(masses) > 1 else known[id(law), share]
-    places = start + cell * np.arange(len(masses), dtype=np.float64)
-    return *_merged(places, masses, points), (start, start + width)
+    return Lattice(start, cell, masses / masses.sum(), len(laws)), (start, start + width)
 
 
 def _on_lattice(law: WeightLaw, share: float, low: float, high: float, cell: float) -> Array:

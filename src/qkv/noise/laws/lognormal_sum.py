@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import logsumexp, ndtr
 
 Array = NDArray[np.float64]
 
@@ -21,6 +21,8 @@ MAX_NARROW_VARIANCE = 0.25
 """The variance of a score up to which its exponential counts as narrow."""
 NORMAL_TAIL = 7.2
 """P(|N(0,1)| > 7.2) = 6e-13."""
+MIN_WIDTH = 1e-14
+"""The width of Z, relative to its mean, below which it is a number."""
 MIN_CHARACTERISTIC = 1e-11
 """The size below which a characteristic function counts as 0."""
 MAX_FREQUENCIES = 2**14
@@ -44,40 +46,55 @@ def lognormal_sum_law(
     Returns:
         P(s − log Z ≤ x) as a function of x, and two numbers between which log Z lies with probability 1 − 1e-11.
     """
-    shift = math.log(float(count @ np.exp(m + v / 2)))
+    shift = float(logsumexp(m + v / 2, b=count))
     m = m - shift  # Z has the mean 1
     sd = np.sqrt(v)
+    # Z = start + Y, where start is Z without noise: Y may be so small beside it that Z would lose its digits.
+    mean = float(count @ (np.exp(m) * np.expm1(v / 2)))  # of Y
+    start, level = 1 - mean, math.log1p(-mean) + shift
     sum_sd = math.sqrt(float(count @ (np.exp(2 * m + v) * np.expm1(v))))
     skew = float((np.exp(m) * (np.expm1(NORMAL_TAIL * sd) - NORMAL_TAIL * sd)).max())
-    low = max(1 - NORMAL_TAIL * sum_sd, float(count @ np.exp(m - NORMAL_TAIL * sd)))
-    width = 1 + NORMAL_TAIL * sum_sd + skew - low
+    low = max(mean - NORMAL_TAIL * sum_sd, float(count @ (np.exp(m) * np.expm1(-NORMAL_TAIL * sd))))
+    width = mean + NORMAL_TAIL * sum_sd + skew - low
+    if width < MIN_WIDTH:
+        return _of_constant(own - shift, math.sqrt(own_variance)), shift, shift
     t, phi = _series(m, sd, count, width)
     own_sd = math.sqrt(own_variance)
-    ends = math.log(low) + shift, math.log(low + width) + shift
+    ends = math.log1p(low / start) + level, math.log1p((low + width) / start) + level
     if 2 * own_sd >= sum_sd:
         # The product with Φ has the frequencies of both factors.
         many = int(1.2 * (1 + sum_sd / own_sd) * len(t)) + 2
-        z = low + width * np.arange(many) / many
+        y = low + width * np.arange(many) / many
         density = (1 + 2 * np.fft.fft(np.concatenate([[0], phi * np.exp(-1j * t * low)]), many).real) / many
-        place = np.log(z) + shift - own
+        place = np.log1p(y / start)
 
         def by_density(x: Array) -> Array:
-            return _in_parts(x, len(z), lambda part: ndtr((part[:, None] + place) / own_sd) @ density)
+            return _in_parts(x, len(y), lambda part: ndtr(((part + (level - own))[:, None] + place) / own_sd) @ density)
 
         return by_density, *ends
     below = _distribution(t, phi, low, width)
-    nodes = own + own_sd * SCORE_NODES if own_sd else np.array([own])
+    nodes = own_sd * SCORE_NODES if own_sd else np.zeros(1)
     mass = np.exp(-0.5 * SCORE_NODES**2) if own_sd else np.ones(1)
     mass = mass / mass.sum()
 
     def by_scores(x: Array) -> Array:
-        return _in_parts(x, len(nodes) * len(t), lambda part: 1 - below(np.exp(nodes - part[:, None] - shift)) @ mass)
+        def work(part: Array) -> Array:
+            return 1 - below(start * np.expm1(nodes - (part + (level - own))[:, None])) @ mass
+
+        return _in_parts(x, len(nodes) * len(t), work)
 
     return by_scores, *ends
 
 
+def _of_constant(centre: float, deviation: float) -> Callable[[Array], Array]:
+    """The distribution function where log Z is a number, up to rounding."""
+    if deviation == 0:
+        return lambda x: (x >= centre).astype(float)
+    return lambda x: ndtr((x - centre) / deviation)
+
+
 def _series(m: Array, sd: Array, count: Array, width: float) -> tuple[Array, NDArray[np.complex128]]:
-    """Frequencies 2πk/width from k = 1 on, and the characteristic function of Z there, until it vanishes."""
+    """Frequencies 2πk/width from k = 1 on, and the characteristic function of Y there, until it vanishes."""
     size, begin = 32, 1
     found: list[NDArray[np.complex128]] = []
     while True:
@@ -97,18 +114,17 @@ def _series(m: Array, sd: Array, count: Array, width: float) -> tuple[Array, NDA
 
 
 def _factor(t: Array, mean: float, deviation: float) -> NDArray[np.complex128]:
-    """E e^(it e^s) for s ~ N(mean, deviation²)."""
+    """E e^(it(e^s − e^mean)) for s ~ N(mean, deviation²)."""
     if deviation == 0:
-        constant: NDArray[np.complex128] = np.exp(1j * t * math.exp(mean))
-        return constant
+        return np.ones(len(t), dtype=np.complex128)
     z = FACTOR_NODES + 1j * min(MAX_HEIGHT, MAX_ANGLE / deviation)
     normal = FACTOR_STEP / math.sqrt(2 * math.pi) * np.exp(-0.5 * z**2)
-    out: NDArray[np.complex128] = np.exp(1j * np.outer(t, np.exp(mean + deviation * z))) @ normal
+    out: NDArray[np.complex128] = np.exp(1j * math.exp(mean) * np.outer(t, np.expm1(deviation * z))) @ normal
     return out
 
 
 def _distribution(t: Array, phi: NDArray[np.complex128], low: float, width: float) -> Callable[[Array], Array]:
-    """P(Z ≤ y), by integrating the density's series term by term from its lower end."""
+    """P(Y ≤ y), by integrating the density's series term by term from its lower end."""
     terms = phi / (math.pi * np.arange(1, len(t) + 1))
     start = float((terms * np.exp(-1j * t * low)).sum().imag)
 

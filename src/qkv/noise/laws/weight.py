@@ -1,23 +1,23 @@
 """Distribution of one item's weight under noise: histogram and quantiles, with their uncertainty."""
 
 # Where the heads' scores are independent, as for one head they always are, the distribution function F is integrated
-# (independent_heads.py). Else, where one or two normal variables move all scores (probability/low_rank.py), they are
-# put on a fine grid: each node stands for its cell and carries the cell's probability. Else readings are drawn, each
-# with probability 1/n_draws. In all cases the law is a list of weights with probabilities; the methods differ in the
-# bound on the error of F: for draws it is Dvoretzky, Kiefer, Wolfowitz and Massart's √(log(2/(1 − confidence))/(2
-# n_draws)), for a grid twice the change from half as many nodes, and for an integrated F the jumps between two of the
-# weights at which it is tabulated.
+# (independent_heads.py). Else, where one or two normal variables move all scores (probability/low_rank.py), the weight
+# is enclosed over boxes of them (probability/enclosure.py). Else readings are drawn, each with probability 1/n_draws.
+# In all cases the law is a list of weights with probabilities; the methods differ in the bound on the error of F: for
+# draws it is Dvoretzky, Kiefer, Wolfowitz and Massart's √(log(2/(1 − confidence))/(2 n_draws)), for boxes the largest
+# probability of those that hold one weight, and for an integrated F the jumps between two of the weights at which it
+# is tabulated. Rounding of the scores moves a weight by `weight_error`, whatever the law: F is then known between its
+# values at the two ends.
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.special import ndtr
 
 from qkv.core.attention import Label
 from qkv.core.display import Card, Displayable, number
@@ -25,18 +25,18 @@ from qkv.core.memory import Memory
 from qkv.core.validation import check_confidence, check_range, whole
 from qkv.errors import QkvError
 from qkv.noise.head_mix import HeadMix
-from qkv.noise.key_noise import Noise, noise_on_keys
-from qkv.noise.laws.independent_heads import POINTS, MixedLaw, mixed_law
+from qkv.noise.key_noise import Noise, noise_on_keys, without_rounding
+from qkv.noise.laws.independent_heads import MixedLaw, mixed_law
 from qkv.noise.method import IN_WORDS, Method
-from qkv.noise.monte_carlo import generator, readings
-from qkv.noise.probability.low_rank import NORMAL_TAIL, LowRankScores, noise_directions
+from qkv.noise.monte_carlo import generator, readings, weight_range
+from qkv.noise.probability.ball_on_segment import Array
+from qkv.noise.probability.enclosure import Heads, law_of_weight
+from qkv.noise.probability.low_rank import Directions, LowRankScores, noise_directions
 
-GRID_NODES = {0: 1, 1: 40_001, 2: 801}
-"""Nodes for each variable, by the number of variables."""
-ROWS_AT_ONCE = 2**20
-"""Nodes evaluated at once."""
-KNOTS = 4001
-"""Weights at which an integrated law is tabulated, at least."""
+KNOTS, MIXED_KNOTS = 4000, 1000
+"""A law of one head, or of several, is tabulated so that between two weights there is at most 1/KNOTS of it."""
+WEIGHT_ROUNDING = 1e-14
+"""Rounding of a weight, beside that of the scores."""
 N_DRAWS = 100_000
 """Draws where the law cannot be integrated."""
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -49,17 +49,18 @@ class WeightDistribution(Displayable):
 
     Attributes:
         item: The item's label.
-        method: How it was computed: "quadrature" or "monte_carlo", see `qkv.noise.method`.
-        n_draws: The number of draws; 0 by quadrature.
-        confidence: The confidence with which `error_bound` holds for the whole distribution function; 1 by quadrature,
-            where it is an estimate.
-        error_bound: Largest error of the distribution function.
+        method: How it was computed: "exact", "quadrature" or "monte_carlo", see `qkv.noise.method`.
+        n_draws: The number of draws; 0 if nothing was drawn.
+        confidence: The confidence with which `error_bound` holds for the whole distribution function; 1 if nothing was
+            drawn.
+        error_bound: Largest error of the tabulated distribution function, apart from `weight_error`.
         edges: The edges of the bins, (bins + 1,).
         share: The probability of each bin, (bins,).
         low: Lower ends of the intervals of `share`.
         high: Upper ends of the intervals of `share`.
         weights: The weights at which the distribution function is tabulated, ascending.
         below: The distribution function there.
+        weight_error: Largest error of a weight, by rounding of the scores.
     """
 
     item: Label
@@ -73,15 +74,22 @@ class WeightDistribution(Displayable):
     high: Tensor
     weights: Tensor = field(repr=False)
     below: Tensor = field(repr=False)
+    weight_error: float = 0.0
 
     def quantile(self, p: float) -> tuple[float, float, float]:
-        """The p-quantile, and the ends of an interval around it."""
+        """The p-quantile, and the ends of an interval that holds it.
+
+        Where `error_bound` leaves open whether the distribution reaches p at all, an end of the interval is that of all
+        bins.
+        """
         if not (isinstance(p, int | float) and 0 <= p <= 1):
             raise QkvError(f"a quantile of the weight of {self.item!r}", f"p is {p!r}", "Give a number from 0 to 1")
-        at = torch.tensor([p, p - self.error_bound, p + self.error_bound], dtype=torch.float64).clamp(0, 1)
-        where = torch.searchsorted(self.below, at).clamp(max=len(self.below) - 1)
-        middle, low, high = (float(self.weights[i]) for i in where)
-        return middle, low, high
+        at = torch.tensor([max(p, 1e-300), p - self.error_bound, p + self.error_bound], dtype=torch.float64)
+        where = torch.searchsorted(self.below, at).tolist()
+        middle = float(self.weights[min(where[0], len(self.weights) - 1)])
+        low = float(self.weights[where[1]]) - self.weight_error if float(at[1]) > 0 else -math.inf
+        high = float(self.weights[where[2]]) + self.weight_error if where[2] < len(self.weights) else math.inf
+        return middle, min(middle, max(low, float(self.edges[0]))), max(middle, min(high, float(self.edges[-1])))
 
     def card(self) -> Card:
         how = f"from {self.n_draws} draws" if self.method == "monte_carlo" else IN_WORDS[self.method]
@@ -143,104 +151,138 @@ def weight_distribution(
     keys = noise_on_keys(request, noise, memory)
     m, C = keys.score_means(heads.queries), keys.score_covariance(heads.queries)
     check_range(request, m, C)
+    rounding = keys.score_rounding(heads.queries)
+    C = without_rounding(C, rounding)
+    # A weight changes by at most ¼ of what its logit, a difference of two scores, changes.
+    weight_error = WEIGHT_ROUNDING * float(heads.mix.abs().sum()) + float(heads.mix.abs() @ rounding)
     law = mixed_law(m, C, heads.mix, index) if keys.steps is None else None
     if law is not None:
-        coarse = law if len(m) == 1 else mixed_law(m, C, heads.mix, index, POINTS // 2)
-        return _tabulated(label, law, coarse or law, bins)
+        return _tabulated(label, law, bins, weight_range(heads), weight_error)
     directions = noise_directions(C) if keys.steps is None else None
     if directions is not None:
-        count = GRID_NODES[len(directions)]
-        fine, half = (_on_grid(m, directions, heads.mix, index, nodes) for nodes in (count, count // 2 + 1))
-        error = 2 * _largest_difference(fine, half) + 1e-12
-        return _binned(label, *fine, error, bins, "quadrature")
+        low, high, mass = _enclosed(m, directions, heads.mix, index, (rounding + directions.error).numpy())
+        return _from_boxes(label, low, high, mass, bins, weight_range(heads), weight_error)
     random = generator(whole(request, "seed", seed, least=0))
     drawn = torch.cat([alpha[:, index].double() for alpha in readings(keys, heads, n_draws, random)])
-    mass = torch.full((n_draws,), 1 / n_draws, dtype=torch.float64)
     error = math.sqrt(math.log(2 / (1 - confidence)) / (2 * n_draws))
-    return _binned(label, drawn.sort().values, mass, error, bins, "monte_carlo", n_draws, confidence)
+    return _drawn(label, drawn.sort().values, error, _edges(bins, weight_range(heads)), weight_error, confidence)
 
 
-def _tabulated(item: Label, law: MixedLaw, coarse: MixedLaw, bins: int) -> WeightDistribution:
+def _tabulated(
+    item: Label, law: MixedLaw, bins: int, ends: tuple[float, float], weight_error: float
+) -> WeightDistribution:
     """An integrated law at many weights, with the share of each bin from the distribution function itself."""
-    knots = law.knots(KNOTS)
+    knots = law.knots(KNOTS if law.lattice is None else MIXED_KNOTS, weight_error)
+    low, high = law.bounds(knots)
     # The mass between two knots is put in the middle; below the first there is none but rounding.
     weights = np.concatenate([knots[:1], (knots[1:] + knots[:-1]) / 2])
-    below = np.maximum.accumulate(np.where(knots >= law.high, 1.0, law.below(knots)))
-    edges = np.linspace(0.0, max(1.0, law.high), bins + 1)
+    below = np.maximum.accumulate(np.clip(np.where(knots >= law.high, 1.0, law.below(knots)), low, high))
+    jumps = np.where(np.diff(knots, prepend=0.0) > weight_error, np.diff(below, prepend=0.0), 0.0)
+    error = float(np.maximum(high - below, below - low).max()) + float(jumps.max())
+    edges = _edges(bins, ends).numpy()
     # A weight on an edge counts in the bin above it, on the last edge in the last bin.
-    share = np.diff(law.below(edges[1:-1]), prepend=0.0, append=1.0)
-    merging = 2 * float(np.abs(law.below(knots) - coarse.below(knots)).max()) if law is not coarse else 0.0
-    error = law.law_error + merging
+    inner = edges[1:-1]
+    least, most = law.bounds(inner - weight_error)[0], law.bounds(inner + weight_error)[1]
+    at_edges = np.maximum.accumulate(np.clip(law.below(inner), least, most))
+    share = np.diff(np.concatenate([[0.0], at_edges, [1.0]]))
+    least, most = np.concatenate([[0.0], least, [1.0]]), np.concatenate([[0.0], most, [1.0]])
     return WeightDistribution(
         item=item,
-        method="quadrature",
+        method=law.method,
         n_draws=0,
         confidence=1.0,
-        error_bound=error + float(np.diff(below, prepend=0.0).max()),
+        error_bound=error,
         edges=torch.from_numpy(edges),
         share=torch.from_numpy(share),
-        low=torch.from_numpy((share - 2 * error).clip(min=0.0)),
-        high=torch.from_numpy((share + 2 * error).clip(max=1.0)),
+        low=torch.from_numpy((least[1:] - most[:-1]).clip(min=0.0, max=share)),
+        high=torch.from_numpy((most[1:] - least[:-1]).clip(min=share, max=1.0)),
         weights=torch.from_numpy(weights),
         below=torch.from_numpy(below),
+        weight_error=weight_error,
     )
 
 
-def _binned(
-    item: Label,
-    weights: Tensor,
-    mass: Tensor,
-    error: float,
-    bins: int,
-    method: Method,
-    n_draws: int = 0,
-    confidence: float = 1.0,
+def _edges(bins: int, ends: tuple[float, float]) -> Tensor:
+    """Edges of equal bins over all weights that are possible, at least from 0 to 1."""
+    return torch.linspace(min(0.0, ends[0]), max(1.0, ends[1]), bins + 1, dtype=torch.float64)
+
+
+def _enclosed(m: Tensor, directions: Directions, mix: Tensor, index: int, error: Array) -> tuple[Array, Array, Array]:
+    """Least and largest weight in each of many boxes of the variables, and the probabilities of the boxes."""
+    if len(directions) == 0:
+        found = (mix @ torch.softmax(m, -1))[index : index + 1].numpy()
+        return found, found, np.ones(1)
+    few = LowRankScores.of(m, directions.moves)
+    column, share = few.column_of(index)
+    return law_of_weight(Heads.of(few, error), (mix * share).numpy(), column)
+
+
+def _from_boxes(
+    item: Label, low: Array, high: Array, mass: Array, bins: int, ends: tuple[float, float], weight_error: float
 ) -> WeightDistribution:
-    """The law of weights in ascending order with their probabilities."""
-    below = mass.cumsum(0)
-    ends = min(0.0, float(weights[0])), max(1.0, float(weights[-1]))
-    edges = torch.linspace(*ends, bins + 1, dtype=torch.float64)
-    # A weight on an edge counts in the bin above it, on the last edge in the last bin.
-    places = torch.searchsorted(weights, edges)
-    places[-1] = len(weights)
-    share = torch.cat([below.new_zeros(1), below])[places].diff()
+    """The law of a weight that lies between two numbers in each of some boxes of given probabilities."""
+    order = np.argsort((low + high) / 2, kind="stable")
+    low, high, mass = low[order], high[order], mass[order]
+    missing = max(0.0, 1 - float(mass.sum())) + 1e-15
+    weights, below = (low + high) / 2, np.cumsum(mass)
+    # The distribution function at a weight is uncertain by the mass of the boxes in which the weight lies; those that
+    # are no wider than the error of a weight are points.
+    wide = high - low > weight_error
+    places = np.concatenate([low[wide], high[wide]])
+    begun, over = _cumulative(low[wide], mass[wide], places, "right"), _cumulative(high[wide], mass[wide], places)
+    error = float((begun - over).max(initial=0.0))
+    low, high = low - weight_error, high + weight_error
+    edges = _edges(bins, ends).numpy()
+    inner = edges[1:-1]
+    # P(weight < w) is at least the mass of the boxes below w, and at most that of the boxes that begin below it.
+    surely = _cumulative(high, mass, inner)
+    maybe = np.minimum(1.0, _cumulative(low, mass, inner) + missing)
+    at_edges = np.clip(_cumulative(weights, mass, inner), surely, maybe)
+    share = np.diff(np.concatenate([[0.0], at_edges, [1.0]]))
+    least, most = np.concatenate([[0.0], surely, [1.0]]), np.concatenate([[0.0], maybe, [1.0]])
     return WeightDistribution(
         item=item,
-        method=method,
+        method="quadrature" if len(mass) > 1 else "exact",
+        n_draws=0,
+        confidence=1.0,
+        error_bound=error + missing,
+        edges=torch.from_numpy(edges),
+        share=torch.from_numpy(share),
+        low=torch.from_numpy((least[1:] - most[:-1]).clip(min=0.0, max=share)),
+        high=torch.from_numpy((most[1:] - least[:-1]).clip(min=share, max=1.0)),
+        weights=torch.from_numpy(weights),
+        below=torch.from_numpy(np.minimum(below, 1.0)),
+        weight_error=weight_error,
+    )
+
+
+def _cumulative(places: Array, mass: Array, at: Array, side: Literal["left", "right"] = "left") -> Array:
+    """The mass below each of some points, or, with "right", up to them."""
+    order = np.argsort(places, kind="stable")
+    total = np.concatenate([[0.0], np.cumsum(mass[order])])
+    return total[np.searchsorted(places[order], at, side=side)]
+
+
+def _drawn(
+    item: Label, weights: Tensor, error: float, edges: Tensor, weight_error: float, confidence: float
+) -> WeightDistribution:
+    """The law of drawn weights in ascending order, each with the same probability."""
+    n_draws = len(weights)
+    below = torch.arange(1, n_draws + 1, dtype=torch.float64) / n_draws
+    # A weight on an edge counts in the bin above it, on the last edge in the last bin.
+    places = [torch.searchsorted(weights, edges[1:-1] + moved) for moved in (0.0, -weight_error, weight_error)]
+    share, least, most = (torch.cat([below.new_zeros(1), at / n_draws, below.new_ones(1)]) for at in places)
+    return WeightDistribution(
+        item=item,
+        method="monte_carlo",
         n_draws=n_draws,
         confidence=confidence,
         error_bound=error,
         edges=edges,
-        share=share,
-        low=(share - 2 * error).clamp(min=0),
-        high=(share + 2 * error).clamp(max=1),
+        share=share.diff(),
+        low=(least[1:] - most[:-1] - 2 * error).clamp(min=0),
+        high=(most[1:] - least[:-1] + 2 * error).clamp(max=1),
         weights=weights,
         below=below,
+        weight_error=weight_error,
     )
-
-
-def _on_grid(m: Tensor, directions: Tensor, mix: Tensor, index: int, count: int) -> tuple[Tensor, Tensor]:
-    """Weights at the nodes, in order, and the probability of each node's cell."""
-    variables = len(directions)
-    if variables == 0:
-        return (mix @ torch.softmax(m, -1))[index : index + 1], torch.ones(1, dtype=torch.float64)
-    z = torch.linspace(-NORMAL_TAIL, NORMAL_TAIL, count, dtype=torch.float64)
-    ends = torch.cat([z[:1] - 50, (z[1:] + z[:-1]) / 2, z[-1:] + 50])
-    cell = ndtr(ends).diff()
-    nodes = torch.cartesian_prod(*[z] * variables).reshape(-1, variables)
-    mass = cell if variables == 1 else torch.outer(cell, cell).flatten()
-    few = LowRankScores.of(m, directions)
-    column, share = few.column_of(index)
-    found = [few.weights(part)[:, :, column] @ (mix * share) for part in nodes.split(ROWS_AT_ONCE)]
-    weights, order = torch.cat(found).sort()
-    return weights, mass[order]
-
-
-def _largest_difference(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> float:
-    """The largest difference of two distribution functions, each given by weights and probabilities."""
-    at = torch.cat([one[0], other[0]])
-    values = []
-    for weights, mass in (one, other):
-        below = torch.cat([mass.new_zeros(1), mass.cumsum(0)])
-        values.append(below[torch.searchsorted(weights, at, right=True)])
-    return float((values[0] - values[1]).abs().max())

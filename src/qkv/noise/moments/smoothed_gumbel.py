@@ -40,6 +40,8 @@ TABLE_LENGTH = {0.125: 128.0, 0.25: 256.0, 0.5: 256.0}
 """Length of the interval of u for which the nodes' factors are cached, for each step of outer integrals."""
 MAX_SMALL_ENTRIES = 2**17
 """Keys × nodes up to which narrow scores may be integrated directly."""
+MAX_FACTORS = 2**20
+"""Frequencies × nodes whose factors are held at once: 50 MB."""
 SMALLEST_BIN_SD = 0.25
 """Keys are grouped by powers of two of their standard deviation; all below this are one group, SMALLEST_BIN."""
 SMALLEST_BIN, NO_NOISE_BIN = -99, -100
@@ -149,15 +151,24 @@ def _series(b: int) -> tuple[float, float, Tensor, Tensor, Tensor]:
 def _fourier_series(m: Tensor, v: Tensor, u: Tensor, parts: int, b: int, step: float | None) -> Tensor:
     """The first `parts` of L, P, Q for keys of one bin; with a step, the nodes are u₀ + step·k, and cached."""
     A, B, omega, exponents, coefficients = _series(b)
+    start, stop = _window(m, u, A, B)
+    if 2 * (stop - start) < len(u):  # a wider key sets the nodes: most of them are outside of these keys' windows
+        before, after = u.new_zeros(parts, len(m), start), u.new_zeros(parts, len(m), len(u) - stop)
+        before[0] = 1.0
+        inner = [_fourier_series(m, v, u[start:stop], parts, b, None)] if stop > start else []
+        return torch.cat([before, *inner, after], dim=2)
+    if step is None and len(omega) * len(u) > MAX_FACTORS and len(u) > 1:
+        some = u.split(max(1, MAX_FACTORS // len(omega)))
+        return torch.cat([_fourier_series(m, v, part, parts, b, None) for part in some], dim=2)
     period = 2 * (A + B)
     first, last = float(u[0]), float(u[-1])
     # Keys far outside every window would have large and inaccurate phases; their values are replaced below.
     near = m.clamp(-A - last, B - first)
     if step is None:
-        start, nodes = 0.0, _node_factors(coefficients[:parts], omega, u, period)
+        origin, nodes = 0.0, _node_factors(coefficients[:parts], omega, u, period)
     else:  # e^(iω(m+u)) with u = u₀ + step·k: u₀ is added to the keys, and the rest is the same at every call
-        start, nodes = math.fmod(first, period), _cached_node_factors(b, step)[:parts, :, : len(u)]
-    phase = (torch.fmod(near, period) + start)[:, None] * omega
+        origin, nodes = math.fmod(first, period), _cached_node_factors(b, step)[:parts, :, : len(u)]
+    phase = (torch.fmod(near, period) + origin)[:, None] * omega
     damping = torch.exp(v[:, None] * exponents)
     keys = torch.cat([damping * phase.cos(), damping * phase.sin()], dim=1)
     series = keys @ nodes
@@ -171,6 +182,13 @@ def _fourier_series(m: Tensor, v: Tensor, u: Tensor, parts: int, b: int, step: f
     series.clamp_(0.0, 1.0).masked_fill_(outside, 0.0)
     series[0].masked_fill_(left, 1.0)
     return series
+
+
+def _window(m: Tensor, u: Tensor, A: float, B: float) -> tuple[int, int]:
+    """The nodes u[start:stop] at which a key's functions are not constant: −A < u + m < B."""
+    ends = u.new_tensor([-A - float(m.detach().max()), B - float(m.detach().min())])
+    start, stop = torch.searchsorted(u, ends).tolist()
+    return start, max(start, stop)
 
 
 def _cached_step(u: Tensor) -> float | None:

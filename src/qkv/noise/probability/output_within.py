@@ -19,16 +19,15 @@ from qkv.core.validation import check_confidence, check_range, finite, same_widt
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
 from qkv.noise.head_mix import HeadMix
-from qkv.noise.key_noise import Noise, noise_on_keys
+from qkv.noise.key_noise import Noise, noise_on_keys, without_rounding
 from qkv.noise.method import IN_WORDS, Method
 from qkv.noise.monte_carlo import binomial_interval, generator, readings
+from qkv.noise.probability.ball import probability_within
 from qkv.noise.probability.conditional_mc import ConditionalDraws
-from qkv.noise.probability.low_rank import noise_directions, probability_within
+from qkv.noise.probability.low_rank import noise_directions
 
 N_DRAWS = 100_000
 """Draws where nothing is integrated."""
-CONDITIONAL_STANDARD_ERRORS, ROUNDING = 3.0, 1e-9
-"""The interval of a conditional Monte Carlo estimate is ± so many standard errors, and rounding."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +38,9 @@ class SuccessProbability(Displayable):
         probability: The probability.
         low: The lower end of the interval.
         high: The upper end of the interval.
-        method: How it was computed, see `qkv.noise.method`. The interval is: for "exact" ± rounding; for "quadrature"
-            ± twice the change from half as many nodes; for "conditional_mc" ± 3 standard errors; for "monte_carlo"
-            Clopper and Pearson's at `confidence`.
+        method: How it was computed, see `qkv.noise.method`. The interval is: for "exact" rounding; for "quadrature"
+            twice the difference of two rules, or bounds over boxes of the noise; for "conditional_mc" Bernstein's and
+            Chernoff's at `confidence`; for "monte_carlo" Clopper and Pearson's at `confidence`.
         radius: The radius.
         n_draws: The number of draws; 0 if nothing was drawn.
         confidence: The confidence of the interval; 1 if nothing was drawn.
@@ -68,15 +67,11 @@ class SuccessProbability(Displayable):
 
     @classmethod
     def from_conditional_draws(
-        cls, draws: ConditionalDraws, memory: Memory, target: Tensor, radius: float
+        cls, draws: ConditionalDraws, memory: Memory, target: Tensor, radius: float, confidence: float
     ) -> SuccessProbability:
         """The estimate from conditional draws."""
-        p, error = draws.probability_within(memory.values, target, radius)
-        margin = CONDITIONAL_STANDARD_ERRORS * error + ROUNDING
-        n_draws = 0 if draws.method == "exact" else len(draws.logit)
-        # ± 3 standard errors of a normal estimate; 0.9973 = P(|N(0,1)| ≤ 3).
-        confidence = 0.9973 if n_draws else 1.0
-        return cls(p, max(0.0, p - margin), min(1.0, p + margin), draws.method, radius, n_draws, confidence)
+        found = draws.probability_within(memory.values, target, radius, confidence)
+        return cls(*found, "conditional_mc", radius, len(draws.logit), confidence)
 
     def card(self) -> Card:
         how = f"from {self.n_draws} draws" if self.method == "monte_carlo" else IN_WORDS[self.method]
@@ -127,7 +122,7 @@ def success_probability(
         >>> noise = qkv.noise.Gaussian(along={"a": 0.5})
         >>> found = qkv.noise.success_probability(memory, query, noise, {"a": 0.5, "b": 0.5}, 0.25)
         >>> found.method, round(found.probability, 6)
-        ('quadrature', 0.024914)
+        ('exact', 0.024914)
     """
     request = "the probability of an output near a target"
     heads = HeadMix.of(memory, query, mix, request=request).detach()
@@ -140,11 +135,11 @@ def success_probability(
     keys = noise_on_keys(request, noise, memory)
     m, C = keys.score_means(heads.queries), keys.score_covariance(heads.queries)
     check_range(request, m, C)
-    directions = noise_directions(C) if keys.steps is None else None
+    rounding = keys.score_rounding(heads.queries)
+    directions = noise_directions(without_rounding(C, rounding)) if keys.steps is None else None
     if directions is not None:
-        p, error = probability_within(m, directions, heads.mix, memory.values, goal, radius)
-        method: Method = "quadrature" if len(directions) else "exact"
-        return SuccessProbability(p, max(0.0, p - error), min(1.0, p + error), method, radius, 0, 1.0)
+        found = probability_within(m, directions, heads.mix, memory.values, goal, radius, 2 * rounding)
+        return SuccessProbability(*found, radius, 0, 1.0)
     hits = count_within(readings(keys, heads, n_draws, generator(seed)), memory, goal, radius)
     return SuccessProbability.from_counts(hits, n_draws, radius, confidence)
 
