@@ -7,10 +7,13 @@ import json
 import re
 from collections.abc import Mapping
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 MAX_DEPTH = 100
 """Deepest nesting of lists and objects; deeper ones could exhaust the stack wherever they are walked through."""
+MAX_BYTES = 2**26
+"""Longest JSON file of those that qkv writes; files of arrays may be longer."""
 CHECKSUM = "checksum"
 EDITED = "edited"
 """The value of `checksum` that says: this file was edited by hand, and is to be read without a check."""
@@ -29,6 +32,18 @@ def parse_json(text: str) -> Any:
     if depth > MAX_DEPTH:
         raise ValueError(f"its values are nested {depth} deep, and {MAX_DEPTH} is the limit")
     return json.loads(text, object_pairs_hook=_unique_names)
+
+
+def read_json(path: Path, max_bytes: int = MAX_BYTES) -> Any:
+    """The value in a JSON file; a file of more than `max_bytes` is not read.
+
+    Raises:
+        ValueError: The file is too long, or `parse_json` refuses its text.
+        OSError: The file cannot be read.
+    """
+    if (size := path.stat().st_size) > max_bytes:
+        raise ValueError(f"it has {size:,} bytes, and {max_bytes:,} is the limit")
+    return parse_json(path.read_text(encoding="utf-8"))
 
 
 def content_checksum(content: bytes) -> str:
