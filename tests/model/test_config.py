@@ -142,3 +142,10 @@ def test_long_values_are_cut_in_messages():
     with pytest.raises(QkvError) as refusal:
         ModelConfig.from_json({"n_layer": [list(range(1000))] * 50})
     assert len(str(refusal.value)) < 300
+
+
+def test_a_model_that_does_not_fit_into_memory_is_refused_before_it_is_built():
+    large = ModelConfig(attention="rope", n_layer=100, n_head=64, d_model=8192)
+    with pytest.raises(QkvError, match=r"parameters take [0-9.e+]+ GB, and this machine has [0-9.]+ GB"):
+        GPT(large)
+    ModelConfig().check_memory()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -184,6 +185,17 @@ class ModelConfig:
         """Numbers in the rotary tables of all layers."""
         return self.n_layer * self.context_length * self.head_dim if self.attention == "rope" else 0
 
+    def check_memory(self) -> None:
+        """Refuse to build a model whose weights, in float32, do not fit into the memory of this machine."""
+        needed, memory = 4 * (self.n_parameters + self._n_rotary), _memory_bytes()
+        if memory is not None and needed > memory:
+            raise QkvError(
+                "making a model",
+                f"its {self.n_parameters:,} parameters take {needed / 1e9:.3g} GB, and this machine has "
+                f"{memory / 1e9:.3g} GB of memory",
+                "Give a smaller configuration",
+            )
+
     def to_json(self) -> dict[str, Any]:
         """The fields by name."""
         return dataclasses.asdict(self)
@@ -257,6 +269,14 @@ def preset(name: str, **changes: Any) -> ModelConfig:
             f"Choose from {', '.join(PRESETS)}",
         )
     return ModelConfig.from_json({**PRESETS[name], **changes})
+
+
+def _memory_bytes() -> int | None:
+    """Bytes of this machine's memory, if the system says."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
 
 
 def _hint(name: Any, known: tuple[str, ...] = ATTENTIONS) -> str:
