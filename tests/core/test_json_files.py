@@ -38,7 +38,7 @@ def test_a_missing_checksum_is_refused_where_it_is_required_and_an_edited_file_s
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":'])
 def test_deep_json_is_refused_with_its_depth(opening):
-    with pytest.raises(ValueError, match="100000 deep|200000 deep"):
+    with pytest.raises(ValueError, match=r"nested [12]00000 deep"):
         parse_json(opening * 100_000)
     closing = opening[::-1].translate(str.maketrans({"[": "]", "{": "}", '"': None, "a": None, ":": None}))
     per = len(closing)

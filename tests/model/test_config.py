@@ -129,7 +129,7 @@ def test_integers_beyond_any_size_are_refused_as_such(name, sign, digits):
 
 
 def test_sizes_that_are_allowed_one_by_one_are_refused_together():
-    with pytest.raises(QkvError, match="it would have [0-9,]+ numbers, and 100,000,000,000 is the limit"):
+    with pytest.raises(QkvError, match=r"it would have [0-9,]+ numbers, and 100,000,000,000 is the limit"):
         ModelConfig(n_layer=1000, n_head=1, d_model=2**16)
     with pytest.raises(QkvError, match="numbers"):
         ModelConfig(attention="rope", n_layer=1000, n_head=1, d_model=2**10, context_length=2**20)

@@ -89,8 +89,8 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         wrong = [text for bad, text in self._problems() if bad]
-        if not wrong and self.n_parameters + self._n_rotary > MAX_PARAMETERS:
-            wrong = [f"it would have {self.n_parameters + self._n_rotary:,} numbers, and {MAX_PARAMETERS:,} is the limit"]
+        if not wrong and (count := self.n_parameters + self._n_rotary) > MAX_PARAMETERS:
+            wrong = [f"it would have {count:,} numbers, and {MAX_PARAMETERS:,} is the limit"]
         if wrong:
             raise QkvError("making a model", "; ".join(wrong), "Change these fields of its configuration")
 
