@@ -1,5 +1,23 @@
-"""`python -m qkv` is `qkv`."""
+"""The program `qkv`, also as `python -m qkv`: Ctrl-C ends it with one line, even while its modules are imported.
 
-from qkv.cli import main
+It imports nothing but `sys` before it is ready for that.
+"""
 
-main()
+import sys
+
+EXIT_INTERRUPTED = 130
+"""Exit code of a program that was ended by Ctrl-C, by convention of the shell."""
+
+
+def main() -> None:
+    """Import the command line and run it."""
+    try:
+        from qkv.cli import main as run
+    except KeyboardInterrupt:
+        sys.stderr.write("qkv: stopped; no partial file was left\n")
+        sys.exit(EXIT_INTERRUPTED)
+    run()
+
+
+if __name__ == "__main__":
+    main()
