@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import tracemalloc
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from qkv.core import files
-from qkv.core.files import pick, read_arrays, replacing, sort_metadata, write_text
+from qkv.core.files import ClaimedFolder, pick, read_arrays, replacing, sort_metadata, write_text
 from qkv.core.validation import tensor
 from qkv.errors import QkvError
 
@@ -271,3 +272,26 @@ def test_equal_tensors_and_metadata_are_equal_bytes(tmp_path):
     before = (tmp_path / "none.safetensors").read_bytes()
     sort_metadata(tmp_path / "none.safetensors")
     assert (tmp_path / "none.safetensors").read_bytes() == before
+
+
+def test_the_folder_of_a_killed_process_is_removed_by_the_next_claim_and_others_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code = "import time; from qkv.core.files import ClaimedFolder; f = ClaimedFolder('claim-')\n"
+    code += "(f.path / 'file').write_text('x'); print(f.path, flush=True); time.sleep(60)"
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    alive, dead = (
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=env) for _ in range(2)
+    )
+    theirs = [Path(process.stdout.readline().strip()) for process in (alive, dead)]
+    (tmp_path / "other-1").mkdir()
+    dead.kill()
+    dead.wait()
+    mine = ClaimedFolder("claim-")
+    left = sorted(p.name for p in tmp_path.iterdir())
+    assert left == sorted(["other-1", theirs[0].name, mine.path.name])
+    mine.remove()
+    mine.remove()
+    assert not mine.path.exists()
+    alive.kill()
+    alive.communicate()
+    dead.communicate()

@@ -7,7 +7,9 @@ import json
 import math
 import os
 import secrets
+import shutil
 import stat
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -136,6 +138,54 @@ def _remove_abandoned(folder: Path) -> None:
             pass
         finally:
             os.close(handle)
+
+
+class ClaimedFolder:
+    """A new folder in the system's temporary folder, locked until it is removed or this process ends.
+
+    Folders of the same prefix whose lock is free are removed first: the processes that claimed them were killed.
+
+    Attributes:
+        path: The folder.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        for other in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+            if (handle := _lock_folder(other, wait=False)) is not None:
+                shutil.rmtree(other, ignore_errors=True)
+                os.close(handle)
+        while True:
+            self.path = Path(tempfile.mkdtemp(prefix=prefix))
+            self._handle = _lock_folder(self.path, wait=True)
+            if self.path.exists():
+                return
+            if self._handle is not None:  # another process removed the folder before it was locked
+                os.close(self._handle)
+
+    def remove(self) -> None:
+        """Remove the folder and release its lock; a second call does nothing."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
+
+
+def _lock_folder(folder: Path, wait: bool) -> int | None:
+    """The handle of one of this user's folders, locked; None if it cannot be locked."""
+    if fcntl is None:
+        return None
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        if os.fstat(handle).st_uid != os.getuid():
+            raise PermissionError("it belongs to another user")
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
 
 
 def write_text(path: str | Path, text: str) -> None:
