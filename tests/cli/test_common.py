@@ -132,3 +132,12 @@ def test_paths_of_pages_and_certificates_are_checked_before_the_work(tmp_path):
     for name, says in (("none/c.json", "does not exist"), ("folder.json", "is a folder"), ("c.txt", "not a format")):
         with pytest.raises(QkvError, match=says):
             common.check_outputs(tmp_path / name)
+
+
+def test_a_result_that_is_saved_twice_is_the_same_file(tmp_path, capsys):
+    for suffix in (".json", ".safetensors"):
+        written = set()
+        for _ in range(6):
+            common.deliver(copy(MEMORY, "a"), True, tmp_path / f"c{suffix}")
+            written.add((tmp_path / f"c{suffix}").read_bytes())
+        assert len(written) == 1
