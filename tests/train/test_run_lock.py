@@ -182,3 +182,18 @@ def test_an_interrupted_run_releases_its_lock(text, config, settings, tmp_path):
     assert not (tmp_path / "run" / LOCK_FILE).exists()
     assert json.loads((tmp_path / "run" / "config.json").read_text())["format"] == "qkv-3"
     assert runs.resume(tmp_path / "run").step == settings.steps
+
+
+@pytest.mark.slow
+def test_only_the_first_process_of_torchrun_takes_the_lock_and_all_end_if_it_is_taken(text, tmp_path):
+    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "qkv"]
+    options = "--steps 4 --batch-size 4 --d-model 16 --n-head 2".split()  # noqa: SIM905 (to read)
+    command = [*start, "pretrain", "--text", str(text), "--out", str(tmp_path / "run"), *options]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with holder(tmp_path / "run") as process:
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+        assert done.returncode != 0 and f"process {process.pid} on" in done.stderr
+        process.kill()
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert runs.load(tmp_path / "run").step == 4 and not (tmp_path / "run" / LOCK_FILE).exists()
