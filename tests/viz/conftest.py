@@ -102,7 +102,7 @@ FIGURES = {
         Answer("Where?", "Oslo", (), UNSURE, "", {}, (HeadAttention(1, 0, 0.7), HeadAttention(0, 1, 0.2)), "Ada")
     ),
     "knowledge.reliability": _reliability,
-    "knowledge.curve": lambda: knowledge.accuracy_curve(
+    "knowledge.accuracy_curve": lambda: knowledge.accuracy_curve(
         [{"minutes": m, "accuracy": a, "low": a - 0.1, "high": a + 0.1} for m, a in ((1, 0.2), (10, 0.6))], {"GPT": 0.4}
     ),
     **{f"studies.{name}": (lambda name=name: _study(name)) for name in ROWS},

@@ -94,7 +94,7 @@ def test_every_plot_function_has_an_example(figures):
 def test_pyplot_is_not_imported_and_no_figure_is_registered_with_it():
     code = (
         "import sys; from qkv.viz import theme; from qkv.viz.plots.design import shares; "
-        "theme.svg(shares([2, 4], [0.1, 0.5], 10)); assert 'matplotlib.pyplot' not in sys.modules"
+        "theme.figure_svg(shares([2, 4], [0.1, 0.5], 10)); assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

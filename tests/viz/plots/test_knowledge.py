@@ -45,6 +45,6 @@ def test_reliability_shows_bins_with_intervals_and_the_answers_of_each_badge():
 
 
 def test_curve_draws_accuracy_against_minutes_beside_what_is_published(figures):
-    (axes,) = figures["knowledge.curve"]().axes
+    (axes,) = figures["knowledge.accuracy_curve"]().axes
     assert axes.lines[-1].get_xydata().tolist() == [[1, 0.2], [10, 0.6]]
     assert axes.lines[0].get_ydata()[0] == pytest.approx(0.4)
