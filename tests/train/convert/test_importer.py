@@ -197,3 +197,13 @@ def test_a_configuration_larger_than_its_weights_is_refused_before_a_model_is_bu
     torch.save({"transformer.wte.weight": torch.zeros(8, 8)}, tmp_path / "pytorch_model.bin")
     with pytest.raises(QkvError):
         import_model(tmp_path, tmp_path / "out")
+
+
+def test_a_damaged_state_dict_gives_no_traceback(tmp_path, damaged_copies):
+    weights = {"transformer.wte.weight": torch.zeros(8, 8), "transformer.wpe.weight": torch.zeros(8, 8)}
+    path = tmp_path / "state.pt"
+    torch.save(weights, path)
+    for copy in damaged_copies(path.read_bytes()[:900], 400):
+        path.write_bytes(copy)
+        with pytest.raises(QkvError):
+            import_model(path, tmp_path / "out", heads=2)
