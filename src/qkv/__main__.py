@@ -5,9 +5,6 @@ It imports nothing but `sys` before it is ready for that.
 
 import sys
 
-EXIT_INTERRUPTED = 130
-"""Exit code of a program that was ended by Ctrl-C, by convention of the shell."""
-
 
 def main() -> None:
     """Import the command line and run it."""
@@ -15,7 +12,7 @@ def main() -> None:
         from qkv.cli import main as run
     except KeyboardInterrupt:
         sys.stderr.write("qkv: stopped; no partial file was left\n")
-        sys.exit(EXIT_INTERRUPTED)
+        sys.exit(130)  # as qkv.cli.EXIT_INTERRUPTED, which is not imported yet
     run()
 
 

@@ -8,11 +8,13 @@ from typing import Annotated
 
 import typer
 
-from qkv.__main__ import EXIT_INTERRUPTED
 from qkv.cli import claims, design, knowledge, noise, serve, train
 from qkv.cli.common import JSON, MemoryFile, Orthonormal, Seed, memory_from, show
 from qkv.cli.plain_text import degrade_output
 from qkv.errors import QkvError
+
+EXIT_INTERRUPTED = 130
+"""Exit code of a program that was ended by Ctrl-C, by convention of the shell."""
 
 app = typer.Typer(
     help="qkv tells what attention looks up, and when to trust it.",

@@ -76,9 +76,8 @@ def _read_config(folder: Path) -> tuple[ModelConfig, WeightNames]:
         if not isinstance(c, dict):
             raise ValueError(f"it holds a {type(c).__name__}")
     except (OSError, ValueError) as why:
-        raise QkvError(
-            request, f"it has no readable config.json ({why})", "Give a Hugging Face model's folder"
-        ) from None
+        problem = f"it has no readable config.json ({why})"
+        raise QkvError(request, problem, "Give a Hugging Face model's folder") from None
     kind = c.get("model_type")
     try:
         if kind == "gpt2":
@@ -124,10 +123,9 @@ def _read_config(folder: Path) -> tuple[ModelConfig, WeightNames]:
             names = LLAMA
         else:
             raise QkvError(request, f"its model_type is {kind!r}", "Give a gpt2 or a llama model")
-    except KeyError as why:
-        raise QkvError(request, f"its config.json lacks {why}", "Give a complete folder") from None
-    except TypeError as why:
-        raise QkvError(request, f"its config.json is damaged ({why})", "Give a Hugging Face model's folder") from None
+    except (KeyError, TypeError) as why:
+        problem = f"lacks {why}" if isinstance(why, KeyError) else f"is damaged ({why})"
+        raise QkvError(request, f"its config.json {problem}", "Give a complete folder") from None
     if refused:
         raise QkvError(request, f"it uses {', '.join(refused)}", "qkv's GPT has no such option")
     return config, names
