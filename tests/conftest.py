@@ -1,5 +1,8 @@
 """Settings of all tests: shapes in signatures are checked, hypothesis has no deadline, and broken AMX is avoided."""
 
+import random
+
+import pytest
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
@@ -11,3 +14,40 @@ settings.load_profile("qkv")
 install_import_hook("qkv.core", "beartype.beartype")
 
 avoid_broken_amx()  # before the first product, also of other libraries' models
+
+
+@pytest.fixture(scope="session")
+def damaged_copies():
+    """A function from bytes to damaged copies of them, all different from the original."""
+
+    def make(data: bytes, count: int, seed: int = 0) -> list[bytes]:
+        draw, out = random.Random(seed), []
+        while len(out) < count:
+            copy, at = bytearray(data), draw.randrange(len(data))
+            kind = draw.choice(
+                ("bit",) * 5 + ("byte",) * 5 + ("digit",) * 3 + ("insert", "remove", "swap", "block", "cut")
+            )
+            if kind == "bit":
+                copy[at] ^= 1 << draw.randrange(8)
+            elif kind == "byte":
+                copy[at] = draw.randrange(256)
+            elif kind == "digit":  # the most plausible other text
+                digits = [i for i in range(at, min(at + 200, len(data))) if 48 <= data[i] <= 57]
+                if digits:
+                    copy[draw.choice(digits)] = draw.randrange(48, 58)
+            elif kind == "insert":
+                copy.insert(at, draw.choice(b'0123456789 "{}[],\n\x00'))
+            elif kind == "remove":
+                del copy[at]
+            elif kind == "swap":
+                other = draw.randrange(len(data))
+                copy[at], copy[other] = copy[other], copy[at]
+            elif kind == "block":
+                copy[at : at + draw.randrange(1, 64)] = bytes(draw.randrange(64))
+            else:
+                del copy[at:]
+            if bytes(copy) != data:
+                out.append(bytes(copy))
+        return out
+
+    return make

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # as in typing, whose import would take longer than all of this module
 if TYPE_CHECKING:  # what editors and mypy see; at run time the same names are imported when they are first used
+    from typing import Any
+
     from qkv import claims as claims
     from qkv import core as core
     from qkv import design as design

@@ -1,4 +1,4 @@
-"""QkvError and MissingExtra: every refusal names the request, the problem and a hint."""
+"""QkvError, MissingExtra and QkvWarning: every refusal names the request, the problem and a hint."""
 
 from __future__ import annotations
 
@@ -56,6 +56,10 @@ class MissingExtra(QkvError):
         super().__init__(
             feature, f"the packages of the extra '{extra}' are missing", f'Run: pip install "qkv[{extra}]"'
         )
+
+
+class QkvWarning(UserWarning):
+    """Something that a caller should know although the call went on, such as damaged lines that were left out."""
 
 
 def _restored(kind: type[QkvError], args: tuple[Any, ...]) -> QkvError:

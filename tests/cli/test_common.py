@@ -119,3 +119,25 @@ def test_without_a_terminal_neither_spinner_nor_bar_is_shown(capsys):
         step(1, 2)
     captured = capsys.readouterr()
     assert captured.out == "" and captured.err == ""
+
+
+def test_paths_of_pages_and_certificates_are_checked_before_the_work(tmp_path):
+    for path in (tmp_path / "page.html", tmp_path / "page.HTM", None):
+        common.check_page_path(path)
+    for name, says in (("page.pdf", "'.pdf' is not the ending"), ("page", "ending"), ("none/p.html", "does not exist")):
+        with pytest.raises(QkvError, match=says):
+            common.check_page_path(tmp_path / name)
+    common.check_outputs(tmp_path / "c.json", tmp_path / "p.pdf")
+    (tmp_path / "folder.json").mkdir()
+    for name, says in (("none/c.json", "does not exist"), ("folder.json", "is a folder"), ("c.txt", "not a format")):
+        with pytest.raises(QkvError, match=says):
+            common.check_outputs(tmp_path / name)
+
+
+def test_a_result_that_is_saved_twice_is_the_same_file(tmp_path, capsys):
+    for suffix in (".json", ".safetensors"):
+        written = set()
+        for _ in range(6):
+            common.deliver(copy(MEMORY, "a"), True, tmp_path / f"c{suffix}")
+            written.add((tmp_path / f"c{suffix}").read_bytes())
+        assert len(written) == 1

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from qkv.cli import app
+from qkv.errors import QkvError
 from qkv.knowledge import biographies, pantheon, questions, train_mixed
 from qkv.knowledge.confidence import calibration
 from qkv.knowledge.studies import pretraining_ablation
@@ -106,3 +107,22 @@ def test_refusals_are_one_sentence(folder, words, monkeypatch):
     monkeypatch.chdir(folder)
     done = call(*words)
     assert type(done.exception).__name__ in ("QkvError", "SystemExit") and done.exit_code != 0
+
+
+@pytest.mark.parametrize("name", ["p.gif", "p", "none/p.svg"])
+def test_outputs_that_cannot_be_written_are_refused_before_the_work(name, folder, tmp_path, monkeypatch):
+    from qkv.knowledge import answer, evaluation
+
+    def work(*arguments, **options):
+        raise AssertionError("the work was begun")
+
+    monkeypatch.setattr(answer, "ask", work)
+    monkeypatch.setattr(calibration, "trust", work)
+    monkeypatch.setattr(evaluation, "evaluate", work)
+    files = ["--known", str(folder / "known.tsv"), "--unknown", str(folder / "unknown.txt")]
+    for words in (["ask", str(folder / "run"), "Who?"], ["trust", str(folder / "run"), *files]):
+        result = CliRunner().invoke(app, [*words, "--plot", str(tmp_path / name)])
+        assert isinstance(result.exception, QkvError)
+    words = ["evaluate", str(folder / "run"), "--questions", str(folder / "known.tsv")]
+    result = CliRunner().invoke(app, [*words, "--answers", str(tmp_path / "none" / "a.jsonl")])
+    assert isinstance(result.exception, QkvError) and "does not exist" in str(result.exception)

@@ -96,3 +96,37 @@ def test_what_the_machine_refuses_is_one_message_too(arguments, tmp_path):
 
 def test_the_version_is_printed():
     assert qkv("--version") == (0, f"qkv {__version__}\n", "")
+
+
+@pytest.mark.parametrize("module", ["typer", "qkv.cli.common", "qkv.train.recipes", "qkv.errors", "numpy", "torch"])
+def test_ctrl_c_while_modules_are_imported_ends_with_one_line(module):
+    code = f"""
+import sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["qkv", "design", "copy", "--orthonormal", "3x3", "--item", "0"]
+import runpy
+runpy.run_module("qkv", run_name="__main__", alter_sys=True)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "qkv: stopped; no partial file was left\n")
+
+
+def test_the_program_and_the_module_are_the_same():
+    import tomllib
+    from pathlib import Path
+
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
+    assert project["project"]["scripts"] == {"qkv": "qkv.__main__:main"}
+
+
+def test_a_damaged_log_is_reported_in_one_line(tmp_path):
+    (tmp_path / "log.jsonl").write_text("{\n")
+    code = "from qkv.cli.plain_text import degrade_output; degrade_output()\n"
+    code += f"from qkv.train.metrics_log import read_log; read_log({str(tmp_path)!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr.startswith("qkv: ") and "1 of 1 lines are damaged" in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -130,3 +130,65 @@ def test_a_run_trained_by_choice_is_finetuned_by_choice(base, tmp_path):
     assert saved["recipe"] == "custom" and saved["data"]["kind"] == "questions"
     assert "there is one already" in qkv("finetune", base, *options)[2]
     assert "none called 'cake'" in qkv("finetune", base, "--questions", tmp_path / "q.tsv", "--recipe cake")[2]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("text = 5", "text is 5, not a text"),
+        ("text = true", "text is True, not a text"),
+        ('text = ["a"]', "not a text"),
+        ('text = ""', "text is '', not a text"),
+        ("out = 5", "out is 5"),
+        ("questions = 1.5", "questions is 1.5"),
+        ("without = {a = 1}", "without is"),
+        ("recipe = 5", "recipe is 5"),
+        ("preset = []", "preset is []"),
+        ("tokenizer = 1979-05-27", "tokenizer is datetime.date"),
+        ('minutes = "8"', "minutes is '8', not a number"),
+        ("minutes = true", "minutes is True"),
+        ('n_layer = "two"', "n_layer is 'two'"),
+        ("n_layer = 2.0", "n_layer is 2.0"),
+        ("n_layer = 1000000", "n_layer is 1000000, and 1000 is the limit"),
+        ("d_model = 99999999999999999999", "d_model is an integer of 67 bits"),
+        ("lr = 1979-05-27", "lr is datetime.date"),
+        ("steps = inf", "steps is inf"),
+        ("seed = [[1]]", "seed is"),
+        ("log-every = 1\nlog_every = 2", "given twice"),
+        ("a = " + "[" * 5000, "reading options"),
+        ("n_layer = " + "9" * 5000, "reading options"),
+    ],
+)
+def test_values_of_wrong_types_in_a_file_of_options_are_refused(line, says, tmp_path):
+    file = tmp_path / "run.toml"
+    file.write_text(line + "\n")
+    code, _, refusal = qkv("pretrain", file, "--text", tmp_path / "text.txt", "--out", tmp_path / "run")
+    if "text" in line:  # the command line wins, but a wrong file is still wrong
+        assert qkv("pretrain", file, "--out", tmp_path / "run")[0] == 2
+    assert code == 2 and says in refusal
+    assert [p.name for p in tmp_path.iterdir()] == ["run.toml"]
+
+
+@pytest.mark.parametrize("text", ["[" * 10**5, "[1, 2]", "5", '{"text": 5}', '{"text": "a", "text": "b"}', "{"])
+def test_json_files_of_options_that_are_none_are_refused(text, tmp_path):
+    (tmp_path / "run.json").write_text(text)
+    code, _, refusal = qkv("pretrain", tmp_path / "run.json")
+    assert code == 2 and "reading options from" in refusal
+
+
+@pytest.mark.parametrize("name", ["loss.gif", "loss", "none/loss.svg", "loss.json"])
+def test_a_picture_that_cannot_be_drawn_is_refused_before_training(name, base, tmp_path):
+    (tmp_path / "text.txt").write_text(TEXT, "utf-8")
+    (tmp_path / "questions.tsv").write_text("Who?\tAda\n", "utf-8")
+    for words in (
+        ("pretrain", "--text", tmp_path / "text.txt"),
+        ("finetune", base, "--questions", tmp_path / "questions.tsv"),
+    ):
+        code, _, refusal = qkv(*words, "--out", tmp_path / "run", "--steps 1", "--plot", tmp_path / name)
+        assert code == 2 and ("picture format" in refusal or "does not exist" in refusal)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_loss_is_drawn_as_pdf(base, tmp_path):
+    assert qkv("pretrain", "--resume", "--out", base, "--plot", tmp_path / "loss.pdf")[0] == 0
+    assert (tmp_path / "loss.pdf").read_bytes().startswith(b"%PDF")

@@ -1,13 +1,25 @@
 """Arrays from files of every format, and files that are written atomically."""
 
+import io
 import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 
-from qkv.core.files import pick, read_arrays, replacing, write_text
+from qkv.core import files
+from qkv.core.files import ClaimedFolder, pick, read_arrays, replacing, sort_metadata, write_text
 from qkv.core.validation import tensor
 from qkv.errors import QkvError
 
@@ -96,3 +108,190 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_temporary_one(tmp_path):
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
     write_text(path, "new")
     assert path.read_text() == "new" and list(tmp_path.iterdir()) == [path]
+
+
+def peak_memory(path):
+    """(peak of traced memory in bytes, what reading a file raised) of `read_arrays`."""
+    tracemalloc.start()
+    try:
+        read_arrays(path)
+        raised = None
+    except QkvError as why:
+        raised = why
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    return peak, raised
+
+
+def npy_header(shape, descr="<f8"):
+    out = io.BytesIO()
+    np.lib.format.write_array_header_1_0(out, {"shape": shape, "fortran_order": False, "descr": descr})
+    return out.getvalue()
+
+
+def test_a_zip_bomb_is_refused_by_its_table_before_anything_is_unpacked(tmp_path, monkeypatch):
+    path = tmp_path / "k.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("keys.npy", "w") as entry:
+        entry.write(npy_header((2**25,)))
+        for _ in range(2**8):
+            entry.write(bytes(2**20))
+    monkeypatch.setattr(files, "MAX_UNPACKED_BYTES", 2**27)
+    peak, refusal = peak_memory(path)
+    assert path.stat().st_size < 2**20 and peak < 2**22
+    assert "unpacks to 268,435,584 bytes, more than the limit of 134,217,728" in str(refusal)
+
+
+def test_many_small_entries_count_together(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "k.npz", **{f"a{i}": np.zeros(2**14) for i in range(20)})
+    monkeypatch.setattr(files, "MAX_UNPACKED_BYTES", 2**21)
+    assert "unpacks to" in str(peak_memory(tmp_path / "k.npz")[1])
+    monkeypatch.setattr(files, "MAX_UNPACKED_BYTES", 2**22)
+    assert len(read_arrays(tmp_path / "k.npz")) == 20
+
+
+def test_an_uncompressed_archive_may_be_as_large_as_its_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MAX_UNPACKED_BYTES", 10)
+    np.savez(tmp_path / "k.npz", keys=np.eye(40))
+    assert read_arrays(tmp_path / "k.npz")["keys"].shape == (40, 40)
+
+
+@pytest.mark.parametrize("shape", [(2**40,), (2**20, 2**20), (3, 2**33), (2**62, 8)])
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_a_header_that_promises_more_than_its_file_has_is_refused(suffix, shape, tmp_path):
+    path, data = tmp_path / f"k{suffix}", npy_header(shape) + bytes(64)
+    if suffix == ".npy":
+        path.write_bytes(data)
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("keys.npy", data)
+    peak, refusal = peak_memory(path)
+    assert peak < 2**22 and "promises" in str(refusal)
+
+
+def test_deep_json_is_refused(tmp_path):
+    (tmp_path / "k.json").write_text("[" * 10**6)
+    with pytest.raises(QkvError, match="nested 1000000 deep"):
+        read_arrays(tmp_path / "k.json")
+
+
+@pytest.mark.parametrize("suffix", [".json", ".csv"])
+def test_text_that_is_too_long_is_refused_before_it_is_read(suffix, tmp_path):
+    path = tmp_path / f"k{suffix}"
+    with path.open("wb") as handle:
+        handle.truncate(2**28 + 1)
+    peak, refusal = peak_memory(path)
+    assert peak < 2**20 and "too many for" in str(refusal)
+
+
+@pytest.mark.parametrize("umask", [0o077, 0o022, 0o027, 0o000])
+def test_a_new_file_has_the_permissions_that_the_umask_leaves(umask, tmp_path):
+    before = os.umask(umask)
+    try:
+        write_text(tmp_path / "file.txt", "x")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "file.txt").stat().st_mode) == 0o666 & ~umask
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o664, 0o640, 0o444])
+def test_a_file_that_is_replaced_keeps_its_permissions(mode, tmp_path):
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    path.chmod(mode)
+    with replacing(path) as temporary:
+        temporary.write_text("new")
+        assert stat.S_IMODE(temporary.stat().st_mode) == 0o600  # nobody else can read what is not finished
+    assert stat.S_IMODE(path.stat().st_mode) == mode and path.read_text() == "new"
+
+
+def killed_save(folder):
+    """Start a save in another process, and kill it in the middle; the path of what it left."""
+    code = "import sys, time; from qkv.core.files import replacing\nwith replacing(sys.argv[1]) as t:\n"
+    code += "    t.write_text('half'); print(t, flush=True); time.sleep(60)"
+    command = [sys.executable, "-c", code, str(folder / "file.txt")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        name = process.stdout.readline().strip()
+        process.kill()
+    return Path(name)
+
+
+def test_the_temporary_file_of_a_killed_save_is_removed_by_the_next_one_and_others_stay(tmp_path):
+    left = killed_save(tmp_path)
+    assert left.read_text() == "half"
+    (tmp_path / ".file.old.txt").write_text("mine")
+    with replacing(tmp_path / "a.txt") as writing:
+        assert not left.exists()
+        write_text(tmp_path / "b.txt", "b")  # a temporary file whose writer lives is left alone
+        writing.write_text("a")
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".file.old.txt", "a.txt", "b.txt"]
+
+
+def test_a_temporary_file_that_is_removed_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    real, calls = files.fcntl.flock, []
+
+    def flock(handle, how):
+        if not calls:
+            calls.extend(tmp_path.glob(".qkv-tmp-*"))
+            calls[0].unlink()
+        real(handle, how)
+
+    monkeypatch.setattr(files.fcntl, "flock", flock)
+    write_text(tmp_path / "file.txt", "x")
+    assert calls and [p.name for p in tmp_path.iterdir()] == ["file.txt"]
+
+
+def test_many_threads_write_into_one_folder(tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda i: write_text(tmp_path / f"{i % 5}.txt", "x" * 1000), range(400)))
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"{i}.txt" for i in range(5)]
+    assert {p.read_text() for p in tmp_path.iterdir()} == {"x" * 1000}
+
+
+def test_paths_that_cannot_be_written_are_refused(tmp_path):
+    with pytest.raises(QkvError, match="is a folder"):
+        write_text(tmp_path, "x")
+    os.mkfifo(tmp_path / "pipe.txt")
+    with pytest.raises(QkvError, match="not a file"):
+        write_text(tmp_path / "pipe.txt", "x")
+
+
+def test_equal_tensors_and_metadata_are_equal_bytes(tmp_path):
+    metadata = {f"name {i} ⁇": 'a "quoted"\n\x01\x7f/é' + "x" * i for i in range(12)}
+    tensors = {"b": torch.ones(3), "a": torch.zeros(2, 2), "c": torch.tensor(True)}
+    found = set()
+    for i in range(6):
+        path = tmp_path / f"{i}.safetensors"
+        save_file(tensors, path, metadata=dict(sorted(metadata.items(), reverse=bool(i % 2))))
+        sort_metadata(path)
+        found.add(path.read_bytes())
+        with safe_open(path, "pt") as file:
+            assert file.metadata() == metadata and torch.equal(file.get_tensor("b"), torch.ones(3))
+    assert len(found) == 1
+    save_file(tensors, tmp_path / "none.safetensors")
+    before = (tmp_path / "none.safetensors").read_bytes()
+    sort_metadata(tmp_path / "none.safetensors")
+    assert (tmp_path / "none.safetensors").read_bytes() == before
+
+
+def test_the_folder_of_a_killed_process_is_removed_by_the_next_claim_and_others_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code = "import time; from qkv.core.files import ClaimedFolder; f = ClaimedFolder('claim-')\n"
+    code += "(f.path / 'file').write_text('x'); print(f.path, flush=True); time.sleep(60)"
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    alive, dead = (
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=env) for _ in range(2)
+    )
+    theirs = [Path(process.stdout.readline().strip()) for process in (alive, dead)]
+    (tmp_path / "other-1").mkdir()
+    dead.kill()
+    dead.wait()
+    mine = ClaimedFolder("claim-")
+    left = sorted(p.name for p in tmp_path.iterdir())
+    assert left == sorted(["other-1", theirs[0].name, mine.path.name])
+    mine.remove()
+    mine.remove()
+    assert not mine.path.exists()
+    alive.kill()
+    alive.communicate()
+    dead.communicate()

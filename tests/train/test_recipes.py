@@ -121,7 +121,7 @@ def test_a_run_that_was_stopped_before_its_time_was_measured_measures_it_when_it
     assert "minutes" not in config
     fresh = tmp_path / "fresh"
     pretrain(TEXTS, fresh, recipe="cloze", steps=10, vocab_size=400, **SMALL)
-    (fresh / "config.json").write_text(json.dumps({**config, "minutes": 0.01}), "utf-8")
+    (fresh / "config.json").write_text(json.dumps({**config, "minutes": 0.01, "checksum": "edited"}), "utf-8")
     done = pretrain(TEXTS, fresh, minutes=0.01, vocab_size=400, resume=True, **SMALL)
     assert done.step == load(fresh).settings.steps and "minutes" not in json.loads((fresh / "config.json").read_text())
 

@@ -3,6 +3,7 @@
 import inspect
 import subprocess
 import sys
+import time
 
 import matplotlib
 import pytest
@@ -21,15 +22,38 @@ def test_colours_in_pictures_are_those_of_the_style_sheet():
     assert tokens["item-a"] == "#e69f00" and tokens["item-b"] == "#0072b2"  # Okabe and Ito's orange and blue
 
 
-@pytest.mark.parametrize("suffix", [".svg", ".png", ".html"])
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".html", ".pdf", ".PDF", ".Svg"])
 def test_pictures_are_written_in_each_format_and_others_are_refused(suffix, tmp_path):
     drawn = design.shares([2, 4], [0.1, 0.5], 10)
-    theme.save(drawn, tmp_path / f"p{suffix}")
-    start = (tmp_path / f"p{suffix}").read_bytes()[:20]
-    assert start.startswith({".svg": b"<?xml", ".png": b"\x89PNG", ".html": b"<!doctype"}[suffix])
+    path, starts = tmp_path / f"p{suffix}", {"svg": b"<?xml", "png": b"\x89PNG", "html": b"<!doctype", "pdf": b"%PDF-"}
+    theme.save(drawn, path)
+    assert path.read_bytes().startswith(starts[suffix[1:].lower()])
     with pytest.raises(qkv.QkvError, match="gif"):
         theme.save(drawn, tmp_path / "p.gif")
     assert [p.suffix for p in tmp_path.iterdir()] == [suffix]
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".pdf", ".png"])
+def test_a_figure_that_is_saved_twice_is_the_same_file(suffix, tmp_path, monkeypatch):
+    written = []
+    for epoch in (0, 10**9):
+        monkeypatch.setattr(time, "time", lambda epoch=epoch: float(epoch))
+        theme.save(design.shares([2, 4], [0.1, 0.5], 10), tmp_path / f"p{suffix}")
+        written.append((tmp_path / f"p{suffix}").read_bytes())
+    assert written[0] == written[1] and (suffix != ".pdf" or b"CreationDate" not in written[0])
+
+
+def test_places_where_nothing_can_be_written_are_refused_before_the_work(tmp_path):
+    (tmp_path / "folder.svg").mkdir()
+    for path, says in (
+        ("none/p.svg", "does not exist"),
+        ("folder.svg", "is a folder"),
+        ("p", "'' is not"),
+        ("p.", "''"),
+    ):
+        with pytest.raises(qkv.QkvError, match=says):
+            theme.check_plot_path(tmp_path / path)
+    assert theme.check_plot_path(None) is None and theme.check_plot_path(tmp_path / "p.pdf") is None
 
 
 def test_a_title_is_escaped_in_html(tmp_path):

@@ -102,10 +102,10 @@ def test_a_trained_model_appears_and_answers(client, post):
 
 
 def test_a_server_that_stops_ends_its_jobs_and_removes_their_files(serve):
-    before = set(Path(tempfile.gettempdir()).glob("qkv-serve-*"))
+    before = set(Path(tempfile.gettempdir()).glob("qkv-server-*"))
     with serve() as address:
         id = httpx.post(f"{address}/api/jobs", json=LONG, timeout=30).json()["id"]
-        (folder,) = set(Path(tempfile.gettempdir()).glob("qkv-serve-*")) - before
+        (folder,) = set(Path(tempfile.gettempdir()).glob("qkv-server-*")) - before
         assert (folder / id).is_dir()
         children = psutil.Process().children(recursive=True)
     assert not folder.exists()

@@ -10,6 +10,7 @@ import typer
 
 from qkv.cli import claims, design, knowledge, noise, serve, train
 from qkv.cli.common import JSON, MemoryFile, Orthonormal, Seed, memory_from, show
+from qkv.cli.plain_text import degrade_output
 from qkv.errors import QkvError
 
 EXIT_INTERRUPTED = 130
@@ -71,6 +72,7 @@ def tour(
 
 def main() -> None:
     """Run a command; a refusal is one message on stderr and exit code 2, never a traceback."""
+    degrade_output()
     try:
         code = app(standalone_mode=False)
     except QkvError as refusal:

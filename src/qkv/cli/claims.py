@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qkv.cli.common import JSON
+from qkv.cli.common import JSON, check_page_path
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ def check(
         raise QkvError(
             f"--seconds {seconds}", "it is not a positive, finite number", "Give a number of seconds, such as 10"
         )
-    if html is not None and not html.parent.is_dir():
-        raise QkvError(f"writing {html}", f"the folder {html.parent} does not exist", "Create it first")
+    check_page_path(html)
     texts = [(str(path), _read(path)) for path in files or ()]
     if catalogue:
         from qkv.claims.catalogue import documents

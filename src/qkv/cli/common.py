@@ -29,7 +29,8 @@ Orthonormal = Annotated[
 Seed = Annotated[int, typer.Option(help="Seed of the generated memory.")]
 JSON = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table.")]
 Save = Annotated[Path | None, typer.Option(help="Save result and certificate as .json or .safetensors.")]
-Plot = Annotated[Path | None, typer.Option(help="Draw it as .svg, .png or .html.")]
+Plot = Annotated[Path | None, typer.Option(help="Draw it as .svg, .pdf, .png or .html.")]
+PAGE_SUFFIXES = (".html", ".htm")
 Tol = Annotated[float, typer.Option(help="Largest total-variation distance between the weights and the wanted ones.")]
 
 
@@ -152,11 +153,27 @@ def deliver(
 
 def check_outputs(save: Path | None, plot: Path | None = None) -> None:
     """Refuse unusable output paths, before any work is done."""
+    from qkv.core.files import check_output_path
     from qkv.design.certificates.files import check_path
     from qkv.viz.theme import check_plot_path
 
     check_path(save)
+    if save is not None:
+        check_output_path(save)
     check_plot_path(plot)
+
+
+def check_page_path(path: Path | None) -> None:
+    """Refuse a path that an HTML page cannot be written to, before any work is done."""
+    from qkv.core.files import check_output_path
+
+    if path is None:
+        return
+    if path.suffix.lower() not in PAGE_SUFFIXES:
+        raise QkvError(
+            f"writing a page to {path}", f"'{path.suffix}' is not the ending of one", f"Use {PAGE_SUFFIXES[0]}"
+        )
+    check_output_path(path)
 
 
 @contextmanager

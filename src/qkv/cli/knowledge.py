@@ -41,10 +41,12 @@ def evaluate(
     as_json: JSON = False,
 ) -> None:
     """Score answers by exact match, with a confidence interval, beside baselines."""
-    from qkv.core.files import write_text
+    from qkv.core.files import check_output_path, write_text
     from qkv.knowledge.datasets.facts import load_questions
     from qkv.knowledge.evaluation import evaluate as score
 
+    if answers is not None:
+        check_output_path(answers)
     asked = load_questions(questions)
     _warn(asked.problems)
     if seeds > 1:
@@ -65,7 +67,9 @@ def ask(
 ) -> None:
     """Ask a run: answer, alternatives, and a badge: remembered, made up or unsure, with the reason."""
     from qkv.knowledge.answer import ask as answer
+    from qkv.viz.theme import check_plot_path
 
+    check_plot_path(plot)
     if samples < 0:
         raise QkvError(f"--samples {samples}", "the number of answers is negative", "Give 0 or more")
     found = answer(run, question, samples=samples, seed=seed)
@@ -89,7 +93,9 @@ def trust(
     """Calibrate the badge of a run on some people, and measure it on others."""
     from qkv.knowledge.confidence.calibration import trust as measure
     from qkv.knowledge.datasets.facts import load_questions
+    from qkv.viz.theme import check_plot_path
 
+    check_plot_path(plot)
     asked, without_answers = load_questions(known), load_questions(unknown, answered=False)
     _warn(asked.problems)
     _warn(without_answers.problems)

@@ -16,7 +16,7 @@ import typer
 
 from qkv.cli.common import JSON, Plot, show
 from qkv.errors import QkvError
-from qkv.model.config import PRESETS, ModelConfig
+from qkv.model.config import PRESETS, ModelConfig, shortened
 from qkv.train.recipes import CUSTOM, DEFAULT, RECIPES, Recipe, Stage, field_names
 from qkv.train.settings import TrainSettings
 
@@ -24,6 +24,9 @@ Out = Annotated[Path, typer.Option(help="Folder to write.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Train this many, with seeds 0, 1, …, in OUT-0, OUT-1, …")]
+TEXT_OPTIONS = ("text", "questions", "without", "out", "recipe", "preset", "tokenizer")
+"""Options that are no fields of ModelConfig or TrainSettings, and texts in a file of options."""
+MAX_OPTIONS_BYTES = 2**20
 STEPS = {"minutes": "as many as fit into {} minutes", "epochs": "{} epochs"}
 
 
@@ -268,6 +271,9 @@ def _each_seed(
     as_json: bool,
 ) -> None:
     """Train one run in its folder, or one per seed, each in a folder of its own."""
+    from qkv.viz.theme import check_plot_path
+
+    check_plot_path(plot)
     if seeds == 1:
         _finish(one(out, given), plot, as_json)
         return
@@ -307,14 +313,17 @@ def _finish(done: Any, plot: Path | None, as_json: bool) -> None:
 
 def _file(path: Path, known: tuple[str, ...]) -> dict[str, Any]:
     """Options by name from a file; dashes and underscores are the same."""
-    import json
     import tomllib
+
+    from qkv.core.json_files import parse_json
 
     request = f"reading options from {path}"
     try:
+        if (size := path.stat().st_size) > MAX_OPTIONS_BYTES:
+            raise ValueError(f"it has {size:,} bytes, and {MAX_OPTIONS_BYTES:,} is the limit")
         text = path.read_text(encoding="utf-8")
-        found = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-    except (OSError, ValueError) as why:
+        found = tomllib.loads(text) if path.suffix == ".toml" else parse_json(text)
+    except (OSError, ValueError, RecursionError) as why:
         raise QkvError(request, str(why), "Give a .toml or .json file of options") from None
     if not isinstance(found, dict):
         raise QkvError(request, "it holds no options", "Write options as name = value")
@@ -322,7 +331,19 @@ def _file(path: Path, known: tuple[str, ...]) -> dict[str, Any]:
     unknown = [name for name in options if name not in known]
     if unknown:
         raise QkvError(request, f"there is no option {', '.join(unknown)}", f"Use {', '.join(known)}")
+    if len(options) != len(found):
+        raise QkvError(request, "an option is given twice, with dashes and with underscores", "Give each option once")
+    for name, value in options.items():
+        _check_option(request, name, value)
     return options
+
+
+def _check_option(request: str, name: str, value: Any) -> None:
+    """Refuse an option from a file whose value has the wrong type; `replaced` checks fields of the configuration."""
+    if name in TEXT_OPTIONS and not (isinstance(value, str) and value):
+        raise QkvError(request, f"{name} is {shortened(value)}, not a text", f'Write it in quotes: {name} = "…"')
+    if name == "minutes" and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise QkvError(request, f"minutes is {shortened(value)}, not a number", "Write it like minutes = 8")
 
 
 @contextmanager

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
+import secrets
+import shutil
+import stat
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +18,22 @@ from typing import Any
 
 import numpy as np
 
+from qkv.core.json_files import parse_json
 from qkv.errors import QkvError
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: temporary files are then neither locked nor removed after a kill
+    fcntl = None  # type: ignore[assignment]
 
 LABEL_COLUMN_NAMES = {"name", "label", "item", "token", "id", "key"}
 """Headers that mark the first column of a .csv file as labels."""
 READABLE_SUFFIXES = (".npz", ".npy", ".csv", ".json", ".safetensors")
+MAX_UNPACKED_BYTES = 2**30
+"""Most bytes that a compressed file may unpack to; a file that is larger itself may have its own size."""
+MAX_TEXT_BYTES = 2**28
+"""Largest .json or .csv file: as Python objects, its numbers take many times the memory of their digits."""
+TEMPORARY_PREFIX = ".qkv-tmp-"
 
 
 def read_arrays(path: str | Path) -> dict[str, Any]:
@@ -54,19 +70,122 @@ def pick(arrays: dict[str, Any], name: str, path: str | Path) -> Any:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path to write to; it is renamed to `path` on success and removed on failure."""
+    """Yield a temporary path to write to; it is renamed to `path` on success and removed on failure.
+
+    A new file gets the permissions that the umask leaves, and one that replaces another gets that one's. Temporary
+    files that killed processes left in the folder are removed first.
+    """
     path = Path(path)
-    if not path.parent.is_dir():
-        raise QkvError(f"writing {path}", f"the folder {path.parent} does not exist", "Create it first")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
+    check_output_path(path)
+    _remove_abandoned(path.parent)
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+    temporary, handle = _create_temporary(path, 0o666 if mode is None else 0o600)
     try:
         yield temporary
-        temporary.chmod(0o644)
+        if mode is not None:
+            temporary.chmod(mode & 0o777)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def check_output_path(path: str | Path) -> None:
+    """Check that a file can be written to `path`, before any work is done.
+
+    Raises:
+        QkvError: The folder does not exist or cannot be written to, or there is something that is not a file.
+    """
+    path = Path(path)
+    request = f"writing {path}"
+    if not path.parent.is_dir():
+        raise QkvError(request, f"the folder {path.parent} does not exist", "Create it first")
+    if path.exists() and not path.is_file():
+        raise QkvError(request, f"it is a {'folder' if path.is_dir() else 'device'}, not a file", "Give another path")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise QkvError(request, f"the folder {path.parent} cannot be written to", "Give another path")
+
+
+def _create_temporary(path: Path, mode: int) -> tuple[Path, int]:
+    """A new file beside `path`, and its handle, which holds a lock on it that ends with this process."""
+    while True:
+        temporary = path.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(6)}{path.suffix}")
+        handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+        if fcntl is None:
+            return temporary, handle
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError:  # a file system without locks, on which no other process can take it for abandoned either
+            return temporary, handle
+        if temporary.exists():
+            return temporary, handle
+        os.close(handle)  # another process removed it before it was locked
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove temporary files whose lock is free: the process that was writing them has ended."""
+    if fcntl is None:
+        return
+    for leftover in folder.glob(f"{TEMPORARY_PREFIX}*"):
+        try:
+            handle = os.open(leftover, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            leftover.unlink(missing_ok=True)
+        except OSError:
+            pass
+        finally:
+            os.close(handle)
+
+
+class ClaimedFolder:
+    """A new folder in the system's temporary folder, locked until it is removed or this process ends.
+
+    Folders of the same prefix whose lock is free are removed first: the processes that claimed them were killed.
+
+    Attributes:
+        path: The folder.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        for other in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+            if (handle := _lock_folder(other, wait=False)) is not None:
+                shutil.rmtree(other, ignore_errors=True)
+                os.close(handle)
+        while True:
+            self.path = Path(tempfile.mkdtemp(prefix=prefix))
+            self._handle = _lock_folder(self.path, wait=True)
+            if self.path.exists():
+                return
+            if self._handle is not None:  # another process removed the folder before it was locked
+                os.close(self._handle)
+
+    def remove(self) -> None:
+        """Remove the folder and release its lock; a second call does nothing."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
+
+
+def _lock_folder(folder: Path, wait: bool) -> int | None:
+    """The handle of one of this user's folders, locked; None if it cannot be locked."""
+    if fcntl is None:
+        return None
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        if os.fstat(handle).st_uid != os.getuid():
+            raise PermissionError("it belongs to another user")
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -75,13 +194,65 @@ def write_text(path: str | Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def sort_metadata(path: Path) -> None:
+    """Sort the metadata in the header of a safetensors file by name, so that equal contents are equal bytes.
+
+    The library writes metadata in a random order. The sorted header has the same characters, hence the same length.
+    """
+    with path.open("r+b") as handle:
+        size = int.from_bytes(handle.read(8), "little")
+        header = json.loads(handle.read(size))
+        if "__metadata__" not in header:
+            return
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode().ljust(size)
+        if len(text) != size:
+            raise RuntimeError(f"the header of {path} is not in the form that safetensors writes")
+        handle.seek(8)
+        handle.write(text)
+
+
 def _npz(path: Path) -> dict[str, Any]:
+    """The arrays of a zip archive; their sizes are added up from its table and their headers before any is unpacked."""
+    with zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
+        total = sum(entry.file_size for entry in entries)
+        if total > max(MAX_UNPACKED_BYTES, path.stat().st_size):
+            raise QkvError(
+                f"reading arrays from {path}",
+                f"it unpacks to {total:,} bytes, more than the limit of {MAX_UNPACKED_BYTES:,}",
+                "Save it uncompressed, with np.savez or as .npy or .safetensors, which have no such limit",
+            )
+        for entry in entries:
+            with archive.open(entry) as stream:
+                magic = stream.read(len(np.lib.format.MAGIC_PREFIX))
+            if magic == np.lib.format.MAGIC_PREFIX:  # NumPy returns an entry of another kind as bytes
+                with archive.open(entry) as stream:
+                    _check_npy_size(stream, entry.file_size, entry.filename)
     with np.load(path, allow_pickle=False) as data:
         return {name: data[name] for name in data.files}
 
 
 def _npy(path: Path) -> dict[str, Any]:
+    with path.open("rb") as stream:
+        _check_npy_size(stream, path.stat().st_size, path.name)
     return {"": np.load(path, allow_pickle=False)}
+
+
+def _check_npy_size(stream: Any, size: int, name: str) -> None:
+    """Refuse an array whose header promises more than the bytes that follow: NumPy would allocate it all first."""
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    elif version == (2, 0):
+        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    else:  # 3.0 only differs in the field names of structured arrays, which hold no vectors
+        raise ValueError(f"{name} has version {version[0]}.{version[1]} of the .npy format")
+    if dtype.hasobject:
+        raise ValueError(f"{name} holds Python objects, which are never loaded")
+    promised = math.prod(shape) * dtype.itemsize
+    if promised > size - stream.tell():
+        raise ValueError(f"{name} promises {promised:,} bytes and has {size - stream.tell():,}")
 
 
 def _safetensors(path: Path) -> dict[str, Any]:
@@ -91,7 +262,8 @@ def _safetensors(path: Path) -> dict[str, Any]:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    data = json.loads(path.read_text(encoding="utf-8"))
+    _check_text_size(path)
+    data = parse_json(path.read_text(encoding="utf-8"))
     return data if isinstance(data, dict) else {"": data}
 
 
@@ -101,6 +273,7 @@ def _csv(path: Path) -> dict[str, Any]:
     A first line without any number is a header. A first column of words, or one whose header is in
     LABEL_COLUMN_NAMES, holds the labels. Every other cell must be a number.
     """
+    _check_text_size(path)
     with path.open(newline="", encoding="utf-8-sig") as handle:
         lines = [(n, [cell.strip() for cell in row]) for n, row in enumerate(csv.reader(handle), 1) if any(row)]
     header = lines[0][1] if lines and not any(_is_number(cell) for cell in lines[0][1]) else [""]
@@ -118,6 +291,15 @@ def _csv(path: Path) -> dict[str, Any]:
             raise ValueError(f"line {n} has {odd[0]!r} where a number should be" if odd else f"line {n} has no numbers")
     numbers = np.array([[float(cell) for cell in row[start:]] for _, row in rows])
     return {"keys": numbers, "labels": [row[0] for _, row in rows]} if named else {"": numbers}
+
+
+def _check_text_size(path: Path) -> None:
+    if (size := path.stat().st_size) > MAX_TEXT_BYTES:
+        raise QkvError(
+            f"reading arrays from {path}",
+            f"{size:,} bytes are too many for {path.suffix}",
+            "Save it as .npy or .safetensors",
+        )
 
 
 def _is_number(cell: str) -> bool:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +16,19 @@ from qkv.errors import QkvError
 
 ATTENTIONS = ("causal", "rope", "synthesizer", "perceiver")
 ACTIVATIONS = ("gelu", "gelu_tanh")
+MAX_SIZES = {
+    "n_layer": 1000,
+    "n_head": 2**12,
+    "d_model": 2**17,
+    "d_ff": 2**20,
+    "context_length": 2**20,
+    "vocab_size": 2**24,
+    "latents": 2**20,
+}
+"""Largest value of each size: a configuration beyond them is damaged or a mistake, and building it could take hours."""
+MAX_INTEGER = 2**63
+MAX_PARAMETERS = 10**11
+"""Most numbers in a model, weights and rotary tables together."""
 
 
 def option(default: Any, help: str) -> Any:
@@ -74,6 +89,8 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         wrong = [text for bad, text in self._problems() if bad]
+        if not wrong and (count := self.n_parameters + self._n_rotary) > MAX_PARAMETERS:
+            wrong = [f"it would have {count:,} numbers, and {MAX_PARAMETERS:,} is the limit"]
         if wrong:
             raise QkvError("making a model", "; ".join(wrong), "Change these fields of its configuration")
 
@@ -86,6 +103,10 @@ class ModelConfig:
             (self.attention not in ATTENTIONS, f"attention is {self.attention!r}{_hint(self.attention)}, not {names}"),
             *((getattr(self, name) < 1, f"{name} is {getattr(self, name)}") for name in sizes),
             *((getattr(self, name) < 0, f"{name} is {getattr(self, name)}") for name in ("vocab_size", "d_ff")),
+            *(
+                (getattr(self, name) > most, f"{name} is {shortened(getattr(self, name))}, and {most} is the limit")
+                for name, most in MAX_SIZES.items()
+            ),
             (
                 self.d_model % max(self.n_head, 1) != 0,
                 f"d_model {self.d_model} is not a multiple of {self.n_head} heads",
@@ -109,7 +130,7 @@ class ModelConfig:
             ),
             (not 0 <= self.dropout < 1, f"dropout is {self.dropout}"),
             (not 0 < self.norm_eps < 1, f"norm_eps is {self.norm_eps}"),
-            (not self.rope_theta > 1, f"rope_theta is {self.rope_theta}"),
+            (not 1 < self.rope_theta < math.inf, f"rope_theta is {self.rope_theta}"),
             (self.activation not in ACTIVATIONS, f"activation is {self.activation!r}, not {' or '.join(ACTIVATIONS)}"),
         ]
 
@@ -137,6 +158,44 @@ class ModelConfig:
         """Positions that each latent of a perceiver owns."""
         return self.context_length // self.latents
 
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters of the model, tied ones once."""
+        d, ff, rope = self.d_model, self.d_ff_effective, self.attention == "rope"
+        bias = self.bias and not rope
+        norm = d + (d if bias else 0)
+
+        def linear(n_in: int, n_out: int) -> int:
+            return n_in * n_out + (n_out if bias else 0)
+
+        attention = linear(d, (self.n_head + 2 * self.n_kv_head_effective) * self.head_dim) + linear(d, d)
+        if self.attention == "synthesizer":
+            keys = self.context_length * self.n_head * (self.head_dim + 1)
+            attention = linear(d, 2 * d) + keys + linear(d, d)
+        block = 2 * norm + attention + linear(d, 2 * ff if rope else ff) + linear(ff, d)
+        vectors = self.vocab_size * (1 if self.tie_embeddings else 2)
+        vectors += 0 if rope else self.context_length
+        vectors += self.latents if self.attention == "perceiver" else 0
+        # The first and the last block of a perceiver have a norm of what they attend.
+        more_norms = 2 * norm if self.attention == "perceiver" else 0
+        return vectors * d + self.n_layer * block + more_norms + norm
+
+    @property
+    def _n_rotary(self) -> int:
+        """Numbers in the rotary tables of all layers."""
+        return self.n_layer * self.context_length * self.head_dim if self.attention == "rope" else 0
+
+    def check_memory(self) -> None:
+        """Refuse to build a model whose weights, in float32, do not fit into the memory of this machine."""
+        needed, memory = 4 * (self.n_parameters + self._n_rotary), _memory_bytes()
+        if memory is not None and needed > memory:
+            raise QkvError(
+                "making a model",
+                f"its {self.n_parameters:,} parameters take {needed / 1e9:.3g} GB, and this machine has "
+                f"{memory / 1e9:.3g} GB of memory",
+                "Give a smaller configuration",
+            )
+
     def to_json(self) -> dict[str, Any]:
         """The fields by name."""
         return dataclasses.asdict(self)
@@ -160,9 +219,21 @@ def dataclass_from_fields(cls: type, data: Any, request: str) -> Any:
         )  # fmt: skip
     for name, value in data.items():
         fits = isinstance(value, types[name]) or (types[name] is float and isinstance(value, int))
-        if not fits or (types[name] is not bool and isinstance(value, bool)):
-            raise QkvError(request, f"{name} is {value!r}", f"Give a value like {getattr(cls, name)!r}")
+        too_large = isinstance(value, int) and abs(value) >= MAX_INTEGER
+        if not fits or too_large or (types[name] is not bool and isinstance(value, bool)):
+            raise QkvError(request, f"{name} is {shortened(value)}", f"Give a value like {getattr(cls, name)!r}")
     return cls(**{name: types[name](value) for name, value in data.items()})
+
+
+def shortened(value: Any) -> str:
+    """The repr of a value, cut if it is long."""
+    if isinstance(value, int) and abs(value) >= MAX_INTEGER:
+        return f"an integer of {value.bit_length()} bits"
+    try:
+        text = repr(value)
+    except ValueError:  # an integer inside it has too many digits to be written
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -198,6 +269,14 @@ def preset(name: str, **changes: Any) -> ModelConfig:
             f"Choose from {', '.join(PRESETS)}",
         )
     return ModelConfig.from_json({**PRESETS[name], **changes})
+
+
+def _memory_bytes() -> int | None:
+    """Bytes of this machine's memory, if the system says."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
 
 
 def _hint(name: Any, known: tuple[str, ...] = ATTENTIONS) -> str:

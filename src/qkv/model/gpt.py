@@ -49,6 +49,7 @@ class GPT(nn.Module):
     """
 
     def __init__(self, config: ModelConfig) -> None:
+        config.check_memory()
         super().__init__()
         self.config = c = config
         self.embedding = nn.Embedding(c.vocab_size, c.d_model)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import numpy as np
+
 from qkv.core.display import number
 from qkv.model.config import ModelConfig
 from qkv.train.generation import generate
 from qkv.train.loop import Stopped
 from qkv.train.metrics_log import History
-from qkv.train.run_files import WEIGHTS_FILE
+from qkv.train.run_files import read_weights
 from qkv.train.runs import load, pretrain, resume
 from qkv.train.settings import TrainSettings
 from qkv.viz.html_report import Chapter, Picture
@@ -34,7 +36,7 @@ def learning() -> Chapter:
         done = pretrain(texts, whole, config, settings)
         _pretrain_until(texts, resumed, config, settings, at=60)
         resume(resumed, texts)
-        same = (whole / WEIGHTS_FILE).read_bytes() == (resumed / WEIGHTS_FILE).read_bytes()
+        same = _same_weights(whole, resumed)
         history = History.of(whole)
         run = load(whole)
         asked = generate(run, [f"{name} lives in" for name in NAMES], new=8, log_probabilities=True)
@@ -61,6 +63,12 @@ def learning() -> Chapter:
             stranger,
         ),
     )
+
+
+def _same_weights(one: Path, other: Path) -> bool:
+    """Whether two runs have weights of the same names, shapes and bits."""
+    first, second = read_weights(one), read_weights(other)
+    return first.keys() == second.keys() and all(np.array_equal(first[name], second[name]) for name in first)
 
 
 def _pretrain_until(texts: list[str], out: Path, config: ModelConfig, settings: TrainSettings, at: int) -> None:

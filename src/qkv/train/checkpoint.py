@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from qkv.core.files import replacing
+from qkv.core.files import replacing, sort_metadata
 from qkv.errors import QkvError
 from qkv.train.distributed import full_tensor, shard_like
 from qkv.train.optimizers import Optimizers
@@ -43,7 +43,11 @@ def load(folder: Path) -> tuple[int, dict[str, Tensor], dict[str, Tensor]]:
             f"resuming {folder}", f"{path.name}, the optimizer's state at step {step}, is missing",
             "Put it back, or start a new run from the weights with finetune",
         )  # fmt: skip
-    return step, weights, read(path)[0]
+    state, own_step = read(path)
+    if own_step != step:
+        problem = f"{path.name} holds the state at step {own_step}"
+        raise QkvError(f"resuming {folder}", problem, "Restore it from a copy")
+    return step, weights, state
 
 
 def remove_temporary_files(folder: Path) -> None:
@@ -55,10 +59,11 @@ def remove_temporary_files(folder: Path) -> None:
 def write(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
     """Write tensors and metadata; the file is flushed to the disk before it is renamed into place."""
     flat = {name: t.detach().contiguous().cpu() for name, t in tensors.items()}
-    everything = {"format": TENSOR_FORMAT, "crc": checksum(flat, _raw_bytes), **metadata}
+    described = {"format": TENSOR_FORMAT, **metadata}
     try:
         with replacing(path) as temporary:
-            save_file(flat, temporary, metadata=everything)
+            save_file(flat, temporary, metadata={**described, "crc": checksum(flat, described, _raw_bytes)})
+            sort_metadata(temporary)
             with temporary.open("rb") as handle:
                 os.fsync(handle.fileno())
     except (OSError, SafetensorError) as why:
@@ -72,21 +77,26 @@ def read(path: Path) -> tuple[dict[str, Tensor], int]:
     return read_tensors(path, "pt", _raw_bytes)
 
 
-def load_weights(model: torch.nn.Module, weights: Mapping[str, Tensor], source: object) -> None:
-    """Copy weights into a model, which must have exactly these names and shapes."""
-    own = {name: p.detach() for name, p in model.named_parameters()}
-    wrong = [f"it lacks {name}" for name in own if name not in weights]
-    wrong += [f"it has {name}" for name in weights if name not in own]
+def check_shapes(expected: Mapping[str, tuple[int, ...]], weights: Mapping[str, Tensor], source: object) -> None:
+    """Refuse weights of other names or shapes than expected."""
+    wrong = [f"it lacks {name}" for name in expected if name not in weights]
+    wrong += [f"it has {name}" for name in weights if name not in expected]
     wrong += [
-        f"{name} has shape {tuple(weights[name].shape)}, not {tuple(t.shape)}"
-        for name, t in own.items()
-        if name in weights and weights[name].shape != t.shape
+        f"{name} has shape {tuple(weights[name].shape)}, not {shape}"
+        for name, shape in expected.items()
+        if name in weights and tuple(weights[name].shape) != shape
     ]
     if wrong:
         more = f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         raise QkvError(
             f"loading weights from {source}", "; ".join(wrong[:3]) + more, "Give a checkpoint of the same configuration"
         )
+
+
+def load_weights(model: torch.nn.Module, weights: Mapping[str, Tensor], source: object) -> None:
+    """Copy weights into a model, which must have exactly these names and shapes."""
+    own = {name: p.detach() for name, p in model.named_parameters()}
+    check_shapes({name: tuple(t.shape) for name, t in own.items()}, weights, source)
     with torch.no_grad():
         for name, tensor in own.items():
             tensor.copy_(weights[name])

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from qkv.train.data.packing import BatchSource, count_targets, pack, shard
 from qkv.train.distributed import ProcessGroup, process_group
 from qkv.train.metrics_log import History, MetricsLog
 from qkv.train.optimizers import Optimizers, make_optimizer
+from qkv.train.run_lock import run_lock
 from qkv.train.settings import TrainSettings
 
 MAX_TIMING_SECONDS = 5.0  # to measure how long a step takes
@@ -132,8 +133,8 @@ def train(job: Job) -> TrainResult:
         The step that was reached, with the last losses.
 
     Raises:
-        QkvError: If the batch is too small to be shared, the checkpoint is damaged, or the loss or a weight is no
-            longer finite; the last good checkpoint is untouched then.
+        QkvError: If another process is training the run, the batch is too small to be shared, the checkpoint is
+            damaged, or the loss or a weight is no longer finite; the last good checkpoint is untouched then.
 
     Example:
         >>> import tempfile, qkv
@@ -148,6 +149,12 @@ def train(job: Job) -> TrainResult:
         >>> qkv.train.train(qkv.train.Job(run.folder, run.model, lambda step: [Example(ids)] * 64, settings)).step
         3
     """
+    with process_group() as group, run_lock(job.folder) if group.is_first else nullcontext():
+        return train_locked(job)
+
+
+def train_locked(job: Job) -> TrainResult:
+    """`train` for callers that hold the lock of the run folder already."""
     devices = list(range(torch.cuda.device_count()))
     with (
         torch.random.fork_rng(devices),

@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from qkv.core.display import Card, Displayable, number
 from qkv.core.files import write_text
-from qkv.errors import MissingExtra, QkvError
+from qkv.core.json_files import CHECKSUM, parse_json, verified, with_checksum
+from qkv.errors import MissingExtra, QkvError, QkvWarning
+from qkv.train.old_runs import UNCHECKED_METRICS
 
 LOG_FILE = "log.jsonl"
+DAMAGED_SUFFIX = ".damaged"
 
 
 class MetricsLog:
-    """The log of a run that continues at a step: lines that a killed process wrote after its checkpoint are dropped."""
+    """The log of a run that continues at a step: lines that a killed process wrote after its checkpoint are dropped.
+
+    If there are damaged lines, a warning says how many, and the log as it was is kept as log.jsonl.damaged.
+    """
 
     def __init__(self, folder: Path, step: int, tensorboard: bool = False) -> None:
         self._path = folder / LOG_FILE
-        kept = [line for line in read_log(folder) if line["step"] <= step]
-        write_text(self._path, "".join(json.dumps(line) + "\n" for line in kept))
+        found = _parse_log(self._path)
+        if found.damaged:
+            copy = _unused(self._path.with_name(LOG_FILE + DAMAGED_SUFFIX))
+            copy.write_bytes(self._path.read_bytes())
+            _warn(self._path, found, f"the log as it was is kept as {copy.name}")
+        write_text(self._path, "".join(text + "\n" for text, line in found.lines if line["step"] <= step))
         self._board = _summary_writer(folder, step) if tensorboard else None
 
     def write(self, **metrics: Any) -> None:
         """Append a line; `step` is one of the metrics."""
         try:
             with self._path.open("a", encoding="utf-8") as handle:
-                handle.write(json.dumps(metrics) + "\n")
+                handle.write(json.dumps(with_checksum(metrics)) + "\n")
         except OSError as why:
             raise QkvError(f"writing {self._path}", str(why), "Free some space, and continue with --resume") from None
         if self._board is not None:
@@ -42,17 +53,59 @@ class MetricsLog:
 
 
 def read_log(folder: str | Path) -> list[dict[str, Any]]:
-    """The lines of a run's log; a truncated last line is left out."""
+    """The lines of a run's log; damaged ones are left out, and a warning says how many."""
     path = Path(folder) / LOG_FILE
+    found = _parse_log(path)
+    if found.damaged:
+        _warn(path, found, "they are left out")
+    return [line for _, line in found.lines]
+
+
+class _ParsedLog(NamedTuple):
+    """The intact lines of a log, as (text, metrics), and the numbers of the damaged ones."""
+
+    lines: list[tuple[str, dict[str, Any]]]
+    damaged: list[int]
+
+
+def _parse_log(path: Path) -> _ParsedLog:
+    found = _ParsedLog([], [])
     if not path.is_file():
-        return []
-    out = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            out.append(json.loads(line))
-        except ValueError:
-            break
-    return out
+        return found
+    for i, text in enumerate(path.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
+        if text:
+            try:
+                found.lines.append((text, _parse_line(text)))
+            except ValueError:
+                found.damaged.append(i)
+    return found
+
+
+def _parse_line(text: str) -> dict[str, Any]:
+    """The metrics of a line, which must fit its checksum; only earlier versions wrote lines without one."""
+    stored = parse_json(text)
+    line = verified(stored, required=False)
+    if CHECKSUM not in stored and not set(line) <= UNCHECKED_METRICS:
+        raise ValueError("a line with new names has no checksum")
+    if not isinstance(line.get("step"), int) or not all(type(value) in (int, float) for value in line.values()):
+        raise ValueError("a metric is not a number")
+    return line
+
+
+def _warn(path: Path, found: _ParsedLog, outcome: str) -> None:
+    count = len(found.damaged)
+    lines = ", ".join(map(str, found.damaged[:5])) + (", …" if count > 5 else "")
+    text = f"{path}: {count} of {count + len(found.lines)} lines are damaged (line {lines}); {outcome}"
+    warnings.warn(text, QkvWarning, stacklevel=3)
+
+
+def _unused(path: Path) -> Path:
+    """The path, or the first of path-2, path-3, … where there is no file."""
+    n, unused = 1, path
+    while unused.exists():
+        n += 1
+        unused = path.with_name(f"{path.name}-{n}")
+    return unused
 
 
 @dataclass(frozen=True)

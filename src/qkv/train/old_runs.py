@@ -1,12 +1,18 @@
-"""Old run formats: field names and values of config.json as earlier versions wrote them, converted to today's."""
+"""Old run formats: config.json, checkpoints and log lines as earlier versions wrote them, converted to today's."""
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from qkv.train.settings import CLOZE
 
-OLD_FORMAT = "qkv-1"
+OLD_FORMAT = "qkv-1"  # of config.json, with other field names; of checkpoints, with a checksum of names and bytes only
+UNCHECKED_FORMATS = (OLD_FORMAT, "qkv-2")
+"""Formats of config.json that had no checksum."""
+UNCHECKED_METRICS = frozenset({"step", "loss", "lr", "tokens_per_second", "validation"})
+"""All names that occur in log lines of the versions whose lines had no checksum."""
 MODEL_FIELDS = {
     "layers": "n_layer",
     "heads": "n_head",
@@ -52,6 +58,14 @@ def converted(description: dict[str, Any]) -> dict[str, Any]:
     recipe = "cloze" if data["kind"] == "cloze" else "custom"
     model = _renamed(description["model"], MODEL_FIELDS)
     return {**description, "model": model, "settings": settings, "data": data, "recipe": recipe}
+
+
+def tensor_checksum(tensors: Mapping[str, Any], raw: Callable[[Any], Any]) -> str:
+    """The checksum in checkpoints of format qkv-1: CRC-32 of names and bytes, in the order of the names."""
+    value = 0
+    for name in sorted(tensors):
+        value = zlib.crc32(raw(tensors[name]), zlib.crc32(name.encode(), value))
+    return f"{value:08x}"
 
 
 def _renamed(fields: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:

@@ -10,18 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
 from qkv.core.files import replacing
+from qkv.core.json_files import EDIT_HINT, read_json, verified, with_checksum
 from qkv.errors import QkvError
-from qkv.model.config import ModelConfig
-from qkv.train.old_runs import OLD_FORMAT, converted
+from qkv.model.config import ModelConfig, shortened
+from qkv.train.old_runs import OLD_FORMAT, UNCHECKED_FORMATS, converted, tensor_checksum
 from qkv.train.settings import TrainSettings
 
 CONFIG_FILE = "config.json"
-CONFIG_FORMAT = "qkv-2"
+CONFIG_FORMAT = "qkv-3"
 WEIGHTS_FILE = "model.safetensors"
-TENSOR_FORMAT = "qkv-1"  # of the safetensors files, which have not changed since the first version
+TENSOR_FORMAT = "qkv-2"  # of the safetensors files
+MAX_MINUTES = 10**6
 TensorBytes = Callable[[Any], Any]
 """The memory of a tensor as a flat array of bytes."""
 
@@ -37,6 +39,8 @@ class RunDescription:
             for `questions` in a cloze run, and the `parent` of a finetuned one.
         recipe: Name of the recipe it is trained by.
         minutes: Time budget that has not been converted to a number of steps yet.
+        tokenizer_checksum: `content_checksum` of tokenizer.json, which has no place for one in its own format;
+            "edited" for no check, and "" for runs of formats that had none.
     """
 
     config: ModelConfig
@@ -44,6 +48,7 @@ class RunDescription:
     data: dict[str, Any]
     recipe: str
     minutes: float | None = None
+    tokenizer_checksum: str = ""
 
 
 def is_run(folder: Path) -> bool:
@@ -52,30 +57,52 @@ def is_run(folder: Path) -> bool:
 
 
 def read_description(folder: Path) -> RunDescription:
-    """Read a run's config.json, of this format or of an older one."""
+    """Read a run's config.json, of this format or of an older one; one that does not fit its checksum is refused."""
     request, path = f"opening the run {folder}", folder / CONFIG_FILE
     if not path.is_file():
         raise QkvError(request, f"there is no {CONFIG_FILE} in it", "Give the folder of a run that qkv made")
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        version = stored.get("format", OLD_FORMAT)
-        if version not in (OLD_FORMAT, CONFIG_FORMAT):
-            raise QkvError(
-                request, f"its format is {version!r}", f"This version reads {OLD_FORMAT} and {CONFIG_FORMAT}"
-            )
-        if version == OLD_FORMAT:
-            stored = converted(stored)
-        return RunDescription(
-            ModelConfig.from_json(stored["model"]),
-            TrainSettings.from_json(stored["settings"]),
-            dict(stored["data"]),
-            str(stored["recipe"]),
-            stored.get("minutes"),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as why:
+        stored = read_json(path)
+        version = stored.get("format", OLD_FORMAT) if isinstance(stored, dict) else None
+        if version not in (*UNCHECKED_FORMATS, CONFIG_FORMAT, None):
+            known = ", ".join((*UNCHECKED_FORMATS, CONFIG_FORMAT))
+            raise QkvError(request, f"its format is {shortened(version)}", f"This version reads {known}")
+        stored = verified(stored, required=version not in UNCHECKED_FORMATS)
+        return _description(converted(stored) if version == OLD_FORMAT else stored)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as why:
         if isinstance(why, QkvError):
             raise
-        raise QkvError(request, f"{path} is damaged or not a run's ({why!r})", "Restore it from a copy") from None
+        detail = f"{why} is missing" if isinstance(why, KeyError) else str(why)
+        raise QkvError(request, f"{path} is damaged or not a run's ({detail})", EDIT_HINT) from None
+
+
+def stored_tokenizer_checksum(folder: Path) -> str:
+    """The checksum of tokenizer.json that a run in a folder recorded; "" if there is none, or no run."""
+    try:
+        stored = read_json(folder / CONFIG_FILE)
+    except (OSError, ValueError):
+        stored = {}
+    ours = isinstance(stored, dict) and str(stored.get("format")).startswith("qkv-")
+    return read_description(folder).tokenizer_checksum if ours else ""
+
+
+def _description(stored: dict[str, Any]) -> RunDescription:
+    """A description from the fields of config.json; a field of a wrong type is a ValueError."""
+    minutes, recipe, tokenizer = stored.get("minutes"), stored["recipe"], stored.get("tokenizer_checksum", "")
+    number = isinstance(minutes, int | float) and not isinstance(minutes, bool)
+    if minutes is not None and not (number and 0 < minutes < MAX_MINUTES):
+        raise ValueError(f"minutes is {shortened(minutes)}")
+    data = stored["data"]
+    for name, record in (("data", data), ("data.questions", data.get("questions", {}))):
+        if not isinstance(record, dict):
+            raise ValueError(f"{name} is {shortened(record)}")
+        for key in ("kind", "path", "sha256", "parent"):
+            if not isinstance(record.get(key, ""), str):
+                raise ValueError(f"{name}.{key} is {shortened(record[key])}")
+    if not isinstance(recipe, str) or not isinstance(tokenizer, str) or "kind" not in data:
+        raise ValueError("recipe, tokenizer_checksum or data.kind is not a text")
+    model, settings = ModelConfig.from_json(stored["model"]), TrainSettings.from_json(stored["settings"])
+    return RunDescription(model, settings, dict(data), recipe, minutes, tokenizer)
 
 
 def write_description(folder: Path, run: RunDescription) -> None:
@@ -86,8 +113,10 @@ def write_description(folder: Path, run: RunDescription) -> None:
         "model": run.config.to_json(),
         "settings": run.settings.to_json(),
         "data": run.data,
+        "tokenizer_checksum": run.tokenizer_checksum,
     }
-    write_json(folder / CONFIG_FILE, stored if run.minutes is None else {**stored, "minutes": run.minutes})
+    minutes = {} if run.minutes is None else {"minutes": run.minutes}
+    write_json(folder / CONFIG_FILE, with_checksum({**stored, **minutes}))
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -103,25 +132,32 @@ def read_weights(folder: Path) -> dict[str, np.ndarray]:
 
 def read_tensors(path: Path, framework: str, raw: TensorBytes) -> tuple[dict[str, Any], int]:
     """(tensors by name, step) of a checkpoint file; files that are damaged or that qkv did not write are refused."""
-    request = f"reading the checkpoint {path}"
+    request, hint = f"reading the checkpoint {path}", "Restore it, or start the run again"
     if not path.is_file():
         raise QkvError(request, "there is no such file", "Give the folder of a run that has been trained")
     try:
         with safe_open(path, framework) as file:
-            metadata = file.metadata() or {}
+            metadata = dict(file.metadata() or {})
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no mapping)
-    except (OSError, SafetensorError, ValueError) as why:
-        raise QkvError(request, f"it is damaged ({why})", "Restore it, or start the run again") from None
-    if metadata.get("format") != TENSOR_FORMAT:
+    except Exception as why:  # whatever the parser raises means that the file is damaged
+        detail = (str(why) or type(why).__name__).splitlines()[0]
+        raise QkvError(request, f"it is damaged ({detail})", hint) from None
+    version, stored, step = metadata.get("format"), metadata.pop("crc", None), metadata.get("step", "")
+    if version not in (OLD_FORMAT, TENSOR_FORMAT):
         raise QkvError(request, "qkv did not write it", "Import models of other libraries with: qkv import")
-    if metadata.get("crc") != checksum(tensors, raw):
-        raise QkvError(request, "it is damaged: its checksum is wrong", "Restore it, or start the run again")
-    return tensors, int(metadata["step"])
+    found = tensor_checksum(tensors, raw) if version == OLD_FORMAT else checksum(tensors, metadata, raw)
+    if stored != found:
+        raise QkvError(request, "it is damaged: its checksum is wrong", hint)
+    if not (step.isascii() and step.isdigit() and len(step) < 19):
+        raise QkvError(request, f"it is damaged: its step is {step[:40]!r}", hint)
+    return tensors, int(step)
 
 
-def checksum(tensors: Mapping[str, Any], raw: TensorBytes) -> str:
-    """CRC-32 of names and bytes, in the order of the names."""
-    value = 0
+def checksum(tensors: Mapping[str, Any], metadata: Mapping[str, str], raw: TensorBytes) -> str:
+    """CRC-32 of metadata and of names, types, shapes and bytes of tensors, in the order of the names."""
+    value = zlib.crc32(json.dumps(dict(metadata), sort_keys=True).encode())
     for name in sorted(tensors):
-        value = zlib.crc32(raw(tensors[name]), zlib.crc32(name.encode(), value))
+        tensor = tensors[name]
+        header = [name, str(tensor.dtype).removeprefix("torch."), list(tensor.shape)]
+        value = zlib.crc32(raw(tensor), zlib.crc32(json.dumps(header).encode(), value))
     return f"{value:08x}"

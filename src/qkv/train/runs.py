@@ -11,6 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,21 +20,24 @@ import numpy as np
 import torch
 
 from qkv.core.display import Card, Displayable
+from qkv.core.json_files import content_checksum
 from qkv.errors import QkvError
 from qkv.model.config import ModelConfig
 from qkv.model.gpt import GPT
+from qkv.model.numpy_gpt import shapes
 from qkv.train import checkpoint, tokenizers
 from qkv.train.data.cloze import ClozeSource
 from qkv.train.data.objectives import Example, documents, objective, question_examples, unchanged
 from qkv.train.data.packing import BatchSource, batches
 from qkv.train.data.text_files import read_questions, read_texts
 from qkv.train.distributed import process_group
-from qkv.train.loop import Job, StepCallback, TrainResult, seconds_per_step, torch_threads, train
+from qkv.train.loop import Job, StepCallback, TrainResult, seconds_per_step, torch_threads, train_locked
 from qkv.train.recipes import CUSTOM, Plan, check_fields, plan_finetuning, plan_pretraining
 from qkv.train.run_files import CONFIG_FILE as CONFIG_FILE
 from qkv.train.run_files import WEIGHTS_FILE, RunDescription, is_run, read_description, write_description
+from qkv.train.run_lock import run_lock
 from qkv.train.settings import CLOZE, TrainSettings
-from qkv.train.tokenizers import Tokenizer
+from qkv.train.tokenizers import TOKENIZER_FILE, Tokenizer
 
 BUDGET_MARGIN = 0.94  # fraction of a time budget that is for steps; the rest is for checkpoints and a busy machine
 MIN_BUDGET_STEPS = 10
@@ -148,7 +152,7 @@ def pretrain(
         texts = read_texts(text)
         shape, made = _with_tokenizer(plan, texts)
         data = _data_record(text, questions, plan.settings.objective)
-        create_run(folder, shape, plan.settings_for(len(texts)), data, made, recipe=plan.recipe, minutes=plan.minutes)
+        _write_new_run(folder, shape, plan.settings_for(len(texts)), data, made, None, plan.recipe, plan.minutes)
 
     def check() -> None:
         given = {} if config is None else {**plan.config.to_json(), "vocab_size": 0}
@@ -251,7 +255,10 @@ def resume(
         >>> qkv.train.resume(folder, texts).step
         2
     """
-    return train(_job(folder_of(run), (data, questions), callback))
+    folder = folder_of(run)
+    read_description(folder)  # a folder without a run is refused before it is locked
+    with process_group() as group, run_lock(folder) if group.is_first else nullcontext():
+        return train_locked(_job(folder, (data, questions), callback))
 
 
 def load(run: str | Path) -> Run:
@@ -278,10 +285,11 @@ def load(run: str | Path) -> Run:
     folder = Path(run)
     found = read_description(folder)
     weights, step = checkpoint.read(folder / WEIGHTS_FILE)
+    checkpoint.check_shapes(shapes(found.config), weights, folder)  # before a model of any size is built
     with torch.random.fork_rng(devices=[]):
         model = GPT(found.config)  # whose random initial weights are replaced
     checkpoint.load_weights(model, weights, folder)
-    tokenizer = tokenizers.load(folder, foreign=found.data.get("kind") == "imported")
+    tokenizer = tokenizers.load_of_run(folder, found)
     return Run(folder, found.config, found.settings, found.data, tokenizer, model.eval(), step, found.recipe)
 
 
@@ -318,18 +326,29 @@ def create_run(
         recipe: Name of its recipe.
         minutes: Time budget that training will convert to a number of steps.
     """
-    folder = Path(out)
+    with run_lock(Path(out)):
+        _write_new_run(Path(out), config, settings, data, tokenizer, model, recipe, minutes)
+
+
+def _write_new_run(
+    folder: Path,
+    config: ModelConfig,
+    settings: TrainSettings,
+    data: Mapping[str, Any],
+    tokenizer: Tokenizer,
+    model: GPT | None,
+    recipe: str,
+    minutes: float | None,
+) -> None:
+    """`create_run` for callers that hold the lock of the folder already."""
     check_no_run(folder)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         model = model or GPT(config)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as why:
-        raise QkvError(f"starting a run in {folder}", str(why), "Give a folder that can be written") from None
     tokenizer.save(folder)
     checkpoint.save(folder, 0, checkpoint.weights_of(model), {})
-    write_description(folder, RunDescription(config, settings, dict(data), recipe, minutes))
+    checksum = content_checksum((folder / TOKENIZER_FILE).read_bytes())
+    write_description(folder, RunDescription(config, settings, dict(data), recipe, minutes, checksum))
 
 
 def check_no_run(folder: Path) -> None:
@@ -372,9 +391,9 @@ def _create_finetuned(
     else:
         data = {"kind": "questions", **_origin(questions)}
     count = len(read_questions(questions)) if plan.epochs is not None else 0
-    create_run(
+    _write_new_run(
         folder, parent.config, plan.settings_for(count), {**data, "parent": str(parent.folder)}, parent.tokenizer,
-        None if from_scratch else parent.model, recipe=plan.recipe, minutes=plan.minutes,
+        None if from_scratch else parent.model, plan.recipe, plan.minutes,
     )  # fmt: skip
 
 
@@ -387,7 +406,7 @@ def _create_and_train(
     callback: StepCallback | None,
 ) -> TrainResult:
     """Create a run in one process, or check one that is resumed, and train it in all; `given` is (text, questions)."""
-    with process_group() as group:
+    with process_group() as group, run_lock(folder) if group.is_first else nullcontext():
         if group.is_first:
             if resume and is_run(folder):
                 check()
@@ -396,7 +415,7 @@ def _create_and_train(
                 create()
             _convert_budget(folder, _sources(folder, given))
         group.barrier()
-        return train(_job(folder, _sources(folder, given), callback))
+        return train_locked(_job(folder, _sources(folder, given), callback))
 
 
 def _sources(folder: Path, given: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -423,7 +442,7 @@ def _same_data(folder: Path, data: Any, record: Mapping[str, Any]) -> Any:
     data = record.get("path") if data is None else data
     if data is None:
         raise QkvError(f"resuming {folder}", "its data was not a file", "Give the same data again")
-    if _origin(data)["sha256"] != record["sha256"]:
+    if _origin(data)["sha256"] != record.get("sha256"):
         raise QkvError(f"resuming {folder}", "the data is not what it began with", "Give the same data, or a new --out")
     return data
 

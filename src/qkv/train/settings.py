@@ -8,11 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from qkv.errors import QkvError
-from qkv.model.config import dataclass_from_fields, option
+from qkv.model.config import MAX_INTEGER, dataclass_from_fields, option, shortened
 
 PRECISIONS = ("float32", "bfloat16")
 PARALLEL = ("ddp", "fsdp")
 OPTIMIZERS = ("adamw", "muon")
+UPPER_BOUNDS = {
+    **dict.fromkeys(("steps", "min_warmup_steps", "validate_every", "log_every", "checkpoint_every"), 10**12),
+    "batch_size": 10**6,
+    "grad_accum": 10**6,
+    "threads": 1024,
+    "seed": MAX_INTEGER - 1,
+}
 CLOZE = "cloze"
 """The objective that needs texts about one entity each, and takes questions; see qkv.train.data.cloze."""
 
@@ -103,6 +110,11 @@ class TrainSettings:
             "checkpoint_every": 1,
         }
         wrong = [f"{name} is {getattr(self, name)}" for name, low in lower_bounds.items() if getattr(self, name) < low]
+        wrong += [
+            f"{name} is {shortened(getattr(self, name))}, and {most} is the limit"
+            for name, most in UPPER_BOUNDS.items()
+            if getattr(self, name) > most
+        ]
         below_one = ("warmup_ratio", "min_lr_ratio", "val_fraction", "beta2")
         wrong += [f"{name} is {getattr(self, name)}" for name in below_one if not 0 <= getattr(self, name) < 1]
         wrong += [

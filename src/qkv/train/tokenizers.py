@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from qkv.core.files import write_text
+from qkv.core.json_files import EDITED, content_checksum, parse_json
 from qkv.errors import MissingExtra, QkvError
+from qkv.model.config import MAX_SIZES, shortened
+from qkv.train.run_files import RunDescription, stored_tokenizer_checksum
 
 PAD, MASK, END = "□", "⁇", "␃"
 SPECIAL = (PAD, MASK, END)
@@ -18,6 +21,8 @@ PAD_ID, MASK_ID, END_ID = range(3)
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 MIN_VOCAB_SIZE = len(SPECIAL) + len(BYTES)
 DEFAULT_BYTE_PAIR_VOCAB_SIZE = 3000
+TOKENIZER_FILE = "tokenizer.json"
+MAX_TOKENIZER_BYTES = 2**28
 
 
 class Tokenizer(ABC):
@@ -52,7 +57,7 @@ class Tokenizer(ABC):
 
     def save(self, folder: str | Path) -> None:
         """Write tokenizer.json atomically."""
-        write_text(Path(folder) / "tokenizer.json", self.to_json())
+        write_text(Path(folder) / TOKENIZER_FILE, self.to_json())
 
 
 class Characters(Tokenizer):
@@ -242,22 +247,52 @@ def encode_all(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
 
 
 def load(path: str | Path, foreign: bool = False) -> Tokenizer:
-    """The tokenizer in a folder or a tokenizer.json; one that qkv did not write is refused unless `foreign`."""
+    """The tokenizer in a folder or a tokenizer.json; one that qkv did not write is refused unless `foreign`.
+
+    In the folder of a run, the file must fit the checksum that the run recorded.
+    """
     path = Path(path)
-    path = path / "tokenizer.json" if path.is_dir() else path
+    path = path / TOKENIZER_FILE if path.is_dir() else path
     request = f"reading the tokenizer {path}"
     if not path.is_file():
-        raise QkvError(request, "there is no such file", "Give a run's folder, or its tokenizer.json")
+        raise QkvError(request, "there is no such file", f"Give a run's folder, or its {TOKENIZER_FILE}")
+    expected = stored_tokenizer_checksum(path.parent) if path.name == TOKENIZER_FILE else ""
     try:
-        text = path.read_text(encoding="utf-8")
-        data = json.loads(text)
-        if "numbers" in data:
-            return Numbers(int(data["numbers"]))
-        vocab: dict[str, int] = data["model"]["vocab"]
-        signs = sorted((token["id"], token["content"]) for token in data["added_tokens"])
-        merges, levels = data["model"].get("merges"), data.get("pre_tokenizer")
-    except (OSError, ValueError, KeyError, TypeError) as why:
-        raise QkvError(request, f"it is damaged or of another kind ({why})", "Write the file again") from None
+        if (size := path.stat().st_size) > MAX_TOKENIZER_BYTES:
+            raise ValueError(f"it has {size:,} bytes, and {MAX_TOKENIZER_BYTES:,} is the limit")
+        content = path.read_bytes()
+        if expected not in ("", EDITED, content_checksum(content)):
+            raise ValueError("it does not fit the checksum in config.json")
+        return _parse(request, content.decode("utf-8"), foreign)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as why:
+        if isinstance(why, QkvError):
+            raise
+        detail = f"{why} is missing" if isinstance(why, KeyError) else str(why)
+        raise QkvError(request, f"it is damaged or of another kind ({detail})", "Restore it from a copy") from None
+
+
+def load_of_run(folder: Path, run: RunDescription) -> Tokenizer:
+    """The tokenizer in the folder of a run, which must not have more tokens than the model."""
+    tokenizer = load(folder, foreign=run.data["kind"] == "imported")
+    if tokenizer.special and tokenizer.vocab_size > run.config.vocab_size:
+        raise QkvError(
+            f"opening the run {folder}",
+            f"its tokenizer has {tokenizer.vocab_size} tokens and its model {run.config.vocab_size}",
+            f"Restore {TOKENIZER_FILE} from a copy",
+        )
+    return tokenizer
+
+
+def _parse(request: str, text: str, foreign: bool) -> Tokenizer:
+    """The tokenizer in the text of a tokenizer.json."""
+    data = parse_json(text)
+    if not isinstance(data, dict):
+        raise ValueError(f"it holds a {type(data).__name__}")
+    if "numbers" in data:
+        if type(data["numbers"]) is not int or not 0 < data["numbers"] <= MAX_SIZES["vocab_size"]:
+            raise ValueError(f"its number of tokens is {shortened(data['numbers'])}")
+        return Numbers(data["numbers"])
+    model, signs = data["model"], sorted((token["id"], token["content"]) for token in data["added_tokens"])
     own = signs[:3] == list(enumerate(SPECIAL))
     if not own and not foreign:
         raise QkvError(
@@ -265,14 +300,16 @@ def load(path: str | Path, foreign: bool = False) -> Tokenizer:
             f"its first tokens are {[s for _, s in signs[:3]]}, not {' '.join(SPECIAL)}",
             "Give one that qkv wrote",
         )
-    if own and not merges and levels is None:
-        return Characters(symbol for symbol in vocab if symbol not in BYTES)
+    if own and not model.get("merges") and data.get("pre_tokenizer") is None:
+        made = Characters(symbol for symbol in model["vocab"] if symbol not in BYTES)
+        if json.loads(made.to_json())["model"] != model:
+            raise ValueError("its tokens are not numbered as qkv numbers them")
+        return made
+    library = _tokenizers()
     try:
-        return (BytePairs if own else Foreign)(_tokenizers().Tokenizer.from_str(text))
-    except MissingExtra:
-        raise
-    except Exception as why:
-        raise QkvError(request, f"it is damaged ({why})", "Write the file again") from None
+        return (BytePairs if own else Foreign)(library.Tokenizer.from_str(text))
+    except Exception as why:  # the library raises Exception itself
+        raise ValueError(str(why)) from None
 
 
 def train(name: str, texts: Sequence[str], vocab_size: int = 0) -> Tokenizer:

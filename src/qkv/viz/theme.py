@@ -12,14 +12,20 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qkv.core.files import replacing, write_text
+from qkv.core.files import check_output_path, replacing, write_text
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PLOT_SUFFIXES = (".svg", ".png", ".html")
+PLOT_SUFFIXES = (".svg", ".pdf", ".png", ".html")
+SAVE_OPTIONS: dict[str, dict[str, Any]] = {
+    ".svg": {"format": "svg", "metadata": {"Date": None}},
+    ".pdf": {"format": "pdf", "metadata": {"CreationDate": None}},
+    ".png": {"format": "png", "dpi": 200},
+}
+"""Options of matplotlib's savefig; no file holds the time at which it was written."""
 
 
 @cache
@@ -97,31 +103,34 @@ def figure_svg(drawn: Figure) -> str:
 
 
 def save(drawn: Figure, path: str | Path, title: str = "qkv") -> None:
-    """Write a figure as .svg, .png or .html, atomically.
+    """Write a figure as .svg, .pdf, .png or .html, atomically.
 
     Raises:
-        QkvError: The suffix is none of these.
+        QkvError: The suffix is none of these, or nothing can be written there.
     """
     path = Path(path)
     check_plot_path(path)
-    if path.suffix == ".html":
+    suffix = path.suffix.lower()
+    if suffix == ".html":
         head = f"<!doctype html><meta charset='utf-8'><title>{html.escape(title)}</title><style>{css()}</style>"
         write_text(path, f"{head}\n<main><figure>{figure_svg(drawn)}</figure></main>\n")
         return
     with replacing(path) as temporary:
-        options = {"dpi": 200} if path.suffix == ".png" else {"metadata": {"Date": None}}
-        drawn.savefig(temporary, facecolor=tokens()["paper"], **options)
+        drawn.savefig(temporary, facecolor=tokens()["paper"], **SAVE_OPTIONS[suffix])
 
 
 def check_plot_path(path: str | Path | None) -> None:
     """Check that a figure can be written to `path`, before any work is done.
 
     Raises:
-        QkvError: The suffix is not .svg, .png or .html.
+        QkvError: The suffix is not .svg, .pdf, .png or .html, or nothing can be written there.
     """
-    if path is not None and Path(path).suffix not in PLOT_SUFFIXES:
+    if path is None:
+        return
+    if Path(path).suffix.lower() not in PLOT_SUFFIXES:
         raise QkvError(
             f"plotting to {path}",
             f"'{Path(path).suffix}' is not a supported picture format",
             f"Use {', '.join(PLOT_SUFFIXES)}",
         )
+    check_output_path(path)

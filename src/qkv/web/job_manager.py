@@ -8,7 +8,6 @@ import json
 import multiprocessing
 import secrets
 import shutil
-import tempfile
 import threading
 import time
 from collections import deque
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from qkv.core.display import plain
+from qkv.core.files import ClaimedFolder
 from qkv.errors import QkvError
 from qkv.web import limits
 from qkv.web.job_tasks import run_task
@@ -63,6 +63,8 @@ class Job:
 class JobManager:
     """All jobs of a server. Their files lie in one temporary folder, which is removed when the server stops.
 
+    If the server is killed, the next one that starts removes it.
+
     Must be created in the event loop that serves the requests; its methods are called there.
 
     Args:
@@ -74,7 +76,7 @@ class JobManager:
         self._on_trained = on_trained
         self._seconds = seconds
         self._jobs: dict[str, Job] = {}
-        self._folder = Path(tempfile.mkdtemp(prefix="qkv-serve-"))
+        self._folder = ClaimedFolder("qkv-server-")
         self._loop = asyncio.get_running_loop()
         self._open_streams = 0
 
@@ -94,7 +96,7 @@ class JobManager:
             )
         self._drop_old_jobs()
         id = f"{kind}-{secrets.token_hex(4)}"
-        job = Job(id, kind, settings, self._folder / id)
+        job = Job(id, kind, settings, self._folder.path / id)
         job.folder.mkdir()
         context = multiprocessing.get_context("spawn")
         pipe, worker_end = context.Pipe(duplex=False)
@@ -159,7 +161,7 @@ class JobManager:
         """End every job and remove all files."""
         for job in self._jobs.values():
             _stop(job)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.remove()
 
     def _watch(self, job: Job, pipe: Connection) -> None:
         """In a thread: pass on the events of the process, until it ends or its time limit is reached."""

@@ -27,7 +27,9 @@ def test_weights_that_do_not_fit_the_configuration_are_refused(run, tmp_path):
     folder = shutil.copytree(run.folder, tmp_path / "run")
     data = json.loads((folder / "config.json").read_text("utf-8"))
     for changes in ({"n_layer": 3}, {"d_model": 64}, {"attention": "causal"}, {"vocab_size": 10}):
-        (folder / "config.json").write_text(json.dumps({**data, "model": {**data["model"], **changes}}), "utf-8")
+        (folder / "config.json").write_text(
+            json.dumps({**data, "model": {**data["model"], **changes}, "checksum": "edited"}), "utf-8"
+        )
         with pytest.raises(QkvError, match="opening a model"):
             load_answer_model(folder)
 

@@ -79,3 +79,35 @@ def test_inputs_are_log_odds_of_probabilities_the_log_of_the_entropy_and_the_res
 def test_without_calibration_the_badge_is_a_rule_of_thumb():
     assert [j.badge for j in rule_of_thumb([-0.01, -0.3, -3])] == ["remembered", "unsure", "made up"]
     assert rule_of_thumb([-0.01])[0].p_right is None
+
+
+def test_a_damaged_file_is_refused_or_means_the_same(badge, tmp_path, damaged_copies):
+    badge.save(tmp_path)
+    refused = 0
+    for copy in damaged_copies((tmp_path / FILE).read_bytes(), 600):
+        (tmp_path / FILE).write_bytes(copy)
+        try:
+            assert Badge.load(tmp_path) == badge
+        except QkvError:
+            refused += 1
+    assert refused > 500
+
+
+def test_a_badge_of_the_format_without_a_checksum_is_read_and_an_edited_one_says_so(badge, tmp_path):
+    badge.save(tmp_path)
+    data = json.loads((tmp_path / FILE).read_text())
+    del data["checksum"]
+    (tmp_path / FILE).write_text(json.dumps({**data, "format": "qkv-trust-5"}))
+    assert Badge.load(tmp_path) == badge
+    (tmp_path / FILE).write_text(json.dumps(data))
+    with pytest.raises(QkvError, match="its checksum is missing"):
+        Badge.load(tmp_path)
+    (tmp_path / FILE).write_text(json.dumps({**data, "level": 0.5, "checksum": "edited"}))
+    assert Badge.load(tmp_path).level == 0.5
+    for wrong in ({"level": "0.5"}, {"level": None}, {"n_questions": True}, {"precision": float("nan")}, {"probe": 3}):
+        (tmp_path / FILE).write_text(json.dumps({**data, **wrong, "checksum": "edited"}))
+        with pytest.raises(QkvError, match="damaged or of another version"):
+            Badge.load(tmp_path)
+    (tmp_path / FILE).write_text("[" * 10**5)
+    with pytest.raises(QkvError, match="nested"):
+        Badge.load(tmp_path)

@@ -71,3 +71,33 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(QkvError, match="running a study"):
         run_cells(tmp_path / "file", cells([]))
+
+
+def measured(tmp_path):
+    cell = Cell("cell", {"seed": 3, "people": 300}, lambda folder: {"accuracy": 0.8125, "interval": [0.75, 0.875]})
+    return lambda: run_cells(tmp_path, [cell])["cell"]
+
+
+def test_a_damaged_cell_is_refused_or_means_the_same(tmp_path, damaged_copies):
+    read, path = measured(tmp_path), tmp_path / "cells" / "cell.json"
+    wanted, refused = read(), 0
+    for copy in damaged_copies(path.read_bytes(), 600):
+        path.write_bytes(copy)
+        try:
+            assert read() == wanted
+        except QkvError:
+            refused += 1
+    assert refused > 400
+
+
+def test_a_cell_of_the_version_without_a_checksum_is_read(tmp_path):
+    read, path = measured(tmp_path), tmp_path / "cells" / "cell.json"
+    wanted = read()
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps({name: data[name] for name in ("settings", "result")}))
+    assert read() == wanted
+    path.write_text(json.dumps({name: data[name] for name in ("format", "settings", "result")}))
+    with pytest.raises(QkvError, match="its checksum is missing"):
+        read()
+    path.write_text(json.dumps({**data, "result": {"accuracy": 0.9}, "checksum": "edited"}))
+    assert read() == {"accuracy": 0.9}

@@ -151,3 +151,59 @@ def test_what_cannot_cross_is_refused_with_the_reason(text, config, settings, tm
     (folder / "config.json").write_text(json.dumps({**llama, "rope_scaling": {"rope_type": "llama3"}}))
     with pytest.raises(QkvError, match="rope of type llama3"):
         import_model(folder, tmp_path / "other")
+
+
+LLAMA = {
+    "model_type": "llama", "num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 8, "intermediate_size": 8,
+    "max_position_embeddings": 8, "vocab_size": 8,
+}  # fmt: skip
+GPT2 = {"model_type": "gpt2", "n_layer": 1, "n_head": 2, "n_embd": 8, "n_positions": 8, "vocab_size": 8}
+
+
+@pytest.mark.parametrize("base", [LLAMA, GPT2])
+@pytest.mark.parametrize("value", [10**6, 10**15, 10**30, "12", 1.5, True, None, [1], {"a": 1}, -3, 0])
+def test_sizes_of_wrong_types_and_absurd_ones_are_refused_before_a_model_is_built(base, value, tmp_path):
+    for name in base:
+        if name == "model_type" or (name == "vocab_size" and value in (0, 10**6)):
+            continue
+        if name in ("max_position_embeddings", "n_positions", "intermediate_size") and value in (0, 10**6):
+            continue  # allowed; the weights do not fit
+        (tmp_path / "config.json").write_text(json.dumps({**base, name: value}))
+        torch.save({"x": torch.zeros(2)}, tmp_path / "pytorch_model.bin")
+        with pytest.raises(QkvError):
+            import_model(tmp_path, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 10**5, "[]", "5", "{", '{"model_type": []}', json.dumps({**LLAMA, "rope_scaling": 5}),
+     json.dumps({**LLAMA, "rope_theta": "x"}), json.dumps({**LLAMA, "rope_theta": 1e400}), "\x00"],
+)  # fmt: skip
+def test_configurations_that_are_none_are_refused(text, tmp_path):
+    (tmp_path / "config.json").write_text(text)
+    torch.save({"x": torch.zeros(2)}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(QkvError):
+        import_model(tmp_path, tmp_path / "out")
+
+
+def test_a_configuration_larger_than_its_weights_is_refused_before_a_model_is_built(tmp_path, monkeypatch):
+    from qkv.train.convert import importer
+
+    def build(config):
+        raise AssertionError("a model was built")
+
+    monkeypatch.setattr(importer, "GPT", build)
+    (tmp_path / "config.json").write_text(json.dumps({**GPT2, "n_layer": 900, "n_embd": 4096}))
+    torch.save({"transformer.wte.weight": torch.zeros(8, 8)}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(QkvError):
+        import_model(tmp_path, tmp_path / "out")
+
+
+def test_a_damaged_state_dict_gives_no_traceback(tmp_path, damaged_copies):
+    weights = {"transformer.wte.weight": torch.zeros(8, 8), "transformer.wpe.weight": torch.zeros(8, 8)}
+    path = tmp_path / "state.pt"
+    torch.save(weights, path)
+    for copy in damaged_copies(path.read_bytes()[:900], 400):
+        path.write_bytes(copy)
+        with pytest.raises(QkvError):
+            import_model(path, tmp_path / "out", heads=2)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qkv.core.display import plain
-from qkv.core.files import replacing, write_text
+from qkv.core.files import replacing, sort_metadata, write_text
 from qkv.errors import QkvError
 
 FORMAT = "qkv-certificate/1"
@@ -90,6 +90,7 @@ def _write_safetensors(records: Sequence[Record], path: Path, result: Mapping[st
     metadata = {"format": FORMAT, "certificates": json.dumps(entries), "result": json.dumps(dict(result))}
     with replacing(path) as temporary:
         save_file(arrays, temporary, metadata=metadata)
+        sort_metadata(temporary)
 
 
 def _read_safetensors(path: Path) -> list[dict[str, Any]]:

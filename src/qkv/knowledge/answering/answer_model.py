@@ -46,7 +46,7 @@ def load_answer_model(run: Run | AnswerModel | str | Path) -> AnswerModel:
     folder = Path(run)
     found = run_files.read_description(folder)
     model = NumpyGPT(found.config, run_files.read_weights(folder))
-    tokenizer = tokenizers.load(folder, foreign=found.data.get("kind") == "imported")
+    tokenizer = tokenizers.load_of_run(folder, found)
     return AnswerModel(folder, found.config, tokenizer, model)
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from qkv.core.files import write_text
+from qkv.core.json_files import CHECKSUM, EDITED, read_json, verified, with_checksum
 from qkv.errors import QkvError
 from qkv.knowledge.confidence.features import FEATURES
 from qkv.knowledge.confidence.logistic import LogisticModel
 
 FILE = "trust.json"
-FORMAT = "qkv-trust-5"
+FORMAT = "qkv-trust-6"
+UNCHECKED_FORMAT = "qkv-trust-5"  # the same without a checksum
 REMEMBERED, MADE_UP, UNSURE = "remembered", "made up", "unsure"
 MAX_ABS_INPUT = 30.0  # inputs of the logistic models are clipped to ± this
 MIN_PROBABILITY = 1e-6  # distance from 0 and 1 before a logarithm is taken
@@ -76,7 +79,7 @@ class Badge:
 
     def save(self, folder: str | Path) -> None:
         """Write trust.json into the folder of a run, atomically."""
-        data = {"format": FORMAT, "features": list(FEATURES), **asdict(self)}
+        data = with_checksum({"format": FORMAT, "features": list(FEATURES), **asdict(self)})
         write_text(Path(folder) / FILE, json.dumps(data) + "\n")
 
     @classmethod
@@ -86,17 +89,28 @@ class Badge:
         if not path.is_file():
             return None
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            if (format_ := data.pop("format")) != FORMAT:
-                raise ValueError(f"its format is {format_!r}, not {FORMAT!r}")
+            data = read_json(path)
+            version = data.get("format") if isinstance(data, dict) else None
+            data = verified(data, required=version != UNCHECKED_FORMAT)
+            if data.pop("format") not in (FORMAT, UNCHECKED_FORMAT):
+                raise ValueError(f"its format is {version!r}, not {FORMAT!r}")
             if data.pop("features") != list(FEATURES):
                 raise ValueError("it was fitted on other features")
-            models = ("probe", "seen_model", "right_model")
-            return cls(**{**data, **{name: LogisticModel.from_json(data[name]) for name in models}})
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as why:
+            models = {name: LogisticModel.from_json(data.pop(name)) for name in ("probe", "seen_model", "right_model")}
+            wrong = [f"{name} is {value!r}" for name, value in data.items() if not _is_finite_number(value)]
+            if wrong:
+                raise ValueError(wrong[0])
+            return cls(**{**models, **data})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as why:
             raise QkvError(
-                f"reading {path}", f"it is damaged or of another version ({why})", "Calibrate again with: qkv trust"
+                f"reading {path}",
+                f"it is damaged or of another version ({why})",
+                f'Calibrate again with: qkv trust; or, if you edited it by hand, set "{CHECKSUM}" in it to "{EDITED}"',
             ) from None
+
+
+def _is_finite_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
 
 
 def model_inputs(values: np.ndarray, probe_scores: np.ndarray) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qkv.core.display import Card, Displayable
+from qkv.core.json_files import parse_json
 from qkv.errors import QkvError
 
 RELATIONS = ("city", "country", "year", "occupation")
@@ -366,7 +366,7 @@ def _csv_triple(line: str) -> tuple[str, str, str]:
 
 
 def _json_triple(line: str) -> tuple[str, str, str]:
-    data = json.loads(line)
+    data = parse_json(line)
     names = ("subject", "relation", "object")
     if not isinstance(data, dict) or set(data) != set(names):
         raise ValueError("it is not an object with subject, relation and object")

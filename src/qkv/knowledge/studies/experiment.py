@@ -13,8 +13,10 @@ from typing import Any
 
 from qkv.core.display import Card, Displayable, number
 from qkv.core.files import write_text
+from qkv.core.json_files import read_json, verified, with_checksum
 from qkv.errors import QkvError
 
+CELL_FORMAT = "qkv-cell-2"
 Row = dict[str, Any]
 CellCallback = Callable[[str, int, int], None]
 """Called before each cell with its name, its index and the number of cells."""
@@ -103,7 +105,8 @@ def run_cells(
         start = time.monotonic()
         result = cell.measure(run_folder)
         result["seconds"] = round(time.monotonic() - start, 1)
-        write_text(path, json.dumps({"settings": cell.settings, "result": result}, indent=1) + "\n")
+        stored = with_checksum({"format": CELL_FORMAT, "settings": cell.settings, "result": result})
+        write_text(path, json.dumps(stored, indent=1) + "\n")
         shutil.rmtree(run_folder)
         results[cell.name] = json.loads(json.dumps(result))
     if not results:
@@ -119,12 +122,16 @@ def save_study(folder: str | Path, study: Study) -> Study:
 
 def _stored_result(path: Path, cell: Cell) -> Row:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path)
+        unchecked = isinstance(data, dict) and set(data) == {"settings", "result"}  # of versions without a format
+        data = verified(data, required=not unchecked)
+        if data.pop("format", CELL_FORMAT) != CELL_FORMAT:
+            raise ValueError(f"its format is not {CELL_FORMAT}")
         settings, result = data["settings"], dict(data["result"])
     except (OSError, ValueError, KeyError, TypeError) as why:
         raise QkvError(
             f"reading {path}",
-            f"it is damaged or of another version ({why!r})",
+            f"it is damaged or of another version ({why})",
             "Remove it, and run the study again",
         ) from None
     if settings != json.loads(json.dumps(cell.settings)):

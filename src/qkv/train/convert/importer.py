@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,11 +10,13 @@ import torch
 from torch import Tensor
 
 from qkv.core.files import read_arrays
+from qkv.core.json_files import read_json
 from qkv.errors import QkvError
-from qkv.model.config import ModelConfig
+from qkv.model.config import ModelConfig, shortened
 from qkv.model.gpt import GPT
+from qkv.model.numpy_gpt import shapes
 from qkv.train import tokenizers
-from qkv.train.checkpoint import load_weights
+from qkv.train.checkpoint import check_shapes, load_weights
 from qkv.train.convert.weight_names import FIRST_MIN_GPT, GPT2, LLAMA, NANO_GPT, WeightNames
 from qkv.train.runs import Run, check_no_run, create_run, load
 from qkv.train.settings import TrainSettings
@@ -56,9 +56,12 @@ def import_model(source: str | Path, out: str | Path, *, heads: int = 0, tokeniz
         tokenizer = tokenizer or (path if (path / "tokenizer.json").is_file() else None)
     else:
         state, arguments = _unwrapped(_file(path))
-        config, names = _infer_config(path, state, heads or int(arguments.get("n_head", 0)))
+        n_head = arguments.get("n_head")
+        config, names = _infer_config(path, state, heads or (n_head if isinstance(n_head, int) else 0))
+    weights = names.to_ours(state, config, path)
+    check_shapes(shapes(config), weights, path)  # before a model of any size is built
     model = GPT(config)
-    load_weights(model, names.to_ours(state, config, path), path)
+    load_weights(model, weights, path)
     found = tokenizers.Numbers(config.vocab_size) if tokenizer is None else tokenizers.load(tokenizer, foreign=True)
     data = {"kind": "imported", "path": str(path.resolve()), "sha256": "", "dialect": names.name}
     create_run(folder, config, TrainSettings(), data, found, model)
@@ -69,16 +72,17 @@ def _read_config(folder: Path) -> tuple[ModelConfig, WeightNames]:
     """The configuration in a Hugging Face folder."""
     request = f"importing {folder}"
     try:
-        c = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        c = read_json(folder / "config.json")
+        if not isinstance(c, dict):
+            raise ValueError(f"it holds a {type(c).__name__}")
     except (OSError, ValueError) as why:
-        raise QkvError(
-            request, f"it has no readable config.json ({why})", "Give a Hugging Face model's folder"
-        ) from None
+        problem = f"it has no readable config.json ({why})"
+        raise QkvError(request, problem, "Give a Hugging Face model's folder") from None
     kind = c.get("model_type")
     try:
         if kind == "gpt2":
             activations = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu"}
-            config = ModelConfig(
+            config = _checked_config(
                 attention="causal",
                 n_layer=c["n_layer"],
                 n_head=c["n_head"],
@@ -96,7 +100,9 @@ def _read_config(folder: Path) -> tuple[ModelConfig, WeightNames]:
             names = GPT2
         elif kind == "llama":
             rope = c.get("rope_parameters") or c.get("rope_scaling") or {}
-            config = ModelConfig(
+            if not isinstance(rope, dict):
+                raise TypeError(f"rope_parameters is {shortened(rope)}")
+            config = _checked_config(
                 attention="rope",
                 n_layer=c["num_hidden_layers"],
                 n_head=c["num_attention_heads"],
@@ -106,7 +112,7 @@ def _read_config(folder: Path) -> tuple[ModelConfig, WeightNames]:
                 context_length=c["max_position_embeddings"],
                 vocab_size=c["vocab_size"],
                 norm_eps=c.get("rms_norm_eps", 1e-6),
-                rope_theta=float(rope.get("rope_theta") or c.get("rope_theta", 10_000.0)),
+                rope_theta=rope.get("rope_theta") or c.get("rope_theta", 10_000.0),
                 tie_embeddings=c.get("tie_word_embeddings", False),
                 latents=1,
             )
@@ -117,11 +123,17 @@ def _read_config(folder: Path) -> tuple[ModelConfig, WeightNames]:
             names = LLAMA
         else:
             raise QkvError(request, f"its model_type is {kind!r}", "Give a gpt2 or a llama model")
-    except KeyError as why:
-        raise QkvError(request, f"its config.json lacks {why}", "Give a complete folder") from None
+    except (KeyError, TypeError) as why:
+        problem = f"lacks {why}" if isinstance(why, KeyError) else f"is damaged ({why})"
+        raise QkvError(request, f"its config.json {problem}", "Give a complete folder") from None
     if refused:
         raise QkvError(request, f"it uses {', '.join(refused)}", "qkv's GPT has no such option")
     return config, names
+
+
+def _checked_config(**fields: Any) -> ModelConfig:
+    """A configuration whose values come from a file: wrong types are refused."""
+    return ModelConfig.from_json(fields)
 
 
 def _weights(folder: Path) -> dict[str, Tensor]:
@@ -145,8 +157,8 @@ def _file(path: Path) -> dict[str, Any]:
         raise QkvError(request, "there is no such file", "Check the path")
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, OSError):
-        # torch's own message advises to run the code in the file.
+    except Exception:
+        # A damaged pickle can raise anything. torch's own message advises to run the code in the file.
         raise QkvError(
             request, "it is damaged, or holds more than weights", "Save the model's state_dict() alone"
         ) from None
