@@ -535,7 +535,7 @@ class Instance:
                     val = mp.mpf(self.rng.gauss(0, 3))
                 else:
                     val = mp.exp(self.rng.gauss(0, 2))
-                self.nums[name] = val
+                self.nums[name] = min(val, mp.mpf(5 if name == "beta" else 30))
             for name in order:  # near or at a bound
                 if self.rng.random() < (0.5 if not lim or _ < 60 else 0):
                     continue
@@ -549,7 +549,7 @@ class Instance:
                                     edge = self.ev(other)
                                 except (Undefined, NotImplementedError):
                                     continue
-                                off = self.rng.choice([0, mp.mpf("1e-20"), mp.mpf("1e-3"), mp.exp(self.rng.gauss(0, 2))])
+                                off = self.rng.choice([0, mp.mpf("1e-20"), mp.mpf("1e-3"), min(mp.exp(self.rng.gauss(0, 2)), mp.mpf(5))])
                                 if lim:
                                     off = self.rng.choice([0, mp.mpf("0.5"), mp.mpf(1), mp.mpf("0.2")])
                                     if off == 0 and "=" not in op:
@@ -1415,7 +1415,7 @@ def read(path):
 
 
 def main(paths):
-    mp.mp.dps = 300 if "noise" in str(paths[0]) else 700
+    mp.mp.dps = 300 if "noise" in str(paths[0]) else 1600
     total = bad = 0
     for path in paths:
         for ident, givens, lets, word, claim, why in read(path):
