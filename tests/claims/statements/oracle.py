@@ -505,6 +505,7 @@ class Instance:
         numeric = [f for f in facts if not (names_in(f[0], set()) - self.numnames - {"n"})]
         vector = [f for f in facts if f not in numeric]
         lim = dict(limits)
+        numeric = [f for f in numeric if not (names_in(f[0], set()) == {"eps"} and "eps" in lim)]
         minimum = max(len(self.letters), 1)
         for _ in range(4000):
             self.nums = {}
@@ -1167,7 +1168,9 @@ def at_limits(world, st, rng_seed, limits, forced, scale, multi):
         far = mp.mpf(scale)
         if pos < len(limits) - 1 and name not in ("eps",):
             far = far**3 if far > 1000 else far * 6  # earlier limits go farther
-        if name == "eps" and "'eps'" not in str([st.get(x) for x in ("left", "right", "rel")]):
+        if name == "eps" and "('P'" in str(st) and "alpha" not in str(st):
+            vals[name] = mp.mpf(10) ** -30
+        elif name == "eps" and "'eps'" not in str([st.get(x) for x in ("left", "right", "rel")]):
             vals[name] = mp.mpf(0)
         elif target == "oo":
             vals[name] = far if name != "n" else mp.floor(far)
@@ -1184,6 +1187,10 @@ def check(world, st, tag, forced, trials=40, seed=0):
     """`agrees` if the tag is consistent with all evidence; otherwise a message."""
     rng = random.Random(seed)
     kind = st["kind"]
+    if not re.search(r"'(stat|P)'", str(st)):  # a statement about every value of a random number
+        for name in [x for x in world.gauss if x.startswith("gamma")]:
+            world.gauss.pop(name)
+            world.numbers[name] = None
     if kind in ("never", "equivariant"):
         return manual(world, st, tag, forced, rng)
     limits = [*world.limits, *st.get("limits", [])]
