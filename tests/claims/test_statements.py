@@ -1,7 +1,6 @@
 """A thousand statements with known truth, written from the language reference alone, run through `qkv.check`.
 
-statements/README.md explains the tags, statements/oracle.py checks them without qkv. All statements are marked slow; the default suite
-runs every twelfth.
+statements/README.md explains the tags. The test of all statements is marked slow; the default suite runs every twelfth.
 """
 
 from __future__ import annotations
@@ -28,7 +27,8 @@ class Statement:
     Attributes:
         ident: Section and place in it, as `limits-one.3`.
         head: The `given` and `let` lines.
-        tag: `T` (true, core), `T?` (conditional is right too), `t` (true, beyond the core), `F` (false), `M` (malformed).
+        tag: `T` true and core, `T?` the same where `conditional` is right too, `t` true and beyond the core, `F` false,
+            `M` malformed.
         claim: What follows `then`.
         why: The derivation in short.
     """
@@ -74,49 +74,66 @@ def all_statements() -> list[Statement]:
     return [s for path in sorted(STATEMENTS.glob("*.md")) if path.name != "README.md" for s in read_statements(path)]
 
 
-def run(statements: list[Statement]) -> tuple[list[str], str]:
-    """Check statements.
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What `qkv.check` says of one statement, and in how many seconds."""
 
-    Args:
-        statements: What to check.
+    statement: Statement
+    verdict: str
+    seconds: float
 
-    Returns:
-        What is not as demanded, and a table of verdicts by class and tag with the statements behind it.
-    """
-    table: dict[tuple[str, str], collections.Counter[str]] = collections.defaultdict(collections.Counter)
-    found: list[tuple[Statement, str, float]] = []
+    def __str__(self) -> str:
+        s = self.statement
+        return f"{self.verdict}: {s.ident} [{s.tag}] {s.claim} [{'; '.join(s.head)}]"
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether a true core statement got the verdict that it should get."""
+        return self.verdict == "proved" or (self.verdict == "conditional" and self.statement.tag == "T?")
+
+
+def check_all(statements: list[Statement]) -> list[Outcome]:
+    """Check statements one by one."""
+    outcomes = []
     for s in statements:
         start = time.perf_counter()
         (verdict,) = qkv.check(s.block())
-        found.append((s, verdict.verdict, time.perf_counter() - start))
-        table[s.topic, s.tag.rstrip("?")][verdict.verdict] += 1
+        outcomes.append(Outcome(s, verdict.verdict, time.perf_counter() - start))
+    return outcomes
+
+
+def with_tag(outcomes: list[Outcome], tags: str) -> list[Outcome]:
+    """The outcomes of statements whose tag begins with one of some letters."""
+    return [o for o in outcomes if o.statement.tag[0] in tags]
+
+
+def problems(outcomes: list[Outcome]) -> list[str]:
+    """What is not as demanded."""
+    core, false = with_tag(outcomes, "T"), with_tag(outcomes, "F")
+    found = [f"false, {o}" for o in false if o.verdict == "proved"]
+    found += [f"true, {o}" for o in with_tag(outcomes, "Tt") if o.verdict == "refuted"]
+    found += [f"malformed, {o}" for o in with_tag(outcomes, "M") if o.verdict != "malformed"]
+    decided = sum(o.is_decided for o in core)
+    if decided < 0.9 * len(core):
+        found.append(f"only {decided} of {len(core)} true core statements are proved")
+    held = sum(o.verdict == "holds" for o in false)
+    if held > 0.03 * len(false):
+        found.append(f"{held} of {len(false)} false statements hold")
+    return found
+
+
+def table(outcomes: list[Outcome]) -> str:
+    """Verdicts by class and tag, then the statements that are not decided as they should be, then the slowest ones."""
+    counts: dict[tuple[str, str], collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    for o in outcomes:
+        counts[o.statement.topic, o.statement.tag[0]][o.verdict] += 1
     lines = [f"{'class':12} tag " + " ".join(f"{v:>11}" for v in VERDICTS)]
-    for (topic, tag), row in sorted(table.items()):
+    for (topic, tag), row in sorted(counts.items()):
         lines.append(f"{topic:12} {tag:3} " + " ".join(f"{row[v]:11}" for v in VERDICTS))
-    problems = []
-    core = [(s, v) for s, v, _ in found if s.tag.startswith("T")]
-    decided = [s for s, v in core if v == "proved" or (v == "conditional" and s.tag == "T?")]
-    false = [(s, v) for s, v, _ in found if s.tag == "F"]
-    true = [(s, v) for s, v, _ in found if s.tag[0] in "Tt"]
-    wrong = [("false, proved", s) for s, v in false if v == "proved"] + [
-        ("true, refuted", s) for s, v in true if v == "refuted"
-    ]
-    wrong += [("accepted though malformed", s) for s, v, _ in found if s.tag == "M" and v != "malformed"]
-    problems += [f"{what}: {s.ident} {s.claim} [{'; '.join(s.head)}]" for what, s in wrong]
-    if len(decided) < 0.9 * len(core):
-        problems.append(f"only {len(decided)} of {len(core)} true core statements are proved")
-    held = [s for s, v in false if v == "holds"]
-    if len(held) > 0.03 * len(false):
-        problems.append(f"{len(held)} of {len(false)} false statements hold")
-    lines += [f"false, holds: {s.ident} {s.claim} [{'; '.join(s.head)}]" for s in held]
-    lines += [
-        f"true core, {v}: {s.ident} {s.claim} [{'; '.join(s.head)}]"
-        for s, v in core
-        if s not in decided and v != "refuted"
-    ]
-    slowest = sorted(found, key=lambda f: -f[2])[:10]
-    lines += [f"{seconds:.2f} s: {s.ident} {s.claim}" for s, _, seconds in slowest]
-    return problems, "\n".join(lines)
+    lines += [f"false, {o}" for o in with_tag(outcomes, "F") if o.verdict == "holds"]
+    lines += [f"true core, {o}" for o in with_tag(outcomes, "T") if not o.is_decided]
+    lines += [f"{o.seconds:.2f} s, {o}" for o in sorted(outcomes, key=lambda o: -o.seconds)[:10]]
+    return "\n".join(lines)
 
 
 def test_statement_files_are_readable() -> None:
@@ -130,11 +147,11 @@ def test_statement_files_are_readable() -> None:
 
 
 def test_sample_of_statements() -> None:
-    problems, table = run(all_statements()[::SAMPLE_STEP])
-    assert not problems, "\n".join([*problems, table])
+    outcomes = check_all(all_statements()[::SAMPLE_STEP])
+    assert not problems(outcomes), "\n".join([*problems(outcomes), table(outcomes)])
 
 
 @pytest.mark.slow
 def test_all_statements() -> None:
-    problems, table = run(all_statements())
-    assert not problems, "\n".join([*problems, table])
+    outcomes = check_all(all_statements())
+    assert not problems(outcomes), "\n".join([*problems(outcomes), table(outcomes)])
