@@ -150,3 +150,12 @@ def test_examples_in_docstrings_run(pair):
 
 def test_the_types_are_shipped():
     assert (ROOT / "src" / "qkv" / "py.typed").is_file()
+
+
+@pytest.mark.parametrize(
+    "name", ["design.certificates.load", "core.masks.causal", "errors.QkvError", "train.recipes.RECIPES",
+             "noise.method", "claims.syntax", "viz", "parallel", "knowledge.studies"],
+)  # fmt: skip
+def test_submodules_that_mypy_allows_after_import_qkv_exist_at_run_time(name):
+    code = f"import qkv, sys\nassert 'torch' not in sys.modules\nqkv.{name}"
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(ROOT / "src")})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from qkv._lazy import submodule
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:  # what editors and mypy see; at run time the same names are imported when they are first used
@@ -43,9 +45,7 @@ else:
         """Import a public name's module when the name is first used."""
         if name in _HOME:
             return getattr(importlib.import_module(_HOME[name]), name)
-        if name in _PACKAGES:
-            return importlib.import_module(f"qkv.{name}")
-        raise AttributeError(f"module 'qkv' has no attribute {name!r}")
+        return submodule("qkv", name)
 
     def __dir__() -> list[str]:
         return [*__all__, "__version__"]
