@@ -179,7 +179,8 @@ def finetune(
         parent = run if seeds == 1 else seeded(run, given["seed"])
         with _progress() as callback:
             return train(
-                parent, questions, folder, recipe=cast(Any, recipe), text=text, minutes=minutes, from_scratch=from_scratch,
+                parent, questions, folder, recipe=cast(Any, recipe), text=text, minutes=minutes,
+                from_scratch=from_scratch,
                 resume=resume, callback=callback, **given,
             )  # fmt: skip
 

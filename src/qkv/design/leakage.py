@@ -162,7 +162,10 @@ def _leak_root(wanted: FloatArray, others: FloatArray, tol: float) -> float:
 def _leak_certificate(
     memory: Memory, q: torch.Tensor, scores: torch.Tensor, items: list[int], scale: float
 ) -> Certificate:
-    """Certificate of the leak at one scale: with its own ratios as wanted ones, a distance of weights is a leak."""
+    """Certificate of the leak at one scale.
+
+    The wanted weights are the query's own ratios, so the total-variation distance equals the leak.
+    """
     alpha = torch.softmax(scale * scores, -1)[items]
     data = {"keys": memory.keys.numpy(), "values": memory.values.numpy(), "query": (scale * q).numpy()}
     return Certificate.issue("weights", {**data, "items": items, "wanted": (alpha / alpha.sum()).numpy()}, "distance")
