@@ -57,7 +57,8 @@ def import_model(source: str | Path, out: str | Path, *, heads: int = 0, tokeniz
     else:
         state, arguments = _unwrapped(_file(path))
         config, names = _infer_config(path, state, heads or int(arguments.get("n_head", 0)))
-    model = GPT(config)
+    with torch.random.fork_rng(devices=[]):
+        model = GPT(config)  # whose random initial weights are replaced
     load_weights(model, names.to_ours(state, config, path), path)
     found = tokenizers.Numbers(config.vocab_size) if tokenizer is None else tokenizers.load(tokenizer, foreign=True)
     data = {"kind": "imported", "path": str(path.resolve()), "sha256": "", "dialect": names.name}
