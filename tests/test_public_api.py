@@ -150,3 +150,54 @@ def test_examples_in_docstrings_run(pair):
 
 def test_the_types_are_shipped():
     assert (ROOT / "src" / "qkv" / "py.typed").is_file()
+
+
+@pytest.mark.parametrize(
+    "name", ["design.certificates.load", "core.masks.causal", "errors.QkvError", "train.recipes.RECIPES",
+             "noise.method", "claims.syntax", "viz", "parallel", "knowledge.studies"],
+)  # fmt: skip
+def test_submodules_that_mypy_allows_after_import_qkv_exist_at_run_time(name):
+    code = f"import qkv, sys\nassert 'torch' not in sys.modules\nqkv.{name}"
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(ROOT / "src")})
+
+
+WRONG_CALLS = [
+    'qkv.noise.Gaussian(isotropic="nonsense", along=object())',
+    'qkv.noise.reading_moments(memory, "not a query", noise)',
+    'qkv.noise.compare(memory, {"a": None}, noise)',
+    "qkv.design.copy(memory, object())",
+    "qkv.design.wire(keys, {0: object()}, {0: [1.0, 0.0]})",
+    'qkv.train.pretrain(["x"], "o", stpes=3)',
+    'qkv.model.preset("tiny", d_modle=3)',
+    'qkv.design.blend(memory, {0: 1.0}, form="xyz")',
+]
+RIGHT_CALLS = """
+keys = [[1.0, 0.0], [0.0, 1.0]]
+memory = qkv.Memory(keys, labels=["a", "b"])
+noise = qkv.noise.Gaussian(isotropic=1e-3, along={"a": 0.5}, full=[[1, 0], [0, 1]])
+one = qkv.design.blend(memory, {"a": 0.5, "b": 0.5}, form="textbook")
+two = qkv.design.blend(keys, {0: 1})
+qkv.design.wire(keys, {0: 1, 1: {0: 0.5, 1: 0.5}}, {0: [1.0], 1: [2]}, prefer="rank")
+qkv.noise.compare(memory, {"one": one, "pair": (memory.keys, [0.5, 0.5]), "list": [memory.keys[0]]}, noise)
+facts = qkv.knowledge.pantheon()
+texts, asked = qkv.knowledge.biographies(facts), qkv.knowledge.questions(facts)
+qkv.train.pretrain(texts, "o", steps=3, d_model=16, recipe="cloze")
+qkv.train.finetune("o", asked, "p", lr=1e-3)
+qkv.knowledge.drop_texts_about(texts, asked)
+""".strip().splitlines()
+
+
+def test_mypy_rejects_wrong_arguments_and_accepts_right_ones(tmp_path):
+    assert run_mypy(tmp_path, *RIGHT_CALLS) == ""
+    out = run_mypy(tmp_path, *RIGHT_CALLS, *WRONG_CALLS)
+    accepted = [call for i, call in enumerate(WRONG_CALLS, 2 + len(RIGHT_CALLS)) if f"user.py:{i}: error" not in out]
+    assert accepted == [], out
+
+
+def test_typed_changes_are_the_fields_of_the_dataclasses():
+    from qkv.model.config import ModelChanges
+    from qkv.train.settings import TrainChanges
+
+    for changes, cls in ((ModelChanges, qkv.model.ModelConfig), (TrainChanges, qkv.train.TrainSettings)):
+        assert changes.__annotations__.keys() == cls.__dataclass_fields__.keys()
+        assert not changes.__required_keys__

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 
+from qkv._lazy import submodule
+
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as in typing, whose import would take longer than all of this module
@@ -45,9 +47,7 @@ else:
         """Import a public name's module when the name is first used."""
         if name in _HOME:
             return getattr(importlib.import_module(_HOME[name]), name)
-        if name in _PACKAGES:
-            return importlib.import_module(f"qkv.{name}")
-        raise AttributeError(f"module 'qkv' has no attribute {name!r}")
+        return submodule("qkv", name)
 
     def __dir__() -> list[str]:
         return [*__all__, "__version__"]

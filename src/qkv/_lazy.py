@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
+
+
+def submodule(package: str, name: str) -> ModuleType:
+    """The module of this name in a package: type checkers allow it after `import qkv`, so Python must too."""
+    if name.startswith("__") or importlib.util.find_spec(f"{package}.{name}") is None:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    return importlib.import_module(f"{package}.{name}")
 
 
 def lazily(package: str, home: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
@@ -13,7 +22,7 @@ def lazily(package: str, home: Mapping[str, str]) -> tuple[Callable[[str], Any],
 
     def find(name: str) -> Any:
         if name not in home:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            return submodule(package, name)
         return getattr(importlib.import_module(f"{package}.{home[name]}"), name)
 
     return find, lambda: every, every

@@ -60,7 +60,7 @@ def test_unknown_characters_are_reported_and_wrong_prompts_refused(run, tmp_path
         generate(run, "Person")
     torch.save({f"transformer.{n}": t for n, t in _nano_gpt().items()}, tmp_path / "nano.pt")
     foreign = import_model(tmp_path / "nano.pt", tmp_path / "foreign", heads=2)
-    with pytest.raises(QkvError, match="has no sign ⁇"):
+    with pytest.raises(QkvError, match="has no special token ⁇"):
         generate(foreign, ["3 1"], ask=True)
     assert len(generate(foreign, ["3 1"], new=4).texts[0].split()) == 4
 

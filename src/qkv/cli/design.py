@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -62,7 +62,7 @@ def copy(
 
     found = memory_from(memory, orthonormal, seed)
     with working("finding the query"):
-        result = design(found, found.labels[item_of(found, item)], tol, form)
+        result = design(found, found.labels[item_of(found, item)], tol, cast(Any, form))
     deliver(result, as_json, save, plot, lambda: plots.reading(found, result))
 
 
@@ -86,7 +86,7 @@ def blend(
     found = memory_from(memory, orthonormal, seed)
     wanted = weights_of(found, weights)
     with working("finding the query"):
-        result = design(found, wanted, tol, form)
+        result = design(found, wanted, tol, cast(Any, form))
     deliver(result, as_json, save, plot, lambda: plots.reading(found, result))
 
 
@@ -129,7 +129,7 @@ def wire(
     rules = rules_of(reads)
     written = _writes_by_rule(rules, array_from(writes, "writes", arrays))
     with working("finding Q, K and V"):
-        result = design(X, rules, written, tol, head_size, prefer)
+        result = design(X, rules, written, tol, head_size, cast(Any, prefer))
     if plot is not None and not result.possible:
         typer.echo("nothing to draw: there are no such matrices", err=True)
         plot = None

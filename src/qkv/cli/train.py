@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -182,7 +182,8 @@ def finetune(
         parent = run if seeds == 1 else seeded(run, given["seed"])
         with _progress() as callback:
             return train(
-                parent, questions, folder, recipe=recipe, text=text, minutes=minutes, from_scratch=from_scratch,
+                parent, questions, folder, recipe=cast(Any, recipe), text=text, minutes=minutes,
+                from_scratch=from_scratch,
                 resume=resume, callback=callback, **given,
             )  # fmt: skip
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from qkv.core.attention import SHOWN, Label, Number, Reading, attend, attend_heads
 from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.files import pick, read_arrays
-from qkv.core.types import ArrayLike
+from qkv.core.types import ArrayLike, Item, Labels
 from qkv.core.validation import same_length, tensor, whole
 from qkv.errors import QkvError
 
@@ -50,7 +50,7 @@ class Memory(Displayable):
     values: Float[Tensor, "n dv"]
     labels: tuple[Label, ...]
 
-    def __init__(self, keys: ArrayLike, values: ArrayLike | None = None, labels: ArrayLike | None = None) -> None:
+    def __init__(self, keys: ArrayLike, values: ArrayLike | None = None, labels: Labels | None = None) -> None:
         request = "making a memory"
         # Cloned, so that a later change to the caller's array does not change a frozen value.
         k = tensor("keys", keys, "n d").clone()
@@ -61,9 +61,7 @@ class Memory(Displayable):
         object.__setattr__(self, "labels", _labels(request, labels, n))
 
     @classmethod
-    def orthonormal(
-        cls, n: int, d: int, seed: int = 0, dv: int | None = None, labels: ArrayLike | None = None
-    ) -> Memory:
+    def orthonormal(cls, n: int, d: int, seed: int = 0, dv: int | None = None, labels: Labels | None = None) -> Memory:
         """n random orthonormal keys in d dimensions, with standard normal values.
 
         Args:
@@ -185,7 +183,7 @@ class Memory(Displayable):
         got = attend_heads(queries, self.keys, self.values, mix=mix, scale=scale, mask=mask)
         return Reading(got.weights, got.output, self.labels, got.heads)
 
-    def index(self, item: Any) -> int:
+    def index(self, item: Item) -> int:
         """Index of an item, by its label or, if no label is a number, by its index.
 
         Args:

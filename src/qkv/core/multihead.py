@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -16,6 +16,11 @@ from qkv.core.masks import allowed
 from qkv.core.types import ArrayLike
 from qkv.core.validation import booleans, check_range, same_length, tensor, whole
 from qkv.errors import QkvError
+
+if TYPE_CHECKING:  # at run time `MultiHead.from_torch` refuses other types
+    TorchHeads = nn.MultiheadAttention | Mapping[str, Tensor]
+else:
+    TorchHeads = Any
 
 JOINT = ("in_proj_weight",)
 SEPARATE = ("q_proj_weight", "k_proj_weight", "v_proj_weight")
@@ -128,7 +133,7 @@ class MultiHead(Displayable):
             )
 
     @classmethod
-    def from_torch(cls, source: Any, heads: int | None = None) -> MultiHead:
+    def from_torch(cls, source: TorchHeads, heads: int | None = None) -> MultiHead:
         """The heads of an nn.MultiheadAttention, or of its state dict.
 
         Args:

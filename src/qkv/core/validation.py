@@ -16,6 +16,10 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from qkv.core.types import ArrayLike as ArrayLike
+from qkv.core.types import Arrays as Arrays
+from qkv.core.types import Item as Item
+from qkv.core.types import Labels as Labels
+from qkv.core.types import Weights as Weights
 from qkv.errors import QkvError
 
 MIN_TOLERANCE = 1e-200

@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 
 from qkv.core.display import Card, Displayable, number
 from qkv.core.memory import Memory
-from qkv.core.types import ArrayLike, FloatArray
+from qkv.core.types import ArrayLike, FloatArray, Item
 from qkv.core.validation import check_range, same_width, tensor, tolerance
 from qkv.design.certificates.certificate import Certificate
 from qkv.errors import QkvError
@@ -38,7 +37,7 @@ class Leak(Displayable):
         certificate: Certificate of the leak at `scale`, or None.
     """
 
-    items: tuple[Any, ...]
+    items: tuple[Item, ...]
     scales: torch.Tensor
     leaks: torch.Tensor
     tol: float | None
@@ -57,7 +56,7 @@ class Leak(Displayable):
 def leak(
     memory: Memory,
     query: ArrayLike,
-    wanted: Sequence[Any] | None = None,
+    wanted: Sequence[Item] | None = None,
     *,
     scales: ArrayLike | None = None,
     tol: float | None = 1e-3,
@@ -163,7 +162,10 @@ def _leak_root(wanted: FloatArray, others: FloatArray, tol: float) -> float:
 def _leak_certificate(
     memory: Memory, q: torch.Tensor, scores: torch.Tensor, items: list[int], scale: float
 ) -> Certificate:
-    """Certificate of the leak at one scale: with its own ratios as wanted ones, a distance of weights is a leak."""
+    """Certificate of the leak at one scale.
+
+    The wanted weights are the query's own ratios, so the total-variation distance equals the leak.
+    """
     alpha = torch.softmax(scale * scores, -1)[items]
     data = {"keys": memory.keys.numpy(), "values": memory.values.numpy(), "query": (scale * q).numpy()}
     return Certificate.issue("weights", {**data, "items": items, "wanted": (alpha / alpha.sum()).numpy()}, "distance")

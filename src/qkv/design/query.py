@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ import torch
 from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.geometry import common_norm
 from qkv.core.memory import Memory
-from qkv.core.types import ArrayLike, FloatArray
+from qkv.core.types import ArrayLike, FloatArray, Item, Weights
 from qkv.design.certificates.certificate import Certificate
 from qkv.design.certificates.statements.weights import FLOAT64_FIRST_SIZE
 from qkv.design.hull.selectable import inside_certificate, selecting_query
@@ -27,7 +27,8 @@ STATUS_TEXT = {
     "within": "the exact ratios are out of reach; the nearest reachable blend is within tol",
     "nearest": "no query found within tol; this is the nearest reachable blend",
 }
-FORMS = ("smallest", "textbook")
+Form = Literal["smallest", "textbook"]
+FORMS: tuple[Form, ...] = get_args(Form)
 MAX_KEY_ENTRY = 1e100
 """Keys whose largest entry is above this, or below its inverse, are refused: squares would leave float64's range."""
 SAFETY_MARGINS = (1e-12, 1e-9, 1e-6)
@@ -54,7 +55,7 @@ class Design(Displayable):
     """
 
     status: str
-    wanted: Mapping[Any, float]
+    wanted: Mapping[Item, float]
     tol: float
     query: torch.Tensor
     scale: float
@@ -115,7 +116,7 @@ class Design(Displayable):
 
 
 def copy(
-    memory: Memory | ArrayLike, item: Any, tol: float = 1e-3, form: str = "smallest", noise: ArrayLike | None = None
+    memory: Memory | ArrayLike, item: Item, tol: float = 1e-3, form: Form = "smallest", noise: ArrayLike | None = None
 ) -> Design:
     """Find the query of least norm that reads one item alone.
 
@@ -144,9 +145,9 @@ def copy(
 
 def blend(
     memory: Memory | ArrayLike,
-    weights: Mapping[Any, float],
+    weights: Weights,
     tol: float = 1e-3,
-    form: str = "smallest",
+    form: Form = "smallest",
     noise: ArrayLike | None = None,
 ) -> Design:
     """Find the query of least norm that reads a weighted average of items.

@@ -69,7 +69,7 @@ class Reachability(Displayable):
 
 def reach(
     X: ArrayLike,
-    token: Any,
+    token: int,
     along: ArrayLike,
     target: ArrayLike,
     tol: float = 1e-2,

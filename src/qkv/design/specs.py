@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from qkv.core.memory import Memory
-from qkv.core.types import ArrayLike, FloatArray
+from qkv.core.types import ArrayLike, FloatArray, Weights
 from qkv.core.validation import tensor, tolerance
 from qkv.errors import QkvError
 
@@ -33,7 +33,7 @@ class BlendSpec:
     tol: float
 
     @classmethod
-    def of(cls, memory: Memory, weights: Mapping[Any, float], tol: float) -> BlendSpec:
+    def of(cls, memory: Memory, weights: Weights, tol: float) -> BlendSpec:
         """Validate: known items, weights from 0 to 1 that sum to 1, a tolerance between 0 and 1."""
         request = f"blending {_summary(weights)}"
         if not isinstance(weights, Mapping) or not weights:
@@ -86,7 +86,9 @@ class WiringSpec:
     tol: float
 
     @classmethod
-    def of(cls, X: ArrayLike, reads: Mapping[Any, Any], writes: Mapping[Any, ArrayLike], tol: float) -> WiringSpec:
+    def of(
+        cls, X: ArrayLike, reads: Mapping[int, int | Mapping[int, float]], writes: Mapping[int, ArrayLike], tol: float
+    ) -> WiringSpec:
         """Validate: known tokens, weights that sum to 1, one vector to write for each rule."""
         tokens = tensor("the tokens X", X, "tokens d")
         request = f"wiring {len(tokens)} tokens"

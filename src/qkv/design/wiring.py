@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -98,11 +98,11 @@ class Wiring(Displayable):
 
 def wire(
     X: ArrayLike,
-    reads: Mapping[Any, Any],
-    writes: Mapping[Any, ArrayLike],
+    reads: Mapping[int, int | Mapping[int, float]],
+    writes: Mapping[int, ArrayLike],
     tol: float = 1e-3,
     head_size: int | None = None,
-    prefer: str = "norm",
+    prefer: Literal["norm", "rank"] = "norm",
 ) -> Wiring:
     """Find Q, K and V with which tokens read and write by rules.
 
@@ -174,8 +174,8 @@ def check_wiring(
     Q: ArrayLike,
     K: ArrayLike,
     V: ArrayLike,
-    reads: Mapping[Any, Any],
-    writes: Mapping[Any, ArrayLike],
+    reads: Mapping[int, int | Mapping[int, float]],
+    writes: Mapping[int, ArrayLike],
     tol: float,
     output_tol: float | None = None,
 ) -> Certificate:

@@ -10,7 +10,7 @@ import difflib
 import math
 import os
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from qkv.errors import QkvError
 
@@ -34,6 +34,26 @@ MAX_PARAMETERS = 10**11
 def option(default: Any, help: str) -> Any:
     """A dataclass field with a default and a help text, which is also the help of its command-line option."""
     return field(default=default, metadata={"help": help})
+
+
+class ModelChanges(TypedDict, total=False):
+    """Fields of ModelConfig, each optional: the types of `preset(name, **changes)`."""
+
+    attention: str
+    n_layer: int
+    n_head: int
+    n_kv_head: int
+    d_model: int
+    d_ff: int
+    context_length: int
+    vocab_size: int
+    latents: int
+    dropout: float
+    bias: bool
+    activation: str
+    tie_embeddings: bool
+    norm_eps: float
+    rope_theta: float
 
 
 @dataclass(frozen=True)
@@ -243,7 +263,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def preset(name: str, **changes: Any) -> ModelConfig:
+def preset(name: str, **changes: Unpack[ModelChanges]) -> ModelConfig:
     """A named configuration, with some fields changed.
 
     Args:

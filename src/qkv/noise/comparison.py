@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from qkv.core.display import Card, Displayable, number, times
 from qkv.core.memory import Memory
+from qkv.core.types import Item, Weights
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
-from qkv.noise.head_mix import HeadMix
+from qkv.noise.head_mix import HeadMix, Layout
 from qkv.noise.key_noise import Noise, noise_on_keys
 from qkv.noise.moments.mixture import ReadingMoments, moments_of_heads
 
@@ -73,9 +73,7 @@ class Comparison(Displayable):
         )
 
 
-def compare(
-    memory: Memory, layouts: Mapping[str, Any], noise: Noise, weights: Mapping[Any, float] | None = None
-) -> Comparison:
+def compare(memory: Memory, layouts: Mapping[str, Layout], noise: Noise, weights: Weights | None = None) -> Comparison:
     """Moments of several head layouts under the same noise.
 
     Args:
@@ -142,11 +140,11 @@ def weights_of_all_items(wanted: BlendSpec, n: int) -> Tensor:
     return out
 
 
-def weights_by_label(memory: Memory, wanted: BlendSpec) -> dict[Any, float]:
+def weights_by_label(memory: Memory, wanted: BlendSpec) -> dict[Item, float]:
     """Wanted weights by the labels of the items."""
     return {memory.labels[i]: w for i, w in zip(wanted.items, wanted.weights, strict=True)}
 
 
-def blend_text(wanted: Mapping[Any, float]) -> str:
+def blend_text(wanted: Mapping[Item, float]) -> str:
     """A wanted blend as text, such as "0.5 of a + 0.5 of b"."""
     return " + ".join(f"{number(w)} of {item}" for item, w in list(wanted.items())[:6])

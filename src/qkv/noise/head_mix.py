@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from qkv.core.memory import Memory
-from qkv.core.validation import same_length, same_width, tensor
+from qkv.core.validation import ArrayLike, same_length, same_width, tensor
 from qkv.errors import QkvError
 
 REQUEST = "reading with one or several heads"
@@ -38,6 +38,13 @@ class HasQuery(Protocol):
         """The query, (d,)."""
 
 
+if TYPE_CHECKING:
+    Layout = HasHeads | HasQuery | ArrayLike | tuple[ArrayLike, ArrayLike]
+else:
+    Layout = Any
+"""What `HeadMix.of` accepts: one query, several, a pair (queries, mix), or a result that holds them."""
+
+
 @dataclass(frozen=True, eq=False)
 class HeadMix:
     """A head layout: h queries on the same keys, whose readings are summed with the weights `mix`.
@@ -60,7 +67,7 @@ class HeadMix:
     mix: Tensor
 
     @classmethod
-    def of(cls, memory: Memory, value: Any, mix: Any = None, *, request: str = REQUEST) -> HeadMix:
+    def of(cls, memory: Memory, value: Layout, mix: ArrayLike | None = None, *, request: str = REQUEST) -> HeadMix:
         """Queries and mix from any of the forms in which a layout can be given.
 
         A torch tensor that requires gradients keeps them.
@@ -88,7 +95,7 @@ class HeadMix:
         if _is_pair(value):
             if mix is not None:
                 raise QkvError(request, "a mix was given twice", "Give (queries, mix), or queries and a mix")
-            value, mix = value
+            value, mix = cast(tuple[ArrayLike, ArrayLike], value)
         elif isinstance(value, Tensor | np.ndarray):
             pass  # by far the most frequent, and checks of a protocol are slow
         elif isinstance(value, HasHeads):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from qkv.core.memory import Memory
-from qkv.core.validation import ArrayLike, finite, tensor, whole
+from qkv.core.validation import ArrayLike, Arrays, Weights, finite, tensor, whole
 from qkv.errors import QkvError
 
 REQUEST = "noise on the keys"
@@ -123,11 +123,11 @@ class Gaussian:
         0.500004
     """
 
-    isotropic: Any = 0.0
-    along: Any = None
-    diagonal: Any = None
-    factors: Any = None
-    full: Any = None
+    isotropic: float | Weights | None = 0.0
+    along: float | Weights | None = None
+    diagonal: ArrayLike | Arrays | None = None
+    factors: ArrayLike | Arrays | None = None
+    full: ArrayLike | Arrays | None = None
 
     def __post_init__(self) -> None:
         for name in ("isotropic", "along"):

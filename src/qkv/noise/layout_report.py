@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import cast
 
 import numpy as np
 import torch
@@ -12,11 +12,12 @@ from torch import Tensor
 
 from qkv.core.display import Card, Displayable, number
 from qkv.core.memory import Memory
+from qkv.core.types import Item, Weights
 from qkv.core.validation import check_range
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
 from qkv.noise.comparison import layout_name
-from qkv.noise.head_mix import HeadMix
+from qkv.noise.head_mix import HeadMix, Layout
 from qkv.noise.key_noise import KeyNoise, Noise, noise_on_keys, without_rounding
 from qkv.noise.laws.independent_heads import MixedLaw, mixed_law
 from qkv.noise.method import IN_WORDS, Method
@@ -81,7 +82,7 @@ class LayoutReport(Displayable):
         return Card(self.name, facts)
 
 
-def reference_layouts(memory: Memory, weights: Mapping[Any, float], noise: Noise, scale: float) -> dict[str, HeadMix]:
+def reference_layouts(memory: Memory, weights: Weights, noise: Noise, scale: float) -> dict[str, HeadMix]:
     """Three layouts for a blend at one score gap: one plain head, one head for each item, and the min-variance query.
 
     Args:
@@ -119,12 +120,12 @@ def reference_layouts(memory: Memory, weights: Mapping[Any, float], noise: Noise
 
 def layout_reports(
     memory: Memory,
-    layouts: Mapping[str, Any],
+    layouts: Mapping[str, Layout],
     noise: Noise,
-    weights: Mapping[Any, float],
+    weights: Weights,
     radius: float,
     *,
-    item: Any = None,
+    item: Item | None = None,
     n_samples: int = 200,
     n_draws: int = N_DRAWS,
     seed: int = 0,
@@ -162,7 +163,7 @@ def layout_reports(
     """
     request = "reports of head layouts"
     wanted = BlendSpec.of(memory, weights, 0.5)
-    watched = memory.index(next(iter(weights)) if item is None else item)
+    watched = memory.index(cast(Item, next(iter(weights))) if item is None else item)
     middle = dict(zip(wanted.items, wanted.weights, strict=True)).get(watched, 0.5)
     scenario = _Scenario(
         memory=memory,

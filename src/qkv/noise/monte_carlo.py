@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,9 +15,10 @@ from torch import Tensor
 from qkv.core.attention import SHOWN, Label
 from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.memory import Memory
+from qkv.core.types import ArrayLike, Item
 from qkv.core.validation import check_confidence, check_range, whole
 from qkv.errors import QkvError
-from qkv.noise.head_mix import HeadMix
+from qkv.noise.head_mix import HeadMix, Layout
 from qkv.noise.key_noise import KeyNoise, Noise, heads_independent, noise_on_keys
 
 SCORES_AT_ONCE = 2**18
@@ -128,13 +128,13 @@ class Sample(Displayable):
 
 def sample(
     memory: Memory,
-    query: Any,
+    query: Layout,
     noise: Noise,
     n_draws: int = 1_000_000,
     seed: int = 0,
     *,
-    mix: Any = None,
-    keep_items: Any = None,
+    mix: ArrayLike | None = None,
+    keep_items: Sequence[Item] | None = None,
 ) -> Sample:
     """Moments of a reading under noise, estimated from draws; the same seed gives the same figures.
 

@@ -100,7 +100,7 @@ def generate(
         stop = END_ID if is_text else MASK_ID
         ids = [[*each, MASK_ID] if ask else [END_ID, *each] if is_text else each for each in ids]
     elif ask:
-        raise QkvError("asking", "this model's tokenizer has no sign ⁇", "Leave out --ask")
+        raise QkvError("asking", "this model's tokenizer has no special token ⁇", "Leave out ask")
     sampler = Sampler(temperature, top_k, top_p, seed)
     reuse_memory()
     done = decode(run.model, ids, new, sampler, stop=stop, log_probabilities=log_probabilities)

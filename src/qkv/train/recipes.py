@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from qkv.errors import QkvError
 from qkv.model.config import ModelConfig, preset
@@ -18,6 +18,7 @@ from qkv.train.settings import CLOZE, TrainSettings
 if TYPE_CHECKING:
     from qkv.train.tokenizers import Tokenizer
 
+RecipeName = Literal["cloze", "course", "custom"]
 DEFAULT, CUSTOM = "cloze", "custom"
 PREDICT_TITLE_FRACTION = 0.2
 """Of the cloze recipe's examples: the model can then tell later whose names it has read."""

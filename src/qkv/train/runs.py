@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -22,27 +22,31 @@ import torch
 from qkv.core.display import Card, Displayable
 from qkv.core.json_files import content_checksum
 from qkv.errors import QkvError
-from qkv.model.config import ModelConfig
+from qkv.model.config import ModelChanges, ModelConfig
 from qkv.model.gpt import GPT
 from qkv.model.numpy_gpt import shapes
 from qkv.train import checkpoint, tokenizers
 from qkv.train.data.cloze import ClozeSource
 from qkv.train.data.objectives import Example, documents, objective, question_examples, unchanged
 from qkv.train.data.packing import BatchSource, batches
-from qkv.train.data.text_files import read_questions, read_texts
+from qkv.train.data.text_files import SizedIterable, read_questions, read_texts
 from qkv.train.distributed import process_group
 from qkv.train.loop import Job, StepCallback, TrainResult, seconds_per_step, torch_threads, train_locked
-from qkv.train.recipes import CUSTOM, Plan, check_fields, plan_finetuning, plan_pretraining
+from qkv.train.recipes import CUSTOM, Plan, RecipeName, check_fields, plan_finetuning, plan_pretraining
 from qkv.train.run_files import CONFIG_FILE as CONFIG_FILE
 from qkv.train.run_files import WEIGHTS_FILE, RunDescription, is_run, read_description, write_description
 from qkv.train.run_lock import run_lock
-from qkv.train.settings import CLOZE, TrainSettings
+from qkv.train.settings import CLOZE, TrainChanges, TrainSettings
 from qkv.train.tokenizers import TOKENIZER_FILE, Tokenizer
 
 BUDGET_MARGIN = 0.94  # fraction of a time budget that is for steps; the rest is for checkpoints and a busy machine
 MIN_BUDGET_STEPS = 10
-TextSource = str | Path | Sequence[str]
-QuestionSource = str | Path | Sequence[tuple[str, str]]
+TextSource = str | Path | SizedIterable[str]
+QuestionSource = str | Path | SizedIterable[tuple[str, str]]
+
+
+class PretrainChanges(ModelChanges, TrainChanges, total=False):
+    """Fields of ModelConfig and TrainSettings, each optional: the types of `pretrain(..., **changes)`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +102,13 @@ def pretrain(
     config: ModelConfig | str | None = None,
     settings: TrainSettings | None = None,
     *,
-    recipe: str | None = None,
+    recipe: RecipeName | None = None,
     questions: QuestionSource | None = None,
     tokenizer: str | Tokenizer | None = None,
     minutes: float | None = None,
     resume: bool = False,
     callback: StepCallback | None = None,
-    **changes: Any,
+    **changes: Unpack[PretrainChanges],
 ) -> TrainResult:
     """Train a new model on texts; `qkv pretrain` calls this function.
 
@@ -168,13 +172,13 @@ def finetune(
     out: str | Path,
     settings: TrainSettings | None = None,
     *,
-    recipe: str | None = None,
+    recipe: RecipeName | None = None,
     text: TextSource | None = None,
     minutes: float | None = None,
     from_scratch: bool = False,
     resume: bool = False,
     callback: StepCallback | None = None,
-    **changes: Any,
+    **changes: Unpack[TrainChanges],
 ) -> TrainResult:
     """Train a run's model further, to answer questions; `qkv finetune` calls this function.
 

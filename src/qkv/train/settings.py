@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from qkv.errors import QkvError
 from qkv.model.config import MAX_INTEGER, dataclass_from_fields, option, shortened
@@ -22,6 +22,37 @@ UPPER_BOUNDS = {
 }
 CLOZE = "cloze"
 """The objective that needs texts about one entity each, and takes questions; see qkv.train.data.cloze."""
+
+
+class TrainChanges(TypedDict, total=False):
+    """Fields of TrainSettings, each optional: the types of `finetune(..., **changes)`."""
+
+    steps: int
+    batch_size: int
+    grad_accum: int
+    objective: str
+    optimizer: str
+    lr: float
+    warmup_ratio: float
+    min_warmup_steps: int
+    min_lr_ratio: float
+    weight_decay: float
+    beta2: float
+    grad_clip: float
+    seed: int
+    val_fraction: float
+    validate_every: int
+    log_every: int
+    checkpoint_every: int
+    precision: str
+    compile: bool
+    tensorboard: bool
+    question_fraction: float
+    relevant_span_fraction: float
+    no_context_fraction: float
+    predict_title_fraction: float
+    threads: int
+    parallel: str
 
 
 @dataclass(frozen=True)

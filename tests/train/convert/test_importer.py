@@ -18,7 +18,9 @@ from qkv.train.convert.importer import import_model
 
 def test_an_export_comes_back_bit_for_bit(exported, tmp_path):
     run, folder = exported
+    before = torch.get_rng_state()
     again = import_model(folder, tmp_path / "again")
+    assert torch.equal(torch.get_rng_state(), before)
     one, two = (load_file(each / "model.safetensors") for each in (run.folder, tmp_path / "again"))
     if not run.config.bias and run.config.attention == "causal":  # GPT-2 has biases: they come back as zeros
         two = {name: t for name, t in two.items() if name in one or t.any()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from qkv.core.display import Card, Displayable, number, plain, power, vector
 from qkv.core.memory import Memory
-from qkv.core.types import ArrayLike, FloatArray
+from qkv.core.types import ArrayLike, FloatArray, Item, Labels
 from qkv.design.certificates.certificate import Certificate
 from qkv.design.hull.active_set import decide
 from qkv.design.hull.cascade import decide_all
@@ -39,11 +40,11 @@ class KeySelectability(Displayable):
         members: Indices of the keys in `combination`.
     """
 
-    item: Any
+    item: Item
     possible: bool
     query: Tensor | None
     margin: float | None
-    combination: dict[Any, float] | None
+    combination: dict[Item, float] | None
     margin_at_most: float | None
     keys: Tensor = field(repr=False)
     index: int = field(repr=False)
@@ -101,7 +102,7 @@ class Copyable(Displayable):
     def __len__(self) -> int:
         return len(self.possible)
 
-    def __getitem__(self, item: Any) -> KeySelectability:
+    def __getitem__(self, item: Item) -> KeySelectability:
         return self.at(self.memory.index(item))
 
     def at(self, j: int) -> KeySelectability:
@@ -180,8 +181,8 @@ class Copyable(Displayable):
 def copyable(
     keys: ArrayLike | Memory,
     *,
-    labels: ArrayLike | None = None,
-    executor: Any = None,
+    labels: Labels | None = None,
+    executor: Executor | None = None,
     processes: int | None = None,
     cluster: str | None = None,
     callback: Progress | None = None,

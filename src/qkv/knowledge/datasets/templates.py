@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
+from typing import Literal
 
 import numpy as np
 
@@ -65,7 +66,7 @@ def biographies(
     facts: Facts,
     versions: int = 1,
     *,
-    order: str = "fixed",
+    order: Literal["fixed", "permuted"] = "fixed",
     name: str = "full",
     exposures: int | Sequence[int] | None = None,
     title: bool = False,

@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from qkv.knowledge.datasets.templates import biographies
 from qkv.knowledge.evaluation import evaluate
@@ -29,7 +30,7 @@ class Condition:
     """The form of the biographies (arguments of `biographies`), and how the model is trained on them."""
 
     versions: int
-    order: str
+    order: Literal["fixed", "permuted"]
     name: str
     training: str
 

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from qkv.errors import QkvError
 from qkv.model.config import ModelConfig
 from qkv.train.data.objectives import documents, objective, question_examples, unchanged
 from qkv.train.data.packing import BatchSource, batches
+from qkv.train.data.text_files import SizedIterable
 from qkv.train.loop import Job, StepCallback, train
 from qkv.train.run_files import is_run, read_description
 from qkv.train.runs import Run, create_run, load, with_vocabulary
 from qkv.train.settings import TrainSettings
 from qkv.train.tokenizers import Tokenizer
 
-Pairs = Sequence[tuple[str, str]]
+Pairs = SizedIterable[tuple[str, str]]
 
 
 def train_mixed(
     out: str | Path,
-    texts: Sequence[str],
+    texts: SizedIterable[str],
     questions: Pairs = (),
     share: float = 0.0,
     *,
@@ -95,14 +96,14 @@ def train_run(out: str | Path, source: Callable[[Run], BatchSource], callback: S
     return load(out)
 
 
-def mixed_batches(run: Run, texts: Sequence[str], questions: Pairs, share: float) -> BatchSource:
+def mixed_batches(run: Run, texts: SizedIterable[str], questions: Pairs, share: float) -> BatchSource:
     """The examples of each step: documents by the run's objective, then questions."""
     s, length = run.settings, run.config.context_length
     n_questions = round(share * s.batch_size)
-    documents_ = documents(texts, run.tokenizer, s.objective == "salient")
+    documents_ = documents(list(texts), run.tokenizer, s.objective == "salient")
     texts_of = batches(documents_, objective(s.objective), length, s.batch_size - n_questions, s.seed)
     if not n_questions:
         return texts_of
-    asked, as_they_are = unchanged(question_examples(questions, run.tokenizer, length))
+    asked, as_they_are = unchanged(question_examples(list(questions), run.tokenizer, length))
     questions_of = batches(asked, as_they_are, length, n_questions, s.seed + 1)
     return lambda step: [*texts_of(step), *questions_of(step)]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from qkv.errors import QkvError
 from qkv.train.data.entity_passages import TitleIndex, parse_passage
-from qkv.train.data.text_files import read_questions, read_texts
+from qkv.train.data.text_files import SizedIterable, read_questions, read_texts
 
 
-def drop_texts_about(text: str | Path | Sequence[str], questions: str | Path | Sequence[tuple[str, str]]) -> list[str]:
-    """The texts that are about nobody whom the questions name.
+def drop_texts_about(
+    text: str | Path | SizedIterable[str], questions: str | Path | SizedIterable[tuple[str, str]]
+) -> list[str]:
+    """Texts that are not about any person named in the questions.
 
     A model that is trained on them shows what can be guessed without having read about these people.
 

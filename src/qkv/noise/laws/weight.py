@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -22,9 +22,10 @@ from torch import Tensor
 from qkv.core.attention import Label
 from qkv.core.display import Card, Displayable, number
 from qkv.core.memory import Memory
+from qkv.core.types import ArrayLike, Item
 from qkv.core.validation import check_confidence, check_range, whole
 from qkv.errors import QkvError
-from qkv.noise.head_mix import HeadMix
+from qkv.noise.head_mix import HeadMix, Layout
 from qkv.noise.key_noise import Noise, noise_on_keys, without_rounding
 from qkv.noise.laws.independent_heads import MixedLaw, mixed_law
 from qkv.noise.method import IN_WORDS, Method
@@ -106,11 +107,11 @@ class WeightDistribution(Displayable):
 
 def weight_distribution(
     memory: Memory,
-    query: Any,
+    query: Layout,
     noise: Noise,
-    item: Any,
+    item: Item,
     *,
-    mix: Any = None,
+    mix: ArrayLike | None = None,
     bins: int = 50,
     n_draws: int = N_DRAWS,
     seed: int = 0,

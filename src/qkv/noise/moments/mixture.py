@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,9 +11,10 @@ from torch import Tensor
 from qkv.core.attention import SHOWN, Label
 from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.memory import Memory
+from qkv.core.types import ArrayLike
 from qkv.core.validation import check_range
 from qkv.errors import QkvError
-from qkv.noise.head_mix import HeadMix
+from qkv.noise.head_mix import HeadMix, Layout
 from qkv.noise.key_noise import KeyNoise, Noise, noise_on_keys
 from qkv.noise.moments.head_pairs import FINE, Grid, cross_moments
 from qkv.noise.moments.single_head import MAX_NODES, STEP, head_moments
@@ -92,7 +92,7 @@ class ReadingMoments(Displayable):
 
 
 def reading_moments(
-    memory: Memory, query: Any, noise: Noise, mix: Any = None, *, covariance: bool = False
+    memory: Memory, query: Layout, noise: Noise, mix: ArrayLike | None = None, *, covariance: bool = False
 ) -> ReadingMoments:
     """Mean and covariance of the weights and the output of a reading under noise, by integration.
 

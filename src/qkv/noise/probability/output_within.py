@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from qkv.core.display import Card, Displayable, number
 from qkv.core.memory import Memory
+from qkv.core.types import ArrayLike, Weights
 from qkv.core.validation import check_confidence, check_range, finite, same_width, tensor, whole
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
-from qkv.noise.head_mix import HeadMix
+from qkv.noise.head_mix import HeadMix, Layout
 from qkv.noise.key_noise import Noise, noise_on_keys, without_rounding
 from qkv.noise.method import IN_WORDS, Method
 from qkv.noise.monte_carlo import binomial_interval, generator, readings
@@ -86,12 +86,12 @@ class SuccessProbability(Displayable):
 
 def success_probability(
     memory: Memory,
-    query: Any,
+    query: Layout,
     noise: Noise,
-    target: Any,
+    target: ArrayLike | Weights,
     radius: float,
     *,
-    mix: Any = None,
+    mix: ArrayLike | None = None,
     n_draws: int = N_DRAWS,
     seed: int = 0,
     confidence: float = 0.95,
@@ -150,7 +150,7 @@ def count_within(weights: Iterable[Tensor], memory: Memory, target: Tensor, radi
     return sum(int((distance <= radius).sum()) for distance in distances)
 
 
-def target_vector(request: str, memory: Memory, target: Any) -> Tensor:
+def target_vector(request: str, memory: Memory, target: ArrayLike | Weights) -> Tensor:
     """A target (dv,), given as a vector or as wanted weights of items."""
     if isinstance(target, Mapping):
         blend = BlendSpec.of(memory, target, 0.5)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,6 +17,7 @@ from torch import Tensor
 from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.geometry import common_norm
 from qkv.core.memory import Memory
+from qkv.core.types import Item, Weights
 from qkv.core.validation import finite
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
@@ -47,7 +47,7 @@ class MinVarianceQuery(Displayable):
     query: Tensor
     scale: float
     wanted_score: float
-    wanted: Mapping[Any, float]
+    wanted: Mapping[Item, float]
     variance: float
 
     def card(self) -> Card:
@@ -61,7 +61,7 @@ class MinVarianceQuery(Displayable):
         return Card(f"Least variance: {blend_text(self.wanted)}", facts)
 
 
-def min_variance_query(memory: Memory, weights: Mapping[Any, float], noise: Noise, scale: float) -> MinVarianceQuery:
+def min_variance_query(memory: Memory, weights: Weights, noise: Noise, scale: float) -> MinVarianceQuery:
     """The query that reads a blend at a given score gap with the least variance of the weights.
 
     Args:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,8 +11,9 @@ from torch import Tensor
 from qkv.core.display import Card, Displayable, number, times, vector
 from qkv.core.geometry import common_norm
 from qkv.core.memory import Memory
+from qkv.core.types import Item, Weights
 from qkv.core.validation import whole
-from qkv.design.query import blend, copy
+from qkv.design.query import Form, blend, copy
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
 from qkv.noise.comparison import Comparison, blend_text, compare, layout_name, weights_by_label
@@ -55,7 +55,7 @@ class RobustQuery(Displayable):
 
     queries: Tensor
     mix: Tensor
-    wanted: Mapping[Any, float]
+    wanted: Mapping[Item, float]
     tol: float
     distance: float
     squared_error: float
@@ -94,9 +94,7 @@ class RobustQuery(Displayable):
         )
 
 
-def harden(
-    memory: Memory, weights: Mapping[Any, float], noise: Noise, tol: float = 1e-2, heads: int = 1
-) -> RobustQuery:
+def harden(memory: Memory, weights: Weights, noise: Noise, tol: float = 1e-2, heads: int = 1) -> RobustQuery:
     """The query, or several queries with a mix, that read a blend with small mean squared error under noise.
 
     The search is local: the result is never worse than the plain layout, but need not be the best there is.
@@ -163,7 +161,7 @@ def harden(
     )
 
 
-def _form(memory: Memory) -> str:
+def _form(memory: Memory) -> Form:
     return "smallest" if common_norm(memory.keys.numpy()) is None else "textbook"
 
 

@@ -60,7 +60,8 @@ def import_model(source: str | Path, out: str | Path, *, heads: int = 0, tokeniz
         config, names = _infer_config(path, state, heads or (n_head if isinstance(n_head, int) else 0))
     weights = names.to_ours(state, config, path)
     check_shapes(shapes(config), weights, path)  # before a model of any size is built
-    model = GPT(config)
+    with torch.random.fork_rng(devices=[]):
+        model = GPT(config)  # whose random initial weights are replaced
     load_weights(model, weights, path)
     found = tokenizers.Numbers(config.vocab_size) if tokenizer is None else tokenizers.load(tokenizer, foreign=True)
     data = {"kind": "imported", "path": str(path.resolve()), "sha256": "", "dialect": names.name}

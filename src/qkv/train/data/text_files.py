@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from qkv.errors import QkvError
 
+T_co = TypeVar("T_co", covariant=True)
 
-def read_texts(source: str | Path | Sequence[str]) -> list[str]:
+
+class SizedIterable(Protocol[T_co]):
+    """A list, a `qkv.knowledge.Texts` or the like; not a generator, since training reads its data several times."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[T_co]: ...
+
+
+def read_texts(source: str | Path | SizedIterable[str]) -> list[str]:
     """Texts, one per line of a file or per item of a list; empty ones are left out."""
     lines = _lines(source) if isinstance(source, str | Path) else list(source)
     texts = [line for line in lines if line.strip()]
@@ -17,7 +28,7 @@ def read_texts(source: str | Path | Sequence[str]) -> list[str]:
     return texts
 
 
-def read_questions(source: str | Path | Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def read_questions(source: str | Path | SizedIterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Questions with their answers, `question<TAB>answer` lines of a file, or pairs."""
     request = f"reading questions from {_name_of(source)}"
     rows = (

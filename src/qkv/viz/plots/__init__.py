@@ -1,1 +1,1 @@
-"""One module of plots a package."""
+"""Plots, one module per package."""
