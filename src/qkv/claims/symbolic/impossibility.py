@@ -38,7 +38,7 @@ def never(context: Context, core: L.Never) -> Proof:
         raise L.Malformed(core.at, f"{core.name}, which is fixed", "a number that may vary")
     steps = softmax_steps(algebra)
     for here, values in cases:
-        apart = next((v for v in values if v.has(sp.oo) or sign(v, here) in ("+", "-")), None)
+        apart = next((v for v in values if v.has(sp.oo, -sp.oo) or sign(v, here) in ("+", "-")), None)
         if apart is not None:
             text = f"one part of left minus right stays {scalar_text(apart)}, which is never 0"
             steps.append(Step(text, sp.latex(apart)))

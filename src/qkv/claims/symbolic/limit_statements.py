@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from qkv.claims.semantics.context import Context
+from qkv.claims.semantics.context import Context, names_used
 from qkv.claims.semantics.ranges import Range
 from qkv.claims.symbolic.algebra import Algebra, require_same_shape
 from qkv.claims.symbolic.attention_terms import softmax_steps
@@ -23,7 +24,7 @@ from qkv.claims.symbolic.proof import CONDITIONAL, PROVED, REFUTED, UNKNOWN, Con
 from qkv.claims.symbolic.relations import link, relation
 from qkv.claims.symbolic.sign_analysis import Assumptions, is_zero, sign
 from qkv.claims.symbolic.statistics import Follow, random_symbols, region_probability, regions, statistic_limit
-from qkv.claims.symbolic.unknowns import Gap, RestSum, Score, Theta
+from qkv.claims.symbolic.unknowns import Gap, RestSum, Score, Theta, factors_in
 from qkv.claims.syntax import nodes as L
 from qkv.claims.syntax.nodes import constant
 from qkv.claims.verdict import Step
@@ -92,30 +93,55 @@ def _reachable(where: Range, to: Scalar) -> bool:
 
 def follower(algebra: Algebra, path: Path) -> Follow:
     """Take all limits of a scalar in their order."""
-    given = (
-        *(f.relation for f in algebra.context.score_conditions),
-        *(order.sides for order in algebra.context.number_conditions),
-    )
-    facts = {str(n) for relation in given for n in L.nodes(relation) if isinstance(n, L.Name)}
+    loose_with = {name: _may_move_with(algebra, name) for name, _ in path.moving}
 
     def follow(expr: Scalar, assumptions: Assumptions) -> Scalar:
         for name, to in path.moving:
             x = algebra.symbol(name)
             if not x.is_Symbol:
                 raise Unsupported(f"a limit of {name}, which is fixed")
-            # Unknowns that may move with x: sums of unnamed exponentials always, scores when x bounds them.
             expr = assumptions.put(expr)
-            loose = {s for s in expr.free_symbols if isinstance(s, Theta | RestSum)}
-            if loose and name == "n":
+            loose = frozenset(s for s in expr.free_symbols if loose_with[name](s))
+            if name == "n" and any(isinstance(s, Theta | RestSum) for s in loose):
                 raise Unsupported("free keys as their number grows")
-            if name in facts:
-                loose |= {s for s in expr.free_symbols if isinstance(s, Gap | Score)}
-            expr = limit(expr, x, to, assumptions, frozenset(loose))
-            if expr.has(sp.oo, sp.zoo, sp.nan):
-                return expr if not expr.has(sp.nan, sp.zoo) else sp.nan
+            expr = limit(expr, x, to, assumptions, loose)
+            if expr.has(sp.zoo, sp.nan):
+                raise Unsupported(f"a limit without a value as {name} -> {to}")
+            if expr.has(sp.oo, -sp.oo):
+                return expr
         return expr
 
     return follow
+
+
+def _may_move_with(algebra: Algebra, name: str) -> Callable[[Scalar], bool]:
+    """Which unknowns may move with a number: sums of unnamed exponentials always; scores and gaps when the number
+    occurs in a condition on them, directly or by a definition; products of vectors whose norm moves."""
+    context = algebra.context
+    bounds_scores = name in names_in_conditions(context)
+    grown = {
+        base
+        for base, family in context.families.items()
+        if family.norm is not None and name in {str(n) for n in names_used(context, family.norm)}
+    }
+
+    def moves(symbol: Scalar) -> bool:
+        if isinstance(symbol, Theta | RestSum):
+            return True
+        if not isinstance(symbol, Gap | Score):
+            return False
+        return bounds_scores or any(factor.family_name in grown for factor in factors_in(symbol))
+
+    return moves
+
+
+def names_in_conditions(context: Context) -> set[str]:
+    """The names in all given conditions between scores or between numbers, and in the definitions that they use."""
+    given = (
+        *(fact.relation for fact in context.score_conditions),
+        *(side for order in context.number_conditions for side in order.sides),
+    )
+    return {str(name) for name in names_used(context, *given)}
 
 
 def settled(algebra: Algebra, expr: Scalar, assumptions: Assumptions, follow: Follow) -> Scalar:
@@ -126,7 +152,7 @@ def settled(algebra: Algebra, expr: Scalar, assumptions: Assumptions, follow: Fo
         factor = sp.expand(sp.diff(expr, name))
         if factor.free_symbols & gone:  # a statistic that vanishes may be multiplied by a number that grows
             parts = [follow(part.xreplace(every), assumptions) for part in sp.Add.make_args(factor)]
-            if factor.has(name) or any(part.has(sp.oo, sp.zoo, sp.nan) for part in parts):
+            if factor.has(name) or any(part.has(sp.oo, -sp.oo) for part in parts):
                 raise Unsupported("a statistic times a number that grows")
         expr = expr.subs(name, statistic_limit(algebra, assumptions, name, follow))
     return expr
@@ -221,7 +247,7 @@ def _surely_apart(algebra: Algebra, difference: MatrixPolynomial, cases: list[Ca
         kinds = {algebra.context.families[b].kind for b in names if b in algebra.context.families}
         if len(names) != 1 or not kinds <= {"orthonormal", "orthogonal"} or not kinds:
             return False
-    return all(any(v.has(sp.oo) or sign(v, c.assumptions) in ("+", "-") for v in c.found) for c in cases)
+    return all(any(v.has(sp.oo, -sp.oo) or sign(v, c.assumptions) in ("+", "-") for v in c.found) for c in cases)
 
 
 def _with_probability(
@@ -280,7 +306,7 @@ def _actual(algebra: Algebra, one: MatrixPolynomial, assumptions: Assumptions, f
     kept = MatrixPolynomial({w: c for w, c in terms.items() if not is_zero(c)}, one.shape)
     text = polynomial_text(kept)
     number = kept.number()
-    if kept.scalar and number.is_number and not number.is_Rational and not number.has(sp.oo):
+    if kept.scalar and number.is_number and not number.is_Rational and not number.has(sp.oo, -sp.oo):
         text += f" = {float(number):.4g}"
     return text
 
@@ -339,7 +365,7 @@ def relation_in_limit(context: Context, core: L.Relation) -> Proof:
         if not one.minus(two).scalar and not one.minus(two).anything:
             raise Unsupported("an order of vectors in a limit")
         sides = [scalar(follow(settled(algebra, e.number(), assumptions, follow), assumptions)) for e in (one, two)]
-        if any(random_symbols(algebra, s.number()) or s.number().has(sp.oo, sp.nan) for s in sides):
+        if any(random_symbols(algebra, s.number()) or s.number().has(sp.oo, -sp.oo) for s in sides):
             raise Unsupported("a comparison of limits that are random or infinite")
         values = ", ".join(
             f"{polynomial_text(s)}" + (f" = {float(s.number()):.4g}" if s.number().is_number else "") for s in sides

@@ -11,6 +11,7 @@ from math import gcd, lcm
 import sympy as sp
 
 from qkv.claims.semantics.ranges import Range
+from qkv.claims.symbolic.enclosures import constant_sign
 from qkv.claims.symbolic.errors import TooLarge
 from qkv.claims.symbolic.factors import Scalar
 
@@ -18,7 +19,6 @@ MAX_MONOMIALS = 600  # of a polynomial whose sign is read off its coefficients
 MAX_POWER = 64  # of a generator e^(...), and of a sum
 MAX_FACTORED_TERMS = 60  # of a polynomial that is factored
 MAX_ROOT_DEGREE = 16  # of a polynomial whose roots are counted
-ZERO_BELOW = 1e-20  # a number this small, of 30 digits, may be zero
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,10 @@ class Ratio:
     bottom: Scalar
     powers: Mapping[Scalar, Scalar]
     logs: Mapping[Scalar, Scalar]
+
+    def restored(self, expr: Scalar) -> Scalar:
+        """Put exponentials and logarithms back in for their generators; a logarithm may hold generators itself."""
+        return expr.xreplace(dict(self.logs)).xreplace({g: sp.exp(p) for g, p in self.powers.items()})
 
 
 def ratio(expr: Scalar) -> Ratio:
@@ -117,32 +121,24 @@ def is_zero(expr: Scalar, assumptions: Assumptions | None = None) -> bool:
     expr = sp.expand(assumptions.put(expr) if assumptions is not None else expr)
     if expr == 0:
         return True
-    if expr.has(sp.oo, sp.zoo, sp.nan):
+    if expr.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
         return False
+    if assumptions is not None:
+        expr = _without_bars(expr, assumptions)
     got = ratio(expr)
     if got.top == 0:
         return True
-    if not got.top.free_symbols and not got.top.has(sp.erf):
-        return bool(sp.nsimplify(got.top).equals(0)) if abs(sp.N(got.top, 30)) < ZERO_BELOW else False
-    return False
+    return not got.top.free_symbols and constant_sign(got.top) == "0"
 
 
 def sign(expr: Scalar, assumptions: Assumptions) -> str | None:
     """ "+", "-", "0", ">=" or "<=" for all values in the assumptions; None when that is not shown."""
     expr = assumptions.put(sp.sympify(expr))
+    if expr.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
+        return None
     if expr.is_number:
-        if expr.has(sp.oo, sp.zoo, sp.nan):
-            return None
-        value = sp.N(expr, 30)
-        if not value.is_real:
-            return None
-        if abs(value) < ZERO_BELOW:
-            return "0" if is_zero(expr) else None
-        return "+" if value > 0 else "-"
-    for bars in sorted(expr.atoms(sp.Abs), key=str):
-        inside = sign(bars.args[0], assumptions)
-        if inside in ("+", "-", ">=", "<="):
-            expr = expr.xreplace({bars: bars.args[0] if inside in ("+", ">=") else -bars.args[0]})
+        return constant_sign(expr) or ("0" if is_zero(expr) else None)
+    expr = _without_bars(expr, assumptions)
     expr, assumptions = _from_zero(expr, assumptions)
     got = ratio(expr)
     if got.top == 0:
@@ -151,6 +147,15 @@ def sign(expr: Scalar, assumptions: Assumptions) -> str | None:
     if top is None or bottom not in ("+", "-"):
         return None
     return top if bottom == "+" else FLIP[top]
+
+
+def _without_bars(expr: Scalar, assumptions: Assumptions) -> Scalar:
+    """Replace |x| by x or -x where the sign of x is known."""
+    for bars in sorted(expr.atoms(sp.Abs), key=lambda one: (one.count_ops(), str(one))):
+        inside = sign(bars.args[0], assumptions)
+        if inside in ("+", "-", ">=", "<="):
+            expr = expr.xreplace({bars: bars.args[0] if inside in ("+", ">=") else -bars.args[0]})
+    return expr
 
 
 def _from_zero(expr: Scalar, assumptions: Assumptions) -> tuple[Scalar, Assumptions]:
@@ -187,7 +192,9 @@ def _product_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | N
     constant, factors = sp.factor_list(poly)
     if len(factors) == 1 and factors[0][1] == 1:
         return _root_sign(poly, got, assumptions)
-    out = "+" if constant > 0 else "-"
+    out = constant_sign(constant)
+    if out is None:
+        return None
     for factor, power in factors:
         one = _sum_sign(factor, got, assumptions) or _root_sign(factor, got, assumptions)
         if one is None:
@@ -220,7 +227,7 @@ def _sum_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None:
     for symbol in poly.free_symbols:
         fresh = sp.Symbol(f"{symbol.name}^", real=True)
         if symbol in got.powers:
-            how = sign(got.powers[symbol], assumptions) if not got.powers[symbol].is_number else "+"
+            how = sign(got.powers[symbol], assumptions)
             if how in ("+", ">="):
                 swap[symbol], known[fresh] = 1 + fresh, how
             elif how in ("-", "<="):
@@ -228,7 +235,7 @@ def _sum_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None:
             else:
                 known[symbol] = "+"
         elif symbol in got.logs:
-            how = sign(got.logs[symbol].args[0] - 1, assumptions)
+            how = sign(got.restored(got.logs[symbol]).args[0] - 1, assumptions)
             if how in ("+", ">="):
                 swap[symbol], known[fresh] = fresh, how
         elif symbol in assumptions.unit:
@@ -247,18 +254,31 @@ def _sum_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None:
     top, bottom = (
         sp.fraction(sp.together(moved)) if any(not s.is_polynomial() for s in swap.values()) else (moved, sp.Integer(1))
     )
-    terms = sp.Add.make_args(_expanded(top))
-    if len(terms) > MAX_MONOMIALS:
+    top = _expanded(top)
+    if top == 0:
+        return "0"
+    terms = sp.Add.make_args(top)
+    below = _term_sign(_expanded(bottom), {}) if bottom.is_number else _positive_product(bottom, known)
+    if len(terms) > MAX_MONOMIALS or below not in ("+", "-"):
         return None
-    # The denominators are powers of 1 + y with y >= 0, hence positive, up to a positive constant.
-    flip = bool(bottom.is_number and bottom < 0)
     signs = {_term_sign(term, known) for term in terms}
     out = None
     if signs <= {"+", ">=", "0"}:
         out = "+" if "+" in signs else ">="
     elif signs <= {"-", "<=", "0"}:
         out = "-" if "-" in signs else "<="
-    return FLIP[out] if out and flip else out
+    return FLIP[out] if out and below == "-" else out
+
+
+def _positive_product(bottom: Scalar, known: Mapping[Scalar, str]) -> str | None:
+    """The sign of a number times powers of 1 + y with y >= 0, which is what shifts put into a denominator."""
+    constant, factors = bottom.as_coeff_Mul()
+    ones = {1 + y for y, how in known.items() if how in ("+", ">=")}
+    for factor in sp.Mul.make_args(factors):
+        base, power = factor.as_base_exp()
+        if base not in ones or not power.is_Integer:
+            return None
+    return "+" if constant > 0 else "-"
 
 
 def _shifted(where: Range, fresh: Scalar) -> tuple[Scalar, str] | None:
@@ -280,11 +300,11 @@ def _term_sign(term: Scalar, known: Mapping[Scalar, str]) -> str | None:
     out = "+"
     for factor in sp.Mul.make_args(rest):
         base, power = factor.as_base_exp()
-        if base.is_number:
-            value = sp.N(factor)
-            if not value.is_real:
+        if base.is_number and power.is_number:
+            value = constant_sign(factor)
+            if value is None:
                 return None
-            out = _times(out, "+" if value > 0 else "-")
+            out = _times(out, value)
             continue
         if not power.is_Integer:
             how = known.get(base) if base.is_Symbol else None
@@ -308,9 +328,7 @@ def _root_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None
     (symbol,) = symbols
     where = assumptions.ranges.get(symbol, Range())
     if symbol in got.powers or symbol in got.logs:
-        how = (
-            sign(got.powers[symbol], assumptions) if symbol in got.powers and not got.powers[symbol].is_number else None
-        )
+        how = sign(got.powers[symbol], assumptions) if symbol in got.powers else None
         where = Range() if symbol in got.logs else Range(Fraction(1 if how in ("+", ">=") else 0), None, how != ">=")
     try:
         p = sp.Poly(poly, symbol, domain="QQ")

@@ -215,7 +215,7 @@ def statistic_limit(algebra: Algebra, assumptions: Assumptions, name: Statistic,
     convergence); in each region the limit is constant, and what remains is a sum over regions."""
     function, inner = name.function, name.inner
     cells = regions(algebra, assumptions, inner, follow)
-    if any(random_symbols(algebra, v) or v.has(sp.oo, sp.zoo) for _, values, _ in cells for v in values):
+    if any(random_symbols(algebra, v) or v.has(sp.oo, -sp.oo) for _, values, _ in cells for v in values):
         raise Unsupported("a limit that is still random")
     if function == "P":
         total: Scalar = sp.Integer(0)
