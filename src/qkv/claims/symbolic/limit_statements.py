@@ -9,7 +9,7 @@ import sympy as sp
 
 from qkv.claims.semantics.context import Context, names_used
 from qkv.claims.semantics.ranges import Range
-from qkv.claims.symbolic.algebra import Algebra, require_same_shape
+from qkv.claims.symbolic.algebra import Algebra, orthogonal_terms, require_same_shape
 from qkv.claims.symbolic.attention_terms import softmax_steps
 from qkv.claims.symbolic.case_split import Case, by_cases, described, half_line
 from qkv.claims.symbolic.conditions import Moving, assumptions_of
@@ -242,11 +242,8 @@ def _length(algebra: Algebra, word: tuple[Factor, ...], path: Path) -> Scalar:
 
 def _surely_apart(algebra: Algebra, difference: MatrixPolynomial, cases: list[Case[Values]]) -> bool:
     """For "does not tend" the limit must differ for all vectors: numbers, or members of orthogonal families."""
-    if not difference.scalar:
-        names = {w[0].family_name for w in difference.terms if len(w) == 1}
-        kinds = {algebra.context.families[b].kind for b in names if b in algebra.context.families}
-        if len(names) != 1 or not kinds <= {"orthonormal", "orthogonal"} or not kinds:
-            return False
+    if not difference.scalar and not orthogonal_terms(algebra, difference):
+        return False
     return all(any(v.has(sp.oo, -sp.oo) or sign(v, c.assumptions) in ("+", "-") for v in c.found) for c in cases)
 
 

@@ -21,10 +21,14 @@ class Condition:
 
 @dataclass(frozen=True)
 class Witness:
-    """What makes a statement true that was said to be impossible: a number, or a query as text."""
+    """What makes a statement true that was said to be impossible: a number, or a query as text.
+
+    `beside` are the values of other numbers for which it does so.
+    """
 
     name: str
     value: Scalar | str
+    beside: tuple[tuple[str, Scalar], ...] = ()
 
     @property
     def number(self) -> float | None:
@@ -32,10 +36,11 @@ class Witness:
         return None if isinstance(self.value, str) or not self.value.is_number else float(self.value)
 
     def assignment(self) -> str:
-        """The witness as an assignment that Python accepts."""
+        """The witness as assignments that Python accepts."""
         if isinstance(self.value, str) or not self.value.is_number:
             return f"{self.name} = {str(self.value)!r}"
-        return f"{self.name} = {self.value if self.value.is_Rational else repr(float(self.value))}"
+        every = (*self.beside, (self.name, self.value))
+        return "\n".join(f"{name} = {v if v.is_Rational else repr(float(v))}" for name, v in every)
 
 
 @dataclass(frozen=True)

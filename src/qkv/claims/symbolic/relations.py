@@ -8,13 +8,12 @@ import sympy as sp
 
 from qkv.claims.semantics.context import Context
 from qkv.claims.symbolic import thresholds
-from qkv.claims.symbolic.algebra import Algebra, require_same_shape
+from qkv.claims.symbolic.algebra import Algebra, orthogonal_terms, require_same_shape
 from qkv.claims.symbolic.attention_terms import softmax_steps
 from qkv.claims.symbolic.basis_sums import sized
 from qkv.claims.symbolic.conditions import assumptions_of
 from qkv.claims.symbolic.errors import WrongShape
 from qkv.claims.symbolic.evaluator import Evaluator
-from qkv.claims.symbolic.factors import UnnamedSum
 from qkv.claims.symbolic.matrix_polynomials import MatrixPolynomial
 from qkv.claims.symbolic.printing import polynomial_latex, polynomial_text, scalar_latex, scalar_text, step
 from qkv.claims.symbolic.proof import CONDITIONAL, PROVED, REFUTED, UNKNOWN, Proof
@@ -97,12 +96,8 @@ def _equality(algebra: Algebra, difference: MatrixPolynomial, op: str, assumptio
 
 
 def _independent(algebra: Algebra, difference: MatrixPolynomial, assumptions: Assumptions) -> bool:
-    """Members of one orthogonal family are independent, so one coefficient that is never 0 is enough."""
-    families = {word[0].family_name for word in difference.terms if len(word) == 1}
-    if len(families) != 1 or any(len(w) != 1 or isinstance(w[0], UnnamedSum) for w in difference.terms):
-        return False
-    family = algebra.context.families.get(families.pop())
-    if family is None or family.kind not in ("orthonormal", "orthogonal"):
+    """Members of orthogonal families are independent, so one coefficient that is never 0 is enough."""
+    if not orthogonal_terms(algebra, difference):
         return False
     return any(sign(c, assumptions) in ("+", "-") for c in difference.terms.values())
 
