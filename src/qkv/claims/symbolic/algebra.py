@@ -157,6 +157,8 @@ class Algebra(ABC):
         """z_x'u is normal with variance u'u; products of two noises are not supported."""
         if one.is_noise and two.is_noise:
             raise Unsupported("a product of two noises")
+        if isinstance(one, UnnamedMean) or isinstance(two, UnnamedMean):
+            raise Unsupported("noise beside a mean by random weights")
         return NoiseScore(one, two) if one.is_noise else NoiseScore(two, one)
 
 

@@ -11,8 +11,9 @@ from qkv.claims.semantics.context import Context, names_used
 from qkv.claims.semantics.ranges import Range
 from qkv.claims.symbolic.algebra import Algebra, orthogonal_terms, require_same_shape
 from qkv.claims.symbolic.attention_terms import softmax_steps
-from qkv.claims.symbolic.case_split import Case, by_cases, described, half_line
+from qkv.claims.symbolic.case_split import Case, by_cases, described, half_line, region
 from qkv.claims.symbolic.conditions import Moving, assumptions_of
+from qkv.claims.symbolic.distinguishing_points import differs
 from qkv.claims.symbolic.errors import Unsupported
 from qkv.claims.symbolic.evaluator import Evaluator
 from qkv.claims.symbolic.factors import Factor, Scalar, UnnamedMean
@@ -185,16 +186,21 @@ def limit_statement(context: Context, core: L.Limit) -> Proof:
         sure = "; almost surely, so in probability" if random else ""
         return Proof(kind, f"every part of left minus right goes to 0{words}{sure}", tuple(steps))
     found = "; ".join(filter(None, (_in_case(algebra, one, c, follow) for c in cases)))
+    bad = [c for c in cases if c not in good]
+    if not all(any(v.has(sp.oo, -sp.oo) or differs(v, c.assumptions) for v in c.found) for c in bad):
+        return Proof(UNKNOWN, "it is not settled whether left minus right goes to 0", tuple(steps))
     if not good:
         apart = _surely_apart(algebra, one.minus(two), cases)
         if not core.tends and not apart:
             return Proof(UNKNOWN, "the limit differs for some vectors at most", tuple(steps))
         because = f"the limit is {found}{words}" if found else f"left minus right does not go to 0{words}"
         return Proof(REFUTED if core.tends else PROVED, because, tuple(steps), sure=apart)
-    true, false = described(good), described([c for c in cases if c not in good])
+    if not _surely_apart(algebra, one.minus(two), bad):
+        return Proof(UNKNOWN, f"true when {described(good)}, and perhaps elsewhere", tuple(steps))
+    true, false = described(good), described(bad)
     if not core.tends:
         true, false = false, true
-    condition = _condition(algebra, true, good if core.tends else [c for c in cases if c not in good])
+    condition = _condition(algebra, true, good if core.tends else bad)
     return Proof(CONDITIONAL, f"true when {true}; false when {false}", tuple(steps), condition=condition)
 
 
@@ -203,8 +209,8 @@ def _condition(algebra: Algebra, text: str, cases: list[Case[Values]]) -> Condit
     side, at = half_line(cases), algebra.context.claim.at
     name = None if side is None else expression_node(algebra, side[0], at)
     if side is None or name is None:
-        return Condition(text)
-    return Condition(text, L.Relation((name, L.Num(side[2], at)), (side[1],), at))
+        return Condition(text, region=region(cases))
+    return Condition(text, L.Relation((name, L.Num(side[2], at)), (side[1],), at), region(cases))
 
 
 def limit_cases(
@@ -216,6 +222,7 @@ def limit_cases(
 ) -> list[Case[Values]]:
     if not difference.scalar and any(name == "n" for name, _ in path.moving):
         raise Unsupported("vectors as the number of items grows")
+    _require_fixed_vectors(algebra, difference, path)
     coefficients = [
         settled(algebra, c, assumptions, follow) * _length(algebra, w, path) for w, c in difference.terms.items()
     ]
@@ -225,6 +232,17 @@ def limit_cases(
     return by_cases(
         assumptions, lambda f: tuple(follow(c, f) for c in coefficients), frozenset(numbers) | random, random
     )
+
+
+def _require_fixed_vectors(algebra: Algebra, difference: MatrixPolynomial, path: Path) -> None:
+    """Refuse vectors that a condition on scores lets move with a number of which a limit is taken."""
+    context = algebra.context
+    if not names_in_conditions(context) & {name for name, _ in path.moving}:
+        return
+    bound = {name.base for fact in context.score_conditions for name in names_used(context, fact.relation)}
+    for word in difference.terms:
+        if any((getattr(part, "of", None) or part).family_name in bound or part.name in bound for part in word):
+            raise Unsupported("a vector that may move")
 
 
 def _length(algebra: Algebra, word: tuple[Factor, ...], path: Path) -> Scalar:
@@ -270,7 +288,9 @@ def _with_probability(
         good = [c for c in cases if c not in good]
     where = described(good)
     because = f"true with probability {value:.4f} in the limit, that is when {where}; false otherwise"
-    return Proof(CONDITIONAL, because, (*steps, *lines), value, condition=Condition(where))
+    joined = region(good)
+    law = None if joined is None else algebra.random.get(joined[0])
+    return Proof(CONDITIONAL, because, (*steps, *lines), value, condition=Condition(where, region=joined, law=law))
 
 
 def _to_infinity(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from qkv.claims.symbolic.case_split import Region
 from qkv.claims.symbolic.factors import Scalar
 from qkv.claims.syntax import nodes as L
 from qkv.claims.verdict import Step
@@ -13,10 +14,15 @@ PROVED, REFUTED, CONDITIONAL, UNKNOWN = "proved", "refuted", "conditional", "unk
 
 @dataclass(frozen=True)
 class Condition:
-    """When a statement is true: as text, and as one comparison of the language if it is one."""
+    """When a statement is true: as text, as one comparison of the language if it is one, and as intervals of a number.
+
+    `law` is the mean and the variance of that number if it is a normal one.
+    """
 
     text: str
     relation: L.Relation | None = None
+    region: Region | None = None
+    law: tuple[Scalar, Scalar] | None = None
 
 
 @dataclass(frozen=True)

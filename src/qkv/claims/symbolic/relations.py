@@ -12,6 +12,7 @@ from qkv.claims.symbolic.algebra import Algebra, orthogonal_terms, require_same_
 from qkv.claims.symbolic.attention_terms import softmax_steps
 from qkv.claims.symbolic.basis_sums import sized
 from qkv.claims.symbolic.conditions import assumptions_of
+from qkv.claims.symbolic.distinguishing_points import differs
 from qkv.claims.symbolic.errors import WrongShape
 from qkv.claims.symbolic.evaluator import Evaluator
 from qkv.claims.symbolic.matrix_polynomials import MatrixPolynomial
@@ -24,6 +25,8 @@ from qkv.claims.verdict import Step
 SIGN_WORDS = {"+": "positive", "-": "negative", ">=": "never negative", "<=": "never positive", "0": "zero"}
 SIGNS_THAT_PROVE = {"<": ("-",), "<=": ("-", "<=", "0"), ">": ("+",), ">=": ("+", ">=", "0")}
 SIGNS_THAT_REFUTE = {"<": ("+", ">=", "0"), "<=": ("+",), ">": ("-", "<=", "0"), ">=": ("-",)}
+SIGN_IF = {"<": "-", "<=": "<=", ">": "+", ">=": ">="}  # the sign of left minus right
+SIGN_UNLESS = {"<": ">=", "<=": "+", ">": "<=", ">=": "-"}
 FACTORED_BELOW = 60  # operations of a difference that is factored for printing
 
 
@@ -71,6 +74,9 @@ def link(algebra: Algebra, one: MatrixPolynomial, op: str, two: MatrixPolynomial
         return Proof(REFUTED, because, (said, step(because)), tie=tie)
     upward = value if op in (">", ">=") else -value
     found = thresholds.threshold(algebra, upward, op in (">=", "<="), assumptions)
+    if isinstance(found, bool):
+        because = f"left minus right is {SIGN_WORDS[(SIGN_IF if found else SIGN_UNLESS)[op]]} for all allowed values"
+        return Proof(PROVED if found else REFUTED, because, (said, step(because)), sure=not found)
     if found is not None:
         solved = step(f"solving left minus right for the scale: {found.text}")
         return Proof(CONDITIONAL, f"true exactly when {found.text}", (said, solved), condition=found)
@@ -87,6 +93,8 @@ def _equality(algebra: Algebra, difference: MatrixPolynomial, op: str, assumptio
     scalar_sign = sign(difference.number(), assumptions) if difference.scalar else None
     if op == "=":
         never = scalar_sign in ("+", "-") and not difference.number().free_symbols
+        if not never and not any(differs(c, assumptions) for c in difference.terms.values()):
+            return Proof(UNKNOWN, f"it is not settled whether {left_over} is 0", (said,))
         return Proof(REFUTED, f"left minus right is {left_over}", (said,), sure=never)
     if scalar_sign in ("+", "-") or (not difference.scalar and _independent(algebra, difference, assumptions)):
         return Proof(

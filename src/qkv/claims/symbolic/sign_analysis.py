@@ -189,21 +189,24 @@ def _product_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | N
         return direct
     if poly.is_Add and len(poly.args) > MAX_FACTORED_TERMS:
         return None
+    return _factored_sign(poly, got, assumptions) or _sum_sign(poly, got, assumptions, to_closed_ends=True)
+
+
+def _factored_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None:
     constant, factors = sp.factor_list(poly)
     if len(factors) == 1 and factors[0][1] == 1:
         return _root_sign(poly, got, assumptions)
     out = constant_sign(constant)
-    if out is None:
-        return None
     for factor, power in factors:
         one = _sum_sign(factor, got, assumptions) or _root_sign(factor, got, assumptions)
+        one = one or _sum_sign(factor, got, assumptions, to_closed_ends=True)
         if one is None:
             if power % 2:
                 return None
             one = ">="
         if power % 2 == 0:
             one = {"-": "+", "<=": ">="}.get(one, one)
-        out = _times(out, one)
+        out = None if out is None else _times(out, one)
     return out
 
 
@@ -218,10 +221,14 @@ def _times(a: str, b: str) -> str:
     return ">=" if b in ("+", ">=") else "<="
 
 
-def _sum_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None:
-    """Shift every variable to start at 0 and every generator e^x with x >= 0 to 1 + y; then look at coefficients."""
+def _sum_sign(poly: Scalar, got: Ratio, assumptions: Assumptions, to_closed_ends: bool = False) -> str | None:
+    """Shift every variable to start at 0 and every generator e^x with x >= 0 to 1 + y; then look at coefficients.
+
+    With `to_closed_ends`, ranges such as [0, 1] are mapped like [0, 1): by continuity, a weak sign holds at 1, too.
+    """
     if poly.is_number:
         return sign(poly, Assumptions())
+    weak = False
     swap: dict[Scalar, Scalar] = {}
     known: dict[Scalar, str] = {}  # "+" strictly positive, ">=" nonnegative, None unknown
     for symbol in poly.free_symbols:
@@ -241,7 +248,10 @@ def _sum_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None:
         elif symbol in assumptions.unit:
             swap[symbol], known[fresh] = 1 / (1 + fresh), ">="
         elif symbol in assumptions.ranges:
-            shifted = _shifted(assumptions.ranges[symbol], fresh)
+            where = assumptions.ranges[symbol]
+            if to_closed_ends and where.lo is not None and where.hi is not None and not where.hi_open:
+                where, weak = replace(where, hi_open=True), True
+            shifted = _shifted(where, fresh)
             if shifted is not None:
                 swap[symbol], known[fresh] = shifted
             elif symbol.is_positive:
@@ -250,6 +260,8 @@ def _sum_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None:
             known[symbol] = "+"
         elif symbol.is_nonnegative:
             known[symbol] = ">="
+    if to_closed_ends and not weak:
+        return None
     moved = poly.xreplace(swap)
     top, bottom = (
         sp.fraction(sp.together(moved)) if any(not s.is_polynomial() for s in swap.values()) else (moved, sp.Integer(1))
@@ -267,6 +279,7 @@ def _sum_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None:
         out = "+" if "+" in signs else ">="
     elif signs <= {"-", "<=", "0"}:
         out = "-" if "-" in signs else "<="
+    out = {"+": ">=", "-": "<="}.get(out or "", out) if weak else out
     return FLIP[out] if out and below == "-" else out
 
 
@@ -338,13 +351,13 @@ def _root_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None
         return None
     lo = None if where.lo is None else sp.Rational(where.lo.numerator, where.lo.denominator)
     hi = None if where.hi is None else sp.Rational(where.hi.numerator, where.hi.denominator)
-    inside = p.count_roots(lo, hi)
-    ends = sum(
-        1
+    at_ends = {
+        is_open
         for end, is_open in ((lo, where.lo_open), (hi, where.hi_open))
-        if end is not None and is_open and p.eval(end) == 0
-    )
-    if inside - ends > 0:
+        if end is not None and p.eval(end) == 0
+    }
+    ends = sum(1 for end in {lo, hi} if end is not None and p.eval(end) == 0)
+    if p.count_roots(lo, hi) > ends:
         return None
     middle = (
         (lo + hi) / 2
@@ -356,4 +369,6 @@ def _root_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None
         else sp.Integer(0)
     )
     value = p.eval(middle)
+    if False in at_ends:  # a root at an end that belongs to the range
+        return ">=" if value > 0 else "<=" if value < 0 else None
     return "+" if value > 0 else "-" if value < 0 else None
