@@ -180,13 +180,12 @@ def _probability(algebra: Algebra, difference: Scalar, op: str) -> Scalar:
     """The probability that left minus right satisfies a comparison with 0."""
     if not random_symbols(algebra, difference):
         known = _certain(sp.expand(difference), op)
-        if known is None:
-            raise Unsupported("the probability of an event that is not random")
-        return known
+        if known is not None:
+            return known
     if op in ("<", "<="):
         difference, op = -difference, MIRRORED_OP[op]
-    line = linear(algebra, difference)
-    if line is None:
+    line = linear(algebra, difference) if random_symbols(algebra, difference) else None
+    if line is None:  # also an event that is not random, of unknown sign
         if op in ("=", "!="):
             raise Unsupported("the probability of an equality")
         # x >= 0 is the contrary of -x > 0.
