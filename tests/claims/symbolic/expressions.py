@@ -101,7 +101,9 @@ def expressions(draw, given, depth=2):
     if kind == 2:
         return sp.sqrt(one**2)
     if kind == 3 and draw(st.booleans()):
-        return draw(st.sampled_from([t, 1 + 1 / t, sp.Integer(2), t + 1])) ** draw(st.sampled_from([s, 1 / t, t, -t, beta]))
+        return draw(st.sampled_from([t, 1 + 1 / t, sp.Integer(2), t + 1])) ** draw(
+            st.sampled_from([s, 1 / t, t, -t, beta])
+        )
     other = draw(expressions(given, depth - 1))
     if kind <= 4:
         return one + other

@@ -107,6 +107,8 @@ def test_a_wrong_identity_is_noticed_by_random_bases():
     assert not holds(MATRICES["sum_i A*A'*a_i*a_i'"], MATRICES["2*A*A'"])
 
 
-@pytest.mark.parametrize("text", ["sum_i a_i*a_i'*a_1 = a_1", "A*A'*a_1 = a_1", "a_1'*A*A' = a_1'", "b_1'*A*A'*a_1 = 0", "a_2'*A*A'*a_1 = 0"])
+@pytest.mark.parametrize(
+    "text", ["sum_i a_i*a_i'*a_1 = a_1", "A*A'*a_1 = a_1", "a_1'*A*A' = a_1'", "b_1'*A*A'*a_1 = 0", "a_2'*A*A'*a_1 = 0"]
+)
 def test_a_projection_keeps_a_column(text):
     assert argued(GIVEN, "", text) == "proved"

@@ -128,7 +128,11 @@ OPEN = ["(-oo, oo)", "(0, oo)", "(0, 1)", "(-1, 2)", "(-oo, 0)", "(-3, 3)"]
 
 
 @EVERY
-@given(st.sampled_from([*OPEN, *INTERVALS]), st.lists(st.sampled_from(ROOTS), min_size=1, max_size=3), st.sampled_from("+-0"))
+@given(
+    st.sampled_from([*OPEN, *INTERVALS]),
+    st.lists(st.sampled_from(ROOTS), min_size=1, max_size=3),
+    st.sampled_from("+-0"),
+)
 def test_a_description_in_words_is_that_of_the_cases(interval, roots, wanted):
     x = number("x", interval)
     expr = sp.expand(sp.Mul(*((x.symbol - rational(r)) for r in roots)))

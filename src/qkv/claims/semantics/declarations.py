@@ -34,7 +34,9 @@ def build_context(claim: L.Claim) -> Context:
         if str(let.name) in {*context.numbers, *context.vectors, *context.bases}:
             raise Malformed(let.name.at, f"a definition of {let.name}, which is given", "one of the two")
         if _is_given_vector(context, let.name):
-            raise Malformed(let.name.at, f"a definition of {let.name}, which is given", "another name, or no declaration")
+            raise Malformed(
+                let.name.at, f"a definition of {let.name}, which is given", "another name, or no declaration"
+            )
     _tokens(context)
     facts, relations = [f for f in claim.given if isinstance(f, L.Fact)], claim.statement.when
     for fact in [*facts, *(L.Fact(r, None, r.at) for r in relations)]:

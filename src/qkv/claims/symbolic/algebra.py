@@ -165,8 +165,8 @@ class Algebra(ABC):
 def orthogonal_terms(algebra: Algebra, value: MatrixPolynomial) -> bool:
     """Whether the terms of a vector are multiples of different members of orthogonal families at right angles.
 
-    Such terms are independent, so that the vector is 0 only if all coefficients are. A sum over the unnamed items counts
-    only if there is one for sure.
+    Such terms are independent, so that the vector is 0 only if all coefficients are. A sum over the unnamed items
+    counts only if there is one for sure.
     """
     context = algebra.context
     at_least = context.numbers["n"].lo if "n" in context.numbers else None

@@ -6,8 +6,8 @@ With f = c g (1 + u), where c g is the leading term of f and u goes to 0,
     f^p       = c^p g^p (1 + p u + ... + ρ u^k)          for c > 0
     e^(a + u) = e^a (1 + u + u²/2 + ... + ρ u^k)
 
-far out, where ρ is bounded: it goes to the next coefficient of the series. ρ is an unknown `Remainder`, and a limit that
-depends on one is not decided.
+far out, where ρ is bounded: it goes to the next coefficient of the series. ρ is an unknown `Remainder`, and a limit
+that depends on one is not decided.
 """
 
 from __future__ import annotations

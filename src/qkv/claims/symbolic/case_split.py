@@ -14,12 +14,11 @@ from qkv.claims.semantics.ranges import Range
 from qkv.claims.symbolic.errors import NeedSign, Unsupported
 from qkv.claims.symbolic.factors import Scalar
 from qkv.claims.symbolic.printing import scalar_text
+from qkv.claims.symbolic.proof import Region
 from qkv.claims.symbolic.sign_analysis import Assumptions
 from qkv.claims.syntax.nodes import MIRRORED_OP
 
 Found = TypeVar("Found")
-Region = tuple[Scalar, list[Range]]
-"""A number, and the intervals in which it lies."""
 MAX_CASES = 24  # pieces of the ranges
 
 
@@ -111,7 +110,11 @@ def _words(symbol: Scalar, where: Range) -> str:
         return f"{name} = {where.point}"
     if where.lo is None:
         return f"{name} {most} {where.hi}" if where.hi is not None else f"any {name}"
-    return f"{name} {MIRRORED_OP[least]} {where.lo}" if where.hi is None else f"{where.lo} {least} {name} {most} {where.hi}"
+    return (
+        f"{name} {MIRRORED_OP[least]} {where.lo}"
+        if where.hi is None
+        else f"{where.lo} {least} {name} {most} {where.hi}"
+    )
 
 
 def described(cases: list[Case[Found]]) -> str:

@@ -1,4 +1,4 @@
-"""Allowed points at which an expression is shown to differ from 0, by enclosures: a false identity, not an unproved one."""
+"""Allowed points at which an expression is shown to differ from 0: a false identity, not one without a proof."""
 
 from __future__ import annotations
 

@@ -126,8 +126,8 @@ def _lies_in(where: Range, root: Scalar) -> bool:
 def _no_common_root(values: tuple[Scalar, ...], r: Scalar, assumptions: Assumptions) -> bool:
     """Whether the parts have no common zero, for no value of the other numbers.
 
-    Where the resultant of two polynomials in r is not 0, they have no common zero. A gcd of 1 would not do: at one value of
-    another number a common zero may appear.
+    Where the resultant of two polynomials in r is not 0, they have no common zero. A gcd of 1 would not do: at one
+    value of another number a common zero may appear.
     """
     tops = _numerators(values, r, assumptions)
     if tops is None:

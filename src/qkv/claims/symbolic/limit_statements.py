@@ -138,10 +138,7 @@ def _may_move_with(algebra: Algebra, name: str) -> Callable[[Scalar], bool]:
 
 def names_in_conditions(context: Context) -> set[str]:
     """The names in all given conditions between scores or between numbers, and in the definitions that they use."""
-    given = (
-        *(fact.relation for fact in context.score_conditions),
-        *(side for order in context.number_conditions for side in order.sides),
-    )
+    given = (*(fact.relation for fact in context.score_conditions), *context.number_conditions)
     return {str(name) for name in names_used(context, *given)}
 
 

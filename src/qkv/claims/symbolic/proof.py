@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qkv.claims.symbolic.case_split import Region
+from qkv.claims.semantics.ranges import Range
 from qkv.claims.symbolic.factors import Scalar
 from qkv.claims.syntax import nodes as L
 from qkv.claims.verdict import Step
 
 PROVED, REFUTED, CONDITIONAL, UNKNOWN = "proved", "refuted", "conditional", "unknown"
+
+
+Region = tuple[Scalar, list[Range]]
+"""A number, and the intervals in which it lies."""
 
 
 @dataclass(frozen=True)

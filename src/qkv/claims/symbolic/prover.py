@@ -90,7 +90,7 @@ def _by_kind(context: Context) -> Proof:
         context.numbers[name].lo is not None or context.numbers[name].hi is not None for name in context.random
     )
     counted = any(isinstance(node, L.Stat | L.Chance | L.Within) for node in L.nodes(context.claim.statement))
-    ordered = names_used(context, *(order.sides for order in context.number_conditions))
+    ordered = names_used(context, *context.number_conditions)
     narrowed |= any(str(name) in context.random for name in ordered) or bool(context.noise and context.score_conditions)
     if narrowed and counted:
         raise Unsupported("a statistic of a random number under a condition")

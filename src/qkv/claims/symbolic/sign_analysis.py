@@ -352,9 +352,7 @@ def _root_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None
     lo = None if where.lo is None else sp.Rational(where.lo.numerator, where.lo.denominator)
     hi = None if where.hi is None else sp.Rational(where.hi.numerator, where.hi.denominator)
     at_ends = {
-        is_open
-        for end, is_open in ((lo, where.lo_open), (hi, where.hi_open))
-        if end is not None and p.eval(end) == 0
+        is_open for end, is_open in ((lo, where.lo_open), (hi, where.hi_open)) if end is not None and p.eval(end) == 0
     }
     ends = sum(1 for end in {lo, hi} if end is not None and p.eval(end) == 0)
     if p.count_roots(lo, hi) > ends:

@@ -1,4 +1,4 @@
-"""E, Var, Cov, Corr and P: in closed form for polynomials and exponentials of normal scores, of weights in the limit."""
+"""E, Var, Cov, Corr and P: in closed form for polynomials and exponentials of normal scores, or in the limit."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def statistic(algebra: Algebra, expr: L.Stat | L.Chance) -> MatrixPolynomial:
 
 
 def random_symbols(algebra: Algebra, expr: Scalar) -> set[Scalar]:
-    """The random symbols in an expression: normal numbers, and what the weights of unnamed items make of random keys."""
+    """The random symbols in an expression: normal numbers, and sums and weights of unnamed random keys."""
     return {s for s in expr.free_symbols if _is_normal(algebra, s) or _is_hidden(algebra, s)}
 
 
@@ -132,10 +132,10 @@ def covariance(algebra: Algebra, x: Scalar, y: Scalar) -> Scalar:
                 total += c * e * _between(algebra, s, r)
         return sp.expand(total)
     numbers = _normal_numbers(algebra, x, y)
-    means = [None] if numbers is None else [numbers.mean(e) for e in (x * y, x, y)]
-    if any(mean is None for mean in means):
+    both, first, second = (None if numbers is None else numbers.mean(e) for e in (x * y, x, y))
+    if both is None or first is None or second is None:
         return _opaque(algebra, "Cov", (x, y))
-    return sp.expand(means[0] - means[1] * means[2], power_exp=False)
+    return sp.expand(both - first * second, power_exp=False)
 
 
 def _between(algebra: Algebra, s: Scalar, r: Scalar) -> Scalar:

@@ -286,10 +286,11 @@ def factors_in(symbol: Scalar) -> tuple[Factor, ...]:
     """The vectors and matrices of which a score, or a gap of a score, is a product; sums stand for their members."""
     if isinstance(symbol, Gap):
         return factors_in(symbol.of)
+    found: tuple[Factor, ...] = ()
     if isinstance(symbol, InnerProduct):
         found = (symbol.left, symbol.right)
     elif isinstance(symbol, NoiseScore):
         found = (symbol.noise, symbol.direction)
-    else:
-        found = symbol.factors if isinstance(symbol, UnreducedProduct) else ()
+    elif isinstance(symbol, UnreducedProduct):
+        found = symbol.factors
     return tuple(getattr(factor, "of", None) or factor for factor in found)
