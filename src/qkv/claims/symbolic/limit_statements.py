@@ -16,7 +16,7 @@ from qkv.claims.symbolic.conditions import Moving, assumptions_of
 from qkv.claims.symbolic.distinguishing_points import differs
 from qkv.claims.symbolic.errors import Unsupported
 from qkv.claims.symbolic.evaluator import Evaluator
-from qkv.claims.symbolic.factors import Factor, Scalar, UnnamedMean
+from qkv.claims.symbolic.factors import Factor, Member, Scalar, UnnamedMean
 from qkv.claims.symbolic.growth_limits import limit
 from qkv.claims.symbolic.matrix_polynomials import MatrixPolynomial, scalar
 from qkv.claims.symbolic.node_conversion import expression_node
@@ -425,7 +425,9 @@ def within(context: Context, core: L.Within) -> Proof:
         )
         square = ends.transposed().times(ends, algebra.inner).number() if ends.terms else sp.Integer(0)
         near = not ends.terms or sign(square - radius**2, case.assumptions) == "-"
-        far = not near and (_can_be_long(algebra, ends) or sign(square - radius**2, case.assumptions) == "+")
+        far = not near and (
+            _can_be_long(algebra, ends, case.assumptions) or sign(square - radius**2, case.assumptions) == "+"
+        )
         p = region_probability(algebra, case.assumptions, random)
         chance += p if near else 0
         unsure += 0 if near or far else p
@@ -442,13 +444,19 @@ def within(context: Context, core: L.Within) -> Proof:
     return Proof(kind, f"the probability tends to {exact} = {value:.4f} as {path.words}", tuple(steps), value)
 
 
-def _can_be_long(algebra: Algebra, ends: MatrixPolynomial) -> bool:
-    """Whether a combination of vectors is that of free values, which can be as long as one likes."""
+def _can_be_long(algebra: Algebra, ends: MatrixPolynomial, assumptions: Assumptions) -> bool:
+    """Whether a combination of vectors has a free value with a coefficient that is never 0: it may be of any length."""
     declared = algebra.context.families.get("v")
     if declared is not None and declared.kind != "free":
         return False
-    numbers = all(coefficient.is_number for coefficient in ends.terms.values())
-    return numbers and all(len(word) == 1 and word[0].family_name == "v" for word in ends.terms)
+    many = algebra.context.all_items_named or algebra.context.numbers["n"].hi is None
+    return any(
+        len(word) == 1
+        and word[0].family_name == "v"
+        and (isinstance(word[0], Member) or many)
+        and sign(coefficient, assumptions) in ("+", "-")
+        for word, coefficient in ends.terms.items()
+    )
 
 
 @dataclass(frozen=True)
