@@ -84,3 +84,18 @@ def test_what_makes_no_sense_is_malformed(given, let, then, message):
     with pytest.raises(Malformed, match="line") as refused:
         build_context(claim_of(given, let, then))
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "let"),
+    [
+        ("k_1..k_n orthonormal", "k_a = 2*k_b"),
+        ("k_1..k_n free", "k_i = 2*q"),
+        ("u_a, u_b orthogonal of norm 1", "u_a = 2*u_b"),
+        ("mu_1..mu_n orthonormal, k_i ~ N(mu_i, eps*I)", "k_a = mu_a"),
+        ("A orthonormal basis", "a_1 = 2*a_2"),
+    ],
+)
+def test_a_definition_does_not_override_a_declared_vector(given, let):
+    with pytest.raises(Malformed, match="which is given"):
+        build_context(claim_of(f"{given}, t > 0", let, "t > 0"))

@@ -53,7 +53,7 @@ def exponents(draw, t, others):
         if kind == 5:
             return draw(st.sampled_from(others))
         if kind == 6:
-            return draw(st.sampled_from([1, 2, sp.Rational(1, 2)]))
+            return draw(st.sampled_from([1, 2, -1, sp.Rational(1, 2), sp.Rational(-3, 2)]))
         return sp.Integer(0)
 
     total = one()
@@ -86,7 +86,9 @@ def expressions(draw, given, depth=2):
         if kind == 3:
             return draw(weights(t, others, n))
         if kind == 4:
-            return sp.log(draw(st.sampled_from([t, n, 1 + t, 1 + t**2, n + t, s, 1 + s**2, sp.Integer(3)])))
+            plain = [t, n, 1 + t, 1 + t**2, n + t, s, 1 + s**2, sp.Integer(3), 1 + 1 / t, 2 - sp.exp(-t)]
+            moving = sum((sp.exp(draw(exponents(t, others))) for _ in range(draw(st.integers(1, 2)))), sp.Integer(1))
+            return sp.log(draw(st.sampled_from([*plain, moving, n + moving])))
         if kind == 5:
             return draw(linear([s, beta])) ** 2
         return sp.exp(draw(exponents(t, others)))
@@ -98,6 +100,10 @@ def expressions(draw, given, depth=2):
         return one ** draw(st.sampled_from([2, 2, 3, -1, -2, sp.Rational(1, 2)])) if one != 0 else one
     if kind == 2:
         return sp.sqrt(one**2)
+    if kind == 3 and draw(st.booleans()):
+        return draw(st.sampled_from([t, 1 + 1 / t, sp.Integer(2), t + 1])) ** draw(
+            st.sampled_from([s, 1 / t, t, -t, beta])
+        )
     other = draw(expressions(given, depth - 1))
     if kind <= 4:
         return one + other
@@ -106,14 +112,3 @@ def expressions(draw, given, depth=2):
     if kind <= 8 or other == 0:
         return one * other
     return one / other
-
-
-def negative_constant_exponent(expr) -> bool:
-    """Whether e^(-1) or the like occurs, of which signs are wrong: see test_sign_analysis.py."""
-    constant = [sp.expand(one.args[0]).as_coeff_Add()[0] for one in expr.atoms(sp.exp)]
-    return any(value < 0 for value in constant)
-
-
-def exponential_in_logarithm(expr) -> bool:
-    """Whether log(1 + e^t) or the like occurs, of which limits are wrong: see test_growth_limits.py."""
-    return any(one.has(sp.exp) for one in expr.atoms(sp.log))

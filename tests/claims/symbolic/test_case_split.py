@@ -128,9 +128,12 @@ OPEN = ["(-oo, oo)", "(0, oo)", "(0, 1)", "(-1, 2)", "(-oo, 0)", "(-3, 3)"]
 
 
 @EVERY
-@given(st.sampled_from(OPEN), st.lists(st.sampled_from(ROOTS), min_size=1, max_size=3), st.sampled_from("+-0"))
+@given(
+    st.sampled_from([*OPEN, *INTERVALS]),
+    st.lists(st.sampled_from(ROOTS), min_size=1, max_size=3),
+    st.sampled_from("+-0"),
+)
 def test_a_description_in_words_is_that_of_the_cases(interval, roots, wanted):
-    """Of open ranges: the ends of closed ones are below."""
     x = number("x", interval)
     expr = sp.expand(sp.Mul(*((x.symbol - rational(r)) for r in roots)))
     cases = pieces((x,), strict_sign(expr))
@@ -142,12 +145,11 @@ def test_a_description_in_words_is_that_of_the_cases(interval, roots, wanted):
         assert _holds(words, "x", value) == SIGNS[wanted](expr.subs(x.symbol, rational(value))), (words, value)
 
 
-@pytest.mark.xfail(strict=True, reason="a closed end of a range is described as an open one: x = 0 is in neither part")
 def test_a_description_includes_a_closed_end_of_the_range():
     x = number("x", "[0, 2]")
     cases = pieces((x,), strict_sign(x.symbol - 1))
-    low = described([case for case in cases if case.found == "-"])  # "0 < x < 1", and 0 is allowed
-    high = described([case for case in cases if case.found == "+"])  # "1 < x < 2", and 2 is allowed
+    low = described([case for case in cases if case.found == "-"])  # "0 <= x < 1"
+    high = described([case for case in cases if case.found == "+"])  # "1 < x <= 2"
     assert _holds(low, "x", Fraction(0)) and _holds(high, "x", Fraction(2))
 
 

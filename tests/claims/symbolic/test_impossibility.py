@@ -53,9 +53,6 @@ def test_an_impossibility_and_a_possibility_are_found():
 
 
 @pytest.mark.parametrize("parts", [("s", "1"), ("s^2", "1"), ("s + r", "2")])
-@pytest.mark.xfail(
-    strict=True, reason="a gcd of 1 over the parameters does not exclude a common zero at one value of s"
-)
 def test_a_parameter_at_which_both_parts_vanish_is_seen(parts):
     left = ("2*r", "r") if parts[0] == "s + r" else ("r", "r")
     assert possible([(left[0], parts[0]), (left[1], parts[1])], GRID)

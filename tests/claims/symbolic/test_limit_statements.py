@@ -2,8 +2,10 @@
 
 import pytest
 import sympy as sp
+from build import argued
 from claim_builders import context_of, expression
 
+from qkv.claims.semantics.quantifiers import instances
 from qkv.claims.symbolic.errors import Unsupported
 from qkv.claims.symbolic.evaluator import Evaluator
 from qkv.claims.symbolic.limit_statements import (
@@ -15,6 +17,7 @@ from qkv.claims.symbolic.limit_statements import (
     within,
 )
 from qkv.claims.symbolic.proof import CONDITIONAL, PROVED, REFUTED
+from qkv.claims.symbolic.prover import decide
 from qkv.claims.symbolic.sign_analysis import Assumptions
 from qkv.claims.syntax.nodes import Malformed
 
@@ -79,7 +82,7 @@ def test_the_condition_of_a_limit_is_one_comparison():
     assert found.condition.text == "s > 0"
     assert (str(found.condition.relation.sides[0]), found.condition.relation.ops) == ("s", (">",))
     opposite = decided(f"{KEYS}, s real", "q = s*t*k_a", "alpha_a -/-> 1 as t -> oo").condition
-    assert "s < 0" in opposite.text
+    assert opposite.text == "s <= 0"
 
 
 def test_a_probability_is_that_of_the_normal_law():
@@ -132,3 +135,28 @@ def test_the_formula_of_a_limit_in_n():
     assert sp.N(value - (10**6 * e / (e + 10**6 - 1) - e), 30) == pytest.approx(0, abs=1e-20)
     infinite = context_of("n >= 2", "", "n -> oo as n -> oo")
     assert item_limit_formula(infinite, infinite.claim.statement.core) is None
+
+
+LENGTH = "mu_1..mu_n orthonormal, gamma ~ N(1, 1/2), n >= 3"
+
+
+@pytest.mark.parametrize(
+    ("items", "kind"), [("for all i", REFUTED), ("for i != a", CONDITIONAL), ("for i != a, b", PROVED)]
+)
+def test_the_conditions_of_several_items_hold_together(items, kind):
+    """alpha_a -> 0 when gamma < 1, alpha_b -> 0 when gamma > 1: never both."""
+    lets = "k_i = mu_i, k_a = gamma*mu_a, q = t*(mu_a + mu_b)"
+    assert decide(instances(context_of(LENGTH, lets, f"alpha_i -> 0 as t -> oo {items}"))).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("given", "then"),
+    [
+        ("u_a, u_b orthogonal of norm beta, w free", "u_a'w/beta -> 0 as beta -> oo"),
+        ("k_1..k_n free, q free, n >= 2, t > 0, k_j'q - k_i'q >= t for i != j", "exp(-t)*q -> 0 as t -> oo"),
+        ("k_1..k_n free, w free, n >= 3, t > 0", "t*(sum_{i != a} exp(k_i'q)) -> 0 as t -> 0"),
+    ],
+)
+def test_what_moves_with_the_limit_is_not_taken_as_constant(given, then):
+    let = "q = w/t" if "w free, n" in given else ""
+    assert argued(given, let, then) != "proved"

@@ -7,7 +7,7 @@ import mpmath
 import pytest
 import sympy as sp
 from build import GIVES_UP, Number, argued, assume, bounded, number
-from expressions import expressions, negative_constant_exponent, numbers
+from expressions import expressions, numbers
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import assume as provided
 from hypothesis import strategies as st
@@ -36,7 +36,7 @@ def said_of(expr, *given_numbers, seconds=3):
 def sign_holds(data):
     here = data.draw(numbers())
     expr = data.draw(expressions(here, depth=data.draw(st.integers(0, 2))))
-    provided(not expr.has(sp.zoo, sp.nan, sp.oo) and not negative_constant_exponent(expr))
+    provided(not expr.has(sp.zoo, sp.nan, sp.oo))
     said = said_of(expr, *here)
     if said is not None:
         assert against(said, expr, here, random.Random(1)) is None
@@ -244,7 +244,7 @@ def test_zero_is_told_from_what_is_small():
     assert function((1 + sp.exp(-t)) * sp.exp(t) - sp.exp(t) - 1, [t])(Fraction(3)) == 0
 
 
-# Signs that are false today.
+# Signs that were false once: a constant e^(-c) was taken to exceed 1.
 FALSE = [
     (t * (2 * sp.exp(-1) - 1), [T], "t*(2/e - 1) is negative: 2/e = 0.74"),
     (t * sp.exp(-sp.sqrt(2)) - t / 2, [T], "e^(-sqrt(2)) = 0.24 is below 1/2"),
@@ -255,18 +255,12 @@ FALSE = [
 
 @pytest.mark.parametrize(
     ("expr", "here"),
-    [
-        pytest.param(
-            expr, here, marks=pytest.mark.xfail(strict=True, reason=f"a constant e^(-c) is taken to exceed 1: {why}")
-        )
-        for expr, here, why in FALSE
-    ],
+    [pytest.param(expr, here, id=why) for expr, here, why in FALSE],
 )
 def test_a_constant_with_a_negative_exponent_is_below_one(expr, here):
     said = said_of(expr, *here)
     assert said is None or against(said, expr, here, random.Random(1), 300) is None
 
 
-@pytest.mark.xfail(strict=True, reason="t/e > t/2 is proved, but 1/e = 0.37")
 def test_a_claim_with_a_constant_below_one_is_not_proved():
     assert argued("t > 0", "", "t*exp(-1) > t/2") != "proved"

@@ -115,7 +115,7 @@ def test_limits_of_statistics_of_weights_agree_with_quadrature_far_out(text):
     assert float(limit) == pytest.approx(expected, abs=2e-3)
 
 
-@pytest.mark.parametrize("text", ["E[exp(k_a'q)]", "Var[k_a'q*k_b'q]", "Corr[t, k_a'q]"])
+@pytest.mark.parametrize("text", ["E[exp((k_a'q)^2)]", "E[log(k_a'q)]", "Corr[t, k_a'q]"])
 def test_what_has_no_closed_form_is_not_supported(text):
     algebra = Evaluator(context_of(NOISE, "q = t*mu_a", f"{text} = 0"))
     with pytest.raises(Unsupported):

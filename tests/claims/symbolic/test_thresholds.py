@@ -10,6 +10,8 @@ from claim_builders import context_of, expression
 from qkv.claims.numeric.evaluator import Instance, evaluate
 from qkv.claims.symbolic.conditions import assumptions_of
 from qkv.claims.symbolic.evaluator import Evaluator
+from qkv.claims.symbolic.proof import CONDITIONAL, PROVED, REFUTED
+from qkv.claims.symbolic.relations import relation
 from qkv.claims.symbolic.thresholds import threshold, tie
 
 KEYS = "k_1..k_n orthonormal, n >= 3"
@@ -83,3 +85,21 @@ def test_a_tie_is_a_zero_inside_the_range(given, text, name, at):
 def test_where_there_is_no_zero_at_an_end_0_or_1_there_is_no_tie(given, text):
     algebra, value, assumptions = found(given, "", text)
     assert tie(algebra, value, assumptions) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "op", "kind"),
+    [
+        ("0 < s < 1", ">", PROVED),
+        ("0 < s <= 1", ">=", PROVED),
+        ("0 < s <= 1", ">", CONDITIONAL),
+        ("1 < s < 2", ">", REFUTED),
+        ("1 <= s < 2", ">", REFUTED),
+        ("1 < s < 2", ">=", REFUTED),
+        ("0 < s < 2", ">", CONDITIONAL),
+    ],
+)
+def test_a_condition_that_the_range_decides_is_no_condition(given, op, kind):
+    """e^t against e^(st): the condition is s < 1."""
+    context = context_of(f"{KEYS}, {given}, t > 0", "q = t*(k_a + s*k_b)", f"alpha_a {op} alpha_b")
+    assert relation(context, context.claim.statement.core).kind == kind

@@ -57,6 +57,16 @@ class Context:
         return defined | ({"k"} if "i" in self.noise else set())
 
     @cached_property
+    def orthogonal_families(self) -> set[frozenset[str]]:
+        """Pairs of families that one declaration makes orthogonal: all its vectors are at right angles."""
+        found: set[frozenset[str]] = set()
+        for given in self.claim.given:
+            if isinstance(given, L.Family) and given.kind in ("orthonormal", "orthogonal"):
+                bases = {name.base for name in given.names}
+                found |= {frozenset({one, other}) for one in bases for other in bases}
+        return found
+
+    @cached_property
     def limit_variables(self) -> set[str]:
         """Numbers of which a limit is taken."""
         every = [*self.limits, *(n for n in L.nodes(self.claim.statement) if isinstance(n, L.Approach))]

@@ -33,6 +33,10 @@ def build_context(claim: L.Claim) -> Context:
     for let in claim.lets:
         if str(let.name) in {*context.numbers, *context.vectors, *context.bases}:
             raise Malformed(let.name.at, f"a definition of {let.name}, which is given", "one of the two")
+        if _is_given_vector(context, let.name):
+            raise Malformed(
+                let.name.at, f"a definition of {let.name}, which is given", "another name, or no declaration"
+            )
     _tokens(context)
     facts, relations = [f for f in claim.given if isinstance(f, L.Fact)], claim.statement.when
     for fact in [*facts, *(L.Fact(r, None, r.at) for r in relations)]:
@@ -55,6 +59,16 @@ def build_context(claim: L.Claim) -> Context:
             if family is not None and family.items is not None:
                 raise Malformed(claim.at, "n keys made of fewer vectors", "a family such as mu_1..mu_n")
     return context
+
+
+def _is_given_vector(context: Context, name: L.Name) -> bool:
+    """Whether a vector with an index is declared: as a member of a family, a column of a basis, or a random key."""
+    if len(name.subs) != 1:
+        return False
+    if name.base == "k" and context.noise:
+        return "i" in context.noise or name.subs[0] == "i" or name.subs[0] in context.noise
+    family = context.families.get(name.base)
+    return family is not None and (family.items is None or name.subs[0] == "i" or name.subs[0] in family.items)
 
 
 def _declare(context: Context, given: L.Given) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qkv.claims.semantics.context import Context
 from qkv.claims.syntax import nodes as L
+from qkv.claims.syntax.nodes import constant
 
 
 def bare_identity(expr: L.Expr) -> bool:
@@ -39,10 +40,10 @@ def bounded(context: Context, expr: L.Expr) -> bool:
                     todo += [let.value for let in context.lets.values() if let.name.base in ("v", "x", "V")]
             if isinstance(node, L.Call | L.Stat | L.Chance | L.Transpose) or (growing and isinstance(node, L.Sum)):
                 return False
-            if isinstance(node, L.Op) and node.sign in "/^" and any(isinstance(n, L.Name) for n in L.nodes(node.right)):
-                return False
-            if isinstance(node, L.Op) and node.sign == "^" and isinstance(node.right, L.Neg):
-                return False
+            if isinstance(node, L.Op) and node.sign in "/^":
+                right = constant(node.right)
+                if right is None or (node.sign == "^" and right < 0):
+                    return False
     return True
 
 

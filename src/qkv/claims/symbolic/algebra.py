@@ -9,7 +9,7 @@ import sympy as sp
 
 from qkv.claims.semantics.context import Context
 from qkv.claims.symbolic.errors import Unsupported, WrongShape
-from qkv.claims.symbolic.factors import Factor, Member, Scalar, UnnamedSum
+from qkv.claims.symbolic.factors import Factor, Member, Scalar, UnnamedMean, UnnamedSum
 from qkv.claims.symbolic.matrix_polynomials import MatrixPolynomial
 from qkv.claims.symbolic.printing import polynomial_text
 from qkv.claims.symbolic.unknowns import InnerProduct, NoiseScore, RestWeight, Statistic, Theta
@@ -118,10 +118,25 @@ class Algebra(ABC):
         if one.family_name == two.family_name and family is not None and family.kind in ("orthonormal", "orthogonal"):
             square = sp.Integer(1) if family.norm is None else self.value(family.norm).number() ** 2
             return square * self._overlap(one, two)
+        if self._at_right_angles(one, two):
+            return sp.Integer(0)
         apart = {self._basis(one), self._basis(two)} == {"A", "B"} == set(self.context.bases)
         if apart and self.context.right_angles:
             return sp.Integer(0)
         return InnerProduct(one, two)
+
+    def _at_right_angles(self, one: Factor, two: Factor) -> bool:
+        """Whether two vectors are members, sums or means of members, of families in one declaration, and differ.
+
+        A mean over unnamed members is orthogonal to every named one.
+        """
+        of = [f.of if isinstance(f, UnnamedMean) and f.of is not None else f for f in (one, two)]
+        if not all(isinstance(f, Member | UnnamedSum) for f in of):
+            return False
+        if frozenset(f.family_name for f in of) not in self.context.orthogonal_families:
+            return False
+        named = any(isinstance(f, Member) and not f.of_unnamed_item for f in of)
+        return of[0].family_name != of[1].family_name or (named and of[0] != of[1])
 
     def _basis(self, factor: Factor) -> str | None:
         """The basis that a factor is, or is a column of."""
@@ -142,7 +157,27 @@ class Algebra(ABC):
         """z_x'u is normal with variance u'u; products of two noises are not supported."""
         if one.is_noise and two.is_noise:
             raise Unsupported("a product of two noises")
+        if isinstance(one, UnnamedMean) or isinstance(two, UnnamedMean):
+            raise Unsupported("noise beside a mean by random weights")
         return NoiseScore(one, two) if one.is_noise else NoiseScore(two, one)
+
+
+def orthogonal_terms(algebra: Algebra, value: MatrixPolynomial) -> bool:
+    """Whether the terms of a vector are multiples of different members of orthogonal families at right angles.
+
+    Such terms are independent, so that the vector is 0 only if all coefficients are. A sum over the unnamed items
+    counts only if there is one for sure.
+    """
+    context = algebra.context
+    at_least = context.numbers["n"].lo if "n" in context.numbers else None
+    names = set()
+    for word in value.terms:
+        if len(word) != 1 or not isinstance(word[0], Member | UnnamedSum):
+            return False
+        if isinstance(word[0], UnnamedSum) and not (at_least is not None and at_least > len(context.items)):
+            return False
+        names.add(word[0].family_name)
+    return bool(names) and all(frozenset({a, b}) in context.orthogonal_families for a in names for b in names)
 
 
 def require_same_shape(left: MatrixPolynomial, right: MatrixPolynomial, at: L.At) -> None:

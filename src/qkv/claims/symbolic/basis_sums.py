@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qkv.claims.semantics.context import REST
+from qkv.claims.semantics.context import REST, names_used
 from qkv.claims.semantics.expression_properties import bare_identity
 from qkv.claims.symbolic.algebra import Algebra
 from qkv.claims.symbolic.errors import Unsupported
@@ -28,17 +28,27 @@ def columns_summed(algebra: Algebra, expr: L.Sum, bases: set[str]) -> MatrixPoly
     name = min(bases)
     column = member(name.lower(), REST)
     basis = Factor(name, "basis", "d", algebra.context.bases[name])
-    one = algebra.value(L.renamed(expr.inner, expr.index, REST))
-    if one.scalar or len(bases) != 1 or expr.but:
+    if len(bases) != 1 or expr.but:
         raise Unsupported("a sum over the columns of a basis")
+    letters = [n for n in names_used(algebra.context, expr.inner) if n.base == name.lower()]
+    named = sorted({s for n in letters for s in n.subs if s != expr.index})
+    one = algebra.value(L.renamed(expr.inner, expr.index, REST))
+    if one.scalar or REST in named:
+        raise Unsupported("a sum over the columns of a basis")
+    # The columns that the term names are summed one by one; for the others, AA' lacks the named ones.
+    projections = [(basis, basis.turned(), 1)]
+    projections += [(member(name.lower(), s), member(name.lower(), s).turned(), -1) for s in named]
     total = MatrixPolynomial({}, one.shape)
+    for s in named:
+        total = total.plus(algebra.value(L.renamed(expr.inner, expr.index, s)))
     for word, factor in one.terms.items():
         places = [j for j, part in enumerate(word) if part.upright() == column]
         paired = len(places) == 2 and places[1] == places[0] + 1 and word[places[1]].flipped
         if not paired or word[places[0]].flipped or varies_over_unnamed_items(factor):
             raise Unsupported("a sum over the columns of a basis")
-        whole = (*word[: places[0]], basis, basis.turned(), *word[places[1] + 1 :])
-        reduced = reduce(whole, factor, algebra.inner)
-        if reduced is not None:
-            total = total.plus(MatrixPolynomial({reduced[0]: reduced[1]}, one.shape))
+        for left, right, sign in projections:
+            whole = (*word[: places[0]], left, right, *word[places[1] + 1 :])
+            reduced = reduce(whole, sign * factor, algebra.inner)
+            if reduced is not None:
+                total = total.plus(MatrixPolynomial({reduced[0]: reduced[1]}, one.shape))
     return total

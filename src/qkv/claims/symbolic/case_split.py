@@ -14,7 +14,9 @@ from qkv.claims.semantics.ranges import Range
 from qkv.claims.symbolic.errors import NeedSign, Unsupported
 from qkv.claims.symbolic.factors import Scalar
 from qkv.claims.symbolic.printing import scalar_text
+from qkv.claims.symbolic.proof import Region
 from qkv.claims.symbolic.sign_analysis import Assumptions
+from qkv.claims.syntax.nodes import MIRRORED_OP
 
 Found = TypeVar("Found")
 MAX_CASES = 24  # pieces of the ranges
@@ -86,7 +88,7 @@ def _cut(
         hi_open = where.hi_open if right == where.hi and right not in inner else True
         piece = Range(left, right, lo_open, hi_open, where.whole)
         if not piece.empty:
-            out.append((assumptions.narrow(symbol, piece), _words(symbol, left, right)))
+            out.append((assumptions.narrow(symbol, piece), _words(symbol, piece)))
     if symbol not in null:
         out += [
             (assumptions.fix(symbol, sp.Rational(r.numerator, r.denominator)), f"{scalar_text(symbol)} = {r}")
@@ -101,59 +103,85 @@ def _inside(where: Range, root: Fraction) -> bool:
     return over and under
 
 
-def _words(symbol: Scalar, left: Fraction | None, right: Fraction | None) -> str:
-    name = scalar_text(symbol)
-    if left is None:
-        return f"{name} < {right}"
-    return f"{name} > {left}" if right is None else f"{left} < {name} < {right}"
-
-
-Interval = tuple[Fraction | None, Fraction | None]
+def _words(symbol: Scalar, where: Range) -> str:
+    """An interval as text, with the ends that belong to it."""
+    name, least, most = scalar_text(symbol), "<" + "=" * (not where.lo_open), "<" + "=" * (not where.hi_open)
+    if where.point is not None:
+        return f"{name} = {where.point}"
+    if where.lo is None:
+        return f"{name} {most} {where.hi}" if where.hi is not None else f"any {name}"
+    return (
+        f"{name} {MIRRORED_OP[least]} {where.lo}"
+        if where.hi is None
+        else f"{where.lo} {least} {name} {most} {where.hi}"
+    )
 
 
 def described(cases: list[Case[Found]]) -> str:
     """Where some cases lie, with touching intervals joined: `gamma > 0`."""
-    joined = _joined(cases)
+    joined = region(cases)
     if joined is None:
         return " or ".join(" and ".join(c.said) for c in cases)
-    symbol, intervals, points = joined
-    words = [_words(symbol, lo, hi) for lo, hi in intervals]
-    return " or ".join([*words, *(f"{scalar_text(symbol)} = {p}" for p in points)])
+    return described_region(joined)
+
+
+def described_region(where: Region) -> str:
+    """The intervals of a number as text."""
+    symbol, intervals = where
+    ordered = sorted(intervals, key=lambda where: where.point is not None)  # single points come last
+    return " or ".join(_words(symbol, where) for where in ordered)
 
 
 def half_line(cases: list[Case[Found]]) -> tuple[Scalar, str, Fraction] | None:
     """The symbol, the comparison and the bound, if the cases together are all numbers on one side of a bound."""
-    joined = _joined(cases)
-    if joined is None or len(joined[1]) != 1 or joined[2]:
+    joined = region(cases)
+    if joined is None or len(joined[1]) != 1:
         return None
-    symbol, ((lo, hi),), _ = joined
-    if (lo is None) == (hi is None):
+    symbol, (where,) = joined
+    if (where.lo is None) == (where.hi is None):
         return None
-    return (symbol, "<", hi) if hi is not None else (symbol, ">", lo)  # type: ignore[return-value]
+    if where.hi is not None:
+        return symbol, "<" if where.hi_open else "<=", where.hi
+    return symbol, ">" if where.lo_open else ">=", where.lo  # type: ignore[return-value]
 
 
-def _joined(cases: list[Case[Found]]) -> tuple[Scalar, list[Interval], list[Fraction]] | None:
-    """The one symbol whose range was split, the open intervals where the cases lie, and the single points."""
+def region(cases: list[Case[Found]]) -> Region | None:
+    """The one symbol whose range was split, and the intervals where the cases lie, joined where they touch."""
     cut = {s for c in cases for s in c.symbols}
     if len(cut) != 1:
         return None
     (symbol,) = cut
-    spans: list[Interval] = []
+    spans: list[Range] = []
     for case in cases:
         fixed = case.assumptions.fixed
         at = next((Fraction(int(v.p), int(v.q)) for s, v in fixed if s == symbol and v.is_Rational), None)
-        where = case.assumptions.ranges.get(symbol, Range())
-        spans.append((at, at) if at is not None else (where.lo, where.hi))
-    points = {lo for lo, hi in spans if lo is not None and lo == hi}
-    ranges = sorted(
-        (s for s in spans if s[0] is None or s[0] != s[1]), key=lambda s: float("-inf") if s[0] is None else s[0]
-    )
+        spans.append(case.assumptions.ranges.get(symbol, Range()) if at is None else Range(at, at))
     without_points = all(symbol in c.null for c in cases)  # single points of a random number were left out
-    intervals: list[Interval] = []
-    for lo, hi in ranges:
-        if intervals and lo is not None and intervals[-1][1] == lo and (lo in points or without_points):
-            intervals[-1] = (intervals[-1][0], hi)
-            points.discard(lo)
+    spans.sort(key=lambda where: (where.lo is not None, where.lo or 0, where.point is None))
+    intervals: list[Range] = []
+    for where in spans:
+        last = intervals[-1] if intervals else None
+        touches = last is not None and last.hi is not None and last.hi == where.lo
+        if touches and last is not None and (without_points or not (last.hi_open and where.lo_open)):
+            intervals[-1] = Range(last.lo, where.hi, last.lo_open, where.hi_open, where.whole)
         else:
-            intervals.append((lo, hi))
-    return symbol, intervals, sorted(points)
+            intervals.append(where)
+    return symbol, intervals
+
+
+def common_region(regions: list[Region]) -> Region | None:
+    """Where all of some regions of one number overlap, but for single points; None if they are of several numbers."""
+    symbols = {symbol for symbol, _ in regions}
+    if len(symbols) != 1:
+        return None
+    left = [Range()]
+    for _, intervals in regions:
+        left = [part for one in left for other in intervals if not (part := _overlap(one, other)).empty]
+    return symbols.pop(), left
+
+
+def _overlap(one: Range, other: Range) -> Range:
+    out = one
+    if other.lo is not None:
+        out = out.meet(">" if other.lo_open else ">=", other.lo)
+    return out.meet("<" if other.hi_open else "<=", other.hi) if other.hi is not None else out

@@ -12,7 +12,7 @@ from qkv.claims.symbolic.errors import TooLarge, Unsupported, WrongShape
 from qkv.claims.symbolic.factors import Factor, Scalar, member, noise_vector, turn, unnamed_mean, unnamed_sum
 from qkv.claims.symbolic.matrix_polynomials import ZERO, MatrixPolynomial, identity, scalar, vector
 from qkv.claims.symbolic.statistics import statistic
-from qkv.claims.symbolic.unknowns import KeyLength, KeyShift, is_of_unnamed_item, varies_over_unnamed_items
+from qkv.claims.symbolic.unknowns import KeyLength, KeyShift, varies_over_unnamed_items
 from qkv.claims.syntax import nodes as L
 
 MAX_EXPRESSION_NODES = 3000  # of one scalar
@@ -113,33 +113,47 @@ class Evaluator(Algebra):
 
     def _summed(self, one: MatrixPolynomial) -> MatrixPolynomial:
         """The sum over the unnamed items of a value that stands for one of them."""
+        if self.size == len(self.context.items):  # there is no unnamed item
+            return MatrixPolynomial({}, one.shape, one.anything)
         terms: dict[tuple[Factor, ...], Scalar] = {}
         for word, coefficient in one.terms.items():
-            new, factor = self._summed_term(word, coefficient)
-            terms[new] = terms.get(new, sp.Integer(0)) + factor
+            for new, factor in self._summed_term(word, coefficient):
+                terms[new] = terms.get(new, sp.Integer(0)) + factor
         return MatrixPolynomial({w: c for w, c in terms.items() if c != 0}, one.shape, one.anything)
 
-    def _summed_term(self, word: tuple[Factor, ...], coefficient: Scalar) -> tuple[tuple[Factor, ...], Scalar]:
-        """One term of a value, summed over the unnamed items."""
-        count = self.size - len(self.context.items)
+    def _summed_term(self, word: tuple[Factor, ...], coefficient: Scalar) -> list[tuple[tuple[Factor, ...], Scalar]]:
+        """One term of a value, summed over the unnamed items: the part with their weight, and the part without."""
         unnamed = [a for a in word if a.of_unnamed_item]
         weights = [w for w in self.rest_weights if coefficient.has(w)]
-        if len(unnamed) > 1 or len(weights) > 1 or (weights and sp.degree(sp.expand(coefficient), weights[0]) != 1):
+        if len(unnamed) > 1 or len(weights) > 1:
             raise Unsupported("a sum of products over the unnamed items")
-        differing = any(is_of_unnamed_item(s) and s not in self.rest_weights for s in coefficient.free_symbols)
-        if differing and not unnamed and not weights:
-            return word, self._exponentials(coefficient)
-        if differing:
-            raise Unsupported("a sum over unnamed items whose scores differ")
+        out = []
         if weights:  # Σ α_i v_i over the unnamed = (Σ α_i) v̄, with v̄ a weighted mean of their values
             (weight,) = weights
-            coefficient = coefficient.subs(weight, self.rest_weights[weight])
-            if coefficient.has(weight):
-                raise Unsupported("a sum of powers of weights")
-            return tuple(unnamed_mean(a, weight) if a in unnamed else a for a in word), coefficient
-        if unnamed:
-            return tuple(unnamed_sum(a) if a in unnamed else a for a in word), coefficient
-        return word, coefficient * count
+            coefficient = sp.expand(coefficient)
+            factor = coefficient.coeff(weight, 1)
+            coefficient = sp.expand(coefficient - factor * weight)
+            if factor.has(weight) or coefficient.has(weight) or varies_over_unnamed_items(factor):
+                raise Unsupported("a sum of products over the unnamed items")
+            mean = tuple(unnamed_mean(a, weight) if a in unnamed else a for a in word)
+            out.append((mean, factor * self.rest_weights[weight]))
+        if coefficient == 0:
+            return out
+        if not unnamed:
+            return [*out, (word, self._summed_number(coefficient))]
+        if varies_over_unnamed_items(coefficient):
+            raise Unsupported("a sum over unnamed items whose scores differ")
+        return [*out, (tuple(unnamed_sum(a) if a in unnamed else a for a in word), coefficient)]
+
+    def _summed_number(self, coefficient: Scalar) -> Scalar:
+        """A number that stands for one unnamed item, summed over them; constants count once for each item."""
+        count = self.size - len(self.context.items)
+        if not varies_over_unnamed_items(coefficient):
+            return coefficient * count
+        total: Scalar = sp.Integer(0)
+        for term in sp.Add.make_args(sp.expand_mul(coefficient)):
+            total += self._exponentials(term) if varies_over_unnamed_items(term) else term * count
+        return total
 
     def _exponentials(self, coefficient: Scalar) -> Scalar:
         """A multiple of e^(k_i'q), summed over unnamed items of free scores, is that multiple of the softmax's rest."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from functools import reduce as fold
+from itertools import combinations, product
 
 import sympy as sp
 
 from qkv.claims.semantics.context import Context
 from qkv.claims.semantics.declarations import build_context
+from qkv.claims.semantics.ranges import Range
 from qkv.claims.symbolic import attention_terms
-from qkv.claims.symbolic.algebra import Algebra, require_same_shape
+from qkv.claims.symbolic.algebra import Algebra, orthogonal_terms, require_same_shape
 from qkv.claims.symbolic.attention_terms import NOWHERE, softmax_steps
 from qkv.claims.symbolic.conditions import assumptions_of
+from qkv.claims.symbolic.enclosures import constant_sign
 from qkv.claims.symbolic.errors import Unsupported
 from qkv.claims.symbolic.evaluator import Evaluator
 from qkv.claims.symbolic.factors import Scalar
@@ -38,7 +41,7 @@ def never(context: Context, core: L.Never) -> Proof:
         raise L.Malformed(core.at, f"{core.name}, which is fixed", "a number that may vary")
     steps = softmax_steps(algebra)
     for here, values in cases:
-        apart = next((v for v in values if v.has(sp.oo) or sign(v, here) in ("+", "-")), None)
+        apart = next((v for v in values if v.has(sp.oo, -sp.oo) or sign(v, here) in ("+", "-")), None)
         if apart is not None:
             text = f"one part of left minus right stays {scalar_text(apart)}, which is never 0"
             steps.append(Step(text, sp.latex(apart)))
@@ -51,6 +54,12 @@ def never(context: Context, core: L.Never) -> Proof:
             value = here.put(r)
             where = f"{core.name} = {scalar_text(value)}" if value != r else f"every {core.name} in some range"
             return Proof(REFUTED, f"{where} makes it true", tuple(steps), witness=Witness(str(core.name), value))
+        found = _common_root_with(values, r, here)
+        if found is not None and algebra.declared_name(found[0]) is not None:
+            other, at, root = found
+            because = f"{core.name} = {scalar_text(root)} makes it true for {other} = {at}"
+            witness = Witness(str(core.name), root, ((str(other), at),))
+            return Proof(REFUTED, because, tuple(steps), witness=witness)
         if not _no_common_root(values, r, here):
             return Proof(UNKNOWN, "it is not settled whether all parts can vanish at once")
         steps.append(step("the parts of left minus right have no common zero"))
@@ -86,43 +95,78 @@ def _parts_of_difference(
 
 def _orthogonal_only(algebra: Algebra, difference: MatrixPolynomial) -> None:
     """Refuse vectors that may be dependent: only for independent ones does a nonzero coefficient show a difference."""
-    if difference.scalar:
-        return
-    for word in difference.terms:
-        family = algebra.context.families.get(word[0].family_name) if len(word) == 1 else None
-        if family is None or family.kind not in ("orthonormal", "orthogonal"):
-            raise Unsupported("impossibility for vectors that may depend on each other")
-    if len({word[0].family_name for word in difference.terms}) > 1:
-        raise Unsupported("impossibility for vectors of several families, which may depend on each other")
+    if difference.terms and not difference.scalar and not orthogonal_terms(algebra, difference):
+        raise Unsupported("impossibility for vectors that may depend on each other")
 
 
 def _common_root(values: tuple[Scalar, ...], r: Scalar, assumptions: Assumptions) -> Scalar | None:
     """A value of r at which all parts vanish, for all values of the other numbers."""
-    shared = _shared(values, r, assumptions)
-    if shared is None or not shared.has(r) or shared.free_symbols != {r}:
+    tops = _numerators(values, r, assumptions)
+    if tops is None:
         return None
-    where = assumptions.ranges.get(r)
+    shared = fold(sp.gcd, tops)
+    if shared.free_symbols != {r}:
+        return None
+    where = assumptions.ranges.get(r, Range())
     for root in sp.Poly(shared, r).real_roots():
-        if root.is_Rational and (where is None or not where.meet("=", Fraction(int(root.p), int(root.q))).empty):
-            return root
-        if not root.is_Rational and (where is None or where.holds(float(root))):
+        if _lies_in(where, root) and all(is_zero(assumptions.put(v).subs(r, root)) for v in values):
             return root
     return None
 
 
+def _lies_in(where: Range, root: Scalar) -> bool:
+    """Whether an algebraic number lies in a range."""
+    for end, is_open, outside in ((where.lo, where.lo_open, "-"), (where.hi, where.hi_open, "+")):
+        side = None if end is None else constant_sign(root - sp.Rational(end.numerator, end.denominator))
+        if end is not None and (side is None or side == outside or (side == "0" and is_open)):
+            return False
+    return not where.whole or bool(root.is_Integer)
+
+
 def _no_common_root(values: tuple[Scalar, ...], r: Scalar, assumptions: Assumptions) -> bool:
-    shared = _shared(values, r, assumptions)
-    return shared is not None and not shared.has(r) and sign(shared, assumptions) in ("+", "-")
+    """Whether the parts have no common zero, for no value of the other numbers.
+
+    Where the resultant of two polynomials in r is not 0, they have no common zero. A gcd of 1 would not do: at one
+    value of another number a common zero may appear.
+    """
+    tops = _numerators(values, r, assumptions)
+    if tops is None:
+        return False
+    for one, other in combinations(tops, 2):
+        if one.has(r) or other.has(r):
+            joint = sp.resultant(one, other, r)
+            if sign(joint, assumptions) in ("+", "-"):
+                return True
+    return sign(sum(top**2 for top in tops), assumptions) == "+"
 
 
-def _shared(values: tuple[Scalar, ...], r: Scalar, assumptions: Assumptions) -> Scalar | None:
+def _numerators(values: tuple[Scalar, ...], r: Scalar, assumptions: Assumptions) -> list[Scalar] | None:
+    """The numerators of the parts that are not 0, as polynomials in r; None if one is no polynomial."""
     tops = [sp.fraction(sp.together(assumptions.put(v)))[0] for v in values if not is_zero(v, assumptions)]
     if not tops or any(not t.is_polynomial(r) or t.has(sp.exp) for t in tops):
         return None
-    out = tops[0]
-    for top in tops[1:]:
-        out = sp.gcd(out, top)
-    return out
+    return [sp.expand(top) for top in tops]
+
+
+def _common_root_with(
+    values: tuple[Scalar, ...], r: Scalar, assumptions: Assumptions
+) -> tuple[Scalar, Scalar, Scalar] | None:
+    """Another number, a value of it, and a value of r at which all parts vanish: at a zero of a resultant."""
+    tops = _numerators(values, r, assumptions)
+    others = set() if tops is None else set().union(*(top.free_symbols for top in tops)) - {r}
+    if tops is None or len(others) != 1:
+        return None
+    (other,) = others
+    for one, two in combinations(tops, 2):
+        joint = sp.resultant(one, two, r) if one.has(r) or two.has(r) else sp.Integer(1)
+        if joint.free_symbols != {other} or not joint.is_polynomial(other):
+            continue
+        for at in sp.Poly(joint, other).real_roots():
+            if at.is_Rational and _lies_in(assumptions.ranges.get(other, Range()), at):
+                root = _common_root(values, r, assumptions.fix(other, at))
+                if root is not None:
+                    return other, at, root
+    return None
 
 
 def _no_query(context: Context, core: L.Never) -> Proof:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from qkv.claims.semantics.context import Context
+from qkv.claims.semantics.context import Context, names_used
 from qkv.claims.semantics.ranges import Range
-from qkv.claims.symbolic.algebra import Algebra, require_same_shape
+from qkv.claims.symbolic.algebra import Algebra, orthogonal_terms, require_same_shape
 from qkv.claims.symbolic.attention_terms import softmax_steps
-from qkv.claims.symbolic.case_split import Case, by_cases, described, half_line
+from qkv.claims.symbolic.case_split import Case, by_cases, described, half_line, region
 from qkv.claims.symbolic.conditions import Moving, assumptions_of
+from qkv.claims.symbolic.distinguishing_points import differs
 from qkv.claims.symbolic.errors import Unsupported
 from qkv.claims.symbolic.evaluator import Evaluator
-from qkv.claims.symbolic.factors import Factor, Scalar, UnnamedMean
+from qkv.claims.symbolic.factors import Factor, Member, Scalar, UnnamedMean
 from qkv.claims.symbolic.growth_limits import limit
 from qkv.claims.symbolic.matrix_polynomials import MatrixPolynomial, scalar
 from qkv.claims.symbolic.node_conversion import expression_node
@@ -23,7 +25,7 @@ from qkv.claims.symbolic.proof import CONDITIONAL, PROVED, REFUTED, UNKNOWN, Con
 from qkv.claims.symbolic.relations import link, relation
 from qkv.claims.symbolic.sign_analysis import Assumptions, is_zero, sign
 from qkv.claims.symbolic.statistics import Follow, random_symbols, region_probability, regions, statistic_limit
-from qkv.claims.symbolic.unknowns import Gap, RestSum, Score, Theta
+from qkv.claims.symbolic.unknowns import Gap, RestSum, Score, Theta, factors_in
 from qkv.claims.syntax import nodes as L
 from qkv.claims.syntax.nodes import constant
 from qkv.claims.verdict import Step
@@ -92,30 +94,52 @@ def _reachable(where: Range, to: Scalar) -> bool:
 
 def follower(algebra: Algebra, path: Path) -> Follow:
     """Take all limits of a scalar in their order."""
-    given = (
-        *(f.relation for f in algebra.context.score_conditions),
-        *(order.sides for order in algebra.context.number_conditions),
-    )
-    facts = {str(n) for relation in given for n in L.nodes(relation) if isinstance(n, L.Name)}
+    loose_with = {name: _may_move_with(algebra, name) for name, _ in path.moving}
 
     def follow(expr: Scalar, assumptions: Assumptions) -> Scalar:
         for name, to in path.moving:
             x = algebra.symbol(name)
             if not x.is_Symbol:
                 raise Unsupported(f"a limit of {name}, which is fixed")
-            # Unknowns that may move with x: sums of unnamed exponentials always, scores when x bounds them.
             expr = assumptions.put(expr)
-            loose = {s for s in expr.free_symbols if isinstance(s, Theta | RestSum)}
-            if loose and name == "n":
+            loose = frozenset(s for s in expr.free_symbols if loose_with[name](s))
+            if name == "n" and any(isinstance(s, Theta | RestSum) for s in loose):
                 raise Unsupported("free keys as their number grows")
-            if name in facts:
-                loose |= {s for s in expr.free_symbols if isinstance(s, Gap | Score)}
-            expr = limit(expr, x, to, assumptions, frozenset(loose))
-            if expr.has(sp.oo, sp.zoo, sp.nan):
-                return expr if not expr.has(sp.nan, sp.zoo) else sp.nan
+            expr = limit(expr, x, to, assumptions, loose)
+            if expr.has(sp.zoo, sp.nan):
+                raise Unsupported(f"a limit without a value as {name} -> {to}")
+            if expr.has(sp.oo, -sp.oo):
+                return expr
         return expr
 
     return follow
+
+
+def _may_move_with(algebra: Algebra, name: str) -> Callable[[Scalar], bool]:
+    """Which unknowns may move with a number: sums of unnamed exponentials always; scores and gaps when the number
+    occurs in a condition on them, directly or by a definition; products of vectors whose norm moves."""
+    context = algebra.context
+    bounds_scores = name in names_in_conditions(context)
+    grown = {
+        base
+        for base, family in context.families.items()
+        if family.norm is not None and name in {str(n) for n in names_used(context, family.norm)}
+    }
+
+    def moves(symbol: Scalar) -> bool:
+        if isinstance(symbol, Theta | RestSum):
+            return True
+        if not isinstance(symbol, Gap | Score):
+            return False
+        return bounds_scores or any(factor.family_name in grown for factor in factors_in(symbol))
+
+    return moves
+
+
+def names_in_conditions(context: Context) -> set[str]:
+    """The names in all given conditions between scores or between numbers, and in the definitions that they use."""
+    given = (*(fact.relation for fact in context.score_conditions), *context.number_conditions)
+    return {str(name) for name in names_used(context, *given)}
 
 
 def settled(algebra: Algebra, expr: Scalar, assumptions: Assumptions, follow: Follow) -> Scalar:
@@ -126,7 +150,7 @@ def settled(algebra: Algebra, expr: Scalar, assumptions: Assumptions, follow: Fo
         factor = sp.expand(sp.diff(expr, name))
         if factor.free_symbols & gone:  # a statistic that vanishes may be multiplied by a number that grows
             parts = [follow(part.xreplace(every), assumptions) for part in sp.Add.make_args(factor)]
-            if factor.has(name) or any(part.has(sp.oo, sp.zoo, sp.nan) for part in parts):
+            if factor.has(name) or any(part.has(sp.oo, -sp.oo) for part in parts):
                 raise Unsupported("a statistic times a number that grows")
         expr = expr.subs(name, statistic_limit(algebra, assumptions, name, follow))
     return expr
@@ -159,16 +183,21 @@ def limit_statement(context: Context, core: L.Limit) -> Proof:
         sure = "; almost surely, so in probability" if random else ""
         return Proof(kind, f"every part of left minus right goes to 0{words}{sure}", tuple(steps))
     found = "; ".join(filter(None, (_in_case(algebra, one, c, follow) for c in cases)))
+    bad = [c for c in cases if c not in good]
+    if not all(any(v.has(sp.oo, -sp.oo) or differs(v, c.assumptions) for v in c.found) for c in bad):
+        return Proof(UNKNOWN, "it is not settled whether left minus right goes to 0", tuple(steps))
     if not good:
         apart = _surely_apart(algebra, one.minus(two), cases)
         if not core.tends and not apart:
             return Proof(UNKNOWN, "the limit differs for some vectors at most", tuple(steps))
         because = f"the limit is {found}{words}" if found else f"left minus right does not go to 0{words}"
         return Proof(REFUTED if core.tends else PROVED, because, tuple(steps), sure=apart)
-    true, false = described(good), described([c for c in cases if c not in good])
+    if not _surely_apart(algebra, one.minus(two), bad):
+        return Proof(UNKNOWN, f"true when {described(good)}, and perhaps elsewhere", tuple(steps))
+    true, false = described(good), described(bad)
     if not core.tends:
         true, false = false, true
-    condition = _condition(algebra, true, good if core.tends else [c for c in cases if c not in good])
+    condition = _condition(algebra, true, good if core.tends else bad)
     return Proof(CONDITIONAL, f"true when {true}; false when {false}", tuple(steps), condition=condition)
 
 
@@ -177,8 +206,8 @@ def _condition(algebra: Algebra, text: str, cases: list[Case[Values]]) -> Condit
     side, at = half_line(cases), algebra.context.claim.at
     name = None if side is None else expression_node(algebra, side[0], at)
     if side is None or name is None:
-        return Condition(text)
-    return Condition(text, L.Relation((name, L.Num(side[2], at)), (side[1],), at))
+        return Condition(text, region=region(cases))
+    return Condition(text, L.Relation((name, L.Num(side[2], at)), (side[1],), at), region(cases))
 
 
 def limit_cases(
@@ -190,6 +219,7 @@ def limit_cases(
 ) -> list[Case[Values]]:
     if not difference.scalar and any(name == "n" for name, _ in path.moving):
         raise Unsupported("vectors as the number of items grows")
+    _require_fixed_vectors(algebra, difference, path)
     coefficients = [
         settled(algebra, c, assumptions, follow) * _length(algebra, w, path) for w, c in difference.terms.items()
     ]
@@ -199,6 +229,17 @@ def limit_cases(
     return by_cases(
         assumptions, lambda f: tuple(follow(c, f) for c in coefficients), frozenset(numbers) | random, random
     )
+
+
+def _require_fixed_vectors(algebra: Algebra, difference: MatrixPolynomial, path: Path) -> None:
+    """Refuse vectors that a condition on scores lets move with a number of which a limit is taken."""
+    context = algebra.context
+    if not names_in_conditions(context) & {name for name, _ in path.moving}:
+        return
+    bound = {name.base for fact in context.score_conditions for name in names_used(context, fact.relation)}
+    for word in difference.terms:
+        if any((getattr(part, "of", None) or part).family_name in bound or part.name in bound for part in word):
+            raise Unsupported("a vector that may move")
 
 
 def _length(algebra: Algebra, word: tuple[Factor, ...], path: Path) -> Scalar:
@@ -216,12 +257,9 @@ def _length(algebra: Algebra, word: tuple[Factor, ...], path: Path) -> Scalar:
 
 def _surely_apart(algebra: Algebra, difference: MatrixPolynomial, cases: list[Case[Values]]) -> bool:
     """For "does not tend" the limit must differ for all vectors: numbers, or members of orthogonal families."""
-    if not difference.scalar:
-        names = {w[0].family_name for w in difference.terms if len(w) == 1}
-        kinds = {algebra.context.families[b].kind for b in names if b in algebra.context.families}
-        if len(names) != 1 or not kinds <= {"orthonormal", "orthogonal"} or not kinds:
-            return False
-    return all(any(v.has(sp.oo) or sign(v, c.assumptions) in ("+", "-") for v in c.found) for c in cases)
+    if not difference.scalar and not orthogonal_terms(algebra, difference):
+        return False
+    return all(any(v.has(sp.oo, -sp.oo) or sign(v, c.assumptions) in ("+", "-") for v in c.found) for c in cases)
 
 
 def _with_probability(
@@ -247,7 +285,9 @@ def _with_probability(
         good = [c for c in cases if c not in good]
     where = described(good)
     because = f"true with probability {value:.4f} in the limit, that is when {where}; false otherwise"
-    return Proof(CONDITIONAL, because, (*steps, *lines), value, condition=Condition(where))
+    joined = region(good)
+    law = None if joined is None else algebra.random.get(joined[0])
+    return Proof(CONDITIONAL, because, (*steps, *lines), value, condition=Condition(where, region=joined, law=law))
 
 
 def _to_infinity(
@@ -280,7 +320,7 @@ def _actual(algebra: Algebra, one: MatrixPolynomial, assumptions: Assumptions, f
     kept = MatrixPolynomial({w: c for w, c in terms.items() if not is_zero(c)}, one.shape)
     text = polynomial_text(kept)
     number = kept.number()
-    if kept.scalar and number.is_number and not number.is_Rational and not number.has(sp.oo):
+    if kept.scalar and number.is_number and not number.is_Rational and not number.has(sp.oo, -sp.oo):
         text += f" = {float(number):.4g}"
     return text
 
@@ -339,7 +379,7 @@ def relation_in_limit(context: Context, core: L.Relation) -> Proof:
         if not one.minus(two).scalar and not one.minus(two).anything:
             raise Unsupported("an order of vectors in a limit")
         sides = [scalar(follow(settled(algebra, e.number(), assumptions, follow), assumptions)) for e in (one, two)]
-        if any(random_symbols(algebra, s.number()) or s.number().has(sp.oo, sp.nan) for s in sides):
+        if any(random_symbols(algebra, s.number()) or s.number().has(sp.oo, -sp.oo) for s in sides):
             raise Unsupported("a comparison of limits that are random or infinite")
         values = ", ".join(
             f"{polynomial_text(s)}" + (f" = {float(s.number()):.4g}" if s.number().is_number else "") for s in sides
@@ -376,6 +416,7 @@ def within(context: Context, core: L.Within) -> Proof:
     cases = limit_cases(algebra, difference, assumptions, follow, path)
     random = frozenset().union(*(random_symbols(algebra, c) for c in difference.terms.values()), frozenset())
     chance: Scalar = sp.Integer(0)
+    unsure: Scalar = sp.Integer(0)
     steps = softmax_steps(algebra)
     for case in cases:
         ends = MatrixPolynomial(
@@ -384,8 +425,12 @@ def within(context: Context, core: L.Within) -> Proof:
         )
         square = ends.transposed().times(ends, algebra.inner).number() if ends.terms else sp.Integer(0)
         near = not ends.terms or sign(square - radius**2, case.assumptions) == "-"
+        far = not near and (
+            _can_be_long(algebra, ends, case.assumptions) or sign(square - radius**2, case.assumptions) == "+"
+        )
         p = region_probability(algebra, case.assumptions, random)
         chance += p if near else 0
+        unsure += 0 if near or far else p
         place = described([case]) if case.said else "always"
         outcome = f"off by {polynomial_text(ends)}: {'within' if near else 'outside'}"
         steps.append(step(f"{place}: probability {float(p):.4f}, {outcome}"))
@@ -394,7 +439,24 @@ def within(context: Context, core: L.Within) -> Proof:
     if abs(value - float(wanted)) < 1e-12:
         return Proof(UNKNOWN, "the probability is just the one claimed, in the limit", tuple(steps))
     kind = PROVED if value > float(wanted) else REFUTED
+    if kind == REFUTED and value + float(unsure) >= float(wanted) - 1e-12:
+        return Proof(UNKNOWN, "it is not settled how far the limit is from the target", tuple(steps))
     return Proof(kind, f"the probability tends to {exact} = {value:.4f} as {path.words}", tuple(steps), value)
+
+
+def _can_be_long(algebra: Algebra, ends: MatrixPolynomial, assumptions: Assumptions) -> bool:
+    """Whether a combination of vectors has a free value with a coefficient that is never 0: it may be of any length."""
+    declared = algebra.context.families.get("v")
+    if declared is not None and declared.kind != "free":
+        return False
+    many = algebra.context.all_items_named or algebra.context.numbers["n"].hi is None
+    return any(
+        len(word) == 1
+        and word[0].family_name == "v"
+        and (isinstance(word[0], Member) or many)
+        and sign(coefficient, assumptions) in ("+", "-")
+        for word, coefficient in ends.terms.items()
+    )
 
 
 @dataclass(frozen=True)

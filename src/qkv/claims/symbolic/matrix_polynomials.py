@@ -91,7 +91,7 @@ class MatrixPolynomial:
 def reduce(word: Monomial, factor: Scalar, inner: Inner) -> tuple[Monomial, Scalar] | None:
     """Apply AᵀA = I, R(x)R(y) = R(x+y) and known inner products until none applies; None stands for zero."""
     done: list[Factor] = []
-    for part in word:
+    for place, part in enumerate(word):
         if part.kind == "turn" and part.angle == 0:
             continue
         if not done:
@@ -119,7 +119,20 @@ def reduce(word: Monomial, factor: Scalar, inner: Inner) -> tuple[Monomial, Scal
             return None
         else:
             done.append(part)
+        if len(done) > 2 and _keeps_column(*done[-3:]):  # A A' a_i = a_i, and a_i' A A' = a_i'
+            column = done[-1] if done[-1].kind == "vector" else done[-3]
+            return reduce((*done[:-3], column, *word[place + 1 :]), factor, inner)
     return tuple(done), factor
+
+
+def _keeps_column(one: Factor, two: Factor, three: Factor) -> bool:
+    """Whether three factors are A A' a_i, or a_i' A A': a projection applied to a column of its own basis."""
+    parts = (one, two) if three.kind == "vector" else (two, three)
+    column = three if three.kind == "vector" else one
+    if any(part.kind != "basis" for part in parts) or column.kind != "vector":
+        return False
+    turned = parts[0].name == parts[1].name and not parts[0].flipped and parts[1].flipped
+    return turned and column.family_name == parts[0].name.lower() and column.flipped == (column is one)
 
 
 def _column_beside(last: Factor, part: Factor) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from qkv.claims.semantics.ranges import Range
 from qkv.claims.symbolic.factors import Scalar
 from qkv.claims.syntax import nodes as L
 from qkv.claims.verdict import Step
@@ -11,20 +12,33 @@ from qkv.claims.verdict import Step
 PROVED, REFUTED, CONDITIONAL, UNKNOWN = "proved", "refuted", "conditional", "unknown"
 
 
+Region = tuple[Scalar, list[Range]]
+"""A number, and the intervals in which it lies."""
+
+
 @dataclass(frozen=True)
 class Condition:
-    """When a statement is true: as text, and as one comparison of the language if it is one."""
+    """When a statement is true: as text, as one comparison of the language if it is one, and as intervals of a number.
+
+    `law` is the mean and the variance of that number if it is a normal one.
+    """
 
     text: str
     relation: L.Relation | None = None
+    region: Region | None = None
+    law: tuple[Scalar, Scalar] | None = None
 
 
 @dataclass(frozen=True)
 class Witness:
-    """What makes a statement true that was said to be impossible: a number, or a query as text."""
+    """What makes a statement true that was said to be impossible: a number, or a query as text.
+
+    `beside` are the values of other numbers for which it does so.
+    """
 
     name: str
     value: Scalar | str
+    beside: tuple[tuple[str, Scalar], ...] = ()
 
     @property
     def number(self) -> float | None:
@@ -32,10 +46,11 @@ class Witness:
         return None if isinstance(self.value, str) or not self.value.is_number else float(self.value)
 
     def assignment(self) -> str:
-        """The witness as an assignment that Python accepts."""
+        """The witness as assignments that Python accepts."""
         if isinstance(self.value, str) or not self.value.is_number:
             return f"{self.name} = {str(self.value)!r}"
-        return f"{self.name} = {self.value if self.value.is_Rational else repr(float(self.value))}"
+        every = (*self.beside, (self.name, self.value))
+        return "\n".join(f"{name} = {v if v.is_Rational else repr(float(v))}" for name, v in every)
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,14 @@ from sympy.polys.polyerrors import BasePolynomialError as PolynomialError
 from qkv.claims.semantics.context import Context, names_used
 from qkv.claims.semantics.quantifiers import QuantifierCase
 from qkv.claims.symbolic import attention_terms, impossibility, limit_statements, relations
+from qkv.claims.symbolic.case_split import common_region, described_region
 from qkv.claims.symbolic.conditions import assumptions_of
 from qkv.claims.symbolic.errors import NeedSign, TooLarge, Unsupported, WrongShape
 from qkv.claims.symbolic.evaluator import Evaluator
 from qkv.claims.symbolic.printing import scalar_text, step
-from qkv.claims.symbolic.proof import CONDITIONAL, PROVED, REFUTED, UNKNOWN, Proof
+from qkv.claims.symbolic.proof import CONDITIONAL, PROVED, REFUTED, UNKNOWN, Condition, Proof
 from qkv.claims.symbolic.sign_analysis import is_zero, sign
+from qkv.claims.symbolic.statistics import interval_probability
 from qkv.claims.syntax import nodes as L
 
 
@@ -25,13 +27,42 @@ def decide(cases: Sequence[QuantifierCase]) -> Proof:
     proofs = [(case.label, _decide(case.context)) for case in cases]
     if not proofs:
         return Proof(PROVED, "there is no item that it speaks of", (step("no item meets the condition"),))
+    conditional = [found for _, found in proofs if found.kind == CONDITIONAL]
     for kind in (REFUTED, UNKNOWN, CONDITIONAL):
+        if kind == CONDITIONAL and len(conditional) > 1:
+            return _jointly(conditional, len(proofs) - len(conditional))
         for label, found in proofs:
             if found.kind == kind:
                 prefix = f"for {label}: " if label else ""
-                return replace(found, because=prefix + found.because)
+                # The share of the draws that agree is that of all cases, and is not the probability of this one.
+                probability = found.probability if len(proofs) == 1 else None
+                return replace(found, because=prefix + found.because, probability=probability)
     steps = tuple(s for label, p in proofs for s in ((step(f"case {label}"), *p.steps) if label else p.steps))
     return Proof(PROVED, proofs[0][1].because, steps)
+
+
+def _jointly(found: list[Proof], others: int) -> Proof:
+    """Several cases that are true under conditions: all are, where their regions overlap."""
+    steps = tuple(s for one in found for s in one.steps)
+    first = found[0].condition
+    regions = [one.condition.region for one in found if one.condition is not None and one.condition.region is not None]
+    joint = common_region(regions) if len(regions) == len(found) else None
+    if joint is None:
+        return Proof(UNKNOWN, "true under conditions that differ from item to item", steps)
+    words = "each under its own condition" if others else "every item under its own condition"
+    intervals = [where for where in joint[1] if where.point is None or found[0].probability is None]
+    if not intervals:
+        return Proof(REFUTED, f"{words}, and no {scalar_text(joint[0])} meets all of them", steps, sure=True)
+    where = described_region((joint[0], intervals))
+    if found[0].probability is None:
+        relation = first.relation if first is not None and all(one.condition == first for one in found) else None
+        return Proof(CONDITIONAL, f"true when {where}", steps, condition=Condition(where, relation, joint))
+    law = first.law if first is not None else None
+    if law is None:
+        return Proof(UNKNOWN, "true with a probability that is not known for all items at once", steps)
+    chance = float(sum((interval_probability(one, *law) for one in intervals), sp.Integer(0)))
+    because = f"true with probability {chance:.4f} in the limit, that is when {where}; false otherwise"
+    return Proof(CONDITIONAL, because, steps, condition=Condition(where, region=joint, law=law))
 
 
 def _decide(context: Context) -> Proof:
@@ -59,6 +90,8 @@ def _by_kind(context: Context) -> Proof:
         context.numbers[name].lo is not None or context.numbers[name].hi is not None for name in context.random
     )
     counted = any(isinstance(node, L.Stat | L.Chance | L.Within) for node in L.nodes(context.claim.statement))
+    ordered = names_used(context, *context.number_conditions)
+    narrowed |= any(str(name) in context.random for name in ordered) or bool(context.noise and context.score_conditions)
     if narrowed and counted:
         raise Unsupported("a statistic of a random number under a condition")
     core = context.claim.statement.core

@@ -8,13 +8,13 @@ import sympy as sp
 
 from qkv.claims.semantics.context import Context
 from qkv.claims.symbolic import thresholds
-from qkv.claims.symbolic.algebra import Algebra, require_same_shape
+from qkv.claims.symbolic.algebra import Algebra, orthogonal_terms, require_same_shape
 from qkv.claims.symbolic.attention_terms import softmax_steps
 from qkv.claims.symbolic.basis_sums import sized
 from qkv.claims.symbolic.conditions import assumptions_of
+from qkv.claims.symbolic.distinguishing_points import differs
 from qkv.claims.symbolic.errors import WrongShape
 from qkv.claims.symbolic.evaluator import Evaluator
-from qkv.claims.symbolic.factors import UnnamedSum
 from qkv.claims.symbolic.matrix_polynomials import MatrixPolynomial
 from qkv.claims.symbolic.printing import polynomial_latex, polynomial_text, scalar_latex, scalar_text, step
 from qkv.claims.symbolic.proof import CONDITIONAL, PROVED, REFUTED, UNKNOWN, Proof
@@ -25,6 +25,8 @@ from qkv.claims.verdict import Step
 SIGN_WORDS = {"+": "positive", "-": "negative", ">=": "never negative", "<=": "never positive", "0": "zero"}
 SIGNS_THAT_PROVE = {"<": ("-",), "<=": ("-", "<=", "0"), ">": ("+",), ">=": ("+", ">=", "0")}
 SIGNS_THAT_REFUTE = {"<": ("+", ">=", "0"), "<=": ("+",), ">": ("-", "<=", "0"), ">=": ("-",)}
+SIGN_IF = {"<": "-", "<=": "<=", ">": "+", ">=": ">="}  # the sign of left minus right
+SIGN_UNLESS = {"<": ">=", "<=": "+", ">": "<=", ">=": "-"}
 FACTORED_BELOW = 60  # operations of a difference that is factored for printing
 
 
@@ -72,6 +74,9 @@ def link(algebra: Algebra, one: MatrixPolynomial, op: str, two: MatrixPolynomial
         return Proof(REFUTED, because, (said, step(because)), tie=tie)
     upward = value if op in (">", ">=") else -value
     found = thresholds.threshold(algebra, upward, op in (">=", "<="), assumptions)
+    if isinstance(found, bool):
+        because = f"left minus right is {SIGN_WORDS[(SIGN_IF if found else SIGN_UNLESS)[op]]} for all allowed values"
+        return Proof(PROVED if found else REFUTED, because, (said, step(because)), sure=not found)
     if found is not None:
         solved = step(f"solving left minus right for the scale: {found.text}")
         return Proof(CONDITIONAL, f"true exactly when {found.text}", (said, solved), condition=found)
@@ -88,6 +93,8 @@ def _equality(algebra: Algebra, difference: MatrixPolynomial, op: str, assumptio
     scalar_sign = sign(difference.number(), assumptions) if difference.scalar else None
     if op == "=":
         never = scalar_sign in ("+", "-") and not difference.number().free_symbols
+        if not never and not any(differs(c, assumptions) for c in difference.terms.values()):
+            return Proof(UNKNOWN, f"it is not settled whether {left_over} is 0", (said,))
         return Proof(REFUTED, f"left minus right is {left_over}", (said,), sure=never)
     if scalar_sign in ("+", "-") or (not difference.scalar and _independent(algebra, difference, assumptions)):
         return Proof(
@@ -97,12 +104,8 @@ def _equality(algebra: Algebra, difference: MatrixPolynomial, op: str, assumptio
 
 
 def _independent(algebra: Algebra, difference: MatrixPolynomial, assumptions: Assumptions) -> bool:
-    """Members of one orthogonal family are independent, so one coefficient that is never 0 is enough."""
-    families = {word[0].family_name for word in difference.terms if len(word) == 1}
-    if len(families) != 1 or any(len(w) != 1 or isinstance(w[0], UnnamedSum) for w in difference.terms):
-        return False
-    family = algebra.context.families.get(families.pop())
-    if family is None or family.kind not in ("orthonormal", "orthogonal"):
+    """Members of orthogonal families are independent, so one coefficient that is never 0 is enough."""
+    if not orthogonal_terms(algebra, difference):
         return False
     return any(sign(c, assumptions) in ("+", "-") for c in difference.terms.values())
 

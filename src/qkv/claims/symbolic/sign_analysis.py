@@ -11,6 +11,7 @@ from math import gcd, lcm
 import sympy as sp
 
 from qkv.claims.semantics.ranges import Range
+from qkv.claims.symbolic.enclosures import constant_sign
 from qkv.claims.symbolic.errors import TooLarge
 from qkv.claims.symbolic.factors import Scalar
 
@@ -18,7 +19,6 @@ MAX_MONOMIALS = 600  # of a polynomial whose sign is read off its coefficients
 MAX_POWER = 64  # of a generator e^(...), and of a sum
 MAX_FACTORED_TERMS = 60  # of a polynomial that is factored
 MAX_ROOT_DEGREE = 16  # of a polynomial whose roots are counted
-ZERO_BELOW = 1e-20  # a number this small, of 30 digits, may be zero
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,10 @@ class Ratio:
     bottom: Scalar
     powers: Mapping[Scalar, Scalar]
     logs: Mapping[Scalar, Scalar]
+
+    def restored(self, expr: Scalar) -> Scalar:
+        """Put exponentials and logarithms back in for their generators; a logarithm may hold generators itself."""
+        return expr.xreplace(dict(self.logs)).xreplace({g: sp.exp(p) for g, p in self.powers.items()})
 
 
 def ratio(expr: Scalar) -> Ratio:
@@ -117,32 +121,24 @@ def is_zero(expr: Scalar, assumptions: Assumptions | None = None) -> bool:
     expr = sp.expand(assumptions.put(expr) if assumptions is not None else expr)
     if expr == 0:
         return True
-    if expr.has(sp.oo, sp.zoo, sp.nan):
+    if expr.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
         return False
+    if assumptions is not None:
+        expr = _without_bars(expr, assumptions)
     got = ratio(expr)
     if got.top == 0:
         return True
-    if not got.top.free_symbols and not got.top.has(sp.erf):
-        return bool(sp.nsimplify(got.top).equals(0)) if abs(sp.N(got.top, 30)) < ZERO_BELOW else False
-    return False
+    return not got.top.free_symbols and constant_sign(got.top) == "0"
 
 
 def sign(expr: Scalar, assumptions: Assumptions) -> str | None:
     """ "+", "-", "0", ">=" or "<=" for all values in the assumptions; None when that is not shown."""
     expr = assumptions.put(sp.sympify(expr))
+    if expr.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
+        return None
     if expr.is_number:
-        if expr.has(sp.oo, sp.zoo, sp.nan):
-            return None
-        value = sp.N(expr, 30)
-        if not value.is_real:
-            return None
-        if abs(value) < ZERO_BELOW:
-            return "0" if is_zero(expr) else None
-        return "+" if value > 0 else "-"
-    for bars in sorted(expr.atoms(sp.Abs), key=str):
-        inside = sign(bars.args[0], assumptions)
-        if inside in ("+", "-", ">=", "<="):
-            expr = expr.xreplace({bars: bars.args[0] if inside in ("+", ">=") else -bars.args[0]})
+        return constant_sign(expr) or ("0" if is_zero(expr) else None)
+    expr = _without_bars(expr, assumptions)
     expr, assumptions = _from_zero(expr, assumptions)
     got = ratio(expr)
     if got.top == 0:
@@ -151,6 +147,15 @@ def sign(expr: Scalar, assumptions: Assumptions) -> str | None:
     if top is None or bottom not in ("+", "-"):
         return None
     return top if bottom == "+" else FLIP[top]
+
+
+def _without_bars(expr: Scalar, assumptions: Assumptions) -> Scalar:
+    """Replace |x| by x or -x where the sign of x is known."""
+    for bars in sorted(expr.atoms(sp.Abs), key=lambda one: (one.count_ops(), str(one))):
+        inside = sign(bars.args[0], assumptions)
+        if inside in ("+", "-", ">=", "<="):
+            expr = expr.xreplace({bars: bars.args[0] if inside in ("+", ">=") else -bars.args[0]})
+    return expr
 
 
 def _from_zero(expr: Scalar, assumptions: Assumptions) -> tuple[Scalar, Assumptions]:
@@ -184,19 +189,24 @@ def _product_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | N
         return direct
     if poly.is_Add and len(poly.args) > MAX_FACTORED_TERMS:
         return None
+    return _factored_sign(poly, got, assumptions) or _sum_sign(poly, got, assumptions, to_closed_ends=True)
+
+
+def _factored_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None:
     constant, factors = sp.factor_list(poly)
     if len(factors) == 1 and factors[0][1] == 1:
         return _root_sign(poly, got, assumptions)
-    out = "+" if constant > 0 else "-"
+    out = constant_sign(constant)
     for factor, power in factors:
         one = _sum_sign(factor, got, assumptions) or _root_sign(factor, got, assumptions)
+        one = one or _sum_sign(factor, got, assumptions, to_closed_ends=True)
         if one is None:
             if power % 2:
                 return None
             one = ">="
         if power % 2 == 0:
             one = {"-": "+", "<=": ">="}.get(one, one)
-        out = _times(out, one)
+        out = None if out is None else _times(out, one)
     return out
 
 
@@ -211,16 +221,20 @@ def _times(a: str, b: str) -> str:
     return ">=" if b in ("+", ">=") else "<="
 
 
-def _sum_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None:
-    """Shift every variable to start at 0 and every generator e^x with x >= 0 to 1 + y; then look at coefficients."""
+def _sum_sign(poly: Scalar, got: Ratio, assumptions: Assumptions, to_closed_ends: bool = False) -> str | None:
+    """Shift every variable to start at 0 and every generator e^x with x >= 0 to 1 + y; then look at coefficients.
+
+    With `to_closed_ends`, ranges such as [0, 1] are mapped like [0, 1): by continuity, a weak sign holds at 1, too.
+    """
     if poly.is_number:
         return sign(poly, Assumptions())
+    weak = False
     swap: dict[Scalar, Scalar] = {}
     known: dict[Scalar, str] = {}  # "+" strictly positive, ">=" nonnegative, None unknown
     for symbol in poly.free_symbols:
         fresh = sp.Symbol(f"{symbol.name}^", real=True)
         if symbol in got.powers:
-            how = sign(got.powers[symbol], assumptions) if not got.powers[symbol].is_number else "+"
+            how = sign(got.powers[symbol], assumptions)
             if how in ("+", ">="):
                 swap[symbol], known[fresh] = 1 + fresh, how
             elif how in ("-", "<="):
@@ -228,13 +242,16 @@ def _sum_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None:
             else:
                 known[symbol] = "+"
         elif symbol in got.logs:
-            how = sign(got.logs[symbol].args[0] - 1, assumptions)
+            how = sign(got.restored(got.logs[symbol]).args[0] - 1, assumptions)
             if how in ("+", ">="):
                 swap[symbol], known[fresh] = fresh, how
         elif symbol in assumptions.unit:
             swap[symbol], known[fresh] = 1 / (1 + fresh), ">="
         elif symbol in assumptions.ranges:
-            shifted = _shifted(assumptions.ranges[symbol], fresh)
+            where = assumptions.ranges[symbol]
+            if to_closed_ends and where.lo is not None and where.hi is not None and not where.hi_open:
+                where, weak = replace(where, hi_open=True), True
+            shifted = _shifted(where, fresh)
             if shifted is not None:
                 swap[symbol], known[fresh] = shifted
             elif symbol.is_positive:
@@ -243,22 +260,38 @@ def _sum_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None:
             known[symbol] = "+"
         elif symbol.is_nonnegative:
             known[symbol] = ">="
+    if to_closed_ends and not weak:
+        return None
     moved = poly.xreplace(swap)
     top, bottom = (
         sp.fraction(sp.together(moved)) if any(not s.is_polynomial() for s in swap.values()) else (moved, sp.Integer(1))
     )
-    terms = sp.Add.make_args(_expanded(top))
-    if len(terms) > MAX_MONOMIALS:
+    top = _expanded(top)
+    if top == 0:
+        return "0"
+    terms = sp.Add.make_args(top)
+    below = _term_sign(_expanded(bottom), {}) if bottom.is_number else _positive_product(bottom, known)
+    if len(terms) > MAX_MONOMIALS or below not in ("+", "-"):
         return None
-    # The denominators are powers of 1 + y with y >= 0, hence positive, up to a positive constant.
-    flip = bool(bottom.is_number and bottom < 0)
     signs = {_term_sign(term, known) for term in terms}
     out = None
     if signs <= {"+", ">=", "0"}:
         out = "+" if "+" in signs else ">="
     elif signs <= {"-", "<=", "0"}:
         out = "-" if "-" in signs else "<="
-    return FLIP[out] if out and flip else out
+    out = {"+": ">=", "-": "<="}.get(out or "", out) if weak else out
+    return FLIP[out] if out and below == "-" else out
+
+
+def _positive_product(bottom: Scalar, known: Mapping[Scalar, str]) -> str | None:
+    """The sign of a number times powers of 1 + y with y >= 0, which is what shifts put into a denominator."""
+    constant, factors = bottom.as_coeff_Mul()
+    ones = {1 + y for y, how in known.items() if how in ("+", ">=")}
+    for factor in sp.Mul.make_args(factors):
+        base, power = factor.as_base_exp()
+        if base not in ones or not power.is_Integer:
+            return None
+    return "+" if constant > 0 else "-"
 
 
 def _shifted(where: Range, fresh: Scalar) -> tuple[Scalar, str] | None:
@@ -280,11 +313,11 @@ def _term_sign(term: Scalar, known: Mapping[Scalar, str]) -> str | None:
     out = "+"
     for factor in sp.Mul.make_args(rest):
         base, power = factor.as_base_exp()
-        if base.is_number:
-            value = sp.N(factor)
-            if not value.is_real:
+        if base.is_number and power.is_number:
+            value = constant_sign(factor)
+            if value is None:
                 return None
-            out = _times(out, "+" if value > 0 else "-")
+            out = _times(out, value)
             continue
         if not power.is_Integer:
             how = known.get(base) if base.is_Symbol else None
@@ -308,9 +341,7 @@ def _root_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None
     (symbol,) = symbols
     where = assumptions.ranges.get(symbol, Range())
     if symbol in got.powers or symbol in got.logs:
-        how = (
-            sign(got.powers[symbol], assumptions) if symbol in got.powers and not got.powers[symbol].is_number else None
-        )
+        how = sign(got.powers[symbol], assumptions) if symbol in got.powers else None
         where = Range() if symbol in got.logs else Range(Fraction(1 if how in ("+", ">=") else 0), None, how != ">=")
     try:
         p = sp.Poly(poly, symbol, domain="QQ")
@@ -320,13 +351,11 @@ def _root_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None
         return None
     lo = None if where.lo is None else sp.Rational(where.lo.numerator, where.lo.denominator)
     hi = None if where.hi is None else sp.Rational(where.hi.numerator, where.hi.denominator)
-    inside = p.count_roots(lo, hi)
-    ends = sum(
-        1
-        for end, is_open in ((lo, where.lo_open), (hi, where.hi_open))
-        if end is not None and is_open and p.eval(end) == 0
-    )
-    if inside - ends > 0:
+    at_ends = {
+        is_open for end, is_open in ((lo, where.lo_open), (hi, where.hi_open)) if end is not None and p.eval(end) == 0
+    }
+    ends = sum(1 for end in {lo, hi} if end is not None and p.eval(end) == 0)
+    if p.count_roots(lo, hi) > ends:
         return None
     middle = (
         (lo + hi) / 2
@@ -338,4 +367,6 @@ def _root_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | None
         else sp.Integer(0)
     )
     value = p.eval(middle)
+    if False in at_ends:  # a root at an end that belongs to the range
+        return ">=" if value > 0 else "<=" if value < 0 else None
     return "+" if value > 0 else "-" if value < 0 else None

@@ -15,9 +15,9 @@ from qkv.claims.symbolic.sign_analysis import FLIP, Assumptions, Ratio, is_zero,
 from qkv.claims.syntax import nodes as L
 
 
-def threshold(algebra: Algebra, value: Scalar, inclusive: bool, assumptions: Assumptions) -> Condition | None:
+def threshold(algebra: Algebra, value: Scalar, inclusive: bool, assumptions: Assumptions) -> Condition | bool | None:
     """When `value` is (a·X + b)/c, with signs of a and c known and X = e^(rt) or X = t, it is positive exactly when X
-    lies on one side of -b/a; a < 0 or r < 0 exchange the sides."""
+    lies on one side of -b/a; a < 0 or r < 0 exchange the sides. True or False if the range of the number decides."""
     if assumptions.fixed or algebra.statistics:
         return None
     got = ratio(value)
@@ -35,6 +35,11 @@ def threshold(algebra: Algebra, value: Scalar, inclusive: bool, assumptions: Ass
         found = _solved(algebra, symbol, got, (a, b), side, assumptions)
         if found is not None and all(algebra.declared_name(s) for s in found[2].free_symbols):
             scale, over, edge = found
+            how = sign(scale - edge if over else edge - scale, assumptions)
+            if how in ("+", "-", "0"):
+                return how == "+" or (how == "0" and inclusive)
+            if how == (">=" if inclusive else "<="):
+                return inclusive
             return _condition(algebra, scale, (">" if over else "<") + "=" * inclusive, edge)
     return None
 

@@ -201,6 +201,19 @@ class RestWeight(_OfHead):
         return True
 
 
+class Remainder(Unknown):
+    """A bounded number that moves: what a series leaves out, divided by the next power; `number` tells them apart."""
+
+    def __new__(cls, number: int) -> Unknown:
+        return _made(cls, number)
+
+    number = property(lambda self: self.fields[0])
+
+    @classmethod
+    def _name(cls, *fields: Any) -> str:
+        return f"remainder({fields[0]})"
+
+
 class KeyLength(Unknown):
     """The random length of a key along its own mean: `item`, and the `letter` that it is printed with."""
 
@@ -267,3 +280,17 @@ def is_of_unnamed_item(symbol: Scalar) -> bool:
 def varies_over_unnamed_items(expr: Scalar) -> bool:
     """Whether an expression differs from one unnamed item to the next."""
     return any(is_of_unnamed_item(s) for s in expr.free_symbols)
+
+
+def factors_in(symbol: Scalar) -> tuple[Factor, ...]:
+    """The vectors and matrices of which a score, or a gap of a score, is a product; sums stand for their members."""
+    if isinstance(symbol, Gap):
+        return factors_in(symbol.of)
+    found: tuple[Factor, ...] = ()
+    if isinstance(symbol, InnerProduct):
+        found = (symbol.left, symbol.right)
+    elif isinstance(symbol, NoiseScore):
+        found = (symbol.noise, symbol.direction)
+    elif isinstance(symbol, UnreducedProduct):
+        found = symbol.factors
+    return tuple(getattr(factor, "of", None) or factor for factor in found)
