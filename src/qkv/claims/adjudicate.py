@@ -2,7 +2,9 @@
 
 Rows are read from top to bottom; the first that applies decides. A proof stands only if no instance disagrees with it,
 a refutation only with an instance, a witness, or a proof of the contrary, a condition only if instances on both sides
-of it agree. Whatever contradicts a symbolic result is reported as a bug, and the claim stays undecided.
+of it agree. Samples alone never refute: without a symbolic argument, a refutation needs an instance that is confirmed
+in exact arithmetic, or by integrals with an error bound. What contradicts a symbolic result is reported as a bug, and
+the claim stays undecided.
 """
 
 from __future__ import annotations
@@ -25,7 +27,6 @@ from qkv.claims.verdict import Verdict
 
 MAX_PROBABILITY_ERROR = 0.05  # between a derived probability and the share of the draws
 MIN_AGREEING = 4  # instances that must agree for a claim without a proof to hold
-MIN_REFUTING_LIMIT = 6  # instances that must disagree to refute a limit without an argument: it may only be slow
 MAX_UNCLEAR_SHARE = 0.1  # of the instances that agree, for a claim to hold
 
 
@@ -41,6 +42,7 @@ class Traits:
         item_limit: Whether n goes to infinity.
         strict: Whether it holds < or >.
         vacuous: Whether no item meets the quantifier.
+        computed: Whether it holds a limit or a statistic, which no instance shows exactly.
     """
 
     query_impossibility: bool = False
@@ -50,6 +52,7 @@ class Traits:
     item_limit: bool = False
     strict: bool = False
     vacuous: bool = False
+    computed: bool = False
 
     @classmethod
     def of(cls, context: Context, cases: Sequence[QuantifierCase]) -> Traits:
@@ -64,6 +67,8 @@ class Traits:
             item_limit=any(isinstance(n, L.Approach) and n.name == "n" for n in L.nodes(claim)),
             strict=isinstance(core, L.Relation) and bool({"<", ">"} & set(core.ops)),
             vacuous=not cases,
+            computed=bool(limits)
+            or any(isinstance(n, L.Stat | L.Chance | L.Within) for n in L.nodes((claim.lets, claim.statement))),
         )
 
 
@@ -77,9 +82,14 @@ class Findings:
     checks: Checks
 
     @property
-    def doubtful_limit(self) -> bool:
-        """Whether too few instances disagree to refute a limit, which may only be slow, without an argument."""
-        return self.traits.any_limit and self.evidence.disagree < max(MIN_REFUTING_LIMIT, self.evidence.total)
+    def shown_false(self) -> bool:
+        """Whether an instance backs an argument against the claim: a confirmed one, or any of a limit or statistic.
+
+        Of those the argument computes the value, and instances show only where it differs.
+        """
+        return bool(
+            self.evidence.confirmed or (self.traits.computed and (self.evidence.disagree or self.evidence.drawn))
+        )
 
     @property
     def wrong_probability(self) -> bool:
@@ -92,6 +102,20 @@ class Findings:
         """Whether few enough instances are unclear; for a strict order, one tie is enough to doubt it."""
         most = 0 if self.traits.strict else self.evidence.agree * MAX_UNCLEAR_SHARE
         return self.evidence.unclear <= most
+
+    @property
+    def why_not_certain(self) -> str:
+        """Why instances that disagree do not refute."""
+        return (
+            "no place on the way to a limit refutes it"
+            if self.traits.any_limit
+            else "draws and rounding refute nothing"
+        )
+
+    @property
+    def how_confirmed(self) -> str:
+        """How the counterexample was confirmed."""
+        return "by exact moments of the noise" if self.evidence.exact else "as exact arithmetic confirms"
 
     @property
     def by_exact_moments(self) -> str:
@@ -205,6 +229,13 @@ TABLE = (
         lambda f: f"{f.proof.because}; {f.checks.item_limit[1]}",
     ),
     Row(
+        "proof of a statistic that draws do not settle",
+        (PROVED,),
+        lambda f: not f.evidence.agree and f.evidence.drawn,
+        "proved",
+        lambda f: f"{f.proof.because}; draws are too few to check such a statistic numerically",
+    ),
+    Row(
         "proof, but no instance could be evaluated",
         (PROVED,),
         lambda f: not f.evidence.agree and not f.traits.vacuous,
@@ -231,7 +262,7 @@ TABLE = (
     Row(
         "refutation, and instances disagree",
         (REFUTED,),
-        lambda f: f.evidence.disagree,
+        lambda f: f.shown_false,
         "refuted",
         lambda f: f.proof.because,
         lambda f: f.evidence.counterexample,
@@ -312,12 +343,22 @@ TABLE = (
         lambda f: f"{f.proof.because}; limits one after the other cannot be checked numerically",
     ),
     Row(
-        "instances disagree",
+        "an instance disagrees for certain",
         (UNKNOWN,),
-        lambda f: f.evidence.disagree and not f.doubtful_limit,
+        lambda f: f.evidence.confirmed,
         "refuted",
-        lambda f: f"{f.evidence.disagree} of {f.evidence.total} numerical instances disagree{f.by_exact_moments}",
+        lambda f: f"false for the numbers shown, {f.how_confirmed}",
         lambda f: f.evidence.counterexample,
+    ),
+    Row(
+        "instances disagree, but not for certain",
+        (UNKNOWN,),
+        lambda f: f.evidence.disagree or f.evidence.drawn,
+        "undecided",
+        lambda f: (
+            f"{f.proof.because}; {f.evidence.disagree + f.evidence.drawn} of {f.evidence.total} numerical instances "
+            f"speak against it, but {f.why_not_certain}"
+        ),
     ),
     Row(
         "instances agree within the error of a sample",

@@ -45,42 +45,11 @@ _SUBSTITUTES = {
     "softmax": "alpha_a, the softmax weight of item a",
 }
 # Words of the grammar, and Greek letters, which a bracket may follow: a letter before a bracket is a factor.
-_BEFORE_BRACKET = frozenset(
-    [
-        "as",
-        "of",
-        "for",
-        "all",
-        "when",
-        "and",
-        "makes",
-        "within",
-        "in",
-        "not",
-        "is",
-        "a",
-        "no",
-        "real",
-        "query",
-        "probability",
-        "with",
-        "given",
-        "let",
-        "then",
-        "norm",
-        "oo",
-        "alpha",
-        "beta",
-        "gamma",
-        "delta",
-        "eps",
-        "theta",
-        "sigma",
-        "lambda",
-        "mu",
-        "Sigma",
-    ]
-)
+_BEFORE_BRACKET = frozenset({
+    "as", "of", "for", "all", "when", "and", "makes", "within", "in", "not", "is", "a", "no", "real", "query",
+    "probability", "with", "given", "let", "then", "norm", "oo", "alpha", "beta", "gamma", "delta", "eps", "theta",
+    "sigma", "lambda", "mu", "Sigma",
+})  # fmt: skip
 _CALLED = re.compile(r"(?<![A-Za-z_])([A-Za-z]+(?:_\w+)?)\s*\(")
 _VALUE_TERMINALS = {"NAME", "NUMBER", "LPAR", "FUNCTION", "STAT", "SUM", "P"}
 
