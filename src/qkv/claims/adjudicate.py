@@ -40,7 +40,7 @@ class Traits:
         limit_count: How many limits of numbers other than noise sizes it takes, one after the other.
         any_limit: Whether it takes any limit.
         item_limit: Whether n goes to infinity.
-        strict: Whether it holds < or >.
+        strict: Whether it holds <, > or !=.
         vacuous: Whether no item meets the quantifier.
         computed: Whether it holds a limit or a statistic, which no instance shows exactly.
     """
@@ -65,7 +65,7 @@ class Traits:
             limit_count=len([name for name in limits if name not in context.noise_sizes]),
             any_limit=bool(limits),
             item_limit=any(isinstance(n, L.Approach) and n.name == "n" for n in L.nodes(claim)),
-            strict=isinstance(core, L.Relation) and bool({"<", ">"} & set(core.ops)),
+            strict=isinstance(core, L.Relation) and bool({"<", ">", "!="} & set(core.ops)),
             vacuous=not cases,
             computed=bool(limits)
             or any(isinstance(n, L.Stat | L.Chance | L.Within) for n in L.nodes((claim.lets, claim.statement))),
@@ -329,6 +329,14 @@ TABLE = (
     ),
     # No symbolic result.
     Row(
+        "an instance disagrees for certain",
+        (UNKNOWN,),
+        lambda f: f.evidence.confirmed,
+        "refuted",
+        lambda f: f"false for the numbers shown, {f.how_confirmed}",
+        lambda f: f.evidence.counterexample,
+    ),
+    Row(
         "impossibility without a proof",
         (UNKNOWN,),
         lambda f: f.traits.impossibility,
@@ -341,14 +349,6 @@ TABLE = (
         lambda f: f.traits.limit_count > 1,
         "undecided",
         lambda f: f"{f.proof.because}; limits one after the other cannot be checked numerically",
-    ),
-    Row(
-        "an instance disagrees for certain",
-        (UNKNOWN,),
-        lambda f: f.evidence.confirmed,
-        "refuted",
-        lambda f: f"false for the numbers shown, {f.how_confirmed}",
-        lambda f: f.evidence.counterexample,
     ),
     Row(
         "instances disagree, but not for certain",

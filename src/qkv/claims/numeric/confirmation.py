@@ -117,8 +117,6 @@ def _consistent(inst: Instance, left: L.Expr, right: L.Expr, draw: int) -> bool:
 
 def _tie(inst: Instance, left: L.Expr, op: str, right: L.Expr, draw: int) -> Violation | bool:
     """Whether both sides are the same number, which violates a strict order; True where it is not clear."""
-    if op in ("<=", ">="):
-        return True
     if inst.n * inst.d > MAX_SYMBOLIC_ENTRIES or inst.context.noise or inst.context.random:
         return True
     exact = ExactInstance.of(inst, Symbols(), draw)
@@ -128,6 +126,8 @@ def _tie(inst: Instance, left: L.Expr, op: str, right: L.Expr, draw: int) -> Vio
             return True
     except (CannotEvaluate, ValueError, TypeError, ArithmeticError, NotImplementedError):
         return True
+    if op in ("<=", ">="):
+        return False
     with ctx.workprec(PRECISIONS[-1]):
         balls = ExactInstance.of(inst, Balls(), draw)
         try:

@@ -27,7 +27,7 @@ def python_assignments(inst: Instance, core: L.Core, draw: int = 0, violation: V
     Returns:
         One assignment a line. Sides that do not show the violation, since they rest on draws, are left out.
     """
-    lines = [f"n = {inst.n}"] if "n" in inst.context.numbers else []
+    lines = [f"n = {int(inst.numbers['n'][0, 0, 0])}"] if "n" in inst.context.numbers else []
     lines += _numbers(inst, draw) + _vectors(inst, draw)
     if violation is not None:
         return "\n".join(lines + _exact_sides(violation))
@@ -108,6 +108,8 @@ def _sides(inst: Instance, core: L.Core, draw: int) -> list[str]:
         if any(v is None for v in values):
             shown = ["None  # it has no value: the shapes do not fit" if v is None else _plain(v) for v in values]
             return [f"{one} = {shown[0]}", f"{two} = {shown[1]}"]
+        if never and op == "=" and np.allclose(values[0], values[1], rtol=1e-9, atol=1e-9):
+            return [f"{one} = {_plain(values[1])}  # equal up to rounding", f"{two} = {_plain(values[1])}"]
         if not op or never or violated(op, values[0], values[1]):
             return [f"{one} = {_plain(values[0])}", f"{two} = {_plain(values[1])}"]
     return []

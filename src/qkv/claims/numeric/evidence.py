@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -34,6 +34,8 @@ SAMPLING_ERROR = 0.02  # of a sampled statistic, relative to its size
 TOLERANCE = 1e-7  # of an equality, relative to the size of its sides
 ROUNDING = 1e-12  # below this, relative to the size of its sides, a difference is rounding
 TRIED_NUMBERS = (*np.linspace(-4, 4, 33), 10.0, -10.0)  # for "no real r makes ..."
+ROOT_GRID = np.unique(np.concatenate([s * np.geomspace(1e-6, 1e6, 145) for s in (-1, 1)] + [np.linspace(-12, 12, 193)]))
+MAX_ROOTS = 4  # that are tried
 
 
 @dataclass(frozen=True)
@@ -119,10 +121,14 @@ def gather(
         for inst in instances(context, wanted, seed):
             tally.add(inst, case.core, _judged(inst, case.core, hint))
         if thorough and not tally.disagree:
-            for inst in likely_counterexamples(case, seed):
-                found = _judged(inst, case.core, hint)
+            for suggested in likely_counterexamples(case, seed):
+                found = _judged(suggested.instance, case.core, hint)
+                if found.verdict is True and suggested.near_tie:
+                    found = Judgement(None)  # both sides may be equal between two floats
                 if found.verdict is not True:
-                    tally.add(inst, case.core, found)
+                    tally.add(suggested.instance, case.core, found)
+                if found.certain:
+                    break
     return tally.evidence()
 
 
@@ -173,7 +179,10 @@ def _judge(inst: Instance, core: L.Core, hint: float | None) -> Judgement:
     if isinstance(core, L.Relation):
         return Judgement(_relation_in_limit(inst, core)) if inst.context.limits else _relation(inst, core)
     if isinstance(core, L.Limit):
-        return Judgement(*limit(inst, core))
+        verdict, share = limit(inst, core)
+        if verdict is False and inst.samples == 1:
+            _move_far(inst, core)
+        return Judgement(verdict, share)
     if isinstance(core, L.Distribution):
         head = f"{core.name.subs[0]}," if core.name.subs else ""
         weights = [evaluate(inst, _alpha(head, i)) for i in inst.items]
@@ -184,6 +193,17 @@ def _judge(inst: Instance, core: L.Core, hint: float | None) -> Judgement:
     if isinstance(core, L.Within):
         return _within(inst, core)
     return _equivariant(inst, core.name.base)
+
+
+def _move_far(inst: Instance, core: L.Limit) -> None:
+    """Move an instance as far towards its limit as both sides have finite values in floating point."""
+    for place in reversed(range(len(PATH))):
+        try:
+            move_along(inst, approaches(inst, core), place)
+            if all(np.isfinite(evaluate(inst, side)).all() for side in (core.left, core.right)):
+                return
+        except CannotEvaluate:
+            continue
 
 
 def _alpha(head: str, item: str) -> L.Name:
@@ -324,18 +344,41 @@ def _never(inst: Instance, core: L.Never, hint: float | None) -> Judgement:
     name = str(core.name)
     where = inst.context.numbers.get(name, Range())
     unclear = False
-    for value in [*([] if hint is None else [hint]), *TRIED_NUMBERS]:
+    roots = [] if isinstance(core.inner, L.Limit) else list(_roots(inst, core.inner, name, where))
+    for value in [*([] if hint is None else [hint]), *TRIED_NUMBERS, *roots]:
         if not where.holds(float(value)):
             continue
         inst.put(name, float(value))
         if isinstance(core.inner, L.Limit):
             if limit(inst, core.inner)[0]:
                 return Judgement(False)
-        elif _compared(inst, core.inner):
+        elif value in roots or _compared(inst, core.inner):
             if equality_at(inst, core.inner, name, float(value), where):
                 return Judgement(False, certain=True)
             unclear = True  # both sides are only near each other
     return Judgement(None if unclear else True)
+
+
+def _roots(inst: Instance, core: L.Relation, name: str, where: Range) -> Iterator[float]:
+    """Numbers at which left minus right changes its sign, by bisection between the places of a grid."""
+    if core.ops != ("=",):
+        return
+    places = np.array([x for x in ROOT_GRID if where.holds(float(x))])
+    inst.numbers[name] = places[:, None, None]
+    inst.cache.clear()
+    with np.errstate(all="ignore"):
+        gap = evaluate(inst, core.sides[0]) - evaluate(inst, core.sides[1])
+    if gap.shape != (len(places), 1, 1):
+        return
+    signs = np.sign(gap[:, 0, 0])
+    from scipy.optimize import brentq  # here, since its import takes longer than most claims
+
+    def at(x: float) -> float:
+        inst.put(name, x)
+        return float((evaluate(inst, core.sides[0]) - evaluate(inst, core.sides[1]))[0, 0, 0])
+
+    for j in np.flatnonzero(signs[:-1] * signs[1:] < 0)[:MAX_ROOTS]:
+        yield float(brentq(at, places[j], places[j + 1], xtol=1e-15, rtol=1e-15))
 
 
 def _within(inst: Instance, core: L.Within) -> Judgement:

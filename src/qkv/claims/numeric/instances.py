@@ -25,15 +25,18 @@ MAX_DRAWN_ENTRIES = 3_000_000  # of all draws of one instance together
 PARALLEL_ATTEMPT, ZERO_ATTEMPT = 9, 11  # attempts in which free vectors are all parallel, or all zero
 
 
-def instances(context: Context, count: int, seed: int = 0) -> Iterator[Instance]:
-    """Up to `count` instances that meet what is given; fewer when the conditions are hard to meet."""
+def instances(context: Context, count: int, seed: int = 0, edges: bool = False) -> Iterator[Instance]:
+    """Up to `count` instances that meet what is given; fewer when the conditions are hard to meet.
+
+    With `edges`, numbers are ends of their ranges, where those belong to them, and differ from each other.
+    """
     rng = np.random.default_rng(seed)
     made = 0
     for attempt in range(3 * count):
         if made == count:
             return
         try:
-            inst = _instance(context, attempt, rng)
+            inst = _instance(context, attempt, rng, edges)
             if _is_valid(inst):
                 made += 1
                 yield inst
@@ -41,7 +44,7 @@ def instances(context: Context, count: int, seed: int = 0) -> Iterator[Instance]
             continue
 
 
-def _instance(context: Context, attempt: int, rng: np.random.Generator) -> Instance:
+def _instance(context: Context, attempt: int, rng: np.random.Generator, edges: bool = False) -> Instance:
     """One instance; the first attempts take simple numbers and unit vectors, later ones random ones."""
     n = _item_count(context, attempt, rng)
     plain = attempt < (3 if context.noise or context.random else len(SIMPLE_NUMBERS)) or n > 100
@@ -53,18 +56,17 @@ def _instance(context: Context, attempt: int, rng: np.random.Generator) -> Insta
         for j, (name, r) in enumerate(context.numbers.items())
         if name != "n"
     }
+    if edges:
+        numbers |= {name: _end(context.numbers[name], numbers[name], rng) for name in numbers}
     random = bool(context.noise or context.random)
     samples = 1
     if random:
         samples = N_DRAWS_PROBABILITY if isinstance(context.claim.statement.core, L.Within) else N_DRAWS
     low = max(n, 2, *(len(f.items) for f in context.families.values() if f.items is not None))
-    low = max(
-        low,
-        *(sum(len(_names(context, base, item_names(context, n))) for base in group) for group in _groups(context)),
-        2,
-    )
+    groups = (sum(len(family_members(context, base, n)) for base in group) for group in orthogonal_groups(context))
+    low = max([low, *groups])
     d = low + (low % 2) if plain else low + 2 + (low % 2)
-    named = [len(_columns(context, name)) for name in ("A", "B")]
+    named = [len(basis_columns(context, name)) for name in ("A", "B")]
     columns = (max(2, named[0]), max(2 if plain else 3, named[1]))
     d = max(d, sum(columns) + (sum(columns) % 2)) if context.bases else d
     inst = Instance(context, n, d, {k: np.full((1, 1, 1), v) for k, v in numbers.items()}, {}, {}, {}, samples=samples)
@@ -111,7 +113,7 @@ def _item_count(context: Context, attempt: int, rng: np.random.Generator) -> int
     high = low + 40 if where.hi is None else int(where.hi)
     if low > high or low > (MAX_RANDOM_ITEMS if context.noise else MAX_ITEMS):
         raise CannotEvaluate("no number of items, or too many to try")
-    if attempt < 4:
+    if attempt < 4 or attempt in (PARALLEL_ATTEMPT, ZERO_ATTEMPT):
         return low
     more = [0, 1, 2, 3] if context.noise or context.random else [0, 1, 2, 3, 5, 8, 20]
     return int(min(high, low + rng.choice(more)))
@@ -147,6 +149,18 @@ def _pick(where: Range, attempt: int, rng: np.random.Generator, least: float) ->
         if inside(x):
             return x
     raise CannotEvaluate("no number in the range")
+
+
+def _end(where: Range, otherwise: float, rng: np.random.Generator) -> float:
+    """An end of a range that belongs to it, a simple number, or else another number."""
+    ends = [
+        float(e)
+        for e, is_open in ((where.lo, where.lo_open), (where.hi, where.hi_open))
+        if e is not None and not is_open
+    ]
+    simple = [x for x in SIMPLE_NUMBERS if where.holds(x)]
+    choices = [*ends, *ends, *([float(rng.choice(simple))] if simple else []), otherwise]
+    return float(rng.choice(choices))
 
 
 @cache
@@ -211,7 +225,7 @@ def _pull_into_range(inst: Instance, name: str, bound: Array, op: str, rng: np.r
         inst.numbers[name] = bound + float(rng.uniform(0.1, 0.9)) * (float(end) - bound)
 
 
-def _groups(context: Context) -> list[list[str]]:
+def orthogonal_groups(context: Context) -> list[list[str]]:
     """Orthogonal families; those of one declaration stand in one group, and are orthogonal to each other."""
     out: list[list[str]] = []
     for given in context.claim.given:
@@ -226,10 +240,10 @@ def _groups(context: Context) -> list[list[str]]:
     return out
 
 
-def _names(context: Context, base: str, items: list[str]) -> list[str]:
-    """The members of a family."""
+def family_members(context: Context, base: str, n: int) -> list[str]:
+    """The members of a family: its own items, or all n of them."""
     family = context.families[base]
-    return items if family.items is None else list(family.items)
+    return item_names(context, n) if family.items is None else list(family.items)
 
 
 def _random_frame(d: int, rng: np.random.Generator) -> tuple[tuple[int, ...], ...]:
@@ -242,11 +256,11 @@ def _random_frame(d: int, rng: np.random.Generator) -> tuple[tuple[int, ...], ..
 def _vectors(inst: Instance, plain: bool, rng: np.random.Generator, columns: tuple[int, int]) -> None:
     """Draw all families, bases and single vectors; `plain` ones are unit vectors where they may be."""
     context, n, d = inst.context, inst.n, inst.d
-    for group in _groups(context):
+    for group in orthogonal_groups(context):
         reflections = () if plain else _random_frame(d, rng)
         offset = 0
         for base in group:
-            names = _names(context, base, inst.items)
+            names = family_members(context, base, inst.n)
             if offset + len(names) > d:
                 raise CannotEvaluate("too many vectors for the space")
             frame = Frame(reflections, {item: offset + j for j, item in enumerate(names)})
@@ -258,7 +272,7 @@ def _vectors(inst: Instance, plain: bool, rng: np.random.Generator, columns: tup
             offset += len(names)
     for base, family in context.families.items():
         if family.kind == "free":
-            names = _names(context, base, inst.items)
+            names = family_members(context, base, inst.n)
             table = _rounded(rng.standard_normal((len(names), d)) * rng.choice([0.3, 1.0, 3.0]), context)
             inst.families[base] = {i: table[j][None, :, None] for j, i in enumerate(names)}
     if "v" not in inst.families:
@@ -269,7 +283,7 @@ def _vectors(inst: Instance, plain: bool, rng: np.random.Generator, columns: tup
     for name, space in context.bases.items():
         if offset and not context.right_angles:
             offset, reflections = 0, _random_frame(d, rng)
-        frame = Frame(reflections, {s: j for j, s in enumerate(_columns(context, name))}, offset)
+        frame = Frame(reflections, {s: j for j, s in enumerate(basis_columns(context, name))}, offset)
         own = frame.matrix(d)[:, offset : offset + widths[space]]
         offset += widths[space]
         inst.frames[name], inst.bases[name] = frame, own[None]
@@ -295,7 +309,7 @@ def _dyadic_direction(d: int, rng: np.random.Generator) -> Array:
     return out
 
 
-def _columns(context: Context, name: str) -> list[str]:
+def basis_columns(context: Context, name: str) -> list[str]:
     """The columns of a basis that a claim names; different names are different columns."""
     if name not in context.bases:
         return []
