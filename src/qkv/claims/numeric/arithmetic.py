@@ -41,6 +41,9 @@ class Arithmetic(Protocol):
     def function(self, name: str, x: Number) -> Number:
         """exp, log, sqrt, Phi, sin or cos."""
 
+    def norm(self, entries: Sequence[Number]) -> Number:
+        """The root of the sum of the squares of some numbers."""
+
     def require_finite(self, x: Number) -> None:
         """Raise CannotEvaluate for what is not finite, or not known to be."""
 
@@ -70,14 +73,20 @@ class Balls:
 
     def power(self, base: arb, exponent: arb) -> arb:
         whole = int(exponent.unique_fmpz()) if exponent.is_exact() and exponent.is_integer() else None
-        if whole is not None and abs(whole) <= MAX_EXPONENT:
-            return base**whole if whole >= 0 else 1 / base ** (-whole)
-        return base**exponent
+        if whole is None or abs(whole) > MAX_EXPONENT:
+            return base**exponent
+        out = arb(1)
+        for _ in range(abs(whole)):  # the power of python-flint is not finite for a ball that holds 0
+            out = out * base
+        return out if whole >= 0 else 1 / out
 
     def function(self, name: str, x: arb) -> arb:
         if name == "Phi":
             return (-x / arb(2).sqrt()).erfc() / 2
         return getattr(x, name)()
+
+    def norm(self, entries: Sequence[arb]) -> arb:
+        return sum((x * x for x in entries), arb(0)).nonnegative_part().sqrt()
 
     def require_finite(self, x: arb) -> None:
         if not x.is_finite():
@@ -116,6 +125,9 @@ class Symbols:
         if name == "Phi":
             return sp.erfc(-x / sp.sqrt(2)) / 2
         return getattr(sp, name)(x)
+
+    def norm(self, entries: Sequence[sp.Expr]) -> sp.Expr:
+        return sp.sqrt(sum((x**2 for x in entries), sp.Integer(0)))
 
     def require_finite(self, x: sp.Expr) -> None:
         if x.is_finite is not True or x.is_real is not True:

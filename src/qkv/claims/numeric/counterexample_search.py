@@ -30,6 +30,10 @@ N_SUGGESTED = 6  # instances that a search suggests
 N_WITH_CONDITIONS = 40  # instances where conditions on scores must be met
 SUSPICIOUS = 1e-9  # a violation this large, relative to both sides, is looked at
 NEAR_TIE = 1e-11  # a difference this small, relative to 1 and both sides, may be 0 between floats
+MAX_SCANNED = 3  # numbers that are scanned
+MAX_VALLEYS = 4  # extrema of a scan that are zoomed into
+ZOOMS = 6
+SCAN = 100.0  # how far a scan goes
 SIMPLE = tuple(Fraction(x) for x in ("0", "1", "-1", "2", "-2", "1/2", "-1/2", "3", "1/3", "1/4", "4", "10", "-3"))
 SIZES = (1e-6, 1e-3, 0.03, 0.3, 1.0, 3.0, 30.0, 1e3, 1e6)
 WHOLE = (1, 2, 3, 4, 5, 7, 10, 30, 100, 10**3, 10**6)
@@ -120,6 +124,43 @@ class _Search:
             people = self._next(people, order[:ELITE], 0.5 * 0.25**turn)
         if best is not None and best[0] <= NEAR_TIE:
             yield from self._ties(*best)
+            for name in self.numbers[:MAX_SCANNED]:
+                for found in self._valleys(best[1], name):
+                    yield from self._ties(*found)
+
+    def _valleys(self, inst: Instance, name: str) -> Iterator[tuple[float, Instance]]:
+        """The worst instances along one number, by a scan and a zoom into each local extremum."""
+        where = self.context.numbers[name]
+        if where.whole or where.point is not None:
+            return
+        lo = -SCAN if where.lo is None else float(where.lo)
+        hi = SCAN if where.hi is None else float(where.hi)
+        steps = np.geomspace(1e-3, SCAN, POPULATION // 4)
+        ends = [lo + (hi - lo) * np.linspace(0, 1, POPULATION // 2)] if hi - lo <= SCAN else []
+        every = np.concatenate([*ends, lo + steps, hi - steps, steps, -steps])
+        places = np.resize(np.unique(every[(every >= lo) & (every <= hi)]), POPULATION)
+        scores = self._along(inst, name, places)
+        tops = [j for j in range(1, len(places) - 1) if scores[j] >= max(scores[j - 1], scores[j + 1], -1.0)]
+        for j in sorted(tops, key=lambda j: -scores[j])[:MAX_VALLEYS]:
+            centre, width = float(places[j]), float(max(abs(places[j] - places[j - 1]), abs(places[j + 1] - places[j])))
+            for _ in range(ZOOMS):
+                near = np.clip(centre + width * np.linspace(-1, 1, POPULATION), lo, hi)
+                found = self._along(inst, name, near)
+                centre, width = float(near[int(np.argmax(found))]), width / 50
+            if np.isfinite(found.max()):
+                one = self._along_instance(inst, name, np.array([centre]))
+                yield float(found.max()), self._single(one, 0)
+
+    def _along_instance(self, inst: Instance, name: str, places: Array) -> Instance:
+        out = replace(
+            inst, numbers=dict(inst.numbers), families=dict(inst.families), frames=dict(inst.frames), cache={}
+        )
+        out.numbers[name] = places[:, None, None]
+        self._build_families(out)
+        return out
+
+    def _along(self, inst: Instance, name: str, places: Array) -> Array:
+        return self._scores(self._along_instance(inst, name, places))[0]
 
     def _ties(self, score: float, inst: Instance) -> Iterator[Suggestion]:
         """The worst instance at simple fractions, and as it is if both sides nearly meet there."""
@@ -142,6 +183,8 @@ class _Search:
         """Whether no number is huge or close to an open end, and no vector huge or tiny."""
         for name in self.numbers:
             x, where = float(inst.numbers[name][0, 0, 0]), self.context.numbers[name]
+            if where.whole:
+                continue
             ends = [
                 e for e, is_open in ((where.lo, where.lo_open), (where.hi, where.hi_open)) if e is not None and is_open
             ]

@@ -163,11 +163,7 @@ def _call(inst: ExactInstance, expr: L.Call) -> Matrix:
     inner = value(inst, expr.inner)
     rows, columns = kind.shape(inner)
     if expr.function == "norm":
-        total = kind.number(Fraction(0))
-        for i in range(rows):
-            for j in range(columns):
-                total = total + inner[i, j] ** 2
-        return _scalar(inst, kind.function("sqrt", total))
+        return _scalar(inst, kind.norm([inner[i, j] for i in range(rows) for j in range(columns)]))
     if (rows, columns) != (1, 1):
         raise CannotEvaluate("a function of a matrix")
     if expr.function == "R":
