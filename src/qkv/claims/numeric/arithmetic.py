@@ -72,7 +72,8 @@ class Balls:
         return factor * matrix
 
     def power(self, base: arb, exponent: arb) -> arb:
-        whole = int(exponent.unique_fmpz()) if exponent.is_exact() and exponent.is_integer() else None
+        integer = exponent.unique_fmpz() if exponent.is_exact() and exponent.is_integer() else None
+        whole = None if integer is None else int(integer)
         if whole is None or abs(whole) > MAX_EXPONENT:
             return base**exponent
         out = arb(1)

@@ -104,14 +104,15 @@ def _sides(inst: Instance, core: L.Core, draw: int) -> list[str]:
         return []
     never = isinstance(core, L.Never)
     for one, left, op, two, right in pairs:
-        values = [_side(inst, side, draw) for side in (left, right)]
-        if any(v is None for v in values):
-            shown = ["None  # it has no value: the shapes do not fit" if v is None else _plain(v) for v in values]
+        first, second = _side(inst, left, draw), _side(inst, right, draw)
+        if first is None or second is None:
+            missing = "None  # it has no value: the shapes do not fit"
+            shown = [missing if v is None else _plain(v) for v in (first, second)]
             return [f"{one} = {shown[0]}", f"{two} = {shown[1]}"]
-        if never and op == "=" and np.allclose(values[0], values[1], rtol=1e-9, atol=1e-9):
-            return [f"{one} = {_plain(values[1])}  # equal up to rounding", f"{two} = {_plain(values[1])}"]
-        if not op or never or violated(op, values[0], values[1]):
-            return [f"{one} = {_plain(values[0])}", f"{two} = {_plain(values[1])}"]
+        if (op == "!=" or (never and op == "=")) and np.allclose(first, second, rtol=1e-9, atol=1e-9):
+            return [f"{one} = {_plain(second)}  # equal up to rounding", f"{two} = {_plain(second)}"]
+        if not op or never or violated(op, first, second):
+            return [f"{one} = {_plain(first)}", f"{two} = {_plain(second)}"]
     return []
 
 
@@ -123,12 +124,12 @@ def _side(inst: Instance, side: L.Expr, draw: int) -> Array | None:
     return value[:, 0] if value.shape[1] == 1 else value
 
 
-def violated(op: str, left: Array | None, right: Array | None) -> bool:
+def violated(op: str, left: Array, right: Array) -> bool:
     """Whether two sides violate a comparison."""
-    if left is None or right is None or (left.shape != right.shape and 1 not in (left.size, right.size)):
+    if left.shape != right.shape and 1 not in (left.size, right.size):
         return True
     if op in ("=", "!="):
-        return bool(np.array_equal(*np.broadcast_arrays(left, right))) != (op == "=")
+        return bool(np.all(left == right)) != (op == "=")
     held = {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[op]
     return not bool(np.all(held))
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from qkv.claims.semantics.quantifiers import QuantifierCase
 from qkv.claims.semantics.ranges import Range
 from qkv.claims.syntax import nodes as L
 from qkv.claims.syntax.nodes import MIRRORED_OP, constant
+
+Selection = np.ndarray[Any, np.dtype[Any]]
+"""Indices or a mask along the first axis."""
 
 POPULATION = 240  # instances of a round
 ELITE = 24  # of which the next round is made
@@ -32,7 +36,7 @@ SUSPICIOUS = 1e-9  # a violation this large, relative to both sides, is looked a
 NEAR_TIE = 1e-11  # a difference this small, relative to 1 and both sides, may be 0 between floats
 MAX_SCANNED = 3  # numbers that are scanned
 MAX_VALLEYS = 4  # extrema of a scan that are zoomed into
-ZOOMS = 6
+ZOOMS = 8
 SCAN = 100.0  # how far a scan goes
 SIMPLE = tuple(Fraction(x) for x in ("0", "1", "-1", "2", "-2", "1/2", "-1/2", "3", "1/3", "1/4", "4", "10", "-3"))
 SIZES = (1e-6, 1e-3, 0.03, 0.3, 1.0, 3.0, 30.0, 1e3, 1e6)
@@ -326,7 +330,7 @@ class _Search:
                 offset += len(members)
         inst.cache.clear()
 
-    def _next(self, people: Instance, elite: Array, scale: float) -> Instance:
+    def _next(self, people: Instance, elite: Selection, scale: float) -> Instance:
         """The best instances, and copies of them in which numbers and vectors are moved by about `scale`."""
         parents = np.concatenate([elite, self.rng.choice(elite, POPULATION - len(elite))])
         fresh = np.arange(POPULATION) >= len(elite)
@@ -351,7 +355,7 @@ class _Search:
         self._finish(out)
         return out
 
-    def _moved(self, old: Array, fresh: Array, scale: float) -> Array:
+    def _moved(self, old: Array, fresh: Selection, scale: float) -> Array:
         size = len(old)
         move = self.rng.standard_normal(old.shape) * scale * (0.1 + np.abs(old).max(axis=(1, 2), keepdims=True))
         found = np.where(

@@ -120,6 +120,10 @@ def gather(
         wanted = max(MIN_INSTANCES_PER_CASE, (N_RANDOM_INSTANCES if few else count) // len(cases))
         for inst in instances(context, wanted, seed):
             tally.add(inst, case.core, _judged(inst, case.core, hint))
+            if thorough and isinstance(case.core, L.Relation) and case.core.ops == ("!=",) and not tally.confirmed:
+                meeting = _meeting(inst, case.core)
+                if meeting is not None:
+                    tally.add(inst, case.core, meeting)
         if thorough and not tally.disagree:
             for suggested in likely_counterexamples(case, seed):
                 found = _judged(suggested.instance, case.core, hint)
@@ -357,6 +361,28 @@ def _never(inst: Instance, core: L.Never, hint: float | None) -> Judgement:
                 return Judgement(False, certain=True)
             unclear = True  # both sides are only near each other
     return Judgement(None if unclear else True)
+
+
+def _meeting(inst: Instance, core: L.Relation) -> Judgement | None:
+    """Move one number to where both sides meet for certain, which is said not to happen; None if none is found."""
+    context = inst.context
+    if inst.samples > 1 or context.limits or context.score_conditions or _statistics_in(inst, core):
+        return None
+    equal = replace(core, ops=("=",))
+    for name, where in context.numbers.items():
+        before = inst.numbers.get(name)
+        if before is None or where.whole or where.point is not None:
+            continue
+        try:
+            for root in list(_roots(inst, equal, name, where)):
+                inst.put(name, root)
+                if equality_at(inst, equal, name, root, where):
+                    return Judgement(False, certain=True)
+        except (CannotEvaluate, ValueError):
+            pass
+        inst.numbers[name] = before
+        inst.cache.clear()
+    return None
 
 
 def _roots(inst: Instance, core: L.Relation, name: str, where: Range) -> Iterator[float]:
