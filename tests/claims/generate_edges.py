@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Claims with a known truth whose falsehood shows only at an edge: ties, ends of ranges, special vectors, far scales.
 
 Truth comes from whole numbers and well-known identities, never from the checker.
@@ -42,7 +43,9 @@ def apart(rng: random.Random) -> Made:
     one, two, by = rng.randint(-4, 4), rng.randint(-4, 4), rng.choice([-1, 0, 1])
     op = rng.choice([">", ">="])
     shift = f" {'+' if by >= 0 else '-'} {abs(by)}/1000"
-    return made("t real", "", f"(t - ({one}))^2*(t - ({two}))^2{shift} {op} 0", by > 0 or (by == 0 and op == ">="), "apart")
+    return made(
+        "t real", "", f"(t - ({one}))^2*(t - ({two}))^2{shift} {op} 0", by > 0 or (by == 0 and op == ">="), "apart"
+    )
 
 
 def irrational(rng: random.Random) -> Made:
@@ -203,7 +206,9 @@ def roots_in_range(rng: random.Random) -> Made:
     p = rng.randint(2, 30)
     root = isqrt(p)
     inside = root < p**0.5 < root + 1 or root**2 == p
-    return made(f"{root} < r < {root + 1}", "", f"no real r makes r^2 = {p}", not (inside and root**2 != p), "root in range")
+    return made(
+        f"{root} < r < {root + 1}", "", f"no real r makes r^2 = {p}", not (inside and root**2 != p), "root in range"
+    )
 
 
 def tiny(rng: random.Random) -> Made:
@@ -224,7 +229,7 @@ def letters(rng: random.Random) -> Made:
     norm = rng.choice([1, 2, 3])
     then, true = rng.choice([
         ("u_a'p_a = 0", True), ("u_a'p_b = 0", True), (f"norm(u_a + p_b)^2 = {2 * norm**2}", True),
-        (f"norm(u_a + p_a)^2 = {4 * norm**2}", False), (f"u_a'*(u_a + p_a) = {norm**2}", True), (f"p_a'*(u_a + p_a) = 0", False),
+        (f"norm(u_a + p_a)^2 = {4 * norm**2}", False), (f"u_a'*(u_a + p_a) = {norm**2}", True), ("p_a'*(u_a + p_a) = 0", False),
     ])  # fmt: skip
     return made(f"u_a, u_b, p_a, p_b orthogonal of norm {norm}", "", then, true, "letters")
 

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 import sympy as sp
 
-from qkv.claims.adjudicate import TABLE, Checks, Findings, Traits, adjudicate, row_for
+from qkv.claims.adjudicate import TABLE, Checks, Findings, Traits, adjudicate, plain_reason, row_for
 from qkv.claims.numeric.evidence import Evidence
 from qkv.claims.semantics.declarations import build_context
 from qkv.claims.semantics.quantifiers import instances
@@ -221,3 +221,16 @@ def test_the_verdict_carries_the_steps_and_the_statement():
     values = {}
     exec(verdict.counterexample, {}, values)
     assert values["t"] == 0 == values["left"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("beyond the symbolic part (PolificationFailed); not clear", "beyond the symbolic part; not clear"),
+        ("for i = a: left minus right is exp(k_a'q - gap(k_b'q))", "for i = a: left minus right is not 0 everywhere"),
+        ("the sign of gap(<k_*,w>) is not known; not clear", "the symbolic part does not settle it; not clear"),
+        ("left minus right is 2*t - 1", "left minus right is 2*t - 1"),
+    ],
+)
+def test_reasons_hold_no_names_of_the_prover(text, shown):
+    assert plain_reason(text) == shown

@@ -9,6 +9,7 @@ the claim stays undecided.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,6 +26,7 @@ from qkv.claims.syntax import nodes as L
 from qkv.claims.syntax.nodes import NEGATED_OP
 from qkv.claims.verdict import Verdict
 
+_INTERNAL = re.compile(r"gap\(|<k_|k_\*")  # unknowns of the prover as they are printed
 MAX_PROBABILITY_ERROR = 0.05  # between a derived probability and the share of the draws
 MIN_AGREEING = 4  # instances that must agree for a claim without a proof to hold
 MAX_UNCLEAR_SHARE = 0.1  # of the instances that agree, for a claim to hold
@@ -387,6 +389,19 @@ TABLE = (
 )
 
 
+def plain_reason(text: str) -> str:
+    """A reason without names of exceptions and of unknowns that only the prover knows."""
+    text = re.sub(r" \((?:[A-Za-z]*(?:Error|Failed|Exception)|NotImplemented)\)", "", text)
+    if not _INTERNAL.search(text):
+        return text
+    if "left minus right is " in text:
+        start = text.index("left minus right is ")
+        return f"{text[:start]}left minus right is not 0 everywhere"
+    return re.sub(
+        r"(?:the sign of |the growth of )?[^;]*(?:gap\(|<k_|k_\*)[^;]*", "the symbolic part does not settle it", text
+    )
+
+
 def row_for(findings: Findings) -> Row:
     """The first row of the table that applies; the last row of each kind of proof always does."""
     return next(row for row in TABLE if findings.proof.kind in row.kinds and row.applies(findings))
@@ -397,5 +412,5 @@ def adjudicate(context: Context, cases: Sequence[QuantifierCase], proof: Proof, 
     findings = Findings(proof, evidence, Traits.of(context, cases), Checks(context, cases, proof))
     row = row_for(findings)
     claim = context.claim
-    because, counterexample = row.because(findings), row.counterexample(findings)
+    because, counterexample = plain_reason(row.because(findings)), row.counterexample(findings)
     return Verdict(claim.id, row.verdict, claim.says, because, proof.steps, counterexample)
