@@ -210,12 +210,14 @@ def equality_at(inst: Instance, core: L.Relation, name: str, at: float, where: R
     if len(core.ops) != 1 or core.ops[0] == "!=":
         return False
     (left, right), (op,) = core.sides, core.ops
-    near = Fraction(at).limit_denominator(10**4)
-    if abs(near - Fraction(at)) > Fraction(1, 10**7) or not where.holds(float(near)):
-        near = Fraction(at)
+    simple = [Fraction(at).limit_denominator(most) for most in (10**4, 10**6)]
+    near = [x for x in simple if abs(x - Fraction(at)) <= Fraction(1, 10**7) and where.holds(float(x))]
+    near.append(Fraction(at))
     if op != "=":
-        return any(_surely_at(inst, left, op, right, name, near, bits) for bits in PRECISIONS)
-    return _same_at(inst, left, right, name, near) or _crossing(inst, left, right, name, Fraction(at), where)
+        return any(_surely_at(inst, left, op, right, name, x, bits) for x in near for bits in PRECISIONS)
+    if any(_same_at(inst, left, right, name, x) for x in dict.fromkeys(near)):
+        return True
+    return _crossing(inst, left, right, name, Fraction(at), where)
 
 
 def _surely_at(inst: Instance, left: L.Expr, op: str, right: L.Expr, name: str, at: Fraction, bits: int) -> bool:
