@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 import sympy as sp
 
-from qkv.claims.adjudicate import TABLE, Checks, Findings, Traits, adjudicate, row_for
+from qkv.claims.adjudicate import TABLE, Checks, Findings, Traits, adjudicate, plain_reason, row_for
 from qkv.claims.numeric.evidence import Evidence
 from qkv.claims.semantics.declarations import build_context
 from qkv.claims.semantics.quantifiers import instances
@@ -39,7 +39,9 @@ def found(proof, evidence, traits=None, **checks):
 
 AGREE, NOTHING = Evidence(16, 0, 0), Evidence(0, 0, 0)
 SOME_DISAGREE = Evidence(10, 4, 2, "t = 1.0")
+CONFIRMED = Evidence(10, 4, 2, "t = 1.0", confirmed=1)
 ALL_DISAGREE = Evidence(0, 16, 0, "t = 1.0")
+DRAWN = Evidence(0, 0, 7, "t = 1.0", drawn=7)
 UNCLEAR = Evidence(0, 0, 16)
 PROOF = Proof(PROVED, "why")
 AGAINST = Proof(REFUTED, "why")
@@ -62,6 +64,7 @@ CELLS = [
      {"item_limit": (True, "tried")}, "proved", "why; tried", None),
     ("proof of a limit in n, and the formulas disagree", PROOF, UNCLEAR, {"item_limit": True},
      {"item_limit": (False, "a bug: no")}, "undecided", "why; a bug: no", None),
+    ("proof of a statistic that draws do not settle", PROOF, DRAWN, {}, {}, "proved", "draws are too few", None),
     ("proof, but no instance could be evaluated", PROOF, UNCLEAR, {}, {}, "undecided", "no instance could be", None),
     ("proof of a statement about no item", PROOF, NOTHING, {"vacuous": True}, {}, "proved",
      "why; not tried numerically", None),
@@ -69,9 +72,12 @@ CELLS = [
      "why; 16 of 16 numerical instances agree, none disagrees", None),
     ("proof, and instances agree", PROOF, Evidence(1, 0, 15), {}, {}, "proved", "1 of 16 numerical", None),
     # A refutation.
-    ("refutation, and instances disagree", AGAINST, SOME_DISAGREE, {}, {}, "refuted", "why", "t = 1.0"),
-    ("refutation, and instances disagree", replace(AGAINST, sure=True), SOME_DISAGREE, {}, {}, "refuted", "why",
+    ("refutation, and instances disagree", AGAINST, CONFIRMED, {}, {}, "refuted", "why", "t = 1.0"),
+    ("refutation, and instances disagree", replace(AGAINST, sure=True), CONFIRMED, {}, {}, "refuted", "why",
      "t = 1.0"),
+    ("refutation, and instances disagree", AGAINST, SOME_DISAGREE, {"computed": True}, {}, "refuted", "why", "t = 1.0"),
+    ("refutation, and instances disagree", AGAINST, DRAWN, {"computed": True}, {}, "refuted", "why", "t = 1.0"),
+    ("refutation that no instance confirms", AGAINST, SOME_DISAGREE, {}, {}, "undecided", "was not confirmed", None),
     ("proof of the contrary, and instances agree at most within the error of a sample", replace(AGAINST, sure=True),
      UNCLEAR, {}, {"smallest_instance": "t = 2.0"}, "refuted", "why", "t = 2.0"),
     ("proof of the contrary, and instances agree at most within the error of a sample", replace(AGAINST, sure=True),
@@ -103,15 +109,17 @@ CELLS = [
      "undecided", "trying some numbers", None),
     ("repeated limits without a proof", OPEN, AGREE, {"limit_count": 2, "any_limit": True}, {}, "undecided",
      "one after the other", None),
-    ("instances disagree", OPEN, Evidence(15, 1, 0, "t = 1.0"), {}, {}, "refuted",
-     "1 of 16 numerical instances disagree", "t = 1.0"),
-    ("instances disagree", OPEN, replace(ALL_DISAGREE, exact=True), {"any_limit": True, "limit_count": 1}, {},
-     "refuted",
-     "16 of 16 numerical instances disagree, by exact moments of the noise", "t = 1.0"),
-    ("instances are not clear", OPEN, SOME_DISAGREE, {"any_limit": True, "limit_count": 1}, {}, "undecided",
-     "not clear either", None),
-    ("instances are not clear", OPEN, Evidence(0, 5, 0, "t = 1.0"), {"any_limit": True}, {}, "undecided",
-     "not clear either", None),
+    ("an instance disagrees for certain", OPEN, Evidence(15, 1, 0, "t = 1.0", confirmed=1), {}, {}, "refuted",
+     "as exact arithmetic confirms", "t = 1.0"),
+    ("an instance disagrees for certain", OPEN, Evidence(0, 16, 0, "t = 1.0", exact=True, confirmed=16), {}, {},
+     "refuted", "by exact moments of the noise", "t = 1.0"),
+    ("an instance disagrees for certain", OPEN, Evidence(0, 1, 0, "r = 1.0", confirmed=1), {"impossibility": True}, {},
+     "refuted", "as exact arithmetic confirms", "r = 1.0"),
+    ("instances disagree, but not for certain", OPEN, ALL_DISAGREE, {}, {}, "undecided",
+     "16 of 16 numerical instances speak against it, but draws and rounding refute nothing", None),
+    ("instances disagree, but not for certain", OPEN, DRAWN, {}, {}, "undecided", "7 of 7 numerical instances", None),
+    ("instances disagree, but not for certain", OPEN, ALL_DISAGREE, {"any_limit": True, "limit_count": 1}, {},
+     "undecided", "no place on the way to a limit refutes it", None),
     ("instances agree within the error of a sample", OPEN, Evidence(16, 0, 0, rough=1), {}, {}, "undecided",
      "only within the error of a sample", None),
     ("instances agree", OPEN, AGREE, {}, {}, "holds",
@@ -145,7 +153,7 @@ def test_every_combination_is_decided_and_no_contradiction_is_called_proved_or_r
     for kind, agree, disagree, unclear, trait in product(
         (PROVED, REFUTED, CONDITIONAL, UNKNOWN), counts, counts, counts, traits
     ):
-        evidence = Evidence(agree, disagree, unclear, "x" if disagree else None)
+        evidence = Evidence(agree, disagree, unclear, "x" if disagree else None, confirmed=min(disagree, 1))
         checks = {"item_limit": (True, "tried"), "condition_counterexample": None, "smallest_instance": "y"}
         _, verdict, because, _ = found(Proof(kind, "why"), evidence, trait, **checks)
         assert verdict in KINDS and because
@@ -166,15 +174,16 @@ def claim_of(given, then):
     [
         ("t > 0", "t > 0", Traits(strict=True)),
         ("t > 0", "t >= 0", Traits()),
-        ("t > 0", "1/t -> 0 as t -> oo", Traits(limit_count=1, any_limit=True)),
-        ("s > 0, t > 0", "1/(s*t) -> 0 as s -> oo, t -> oo", Traits(limit_count=2, any_limit=True)),
-        ("t > 0, t -> oo", "1/t >= 0", Traits(limit_count=1, any_limit=True)),
+        ("t > 0", "1/t -> 0 as t -> oo", Traits(limit_count=1, any_limit=True, computed=True)),
+        ("s > 0, t > 0", "1/(s*t) -> 0 as s -> oo, t -> oo", Traits(limit_count=2, any_limit=True, computed=True)),
+        ("t > 0, t -> oo", "1/t >= 0", Traits(limit_count=1, any_limit=True, computed=True)),
         ("k_1..k_n orthonormal, q free", "alpha_a -> 0 as n -> oo",
-         Traits(limit_count=1, any_limit=True, item_limit=True)),
-        ("mu_1..mu_n orthonormal, k_i ~ N(mu_i, eps*I)", "k_a -> mu_a as eps -> 0", Traits(any_limit=True)),
+         Traits(limit_count=1, any_limit=True, item_limit=True, computed=True)),
+        ("mu_1..mu_n orthonormal, k_i ~ N(mu_i, eps*I)", "k_a -> mu_a as eps -> 0",
+         Traits(any_limit=True, computed=True)),
         ("r real", "no real r makes r = 1", Traits(impossibility=True)),
         ("k_1..k_n orthonormal, q free", "no query q makes c -> v_a as t -> oo",
-         Traits(query_impossibility=True, impossibility=True, limit_count=1, any_limit=True)),
+         Traits(query_impossibility=True, impossibility=True, limit_count=1, any_limit=True, computed=True)),
         ("k_1..k_n orthonormal, n = 2", "k_i'k_i = 1 for i != a, b", Traits(vacuous=True)),
     ],
 )  # fmt: skip
@@ -212,3 +221,16 @@ def test_the_verdict_carries_the_steps_and_the_statement():
     values = {}
     exec(verdict.counterexample, {}, values)
     assert values["t"] == 0 == values["left"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("beyond the symbolic part (PolificationFailed); not clear", "beyond the symbolic part; not clear"),
+        ("for i = a: left minus right is exp(k_a'q - gap(k_b'q))", "for i = a: left minus right is not 0 everywhere"),
+        ("the sign of gap(<k_*,w>) is not known; not clear", "the symbolic part does not settle it; not clear"),
+        ("left minus right is 2*t - 1", "left minus right is 2*t - 1"),
+    ],
+)
+def test_reasons_hold_no_names_of_the_prover(text, shown):
+    assert plain_reason(text) == shown

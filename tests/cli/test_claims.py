@@ -65,3 +65,20 @@ def test_the_time_for_a_claim_is_finite_and_a_byte_order_mark_is_not_text(tmp_pa
     for seconds in ("inf", "nan", "0", "-1"):
         wrong = CliRunner().invoke(app, ["check", str(path), "--seconds", seconds])
         assert isinstance(wrong.exception, QkvError), wrong
+
+
+@pytest.mark.parametrize("options", [[], ["--strict"], ["--json"]])
+@pytest.mark.parametrize(
+    "text", ["", "# Answers\n\nNo claims yet.\n", "```claims\nthen t > 0\n```\n", "```\nthen 1 = 1\n```"]
+)
+def test_a_file_without_a_claim_exits_2_and_says_why(tmp_path, text, options):
+    found = run(tmp_path, text, *options)
+    assert found.exit_code == 2
+    assert "claims.md: there is no claim in it" in found.stderr and "```claim" in found.stderr
+
+
+def test_one_file_without_a_claim_beside_another_exits_2(tmp_path):
+    (tmp_path / "empty.md").write_text("nothing", encoding="utf-8")
+    (tmp_path / "good.md").write_text("```claim x\ngiven t > 0\nthen t > 0\n```", encoding="utf-8")
+    found = CliRunner().invoke(app, ["check", str(tmp_path / "good.md"), str(tmp_path / "empty.md")])
+    assert found.exit_code == 2 and "empty.md: there is no claim" in found.stderr and "1 proved" in found.stdout

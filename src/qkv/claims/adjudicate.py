@@ -2,11 +2,14 @@
 
 Rows are read from top to bottom; the first that applies decides. A proof stands only if no instance disagrees with it,
 a refutation only with an instance, a witness, or a proof of the contrary, a condition only if instances on both sides
-of it agree. Whatever contradicts a symbolic result is reported as a bug, and the claim stays undecided.
+of it agree. Samples alone never refute: without a symbolic argument, a refutation needs an instance that is confirmed
+in exact arithmetic, or by integrals with an error bound. What contradicts a symbolic result is reported as a bug, and
+the claim stays undecided.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,9 +26,9 @@ from qkv.claims.syntax import nodes as L
 from qkv.claims.syntax.nodes import NEGATED_OP
 from qkv.claims.verdict import Verdict
 
+_INTERNAL = re.compile(r"gap\(|<k_|k_\*")  # unknowns of the prover as they are printed
 MAX_PROBABILITY_ERROR = 0.05  # between a derived probability and the share of the draws
 MIN_AGREEING = 4  # instances that must agree for a claim without a proof to hold
-MIN_REFUTING_LIMIT = 6  # instances that must disagree to refute a limit without an argument: it may only be slow
 MAX_UNCLEAR_SHARE = 0.1  # of the instances that agree, for a claim to hold
 
 
@@ -39,8 +42,9 @@ class Traits:
         limit_count: How many limits of numbers other than noise sizes it takes, one after the other.
         any_limit: Whether it takes any limit.
         item_limit: Whether n goes to infinity.
-        strict: Whether it holds < or >.
+        strict: Whether it holds <, > or !=.
         vacuous: Whether no item meets the quantifier.
+        computed: Whether it holds a limit or a statistic, which no instance shows exactly.
     """
 
     query_impossibility: bool = False
@@ -50,6 +54,7 @@ class Traits:
     item_limit: bool = False
     strict: bool = False
     vacuous: bool = False
+    computed: bool = False
 
     @classmethod
     def of(cls, context: Context, cases: Sequence[QuantifierCase]) -> Traits:
@@ -62,8 +67,10 @@ class Traits:
             limit_count=len([name for name in limits if name not in context.noise_sizes]),
             any_limit=bool(limits),
             item_limit=any(isinstance(n, L.Approach) and n.name == "n" for n in L.nodes(claim)),
-            strict=isinstance(core, L.Relation) and bool({"<", ">"} & set(core.ops)),
+            strict=isinstance(core, L.Relation) and bool({"<", ">", "!="} & set(core.ops)),
             vacuous=not cases,
+            computed=bool(limits)
+            or any(isinstance(n, L.Stat | L.Chance | L.Within) for n in L.nodes((claim.lets, claim.statement))),
         )
 
 
@@ -77,9 +84,14 @@ class Findings:
     checks: Checks
 
     @property
-    def doubtful_limit(self) -> bool:
-        """Whether too few instances disagree to refute a limit, which may only be slow, without an argument."""
-        return self.traits.any_limit and self.evidence.disagree < max(MIN_REFUTING_LIMIT, self.evidence.total)
+    def shown_false(self) -> bool:
+        """Whether an instance backs an argument against the claim: a confirmed one, or any of a limit or statistic.
+
+        Of those the argument computes the value, and instances show only where it differs.
+        """
+        return bool(
+            self.evidence.confirmed or (self.traits.computed and (self.evidence.disagree or self.evidence.drawn))
+        )
 
     @property
     def wrong_probability(self) -> bool:
@@ -92,6 +104,20 @@ class Findings:
         """Whether few enough instances are unclear; for a strict order, one tie is enough to doubt it."""
         most = 0 if self.traits.strict else self.evidence.agree * MAX_UNCLEAR_SHARE
         return self.evidence.unclear <= most
+
+    @property
+    def why_not_certain(self) -> str:
+        """Why instances that disagree do not refute."""
+        return (
+            "no place on the way to a limit refutes it"
+            if self.traits.any_limit
+            else "draws and rounding refute nothing"
+        )
+
+    @property
+    def how_confirmed(self) -> str:
+        """How the counterexample was confirmed."""
+        return "by exact moments of the noise" if self.evidence.exact else "as exact arithmetic confirms"
 
     @property
     def by_exact_moments(self) -> str:
@@ -205,6 +231,13 @@ TABLE = (
         lambda f: f"{f.proof.because}; {f.checks.item_limit[1]}",
     ),
     Row(
+        "proof of a statistic that draws do not settle",
+        (PROVED,),
+        lambda f: not f.evidence.agree and f.evidence.drawn,
+        "proved",
+        lambda f: f"{f.proof.because}; draws are too few to check such a statistic numerically",
+    ),
+    Row(
         "proof, but no instance could be evaluated",
         (PROVED,),
         lambda f: not f.evidence.agree and not f.traits.vacuous,
@@ -231,7 +264,7 @@ TABLE = (
     Row(
         "refutation, and instances disagree",
         (REFUTED,),
-        lambda f: f.evidence.disagree,
+        lambda f: f.shown_false,
         "refuted",
         lambda f: f.proof.because,
         lambda f: f.evidence.counterexample,
@@ -298,6 +331,14 @@ TABLE = (
     ),
     # No symbolic result.
     Row(
+        "an instance disagrees for certain",
+        (UNKNOWN,),
+        lambda f: f.evidence.confirmed,
+        "refuted",
+        lambda f: f"false for the numbers shown, {f.how_confirmed}",
+        lambda f: f.evidence.counterexample,
+    ),
+    Row(
         "impossibility without a proof",
         (UNKNOWN,),
         lambda f: f.traits.impossibility,
@@ -312,12 +353,14 @@ TABLE = (
         lambda f: f"{f.proof.because}; limits one after the other cannot be checked numerically",
     ),
     Row(
-        "instances disagree",
+        "instances disagree, but not for certain",
         (UNKNOWN,),
-        lambda f: f.evidence.disagree and not f.doubtful_limit,
-        "refuted",
-        lambda f: f"{f.evidence.disagree} of {f.evidence.total} numerical instances disagree{f.by_exact_moments}",
-        lambda f: f.evidence.counterexample,
+        lambda f: f.evidence.disagree or f.evidence.drawn,
+        "undecided",
+        lambda f: (
+            f"{f.proof.because}; {f.evidence.disagree + f.evidence.drawn} of {f.evidence.total} numerical instances "
+            f"speak against it, but {f.why_not_certain}"
+        ),
     ),
     Row(
         "instances agree within the error of a sample",
@@ -346,6 +389,19 @@ TABLE = (
 )
 
 
+def plain_reason(text: str) -> str:
+    """A reason without names of exceptions and of unknowns that only the prover knows."""
+    text = re.sub(r" \((?:[A-Za-z]*(?:Error|Failed|Exception)|NotImplemented)\)", "", text)
+    if not _INTERNAL.search(text):
+        return text
+    if "left minus right is " in text:
+        start = text.index("left minus right is ")
+        return f"{text[:start]}left minus right is not 0 everywhere"
+    return re.sub(
+        r"(?:the sign of |the growth of )?[^;]*(?:gap\(|<k_|k_\*)[^;]*", "the symbolic part does not settle it", text
+    )
+
+
 def row_for(findings: Findings) -> Row:
     """The first row of the table that applies; the last row of each kind of proof always does."""
     return next(row for row in TABLE if findings.proof.kind in row.kinds and row.applies(findings))
@@ -356,5 +412,5 @@ def adjudicate(context: Context, cases: Sequence[QuantifierCase], proof: Proof, 
     findings = Findings(proof, evidence, Traits.of(context, cases), Checks(context, cases, proof))
     row = row_for(findings)
     claim = context.claim
-    because, counterexample = row.because(findings), row.counterexample(findings)
+    because, counterexample = plain_reason(row.because(findings)), row.counterexample(findings)
     return Verdict(claim.id, row.verdict, claim.says, because, proof.steps, counterexample)

@@ -12,6 +12,7 @@ from qkv.claims.numeric.evaluator import NotLoaded
 from qkv.claims.semantics.declarations import build_context
 from qkv.claims.semantics.quantifiers import instances
 from qkv.claims.symbolic import prover
+from qkv.claims.symbolic.proof import REFUTED, UNKNOWN
 from qkv.claims.syntax.markdown import UnparsedClaim, read
 from qkv.claims.syntax.nodes import Claim, Malformed
 from qkv.claims.time_limit import TimedOut, time_limit
@@ -93,7 +94,8 @@ def _decide(claim: Claim) -> Verdict:
     context = build_context(claim)
     cases = instances(context)
     proof = prover.decide(cases)
-    tried = evidence.gather(cases, hint=None if proof.witness is None else proof.witness.number)
+    hint = None if proof.witness is None else proof.witness.number
+    tried = evidence.gather(cases, hint=hint, thorough=proof.kind in (UNKNOWN, REFUTED))
     return adjudicate(context, cases, proof, tried)
 
 

@@ -28,7 +28,7 @@ def check(
     seconds: Annotated[float, typer.Option(help="Longest time for one claim.")] = 10.0,
     as_json: JSON = False,
 ) -> None:
-    """Decide written claims about attention: exit 0, 1 if any is refuted, 2 if any is malformed."""
+    """Decide written claims about attention: exit 0, 1 if any is refuted, 2 if any is malformed or there is none."""
     from qkv.claims.verdict import Verdicts
 
     if not files and not catalogue:
@@ -56,15 +56,17 @@ def check(
         typer.echo(json.dumps(every.to_json(), allow_nan=False))
     else:
         counts = ", ".join(f"{count} {kind}" for kind, count in every.counts().items())
-        said = f": {counts}" if counts else ", as no block begins with ```claim"
-        typer.echo(f"\n{len(every)} claim{'s' * (len(every) != 1)}{said}")
+        typer.echo(f"\n{len(every)} claim{'s' * (len(every) != 1)}{f': {counts}' if counts else ''}")
     if html is not None:
         from qkv.core.files import write_text
         from qkv.viz.html_report import claims_page
 
         write_text(html, claims_page(chapters))
     kinds = every.counts()
-    if kinds.get("malformed"):
+    empty = [name for name, part in chapters if not part]
+    for name in empty:
+        typer.echo(f"{name}: there is no claim in it, as no block begins with ```claim", err=True)
+    if empty or kinds.get("malformed"):
         raise typer.Exit(2)
     if kinds.get("refuted") or (strict and set(kinds) - {"proved"}):
         raise typer.Exit(1)

@@ -53,10 +53,42 @@ def test_a_tie_is_unclear_for_a_strict_order_and_an_equality_is_not_inequality()
 
 
 def test_a_hint_is_tried_first():
-    cases = cases_of("r real", "", "no real r makes r = 0.123456")
+    cases = cases_of("r real", "", "no real r makes (r - 0.123456)^2 = 0")
     assert gather(cases).disagree == 0
     found = gather(cases, hint=0.123456)
     assert found.disagree and "r = 0.123456" in found.counterexample
+
+
+def test_a_root_between_two_places_of_the_grid_is_found_for_certain():
+    found = gather(cases_of("r real", "", "no real r makes exp(r)*r = 1"))
+    assert found.confirmed == found.disagree > 0
+
+
+@pytest.mark.parametrize(
+    "then", ["E[gamma^6] = 15", "E[gamma^6] = 16", "E[gamma_a*gamma_b] = 0", "Var[gamma^2] < 1", "P[gamma > 0] = 0.6"]
+)
+def test_statistics_of_draws_never_disagree(then):
+    found = gather(cases_of("gamma ~ N(0, 1), gamma_a ~ N(0, 1), gamma_b ~ N(0, 1)", "", then))
+    assert found.disagree == found.confirmed == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "then"),
+    [
+        ("t > 0", "log(exp(t) + 1)/t -> 1 as t -> oo"),
+        ("t > 0", "t*log(1 + 1/t) -> 1 as t -> oo"),
+        ("t > 0", "(exp(t) - 1)/t -> 1 as t -> 0"),
+        ("t real", "(exp(30) + t) - exp(30) = t"),
+    ],
+)
+def test_rounding_far_out_does_not_disagree(given, then):
+    found = gather(cases_of(given, "", then))
+    assert found.agree >= 4 and found.disagree == 0
+
+
+def test_a_small_constant_is_not_taken_for_a_limit_of_0():
+    found = gather(cases_of("0 < s < 0.001", "", "log(1 + exp(s*t))/t -> 0 as t -> oo"))
+    assert found.agree == 0 and found.confirmed == 0
 
 
 def test_the_number_of_instances_and_the_total():

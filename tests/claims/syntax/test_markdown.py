@@ -1,9 +1,18 @@
 """Markdown to claims: where blocks may stand, how they are named, and the limits of their size."""
 
+import time
+
 import pytest
 
 import qkv
-from qkv.claims.syntax.markdown import MAX_BLOCK_LINES, MAX_STATEMENTS, UnparsedClaim, read
+from qkv.claims.syntax.markdown import (
+    MAX_BLOCK_LINES,
+    MAX_BLOCKS,
+    MAX_DOCUMENT_LENGTH,
+    MAX_STATEMENTS,
+    UnparsedClaim,
+    read,
+)
 from qkv.claims.syntax.nodes import Claim
 
 CLAIM = "given t > 1\nthen t > 0\n"
@@ -97,3 +106,40 @@ def test_names_without_a_predicate_join_the_next_declaration():
 def test_blocks_that_cannot_be_read_say_why(body, message):
     (broken,) = read(f"```claim x\n{body}```")
     assert isinstance(broken, UnparsedClaim) and message in str(broken.why)
+
+
+TAKES_LINEAR_TIME = {
+    "spaces": " " * 400_000,
+    "quotation marks": "> " * 200_000,
+    "blanks after a fence": "```" + " a" * 200_000,
+    "fences that are never closed": "```x\n" * 40_000,
+    "blocks of one name": "```claim x\n```\n" * 5_000,
+    "blocks without a name": "```claim\n```\n" * 5_000,
+    "names without a predicate": "```claim x\ngiven " + ("u_a, " * 390 + "\n") * 50 + "then 1 = 1\n```",
+    "comments": "```claim x\nthen 1 = 1" + " #" * 200_000 + "\n```",
+    "blanks in a block": "```claim x\nthen 1 = 1" + " " * 400_000 + "\n```",
+}
+
+
+@pytest.mark.parametrize("kind", TAKES_LINEAR_TIME)
+def test_a_long_document_is_read_in_linear_time(kind):
+    start = time.process_time()
+    read(TAKES_LINEAR_TIME[kind])
+    assert time.process_time() - start < 2
+
+
+def test_documents_are_bounded():
+    for text in (" " * (MAX_DOCUMENT_LENGTH + 1), "```claim\n```\n" * (MAX_BLOCKS + 1)):
+        (one,) = read(text)
+        assert isinstance(one, UnparsedClaim) and one.id == "document"
+        assert str(MAX_DOCUMENT_LENGTH) in str(one.why) or str(MAX_BLOCKS) in str(one.why)
+
+
+def test_deep_nests_of_latex_are_no_bug():
+    (one,) = read("```claim x\nthen $" + "\\log " * 380 + "$\n```")
+    assert isinstance(one, UnparsedClaim) and "bug" not in str(one.why)
+
+
+def test_names_are_numbered_in_the_order_of_the_document():
+    ids = [one.id for one in read("```claim x\n```\n" * 3 + "```claim x (2)\n```\n" + "```claim x\n```")]
+    assert ids == ["x", "x (3)", "x (4)", "x (2)", "x (5)"]

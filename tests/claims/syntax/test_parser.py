@@ -3,11 +3,19 @@
 import pytest
 
 import qkv
+from qkv.claims.syntax import nodes as L
+from qkv.claims.syntax.nodes import Malformed
+from qkv.claims.syntax.parser import Source, parse
 
 
 def one(statement, given="k_1..k_n orthonormal, n >= 3, t > 0", let="q = t*(k_a + k_b)"):
     text = f"```claim x\ngiven {given}\nlet {let}\nthen {statement}\n```"
     return qkv.check(text)[0]
+
+
+def source(text):
+    """A text with its positions in a document of one line."""
+    return Source(text, [(1, column + 1) for column in range(len(text))])
 
 
 @pytest.mark.parametrize(
@@ -80,3 +88,60 @@ def test_no_user_text_reaches_sympify_or_eval():
 def test_declarations_that_make_no_sense_are_refused(given, message):
     verdict = one("alpha_a = 1", given=given)
     assert verdict.verdict in ("malformed", "refuted") and message in verdict.because
+
+
+@pytest.mark.parametrize(
+    ("text", "both"),
+    [
+        ("1/2t = 1", ("(1/2)*t", "1/(2*t)")),
+        ("1/2 t = 1", ("(1/2)*t", "1/(2*t)")),
+        ("-1/2t^2 = 1", ("(-1/2)*t^2", "-1/(2*t^2)")),
+        ("t/2 (t + 1) = 1", ("(t/2)*(t + 1)", "t/(2*(t + 1))")),
+        ("(t + 1)/(t + 2)(t + 3) = 1", ("((t + 1)/(t + 2))*(t + 3)", "(t + 1)/((t + 2)*(t + 3))")),
+        ("exp(t)/2exp(t) = 1", ("(exp(t)/2)*exp(t)", "exp(t)/(2*exp(t))")),
+        ("1/k_a'q = 1", ("(1/k_a')*q", "1/(k_a'*q)")),
+        ("1/2k_a'q = 1", ("(1/2)*k_a'q", "1/(2*k_a'q)")),
+        ("1/2 sum_i alpha_i = 1", ("(1/2)*sum_i alpha_i", "1/(2*sum_i alpha_i)")),
+    ],
+)
+def test_a_product_without_a_sign_after_a_quotient_is_asked_about(text, both):
+    with pytest.raises(Malformed) as caught:
+        parse(source(text), "then")
+    assert all(reading in str(caught.value) for reading in both)
+
+
+@pytest.mark.parametrize(
+    "text", ["1/(2t)", "(1/2)t", "1/2*t", "(1/2)(t + 1)(t + 2)", "t(t + 1)", "2t/3", "t t/2", "2k_a'q"]
+)
+def test_products_without_a_sign_are_read_where_they_have_one_meaning(text):
+    assert isinstance(parse(source(f"{text} = 1"), "then"), L.Statement)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("abs(t) >= 0", "sqrt(x^2)"),
+        ("ln(t) = 1", "log(x)"),
+        ("max(t, 1) = 1", "exp(, log("),
+        ("t + sin (t) = 1", "sin*("),
+        ("Var(t) = 0", "Var["),
+        ("E(t) = 0", "E["),
+        ("P(t > 0) = 1", "P["),
+    ],
+)
+def test_a_function_that_is_not_there_is_named_with_what_to_write(text, hint):
+    with pytest.raises(Malformed) as caught:
+        parse(source(text), "then")
+    assert hint in str(caught.value) and "real" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["beta(t + 1) = 1", "c within 0.05 of (v_a + v_b)/2 with probability >= (1/2)", "norm (t) = 1"]
+)
+def test_greek_letters_and_words_may_stand_before_a_bracket(text):
+    assert isinstance(parse(source(text), "then"), L.Statement)
+
+
+def test_digits_right_after_a_letter_are_asked_about():
+    with pytest.raises(Malformed, match="_2 for an index"):
+        parse(source("t2 = 1"), "then")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,6 +42,29 @@ class ExactMoments(Protocol):
         """The ends between which a probability lies; None if it cannot be integrated."""
 
 
+@dataclass(frozen=True)
+class Frame:
+    """Orthonormal vectors that are exact fractions: columns of a product of reflections.
+
+    Attributes:
+        reflections: Whole vectors v, each for the reflection I - 2vv'/(v'v); none of them for the unit vectors.
+        columns: The column of each member of a family, or of each named column of a basis.
+        offset: The first column of a basis.
+    """
+
+    reflections: tuple[tuple[int, ...], ...] = ()
+    columns: dict[str, int] = field(default_factory=dict)
+    offset: int = 0
+
+    def matrix(self, d: int) -> Array:
+        """The whole frame, (d, d)."""
+        out = np.eye(d)
+        for row in self.reflections:
+            v = np.array(row, dtype=float)
+            out = out - np.outer(out @ v, v) * (2.0 / float(v @ v))
+        return out
+
+
 @dataclass
 class Instance:
     """Concrete numbers and arrays for one claim."""
@@ -61,20 +85,25 @@ class Instance:
     even: bool = False  # the draws have mean 0 and covariance I exactly, so linear functions have exact moments
     error: float = 0.0  # bound on the error of the statistics evaluated so far, where it is known
     sampled: bool = False  # whether one of them is an average over the draws
+    fractions: dict[str, Fraction] = field(default_factory=dict)  # numbers that stand for a fraction, not for a float
+    frames: dict[str, Frame] = field(default_factory=dict)  # of orthogonal families and of bases
     rebuild: Callable[[], None] | None = None  # makes the vectors again after a number that they depend on has moved
 
     @property
     def items(self) -> list[str]:
         """All items: the named ones, and numbers from 1 up for the rest."""
-        if self.context.all_items_named:
-            return list(self.context.items)
-        named = list(self.context.items)
-        return named + [f"#{i}" for i in range(1, self.n - len(named) + 1)]
+        return item_names(self.context, self.n)
 
     def put(self, name: str, value: float) -> None:
         """Set a number, and forget the values that were computed with the old one."""
         self.numbers[name] = np.full((1, 1, 1), float(value))
         self.cache.clear()
+
+
+def item_names(context: Context, n: int) -> list[str]:
+    """All of n items: the named ones, and numbers from 1 up for the rest."""
+    named = list(context.items)
+    return named if context.all_items_named else named + [f"#{i}" for i in range(1, n - len(named) + 1)]
 
 
 def evaluate(inst: Instance, expr: L.Expr) -> Array:
@@ -98,11 +127,14 @@ def _value(inst: Instance, expr: L.Expr) -> Array:
         return _call(inst, expr)
     if isinstance(expr, L.Sum):
         total = None
-        for item in _summands(inst, expr):
+        items = _summands(inst, expr)
+        for item in items:
             if item not in expr.but:
                 part = _value(inst, L.renamed(expr.inner, expr.index, item))
                 total = part if total is None else total + part
-        return _number(0.0) if total is None else total
+        if total is None:  # an empty sum has the shape of a summand
+            return np.zeros_like(_value(inst, L.renamed(expr.inner, expr.index, items[0])))
+        return total
     if isinstance(expr, L.Chance):
         return _chance(inst, expr)
     return _statistic(inst, expr)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
 from qkv.claims.numeric import noise_moments
+from qkv.claims.numeric.confirmation import Violation, equality_at, moves_outputs, permutations_of, violation
 from qkv.claims.numeric.counterexample import python_assignments
+from qkv.claims.numeric.counterexample_search import likely_counterexamples
 from qkv.claims.numeric.evaluator import Array, CannotEvaluate, Instance, NotLoaded, evaluate, sides
 from qkv.claims.numeric.instances import holds, instances
 from qkv.claims.numeric.limit_checks import (
@@ -32,6 +34,8 @@ SAMPLING_ERROR = 0.02  # of a sampled statistic, relative to its size
 TOLERANCE = 1e-7  # of an equality, relative to the size of its sides
 ROUNDING = 1e-12  # below this, relative to the size of its sides, a difference is rounding
 TRIED_NUMBERS = (*np.linspace(-4, 4, 33), 10.0, -10.0)  # for "no real r makes ..."
+ROOT_GRID = np.unique(np.concatenate([s * np.geomspace(1e-6, 1e6, 145) for s in (-1, 1)] + [np.linspace(-12, 12, 193)]))
+MAX_ROOTS = 4  # that are tried
 
 
 @dataclass(frozen=True)
@@ -40,12 +44,15 @@ class Evidence:
 
     Attributes:
         agree: Instances on which the statement holds.
-        disagree: Instances on which it does not.
+        disagree: Instances on which it does not, as far as floating point or a path towards a limit shows.
         unclear: Instances that could not be evaluated, or on which the difference is within the error.
-        counterexample: The first instance that disagreed, as Python assignments.
+        counterexample: The first confirmed instance that disagreed, else the first, as Python assignments.
         share: The share of the random draws for which a limit holds.
         rough: Of the instances that agreed, how many only within the error of a sample.
         exact: Whether exact moments of the noise were used.
+        confirmed: Of the instances that disagreed, how many do so for certain: in exact arithmetic, or by integrals
+            with an error bound.
+        drawn: Of the unclear instances, how many disagree as far as statistics of draws show, which is not certain.
     """
 
     agree: int
@@ -55,6 +62,8 @@ class Evidence:
     share: float | None = None
     rough: int = 0
     exact: bool = False
+    confirmed: int = 0
+    drawn: int = 0
 
     @property
     def total(self) -> int:
@@ -62,72 +71,202 @@ class Evidence:
         return self.agree + self.disagree + self.unclear
 
 
+@dataclass
+class Judgement:
+    """What one instance shows.
+
+    Attributes:
+        verdict: Whether the statement holds on it (None: not clear).
+        share: For which share of its draws.
+        certain: Whether it violates the statement for certain.
+        violation: Both sides where it does, if they were computed exactly.
+        drawn: Whether statistics of draws speak against the statement.
+        draw: Which of the draws is the counterexample.
+    """
+
+    verdict: bool | None
+    share: float | None = None
+    certain: bool = False
+    violation: Violation | None = None
+    drawn: bool = False
+    draw: int = 0
+
+
 def gather(
-    cases: Sequence[QuantifierCase], count: int = N_INSTANCES, seed: int = 0, hint: float | None = None
+    cases: Sequence[QuantifierCase],
+    count: int = N_INSTANCES,
+    seed: int = 0,
+    hint: float | None = None,
+    thorough: bool = False,
 ) -> Evidence:
-    """Try a claim on instances, case by case of its index; `hint` is a number to try first where none should do."""
-    agree = disagree = unclear = rough = 0
-    exact = False
-    found: str | None = None
-    shares: list[float] = []
+    """Try a claim on instances, case by case of its index.
+
+    Args:
+        cases: The cases.
+        count: How many instances.
+        seed: Of the random ones.
+        hint: A number to try first where none should do.
+        thorough: Whether to search for a counterexample where no instance disagrees.
+
+    Returns:
+        The tally.
+    """
     if any(isinstance(case.core, L.Never) and case.core.kind == "query" for case in cases):
         return Evidence(0, 0, 0)
+    tally = _Tally()
     for case in cases:
         context = case.context
         few = context.noise or context.random or isinstance(case.core, L.Never)
         wanted = max(MIN_INSTANCES_PER_CASE, (N_RANDOM_INSTANCES if few else count) // len(cases))
         for inst in instances(context, wanted, seed):
-            try:
-                verdict, share = _judge(inst, case.core, hint)
-            except (CannotEvaluate, ValueError, OverflowError, ZeroDivisionError, KeyError, np.linalg.LinAlgError):
-                verdict, share = None, None
-            if share is not None:
-                shares.append(share)
-            agree += verdict is True
-            rough += verdict is True and inst.sampled
-            exact |= inst.error > 0
-            disagree += verdict is False
-            unclear += verdict is None
-            if verdict is False and found is None:
-                found = python_assignments(inst, case.core)
-    return Evidence(agree, disagree, unclear, found, float(np.mean(shares)) if shares else None, rough, exact)
+            tally.add(inst, case.core, _judged(inst, case.core, hint))
+            if thorough and isinstance(case.core, L.Relation) and case.core.ops == ("!=",) and not tally.confirmed:
+                meeting = _meeting(inst, case.core)
+                if meeting is not None:
+                    tally.add(inst, case.core, meeting)
+        if thorough and not tally.disagree:
+            for suggested in likely_counterexamples(case, seed):
+                found = _judged(suggested.instance, case.core, hint)
+                if found.verdict is True and suggested.near_tie:
+                    found = Judgement(None)  # both sides may be equal between two floats
+                if found.verdict is not True:
+                    tally.add(suggested.instance, case.core, found)
+                if found.certain:
+                    break
+    return tally.evidence()
 
 
-def _judge(inst: Instance, core: L.Core, hint: float | None) -> tuple[bool | None, float | None]:
-    """Whether one instance agrees (None: not clear), and for which share of its draws."""
+class _Tally:
+    """The counts so far, and the counterexample that is shown."""
+
+    def __init__(self) -> None:
+        self.agree = self.disagree = self.unclear = self.rough = self.confirmed = self.drawn = 0
+        self.exact = False
+        self.shares: list[float] = []
+        self.first: tuple[Instance, L.Core, Judgement] | None = None
+
+    def add(self, inst: Instance, core: L.Core, found: Judgement) -> None:
+        """Count one instance."""
+        if found.share is not None:
+            self.shares.append(found.share)
+        self.agree += found.verdict is True
+        self.rough += found.verdict is True and inst.sampled
+        self.disagree += found.verdict is False
+        self.unclear += found.verdict is None
+        self.confirmed += found.certain
+        self.drawn += found.drawn
+        self.exact |= inst.error > 0
+        better = self.first is None or (found.certain and not self.first[2].certain)
+        if (found.verdict is False or found.drawn) and better:
+            self.first = (inst, core, found)
+
+    def evidence(self) -> Evidence:
+        """The tally with its counterexample as text."""
+        shown = None
+        if self.first is not None:
+            inst, core, found = self.first
+            shown = python_assignments(inst, core, found.draw, found.violation)
+        share = float(np.mean(self.shares)) if self.shares else None
+        counts = (self.agree, self.disagree, self.unclear)
+        return Evidence(*counts, shown, share, self.rough, self.exact, self.confirmed, self.drawn)
+
+
+def _judged(inst: Instance, core: L.Core, hint: float | None) -> Judgement:
+    """What one instance shows; one that cannot be evaluated is not clear."""
+    try:
+        return _judge(inst, core, hint)
+    except (CannotEvaluate, ValueError, OverflowError, ZeroDivisionError, KeyError, np.linalg.LinAlgError):
+        return Judgement(None)
+
+
+def _judge(inst: Instance, core: L.Core, hint: float | None) -> Judgement:
     if isinstance(core, L.Relation):
-        if inst.context.limits:
-            return _relation_in_limit(inst, core), None
-        return _relation(inst, core), None
+        return Judgement(_relation_in_limit(inst, core)) if inst.context.limits else _relation(inst, core)
     if isinstance(core, L.Limit):
-        return limit(inst, core)
+        verdict, share = limit(inst, core)
+        if verdict is False and inst.samples == 1:
+            _move_far(inst, core)
+        return Judgement(verdict, share)
     if isinstance(core, L.Distribution):
         head = f"{core.name.subs[0]}," if core.name.subs else ""
         weights = [evaluate(inst, _alpha(head, i)) for i in inst.items]
-        return bool(np.abs(np.sum(weights, axis=0) - 1).max() < 1e-9 and min(w.min() for w in weights) >= 0), None
+        sums_to_one = np.abs(np.sum(weights, axis=0) - 1).max() < 1e-9
+        return Judgement(bool(sums_to_one and min(w.min() for w in weights) >= 0))
     if isinstance(core, L.Never):
-        return _never(inst, core, hint), None
+        return _never(inst, core, hint)
     if isinstance(core, L.Within):
         return _within(inst, core)
-    return _equivariant(inst, core.name.base), None
+    return _equivariant(inst, core.name.base)
+
+
+def _move_far(inst: Instance, core: L.Limit) -> None:
+    """Move an instance as far towards its limit as both sides have finite values in floating point."""
+    for place in reversed(range(len(PATH))):
+        try:
+            move_along(inst, approaches(inst, core), place)
+            if all(np.isfinite(evaluate(inst, side)).all() for side in (core.left, core.right)):
+                return
+        except CannotEvaluate:
+            continue
 
 
 def _alpha(head: str, item: str) -> L.Name:
     return L.Name("alpha", (*(h for h in head.split(",") if h), item), (0, 0))
 
 
-def _relation(inst: Instance, core: L.Relation) -> bool | None:
-    """Compare both sides by draws, and again by exact moments where the draws do not decide it."""
+def _statistics_in(inst: Instance, core: L.Node) -> bool:
+    """Whether a statement, or a definition of the claim, holds a statistic."""
+    return any(isinstance(n, L.Stat | L.Chance) for n in L.nodes((core, tuple(inst.context.lets.values()))))
+
+
+def _relation(inst: Instance, core: L.Relation) -> Judgement:
+    """Compare both sides: in exact arithmetic without statistics; else by draws, and by exact moments where they apply.
+
+    Statistics of draws never show that a statement is false: at most that it is not clear.
+    """
+    if _statistics_in(inst, core):
+        verdict = _compared(inst, core)
+        if inst.sampled and quadrature_applies(inst):
+            inst.exact = noise_moments
+            inst.cache.clear()
+            verdict = _compared(inst, core)
+        if verdict is False and inst.sampled:
+            return Judgement(None, drawn=True)
+        return Judgement(verdict, certain=verdict is False and inst.error > 0)
+    if inst.samples == 1:
+        try:
+            found = violation(inst, core)
+        except CannotEvaluate:  # too large
+            found = True
+        if isinstance(found, Violation):
+            return Judgement(False, certain=True, violation=found)
+        if not found:
+            return Judgement(True)
     verdict = _compared(inst, core)
-    if not inst.sampled or verdict is False or not quadrature_applies(inst):
-        return verdict
-    inst.exact = noise_moments
-    inst.cache.clear()
+    if verdict is not False:
+        return Judgement(verdict)
+    draw = _worst_draw(inst, core)
     try:
-        return _compared(inst, core)
-    finally:
-        inst.exact = None
-        inst.cache.clear()
+        found = violation(inst, core, draw) if inst.samples > 1 else True
+    except CannotEvaluate:
+        found = True
+    certain = found if isinstance(found, Violation) else None
+    return Judgement(False, certain=certain is not None, violation=certain, draw=draw)
+
+
+def _worst_draw(inst: Instance, core: L.Relation) -> int:
+    """The draw at which a comparison fails the most."""
+    worst, where = -np.inf, 0
+    for left, op, right in core.pairs():
+        one, two = sides(inst, left, right)
+        if one.shape[1:] != two.shape[1:] and not (is_zero_literal(left) or is_zero_literal(right)):
+            return 0
+        gap = one - two
+        amount = np.abs(gap) if op == "=" else -np.abs(gap) if op == "!=" else gap if op in ("<", "<=") else -gap
+        each = np.where(np.isfinite(amount), amount, -np.inf).max(axis=(1, 2))
+        if each.max() > worst:
+            worst, where = float(each.max()), int(each.argmax())
+    return where
 
 
 def _compared(inst: Instance, core: L.Relation) -> bool | None:
@@ -191,7 +330,7 @@ def _relation_in_limit(inst: Instance, core: L.Relation) -> bool | None:
     if inst.cancelled - structural:
         return None
     if all(a.name in inst.context.noise_sizes for a in approach):
-        return _relation(inst, core)
+        return _relation(inst, core).verdict
     verdict: bool | None = True
     for left, op, right in core.pairs():
         gap = evaluate(inst, left) - evaluate(inst, right)
@@ -204,30 +343,82 @@ def _relation_in_limit(inst: Instance, core: L.Relation) -> bool | None:
     return verdict
 
 
-def _never(inst: Instance, core: L.Never, hint: float | None) -> bool | None:
+def _never(inst: Instance, core: L.Never, hint: float | None) -> Judgement:
     """Try many values of the number: none may make the statement true."""
     name = str(core.name)
     where = inst.context.numbers.get(name, Range())
-    for value in [*([] if hint is None else [hint]), *TRIED_NUMBERS]:
+    unclear = False
+    roots = [] if isinstance(core.inner, L.Limit) else list(_roots(inst, core.inner, name, where))
+    for value in [*([] if hint is None else [hint]), *TRIED_NUMBERS, *roots]:
         if not where.holds(float(value)):
             continue
         inst.put(name, float(value))
-        close = limit(inst, core.inner)[0] if isinstance(core.inner, L.Limit) else _relation(inst, core.inner)
-        if close:
-            inst.put(name, float(value))
-            return False
-    return True
+        if isinstance(core.inner, L.Limit):
+            if limit(inst, core.inner)[0]:
+                return Judgement(False)
+        elif value in roots or _compared(inst, core.inner):
+            if equality_at(inst, core.inner, name, float(value), where):
+                return Judgement(False, certain=True)
+            unclear = True  # both sides are only near each other
+    return Judgement(None if unclear else True)
 
 
-def _within(inst: Instance, core: L.Within) -> tuple[bool | None, float | None]:
+def _meeting(inst: Instance, core: L.Relation) -> Judgement | None:
+    """Move one number to where both sides meet for certain, which is said not to happen; None if none is found."""
+    context = inst.context
+    if inst.samples > 1 or context.limits or context.score_conditions or _statistics_in(inst, core):
+        return None
+    equal = replace(core, ops=("=",))
+    for name, where in context.numbers.items():
+        before = inst.numbers.get(name)
+        if before is None or where.whole or where.point is not None:
+            continue
+        try:
+            for root in list(_roots(inst, equal, name, where)):
+                inst.put(name, root)
+                if equality_at(inst, equal, name, root, where):
+                    return Judgement(False, certain=True)
+        except (CannotEvaluate, ValueError):
+            pass
+        inst.numbers[name] = before
+        inst.cache.clear()
+    return None
+
+
+def _roots(inst: Instance, core: L.Relation, name: str, where: Range) -> Iterator[float]:
+    """Numbers at which left minus right changes its sign, by bisection between the places of a grid."""
+    if core.ops != ("=",):
+        return
+    places = np.array([x for x in ROOT_GRID if where.holds(float(x))])
+    inst.numbers[name] = places[:, None, None]
+    inst.cache.clear()
+    with np.errstate(all="ignore"):
+        gap = evaluate(inst, core.sides[0]) - evaluate(inst, core.sides[1])
+    if gap.shape != (len(places), 1, 1):
+        return
+    signs = np.sign(gap[:, 0, 0])
+    from scipy.optimize import brentq  # here, since its import takes longer than most claims
+
+    def at(x: float) -> float:
+        inst.put(name, x)
+        return float((evaluate(inst, core.sides[0]) - evaluate(inst, core.sides[1]))[0, 0, 0])
+
+    for j in np.flatnonzero(signs[:-1] * signs[1:] < 0)[:MAX_ROOTS]:
+        yield float(brentq(at, places[j], places[j + 1], xtol=1e-15, rtol=1e-15))
+
+
+def _within(inst: Instance, core: L.Within) -> Judgement:
     approach = approaches(inst, core)
     wanted = float(evaluate(inst, core.probability)[0, 0, 0])
-    ends = None
+    ends, drawn = None, inst.samples > 1
     if approach:
         move_along(inst, approach, len(PATH) - 1)
     elif quadrature_applies(inst):
-        ends = noise_moments.nearness(inst, core)
-        inst.error = 0.0 if ends is None else 1e-12 + ends[1] - ends[0]
+        found = noise_moments.nearness(inst, core)
+        if found is not None:
+            (low, high), drawn = found
+            ends = low, high
+            inst.error = 1e-12 + high - low
     if ends is None:
         gap = evaluate(inst, core.left) - evaluate(inst, core.target)
         distance = np.sqrt((gap**2).sum(axis=(1, 2)))
@@ -237,7 +428,10 @@ def _within(inst: Instance, core: L.Within) -> tuple[bool | None, float | None]:
         ends = (share - band, share + band)
     low, high = ends
     verdict = True if low >= wanted and (core.op == ">=" or low > wanted) else False if high < wanted else None
-    return verdict, (low + high) / 2
+    share = (low + high) / 2
+    if verdict is False and drawn:
+        return Judgement(None, share, drawn=True)
+    return Judgement(verdict, share, certain=verdict is False and not approach)
 
 
 def _lengths(inst: Instance) -> int:
@@ -246,8 +440,8 @@ def _lengths(inst: Instance) -> int:
     return len(inst.context.random) + sum(inst.n if i == "i" else 1 for i in wide)
 
 
-def _equivariant(inst: Instance, name: str) -> bool:
-    """Compare the outputs of permuted tokens: swaps of neighbours generate every permutation."""
+def _equivariant(inst: Instance, name: str) -> Judgement:
+    """Compare the outputs of permuted tokens."""
     context, count = inst.context, len(inst.context.tokens)
     tokens = {f"token_{i}": evaluate(inst, L.Name("x", (i,), (0, 0))) for i in context.tokens}
 
@@ -256,24 +450,23 @@ def _equivariant(inst: Instance, name: str) -> bool:
         return {p: evaluate(of, L.Name(name, tuple(context.tokens[i] for i in p), (0, 0))) for p in places}
 
     before = outputs(inst)
-    orders = [[*range(j), j + 1, j, *range(j + 2, count)] for j in range(count - 1)]
-    for order in [*orders, [*range(1, count), 0]]:
-        lets = dict(context.lets)
-        for place, source in zip(context.tokens, order, strict=True):
-            value = L.Name("token", (context.tokens[source],), (0, 0))
-            lets[f"x_{place}"] = L.Let(L.Name("x", (place,), (0, 0)), value, (0, 0))
-        moved = replace(inst, context=replace(context, lets=lets), cache={}, vectors={**inst.vectors, **tokens})
-        after = outputs(moved)
+    for order, moved in permutations_of(context):
+        after = outputs(replace(inst, context=moved, cache={}, vectors={**inst.vectors, **tokens}))
         if not all(np.isfinite(after[p]).all() and np.isfinite(before[p]).all() for p in after):
             raise CannotEvaluate("values that overflow")
         if not all(np.allclose(after[p], before[tuple(order[i] for i in p)], atol=1e-9) for p in after):
-            return False
-    return True
+            return Judgement(False, certain=moves_outputs(inst, name))
+    return Judgement(True)
 
 
 def smallest(cases: Sequence[QuantifierCase]) -> str | None:
-    """The smallest instance of a claim that was refuted symbolically, with both sides there, as Python assignments."""
+    """The first instance of a claim that violates it for certain, else the smallest, with both sides there, as Python
+    assignments."""
+    first: tuple[Instance, L.Core, Judgement] | None = None
     for case in cases:
-        for inst in instances(case.context, 1):
-            return python_assignments(inst, case.core)
-    return None
+        for inst in instances(case.context, MIN_INSTANCES_PER_CASE):
+            found = _judged(inst, case.core, None)
+            if found.certain:
+                return python_assignments(inst, case.core, found.draw, found.violation)
+            first = first or (inst, case.core, found)
+    return None if first is None else python_assignments(first[0], first[1], first[2].draw)

@@ -9,7 +9,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from qkv.claims.numeric.evaluator import Array, CannotEvaluate, Instance, evaluate
+from qkv.claims.numeric.evaluator import Array, CannotEvaluate, Frame, Instance, evaluate, item_names
 from qkv.claims.semantics.context import Context
 from qkv.claims.semantics.ranges import Range
 from qkv.claims.syntax import nodes as L
@@ -25,15 +25,18 @@ MAX_DRAWN_ENTRIES = 3_000_000  # of all draws of one instance together
 PARALLEL_ATTEMPT, ZERO_ATTEMPT = 9, 11  # attempts in which free vectors are all parallel, or all zero
 
 
-def instances(context: Context, count: int, seed: int = 0) -> Iterator[Instance]:
-    """Up to `count` instances that meet what is given; fewer when the conditions are hard to meet."""
+def instances(context: Context, count: int, seed: int = 0, edges: bool = False) -> Iterator[Instance]:
+    """Up to `count` instances that meet what is given; fewer when the conditions are hard to meet.
+
+    With `edges`, numbers are ends of their ranges, where those belong to them, and differ from each other.
+    """
     rng = np.random.default_rng(seed)
     made = 0
     for attempt in range(3 * count):
         if made == count:
             return
         try:
-            inst = _instance(context, attempt, rng)
+            inst = _instance(context, attempt, rng, edges)
             if _is_valid(inst):
                 made += 1
                 yield inst
@@ -41,7 +44,7 @@ def instances(context: Context, count: int, seed: int = 0) -> Iterator[Instance]
             continue
 
 
-def _instance(context: Context, attempt: int, rng: np.random.Generator) -> Instance:
+def _instance(context: Context, attempt: int, rng: np.random.Generator, edges: bool = False) -> Instance:
     """One instance; the first attempts take simple numbers and unit vectors, later ones random ones."""
     n = _item_count(context, attempt, rng)
     plain = attempt < (3 if context.noise or context.random else len(SIMPLE_NUMBERS)) or n > 100
@@ -53,13 +56,17 @@ def _instance(context: Context, attempt: int, rng: np.random.Generator) -> Insta
         for j, (name, r) in enumerate(context.numbers.items())
         if name != "n"
     }
+    if edges:
+        numbers |= {name: _end(context.numbers[name], numbers[name], rng) for name in numbers}
     random = bool(context.noise or context.random)
     samples = 1
     if random:
         samples = N_DRAWS_PROBABILITY if isinstance(context.claim.statement.core, L.Within) else N_DRAWS
-    low = max(n, *(len(f.items) for f in context.families.values() if f.items is not None), 2)
+    low = max(n, 2, *(len(f.items) for f in context.families.values() if f.items is not None))
+    groups = (sum(len(family_members(context, base, n)) for base in group) for group in orthogonal_groups(context))
+    low = max([low, *groups])
     d = low + (low % 2) if plain else low + 2 + (low % 2)
-    named = [len(_columns(context, name)) for name in ("A", "B")]
+    named = [len(basis_columns(context, name)) for name in ("A", "B")]
     columns = (max(2, named[0]), max(2 if plain else 3, named[1]))
     d = max(d, sum(columns) + (sum(columns) % 2)) if context.bases else d
     inst = Instance(context, n, d, {k: np.full((1, 1, 1), v) for k, v in numbers.items()}, {}, {}, {}, samples=samples)
@@ -106,7 +113,7 @@ def _item_count(context: Context, attempt: int, rng: np.random.Generator) -> int
     high = low + 40 if where.hi is None else int(where.hi)
     if low > high or low > (MAX_RANDOM_ITEMS if context.noise else MAX_ITEMS):
         raise CannotEvaluate("no number of items, or too many to try")
-    if attempt < 4:
+    if attempt < 4 or attempt in (PARALLEL_ATTEMPT, ZERO_ATTEMPT):
         return low
     more = [0, 1, 2, 3] if context.noise or context.random else [0, 1, 2, 3, 5, 8, 20]
     return int(min(high, low + rng.choice(more)))
@@ -138,11 +145,22 @@ def _pick(where: Range, attempt: int, rng: np.random.Generator, least: float) ->
         else:
             x = float(rng.normal(0, rng.choice([0.1, 1.0, 3.0])))
             x += math.copysign(least, x)
-        if where.whole:
-            x = round(x)
+        x = round(x) if where.whole else float(f"{x:.4g}")  # few digits, so that a counterexample is short
         if inside(x):
             return x
     raise CannotEvaluate("no number in the range")
+
+
+def _end(where: Range, otherwise: float, rng: np.random.Generator) -> float:
+    """An end of a range that belongs to it, a simple number, or else another number."""
+    ends = [
+        float(e)
+        for e, is_open in ((where.lo, where.lo_open), (where.hi, where.hi_open))
+        if e is not None and not is_open
+    ]
+    simple = [x for x in SIMPLE_NUMBERS if where.holds(x)]
+    choices = [*ends, *ends, *([float(rng.choice(simple))] if simple else []), otherwise]
+    return float(rng.choice(choices))
 
 
 @cache
@@ -207,41 +225,91 @@ def _pull_into_range(inst: Instance, name: str, bound: Array, op: str, rng: np.r
         inst.numbers[name] = bound + float(rng.uniform(0.1, 0.9)) * (float(end) - bound)
 
 
+def orthogonal_groups(context: Context) -> list[list[str]]:
+    """Orthogonal families; those of one declaration stand in one group, and are orthogonal to each other."""
+    out: list[list[str]] = []
+    for given in context.claim.given:
+        if not isinstance(given, L.Family) or given.kind not in ("orthonormal", "orthogonal"):
+            continue
+        bases = list(dict.fromkeys(name.base for name in given.names))
+        known = next((group for group in out if set(group) & set(bases)), None)
+        if known is None:
+            out.append(bases)
+        else:
+            known += [base for base in bases if base not in known]
+    return out
+
+
+def family_members(context: Context, base: str, n: int) -> list[str]:
+    """The members of a family: its own items, or all n of them."""
+    family = context.families[base]
+    return item_names(context, n) if family.items is None else list(family.items)
+
+
+def _random_frame(d: int, rng: np.random.Generator) -> tuple[tuple[int, ...], ...]:
+    """Two reflections at random whole vectors."""
+    rows = rng.integers(-2, 3, size=(2, d))
+    rows[:, 0] += (~rows.any(axis=1)).astype(int)
+    return tuple(tuple(int(x) for x in row) for row in rows)
+
+
 def _vectors(inst: Instance, plain: bool, rng: np.random.Generator, columns: tuple[int, int]) -> None:
     """Draw all families, bases and single vectors; `plain` ones are unit vectors where they may be."""
     context, n, d = inst.context, inst.n, inst.d
-    frame = np.eye(d) if plain else np.linalg.qr(rng.standard_normal((d, d)))[0]
-    for base, family in context.families.items():
-        if base.upper() in context.bases:
-            continue
-        names = inst.items if family.items is None else list(family.items)
-        norm = 1.0 if family.norm is None else float(evaluate(inst, family.norm)[0, 0, 0])
-        if family.kind == "free":
-            table = rng.standard_normal((len(names), d)) * rng.choice([0.3, 1.0, 3.0])
-        else:
-            rotated = frame if plain else np.linalg.qr(rng.standard_normal((d, d)))[0]
-            if len(names) > d:
+    for group in orthogonal_groups(context):
+        reflections = () if plain else _random_frame(d, rng)
+        offset = 0
+        for base in group:
+            names = family_members(context, base, inst.n)
+            if offset + len(names) > d:
                 raise CannotEvaluate("too many vectors for the space")
-            table = norm * rotated[:, : len(names)].T
-        inst.families[base] = {i: table[j][None, :, None] for j, i in enumerate(names)}
+            frame = Frame(reflections, {item: offset + j for j, item in enumerate(names)})
+            norm = context.families[base].norm
+            length = 1.0 if norm is None else float(evaluate(inst, norm)[0, 0, 0])
+            matrix = length * frame.matrix(d)
+            inst.frames[base] = frame
+            inst.families[base] = {i: matrix[:, j][None, :, None] for i, j in frame.columns.items()}
+            offset += len(names)
+    for base, family in context.families.items():
+        if family.kind == "free":
+            names = family_members(context, base, inst.n)
+            table = _rounded(rng.standard_normal((len(names), d)) * rng.choice([0.3, 1.0, 3.0]), context)
+            inst.families[base] = {i: table[j][None, :, None] for j, i in enumerate(names)}
     if "v" not in inst.families:
-        table = 2.0 * np.eye(max(n, d))[:n, :d] if plain else rng.standard_normal((n, d))
+        table = 2.0 * np.eye(max(n, d))[:n, :d] if plain else _rounded(rng.standard_normal((n, d)), context)
         inst.families["v"] = {i: table[j][None, :, None] for j, i in enumerate(inst.items)}
     widths = {"m": columns[0], "p": columns[1]}
-    offset = 0
+    offset, reflections = 0, () if plain else _random_frame(d, rng)
     for name, space in context.bases.items():
         if offset and not context.right_angles:
-            frame, offset = np.linalg.qr(rng.standard_normal((d, d)))[0], 0
-        inst.bases[name] = frame[:, offset : offset + widths[space]][None]
+            offset, reflections = 0, _random_frame(d, rng)
+        frame = Frame(reflections, {s: j for j, s in enumerate(basis_columns(context, name))}, offset)
+        own = frame.matrix(d)[:, offset : offset + widths[space]]
         offset += widths[space]
-        own = inst.bases[name][0]
-        inst.families[name.lower()] = {s: own[:, j][None, :, None] for j, s in enumerate(_columns(context, name))}
+        inst.frames[name], inst.bases[name] = frame, own[None]
+        inst.families[name.lower()] = {s: own[:, j][None, :, None] for s, j in frame.columns.items()}
     for name, space in context.vectors.items():
         width = d if space == "d" else widths[space]
-        inst.vectors[name] = (np.ones(width) if plain and space != "d" else rng.standard_normal(width))[None, :, None]
+        entries = np.ones(width) if plain and space != "d" else _rounded(rng.standard_normal(width), context)
+        if space == "d" and context.score_conditions and rng.random() < 0.7:
+            entries = _dyadic_direction(d, rng)
+        inst.vectors[name] = entries[None, :, None]
 
 
-def _columns(context: Context, name: str) -> list[str]:
+def _rounded(entries: Array, context: Context) -> Array:
+    """Few digits, so that a counterexample is short; binary ones where conditions on scores must be met exactly."""
+    return np.round(entries * 64) / 64 if context.score_conditions else np.round(entries, 3)
+
+
+def _dyadic_direction(d: int, rng: np.random.Generator) -> Array:
+    """A vector whose squared length is a power of 2, so that a score can be set by an exact step along it."""
+    count = int(rng.choice([c for c in (1, 4, 16) if c <= d]))
+    out = np.zeros(d)
+    out[rng.permutation(d)[:count]] = rng.choice([-1.0, 1.0], size=count) * rng.choice([0.5, 1.0, 2.0])
+    return out
+
+
+def basis_columns(context: Context, name: str) -> list[str]:
     """The columns of a basis that a claim names; different names are different columns."""
     if name not in context.bases:
         return []
@@ -265,7 +333,8 @@ def _meet_score_condition(inst: Instance, fact: L.Fact, rng: np.random.Generator
         key = own[int(rng.integers(len(own)))].subs[0]
         gap = float((evaluate(inst, pair[0]) - evaluate(inst, pair[1]))[0, 0, 0])
         towards = inst.vectors[str(query)]
-        slack = 0.0 if op == "=" else (0.0 if tight and op in (">=", "<=") else float(rng.exponential(1.0)) + 1e-3)
+        exact = float(np.ceil(64 * rng.exponential(1.0))) / 64
+        slack = 0.0 if op == "=" or (tight and op in (">=", "<=")) else exact
         wanted = slack if op in (">", ">=", "=") else -slack
         if op != "=" and not tight and ((op in (">", ">=") and gap > 0) or (op in ("<", "<=") and gap < 0)):
             continue
@@ -304,13 +373,13 @@ def _shift_scores(inst: Instance, fact: L.Fact, rng: np.random.Generator) -> Non
     keys = inst.families["k"]
     bounds = [float(np.abs(inst.numbers[str(n)]).max()) for n in names if str(n) in inst.numbers]
     if bounds and rng.random() < 0.5:
-        together = float(rng.uniform(-2.0, 2.0)) * max(bounds)
+        together = float(rng.integers(-8, 9)) / 4 * max(bounds)
         for item in keys:
             keys[item] = keys[item] + together * step
     for name in names:
         fixed = fact.quantifier is not None and name.subs != (fact.quantifier.index,)
         if name.base == "k" and fixed and rng.random() < 0.5:
-            keys[name.subs[0]] = keys[name.subs[0]] + float(rng.normal(0.0, 4.0)) * step
+            keys[name.subs[0]] = keys[name.subs[0]] + float(np.round(64 * rng.normal(0.0, 4.0))) / 64 * step
     inst.cache.clear()
 
 

@@ -8,16 +8,26 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
+from flint import arb, ctx
 
+from qkv.claims.numeric import exact_evaluator
+from qkv.claims.numeric.arithmetic import Balls
 from qkv.claims.numeric.evaluator import Array, CannotEvaluate, Instance, evaluate
+from qkv.claims.numeric.exact_evaluator import ExactInstance
 from qkv.claims.numeric.instances import conditions_hold, in_range
 from qkv.claims.semantics.context import names_used
 from qkv.claims.semantics.expression_properties import bounded
 from qkv.claims.syntax import nodes as L
+from qkv.claims.syntax.nodes import constant
 
 PATH = (3.0, 9.0, 27.0, 81.0, 729.0, 1e5)  # values of a number on its way to infinity
 CLOSE, SAMPLED_CLOSE = 1e-3, 0.015  # both sides have met: this close at the end of the path
 APART, SAMPLED_APART = 0.01, 0.03  # they have not: this far apart, and no longer approaching each other
+EXACT_PATH = (3, 10, 30, 100, 300, 10**3, 10**4, 10**8, 10**16, 10**32)  # the same in exact arithmetic
+PATH_BITS = 4096  # of the balls along that path
+MIN_PLACES = 4  # of the path that must be evaluated
+MAX_RADIUS = 1e-9  # of a ball that says something, relative to its middle
+EXACT_CLOSE, EXACT_APART = 1e-6, 1e-4
 CLEAR_SHARE = 0.97  # of the draws that must be close or apart
 
 
@@ -136,7 +146,16 @@ def _errors(inst: Instance, left: L.Expr, right: L.Expr, approach: tuple[L.Appro
 
 
 def limit(inst: Instance, core: L.Limit) -> tuple[bool | None, float | None]:
-    """Whether an instance agrees with a limit statement (None: not clear), and the share of its draws that does."""
+    """Whether an instance agrees with a limit statement (None: not clear), and the share of its draws that does.
+
+    Exact arithmetic, which no cancellation misleads, is used where nothing is random; else floating point.
+    """
+    if exact_path_applies(inst, core):
+        return exact_limit(inst, core), None
+    return _limit_in_floats(inst, core)
+
+
+def _limit_in_floats(inst: Instance, core: L.Limit) -> tuple[bool | None, float | None]:
     approach = approaches(inst, core)
     require_bounded_statistics(inst, core.left, core.right)
     if any(isinstance(n, L.Stat | L.Chance) for n in L.nodes(core)) and _scaled(inst, core.left, core.right):
@@ -187,3 +206,90 @@ def _infinite(inst: Instance, core: L.Limit, approach: tuple[L.Approach, ...]) -
     stopped = step <= 1e-9 * (1 + abs(last)) and previous <= 1e-2 * (1 + abs(last))
     slowing = step < 0.01 * (1 + abs(last)) and step < 0.2 * previous
     return (not core.tends) if stopped or slowing else None
+
+
+# The same in exact arithmetic.
+def exact_path_applies(inst: Instance, core: L.Limit) -> bool:
+    """Whether one number moves, nothing is random, and nothing has to move with that number."""
+    context, approach = inst.context, approaches(inst, core)
+    if len(approach) != 1 or inst.samples > 1 or approach[0].name == "n" or context.score_conditions:
+        return False
+    moving = approach[0].name
+    conditions = [str(n) for order in context.number_conditions for n in L.nodes(order) if isinstance(n, L.Name)]
+    statistics = any(isinstance(n, L.Stat | L.Chance) for n in L.nodes((core, tuple(context.lets.values()))))
+    return moving not in conditions and not statistics
+
+
+def exact_limit(inst: Instance, core: L.Limit) -> bool | None:
+    """Whether an instance agrees with a limit statement (None: not clear), by balls along a path that goes far."""
+    with ctx.workprec(PATH_BITS):
+        exact = ExactInstance.of(inst, Balls())
+        infinite = "oo" in {n.base for n in L.nodes(core.right) if isinstance(n, L.Name)}
+        errors: list[arb] = []
+        for x in EXACT_PATH:
+            exact.put(approaches(inst, core)[0].name, _place(inst, approaches(inst, core)[0], arb(x)))
+            try:
+                if infinite:
+                    sign = -1 if isinstance(core.right, L.Neg) else 1
+                    gap = sign * exact_evaluator.number(exact, core.left)
+                else:
+                    gap = _relative_gap(exact, core)
+            except CannotEvaluate:
+                continue
+            if not gap.is_finite() or gap.rad() > MAX_RADIUS * (1 + abs(gap).upper()):
+                break  # from here on the precision does not suffice
+            errors.append(gap)
+        found = _grows(errors) if infinite else _vanishes(errors)
+    return found if core.tends or found is None else not found
+
+
+def _place(inst: Instance, one: L.Approach, x: arb) -> arb:
+    """A place on the path of a number (see move_along)."""
+    if one.name in inst.context.inside_logarithms and isinstance(one.to, L.Name):
+        x = x.exp()
+    if isinstance(one.to, L.Name):
+        return x
+    if isinstance(one.to, L.Neg) and isinstance(one.to.inner, L.Name):
+        return -x
+    to = constant(one.to)
+    if to is None:
+        raise CannotEvaluate("a limit that is no number")
+    where = inst.context.numbers.get(one.name)
+    side = inst.side
+    if where is not None and where.hi is not None and where.hi <= to:
+        side = -1.0
+    elif where is not None and where.lo is not None and where.lo >= to:
+        side = 1.0
+    return Balls().number(to) + arb(side) / x**2
+
+
+def _relative_gap(exact: ExactInstance, core: L.Limit) -> arb:
+    one, two = exact_evaluator.sides(exact, core.left, core.right)
+    if Balls().shape(one) != Balls().shape(two):
+        raise CannotEvaluate("shapes that do not fit")
+    gap, size = arb(0), arb(1)
+    for x, y in zip((one - two).entries(), two.entries(), strict=True):
+        gap, size = gap.max(abs(x)), size.max(abs(y))
+    return gap / size
+
+
+def _vanishes(errors: list[arb]) -> bool | None:
+    if len(errors) < MIN_PLACES:
+        return None
+    early, before, last = errors[-3:]
+    steady = all(two < arb(0.7) * one for one, two in pairwise(errors[-4:]))
+    if last < EXACT_CLOSE or (steady and last < CLOSE):
+        return True
+    if last > EXACT_APART and last > arb(0.9) * before and before > arb(0.9) * early:
+        return False
+    return None
+
+
+def _grows(values: list[arb]) -> bool | None:
+    if len(values) < MIN_PLACES:
+        return None
+    early, before, last = values[-3:]
+    if last > 50 and last > arb(1.2) * before and before > early:
+        return True
+    step, size = abs(last - before), 1 + abs(last)
+    return False if step < arb(1e-9) * size and abs(before - early) < arb(1e-2) * size else None

@@ -70,12 +70,16 @@ def event(inst: Instance, expr: L.Chance) -> tuple[float, float] | None:
         return None
     values = line[1][0] + line[0][0]  # the weights sum to 1, so the constant is added to each value
     far = float(np.abs(values).max()) + 1.0
-    low, high = _near(inst, values[:, None], np.array([far]), far, N_DRAWS)
+    (low, high), drawn = _near(inst, values[:, None], np.array([far]), far, N_DRAWS)
+    inst.sampled |= drawn
     return (low, high) if expr.event.ops[0] in (">", ">=") else (1 - high, 1 - low)
 
 
-def nearness(inst: Instance, core: L.Within) -> tuple[float, float] | None:
-    """An interval for the probability of an output near a target; a narrower one if it holds the claimed value."""
+def nearness(inst: Instance, core: L.Within) -> tuple[tuple[float, float], bool] | None:
+    """An interval for the probability of an output near a target, and whether it rests on draws.
+
+    It is narrowed if it holds the claimed value.
+    """
     line, target = _line(inst, core.left), evaluate(inst, core.target)
     heads = inst.context.heads()
     if line is None or target.shape[0] != 1 or not applies(inst):
@@ -85,11 +89,11 @@ def nearness(inst: Instance, core: L.Within) -> tuple[float, float] | None:
         return None
     values = (slopes.sum(axis=1) + line[0][:, None]).T
     radius, wanted = (float(evaluate(inst, e)[0, 0, 0]) for e in (core.radius, core.probability))
-    low, high = _near(inst, values, target[0, :, 0], radius, N_DRAWS // 10)
-    return (low, high) if not low < wanted < high else _near(inst, values, target[0, :, 0], radius, N_DRAWS)
+    (low, high), drawn = _near(inst, values, target[0, :, 0], radius, N_DRAWS // 10)
+    return ((low, high), drawn) if not low < wanted < high else _near(inst, values, target[0, :, 0], radius, N_DRAWS)
 
 
-def _near(inst: Instance, values: Array, target: Array, radius: float, draws: int) -> tuple[float, float]:
+def _near(inst: Instance, values: Array, target: Array, radius: float, draws: int) -> tuple[tuple[float, float], bool]:
     from qkv.noise import success_probability  # here, since it imports torch
 
     try:
@@ -97,7 +101,7 @@ def _near(inst: Instance, values: Array, target: Array, radius: float, draws: in
         found = success_probability(memory, queries, noise, target, radius, n_draws=draws, confidence=CONFIDENCE)
     except QkvError as why:
         raise CannotEvaluate(str(why)) from None
-    return found.low, found.high
+    return (found.low, found.high), found.n_draws > 0
 
 
 def _line(inst: Instance, expr: L.Expr) -> tuple[Array, Array] | None:

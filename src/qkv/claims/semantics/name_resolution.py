@@ -69,4 +69,15 @@ def _check_name(context: Context, name: L.Name, bound: set[str]) -> None:
                 name.at, f"{name}, which is not in the family", ", ".join(f"{base}_{i}" for i in family.items)
             )
         return
-    raise Malformed(name.at, f"{name}, which is neither declared nor built in", f"a line such as: given {name} real")
+    raise Malformed(name.at, f"{name}, which is neither declared nor built in", _declaration(name))
+
+
+def _declaration(name: L.Name) -> str:
+    """A line that would declare a name, by what such names usually stand for."""
+    if name.base == "q":
+        return f"a line such as: let {name} = t*k_a, or: given {name} free"
+    if name.base.isupper():
+        return f"a line such as: let {name} = 2*I"
+    if name.subs:
+        return f"a line such as: given {name.base}_1..{name.base}_n free, or: given {name} real"
+    return f"a line such as: given {name} real, or: given {name} free for a vector"

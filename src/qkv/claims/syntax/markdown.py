@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, replace
 
@@ -9,9 +10,12 @@ from qkv.claims.syntax import nodes as L
 from qkv.claims.syntax.latex import ascii_of
 from qkv.claims.syntax.parser import Source, parse
 
+MAX_DOCUMENT_LENGTH = 2_000_000  # characters
+MAX_BLOCKS = 5000  # claim blocks of one document
 MAX_BLOCK_LINES = 60
 MAX_STATEMENTS = 30  # of one block
 MAX_LINE_LENGTH = 2000
+MAX_JOINED_LENGTH = 6000  # characters of one given, let or then with the lines that continue it
 MAX_ID_LENGTH = 80
 
 
@@ -25,15 +29,19 @@ class UnparsedClaim:
 
 
 # An opening fence, perhaps behind the marks of quotes and lists; its info string may begin with claim in any case.
-_FENCE = re.compile(r"^((?:[ \t]*>)*[ \t]*(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?[ \t]*)(`{3,}|~{3,})[ \t]*([^\n]*?)[ \t]*$")
+# No two parts that match blanks stand side by side, so that a line of blanks takes linear time.
+_FENCE = re.compile(r"^((?:[ \t]*>)*[ \t]*(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?)(`{3,}|~{3,})([^\n]*)$")
 
 
 def read(text: str) -> list[L.Claim | UnparsedClaim]:
     """The claims of a document in their order; one that cannot be parsed becomes an UnparsedClaim.
 
     As in Markdown, a block ends with a fence of its own sign that is at least as long, so that a fence inside a longer
-    one is text and no claim. A block in a quotation is a claim too, without the marks of the quotation.
+    one is text and no claim. A block in a quotation is a claim too, without the marks of the quotation. A document that
+    is too long, or has too many blocks, is one UnparsedClaim.
     """
+    if len(text) > MAX_DOCUMENT_LENGTH:
+        return [_too_long(1, f"{len(text)} characters", f"at most {MAX_DOCUMENT_LENGTH} in one document")]
     found: list[L.Claim | UnparsedClaim] = []
     lines = [line.rstrip("\r") for line in text.removeprefix("\ufeff").split("\n")]
     index = seen = 0
@@ -42,13 +50,15 @@ def read(text: str) -> list[L.Claim | UnparsedClaim]:
         if fence is None or (fence[2][0] == "`" and "`" in fence[3]):
             index += 1
             continue
-        quoted = fence[1].count(">")
+        quoted, info = fence[1].count(">"), fence[3].strip(" \t")
         close = re.compile(rf"^{QUOTE * quoted}[ \t]*{re.escape(fence[2][0])}{{{len(fence[2])},}}[ \t]*$")
         end = next((j for j in range(index + 1, len(lines)) if close.match(lines[j])), len(lines))
-        word = re.match(r"claim(?![\w-])[ \t:]*", fence[3], flags=re.IGNORECASE)
+        word = re.match(r"claim(?![\w-])[ \t:]*", info, flags=re.IGNORECASE)
         if word is not None:
             seen += 1
-            name = fence[3][word.end() :].strip()[:MAX_ID_LENGTH] or f"claim {seen}"
+            if seen > MAX_BLOCKS:
+                return [_too_long(index + 1, f"more than {MAX_BLOCKS} claim blocks", "several documents")]
+            name = info[word.end() :].strip()[:MAX_ID_LENGTH] or f"claim {seen}"
             body = [(j + 1, *_unquoted(lines[j], quoted)) for j in range(index + 1, end)]
             if end == len(lines):
                 why = L.Malformed((index + 1, 1), "a block that is never closed", f"a line with {fence[2]}")
@@ -62,6 +72,11 @@ def read(text: str) -> list[L.Claim | UnparsedClaim]:
 QUOTE = r"[ \t]*>"
 
 
+def _too_long(line: int, came: str, expected: str) -> UnparsedClaim:
+    """A document that is not read: its size is bounded, so that the time to read it is."""
+    return UnparsedClaim("document", "", L.Malformed((line, 1), came, expected))
+
+
 def _unquoted(line: str, depth: int) -> tuple[str, int]:
     """A line without the marks of its quotation, and how many characters they took."""
     marks = re.match(QUOTE * depth, line)
@@ -73,12 +88,14 @@ def _distinct(found: list[L.Claim | UnparsedClaim]) -> list[L.Claim | UnparsedCl
     """Number claims of the same name, so that every id is unique."""
     taken = {one.id for one in found}
     seen: set[str] = set()
+    last: dict[str, int] = {}  # the last number that each name got
     out: list[L.Claim | UnparsedClaim] = []
     for one in found:
-        name, number = one.id, 1
+        name, number = one.id, last.get(one.id, 1)
         while name in seen or (number > 1 and name in taken):
             number += 1
             name = f"{one.id} ({number})"
+        last[one.id] = number
         seen.add(name)
         out.append(one if name == one.id else replace(one, id=name))
     return out
@@ -92,6 +109,8 @@ def _block_or_unparsed(name: str, body: list[Line], line: int) -> list[L.Claim |
     """Parse a block; a defect of the parser makes it an UnparsedClaim and leaves the rest of the document alone."""
     try:
         return block(name, body, line)
+    except RecursionError:
+        return [UnparsedClaim(name, "", L.Malformed((line, 1), "a formula that is nested too deeply", "simpler text"))]
     except Exception as why:
         came = f"a block that the parser failed on, which is a bug ({type(why).__name__})"
         return [UnparsedClaim(name, "", L.Malformed((line, 1), came, "simpler text"))]
@@ -156,6 +175,9 @@ def _clauses(body: list[Line], line: int) -> list[tuple[str, Source]]:
         else:
             word, before = clauses[-1]
             more = Source(" " + bare, [(number, 1), *places])
+            if len(before.text) + len(more.text) > MAX_JOINED_LENGTH:
+                came = f"a {word} of more than {MAX_JOINED_LENGTH} characters"
+                raise L.Malformed((number, before_it + 1), came, f"several lines that begin with {word}")
             clauses[-1] = (word, Source(before.text + more.text, before.at + more.at))
     return clauses
 
@@ -163,14 +185,19 @@ def _clauses(body: list[Line], line: int) -> list[tuple[str, Source]]:
 def _joined(parts: list[Source]) -> list[Source]:
     """Join names without a predicate to the next part: `u_a, u_b orthonormal` is one declaration."""
     out: list[Source] = []
-    held: Source | None = None
+    held: list[Source] = []
     for part in parts:
-        if held is not None:
-            place = held.where(len(held.text))
-            part = Source(f"{held.text},{part.text}", (*held.at, place, *part.at))
-        if re.fullmatch(r"[\s\w{},.]*", part.text) and not re.search(r"\w\s+\w", part.text.strip().replace(",", ";")):
-            held = part
-        else:
-            held = None
-            out.append(part)
-    return out if held is None else [*out, held]
+        held.append(part)
+        bare = part.text.strip()
+        if not (re.fullmatch(r"[\s\w{},.]*", bare) and not re.search(r"\w\s+\w", bare.replace(",", ";"))):
+            out.append(_with_commas(held))
+            held = []
+    return [*out, _with_commas(held)] if held else out
+
+
+def _with_commas(parts: list[Source]) -> Source:
+    """Parts of a clause as one source, with the commas between them again."""
+    at: list[L.At] = list(parts[0].at)
+    for before, part in itertools.pairwise(parts):
+        at += [before.where(len(before.text)), *part.at]
+    return Source(",".join(part.text for part in parts), at)

@@ -36,6 +36,21 @@ TERMINAL_DESCRIPTIONS = {
     "WHAT": "real or query",
     "SPACE": "R^m or R^p",
 }
+FUNCTIONS = ("exp", "log", "sqrt", "norm", "Phi", "R")
+STATISTICS = ("Var", "Cov", "Corr", "E", "P")
+# What to write instead of functions that people expect.
+_SUBSTITUTES = {
+    "abs": "sqrt(x^2) for a number, norm(x) for a vector",
+    "ln": "log(x)",
+    "softmax": "alpha_a, the softmax weight of item a",
+}
+# Words of the grammar, and Greek letters, which a bracket may follow: a letter before a bracket is a factor.
+_BEFORE_BRACKET = frozenset({
+    "as", "of", "for", "all", "when", "and", "makes", "within", "in", "not", "is", "a", "no", "real", "query",
+    "probability", "with", "given", "let", "then", "norm", "oo", "alpha", "beta", "gamma", "delta", "eps", "theta",
+    "sigma", "lambda", "mu", "Sigma",
+})  # fmt: skip
+_CALLED = re.compile(r"(?<![A-Za-z_])([A-Za-z]+(?:_\w+)?)\s*\(")
 _VALUE_TERMINALS = {"NAME", "NUMBER", "LPAR", "FUNCTION", "STAT", "SUM", "P"}
 
 
@@ -76,7 +91,7 @@ class Source:
 def parser() -> Lark:
     """The parser of the grammar, built once."""
     text = resources.files("qkv.claims.syntax").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", start=["given", "let", "then"], maybe_placeholders=True)
+    return Lark(text, parser="lalr", start=["given", "let", "then"], maybe_placeholders=True, propagate_positions=True)
 
 
 def parse(source: Source, start: str) -> Any:
@@ -93,11 +108,30 @@ def parse(source: Source, start: str) -> Any:
             raise L.Malformed(
                 source.where(index), "a very deep nest of brackets", f"at most {MAX_BRACKET_DEPTH} levels"
             )
+    _require_known_functions(source)
     try:
         tree = parser().parse(source.text, start=start)
     except UnexpectedInput as why:
         raise _explained(why, source) from None
     return Builder(source).build(tree)
+
+
+def _require_known_functions(source: Source) -> None:
+    """Refuse a word before a bracket that is no function of the language: it would be read as a factor."""
+    for found in _CALLED.finditer(source.text):
+        word = found[1]
+        if word in FUNCTIONS or word in _BEFORE_BRACKET or "_" in word or (len(word) == 1 and word not in STATISTICS):
+            continue
+        at = source.where(found.start(1))
+        if word in STATISTICS:
+            raise L.Malformed(
+                at, f"{word} with round brackets", f"{word}[ with square brackets, or {word}*( for a product"
+            )
+        known = ", ".join(f"{name}(" for name in FUNCTIONS)
+        instead = f"; instead of {word}, {_SUBSTITUTES[word]}" if word in _SUBSTITUTES else ""
+        raise L.Malformed(
+            at, f"{word}(, which is no function here", f"one of {known} or {word}*( for a product{instead}"
+        )
 
 
 def _explained(why: UnexpectedInput, source: Source) -> L.Malformed:
@@ -181,6 +215,35 @@ class Builder:
     def _times(self, children: list[Any], at: L.At) -> L.Op:
         return self._binary("*", children, at)
 
+    def _beside(self, children: list[Any], at: L.At) -> L.Op:
+        """A product without a sign; after a quotient, it is not clear what is divided by."""
+        self._require_no_quotient(*children)
+        self._require_no_digits_after_a_letter(children[1])
+        return self._binary("*", children, at)
+
+    def _require_no_quotient(self, left: Tree[Token], right: Tree[Token] | Token) -> None:
+        """Refuse 1/2t and 1/k_a'q, which people mean in two ways; `right` ends what stands beside the quotient."""
+        quotient = left
+        while quotient.data == "beside":
+            quotient = cast(Tree[Token], quotient.children[0])
+        if quotient.data != "over":
+            return
+        divisor = cast(Tree[Token], quotient.children[1]).meta.start_pos
+        start, middle = quotient.meta.start_pos, quotient.meta.end_pos
+        end = right.end_pos if isinstance(right, Token) else right.meta.end_pos
+        ends = ((start, divisor), (divisor, middle), (middle, end))
+        top, bottom, after = (" ".join(self.source.text[one:two].split()) for one, two in ends)
+        meant = f"({top}{bottom})*{after} or {top}({bottom}*{after})"
+        raise L.Malformed(self.source.where(start), f"{top}{bottom} {after}, which can be read in two ways", meant)
+
+    def _require_no_digits_after_a_letter(self, right: Tree[Token]) -> None:
+        """Refuse t2, which may be meant as an index."""
+        start, text = right.meta.start_pos, self.source.text
+        if start and text[start].isdigit() and text[start - 1].isalpha():
+            number = text[start : right.meta.end_pos]
+            came, expected = f"{number} right after a letter", f"_{number} for an index, or *{number} for a product"
+            raise L.Malformed(self.source.where(start), came, expected)
+
     def _over(self, children: list[Any], at: L.At) -> L.Op:
         return self._binary("/", children, at)
 
@@ -222,6 +285,10 @@ class Builder:
             raise L.Malformed(at, f"'{head}'", "sum_i, sum_{i=1}^n or sum_{i != a, b}")
         but = tuple(s.strip() for s in (found[3] or "").split(",") if s.strip())
         return L.Sum(found[1], but, self._expr(inner), at, end.strip("{}() "))
+
+    def _beside_sum(self, children: list[Any], at: L.At) -> L.Op:
+        self._require_no_quotient(children[0], children[-1])
+        return self._times_sum(children, at)
 
     def _times_sum(self, children: list[Any], at: L.At) -> L.Op:
         return L.Op("*", self._expr(children[0]), self._sum(children[1:], at), at)
