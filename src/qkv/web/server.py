@@ -20,6 +20,7 @@ from qkv.errors import QkvError
 from qkv.web import limits
 from qkv.web.app import application
 from qkv.web.middleware.security import LOOPBACK_HOSTS
+from qkv.web.read_deadline import DeadlineProtocol
 
 SHUTDOWN_SECONDS = 3
 """Time that open requests have to end when the server stops."""
@@ -59,6 +60,7 @@ def make_server(app: FastAPI) -> uvicorn.Server:
     server = uvicorn.Server(
         uvicorn.Config(
             app,
+            http=DeadlineProtocol,
             log_level="warning",
             access_log=False,
             server_header=False,
