@@ -111,7 +111,7 @@ async def _invalid_request(request: Request, error: Exception) -> Response:
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """What FastAPI refuses: unknown paths and methods, bodies that are not JSON."""
+    """What FastAPI refuses: unknown methods, bodies that are not JSON."""
     assert isinstance(error, HTTPException)
     hint = "See /api/openapi.json" if request.url.path.startswith("/api") else "Start at /"
     reply = refusal_reply(HttpRefusal(error.status_code, _request_line(request), str(error.detail)[:300], hint))
