@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from qkv.core.attention import self_attention
+from qkv.design.solvers.infeasibility import excludes_every_query
 from qkv.design.wiring import Wiring, wire
 from qkv.errors import QkvError
 from qkv.web import code_snippets, limits
@@ -84,6 +85,7 @@ class WiringReply(BaseModel):
     weights: list[Row] | None
     outputs: list[Row] | None = Field(description="In units of the named vectors, which have length β.")
     rules: list[RuleReply]
+    excludes_every_wiring: bool = Field(description="Whether it excludes all matrices, whatever their norm.")
     derivation: list[LineReply]
     python: PythonCode
 
@@ -132,6 +134,7 @@ def _wiring(body: WiringRequest) -> dict[str, Any]:
         "weights": weights,
         "outputs": outputs,
         "rules": [asdict(report) for report in rule_reports(names, X, readers, reads, writes, found, weights)],
+        "excludes_every_wiring": not found.possible and excludes_every_query(found.certificate),
         "derivation": lines,
         "python": code_snippets.wiring(
             X,
