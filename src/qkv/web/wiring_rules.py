@@ -123,9 +123,8 @@ def contradictory_writing(
     names: Sequence[str], readers: Sequence[int], mixed: FloatArray, writes: FloatArray, row: int
 ) -> str:
     """Why one linear map V cannot write what rule `row` says, given what all rules read (`mixed`) and write."""
-    name = names[readers[row]]
     if not mixed[row].any():
-        return f"what {name} reads is the zero vector, so it writes 0"
+        return "what it reads is the zero vector, so it writes 0"
     for other in range(len(readers)):
         if other == row:
             continue
@@ -134,6 +133,6 @@ def contradictory_writing(
             continue
         if np.abs(writes[row] - factor * writes[other]).max() > RELATIVE_RESIDUAL * max(1.0, np.abs(writes).max()):
             times = "" if abs(factor - 1) < 1e-12 else f"{number(factor, 3)} times "
-            reads = f"{name} reads {times}the same as {names[readers[other]]}"
+            reads = f"it reads {times}the same as {names[readers[other]]}"
             return f"{reads}, so it writes {times}the same, and the rules say otherwise"
-    return f"what {name} reads is a sum of multiples of what other tokens read, so what it writes follows from theirs"
+    return "what it reads is a sum of multiples of what other tokens read, so what it writes follows from theirs"

@@ -34,6 +34,7 @@ export function Page() {
   // A link may name a model that is gone; no other one answers in its place.
   const gone = models.list && state.model && !known.some((m) => m.name === state.model) ? state.model : null;
   const model = gone ? undefined : state.model || known[0]?.name;
+  const source = known.find((m) => m.name === model)?.source;
   useEffect(() => {
     if (!models.list || !model || !state.q) return undefined;
     const control = new AbortController();
@@ -44,20 +45,21 @@ export function Page() {
       (error) => error.name === "AbortError" || setFound({ reply: null, error, busy: false }),
     );
     return () => control.abort();
-  }, [models.list && model, state.q]);
+  }, [models.list && model, source, state.q]); // a model that was kept has another folder in its code
 
   const send = (event) => { event.preventDefault(); if (typed.trim()) patch({ q: typed.trim() }); };
   const offer = (result) => setHints({ model: result.model, list: result.questions ?? [] });
-  const onTrained = (result) => { refresh(); patch({ model: result.model }); offer(result); };
+  const onTrained = (result) => refresh().then(() => { patch({ model: result.model }); offer(result); });
   const offered = hints.model === model ? hints.list : [];
   const reply = found.reply;
   return html`
     <h1>Knowledge</h1>
-    <p class="lead">Ask a model that was trained on facts. The badge tells whether it remembers the answer or makes it up, and the evidence for that.</p>
+    <p class="lead">Ask a model that was trained on facts. A badge judges whether it remembers the answer or makes it up, and gives the evidence.</p>
     <${Share} name="knowledge" python=${reply?.python} json=${reply} />
     <${Problem} error=${models.error} />
     <div class="knowledge">
       <section class="asking">
+        ${gone && html`<p class="problem" role="alert">There is no model ${gone} on this server. A model that is trained on the page and not kept is gone when its server stops.</p>`}
         ${models.list && !known.length && html`<div class="empty"><p><b>There is no model yet.</b> Train a small one below, which takes a minute or two,
           or name one when you start the server: <code>qkv serve --model NAME=FOLDER</code></p></div>`}
         ${known.length > 0 && html`<form class="ask" onSubmit=${send}>
@@ -66,7 +68,6 @@ export function Page() {
           <button class="act main" disabled=${!typed.trim() || found.busy || !model}>Ask</button>
           <${Select} label="Model" name="model" value=${model ?? ""} options=${[...(gone ? [["", "choose a model …"]] : []), ...known.map((m) => [m.name, `${m.name}: ${m.n_layer} layers, ${thousands(m.parameters)} parameters`])]} onInput=${(name) => name && patch({ model: name })} />
         </form>
-        ${gone && html`<p class="problem" role="alert">There is no model ${gone} on this server: it was not kept when its server stopped. Choose another one, or train it again.</p>`}
         ${model && html`<${Keeping} model=${known.find((m) => m.name === model)} runs=${models.runs} onKept=${refresh} />`}
         <${Hints} hints=${offered} onPick=${(q) => patch({ q })} />`}
         <${Problem} error=${found.error} />

@@ -164,7 +164,7 @@ function DesignResult({ design, weights, applied, onApply }) {
   const again = !applied && html`<p>The query shown is another one. <button class="link" onClick=${onApply}>Show the designed query</button></p>`;
   if (design.possible) {
     if (applied) return html`<div class="found yes" role="status"><p><b>✓ Certified</b> The weights are at most ${distance} from the wanted ones, in total variation.</p></div>`;
-    return html`<div class="found" role="status">${again}</div>`;
+    return html`<div class="found other" role="status">${again}</div>`;
   }
   const best = applied && html`<p>The best query found is shown; its weights are at most ${distance} from the wanted ones, in total variation.</p>`;
   if (!design.obstacle) {
@@ -188,7 +188,7 @@ function proofOf(design, keys, labels) {
 export function leakTitle({ certified_scale: certified, limit, tol, wanted }, labels) {
   if (wanted.length === labels) return "Nothing can leak: every item is wanted";
   if (certified !== null) return `From scale ${atMost(certified)} on the leak is certified to be at most ${number(tol)}`;
-  if (limit > 0) return `The leak never goes away: as the scale grows it tends to ${share(limit)}`;
+  if (limit > 0) return `The leak never goes away: as the scale grows it tends to ${number(limit, 3)}`;
   return "The leak tends to 0 as the scale grows";
 }
 

@@ -4,7 +4,7 @@ import { useReply } from "../lib/api.js";
 import { HeatMap } from "../lib/heatmap.js";
 import { atMost, listed, number } from "../lib/numbers.js";
 import { Lines } from "../lib/derivation.js";
-import { capitalise, subscripts } from "../lib/text.js";
+import { subscripts } from "../lib/text.js";
 import { Problem, Slider, Announcement } from "../lib/controls.js";
 import { useUrlState } from "../lib/route.js";
 import { Code, Share } from "../lib/export.js";
@@ -63,7 +63,7 @@ export function Page() {
             <${Remove} label=${`Remove the rule of ${token}`} many=${rules.length} onClick=${() => patch({ rules: rules.filter((_, j) => j !== i) })} />
             <span class="second">writes</span>
             <${Text} className="last" label=${`What ${token} writes`} value=${writes} good=${readSum(writes) !== null} onInput=${(t) => edit("rules", rules)(i, 2, t)} />
-            ${unmet(i) && html`<small class="reason">✗ ${subscripts(capitalise(unmet(i)))}</small>`}
+            ${unmet(i) && html`<small class="reason">✗ ${subscripts(unmet(i))}</small>`}
           </div>`)}
           <${Add} many=${newRule(tokens, rules) ? rules.length : MAX_ROWS} onClick=${() => patch({ rules: [...rules, newRule(tokens, rules)] })}>Add a rule<//>
         </fieldset>
