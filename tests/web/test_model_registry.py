@@ -28,8 +28,8 @@ def test_a_named_model_is_described_and_answers_as_the_library_does(folder, run_
     (found,) = registry.descriptions()
     parameters = sum(p.numel() for p in load(folder).model.parameters())
     assert found == {
-        "name": "names", "source": "named at start", "folder": str(folder), "attention": load(folder).config.attention, "n_layer": 1,
-        "n_head": 2, "d_model": 16, "parameters": parameters,
+        "name": "names", "source": "named at start", "folder": str(folder), "n_layer": 1,
+        "attention": load(folder).config.attention, "n_head": 2, "d_model": 16, "parameters": parameters,
     }  # fmt: skip
     question = "Where was Person 1 born?"
     answer = registry.ask("names", question)

@@ -92,7 +92,7 @@ def test_a_certificate_is_shown_only_for_the_query_that_it_is_about(watched):
     expect(certified).to_be_visible()
     page.locator("[data-name=scale] input.box").fill("0.5")
     expect(certified).to_have_count(0)
-    expect(page.locator("[data-weight=a]")).to_have_text("0.288")
+    expect(page.locator("[data-weight=a]")).to_have_text("0.287")
     page.wait_for_timeout(300)
     page.reload()
     expect(page.locator(".found")).to_contain_text("The query shown is another one.")
