@@ -60,7 +60,7 @@ def test_an_empty_answer_has_no_badge(run):
     empty = [found for found in (ask(run, q) for q in ("who", "a", "?", "of", "was")) if not found.answer]
     assert empty
     for found in empty:
-        assert found.badge is None and found.why.startswith("the model ends its answer at once, with probability")
+        assert found.badge is None and found.why.startswith("the most likely answer is empty; it has probability")
         assert "badge" not in found.why and "badge" not in dict(found.card().facts)
         assert found.card().title == "(no answer)" == found.card().rows[0][0]
 

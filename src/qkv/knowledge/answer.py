@@ -142,7 +142,7 @@ def ask(
 def explain(found: AnswerFeatures, judged: Judgement, samples: int) -> str:
     """The evidence for the badge of a single answer, in a sentence; for an empty answer, there is no badge."""
     (texts,), (candidates,) = found.texts, found.candidates
-    what = "the answer has" if texts[0] else "the model ends its answer at once, with"
+    what = "the answer has" if texts[0] else "the most likely answer is empty; it has"
     parts = [f"{what} probability {number(math.exp(candidates[0].log_probability), 2)}"]
     if len(texts) > 1:
         ratio = math.exp(min(float(found.column("margin")[0]), 50.0))

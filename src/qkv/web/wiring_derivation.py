@@ -117,12 +117,17 @@ def _rule(
 
 
 def _limit(i: int, names: list[str], unit_scores: Sequence[float]) -> Line:
-    """What token i reads as β grows without bound: the tokens with the highest score, in equal parts."""
+    """What token i reads as β grows without bound: the tokens with the highest score, in equal parts.
+
+    Nothing is said of the limit where the scores agree only up to rounding, as those of a designed blend do.
+    """
     top = max(unit_scores)
     ties = [j for j, score in enumerate(unit_scores) if top - score <= TIE_TOLERANCE * max(1.0, abs(top))]
     read = " and ".join(names[j] for j in ties)
-    exact = all(unit_scores[j] == top for j in ties)
-    equally = (", equally" if exact else ", whose scores agree up to rounding") if len(ties) > 1 else ""
+    if any(unit_scores[j] != top for j in ties):
+        scores = r" \approx ".join(f"s_{{{i + 1},{j + 1}}}" for j in ties)
+        return Line(f"the highest scores of {names[i]} agree up to rounding: it reads {read} in equal parts", scores)
+    equally = ", equally" if len(ties) > 1 else ""
     weight = f"1/{len(ties)}" if len(ties) > 1 else "1"
     return Line(
         f"as β → ∞ the highest score takes all the weight: {names[i]} reads {read}{equally}",

@@ -58,12 +58,12 @@ def staged(page, **changes):
 def test_no_answer_has_no_badge(watched):
     page = watched().open("knowledge")
     nothing = [{"text": "", "probability": 0.6}, {"text": "Oslo", "probability": 0.2}]
-    staged(page, answer="", badge=None, alternatives=nothing, why="the model ends its answer at once")
+    staged(page, answer="", badge=None, alternatives=nothing, why="the most likely answer is empty")
     page.get_by_label("Question").fill(QUESTION)
     page.keyboard.press("Enter")
     expect(page.locator("[data-fact=answer]")).to_have_text("(no answer)")
     expect(page.locator(".badge")).to_have_count(0)
-    expect(page.locator("[aria-live=polite]")).to_have_text("No answer. The model ends its answer at once")
+    expect(page.locator("[aria-live=polite]")).to_have_text("No answer. The most likely answer is empty")
 
 
 def test_a_question_without_a_name_names_no_head(watched):
