@@ -180,8 +180,8 @@ def reaching() -> Chapter:
 
 
 def at_least(bound: float) -> str:
-    """A lower bound with four digits, rounded down."""
-    return number(math.floor(1e4 * bound) / 1e4)
+    """A lower bound with three decimals, rounded down."""
+    return f"{math.floor(1e3 * bound) / 1e3:.3f}"
 
 
 BETA = 4.0

@@ -71,8 +71,10 @@ def one_head() -> Chapter:
 
 
 def times_less(variance: float, other: float) -> str:
-    """As in "1,200 times less than"; "not less than" where it is not."""
-    return f"{other / variance:,.0f} times less than" if 0 < 2 * variance < other else "not much less than"
+    """As in "1,200 times less than"; only "less than" below a factor of 2, and "not less than" where it is not."""
+    if 0 < 2 * variance < other:
+        return f"{other / variance:,.0f} times less than"
+    return "less than" if variance < other else "not less than"
 
 
 def quantised() -> Chapter:

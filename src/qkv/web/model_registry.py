@@ -48,7 +48,7 @@ class ModelRegistry:
         from qkv.train.runs import load  # with torch, which takes longer to import than the rest of the server
 
         self._lock = threading.Lock()
-        self.runs = runs.resolve()
+        self.runs, self._runs_folder = runs, runs.resolve()
         self._entries = {name: _Entry(load(folder), Path(folder), NAMED) for name, folder in folders.items()}
         for folder in self._kept_folders():
             with contextlib.suppress(QkvError):
@@ -80,7 +80,7 @@ class ModelRegistry:
                 if len(self._kept_folders()) >= MAX_KEPT_MODELS:
                     problem = f"{self.runs} holds {MAX_KEPT_MODELS} models"
                     raise limits.HttpRefusal(429, request, problem, "Remove one of them")
-                folder = self.runs / name
+                folder = self._runs_folder / name
                 try:
                     _copy_folder(entry.folder, folder)
                 except OSError as why:
@@ -121,9 +121,13 @@ class ModelRegistry:
         """The runs in the folder for kept models, by name; copies that were interrupted are hidden files."""
         from qkv.train.run_files import is_run
 
-        if not self.runs.is_dir():
+        if not self._runs_folder.is_dir():
             return []
-        return [folder for folder in sorted(self.runs.iterdir()) if not folder.name.startswith(".") and is_run(folder)]
+        return [
+            folder
+            for folder in sorted(self._runs_folder.iterdir())
+            if not folder.name.startswith(".") and is_run(folder)
+        ]
 
 
 def _description(name: str, entry: _Entry) -> dict[str, Any]:

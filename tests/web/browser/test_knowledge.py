@@ -82,6 +82,18 @@ def test_special_tokens_are_never_shown(watched, model):
         assert not set("␃□⁇") & set(page.locator(".answer").inner_text())
 
 
+def test_a_draft_survives_another_page_after_a_question_was_asked(watched):
+    page = watched().open(f"knowledge?q={QUESTION}")
+    expect(page.locator("[data-fact=answer]")).to_be_visible()
+    field = page.get_by_label("Question")
+    expect(field).to_have_value(QUESTION)
+    field.fill("Where was Person 5")
+    page.locator("nav a", has_text="Noise").click()
+    page.locator("nav a", has_text="Knowledge").click()
+    expect(page.locator("[data-fact=answer]")).to_be_visible()
+    expect(field).to_have_value("Where was Person 5")
+
+
 def test_a_model_that_is_gone_is_not_replaced_by_another(watched):
     one = watched()
     page = one.open(f"knowledge?model=train-gone&q={QUESTION}")

@@ -37,7 +37,9 @@ class ModelsReply(BaseModel):
     """The models by name."""
 
     models: list[ModelReply]
-    runs: str = Field(description="The folder of this machine into which a model that was trained here can be copied.")
+    runs: str = Field(
+        description="The folder into which a model that was trained here can be copied, as given by --runs."
+    )
 
 
 class AskRequest(RequestModel):

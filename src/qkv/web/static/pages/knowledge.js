@@ -21,7 +21,9 @@ export function Page() {
   const [state, patch] = useUrlState("knowledge", DEFAULTS);
   const [models, setModels] = useState({ list: null, error: null, runs: "" });
   const [found, setFound] = useState({ reply: null, error: null, busy: false });
-  const [typed, setTyped] = useRemembered("question", state.q);
+  const [draft, setDraft] = useRemembered("question", { q: state.q, text: state.q });
+  const typed = draft.q === state.q ? draft.text : state.q; // what was typed since the last question
+  const setTyped = (text) => setDraft({ q: state.q, text });
   const [hints, setHints] = useState({ model: "", list: [] });
   const field = useId("question");
 
@@ -38,7 +40,6 @@ export function Page() {
   useEffect(() => {
     if (!models.list || !model || !state.q) return undefined;
     const control = new AbortController();
-    setTyped(state.q);
     setFound((old) => ({ ...old, busy: true, error: null }));
     ask("api/ask", { model, question: state.q }, { signal: control.signal }).then(
       (reply) => setFound({ reply, error: null, busy: false }),
@@ -47,7 +48,7 @@ export function Page() {
     return () => control.abort();
   }, [models.list && model, source, state.q]); // a model that was kept has another folder in its code
 
-  const send = (event) => { event.preventDefault(); if (typed.trim()) patch({ q: typed.trim() }); };
+  const send = (event) => { event.preventDefault(); if (typed.trim()) { setDraft({ q: typed.trim(), text: typed.trim() }); patch({ q: typed.trim() }); } };
   const offer = (result) => setHints({ model: result.model, list: result.questions ?? [] });
   const onTrained = (result) => refresh().then(() => { patch({ model: result.model }); offer(result); });
   const offered = hints.model === model ? hints.list : [];
@@ -69,7 +70,7 @@ export function Page() {
           <${Select} label="Model" name="model" value=${model ?? ""} options=${[...(gone ? [["", "choose a model …"]] : []), ...known.map((m) => [m.name, `${m.name}: ${m.n_layer} layers, ${thousands(m.parameters)} parameters`])]} onInput=${(name) => name && patch({ model: name })} />
         </form>
         ${model && html`<${Keeping} model=${known.find((m) => m.name === model)} runs=${models.runs} onKept=${refresh} />`}
-        <${Hints} hints=${offered} onPick=${(q) => patch({ q })} />`}
+        <${Hints} hints=${offered} onPick=${(q) => { setDraft({ q, text: q }); patch({ q }); }} />`}
         <${Problem} error=${found.error} />
         ${found.busy && html`<p class="quiet" role="status">asking …</p>`}
         ${reply && !found.error && model && html`<${Answer} reply=${reply} stale=${found.busy} hint=${offered.find((h) => h.question === reply.question)} />`}
