@@ -42,7 +42,7 @@ export function Page() {
   };
   return html`
     <h1>Claims</h1>
-    <p class="lead">State what attention does. Each <code>then</code> gets a verdict with a derivation, or with a counterexample.</p>
+    <p class="lead">State what attention does. Each <code>then</code> gets a verdict, with its reason and, where there is one, a derivation or a counterexample.</p>
     <${Share} name="claims" python=${reply?.python} json=${reply && { text, ...reply }} draw=${() => listing(verdicts.map((v) => [`${SIGNS[v.verdict]} ${v.verdict}`, TONES[v.verdict], v.says || v.id, v.because]))} />
     <${Problem} error=${error} />
     <div class="claims">
