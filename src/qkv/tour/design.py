@@ -33,7 +33,7 @@ def lookup() -> Chapter:
         "Copy a value, blend two",
         (
             f"Ten items, orthonormal keys in 16 dimensions. To read item 3 alone with at most {number(one.tol)} of the "
-            f"weight elsewhere, a scale of {one.scale:.4f} is enough.",
+            f"weight elsewhere, a scale of {math.ceil(1e4 * one.scale) / 1e4:.4f} is enough.",
             "To read the average of items 0 and 1, the textbook takes `q = t(k_a + k_b)`. The smallest t for n items "
             f"and a leak of ε is log((n−2)(1−ε)/(2ε)), here {formula:.6f}; the query has norm "
             f"{float(book.query.norm()):.4f}. The designed query scores "
