@@ -17,6 +17,9 @@ from harness import CHROMIUM, FLAGS, missing, serving  # noqa: E402
 COLOURS = 128
 """Colours of a picture: enough for plain areas and text, and the files are small."""
 
+RUNS = Path("runs", "explorer")
+"""The folder for kept models that the page names; nothing is kept."""
+
 # By page: its state, the button to press, what to wait for, and the height of the picture.
 PAGES = {
     "lookup": ("lookup", "Blend these", ".found.yes", 1120),
@@ -92,7 +95,7 @@ def main() -> None:
         sys.exit(why)
     from playwright.sync_api import sync_playwright
 
-    with serving() as address, sync_playwright() as playwright:
+    with serving(runs=RUNS) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         for path in take(browser, address, out, *train(address)):
             sys.stdout.write(f"{path.name}: {path.stat().st_size // 1000} kB\n")

@@ -47,9 +47,22 @@ def test_questions_that_cannot_be_asked_are_refused(run, question):
         ask(run, question)
 
 
-def test_a_question_without_a_name_and_one_of_unknown_characters_are_answered(run):
-    for question in ("who", "Where was Ω🎈 born?", "⁇", "born?"):
-        assert ask(run, question).badge
+def test_a_question_without_a_name_says_so_and_names_no_head(run):
+    for question in ("who", "⁇", "born?", "where was he born?"):
+        found = ask(run, question)
+        assert found.name == "" and found.heads == () and "no name was found in the question" in found.why
+        assert not [name for name, _ in found.card().facts if name.startswith("attention on")]
+    found = ask(run, "Where was Ω🎈 born?")
+    assert found.name and found.heads and "no name" not in found.why
+
+
+def test_an_empty_answer_has_no_badge(run):
+    empty = [found for found in (ask(run, q) for q in ("who", "a", "?", "of", "was")) if not found.answer]
+    assert empty
+    for found in empty:
+        assert found.badge is None and found.why.startswith("the most likely answer is empty; it has probability")
+        assert "badge" not in found.why and "badge" not in dict(found.card().facts)
+        assert found.card().title == "(no answer)" == found.card().rows[0][0]
 
 
 def test_a_folder_answers_as_its_run_does_without_torch_or_scipy(run, people):

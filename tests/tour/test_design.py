@@ -41,3 +41,13 @@ def test_the_three_tokens_are_those_of_the_problem():
 def test_no_direction_of_the_chapter_reaches_the_target(chapters):
     found = [p for p in chapters["reaching"].blocks if isinstance(p, qkv.design.Reachability)]
     assert [r.status for r in found] == ["out of reach", "out of reach"]
+
+
+def test_lower_bounds_are_rounded_down():
+    for bound in (0.12345678, 0.99999, 3.0, 1.0001, 2 / 3):
+        assert float(design.at_least(bound)) <= bound
+
+
+def test_the_statement_on_the_blend_is_that_of_its_certificate(chapters):
+    (blend,) = [part for part in chapters["lookup"].blocks if isinstance(part, qkv.design.Design)]
+    assert blend.certificate.statement in prose(chapters["lookup"])

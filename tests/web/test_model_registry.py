@@ -1,5 +1,7 @@
 """The model registry: named and trained models, and unknown names."""
 
+import shutil
+
 import pytest
 
 from qkv.errors import QkvError
@@ -26,8 +28,8 @@ def test_a_named_model_is_described_and_answers_as_the_library_does(folder, run_
     (found,) = registry.descriptions()
     parameters = sum(p.numel() for p in load(folder).model.parameters())
     assert found == {
-        "name": "names", "source": "named at start", "attention": load(folder).config.attention, "n_layer": 1,
-        "n_head": 2, "d_model": 16, "parameters": parameters,
+        "name": "names", "source": "named at start", "folder": str(folder), "n_layer": 1,
+        "attention": load(folder).config.attention, "n_head": 2, "d_model": 16, "parameters": parameters,
     }  # fmt: skip
     question = "Where was Person 1 born?"
     answer = registry.ask("names", question)
@@ -54,3 +56,45 @@ def test_an_unknown_name_is_refused_with_those_that_exist(folder):
 def test_a_folder_without_a_run_is_refused_at_start(tmp_path):
     with pytest.raises(QkvError):
         ModelRegistry({"names": tmp_path})
+
+
+def test_a_kept_model_survives_its_server(folder, tmp_path, run_code):
+    trained, runs = tmp_path / "trained", tmp_path / "kept" / "models"
+    shutil.copytree(folder, trained)
+    registry = ModelRegistry({}, runs)
+    registry.add("train-1", trained)
+    assert registry.descriptions()[0]["folder"] is None
+    before = registry.ask("train-1", "Where was Person 1 born?")
+    assert before["python"].startswith("# This folder is removed when the server stops")
+    kept = registry.keep("train-1")
+    assert kept["source"] == "kept" and kept["folder"] == str(runs / "train-1")
+    shutil.rmtree(trained)  # as when the server stops
+    after = registry.ask("train-1", "Where was Person 1 born?")
+    assert after["answer"] == before["answer"] and "removed" not in after["python"]
+    assert run_code(after["python"])["answer"].answer == before["answer"]
+    (again,) = ModelRegistry({}, runs).descriptions()
+    assert again == kept == registry.keep("train-1")
+    assert [p.name for p in runs.iterdir()] == ["train-1"]
+
+
+def test_models_that_cannot_be_kept_are_refused_with_a_sentence(folder, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    registry = ModelRegistry({"names": folder}, tmp_path / "file" / "runs")
+    registry.add("train-1", folder)
+    with pytest.raises(limits.HttpRefusal, match="--runs") as refused:
+        registry.keep("train-1")
+    assert refused.value.status == 503 and registry.descriptions()[1]["source"] == "trained here"
+    with pytest.raises(limits.HttpRefusal, match="Ask one of"):
+        registry.keep("../names")
+    assert registry.keep("names")["source"] == "named at start"  # it stays where it is
+    monkeypatch.setattr(model_registry, "MAX_KEPT_MODELS", 0)
+    with pytest.raises(limits.HttpRefusal, match="holds 0 models"):
+        registry.keep("train-1")
+
+
+def test_damaged_and_interrupted_copies_are_left_out(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "whole")
+    shutil.copytree(folder, tmp_path / ".half-1")
+    shutil.copytree(folder, tmp_path / "damaged")
+    (tmp_path / "damaged" / "config.json").write_text("{")
+    assert [m["name"] for m in ModelRegistry({}, tmp_path).descriptions()] == ["whole"]

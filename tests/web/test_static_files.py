@@ -21,7 +21,8 @@ def test_paths_of_a_request_never_reach_the_file_system(client):
         "/static//etc/passwd",
         "/etc/passwd",
     ):
-        error(client.get(path), 404)
+        found = client.get(path)
+        assert found.status_code == 404 and found.headers["content-type"] == "text/html; charset=utf-8"
     for name in ("../runs", "/etc/passwd", "a" * 41):
         found = client.post("/api/ask", json={"model": name, "question": "?"})
         error(found, 422 if len(name) > 40 else 404)
@@ -63,3 +64,12 @@ def test_every_page_is_the_index_and_no_hidden_file_is_served():
 def test_vendored_files_are_cached_for_a_day_and_others_are_revalidated(client):
     assert client.get("/static/vendor/d3.min.js").headers["cache-control"] == "public, max-age=86400"
     assert client.get("/static/app.js").headers["cache-control"] == "no-cache"
+
+
+def test_an_unknown_path_is_a_page_with_links_and_under_api_it_is_json(client):
+    for path in ("/nonsense", "/noise/x", "/%3Cscript%3E", "/%E2%82%AC", "/apix"):
+        found = client.get(path)
+        assert found.status_code == 404 and found.headers["content-type"] == "text/html; charset=utf-8"
+        assert "There is no such page" in found.text and "href=/noise" in found.text and "script" not in found.text
+    for path in ("/api", "/api/", "/api/nonsense"):
+        assert error(client.get(path), 404)["hint"] == "See /api/openapi.json"

@@ -1,6 +1,7 @@
 """The derivation of a wiring: its lines against hand-computed scores, weights and limits."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -59,6 +60,35 @@ def test_an_impossible_wiring_ends_with_its_proof():
     tokens = [[1.0], [2.0], [3.0]]
     found = derivation(["x", "y", "z"], ["u"], tokens, wire(tokens, {0: 1}, {0: [1.0]}), 1.0, None, None)
     assert found[-1].text.startswith("no W = QᵀK satisfies the rules: ") and found[-1].latex.startswith(r"\nexists")
+
+
+def test_scores_that_agree_only_up_to_rounding_have_no_limit_stated():
+    found = lines_of([[1.0, 0.5 * (1 + 1e-9)], [0.0, 0.0]])
+    assert not [line for line in found if "∞" in line.text or "lim" in line.latex]
+    assert found[-1].text == "the highest scores of x_1 agree up to rounding: it reads x_1 and x_2 in equal parts"
+    assert found[-1].latex == r"s_{1,1} \approx s_{1,2}"
+
+
+@pytest.mark.parametrize(
+    ("x", "latex"), [(3.2e-40, r"3.2 \cdot 10^{-40}"), (-1.5e12, r"-1.5 \cdot 10^{12}"), (0.5, "0.5")]
+)
+def test_powers_of_ten_are_set_as_such(x, latex):
+    from qkv.core.display import number
+    from qkv.web.wiring_derivation import _tex_number
+
+    assert _tex_number(number(x, 2)) == latex
+
+
+def test_no_formula_contains_a_number_in_programming_notation():
+    for beta in (1e-7, 0.1, 7.0, 12.0):
+        for line in lines_of([[3.0, 0.25e-7], [-2.0, 0.0]], beta=beta, outputs=((1e-9, 2.5e7), (1.0, 0.0))):
+            assert not re.search(r"\de[-+]?\d", line.latex), line.latex
+
+
+def test_rounded_outputs_are_marked_as_rounded():
+    exact, rounded = (lines_of([[0.0, 0.0], [0.0, 0.0]], outputs=((c, 0.0), (1.0, 0.0)))[6] for c in (0.5, 0.12345))
+    assert exact.text == "so x_1 writes 0.5 u" and "V x_j = 0.5" in exact.latex
+    assert rounded.text == "so x_1 writes 0.123 u, to three decimals" and r"V x_j \approx 0.123" in rounded.latex
 
 
 @pytest.mark.parametrize("name", [r"\href{javascript:x}", "a}b", "$x$", "%"])

@@ -19,6 +19,9 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8000,
     model: ModelOption = None,
+    runs: Annotated[
+        Path, typer.Option(help="Folder for models that are trained on the page and kept; those in it can be asked.")
+    ] = Path("runs/explorer"),
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
 ) -> None:
     """Run the explorer: an interactive page, and its JSON API."""
@@ -31,7 +34,7 @@ def serve(
         if (error.name or "").split(".")[0] in ("fastapi", "uvicorn", "starlette"):
             raise MissingExtra("qkv serve", "web") from None
         raise
-    run(host, port, models, open_page, lambda text: say(f"{text}\n"))
+    run(host, port, models, open_page, lambda text: say(f"{text}\n"), runs)
 
 
 def _models(options: list[str]) -> dict[str, Path]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from qkv.train.runs import Run
 
 MAX_HEADS_SHOWN = 4
+NO_ANSWER = "(no answer)"
 
 
 @dataclass(frozen=True)
@@ -35,19 +36,19 @@ class Answer(Displayable):
         question: The question.
         answer: The most likely answer.
         alternatives: The different answers of the beam search with their probabilities, the answer itself first.
-        badge: "remembered", "made up" or "unsure".
+        badge: "remembered", "made up" or "unsure"; None where the answer is empty.
         why: The reason for the badge, in a sentence.
         evidence: The features (`qkv.knowledge.confidence.features.FEATURES`), the `probability` of the answer, and for
             a calibrated run `probe`, `seen` and `right`: the log-odds of the linear probe, P(person in the training
             text) and P(answer right). These three are None for a run that is not calibrated.
-        heads: Attention of each head from the last token to the name, largest weight first.
-        name: The name that was found in the question.
+        heads: Attention of each head from the last token to the name, largest weight first; none without a name.
+        name: The name that was found in the question; empty if none was found.
     """
 
     question: str
     answer: str
     alternatives: tuple[Alternative, ...]
-    badge: str
+    badge: str | None
     why: str
     evidence: dict[str, float | None]
     heads: tuple[HeadAttention, ...]
@@ -59,14 +60,23 @@ class Answer(Displayable):
     def card(self) -> Card:
         heads = "; ".join(f"layer {h.layer} head {h.head}: {h.weight:.2f}" for h in self.heads[:MAX_HEADS_SHOWN])
         return Card(
-            title=self.answer or "(no answer)",
+            title=self.answer or NO_ANSWER,
             facts=(
-                ("badge", self.badge),
+                *((("badge", self.badge),) if self.badge else ()),
                 ("because", self.why),
-                (f"attention on {self.name}", heads or "no head of this kind of attention reads tokens from there"),
+                *(
+                    (
+                        (
+                            f"attention on {self.name}",
+                            heads or "no head of this kind of attention reads tokens from there",
+                        ),
+                    )
+                    if self.name
+                    else ()
+                ),
             ),
             columns=("alternative", "probability"),
-            rows=tuple((a.text, number(a.probability, 3)) for a in self.alternatives),
+            rows=tuple((a.text or NO_ANSWER, number(a.probability, 3)) for a in self.alternatives),
         )
 
 
@@ -121,23 +131,28 @@ def ask(
         alternatives=tuple(
             Alternative(text, math.exp(c.log_probability)) for text, c in zip(texts, candidates, strict=True)
         ),
-        badge=judged.badge,
+        badge=judged.badge if texts[0] else None,
         why=explain(found, judged, samples),
         evidence=evidence,
-        heads=tuple(span_attention(run.model, encoded.ids, encoded.name)),
-        name=run.tokenizer.decode(encoded.ids[slice(*encoded.name)]).strip(),
+        heads=tuple(span_attention(run.model, encoded.ids, encoded.name)) if encoded.named else (),
+        name=run.tokenizer.decode(encoded.ids[slice(*encoded.name)]).strip() if encoded.named else "",
     )
 
 
 def explain(found: AnswerFeatures, judged: Judgement, samples: int) -> str:
-    """The evidence for the badge of a single answer, in a sentence."""
+    """The evidence for the badge of a single answer, in a sentence; for an empty answer, there is no badge."""
     (texts,), (candidates,) = found.texts, found.candidates
-    parts = [f"the answer has probability {number(math.exp(candidates[0].log_probability), 2)}"]
+    what = "the answer has" if texts[0] else "the most likely answer is empty; it has"
+    parts = [f"{what} probability {number(math.exp(candidates[0].log_probability), 2)}"]
     if len(texts) > 1:
         ratio = math.exp(min(float(found.column("margin")[0]), 50.0))
-        parts[0] += f", {_times(ratio)} that of “{texts[1]}”"
+        parts[0] += f", {_times(ratio)} that of {f'“{texts[1]}”' if texts[1] else 'no answer'}"
     if samples:
         parts.append(f"{round(float(found.column('agreement')[0]) * samples)} of {samples} sampled answers agree")
+    if found.questions and not found.questions[0].named:
+        parts.append("no name was found in the question")
+    if not texts[0]:
+        return "; ".join(parts) + "."
     if judged.p_seen is None or judged.p_right is None:
         return "; ".join(parts) + ". This badge is a rule of thumb: calibrate it with qkv trust."
     similar = "people in the training text" if judged.p_seen >= 0.5 else "people who are not in the training text"

@@ -10,7 +10,7 @@ from typing import Any
 
 from qkv.core.display import Card, Displayable
 from qkv.errors import QkvError
-from qkv.knowledge.answering.answer_model import MAX_ANSWER_TOKENS
+from qkv.knowledge.answering.answer_model import MAX_ANSWER_TOKENS, answer_text
 from qkv.knowledge.datasets.facts import Questions
 from qkv.knowledge.intervals import wilson_interval
 from qkv.model.decoding import decode
@@ -172,7 +172,7 @@ def greedy_answers(run: Run, questions: Sequence[str]) -> list[str]:
             f"The context of the model is {run.config.context_length} tokens: leave this question out",
         )
     decoded = decode(run.model, ids, min(MAX_ANSWER_TOKENS, room), stop=MASK_ID)
-    return [run.tokenizer.decode(tokens).strip() for tokens in decoded.tokens]
+    return [answer_text(run.tokenizer, tokens) for tokens in decoded.tokens]
 
 
 def exact_match(answer: str, expected: str) -> bool:

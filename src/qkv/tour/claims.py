@@ -21,13 +21,12 @@ def claims() -> Chapter:
     return Chapter(
         "Claims become verdicts",
         (
-            f"Five write-ups of one problem set make {len(every)} statements about attention. Each is written in a small "
-            f"language inside Markdown, decided symbolically for all n, t and β in range, and tried on numbers: "
+            f"{len(parts)} write-ups of one problem set make {len(every)} statements about attention. Each is written in a small "
+            f"language inside Markdown, examined symbolically and tried on numbers: "
             f"{counts}, in {seconds:.0f} s. `qkv check --catalogue --show` prints every derivation.",
-            "Four of them in full: a limit that holds, a sentence that is true of one query and false of attention, an "
-            "average that survives noise with a probability, and an impossibility.",
+            f"{len(chosen)} of them in full ({', '.join(every[name].verdict for name in chosen)}):",
             *(every[name] for name in chosen),
-            f"And all {len(telling)} that are wrong, or true only sometimes:",
+            f"And all {len(telling)} that are refuted, or hold under a condition:",
             Verdicts(tuple(telling)),
         ),
     )

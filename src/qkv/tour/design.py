@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from qkv.core.attention import self_attention
@@ -31,11 +33,12 @@ def lookup() -> Chapter:
         "Copy a value, blend two",
         (
             f"Ten items, orthonormal keys in 16 dimensions. To read item 3 alone with at most {number(one.tol)} of the "
-            f"weight elsewhere, a scale of {one.scale:.4f} is enough, and nothing smaller is.",
+            f"weight elsewhere, a scale of {math.ceil(1e4 * one.scale) / 1e4:.4f} is enough.",
             "To read the average of items 0 and 1, the textbook takes `q = t(k_a + k_b)`. The smallest t for n items "
             f"and a leak of ε is log((n−2)(1−ε)/(2ε)), here {formula:.6f}; the query has norm "
-            f"{float(book.query.norm()):.4f}. A shorter one does the same: with small negative scores on the other keys, a norm "
-            f"of {float(two.query.norm()):.4f} is enough, and the certificate proves that no shorter query does it.",
+            f"{float(book.query.norm()):.4f}. The designed query scores "
+            f"{float((memory.keys[2:] @ two.query).mean()):.3f} on average on the other keys, and has norm {float(two.query.norm()):.4f}. "
+            f"Its certificate says: {two.certificate.statement}.",
             Picture(
                 figure_svg(plots.reading(memory, two)),
                 "Left: the weights of the designed query. Right: how their distance from ½, ½ falls as the same "
@@ -71,12 +74,12 @@ def limits() -> Chapter:
                 f"{plane.n} keys in the plane; {len(flat.vertices)} can be selected, along the arrows.",
                 "qkv tour",
             ),
-            f"A request to copy key {inside} is answered with a proof that it is impossible, and with the nearest blend "
-            "that can be reached.",
+            f"A request to copy key {inside} is answered with a proof of what is impossible, and with the best blend "
+            "that was found.",
             refused,
             refused.obstacle.verify(),
-            f"In high dimensions most keys are vertices. Of {n} random keys, the share that can be copied grows from "
-            f"{100 * counts[0] / n:.0f} % in the plane to {100 * counts[-1] / n:.0f} % in {dimensions[-1]} dimensions.",
+            f"Of {n} random keys, {100 * counts[0] / n:.0f} % can be copied in the plane, and {100 * counts[-1] / n:.0f} % in "
+            f"{dimensions[-1]} dimensions.",
             Picture(
                 figure_svg(plots.shares(dimensions, [c / n for c in counts], n)),
                 "Each key was decided with a certificate: a selecting query or a convex combination of other keys.",
@@ -160,8 +163,12 @@ def reaching() -> Chapter:
         "What no token can reach",
         (
             "With Q = K = V = I, token 1 attends mostly to itself. Could adding some multiple of u_d, or of u_c, make it "
-            "attend to a token that contains u_b, and output u_b? No: every output is an average of the values in which its "
-            "own weight stays large, and a hyperplane separates all of these from u_b.",
+            "attend to a token that contains u_b, and output u_b? "
+            + "; ".join(
+                f"along {name}: {found.status}, at least {at_least(found.at_least)} away"
+                for name, found in cases.items()
+            )
+            + ". Every output is an average of the values, and the proof is a hyperplane that separates all of them from u_b.",
             Picture(
                 figure_svg(plots.reach(x, 1, plotted, u["b"])),
                 "Distance of the output from u_b against the multiple added, and the bound that holds for all multiples.",
@@ -170,6 +177,11 @@ def reaching() -> Chapter:
             *cases.values(),
         ),
     )
+
+
+def at_least(bound: float) -> str:
+    """A lower bound with three decimals, rounded down."""
+    return f"{math.floor(1e3 * bound) / 1e3:.3f}"
 
 
 BETA = 4.0

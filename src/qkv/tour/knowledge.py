@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 import tempfile
 from pathlib import Path
 
-from qkv.knowledge.answer import ask
+from qkv.knowledge.answer import NO_ANSWER, ask
 from qkv.knowledge.confidence.calibration import trust
 from qkv.knowledge.datasets.templates import biographies, question_text, questions
 from qkv.knowledge.evaluation import evaluate
@@ -33,7 +35,11 @@ def remembering() -> Chapter:
         known = ask(run, max(right, key=lambda question: right[question]["p_right"]), samples=N_SAMPLES)
         invented = [ask(run, question_text(name), samples=N_SAMPLES) for name in facts.invented_names(3, seed=1)]
     parameters = sum(p.numel() for p in run.model.parameters())
-    answers = "; ".join(f"{each.name}: {each.answer} ({each.badge})" for each in invented)
+    answers = "; ".join(f"{each.name}: {each.answer or NO_ANSWER} ({each.badge or 'no badge'})" for each in invented)
+    medians = {
+        seen: statistics.median(math.exp(row["log_probability"]) for row in found.rows() if row["seen"] is seen)
+        for seen in (True, False)
+    }
     return Chapter(
         "What a model remembers, and what it makes up",
         (
@@ -41,8 +47,9 @@ def remembering() -> Chapter:
             f"Pantheon 1.0, such as “{texts[0]}” Questions about half of the people are mixed in; it is scored on questions about the "
             "other half.",
             scores,
-            f"It answers questions about {len(held_out)} people who are not in the text just as fluently. Some training examples ask "
-            "for the name too, so that the model's own probabilities show whether it knows a name. A badge is fitted on half of the "
+            f"It also answers questions about people who are not in the text. The median probability of its answers is "
+            f"{medians[True]:.2f} for {found.known} questions about people in the text, and {medians[False]:.2f} for {found.unknown} "
+            "about others. Some training examples ask for the name too, so that the model's own probabilities show whether it knows a name. A badge is fitted on half of the "
             "people, and on names made of parts of two known ones, and measured on the others.",
             found,
             Picture(

@@ -40,16 +40,16 @@ def one_head() -> Chapter:
         (
             "Now the keys are random, with ten orthonormal means μ. Every key has a little isotropic noise, and the key of "
             "a varies along itself with variance ½: it may be long, short, or reversed. We want half of v_a and half of v_b.",
-            f"The usual single head, q = t(μ_a + μ_b), reads either a or b: a longer k_a scores above k_b, a shorter one below. "
+            f"The usual single head is q = t(μ_a + μ_b): a longer k_a scores above k_b, a shorter one below. "
             f"The weight of a has variance {one:.3f}; at t = 50, without isotropic noise, {coin:.6f}, and a fair coin has ¼. "
-            f"Two heads, tμ_a and tμ_b, averaged, bring it to {two:.4f}: they fail only where k_a is reversed, which "
-            f"happens with probability Φ(−√2) = {backwards:.4f}.",
-            f"But one head is enough. Hardened, the query scores {float(q @ mu[0]):.3f} on μ_a, {float(q @ mu[1]):.3f} on μ_b "
-            f"and {float((mu[2:] @ q).mean()):.2f} on the others: it repels what is not wanted, and is orthogonal to the noise. "
-            f"Variance {hard:.1e}: {one / hard:,.0f} times less than one plain head, {two / hard:,.0f} times less than two.",
+            f"With two heads, tμ_a and tμ_b, averaged, the variance is {two:.4f}; k_a is reversed with probability "
+            f"Φ(−√2) = {backwards:.4f}.",
+            f"{'But one head is enough. ' if hard < min(one, two) else ''}Hardened, the query scores {float(q @ mu[0]):.3f} on "
+            f"μ_a, {float(q @ mu[1]):.3f} on μ_b and {float((mu[2:] @ q).mean()):.2f} on average on the others. The variance is "
+            f"{hard:.1e}: {times_less(hard, one)} one plain head, {times_less(hard, two)} two.",
             Picture(
                 figure_svg(plots.weights(memory, found.layouts, noise, "a")),
-                "The weight of a under noise, for three layouts with equal leak.",
+                f"The weight of a under noise, for {len(found.layouts)} layouts.",
                 f"{COMMAND} --plot weights.svg",
             ),
             found,
@@ -58,7 +58,7 @@ def one_head() -> Chapter:
             + ". The picture shows it against the scale of each layout.",
             Picture(
                 figure_svg(plots.success(memory, found.layouts, noise, WANTED, RADIUS)),
-                "At a small scale other items leak in; at a large scale the isotropic noise of all keys changes the scores.",
+                "The probability against the scale of each layout, with its error.",
                 f"{COMMAND} --plot success.svg --picture success",
             ),
             Picture(
@@ -70,17 +70,26 @@ def one_head() -> Chapter:
     )
 
 
+def times_less(variance: float, other: float) -> str:
+    """As in "1,200 times less than"; only "less than" below a factor of 2, and "not less than" where it is not."""
+    if 0 < 2 * variance < other:
+        return f"{other / variance:,.0f} times less than"
+    return "less than" if variance < other else "not less than"
+
+
 def quantised() -> Chapter:
     """Keys rounded to few bits."""
     memory = Memory.orthonormal(64, 64, seed=1)
     found = {bits: harden(memory, {0: 0.5, 1: 0.5}, Quantised(bits), tol=1e-2) for bits in (2, 4, 6)}
-    rows = ", ".join(f"{bits} bits: {f.comparison.errors[0]:.2e}" for bits, f in found.items())
+    errors = [float(f.comparison.errors[0]) for f in found.values()]
+    rows = ", ".join(f"{bits} bits: {error:.2e}" for bits, error in zip(found, errors, strict=True))
+    falls = "falls with the bits" if errors == sorted(errors, reverse=True) else "depends on the bits"
     return Chapter(
         "Keys of few bits",
         (
             "Rounding keys to b bits a channel is noise too: in every channel an error uniform on one step. Its effect on "
             "the scores is Gaussian to good approximation, and the same integrals give the moments of the reading.",
-            f"With 64 orthonormal keys, the squared error of a plain blend of two falls with the bits as {rows}.",
+            f"With 64 orthonormal keys, the squared error of a plain blend of two {falls}: {rows}.",
             found[4].comparison,
         ),
     )

@@ -15,7 +15,8 @@ from qkv.viz.theme import css
 
 CLAIMS_LEAD = (
     "Each claim was parsed from its document, examined symbolically and tested on numbers. `proved` holds for all "
-    "values in range, `conditional` under the stated condition, `refuted` comes with a counterexample as Python."
+    "values in range, `conditional` under the stated condition; `refuted` is contradicted by the computation or the "
+    "counterexample beside it; `holds` was tested on numbers only."
 )
 
 

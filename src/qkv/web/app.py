@@ -21,7 +21,7 @@ from qkv.web.job_manager import JobManager
 from qkv.web.limits import HttpRefusal
 from qkv.web.middleware.fair_queue import FairQueueMiddleware
 from qkv.web.middleware.security import LOOPBACK_HOSTS, SecurityMiddleware
-from qkv.web.model_registry import ModelRegistry
+from qkv.web.model_registry import DEFAULT_RUNS, ModelRegistry
 from qkv.web.routes import claims, defaults, jobs, knowledge, lookup, noise, wiring
 from qkv.web.schemas import refusal_reply
 
@@ -33,7 +33,10 @@ DESCRIPTION = (
 
 
 def application(
-    models: Mapping[str, Path] | None = None, token: str | None = None, hosts: Iterable[str] = LOOPBACK_HOSTS
+    models: Mapping[str, Path] | None = None,
+    token: str | None = None,
+    hosts: Iterable[str] = LOOPBACK_HOSTS,
+    runs: Path = DEFAULT_RUNS,
 ) -> FastAPI:
     """The explorer as an ASGI application.
 
@@ -41,6 +44,7 @@ def application(
         models: Run folders of models that can be asked, by name.
         token: If given, every request must carry it.
         hosts: Host names that requests may be addressed to; all names if empty.
+        runs: Folder for models that are trained on the page and kept; those that it has can be asked.
 
     Returns:
         The application. What serves it sets `app.state.connections` to a function that counts open connections.
@@ -52,7 +56,7 @@ def application(
         >>> "/api/lookup" in application().openapi()["paths"]
         True
     """
-    registry = ModelRegistry(models or {})
+    registry = ModelRegistry(models or {}, runs)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -111,7 +115,7 @@ async def _invalid_request(request: Request, error: Exception) -> Response:
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """What FastAPI refuses: unknown paths and methods, bodies that are not JSON."""
+    """What FastAPI refuses: unknown methods, bodies that are not JSON."""
     assert isinstance(error, HTTPException)
     hint = "See /api/openapi.json" if request.url.path.startswith("/api") else "Start at /"
     reply = refusal_reply(HttpRefusal(error.status_code, _request_line(request), str(error.detail)[:300], hint))

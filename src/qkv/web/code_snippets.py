@@ -6,17 +6,31 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-def lookup(keys: Any, values: Any, labels: Any, query: Any, scale: float, wanted: Any) -> str:
-    """Code that reads a memory, and computes the leak against scale."""
+def lookup(
+    keys: Any,
+    values: Any,
+    labels: Any,
+    query: Any,
+    scale: float,
+    wanted: Any,
+    curve: tuple[float | None, int] = (None, 0),
+) -> str:
+    """Code that reads a memory, and computes the leak against scale.
+
+    `curve` is the last scale, or None where the library chooses the scales, and the number of points.
+    """
+    end, points = curve
+    scales = "" if end is None else f", scales=np.linspace(0.0, {end!r}, {points})"
     return "\n".join(
         [
+            *([] if end is None else ["import numpy as np", ""]),
             "from qkv import Memory",
             "from qkv.design import leak",
             "",
             *_memory(keys, values, labels),
             f"query = {_vector(query)}",
             f"reading = memory.read(query, scale={scale!r})",
-            f"leaks = leak(memory, query, {list(wanted)!r})",
+            f"leaks = leak(memory, query, {list(wanted)!r}{scales})",
             "print(reading)",
             "print(leaks)",
             "",
@@ -97,10 +111,12 @@ def check(text: str, seconds: float) -> str:
     )
 
 
-def ask(folder: str, question: str) -> str:
-    """Code that asks a model."""
+def ask(folder: str, question: str, temporary: bool = False) -> str:
+    """Code that asks a model; `temporary` says that its folder is removed when the server stops."""
+    warning = "# This folder is removed when the server stops: keep the model on the page first."
     return "\n".join(
         [
+            *([warning, ""] if temporary else []),
             "from qkv.knowledge import ask",
             "from qkv.train import load",
             "",

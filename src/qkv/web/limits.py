@@ -32,6 +32,10 @@ JOB_SECONDS = 1800.0
 MAX_CONNECTIONS, MAX_UVICORN_CONNECTIONS = 400, 900
 """Open connections. Beyond the first number requests are refused with 503 in JSON; beyond the second, uvicorn itself
 refuses them before they reach the application."""
+REQUEST_SECONDS = 15.0
+"""Time for a whole request to arrive, and for a client to take a part of its reply; then the connection is closed."""
+MIN_WAITING_SECONDS = 1.0
+"""Where too many connections are open, one that has waited so long for a request is closed for a new one."""
 MAX_EVENT_STREAMS = 100
 """Event streams that are open at a time."""
 MAX_QUESTION_LENGTH = 500

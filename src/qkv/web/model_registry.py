@@ -1,13 +1,17 @@
-"""The models that can be asked: those named on the command line, and those trained by jobs."""
+"""The models that can be asked: those named on the command line, those trained by jobs, and those that were kept."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qkv.errors import QkvError
 from qkv.web import code_snippets, limits
 
 if TYPE_CHECKING:
@@ -15,7 +19,11 @@ if TYPE_CHECKING:
 
 MAX_TRAINED_MODELS = 8
 """Models trained by jobs that are kept; the oldest is dropped first."""
-NAMED, TRAINED = "named at start", "trained here"
+MAX_KEPT_MODELS = 100
+"""Models in the folder for kept models; a further one is refused."""
+NAMED, TRAINED, KEPT = "named at start", "trained here", "kept"
+DEFAULT_RUNS = Path("runs", "explorer")
+"""Folder for kept models, relative to where the server was started."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +38,21 @@ class ModelRegistry:
 
     Args:
         folders: Run folders by name.
+        runs: Folder for kept models. Those that it has are offered; one that cannot be read is left out.
 
     Raises:
-        QkvError: A folder holds no run.
+        QkvError: One of `folders` holds no run.
     """
 
-    def __init__(self, folders: Mapping[str, Path]) -> None:
+    def __init__(self, folders: Mapping[str, Path], runs: Path = DEFAULT_RUNS) -> None:
         from qkv.train.runs import load  # with torch, which takes longer to import than the rest of the server
 
         self._lock = threading.Lock()
+        self.runs, self._runs_folder = runs, runs.resolve()
         self._entries = {name: _Entry(load(folder), Path(folder), NAMED) for name, folder in folders.items()}
+        for folder in self._kept_folders():
+            with contextlib.suppress(QkvError):
+                self._entries.setdefault(folder.name, _Entry(load(folder), folder, KEPT))
 
     def add(self, name: str, folder: Path) -> None:
         """Add a model that a job has trained."""
@@ -51,22 +64,36 @@ class ModelRegistry:
                 del self._entries[oldest]
             self._entries[name] = _Entry(load(folder), folder, TRAINED)
 
+    def keep(self, name: str) -> dict[str, Any]:
+        """Copy a model that a job has trained into the folder for kept models, where the next server finds it.
+
+        Returns:
+            Its description, as in `descriptions`.
+
+        Raises:
+            HttpRefusal: There is no such model (404), the folder holds too many (429) or cannot be written (503).
+        """
+        request = f"keeping the model {name!r}"
+        with self._lock:
+            entry = self._find(request, name)
+            if entry.source == TRAINED:
+                if len(self._kept_folders()) >= MAX_KEPT_MODELS:
+                    problem = f"{self.runs} holds {MAX_KEPT_MODELS} models"
+                    raise limits.HttpRefusal(429, request, problem, "Remove one of them")
+                folder = self._runs_folder / name
+                try:
+                    _copy_folder(entry.folder, folder)
+                except OSError as why:
+                    hint = "Start the server with --runs and a folder that can be written"
+                    raise limits.HttpRefusal(503, request, f"{why.strerror or why}: {folder}", hint) from None
+                entry = self._entries[name] = _Entry(entry.run, folder, KEPT)
+            return _description(name, entry)
+
     def descriptions(self) -> list[dict[str, Any]]:
         """Name, source and size of each model."""
         with self._lock:
             entries = list(self._entries.items())
-        return [
-            {
-                "name": name,
-                "source": entry.source,
-                "attention": entry.run.config.attention,
-                "n_layer": entry.run.config.n_layer,
-                "n_head": entry.run.config.n_head,
-                "d_model": entry.run.config.d_model,
-                "parameters": sum(p.numel() for p in entry.run.model.parameters()),
-            }
-            for name, entry in entries
-        ]
+        return [_description(name, entry) for name, entry in entries]
 
     def ask(self, name: str, question: str) -> dict[str, Any]:
         """The answer of a model to a question, with the Python code that asks it.
@@ -77,13 +104,52 @@ class ModelRegistry:
         from qkv.knowledge.answer import ask
 
         with self._lock:
-            entry = self._entries.get(name)
-            known = ", ".join(self._entries)
+            entry = self._find(f"asking the model {name!r}", name)
+        code = code_snippets.ask(str(entry.folder.resolve()), question, temporary=entry.source == TRAINED)
+        return {**ask(entry.run, question).to_json(), "python": code}
+
+    def _find(self, request: str, name: str) -> _Entry:
+        entry = self._entries.get(name)
         if entry is None:
-            raise limits.HttpRefusal(
-                404,
-                f"asking the model {name!r}",
-                "there is no such model",
-                f"Ask one of: {known}" if known else "Start the server with --model NAME=FOLDER, or train a model",
-            )
-        return {**ask(entry.run, question).to_json(), "python": code_snippets.ask(str(entry.folder), question)}
+            hint = "Start the server with --model NAME=FOLDER, or train a model"
+            if self._entries:
+                hint = f"Ask one of: {', '.join(self._entries)}"
+            raise limits.HttpRefusal(404, request, "there is no such model", hint)
+        return entry
+
+    def _kept_folders(self) -> list[Path]:
+        """The runs in the folder for kept models, by name; copies that were interrupted are hidden files."""
+        from qkv.train.run_files import is_run
+
+        if not self._runs_folder.is_dir():
+            return []
+        return [
+            folder
+            for folder in sorted(self._runs_folder.iterdir())
+            if not folder.name.startswith(".") and is_run(folder)
+        ]
+
+
+def _description(name: str, entry: _Entry) -> dict[str, Any]:
+    """Name, source and size of a model, and the folder of one that stays."""
+    return {
+        "name": name,
+        "source": entry.source,
+        "folder": None if entry.source == TRAINED else str(entry.folder.resolve()),
+        "attention": entry.run.config.attention,
+        "n_layer": entry.run.config.n_layer,
+        "n_head": entry.run.config.n_head,
+        "d_model": entry.run.config.d_model,
+        "parameters": sum(p.numel() for p in entry.run.model.parameters()),
+    }
+
+
+def _copy_folder(source: Path, target: Path) -> None:
+    """Copy a folder under another name first, so that no part of it is ever seen under its own."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}-{os.getpid()}")
+    try:
+        shutil.copytree(source, partial)
+        partial.rename(target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

@@ -20,13 +20,22 @@ from qkv.errors import QkvError
 from qkv.web import limits
 from qkv.web.app import application
 from qkv.web.middleware.security import LOOPBACK_HOSTS
+from qkv.web.model_registry import DEFAULT_RUNS
+from qkv.web.read_deadline import DeadlineProtocol
 
 SHUTDOWN_SECONDS = 3
 """Time that open requests have to end when the server stops."""
 ANY_ADDRESS = ("0.0.0.0", "::")
 
 
-def run(host: str, port: int, models: dict[str, Path], open_page: bool, say: Callable[[str], None]) -> None:
+def run(
+    host: str,
+    port: int,
+    models: dict[str, Path],
+    open_page: bool,
+    say: Callable[[str], None],
+    runs: Path = DEFAULT_RUNS,
+) -> None:
     """Serve until SIGINT or SIGTERM.
 
     Args:
@@ -35,6 +44,7 @@ def run(host: str, port: int, models: dict[str, Path], open_page: bool, say: Cal
         models: Run folders of models that can be asked, by name.
         open_page: Whether to open the page in a browser.
         say: Prints a line: the address of the page, and where the API is described.
+        runs: Folder for models that are trained on the page and kept.
 
     Raises:
         QkvError: The address cannot be listened on, or a folder holds no run.
@@ -42,7 +52,7 @@ def run(host: str, port: int, models: dict[str, Path], open_page: bool, say: Cal
     listener = listen(host, port)
     port = listener.getsockname()[1]
     token = None if is_loopback(host) else secrets.token_urlsafe(24)
-    app = application(models, token, allowed_hosts(host))
+    app = application(models, token, allowed_hosts(host), runs)
     shown_host = "127.0.0.1" if host in ANY_ADDRESS else f"[{host}]" if ":" in host else host
     address = f"http://{shown_host}:{port}/{'' if token is None else f'?token={token}'}"
     say(f"The explorer is at {address}")
@@ -59,6 +69,7 @@ def make_server(app: FastAPI) -> uvicorn.Server:
     server = uvicorn.Server(
         uvicorn.Config(
             app,
+            http=DeadlineProtocol,
             log_level="warning",
             access_log=False,
             server_header=False,

@@ -27,6 +27,13 @@ MEDIA_TYPES = {
 COMPRESSED_TYPES = ("text/", "application/json", "image/svg+xml")
 VENDOR_MAX_AGE = 86_400
 """Seconds that a browser may keep a vendored file without asking again."""
+NOT_FOUND = (
+    b"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+    b"<title>Not found: qkv</title><link rel=stylesheet href=/theme.css><main><h1>There is no such page</h1>"
+    b"<p>The pages are <a href=/lookup>Lookup</a>, <a href=/noise>Noise</a>, <a href=/wiring>Wiring</a>, "
+    b"<a href=/claims>Claims</a> and <a href=/knowledge>Knowledge</a>.</main>"
+)
+"""The reply to a path that is none; it does not repeat the path."""
 NO_PAGE = (
     b"<!doctype html><html lang=en><meta charset=utf-8><title>qkv</title><link rel=stylesheet href=/theme.css>"
     b"<main><h1>qkv</h1><p>This installation has no page; /api/openapi.json describes the API.</main>"
@@ -76,16 +83,15 @@ def read_files() -> dict[str, StaticFile]:
 
 
 def router() -> APIRouter:
-    """Routes for all files; every other path is refused with 404."""
+    """Routes for all files; the reply to every other path is 404."""
     files = read_files()
     routes = APIRouter(include_in_schema=False)
 
     async def send(request: Request) -> Response:
-        path = request.url.path
+        path = request.scope["path"]  # as sent: request.url drops line breaks
         file = files.get(path)
         if file is None:
-            hint = "See /api/openapi.json" if path.startswith("/api") else "Start at /"
-            return refusal_reply(HttpRefusal(404, f"{request.method} {path[:200]}", "there is no such page", hint))
+            return not_found(request.method, path)
         cache = f"public, max-age={VENDOR_MAX_AGE}" if file.vendored else "no-cache"
         headers = {"etag": file.etag, "cache-control": cache, "vary": "accept-encoding"}
         if file.etag in request.headers.get("if-none-match", ""):
@@ -98,6 +104,14 @@ def router() -> APIRouter:
     for path in ("/", "/{path:path}"):
         routes.add_api_route(path, send, methods=["GET", "HEAD"])
     return routes
+
+
+def not_found(method: str, path: str) -> Response:
+    """404: JSON under /api, elsewhere a page."""
+    if path == "/api" or path.startswith("/api/"):
+        request = f"{method} {path[:200]}"
+        return refusal_reply(HttpRefusal(404, request, "there is no such page", "See /api/openapi.json"))
+    return Response(NOT_FOUND, 404, media_type="text/html")
 
 
 def _walk(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,7 +79,7 @@ def _setting(names: list[str], vectors: list[str], X: list[list[float]], beta: f
     first = _tex_name(vectors[0])
     length = Line(
         f"the named vectors are orthogonal, of length β = {number(beta)}",
-        rf"{first}^\top {first} = \beta^2,\quad \beta = {number(beta)}",
+        rf"{first}^\top {first} = \beta^2,\quad \beta = {_tex_number(number(beta))}",
     )
     return [*tokens, length]
 
@@ -97,27 +97,36 @@ def _rule(
     name, row = names[i], rf"{{{i + 1},\cdot}}"
     scores = [number(beta * beta * score, 3) for score in unit_scores]
     by_name = ", ".join(f"{other}: {score}" for other, score in zip(names, scores, strict=True))
-    shown_weights = ", ".join(number(float(w), 3) for w in weights)
+    shown_weights = [number(float(w), 3) for w in weights]
     coefficients = [round(float(c), 3) for c in output]
+    rounded = any(float(c) != shown for c, shown in zip(output, coefficients, strict=True))
+    equals = r"\approx" if rounded else "="
     return [
-        Line(f"scores of {name}: {by_name}", rf"s_{row} = ({', '.join(scores)})"),
+        Line(f"scores of {name}: {by_name}", rf"s_{row} = ({_tex_row(scores)})"),
         Line(
-            f"softmax gives {name} the weights {shown_weights}",
-            rf"\alpha_{row} = \mathrm{{softmax}}(s_{row}) = ({shown_weights})",
+            f"softmax gives {name} the weights {', '.join(shown_weights)}",
+            rf"\alpha_{row} = \mathrm{{softmax}}(s_{row}) = ({_tex_row(shown_weights)})",
         ),
         Line(
-            f"so {name} writes {_sum(coefficients, vectors)}",
-            rf"y_{{{i + 1}}} = \sum_j \alpha_{{{i + 1}j}} V x_j = {_tex_sum(coefficients, vectors)}",
+            f"so {name} writes {_sum(coefficients, vectors)}" + (", to three decimals" if rounded else ""),
+            rf"y_{{{i + 1}}} = \sum_j \alpha_{{{i + 1}j}} V x_j {equals} "
+            rf"{_tex_sum(coefficients, vectors)}",
         ),
         _limit(i, names, unit_scores),
     ]
 
 
 def _limit(i: int, names: list[str], unit_scores: Sequence[float]) -> Line:
-    """What token i reads as β grows without bound: the tokens with the highest score, in equal parts."""
+    """What token i reads as β grows without bound: the tokens with the highest score, in equal parts.
+
+    Nothing is said of the limit where the scores agree only up to rounding, as those of a designed blend do.
+    """
     top = max(unit_scores)
     ties = [j for j, score in enumerate(unit_scores) if top - score <= TIE_TOLERANCE * max(1.0, abs(top))]
     read = " and ".join(names[j] for j in ties)
+    if any(unit_scores[j] != top for j in ties):
+        scores = r" \approx ".join(f"s_{{{i + 1},{j + 1}}}" for j in ties)
+        return Line(f"the highest scores of {names[i]} agree up to rounding: it reads {read} in equal parts", scores)
     equally = ", equally" if len(ties) > 1 else ""
     weight = f"1/{len(ties)}" if len(ties) > 1 else "1"
     return Line(
@@ -133,16 +142,26 @@ def _sum(coefficients: Sequence[float], vectors: list[str]) -> str:
 
 
 def _tex_sum(coefficients: Sequence[float], vectors: list[str]) -> str:
-    return _join_terms([(c, _tex_name(v)) for c, v in zip(coefficients, vectors, strict=True) if c], r"\,")
+    return _join_terms([(c, _tex_name(v)) for c, v in zip(coefficients, vectors, strict=True) if c], r"\,", _tex_number)
 
 
-def _join_terms(terms: list[tuple[float, str]], separator: str) -> str:
+def _join_terms(terms: list[tuple[float, str]], separator: str, write: Callable[[str], str] = str) -> str:
     out = ""
     for coefficient, vector in terms:
-        size = "" if abs(coefficient) == 1 else f"{number(abs(coefficient), 3)}{separator}"
+        size = "" if abs(coefficient) == 1 else f"{write(number(abs(coefficient), 3))}{separator}"
         out += (" - " if coefficient < 0 else " + ") if out else ("-" if coefficient < 0 else "")
         out += f"{size}{vector}"
     return out or "0"
+
+
+def _tex_row(numbers: Sequence[str]) -> str:
+    return r",\; ".join(map(_tex_number, numbers))
+
+
+def _tex_number(text: str) -> str:
+    r"""3.2e-40 as 3.2 \cdot 10^{-40}; LaTeX would set the e as a variable."""
+    mantissa, e, exponent = text.partition("e")
+    return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if e else text
 
 
 def _tex_name(name: str) -> str:

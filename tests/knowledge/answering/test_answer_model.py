@@ -9,8 +9,9 @@ import torch
 
 from qkv.errors import QkvError
 from qkv.knowledge import questions
-from qkv.knowledge.answering.answer_model import encode_question, load_answer_model
-from qkv.train.tokenizers import MASK_ID
+from qkv.knowledge.answering.answer_model import answer_text, encode_question, load_answer_model
+from qkv.train import tokenizers
+from qkv.train.tokenizers import END_ID, MASK_ID, PAD_ID
 
 
 def test_a_run_and_its_folder_give_the_same_model(run, people):
@@ -52,3 +53,13 @@ def test_a_question_without_a_name_has_a_span_inside_it(run, question):
 def test_empty_and_too_long_questions_are_refused(run, question):
     with pytest.raises(QkvError, match="asking"):
         encode_question(run, question)
+
+
+def test_the_text_of_an_answer_ends_where_the_text_ends_and_has_no_special_tokens():
+    tokenizer = tokenizers.train("characters", ["Paris Rome"])
+    paris, rome = tokenizer.encode("Paris"), tokenizer.encode(" Rome")
+    for ids, text in (
+        (paris, "Paris"), ([*paris, END_ID], "Paris"), ([*paris, END_ID, *rome], "Paris"), ([END_ID], ""), ([], ""),
+        ([PAD_ID, *paris, MASK_ID, *rome], "Paris Rome"), ([END_ID, *paris], ""), (tokenizer.encode("␃"), "␃"),
+    ):  # fmt: skip
+        assert answer_text(tokenizer, ids) == text

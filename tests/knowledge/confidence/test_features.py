@@ -80,7 +80,7 @@ def test_samples_agree_as_often_as_the_answer_is_likely():
 
 def test_tokenizations_of_one_text_are_one_answer_with_the_sum_of_their_probabilities():
     texts = {(7,): "Oslo", (5,): " Rome", (3, 4): "Rome"}
-    run = SimpleNamespace(tokenizer=SimpleNamespace(decode=lambda ids: texts[tuple(ids)]))
+    run = SimpleNamespace(tokenizer=SimpleNamespace(special=True, decode=lambda ids: texts[tuple(ids)]))
     found = [Candidate(ids, float(np.log(p)), True) for ids, p in (((7,), 0.4), ((5,), 0.3), ((3, 4), 0.2))]
     (first, rome), (second, oslo) = _distinct_texts(run, found)
     assert (first, second) == ("Rome", "Oslo") and rome.tokens == (5,)

@@ -7,7 +7,7 @@ import pytest
 
 from qkv.knowledge import Facts, Person, study
 from qkv.knowledge.studies import pretraining_ablation
-from qkv.knowledge.studies.pretraining_ablation import answer_sources, describe, name_parts
+from qkv.knowledge.studies.pretraining_ablation import answer_sources, describe, finding, name_parts
 from qkv.viz.plots.studies import study_figure
 
 
@@ -42,3 +42,11 @@ def test_the_study_gives_a_table_and_a_figure(tmp_path, monkeypatch, small_setup
     assert json.loads(json.dumps(found.to_json()))["rows"] and len(study_figure(found).axes) == 2
     assert [row["n"] for row in found.rows if "n" in row] == [6, 6, 6]
     assert all(0 <= row["probability"] <= 1 for row in found.rows if "probability" in row)
+
+
+@pytest.mark.parametrize(
+    ("whole", "deleted", "shown"),
+    [((90, 100), (5, 100), True), ((3, 4), (1, 4), False), ((5, 100), (90, 100), False), ((4, 4), (0, 0), False)],
+)
+def test_the_title_states_a_difference_only_where_one_is_shown(whole, deleted, shown):
+    assert (finding(whole, deleted) == "Without their text, more answers are made up") == shown

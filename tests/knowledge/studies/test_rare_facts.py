@@ -36,3 +36,21 @@ def test_texts_are_of_one_length_for_every_share(share, tmp_path, monkeypatch, s
     with pytest.raises(Stop):
         rare_facts.measure(share, small_setup(rare_facts.SETUP), 0, tmp_path)
     assert abs(lengths[0] - rare_facts.OFTEN * 24) < rare_facts.OFTEN
+
+
+@pytest.mark.parametrize(
+    ("once", "often", "title"),
+    [
+        ((60, 100), (10, 100), "Facts stated once are made up more often"),
+        ((10, 100), (60, 100), "Facts stated once are made up less often"),
+        ((2, 4), (0, 4), rare_facts.NEUTRAL_TITLE),  # too few to tell
+        ((20, 100), (18, 100), rare_facts.NEUTRAL_TITLE),
+        ((0, 0), (1, 4), rare_facts.NEUTRAL_TITLE),  # no such fact was asked for
+        ((3, 4), (0, 0), rare_facts.NEUTRAL_TITLE),
+    ],
+)
+def test_the_title_states_a_difference_only_where_one_is_shown(once, often, title):
+    found, remarks = rare_facts.finding(once, often)
+    assert found == title and bool(remarks) == bool(once[1] and often[1])
+    if remarks:
+        assert f"of the {once[1]} answers" in remarks[0] and f"of the {often[1]} about" in remarks[0]

@@ -41,7 +41,16 @@ def test_reliability_shows_bins_with_intervals_and_the_answers_of_each_badge():
     intervals = [tuple(line.get_ydata()) for line in left.lines[1:] if len(line.get_xdata()) == 2]
     assert intervals == [pytest.approx(wilson_interval(0, 1)), pytest.approx(wilson_interval(2, 3))]
     assert bar_widths(right) == [0, 0, 7, 3, 0, 0, 5, 1, 2]
-    assert "62.5 % right" in right.get_title(loc="left")
+    assert right.get_title(loc="left") == "5 of 8 “remembered” answers are right"
+    assert any("9 about invented names" in text.get_text() for text in right.texts)
+    card = found.card()
+    assert card.title == "5 of 8 held-out answers called “remembered” are right"
+    facts = dict(card.facts)
+    assert facts["share"] == "62.5 %; 95 % interval 30.0 to 86.0 %; required 90 %"
+    assert facts["invented names"] == "9 of 9 answers about them are called remembered; not counted above"
+    none = {badge: dict.fromkeys(kinds, 0) for badge, kinds in counts.items()}
+    empty = Trust(0.9, 9, 9, 0.8, 1.0, 0.0, 1.0, 0.0, none, (), diagram, None, ()).card()
+    assert empty.title == "No answer can be called “remembered” at 90 %" and "invented names" not in dict(empty.facts)
 
 
 def test_curve_draws_accuracy_against_minutes_beside_what_is_published(figures):

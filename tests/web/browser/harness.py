@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,10 +30,18 @@ def missing() -> str:
 
 
 @contextlib.contextmanager
-def serving(model: Path | None = None) -> Iterator[str]:
-    """The address of `qkv serve` on a free port, until the block ends."""
-    command = [sys.executable, "-m", "qkv", "serve", "--port", "0", "--no-open"]
-    command += ["--model", f"tiny={model}"] if model else []
+def serving(model: Path | None = None, runs: Path | None = None) -> Iterator[str]:
+    """The address of `qkv serve` on a free port, until the block ends; kept models go to `runs`, or are removed."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "qkv", "serve", "--port", "0", "--no-open", "--runs", str(runs or folder)]
+        command += ["--model", f"tiny={model}"] if model else []
+        with _started(command) as address:
+            yield address
+
+
+@contextlib.contextmanager
+def _started(command: list[str]) -> Iterator[str]:
+    """The address that a server prints, until the block ends."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
     try:

@@ -58,3 +58,24 @@ def test_a_malformed_claim_says_where(watched):
     expect(page.locator(".verdict.malformed summary")).to_be_visible(timeout=30_000)
     page.locator(".verdict.malformed summary").click()
     expect(page.locator(".verdict.malformed")).to_contain_text("line 4")
+
+
+def test_starting_from_a_document_asks_before_it_replaces_typed_text(watched):
+    page = watched().open("claims")
+    text, choice = page.get_by_label("Claims", exact=True), page.locator("[data-name=catalogue]")
+    page.locator("[data-name=catalogue] option >> nth=1").wait_for(state="attached")
+    shipped = dict(documents())
+    mine = HEAD + "then alpha_a > 0\n```\n"
+    text.fill(mine)
+    choice.select_option("supplement")
+    expect(page.get_by_role("alertdialog")).to_contain_text("would replace the text that you have typed")
+    expect(text).to_have_value(mine)
+    page.get_by_role("button", name="Keep my text").click()
+    expect(page.get_by_role("alertdialog")).to_have_count(0)
+    expect(text).to_have_value(mine)
+    choice.select_option("supplement")
+    page.get_by_role("button", name="Replace it").click()
+    expect(text).to_have_value(shipped["supplement"])
+    choice.select_option("first example")  # nothing was typed since
+    expect(page.get_by_role("alertdialog")).to_have_count(0)
+    expect(text).not_to_have_value(shipped["supplement"])

@@ -70,6 +70,68 @@ def test_an_invalid_address_gives_the_default_page(watched):
     expect(page.locator("h1")).to_have_text("Lookup")
 
 
+@pytest.mark.parametrize("name", READY)
+def test_the_path_of_a_page_opens_it(watched, name):
+    one = watched()
+    for path in (f"/{name}", f"/{name}?n=17&beta=1.7"):
+        one.page.goto("about:blank")
+        one.page.goto(one.address + path)
+        expect(one.page.locator("h1")).to_have_text(name.capitalize())
+        expect(one.page.locator(f"nav [aria-current=page][href='#/{name}']")).to_have_count(1)
+        assert one.page.evaluate("location.pathname") == "/"
+    one.page.wait_for_selector(READY[name], timeout=60_000)
+    if name == "noise":
+        assert one.last("/api/noise")["n"] == 17
+
+
+def test_a_path_that_is_no_page_says_so(watched):
+    one = watched()
+    reply = one.page.goto(f"{one.address}/nonsense")
+    assert reply.status == 404
+    expect(one.page.locator("h1")).to_have_text("There is no such page")
+    one.page.get_by_role("link", name="Wiring").click()
+    expect(one.page.locator("h1")).to_have_text("Wiring")
+    one.said = [said for said in one.said if "404" not in said]  # the browser logs the status
+
+
+TYPED = {
+    "lookup": ("[data-name=scale] input.box", "2.5"),
+    "noise": ("[data-name=n] input.box", "17"),
+    "wiring": ("[aria-label='What x_2 writes']", "2 u_a"),
+    "claims": ("textarea", "```claim mine\ngiven k_1..k_n orthonormal, n >= 3\nthen k_a'k_b = 0\n```"),
+    "knowledge": ("input.text", "Where was no-one born?"),
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_what_was_typed_survives_another_page_and_a_reload(watched, name):
+    one = watched()
+    page = one.open(name)
+    place, text = TYPED[name]
+    page.locator(place).first.fill(text)
+    other = "Lookup" if name != "lookup" else "Noise"
+    page.locator("nav a", has_text=other).click()  # at once, before the address follows
+    expect(page.locator("h1")).to_have_text(other)
+    page.locator("nav a", has_text=name.capitalize()).click()
+    expect(page.locator(place).first).to_have_value(text)
+    page.wait_for_timeout(300)
+    page.reload()
+    expect(page.locator(place).first).to_have_value(text)
+    page.locator("nav a", has_text=name.capitalize()).click()  # its own tab changes nothing
+    expect(page.locator(place).first).to_have_value(text)
+    fresh = watched()
+    fresh.open(name)
+    expect(fresh.page.locator(place).first).not_to_have_value(text)  # nothing of it is in another browser tab
+
+
+def test_start_over_gives_the_initial_state(watched):
+    one = watched()
+    page = one.open("lookup?scale=2.5&n=9")
+    page.get_by_role("button", name="Start over").click()
+    expect(page.locator("[data-name=scale] input.box")).to_have_value("4")
+    expect(page.locator("[data-name=n] input.box")).to_have_value("6")
+
+
 def test_every_control_is_reachable_by_keyboard_with_a_visible_focus(watched):
     one = watched()
     page = one.open("lookup")

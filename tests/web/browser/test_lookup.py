@@ -84,6 +84,135 @@ def test_blend_these_gives_the_designed_query_and_its_certified_scale(watched):
     assert float(re.search(r"scale ([\d.]+)", title)[1]) == pytest.approx(scale, rel=1e-3)
 
 
+def test_a_certificate_is_shown_only_for_the_query_that_it_is_about(watched):
+    one = watched()
+    page = one.open("lookup")
+    certified = page.locator(".found", has_text="Certified")
+    page.get_by_role("button", name="Blend these").click()
+    expect(certified).to_be_visible()
+    page.locator("[data-name=scale] input.box").fill("0.5")
+    expect(certified).to_have_count(0)
+    expect(page.locator("[data-weight=a]")).to_have_text("0.287")
+    page.wait_for_timeout(300)
+    page.reload()
+    expect(page.locator(".found")).to_contain_text("The query shown is another one.")
+    expect(certified).to_have_count(0)
+    page.get_by_role("button", name="Show the designed query").click()
+    expect(certified).to_be_visible()
+    for change in ("q1", "q2"):
+        page.locator(f"[data-name={change}]").fill("0.3")
+        expect(certified).to_have_count(0)
+        page.get_by_role("button", name="Show the designed query").click()
+        expect(certified).to_be_visible()
+    page.get_by_label("Part of a, as a number").fill("3")
+    expect(page.locator(".found")).to_have_count(0)
+    page.get_by_role("button", name="Blend these").click()
+    expect(certified).to_be_visible()
+    page.locator(".keyspace .key >> nth=2").focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".found")).to_have_count(0)
+    page = one.open('lookup?verb=copy&wanted={"a":1,"b":1}')  # a link that contradicts itself designs what is wanted
+    expect(page.locator(".found")).to_contain_text("The query shown is another one.")
+    assert set(one.last("/api/design/blend")["weights"]) == {"a", "b"}
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_an_equal_blend_of_all_items_is_applied(watched, n):
+    one = watched()
+    wanted = ",".join(f'"{label}":1' for label in "abcd"[:n])
+    page = one.open(f"lookup?n={n}&wanted={{{wanted}}}")
+    page.get_by_role("button", name="Blend these").click()
+    expect(page.locator(".found.yes")).to_contain_text("at most")
+    assert one.last("/api/lookup")["query"] == [0, 0]
+    expect(page.locator("[data-weight=a]")).to_have_text(f"{1 / n:.3f}")
+    expect(page.locator("h2", has_text="All keys have the same score")).to_be_visible()
+    expect(page.locator("h2", has_text="Nothing can leak: every item is wanted")).to_be_visible()
+
+
+def test_a_designed_query_beyond_the_slider_is_applied(watched):
+    one = watched()
+    page = one.open('lookup?n=3&moved={"a":[1,0],"b":[0.99,0.005],"c":[0.99,-0.005]}&wanted={"a":1}')
+    page.get_by_role("button", name="Copy this").click()
+    expect(page.locator(".found.yes")).to_be_visible()
+    body = one.last("/api/lookup")
+    assert body["scale"] == 200 and float(reading_of(body).weights[0]) >= 1 - 1.001e-3
+
+
+@pytest.mark.parametrize(
+    ("state", "title"),
+    [
+        ('scale=60&wanted={"a":1,"d":1}', "The leak tends to 0 as the scale grows"),
+        ('query=[0,0]&wanted={"a":1}', "The leak never goes away: as the scale grows it tends to 0.833"),
+        ('query=[-1,0]&wanted={"a":1}', "The leak never goes away: as the scale grows it tends to 1"),
+        ('scale=150&wanted={"a":1,"b":1}', "From scale 4.685 on the leak is certified to be at most 0.001"),
+    ],
+)
+def test_the_title_of_the_leak_follows_from_its_limit(watched, state, title):
+    one = watched()
+    page = one.open(f"lookup?{state}")
+    expect(page.locator("h2", has_text="leak")).to_have_text(title)
+    body = one.last("/api/lookup")
+    if title.startswith("The leak never"):
+        memory = Memory(body["keys"], body["values"], body["labels"])
+        assert float(leak(memory, body["query"], body["wanted"], scales=[1e5]).leaks[0]) > 0.1
+
+
+def test_the_curve_of_the_leak_reaches_the_current_scale(watched):
+    one = watched()
+    page = one.open("lookup?scale=150")
+    one.settled()
+    page.wait_for_selector(".chart [aria-label=line] path")
+    ticks = page.locator(".chart [aria-label='x-axis tick label'] text").all_text_contents()
+    assert max(map(float, ticks)) >= 150
+    # Beyond the smallest leak that is drawn, the curve lies on the floor of the chart; it does not slope down to "now".
+    path = page.locator(".chart [aria-label=line] path").get_attribute("d")
+    points = [tuple(map(float, p.split(","))) for p in re.findall(r"-?[\d.]+,-?[\d.]+", path)]
+    floor = max(y for _, y in points)
+    reached = next(i for i, (_, y) in enumerate(points) if y == floor)
+    assert reached < len(points) / 4 and all(y == floor for _, y in points[reached:])
+
+
+def test_bounds_are_rounded_up(watched):
+    page = watched().open("lookup")
+    found = page.evaluate(
+        """async () => { const { atMost } = await import("/static/lib/numbers.js");
+             return [5.2417178, 0.0009999, 0.00099994, 1.00001, 12345.6, 1e-20 * 1.23456, 0.5, 0, 999.96, 0.1 + 0.2]
+               .map((x) => [x, atMost(x)]); }"""
+    )
+    assert all(float(text) >= x and float(text) <= x * (1 + 1.1e-3) for x, text in found)
+    assert dict(map(tuple, found))[5.2417178] == "5.242" and dict(map(tuple, found))[1.00001] == "1.001"
+
+
+def test_a_vertical_touch_moves_the_query_and_elsewhere_it_scrolls(watched):
+    one = watched(viewport={"width": 390, "height": 700}, has_touch=True, is_mobile=True)
+    page = one.open("lookup")
+    one.settled()
+    page.locator(".keyspace svg").scroll_into_view_if_needed()
+    page.locator(".keyspace svg").evaluate("(svg) => svg.scrollIntoView({ block: 'center' })")
+    session = page.context.new_cdp_session(page)
+
+    def swipe(x, y, by):
+        touch = lambda kind, dy: session.send(  # noqa: E731
+            "Input.dispatchTouchEvent", {"type": kind, "touchPoints": [] if dy is None else [{"x": x, "y": y + dy}]}
+        )
+        touch("touchStart", 0)
+        for i in range(1, 9):
+            touch("touchMove", by * i / 8)
+            page.wait_for_timeout(30)
+        touch("touchEnd", None)
+        page.wait_for_timeout(300)
+
+    box = page.locator(".keyspace .handle rect").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    before, top = one.last("/api/lookup")["query"], page.evaluate("scrollY")
+    swipe(x, y, 90)
+    after = one.last("/api/lookup")["query"]
+    assert page.evaluate("scrollY") == top and after[1] < before[1] - 0.5 and abs(after[0] - before[0]) < 0.1
+    box = page.locator(".keyspace svg").bounding_box()
+    swipe(box["x"] + 12, box["y"] + box["height"] / 2 + 40, -120)
+    assert page.evaluate("scrollY") > top + 40
+
+
 def test_titles_name_the_items_with_most_of_the_weight(watched):
     one = watched()
     page = one.open("lookup?scale=0")

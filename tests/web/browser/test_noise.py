@@ -138,3 +138,99 @@ def test_a_refusal_is_shown_as_a_sentence(watched):
     page.locator("[data-name=n] input.box").fill("13")
     expect(page.locator(".problem")).to_have_count(0)
     one.said = [said for said in one.said if "503" not in said]  # the browser logs the staged refusal
+
+
+SENTENCES = """async (layouts) => { const { spread, successTitle } = await import("/static/pages/noise.js");
+  return [spread(layouts), successTitle(layouts)]; }"""
+
+
+def layouts(variances, probabilities):
+    names = ("one head", "two heads", "min variance")
+    return [
+        {"name": name, "variance": v, "probability": p, "low": low, "high": high}
+        for name, v, (low, p, high) in zip(names, variances, probabilities, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variances", "probabilities", "compared", "title"),
+    [
+        (
+            (0.2, 0.02, 1e-5), ((0.1, 0.1, 0.1), (0.5, 0.5, 0.5), (0.9, 0.9, 0.9)),
+            "The weight of a varies most with one head (variance 0.2) and least with the min-variance query "
+            "(1.00e-05).",
+            "Success is most likely with the min-variance query",
+        ),
+        (
+            (0.1, 0.3, 0.1), ((0.4, 0.5, 0.6), (0.35, 0.45, 0.55), (0.1, 0.1, 0.1)),
+            "The weight of a varies most with two heads (variance 0.3) and least with one head and the min-variance "
+            "query (0.1).",
+            "The numbers do not tell which of one head and two heads succeeds more often",
+        ),
+        (
+            (0.0, 0.0, 0.0), ((1, 1, 1), (1, 1, 1), (1, 1, 1)),
+            "The weight of a does not vary with any of them.", "All three layouts succeed equally often",
+        ),
+        (
+            (0.2, 0.2 * (1 + 1e-9), 0.2), ((0, 1e-5, 2e-5), (0, 0, 2.5e-4), (0, 0, 0)),
+            "The weight of a varies equally with all of them.",
+            "All three layouts succeed equally often, to within 0.0003",
+        ),
+        (
+            (0.2, 0.1, 0.05), ((0.7, 0.7003, 0.7006), (0.7, 0.7003, 0.7006), (0.7, 0.7003, 0.702)),
+            "The weight of a varies most with one head (variance 0.2) and least with the min-variance query (0.05).",
+            "The numbers do not tell which of one head, two heads and the min-variance query succeeds more often",
+        ),
+    ],
+)  # fmt: skip
+def test_sentences_follow_from_the_numbers(watched, variances, probabilities, compared, title):
+    page = watched().open("noise")
+    assert page.evaluate(SENTENCES, layouts(variances, probabilities)) == [compared, title]
+
+
+def test_random_comparisons_are_true(watched):
+    """400 triples of variances and intervals; the sentence is read back and compared with them."""
+    page = watched().open("noise")
+    rng = np.random.default_rng(5)
+    names = ["one head", "two heads", "the min-variance query"]
+    for _ in range(400):
+        variances = rng.choice([0.0, 1e-16, 1e-3, 0.2, 0.2 * (1 + 1e-12), rng.random()], 3).tolist()
+        middles, widths = rng.choice([0.1, 0.1004, 0.5, rng.random()], 3), rng.choice([0, 1e-9, 3e-4, 0.05], 3)
+        triples = [(m - w, m, m + w) for m, w in zip(middles.tolist(), widths.tolist(), strict=True)]
+        compared, title = page.evaluate(SENTENCES, layouts(variances, triples))
+        if "varies most with " in compared:
+            most, least = compared.split("varies most with ")[1].split(" and least with ")
+            named = [v for n, v in zip(names, variances, strict=True) if n in most]
+            assert named and min(named) >= max(variances) * (1 - 2e-6) and max(variances) > 1e-14
+            named = [v for n, v in zip(names, variances, strict=True) if n in least]
+            assert named and max(named) <= max(min(variances) * (1 + 2e-6), 1e-14)
+        else:
+            assert max(variances) <= min(variances) * (1 + 2e-6) or max(variances) < 1e-14
+        lows, highs = [t[0] for t in triples], [t[2] for t in triples]
+        if title.startswith("Success is most likely with "):
+            best = next(i for i, n in enumerate(names) if title.endswith(n))
+            assert all(lows[best] > highs[i] for i in range(3) if i != best)
+        elif "to within" in title:
+            assert float(title.split("within ")[1]) >= max(highs) - min(lows)
+        elif title == "All three layouts succeed equally often":
+            assert len({*lows, *highs}) == 1
+        else:
+            assert title.startswith("The numbers do not tell")
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("along=0&isotropic=0", "half of a and half of b. Here no key varies."),
+        ("along=0.5&isotropic=0", ", but the key of a varies along itself."),
+        ("along=0&isotropic=0.01", ", but every key varies in every direction."),
+    ],
+)
+def test_the_lead_says_what_varies(watched, state, said):
+    one = watched()
+    page = one.open(f"noise?{state}")
+    one.settled()
+    expect(page.locator(".lead")).to_contain_text(said)
+    shown = [float(page.locator(f"[data-fact='{n} variance']").inner_text()) for n in ("one head", "min variance")]
+    compared = page.locator("[data-fact=comparison]").inner_text()
+    assert ("does not vary" in compared) == (max(shown) < 1e-14)

@@ -1,5 +1,7 @@
 """Wiring page: matrices and their derivation for edited rules."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -23,7 +25,7 @@ def test_beta_moves_the_weights_as_the_library_says(watched):
     assert beta > 1.2
     wired = wire(X, {0: 1, 1: 0}, {0: [0, 1, 0, 0], 1: [0, 1, 0, -1]}, tol=0.05)
     weights = self_attention(beta * X, wired.Q, wired.K, wired.V).weights
-    title = f"x1 reads x2 ({number(float(weights[0, 1]), 3)}), x2 reads x1 ({number(float(weights[1, 0]), 3)})"
+    title = f"x1 reads x2 ({number(float(weights[0, 1]), 3)}); x2 reads x1 ({number(float(weights[1, 0]), 3)})"
     expect(page.locator(".views h2 >> nth=0")).to_contain_text(title)
 
 
@@ -55,3 +57,56 @@ def test_rules_without_a_solution_are_shown_as_impossible(watched):
         'wiring?tokens=[["x_1","u_a"],["x_2","u_a"],["x_3","u_b"]]&rules=[["x_1","x_2","u_b"],["x_2","x_3","u_b"]]'
     )
     expect(page.locator(".found.no")).to_contain_text("✗ Impossible")
+    expect(page.locator(".found.no")).to_contain_text("x1 and x2 are the same vector, so they read the same")
+
+
+def test_rules_that_contradict_each_other_are_red_and_say_why(watched):
+    page = watched().open('wiring?rules=[["x_1","x_2","u_b"],["x_2","x_1","u_b - u_c"],["x_3","x_1","u_b"]]')
+    expect(page.locator(".outcomes .met")).to_have_count(1)
+    unmet = page.locator(".outcomes .unmet")
+    expect(unmet).to_have_text([
+        "✗ x2: it reads the same as x3, so it writes the same, and the rules say otherwise",
+        "✗ x3: it reads the same as x2, so it writes the same, and the rules say otherwise",
+    ])  # fmt: skip
+    expect(page.locator(".rule.unmet .reason")).to_have_count(2)
+    red = page.evaluate("getComputedStyle(document.querySelector('.outcomes .unmet')).color")
+    r, g, b = (int(c) for c in red.strip("rgb()").split(","))
+    assert r > 1.5 * max(g, b)
+    page.get_by_label("What x_3 writes").fill("u_b - u_c")
+    expect(page.locator(".unmet")).to_have_count(0)
+    expect(page.locator(".outcomes .met")).to_have_count(3)
+
+
+def test_a_new_rule_can_be_met(watched):
+    one = watched()
+    page = one.open("wiring")
+    page.get_by_role("button", name="Add a rule").click()
+    expect(page.locator(".outcomes .met")).to_have_count(3)
+    expect(page.locator(".unmet")).to_have_count(0)
+    expect(page.get_by_role("button", name="Add a rule")).to_be_disabled()  # each token has one
+    page.get_by_role("button", name="Add a token").click()
+    page.get_by_role("button", name="Add a rule").click()
+    expect(page.locator(".outcomes .met")).to_have_count(4)
+    assert len({token["name"] for token in one.last("/api/wiring")["tokens"]}) == 4
+
+
+def test_the_headline_names_every_term_of_a_blend(watched):
+    one = watched()
+    page = one.open('wiring?rules=[["x_1","1/2 x_2 %2B 1/2 x_3","u_b"]]')
+    expect(page.locator(".views h2 >> nth=0")).to_contain_text("x1 reads x")
+    title = page.locator(".views h2 >> nth=0").inner_text().split(";")[0]
+    assert "x2 (0.4" in title and "x3 (0.4" in title and " and " in title
+
+
+def test_at_a_small_length_an_unmet_rule_is_red(watched):
+    page = watched().open("wiring?beta=0.3")
+    expect(page.locator(".outcomes .unmet").first).to_contain_text("from the rule; at β = 1 they are within 0.05")
+
+
+def test_powers_of_ten_are_set_as_powers(watched):
+    page = watched().open("wiring?beta=10")
+    page.wait_for_selector(".derivation .katex-html")
+    expect(page.locator(".derivation .katex-html", has_text="⋅1").first).to_be_visible()
+    sources = page.locator(".derivation annotation").all_text_contents()
+    assert any("cdot 10^{-" in tex for tex in sources)
+    assert not [tex for tex in sources if re.search(r"\de[-+]?\d", tex)]

@@ -135,10 +135,37 @@ def test_the_name_in_a_host_header(header, name):
     assert host_name(header) == name
 
 
-def test_a_login_redirects_to_this_server_only(serve):
+@pytest.mark.parametrize("page", ["/", "/noise", "/knowledge"])
+def test_a_login_redirects_to_the_page_that_was_asked_for(serve, page):
     with serve(token="secret") as address:
-        seen = httpx.get(f"{address}//evil.example/%0d%0ax", params={"token": "secret"})
-    assert seen.status_code == 303 and seen.headers["location"] == "/evil.example/%0D%0Ax"
+        seen = httpx.get(f"{address}{page}", params={"token": "secret"})
+        assert seen.status_code == 303 and seen.headers["location"] == page
+
+
+TARGETS = (
+    "//evil.example/x", "///evil.example", "/%2F%2Fevil.example", "/%5C%5Cevil.example", "/.//evil.example",
+    "/%E2%82%AC", "/%0d%0aX-Evil:1", "/%0D%0A%0D%0Ahi", "/%00", "/%ff%fe", "/%ed%a0%80", "/noise/", "/noise%0d%0a",
+    "/x" * 500, "http://evil.example/x", "*", "/nonsense",
+)  # fmt: skip
+BYTES = ("/\u20ac", "/a b", "/\x01", "/\x7f", "/\u00e9")
+
+
+@pytest.mark.parametrize("cookie", ["", "Cookie: qkv_token=secret\r\n", "Cookie: qkv_token=\u20ac\r\n"])
+def test_no_path_redirects_elsewhere_or_breaks_the_server(serve, cookie):
+    with serve(token="secret") as address:
+        url = httpx.URL(address)
+        for target in TARGETS + BYTES:
+            with socket.create_connection((url.host, url.port), 10) as sock:
+                head = f"GET {target}?token=secret HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n{cookie}\r\n"
+                sock.sendall(head.encode())
+                sock.settimeout(10)
+                reply = b""
+                while part := sock.recv(65536):
+                    reply += part
+            status = int(reply.split()[1])
+            assert 400 <= status < 500, (target, reply[:200])
+            assert b"location:" not in reply.lower() and b"\r\nX-Evil" not in reply
+            assert (status == 400) == (target in BYTES), (target, status)
 
 
 def called(app, scope):

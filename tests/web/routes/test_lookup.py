@@ -5,6 +5,7 @@ import pytest
 
 from qkv import Memory
 from qkv.design import blend, copy
+from qkv.web.routes.lookup import leak_limit
 
 MIDDLE = {
     "keys": [[1, 0], [0, 1], [-1, -1], [0.1, 0]],
@@ -78,3 +79,49 @@ def test_an_impossible_blend_has_an_obstacle(post):
     found = post("/api/design/blend", {**line, "weights": {"a": 0.5, "c": 0.5}})
     assert not found["possible"] and found["obstacle"] is not None
     assert set(found["obstacle"]["combination"]) <= set(line["labels"])
+
+
+@pytest.mark.parametrize("scale", [0.0, 0.5, 30.0, 200.0])
+def test_the_curve_reaches_beyond_the_current_scale_and_the_python_code_gives_it(post, state, run_code, scale):
+    found = post("/api/lookup", {**state("lookup"), "scale": scale})
+    curve = found["curve"]
+    assert curve["scales"][0] == 0 and curve["scales"][-1] >= scale
+    k, q = np.array(state("lookup")["keys"]), np.array(state("lookup")["query"])
+    expected = [np.exp(s * (k @ q) - s * (k @ q).max()) for s in curve["scales"]]
+    assert close(curve["leaks"], [1 - e[:2].sum() / e.sum() for e in expected]) or np.allclose(
+        curve["leaks"], [e[2:].sum() / e.sum() for e in expected], rtol=1e-9, atol=0
+    )
+    assert close(run_code(found["python"])["leaks"].scales, curve["scales"])
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted", "limit"),
+    [
+        ([1, 0], {0}, 0), ([1, 0], {1}, 1), ([1, 0], {0, 2}, 0), ([0, 0], {0}, 0.75), ([1, 1], {0}, 0.5),
+        ([1, 1 + 1e-15], {0}, 1), ([1, 1 + 1e-15], {1}, 0), ([-1, -1], {0, 1, 2}, 0), ([0, 0], {0, 1, 2, 3}, 0),
+    ],
+)  # fmt: skip
+def test_the_limit_of_the_leak_is_decided_exactly(query, wanted, limit):
+    assert leak_limit(MIDDLE["keys"], query, wanted) == limit
+
+
+def test_the_limit_is_that_of_the_leak_at_a_huge_scale(post):
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        keys, query = rng.integers(-3, 4, (5, 2)), rng.integers(-2, 3, 2)
+        wanted = set(rng.permutation(5)[: rng.integers(1, 5)].tolist())
+        scores = 1e3 * (keys @ query)
+        weights = np.exp(scores - scores.max())
+        expected = sum(w for i, w in enumerate(weights) if i not in wanted) / weights.sum()
+        found = leak_limit(keys.astype(float).tolist(), query.astype(float).tolist(), wanted)
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_leak_that_vanishes_though_a_wanted_item_scores_low_has_the_limit_zero(post):
+    found = post("/api/lookup", {**MIDDLE, "query": [1, 0], "scale": 100.0, "wanted": ["a", "c"]})
+    assert found["certified_scale"] is None and found["limit"] == 0 and found["leak"] < 1e-30
+
+
+def test_an_equal_blend_of_all_items_is_the_zero_query(post):
+    found = post("/api/design/blend", {**MIDDLE, "weights": dict.fromkeys(MIDDLE["labels"], 0.25)})
+    assert found["possible"] and found["query"] == [0, 0] and found["bound"] <= 1e-9

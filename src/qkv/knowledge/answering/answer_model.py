@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from qkv.errors import QkvError
-from qkv.knowledge.datasets.templates import name_span
+from qkv.knowledge.datasets.templates import find_name
 from qkv.model.config import ModelConfig
 from qkv.model.numpy_gpt import NumpyGPT
 from qkv.train import run_files, tokenizers
-from qkv.train.tokenizers import MASK_ID, Tokenizer
+from qkv.train.tokenizers import END_ID, MASK_ID, PAD_ID, Tokenizer
 
 if TYPE_CHECKING:
     from qkv.train.runs import Run
 
 MAX_ANSWER_TOKENS = 32
+SPECIAL_IDS = (PAD_ID, MASK_ID, END_ID)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +33,15 @@ class AnswerModel:
 
 
 class EncodedQuestion(NamedTuple):
-    """A question as token ids, followed by ⁇, and the token positions [first, last) of the name in it."""
+    """A question as token ids, followed by ⁇, and the token positions [first, last) of the name in it.
+
+    Where no name was found, `named` is False, and the positions are those of the whole question.
+    """
 
     text: str
     ids: list[int]
     name: tuple[int, int]
+    named: bool = True
 
 
 def load_answer_model(run: Run | AnswerModel | str | Path) -> AnswerModel:
@@ -66,9 +73,17 @@ def encode_question(run: Run | AnswerModel, question: str) -> EncodedQuestion:
             f"the question has {len(ids)} tokens",
             f"The context of the model is {run.config.context_length} tokens: shorten the question",
         )
-    first, last = name_span(text)
+    found = find_name(text)
+    first, last = found or (0, len(text))
     before = text[:first].rstrip(" ")  # the space before a word belongs to the token of the word
     start = len(run.tokenizer.encode(before)) if before else 0
     end = len(run.tokenizer.encode(text[:last]))
     start = min(start, len(ids) - 1)
-    return EncodedQuestion(text, [*ids, MASK_ID], (start, max(start + 1, min(end, len(ids)))))
+    return EncodedQuestion(text, [*ids, MASK_ID], (start, max(start + 1, min(end, len(ids)))), found is not None)
+
+
+def answer_text(tokenizer: Tokenizer, tokens: Sequence[int]) -> str:
+    """The text of an answer: up to the end of the text, where a model generates that, and without special tokens."""
+    if not tokenizer.special:
+        return tokenizer.decode(list(tokens)).strip()
+    return tokenizer.decode([i for i in takewhile(lambda i: i != END_ID, tokens) if i not in SPECIAL_IDS]).strip()

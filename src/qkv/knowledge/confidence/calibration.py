@@ -82,7 +82,25 @@ class Trust(Displayable):
     @property
     def any_remembered(self) -> bool:
         """Whether any held-out answer is called "remembered"; if not, `precision` is 1 and means nothing."""
-        return any(self.counts[REMEMBERED][kind] for kind in ("right", "wrong", "unknown"))
+        return self.n_remembered > 0
+
+    @property
+    def n_remembered(self) -> int:
+        """Held-out answers that are called "remembered", without those about invented names."""
+        return sum(self.counts[REMEMBERED][kind] for kind in ("right", "wrong", "unknown"))
+
+    @property
+    def n_right(self) -> int:
+        """How many of these are right; about people who are not in the text, a right guess counts."""
+        return round(self.precision * self.n_remembered)
+
+    def _invented_facts(self) -> tuple[tuple[str, str], ...]:
+        """What the badge says of invented names, which the precision does not count."""
+        n = sum(counts["invented"] for counts in self.counts.values())
+        if not n:
+            return ()
+        called = self.counts[REMEMBERED]["invented"]
+        return (("invented names", f"{called} of {n} answers about them are called remembered; not counted above"),)
 
     def quality(self, feature: str) -> FeatureQuality:
         """The quality of one feature, of "probe", or of "badge"."""
@@ -107,9 +125,9 @@ class Trust(Displayable):
             for q in self.features
         )
         if self.any_remembered:
-            title = f"“remembered” is right {100 * self.precision:.1f} % of the time"
-            interval = f"{100 * self.low:.1f} to {100 * self.high:.1f} %; required {100 * self.level:.0f} %"
-            first = ("95 % interval", interval)
+            title = f"{self.n_right} of {self.n_remembered} held-out answers called “remembered” are right"
+            share, required = f"{100 * self.precision:.1f} %", f"required {100 * self.level:.0f} %"
+            first = ("share", f"{share}; 95 % interval {100 * self.low:.1f} to {100 * self.high:.1f} %; {required}")
         else:
             title = f"No answer can be called “remembered” at {100 * self.level:.0f} %"
             first = ("try", "more questions to fit the badge on, or a lower level")
@@ -117,6 +135,7 @@ class Trust(Displayable):
             title=title,
             facts=(
                 first,
+                *self._invented_facts(),
                 ("coverage", f"{100 * self.coverage:.1f} % of the right answers are called remembered"),
                 (
                     "held out",

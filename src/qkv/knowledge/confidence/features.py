@@ -12,6 +12,7 @@ from qkv.knowledge.answering.answer_model import (
     MAX_ANSWER_TOKENS,
     AnswerModel,
     EncodedQuestion,
+    answer_text,
     encode_question,
     load_answer_model,
 )
@@ -101,7 +102,7 @@ def _distinct_texts(run: AnswerModel, found: list[Candidate]) -> list[tuple[str,
     """Candidates as texts; the probabilities of different tokenizations of one text are added up."""
     out: dict[str, Candidate] = {}
     for candidate in found:
-        text = run.tokenizer.decode(list(candidate.tokens)).strip()
+        text = answer_text(run.tokenizer, candidate.tokens)
         old = out.get(text)
         if old is not None:
             total = float(np.logaddexp(old.log_probability, candidate.log_probability))

@@ -157,11 +157,11 @@ def question_text(name: str, relation: str = "city") -> str:
     return QUESTIONS.get(relation, OTHER_QUESTION).format(name=name, relation=relation)
 
 
-def name_span(question: str) -> tuple[int, int]:
-    """Character positions [first, last) of the name in a question.
+def find_name(question: str) -> tuple[int, int] | None:
+    """Character positions [first, last) of the name in a question, or None if it has none.
 
     They are known if the question was written by a template. In any other question it is the longest salient span that
-    is not a number, or the whole question if there is none.
+    is not a number.
     """
     for pattern in _question_patterns():
         if found := pattern.fullmatch(question.strip()):
@@ -169,7 +169,12 @@ def name_span(question: str) -> tuple[int, int]:
             first, last = found.span("name")
             return first + shift, last + shift
     spans = [(a, b) for a, b in find_salient_spans(question) if not question[a:b].isdigit()]
-    return max(spans, key=lambda span: span[1] - span[0], default=(0, len(question)))
+    return max(spans, key=lambda span: span[1] - span[0], default=None)
+
+
+def name_span(question: str) -> tuple[int, int]:
+    """As `find_name`, with the whole question in place of a name that is not there."""
+    return find_name(question) or (0, len(question))
 
 
 def with_invented_names(asked: Sequence[str], seed: int = 0) -> list[str]:

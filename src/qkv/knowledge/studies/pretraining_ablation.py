@@ -16,7 +16,7 @@ from qkv.knowledge.confidence.features import answer_features
 from qkv.knowledge.datasets.facts import Facts, Person
 from qkv.knowledge.datasets.templates import biographies, question_text, questions
 from qkv.knowledge.evaluation import accuracy
-from qkv.knowledge.intervals import wilson_interval
+from qkv.knowledge.intervals import difference_interval, wilson_interval
 from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells, save_study
 from qkv.knowledge.studies.setup import StudySetup, pretrain_cloze, sample_people
 
@@ -55,8 +55,15 @@ def study(
         if own:
             rows.append({"what": what, **{key: float(np.mean([r[key] for r in own])) for key in VISIBLE}})
     remarks = describe(deleted) if deleted else ()
-    title = "Without their text, answers are made up"
+    title = finding(*((sum(r["right"] for r in own), sum(r["n"] for r in own)) for own in (whole, deleted)))
     return save_study(out, Study("ablation", title, tuple(rows), remarks, len(results), len(cells)))
+
+
+def finding(whole: tuple[int, int], deleted: tuple[int, int]) -> str:
+    """The title, from (right, asked) with and without the text; it states a difference only where one is shown."""
+    if whole[1] and deleted[1] and difference_interval(whole, deleted)[0] > 0:
+        return "Without their text, more answers are made up"
+    return "Answers with and without a person's text"
 
 
 def measure(deleted: bool, setup: StudySetup, seed: int, folder: Path) -> Row:

@@ -11,7 +11,7 @@ import numpy as np
 
 from qkv.knowledge.datasets.templates import biographies
 from qkv.knowledge.evaluation import evaluate
-from qkv.knowledge.intervals import wilson_interval
+from qkv.knowledge.intervals import difference_interval, wilson_interval
 from qkv.knowledge.studies.experiment import Cell, CellCallback, Row, Study, run_cells, save_study
 from qkv.knowledge.studies.setup import StudySetup, pretrain_cloze, sample_people, training_and_held_out_questions
 
@@ -19,6 +19,7 @@ SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 OFTEN = 5  # biographies of a person whose facts are not stated only once
 EPOCHS = 16  # cloze examples of each biography
 SETUP = StudySetup()
+NEUTRAL_TITLE = "Made-up answers by how often a fact is stated"
 
 
 def study(
@@ -46,20 +47,31 @@ def study(
                 asked = sum(r[f"n_{kind}"] for r in own)
                 row[f"made_up_of_{kind}"] = sum(r[f"wrong_{kind}"] for r in own) / asked if asked else None
             rows.append({**row, "n": n})
-    rates = {}
-    for kind in ("once", "often"):
-        n = sum(r[f"n_{kind}"] for r in results.values())
-        rates[kind] = 100 * sum(r[f"wrong_{kind}"] for r in results.values()) / n if n else math.nan
-    remarks = (
-        (
-            f"Over all shares, {rates['once']:.0f} % of the answers about facts stated once are made up, and "
-            f"{rates['often']:.0f} % about facts stated {OFTEN} times.",
-        )
-        if not math.isnan(sum(rates.values()))
-        else ()
-    )
-    title = "Facts stated once are made up more often"
+    totals = {
+        kind: (sum(r[f"wrong_{kind}"] for r in results.values()), sum(r[f"n_{kind}"] for r in results.values()))
+        for kind in ("once", "often")
+    }
+    title, remarks = finding(totals["once"], totals["often"])
     return save_study(out, Study("rare_facts", title, tuple(rows), remarks, len(results), len(cells)))
+
+
+def finding(once: tuple[int, int], often: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
+    """Title and remarks from (made up, asked) of the facts stated once and of those stated often.
+
+    The title states a difference only where its 95 % interval excludes 0.
+    """
+    if not (once[1] and often[1]):
+        return NEUTRAL_TITLE, ()
+    low, high = difference_interval(once, often)
+    rates = [100 * wrong / n for wrong, n in (once, often)]
+    remark = (
+        f"Over all shares, {rates[0]:.0f} % of the {once[1]} answers about facts stated once are made up, and "
+        f"{rates[1]:.0f} % of the {often[1]} about facts stated {OFTEN} times "
+        f"(difference {100 * low:+.0f} to {100 * high:+.0f} points)."
+    )
+    if low > 0:
+        return "Facts stated once are made up more often", (remark,)
+    return ("Facts stated once are made up less often" if high < 0 else NEUTRAL_TITLE), (remark,)
 
 
 def measure(share: float, setup: StudySetup, seed: int, folder: Path) -> Row:

@@ -30,13 +30,15 @@ def heads(answer: Answer) -> Figure:
         axes.annotate(f"{head.weight:.2f}", (head.weight, y), **LABEL_RIGHT)
     axes.set_yticks(range(len(rows)), [f"layer {h.layer}, head {h.head}" for h in rows])
     axes.set_xlim(0, 1.08)
-    axes.set_xlabel(f"share of attention on “{answer.name}”")
+    axes.set_xlabel(f"share of attention on “{answer.name}”" if answer.name else "")
     best = answer.heads[0] if answer.heads else None
-    axes.set_title(
-        f"Layer {best.layer}, head {best.head} has most attention on the name"
-        if best
-        else "No head attends to the name"
-    )
+    if not answer.name:
+        title = "No name was found in the question"
+    elif best is None or best.weight <= 0:
+        title = "No head attends to the name"
+    else:
+        title = f"Layer {best.layer}, head {best.head} has most attention on the name"
+    axes.set_title(title)
     return drawn
 
 
@@ -66,11 +68,12 @@ def reliability(trust: Trust) -> Figure:
             right.barh(y, counts[kind], left=start, color=t[BADGE_COLOURS[badge]], alpha=strength, height=0.6)
             start += counts[kind]
         text = f"{counts['right']} right, {counts['wrong']} wrong, {counts['unknown']} about people not in the text"
+        text += f"; {counts['invented']} about invented names" if counts.get("invented") else ""
         right.annotate(text, (0, y), xytext=(2, 17), textcoords="offset points", fontsize=8, color=t["quiet"])
     right.set_yticks(range(len(badges)), badges)
     right.set_ylim(-0.5, len(badges) - 0.2)
     right.set_xlabel("held-out answers")
-    title = f"“remembered”: {100 * trust.precision:.1f} % right"
+    title = f"{trust.n_right} of {trust.n_remembered} “remembered” answers are right"
     right.set_title(title if trust.any_remembered else "No answer can be called “remembered”")
     return drawn
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from qkv.web import limits
 from qkv.web.limits import HttpRefusal
 from qkv.web.schemas import refusal_reply
+from qkv.web.static_files import PAGES, not_found
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 COOKIE = "qkv_token"
@@ -118,9 +119,11 @@ class SecurityMiddleware:
         """The printed address has the token as a parameter; it is exchanged for a cookie."""
         given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
         if scope["method"] == "GET" and not scope["path"].startswith("/api") and self._is_token(given):
+            page = scope["path"].removeprefix("/")
+            if page not in PAGES:  # a redirect to any other path, such as //host/, could lead to another host
+                return not_found(scope["method"], scope["path"])
             cookie = f"{COOKIE}={self.token}; HttpOnly; SameSite=Strict; Path=/"
-            path = quote("/" + scope["path"].lstrip("/"))  # a path that begins with // would name another host
-            return Response(status_code=303, headers={"location": path, "set-cookie": cookie})
+            return Response(status_code=303, headers={"location": f"/{page}", "set-cookie": cookie})
         hint = "Open the address that was printed at start, or send Authorization: Bearer with its token"
         return refusal_reply(HttpRefusal(401, _request_line(scope), "the token is missing or wrong", hint))
 

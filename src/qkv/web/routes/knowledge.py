@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 from pydantic import BaseModel, Field
 
 from qkv.web import limits
@@ -15,11 +15,17 @@ from qkv.web.schemas import REFUSALS, Label, PythonCode, RefusalReply, RequestMo
 router = APIRouter(prefix="/api", tags=["knowledge"], responses=REFUSALS)
 
 
+ModelName = Annotated[str, Path(min_length=1, max_length=limits.MAX_LABEL_LENGTH, description="A name of a model.")]
+
+
 class ModelReply(BaseModel):
     """A model that can be asked."""
 
     name: str
-    source: Literal["named at start", "trained here"]
+    source: Literal["named at start", "trained here", "kept"] = Field(
+        description="A model that was trained here is gone when the server stops, or after eight newer ones."
+    )
+    folder: str | None = Field(description="Where the model stays; null for one that was trained here.")
     attention: str
     n_layer: int
     n_head: int
@@ -31,6 +37,9 @@ class ModelsReply(BaseModel):
     """The models by name."""
 
     models: list[ModelReply]
+    runs: str = Field(
+        description="The folder into which a model that was trained here can be copied, as given by --runs."
+    )
 
 
 class AskRequest(RequestModel):
@@ -72,7 +81,19 @@ class AskReply(BaseModel):
 @router.get("/models", response_model=ModelsReply)
 async def models(request: Request) -> Response:
     """The models named on the command line, and those trained by jobs."""
-    return json_reply({"models": _registry(request).descriptions()})
+    registry = _registry(request)
+    return json_reply({"models": registry.descriptions(), "runs": str(registry.runs)})
+
+
+@router.post(
+    "/models/{name}/keep",
+    response_model=ModelReply,
+    responses={404: {"model": RefusalReply, "description": "There is no such model."}},
+)
+async def keep(name: ModelName, request: Request) -> Response:
+    """Copy a model that was trained here into the folder of `--runs`, where the next server finds it."""
+    pool: ComputePool = request.app.state.compute_pool
+    return json_reply(await pool.run("keeping a model", _registry(request).keep, name))
 
 
 @router.post(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated, Any
 
+import numpy as np
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
@@ -11,6 +13,7 @@ from qkv.core.memory import Memory
 from qkv.design import blend, copy, leak
 from qkv.design.certificates.certificate import Certificate
 from qkv.design.query import Design
+from qkv.design.solvers.infeasibility import excludes_every_query
 from qkv.errors import QkvError
 from qkv.web import code_snippets, limits
 from qkv.web.compute_pool import ComputePool
@@ -28,6 +31,9 @@ from qkv.web.schemas import (
 )
 
 router = APIRouter(prefix="/api", tags=["lookup"], responses=REFUSALS)
+
+CURVE_POINTS = 126
+"""Points of the leak against scale where the current scale lies beyond the scales that the library chooses."""
 
 Labels = Annotated[list[Label], Field(min_length=1, max_length=limits.MAX_ITEMS)]
 
@@ -63,7 +69,7 @@ class LookupRequest(MemoryRequest):
 
 
 class Curve(BaseModel):
-    """Leak against scale."""
+    """Leak against scale, from 0 to beyond the scale of the request."""
 
     scales: Row
     leaks: Row
@@ -80,7 +86,12 @@ class LookupReply(BaseModel):
     curve: Curve
     tol: float = Field(description="The leak that certified_scale is for.")
     certified_scale: float | None = Field(
-        description="From this scale on the leak is proved to be at most tol; null if it never is."
+        description="From this scale on the leak is proved to be at most tol; null where a wanted item does not score "
+        "above every other item, or the scale would exceed a million."
+    )
+    limit: float = Field(
+        description="What the leak tends to as the scale grows: the share of items that are not wanted among those "
+        "with the highest score."
     )
     python: PythonCode
 
@@ -107,6 +118,7 @@ class Obstacle(BaseModel):
     combination: dict[str, float] = Field(description="Weights by label, positive, that sum to 1; may be empty.")
     says: str
     kind: str
+    excludes_every_query: bool = Field(description="Whether it excludes every query, not only those up to some norm.")
 
 
 class DesignReply(BaseModel):
@@ -119,7 +131,11 @@ class DesignReply(BaseModel):
     weights: Row
     output: Row
     leak: float
-    bound: float = Field(description="Certified bound on the distance of the weights from the wanted ones.")
+    bound: float = Field(
+        description="Certified bound on the distance of the weights of `query` from the wanted ones, in total "
+        "variation."
+    )
+    tol: float = Field(description="The largest such distance that was allowed.")
     certificate: str = Field(description="The statement of the certificate.")
     obstacle: Obstacle | None
     python: PythonCode
@@ -152,6 +168,10 @@ def _lookup(body: LookupRequest) -> dict[str, Any]:
     memory = body.memory()
     reading = memory.read(body.query, scale=body.scale)
     found = leak(memory, body.query, body.wanted)
+    end = None
+    if body.scale > float(found.scales[-1]):
+        end = 1.25 * body.scale
+        found = leak(memory, body.query, body.wanted, scales=np.linspace(0.0, end, CURVE_POINTS))
     here = leak(memory, body.query, body.wanted, scales=[body.scale], tol=None)
     return {
         "scores": body.scale * (memory.keys @ memory.keys.new_tensor(body.query)),
@@ -162,8 +182,25 @@ def _lookup(body: LookupRequest) -> dict[str, Any]:
         "curve": {"scales": found.scales, "leaks": found.leaks},
         "tol": found.tol,
         "certified_scale": found.scale,
-        "python": code_snippets.lookup(body.keys, body.values, body.labels, body.query, body.scale, found.items),
+        "limit": leak_limit(body.keys, body.query, {memory.index(item) for item in found.items}),
+        "python": code_snippets.lookup(
+            body.keys, body.values, body.labels, body.query, body.scale, found.items, (end, CURVE_POINTS)
+        ),
     }
+
+
+def leak_limit(keys: list[list[float]], query: list[float], wanted: set[int]) -> float:
+    """What the leak tends to as the scale grows: the share of unwanted items among those with the highest score.
+
+    Scores are compared exactly: two that agree in float64 may still differ, and then one of them takes all.
+    """
+    k, q = np.array(keys), np.array(query)
+    scores = k @ q
+    rounding = 1e-9 * float((np.abs(k) @ np.abs(q)).max())
+    near = [int(i) for i in np.flatnonzero(scores >= scores.max() - rounding)]
+    exact = {i: sum(Fraction(a) * Fraction(b) for a, b in zip(keys[i], query, strict=True)) for i in near}
+    best = [i for i in near if exact[i] == max(exact.values())]
+    return sum(i not in wanted for i in best) / len(best)
 
 
 def _design(body: CopyRequest | BlendRequest, verb: str, wanted: Any) -> dict[str, Any]:
@@ -179,6 +216,7 @@ def _design(body: CopyRequest | BlendRequest, verb: str, wanted: Any) -> dict[st
         "output": reading.output,
         "leak": float(leak(memory, found.query, list(found.wanted), scales=[1.0], tol=None).leaks[0]),
         "bound": found.distance,
+        "tol": found.tol,
         "certificate": found.certificate.worded(dict(enumerate(memory.labels))),
         "obstacle": None if found.obstacle is None else _obstacle(memory, found.obstacle),
         "python": code_snippets.design(verb, body.keys, body.values, body.labels, wanted, body.leak),
@@ -198,4 +236,5 @@ def _obstacle(memory: Memory, certificate: Certificate) -> dict[str, Any]:
         "combination": combination,
         "says": certificate.worded(dict(enumerate(memory.labels))),
         "kind": certificate.kind,
+        "excludes_every_query": excludes_every_query(certificate),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -11,12 +12,14 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from qkv.core.attention import self_attention
+from qkv.design.solvers.infeasibility import excludes_every_query
 from qkv.design.wiring import Wiring, wire
 from qkv.errors import QkvError
 from qkv.web import code_snippets, limits
 from qkv.web.compute_pool import ComputePool
 from qkv.web.schemas import REFUSALS, Entry, Label, PythonCode, RequestModel, Row, Tolerance, json_reply
 from qkv.web.wiring_derivation import Line, derivation
+from qkv.web.wiring_rules import rule_reports
 
 router = APIRouter(prefix="/api", tags=["wiring"], responses=REFUSALS)
 
@@ -58,6 +61,17 @@ class LineReply(BaseModel):
     latex: str
 
 
+class RuleReply(BaseModel):
+    """Whether a rule is met at β."""
+
+    token: str
+    wanted: dict[str, float] = Field(description="Wanted weights by token.")
+    met: bool = Field(description="Whether the weights at β are within tol of the rule, and V writes what it says.")
+    distance: float | None = Field(description="Distance of the weights at β from the rule, in total variation.")
+    residual: float | None = Field(description="Distance of what V writes from the rule if the weights were exact.")
+    why: str = Field(description="Why the rule is not met, or cannot be; may be empty where all rules together cannot.")
+
+
 class WiringReply(BaseModel):
     """Matrices for vectors of length 1, and their weights and outputs at length β."""
 
@@ -70,6 +84,8 @@ class WiringReply(BaseModel):
     V: list[Row] | None
     weights: list[Row] | None
     outputs: list[Row] | None = Field(description="In units of the named vectors, which have length β.")
+    rules: list[RuleReply]
+    excludes_every_wiring: bool = Field(description="Whether it excludes all matrices, whatever their norm.")
     derivation: list[LineReply]
     python: PythonCode
 
@@ -109,7 +125,7 @@ def _wiring(body: WiringRequest) -> dict[str, Any]:
     lines: list[Line] = derivation(names, vectors, X, found, body.beta, weights, outputs)
     return {
         "possible": found.possible,
-        "says": found.certificate.statement,
+        "says": found.certificate.worded(dict(enumerate(names))),
         "names": names,
         "vectors": vectors,
         "Q": found.Q,
@@ -117,6 +133,8 @@ def _wiring(body: WiringRequest) -> dict[str, Any]:
         "V": found.V,
         "weights": weights,
         "outputs": outputs,
+        "rules": [asdict(report) for report in rule_reports(names, X, readers, reads, writes, found, weights)],
+        "excludes_every_wiring": not found.possible and excludes_every_query(found.certificate),
         "derivation": lines,
         "python": code_snippets.wiring(
             X,

@@ -1,6 +1,6 @@
 // The application: navigation and five pages. The module of a page is loaded when the page is first opened.
 import { html, render, useEffect, useState } from "./vendor/htm-preact.js";
-import { pageOf, useHash } from "./lib/route.js";
+import { normaliseAddress, pageOf, useHash } from "./lib/route.js";
 import { Problem } from "./lib/controls.js";
 
 const PAGES = [
@@ -10,6 +10,8 @@ const PAGES = [
   { name: "claims", title: "Claims" },
   { name: "knowledge", title: "Knowledge" },
 ];
+
+normaliseAddress(PAGES);
 
 function App() {
   const name = pageOf(useHash(), PAGES);

@@ -4,8 +4,8 @@ import { html, useRef, useState } from "../vendor/htm-preact.js";
 const STYLE_PROPERTIES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "opacity", "fill-opacity",
   "stroke-opacity", "font-size", "font-weight", "font-family", "font-style", "font-variant-numeric", "text-anchor", "dominant-baseline", "paint-order", "visibility"];
 
-/** The buttons under the title of a page: copy as Python, copy link, download. */
-export function Share({ name, python, json, draw = drawing, children }) {
+/** The buttons under the title of a page: copy as Python, copy link, download, and with `onReset`, back to the initial state. */
+export function Share({ name, python, json, draw = drawing, onReset, children }) {
   const [said, setSaid] = useState("");
   const row = useRef(null);
   const timer = useRef(null);
@@ -31,6 +31,7 @@ export function Share({ name, python, json, draw = drawing, children }) {
       <button disabled=${!json} aria-label="Download the numbers as JSON"
         onClick=${() => download(new Blob([JSON.stringify(json, null, 1)], { type: "application/json" }), `qkv-${name}.json`)}>JSON</button>
     </span>
+    ${onReset && html`<button onClick=${onReset}>Start over</button>`}
     ${children}
     <span class="said" role="status">${said}</span>
   </div>`;

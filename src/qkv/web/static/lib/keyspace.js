@@ -42,6 +42,8 @@ export function KeySpace({ keys, labels, weights, query, wanted, proof, extent, 
     target.addEventListener("pointerup", done);
     target.addEventListener("pointercancel", done);
   };
+  // Browsers ignore touch-action on parts of an SVG: without this, a vertical drag would scroll the page.
+  const hold = (event) => event.preventDefault();
   const step = (from, move) => (event) => {
     const way = ARROWS[event.key];
     if (!way) return;
@@ -63,7 +65,7 @@ export function KeySpace({ keys, labels, weights, query, wanted, proof, extent, 
       ${keys.map((key, i) => html`
         <g class=${`key${wanted.includes(i) ? " wanted" : ""}`} key=${i} tabindex=${few ? 0 : -1} role="checkbox" aria-checked=${wanted.includes(i)}
           aria-label=${`key ${labels[i]} at ${number(key[0], 3)}, ${number(key[1], 3)}${weights ? `, weight ${share(weights[i])}` : ""}`}
-          onPointerDown=${drag((p) => (p ? onKey(i, p) : onToggle(i)))}
+          onTouchStart=${hold} onPointerDown=${drag((p) => (p ? onKey(i, p) : onToggle(i)))}
           onKeyDown=${(e) => (e.key === " " || e.key === "Enter" ? (e.preventDefault(), onToggle(i)) : step(key, (p) => onKey(i, p))(e))}>
           <circle class="reach" cx=${x(key)} cy=${y(key)} r="14" />
           ${wanted.includes(i) && html`<circle class="ring" cx=${x(key)} cy=${y(key)} r=${radius(weights?.[i]) + 4} stroke=${itemColour(i)} />`}
@@ -71,7 +73,7 @@ export function KeySpace({ keys, labels, weights, query, wanted, proof, extent, 
           ${named(i) && html`<text x=${x(key) + outward(key)[0] * (radius(weights?.[i]) + 13)} y=${y(key) - outward(key)[1] * (radius(weights?.[i]) + 13)}>${labels[i]}</text>`}
         </g>`)}
       <g class="handle" tabindex="0" role="slider" aria-label="query" aria-valuenow=${round(query[0])} aria-valuetext=${`query at ${number(query[0], 3)}, ${number(query[1], 3)}`}
-        onPointerDown=${drag((p) => p && onQuery(p))} onKeyDown=${step(query, onQuery)}>
+        onTouchStart=${hold} onPointerDown=${drag((p) => p && onQuery(p))} onKeyDown=${step(query, onQuery)}>
         <circle class="reach" cx=${x(query)} cy=${y(query)} r="18" />
         <rect x=${x(query) - 6} y=${y(query) - 6} width="12" height="12" transform=${`rotate(45 ${x(query)} ${y(query)})`} />
         <text x=${x(query) + outward(query)[0] * 20} y=${y(query) - outward(query)[1] * 20}>q</text>

@@ -32,3 +32,17 @@ export function vector(values, maxEntries = 6) {
   const shown = values.slice(0, maxEntries).map((v) => number(v, 3)).join(", ");
   return `(${shown}${values.length > maxEntries ? `, … ${values.length - maxEntries} more` : ""})`;
 }
+
+/** An upper bound as text: as `number`, but never below x. */
+export function atMost(x, digits = 4) {
+  const text = number(x, digits);
+  if (typeof x !== "number" || !Number.isFinite(x) || Number(text) >= x) return text;
+  const unit = 10 ** (Math.floor(Math.log10(Math.abs(x))) - digits + 1);
+  const raised = number(x + 0.6 * unit, digits);
+  return Number(raised) >= x ? raised : number(x + unit, digits);
+}
+
+/** Names as "a", "a and b" or "a, b and c". */
+export function listed(names) {
+  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+}

@@ -1,5 +1,43 @@
-// The fragment of the address holds the page and its state, so that a link restores both.
+// The fragment of the address holds the page and its state, so that a link restores both. The browser tab remembers the
+// last state of every page, so that it is there again after a visit to another one.
 import { useCallback, useEffect, useRef, useState } from "../vendor/htm-preact.js";
+
+/** /noise?n=5 becomes /#/noise?n=5, so that every page has one address. */
+export function normaliseAddress(pages) {
+  const name = location.pathname.split("/").at(-1);
+  const root = new URL(".", location.href).pathname;
+  if (!pages.some((p) => p.name === name)) return;
+  history.replaceState(null, "", `${root}${location.hash.length > 1 ? location.hash : `#/${name}${location.search}`}`);
+}
+
+/** What the browser tab remembers under a name; null if it remembers nothing, or may not. */
+export function recall(name) {
+  try {
+    return sessionStorage.getItem(`qkv ${name}`);
+  } catch {
+    return null;
+  }
+}
+
+/** Let the browser tab remember a text; where it may not, the text is lost with the page. */
+export function remember(name, text) {
+  try {
+    sessionStorage.setItem(`qkv ${name}`, text);
+  } catch { /* storage is full or forbidden */ }
+}
+
+/** A state that the browser tab remembers, but that is no part of a link: a draft, or settings. */
+export function useRemembered(name, initial) {
+  const [state, setState] = useState(() => {
+    try {
+      return JSON.parse(recall(name)) ?? initial;
+    } catch {
+      return initial;
+    }
+  });
+  useEffect(() => { remember(name, JSON.stringify(state)); }, [state]);
+  return [state, setState];
+}
 
 /** The fragment without its "#", kept up to date. */
 export function useHash() {
@@ -50,25 +88,29 @@ function sameKind(found, usual) {
   return found !== null && typeof found === typeof usual;
 }
 
-/** The state of a page, read from the address, and written back 150 ms after the last change. */
+/** The state of a page: from the address, or else as the browser tab remembers it. The address follows 150 ms after the last change. */
 export function useUrlState(page, defaults) {
-  const read = () => fromQuery(location.hash.split("?").slice(1).join("?"), defaults);
+  const read = () => {
+    const [, ...query] = location.hash.split("?");
+    return fromQuery(query.length ? query.join("?") : recall(page) ?? "", defaults);
+  };
   const [state, setState] = useState(read);
   const own = useRef(location.hash);
+  const address = (query) => `#/${page}${query ? `?${query}` : ""}`;
   useEffect(() => {
     const changed = () => {
-      if (location.hash !== own.current && location.hash.startsWith(`#/${page}`)) setState(read());
+      if (location.hash !== own.current && (location.hash === `#/${page}` || location.hash.startsWith(`#/${page}?`))) setState(read());
     };
     addEventListener("hashchange", changed);
     return () => removeEventListener("hashchange", changed);
   }, []);
   useEffect(() => {
-    const write = () => {
-      const query = toQuery(state, defaults);
-      own.current = `#/${page}${query ? `?${query}` : ""}`;
+    const query = toQuery(state, defaults);
+    remember(page, query);
+    const timer = setTimeout(() => {
+      own.current = address(query);
       history.replaceState(null, "", own.current);
-    };
-    const timer = setTimeout(write, 150);
+    }, 150);
     return () => clearTimeout(timer);
   }, [state]);
   const patch = useCallback((change) => setState((old) => ({ ...old, ...(typeof change === "function" ? change(old) : change) })), []);

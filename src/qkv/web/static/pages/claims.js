@@ -16,6 +16,7 @@ then  alpha_a > 0.49
 then  c -> v_a as t -> oo
 \`\`\`
 `;
+const EXAMPLE = "first example";
 const DEFAULTS = { text: START, open: "" };
 export const SIGNS = { proved: "✓", holds: "≈", conditional: "±", refuted: "✗", malformed: "?", undecided: "…" };
 const TONES = { proved: "proved", holds: "proved", conditional: "conditional", refuted: "refuted", malformed: "malformed", undecided: "malformed" };
@@ -25,21 +26,31 @@ export function Page() {
   const [text, setText] = useState(state.text);
   const { reply, error, busy, current } = useReply("api/check", useMemo(() => ({ text }), [text]), { delay: 300, patience: 4000 });
   const catalogue = useFetch("api/catalogue");
+  const [asked, setAsked] = useState(null); // a document that would replace typed text
   useEffect(() => { if (state.text !== text) setText(state.text); }, [state.text]); // the address has changed
   const type = (value) => { setText(value); patch({ text: value }); };
   const verdicts = reply?.verdicts ?? [];
   const counts = Object.keys(SIGNS).map((kind) => [kind, verdicts.filter((v) => v.verdict === kind).length]).filter(([, many]) => many);
   const summary = counts.map(([kind, many]) => `${many} ${kind}`).join(", ");
-  const documents = catalogue.reply?.documents ?? [];
+  const documents = [...(catalogue.reply?.documents ?? []), ...(catalogue.reply ? [{ name: EXAMPLE, text: START }] : [])];
+  const replace = (document) => { setAsked(null); type(document.text); patch({ open: "" }); };
+  const choose = (name) => {
+    const found = documents.find((d) => d.name === name);
+    if (!found || found.text === text) return;
+    if (text.trim() && !documents.some((d) => d.text === text)) setAsked(found);
+    else replace(found);
+  };
   return html`
     <h1>Claims</h1>
-    <p class="lead">State what attention does. Each <code>then</code> gets a verdict with a derivation, or with a counterexample.</p>
+    <p class="lead">State what attention does. Each <code>then</code> gets a verdict, with its reason and, where there is one, a derivation or a counterexample.</p>
     <${Share} name="claims" python=${reply?.python} json=${reply && { text, ...reply }} draw=${() => listing(verdicts.map((v) => [`${SIGNS[v.verdict]} ${v.verdict}`, TONES[v.verdict], v.says || v.id, v.because]))} />
     <${Problem} error=${error} />
     <div class="claims">
       <div class="editing">
-        <${Select} label="Start from" name="catalogue" value="" onInput=${(name) => { const found = documents.find((d) => d.name === name); if (found) type(found.text); }}
+        <${Select} label="Start from" name="catalogue" value="" onInput=${choose}
           options=${[["", documents.length ? "the catalogue …" : "…"], ...documents.map((d) => [d.name, titleOf(d)])]} />
+        ${asked && html`<div class="found maybe" role="alertdialog" aria-label="Replace your text?"><p>“${titleOf(asked)}” would replace the text that you have typed.</p>
+          <div class="row"><button class="act main" onClick=${() => replace(asked)}>Replace it</button><button class="act" onClick=${() => setAsked(null)}>Keep my text</button></div></div>`}
         <${Editor} text=${text} verdicts=${current || !busy ? verdicts : []} onInput=${type} onPick=${(id) => patch({ open: id })} />
         <p class="quiet">Claims are fenced blocks in a Markdown text. <code>given</code> lists assumptions, <code>let</code> defines, <code>then</code> makes a statement.</p>
       </div>
@@ -55,7 +66,7 @@ export function Page() {
 }
 
 function titleOf(document) {
-  return /^#\s+(.+)$/m.exec(document.text)?.[1] ?? document.name;
+  return document.name === EXAMPLE ? "the first example" : /^#\s+(.+)$/m.exec(document.text)?.[1] ?? document.name;
 }
 
 /** The text, with a sign for the verdict at the line of each statement. The field grows with its text, so that signs and lines stay aligned. */

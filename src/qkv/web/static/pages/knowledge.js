@@ -5,7 +5,7 @@ import { HeatMap } from "../lib/heatmap.js";
 import { capitalise } from "../lib/text.js";
 import { number, share } from "../lib/numbers.js";
 import { Facts, Figure, Problem, Select, Announcement, useId } from "../lib/controls.js";
-import { useUrlState } from "../lib/route.js";
+import { useRemembered, useUrlState } from "../lib/route.js";
 import { Code, Share } from "../lib/export.js";
 import { Shares } from "../lib/weights.js";
 import { Training } from "./training.js";
@@ -19,60 +19,86 @@ const SIGNALS = {
 
 export function Page() {
   const [state, patch] = useUrlState("knowledge", DEFAULTS);
-  const [models, setModels] = useState({ list: null, error: null });
+  const [models, setModels] = useState({ list: null, error: null, runs: "" });
   const [found, setFound] = useState({ reply: null, error: null, busy: false });
-  const [typed, setTyped] = useState(state.q);
+  const [draft, setDraft] = useRemembered("question", { q: state.q, text: state.q });
+  const typed = draft.q === state.q ? draft.text : state.q; // what was typed since the last question
+  const setTyped = (text) => setDraft({ q: state.q, text });
   const [hints, setHints] = useState({ model: "", list: [] });
   const field = useId("question");
 
   const refresh = useCallback(() => ask("api/models").then(
-    (reply) => setModels({ list: reply.models, error: null }),
-    (error) => setModels({ list: null, error }),
+    (reply) => setModels({ list: reply.models, error: null, runs: reply.runs }),
+    (error) => setModels({ list: null, error, runs: "" }),
   ), []);
   useEffect(() => { refresh(); }, []);
   const known = models.list ?? [];
-  const model = known.some((m) => m.name === state.model) ? state.model : known[0]?.name;
+  // A link may name a model that is gone; no other one answers in its place.
+  const gone = models.list && state.model && !known.some((m) => m.name === state.model) ? state.model : null;
+  const model = gone ? undefined : state.model || known[0]?.name;
+  const source = known.find((m) => m.name === model)?.source;
   useEffect(() => {
-    if (!model || !state.q) return undefined;
+    if (!models.list || !model || !state.q) return undefined;
     const control = new AbortController();
-    setTyped(state.q);
     setFound((old) => ({ ...old, busy: true, error: null }));
     ask("api/ask", { model, question: state.q }, { signal: control.signal }).then(
       (reply) => setFound({ reply, error: null, busy: false }),
       (error) => error.name === "AbortError" || setFound({ reply: null, error, busy: false }),
     );
     return () => control.abort();
-  }, [model, state.q]);
+  }, [models.list && model, source, state.q]); // a model that was kept has another folder in its code
 
-  const send = (event) => { event.preventDefault(); if (typed.trim()) patch({ q: typed.trim() }); };
+  const send = (event) => { event.preventDefault(); if (typed.trim()) { setDraft({ q: typed.trim(), text: typed.trim() }); patch({ q: typed.trim() }); } };
   const offer = (result) => setHints({ model: result.model, list: result.questions ?? [] });
-  const onTrained = (result) => { refresh(); patch({ model: result.model }); offer(result); };
+  const onTrained = (result) => refresh().then(() => { patch({ model: result.model }); offer(result); });
   const offered = hints.model === model ? hints.list : [];
   const reply = found.reply;
   return html`
     <h1>Knowledge</h1>
-    <p class="lead">Ask a model that was trained on facts. The badge tells whether it remembers the answer or makes it up, and the evidence for that.</p>
+    <p class="lead">Ask a model that was trained on facts. A badge judges whether it remembers the answer or makes it up, and gives the evidence.</p>
     <${Share} name="knowledge" python=${reply?.python} json=${reply} />
     <${Problem} error=${models.error} />
     <div class="knowledge">
       <section class="asking">
+        ${gone && html`<p class="problem" role="alert">There is no model ${gone} on this server. A model that is trained on the page and not kept is gone when its server stops.</p>`}
         ${models.list && !known.length && html`<div class="empty"><p><b>There is no model yet.</b> Train a small one below, which takes a minute or two,
           or name one when you start the server: <code>qkv serve --model NAME=FOLDER</code></p></div>`}
         ${known.length > 0 && html`<form class="ask" onSubmit=${send}>
           <label for=${field}>Question</label>
           <input id=${field} class="text" value=${typed} maxlength="500" placeholder="Where was … born?" onInput=${(e) => setTyped(e.target.value)} />
-          <button class="act main" disabled=${!typed.trim() || found.busy}>Ask</button>
-          <${Select} label="Model" name="model" value=${model} options=${known.map((m) => [m.name, `${m.name}: ${m.n_layer} layers, ${thousands(m.parameters)} parameters`])} onInput=${(name) => patch({ model: name })} />
+          <button class="act main" disabled=${!typed.trim() || found.busy || !model}>Ask</button>
+          <${Select} label="Model" name="model" value=${model ?? ""} options=${[...(gone ? [["", "choose a model …"]] : []), ...known.map((m) => [m.name, `${m.name}: ${m.n_layer} layers, ${thousands(m.parameters)} parameters`])]} onInput=${(name) => name && patch({ model: name })} />
         </form>
-        <${Hints} hints=${offered} onPick=${(q) => patch({ q })} />`}
+        ${model && html`<${Keeping} model=${known.find((m) => m.name === model)} runs=${models.runs} onKept=${refresh} />`}
+        <${Hints} hints=${offered} onPick=${(q) => { setDraft({ q, text: q }); patch({ q }); }} />`}
         <${Problem} error=${found.error} />
         ${found.busy && html`<p class="quiet" role="status">asking …</p>`}
-        ${reply && !found.error && html`<${Answer} reply=${reply} stale=${found.busy} hint=${offered.find((h) => h.question === reply.question)} />`}
+        ${reply && !found.error && model && html`<${Answer} reply=${reply} stale=${found.busy} hint=${offered.find((h) => h.question === reply.question)} />`}
       </section>
       <${Training} onDone=${onTrained} onFound=${offer} hasModels=${known.length > 0} />
     </div>
-    ${reply && html`<${Announcement}>${reply.answer}: ${reply.badge}. ${reply.why}<//>`}
+    ${reply && html`<${Announcement}>${reply.answer || "No answer"}${reply.badge ? `: ${reply.badge}` : ""}. ${capitalise(reply.why)}<//>`}
     <${Code} python=${reply?.python} />`;
+}
+
+/** Where a model stays; one that was trained here is gone with the server unless it is kept. */
+function Keeping({ model, runs, onKept }) {
+  const [state, setState] = useState({ busy: false, error: null });
+  if (model?.source === "kept") return html`<p class="quiet keeping" data-fact="kept">This model is kept in <code>${model.folder}</code>. Its link works on every server that is started with this folder.</p>`;
+  if (model?.source !== "trained here") return null;
+  const keep = async () => {
+    setState({ busy: true, error: null });
+    try {
+      await ask(`api/models/${encodeURIComponent(model.name)}/keep`, {});
+      await onKept();
+      setState({ busy: false, error: null });
+    } catch (error) {
+      setState({ busy: false, error });
+    }
+  };
+  return html`<div class="found maybe keeping"><p>This model will be gone when the server stops, and so will its link and its Python code.</p>
+    <div class="row"><button class="act" disabled=${state.busy} onClick=${keep}>Keep this model</button><span class="quiet">in <code>${runs}</code>, which <code>qkv serve --runs</code> chooses</span></div>
+    <${Problem} error=${state.error} /></div>`;
 }
 
 /** Example questions of a training job, by what the model has read about the person. */
@@ -83,20 +109,20 @@ function Hints({ hints, onPick }) {
 }
 
 function Answer({ reply, stale, hint }) {
-  const [sign, tone] = BADGES[reply.badge] ?? ["?", "conditional"];
+  const [sign, tone] = BADGES[reply.badge] ?? [];
   const layers = Math.max(0, ...reply.heads.map((h) => h.layer)) + 1, wide = Math.max(0, ...reply.heads.map((h) => h.head)) + 1;
   const grid = Array.from({ length: layers }, (_, l) => Array.from({ length: wide }, (_, h) => reply.heads.find((x) => x.layer === l && x.head === h)?.weight ?? 0));
   const top = reply.heads.reduce((a, b) => (a && a.weight >= b.weight ? a : b), null);
   const evidence = Object.entries(reply.evidence).filter(([, v]) => typeof v === "number");
   return html`<div class=${`answer${stale ? " stale" : ""}`}>
     <p class="quiet asked">${reply.question}</p>
-    <p class="said"><span data-fact="answer">${reply.answer || "(no answer)"}</span> <span class=${`badge ${tone}`} data-fact="badge">${sign} ${reply.badge}</span></p>
+    <p class="said"><span data-fact="answer">${reply.answer || "(no answer)"}</span> ${sign && html`<span class=${`badge ${tone}`} data-fact="badge">${sign} ${reply.badge}</span>`}</p>
     ${hint && html`<p class="check">${hint.kind === "not read about" ? `The training text says nothing about this person; the right answer is ${hint.answer}.`
       : `The training text says ${hint.answer}: the answer is ${hint.answer === reply.answer ? "right" : "wrong"}.`}</p>`}
     <p class="why">${capitalise(reply.why)}</p>
     <div class="pair">
       <${Figure} title="Possible answers"><${Shares} rows=${reply.alternatives.map((a) => [a.text || "(no answer)", a.probability])} /><//>
-      ${top && html`<div class="stack"><${HeatMap} title=${`Layer ${top.layer}, head ${top.head} attends most to the name`} matrix=${grid} top=${1}
+      ${top && html`<div class="stack"><${HeatMap} title=${top.weight > 0 ? `Layer ${top.layer}, head ${top.head} attends most to “${reply.name}”` : `No head attends to “${reply.name}”`} matrix=${grid} top=${1}
         rows=${grid.map((_, l) => `layer ${l}`)} columns=${grid[0].map((_, h) => `head ${h}`)} /></div>`}
     </div>
     <details class="evidence"><summary>Evidence</summary><${Facts} rows=${evidence.map(([name, v]) => [SIGNALS[name] ?? name.replace(/_/g, " "), name === "probability" ? share(v) : number(v), name])} /></details>

@@ -4,7 +4,7 @@ import { ask, useReply } from "../lib/api.js";
 import { Chart, loadPlot } from "../lib/chart.js";
 import { KEY_LAYOUTS, initialKeys, labelOf, valueOf } from "../lib/items.js";
 import { KeySpace } from "../lib/keyspace.js";
-import { number, share, vector } from "../lib/numbers.js";
+import { atMost, listed, number, share, vector } from "../lib/numbers.js";
 import { Box, Choice, Facts, Figure, Problem, Slider, Announcement } from "../lib/controls.js";
 import { useUrlState } from "../lib/route.js";
 import { Code, Share } from "../lib/export.js";
@@ -13,9 +13,10 @@ import { Wanted, normalised } from "./wanted.js";
 
 loadPlot().catch(() => {}); // loads while the first request is in flight
 
-// `verb` is "copy" or "blend" after a query was designed, and empty otherwise.
+// `verb` is "copy" or "blend" after a query was designed for the wanted items, and empty otherwise.
 const DEFAULTS = { layout: "ring", n: 6, moved: {}, query: [0.6, 0.95], scale: 4, wanted: { a: 1, b: 1 }, verb: "" };
 const EXTENT = 2.4;
+const MAX_SCALE = 200;
 
 /** The items of a state. */
 export function itemsOf(kind, n, moved) {
@@ -28,7 +29,7 @@ export function requestOf(state, items) {
   const { labels } = items;
   const wanted = Object.keys(state.wanted).filter((label) => labels.includes(label));
   const query = isPoint(state.query) ? state.query : DEFAULTS.query;
-  const scale = Math.min(Math.max(state.scale, 0), 200);
+  const scale = Math.min(Math.max(state.scale, 0), MAX_SCALE);
   return { ...items, query, scale, wanted: wanted.length ? wanted : null };
 }
 
@@ -43,19 +44,18 @@ export function Page() {
   const request = useMemo(() => requestOf(state, memory), [state]);
   const wantedWeights = useMemo(() => normalised(state.wanted, labels), [state.wanted, labels]);
   const { reply, error, current } = useReply("api/lookup", request);
-  const body = !state.verb ? null : state.verb === "copy" ? { ...memory, item: Object.keys(wantedWeights)[0] } : { ...memory, weights: wantedWeights };
-  const designed = useReply(`api/design/${state.verb || "copy"}`, body);
-  const design = state.verb && designed.current && !designed.error ? designed.reply : null;
+  const names = Object.keys(wantedWeights), verb = names.length === 1 ? "copy" : "blend";
+  const toDesign = verb === "copy" ? { ...memory, item: names[0] } : { ...memory, weights: wantedWeights };
+  const designed = useReply(`api/design/${verb}`, state.verb && names.length ? toDesign : null);
+  const design = state.verb && names.length && designed.current && !designed.error ? designed.reply : null;
+  const applied = Boolean(design) && isDesigned(design, request);
   const [working, setWorking] = useState(null);
 
-  const make = async (kind) => {
-    setWorking({ kind });
+  const make = async () => {
+    setWorking({ verb });
     try {
-      const wanted = kind === "copy" ? { item: Object.keys(wantedWeights)[0] } : { weights: wantedWeights };
-      const found = await ask(`api/design/${kind}`, { ...memory, ...wanted });
-      const length = Math.hypot(...found.query);
-      // The arrow shows the direction of the query; its length becomes the scale.
-      patch({ verb: kind, ...(length > 1e-9 ? { query: found.query.map((c) => c / length), scale: length } : {}) });
+      const found = await ask(`api/design/${verb}`, toDesign);
+      patch({ verb, ...stateOf(found.query) });
       setWorking(null);
     } catch (failure) {
       setWorking({ error: failure });
@@ -71,36 +71,36 @@ export function Page() {
   const most = shown ? shown.weights.indexOf(Math.max(...shown.weights)) : 0;
   // Drawn again only when one of these changes, not for every step of the scale.
   const space = useMemo(() => html`<${KeySpace} keys=${keys} labels=${labels} weights=${shown?.weights} query=${arrow(request.query)} wanted=${chosen}
-    proof=${proofOf(design, keys, labels)} extent=${EXTENT} onQuery=${(query) => patch({ query, verb: "" })} onKey=${moveKey} onToggle=${toggle} />`,
+    proof=${proofOf(design, keys, labels)} extent=${EXTENT} onQuery=${(query) => patch({ query })} onKey=${moveKey} onToggle=${toggle} />`,
   [keys, shown, state.query, chosen, design]);
   return html`
     <h1>Lookup</h1>
     <p class="lead">A query scores every key, the softmax of the scores gives the weights, and the output is the weighted average of the values.
       Drag the query, or choose what it should read.</p>
-    <${Share} name="lookup" python=${design && !design.possible ? design.python : reply?.python} json=${reply && { request, reply, design }} />
+    <${Share} name="lookup" python=${design && !design.possible ? design.python : reply?.python} json=${reply && { request, reply, design }} onReset=${() => patch(DEFAULTS)} />
     <${Problem} error=${error} />
     <div class="page lookup" aria-busy=${!current}>
       <div class="controls">
-        <${Slider} name="scale" label="Scale" value=${request.scale} min=${0.1} max=${200} log zero onInput=${(scale) => patch({ scale })} />
+        <${Slider} name="scale" label="Scale" value=${request.scale} min=${0.1} max=${MAX_SCALE} log zero onInput=${(scale) => patch({ scale })} />
         <div class="field"><span class="label">Query</span><div class="row two">
-          <${Box} name="q1" label="Query, first entry" value=${request.query[0]} min=${-1e6} max=${1e6} onInput=${(x) => patch((old) => ({ query: [x, old.query[1]], verb: "" }))} />
-          <${Box} name="q2" label="Query, second entry" value=${request.query[1]} min=${-1e6} max=${1e6} onInput=${(x) => patch((old) => ({ query: [old.query[0], x], verb: "" }))} />
+          <${Box} name="q1" label="Query, first entry" value=${request.query[0]} min=${-1e6} max=${1e6} onInput=${(x) => patch({ query: [x, request.query[1]] })} />
+          <${Box} name="q2" label="Query, second entry" value=${request.query[1]} min=${-1e6} max=${1e6} onInput=${(x) => patch({ query: [request.query[0], x] })} />
         </div></div>
         <${Wanted} wanted=${state.wanted} weights=${wantedWeights} labels=${labels} onChange=${(wanted) => patch({ wanted, verb: "" })} />
         <div class="row">
-          <button class="act" disabled=${chosen.length !== 1} onClick=${() => make("copy")}>Copy this</button>
-          <button class="act" disabled=${chosen.length < 2} onClick=${() => make("blend")}>Blend these</button>
-          <span class="quiet" role="status">${working?.kind ? "designing …" : ""}</span>
+          <button class="act" disabled=${chosen.length !== 1} onClick=${make}>Copy this</button>
+          <button class="act" disabled=${chosen.length < 2} onClick=${make}>Blend these</button>
+          <span class="quiet" role="status">${working?.verb ? "designing …" : ""}</span>
         </div>
         <${Problem} error=${working?.error ?? (state.verb && designed.error)} />
-        ${design && html`<${DesignResult} design=${design} weights=${wantedWeights} />`}
+        ${design && html`<${DesignResult} design=${design} weights=${wantedWeights} applied=${applied} onApply=${() => patch(stateOf(design.query))} />`}
         <hr />
         <${Choice} label="Keys" value=${state.layout} options=${KEY_LAYOUTS} onInput=${(kind) => patch({ layout: kind, moved: {}, verb: "" })} />
         <${Slider} name="n" label="Items" value=${labels.length} min=${3} max=${50} step=${1} onInput=${(n) => patch({ n, moved: {}, verb: "" })} />
       </div>
       <div class="views">
         <div class="pair">
-          <${Figure} title=${design?.obstacle ? `No query reads ${Object.keys(wantedWeights).join(" and ")}${chosen.length > 1 ? " in this proportion" : " alone"}` : "The highest-scoring key has most weight"}
+          <${Figure} title=${excludes(design) ? `No query reads ${listed(Object.keys(wantedWeights))}${chosen.length > 1 ? " in exactly this proportion" : " alone"}` : shown ? highest(shown.weights) : "Keys and query"}
             caption="Drag q or a key, or use the arrow keys; click a key to add it to the wanted items. The area of a dot grows with its weight.">
             ${space}
           <//>
@@ -117,12 +117,36 @@ export function Page() {
     <${Code} python=${design && !design.possible ? design.python : reply?.python} />`;
 }
 
+/** A designed query as a state: the arrow shows its direction, its length becomes the scale, as far as the slider reaches. */
+function stateOf(query) {
+  const length = Math.hypot(...query), scale = Math.min(length, MAX_SCALE);
+  return length > 0 ? { query: query.map((c) => c / scale), scale } : { query: [0, 0] };
+}
+
+/** Whether a request reads with the designed query: its certificate is about no other one. */
+export function isDesigned(design, { query, scale }) {
+  return design.query.every((c, i) => Math.abs(scale * query[i] - c) <= 4 * Number.EPSILON * Math.abs(c));
+}
+
+function excludes(design) {
+  return Boolean(design && !design.possible && design.obstacle?.excludes_every_query);
+}
+
+/** Which keys have most weight, as a title. */
+function highest(weights) {
+  const top = Math.max(...weights), many = weights.filter((w) => w === top).length;
+  if (many === weights.length) return "All keys have the same score";
+  return many === 1 ? "The highest-scoring key has most weight" : `The ${many} highest-scoring keys have most weight`;
+}
+
 /** The items with most of the weight, as a title. */
-function heaviest(weights, labels) {
+export function heaviest(weights, labels) {
   const top = Math.max(...weights), named = labels.filter((_, i) => weights[i] > 0.5 * top);
-  if (named.length === 1) return top >= 0.5 ? `Most of the weight is on ${named[0]}` : `${named[0]} has the largest weight`;
-  if (named.length <= 3) return `The weight is on ${named.slice(0, -1).join(", ")} and ${named.at(-1)}`;
-  return named.length === labels.length ? `The weight is spread over all ${named.length} items` : `The weight is spread over ${named.length} items or more`;
+  const held = weights.reduce((sum, w) => sum + (w > 0.5 * top ? w : 0), 0);
+  if (named.length > 3) return named.length === labels.length ? `The weight is spread over all ${named.length} items` : `The weight is spread over ${named.length} items or more`;
+  const names = listed(named);
+  if (held > 0.9 && named.length > 1) return `The weight is on ${names}`;
+  return held > 0.5 ? `Most of the weight is on ${names}` : `${names} ${named.length === 1 ? "has the largest weight" : "have the largest weights"}`;
 }
 
 /** A query beyond the edge of the plane is drawn at the edge, in its direction. */
@@ -131,37 +155,52 @@ function arrow(query) {
   return most > 1 ? query.map((c) => c / most) : query;
 }
 
-function DesignResult({ design, weights }) {
+/** What was found for the wanted weights. A certificate is shown while the query is the one that it is about. */
+function DesignResult({ design, weights, applied, onApply }) {
   const combination = Object.entries(design.obstacle?.combination ?? {});
   const average = combination.map(([label, w]) => `${share(w)} ${label}`).join(" + ");
   const names = Object.keys(weights);
+  const distance = atMost(design.bound);
+  const again = !applied && html`<p>The query shown is another one. <button class="link" onClick=${onApply}>Show the designed query</button></p>`;
   if (design.possible) {
-    return html`<div class="found yes" role="status"><p><b>✓ Certified</b> The weights are at most ${number(design.bound)} from the wanted ones.</p></div>`;
+    if (applied) return html`<div class="found yes" role="status"><p><b>✓ Certified</b> The weights are at most ${distance} from the wanted ones, in total variation.</p></div>`;
+    return html`<div class="found other" role="status">${again}</div>`;
   }
+  const best = applied && html`<p>The best query found is shown; its weights are at most ${distance} from the wanted ones, in total variation.</p>`;
   if (!design.obstacle) {
-    return html`<div class="found maybe" role="status"><p><b>± Not found</b> No query with these weights was found; the nearest one is shown.</p></div>`;
+    return html`<div class="found maybe" role="status"><p><b>± Not found</b> No query within ${number(design.tol)} of these weights was found; nothing is proved.</p>${best}${again}</div>`;
   }
-  return html`<div class="found no" role="status"><p><b>✗ ${design.obstacle.kind === "inside" ? "Impossible" : "Out of reach"}</b> No query has these weights; the nearest one is shown.</p>
-    ${average && html`<p>${names.length === 1 ? `${names[0]} is an average of other keys: ${average}.` : `An average of other keys, ${average}, lies on the ${names.length === 2 ? "line" : "plane"} through ${names.join(" and ")}.`}
+  return html`<div class="found no" role="status"><p><b>✗ ${excludes(design) ? "Impossible" : "Out of reach"}</b> ${excludes(design) ? "No query has exactly these weights." : "Within a bound on its norm, no query has exactly these weights."}</p>${best}${again}
+    ${average && html`<p>${names.length === 1 ? `${names[0]} is an average of other keys: ${average}.` : `An average of other keys, ${average}, lies on the ${names.length === 2 ? "line" : "plane"} through ${listed(names)}.`}
       ${" "}An average never scores more than the best of the keys in it.</p>`}
     <p class="quiet">The certificate says: ${design.obstacle.says}.</p></div>`;
 }
 
 /** The proof in the plane: a point that is an average of other keys, on the line or plane through the wanted ones. */
 function proofOf(design, keys, labels) {
+  if (design?.possible) return null;
   const parts = Object.entries(design?.obstacle?.combination ?? {}).map(([label, w]) => [labels.indexOf(label), w]);
   if (!parts.length) return null;
   return { at: [0, 1].map((axis) => parts.reduce((sum, [i, w]) => sum + w * keys[i][axis], 0)), parts };
 }
 
+/** What is known of the leak at large scales, as a title. */
+export function leakTitle({ certified_scale: certified, limit, tol, wanted }, labels) {
+  if (wanted.length === labels) return "Nothing can leak: every item is wanted";
+  if (certified !== null) return `From scale ${atMost(certified)} on the leak is certified to be at most ${number(tol)}`;
+  if (limit > 0) return `The leak never goes away: as the scale grows it tends to ${number(limit, 3)}`;
+  return "The leak tends to 0 as the scale grows";
+}
+
 function LeakChart({ reply, scale }) {
   const smallest = reply.tol / 100;
   const points = reply.curve.scales.map((s, i) => ({ s, leak: Math.max(reply.curve.leaks[i], smallest) }));
-  points.push({ s: scale, leak: Math.max(reply.leak, smallest) });
+  const now = { s: scale, leak: Math.max(reply.leak, smallest) };
+  points.push(now);
   points.sort((p, q) => p.s - q.s);
   const certified = reply.certified_scale;
-  const title = certified === null ? "The leak does not vanish: another key scores as high"
-    : `From scale ${number(certified)} on the leak is certified to be at most ${number(reply.tol)}`;
+  const title = leakTitle(reply, reply.weights.length);
+  const below = reply.leak < smallest ? " ↓" : ""; // the axis ends above it
   const options = (Plot, width) => ({
     height: 240, marginLeft: 48, marginRight: 20, marginBottom: 38, marginTop: 30,
     x: { label: "scale →", domain: [0, points.at(-1).s || 1], ticks: width < 420 ? 5 : 8 },
@@ -169,14 +208,14 @@ function LeakChart({ reply, scale }) {
     marks: [
       Plot.ruleY([reply.tol], { stroke: "var(--line)", strokeDasharray: "3 3" }),
       certified !== null && Plot.ruleX([certified], { stroke: "var(--proved)", strokeWidth: 1.5 }),
-      certified !== null && Plot.text([certified], { x: (d) => d, y: 1, text: () => `certified ${number(certified)}`, textAnchor: certified > 0.7 * points.at(-1).s ? "end" : "start",
+      certified !== null && Plot.text([certified], { x: (d) => d, y: 1, text: () => `certified ${atMost(certified)}`, textAnchor: certified > 0.7 * points.at(-1).s ? "end" : "start",
         dx: certified > 0.7 * points.at(-1).s ? -6 : 6, dy: 8, fill: "var(--text-proved)" }),
       Plot.line(points, { x: "s", y: "leak", stroke: "var(--ink)", strokeWidth: 2, clip: true }),
-      Plot.dot([{ s: scale, leak: Math.max(reply.leak, smallest) }], { x: "s", y: "leak", r: 5, fill: "var(--accent)" }),
-      Plot.text([{ s: scale, leak: Math.max(reply.leak, smallest) }], { x: "s", y: "leak", text: () => `now ${number(reply.leak, 3)}`, dx: 9, dy: -9, textAnchor: "start", fill: "var(--accent)",
+      Plot.dot([now], { x: "s", y: "leak", r: 5, fill: "var(--accent)" }),
+      Plot.text([now], { x: "s", y: "leak", text: () => `now ${number(reply.leak, 3)}${below}`, dx: scale > 0.7 * points.at(-1).s ? -9 : 9, dy: -9, textAnchor: scale > 0.7 * points.at(-1).s ? "end" : "start", fill: "var(--accent)",
         stroke: "var(--paper)", strokeWidth: 4 }),
     ],
   });
-  return html`<${Figure} title=${title} caption=${`Leak: the weight on items other than ${reply.wanted.join(", ")}.`}>
+  return html`<${Figure} title=${title} caption=${`Leak: the weight on items other than ${listed(reply.wanted)}.`}>
     <${Chart} options=${options} of=${reply} height=${240} label=${`${title}. Now, at scale ${number(scale)}, it is ${number(reply.leak)}.`} /><//>`;
 }

@@ -2,7 +2,7 @@
 import { html, useMemo, useState } from "../vendor/htm-preact.js";
 import { useReply } from "../lib/api.js";
 import { Chart, loadPlot } from "../lib/chart.js";
-import { number, share, typed } from "../lib/numbers.js";
+import { atMost, listed, number, share, typed } from "../lib/numbers.js";
 import { Facts, Figure, Problem, Slider, Announcement } from "../lib/controls.js";
 import { useJob } from "../lib/jobs.js";
 import { useUrlState } from "../lib/route.js";
@@ -34,9 +34,9 @@ export function Page() {
   const heads = reply?.layouts[1].heads ?? request.heads;
   return html`
     <h1>Noise</h1>
-    <p class="lead">We want ${blend(heads)}, but the key of a varies. With one head the weights vary strongly; with ${COUNTS[heads]} heads, one per item, less.
-      The min-variance query pushes the other keys away instead, and hardly depends on the length of a.</p>
-    <${Share} name="noise" python=${reply?.python} json=${reply && { request, reply }} />
+    <p class="lead">We want ${blend(heads)}${variation(request)} One head scores all wanted items, ${COUNTS[heads]} heads read one item each, and the min-variance query
+      is one head again. <span data-fact="comparison">${reply ? spread(reply.layouts) : ""}</span></p>
+    <${Share} name="noise" python=${reply?.python} json=${reply && { request, reply }} onReset=${() => patch(DEFAULTS)} />
     <${Problem} error=${error} />
     <div class="page noise" aria-busy=${!current}>
       <div class="controls">
@@ -65,12 +65,51 @@ export function Page() {
 function blend(heads) {
   const names = [..."abcdefgh"].slice(0, heads);
   if (heads === 2) return "half of a and half of b";
-  return `${WORDS[heads]} each of ${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+  return `${WORDS[heads]} each of ${listed(names)}`;
 }
+
+/** What varies, in words. */
+export function variation({ along, isotropic }) {
+  if (!along && !isotropic) return ". Here no key varies.";
+  if (!isotropic) return ", but the key of a varies along itself.";
+  return along ? ", but every key varies, and that of a also along itself." : ", but every key varies in every direction.";
+}
+
+const MOMENT_ERROR = 1e-6; // relative; variances that differ by less are called equal
+const LEAST_VARIANCE = 1e-14; // a smaller variance may be rounding
+
+/** Which layouts have the largest and the least variance, in a sentence. */
+export function spread(layouts) {
+  const same = (a, b) => Math.abs(a - b) <= MOMENT_ERROR * Math.max(a, b) || Math.max(a, b) < LEAST_VARIANCE;
+  const variances = layouts.map((a) => a.variance), most = Math.max(...variances), least = Math.min(...variances);
+  if (most < LEAST_VARIANCE) return "The weight of a does not vary with any of them.";
+  if (same(most, least)) return "The weight of a varies equally with all of them.";
+  const called = (value) => listed(layouts.filter((a) => same(a.variance, value)).map(layoutName));
+  return `The weight of a varies most with ${called(most)} (variance ${number(most, 3)}) and least with ${called(least)} (${number(least, 3)}).`;
+}
+
+function layoutName({ name }) {
+  return name === "min variance" ? "the min-variance query" : name;
+}
+
+const EQUAL_SUCCESS = 1e-3; // layouts whose probabilities certainly differ by less are called equal
+
+/** Which layout succeeds most often, as a title; two whose intervals overlap are not told apart. */
+export function successTitle(layouts) {
+  const range = Math.max(...layouts.map((a) => a.high)) - Math.min(...layouts.map((a) => a.low));
+  if (range === 0) return "All three layouts succeed equally often";
+  if (range < EQUAL_SUCCESS) return `All three layouts succeed equally often, to within ${atMost(range, 1)}`;
+  const best = layouts.reduce((a, b) => (b.probability > a.probability ? b : a));
+  const first = layouts.filter((a) => a.high >= best.low);
+  if (first.length === 1) return `Success is most likely with ${layoutName(best)}`;
+  return `The numbers do not tell which of ${listed(first.map(layoutName))} succeeds more often`;
+}
+
+const INTEGRATED = ["exact", "quadrature"];
 
 /** Which numbers are exact, and which are sampled. */
 function methods(layouts) {
-  const exact = layouts.every((a) => ["exact", "quadrature"].includes(a.law.method)), sure = layouts.every((a) => a.method !== "monte_carlo" && a.high - a.low < 2e-6);
+  const exact = layouts.every((a) => INTEGRATED.includes(a.law.method)), sure = layouts.every((a) => INTEGRATED.includes(a.method) && a.high - a.low < 2e-6);
   return `Bars: the ${exact ? "exact " : ""}distribution of the weight of a${exact ? "" : ", for some layouts from thousands of samples"}. Dots: ${layouts[0].weight_samples.length} samples. `
     + `Mean${exact ? ", variance and bars" : " and variance"} are integrals, not estimates${sure ? ", and so is the probability of success." : "; the probability of success is known to within the ± beside it."}`;
 }
@@ -105,9 +144,7 @@ function Layout({ layout, token, heads }) {
 
 /** The probability of success of each layout. */
 function SuccessBars({ layouts }) {
-  const best = layouts.reduce((a, b) => (b.probability > a.probability ? b : a));
   const rows = layouts.map((a, i) => ({ name: a.name, p: a.probability, ink: `var(--${INKS[i]})` }));
-  const flat = layouts.every((a) => Math.abs(a.probability - best.probability) < 5e-4);
   const options = () => ({
     height: 118, marginLeft: 92, marginRight: 56, marginTop: 4, marginBottom: 26,
     x: { domain: [0, 1], ticks: [0, 0.5, 1], tickFormat: (v) => ({ 0: "0", 0.5: "½", 1: "1" })[v], label: null, tickSize: 0 },
@@ -119,7 +156,7 @@ function SuccessBars({ layouts }) {
       globalThis.Plot.text(rows, { x: () => 1, y: "name", text: (r) => share(r.p), textAnchor: "start", dx: 8, fill: "var(--ink)" }),
     ],
   });
-  const title = flat ? "All three layouts succeed equally often" : `Success is most likely with ${best.name === "min variance" ? "the min-variance query" : best.name}`;
+  const title = successTitle(layouts);
   return html`<${Figure} title=${title}><${Chart} options=${options} of=${layouts} height=${118} label=${`${title}: ${rows.map((r) => `${r.name} ${share(r.p)}`).join(", ")}`} /><//>`;
 }
 
@@ -146,7 +183,7 @@ function Study({ request }) {
   return html`<section class="study">
     <div class="row"><button class="act" disabled=${running} onClick=${() => start({ ...settings, scales: STUDY_SCALES, n_draws: 20000 })}>Study all scales</button>
       ${running && html`<button class="act" onClick=${cancel}>Cancel</button><progress max="1" value=${job.total ? job.done / job.total : 0} aria-label="Progress of the study"></progress>`}
-      <span class="quiet" role="status">${running ? `${job.done} of ${job.total ?? STUDY_SCALES.length} scales` : found ? "" : "20,000 samples at each of 22 scales, in the background"}</span></div>
+      <span class="quiet" role="status">${running ? `${job.done} of ${job.total ?? STUDY_SCALES.length} scales` : found ? "" : "22 scales, in the background, with 20,000 draws where a probability is sampled"}</span></div>
     <${Problem} error=${error ?? job?.error} />
     ${found && html`<${Figure} title="Probability of success against scale" caption=${`For ${COUNTS[found.settings.heads]} wanted of ${found.settings.n} items, noise ${typed(found.settings.along)} along a and ${typed(found.settings.isotropic)} in every direction, radius ${typed(found.settings.radius)}. Where a probability was sampled, a band shows its 95 % interval.`}>
       <${Chart} options=${options} of=${found} height=${260} label=${`Probability of success against scale for ${found.curves.map((c) => c.name).join(", ")}`} /><//>`}

@@ -1,14 +1,15 @@
 // Training a model from the page, with its loss.
-import { html, useState } from "../vendor/htm-preact.js";
+import { html } from "../vendor/htm-preact.js";
 import { Chart } from "../lib/chart.js";
 import { useJob } from "../lib/jobs.js";
 import { number } from "../lib/numbers.js";
+import { useRemembered } from "../lib/route.js";
 import { Choice, Figure, Problem, Slider } from "../lib/controls.js";
 
 const START = { people: 50, steps: 600, n_layer: 2, d_model: 64, attention: "rope", seed: 0 };
 
 export function Training({ onDone, onFound, hasModels }) {
-  const [settings, setSettings] = useState(START);
+  const [settings, setSettings] = useRemembered("training", START);
   const { job, error, start, cancel, running } = useJob("train", { onDone, onFound });
   const set = (name) => (value) => setSettings((old) => ({ ...old, [name]: value }));
   return html`<section class="training" aria-label="Train a model">

@@ -2,9 +2,9 @@
 import { html, useMemo } from "../vendor/htm-preact.js";
 import { useReply } from "../lib/api.js";
 import { HeatMap } from "../lib/heatmap.js";
-import { number } from "../lib/numbers.js";
+import { atMost, listed, number } from "../lib/numbers.js";
 import { Lines } from "../lib/derivation.js";
-import { capitalise, subscripts } from "../lib/text.js";
+import { subscripts } from "../lib/text.js";
 import { Problem, Slider, Announcement } from "../lib/controls.js";
 import { useUrlState } from "../lib/route.js";
 import { Code, Share } from "../lib/export.js";
@@ -36,12 +36,13 @@ export function Page() {
   const { reply, error, current } = useReply("api/wiring", request, { delay: 60 });
   const tokens = rowsOf(state.tokens, 2), rules = rowsOf(state.rules, 3);
   const edit = (name, rows) => (i, column, text) => patch({ [name]: rows.map((r, j) => (i === j ? r.map((c, k) => (k === column ? text : c)) : r)) });
+  const unmet = (i) => (reply && current && request && reply.rules.length === rules.length && !reply.rules[i].met ? reply.rules[i].why || "this rule is not met" : "");
   const unparsed = request ? null : { message: "Each field takes a sum of named vectors, such as u_d + u_b or 2 u_a - 1/2 u_c." };
   return html`
     <h1>Wiring</h1>
     <p class="lead">Tokens are sums of orthogonal vectors of length β. State which token reads which and what it writes,
       and get Q, K and V that do it, or a proof that there are none.</p>
-    <${Share} name="wiring" python=${reply?.python} json=${reply && { request, reply }} />
+    <${Share} name="wiring" python=${reply?.python} json=${reply && { request, reply }} onReset=${() => patch(DEFAULTS)} />
     <${Problem} error=${unparsed ?? error} />
     <div class="page wiring" aria-busy=${!current}>
       <div class="controls">
@@ -52,18 +53,19 @@ export function Page() {
             <${Text} label=${`What ${name} is`} value=${is} good=${readSum(is) !== null} onInput=${(t) => edit("tokens", tokens)(i, 1, t)} />
             <${Remove} label=${`Remove token ${name}`} many=${tokens.length} onClick=${() => patch({ tokens: tokens.filter((_, j) => j !== i) })} />
           </div>`)}
-          <${Add} many=${tokens.length} onClick=${() => patch({ tokens: [...tokens, [`x_${tokens.length + 1}`, "u_e"]] })}>Add a token<//>
+          <${Add} many=${tokens.length} onClick=${() => patch({ tokens: [...tokens, newToken(tokens)] })}>Add a token<//>
         </fieldset>
         <fieldset class="rows"><legend>Rules</legend>
-          ${rules.map(([token, reads, writes], i) => html`<div class="line rule" key=${i}>
+          ${rules.map(([token, reads, writes], i) => html`<div class=${`line rule${unmet(i) ? " unmet" : ""}`} key=${i}>
             <${Text} label=${`Rule ${i + 1}, token`} value=${token} good=${tokens.some(([n]) => n.trim() === token.trim())} onInput=${(t) => edit("rules", rules)(i, 0, t)} />
             <span>reads</span>
             <${Text} label=${`What ${token} reads`} value=${reads} good=${readReads(reads) !== null} onInput=${(t) => edit("rules", rules)(i, 1, t)} />
             <${Remove} label=${`Remove the rule of ${token}`} many=${rules.length} onClick=${() => patch({ rules: rules.filter((_, j) => j !== i) })} />
             <span class="second">writes</span>
             <${Text} className="last" label=${`What ${token} writes`} value=${writes} good=${readSum(writes) !== null} onInput=${(t) => edit("rules", rules)(i, 2, t)} />
+            ${unmet(i) && html`<small class="reason">✗ ${subscripts(unmet(i))}</small>`}
           </div>`)}
-          <${Add} many=${rules.length} onClick=${() => patch({ rules: [...rules, [tokenWithoutRule(tokens, rules), tokens[0][0], "u_b"]] })}>Add a rule<//>
+          <${Add} many=${newRule(tokens, rules) ? rules.length : MAX_ROWS} onClick=${() => patch({ rules: [...rules, newRule(tokens, rules)] })}>Add a rule<//>
         </fieldset>
         <${Slider} name="beta" label="β" hint="length of the vectors: scores grow as β²" value=${request?.beta ?? state.beta} min=${0.1} max=${20} log onInput=${(beta) => patch({ beta })} />
         <${Slider} name="tol" label="Tolerance at β = 1" hint="largest distance of the weights from the rules" value=${request?.tol ?? state.tol} min=${1e-6} max=${0.5} log onInput=${(tol) => patch({ tol })} />
@@ -72,6 +74,7 @@ export function Page() {
         ${reply.possible ? html`
           <section>
             <h2>${subscripts(title(reply))}</h2>
+            <${Outcomes} rules=${reply.rules} tol=${request?.tol ?? state.tol} />
             <div class="heats">
               <${HeatMap} title="Weights" matrix=${reply.weights} rows=${reply.names} columns=${reply.names} top=${1} />
               <${HeatMap} title="Outputs, as coefficients" matrix=${reply.outputs} rows=${reply.names} columns=${reply.vectors} />
@@ -84,8 +87,10 @@ export function Page() {
               <${HeatMap} title="K" matrix=${reply.K} columns=${reply.vectors} />
               <${HeatMap} title="V" matrix=${reply.V} rows=${reply.vectors} columns=${reply.vectors} />
             </div>
-            <p class="quiet">${capitalise(reply.says)}.</p>
-          </section>` : html`<div class="found no"><p><b>✗ Impossible</b> No Q and K satisfy these rules.</p><p>${reply.says}</p></div>`}
+            <p class="quiet">At β = 1, ${reply.says}.</p>
+          </section>` : html`<div class="found no"><p><b>✗ ${proved(reply) ? "Impossible" : "Out of reach"}</b> ${proved(reply) ? "No Q and K satisfy these rules." : "Within a bound on W = QᵀK, nothing satisfies these rules."}</p>
+            ${[...new Set(reply.rules.map((r) => r.why).filter(Boolean))].map((why) => html`<p>${subscripts(why)}.</p>`)}
+            <p class="quiet">The certificate says: ${subscripts(reply.says)}.</p></div>`}
         <section><h2>Derivation</h2>
           <${Lines} lines=${reply.derivation} />
         </section>
@@ -95,17 +100,47 @@ export function Page() {
     <${Code} python=${reply?.python} />`;
 }
 
-/** Which token each token reads most. */
-function title(reply) {
-  const parts = reply.names.map((name, i) => {
-    const most = reply.weights[i].indexOf(Math.max(...reply.weights[i]));
-    return `${name} reads ${reply.names[most]} (${number(reply.weights[i][most], 3)})`;
-  });
-  return parts.join(", ");
+/** Whether no matrices at all satisfy the rules, not only none up to some norm. */
+function proved(reply) {
+  return reply.excludes_every_wiring || reply.rules.some((r) => r.why);
 }
 
-function tokenWithoutRule(tokens, rules) {
-  return (tokens.find(([name]) => !rules.some(([token]) => token === name)) ?? tokens[0])[0];
+/** What each token reads: every term of its rule, and every token with as much weight. */
+export function title(reply) {
+  const wanted = Object.fromEntries(reply.rules.map((r) => [r.token, Object.keys(r.wanted)]));
+  const parts = reply.names.map((name, i) => {
+    const weights = reply.weights[i], own = (wanted[name] ?? []).map((other) => reply.names.indexOf(other));
+    const least = own.length ? Math.min(...own.map((j) => weights[j])) : 0.999 * Math.max(...weights);
+    const named = weights.map((w, j) => j).filter((j) => own.includes(j) || weights[j] >= least).sort((a, b) => weights[b] - weights[a]);
+    if (!own.length && named.length === weights.length && weights.length > 1) return `${name} reads all tokens equally`;
+    return `${name} reads ${listed(named.map((j) => `${reply.names[j]} (${number(weights[j], 3)})`))}`;
+  });
+  return parts.join("; ");
+}
+
+/** The outcome of each rule at the current β. */
+function Outcomes({ rules, tol }) {
+  return html`<ul class="outcomes">${rules.map((r) => html`<li class=${r.met ? "met" : "unmet"} key=${r.token}>
+    <b>${r.met ? "✓" : "✗"}</b> ${subscripts(`${r.token}: `)}${r.met
+      ? html`weights ${atMost(r.distance, 3)} from the rule, in total variation (tolerance ${number(tol)})`
+      : subscripts(r.why)}</li>`)}</ul>`;
+}
+
+/** A token with a name and a vector of its own. */
+function newToken(tokens) {
+  const text = tokens.map(([, is]) => is).join(" ");
+  const name = [1, 2, 3, 4, 5, 6, 7].map((i) => `x_${i}`).find((n) => !tokens.some(([other]) => other === n));
+  const letter = [..."abcdefghijklmnop"].find((l) => !text.includes(`u_${l}`)) ?? "e";
+  return [name, `u_${letter}`];
+}
+
+/** A rule for a token that has none: it reads and writes as another token does, which one V can do. Null if all have one. */
+function newRule(tokens, rules) {
+  const free = tokens.find(([name]) => !rules.some(([token]) => token === name));
+  if (!free) return null;
+  const twin = rules.find(([token]) => tokens.some(([name, is]) => name === token && is.trim() === free[1].trim()));
+  const [, reads, writes] = twin ?? rules[0] ?? [null, free[0], free[1]];
+  return [free[0], reads, writes];
 }
 
 function Text({ label, value, good, onInput, className = "" }) {
