@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from qkv.core.display import Card, Displayable, number
+from qkv.core.display import Card, Displayable, number, upper_bound
 from qkv.core.geometry import min_norm_combination
 from qkv.core.types import ArrayLike, FloatArray, IntArray
 from qkv.core.validation import finite, tensor, whole
@@ -79,10 +79,10 @@ class Wiring(Displayable):
             ("head size", str(self.head_size)),
             ("norm of W = QᵀK", number(float(self.W.norm()), 6)),
             ("norm of V", number(float(self.V.norm()), 6)),
-            ("residual of V", number(self.residual) if self.residual > 1e-12 else "none beyond rounding"),
+            ("residual of V", f"≤ {upper_bound(self.residual)}" if self.residual > 1e-12 else "none beyond rounding"),
         )
         rows = tuple(
-            (str(i), f"≤ {number(d, 5)}", f"≤ {number(o, 5)}")
+            (str(i), f"≤ {upper_bound(d, 5)}", f"≤ {upper_bound(o, 5)}")
             for i, d, o in zip(self.rules, self.distances, self.output_distances, strict=True)
         )
         short = (

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from qkv.core.display import number
 from qkv.core.types import FloatArray, IntArray
 
 Data = Mapping[str, Any]
@@ -120,3 +121,15 @@ def distribution(data: Data, name: str, size: int) -> FloatArray:
     if (w <= 0).any() or abs(float(w.sum()) - 1) > 1e-9:
         raise InvalidCertificate(f"{name} must be positive and sum to 1, but the sum is {float(w.sum()):.12g}")
     return w
+
+
+def blend_text(data: Data, name: Name) -> str:
+    """The wanted blend in words; a weight that four digits do not give exactly is marked as rounded."""
+    pairs = zip(np.atleast_1d(data["items"]), np.atleast_1d(data["wanted"]), strict=False)
+    parts = [f"{_weight_text(float(w))} of item {name(int(i))}" for i, w in pairs]
+    return " + ".join(parts[:6]) + (f" + … {len(parts) - 6} more" if len(parts) > 6 else "")
+
+
+def _weight_text(w: float) -> str:
+    text = number(w)
+    return text if float(text) == w else f"≈{text}"
