@@ -105,7 +105,7 @@ class Design(Displayable):
         data = self.certificate.data
         wanted = tuple(float(w) for w in data["wanted"])
         spec = BlendSpec(tuple(int(i) for i in data["items"]), wanted, self.tol)
-        return norm_bound_within_tol(np.asarray(data["keys"]), spec, self.query.numpy())
+        return norm_bound_within_tol(np.asarray(data["keys"]), spec, np.asarray(data["query"]))
 
     @property
     def least_norm_within_tol(self) -> float | None:

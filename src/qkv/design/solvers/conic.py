@@ -18,6 +18,7 @@ CONIC_LIMIT = 1500
 
 MAX_ROUNDS = 4
 """Times that the strongest of the items left out are added to the program."""
+SHORTFALL_RIDGE = 1e-9
 STATUS = {
     "Solved": "solved",
     "AlmostSolved": "solved",
@@ -215,6 +216,30 @@ def solve_near(rules: list[NearRule], size: int) -> Solution:
         mix.append(np.maximum(-dual[cone][0::3], 0.0))
     status = STATUS.get(str(found.status), "failed")
     return Solution(status, np.asarray(found.x)[:size], tuple(multipliers), tuple(mix))
+
+
+def min_shortfalls(rows: FloatArray, inside: list[int], logs: FloatArray, costs: FloatArray) -> FloatArray | None:
+    """The x that minimises Σ costs_i max(0, logs_i - log α_i) + ½ ridge |x|² for the weights α of the scores rows·x.
+
+    The logarithm of a weight is concave in x, so this is convex. None where the solver fails.
+    """
+    n, size = rows.shape
+    m = len(inside)
+    z, u, e = size, size + 1, size + 1 + m
+    program = _Program(e + n)
+    program.total(range(e, e + n))
+    program.below({u + i: -np.eye(m)[:, i] for i in range(m)}, np.zeros((m, size)), np.zeros(m))
+    own: dict[int, FloatArray] = {u + i: -np.eye(m)[:, i] for i in range(m)}
+    program.below(own | {z: np.ones(m)}, -rows[inside], -logs)
+    program.exponential(rows, 0.0, e, shift=z)
+    P = sparse.block_diag(
+        [SHORTFALL_RIDGE * sparse.identity(size), sparse.csc_matrix((program.width - size,) * 2)], format="csc"
+    )
+    cost = np.zeros(program.width)
+    cost[u:e] = costs
+    found = program.run(P, cost)
+    x = np.asarray(found.x)[:size]
+    return x if np.isfinite(x).all() else None
 
 
 class _Lift:

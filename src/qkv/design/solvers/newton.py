@@ -9,6 +9,7 @@ import numpy as np
 from qkv.core.types import FloatArray
 
 MAX_STEPS = 60
+RIDGES = 10.0 ** np.array([-1, -2, -3, -4, -5, -6, -7, -8, -9, -11, -13])
 MAX_PRICE = 1e18
 """If even this price on the leak is not enough, the constraints are taken to be infeasible."""
 
@@ -75,12 +76,12 @@ def min_kl_query(keys: FloatArray, items: list[int], wanted: FloatArray) -> Floa
 
 
 def min_kl_queries(keys: FloatArray, items: list[int], wanted: FloatArray) -> FloatArray:
-    """The queries that minimise KL(wanted ‖ weights) + ½ mu |q|², for mu from 0.1 down to 1e-9, as rows."""
+    """The queries that minimise KL(wanted ‖ weights) + ½ mu |q|², for mu from 0.1 down to 1e-13, as rows."""
     d = keys.shape[1]
     target = wanted @ keys[items]
     q = np.zeros(d)
     path = []
-    for mu in 10.0 ** np.arange(-1, -10, -1):
+    for mu in RIDGES:
 
         def value(x: FloatArray, mu: float = mu) -> float:
             return _logsumexp(keys @ x) - float(target @ x) + 0.5 * mu * float(x @ x)

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.optimize import linprog, minimize
 
 from qkv.core.types import FloatArray
+from qkv.design.solvers.conic import min_shortfalls
 from qkv.design.solvers.newton import centred_on, min_kl_queries
 
 MAX_SUBSET_ITEMS = 5
@@ -23,11 +24,13 @@ KL_BUDGET = 3e8
 GRID_SIZE = 4e6
 """Numbers of weights that are computed for queries on a grid of directions and scales, at most."""
 SMOOTHINGS = (3e-2, 1e-3, 3e-5, 1e-7)
-N_SMOOTHED, N_POLISHED = 8, 3
+N_SMOOTHED, N_POLISHED = 6, 4
 """Starts that are improved on the smoothed distance, and of those the ones that linear programs improve."""
+N_MAJORISED, MAX_SHORTFALL_STARTS, MAX_CONIC_KEYS = 3, 12, 1500
 MAX_LINEAR_PROGRAMS = 40
 MAX_LP_SIZE = 20_000
 MAX_LOG_SCALE = 5.0
+MAX_SPREAD_RATIO = 10.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,22 +79,46 @@ def nearest_query(keys: FloatArray, items: list[int], wanted: FloatArray, tol: f
         The query, (d,).
     """
     centred, size = centred_on(keys, items)
-    distance = _Distance(centred, items, wanted)
     enough = tol * (1 - 1e-6)
-    starts: list[FloatArray] = [np.zeros((1, centred.shape[1]))]
-    for group in _kl_starts(centred, items, wanted):
+    plain = _Distance(centred, items, wanted)
+    query = _search(plain, enough)
+    if float(plain(query)) > enough and (axes := _anisotropic_axes(centred)) is not None:
+        query = _best(plain, np.vstack([query, axes @ _search(_Distance(centred @ axes, items, wanted), enough)]))
+    return np.asarray(query / size)
+
+
+def _anisotropic_axes(keys: FloatArray) -> FloatArray | None:
+    """Axes, as columns, along which the keys have equal spread; None where their spread differs little anyway.
+
+    Nearly dependent keys need queries that are long in some directions only, which steps of one length do not find.
+    """
+    _, s, vt = np.linalg.svd(keys, full_matrices=False)
+    if not s[0] > 0 or s[-1] > s[0] / MAX_SPREAD_RATIO:
+        return None
+    kept = s > 1e-13 * s[0]
+    return np.asarray(vt[kept].T / s[kept] * np.sqrt(len(keys)))
+
+
+def _search(distance: _Distance, enough: float) -> FloatArray:
+    starts: list[FloatArray] = [np.zeros((1, distance.keys.shape[1]))]
+    for group in _kl_starts(distance.keys, distance.items, distance.wanted):
         starts.append(group)
         if float(distance(group).min()) <= enough:
-            return _best(distance, np.vstack(starts)) / size
+            return _best(distance, group)
+    starts.extend(_shortfall_starts(distance))
     starts.append(_rays(distance, np.vstack(starts)))
     ranked = _distinct(distance, np.vstack(starts), N_SMOOTHED)
     if float(distance(ranked).min()) <= enough:
-        return _best(distance, ranked) / size
+        return _best(distance, ranked)
     improved = np.vstack([ranked, *(_minimise_smoothed(distance, q)[None] for q in ranked)])
     ranked = _distinct(distance, improved, N_POLISHED)
-    if float(distance(ranked).min()) > enough and centred.shape[1] * len(items) <= MAX_LP_SIZE:
+    if float(distance(ranked).min()) <= enough:
+        return _best(distance, ranked)
+    ranked = np.vstack([ranked, *(_majorise(distance, q)[None] for q in ranked[:N_MAJORISED])])
+    ranked = _distinct(distance, ranked, N_POLISHED)
+    if float(distance(ranked).min()) > enough and distance.keys.shape[1] * len(distance.items) <= MAX_LP_SIZE:
         ranked = np.vstack([ranked, *(_polish(distance, q, enough)[None] for q in ranked)])
-    return _best(distance, ranked) / size
+    return _best(distance, ranked)
 
 
 def _best(distance: _Distance, queries: FloatArray) -> FloatArray:
@@ -114,6 +141,40 @@ def _kl_starts(keys: FloatArray, items: list[int], wanted: FloatArray) -> Iterat
     for subset in subsets[:most]:
         part = wanted[subset] / wanted[subset].sum()
         yield min_kl_queries(keys, [items[i] for i in subset], part)
+
+
+def _shortfall_starts(distance: _Distance) -> list[FloatArray]:
+    """Minimisers of Σ c_i (log(w_i/α_i))+ for several costs c: each item in turn matters little, or much."""
+    m = len(distance.items)
+    if len(distance.keys) > MAX_CONIC_KEYS:
+        return []
+    costs = [np.ones(m), distance.wanted, *(0.02 + 0.98 * row for row in np.eye(m)[: m if m > 1 else 0])]
+    costs += [1.0 - 0.99 * row for row in np.eye(m)[: m if m > 2 else 0]]
+    found = (
+        min_shortfalls(distance.keys, distance.items, np.log(distance.wanted), c) for c in costs[:MAX_SHORTFALL_STARTS]
+    )
+    return [q[None] for q in found if q is not None]
+
+
+def _majorise(distance: _Distance, query: FloatArray) -> FloatArray:
+    """Improve a query by minimising convex upper bounds of the distance that touch it at the query.
+
+    α >= a (1 + log(α/a)) for every a > 0, so with the weights a of the query the distance is at most
+    Σ a_i (log a_i + (w_i - a_i)/a_i - log α_i)+. Items with tiny weights, which steps on the distance itself do not see,
+    are raised here by as much as the others allow.
+    """
+    value = float(distance(query))
+    if len(distance.keys) > MAX_CONIC_KEYS:
+        return query
+    for floor in (1e-2, 1e-4, 0.0, 0.0, 0.0):
+        own = np.maximum(distance.weights(query)[distance.items], 1e-280)
+        logs = np.log(own) + np.minimum((distance.wanted - own) / own, 50.0)
+        costs = np.maximum(own / own.max(), max(floor, 1e-7))
+        trial = min_shortfalls(distance.keys, distance.items, logs, costs)
+        if trial is None or not (found := float(distance(trial))) < value - 1e-12:
+            continue
+        query, value = trial, found
+    return query
 
 
 def _rays(distance: _Distance, starts: FloatArray) -> FloatArray:

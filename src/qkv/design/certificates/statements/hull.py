@@ -50,7 +50,7 @@ def _measure_selects(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Mea
 
 
 def _describe_selects(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
-    margin = lower_bound(claims["margin"], 6)
+    margin = lower_bound(float(claims["margin"]), 6)
     return f"this query, at unit norm, scores key {name(int(data['item']))} above every other by at least {margin}"
 
 
@@ -84,7 +84,7 @@ def _describe_inside(data: Data, claims: Mapping[str, Any], name: Name = str) ->
     item, size = name(int(data["item"])), int(np.size(data["indices"]))
     if "exact" in claims:
         return f"key {item} is exactly a convex combination of {size} independent other keys: no query selects it"
-    bound = upper_bound(claims["margin_at_most"], 3)
+    bound = upper_bound(float(claims["margin_at_most"]), 3)
     which = f"key {item} is a convex combination of {size} other keys to within {bound}"
     return f"{which}: no unit query scores it above all other keys by more"
 
@@ -160,8 +160,8 @@ def _describe_copyable(data: Data, claims: Mapping[str, Any], name: Name = str) 
     possible = np.asarray(data["possible"], dtype=float)
     yes, no = int(possible.sum()), int((1 - possible).sum())
     margins, rest = (np.asarray(claims[name], dtype=float) for name in ("margin", "margin_at_most"))
-    by = f" with a margin of at least {lower_bound(margins.min(), 3)}" if yes else ""
-    more = f", {no} cannot with a margin above {upper_bound(rest.max(), 3)}" if no else ""
+    by = f" with a margin of at least {lower_bound(float(margins.min()), 3)}" if yes else ""
+    more = f", {no} cannot with a margin above {upper_bound(float(rest.max()), 3)}" if no else ""
     return f"of {possible.size} keys, {yes} can be selected by a unit query{by}{more}, by these witnesses"
 
 

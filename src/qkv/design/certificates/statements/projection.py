@@ -45,7 +45,7 @@ def _measure(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Measured:
 
 
 def _describe(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
-    keeps, removes = (upper_bound(claims[claim], 3) for claim in ("keeps", "removes"))
+    keeps, removes = (upper_bound(float(claims[claim]), 3) for claim in ("keeps", "removes"))
     return (
         f"M A = A to within {keeps} and M B = 0 to within {removes}, so for v_a = A x and v_b = B y, M(v_a + v_b) "
         f"differs from v_a by at most {keeps}·|x| + {removes}·|y|"

@@ -111,7 +111,7 @@ def _largest(balls: list[Any]) -> Any:
 
 
 def _describe(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
-    bound = lower_bound(claims["distance"], 6)
+    bound = lower_bound(float(claims["distance"]), 6)
     return (
         f"whatever multiple of the direction is added to token {name(int(data['token']))}, its output stays at least "
         f"{bound} away from the target"

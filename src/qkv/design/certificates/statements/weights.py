@@ -104,14 +104,15 @@ def _entropy_term(m: Any, f: Any) -> Any:
 
 
 def _describe(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
-    text = f"this query reads {blend_text(data, name)} to within {upper_bound(claims['distance'], 6)} in total variation"
+    distance = upper_bound(float(claims["distance"]), 6)
+    text = f"this query reads {blend_text(data, name)} to within {distance} in total variation"
     if "output" in claims:
-        text += f", with an output within {upper_bound(claims['output'], 6)} of the wanted one"
+        text += f", with an output within {upper_bound(float(claims['output']), 6)} of the wanted one"
     if "norm_at_least" in claims:
         tol = lower_bound(float(data["tol"]), 6)
         text += (
             f"; every query with these exact ratios and a leak of at most {tol} has a norm of at least "
-            f"{lower_bound(claims['norm_at_least'], 6)}"
+            f"{lower_bound(float(claims['norm_at_least']), 6)}"
         )
     return text
 
