@@ -23,14 +23,14 @@ KL_BUDGET = 3e8
 """Starts by KL divergence are limited to about this many multiplications."""
 GRID_SIZE = 4e6
 """Numbers of weights that are computed for queries on a grid of directions and scales, at most."""
-SMOOTHINGS = (3e-2, 1e-3, 3e-5, 1e-7)
-N_SMOOTHED, N_POLISHED = 6, 4
+SMOOTHINGS = (3e-2, 1e-3, 1e-5)
+N_SMOOTHED, N_POLISHED = 4, 2
 """Starts that are improved on the smoothed distance, and of those the ones that linear programs improve."""
-N_MAJORISED, MAX_SHORTFALL_STARTS, MAX_CONIC_KEYS = 3, 12, 1500
-MAX_LINEAR_PROGRAMS = 40
+N_MAJORISED, MAX_SHORTFALL_STARTS, MAX_CONIC_KEYS = 2, 12, 1500
+MAX_LINEAR_PROGRAMS = 25
 MAX_LP_SIZE = 20_000
 MAX_LOG_SCALE = 5.0
-MAX_SPREAD_RATIO = 10.0
+MAX_SPREAD_RATIO = 30.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +105,8 @@ def _search(distance: _Distance, enough: float) -> FloatArray:
         starts.append(group)
         if float(distance(group).min()) <= enough:
             return _best(distance, group)
+    if len(distance.items) == 1:  # the distance is 1 - α, and α is largest where the divergence is smallest
+        return _best(distance, np.vstack(starts))
     starts.extend(_shortfall_starts(distance))
     starts.append(_rays(distance, np.vstack(starts)))
     ranked = _distinct(distance, np.vstack(starts), N_SMOOTHED)
