@@ -199,7 +199,19 @@ def unpack(path):
     return entry
 
 
+def canonical(value):
+    """Numbers as a file may hold them: infinities as strings, and no true or false beside numbers."""
+    if isinstance(value, list):
+        return [canonical(v) for v in value]
+    if isinstance(value, dict):
+        return {name: canonical(v) for name, v in value.items()}
+    if isinstance(value, bool):
+        return float(value)
+    return repr(value) if isinstance(value, float) and math.isinf(value) else value
+
+
 def pack(entry, path):
+    entry = canonical(entry)
     if path.suffix == ".json":
         path.write_text(json.dumps({"format": "qkv-certificate/1", "certificates": [entry]}))
         return
@@ -367,7 +379,11 @@ def test_false_ones_are_refused_and_true_ones_are_not(name, round_, tmp_path):
     outcomes = []
     for entry, expected in corrupted(name, round_, suffix):
         pack(entry, path)
-        verification = load(path)[0].verify()
+        try:
+            verification = load(path)[0].verify()
+        except qkv.QkvError:  # NaN has no form in a file
+            assert "NaN" in json.dumps(entry) and not expected
+            continue
         assert bool(verification) is expected, f"{verification.why}\n{json.dumps(entry)}"
         outcomes.append(expected)
     assert 5 <= sum(outcomes) <= EACH - 5, "nearly all alike, so this tests little"

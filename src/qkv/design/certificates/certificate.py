@@ -232,6 +232,8 @@ def _numbers(name: str, value: Any) -> list[float]:
         number_like = isinstance(v, int | float) and not isinstance(v, bool)
         if not (number_like or v in ("inf", "-inf")) or math.isnan(float(v)):
             raise statements.InvalidCertificate(f"the bound '{name}' is not a number")
+        if isinstance(v, int) and int(float(v)) != v:
+            raise statements.InvalidCertificate(f"float64 would round the bound '{name}'")
     return [float(v) for v in listed]
 
 

@@ -57,11 +57,18 @@ class Statement:
 
 
 def numbers(data: Data, name: str) -> FloatArray:
-    """An entry of the data as float64; strings, complex numbers and ragged lists are refused."""
+    """An entry of the data as float64; strings, complex numbers, ragged lists and numbers that it rounds are refused."""
     value = np.asarray(data[name])
     if value.size and value.dtype.kind not in "biuf":
         raise InvalidCertificate(f"{name} holds something that is no real number")
-    return np.asarray(value, dtype=np.float64)
+    out = np.asarray(value, dtype=np.float64)
+    if value.dtype.kind in "iu":
+        large = np.abs(out) >= 2.0**53
+        if any(int(f) != int(v) for f, v in zip(out[large], value[large], strict=True)):
+            raise InvalidCertificate(f"{name} holds whole numbers that float64 rounds")
+    elif value.dtype.itemsize > 8 and not (out.astype(value.dtype) == value).all():
+        raise InvalidCertificate(f"{name} holds numbers that float64 rounds")
+    return out
 
 
 def array(data: Data, name: str, dims: int) -> FloatArray:

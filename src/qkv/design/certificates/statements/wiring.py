@@ -55,7 +55,7 @@ def _by_token(what: str, named: Mapping[Any, Any]) -> dict[int, Any]:
     out: dict[int, Any] = {}
     for token, value in named.items():
         text = str(int(token)) if isinstance(token, float) and token.is_integer() else str(token)
-        if not (text.isascii() and text.isdigit()):
+        if not (text.isascii() and text.isdigit() and str(int(text)) == text):
             raise InvalidCertificate(f"{what} names the token {token!r}, which is no whole number")
         if int(text) in out:
             raise InvalidCertificate(f"{what} names token {int(text)} twice")
