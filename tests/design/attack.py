@@ -119,7 +119,9 @@ def judge_blend(keys, wanted, tol, design, rng, search=True):
     wrong += [f"not verified: {c.statement}: {c.verify().why}" for c in design.certificates if not c.verify()]
     norm = float(np.linalg.norm(query))
     if design.status == "exact":
-        scores = [mpmath.fsum(mpmath.mpf(float(a)) * float(b) for a, b in zip(keys[i], query, strict=True)) for i in wanted]
+        scores = [
+            mpmath.fsum(mpmath.mpf(float(a)) * float(b) for a, b in zip(keys[i], query, strict=True)) for i in wanted
+        ]
         logs = [mpmath.log(w) for w in wanted.values()]
         off = max(abs((s - scores[0]) - (x - logs[0])) for s, x in zip(scores, logs, strict=True))
         if off > 1e-7 * (1 + max(abs(x) for x in logs)):
@@ -132,7 +134,9 @@ def judge_blend(keys, wanted, tol, design, rng, search=True):
         text = printed(certificate.statement, words)
         if bound is not None and text is not None and text > bound:
             wrong.append(f"printed {text} above {bound}")
-    rivals = np.vstack([query[None], np.zeros((1, len(query)))] + ([rival_queries(keys, wanted, rng)] if search else []))
+    rivals = np.vstack(
+        [query[None], np.zeros((1, len(query)))] + ([rival_queries(keys, wanted, rng)] if search else [])
+    )
     w = np.zeros(len(keys))
     w[list(wanted)] = list(wanted.values())
     near = distances(keys, rivals, w)
@@ -144,7 +148,11 @@ def judge_blend(keys, wanted, tol, design, rng, search=True):
         for q in rivals[(near < reach * (1 - 1e-9)) & (sizes < least * (1 - 1e-9))]:
             if total_variation(keys, q, wanted) < reach:
                 wrong.append(f"{certificate.statement}, but {q.tolist()} does")
-    if not design.possible and near.min() <= tol * (1 - 1e-9) and total_variation(keys, rivals[near.argmin()], wanted) <= tol:
+    if (
+        not design.possible
+        and near.min() <= tol * (1 - 1e-9)
+        and total_variation(keys, rivals[near.argmin()], wanted) <= tol
+    ):
         wrong.append(f"missed: {design.status} {design.distance}, but {rivals[near.argmin()].tolist()} is within {tol}")
     assert len(memory) == len(keys)
     return wrong

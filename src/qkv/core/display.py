@@ -165,8 +165,8 @@ def lower_bound(x: float | int, digits: int = 4) -> str:
 def _rounded(x: float, digits: int, rounding: str) -> str:
     """The text of `number`, with the last digit rounded in the given direction, in exact decimal arithmetic.
 
-    A text that float64 reads as x itself stays: 0.001 is not printed as 0.0010001 because its float64 lies a little above
-    the decimal number.
+    A text that float64 reads as x itself stays: 0.001 is not printed as 0.001001 because its float64 lies a little
+    above the decimal number.
     """
     if not math.isfinite(x) or float(number(x, digits)) == x:
         return number(x, digits)

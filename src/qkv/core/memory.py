@@ -20,7 +20,6 @@ from qkv.core.types import ArrayLike
 from qkv.core.validation import same_length, tensor, whole
 from qkv.errors import QkvError
 
-
 MAX_GENERATED = 2**28
 """Numbers in the generated keys and values, at most: their factorisation takes a few times as much memory."""
 

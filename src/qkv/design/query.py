@@ -97,8 +97,8 @@ class Design(Displayable):
     def within_bound(self) -> Certificate | None:
         """Certificate of a lower bound on the norm of every query within tol in total variation, whatever its ratios.
 
-        It is computed when it is first used. None where the query itself is not within tol, where no bound was found, or
-        where the keys hold more than 200,000 numbers.
+        It is computed when it is first used. None where the query itself is not within tol, where no bound was found,
+        or where the keys hold more than 200,000 numbers.
         """
         if not self.possible:
             return None
@@ -109,7 +109,7 @@ class Design(Displayable):
 
     @property
     def least_norm_within_tol(self) -> float | None:
-        """A certified bound: every query within tol in total variation has at least this norm; None where there is none."""
+        """A certified bound: every query within tol in total variation has at least this norm; None if none was found."""
         return None if self.within_bound is None else float(self.within_bound.claims["norm_at_least"])
 
     @property
@@ -368,6 +368,11 @@ def _design(status: Status, memory: Memory, spec: BlendSpec, query: FloatArray, 
     if multipliers is not None:
         data |= {"multipliers": multipliers, "tol": spec.tol}
     certificate = Certificate.issue("weights", data)
+    norm = float(np.linalg.norm(query))
+    if float(certificate.claims.get("norm_at_least", 0.0)) > norm:
+        # The ratios of the query are rounded, so it can be a little shorter than any with the exact ones. A bound that
+        # is not above it is true too, and does not seem to contradict it.
+        certificate = dataclasses.replace(certificate, claims={**certificate.claims, "norm_at_least": norm})
     ratio_bound = (
         _ratio_bound(keys, spec, query, float(certificate.claims.get("norm_at_least", 0.0))) if bound_norm else None
     )
@@ -408,7 +413,8 @@ def _ratio_bound(keys: FloatArray, spec: BlendSpec, query: FloatArray, known: fl
     ratios = keys[items] - keys[items[0]]
     data = {"keys": keys, "items": items, "wanted": spec.wanted, "tol": spec.tol}
     found = Certificate.issue("no query", data | {"multipliers": np.linalg.lstsq(ratios.T, query, rcond=None)[0]})
-    return found if float(found.claims["norm_at_least"]) > max(0.0, known) else None
+    least = min(float(found.claims["norm_at_least"]), float(np.linalg.norm(query)))
+    return dataclasses.replace(found, claims={"norm_at_least": least}) if least > max(0.0, known) else None
 
 
 def _multipliers(keys: FloatArray, items: list[int], query: FloatArray) -> FloatArray | None:

@@ -28,8 +28,8 @@ from qkv.errors import QkvError
 PREFERENCES = ("norm", "rank")
 Shortfalls = Literal["none", "in proportion", "small items dropped"]
 SHORTFALLS: tuple[Shortfalls, ...] = ("none", "in proportion", "small items dropped")
-"""How the wanted weights may fall short, tried in turn: not at all but for the leak, which keeps the ratios exact; each by
-its share of tol; or by the smallest ones altogether, which are then not read."""
+"""How the wanted weights may fall short, tried in turn: by the leak alone, which keeps the ratios exact; each by its
+share of tol; or by the smallest ones altogether, which are then not read."""
 MAX_DROPPED = 0.9
 Status = Literal["exact", "within", "out of reach", "not found"]
 TITLES: dict[Status, str] = {
@@ -66,11 +66,11 @@ class Wiring(Displayable):
         residual: What V would leave of the worst rule's output if the weights were exact.
         tol: Largest total-variation distance that was allowed.
         certificate: The certificate of the bounds, or of impossibility.
-        status: "exact" (each rule reads the wanted ratios), "within" (other ratios, within tol in total variation), "out
-            of reach" (no W, or none up to a very large norm, follows the rules to within tol in total variation) or
-            "not found" (no W was found; what is proved holds for the exact ratios only).
-        reasons: Why rules are not followed, in words: equal tokens that should be told apart, rules that contradict each
-            other, and what no V can write.
+        status: "exact" (each rule reads the wanted ratios), "within" (other ratios, within tol in total variation),
+            "out of reach" (no W, or none up to a very large norm, follows the rules to within tol in total variation)
+            or "not found" (no W was found; what is proved holds for the exact ratios only).
+        reasons: Why rules are not followed, in words: equal tokens that should be told apart, rules that contradict
+            each other, and what no V can write.
     """
 
     possible: bool
@@ -348,9 +348,7 @@ def _impossible(spec: WiringSpec, found: conic.Solution | None) -> Wiring:
             raise _no_answer(spec)
     if not reasons and used:
         reasons = [rules_reason(spec, used, float(proof.claims["norm_at_least"]))]
-    return Wiring(
-        False, None, None, None, 0, spec.rules, (), (), float("nan"), spec.tol, proof, status, tuple(reasons)
-    )
+    return Wiring(False, None, None, None, 0, spec.rules, (), (), float("nan"), spec.tol, proof, status, tuple(reasons))
 
 
 def _exact_ratio_proof(spec: WiringSpec, found: conic.Solution | None) -> Certificate | None:

@@ -43,8 +43,12 @@ def test_missing_and_foreign_claims_and_data_are_named(copied):
 
 
 def test_statements_say_what_was_checked(copied, wired, counted):
-    assert copied.statement.startswith("this query reads 1 of item 2 to within 0.001 in total variation, with an output")
-    assert "; every query with these exact ratios and a leak of at most 0.001 has a norm of at least" in copied.statement
+    assert copied.statement.startswith(
+        "this query reads 1 of item 2 to within 0.001 in total variation, with an output"
+    )
+    assert (
+        "; every query with these exact ratios and a leak of at most 0.001 has a norm of at least" in copied.statement
+    )
     assert wired.statement.startswith("each rule's token reads as wanted to within 0.00999")
     assert counted.statement.startswith("of 12 keys, ") and "cannot with a margin above" in counted.statement
 

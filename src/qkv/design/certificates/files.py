@@ -2,11 +2,12 @@
 
 There is one form of each; whatever else a file holds is refused, since a reader might take it for checked.
 
-- JSON: {"format", "result", "certificates": [certificate, …]}, or one certificate alone. A certificate is {"kind", "data",
-  "claims"}, perhaps with "format"; `data` and `claims` are objects without duplicate names. Numbers are float64: integers
-  that float64 would round, NaN and infinities are refused; infinite bounds are the strings "inf" and "-inf".
-- safetensors: the same list of certificates as JSON in the metadata, and float64 tensors named "0.data.keys": the number
-  of the certificate in plain decimal digits, "data" or "claims", and a name that the metadata does not hold.
+- JSON: {"format", "result", "certificates": [certificate, …]}, or one certificate alone. A certificate is {"kind",
+  "data", "claims"}, perhaps with "format"; `data` and `claims` are objects without duplicate names. Numbers are
+  float64: integers that it would round, NaN and infinities are refused; infinite bounds are the strings "inf" and
+  "-inf".
+- safetensors: the same list of certificates as JSON in the metadata, and float64 tensors named "0.data.keys": the
+  number of the certificate in decimal digits, "data" or "claims", and a name that the metadata does not hold.
 """
 
 from __future__ import annotations

@@ -168,8 +168,8 @@ def solve(rules: list[Rule], size: int, metric: FloatArray | None = None, nuclea
 class NearRule:
     """Bounds from below on the weights of one reading: log Z - rows_i·x + logs_i <= slopes_i u_i, u >= 0, Σ u_i <= 1.
 
-    With logs_i = log w_i and slopes_i = -log(1 - tol/w_i) this is a convex relaxation of "within tol in total variation":
-    u_i = 1 allows item i the whole shortfall of tol, and the logarithm between both ends is replaced by its chord. With
+    With logs_i = log w_i and slopes_i = -log(1 - tol/w_i) this is a convex relaxation of "within tol in total
+    variation": u_i = 1 allows item i the whole shortfall of tol, and the logarithm between both ends is replaced by its chord. With
     slopes 0 and logs_i = log(w_i - δ_i) the weights fall short of w by at most δ, which is a convex restriction.
 
     Attributes:
@@ -189,8 +189,8 @@ def solve_near(rules: list[NearRule], size: int) -> Solution:
     """The x of least norm that meets every rule, or dual evidence that there is none.
 
     Variables: x, and per rule z >= log Z, the u_i, and one e_j per item with (rows_j·x - z, 1, e_j) in the exponential
-    cone and Σ e_j <= 1. `multipliers` and `mix` of the solution hold, per rule and item, the λ and μ of the inequality in
-    certificates/statements/total_variation.py.
+    cone and Σ e_j <= 1. `multipliers` and `mix` of the solution hold, per rule and item, the λ and μ of the inequality
+    in certificates/statements/total_variation.py.
     """
     counts = [1 + len(rule.inside) + len(rule.rows) for rule in rules]
     starts = size + np.concatenate([[0], np.cumsum(counts)]).astype(int)

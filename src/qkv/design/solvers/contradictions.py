@@ -48,14 +48,16 @@ def equal_token_reasons(spec: WiringSpec) -> list[str]:
                 if abs(wanted[row, first] - wanted[row, j]) > 2 * spec.tol * (1 + 1e-9):
                     shares = f"{_share(wanted[row, first])} of {name[first]} and {_share(wanted[row, j])} of {name[j]}"
                     out.append(
-                        f"tokens {name[first]} and {name[j]} are the same vector, so token {name[i]} gives both the same "
-                        f"weight and cannot read {shares}"
+                        f"tokens {name[first]} and {name[j]} are the same vector, so token {name[i]} gives both the "
+                        f"same weight and cannot read {shares}"
                     )
         readers = [row for row, i in enumerate(spec.rules) if i in group]
         for row in readers[1:]:
             if 0.5 * np.abs(wanted[row] - wanted[readers[0]]).sum() > 2 * spec.tol * (1 + 1e-9):
                 a, b = name[spec.rules[readers[0]]], name[spec.rules[row]]
-                out.append(f"tokens {a} and {b} are the same vector, so they read alike and cannot follow different rules")
+                out.append(
+                    f"tokens {a} and {b} are the same vector, so they read alike and cannot follow different rules"
+                )
     return out
 
 
@@ -179,7 +181,9 @@ def unwritable_reason(spec: WiringSpec, relative: float = 1e-9) -> str | None:
         return f"token {names} reads the zero vector, so it writes zero whatever V is"
     if all(np.array_equal(means[r], means[used[0]]) for r in used):
         return f"tokens {names} read the same vector and should write different ones"
-    return f"what tokens {names} read is linearly dependent, and what they should write is not dependent in the same way"
+    return (
+        f"what tokens {names} read is linearly dependent, and what they should write is not dependent in the same way"
+    )
 
 
 def rules_reason(spec: WiringSpec, rows: tuple[int, ...], norm: float) -> str:

@@ -22,7 +22,7 @@ MAX_BOUND_SIZE = 200_000
 MIN_RELATIVE_MIX = 1e-14
 """Items of the mix below this, relative to the largest, are left out."""
 SAFE_DISTANCE = 1 - 1e-6
-"""A lower bound on the distance is claimed this much below what the evidence shows, which makes its norm bound large."""
+"""A lower bound on the distance is claimed this much below what was found, which makes its norm bound large."""
 MIN_FACE_WEIGHT = 1e-5
 """Items with smaller weights are taken to vanish in the limit of long queries."""
 
@@ -205,9 +205,7 @@ def _issue(keys: FloatArray, spec: BlendSpec, multipliers: FloatArray, mix: Floa
 
 
 def _longest(found: list[Certificate | None]) -> Certificate | None:
-    return max(
-        (c for c in found if c is not None), key=lambda c: float(c.claims["norm_at_least"]), default=None
-    )
+    return max((c for c in found if c is not None), key=lambda c: float(c.claims["norm_at_least"]), default=None)
 
 
 def _is_large(certificate: Certificate, keys: FloatArray, spec: BlendSpec) -> bool:

@@ -162,8 +162,8 @@ def _majorise(distance: _Distance, query: FloatArray) -> FloatArray:
     """Improve a query by minimising convex upper bounds of the distance that touch it at the query.
 
     α >= a (1 + log(α/a)) for every a > 0, so with the weights a of the query the distance is at most
-    Σ a_i (log a_i + (w_i - a_i)/a_i - log α_i)+. Items with tiny weights, which steps on the distance itself do not see,
-    are raised here by as much as the others allow.
+    Σ a_i (log a_i + (w_i - a_i)/a_i - log α_i)+. Items with tiny weights, which steps on the distance itself do not
+    see, are raised here by as much as the others allow.
     """
     value = float(distance(query))
     if len(distance.keys) > MAX_CONIC_KEYS:
@@ -229,8 +229,8 @@ def _minimise_smoothed(distance: _Distance, query: FloatArray) -> FloatArray:
 def _polish(distance: _Distance, query: FloatArray, enough: float) -> FloatArray:
     """Sequential linear programming: minimise the distance with linearised weights in a box around the query.
 
-    At a minimum the distance usually has a kink, where methods for smooth functions stop early. Variables: the step, and
-    one shortfall t_i >= 0 per item with t_i >= w_i - α_i - ∇α_i·step.
+    At a minimum the distance usually has a kink, where methods for smooth functions stop early. Variables: the step,
+    and one shortfall t_i >= 0 per item with t_i >= w_i - α_i - ∇α_i·step.
     """
     m, d = len(distance.items), len(query)
     radius = 0.1 * max(1.0, float(np.abs(query).max()))

@@ -57,7 +57,7 @@ class Statement:
 
 
 def numbers(data: Data, name: str) -> FloatArray:
-    """An entry of the data as float64; strings, complex numbers, ragged lists and numbers that it rounds are refused."""
+    """An entry of the data as float64; strings, complex numbers, ragged lists and what float64 rounds are refused."""
     value = np.asarray(data[name])
     if value.size and value.dtype.kind not in "biuf":
         raise InvalidCertificate(f"{name} holds something that is no real number")

@@ -3,10 +3,10 @@
 # The inequality that both statements rest on. Let w be the wanted weights, α those of a query, and T the largest sum of
 # the shortfalls (w_i - α_i)+ that a total variation of tol allows: T = tol + (W - 1)/2 with W = Σ w_i, which is tol but
 # for the rounding of w. Let δ_i be the shortfalls, so that δ >= 0, Σ δ_i <= T, δ_i <= w_i and α_i >= w_i - δ_i. With
-# scores s and Z = Σ exp(s_j) the last one reads log Z - s_i <= -log(w_i - δ_i). For any λ >= 0 on the wanted items, with
-# sum Λ, and any distribution p, with entropy H(p), log Z >= p·s + H(p), so
+# scores s and Z = Σ exp(s_j) the last one reads log Z - s_i <= -log(w_i - δ_i). For any λ >= 0 on the wanted items,
+# with sum Λ, and any distribution p, with entropy H(p), log Z >= p·s + H(p), so
 #     λ·s - Λ p·s >= Λ H(p) + Σ λ_i log(w_i - δ_i).
-# The right side is concave in δ, hence smallest at a corner of the set of shortfalls, where one item has the whole of T:
+# The right side is concave in δ, hence smallest at a corner of the set of shortfalls, where one item has all of T:
 #     λ·s - Λ p·s >= Λ H(p) + Σ λ_i log w_i + min_j λ_j log(1 - T/w_j),
 # provided that λ_j = 0 wherever w_j <= T. With s_i = k_i·q this is g·q >= b, hence |q| >= b/|g|, and where g = 0 < b no
 # query exists at all. To keep g exact, p is given as a `mix` μ of sum M, and everything is multiplied by M.
@@ -46,7 +46,7 @@ def _parse(data: Data) -> dict[str, Any]:
     keys = array(data, "keys", 2)
     items = indices(data, "items", keys.shape[0])
     others, mix = indices(data, "others", keys.shape[0]), array(data, "mix", 1)
-    parsed = {
+    parsed: dict[str, Any] = {
         "keys": keys, "items": items, "wanted": distribution(data, "wanted", len(items)), "tol": tolerance(data),
         "multipliers": array(data, "multipliers", 1), "others": others, "mix": mix,
     }  # fmt: skip
