@@ -36,8 +36,9 @@ MAX_RATIO_ERROR = 1e-8
 FORMS = ("smallest", "textbook")
 MAX_KEY_ENTRY = 1e100
 """Keys whose largest entry is above this, or below its inverse, are refused: squares would leave float64's range."""
-SAFETY_MARGINS = (1e-12, 1e-9, 1e-6)
-"""The leak is aimed this much (relatively) below tol, so that the query rounded to float64 is certainly within it."""
+SAFETY_MARGINS = (1e-12, 1e-9, 1e-6, 1e-3, 0.1, 0.5)
+"""The leak is aimed this much (relatively) below tol, so that the query rounded to float64 is certainly within it; the
+large ones are needed for tolerances near the rounding errors of weights."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -109,7 +110,7 @@ class Design(Displayable):
 
     @property
     def least_norm_within_tol(self) -> float | None:
-        """A certified bound: every query within tol in total variation has at least this norm; None if none was found."""
+        """A certified bound: every query within tol in total variation has this norm or more; None if there is none."""
         return None if self.within_bound is None else float(self.within_bound.claims["norm_at_least"])
 
     @property

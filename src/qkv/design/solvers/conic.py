@@ -169,8 +169,9 @@ class NearRule:
     """Bounds from below on the weights of one reading: log Z - rows_i·x + logs_i <= slopes_i u_i, u >= 0, Σ u_i <= 1.
 
     With logs_i = log w_i and slopes_i = -log(1 - tol/w_i) this is a convex relaxation of "within tol in total
-    variation": u_i = 1 allows item i the whole shortfall of tol, and the logarithm between both ends is replaced by its chord. With
-    slopes 0 and logs_i = log(w_i - δ_i) the weights fall short of w by at most δ, which is a convex restriction.
+    variation": u_i = 1 allows item i the whole shortfall of tol, and the logarithm between both ends is replaced by
+    its chord. With slopes 0 and logs_i = log(w_i - δ_i) the weights fall short of w by at most δ, which is a convex
+    restriction.
 
     Attributes:
         rows: Row of every item.
