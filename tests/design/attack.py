@@ -163,3 +163,63 @@ def beaten_by(keys, wanted, design, rng):
     w = np.zeros(len(keys))
     w[list(wanted)] = list(wanted.values())
     return max(0.0, design.distance - float(distances(keys, rival_queries(keys, wanted, rng), w).min()))
+
+
+def wiring_case(seed):
+    """Tokens, rules, what they write, and a tolerance."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(2, 6)), int(rng.integers(1, 4))
+    tokens = keys_of(KINDS[seed % len(KINDS)], rng, n, d)
+    reads = {}
+    for i in rng.permutation(n)[: int(rng.integers(1, min(n, 3) + 1))].tolist():
+        m = int(rng.integers(1, min(n, 3) + 1))
+        weights = np.maximum(rng.dirichlet(np.full(m, rng.choice([0.3, 3.0]))), 1e-6)
+        chosen = rng.permutation(n)[:m].tolist()
+        reads[i] = dict(zip(chosen, (weights / weights.sum()).tolist(), strict=True))
+    writes = {i: rng.standard_normal(2) for i in reads}
+    return tokens, reads, writes, float(10.0 ** rng.uniform(-9, -0.3))
+
+
+def rule_distances(tokens, W, reads):
+    """Total variation of each rule, in float64."""
+    out = []
+    for i, wanted in reads.items():
+        w = np.zeros(len(tokens))
+        w[list(wanted)] = list(wanted.values())
+        out.append(float(distances(tokens, (tokens[i] @ W)[None], w)[0]))
+    return out
+
+
+def judge_wiring(tokens, reads, tol, wiring, rng, search=True):
+    """Every sentence of a wiring that is false, as text."""
+    wrong = [] if wiring.certificate.verify() else [f"not verified: {wiring.certificate.verify().why}"]
+    for reason in wiring.reasons:
+        pair = re.match(r"tokens (\d+) and (\d+) are the same vector", reason)
+        if pair and not np.array_equal(tokens[int(pair[1])] + 0.0, tokens[int(pair[2])] + 0.0):
+            wrong.append(reason)
+    if wiring.possible:
+        Q, K = wiring.Q.numpy(), wiring.K.numpy()
+        for (i, wanted), bound in zip(reads.items(), wiring.distances, strict=True):
+            with mpmath.workdps(60):
+                query = (mpmath.matrix(Q.tolist()) * mpmath.matrix(tokens[i].tolist())).T * mpmath.matrix(K.tolist())
+                true = total_variation(tokens, [query[0, j] for j in range(len(tokens[0]))], wanted)
+            if true > bound + mpmath.mpf(10) ** -15 or bound > tol:
+                wrong.append(f"rule {i}: {true} above {bound}, or that above {tol}")
+        return wrong
+    if not search or not tokens.any():
+        return wrong
+    unit = float(np.linalg.norm(tokens, axis=1).max())
+    flat, d = tokens / unit, tokens.shape[1]
+
+    def worst(w):
+        return max(rule_distances(flat, w.reshape(d, d), reads))
+
+    starts = rng.standard_normal((200, d * d)) * 10.0 ** rng.uniform(-1, 2.5, (200, 1))
+    ranked = sorted(starts, key=worst)[:3]
+    found = [minimize(worst, w, method="Nelder-Mead", options={"maxiter": 600}).x for w in ranked]
+    best = min([*ranked, *found], key=worst)
+    bound = float(wiring.certificate.claims["norm_at_least"])
+    if wiring.certificate.kind == "no wiring within tol" and worst(best) < tol * (1 - 1e-6):
+        if np.linalg.norm(best) / unit**2 < bound * (1 - 1e-9):
+            wrong.append(f"{wiring.certificate.statement}, but {best.tolist()} / {unit}² does")
+    return wrong

@@ -144,7 +144,7 @@ class Design(Displayable):
         if self.least_norm is not None:
             facts.append(("norm with these ratios", f"≥ {lower_bound(self.least_norm, 6)}, certified"))
         if self.least_norm_within_tol is not None:
-            facts.append(("norm of any query within tol", f"≥ {lower_bound(self.least_norm_within_tol, 6)}, certified"))
+            facts.append(("norm within tol", f"≥ {lower_bound(self.least_norm_within_tol, 6)}, certified"))
         if self.distance_bound is not None:
             norm = float(self.distance_bound.claims["norm_at_least"])
             which = "" if np.isinf(norm) else f" below a norm of {lower_bound(norm, 3)}"

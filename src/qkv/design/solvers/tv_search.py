@@ -124,7 +124,9 @@ def _search(distance: _Distance, enough: float) -> FloatArray:
 
 
 def _best(distance: _Distance, queries: FloatArray) -> FloatArray:
-    return np.asarray(queries[int(distance(queries).argmin())])
+    """The nearest query; of those that are equally near to rounding, the last, which is the most converged."""
+    values = distance(queries)
+    return np.asarray(queries[int(np.flatnonzero(values <= values.min() + 1e-15)[-1])])
 
 
 def _kl_starts(keys: FloatArray, items: list[int], wanted: FloatArray) -> Iterator[FloatArray]:
