@@ -15,7 +15,7 @@ from scipy.optimize import linprog, minimize
 
 from qkv.core.types import FloatArray
 from qkv.design.solvers.conic import min_shortfalls
-from qkv.design.solvers.newton import centred_on, min_kl_queries
+from qkv.design.solvers.newton import min_kl_queries
 
 MAX_SUBSET_ITEMS = 5
 """Up to this many wanted items, every subset of them gives a start."""
@@ -78,7 +78,12 @@ def nearest_query(keys: FloatArray, items: list[int], wanted: FloatArray, tol: f
     Returns:
         The query, (d,).
     """
-    centred, size = centred_on(keys, items)
+    # Shifting all keys changes no weight. The median stays near most keys where one of them is very far away, so that
+    # the differences between the others keep their digits.
+    centred = keys - np.median(keys, axis=0)
+    lengths = np.linalg.norm(centred, axis=1)
+    size = float(np.median(lengths[lengths > 0])) if (lengths > 0).any() else 1.0
+    centred = centred / size
     enough = tol * (1 - 1e-6)
     plain = _Distance(centred, items, wanted)
     query = _search(plain, enough)
