@@ -1,7 +1,7 @@
 """Adversarial blends and wirings: no false sentence, no exception but QkvError, no missed query within tol.
 
-Tolerances from 1e-12 to 0.999; keys near-dependent, duplicate, huge, tiny, of mixed sizes, on a line, with outliers. The
-judges in attack.py recompute with mpmath and look for counterexamples with scipy.
+Tolerances from 1e-12 to 0.999; keys near-dependent, duplicate, huge, tiny, of mixed sizes, on a line, with outliers.
+The judges in attack.py recompute with mpmath and look for counterexamples with scipy.
 """
 
 import sys
@@ -65,7 +65,7 @@ def test_blends_that_hypothesis_chooses(seed):
     assert blend_errors(seed) == []
 
 
-@pytest.mark.parametrize("seed", [202, 281])
+@pytest.mark.parametrize("seed", [118, 202, 281, 1108])
 def test_blends_that_once_failed(seed):
     assert blend_errors(seed) == []
 

@@ -1,4 +1,4 @@
-"""Why rules cannot be followed: equal tokens, contradictory rules, and what no V writes, named as the user names them."""
+"""Why rules cannot be followed: equal tokens, contradictory rules, and what no V writes, by the user's names."""
 
 import numpy as np
 import pytest
