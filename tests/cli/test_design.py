@@ -136,6 +136,8 @@ BAD = [
     (["design", "copy"], "--orthonormal"),
     (["design", "copy", "--orthonormal", "3"], "NxD"),
     (["design", "copy", "--orthonormal", "9x3"], "Raise d"),
+    (["design", "copy", "--orthonormal", f"{10**20}x{10**20}"], "268,435,456 numbers"),
+    (["design", "copy", "--orthonormal", f"1x{10**20}"], "268,435,456 numbers"),
     (["design", "copy", "--orthonormal", "4x4", "--item", "7"], "7"),
     (["design", "copy", "--orthonormal", "4x4", "--tol", "0"], "tol"),
     (["design", "copy", "absent.npz"], "no such file"),
