@@ -7,7 +7,6 @@ import pytest
 from scipy.special import logsumexp
 
 import qkv
-from qkv.design.certificates.certificate import Certificate
 from qkv.design.solvers import conic
 from qkv.design.solvers.infeasibility import no_query_certificate
 from qkv.design.specs import BlendSpec
