@@ -206,7 +206,7 @@ def test_several_certificates_are_verified_into_one_json_object(tmp_path):
     code, out, _ = qkv("design", "verify", saved, "--json")
     assert code == 0
     report = json.loads(out)
-    assert report["holds"] is True and len(report["certificates"]) == 2
+    assert report["holds"] is True and len(report["certificates"]) == 3
 
 
 def test_labels_that_are_other_items_indices_are_not_mixed_up(tmp_path):

@@ -71,7 +71,7 @@ def limits() -> Chapter:
                 f"{plane.n} keys in the plane; {len(flat.vertices)} can be selected, along the arrows.",
                 "qkv tour",
             ),
-            f"A request to copy key {inside} is answered with a proof that it is impossible, and with the nearest blend "
+            f"A request to copy key {inside} is answered with a proof that it is impossible, and with the nearest blend found "
             "that can be reached.",
             refused,
             refused.obstacle.verify(),
