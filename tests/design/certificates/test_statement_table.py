@@ -73,7 +73,7 @@ def skeleton(text):
     return re.sub(NUMBER, "#", text).replace("#", "")
 
 
-@pytest.mark.parametrize("certificate", examples(), ids=lambda c: c.kind)
+@pytest.mark.parametrize("certificate", list(examples()), ids=lambda c: c.kind)
 def test_every_part_of_every_sentence_stands_in_the_table(certificate):
     assert certificate.verify(), certificate.verify().why
     texts = [text for kind, text, *_ in rows() if kind == certificate.kind]
