@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import psutil
@@ -158,6 +158,71 @@ def test_a_cluster_that_is_not_there(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(QkvError, match=r"qkv\[cluster\]"):
         copyable(gaussian(5, 2), cluster="tcp://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["foo", "", "tcp://", "http://localhost:1", "tcp://localhost:port", "inproc://x", "tls://localhost:1", 5, ["a"]],
+)
+def test_an_address_that_is_none_is_one_error(address, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(parallel, "CLUSTER_TIMEOUT", 1)
+    with pytest.raises(QkvError, match="does not answer"):
+        WorkerPool(cluster=address)
+
+
+def test_whatever_a_transport_raises_is_one_error(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+
+    def refuse(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr(distributed, "Client", refuse)
+    with pytest.raises(QkvError, match=r"does not answer \(AssertionError"):
+        WorkerPool(cluster="ws://localhost:1")
+
+
+def test_a_cluster_without_workers_is_one_error():
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster,
+        pytest.raises(QkvError, match="it has no workers"),
+    ):
+        copyable(gaussian(5, 2), cluster=cluster.scheduler_address)
+
+
+def test_a_cluster_that_gives_up_is_one_error(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+
+    class Client:
+        """A cluster whose workers die of every piece of work."""
+
+        def __init__(self, *_, **__):
+            pass
+
+        def ncores(self):
+            return {"worker": 1}
+
+        def get_executor(self, pure):
+            return self
+
+        def scatter(self, shared, **_):
+            return shared
+
+        def submit(self, *_):
+            failed = Future()
+            failed.set_exception(distributed.scheduler.KilledWorker("piece", None, 1))
+            return failed
+
+        def shutdown(self, wait):
+            pass
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(distributed, "Client", Client)
+    with pytest.raises(QkvError, match=r"the cluster gave up \(KilledWorker"), WorkerPool(cluster="tcp://x:1") as pool:
+        pool.map(operator.neg, 1, [()], None)
 
 
 def test_threads_that_use_processes_at_once_leave_environment_and_main_module_alone():

@@ -119,9 +119,13 @@ class WorkerPool:
                 future.result()  # the first piece that fails ends the work
                 report(count, len(pieces))
             return done + [future.result() for future in futures]
-        except BaseException:
+        except BaseException as why:
             for future in futures:
-                future.cancel()
+                with contextlib.suppress(Exception):  # a cluster that is gone cannot cancel anything
+                    future.cancel()
+            if self._client is not None and type(why).__module__.split(".")[0] == "distributed":
+                problem = f"the cluster gave up ({type(why).__name__})"
+                raise QkvError("distributing the work", problem, "Look at the logs of its workers") from None
             raise
 
     def _map_here(
@@ -303,14 +307,18 @@ def _connect(address: str) -> Any:
     except ImportError:
         raise MissingExtra(f"working on the cluster {address}", "cluster") from None
     try:
-        return Client(address, timeout=CLUSTER_TIMEOUT, set_as_default=False)
-    except (OSError, ValueError, TypeError) as why:
+        client = Client(address, timeout=CLUSTER_TIMEOUT, set_as_default=False)
+    except Exception as why:  # each transport raises errors of its own for an address that is not its
         detail = (str(why).splitlines() or [type(why).__name__])[0]
         raise QkvError(
             f"working on the cluster {address}",
             f"it does not answer ({detail})",
             "Check the address: tcp://HOST:8786",
         ) from None
+    if not client.ncores():
+        client.close()
+        raise QkvError(f"working on the cluster {address}", "it has no workers", "Start some: dask worker ADDRESS")
+    return client
 
 
 def _completed(futures: list[Any]) -> Iterator[Any]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import qkv
-from qkv.core.display import Card, Displayable, brief, number, plain, power, times, vector
+from qkv.core.display import Card, Displayable, brief, lower_bound, number, plain, power, times, upper_bound, vector
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +61,27 @@ def test_a_printed_number_is_right_to_its_digits(x, digits):
 
 @given(st.floats(1e-300, 1e300))
 def test_a_bound_shown_as_a_power_of_ten_is_not_below_the_bound(x):
-    assert x <= float(power(x)) * (1 + 1e-12) and float(power(x)) <= 10 * x * (1 + 1e-12)
+    assert x <= float(power(x)) and float(power(x)) <= 10 * x * (1 + 1e-12)
     assert math.log10(float(power(x))) == pytest.approx(round(math.log10(float(power(x)))), abs=1e-9)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.integers(2, 8))
+def test_printed_bounds_are_rounded_outwards_by_less_than_a_digit(x, digits):
+    low, high = lower_bound(x, digits), upper_bound(x, digits)
+    assert float(low) <= x <= float(high)
+    if abs(x) > 1e-290:
+        assert float(number(x, digits)) in (float(low), float(high))
+        assert math.isinf(float(high)) or float(high) - float(low) <= 1.01 * abs(x) * 10.0 ** (1 - digits)
+
+
+def test_bounds_that_are_short_decimals_are_printed_as_they_are():
+    assert (upper_bound(0.001, 6), lower_bound(0.3, 6), upper_bound(math.inf), lower_bound(0)) == (
+        "0.001", "0.3", "inf", "0"
+    )  # fmt: skip
+    assert (lower_bound(5.2417178, 6), upper_bound(5.2417178, 6)) == ("5.24171", "5.24172")
+    assert (upper_bound(1.0000001e-14), lower_bound(999999.7, 6), upper_bound(999999.7, 6)) == (
+        "1.001e-14", "999999", "1.00000e+06"
+    )  # fmt: skip
 
 
 def test_ratios_and_special_bounds_in_words():

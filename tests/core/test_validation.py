@@ -9,12 +9,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import qkv
 from qkv.core.validation import (
     MIN_TOLERANCE,
     booleans,
     check_confidence,
     check_range,
     finite,
+    mapping,
     same_length,
     same_width,
     tensor,
@@ -148,3 +150,43 @@ def test_a_bad_argument_is_refused_with_its_reason(call, says):
     with pytest.raises(QkvError) as refusal:
         call()
     assert says in str(refusal.value)
+
+
+class Series:
+    """What a pandas Series offers here; its truth value is ambiguous, so that `not series` raises."""
+
+    ndim = 1
+
+    def __init__(self, labels, numbers):
+        self.index, self.numbers = labels, numbers
+
+    def to_dict(self):
+        return dict(zip(self.index, self.numbers, strict=True))
+
+    def __bool__(self):
+        raise ValueError("The truth value of a Series is ambiguous.")
+
+
+def test_mappings_and_series_become_dicts():
+    for value in ({0: 0.5, 1: 0.5}, Series([0, 1], [0.5, 0.5])):
+        assert mapping("blending", "weights", value, "Give weights") == {0: 0.5, 1: 0.5}
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ({}, "there are no weights"), (Series([], []), "there are no weights"), (np.ones(2), "are a ndarray"),
+        (Series([0, 0], [0.5, 0.5]), "a label twice"), ([(0, 1.0)], "are a list"), (None, "are a NoneType"),
+        (torch.ones(2), "are a Tensor"), ("ab", "are a str"), ({0, 1}, "are a set"),
+    ],
+)  # fmt: skip
+def test_what_is_no_mapping_is_refused(value, says):
+    with pytest.raises(QkvError, match=says):
+        mapping("blending", "weights", value, "Give weights")
+
+
+def test_a_series_of_weights_designs_the_query_of_the_dict():
+    by_series = qkv.design.blend(np.eye(3), Series([0, 2], [0.25, 0.75]))
+    assert torch.equal(by_series.query, qkv.design.blend(np.eye(3), {0: 0.25, 2: 0.75}).query)
+    wired = qkv.design.wire(np.eye(3), {0: Series([1, 2], [0.5, 0.5])}, {0: [1.0]})
+    assert wired.possible

@@ -102,7 +102,7 @@ def test_reading_a_token_between_two_others_is_impossible_with_a_proof():
     X = np.array([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]])
     w = qkv.design.wire(X, reads={0: 2}, writes={0: [1.0, 2.0]})
     assert not w.possible and w.Q is None
-    assert w.certificate.kind == "no wiring"
+    assert w.certificate.kind == "no wiring within tol" and w.status == "out of reach"
     assert float(w.certificate.claims["norm_at_least"]) > 1e8
     assert w.certificate.verify()
 

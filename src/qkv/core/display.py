@@ -6,6 +6,7 @@ import dataclasses
 import html
 import math
 from collections.abc import Iterable, Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -151,9 +152,39 @@ def times(x: float | int) -> str:
     return f"{float(f'{x:.3g}'):,.0f} times" if 1000 <= x < 1e9 else f"{number(x, 3)} times"
 
 
+def upper_bound(x: float | int, digits: int = 4) -> str:
+    """`number(x, digits)`, rounded up: the number that is printed, read as float64, is never below x."""
+    return _rounded(float(x), digits, ROUND_CEILING)
+
+
+def lower_bound(x: float | int, digits: int = 4) -> str:
+    """`number(x, digits)`, rounded down: the number that is printed, read as float64, is never above x."""
+    return _rounded(float(x), digits, ROUND_FLOOR)
+
+
+def _rounded(x: float, digits: int, rounding: str) -> str:
+    """The text of `number`, with the last digit rounded in the given direction, in exact decimal arithmetic.
+
+    A text that float64 reads as x itself stays: 0.001 is not printed as 0.001001 because its float64 lies a little
+    above the decimal number.
+    """
+    if not math.isfinite(x) or float(number(x, digits)) == x:
+        return number(x, digits)
+    exact = Decimal(x)
+    last = 0 if 10**digits - 0.5 <= abs(x) < 1e6 else exact.adjusted() - digits + 1
+    shown = exact.quantize(Decimal(1).scaleb(last), rounding)
+    if shown == 0 or Decimal("1e-4") <= abs(shown) < 10**6:
+        return f"{shown.normalize():f}"
+    mantissa, exponent = f"{shown:.{digits - 1}e}".split("e")
+    return f"{mantissa}e{int(exponent):+03d}"
+
+
 def power(x: float | int) -> str:
     """A small bound, rounded up to a power of ten: its digits come from rounding errors and differ between machines."""
-    return f"{10.0 ** math.ceil(math.log10(x)):.0e}" if 0 < x < math.inf else f"{x:g}"
+    if not 0 < x < math.inf:
+        return f"{x:g}"
+    exponent = math.floor(math.log10(x))
+    return next(text for e in range(exponent - 1, exponent + 3) if float(text := f"1e{e:+03d}") >= x)
 
 
 def vector(values: Iterable[float | int], most: int = 8) -> str:

@@ -20,6 +20,9 @@ from qkv.core.types import ArrayLike, Item, Labels
 from qkv.core.validation import same_length, tensor, whole
 from qkv.errors import QkvError
 
+MAX_GENERATED = 2**28
+"""Numbers in the generated keys and values, at most: their factorisation takes a few times as much memory."""
+
 
 @dataclass(frozen=True, eq=False, init=False)
 class Memory(Displayable):
@@ -75,7 +78,7 @@ class Memory(Displayable):
             The memory; its keys are uniform over orthonormal frames.
 
         Raises:
-            QkvError: If a number is not a whole number above 0, or if n is larger than d.
+            QkvError: If a number is not a whole number above 0, if n is larger than d, or if they are too large.
 
         Example:
             >>> import qkv
@@ -91,6 +94,10 @@ class Memory(Displayable):
                 request,
                 f"at most {d} vectors can be orthogonal to each other there",
                 f"Raise d to {n} or lower n to {d}",
+            )
+        if d * max(n, dv) > MAX_GENERATED:
+            raise QkvError(
+                request, f"that is more than {MAX_GENERATED:,} numbers", "Generate fewer, or load keys from a file"
             )
         random = np.random.default_rng(whole(request, "seed", seed, least=0))
         q, r = np.linalg.qr(random.standard_normal((d, n)))

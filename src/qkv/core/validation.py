@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
@@ -100,6 +101,21 @@ def check_range(request: str, *results: Tensor) -> None:
             "the products of its inputs exceed the range of float64",
             "Use smaller vectors or a smaller scale",
         )
+
+
+def mapping(request: str, name: str, value: Any, hint: str) -> dict[Any, Any]:
+    """`value` as a dict that is not empty: a mapping, or an object with to_dict() such as a pandas Series."""
+    if isinstance(value, Mapping):
+        found = dict(value)
+    elif callable(getattr(value, "to_dict", None)) and hasattr(value, "index"):
+        found = dict(value.to_dict())
+        if len(found) != len(value.index) and getattr(value, "ndim", 1) == 1:
+            raise QkvError(request, f"the index of the {name} holds a label twice", "Name each item once")
+    else:
+        raise QkvError(request, f"the {name} are a {type(value).__name__}", hint)
+    if not found:
+        raise QkvError(request, f"there are no {name}", hint)
+    return found
 
 
 def whole(request: str, name: str, value: Any, least: int = 1) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from qkv.core.display import Card, Displayable, number
+from qkv.core.display import Card, Displayable, number, upper_bound
 from qkv.core.memory import Memory
 from qkv.core.types import ArrayLike, FloatArray, Item
 from qkv.core.validation import check_range, same_width, tensor, tolerance
@@ -33,7 +33,7 @@ class Leak(Displayable):
         leaks: The weight outside the wanted items at each scale.
         tol: The largest leak allowed, or None.
         scale: The smallest scale at which the leak is at most `tol`, rounded up; at larger scales it only falls, since
-            every wanted item scores above every other. None where one does not.
+            every wanted item scores above every other. None where one does not, or where no scale below 10⁶ is enough.
         certificate: Certificate of the leak at `scale`, or None.
     """
 
@@ -45,7 +45,7 @@ class Leak(Displayable):
     certificate: Certificate | None = dataclasses.field(default=None, repr=False)
 
     def card(self) -> Card:
-        found = "none: another item scores as high" if self.scale is None else f"{number(self.scale, 6)}, certified"
+        found = "none found" if self.scale is None else f"{upper_bound(self.scale, 6)}, certified"
         facts = () if self.tol is None else ((f"scale for {number(self.tol)}", found),)
         rows = tuple((number(float(s)), number(float(x))) for s, x in zip(self.scales, self.leaks, strict=True))
         wanted = ", ".join(map(str, self.items))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 
-from qkv.core.display import Card, Displayable, number, vector
+from qkv.core.display import Card, Displayable, lower_bound, number, plain, upper_bound, vector
 from qkv.core.geometry import common_norm
 from qkv.core.memory import Memory
 from qkv.core.types import ArrayLike, FloatArray, Item, Weights
@@ -17,22 +18,28 @@ from qkv.design.certificates.certificate import Certificate
 from qkv.design.certificates.statements.weights import FLOAT64_FIRST_SIZE
 from qkv.design.hull.selectable import inside_certificate, selecting_query
 from qkv.design.solvers import conic
-from qkv.design.solvers.infeasibility import excludes_every_query, no_query_certificate
-from qkv.design.solvers.newton import min_kl_query
+from qkv.design.solvers.infeasibility import no_query_certificate
+from qkv.design.solvers.near import distance_bound, excludes_all, exclusion_within_tol, norm_bound_within_tol
+from qkv.design.solvers.tv_search import nearest_query
 from qkv.design.specs import BlendSpec, covariances
 from qkv.errors import QkvError
 
-STATUS_TEXT = {
-    "exact": "the wanted ratios exactly, with a leak within tol",
-    "within": "the exact ratios are out of reach; the nearest reachable blend is within tol",
-    "nearest": "no query found within tol; this is the nearest reachable blend",
+Status = Literal["exact", "within", "out of reach", "best found"]
+STATUS_TEXT: dict[Status, str] = {
+    "exact": "the wanted ratios, to rounding, with a leak within tol",
+    "within": "within tol in total variation, but not in the wanted ratios",
+    "out of reach": "no query is within tol, which is proved; this is the nearest that was found",
+    "best found": "not within tol; this is the nearest that was found, and another may be nearer",
 }
 Form = Literal["smallest", "textbook"]
 FORMS: tuple[Form, ...] = get_args(Form)
+MAX_RATIO_ERROR = 1e-8
+"""Error of the logarithms of the ratios up to which a query counts as reading the wanted ratios."""
 MAX_KEY_ENTRY = 1e100
 """Keys whose largest entry is above this, or below its inverse, are refused: squares would leave float64's range."""
-SAFETY_MARGINS = (1e-12, 1e-9, 1e-6)
-"""The leak is aimed this much (relatively) below tol, so that the query rounded to float64 is certainly within it."""
+SAFETY_MARGINS = (1e-12, 1e-9, 1e-6, 1e-3, 0.1, 0.5)
+"""The leak is aimed this much (relatively) below tol, so that the query rounded to float64 is certainly within it; the
+large ones are needed for tolerances near the rounding errors of weights."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -40,8 +47,9 @@ class Design(Displayable):
     """A query for wanted weights, with certified bounds on how far its reading is from them.
 
     Attributes:
-        status: "exact" (the wanted ratios, leak within tol), "within" (other ratios, but within tol) or "nearest"
-            (nothing within tol was found; the nearest reachable weights).
+        status: "exact" (the wanted ratios, leak within tol), "within" (other ratios, but within tol), "out of reach"
+            (no query is within tol, which is proved) or "best found" (no query within tol was found). In the last two
+            cases `query` is the nearest, in total variation, that was found; another one may be nearer.
         wanted: Wanted weight by label.
         tol: Largest total-variation distance that was allowed.
         query: The query, (d,); it equals `scale` · `direction`.
@@ -49,12 +57,17 @@ class Design(Displayable):
             (the t of t(k_a + k_b)), the smallest that brings the leak down to tol; else the norm of the query.
         distance: Certified bound on the total-variation distance of the weights from the wanted ones.
         output_distance: Certified bound on the distance of the output from the wanted weighted sum of values.
-        certificate: Certificate of both bounds, and of a lower bound on the norm of any such query.
-        obstacle: Certificate that no query, or none up to some norm, reads the exact ratios; None where there is none.
-        ratio_bound: Certificate of a larger lower bound on the norm, from the ratios alone; None where there is none.
+        certificate: Certificate of both bounds, and, where status is "exact", of a lower bound on the norm of every
+            query with the same ratios and a leak of at most tol.
+        obstacle: Certificate that no query, or none up to some norm, reads the exact ratios with a leak of at most tol,
+            or that no query selects the item; None where there is none. Other ratios may still be within tol.
+        ratio_bound: Certificate of a larger lower bound on the norm of every query with the exact ratios, from the
+            ratios alone; None where there is none.
+        distance_bound: Certificate that no query, or none up to a very large norm, is nearer to the wanted weights, in
+            total variation, than `distance_at_least`; None where there is none.
     """
 
-    status: str
+    status: Status
     wanted: Mapping[Item, float]
     tol: float
     query: torch.Tensor
@@ -64,11 +77,12 @@ class Design(Displayable):
     certificate: Certificate = dataclasses.field(repr=False)
     obstacle: Certificate | None = dataclasses.field(default=None, repr=False)
     ratio_bound: Certificate | None = dataclasses.field(default=None, repr=False)
+    distance_bound: Certificate | None = dataclasses.field(default=None, repr=False)
 
     @property
     def possible(self) -> bool:
-        """Whether the weights are within tol of the wanted ones."""
-        return self.status != "nearest"
+        """Whether the weights are within tol of the wanted ones, in total variation."""
+        return self.status in ("exact", "within")
 
     @property
     def direction(self) -> torch.Tensor:
@@ -78,35 +92,83 @@ class Design(Displayable):
     @property
     def certificates(self) -> list[Certificate]:
         """The certificates of this result: of the reading, and of every query that could do it."""
-        return [c for c in (self.certificate, self.ratio_bound, self.obstacle) if c is not None]
+        found = (self.certificate, self.ratio_bound, self.within_bound, self.obstacle, self.distance_bound)
+        return [c for c in found if c is not None]
+
+    @functools.cached_property
+    def within_bound(self) -> Certificate | None:
+        """Certificate of a lower bound on the norm of every query within tol in total variation, whatever its ratios.
+
+        It is computed when it is first used. None where the query itself is not within tol, where no bound was found,
+        or where the keys hold more than 200,000 numbers.
+        """
+        if not self.possible:
+            return None
+        data = self.certificate.data
+        wanted = tuple(float(w) for w in data["wanted"])
+        spec = BlendSpec(tuple(int(i) for i in data["items"]), wanted, self.tol)
+        return norm_bound_within_tol(np.asarray(data["keys"]), spec, np.asarray(data["query"]))
+
+    @property
+    def least_norm_within_tol(self) -> float | None:
+        """A certified bound: every query within tol in total variation has this norm or more; None if there is none."""
+        return None if self.within_bound is None else float(self.within_bound.claims["norm_at_least"])
+
+    @property
+    def distance_at_least(self) -> float | None:
+        """A certified bound: no query is nearer than this in total variation; None where none was found.
+
+        Where the keys are dependent only to rounding, it holds for queries up to the norm in `distance_bound.claims`.
+        """
+        return None if self.distance_bound is None else float(self.distance_bound.data["tol"])
 
     @property
     def least_norm(self) -> float | None:
-        """A certified bound: no query of smaller norm does this; None where none was found."""
+        """A certified bound: every query with the exact ratios and a leak of at most tol has at least this norm.
+
+        None where none was found. Queries with other ratios may be shorter and still within tol: see
+        `least_norm_within_tol`.
+        """
         holder = self.ratio_bound if self.ratio_bound is not None else self.certificate
         return float(holder.claims["norm_at_least"]) if "norm_at_least" in holder.claims else None
 
     def card(self) -> Card:
         blend = " + ".join(f"{number(w)} of {item}" for item, w in list(self.wanted.items())[:6])
+        radius = upper_bound(self.output_distance, 6 if self.output_distance > 1e-6 else 2)
         facts = [
             ("status", f"{self.status}: {STATUS_TEXT[self.status]}"),
             ("scale", number(self.scale, 6)),
             ("norm of query", number(float(self.query.norm()), 6)),
-            ("distance of weights", f"≤ {number(self.distance, 6)} (tol {number(self.tol)})"),
-            ("distance of output", f"≤ {number(self.output_distance, 6 if self.output_distance > 1e-6 else 2)}"),
+            ("distance of weights", f"≤ {upper_bound(self.distance, 6)} in total variation (tol {number(self.tol)})"),
+            ("distance of output", f"≤ {radius}"),
         ]
         if self.least_norm is not None:
-            facts.append(("smallest possible norm", f"≥ {number(self.least_norm, 6)}, certified"))
+            facts.append(("norm with these ratios", f"≥ {lower_bound(self.least_norm, 6)}, certified"))
+        if self.least_norm_within_tol is not None:
+            facts.append(("norm within tol", f"≥ {lower_bound(self.least_norm_within_tol, 6)}, certified"))
+        if self.distance_bound is not None:
+            norm = float(self.distance_bound.claims["norm_at_least"])
+            which = "" if np.isinf(norm) else f" below a norm of {lower_bound(norm, 3)}"
+            least = lower_bound(float(self.distance_bound.data["tol"]), 6)
+            facts.append(("distance of any query", f"≥ {least} in total variation, certified{which}"))
         facts.append(("query", vector(self.query.tolist())))
-        note = ""
-        if self.obstacle:
-            proved = "Proof that it cannot be done" if excludes_every_query(self.obstacle) else "What is proved"
-            note = f"{proved}: {self._statement(self.obstacle)}."
+        note = f"What is proved: {self._statement(self.obstacle)}." if self.obstacle else ""
         title = f"Copy {next(iter(self.wanted))}" if len(self.wanted) == 1 else f"Read {blend}"
         return Card(title, tuple(facts), note=note)
 
     def to_json(self) -> dict[str, Any]:
         out = super().to_json() | {"possible": self.possible, "says": self._statement(self.certificate)}
+        bounds = {
+            "least_norm": self.least_norm,
+            "least_norm_within_tol": self.least_norm_within_tol,
+            "distance_at_least": self.distance_at_least,
+        }
+        out |= {name: plain(bound) for name, bound in bounds.items() if bound is not None}
+        if self.distance_bound is not None:
+            out["distance_bound"] = self._statement(self.distance_bound)
+        out["measures"] = {
+            "distance": "total variation of the weights", "output_distance": "Euclidean distance of the output"
+        }  # fmt: skip
         return out | ({"obstacle": self._statement(self.obstacle)} if self.obstacle else {})
 
     def _statement(self, certificate: Certificate) -> str:
@@ -128,7 +190,7 @@ def copy(
         noise: As for `blend`.
 
     Returns:
-        A `Design`; its status is "nearest", and its `obstacle` a proof, where the item cannot be copied.
+        A `Design`. Where no query within tol was found, its status is "out of reach" (proved) or "best found".
 
     Raises:
         QkvError: If the item is unknown or an argument is out of range.
@@ -150,7 +212,7 @@ def blend(
     form: Form = "smallest",
     noise: ArrayLike | None = None,
 ) -> Design:
-    """Find the query of least norm that reads a weighted average of items.
+    """Find the query of least norm that reads a weighted average of items in the wanted ratios, with a leak within tol.
 
     Args:
         memory: The memory, or keys as rows.
@@ -163,8 +225,8 @@ def blend(
             the variance of the wanted scores instead of its norm.
 
     Returns:
-        A `Design` with the query and its certificate. Where no query has the exact ratios, it is the one whose
-        weights are nearest in Kullback–Leibler divergence, and `obstacle` is a proof where one was found.
+        A `Design` with the query and its certificate. Where no query with the exact ratios was found, it is the nearest
+        in total variation that was found, and `obstacle` and `distance_bound` hold what is proved.
 
     Raises:
         QkvError: If an item is unknown or an argument is out of range.
@@ -228,16 +290,26 @@ def _program_attempts(
 
 
 def _nearest_design(memory: Memory, spec: BlendSpec, attempts: list[Design], evidence: conic.Solution | None) -> Design:
-    """The nearest reachable weights, with a proof that the wanted ones are out of reach where there is one."""
+    """The nearest weights that were found, with what is proved about the wanted ones."""
     keys, items = memory.keys.numpy(), list(spec.items)
-    nearest = _design("nearest", memory, spec, min_kl_query(keys, items, spec.wanted), bound_norm=False)
+    found = _design("best found", memory, spec, nearest_query(keys, items, spec.wanted, spec.tol), bound_norm=False)
     # Where tol is too small for float64, attempts with the exact ratios exist, and may come closer.
-    best = min([*attempts, nearest], key=lambda d: d.distance)
+    best = min([*attempts, found], key=lambda d: d.distance)
     obstacle = None
     if evidence is not None and evidence.status != "solved":
         inside = inside_certificate(keys, items[0]) if len(items) == 1 else None
         obstacle = inside or no_query_certificate(keys, spec, evidence)
-    return dataclasses.replace(best, status="within" if best.distance <= spec.tol else "nearest", obstacle=obstacle)
+    best = dataclasses.replace(best, obstacle=obstacle)
+    if best.distance <= spec.tol:
+        return dataclasses.replace(best, status="within")
+    bound = distance_bound(keys, spec)
+    if bound is None or float(bound.data["tol"]) < spec.tol:
+        bound = exclusion_within_tol(keys, spec) or bound
+    # Another key scores as high as one that no query selects, so its weight is at most 1/2.
+    unselectable = obstacle is not None and obstacle.kind == "inside" and "exact" in obstacle.claims and spec.tol < 0.5
+    excluded = bound is not None and excludes_all(bound) and float(bound.data["tol"]) >= spec.tol
+    status: Status = "out of reach" if unselectable or excluded else "best found"
+    return dataclasses.replace(best, status=status, distance_bound=bound)
 
 
 def memory_of(given: Memory | ArrayLike) -> Memory:
@@ -286,7 +358,7 @@ def _closed_form(keys: FloatArray, norm: float, spec: BlendSpec, textbook: bool)
     return (scores if textbook else scores - scores.mean()) @ keys / norm**2
 
 
-def _design(status: str, memory: Memory, spec: BlendSpec, query: FloatArray, bound_norm: bool) -> Design:
+def _design(status: Status, memory: Memory, spec: BlendSpec, query: FloatArray, bound_norm: bool) -> Design:
     """The certified design of a query; with `bound_norm`, certificates bound the norm of any such query from below."""
     keys = memory.keys.numpy()
     items = list(spec.items)
@@ -298,6 +370,11 @@ def _design(status: str, memory: Memory, spec: BlendSpec, query: FloatArray, bou
     if multipliers is not None:
         data |= {"multipliers": multipliers, "tol": spec.tol}
     certificate = Certificate.issue("weights", data)
+    norm = float(np.linalg.norm(query))
+    if float(certificate.claims.get("norm_at_least", 0.0)) > norm:
+        # The ratios of the query are rounded, so it can be a little shorter than any with the exact ones. A bound that
+        # is not above it is true too, and does not seem to contradict it.
+        certificate = dataclasses.replace(certificate, claims={**certificate.claims, "norm_at_least": norm})
     ratio_bound = (
         _ratio_bound(keys, spec, query, float(certificate.claims.get("norm_at_least", 0.0))) if bound_norm else None
     )
@@ -307,6 +384,8 @@ def _design(status: str, memory: Memory, spec: BlendSpec, query: FloatArray, bou
         )
     scores = keys @ query
     rest = np.delete(scores, items)
+    if status == "exact" and not _has_ratios(scores[items], spec.wanted):
+        status = "within"
     gap = float(scores[items].min() - rest.max()) if len(rest) and status == "exact" else 0.0
     return Design(
         status=status,
@@ -321,6 +400,13 @@ def _design(status: str, memory: Memory, spec: BlendSpec, query: FloatArray, bou
     )
 
 
+def _has_ratios(scores: FloatArray, wanted: FloatArray) -> bool:
+    """Whether scores of the wanted items give the wanted ratios, to rounding."""
+    logs = np.log(wanted)
+    off = (scores - scores[0]) - (logs - logs[0])
+    return bool(np.abs(off).max() <= MAX_RATIO_ERROR * (1 + np.abs(logs).max()))
+
+
 def _ratio_bound(keys: FloatArray, spec: BlendSpec, query: FloatArray, known: float) -> Certificate | None:
     """The norm bound of the ratios alone, where it is above the `known` one of ratios and leak together."""
     items = list(spec.items)
@@ -329,7 +415,8 @@ def _ratio_bound(keys: FloatArray, spec: BlendSpec, query: FloatArray, known: fl
     ratios = keys[items] - keys[items[0]]
     data = {"keys": keys, "items": items, "wanted": spec.wanted, "tol": spec.tol}
     found = Certificate.issue("no query", data | {"multipliers": np.linalg.lstsq(ratios.T, query, rcond=None)[0]})
-    return found if float(found.claims["norm_at_least"]) > max(0.0, known) else None
+    least = min(float(found.claims["norm_at_least"]), float(np.linalg.norm(query)))
+    return dataclasses.replace(found, claims={"norm_at_least": least}) if least > max(0.0, known) else None
 
 
 def _multipliers(keys: FloatArray, items: list[int], query: FloatArray) -> FloatArray | None:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from qkv.core.attention import self_attention
-from qkv.core.display import Card, Displayable, number
+from qkv.core.display import Card, Displayable, lower_bound, number
 from qkv.core.geometry import min_norm_point
 from qkv.core.memory import Memory
 from qkv.core.types import ArrayLike
@@ -58,7 +58,7 @@ class Reachability(Displayable):
     def card(self) -> Card:
         facts = [("best multiple", number(round(self.multiple, 4) + 0.0)), ("distance there", number(self.distance, 6))]
         if self.certificate is not None:
-            facts.append(("distance for every multiple", f"≥ {number(self.at_least, 6)}, certified"))
+            facts.append(("distance for every multiple", f"≥ {lower_bound(self.at_least, 6)}, certified"))
         note = self.certificate.statement + "." if self.status == "out of reach" and self.certificate else ""
         return Card(TITLES[self.status], tuple(facts), note=note)
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from qkv.core.attention import Label
 from qkv.core.memory import Memory
 from qkv.core.types import ArrayLike, FloatArray, Weights
-from qkv.core.validation import tensor, tolerance
+from qkv.core.validation import mapping, tensor, tolerance
 from qkv.errors import QkvError
 
 MIN_WEIGHT, MAX_WEIGHT = 1e-200, 1e6
@@ -36,18 +37,17 @@ class BlendSpec:
     def of(cls, memory: Memory, weights: Weights, tol: float) -> BlendSpec:
         """Validate: known items, weights from 0 to 1 that sum to 1, a tolerance between 0 and 1."""
         request = f"blending {_summary(weights)}"
-        if not isinstance(weights, Mapping) or not weights:
-            problem = f"the weights are a {type(weights).__name__}" if weights else "there are no weights"
-            raise QkvError(request, problem, "Give a mapping of items to weights, such as {0: 0.5, 1: 0.5}")
+        hint = "Give a mapping of items to weights, such as {0: 0.5, 1: 0.5}"
+        given = mapping(request, "weights", weights, hint)
         tol = tolerance(request, tol)
         pairs = {}
-        for item, weight in weights.items():
+        for item, weight in given.items():
             index = memory.index(item)
             if index in pairs:
                 raise QkvError(request, f"item {item!r} is named twice", "Name each item once")
             try:
                 value = float(weight)
-            except (TypeError, ValueError, OverflowError):
+            except (TypeError, ValueError, OverflowError, RuntimeError):
                 raise QkvError(request, f"the weight of {item!r} is {weight!r}", "Give numbers as weights") from None
             if not 0 <= value <= MAX_WEIGHT or 0 < value < MIN_WEIGHT:
                 hint = f"Give 0, or weights from {MIN_WEIGHT:g} to 1"
@@ -77,6 +77,7 @@ class WiringSpec:
         wanted: Wanted weights, (rules, n).
         writes: Vectors to write, (rules, dv).
         tol: Largest total-variation distance allowed, per rule.
+        labels: Names of the tokens.
     """
 
     tokens: torch.Tensor
@@ -84,31 +85,39 @@ class WiringSpec:
     wanted: torch.Tensor
     writes: torch.Tensor
     tol: float
+    labels: tuple[Label, ...]
 
     @classmethod
     def of(
-        cls, X: ArrayLike, reads: Mapping[int, int | Mapping[int, float]], writes: Mapping[int, ArrayLike], tol: float
+        cls,
+        X: ArrayLike,
+        reads: Mapping[int, int | Mapping[int, float]],
+        writes: Mapping[int, ArrayLike],
+        tol: float,
+        labels: ArrayLike | None = None,
     ) -> WiringSpec:
         """Validate: known tokens, weights that sum to 1, one vector to write for each rule."""
         tokens = tensor("the tokens X", X, "tokens d")
         request = f"wiring {len(tokens)} tokens"
         tol = tolerance(request, tol)
-        if not isinstance(reads, Mapping) or not reads:
-            raise QkvError(request, "there are no rules", "Give reads such as {0: 2}, so that token 0 reads token 2")
-        if not isinstance(writes, Mapping) or set(reads) != set(writes):
-            writers = sorted(writes, key=str) if isinstance(writes, Mapping) else "none"
-            problem = f"tokens {sorted(reads, key=str)} read and {writers} write"
+        reads = mapping(request, "rules", reads, "Give reads such as {0: 2}, so that token 0 reads token 2")
+        writes = mapping(request, "writes", writes, "Give each reading token one vector to write")
+        if set(reads) != set(writes):
+            problem = f"tokens {sorted(reads, key=str)} read and {sorted(writes, key=str)} write"
             raise QkvError(request, problem, "Give each reading token one vector to write")
-        as_memory = Memory(tokens)
+        as_memory = Memory(tokens, labels=labels)
         rules = tuple(as_memory.index(i) for i in reads)
+        if len(set(rules)) != len(rules):
+            raise QkvError(request, "a token has two rules", "Give each token one rule")
         wanted = torch.zeros(len(rules), len(tokens), dtype=torch.float64)
         for row, read in enumerate(reads.values()):
-            blend = BlendSpec.of(as_memory, read if isinstance(read, Mapping) else {as_memory.index(read): 1.0}, tol)
+            several = isinstance(read, Mapping) or hasattr(read, "to_dict")
+            blend = BlendSpec.of(as_memory, read if several else {as_memory.labels[as_memory.index(read)]: 1.0}, tol)
             wanted[row, list(blend.items)] = torch.tensor(blend.weights, dtype=torch.float64)
         vectors = [tensor(f"what token {i} writes", writes[i], "d") for i in reads]
         if len({len(v) for v in vectors}) != 1:
             raise QkvError(request, f"the written vectors have lengths {[len(v) for v in vectors]}", "Give one length")
-        return cls(tokens, rules, wanted, torch.stack(vectors), tol)
+        return cls(tokens, rules, wanted, torch.stack(vectors), tol, as_memory.labels)
 
 
 def covariances(noise: ArrayLike, n: int, d: int) -> torch.Tensor:

@@ -9,16 +9,35 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from qkv.core.display import Card, Displayable, number
+from qkv.core.display import Card, Displayable, lower_bound, number, upper_bound
 from qkv.core.geometry import min_norm_combination
 from qkv.core.types import ArrayLike, FloatArray, IntArray
 from qkv.core.validation import finite, tensor, whole
 from qkv.design.certificates.certificate import Certificate
 from qkv.design.solvers import conic
+from qkv.design.solvers.contradictions import (
+    equal_token_reasons,
+    exclusion_within_tol,
+    rules_reason,
+    score_rows,
+    unwritable_reason,
+)
 from qkv.design.specs import WiringSpec
 from qkv.errors import QkvError
 
 PREFERENCES = ("norm", "rank")
+Shortfalls = Literal["none", "in proportion", "small items dropped"]
+SHORTFALLS: tuple[Shortfalls, ...] = ("none", "in proportion", "small items dropped")
+"""How the wanted weights may fall short, tried in turn: by the leak alone, which keeps the ratios exact; each by its
+share of tol; or by the smallest ones altogether, which are then not read."""
+MAX_DROPPED = 0.9
+Status = Literal["exact", "within", "out of reach", "not found"]
+TITLES: dict[Status, str] = {
+    "exact": "Wiring",
+    "within": "Wiring, within tol but not in the wanted ratios",
+    "out of reach": "No wiring does this",
+    "not found": "No wiring was found; the proof covers the exact ratios only",
+}
 MAX_TOKENS = 64
 """Larger problems do not fit the conic program."""
 MAX_TOKENS_FOR_DIRECT_PROOF = 24
@@ -36,7 +55,7 @@ class Wiring(Displayable):
     With q_i = Q x_i, k_j = K x_j and v_j = V x_j.
 
     Attributes:
-        possible: Whether matrices were found; else `certificate` proves that there are none up to some norm.
+        possible: Whether matrices were found; else `certificate` says what is proved.
         Q: Query matrix, (head_size, d), or None.
         K: Key matrix, (head_size, d), or None.
         V: Value matrix, (dv, d), or None.
@@ -47,6 +66,11 @@ class Wiring(Displayable):
         residual: What V would leave of the worst rule's output if the weights were exact.
         tol: Largest total-variation distance that was allowed.
         certificate: The certificate of the bounds, or of impossibility.
+        status: "exact" (each rule reads the wanted ratios), "within" (other ratios, within tol in total variation),
+            "out of reach" (no W, or none up to a very large norm, follows the rules to within tol in total variation)
+            or "not found" (no W was found; what is proved holds for the exact ratios only).
+        reasons: Why rules are not followed, in words: equal tokens that should be told apart, rules that contradict
+            each other, and what no V can write.
     """
 
     possible: bool
@@ -60,6 +84,8 @@ class Wiring(Displayable):
     residual: float
     tol: float
     certificate: Certificate = dataclasses.field(repr=False)
+    status: Status = "exact"
+    reasons: tuple[str, ...] = ()
 
     @property
     def W(self) -> torch.Tensor | None:
@@ -73,24 +99,25 @@ class Wiring(Displayable):
 
     def card(self) -> Card:
         if not self.possible:
-            return Card("No wiring does this", (("proof", self.certificate.statement),))
+            why = tuple(("because", reason) for reason in self.reasons)
+            norm = float(self.certificate.claims["norm_at_least"])
+            title = TITLES[self.status]
+            if self.status == "out of reach" and np.isfinite(norm):
+                title = f"No wiring of norm below {lower_bound(norm, 3)} does this"
+            return Card(title, (*why, ("proof", self.certificate.statement)))
         assert self.Q is not None and self.W is not None and self.V is not None
         facts = (
             ("head size", str(self.head_size)),
             ("norm of W = QᵀK", number(float(self.W.norm()), 6)),
             ("norm of V", number(float(self.V.norm()), 6)),
-            ("residual of V", number(self.residual) if self.residual > 1e-12 else "none beyond rounding"),
+            ("residual of V", f"≤ {upper_bound(self.residual)}" if self.residual > 1e-12 else "none beyond rounding"),
         )
         rows = tuple(
-            (str(i), f"≤ {number(d, 5)}", f"≤ {number(o, 5)}")
+            (str(i), f"≤ {upper_bound(d, 5)}", f"≤ {upper_bound(o, 5)}")
             for i, d, o in zip(self.rules, self.distances, self.output_distances, strict=True)
         )
-        short = (
-            "V cannot write all of it: the rules ask for more than one linear map gives."
-            if self.residual > 1e-6
-            else ""
-        )
-        return Card("Wiring", facts, ("token", "distance of weights", "distance of output"), rows, short)
+        short = f"V cannot write all of it: {'; '.join(self.reasons)}." if self.reasons else ""
+        return Card(TITLES[self.status], facts, ("token", "distance of weights", "distance of output"), rows, short)
 
     def to_json(self) -> dict[str, Any]:
         return super().to_json() | {"says": self.certificate.statement}
@@ -103,6 +130,7 @@ def wire(
     tol: float = 1e-3,
     head_size: int | None = None,
     prefer: Literal["norm", "rank"] = "norm",
+    labels: ArrayLike | None = None,
 ) -> Wiring:
     """Find Q, K and V with which tokens read and write by rules.
 
@@ -113,6 +141,7 @@ def wire(
         tol: Largest total-variation distance of each rule's weights from the wanted ones.
         head_size: Rows of Q and K; the rank of W = QᵀK if None.
         prefer: "norm" for the W of least Frobenius norm, or "rank" for the W of least nuclear norm.
+        labels: Names of the tokens, which rules and messages then use; 0..n-1 if None.
 
     Returns:
         A `Wiring` with the matrices and their certificate, or with a proof that none exist.
@@ -128,7 +157,7 @@ def wire(
         >>> round(float(output[0, 0]), 2), bool(wiring.certificate.verify())
         (1.0, True)
     """
-    spec = WiringSpec.of(X, reads, writes, tol)
+    spec = WiringSpec.of(X, reads, writes, tol, labels)
     x = spec.tokens.numpy()
     if prefer not in PREFERENCES:
         raise QkvError(
@@ -140,33 +169,47 @@ def wire(
         )
     if head_size is not None:
         head_size = whole("wiring", "head_size", head_size)
+    infeasible = None
+    for shortfalls in SHORTFALLS:
+        for margin in SAFETY_MARGINS:
+            solution = _solve_scores(spec, spec.tol * (1 - margin), prefer, shortfalls)
+            if solution.status == "infeasible":
+                infeasible = solution if shortfalls == "none" else infeasible
+                break
+            if solution.status == "solved" and np.isfinite(solution.x).all():
+                w = solution.x.reshape(x.shape[1], x.shape[1])
+                found = _wiring(spec, w, head_size, prefer, exact=shortfalls == "none")
+                if found is not None:
+                    return found
+    return _impossible(spec, infeasible)
+
+
+def _wiring(spec: WiringSpec, w: FloatArray, head_size: int | None, prefer: str, exact: bool) -> Wiring | None:
+    """The wiring with this W; None where its certificate does not confirm tol."""
     v = _value_matrix(spec)
-    for margin in SAFETY_MARGINS:
-        found = _solve_scores(spec, spec.tol * (1 - margin), prefer)
-        if found.status == "infeasible":
-            return _impossible(spec, found)
-        if found.status != "solved":
-            continue
-        w = found.x.reshape(x.shape[1], x.shape[1])
-        q, k = _factor(w, head_size)
-        certificate = _certificate(spec, q, k, v)
-        if max(certificate.claims["distance"]) <= spec.tol:
-            return Wiring(
-                possible=True,
-                Q=torch.from_numpy(q),
-                K=torch.from_numpy(k),
-                V=torch.from_numpy(v.copy()),
-                head_size=len(q),
-                rules=spec.rules,
-                distances=tuple(certificate.claims["distance"]),
-                output_distances=tuple(certificate.claims["output"]),
-                residual=max(certificate.claims["residual"]),
-                tol=spec.tol,
-                certificate=certificate,
-            )
+    q, k = _factor(w, head_size)
+    certificate = _certificate(spec, q, k, v)
+    worst = max(certificate.claims["distance"])
+    if not worst <= spec.tol:
         if head_size is not None and len(q) < _rank(w):
-            raise _too_small(head_size, _rank(w), prefer, max(certificate.claims["distance"]), spec.tol)
-    raise _no_answer(spec)
+            raise _too_small(head_size, _rank(w), prefer, worst, spec.tol)
+        return None
+    unwritable = unwritable_reason(spec)
+    return Wiring(
+        possible=True,
+        Q=torch.from_numpy(q),
+        K=torch.from_numpy(k),
+        V=torch.from_numpy(v.copy()),
+        head_size=len(q),
+        rules=spec.rules,
+        distances=tuple(certificate.claims["distance"]),
+        output_distances=tuple(certificate.claims["output"]),
+        residual=max(certificate.claims["residual"]),
+        tol=spec.tol,
+        certificate=certificate,
+        status="exact" if exact else "within",
+        reasons=() if unwritable is None else (unwritable,),
+    )
 
 
 def check_wiring(
@@ -225,23 +268,38 @@ def check_wiring(
     return dataclasses.replace(_certificate(spec, q, k, v), claims=claims)
 
 
-def _solve_scores(spec: WiringSpec, tol: float, prefer: str) -> conic.Solution:
-    """The conic program for W on the span of the tokens; elsewhere W changes no score, so the smallest W is 0 there."""
-    x = spec.tokens.numpy()
-    _, s, vt = np.linalg.svd(x, full_matrices=False)
-    basis = vt[: max(1, int((s > 1e-10 * max(s[0], 1e-300)).sum()))]
-    size = float(np.linalg.norm(x, axis=1).max()) or 1.0
-    inner = x @ basis.T / size
+def _solve_scores(spec: WiringSpec, tol: float, prefer: str, shortfalls: Shortfalls) -> conic.Solution:
+    """The conic program for W with these shortfalls of the wanted weights."""
+    all_rows, basis, size = score_rows(spec)
     r = len(basis)
-    rules = []
-    for row, i in enumerate(spec.rules):
+    rules, loose = [], []
+    for row, rows in enumerate(all_rows):
         wanted = spec.wanted[row].numpy()
         inside = np.flatnonzero(wanted > 0).tolist()
-        rows = np.einsum("a,jb->jab", inner[i], inner).reshape(len(x), r * r)
         rules.append(conic.Rule.of(rows, wanted[inside], inside, np.flatnonzero(wanted == 0), tol))
-    found = conic.solve(rules, r * r, nuclear=r if prefer == "rank" else 0)
+        least = _least_weights(wanted, tol, drop=shortfalls == "small items dropped")
+        kept = np.flatnonzero(least > 0).tolist()
+        loose.append(conic.NearRule(rows, kept, np.log(least[kept]), np.zeros(len(kept))))
+    if shortfalls == "none":
+        found = conic.solve(rules, r * r, nuclear=r if prefer == "rank" else 0)
+    else:
+        found = conic.solve_near(loose, r * r)
     z = found.x.reshape(r, r) / size**2
     return dataclasses.replace(found, x=(basis.T @ z @ basis).ravel())
+
+
+def _least_weights(wanted: FloatArray, tol: float, drop: bool) -> FloatArray:
+    """Bounds from below on the weights that add up to shortfalls of tol: in proportion to the wanted weights.
+
+    With `drop`, the smallest wanted weights that make up at most most of tol need not be read at all.
+    """
+    kept = wanted.copy()
+    if drop:
+        order = np.argsort(np.where(wanted > 0, wanted, np.inf))
+        dropped = np.cumsum(wanted[order]) <= MAX_DROPPED * tol
+        kept[order[dropped & (wanted[order] > 0)]] = 0.0
+    left = tol - float(wanted.sum() - kept.sum())
+    return np.asarray(kept * (1 - left / kept.sum()))
 
 
 def _rank(w: FloatArray) -> int:
@@ -277,25 +335,38 @@ def _certificate(spec: WiringSpec, q: FloatArray, k: FloatArray, v: FloatArray) 
     )  # fmt: skip
 
 
-def _impossible(spec: WiringSpec, found: conic.Solution) -> Wiring:
-    """The proof that no W does it, from the solver's dual variables or, sharper, from the tokens themselves."""
+def _impossible(spec: WiringSpec, found: conic.Solution | None) -> Wiring:
+    """What is proved where no W was found: for every W within tol, or, failing that, for the exact ratios."""
+    unit = float(spec.tokens.norm(dim=1).max()) ** 2
+    proof, used = exclusion_within_tol(spec)
+    status: Status = "out of reach"
+    reasons = equal_token_reasons(spec)
+    # A solver's "infeasible" is a hypothesis; only a proof that every W is very large counts as impossible.
+    if proof is None or not float(proof.claims["norm_at_least"]) * unit > MIN_NORM_BOUND:
+        proof, status, used = _exact_ratio_proof(spec, found), "not found", ()
+        if proof is None or not float(proof.claims["norm_at_least"]) * unit > MIN_NORM_BOUND:
+            raise _no_answer(spec)
+    if not reasons and used:
+        reasons = [rules_reason(spec, used, float(proof.claims["norm_at_least"]))]
+    return Wiring(False, None, None, None, 0, spec.rules, (), (), float("nan"), spec.tol, proof, status, tuple(reasons))
+
+
+def _exact_ratio_proof(spec: WiringSpec, found: conic.Solution | None) -> Certificate | None:
+    """A proof for the exact ratios, from the solver's dual variables or, sharper, from the tokens themselves."""
     wanted = spec.wanted.numpy()
     inside = [np.flatnonzero(row > 0) for row in wanted]
-    mix, multipliers = np.zeros_like(wanted), np.zeros_like(wanted)
-    for row, chosen in enumerate(inside):
-        mix[row, wanted[row] == 0] = found.mix[row]
-        multipliers[row, chosen[1:]] = found.multipliers[row]
-    candidates = [(mix, multipliers)]
-    if len(spec.tokens) <= MAX_TOKENS_FOR_DIRECT_PROOF:
+    candidates = []
+    if found is not None:
+        mix, multipliers = np.zeros_like(wanted), np.zeros_like(wanted)
+        for row, chosen in enumerate(inside):
+            mix[row, wanted[row] == 0] = found.mix[row]
+            multipliers[row, chosen[1:]] = found.multipliers[row]
+        candidates.append((mix, multipliers))
+    if len(spec.tokens) <= MAX_TOKENS_FOR_DIRECT_PROOF and (wanted == 0).any():
         candidates.append(_min_norm_evidence(spec, inside))
     base = {"X": spec.tokens.numpy(), "rules": list(spec.rules), "wanted": wanted, "tol": spec.tol}
     proofs = [Certificate.issue("no wiring", base | {"mix": m, "multipliers": nu}) for m, nu in candidates]
-    best = max(proofs, key=lambda c: float(c.claims["norm_at_least"]))
-    # A solver's "infeasible" is a hypothesis; only a proof that every W is very large counts as impossible.
-    unit = float(spec.tokens.norm(dim=1).max()) ** 2
-    if not float(best.claims["norm_at_least"]) * unit > MIN_NORM_BOUND:
-        raise _no_answer(spec)
-    return Wiring(False, None, None, None, 0, spec.rules, (), (), float("nan"), spec.tol, best)
+    return max(proofs, key=lambda c: float(c.claims["norm_at_least"]), default=None)
 
 
 def _min_norm_evidence(spec: WiringSpec, inside: list[IntArray]) -> tuple[FloatArray, FloatArray]:
@@ -323,9 +394,10 @@ def _min_norm_evidence(spec: WiringSpec, inside: list[IntArray]) -> tuple[FloatA
 
 
 def _no_answer(spec: WiringSpec) -> QkvError:
+    because = "".join(f"; {reason}" for reason in equal_token_reasons(spec))
     return QkvError(
         f"wiring {len(spec.tokens)} tokens to {spec.tol:g}",
-        "no W of ordinary size does it, and there is no proof that none does",
+        f"no W was found, and there is no proof that none exists{because}",
         "Make tokens that must be told apart differ more, or raise tol",
     )
 

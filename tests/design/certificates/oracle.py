@@ -442,6 +442,59 @@ def no_wiring(data, claims):
     return mpmath.isfinite(big(claim)) and at_least(b, big(claim) * length([big(e) for e in entries]))
 
 
+def no_query_within_tol(data, claims):
+    """A weight of one item can fall short of the wanted one by T at most, and all together by no more than T."""
+    keys, tol, claim = table(data["keys"]), tolerance(data), single(claims["norm_at_least"])
+    items, wish = places(data["items"], len(keys)), vector(data["wanted"])
+    others, mix, lam = places(data["others"], len(keys)), vector(data["mix"]), vector(data["multipliers"])
+    need(len(items) == len(wish) == len(lam) and len(others) == len(mix) and min(wish) > 0 and sums_to_one(wish))
+    need(min(lam) >= 0 and min(mix) >= 0 and any(mix) and claim > 0)
+    whole_wish, whole_lam, whole_mix = ([Fraction(0)] * len(keys) for _ in range(3))
+    for i, w, v in zip(items, wish, lam, strict=True):
+        whole_wish[i], whole_lam[i] = w, v
+    for j, m in zip(others, mix, strict=True):
+        whole_mix[j] = m
+    g, b = _within(keys, whole_wish, whole_lam, whole_mix, tol)
+    if not any(g):
+        return b > 0
+    return mpmath.isfinite(big(claim)) and at_least(b, big(claim) * length([big(e) for e in g]))
+
+
+def _within(rows, wish, lam, mix, tol):
+    """g and b of the inequality that every reading within tol meets: the worst of the corners of the shortfalls."""
+    short = tol + (sum(wish) - 1) / 2
+    need(all(w > short for w, v in zip(wish, lam, strict=True) if v))
+    m, v = sum(mix), sum(lam)
+    g = [dot([m * a - v * c for a, c in zip(lam, mix, strict=True)], column) for column in columns(rows)]
+    entropy = mpmath.fsum(-big(c) * mpmath.log(big(c / m)) for c in mix if c)
+    corners = []
+    for whole in [j for j, a in enumerate(lam) if a]:
+        left = [w - (short if j == whole else 0) for j, w in enumerate(wish)]
+        corners.append(mpmath.fsum(big(a) * mpmath.log(big(w)) for a, w in zip(lam, left, strict=True) if a))
+    return g, big(v) * entropy + big(m) * min(corners, default=mpf(0))
+
+
+def no_wiring_within_tol(data, claims):
+    x, tol, claim = table(data["X"]), tolerance(data), single(claims["norm_at_least"])
+    rules, wanted = _rules(data, len(x))
+    mix, lam = table(data["mix"]), table(data["multipliers"])
+    need(all(len(m) == len(rules) and len(m[0]) == len(x) for m in (mix, lam)) and claim > 0)
+    need(all(min(row) >= 0 for row in [*mix, *lam]))
+    d, b = len(x[0]), mpf(0)
+    total = [[Fraction(0)] * d for _ in range(d)]
+    for r, i in enumerate(rules):
+        need(all(w > 0 or not a for w, a in zip(wanted[r], lam[r], strict=True)))
+        if any(lam[r]):
+            need(any(mix[r]))
+            g, gain = _within(x, wanted[r], lam[r], mix[r], tol)
+            b += gain
+            total = [[total[s][t] + x[i][s] * g[t] for t in range(d)] for s in range(d)]
+    entries = [e for row in total for e in row]
+    if not any(entries):
+        return b > 0
+    return mpmath.isfinite(big(claim)) and at_least(b, big(claim) * length([big(e) for e in entries]))
+
+
 def unreachable(data, claims):
     """Token i becomes x_i + r u. Its score for itself minus that for token j is c2 r² + c1 r + c0; where all
     of these are bounded below, so is its weight on itself. Seen along the normal h the output is then at least
@@ -484,6 +537,12 @@ JUDGES = {
     ),
     "no query": (
         ("keys", "items", "wanted", "multipliers", "tol", "others", "mix"), ("norm_at_least",), (), no_query,
+    ),
+    "no query within tol": (
+        ("keys", "items", "wanted", "multipliers", "tol", "others", "mix"), ("norm_at_least",), (), no_query_within_tol,
+    ),
+    "no wiring within tol": (
+        ("X", "rules", "wanted", "mix", "multipliers", "tol"), ("norm_at_least",), (), no_wiring_within_tol,
     ),
     "selects": (("keys", "item", "query"), ("margin",), (), selects),
     "inside": (("keys", "item", "indices", "weights"), ("margin_at_most",), ("exact",), inside),

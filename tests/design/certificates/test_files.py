@@ -150,3 +150,73 @@ def test_other_suffixes_are_refused_before_any_work(path):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(QkvError, match="no such file"):
         files.read(tmp_path / "absent.json")
+
+
+SELECTS = '"kind": "selects", "data": {"keys": [[1.0], [0.0]], "item": 0, "query": [2.0]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"kind": "selects", "data": [["item", 0], ["item", 1]], "claims": {"margin": 1.0}}', "not an object"),
+        (f'{{{SELECTS}, "claims": [["margin", 9.0], ["margin", 1.0]]}}', "not an object"),
+        (f'{{{SELECTS}, "claims": {{"margin": 1.0}}, "claim": {{"margin": 9.0}}}}', "'claim', which nothing checks"),
+        (f'{{"certificates": [{{{SELECTS}, "claims": {{}}}}], "claims": {{"margin": 9.0}}}}', "nothing checks"),
+        (f'{{"certificates": [{{{SELECTS}, "claims": {{}}}}], "kind": "selects"}}', "nothing checks"),
+        (f'{{"certificates": {{{SELECTS}, "claims": {{}}}}}}', "not a list"),
+        (f'{{{SELECTS}}}', "'claims' is missing"),
+        (f'{{{SELECTS}, "claims": {{"margin": 9007199254740993}}}}', "would round the integer"),
+        ('{"kind": "selects", "data": {"keys": [[9007199254740993], [0]]}, "claims": {"margin": 1.0}}', "round"),
+        (f'{{{SELECTS}, "claims": {{"margin": 1e999}}}}', "range of float64"),
+        (f'{{{SELECTS}, "claims": {{"margin": NaN}}}}', "NaN is not a number"),
+        (f'{{{SELECTS}, "claims": {{"margin": Infinity}}}}', "Infinity is not a number"),
+        ('{"kind": "selects", "data": {"keys": [[true], [0.5]]}, "claims": {"margin": 1.0}}', "true or false"),
+        ('{"kind": 3, "data": {}, "claims": {}}', "not a word"),
+        ('{"certificates": [[["kind", "selects"], ["data", {}], ["claims", {}]]]}', "not an object"),
+    ],
+)  # fmt: skip
+def test_json_has_one_form_and_everything_else_is_refused(text, why, tmp_path):
+    path = tmp_path / "c.json"
+    path.write_text(text)
+    with pytest.raises(QkvError) as refusal:
+        load(path)
+    assert why in refusal.value.problem
+
+
+def test_the_one_form_is_accepted_alone_and_in_a_list(tmp_path):
+    path = tmp_path / "c.json"
+    one = f'{{{SELECTS}, "claims": {{"margin": 1}}}}'
+    for text in (one, f'{{"format": "qkv-certificate/1", "result": {{"a": 1}}, "certificates": [{one}]}}'):
+        path.write_text(text)
+        assert load(path)[0].verify()
+
+
+@pytest.mark.parametrize(
+    "name", ["0.", "-1.data.query", "٠.data.query", "00.data.query", "+0.data.query", "0.data.", "0.data.query",
+             "0.data", "1.data.query", " 0.data.query", "0.sums.query", "0_0.data.query", "0.claims.margin"]
+)  # fmt: skip
+def test_a_tensor_cannot_override_or_stand_beside_the_metadata(name, tmp_path):
+    path = tmp_path / "c.safetensors"
+    entries = f'[{{{SELECTS}, "claims": {{"margin": 1.0}}}}]'
+    save_file({}, path, metadata={"certificates": entries})
+    assert load(path)[0].verify()
+    save_file({name: np.array([9.0])}, path, metadata={"certificates": entries})
+    with pytest.raises(QkvError, match="damaged or no certificate"):
+        load(path)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8])
+def test_tensors_of_another_type_are_refused(dtype, tmp_path):
+    path = tmp_path / "c.safetensors"
+    entries = '[{"kind": "selects", "data": {"keys": [[1.0], [0.0]], "item": 0}, "claims": {"margin": 1.0}}]'
+    save_file({"0.data.query": np.array([2], dtype=dtype)}, path, metadata={"certificates": entries})
+    with pytest.raises(QkvError, match="not float64"):
+        load(path)
+
+
+def test_integers_that_float64_rounds_are_refused_in_memory_too():
+    data = {"keys": [[2**53 + 1], [0]], "item": 0, "query": [1.0]}
+    assert "rounds" in Certificate("selects", data, {"margin": 1.0}).verify().why
+    assert Certificate("selects", data | {"keys": [[2**53], [0]]}, {"margin": 2.0**53}).verify()
+    assert not Certificate("selects", data | {"keys": [[2**53], [0]]}, {"margin": 2**53 + 1}).verify()
+    assert not Certificate("selects", data | {"keys": np.array([[2**63 + 1], [0]], np.uint64)}, {"margin": 1}).verify()

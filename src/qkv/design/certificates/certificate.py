@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from flint import ctx
 
-from qkv.core.display import Card, Displayable, number, plain
+from qkv.core.display import Card, Displayable, lower_bound, plain, upper_bound
 from qkv.design.certificates import files, statements
 from qkv.design.certificates.ball_arithmetic import above, below
 from qkv.errors import QkvError
@@ -177,7 +177,8 @@ class Certificate(Displayable):
         return out
 
     def card(self) -> Card:
-        facts = tuple((name, _bound_text(value)) for name, value in self.claims.items())
+        senses = statements.KINDS[self.kind].senses if self.kind in statements.KINDS else {}
+        facts = tuple((name, _bound_text(value, senses.get(name))) for name, value in self.claims.items())
         return Card(f"Certificate: {self.kind}", (("says", self.statement), *facts))
 
     def to_json(self) -> dict[str, Any]:
@@ -231,6 +232,8 @@ def _numbers(name: str, value: Any) -> list[float]:
         number_like = isinstance(v, int | float) and not isinstance(v, bool)
         if not (number_like or v in ("inf", "-inf")) or math.isnan(float(v)):
             raise statements.InvalidCertificate(f"the bound '{name}' is not a number")
+        if isinstance(v, int) and int(float(v)) != v:
+            raise statements.InvalidCertificate(f"float64 would round the bound '{name}'")
     return [float(v) for v in listed]
 
 
@@ -257,7 +260,7 @@ def _decide(
             return
     for name, claimed in undecided.items():
         text = f"{PRECISIONS[-1]} bits cannot tell it from {_bound_text(claimed)}"
-        yield Finding(_claim_text(spec, name, claimed), False, text)
+        yield Finding(_claim_text(spec, name, claimed, False), False, text)
 
 
 def _compare(sense: str, balls: list[Any], claimed: list[float]) -> bool | None:
@@ -279,16 +282,22 @@ def _finding(spec: statements.Statement, name: str, balls: list[Any], claimed: l
         return Finding(name, False, f"{len(claimed)} bounds for {len(balls)} measured numbers")
     outward = above if spec.senses[name] == "<=" else below
     found = [outward(b) for b in balls]
-    return Finding(_claim_text(spec, name, claimed), holds, f"{_SIGNS[spec.senses[name]]} {_bound_text(found)}")
+    sense = spec.senses[name]
+    shown = f"{_SIGNS[sense]} {_bound_text(found, sense)}"
+    return Finding(_claim_text(spec, name, claimed, holds), holds, shown)
 
 
-def _claim_text(spec: statements.Statement, name: str, claimed: list[float]) -> str:
-    return f"{spec.claim_names.get(name, name)} {_SIGNS[spec.senses[name]]} {_bound_text(claimed)}"
+def _claim_text(spec: statements.Statement, name: str, claimed: list[float], holds: bool) -> str:
+    """The claim in words; a refused one with all its digits, since a rounded one might be true."""
+    sense = spec.senses[name]
+    return f"{spec.claim_names.get(name, name)} {_SIGNS[sense]} {_bound_text(claimed, sense if holds else None)}"
 
 
-def _bound_text(value: Any) -> str:
+def _bound_text(value: Any, sense: str | None = None) -> str:
+    """Bounds, rounded outwards to six digits; with all their digits where no sense is given."""
     numbers = [float(v) for v in np.atleast_1d(np.asarray(value, dtype=np.float64))]
-    shown = ", ".join(number(v, 6) for v in numbers[:4])
+    text = {"<=": upper_bound, ">=": lower_bound}.get(sense or "")
+    shown = ", ".join(text(v, 6) if text else f"{v!r}" for v in numbers[:4])
     return shown + (f", … {len(numbers) - 4} more" if len(numbers) > 4 else "")
 
 

@@ -1,8 +1,19 @@
-"""JSON and safetensors formats of certificates."""
+"""JSON and safetensors formats of certificates.
+
+There is one form of each; whatever else a file holds is refused, since a reader might take it for checked.
+
+- JSON: {"format", "result", "certificates": [certificate, …]}, or one certificate alone. A certificate is {"kind",
+  "data", "claims"}, perhaps with "format"; `data` and `claims` are objects without duplicate names. Numbers are
+  float64: integers that it would round, NaN and infinities are refused; infinite bounds are the strings "inf" and
+  "-inf".
+- safetensors: the same list of certificates as JSON in the metadata, and float64 tensors named "0.data.keys": the
+  number of the certificate in decimal digits, "data" or "claims", and a name that the metadata does not hold.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,7 +66,7 @@ def read(path: str | Path) -> list[Record]:
         raise QkvError(request, "there is no such file", "Check the path")
     try:
         entries = _read_safetensors(path) if path.suffix == ".safetensors" else _read_json(path)
-        found = [Record(str(e["kind"]), _with_arrays(e["data"]), dict(e.get("claims", {}))) for e in entries]
+        found = [_record(entry) for entry in entries]
     except QkvError:
         raise
     except Exception as why:  # whatever a truncated or foreign file raises means that it is not a certificate
@@ -93,20 +104,41 @@ def _write_safetensors(records: Sequence[Record], path: Path, result: Mapping[st
         sort_metadata(temporary)
 
 
-def _read_safetensors(path: Path) -> list[dict[str, Any]]:
+def _read_safetensors(path: Path) -> list[Any]:
     from safetensors import safe_open
 
     with safe_open(path, framework="np") as handle:
         metadata = handle.metadata() or {}
+        _check_names("the metadata", metadata, required=("certificates",), allowed=("format", "result"))
         _check_format(metadata)
         entries = _parse_json(metadata["certificates"])
+        if not isinstance(entries, list):
+            raise ValueError("its certificates are not a list")
         for key in handle.keys():  # noqa: SIM118 - a safetensors handle is not a mapping
-            i, part, name = key.split(".", 2)
-            entries[int(i)][part][name] = handle.get_tensor(key)
-    return list(entries)
+            part, name = _place(key, entries)
+            tensor = handle.get_tensor(key)
+            if tensor.dtype != np.float64:
+                raise ValueError(f"the tensor {key} holds {tensor.dtype}, not float64")
+            if name in part:
+                raise ValueError(f"{key} stands in the metadata and is a tensor too")
+            part[name] = tensor
+    return entries
 
 
-def _read_json(path: Path) -> list[dict[str, Any]]:
+def _place(key: str, entries: list[Any]) -> tuple[dict[str, Any], str]:
+    """The part of a certificate that a tensor belongs to, and its name there."""
+    number, _, rest = key.partition(".")
+    part, _, name = rest.partition(".")
+    canonical = number.isascii() and number.isdigit() and str(int(number)) == number
+    if not canonical or int(number) >= len(entries) or part not in ("data", "claims") or not name:
+        raise ValueError(f"the tensor {key!r} belongs to no certificate")
+    entry = entries[int(number)]
+    if not isinstance(entry, dict) or not isinstance(entry.get(part), dict):
+        raise ValueError(f"certificate {number} has no {part}")
+    return entry[part], name
+
+
+def _read_json(path: Path) -> list[Any]:
     size = path.stat().st_size
     if size > MAX_JSON_BYTES:
         request = f"reading certificates from {path}"
@@ -114,8 +146,37 @@ def _read_json(path: Path) -> list[dict[str, Any]]:
     document = _parse_json(path.read_text(encoding="utf-8"))
     if not isinstance(document, dict):
         raise ValueError("it is not a JSON object")
+    if "certificates" not in document:
+        return [document]
+    _check_names("the document", document, required=("certificates",), allowed=("format", "result"))
     _check_format(document)
-    return list(document["certificates"]) if "certificates" in document else [document]
+    if not isinstance(document["certificates"], list):
+        raise ValueError("its certificates are not a list")
+    return document["certificates"]
+
+
+def _record(entry: Any) -> Record:
+    """A certificate from its JSON object, in the one form that is accepted."""
+    if not isinstance(entry, dict):
+        raise ValueError(f"a certificate is a {type(entry).__name__}, not an object")
+    _check_names("a certificate", entry, required=("kind", "data", "claims"), allowed=("format",))
+    _check_format(entry)
+    if not isinstance(entry["kind"], str):
+        raise ValueError("the kind of a certificate is not a word")
+    for part in ("data", "claims"):
+        if not isinstance(entry[part], dict):
+            raise ValueError(f"the {part} of a certificate are a {type(entry[part]).__name__}, not an object")
+    return Record(entry["kind"], _with_arrays(entry["data"]), dict(entry["claims"]))
+
+
+def _check_names(what: str, found: Mapping[str, Any], required: tuple[str, ...], allowed: tuple[str, ...]) -> None:
+    """Refuse names that are missing, and names that nothing would check."""
+    missing = [name for name in required if name not in found]
+    if missing:
+        raise KeyError(missing[0])
+    foreign = sorted(set(found) - {*required, *allowed})
+    if foreign:
+        raise ValueError(f"{what} holds {', '.join(map(repr, foreign))}, which nothing checks")
 
 
 def _check_format(document: Mapping[str, Any]) -> None:
@@ -125,7 +186,29 @@ def _check_format(document: Mapping[str, Any]) -> None:
 
 
 def _parse_json(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_unique_names)
+    return json.loads(
+        text, object_pairs_hook=_unique_names, parse_int=_whole, parse_float=_decimal, parse_constant=_refuse_constant
+    )
+
+
+def _whole(text: str) -> int:
+    """An integer that float64 holds exactly."""
+    value = int(text)
+    if abs(value) > 2**53 and (abs(value) >= 2**1024 or int(float(value)) != value):
+        raise ValueError(f"float64 would round the integer {text[:30]}")
+    return value
+
+
+def _decimal(text: str) -> float:
+    """A decimal number as the nearest float64, which must be finite."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:30]} exceeds the range of float64")
+    return value
+
+
+def _refuse_constant(text: str) -> float:
+    raise ValueError(f"{text} is not a number; an infinite bound is the string 'inf'")
 
 
 def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -141,5 +224,11 @@ def _with_arrays(data: Mapping[str, Any]) -> dict[str, Any]:
     out = dict(data)
     for name, value in data.items():
         if isinstance(value, list) and (found := np.asarray(value)).dtype.kind in "biuf":
+            if found.dtype.kind != "b" and _holds_truth_value(value):
+                raise ValueError(f"{name} mixes numbers with true or false")
             out[name] = found.astype(np.float64)
     return out
+
+
+def _holds_truth_value(value: Any) -> bool:
+    return any(map(_holds_truth_value, value)) if isinstance(value, list) else isinstance(value, bool)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from qkv.core.display import Card, Displayable, number, plain, power, vector
+from qkv.core.display import Card, Displayable, lower_bound, number, plain, power, vector
 from qkv.core.memory import Memory
 from qkv.core.types import ArrayLike, FloatArray, Item, Labels
 from qkv.design.certificates.certificate import Certificate
@@ -65,7 +65,7 @@ class KeySelectability(Displayable):
 
     def card(self) -> Card:
         if self.query is not None and self.margin is not None:
-            facts = (("margin", f"at least {number(self.margin)}"), ("query", vector(self.query.tolist())))
+            facts = (("margin", f"at least {lower_bound(self.margin)}"), ("query", vector(self.query.tolist())))
             return Card(f"Key {self.item} can be selected", facts)
         rows = [(str(i), number(w)) for i, w in (self.combination or {}).items()]
         most = power(self.margin_at_most or 0.0)
@@ -157,7 +157,7 @@ class Copyable(Displayable):
         facts = [("can be selected", f"{n - len(inside)} of {n}"), ("cannot", str(len(inside)))]
         if len(inside) < n:
             low, middle = float(self.margins.min()), float(self.margins.median())
-            facts.append(("margin", f"at least {number(low)}, median {number(middle)}"))
+            facts.append(("margin", f"at least {lower_bound(low)}, median {number(middle)}"))
         if inside:
             facts.append(("any margin of the others", f"at most {power(float(self.margins_at_most.max()))}"))
         if len(self.undecided):

@@ -18,6 +18,7 @@ CONIC_LIMIT = 1500
 
 MAX_ROUNDS = 4
 """Times that the strongest of the items left out are added to the program."""
+SHORTFALL_RIDGE = 1e-9
 STATUS = {
     "Solved": "solved",
     "AlmostSolved": "solved",
@@ -163,6 +164,85 @@ def solve(rules: list[Rule], size: int, metric: FloatArray | None = None, nuclea
     return Solution(STATUS.get(str(found.status), "failed"), np.asarray(found.x)[:size], multipliers, mix)
 
 
+@dataclasses.dataclass(frozen=True)
+class NearRule:
+    """Bounds from below on the weights of one reading: log Z - rows_i·x + logs_i <= slopes_i u_i, u >= 0, Σ u_i <= 1.
+
+    With logs_i = log w_i and slopes_i = -log(1 - tol/w_i) this is a convex relaxation of "within tol in total
+    variation": u_i = 1 allows item i the whole shortfall of tol, and the logarithm between both ends is replaced by
+    its chord. With slopes 0 and logs_i = log(w_i - δ_i) the weights fall short of w by at most δ, which is a convex
+    restriction.
+
+    Attributes:
+        rows: Row of every item.
+        inside: Items whose weights are bounded.
+        logs: As above, per bounded item.
+        slopes: As above, per bounded item.
+    """
+
+    rows: FloatArray
+    inside: list[int]
+    logs: FloatArray
+    slopes: FloatArray
+
+
+def solve_near(rules: list[NearRule], size: int) -> Solution:
+    """The x of least norm that meets every rule, or dual evidence that there is none.
+
+    Variables: x, and per rule z >= log Z, the u_i, and one e_j per item with (rows_j·x - z, 1, e_j) in the exponential
+    cone and Σ e_j <= 1. `multipliers` and `mix` of the solution hold, per rule and item, the λ and μ of the inequality
+    in certificates/statements/total_variation.py.
+    """
+    counts = [1 + len(rule.inside) + len(rule.rows) for rule in rules]
+    starts = size + np.concatenate([[0], np.cumsum(counts)]).astype(int)
+    program = _Program(int(starts[-1]))
+    bounds, cones = [], []
+    for rule, z in zip(rules, starts[:-1].tolist(), strict=True):
+        m = len(rule.inside)
+        u, e = z + 1, z + 1 + m
+        program.total(range(e, e + len(rule.rows)))
+        program.total(range(u, u + m))
+        program.below({u + i: -np.eye(m)[:, i] for i in range(m)}, np.zeros((m, size)), np.zeros(m))
+        own: dict[int, FloatArray] = {u + i: -rule.slopes[i] * np.eye(m)[:, i] for i in range(m)}
+        bounds.append(program.below(own | {z: np.ones(m)}, -rule.rows[rule.inside], -rule.logs))
+    for rule, z in zip(rules, starts[:-1].tolist(), strict=True):
+        cones.append(program.exponential(rule.rows, 0.0, z + 1 + len(rule.inside), shift=z))
+    square = sparse.block_diag([sparse.identity(size), sparse.csc_matrix((program.width - size,) * 2)], format="csc")
+    found = program.run(square, np.zeros(program.width))
+    dual = np.asarray(found.z)
+    multipliers, mix = [], []
+    for rule, rows, cone in zip(rules, bounds, cones, strict=True):
+        multipliers.append(np.zeros(len(rule.rows)))
+        multipliers[-1][rule.inside] = np.maximum(dual[rows], 0.0)
+        mix.append(np.maximum(-dual[cone][0::3], 0.0))
+    status = STATUS.get(str(found.status), "failed")
+    return Solution(status, np.asarray(found.x)[:size], tuple(multipliers), tuple(mix))
+
+
+def min_shortfalls(rows: FloatArray, inside: list[int], logs: FloatArray, costs: FloatArray) -> FloatArray | None:
+    """The x that minimises Σ costs_i max(0, logs_i - log α_i) + ½ ridge |x|² for the weights α of the scores rows·x.
+
+    The logarithm of a weight is concave in x, so this is convex. None where the solver fails.
+    """
+    n, size = rows.shape
+    m = len(inside)
+    z, u, e = size, size + 1, size + 1 + m
+    program = _Program(e + n)
+    program.total(range(e, e + n))
+    program.below({u + i: -np.eye(m)[:, i] for i in range(m)}, np.zeros((m, size)), np.zeros(m))
+    own: dict[int, FloatArray] = {u + i: -np.eye(m)[:, i] for i in range(m)}
+    program.below(own | {z: np.ones(m)}, -rows[inside], -logs)
+    program.exponential(rows, 0.0, e, shift=z)
+    P = sparse.block_diag(
+        [SHORTFALL_RIDGE * sparse.identity(size), sparse.csc_matrix((program.width - size,) * 2)], format="csc"
+    )
+    cost = np.zeros(program.width)
+    cost[u:e] = costs
+    found = program.run(P, cost)
+    x = np.asarray(found.x)[:size]
+    return x if np.isfinite(x).all() else None
+
+
 class _Lift:
     """Positions of the entries of Z, A and B in the upper triangle of [[A, Z], [Zᵀ, B]], column by column."""
 
@@ -214,11 +294,25 @@ class _Program:
         self.cones.append(clarabel.NonnegativeConeT(1))
         return self._add(sparse.csc_matrix(row), np.ones(1))
 
-    def exponential(self, rivals: FloatArray, edge: float, at: int) -> slice:
-        """(rivals·x - edge, 1, u) in the exponential cone, with u in the columns from `at` on."""
+    def below(self, columns: dict[int, FloatArray], left: FloatArray, b: FloatArray) -> slice:
+        """Inequalities left·x + Σ columns·(their variables) <= b; returns where their dual variables are."""
+        place = np.zeros((len(b), self.width))
+        place[:, : left.shape[1]] = left
+        for at, column in columns.items():
+            place[:, at] += column
+        self.cones.append(clarabel.NonnegativeConeT(len(b)))
+        return self._add(sparse.csc_matrix(place), b)
+
+    def exponential(self, rivals: FloatArray, edge: float, at: int, shift: int | None = None) -> slice:
+        """(rivals·x - edge, 1, u) in the exponential cone, with u in the columns from `at` on.
+
+        With `shift`, the variable in that column is subtracted from rivals·x.
+        """
         m = len(rivals)
-        place = np.zeros((3 * m, rivals.shape[1]))
-        place[0::3] = -rivals
+        place = np.zeros((3 * m, rivals.shape[1] if shift is None else self.width))
+        place[0::3, : rivals.shape[1]] = -rivals
+        if shift is not None:
+            place[0::3, shift] = 1.0
         bounds = sparse.csc_matrix((-np.ones(m), (np.arange(2, 3 * m, 3), np.arange(at, at + m))), (3 * m, self.width))
         self.cones.extend([clarabel.ExponentialConeT()] * m)
         return self._add(self._wide(place) + bounds, np.tile([-edge, 1.0, 0.0], m))

@@ -27,11 +27,6 @@ def no_query_certificate(keys: FloatArray, spec: BlendSpec, evidence: Solution) 
     return best if best is not None and float(best.claims["norm_at_least"]) * unit > MIN_NORM_BOUND else None
 
 
-def excludes_every_query(obstacle: Certificate) -> bool:
-    """Whether a certificate excludes every query, not only those up to some norm or margin."""
-    return "exact" in obstacle.claims or bool(np.isinf(float(obstacle.claims.get("norm_at_least", 0.0))))
-
-
 def _evidence(keys: FloatArray, spec: BlendSpec, evidence: Solution) -> Iterator[dict[str, Any]]:
     """Candidate multipliers and mixes, from the keys themselves and from the solver's dual variables."""
     items = list(spec.items)

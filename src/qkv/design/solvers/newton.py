@@ -9,6 +9,7 @@ import numpy as np
 from qkv.core.types import FloatArray
 
 MAX_STEPS = 60
+RIDGES = 10.0 ** np.array([-1, -2, -3, -4, -5, -6, -7, -8, -9, -11, -13])
 MAX_PRICE = 1e18
 """If even this price on the leak is not enough, the constraints are taken to be infeasible."""
 
@@ -70,11 +71,17 @@ def min_kl_query(keys: FloatArray, items: list[int], wanted: FloatArray) -> Floa
 
     Where the infimum is only approached as the query grows, a decreasing ridge selects a long but finite one.
     """
-    d = keys.shape[1]
     keys, size = centred_on(keys, items)
+    return np.asarray(min_kl_queries(keys, items, wanted)[-1] / size)
+
+
+def min_kl_queries(keys: FloatArray, items: list[int], wanted: FloatArray) -> FloatArray:
+    """The queries that minimise KL(wanted ‖ weights) + ½ mu |q|², for mu from 0.1 down to 1e-13, as rows."""
+    d = keys.shape[1]
     target = wanted @ keys[items]
     q = np.zeros(d)
-    for mu in 10.0 ** np.arange(-1, -10, -1):
+    path = []
+    for mu in RIDGES:
 
         def value(x: FloatArray, mu: float = mu) -> float:
             return _logsumexp(keys @ x) - float(target @ x) + 0.5 * mu * float(x @ x)
@@ -85,7 +92,8 @@ def min_kl_query(keys: FloatArray, items: list[int], wanted: FloatArray) -> Floa
             return mean - target + mu * x, _covariance(keys, p, mean) + mu * np.eye(d)
 
         q = _minimise(value, derivatives, q)
-    return q / size
+        path.append(q)
+    return np.array(path)
 
 
 def _min_at_price(
@@ -109,7 +117,7 @@ def _min_at_price(
     p = _softmax(rivals @ q)
     mean = p @ rivals
     g = free.T @ (mean - own)
-    slope = -float(g @ np.linalg.solve(free.T @ (P + price * _covariance(rivals, p, mean)) @ free, g))
+    slope = -float(g @ _solve(free.T @ (P + price * _covariance(rivals, p, mean)) @ free, g))
     return q, _excess(rivals, own, edge, q), min(slope, -1e-300)
 
 
@@ -122,17 +130,34 @@ def _minimise(
     here = value(x)
     for _ in range(MAX_STEPS):
         gradient, curvature = derivatives(x)
-        step = -np.linalg.solve(curvature, gradient)
+        step = -_solve(curvature, gradient)
         decrease = -float(gradient @ step)
+        if not np.isfinite(decrease):
+            return x
         if decrease <= 1e-11 * max(1.0, abs(here)):
             # The value is flat to rounding, the gradient is not: two undamped steps, each of which squares the error.
             gradient, curvature = derivatives(x + step)
-            return x + step - np.linalg.solve(curvature, gradient)
+            last = x + step - _solve(curvature, gradient)
+            return last if value(last) <= here + 1e-9 * max(1.0, abs(here)) else x
         length = 1.0
-        while (there := value(x + length * step)) > here - 1e-4 * length * decrease and length > 1e-10:
+        while not (there := value(x + length * step)) <= here - 1e-4 * length * decrease and length > 1e-10:
             length /= 2
+        if not there <= here:
+            return x
         x, here = x + length * step, there
     return x
+
+
+def _solve(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
+    """curvature⁻¹ gradient; where that is singular to float64, with its small eigenvalues raised."""
+    try:
+        return np.asarray(np.linalg.solve(curvature, gradient))
+    except np.linalg.LinAlgError:
+        if not np.isfinite(curvature).all():
+            return np.full_like(gradient, np.nan)
+        values, vectors = np.linalg.eigh((curvature + curvature.T) / 2)
+        values = np.maximum(values, 1e-14 * max(float(values[-1]), 1e-300))
+        return np.asarray(vectors @ ((vectors.T @ gradient) / values))
 
 
 def _affine_solutions(ratios: FloatArray, logs: FloatArray, d: int) -> tuple[FloatArray | None, FloatArray]:

@@ -46,7 +46,7 @@ def _weights(axes: Axes, memory: Memory, design: Design) -> None:
     axes.set_ylabel("weight")
     share = 1 - design.distance
     axes.set_title(
-        f"{100 * share:.4g} % of the weight is where it is wanted" if design.possible else "The nearest blend"
+        f"{100 * share:.4g} % of the weight is where it is wanted" if design.possible else "The nearest found"
     )
     if len(wanted) <= 3:
         for x, i in enumerate(wanted):

@@ -41,8 +41,8 @@ def test_a_person_can_write_a_wiring_by_hand(tmp_path):
         ("reads", {"0": 7, "1": 0}, "reads token 7"),
         ("reads", {"0": -1, "1": 0}, "no whole number"),
         ("reads", {"0": True, "1": 0}, "no whole number"),
-        ("reads", {"0": 2, "00": 2, "1": 0}, "twice"),
-        ("reads", {"0": {"2": 0.5, "02": 0.5}, "1": 0}, "twice"),
+        ("reads", {"0": 2, "00": 2, "1": 0}, "no whole number"),
+        ("reads", {"0": {"2": 0.5, "02": 0.5}, "1": 0}, "no whole number"),
         ("reads", {"0": {"2": 0.7}, "1": 0}, "sum to 1"),
         ("reads", {"0": {"2": "1"}, "1": 0}, "no real number"),
         ("reads", [[0, 2], [1, 0]], "either reads"),
@@ -67,9 +67,29 @@ def test_issued_bounds_are_confirmed_by_an_independent_judge(seed):
 
 def test_reading_the_mean_of_two_tokens_alone_is_impossible():
     X = [[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]
-    made = qkv.design.wire(X, {0: 2}, {0: [1.0]}).certificate
-    assert made.kind == "no wiring" and made.verify()
+    evidence = {"mix": [[0.5, 0.5, 0.0]], "multipliers": [[0.0, 0.0, 0.0]]}
+    made = Certificate.issue("no wiring", {"X": X, "rules": [0], "wanted": [[0.0, 0, 1]], "tol": 1e-3} | evidence)
+    assert made.verify() and made.claims["norm_at_least"] == np.inf
     weaker = Certificate("no wiring", made.data, {"norm_at_least": 1.0})
     assert weaker.verify() and weaker.statement.startswith("no W = QᵀK of norm below 1 ")
     moved = {**made.data, "X": np.array([[0.0, 1.0], [1.0, 0.0], [0.9, 0.9]])}  # now it is a vertex
     assert not Certificate("no wiring", moved, made.claims).verify()
+
+
+@pytest.mark.parametrize("suffix", [".json", ".safetensors"])
+def test_arrays_of_writes_follow_the_order_of_the_reads(suffix, tmp_path):
+    """Token 1 reads token 0 and token 0 reads token 2, in this order; so do the rows that they write."""
+    X = 9 * np.eye(3)
+    queries = np.eye(3)[[2, 0, 1]].T  # the query of token i is key 2, 0 or 1
+    data = {"X": X, "Q": queries, "K": np.eye(3), "V": np.eye(3), "reads": {"1": 0, "0": 2}}
+    claims = {"distance": 1e-3, "output": 1e-2}
+    right, wrong = np.array([X[0], X[2]]), np.array([X[2], X[0]])
+    for writes, holds in ((right, True), (wrong, False)):
+        certificate = Certificate("wiring", data | {"writes": writes}, claims)
+        assert bool(certificate.verify()) is holds, certificate.verify().why
+        certificate.save(tmp_path / f"c{suffix}")
+        assert bool(Certificate.load(tmp_path / f"c{suffix}").verify()) is holds
+    by_token = Certificate("wiring", data | {"writes": {"0": X[2].tolist(), "1": X[0].tolist()}}, claims)
+    assert by_token.verify()
+    per_rule = Certificate.issue("wiring", {**data, "X": X * np.array([[1.0], [0.5], [1.0]]), "writes": right})
+    assert per_rule.claims["distance"][0] > 2 * per_rule.claims["distance"][1]  # token 1 is the shorter one

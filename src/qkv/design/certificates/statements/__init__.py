@@ -7,12 +7,14 @@ from qkv.design.certificates.statements.base import Statement as Statement
 from qkv.design.certificates.statements.hull import COPYABLE, INSIDE, SELECTS
 from qkv.design.certificates.statements.projection import INTERSECTION, PROJECTION
 from qkv.design.certificates.statements.reachability import UNREACHABLE
+from qkv.design.certificates.statements.total_variation import NO_QUERY_WITHIN, NO_WIRING_WITHIN
 from qkv.design.certificates.statements.weights import NO_QUERY, WEIGHTS
 from qkv.design.certificates.statements.wiring import NO_WIRING, WIRING
 
 KINDS: dict[str, Statement] = {
     "weights": WEIGHTS,
     "no query": NO_QUERY,
+    "no query within tol": NO_QUERY_WITHIN,
     "selects": SELECTS,
     "inside": INSIDE,
     "copyable": COPYABLE,
@@ -20,6 +22,7 @@ KINDS: dict[str, Statement] = {
     "intersection": INTERSECTION,
     "wiring": WIRING,
     "no wiring": NO_WIRING,
+    "no wiring within tol": NO_WIRING_WITHIN,
     "unreachable": UNREACHABLE,
 }
 

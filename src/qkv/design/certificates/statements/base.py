@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from qkv.core.display import number
 from qkv.core.types import FloatArray, IntArray
 
 Data = Mapping[str, Any]
@@ -56,11 +57,18 @@ class Statement:
 
 
 def numbers(data: Data, name: str) -> FloatArray:
-    """An entry of the data as float64; strings, complex numbers and ragged lists are refused."""
+    """An entry of the data as float64; strings, complex numbers, ragged lists and what float64 rounds are refused."""
     value = np.asarray(data[name])
     if value.size and value.dtype.kind not in "biuf":
         raise InvalidCertificate(f"{name} holds something that is no real number")
-    return np.asarray(value, dtype=np.float64)
+    out = np.asarray(value, dtype=np.float64)
+    if value.dtype.kind in "iu":
+        large = np.abs(out) >= 2.0**53
+        if any(int(f) != int(v) for f, v in zip(out[large], value[large], strict=True)):
+            raise InvalidCertificate(f"{name} holds whole numbers that float64 rounds")
+    elif value.dtype.itemsize > 8 and not (out.astype(value.dtype) == value).all():
+        raise InvalidCertificate(f"{name} holds numbers that float64 rounds")
+    return out
 
 
 def array(data: Data, name: str, dims: int) -> FloatArray:
@@ -120,3 +128,15 @@ def distribution(data: Data, name: str, size: int) -> FloatArray:
     if (w <= 0).any() or abs(float(w.sum()) - 1) > 1e-9:
         raise InvalidCertificate(f"{name} must be positive and sum to 1, but the sum is {float(w.sum()):.12g}")
     return w
+
+
+def blend_text(data: Data, name: Name) -> str:
+    """The wanted blend in words; a weight that four digits do not give exactly is marked as rounded."""
+    pairs = zip(np.atleast_1d(data["items"]), np.atleast_1d(data["wanted"]), strict=False)
+    parts = [f"{_weight_text(float(w))} of item {name(int(i))}" for i, w in pairs]
+    return " + ".join(parts[:6]) + (f" + … {len(parts) - 6} more" if len(parts) > 6 else "")
+
+
+def _weight_text(w: float) -> str:
+    text = number(w)
+    return text if float(text) == w else f"≈{text}"

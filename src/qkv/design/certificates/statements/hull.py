@@ -9,6 +9,7 @@ import numpy as np
 from flint import arb
 
 from qkv.core import rounding_bounds
+from qkv.core.display import lower_bound, upper_bound
 from qkv.design.certificates.ball_arithmetic import combine, in_hull_exactly, norm, products
 from qkv.design.certificates.statements.base import (
     Bounds,
@@ -49,8 +50,8 @@ def _measure_selects(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Mea
 
 
 def _describe_selects(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
-    margin = float(claims["margin"])
-    return f"this query, at unit norm, scores key {name(int(data['item']))} above every other by at least {margin:.6g}"
+    margin = lower_bound(float(claims["margin"]), 6)
+    return f"this query, at unit norm, scores key {name(int(data['item']))} above every other by at least {margin}"
 
 
 def _parse_inside(data: Data) -> dict[str, Any]:
@@ -83,9 +84,9 @@ def _describe_inside(data: Data, claims: Mapping[str, Any], name: Name = str) ->
     item, size = name(int(data["item"])), int(np.size(data["indices"]))
     if "exact" in claims:
         return f"key {item} is exactly a convex combination of {size} independent other keys: no query selects it"
-    bound = float(claims["margin_at_most"])
-    which = f"key {item} is a convex combination of {size} other keys to within {bound:.3g}"
-    return f"{which}: no unit query selects it by more"
+    bound = upper_bound(float(claims["margin_at_most"]), 3)
+    which = f"key {item} is a convex combination of {size} other keys to within {bound}"
+    return f"{which}: no unit query scores it above all other keys by more"
 
 
 def _parse_copyable(data: Data) -> dict[str, Any]:
@@ -159,9 +160,9 @@ def _describe_copyable(data: Data, claims: Mapping[str, Any], name: Name = str) 
     possible = np.asarray(data["possible"], dtype=float)
     yes, no = int(possible.sum()), int((1 - possible).sum())
     margins, rest = (np.asarray(claims[name], dtype=float) for name in ("margin", "margin_at_most"))
-    by = f", by a margin of at least {margins.min():.3g}" if yes else ""
-    more = f" and {no} cannot by more than {rest.max():.3g}" if no else ""
-    return f"of {possible.size} keys, {yes} can be selected{by}{more}, by these witnesses"
+    by = f" with a margin of at least {lower_bound(float(margins.min()), 3)}" if yes else ""
+    more = f", {no} cannot with a margin above {upper_bound(float(rest.max()), 3)}" if no else ""
+    return f"of {possible.size} keys, {yes} can be selected by a unit query{by}{more}, by these witnesses"
 
 
 SELECTS = Statement(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from flint import arb
 
+from qkv.core.display import lower_bound, upper_bound
 from qkv.design.certificates.ball_arithmetic import flat, matrix, norm, products, rational
 from qkv.design.certificates.statements.base import (
     Bounds,
@@ -43,9 +45,10 @@ def _measure(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Measured:
 
 
 def _describe(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
+    keeps, removes = (upper_bound(float(claims[claim]), 3) for claim in ("keeps", "removes"))
     return (
-        f"M A = A to within {float(claims['keeps']):.3g} and M B = 0 to within {float(claims['removes']):.3g}, "
-        "so M(v_a + v_b) = v_a for all v_a in span A and v_b in span B, to within that times their coordinates"
+        f"M A = A to within {keeps} and M B = 0 to within {removes}, so for v_a = A x and v_b = B y, M(v_a + v_b) "
+        f"differs from v_a by at most {keeps}·|x| + {removes}·|y|"
     )
 
 
@@ -77,9 +80,10 @@ def _describe_intersection(data: Data, claims: Mapping[str, Any], name: Name = s
     if "exact" in claims:
         return "span A and span B share a nonzero vector, which no matrix can both keep and remove"
     gap = float(claims["gap"])
+    least = math.nextafter(1 / gap, 0) if gap else np.inf
     return (
-        f"A x and B y differ by at most {gap:.3g} of their length: a matrix that keeps the one and removes the "
-        f"other has norm at least {1 / gap if gap else np.inf:.3g}"
+        f"A x and B y differ by at most {upper_bound(gap, 3)} of the length of A x: a matrix that keeps the one and "
+        f"removes the other has a norm of at least {lower_bound(least, 3)}"
     )
 
 

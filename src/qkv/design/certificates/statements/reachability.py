@@ -7,6 +7,7 @@ from typing import Any
 
 from flint import arb
 
+from qkv.core.display import lower_bound
 from qkv.design.certificates.ball_arithmetic import flat, matrix, norm
 from qkv.design.certificates.statements.base import (
     Bounds,
@@ -110,10 +111,10 @@ def _largest(balls: list[Any]) -> Any:
 
 
 def _describe(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
-    bound = float(claims["distance"])
+    bound = lower_bound(float(claims["distance"]), 6)
     return (
         f"whatever multiple of the direction is added to token {name(int(data['token']))}, its output stays at least "
-        f"{bound:.6g} away from the target: a hyperplane lies between"
+        f"{bound} away from the target"
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from flint import arb
 
+from qkv.core.display import lower_bound, upper_bound
 from qkv.design.certificates.ball_arithmetic import combine, exponentials, norm, products
 from qkv.design.certificates.statements.base import (
     Bounds,
@@ -17,6 +18,7 @@ from qkv.design.certificates.statements.base import (
     Name,
     Statement,
     array,
+    blend_text,
     distribution,
     indices,
     matching,
@@ -102,19 +104,17 @@ def _entropy_term(m: Any, f: Any) -> Any:
 
 
 def _describe(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
-    blend = _blend_text(data, name)
-    text = f"this query reads {blend} to within {float(claims['distance']):.6g} in total variation"
+    distance = upper_bound(float(claims["distance"]), 6)
+    text = f"this query reads {blend_text(data, name)} to within {distance} in total variation"
     if "output" in claims:
-        text += f" and {float(claims['output']):.6g} in the output"
+        text += f", with an output within {upper_bound(float(claims['output']), 6)} of the wanted one"
     if "norm_at_least" in claims:
-        text += f"; no query of norm below {float(claims['norm_at_least']):.6g} does it to {data['tol']:g}"
+        tol = lower_bound(float(data["tol"]), 6)
+        text += (
+            f"; every query with these exact ratios and a leak of at most {tol} has a norm of at least "
+            f"{lower_bound(float(claims['norm_at_least']), 6)}"
+        )
     return text
-
-
-def _blend_text(data: Data, name: Name) -> str:
-    pairs = zip(np.atleast_1d(data["items"]), np.atleast_1d(data["wanted"]), strict=False)
-    parts = [f"{float(w):.4g} of item {name(int(i))}" for i, w in pairs]
-    return " + ".join(parts[:6]) + (f" + … {len(parts) - 6} more" if len(parts) > 6 else "")
 
 
 def _parse_no_query(data: Data) -> dict[str, Any]:
@@ -144,8 +144,9 @@ def _measure_no_query(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Me
 
 def _describe_no_query(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     bound = float(claims["norm_at_least"])
-    reach = "no query at all" if bound == np.inf else f"no query of norm below {bound:.4g}"
-    return f"{reach} reads {_blend_text(data, name)} in these exact ratios with a leak of at most {data['tol']:g}"
+    reach = "no query at all" if bound == np.inf else f"no query of norm below {lower_bound(bound)}"
+    tol = lower_bound(float(data["tol"]), 6)
+    return f"{reach} reads {blend_text(data, name)} in these exact ratios with a leak of at most {tol}"
 
 
 def float64_first(data: Data) -> bool:
@@ -163,7 +164,7 @@ WEIGHTS = Statement(
     claim_names={
         "distance": "distance of the weights",
         "output": "distance of the output",
-        "norm_at_least": "norm of every such query",
+        "norm_at_least": "norm of every query with the exact ratios",
     },
     float64_first=float64_first,
     positive=("norm_at_least",),
@@ -176,6 +177,6 @@ NO_QUERY = Statement(
     describe=_describe_no_query,
     senses={"norm_at_least": ">="},
     required=("norm_at_least",),
-    claim_names={"norm_at_least": "norm of every such query"},
+    claim_names={"norm_at_least": "norm of every query with the exact ratios"},
     positive=("norm_at_least",),
 )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from flint import arb
 
+from qkv.core.display import lower_bound, upper_bound
 from qkv.design.certificates.ball_arithmetic import combine, exponentials, flat, matrix, norm
 from qkv.design.certificates.statements.base import (
     Bounds,
@@ -24,7 +25,7 @@ from qkv.design.certificates.statements.base import (
 )
 
 
-def _rules(data: Data, tokens: int) -> dict[str, Any]:
+def read_rules(data: Data, tokens: int) -> dict[str, Any]:
     """Rules as arrays, or in the form for people: reads {token: token or {token: weight}}."""
     if "reads" in data:
         if not isinstance(data["reads"], Mapping) or "rules" in data or "wanted" in data:
@@ -32,7 +33,7 @@ def _rules(data: Data, tokens: int) -> dict[str, Any]:
                 "the rules are either reads {token: token or blend} or the arrays rules and wanted"
             )
         reads = _by_token("reads", data["reads"])
-        rules = sorted(reads)
+        rules = list(reads)  # in the order of the file, which arrays of writes and bounds follow
         wanted = np.zeros((len(rules), tokens))
         for row, i in enumerate(rules):
             blend = reads[i] if isinstance(reads[i], Mapping) else {reads[i]: 1.0}
@@ -54,7 +55,7 @@ def _by_token(what: str, named: Mapping[Any, Any]) -> dict[int, Any]:
     out: dict[int, Any] = {}
     for token, value in named.items():
         text = str(int(token)) if isinstance(token, float) and token.is_integer() else str(token)
-        if not (text.isascii() and text.isdigit()):
+        if not (text.isascii() and text.isdigit() and str(int(text)) == text):
             raise InvalidCertificate(f"{what} names the token {token!r}, which is no whole number")
         if int(text) in out:
             raise InvalidCertificate(f"{what} names token {int(text)} twice")
@@ -66,7 +67,7 @@ def _parse(data: Data) -> dict[str, Any]:
     x, q, k, v = (array(data, name, 2) for name in ("X", "Q", "K", "V"))
     matching("the tokens, Q, K and V", x.shape[1], q.shape[1], k.shape[1], v.shape[1])
     matching("the rows of Q and K", q.shape[0], k.shape[0])
-    parsed = {"X": x, "Q": q, "K": k, "V": v, **_rules(data, x.shape[0])}
+    parsed = {"X": x, "Q": q, "K": k, "V": v, **read_rules(data, x.shape[0])}
     writes = data.get("writes")
     if isinstance(writes, Mapping):
         named = _by_token("writes", writes)
@@ -107,15 +108,16 @@ def _measure(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Measured:
 
 def _describe(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     worst = float(np.max(np.asarray(claims["distance"], dtype=float)))
-    text = f"each rule's token reads as wanted to within {worst:.6g} in total variation"
+    text = f"each rule's token reads as wanted to within {upper_bound(worst, 6)} in total variation"
     if "output" in claims:
-        text += f" and writes to within {float(np.max(np.asarray(claims['output'], dtype=float))):.6g}"
+        off = float(np.max(np.asarray(claims["output"], dtype=float)))
+        text += f", and its output is within {upper_bound(off, 6)} of what it should write"
     return text
 
 
 def _parse_no_wiring(data: Data) -> dict[str, Any]:
     x = array(data, "X", 2)
-    parsed = {"X": x, **_rules(data, x.shape[0]), "tol": tolerance(data)}
+    parsed = {"X": x, **read_rules(data, x.shape[0]), "tol": tolerance(data)}
     parsed |= {name: array(data, name, 2) for name in ("mix", "multipliers")}
     for name in ("mix", "multipliers"):
         if parsed[name].shape != parsed["wanted"].shape:
@@ -162,8 +164,9 @@ def _measure_no_wiring(p: dict[str, Any], in_float64: bool, claims: Bounds) -> M
 
 def _describe_no_wiring(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     bound = float(claims["norm_at_least"])
-    which = "no matrix W = QᵀK" if bound == np.inf else f"no W = QᵀK of norm below {bound:.4g}"
-    return f"{which} makes these tokens read as wanted, in exact ratios with a leak of at most {data['tol']:g}"
+    which = "no matrix W = QᵀK" if bound == np.inf else f"no W = QᵀK of norm below {lower_bound(bound)}"
+    tol = lower_bound(float(data["tol"]), 6)
+    return f"{which} makes these tokens read as wanted, in exact ratios with a leak of at most {tol}"
 
 
 WIRING = Statement(
@@ -187,6 +190,6 @@ NO_WIRING = Statement(
     describe=_describe_no_wiring,
     senses={"norm_at_least": ">="},
     required=("norm_at_least",),
-    claim_names={"norm_at_least": "norm of every such W"},
+    claim_names={"norm_at_least": "norm of every W with the exact ratios"},
     positive=("norm_at_least",),
 )

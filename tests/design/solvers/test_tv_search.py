@@ -1,0 +1,76 @@
+"""The search in total variation, against closed forms and an independent optimiser."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qkv.design.solvers.tv_search import nearest_query
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import attack
+
+
+def distance(keys, query, wanted):
+    w = np.zeros(len(keys))
+    w[list(wanted)] = list(wanted.values())
+    return float(attack.distances(np.asarray(keys, dtype=float), np.asarray(query)[None], w)[0])
+
+
+def nearest(keys, wanted, tol=1e-9):
+    keys = np.asarray(keys, dtype=float)
+    query = nearest_query(keys, list(wanted), np.array(list(wanted.values())), tol)
+    assert query.shape == (keys.shape[1],) and np.isfinite(query).all()
+    return distance(keys, query, wanted)
+
+
+def test_the_ends_of_a_line_are_read_as_far_as_one_end_goes():
+    """Of keys 0..20, no query reads both ends; with 0.99 wanted on one, reading that alone is 0.01 away."""
+    assert nearest(np.arange(21)[:, None], {20: 0.99, 0: 0.01}) == pytest.approx(0.01, abs=1e-9)
+    assert nearest(np.arange(21)[:, None], {20: 0.5, 0: 0.5}) == pytest.approx(0.5 - 2.0**-21, abs=1e-8)
+
+
+def test_equal_keys_share_their_weight():
+    assert nearest([[1.0, 0], [1, 0], [0, 1]], {0: 0.3, 1: 0.7}) == pytest.approx(0.2, abs=1e-9)
+    assert nearest([[1.0], [1.0]], {0: 1.0}) == pytest.approx(0.5, abs=1e-12)
+    assert nearest(np.ones((4, 2)), {0: 0.25, 2: 0.75}) == pytest.approx(0.5, abs=1e-12)
+
+
+def test_keys_of_very_different_sizes_do_not_stop_the_search():
+    keys = [[0, 0], [1, 0], [0, 1], [1e10, 1e10]]
+    assert nearest(keys, {0: 0.3, 1: 0.3, 2: 0.4}) == pytest.approx(0.0291503, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("seed", "best"),
+    [(22, 0.2249435281), (50, 0.1685044264), (55, 0.0851135), (72, 0.2088645435), (89, 0.0578290)],
+)
+def test_minima_that_a_descent_from_the_divergence_misses_are_found(seed, best):
+    """Cases in which an item keeps a tiny weight, or queries must be long in one direction; values by Nelder-Mead."""
+    rng = np.random.default_rng(seed)
+    d, n = int(rng.integers(1, 4)), int(rng.integers(3, 9))
+    m, kind = int(rng.integers(1, min(n, 5))), rng.integers(4)
+    keys = rng.standard_normal((n, d)) if kind == 0 else None
+    if keys is None:
+        keys = rng.uniform(-1, 1, (n, 1)) @ rng.standard_normal((1, d)) + 1e-3 * rng.standard_normal((n, d))
+    items = rng.permutation(n)[:m].tolist()
+    weights = np.maximum(rng.dirichlet(np.ones(m) * rng.choice([0.3, 1, 5])), 1e-6)
+    assert nearest(keys, dict(zip(items, (weights / weights.sum()).tolist(), strict=True))) <= best + 1e-6
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.integers(0, 10**6))
+def test_an_independent_search_comes_no_nearer(seed):
+    keys, wanted, _ = attack.blend_case(seed)
+    query = nearest_query(keys, list(wanted), np.array(list(wanted.values())), 1e-9)
+    found = SimpleNamespace(distance=attack.total_variation(keys, query, wanted))
+    assert attack.beaten_by(keys, wanted, found, np.random.default_rng(seed)) <= 1e-6
+
+
+def test_the_search_ends_within_tol():
+    keys = np.random.default_rng(0).standard_normal((8, 2))
+    assert nearest(keys, {0: 0.5, 1: 0.5}, tol=0.9) <= 0.9
