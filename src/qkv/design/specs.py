@@ -12,7 +12,7 @@ import torch
 
 from qkv.core.attention import Label
 from qkv.core.memory import Memory
-from qkv.core.types import ArrayLike, FloatArray, Weights
+from qkv.core.types import ArrayLike, FloatArray, Labels, Weights
 from qkv.core.validation import mapping, tensor, tolerance
 from qkv.errors import QkvError
 
@@ -94,7 +94,7 @@ class WiringSpec:
         reads: Mapping[int, int | Mapping[int, float]],
         writes: Mapping[int, ArrayLike],
         tol: float,
-        labels: ArrayLike | None = None,
+        labels: Labels | None = None,
     ) -> WiringSpec:
         """Validate: known tokens, weights that sum to 1, one vector to write for each rule."""
         tokens = tensor("the tokens X", X, "tokens d")

@@ -11,7 +11,7 @@ import torch
 
 from qkv.core.display import Card, Displayable, lower_bound, number, upper_bound
 from qkv.core.geometry import min_norm_combination
-from qkv.core.types import ArrayLike, FloatArray, IntArray
+from qkv.core.types import ArrayLike, FloatArray, IntArray, Labels
 from qkv.core.validation import finite, tensor, whole
 from qkv.design.certificates.certificate import Certificate
 from qkv.design.solvers import conic
@@ -130,7 +130,7 @@ def wire(
     tol: float = 1e-3,
     head_size: int | None = None,
     prefer: Literal["norm", "rank"] = "norm",
-    labels: ArrayLike | None = None,
+    labels: Labels | None = None,
 ) -> Wiring:
     """Find Q, K and V with which tokens read and write by rules.
 

@@ -129,6 +129,11 @@ class Certificate(Displayable):
         return cls(kind, data, claims)
 
     @property
+    def excludes_all(self) -> bool:
+        """Whether a certificate of impossibility excludes every query or matrix, not only those up to a norm or margin."""
+        return "exact" in self.claims or self.claims.get("norm_at_least") == math.inf
+
+    @property
     def statement(self) -> str:
         """The statement in words."""
         return self.worded({})

@@ -13,7 +13,6 @@ from qkv.core.memory import Memory
 from qkv.design import blend, copy, leak
 from qkv.design.certificates.certificate import Certificate
 from qkv.design.query import Design
-from qkv.design.solvers.infeasibility import excludes_every_query
 from qkv.errors import QkvError
 from qkv.web import code_snippets, limits
 from qkv.web.compute_pool import ComputePool
@@ -236,5 +235,5 @@ def _obstacle(memory: Memory, certificate: Certificate) -> dict[str, Any]:
         "combination": combination,
         "says": certificate.worded(dict(enumerate(memory.labels))),
         "kind": certificate.kind,
-        "excludes_every_query": excludes_every_query(certificate),
+        "excludes_every_query": certificate.excludes_all,
     }

@@ -12,8 +12,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from qkv.core.attention import self_attention
-from qkv.design.solvers.infeasibility import excludes_every_query
-from qkv.design.wiring import Wiring, wire
+from qkv.design.wiring import Status, Wiring, wire
 from qkv.errors import QkvError
 from qkv.web import code_snippets, limits
 from qkv.web.compute_pool import ComputePool
@@ -76,6 +75,7 @@ class WiringReply(BaseModel):
     """Matrices for vectors of length 1, and their weights and outputs at length β."""
 
     possible: bool
+    status: Status = Field(description="`not found`: what is proved holds for the exact ratios of the rules only.")
     says: str = Field(description="The statement of the certificate, for β = 1.")
     names: list[str] = Field(description="The tokens: rows and columns of weights, rows of outputs.")
     vectors: list[str] = Field(description="The named vectors: columns of Q, K, V and outputs.")
@@ -125,6 +125,7 @@ def _wiring(body: WiringRequest) -> dict[str, Any]:
     lines: list[Line] = derivation(names, vectors, X, found, body.beta, weights, outputs)
     return {
         "possible": found.possible,
+        "status": found.status,
         "says": found.certificate.worded(dict(enumerate(names))),
         "names": names,
         "vectors": vectors,
@@ -134,7 +135,7 @@ def _wiring(body: WiringRequest) -> dict[str, Any]:
         "weights": weights,
         "outputs": outputs,
         "rules": [asdict(report) for report in rule_reports(names, X, readers, reads, writes, found, weights)],
-        "excludes_every_wiring": not found.possible and excludes_every_query(found.certificate),
+        "excludes_every_wiring": found.status == "out of reach" and found.certificate.excludes_all,
         "derivation": lines,
         "python": code_snippets.wiring(
             X,

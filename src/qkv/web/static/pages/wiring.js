@@ -88,7 +88,7 @@ export function Page() {
               <${HeatMap} title="V" matrix=${reply.V} rows=${reply.vectors} columns=${reply.vectors} />
             </div>
             <p class="quiet">At β = 1, ${reply.says}.</p>
-          </section>` : html`<div class="found no"><p><b>✗ ${proved(reply) ? "Impossible" : "Out of reach"}</b> ${proved(reply) ? "No Q and K satisfy these rules." : "Within a bound on W = QᵀK, nothing satisfies these rules."}</p>
+          </section>` : html`<div class=${`found ${outcome(reply).look}`}><p><b>${outcome(reply).word}</b> ${outcome(reply).sentence}</p>
             ${[...new Set(reply.rules.map((r) => r.why).filter(Boolean))].map((why) => html`<p>${subscripts(why)}.</p>`)}
             <p class="quiet">The certificate says: ${subscripts(reply.says)}.</p></div>`}
         <section><h2>Derivation</h2>
@@ -100,9 +100,11 @@ export function Page() {
     <${Code} python=${reply?.python} />`;
 }
 
-/** Whether no matrices at all satisfy the rules, not only none up to some norm. */
-function proved(reply) {
-  return reply.excludes_every_wiring || reply.rules.some((r) => r.why);
+/** What is known where no matrices were found: that there are none, none up to some norm, or none with the exact ratios. */
+function outcome(reply) {
+  if (reply.excludes_every_wiring || reply.rules.some((r) => r.why)) return { look: "no", word: "✗ Impossible", sentence: "No Q and K satisfy these rules." };
+  if (reply.status === "out of reach") return { look: "no", word: "✗ Out of reach", sentence: "Within a bound on W = QᵀK, nothing satisfies these rules." };
+  return { look: "maybe", word: "± Not found", sentence: "No Q and K within the tolerance were found; what is proved holds for the exact ratios of the rules only." };
 }
 
 /** What each token reads: every term of its rule, and every token with as much weight. */
