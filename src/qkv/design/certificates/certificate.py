@@ -130,7 +130,7 @@ class Certificate(Displayable):
 
     @property
     def excludes_all(self) -> bool:
-        """Whether a certificate of impossibility excludes every query or matrix, not only those up to a norm or margin."""
+        """Whether a certificate of impossibility excludes every query or matrix, whatever its norm or margin."""
         return "exact" in self.claims or self.claims.get("norm_at_least") == math.inf
 
     @property
