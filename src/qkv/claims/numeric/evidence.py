@@ -418,7 +418,7 @@ def _within(inst: Instance, core: L.Within) -> Judgement:
         if found is not None:
             (low, high), drawn = found
             ends = low, high
-            inst.error = 1e-12 + high - low
+            inst.error = 0.0 if drawn else 1e-12 + high - low
     if ends is None:
         gap = evaluate(inst, core.left) - evaluate(inst, core.target)
         distance = np.sqrt((gap**2).sum(axis=(1, 2)))
