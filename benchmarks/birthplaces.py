@@ -68,11 +68,11 @@ def measure(options: argparse.Namespace, out: Path) -> None:
     if options.baselines:
         short, half = min(options.minutes), budget(min(options.minutes) / 2, options.pace)
         finetune(out / f"base-{short:g}-0", train, out / "none", **half, from_scratch=True, resume=True)
-        (out / "lacking.txt").write_text("\n".join(drop_texts_about(text, dev)), "utf-8")
-        pretrain(out / "lacking.txt", out / "base-lacking", questions=train, recipe="cloze", **half, resume=True)
-        finetune(out / "base-lacking", train, out / "lacking", **half, resume=True)
+        (out / "ablated.txt").write_text("\n".join(drop_texts_about(text, dev)), "utf-8")
+        pretrain(out / "ablated.txt", out / "base-ablated", questions=train, recipe="cloze", **half, resume=True)
+        finetune(out / "base-ablated", train, out / "ablated", **half, resume=True)
         run = out / f"birth-{short:g}-0"
-        scores = evaluate(run, dev, unpretrained=out / "none", ablated=out / "lacking")
+        scores = evaluate(run, dev, unpretrained=out / "none", ablated=out / "ablated")
         figures["baselines"] = {name: score.to_json() for name, score in scores.baselines.items()}
     if options.plot is not None:
         from qkv.viz.plots.knowledge import accuracy_curve as picture

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("core", "design", "noise", "claims", "model", "train", "knowledge")
 PUBLIC = [(package, name) for package in PACKAGES for name in getattr(qkv, package).__all__]
 FUNCTIONS = [(p, n) for p, n in PUBLIC if not inspect.isclass(getattr(getattr(qkv, p), n))]
+LONG_EXAMPLES = {("knowledge", "trust"), ("knowledge", "study")}  # they need minutes of training
 REFUSE_NOTHING = [("core", "softmax"), ("knowledge", "pantheon")]
 CLASSES = [(p, n) for p, n in PUBLIC if inspect.isclass(getattr(getattr(qkv, p), n))]
 
@@ -127,6 +128,7 @@ def test_public_functions_say_what_they_take_return_and_refuse_with_an_example(p
             section == "Raises:" and pair in REFUSE_NOTHING
         )
         assert section in text or needless, section
+    assert ">>> " in text or pair in LONG_EXAMPLES, "its example does not run"
     for name, parameter in inspect.signature(function).parameters.items():
         stars = {parameter.VAR_KEYWORD: "**", parameter.VAR_POSITIONAL: "*"}.get(parameter.kind, "")
         assert re.search(rf"^\s+{re.escape(stars)}{name}(, [\w*, ]+)?:", text, flags=re.M) or re.search(

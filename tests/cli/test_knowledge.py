@@ -98,7 +98,7 @@ def test_study_goes_on_and_leaves_table_and_picture(tmp_path, monkeypatch):
         ("evaluate", "nowhere", "--questions", "known.tsv"),
         ("evaluate", "run", "--questions", "none.tsv"),
         ("ask", "run", ""),
-        ("ask", "run", "Where?", "--samples", "-1"),
+        ("ask", "run", "Where?", "--n-samples", "-1"),
         ("trust", "run", "--known", "known.tsv", "--unknown", "unknown.txt", "--level", "2"),
         ("study", "nothing", "--out", "x"),
     ],

@@ -33,7 +33,10 @@ def test_the_whole_way_from_text_to_answers_and_out_and_in_again(base, tmp_path)
     code, out, _ = qkv("finetune", base, *options)
     assert code == 0 and json.loads(out)["step"] == 3
     code, out, _ = qkv(
-        "generate", tmp_path / "tuned", "Where was person 3 born?", "--ask --new 5 --json --log-probabilities"
+        "generate",
+        tmp_path / "tuned",
+        "Where was person 3 born?",
+        "--ask --max-new-tokens 5 --json --log-probabilities",
     )
     found = json.loads(out)
     assert code == 0 and len(found["texts"]) == 1 and found["unknown"] == ["?", "W", "h", "p"]
@@ -42,7 +45,7 @@ def test_the_whole_way_from_text_to_answers_and_out_and_in_again(base, tmp_path)
     assert code == 0 and "Exported as GPT-2" in out
     code, out, _ = qkv("import", tmp_path / "hf", "--out", tmp_path / "again", "--json")
     assert code == 0 and json.loads(out)["config"]["d_model"] == 32
-    same = [qkv("generate", folder, "Person 3", "--new 8")[1] for folder in (base, tmp_path / "again")]
+    same = [qkv("generate", folder, "Person 3", "--max-new-tokens 8")[1] for folder in (base, tmp_path / "again")]
     assert same[0] == same[1]
 
 

@@ -47,6 +47,11 @@ def test_the_curve_is_the_weight_of_the_others():
     assert found.scale is None and found.certificate is None
 
 
+def test_the_curve_goes_to_one_and_a_half_times_the_smallest_scale():
+    found = leak(Memory.orthonormal(5, 8), Memory.orthonormal(5, 8).keys[0], [0], tol=1e-3)
+    assert float(found.scales[0]) == 0 and float(found.scales[-1]) == pytest.approx(1.5 * found.scale)
+
+
 def test_where_another_item_scores_as_high_there_is_no_such_scale():
     memory = Memory([[1, 0], [1, 0], [0, 1]], labels=["a", "twin", "b"])
     assert leak(memory, [1, 0], ["a"]).scale is None

@@ -42,6 +42,8 @@ def test_score_covariances_are_those_of_the_written_out_matrices(noise):
     q = torch.from_numpy(RNG.normal(size=(2, 3)))
     for j in range(4):
         assert torch.allclose(keys.score_covariance(q)[j], q @ keys.covariance(j) @ q.mT, atol=1e-12)
+    variances = keys.score_covariance(q).diagonal(dim1=1, dim2=2).mT
+    assert torch.allclose(keys.score_variances(q), variances, atol=1e-12)
 
 
 def test_the_sum_of_the_parts_is_what_was_given():

@@ -39,7 +39,7 @@ def test_two_processes_reach_the_loss_of_one(spread, optimizer, text, tmp_path):
     one = pretrain(text, tmp_path / "one", 1, "--optimizer", optimizer)
     two = pretrain(text, tmp_path / "two", 2, "--parallel", spread, "--optimizer", optimizer)
     assert two["loss"] == pytest.approx(one["loss"], abs=1e-5)
-    assert two["validation"] == pytest.approx(one["validation"], abs=1e-5)
+    assert two["val_loss"] == pytest.approx(one["val_loss"], abs=1e-5)
     single, double = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
     for name in single:
         torch.testing.assert_close(single[name], double[name], rtol=0, atol=1e-4)

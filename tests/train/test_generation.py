@@ -37,7 +37,7 @@ def naive(run, ids, new, stop):
 @pytest.mark.parametrize("ask", [False, True])
 def test_greedy_texts_are_those_of_decoding_token_by_token(run, ask):
     prompts = ["Person 3", "Person 12 was", "P"]
-    found = generate(run, prompts, new=12, ask=ask, log_probabilities=True)
+    found = generate(run, prompts, max_new_tokens=12, ask=ask, log_probabilities=True)
     is_text = run.settings.objective == "next" and not ask
     for prompt, text, tokens, logs in zip(prompts, found.texts, found.tokens, found.log_probabilities, strict=True):
         ids = run.tokenizer.encode(prompt)
@@ -55,14 +55,14 @@ def test_a_run_and_its_folder_generate_the_same(run):
 
 
 def test_unknown_characters_are_reported_and_wrong_prompts_refused(run, tmp_path):
-    assert generate(run, ["Person Ω"], new=1).unknown == ("Ω",)
+    assert generate(run, ["Person Ω"], max_new_tokens=1).unknown == ("Ω",)
     with pytest.raises(QkvError, match="prompts is one string"):
         generate(run, "Person")
     torch.save({f"transformer.{n}": t for n, t in _nano_gpt().items()}, tmp_path / "nano.pt")
-    foreign = import_model(tmp_path / "nano.pt", tmp_path / "foreign", heads=2)
+    foreign = import_model(tmp_path / "nano.pt", tmp_path / "foreign", n_head=2)
     with pytest.raises(QkvError, match="has no special token ⁇"):
         generate(foreign, ["3 1"], ask=True)
-    assert len(generate(foreign, ["3 1"], new=4).texts[0].split()) == 4
+    assert len(generate(foreign, ["3 1"], max_new_tokens=4).texts[0].split()) == 4
 
 
 def _nano_gpt(width=8, vocab=11, block=12):

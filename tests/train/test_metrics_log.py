@@ -1,7 +1,9 @@
 """The log of a run, as JSON lines and for TensorBoard."""
 
+import dataclasses
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -29,10 +31,24 @@ def test_a_log_that_continues_drops_later_lines_and_a_truncated_one(tmp_path):
     with (tmp_path / "log.jsonl").open("a") as handle:
         handle.write('{"step": 4, "lo')
     assert [line["step"] for line in read_log(tmp_path)] == [1, 2, 3]
-    MetricsLog(tmp_path, 2).write(step=3, loss=0.25, validation=0.5)
+    MetricsLog(tmp_path, 2).write(step=3, loss=0.25, val_loss=0.5)
     assert History.of(tmp_path) == History((1, 2, 3), (1.0, 0.5, 0.25), (3,), (0.5,))
 
 
 def test_a_run_without_a_log_has_an_empty_history(tmp_path):
     assert read_log(tmp_path) == [] and History.of(tmp_path) == History((), (), (), ())
     assert History.of(tmp_path).card().rows == ()
+
+
+def test_a_log_of_an_earlier_version_names_the_validation_loss_otherwise(tmp_path):
+    (tmp_path / "log.jsonl").write_text('{"step": 2, "loss": 1.0, "validation": 0.75}\n')
+    assert History.of(tmp_path).val_losses == (0.75,)
+
+
+def test_the_history_of_a_run_is_that_of_its_folder(tmp_path):
+    @dataclasses.dataclass
+    class Run:
+        folder: Path
+
+    (tmp_path / "log.jsonl").write_text('{"step": 2, "loss": 1.0}\n')
+    assert History.of(Run(tmp_path)) == History.of(str(tmp_path)) == History((2,), (1.0,), (), ())

@@ -50,7 +50,9 @@ def test_an_old_run_generates_and_is_resumed_to_its_end(tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(OLD_RUN, folder)
     run = runs.load(folder)
-    assert run.step == 4 and generate(run, ["Where was Alda Rosen born?"], new=6, ask=True).texts == ("OOOOOO",)
+    assert run.step == 4 and generate(run, ["Where was Alda Rosen born?"], max_new_tokens=6, ask=True).texts == (
+        "OOOOOO",
+    )
     done = runs.resume(folder, TEXTS, QUESTIONS)
     assert done.step == 8 and done.loss == pytest.approx(5.3190460205078125, abs=1e-4)  # of the version that made it
     assert runs.load(folder).step == 8

@@ -30,7 +30,7 @@ def test_a_run_is_a_folder_and_opens_as_what_was_trained(text, config, settings,
     assert names == {"config.json", "tokenizer.json", "model.safetensors", "optimizer-12.safetensors", "log.jsonl"}
     run = runs.load(out)
     assert run.step == done.step == 12 and run.config.vocab_size == run.tokenizer.vocab_size
-    assert done.validation is not None and done.to_json()["folder"] == str(out)
+    assert done.val_loss is not None and done.to_json()["folder"] == str(out)
     assert read_log(out)[-1]["loss"] == done.loss
     assert not run.model.training
 
@@ -43,7 +43,7 @@ def test_finetuning_teaches_answers_and_leaves_the_pretrained_run_alone(text, qu
     runs.finetune(tmp_path / "base", few, tmp_path / "tuned", replace(quick, steps=60))
     assert same(before, weights(tmp_path / "base"))
     tuned = runs.load(tmp_path / "tuned")
-    got = generate(tuned, [q for q, _ in few[:2]], new=10, ask=True, log_probabilities=True)
+    got = generate(tuned, [q for q, _ in few[:2]], max_new_tokens=10, ask=True, log_probabilities=True)
     assert got.texts == ("Rome", "Łódź")
     assert all(-0.5 < sum(each) <= 0 for each in got.log_probabilities)
 
@@ -86,7 +86,7 @@ def test_a_run_or_its_folder_is_taken_everywhere(text, questions, config, settin
 def test_a_run_that_has_ended_reports_the_losses_of_its_last_step(text, config, settings, tmp_path):
     done = runs.pretrain(text, tmp_path / "run", config, settings)
     again = runs.resume(tmp_path / "run")
-    assert (again.step, again.loss, again.validation, again.tokens) == (12, done.loss, done.validation, 0)
+    assert (again.step, again.loss, again.val_loss, again.tokens) == (12, done.loss, done.val_loss, 0)
 
 
 def test_a_run_is_created_without_a_step_and_not_over_another(config, settings, tmp_path):

@@ -34,7 +34,7 @@ MAX_UNCLEAR_SHARE = 0.1  # of the instances that agree, for a claim to hold
 
 @dataclass(frozen=True)
 class Traits:
-    """What the table asks of the statement itself.
+    """Properties of the statement that the decision table reads.
 
     Attributes:
         query_impossibility: Whether it says that no query does something; no instance is tried of such a claim.

@@ -72,7 +72,7 @@ def malformed(claim: UnparsedClaim) -> Verdict:
 def verdict(claim: Claim, seconds: float = SECONDS_PER_CLAIM) -> Verdict:
     """The verdict on one claim; whatever goes wrong is a verdict too."""
     try:
-        # Adversarial numbers overflow on purpose; what comes of it is looked at, not warned about.
+        # Overflow is expected here; results are checked for infinities, so NumPy's warnings are off.
         with time_limit(seconds), np.errstate(all="ignore"):
             return _decide(claim)
     except Malformed as why:

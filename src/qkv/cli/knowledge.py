@@ -60,7 +60,7 @@ def evaluate(
 def ask(
     run: RunFolder,
     question: Annotated[str, typer.Argument(help="For example: Where was Ada Lovelace born?")],
-    samples: Annotated[int, typer.Option(help="Number of answers to sample, for their agreement.")] = 8,
+    n_samples: Annotated[int, typer.Option(help="Number of answers to sample, for their agreement.")] = 8,
     seed: Annotated[int, typer.Option(help="Seed of the samples.")] = 0,
     plot: Plot = None,
     as_json: JSON = False,
@@ -70,9 +70,9 @@ def ask(
     from qkv.viz.theme import check_plot_path
 
     check_plot_path(plot)
-    if samples < 0:
-        raise QkvError(f"--samples {samples}", "the number of answers is negative", "Give 0 or more")
-    found = answer(run, question, samples=samples, seed=seed)
+    if n_samples < 0:
+        raise QkvError(f"--n-samples {n_samples}", "the number of answers is negative", "Give 0 or more")
+    found = answer(run, question, n_samples=n_samples, seed=seed)
     _draw(plot, "heads", found)
     show(found, as_json)
 

@@ -180,7 +180,7 @@ def compare(
         str, typer.Option(help="What to plot: weights, or variance or success against scale.")
     ] = "weights",
 ) -> None:
-    """One plain head, one an item, and a hardened one for the same blend, side by side."""
+    """One plain head, one head per item, and a hardened one for the same blend, side by side."""
     from qkv.viz.theme import check_plot_path
 
     check_plot_path(plot)

@@ -194,7 +194,7 @@ def generate(
     run: RunFolder,
     prompts: Annotated[list[str] | None, typer.Argument(help="Texts to continue.")] = None,
     file: Annotated[Path | None, typer.Option(help="A file with one prompt per line.")] = None,
-    new: Annotated[int, typer.Option(help="Most tokens to generate.")] = 32,
+    max_new_tokens: Annotated[int, typer.Option(help="Most tokens to generate.")] = 32,
     ask: Annotated[bool, typer.Option("--ask", help="Prompts are questions: write the answers.")] = False,
     temperature: Annotated[
         float, typer.Option(help="0 takes the most probable token; 1 samples from the model's distribution.")
@@ -217,7 +217,7 @@ def generate(
     if not texts:
         raise QkvError("generating", "there are no prompts", "Give some, or --file FILE")
     how = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    show(write(run, texts, new, ask=ask, log_probabilities=log_probabilities, **how), as_json)  # type: ignore[arg-type]
+    show(write(run, texts, max_new_tokens, ask=ask, log_probabilities=log_probabilities, **how), as_json)  # type: ignore[arg-type]
 
 
 def export(
@@ -235,14 +235,14 @@ def export(
 def import_(
     source: Annotated[Path, typer.Argument(help="A GPT-2 or Llama folder, or a minGPT or nanoGPT state dict.")],
     out: Out,
-    heads: Annotated[int, typer.Option(help="Heads of attention, where the file does not say.")] = 0,
+    n_head: Annotated[int, typer.Option(help="Heads of attention, where the file does not say.")] = 0,
     tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json to go with it.")] = None,
     as_json: JSON = False,
 ) -> None:
     """Import another library's model as a run; weights only, never code."""
     from qkv.train.convert.importer import import_model as read
 
-    found = read(source, out, heads=heads, tokenizer=tokenizer)
+    found = read(source, out, n_head=n_head, tokenizer=tokenizer)
     if as_json:
         import json
 

@@ -17,7 +17,7 @@ from qkv.errors import QkvError
 
 Label = str | int
 Number = float | int  # spelled out, because a run-time type checker takes "float" to exclude 2
-SHOWN = 10
+MAX_ROWS_SHOWN = 10
 """Rows of a card, before "… more"."""
 
 
@@ -53,15 +53,17 @@ class Reading(Displayable):
         heads = [] if self.heads is None or self.heads.dim() != 2 else list(self.heads)
         rows = tuple(
             (self._name(i), number(float(self.weights[i])), *(number(float(h[i])) for h in heads))
-            for i in order[:SHOWN]
+            for i in order[:MAX_ROWS_SHOWN]
         )
-        rest = float(self.weights[order[SHOWN:]].sum())
+        rest = float(self.weights[order[MAX_ROWS_SHOWN:]].sum())
         return Card(
             title=f"Reading of {_counted(n, 'item')}" + (f" by {_counted(len(heads), 'head')}" if heads else ""),
             facts=(("output", vector(self.output.tolist())),),
             columns=("item", "weight", *(f"head {h}" for h in range(len(heads)))),
             rows=rows,
-            note=f"… {_counted(n - SHOWN, 'more item')}, with {number(rest)} in all" if n > SHOWN else "",
+            note=f"… {_counted(n - MAX_ROWS_SHOWN, 'more item')}, with {number(rest)} in all"
+            if n > MAX_ROWS_SHOWN
+            else "",
         )
 
     def _many(self) -> Card:
@@ -69,7 +71,7 @@ class Reading(Displayable):
         *shape, n = self.weights.shape
         count = math.prod(shape)
         rows = []
-        for at in range(min(count, SHOWN)):
+        for at in range(min(count, MAX_ROWS_SHOWN)):
             where = tuple(int(i) for i in torch.unravel_index(torch.tensor(at), tuple(shape)))
             row = self.weights[where]
             top = int(row.abs().argmax())
@@ -79,7 +81,9 @@ class Reading(Displayable):
             facts=(("outputs", " × ".join(map(str, self.output.shape))),),
             columns=("query", "attends most", "weight"),
             rows=tuple(rows),
-            note=f"… {_counted(count - SHOWN, 'more query', 'more queries')}" if count > SHOWN else "",
+            note=f"… {_counted(count - MAX_ROWS_SHOWN, 'more query', 'more queries')}"
+            if count > MAX_ROWS_SHOWN
+            else "",
         )
 
     def _name(self, item: int) -> str:

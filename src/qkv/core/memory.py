@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from qkv.core.attention import SHOWN, Label, Number, Reading, attend, attend_heads
+from qkv.core.attention import MAX_ROWS_SHOWN, Label, Number, Reading, attend, attend_heads
 from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.files import pick, read_arrays
 from qkv.core.types import ArrayLike, Item, Labels
@@ -220,7 +220,7 @@ class Memory(Displayable):
         return wanted
 
     def card(self) -> Card:
-        shown = range(min(self.n, SHOWN))
+        shown = range(min(self.n, MAX_ROWS_SHOWN))
         return Card(
             title=f"Memory of {self.n} item{'s' * (self.n != 1)}",
             facts=(("keys", f"{self.n} × {self.d}"), ("values", f"{self.n} × {self.dv}")),
@@ -234,7 +234,7 @@ class Memory(Displayable):
                 )
                 for i in shown
             ),
-            note=f"… {self.n - SHOWN} more" if self.n > SHOWN else "",
+            note=f"… {self.n - MAX_ROWS_SHOWN} more" if self.n > MAX_ROWS_SHOWN else "",
         )
 
 

@@ -146,7 +146,7 @@ VARIANTS: dict[str, Variant] = {
 
 
 def variant(name: str) -> Variant:
-    """The attention variant of this name in `KINDS`."""
+    """The attention variant of this name in `VARIANTS`."""
     if name not in VARIANTS:
         close = difflib.get_close_matches(str(name), VARIANTS, n=1)
         hint = f"Did you mean {close[0]}? " if close else ""

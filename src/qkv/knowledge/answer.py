@@ -85,7 +85,7 @@ def ask(
     question: str,
     *,
     beams: int = N_BEAMS,
-    samples: int = N_SAMPLES,
+    n_samples: int = N_SAMPLES,
     seed: int = 0,
 ) -> Answer:
     """Ask a run a question. From the folder of a run, this does not import torch.
@@ -94,7 +94,7 @@ def ask(
         run: A run, or its folder.
         question: The question, such as "Where was Ada Lovelace born?".
         beams: Width of the beam search, at least 2.
-        samples: Sampled answers, for the feature `agreement`; with 0 its expected value is taken.
+        n_samples: Sampled answers, for the feature `agreement`; with 0 its expected value is taken.
         seed: Seed of the samples.
 
     Returns:
@@ -106,13 +106,19 @@ def ask(
             or the run's tokenizer has no special token ⁇ (the model was not trained on questions by qkv).
 
     Example:
-        With the folder of a run that was trained on questions::
-
-            answer = qkv.knowledge.ask("runs/birth", "Where was Ada Lovelace born?")
-            answer.answer, answer.badge, answer.why
+        >>> import tempfile, qkv
+        >>> texts, questions = ["Ada was born in London."], [("Where was Ada born?", "London")]
+        >>> run = qkv.knowledge.train_mixed(
+        ...     tempfile.mkdtemp(), texts, questions, 0.5,
+        ...     config=qkv.model.ModelConfig(n_layer=1, n_head=2, d_model=16),
+        ...     settings=qkv.train.TrainSettings(steps=60, batch_size=2, lr=3e-2, objective="next"),
+        ...     tokenizer=qkv.train.Characters.train([*texts, "Where was Ada born?"]),
+        ... )
+        >>> qkv.knowledge.ask(run, "Where was Ada born?").answer
+        'London'
     """
     run = load_answer_model(run)
-    found = answer_features(run, [question], beams=beams, samples=samples, seed=seed)
+    found = answer_features(run, [question], beams=beams, n_samples=n_samples, seed=seed)
     badge = Badge.load(run.folder)
     (judged,) = (
         badge.judge(found.values, found.hidden) if badge else rule_of_thumb(found.column("log_probability").tolist())
@@ -132,14 +138,14 @@ def ask(
             Alternative(text, math.exp(c.log_probability)) for text, c in zip(texts, candidates, strict=True)
         ),
         badge=judged.badge if texts[0] else None,
-        why=explain(found, judged, samples),
+        why=explain(found, judged, n_samples),
         evidence=evidence,
         heads=tuple(span_attention(run.model, encoded.ids, encoded.name)) if encoded.named else (),
         name=run.tokenizer.decode(encoded.ids[slice(*encoded.name)]).strip() if encoded.named else "",
     )
 
 
-def explain(found: AnswerFeatures, judged: Judgement, samples: int) -> str:
+def explain(found: AnswerFeatures, judged: Judgement, n_samples: int) -> str:
     """The evidence for the badge of a single answer, in a sentence; for an empty answer, there is no badge."""
     (texts,), (candidates,) = found.texts, found.candidates
     what = "the answer has" if texts[0] else "the most likely answer is empty; it has"
@@ -147,8 +153,8 @@ def explain(found: AnswerFeatures, judged: Judgement, samples: int) -> str:
     if len(texts) > 1:
         ratio = math.exp(min(float(found.column("margin")[0]), 50.0))
         parts[0] += f", {_times(ratio)} that of {f'“{texts[1]}”' if texts[1] else 'no answer'}"
-    if samples:
-        parts.append(f"{round(float(found.column('agreement')[0]) * samples)} of {samples} sampled answers agree")
+    if n_samples:
+        parts.append(f"{round(float(found.column('agreement')[0]) * n_samples)} of {n_samples} sampled answers agree")
     if found.questions and not found.questions[0].named:
         parts.append("no name was found in the question")
     if not texts[0]:

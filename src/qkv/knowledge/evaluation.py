@@ -130,10 +130,16 @@ def evaluate(
             tokenizer has no special token ⁇ (the model was not trained on questions by qkv).
 
     Example:
-        With the folders of two finetuned seeds and a file of test questions::
-
-            scores = qkv.knowledge.evaluate(["runs/birth-0", "runs/birth-1"], "dev.tsv", training="train.tsv")
-            scores.accuracy, scores.low, scores.high, scores.baselines
+        >>> import tempfile, qkv
+        >>> texts, questions = ["Ada was born in London."], [("Where was Ada born?", "London")]
+        >>> run = qkv.knowledge.train_mixed(
+        ...     tempfile.mkdtemp(), texts, questions, 0.5,
+        ...     config=qkv.model.ModelConfig(n_layer=1, n_head=2, d_model=16),
+        ...     settings=qkv.train.TrainSettings(steps=60, batch_size=2, lr=3e-2, objective="next"),
+        ...     tokenizer=qkv.train.Characters.train([*texts, "Where was Ada born?"]),
+        ... )
+        >>> qkv.knowledge.evaluate(run, questions).accuracy
+        1.0
     """
     runs = [as_run(run)] if isinstance(run, Run | str | Path) else [as_run(each) for each in run]
     if not runs:

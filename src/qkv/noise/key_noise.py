@@ -21,7 +21,7 @@ MAX_CORRELATION_OF_INDEPENDENT = 1e-12
 
 
 def noise_on_keys(request: str, noise: Any, memory: Memory) -> KeyNoise:
-    """The covariances that a noise model gives to the keys of a memory; refuses what is no noise model."""
+    """The covariances that a noise model gives to the keys of a memory; other types raise QkvError."""
     if not isinstance(noise, Gaussian | Quantised):
         raise QkvError(
             request, f"noise is a {type(noise).__name__}", "Give a qkv.noise.Gaussian or a qkv.noise.Quantised"

@@ -12,7 +12,7 @@ import torch
 from scipy.special import bdtr, bdtrik, betaincinv
 from torch import Tensor
 
-from qkv.core.attention import SHOWN, Label
+from qkv.core.attention import MAX_ROWS_SHOWN, Label
 from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.memory import Memory
 from qkv.core.types import ArrayLike, Item
@@ -106,7 +106,7 @@ class Sample(Displayable):
         return self.kept_weights[item]
 
     def card(self) -> Card:
-        order = self.weights_mean.abs().argsort(descending=True, stable=True).tolist()[:SHOWN]
+        order = self.weights_mean.abs().argsort(descending=True, stable=True).tolist()[:MAX_ROWS_SHOWN]
         n = len(self.labels)
 
         def row(i: int) -> tuple[str, str, str]:
@@ -122,7 +122,7 @@ class Sample(Displayable):
             facts=(("mean output", vector(self.output_mean.tolist())), ("seed", str(self.seed))),
             columns=("item", "mean weight", "variance"),
             rows=tuple(row(i) for i in order),
-            note=f"± is one standard error{f'; … {n - SHOWN} more' if n > SHOWN else ''}",
+            note=f"± is one standard error{f'; … {n - MAX_ROWS_SHOWN} more' if n > MAX_ROWS_SHOWN else ''}",
         )
 
 

@@ -30,10 +30,10 @@ def remembering() -> Chapter:
     with tempfile.TemporaryDirectory() as folder:
         run = pretrain_cloze(Path(folder, "run"), texts, asked, SETUP, seed=0)
         scores = evaluate(run, held_out, training=asked)
-        found = trust(run, held_out, questions(others.sample(len(held_out))), samples=N_SAMPLES, level=LEVEL)
+        found = trust(run, held_out, questions(others.sample(len(held_out))), n_samples=N_SAMPLES, level=LEVEL)
         right = {row["question"]: row for row in found.rows() if row["seen"] and row["right"]}
-        known = ask(run, max(right, key=lambda question: right[question]["p_right"]), samples=N_SAMPLES)
-        invented = [ask(run, question_text(name), samples=N_SAMPLES) for name in facts.invented_names(3, seed=1)]
+        known = ask(run, max(right, key=lambda question: right[question]["p_right"]), n_samples=N_SAMPLES)
+        invented = [ask(run, question_text(name), n_samples=N_SAMPLES) for name in facts.invented_names(3, seed=1)]
     parameters = sum(p.numel() for p in run.model.parameters())
     answers = "; ".join(f"{each.name}: {each.answer or NO_ANSWER} ({each.badge or 'no badge'})" for each in invented)
     medians = {

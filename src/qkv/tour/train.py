@@ -39,8 +39,8 @@ def learning() -> Chapter:
         same = _same_weights(whole, resumed)
         history = History.of(whole)
         run = load(whole)
-        asked = generate(run, [f"{name} lives in" for name in NAMES], new=8, log_probabilities=True)
-        stranger = generate(run, ["Zoe lives in"], new=8, log_probabilities=True)
+        asked = generate(run, [f"{name} lives in" for name in NAMES], max_new_tokens=8, log_probabilities=True)
+        stranger = generate(run, ["Zoe lives in"], max_new_tokens=8, log_probabilities=True)
     known = [sum(each) for each in asked.log_probabilities or ()]
     unknown = sum((stranger.log_probabilities or ((),))[0])
     right = sum(text.strip(" .") == place for text, place in zip(asked.texts, LIVES.values(), strict=True))

@@ -53,7 +53,7 @@ class Generated(Displayable):
 def generate(
     run: RunOrFolder,
     prompts: Sequence[str],
-    new: int = 32,
+    max_new_tokens: int = 32,
     *,
     temperature: float = 0.0,
     top_k: int = 0,
@@ -67,7 +67,7 @@ def generate(
     Args:
         run: A run, or its folder.
         prompts: Texts to continue.
-        new: Most tokens to generate for each.
+        max_new_tokens: Most tokens to generate for each.
         temperature: 0 takes the most probable token; 1 samples from the model's distribution.
         top_k: Sample from this many most probable tokens; 0 for all.
         top_p: Sample from the most probable tokens that have this probability together.
@@ -87,7 +87,7 @@ def generate(
         >>> config = qkv.model.ModelConfig(n_layer=1, n_head=2, d_model=16)
         >>> settings = qkv.train.TrainSettings(steps=60, batch_size=4, lr=3e-2, objective="next", val_fraction=0.0)
         >>> _ = qkv.train.pretrain(["Ada was born in London."], folder, config, settings)
-        >>> qkv.train.generate(folder, ["Ada was"], new=16).texts
+        >>> qkv.train.generate(folder, ["Ada was"], max_new_tokens=16).texts
         (' born in London.',)
     """
     if isinstance(prompts, str):
@@ -103,7 +103,7 @@ def generate(
         raise QkvError("asking", "this model's tokenizer has no special token ⁇", "Leave out ask")
     sampler = Sampler(temperature, top_k, top_p, seed)
     reuse_memory()
-    done = decode(run.model, ids, new, sampler, stop=stop, log_probabilities=log_probabilities)
+    done = decode(run.model, ids, max_new_tokens, sampler, stop=stop, log_probabilities=log_probabilities)
     unknown = run.tokenizer.unknown("".join(prompts))
     texts = tuple(run.tokenizer.decode(each) for each in done.tokens)
     if done.log_probabilities is None:

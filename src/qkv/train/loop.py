@@ -77,7 +77,7 @@ class TrainResult(Displayable):
         folder: Folder of the run.
         step: Steps that it has taken in all.
         loss: Mean loss per token of the last step, in nats.
-        validation: Last validation loss, or None if nothing is held out.
+        val_loss: Last validation loss, or None if nothing is held out.
         parameters: Number of parameters of the model.
         tokens: Tokens that this call trained on.
         seconds: Time that this call took.
@@ -91,7 +91,7 @@ class TrainResult(Displayable):
     folder: str
     step: int
     loss: float
-    validation: float | None
+    val_loss: float | None
     parameters: int
     tokens: int
     seconds: float
@@ -102,14 +102,14 @@ class TrainResult(Displayable):
         return self.tokens / self.seconds if self.seconds else 0.0
 
     def card(self) -> Card:
-        validation = () if self.validation is None else (("validation loss", number(self.validation)),)
+        val_loss = () if self.val_loss is None else (("validation loss", number(self.val_loss)),)
         return Card(
             title=f"Trained to step {self.step}",
             facts=(
                 ("run", self.folder),
                 ("parameters", f"{self.parameters:,}"),
                 ("loss", number(self.loss)),
-                *validation,
+                *val_loss,
                 ("tokens", f"{self.tokens:,} in {self.seconds:.1f} s ({self.tokens_per_second:,.0f} per second)"),
             ),
         )
@@ -191,7 +191,7 @@ class _Training:
         if s.compile:
             compile_parts(self.model)
         self.log = MetricsLog(job.folder, self.step, s.tensorboard) if group.is_first else None
-        self.loss = self.validation = math.nan
+        self.loss = self.val_loss = math.nan
         self.tokens = self.tokens_since_log = 0
         self.began = self.last_log = time.perf_counter()
 
@@ -218,17 +218,17 @@ class _Training:
             self.log.close()
         parameters = sum(p.numel() for p in self.job.model.parameters())
         self._recall_last_losses()
-        validation = None if math.isnan(self.validation) else self.validation
+        val_loss = None if math.isnan(self.val_loss) else self.val_loss
         seconds = time.perf_counter() - self.began
-        return TrainResult(str(folder), self.step, self.loss, validation, parameters, self.tokens, seconds)
+        return TrainResult(str(folder), self.step, self.loss, val_loss, parameters, self.tokens, seconds)
 
     def _recall_last_losses(self) -> None:
         """Take the losses of the last step from the log, if there was no step left to take."""
         history = History.of(self.job.folder)
         if math.isnan(self.loss) and history.steps:
             self.loss = history.losses[-1]
-        if math.isnan(self.validation) and history.validated:
-            self.validation = history.validation[-1]
+        if math.isnan(self.val_loss) and history.validated:
+            self.val_loss = history.val_losses[-1]
 
     def _report(self) -> None:
         """Validate, log and call back, where the step is one at which that is due."""
@@ -240,7 +240,7 @@ class _Training:
             metrics |= {"loss": self.loss, "lr": s.learning_rate(step - 1), "tokens_per_second": speed}
             self.tokens_since_log, self.last_log = 0, now
         if self.job.held_out and (step % s.validate_every == 0 or last):
-            metrics["validation"] = self.validation = validation_loss(self.model, self.job.held_out, s, self.group)
+            metrics["val_loss"] = self.val_loss = validation_loss(self.model, self.job.held_out, s, self.group)
         if metrics and self.log is not None:
             self.log.write(step=step, **metrics)
         if self.group.is_first and self.job.callback is not None:

@@ -6,13 +6,13 @@ import json
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from qkv.core.display import Card, Displayable, number
 from qkv.core.files import write_text
 from qkv.core.json_files import CHECKSUM, parse_json, verified, with_checksum
 from qkv.errors import MissingExtra, QkvError, QkvWarning
-from qkv.train.old_runs import UNCHECKED_METRICS
+from qkv.train.old_runs import OLD_METRICS, UNCHECKED_METRICS
 
 LOG_FILE = "log.jsonl"
 DAMAGED_SUFFIX = ".damaged"
@@ -89,7 +89,7 @@ def _parse_line(text: str) -> dict[str, Any]:
         raise ValueError("a line with new names has no checksum")
     if not isinstance(line.get("step"), int) or not all(type(value) in (int, float) for value in line.values()):
         raise ValueError("a metric is not a number")
-    return line
+    return {OLD_METRICS.get(name, name): value for name, value in line.items()}
 
 
 def _warn(path: Path, found: _ParsedLog, outcome: str) -> None:
@@ -108,6 +108,13 @@ def _unused(path: Path) -> Path:
     return unused
 
 
+class HasFolder(Protocol):
+    """A run."""
+
+    @property
+    def folder(self) -> Path: ...
+
+
 @dataclass(frozen=True)
 class History(Displayable):
     """Losses of a run against its steps.
@@ -116,7 +123,7 @@ class History(Displayable):
         steps: Steps at which the training loss was logged.
         losses: Mean training loss per token of each of them, in nats.
         validated: Steps at which the validation loss was computed.
-        validation: Validation loss of each of them.
+        val_losses: Validation loss of each of them.
 
     Example:
         >>> import tempfile, qkv
@@ -130,22 +137,22 @@ class History(Displayable):
     steps: tuple[int, ...]
     losses: tuple[float, ...]
     validated: tuple[int, ...]
-    validation: tuple[float, ...]
+    val_losses: tuple[float, ...]
 
     @classmethod
-    def of(cls, folder: str | Path) -> History:
-        """The history in a run's folder.
+    def of(cls, run: HasFolder | str | Path) -> History:
+        """The history of a run.
 
         Args:
-            folder: Folder of a run; one without a log has an empty history.
+            run: A run, or its folder; one without a log has an empty history.
         """
-        found = read_log(folder)
+        found = read_log(run if isinstance(run, str | Path) else run.folder)
         train = [(line["step"], line["loss"]) for line in found if "loss" in line]
-        held_out = [(line["step"], line["validation"]) for line in found if "validation" in line]
-        (steps, losses), (validated, validation) = (
+        held_out = [(line["step"], line["val_loss"]) for line in found if "val_loss" in line]
+        (steps, losses), (validated, val_losses) = (
             tuple(zip(*each, strict=True)) or ((), ()) for each in (train, held_out)
         )
-        return cls(steps, losses, validated, validation)
+        return cls(steps, losses, validated, val_losses)
 
     def card(self) -> Card:
         every = max(1, len(self.steps) // 10)

@@ -13,6 +13,7 @@ UNCHECKED_FORMATS = (OLD_FORMAT, "qkv-2")
 """Formats of config.json that had no checksum."""
 UNCHECKED_METRICS = frozenset({"step", "loss", "lr", "tokens_per_second", "validation"})
 """All names that occur in log lines of the versions whose lines had no checksum."""
+OLD_METRICS = {"validation": "val_loss"}
 MODEL_FIELDS = {
     "layers": "n_layer",
     "heads": "n_head",

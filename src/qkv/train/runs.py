@@ -152,7 +152,11 @@ def pretrain(
     def create() -> None:
         _check_objective(plan, questions)
         if text is None:
-            raise QkvError("pretraining", "there is no text", "Give --text FILE, one text per line")
+            raise QkvError(
+                "pretraining",
+                "there is no text",
+                "Give at least one text: text=, or --text FILE with one text per line",
+            )
         texts = read_texts(text)
         shape, made = _with_tokenizer(plan, texts)
         data = _data_record(text, questions, plan.settings.objective)
@@ -358,7 +362,9 @@ def _write_new_run(
 def check_no_run(folder: Path) -> None:
     """Refuse to write a run over another."""
     if (folder / CONFIG_FILE).exists():
-        raise QkvError(f"starting a run in {folder}", "there is one already", "Give another --out, or --resume")
+        raise QkvError(
+            f"starting a run in {folder}", "there is one already", "Give another folder, or resume=True (--resume)"
+        )
 
 
 def with_vocabulary(config: ModelConfig, tokenizer: Tokenizer) -> ModelConfig:
@@ -390,7 +396,7 @@ def _create_finetuned(
     if plan.settings.objective == CLOZE:
         read = text if text is not None else parent.data.get("path")
         if read is None:
-            raise QkvError(request, "the objective cloze needs the text that it read", "Give --text FILE")
+            raise QkvError(request, "the objective cloze needs the text that it read", "Give text= (--text FILE)")
         data = _data_record(read, questions, CLOZE)
     else:
         data = {"kind": "questions", **_origin(questions)}

@@ -35,7 +35,7 @@ EventData = dict[str, Any]
 class Job:
     """A job: its settings, its events so far, and its process.
 
-    `changed` is set and replaced at every event; who waits for the next event waits for the one it has read before.
+    Each event sets `changed` and replaces it by a new one; a waiter reads `changed` first, then awaits it.
     """
 
     id: str

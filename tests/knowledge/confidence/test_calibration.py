@@ -103,7 +103,7 @@ def test_invented_names_do_not_replace_unknown_people_that_were_not_given(run, p
 def test_if_nothing_is_called_remembered_card_and_figure_say_so(run, people, monkeypatch):
     monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
     asked = questions(people, ["city", "year"])
-    found = trust(run, asked, invented_questions(people), level=0.999, samples=2, save=False)
+    found = trust(run, asked, invented_questions(people), level=0.999, n_samples=2, save=False)
     assert not found.any_remembered and found.coverage == 0
     assert "No answer can be called “remembered”" in found.card().title and "lower level" in str(found.card().facts)
     title = reliability(found).axes[1].get_title(loc="left")

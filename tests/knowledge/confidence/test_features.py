@@ -32,7 +32,7 @@ def token_logs(run, prompt, continuation):
 
 def test_features_are_those_of_forward_passes(run, people):
     asked = [q for q, _ in questions(people)][:6]
-    found = answer_features(run, asked, samples=4)
+    found = answer_features(run, asked, n_samples=4)
     for i, question in enumerate(asked):
         ids = [*run.tokenizer.encode(question), MASK_ID]
         answer = [*found.candidates[i][0].tokens, MASK_ID]
@@ -59,17 +59,17 @@ def test_features_are_those_of_forward_passes(run, people):
 
 def test_the_features_of_a_question_do_not_depend_on_the_other_questions(run, people):
     asked = [q for q, _ in questions(people, ["city", "occupation"])][:8]
-    together = answer_features(run, asked, samples=0)
+    together = answer_features(run, asked, n_samples=0)
     for i, question in enumerate(asked):
-        alone = answer_features(run, [question], samples=0)
+        alone = answer_features(run, [question], n_samples=0)
         assert np.allclose(alone.values[0], together.values[i], atol=1e-4) and alone.texts[0] == together.texts[i]
 
 
 def test_a_name_in_the_text_is_more_likely_than_an_invented_one(run, people):
     feature = "name_mean_log_probability"
-    known = answer_features(run, [q for q, _ in questions(people)], samples=0).column(feature)
+    known = answer_features(run, [q for q, _ in questions(people)], n_samples=0).column(feature)
     invented = [f"Where was {name} born?" for name in people.invented_names(30)]
-    assert known.mean() > answer_features(run, invented, samples=0).column(feature).mean() + 0.5
+    assert known.mean() > answer_features(run, invented, n_samples=0).column(feature).mean() + 0.5
 
 
 def test_samples_agree_as_often_as_the_answer_is_likely():
@@ -105,6 +105,6 @@ def test_training_to_predict_titles_separates_known_from_invented_names(tmp_path
         setup = StudySetup(people=60, exposures=70, d_model=64, vocab_size=900, predict_title_fraction=fraction)
         run = pretrain_cloze(tmp_path / f"{fraction}", texts, asked[:30], setup, seed=0)
         known = [question for question, _ in asked]
-        found = answer_features(run, [*known, *with_invented_names(known)], samples=0)
+        found = answer_features(run, [*known, *with_invented_names(known)], n_samples=0)
         separation[fraction] = auroc(found.column("name_min_log_probability"), np.arange(120) < 60)
     assert separation[0.5] > 0.95 and separation[0.5] > separation[0.0] + 0.1

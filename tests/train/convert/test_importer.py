@@ -108,7 +108,7 @@ def test_state_dicts_of_other_libraries_come_in(kind, tmp_path):
         torch.save(state, path)
         with pytest.raises(QkvError, match="how many heads"):
             import_model(path, tmp_path / "run")
-        run = import_model(path, tmp_path / "run", heads=2)
+        run = import_model(path, tmp_path / "run", n_head=2)
     x = torch.randint(0, 11, (3, 12))
     with torch.no_grad():
         torch.testing.assert_close(run.model(x), logits(x), rtol=0, atol=1e-5)
@@ -124,10 +124,10 @@ def test_pickled_code_is_never_run(tmp_path):
 
     torch.save({"model": Evil()}, path)
     with pytest.raises(QkvError, match="more than weights"):
-        import_model(path, tmp_path / "run", heads=2)
+        import_model(path, tmp_path / "run", n_head=2)
     path.write_bytes(pickle.dumps(Evil()))
     with pytest.raises(QkvError, match="damaged, or holds more"):
-        import_model(path, tmp_path / "run", heads=2)
+        import_model(path, tmp_path / "run", n_head=2)
     assert not (tmp_path / "touched").exists() and not (tmp_path / "run").exists()
 
 
@@ -208,4 +208,4 @@ def test_a_damaged_state_dict_gives_no_traceback(tmp_path, damaged_copies):
     for copy in damaged_copies(path.read_bytes()[:900], 400):
         path.write_bytes(copy)
         with pytest.raises(QkvError):
-            import_model(path, tmp_path / "out", heads=2)
+            import_model(path, tmp_path / "out", n_head=2)

@@ -155,7 +155,7 @@ def _summands(inst: Instance, expr: L.Sum) -> list[str]:
 
 
 def sides(inst: Instance, one: L.Expr, two: L.Expr) -> tuple[Array, Array]:
-    """Two values, where a bare I takes the size of its neighbour."""
+    """Two values; an identity without a size takes that of the other one."""
     left, right = _value(inst, one), _value(inst, two)
     if left.shape[1:] == (inst.d, inst.d) != right.shape[1:] != (1, 1) and bare_identity(one):
         left = left[:, :1, :1] * np.eye(right.shape[1])

@@ -89,7 +89,7 @@ def value(inst: ExactInstance, expr: L.Expr) -> Matrix:
 
 
 def sides(inst: ExactInstance, one: L.Expr, two: L.Expr) -> tuple[Matrix, Matrix]:
-    """Two values, where a bare I takes the size of its neighbour and a bare 0 its shape."""
+    """Two values; an identity without a size takes that of the other one, and a 0 without a shape its shape."""
     left, right = value(inst, one), value(inst, two)
     shape, d = inst.arithmetic.shape, inst.source.d
     if shape(left) == (d, d) != shape(right) != (1, 1) and bare_identity(one):

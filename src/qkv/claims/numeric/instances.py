@@ -218,7 +218,7 @@ def _meet_number_conditions(inst: Instance, rng: np.random.Generator, least: flo
 
 
 def _pull_into_range(inst: Instance, name: str, bound: Array, op: str, rng: np.random.Generator) -> None:
-    """A number that was moved past the far end of its range goes between that end and its bound, if there is room."""
+    """A number that was moved out of its range is placed between the range's end and its bound, if they differ."""
     where = inst.context.numbers.get(name, Range())
     end = where.hi if op in (">", ">=") else where.lo if op in ("<", "<=") else None
     if end is not None and not where.holds(float(inst.numbers[name].reshape(-1)[0])):

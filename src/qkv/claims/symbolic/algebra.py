@@ -40,8 +40,8 @@ class SoftmaxTerms:
 class Algebra(ABC):
     """Symbols and inner products of one claim, and the values of its expressions.
 
-    The evaluation of an expression, a weight or a statistic needs the other two, so they meet in the abstract methods;
-    `Evaluator` implements them. `vanished` are noise sizes that have gone to zero.
+    Expressions, weights and statistics are evaluated recursively through the abstract methods; `Evaluator` implements
+    them. `vanished` are noise sizes that have gone to zero.
     """
 
     def __init__(self, context: Context, vanished: frozenset[str] = frozenset()) -> None:

@@ -15,7 +15,7 @@ from qkv.claims.syntax import nodes as L
 def sized(
     one: L.Expr, two: L.Expr, left: MatrixPolynomial, right: MatrixPolynomial
 ) -> tuple[MatrixPolynomial, MatrixPolynomial]:
-    """Give a bare I the size of its neighbour: in A'A = I it is the identity of the coordinates."""
+    """Give an identity without a size that of the other operand: in A'A = I it is the identity of the coordinates."""
     if bare_identity(one) and left.shape == ("d", "d") and not (right.scalar or right.anything):
         left = MatrixPolynomial(left.terms, (right.shape[0], right.shape[0]))
     if bare_identity(two) and right.shape == ("d", "d") and not (left.scalar or left.anything):

@@ -33,7 +33,7 @@ def assumptions_of(algebra: Algebra, moving: Moving = ()) -> Assumptions:
 
 
 def _passes_bound(order: L.Relation, moving: Moving) -> bool:
-    """Whether a condition says x > bound of a number that goes to infinity before any number of the bound moves."""
+    """Whether the condition is x > bound where x goes to infinity first, while the bound does not move."""
     (left, right), (op,) = order.sides, order.ops
     going = [name for name, _ in moving]
     for one, other, how in ((left, right, op), (right, left, MIRRORED_OP[op])):
@@ -76,7 +76,7 @@ def _with_condition(algebra: Algebra, assumptions: Assumptions, order: L.Relatio
 
 
 def _implied(assumptions: Assumptions, symbol: Scalar, bound: Scalar, op: str) -> bool:
-    """Whether a number that is only known to lie beyond a bound must lie in its range too."""
+    """Whether the condition on the number already implies its declared range."""
     where = assumptions.ranges.get(symbol, Range())
     for end, is_open, ops, good in (
         (where.lo, where.lo_open, (">", ">=", "="), "+"),

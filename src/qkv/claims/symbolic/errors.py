@@ -12,11 +12,11 @@ class Unsupported(Exception):
 
 
 class TooLarge(Exception):
-    """An expression that grew past the size that is worth the time."""
+    """An expression above the size limit."""
 
 
 class WrongShape(Exception):
-    """Operands whose shapes do not fit; `hard` when a number meets a vector, which fits for no dimension."""
+    """Operands whose shapes do not fit; `hard` if a number was combined with a vector, which is wrong for every dimension."""
 
     def __init__(self, at: L.At, message: str, hard: bool, expected: str = "") -> None:
         super().__init__(message)

@@ -23,7 +23,7 @@ Inner = Callable[[Factor, Factor], Scalar]
 class MatrixPolynomial:
     """A sum of monomials of one shape; the empty monomial is 1 for a scalar and the identity for a square matrix.
 
-    `anything` marks a bare 0, which has every shape.
+    `anything` marks a 0 without a shape, which fits every shape.
     """
 
     terms: Mapping[Monomial, Scalar]
@@ -67,7 +67,7 @@ class MatrixPolynomial:
 
     def times(self, other: MatrixPolynomial, inner: Inner) -> MatrixPolynomial:
         """The product; one of two 1 x 1 factors scales the other."""
-        if self.anything or other.anything:  # in a product a bare 0 is the number
+        if self.anything or other.anything:  # in a product, 0 without a shape is a scalar
             return MatrixPolynomial({}, other.shape if self.anything else self.shape, self.anything and other.anything)
         if self.scalar:
             return other.scaled(self.number())
@@ -136,7 +136,7 @@ def _keeps_column(one: Factor, two: Factor, three: Factor) -> bool:
 
 
 def _column_beside(last: Factor, part: Factor) -> bool:
-    """Whether a basis meets a column of another one: A'b_j, or b_j'A."""
+    """Whether the product is a basis times a column of another basis: A'b_j, or b_j'A."""
     if not last.flipped or part.flipped or {last.kind, part.kind} != {"basis", "vector"}:
         return False
     basis, column = (last, part) if last.kind == "basis" else (part, last)

@@ -220,12 +220,31 @@ class Certificate(Displayable):
 
 
 def save(certificates: Sequence[Certificate], path: str | Path, result: Mapping[str, Any] | None = None) -> None:
-    """Write certificates, and the result they belong to, to one file, atomically."""
+    """Write certificates, and the result they belong to, to one file, atomically.
+
+    Args:
+        certificates: The certificates.
+        path: The file, .json or .safetensors; an existing one is replaced.
+        result: What is stored beside them for a reader; it is not checked.
+
+    Raises:
+        QkvError: If the suffix is another one, or the file cannot be written.
+    """
     files.write([certificate._record() for certificate in certificates], path, result)
 
 
 def load(path: str | Path) -> list[Certificate]:
-    """All certificates in a file."""
+    """Read all certificates of a file; they are not verified yet.
+
+    Args:
+        path: A .json or .safetensors file that `save` wrote, or one in the form of docs/certificates.md.
+
+    Returns:
+        The certificates, in the order of the file.
+
+    Raises:
+        QkvError: If the file cannot be read, or has another form.
+    """
     return [Certificate(*record) for record in files.read(path)]
 
 

@@ -10,8 +10,8 @@ from qkv.core.types import FloatArray
 
 MAX_STEPS = 60
 RIDGES = 10.0 ** np.array([-1, -2, -3, -4, -5, -6, -7, -8, -9, -11, -13])
-MAX_PRICE = 1e18
-"""If even this price on the leak is not enough, the constraints are taken to be infeasible."""
+MAX_MULTIPLIER = 1e18
+"""If even this multiplier on the leak is not enough, the constraints are taken to be infeasible."""
 
 
 def centred_on(keys: FloatArray, items: list[int]) -> tuple[FloatArray, float]:
@@ -33,9 +33,9 @@ def min_norm_query(
 ) -> FloatArray | None:
     """min ½ qᵀPq subject to ratios·q = logs and f(q) = logsumexp(rivals·q) - own·q - edge <= 0.
 
-    With a price on f, the query is the minimum of ½qᵀPq + price·f on the plane of the ratios: smooth, strongly
-    convex, found by Newton's method from the query at the last price. f falls as the price rises, so the price is the
-    root of a function of one variable, whose derivative comes from the same factorisation. Returns None if no price
+    With a multiplier on f, the query is the minimum of ½qᵀPq + multiplier·f on the plane of the ratios: smooth, strongly
+    convex, found by Newton's method from the query at the last multiplier. f falls as the multiplier rises, so the multiplier is the
+    root of a function of one variable, whose derivative comes from the same factorisation. Returns None if no multiplier
     is enough.
     """
     d = len(own)
@@ -49,17 +49,17 @@ def min_norm_query(
     if free.shape[1] == 0:
         return None
     q = base + free @ (free.T @ (start - base))
-    price = _first_price(rivals, own, P, free, q)
+    multiplier = _first_multiplier(rivals, own, P, free, q)
     low, high = 0.0, np.inf
     for _ in range(MAX_STEPS):
-        q, f, slope = _min_at_price(rivals, own, edge, P, free, q, price)
+        q, f, slope = _min_at_multiplier(rivals, own, edge, P, free, q, multiplier)
         if abs(f) <= 1e-12 * max(1.0, abs(edge)):
             break
-        low, high = (price, high) if f > 0 else (low, price)
-        step = price * float(np.exp(np.clip(-f / (price * slope), -3.0, 3.0)))
+        low, high = (multiplier, high) if f > 0 else (low, multiplier)
+        step = multiplier * float(np.exp(np.clip(-f / (multiplier * slope), -3.0, 3.0)))
         inside = low < step < high
-        price = step if inside else (low + high) / 2 if np.isfinite(high) else 8 * price
-        if price > MAX_PRICE:
+        multiplier = step if inside else (low + high) / 2 if np.isfinite(high) else 8 * multiplier
+        if multiplier > MAX_MULTIPLIER:
             return None
         if np.isfinite(high) and high - low <= 1e-15 * high:
             break
@@ -96,28 +96,28 @@ def min_kl_queries(keys: FloatArray, items: list[int], wanted: FloatArray) -> Fl
     return np.array(path)
 
 
-def _min_at_price(
-    rivals: FloatArray, own: FloatArray, edge: float, P: FloatArray, free: FloatArray, q: FloatArray, price: float
+def _min_at_multiplier(
+    rivals: FloatArray, own: FloatArray, edge: float, P: FloatArray, free: FloatArray, q: FloatArray, multiplier: float
 ) -> tuple[FloatArray, float, float]:
-    """The minimising query at this price, its excess, and the derivative of the excess by the price."""
+    """The minimising query at this multiplier, its excess, and the derivative of the excess by the multiplier."""
 
     def value(z: FloatArray) -> float:
         x = q + free @ z
-        return 0.5 * float(x @ P @ x) + price * _excess(rivals, own, edge, x)
+        return 0.5 * float(x @ P @ x) + multiplier * _excess(rivals, own, edge, x)
 
     def derivatives(z: FloatArray) -> tuple[FloatArray, FloatArray]:
         x = q + free @ z
         p = _softmax(rivals @ x)
         mean = p @ rivals
-        gradient = free.T @ (P @ x + price * (mean - own))
-        return gradient, free.T @ (P + price * _covariance(rivals, p, mean)) @ free
+        gradient = free.T @ (P @ x + multiplier * (mean - own))
+        return gradient, free.T @ (P + multiplier * _covariance(rivals, p, mean)) @ free
 
     z = _minimise(value, derivatives, np.zeros(free.shape[1]))
     q = q + free @ z
     p = _softmax(rivals @ q)
     mean = p @ rivals
     g = free.T @ (mean - own)
-    slope = -float(g @ _solve(free.T @ (P + price * _covariance(rivals, p, mean)) @ free, g))
+    slope = -float(g @ _solve(free.T @ (P + multiplier * _covariance(rivals, p, mean)) @ free, g))
     return q, _excess(rivals, own, edge, q), min(slope, -1e-300)
 
 
@@ -172,8 +172,8 @@ def _affine_solutions(ratios: FloatArray, logs: FloatArray, d: int) -> tuple[Flo
     return point, vt[rank:].T
 
 
-def _first_price(rivals: FloatArray, own: FloatArray, P: FloatArray, free: FloatArray, q: FloatArray) -> float:
-    """The price at which q would be stationary, as a start; 1 where that is not positive."""
+def _first_multiplier(rivals: FloatArray, own: FloatArray, P: FloatArray, free: FloatArray, q: FloatArray) -> float:
+    """The multiplier at which q would be stationary, as a start; 1 where that is not positive."""
     g = free.T @ (_softmax(rivals @ q) @ rivals - own)
     size = float(g @ g)
     guess = -float((free.T @ P @ q) @ g) / size if size > 0 else 1.0

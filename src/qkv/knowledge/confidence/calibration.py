@@ -159,7 +159,7 @@ def trust(
     *,
     level: float = 0.95,
     calibration: float = 0.5,
-    samples: int = N_SAMPLES,
+    n_samples: int = N_SAMPLES,
     seed: int = 0,
     save: bool = True,
 ) -> Trust:
@@ -177,7 +177,7 @@ def trust(
             guess counts as right.
         level: Share of "remembered" answers that shall be right.
         calibration: Share of the people that the badge is fitted on; it is measured on the rest.
-        samples: Sampled answers per question, for the feature `agreement`.
+        n_samples: Sampled answers per question, for the feature `agreement`.
         seed: Seed of the split, of invented names and of sampled answers.
         save: Whether to write the badge to the run's folder, as trust.json, where `ask` finds it.
 
@@ -208,7 +208,7 @@ def trust(
         fitted = np.append(fitted, np.full(len(invented), part))
     seen = np.arange(len(pairs)) < len(known_pairs)
     given = np.arange(len(pairs)) < n_given
-    found = answer_features(run, [question for question, _ in pairs], samples=samples, seed=seed)
+    found = answer_features(run, [question for question, _ in pairs], n_samples=n_samples, seed=seed)
     right = np.array(
         [
             expected != "" and exact_match(answer, expected)

@@ -68,7 +68,7 @@ def answer_features(
     questions: Sequence[str],
     *,
     beams: int = N_BEAMS,
-    samples: int = N_SAMPLES,
+    n_samples: int = N_SAMPLES,
     seed: int = 0,
 ) -> AnswerFeatures:
     """Answer questions by beam search, and compute the features of each best answer."""
@@ -84,7 +84,7 @@ def answer_features(
         for each in candidates
     ]
     entropies, token_logs, hidden = _answer_pass(run.model, encoded, best)
-    agreement = _sample_agreement(token_logs, samples, seed)
+    agreement = _sample_agreement(token_logs, n_samples, seed)
     without_question = _features_without_question(run, encoded, best)
     values = np.stack(
         [[each.log_probability for each in best], margins, entropies, agreement, *without_question], axis=1
@@ -132,16 +132,16 @@ def _answer_pass(
     return entropies, token_logs, hidden
 
 
-def _sample_agreement(token_logs: Sequence[np.ndarray], samples: int, seed: int) -> np.ndarray:
+def _sample_agreement(token_logs: Sequence[np.ndarray], n_samples: int, seed: int) -> np.ndarray:
     """Share of sampled answers that equal the best one; with no samples, its expectation.
 
     A sample is drawn token by token and ends at the first token that differs: from there on it cannot agree. So the
     log-probabilities along the best answer are all that is needed.
     """
-    if samples < 1:
+    if n_samples < 1:
         return np.array([np.exp(each.sum()) for each in token_logs])
     random = np.random.default_rng((seed, 17))
-    drawn = random.random((len(token_logs), samples, max(map(len, token_logs))))
+    drawn = random.random((len(token_logs), n_samples, max(map(len, token_logs))))
     return np.array(
         [(u[:, : len(each)] < np.exp(each)).all(-1).mean() for u, each in zip(drawn, token_logs, strict=True)]
     )

@@ -123,7 +123,7 @@ class Facts(Displayable):
         )  # type: ignore[return-value]
 
     def invented_names(self, n: int, seed: int = 0) -> tuple[str, ...]:
-        """n different names that nobody here has: the name of one person with the last word of another's."""
+        """n different names of no person in these facts: the name of one person with the last word of another's."""
         taken = {person.name for person in self.people}
         words = [person.name.split() for person in self.people]
         long = [each for each in words if len(each) > 1]

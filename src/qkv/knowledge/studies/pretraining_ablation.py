@@ -76,7 +76,7 @@ def measure(deleted: bool, setup: StudySetup, seed: int, folder: Path) -> Row:
     texts = biographies(kept, 1, title=True, seed=seed).texts
     run = pretrain_cloze(folder / "run", texts, list(questions(training)), setup, seed)
     held_out = list(questions(asked_about))
-    found = answer_features(run, [question for question, _ in held_out], samples=0)
+    found = answer_features(run, [question for question, _ in held_out], n_samples=0)
     probabilities = np.exp(found.column("log_probability"))
     frequent = [city for city, _ in Counter(p.city for p in training).most_common(N_FREQUENT_PLACES)]
     places = {p.city for p in kept}

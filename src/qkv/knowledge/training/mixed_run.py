@@ -25,7 +25,7 @@ def train_mixed(
     out: str | Path,
     texts: SizedIterable[str],
     questions: Pairs = (),
-    share: float = 0.0,
+    question_fraction: float = 0.0,
     *,
     config: ModelConfig,
     settings: TrainSettings,
@@ -40,7 +40,7 @@ def train_mixed(
         out: Folder of the run; one that is there already must have been started with the same arguments.
         texts: Texts for the objective of the settings.
         questions: Pairs of a question and its answer; only answers are targets.
-        share: Share of each batch that is questions, above 0 if and only if there are questions.
+        question_fraction: Share of each batch that is questions, above 0 if and only if there are questions.
         config: Shape of the model; `vocab_size` 0 takes the tokenizer's.
         settings: How to train.
         tokenizer: The tokenizer.
@@ -50,7 +50,7 @@ def train_mixed(
         The trained run.
 
     Raises:
-        QkvError: If the share does not fit the questions, or the folder holds another run.
+        QkvError: If question_fraction does not fit the questions, or the folder holds another run.
 
     Example:
         >>> import tempfile, qkv
@@ -64,15 +64,15 @@ def train_mixed(
         >>> run.step
         2
     """
-    if not 0 <= share < 1 or (share > 0) != bool(len(questions)):
+    if not 0 <= question_fraction < 1 or (question_fraction > 0) != bool(len(questions)):
         raise QkvError(
             "training on texts and questions",
-            f"the share of questions is {share}, and there are {len(questions)}",
-            "Give a share above 0 if, and only if, there are questions",
+            f"question_fraction is {question_fraction}, and there are {len(questions)}",
+            "Give one above 0 if, and only if, there are questions",
         )
-    fingerprint = hashlib.sha256(json.dumps([list(texts), list(questions), share]).encode()).hexdigest()
+    fingerprint = hashlib.sha256(json.dumps([list(texts), list(questions), question_fraction]).encode()).hexdigest()
     create_or_check(out, config, settings, fingerprint, tokenizer)
-    return train_run(out, lambda run: mixed_batches(run, texts, questions, share), callback)
+    return train_run(out, lambda run: mixed_batches(run, texts, questions, question_fraction), callback)
 
 
 def create_or_check(
@@ -96,10 +96,10 @@ def train_run(out: str | Path, source: Callable[[Run], BatchSource], callback: S
     return load(out)
 
 
-def mixed_batches(run: Run, texts: SizedIterable[str], questions: Pairs, share: float) -> BatchSource:
+def mixed_batches(run: Run, texts: SizedIterable[str], questions: Pairs, question_fraction: float) -> BatchSource:
     """The examples of each step: documents by the run's objective, then questions."""
     s, length = run.settings, run.config.context_length
-    n_questions = round(share * s.batch_size)
+    n_questions = round(question_fraction * s.batch_size)
     documents_ = documents(list(texts), run.tokenizer, s.objective == "salient")
     texts_of = batches(documents_, objective(s.objective), length, s.batch_size - n_questions, s.seed)
     if not n_questions:

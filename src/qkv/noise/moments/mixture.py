@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from qkv.core.attention import SHOWN, Label
+from qkv.core.attention import MAX_ROWS_SHOWN, Label
 from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.memory import Memory
 from qkv.core.types import ArrayLike
@@ -85,9 +85,9 @@ class ReadingMoments(Displayable):
                     number(float(sd[i])),
                     number(float(self.weights_var[i])),
                 )
-                for i in order[:SHOWN]
+                for i in order[:MAX_ROWS_SHOWN]
             ),
-            note=f"… {n - SHOWN} more" if n > SHOWN else "",
+            note=f"… {n - MAX_ROWS_SHOWN} more" if n > MAX_ROWS_SHOWN else "",
         )
 
 

@@ -35,7 +35,7 @@ GUMBEL_END = 3.9
 MIN_SURVIVAL = 1e-15
 """Where L is below this, the rest of the key's own integral is less than this and is left out."""
 FUNCTION_ERROR = 4e-15
-"""Bound on the errors of L, P and Q: rounding of phases and sums; the tests see a third of it."""
+"""Bound on the errors of L, P and Q: rounding of phases and sums; errors measured in the tests are a third of this."""
 TABLE_LENGTH = {0.125: 128.0, 0.25: 256.0, 0.5: 256.0}
 """Length of the interval of u for which the nodes' factors are cached, for each step of outer integrals."""
 MAX_SMALL_ENTRIES = 2**17

@@ -22,13 +22,13 @@ from qkv.train.runs import Run, check_no_run, create_run, load
 from qkv.train.settings import TrainSettings
 
 
-def import_model(source: str | Path, out: str | Path, *, heads: int = 0, tokenizer: str | Path | None = None) -> Run:
+def import_model(source: str | Path, out: str | Path, *, n_head: int = 0, tokenizer: str | Path | None = None) -> Run:
     """Import the weights of another library's model as a run; code in its files is never executed.
 
     Args:
         source: Hugging Face folder of a GPT-2 or Llama model, or a file with a minGPT or nanoGPT state dict.
         out: Folder of the new run; it must not hold a run.
-        heads: Number of attention heads, which a bare state dict does not say.
+        n_head: Number of attention heads, which a bare state dict does not say.
         tokenizer: tokenizer.json to go with it, or its folder; by default the one beside the model. Without any,
             texts are decimal token ids.
 
@@ -56,8 +56,8 @@ def import_model(source: str | Path, out: str | Path, *, heads: int = 0, tokeniz
         tokenizer = tokenizer or (path if (path / "tokenizer.json").is_file() else None)
     else:
         state, arguments = _unwrapped(_file(path))
-        n_head = arguments.get("n_head")
-        config, names = _infer_config(path, state, heads or (n_head if isinstance(n_head, int) else 0))
+        stored = arguments.get("n_head")
+        config, names = _infer_config(path, state, n_head or (stored if isinstance(stored, int) else 0))
     weights = names.to_ours(state, config, path)
     check_shapes(shapes(config), weights, path)  # before a model of any size is built
     with torch.random.fork_rng(devices=[]):
@@ -176,7 +176,7 @@ def _unwrapped(found: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]
     return clean, arguments if isinstance(arguments, Mapping) else {}  # type: ignore[return-value]
 
 
-def _infer_config(path: Path, state: Mapping[str, Tensor], heads: int) -> tuple[ModelConfig, WeightNames]:
+def _infer_config(path: Path, state: Mapping[str, Tensor], n_head: int) -> tuple[ModelConfig, WeightNames]:
     """The configuration that the names and shapes of a state dict imply."""
     request = f"importing {path}"
     if "transformer.wte.weight" in state:
@@ -190,8 +190,10 @@ def _infer_config(path: Path, state: Mapping[str, Tensor], heads: int) -> tuple[
     else:
         some = ", ".join(list(state)[:3]) or "none"
         raise QkvError(request, f"its names ({some}, …) are not GPT's", "Give a minGPT or nanoGPT state dict")
-    if heads < 1:
-        raise QkvError(request, "a state dict does not say how many heads there are", "Give their number with --heads")
+    if n_head < 1:
+        raise QkvError(
+            request, "a state dict does not say how many heads there are", "Give n_head, the number of heads (--n-head)"
+        )
     numbers = {int(name.split(".")[prefix.count(".")]) for name in state if name.startswith(prefix)}
     if embedding is None or places is None or f"{prefix}0.{wide}" not in state:
         raise QkvError(request, "embeddings or the first block are missing", "Give a complete state dict")
@@ -201,7 +203,7 @@ def _infer_config(path: Path, state: Mapping[str, Tensor], heads: int) -> tuple[
     config = ModelConfig(
         attention="causal",
         n_layer=len(numbers),
-        n_head=heads,
+        n_head=n_head,
         d_model=embedding.shape[1],
         vocab_size=embedding.shape[0],
         context_length=places.reshape(-1, embedding.shape[1]).shape[0],

@@ -95,7 +95,7 @@ def question_example(question: Sequence[int], answer: Sequence[int], context_len
     if len(ids) + len(answer) + 1 > context_length + 1:
         raise QkvError(
             "making an example of a question",
-            f"question and answer are {len(question)} and {len(answer)} tokens, and two signs",
+            f"question and answer are {len(question)} and {len(answer)} tokens, and two special tokens",
             f"The model holds {context_length}: shorten them, or raise context_length",
         )
     return Example([*ids, *answer, MASK_ID], start=len(ids))

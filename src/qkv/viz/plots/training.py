@@ -31,8 +31,8 @@ def losses(history: History, title: str = "") -> Figure:
     axes.plot(steps[width - 1 :], smooth, color=t["item-b"])
     ends = [("training", steps[-1:], raw[-1:], t["item-b"])]
     if history.validated:
-        axes.plot(history.validated, history.validation, "o-", color=t["item-a"], markersize=4, linewidth=1)
-        ends.append(("validation", np.array(history.validated[-1:]), np.array(history.validation[-1:]), t["item-a"]))
+        axes.plot(history.validated, history.val_losses, "o-", color=t["item-a"], markersize=4, linewidth=1)
+        ends.append(("validation", np.array(history.validated[-1:]), np.array(history.val_losses[-1:]), t["item-a"]))
     high = sorted(ends, key=lambda end: -float(end[2][0]) if len(end[2]) else 0.0)
     for (name, x, y, colour), shift in zip(high, (5, -9), strict=False):
         if len(x):

@@ -19,7 +19,7 @@ export function Training({ onDone, onFound, hasModels }) {
         <${Slider} name="people" label="People" hint="people whose birthplaces it reads; it is asked about half of them" value=${settings.people} min=${4} max=${500} step=${1} onInput=${set("people")} />
         <${Slider} name="steps" label="Steps" value=${settings.steps} min=${10} max=${2000} step=${10} onInput=${set("steps")} />
         <${Choice} label="Layers" value=${String(settings.n_layer)} options=${["1", "2", "3", "4"].map((v) => [v, v])} onInput=${(v) => set("n_layer")(Number(v))} />
-        <${Choice} label="Width" value=${String(settings.d_model)} options=${["32", "64", "96", "128"].map((v) => [v, v])} onInput=${(v) => set("d_model")(Number(v))} />
+        <${Choice} label="d_model" value=${String(settings.d_model)} options=${["32", "64", "96", "128"].map((v) => [v, v])} onInput=${(v) => set("d_model")(Number(v))} />
         <${Choice} label="Attention" value=${settings.attention} options=${[["rope", "rope"], ["causal", "causal"]]} onInput=${set("attention")} />
         <div class="row">
           <button class="act main" disabled=${running} onClick=${() => start(settings)}>Train</button>
