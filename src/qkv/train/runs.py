@@ -155,7 +155,7 @@ def pretrain(
             raise QkvError(
                 "pretraining",
                 "there is no text",
-                "Give at least one text: text=, or --text FILE with one text per line",
+                "Give text, a file with one text per line, or texts",
             )
         texts = read_texts(text)
         shape, made = _with_tokenizer(plan, texts)
@@ -362,9 +362,7 @@ def _write_new_run(
 def check_no_run(folder: Path) -> None:
     """Refuse to write a run over another."""
     if (folder / CONFIG_FILE).exists():
-        raise QkvError(
-            f"starting a run in {folder}", "there is one already", "Give another folder, or resume=True (--resume)"
-        )
+        raise QkvError(f"starting a run in {folder}", "there is one already", "Give another folder, or resume")
 
 
 def with_vocabulary(config: ModelConfig, tokenizer: Tokenizer) -> ModelConfig:
@@ -396,7 +394,7 @@ def _create_finetuned(
     if plan.settings.objective == CLOZE:
         read = text if text is not None else parent.data.get("path")
         if read is None:
-            raise QkvError(request, "the objective cloze needs the text that it read", "Give text= (--text FILE)")
+            raise QkvError(request, "the objective cloze needs the text that it read", "Give text")
         data = _data_record(read, questions, CLOZE)
     else:
         data = {"kind": "questions", **_origin(questions)}

@@ -62,7 +62,8 @@ def moment(inst: Instance, expr: L.Stat) -> tuple[Array, float] | None:
 def event(inst: Instance, expr: L.Chance) -> tuple[float, float] | None:
     """The ends between which the probability of x > y lies, for x - y linear in the weights of one head.
 
-    Such a difference is one entry of an output: P(entry > 0) is computed as P(|entry − R| < R) for an R above all values.
+    Such a difference is one entry of an output: P(entry > 0) is computed as P(|entry − R| < R) for an R above all
+    values.
     """
     line = _line(inst, L.Op("-", expr.event.sides[0], expr.event.sides[1], expr.at))
     heads = inst.context.heads()

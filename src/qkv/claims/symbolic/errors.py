@@ -16,7 +16,7 @@ class TooLarge(Exception):
 
 
 class WrongShape(Exception):
-    """Operands whose shapes do not fit; `hard` if a number was combined with a vector, which is wrong for every dimension."""
+    """Operands whose shapes do not fit; `hard` if a number and a vector were combined, wrong in every dimension."""
 
     def __init__(self, at: L.At, message: str, hard: bool, expected: str = "") -> None:
         super().__init__(message)

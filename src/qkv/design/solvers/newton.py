@@ -33,10 +33,9 @@ def min_norm_query(
 ) -> FloatArray | None:
     """min ½ qᵀPq subject to ratios·q = logs and f(q) = logsumexp(rivals·q) - own·q - edge <= 0.
 
-    With a multiplier on f, the query is the minimum of ½qᵀPq + multiplier·f on the plane of the ratios: smooth, strongly
-    convex, found by Newton's method from the query at the last multiplier. f falls as the multiplier rises, so the multiplier is the
-    root of a function of one variable, whose derivative comes from the same factorisation. Returns None if no multiplier
-    is enough.
+    With a multiplier λ of f, the query is the minimum of ½qᵀPq + λf on the plane of the ratios: smooth and convex,
+    found by Newton's method from the query at the last λ. f falls as λ rises, so λ is the root of a function of one
+    variable, whose derivative comes from the same factorisation. Returns None if no λ is enough.
     """
     d = len(own)
     P = np.eye(d) if metric is None else metric

@@ -191,9 +191,7 @@ def _infer_config(path: Path, state: Mapping[str, Tensor], n_head: int) -> tuple
         some = ", ".join(list(state)[:3]) or "none"
         raise QkvError(request, f"its names ({some}, …) are not GPT's", "Give a minGPT or nanoGPT state dict")
     if n_head < 1:
-        raise QkvError(
-            request, "a state dict does not say how many heads there are", "Give n_head, the number of heads (--n-head)"
-        )
+        raise QkvError(request, "a state dict does not say how many heads there are", "Give their number, n_head")
     numbers = {int(name.split(".")[prefix.count(".")]) for name in state if name.startswith(prefix)}
     if embedding is None or places is None or f"{prefix}0.{wide}" not in state:
         raise QkvError(request, "embeddings or the first block are missing", "Give a complete state dict")
