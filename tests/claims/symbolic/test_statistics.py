@@ -5,6 +5,8 @@ import pytest
 from build import argued
 from scipy import stats
 
+import qkv
+
 GAMMA = "gamma ~ N(1, 4)"
 LINES = [(2.0, -1.0), (-3.0, 0.5), (1.0, 0.0), (-1.0, 2.0)]  # a*gamma + b
 
@@ -50,3 +52,20 @@ def test_a_wrong_probability_is_noticed_by_draws():
 def test_a_spread_that_vanishes_at_one_value_of_a_parameter(given_text, then):
     """The variance s^2 is 0 at s = 0, where the number is no longer random."""
     assert argued(given_text, "", then) != "proved"
+
+
+@pytest.mark.parametrize(
+    "event", ["k_a'mu_b > 0", "k_a'mu_b >= 0", "k_a'mu_b < eps", "k_a'mu_a > 1", "alpha_a > alpha_b", "k_a'mu_b = 0"]
+)
+@pytest.mark.parametrize("limit", ["0", "1/2", "1"])
+def test_a_tie_that_vanishing_noise_leaves_does_not_settle_a_probability(event, limit):
+    """P[k_a'mu_b > 0] is 1/2 for every eps > 0, though k_a'mu_b is 0 at eps = 0."""
+    head = "given mu_1..mu_n orthonormal, k_i ~ N(mu_i, eps*I), n >= 3, t > 0\nlet q = t*(mu_a + mu_b)"
+    (verdict,) = qkv.check(f"```claim x\n{head}\nthen P[{event}] -> {limit} as eps -> 0\n```")
+    assert verdict.verdict == "undecided" and "bug" not in verdict.because
+
+
+def test_a_strict_event_keeps_its_probability_as_the_noise_vanishes():
+    head = "given mu_1..mu_n orthonormal, k_i ~ N(mu_i, eps*I), n >= 3"
+    (verdict,) = qkv.check(f"```claim x\n{head}\nthen P[k_a'mu_a > 0] -> 1 as eps -> 0\n```")
+    assert verdict.verdict == "proved"

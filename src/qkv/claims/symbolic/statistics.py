@@ -180,6 +180,9 @@ def _probability(algebra: Algebra, difference: Scalar, op: str) -> Scalar:
     """The probability that left minus right satisfies a comparison with 0."""
     if not random_symbols(algebra, difference):
         known = _certain(sp.expand(difference), op)
+        if algebra.vanished and is_zero(sp.expand(difference)):
+            # Noise that has gone to zero leaves a tie: before, either side of it may have had any probability.
+            raise Unsupported("an event on the edge as the noise vanishes")
         if known is not None:
             return known
     if op in ("<", "<="):
