@@ -1,9 +1,11 @@
 """The search suggests instances that exact arithmetic confirms, where a claim fails: edges, ties, vectors."""
 
 import pytest
-from claim_builders import cases_of
+from claim_builders import cases_of, context_of
 
+from qkv.claims.numeric.counterexample_search import _item_counts
 from qkv.claims.numeric.evidence import gather
+from qkv.claims.numeric.instances import MAX_ITEMS
 
 FREE = "k_1..k_n free, q free, n >= 2"
 
@@ -63,3 +65,9 @@ def test_a_tie_between_floats_is_at_least_not_clear(given, then):
 )
 def test_nothing_is_found_against_what_is_true(given, then):
     assert not gather(cases_of(given, "", then), thorough=True).disagree
+
+
+def test_more_items_than_can_be_tried_are_not_tried():
+    for given, counts in (("n = 999999999", []), ("n >= 3", None), ("n = 1000", [1000])):
+        found = _item_counts(context_of(f"k_1..k_n orthonormal, {given}", "q = k_a", "alpha_a > 1/2"))
+        assert (counts is None or found == counts) and all(n <= MAX_ITEMS for n in found)

@@ -83,8 +83,7 @@ def _item_counts(context: Context) -> list[int]:
     low = max(math.ceil(where.lo or 1), len(context.items), 1)
     high = MAX_ITEMS if where.hi is None else math.floor(where.hi)
     counts = [low + more for more in MORE_ITEMS if low + more <= high]
-    counts += [n for n in (min(high, low + MANY_ITEMS),) if n not in counts and n <= MAX_ITEMS]
-    return counts
+    return [n for n in dict.fromkeys([*counts, min(high, low + MANY_ITEMS)]) if n <= MAX_ITEMS]
 
 
 def _has_items(context: Context) -> bool:
