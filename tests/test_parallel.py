@@ -1,5 +1,6 @@
 """Worker processes: same results wherever the work is done, no process left behind, no global state touched."""
 
+import gc
 import multiprocessing
 import operator
 import os
@@ -375,3 +376,13 @@ def test_a_pool_of_multiprocessing_works_with_the_watch():
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context, initializer=parallel.exit_with_parent) as pool:
         assert pool.submit(operator.neg, 3).result(timeout=60) == -3
+
+
+def test_many_clusters_that_do_not_answer_leave_nothing_for_the_garbage_collector(monkeypatch):
+    """A failed client that is collected while another one starts would wait for itself."""
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(parallel, "CLUSTER_TIMEOUT", 0.2)
+    for _ in range(3):
+        with pytest.raises(QkvError, match="does not answer"):
+            WorkerPool(cluster="tcp://127.0.0.1:1")
+        assert not [c for c in gc.get_objects() if isinstance(c, distributed.Client) and c.status != "closed"]

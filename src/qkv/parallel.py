@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import pickle
@@ -306,15 +307,19 @@ def _connect(address: str) -> Any:
         from distributed import Client  # an optional extra
     except ImportError:
         raise MissingExtra(f"working on the cluster {address}", "cluster") from None
+    client, detail = None, ""
     try:
         client = Client(address, timeout=CLUSTER_TIMEOUT, set_as_default=False)
     except Exception as why:  # each transport raises errors of its own for an address that is not its
         detail = (str(why).splitlines() or [type(why).__name__])[0]
+    if client is None:
+        # Close the client that failed here: if the garbage collector does it while another one starts, they deadlock.
+        gc.collect()
         raise QkvError(
             f"working on the cluster {address}",
             f"it does not answer ({detail})",
             "Check the address: tcp://HOST:8786",
-        ) from None
+        )
     if not client.ncores():
         client.close()
         raise QkvError(f"working on the cluster {address}", "it has no workers", "Start some: dask worker ADDRESS")
