@@ -22,7 +22,8 @@ def test_the_python_code_gives_the_three_layouts(post, state, run_code):
             assert shown["probability"] == report.probability and shown["low"] <= report.probability <= shown["high"]
             assert close(shown["weight_samples"], report.drawn) and len(shown["weight_samples"]) == body["n_samples"]
             assert close(shown["law"]["share"], report.share) and close(shown["law"]["edges"], report.edges)
-            assert shown["law"]["method"] == "quadrature" and sum(shown["law"]["share"]) == pytest.approx(1)
+            assert shown["law"]["method"] == report.law_method == ("quadrature" if body["isotropic"] else "exact")
+            assert sum(shown["law"]["share"]) == pytest.approx(1)
         one, two, hard = (layout["variance"] for layout in found["layouts"])
         assert hard < two / 10 < one / 10
 
