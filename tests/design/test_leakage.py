@@ -74,3 +74,9 @@ def test_bad_input_is_refused():
             leak(memory, query, **options)
     with pytest.raises(QkvError):
         leak(memory, [math.nan] * 4)
+
+
+def test_keys_and_a_single_item_are_taken_as_elsewhere():
+    memory = Memory(np.eye(3), labels=["a", "b", "ab"])
+    assert leak(memory, [5.0, 0, 0], "ab", tol=None).items == ("ab",)
+    assert leak(np.eye(3), [5.0, 0, 0], 0).items == (0,)

@@ -76,3 +76,9 @@ REFUSALS = [
 def test_bases_that_make_no_sense_are_refused(a, b, mentions):
     with pytest.raises(qkv.QkvError, match=mentions):
         qkv.design.project(a, b)
+
+
+def test_spans_that_nearly_meet_are_not_said_to_meet():
+    found = qkv.design.project([[1.0], [0]], [[1.0], [1e-10]])
+    assert not found.possible and "too near" in found.card().title and "near B" in found.card().facts[0][0]
+    assert "No matrix" in qkv.design.project([[1.0], [0]], [[1.0], [0]]).card().title

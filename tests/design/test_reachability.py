@@ -95,3 +95,9 @@ def test_a_token_alone_moves_along_a_line():
     r = qkv.design.reach(x, 0, u, y)
     assert r.distance == pytest.approx(3.0, abs=1e-6) and r.multiple == pytest.approx(4.0, abs=1e-3)
     assert r.at_least == pytest.approx(3.0, rel=1e-9) and r.status == "out of reach"
+
+
+def test_the_printed_multiple_gives_the_printed_distance():
+    found = qkv.design.reach([[0.0, 3.0], [3.0, 0.0]], 0, [1e6, 0.0], [3.0, 3.0])
+    shown = dict(found.card().facts)["best multiple"]
+    assert float(shown) == pytest.approx(found.multiple, rel=1e-4) and found.multiple != 0

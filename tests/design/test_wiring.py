@@ -6,6 +6,8 @@ import torch
 from scipy.special import softmax
 
 import qkv
+from qkv import QkvError
+from qkv.design import wire
 
 
 def three_tokens(beta, seed=None):
@@ -145,3 +147,42 @@ def test_matrices_of_wrong_shape_are_refused_before_they_are_checked():
         qkv.design.check_wiring(np.eye(2), np.ones((1, 2)), np.eye(2), np.eye(2), {0: 1}, {0: [1.0, 0]}, 1e-3)
     with pytest.raises(qkv.QkvError, match="V gives 1"):
         qkv.design.check_wiring(np.eye(2), np.eye(2), np.eye(2), np.ones((1, 2)), {0: 1}, {0: [1.0, 0]}, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("X", "reads", "tol", "options"),
+    [
+        (3 * np.eye(3), {0: {0: 0.7, 1: 0.3}, 1: {1: 0.7, 2: 0.3}, 2: {2: 0.6, 0: 0.4}}, 0.5, {"head_size": 1}),
+        ([[1, 0, 1], [1 + 3e-10, 2e-10, 1 + 5e-10], [1 - 1e-9, 3e-10, 1]], {1: {0: 0.03, 1: 0.78, 2: 0.19}}, 0.1, {}),
+    ],
+)
+def test_a_wiring_is_exact_only_if_it_reads_the_wanted_ratios(X, reads, tol, options):
+    found = wire(X, reads, {i: [1.0] for i in reads}, tol, **options)
+    assert found.possible and found.status == "within"
+    assert wire(3 * np.eye(3), {0: 1}, {0: [1.0]}).status == "exact"
+
+
+def test_tokens_beyond_the_range_of_products_are_refused():
+    for size in (1e155, 1e-155):
+        with pytest.raises(QkvError, match="largest entry"):
+            wire(np.eye(3) * size, {0: 1}, {0: [1.0]})
+
+
+def test_out_of_reach_is_said_only_of_all_that_is_not_very_large_for_the_shortest_reader():
+    with pytest.raises(QkvError, match="no proof that none exists"):
+        wire([[-4.780110693475956e-07], [-24671.580680645]], {0: {0: 1.0}}, {0: [1.0]}, 0.3)
+
+
+def test_zero_tokens_are_equal_tokens():
+    found = wire([[0.0, 0], [0, 0]], {0: 1}, {0: [1.0]})
+    assert found.status == "out of reach" and found.certificate.excludes_all and "same vector" in found.reasons[0]
+
+
+def test_weights_in_reasons_are_not_rounded_to_what_could_be_done():
+    found = wire([[1.0, 0], [1.0, 0], [0, 1.0]], {2: {0: 0.50004, 1: 0.49996}}, {2: [1.0]}, 1e-9)
+    assert "0.50004 of 0 and 0.49996 of 1" in found.reasons[0]
+
+
+def test_cards_name_tokens_by_their_labels():
+    found = wire([[3.0, 0], [0, 3.0]], {"b": "a"}, {"b": [1.0]}, labels=["a", "b"])
+    assert found.card().rows[0][0] == "b" and found.rules == (1,)

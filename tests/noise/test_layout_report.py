@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+import qkv
 from qkv import Memory, QkvError
 from qkv.noise import Gaussian, layout_reports, reading_moments, reference_layouts, sample, success_probability
 from qkv.noise.method import METHODS
@@ -124,3 +125,30 @@ def test_the_query_of_least_variance_is_not_called_hardened():
     layouts = reference_layouts(memory, WANTED, noise, 5.0)
     texts = [*layouts, *(str(r) for r in layout_reports(memory, layouts, noise, WANTED, 0.2))]
     assert "min variance" in layouts and not [text for text in texts if "harden" in text.lower()]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"radius": -1.0},
+        {"radius": float("nan")},
+        {"radius": "x"},
+        {"n_draws": 0},
+        {"seed": -1},
+        {"n_samples": 2.5},
+        {"layouts": {}},
+        {"layouts": [1]},
+    ],
+)
+def test_arguments_out_of_range_are_refused(options):
+    memory = qkv.Memory.orthonormal(4, 4, labels=list("abcd"))
+    given = {"layouts": {"x": 8 * memory.keys[0]}, "radius": 0.1} | options
+    with pytest.raises(QkvError):
+        qkv.noise.layout_reports(
+            memory,
+            given.pop("layouts"),
+            qkv.noise.Gaussian(along={"a": 0.5}),
+            {"a": 0.5, "b": 0.5},
+            given.pop("radius"),
+            **given,
+        )

@@ -33,7 +33,8 @@ class Leak(Displayable):
         leaks: The weight outside the wanted items at each scale.
         tol: The largest leak allowed, or None.
         scale: The smallest scale at which the leak is at most `tol`, rounded up; at larger scales it only falls, since
-            every wanted item scores above every other. None where one does not, or where no scale below 10⁶ is enough.
+            every wanted item scores above every other. None where one does not, or where none
+            below 10⁶ could be certified.
         certificate: Certificate of the leak at `scale`, or None.
     """
 
@@ -54,9 +55,9 @@ class Leak(Displayable):
 
 
 def leak(
-    memory: Memory,
+    memory: Memory | ArrayLike,
     query: ArrayLike,
-    wanted: Sequence[Item] | None = None,
+    wanted: Sequence[Item] | Item | None = None,
     *,
     scales: ArrayLike | None = None,
     tol: float | None = 1e-3,
@@ -64,9 +65,9 @@ def leak(
     """Compute the leak of a query at several scales, and the smallest scale that keeps it within `tol`.
 
     Args:
-        memory: The memory.
+        memory: The memory, or keys as rows.
         query: The query, (d,).
-        wanted: Labels or indices of the wanted items; the item that the query scores highest if None.
+        wanted: Labels or indices of the wanted items, or one of them; the item that the query scores highest if None.
         scales: Scales at which to compute the leak; if None, 61 from 0 to 1.5 times the smallest scale, or to 10.
         tol: The largest leak allowed; None skips the search for the smallest scale.
 
@@ -83,11 +84,14 @@ def leak(
         (6.9068, True)
     """
     request = "the leak of a query"
+    memory = memory if isinstance(memory, Memory) else Memory(memory)
     q = tensor("query", query, "d")
     same_width(request, query=q, keys=memory.keys)
     tol = None if tol is None else tolerance(request, tol)
     scores = memory.keys @ q
     check_range(request, scores * MAX_SCALE)
+    if isinstance(wanted, str | int):
+        wanted = [wanted]
     items = [int(scores.argmax())] if wanted is None else sorted({memory.index(item) for item in wanted})
     if not items:
         raise QkvError(request, "no item is wanted", "Name at least one item")

@@ -27,10 +27,11 @@ class Projection(Displayable):
     v_a, and v_a itself only after multiplication by A.
 
     Attributes:
-        possible: Whether the spans meet in 0 only, so that there is such a matrix.
+        possible: Whether the matrix was found. If not, the spans intersect: exactly, or, where the certificate states a
+            gap, so nearly that no matrix is computed in float64.
         matrix: M, (d, d), which gives the vector v_a; or None.
         coordinates: C, (m, d), which gives the m coordinates of v_a in the basis A; or None.
-        shared: A nonzero vector in both spans, or None.
+        shared: A nonzero vector in span A that is in span B too, or within the certified gap of it; or None.
         form: "A Aᵀ", "oblique projector" or "none".
         certificate: The certificate of the bounds on MA − A and MB, or of the intersection.
     """
@@ -51,8 +52,11 @@ class Projection(Displayable):
         if not self.possible:
             assert self.shared is not None
             shared = ", ".join(number(v) for v in self.shared.tolist()[:8])
-            facts: tuple[tuple[str, str], ...] = (("a vector in both", f"({shared})"),)
-            return Card("No matrix reads A out of A + B", facts, note=self.certificate.statement + ".")
+            exact = "exact" in self.certificate.claims
+            title = "No matrix reads A out of A + B" if exact else "The spans of A and B are too near to tell apart"
+            where = "a vector in both" if exact else "a vector in A, near B"
+            facts: tuple[tuple[str, str], ...] = ((where, f"({shared})"),)
+            return Card(title, facts, note=self.certificate.statement + ".")
         assert self.matrix is not None and self.coordinates is not None
         d = len(self.matrix)
         facts = (

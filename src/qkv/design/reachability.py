@@ -56,7 +56,7 @@ class Reachability(Displayable):
         return [] if self.certificate is None else [self.certificate]
 
     def card(self) -> Card:
-        facts = [("best multiple", number(round(self.multiple, 4) + 0.0)), ("distance there", number(self.distance, 6))]
+        facts = [("best multiple", number(self.multiple + 0.0, 6)), ("distance there", number(self.distance, 6))]
         if self.certificate is not None:
             facts.append(("distance for every multiple", f"≥ {lower_bound(self.at_least, 6)}, certified"))
         note = self.certificate.statement + "." if self.status == "out of reach" and self.certificate else ""

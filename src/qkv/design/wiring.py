@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from qkv.core.attention import Label
 from qkv.core.display import Card, Displayable, lower_bound, number, upper_bound
 from qkv.core.geometry import min_norm_combination
 from qkv.core.types import ArrayLike, FloatArray, IntArray, Labels
@@ -38,6 +39,10 @@ TITLES: dict[Status, str] = {
     "out of reach": "No wiring does this",
     "not found": "No wiring was found; the proof covers the exact ratios only",
 }
+MAX_RATIO_ERROR = 1e-8
+"""Error of the logarithms of the ratios up to which a wiring counts as reading the wanted ratios."""
+MAX_TOKEN_ENTRY = 1e100
+"""Tokens whose largest entry is above this, or below its inverse, are refused: products would leave float64's range."""
 MAX_TOKENS = 64
 """Larger problems do not fit the conic program."""
 MAX_TOKENS_FOR_DIRECT_PROOF = 24
@@ -71,6 +76,7 @@ class Wiring(Displayable):
             or "not found" (no W was found; what is proved holds for the exact ratios only).
         reasons: Why rules are not followed, in words: equal tokens that should be told apart, rules that contradict
             each other, and what no V can write.
+        labels: Names of the tokens; 0..n-1 if none were given.
     """
 
     possible: bool
@@ -86,6 +92,7 @@ class Wiring(Displayable):
     certificate: Certificate = dataclasses.field(repr=False)
     status: Status = "exact"
     reasons: tuple[str, ...] = ()
+    labels: tuple[Label, ...] = ()
 
     @property
     def W(self) -> torch.Tensor | None:
@@ -104,7 +111,7 @@ class Wiring(Displayable):
             title = TITLES[self.status]
             if self.status == "out of reach" and np.isfinite(norm):
                 title = f"No wiring of norm below {lower_bound(norm, 3)} does this"
-            return Card(title, (*why, ("proof", self.certificate.statement)))
+            return Card(title, (*why, ("proof", self._statement)))
         assert self.Q is not None and self.W is not None and self.V is not None
         facts = (
             ("head size", str(self.head_size)),
@@ -113,14 +120,19 @@ class Wiring(Displayable):
             ("residual of V", f"≤ {upper_bound(self.residual)}" if self.residual > 1e-12 else "none beyond rounding"),
         )
         rows = tuple(
-            (str(i), f"≤ {upper_bound(d, 5)}", f"≤ {upper_bound(o, 5)}")
+            (str(self.labels[i] if self.labels else i), f"≤ {upper_bound(d, 5)}", f"≤ {upper_bound(o, 5)}")
             for i, d, o in zip(self.rules, self.distances, self.output_distances, strict=True)
         )
         short = f"V cannot write all of it: {'; '.join(self.reasons)}." if self.reasons else ""
         return Card(TITLES[self.status], facts, ("token", "distance of weights", "distance of output"), rows, short)
 
     def to_json(self) -> dict[str, Any]:
-        return super().to_json() | {"says": self.certificate.statement}
+        return super().to_json() | {"says": self._statement}
+
+    @property
+    def _statement(self) -> str:
+        """The statement of the certificate, with the names of the tokens."""
+        return self.certificate.worded(dict(enumerate(self.labels)))
 
 
 def wire(
@@ -163,6 +175,10 @@ def wire(
         raise QkvError(
             f"wiring with prefer={prefer!r}", "there is no such preference", f"Use {' or '.join(PREFERENCES)}"
         )
+    size = float(spec.tokens.abs().max())
+    if size != 0 and not 1 / MAX_TOKEN_ENTRY < size < MAX_TOKEN_ENTRY:
+        problem = f"the largest entry of the tokens is {size:.3g}"
+        raise QkvError(f"wiring {len(x)} tokens", problem, "Scale the tokens to entries near 1; W scales the other way")
     if len(x) > MAX_TOKENS:
         raise QkvError(
             f"wiring {len(x)} tokens", f"at most {MAX_TOKENS} fit the program", "Wire fewer tokens at a time"
@@ -207,9 +223,23 @@ def _wiring(spec: WiringSpec, w: FloatArray, head_size: int | None, prefer: str,
         residual=max(certificate.claims["residual"]),
         tol=spec.tol,
         certificate=certificate,
-        status="exact" if exact else "within",
+        status="exact" if exact and _has_ratios(spec, q, k) else "within",
         reasons=() if unwritable is None else (unwritable,),
+        labels=spec.labels,
     )
+
+
+def _has_ratios(spec: WiringSpec, q: FloatArray, k: FloatArray) -> bool:
+    """Whether the scores of every rule give the wanted ratios, to rounding."""
+    x = spec.tokens.numpy()
+    for row, i in enumerate(spec.rules):
+        wanted = spec.wanted[row].numpy()
+        inside = np.flatnonzero(wanted > 0)
+        scores = (q @ x[i]) @ (k @ x[inside].T)
+        logs = np.log(wanted[inside])
+        if np.abs((scores - scores[0]) - (logs - logs[0])).max() > MAX_RATIO_ERROR * (1 + np.abs(logs).max()):
+            return False
+    return True
 
 
 def check_wiring(
@@ -337,18 +367,35 @@ def _certificate(spec: WiringSpec, q: FloatArray, k: FloatArray, v: FloatArray) 
 
 def _impossible(spec: WiringSpec, found: conic.Solution | None) -> Wiring:
     """What is proved where no W was found: for every W within tol, or, failing that, for the exact ratios."""
-    unit = float(spec.tokens.norm(dim=1).max()) ** 2
+    unit = _score_unit(spec)
     proof, used = exclusion_within_tol(spec)
     status: Status = "out of reach"
     reasons = equal_token_reasons(spec)
     # A solver's "infeasible" is a hypothesis; only a proof that every W is very large counts as impossible.
-    if proof is None or not float(proof.claims["norm_at_least"]) * unit > MIN_NORM_BOUND:
+    if not _excludes(proof, unit):
         proof, status, used = _exact_ratio_proof(spec, found), "not found", ()
-        if proof is None or not float(proof.claims["norm_at_least"]) * unit > MIN_NORM_BOUND:
+        if not _excludes(proof, unit):
             raise _no_answer(spec)
+    assert proof is not None
     if not reasons and used:
         reasons = [rules_reason(spec, used, float(proof.claims["norm_at_least"]))]
-    return Wiring(False, None, None, None, 0, spec.rules, (), (), float("nan"), spec.tol, proof, status, tuple(reasons))
+    nothing = (False, None, None, None, 0, spec.rules, (), (), float("nan"), spec.tol)
+    return Wiring(*nothing, proof, status, tuple(reasons), spec.labels)
+
+
+def _score_unit(spec: WiringSpec) -> float:
+    """How much W of norm 1 can move the scores of the rule with the shortest reader; zero readers do not count."""
+    lengths = spec.tokens.norm(dim=1)
+    readers = [float(lengths[i]) for i in spec.rules if lengths[i] > 0]
+    return min(readers, default=0.0) * float(lengths.max())
+
+
+def _excludes(proof: Certificate | None, unit: float) -> bool:
+    """Whether a proof excludes every W, or all but those that are very large for these tokens."""
+    if proof is None:
+        return False
+    norm = float(proof.claims["norm_at_least"])
+    return np.isinf(norm) or norm * unit > MIN_NORM_BOUND
 
 
 def _exact_ratio_proof(spec: WiringSpec, found: conic.Solution | None) -> Certificate | None:

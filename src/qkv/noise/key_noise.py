@@ -182,7 +182,8 @@ class Gaussian:
 class Quantised:
     """Keys rounded channel by channel to 2^bits levels between each channel's least and largest entry.
 
-    `reading_moments` takes the Gaussian with the same score variance: an error uniform on a step Δ has variance Δ²/12.
+    `reading_moments` takes independent Gaussian errors of the same variance: an error uniform on a step Δ has variance
+    Δ²/12. For many keys that is a fair approximation; few or equal keys round together, and vary less than it says.
     Functions that draw (`sample`, `success_probability`, `weight_distribution`) round the keys, to grids with a random
     offset: each key's error is then uniform on a step, and keys share the grid of their channel.
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from qkv.core.display import Card, Displayable, number
 from qkv.core.memory import Memory
 from qkv.core.types import Item, Weights
-from qkv.core.validation import check_range
+from qkv.core.validation import check_range, finite, whole
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
 from qkv.noise.comparison import layout_name
@@ -162,6 +162,12 @@ def layout_reports(
         ['exact', 'exact', 'exact']
     """
     request = "reports of head layouts"
+    if not isinstance(layouts, Mapping) or not layouts:
+        raise QkvError(request, f"layouts is {layouts!r:.60}", "Give at least one layout by its name")
+    if (radius := finite(request, "radius", radius)) <= 0:
+        raise QkvError(request, f"radius is {radius:g}", "Give a radius above 0")
+    n_samples, n_draws = whole(request, "n_samples", n_samples, 0), whole(request, "n_draws", n_draws)
+    seed = whole(request, "seed", seed, 0)
     wanted = BlendSpec.of(memory, weights, 0.5)
     watched = memory.index(cast(Item, next(iter(weights))) if item is None else item)
     middle = dict(zip(wanted.items, wanted.weights, strict=True)).get(watched, 0.5)

@@ -1,10 +1,14 @@
 """Confirmation: a violation is certain only where exact arithmetic shows it on an instance that meets what is given."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+import sympy as sp
 from claim_builders import context_of
 
-from qkv.claims.numeric.confirmation import Violation, equality_at, moves_outputs, violation
+from qkv.claims.numeric.confirmation import Violation, _is_zero, equality_at, moves_outputs, violation
 from qkv.claims.numeric.instances import instances
 from qkv.claims.semantics.ranges import Range
 
@@ -113,3 +117,29 @@ def test_outputs_that_know_a_token_move(matrix, moves):
     context = context_of("u_a, u_b orthonormal", f"x_1 = u_a, x_2 = 2*u_b, {matrix}", "c is permutation equivariant")
     (inst,) = instances(context, 1)
     assert moves_outputs(inst, "c") == moves
+
+
+@pytest.mark.parametrize(
+    ("head", "then"),
+    [
+        ("given k_1..k_n free, q free, n >= 2", "sum_i alpha_i^2 <= 1"),
+        ("given k_1..k_n free, q free, n >= 2", "sum_i alpha_i^3 < sum_i alpha_i^2"),
+        ("given k_1..k_n orthonormal, n >= 4, t real, s real\nlet q = t*k_a + s*k_b", "alpha_a != alpha_d when t > s"),
+        (
+            "given k_1..k_n orthonormal, n >= 4, t real, s real\nlet q = t*k_a + s*k_b",
+            "t*alpha_a != s*alpha_b when t > s",
+        ),
+    ],
+)
+def test_exponents_with_large_denominators_do_not_kill_the_process(head, then):
+    """Polynomials in e^(1/2^50) have degrees that overflow the integers of the library beneath SymPy."""
+    block = f"```claim x\n{head}\nthen {then}\n```"
+    code = f"import qkv; print(*(v.verdict for v in qkv.check({block!r})))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0 and done.stdout.strip() in ("holds", "undecided", "refuted")
+
+
+def test_exponentials_cancel_only_if_every_exponent_does():
+    x = sp.exp(sp.Rational(1, 2**50))
+    assert _is_zero(x / (1 + x) + 1 / (1 + x) - 1) and _is_zero(x * sp.exp(1) - sp.exp(1 + sp.Rational(1, 2**50)))
+    assert not _is_zero(x - 1) and not _is_zero(x / (1 + x) - sp.Rational(1, 2))

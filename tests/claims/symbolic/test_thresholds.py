@@ -7,6 +7,7 @@ import pytest
 import sympy as sp
 from claim_builders import context_of, expression
 
+import qkv
 from qkv.claims.numeric.evaluator import Instance, evaluate
 from qkv.claims.symbolic.conditions import assumptions_of
 from qkv.claims.symbolic.evaluator import Evaluator
@@ -103,3 +104,23 @@ def test_a_condition_that_the_range_decides_is_no_condition(given, op, kind):
     """e^t against e^(st): the condition is s < 1."""
     context = context_of(f"{KEYS}, {given}, t > 0", "q = t*(k_a + s*k_b)", f"alpha_a {op} alpha_b")
     assert relation(context, context.claim.statement.core).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("then", "verdict"),
+    [
+        ("alpha_a > 1/2 when t > 0.6932", "proved"),
+        ("alpha_a > 1/2 when t > 0.6931", "conditional"),
+        ("alpha_a < 1/2 when t < 0.6931", "proved"),
+        ("alpha_a < 1/2 when t < 0.6932", "conditional"),
+        ("alpha_a > 1/2 when t > 2 and t < 3", "proved"),
+        ("alpha_a > 0.9 when t < 2", "refuted"),
+        ("exp(t) > 20 when t > 3", "proved"),
+        ("exp(t) > 20 when t < 2.9", "refuted"),
+        ("alpha_a > 1/2", "conditional"),
+    ],
+)
+def test_a_range_beside_a_logarithm_decides(then, verdict):
+    head = "given k_1..k_n orthonormal, n = 3, t > 0\nlet q = t*k_a"
+    (found,) = qkv.check(f"```claim x\n{head}\nthen {then}\n```")
+    assert found.verdict == verdict

@@ -230,3 +230,12 @@ def test_a_spread_shows_itself_and_becomes_json():
 def test_what_cannot_be_spread_is_refused(ask, says):
     with pytest.raises(QkvError, match=says):
         ask(ring())
+
+
+def test_moments_of_rounded_keys_say_that_they_are_an_approximation():
+    memory = qkv.Memory([[0.3, 1.0], [-0.5, 0.2]], [[1.0], [0.0]])
+    found = qkv.noise.reading_moments(memory, [4.0, -3.9], qkv.noise.Quantised(3))
+    drawn = qkv.noise.sample(memory, [4.0, -3.9], qkv.noise.Quantised(3), n_draws=1000)
+    assert float(drawn.weights_var[0]) < 1e-12 < float(found.weights_var[0])  # two keys always round together
+    assert found.is_rounding and "does not cover that" in found.card().note
+    assert not qkv.noise.reading_moments(memory, [4.0, -3.9], qkv.noise.Gaussian(isotropic=0.1)).is_rounding

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
+import qkv
 from qkv import Memory, QkvError
 from qkv.noise import Gaussian, harden, min_variance_query, reading_moments
 from qkv.noise.robust.min_variance import total_variances
@@ -57,3 +59,22 @@ def test_keys_that_are_not_orthogonal_and_negative_scales_are_refused():
 def test_it_shows_itself():
     found = min_variance_query(memory_of(4), WANTED, Gaussian(isotropic=0.1), 3.0)
     assert found.card().title == "Least variance: 0.5 of a + 0.5 of b"
+
+
+@pytest.mark.parametrize(
+    ("weights", "along", "scale"),
+    [
+        ({"a": 0.99, "b": 0.01}, {"b": 5.0}, 0.0),
+        ({"a": 0.99, "b": 0.01}, {"a": 0.5}, 1.0),
+        ({"a": 0.999, "b": 0.001}, {"a": 0.5}, 6.0),
+    ],
+)
+def test_uneven_weights_have_their_least_variance_anywhere_on_the_line(weights, along, scale):
+    memory = qkv.Memory.orthonormal(6, 8, labels=list("abcdef"))
+    noise = qkv.noise.Gaussian(isotropic=1e-6, along=along)
+    found = qkv.noise.min_variance_query(memory, weights, noise, scale)
+    line = memory.keys.sum(0)
+    for c in np.linspace(-6, 12, 91):
+        query = found.query + (c - found.wanted_score) * line
+        total = float(qkv.noise.reading_moments(memory, query, noise).weights_var.sum())
+        assert total >= found.variance * 0.99 - 1e-9

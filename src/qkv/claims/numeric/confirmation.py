@@ -22,6 +22,7 @@ from qkv.claims.semantics.ranges import Range
 from qkv.claims.syntax import nodes as L
 
 PRECISIONS = (128, 512, 2048)  # bits, tried in turn
+MAX_SYMBOLIC_OPERATIONS = 2000  # of an exact number that is compared with 0
 MAX_SYMBOLIC_ENTRIES = 40  # of the keys of an instance that is evaluated in symbols
 STEPS = (Fraction(1, 10**9), Fraction(1, 10**6), Fraction(1, 10**3))  # from a root to where signs differ
 Table = tuple[tuple[arb, ...], ...]
@@ -140,7 +141,37 @@ def _tie(inst: Instance, left: L.Expr, op: str, right: L.Expr, draw: int) -> Vio
 
 
 def _is_zero(x: sp.Expr) -> bool:
-    return x == 0 or sp.expand(x) == 0 or sp.cancel(sp.together(x)) == 0 or x.equals(0) is True
+    """Whether an exact number is 0 for certain; False also where that is not clear."""
+    if x == 0 or sp.expand(x) == 0:
+        return True
+    if x.has(sp.exp):
+        return _exponentials_cancel(x)
+    return x.count_ops() <= MAX_SYMBOLIC_OPERATIONS and (sp.cancel(sp.together(x)) == 0 or x.equals(0) is True)
+
+
+def _exponentials_cancel(x: sp.Expr) -> bool:
+    """Whether the terms c e^r of the numerator cancel for each exponent r.
+
+    Polynomial arithmetic would turn the exponents, which are fractions with large denominators, into huge powers.
+    """
+    if x.count_ops() > MAX_SYMBOLIC_OPERATIONS:
+        return False
+    coefficients: dict[sp.Expr, sp.Expr] = {}
+    for term in sp.Add.make_args(sp.expand(sp.numer(sp.together(x)))):
+        exponent, coefficient = sp.Integer(0), sp.Integer(1)
+        for factor in sp.Mul.make_args(term):
+            base, power = factor.as_base_exp()
+            if isinstance(factor, sp.exp):
+                exponent += factor.exp
+            elif isinstance(base, sp.exp):
+                exponent += base.exp * power
+            elif base == sp.E:
+                exponent += power
+            else:
+                coefficient *= factor
+        exponent = sp.expand(exponent)
+        coefficients[exponent] = coefficients.get(exponent, sp.Integer(0)) + coefficient
+    return all(sp.expand(c) == 0 for c in coefficients.values())
 
 
 def _table(matrix: Matrix) -> Table:

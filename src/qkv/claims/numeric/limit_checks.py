@@ -226,7 +226,7 @@ def exact_limit(inst: Instance, core: L.Limit) -> bool | None:
         exact = ExactInstance.of(inst, Balls())
         infinite = "oo" in {n.base for n in L.nodes(core.right) if isinstance(n, L.Name)}
         errors: list[arb] = []
-        for x in EXACT_PATH:
+        for x in reversed(EXACT_PATH):  # only the farthest places that can be evaluated are compared
             exact.put(approaches(inst, core)[0].name, _place(inst, approaches(inst, core)[0], arb(x)))
             try:
                 if infinite:
@@ -237,8 +237,10 @@ def exact_limit(inst: Instance, core: L.Limit) -> bool | None:
             except CannotEvaluate:
                 continue
             if not gap.is_finite() or gap.rad() > MAX_RADIUS * (1 + abs(gap).upper()):
-                break  # from here on the precision does not suffice
-            errors.append(gap)
+                continue  # so far out the precision does not suffice
+            errors.insert(0, gap)
+            if len(errors) == MIN_PLACES:
+                break
         found = _grows(errors) if infinite else _vanishes(errors)
     return found if core.tends or found is None else not found
 

@@ -6,7 +6,9 @@ from fractions import Fraction
 
 import sympy as sp
 
+from qkv.claims.semantics.ranges import Range
 from qkv.claims.symbolic.algebra import Algebra
+from qkv.claims.symbolic.enclosures import constant_sign
 from qkv.claims.symbolic.factors import Scalar
 from qkv.claims.symbolic.node_conversion import expression_node
 from qkv.claims.symbolic.printing import scalar_text
@@ -40,7 +42,37 @@ def threshold(algebra: Algebra, value: Scalar, inclusive: bool, assumptions: Ass
                 return how == "+" or (how == "0" and inclusive)
             if how == (">=" if inclusive else "<="):
                 return inclusive
+            decided = _range_decides(assumptions.ranges.get(scale), over, edge, inclusive)
+            if decided is not None:
+                return decided
             return _condition(algebra, scale, (">" if over else "<") + "=" * inclusive, edge)
+    return None
+
+
+def _range_decides(where: Range | None, over: bool, edge: Scalar, inclusive: bool) -> bool | None:
+    """Whether all numbers of a range, or none, lie on the wanted side of a constant edge; None if only some do.
+
+    Ends of ranges are fractions and the edge may be a logarithm, so they are compared by enclosures.
+    """
+    if where is None or edge.free_symbols:
+        return None
+    near, near_open, far, far_open = where.lo, where.lo_open, where.hi, where.hi_open
+    if not over:
+        near, near_open, far, far_open = far, far_open, near, near_open
+
+    def beyond(end: Fraction) -> str | None:
+        """The sign of the end's distance into the wanted side."""
+        distance = sp.Rational(end.numerator, end.denominator) - edge
+        return constant_sign(distance if over else -distance)
+
+    if near is not None:
+        how = beyond(near)
+        if how == "+" or (how == "0" and (near_open or inclusive)):
+            return True
+    if far is not None:
+        how = beyond(far)
+        if how == "-" or (how == "0" and (far_open or not inclusive)):
+            return False
     return None
 
 

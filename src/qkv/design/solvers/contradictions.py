@@ -62,7 +62,9 @@ def equal_token_reasons(spec: WiringSpec) -> list[str]:
 
 
 def _share(weight: float) -> str:
-    return "nothing" if weight == 0 else "all" if weight == 1 else f"{weight:.4g}"
+    if weight in (0, 1):
+        return "all" if weight else "nothing"
+    return short if float(short := f"{weight:.4g}") == weight else repr(float(weight))
 
 
 def _equal_rows(x: FloatArray) -> list[list[int]]:

@@ -24,6 +24,10 @@ MAX_COVARIANCE_ITEMS = 2000
 """Items up to which the covariance of all weights is computed."""
 SCORE_DEVIATIONS = 40
 """Length of the outer integral in standard deviations of the widest score, at most."""
+ROUNDING_NOTE = (
+    "Rounding errors are taken as independent Gaussians, which keys on one grid only approximate; the error bound does "
+    "not cover that. Compare with drawn readings (sample)."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +41,14 @@ class ReadingMoments(Displayable):
         weights_var: Var α_j for each item, (n,).
         output_mean: E o, (dv,).
         output_cov: Cov o, (dv, dv).
-        error_bound: Bound on the error of each entry of `weights_mean`, `weights_var` and `weights_cov`.
+        error_bound: Bound on the error of each entry of `weights_mean`, `weights_var` and `weights_cov`; where keys are
+            rounded (`is_rounding`), it is a bound for the Gaussian noise that stands for the rounding.
         output_error_bound: Bound on the error of each entry of `output_mean` and `output_cov`.
         labels: The labels of the items.
         heads_mean: Mean weights of each head, (h, n).
         heads_output_cov: Covariances between the outputs of each two heads, (h, h, dv, dv).
         weights_cov: Cov α, (n, n), if it was asked for.
+        is_rounding: Whether the noise is `Quantised`, whose rounding errors are taken as independent Gaussians here.
     """
 
     weights_mean: Tensor
@@ -55,6 +61,7 @@ class ReadingMoments(Displayable):
     heads_mean: Tensor = field(repr=False)
     heads_output_cov: Tensor = field(repr=False)
     weights_cov: Tensor | None = field(default=None, repr=False)
+    is_rounding: bool = False
 
     @property
     def total_variance(self) -> Tensor:
@@ -70,6 +77,9 @@ class ReadingMoments(Displayable):
         order = self.weights_mean.detach().abs().argsort(descending=True, stable=True).tolist()
         sd = self.weights_var.detach().clamp(min=0).sqrt()
         by = f" by {heads} heads" if heads > 1 else ""
+        notes = [f"… {n - MAX_ROWS_SHOWN} more"] if n > MAX_ROWS_SHOWN else []
+        if self.is_rounding:
+            notes.append(ROUNDING_NOTE)
         return Card(
             title=f"Moments of a reading of {n} item{'s' * (n != 1)}{by}",
             facts=(
@@ -87,7 +97,7 @@ class ReadingMoments(Displayable):
                 )
                 for i in order[:MAX_ROWS_SHOWN]
             ),
-            note=f"… {n - MAX_ROWS_SHOWN} more" if n > MAX_ROWS_SHOWN else "",
+            note=" ".join(notes),
         )
 
 
@@ -158,6 +168,7 @@ def moments_of_heads(
         heads_mean=joint.means,
         heads_output_cov=joint.output_covs,
         weights_cov=None if joint.covs is None else torch.einsum("g,h,ghab->ab", mix, mix, joint.covs),
+        is_rounding=keys.steps is not None,
     )
 
 

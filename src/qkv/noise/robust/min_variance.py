@@ -22,7 +22,9 @@ from qkv.core.validation import finite
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
 from qkv.noise.comparison import blend_text, weights_by_label
+from qkv.noise.head_mix import HeadMix
 from qkv.noise.key_noise import KeyNoise, Noise, noise_on_keys
+from qkv.noise.moments.mixture import moments_of_heads
 from qkv.noise.moments.single_head import outer_nodes
 from qkv.noise.moments.smoothed_gumbel import distinct_scores, logs_and_ratios
 
@@ -97,15 +99,29 @@ def min_variance_query(memory: Memory, weights: Weights, noise: Noise, scale: fl
     logs = torch.tensor(wanted.weights, dtype=torch.float64).log()
     scores[list(wanted.items)] = logs - logs.mean()
     directions = torch.stack([scores, torch.ones_like(scores)]) @ memory.keys / norm**2
-    # With little noise on the other keys the best c is close to 0: the candidates are denser there.
-    candidates = scale * torch.linspace(0, 1, N_CANDIDATES, dtype=torch.float64) ** 4
-    variance = total_variances(keys, directions[0] + candidates[:, None] * directions[1])
+    candidates = _candidates(scale, logs.mean() - logs)
+    variances = total_variances if bool((logs == logs[0]).all()) else _exact_variances
+    variance = variances(keys, directions[0] + candidates[:, None] * directions[1])
     best = int(variance.argmin())
-    low, high = float(candidates[max(0, best - 1)]), float(candidates[min(N_CANDIDATES - 1, best + 1)])
+    low, high = float(candidates[max(0, best - 1)]), float(candidates[min(len(candidates) - 1, best + 1)])
     candidates = torch.linspace(low, high, N_REFINED, dtype=torch.float64)
-    variance = total_variances(keys, directions[0] + candidates[:, None] * directions[1])
+    variance = variances(keys, directions[0] + candidates[:, None] * directions[1])
     c, least = _parabola_minimum(candidates, variance)
     return MinVarianceQuery(directions[0] + c * directions[1], scale, c, weights_by_label(memory, wanted), least)
+
+
+def _candidates(scale: float, silent: Tensor) -> Tensor:
+    """Constants c to try, ascending: `silent` holds where each wanted item scores 0; the others do so at the scale.
+
+    With noise along an item's own mean, its score should be near 0, so the candidates are denser near those places.
+    """
+    grid = torch.linspace(0, 1, N_CANDIDATES, dtype=torch.float64) ** 4
+    if not silent.any():
+        return scale * grid
+    low, high = min(0.0, float(silent.min())), max(scale, float(silent.max()))
+    centres = torch.cat([silent, silent.new_tensor([0.0, scale])]).unique()
+    spread = (high - low) * torch.cat([-grid, grid])
+    return (centres[:, None] + spread).clamp(low, high).flatten().unique()
 
 
 def _parabola_minimum(x: Tensor, y: Tensor) -> tuple[float, float]:
@@ -117,6 +133,13 @@ def _parabola_minimum(x: Tensor, y: Tensor) -> tuple[float, float]:
     curvature = a - 2 * b + c
     shift = 0.5 * (a - c) / curvature if curvature > 0 else 0.0
     return float(x[k] + shift * (x[k + 1] - x[k])), b - 0.25 * (a - c) * shift
+
+
+def _exact_variances(keys: KeyNoise, queries: Tensor) -> Tensor:
+    """Σ_j Var α_j of each query (m, d) by the moments of a reading: slower, for scores that lie far apart."""
+    memory = Memory(keys.keys)
+    found = [moments_of_heads(keys, memory, HeadMix.of(memory, query)).weights_var.sum() for query in queries]
+    return torch.stack(found)
 
 
 def total_variances(keys: KeyNoise, queries: Tensor) -> Tensor:
