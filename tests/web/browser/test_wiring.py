@@ -110,3 +110,13 @@ def test_powers_of_ten_are_set_as_powers(watched):
     sources = page.locator(".derivation annotation").all_text_contents()
     assert any("cdot 10^{-" in tex for tex in sources)
     assert not [tex for tex in sources if re.search(r"\de[-+]?\d", tex)]
+
+
+def test_inputs_that_cannot_be_used_have_no_result(watched):
+    page = watched().open("wiring")
+    expect(page.locator(".views h2").first).to_be_visible()
+    page.get_by_label("What x_1 is").fill("u_d +")
+    expect(page.get_by_text("Each field takes a sum of named vectors")).to_be_visible()
+    expect(page.locator(".views")).to_have_count(0)
+    page.get_by_label("What x_1 is").fill("u_d + u_b")
+    expect(page.locator(".views h2").first).to_be_visible()

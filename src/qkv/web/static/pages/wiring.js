@@ -33,7 +33,8 @@ function rowsOf(rows, width) {
 export function Page() {
   const [state, patch] = useUrlState("wiring", DEFAULTS);
   const request = useMemo(() => requestOf(state), [state]);
-  const { reply, error, current } = useReply("api/wiring", request, { delay: 60 });
+  const { reply: latest, error, current } = useReply("api/wiring", request, { delay: 60 });
+  const reply = request && !error ? latest : null; // an earlier result says nothing of inputs that cannot be used
   const tokens = rowsOf(state.tokens, 2), rules = rowsOf(state.rules, 3);
   const edit = (name, rows) => (i, column, text) => patch({ [name]: rows.map((r, j) => (i === j ? r.map((c, k) => (k === column ? text : c)) : r)) });
   const unmet = (i) => (reply && current && request && reply.rules.length === rules.length && !reply.rules[i].met ? reply.rules[i].why || "this rule is not met" : "");
