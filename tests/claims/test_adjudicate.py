@@ -234,3 +234,8 @@ def test_the_verdict_carries_the_steps_and_the_statement():
 )
 def test_reasons_hold_no_names_of_the_prover(text, shown):
     assert plain_reason(text) == shown
+
+
+def test_a_proof_that_two_sides_differ_is_said_to_hold_nowhere_else():
+    assert plain_reason("left minus right is gap(t) + 1, never 0") == "left minus right is never 0"
+    assert plain_reason("left minus right is gap(t) + 1") == "left minus right is not 0 everywhere"

@@ -396,7 +396,8 @@ def plain_reason(text: str) -> str:
         return text
     if "left minus right is " in text:
         start = text.index("left minus right is ")
-        return f"{text[:start]}left minus right is not 0 everywhere"
+        never = ", never 0" in text
+        return f"{text[:start]}left minus right is {'never 0' if never else 'not 0 everywhere'}"
     return re.sub(
         r"(?:the sign of |the growth of )?[^;]*(?:gap\(|<k_|k_\*)[^;]*", "the symbolic part does not settle it", text
     )

@@ -194,7 +194,8 @@ def _no_query(context: Context, core: L.Never) -> Proof:
             continue
         if found.kind == PROVED:
             words = _query_text(base, scale, context.items, signs)
-            said = f"q = {words} makes it true for all keys, since it is orthogonal to the noise"
+            random = context.noise or context.random
+            said = f"q = {words} makes it true{': its scores are not random' if random else ''}"
             if own is None or own.kind == PROVED:
                 return Proof(REFUTED, said, found.steps, witness=Witness("q", words))
             mine = step(f"for the query of the claim: {own.because}")
