@@ -16,6 +16,7 @@ import pytest
 import qkv
 
 STATEMENTS = Path(__file__).parent / "statements"
+HARD = Path(__file__).parent / "hard_statements" / "attack.md"
 SAMPLE_STEP = 12
 VERDICTS = ("proved", "conditional", "holds", "undecided", "refuted", "malformed")
 
@@ -155,3 +156,19 @@ def test_sample_of_statements() -> None:
 def test_all_statements() -> None:
     outcomes = check_all(all_statements())
     assert not problems(outcomes), "\n".join([*problems(outcomes), table(outcomes)])
+
+
+def unsound(step: int) -> list[Outcome]:
+    """False hard statements that are proved, and true ones that are refuted, among every step-th."""
+    outcomes = check_all(list(read_statements(HARD))[::step])
+    return [o for o in outcomes if (o.statement.tag, o.verdict) in (("F", "proved"), ("T", "refuted"))]
+
+
+def test_sample_of_hard_statements() -> None:
+    assert len(list(read_statements(HARD))) > 1200
+    assert not unsound(31)
+
+
+@pytest.mark.slow
+def test_all_hard_statements() -> None:
+    assert not unsound(1)
