@@ -49,7 +49,7 @@ def test_greedy_texts_are_those_of_decoding_token_by_token(run, ask):
 
 
 def test_a_run_and_its_folder_generate_the_same(run):
-    options = {"new": 8, "temperature": 1.0, "seed": 3}
+    options = {"max_new_tokens": 8, "temperature": 1.0, "seed": 3}
     assert generate(run, ["Person"], **options) == generate(run.folder, ["Person"], **options)
     assert generate(run, ["Person"], **options) == generate(str(run.folder), ["Person"], **options)
 

@@ -50,7 +50,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(tmp_path):
 
 @pytest.mark.parametrize(("questions", "share"), [((), 0.5), (QUESTIONS, 0.0), (QUESTIONS, 1.0)])
 def test_a_share_without_questions_and_questions_without_a_share_are_refused(questions, share, tmp_path):
-    with pytest.raises(QkvError, match="the share of questions"):
+    with pytest.raises(QkvError, match="question_fraction is"):
         train_mixed(tmp_path / "run", TEXTS, questions, share, **OPTIONS)
 
 
