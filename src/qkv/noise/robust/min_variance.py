@@ -143,7 +143,8 @@ def _exact_variances(keys: KeyNoise, queries: Tensor) -> Tensor:
 
 
 def total_variances(keys: KeyNoise, queries: Tensor) -> Tensor:
-    """Σ_j Var α_j of each query (m, d), to about 1e-6; see moments/single_head.py for the integrals."""
+    """Σ_j Var α_j of each query (m, d), to about 1e-6 where the wanted scores are equal, and less exactly where they
+    lie far apart (`_exact_variances`); see moments/single_head.py for the integrals."""
     with torch.no_grad():
         # Weights depend on differences of scores only: each query's largest score is set to 0.
         m = keys.score_means(queries)
