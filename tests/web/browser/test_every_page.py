@@ -169,3 +169,25 @@ def test_the_first_page_transfers_few_bytes(watched):
     one.open("lookup").wait_for_selector(".chart svg")
     total = sum(s["responseBodySize"] + s["responseHeadersSize"] for s in sizes)
     assert 50_000 < total < 600_000
+
+
+def test_a_late_address_does_not_bring_back_the_page_that_was_left(watched):
+    """The address follows the state after 150 ms; a link that is followed just before that wins."""
+    page = watched().open("noise")
+    page.wait_for_selector("[data-name=scale] input.box")
+    page.evaluate(
+        """() => new Promise((done) => {
+          const slider = document.querySelector("[data-name=scale] input[type=range]");
+          slider.value = 7;
+          slider.dispatchEvent(new Event("input", { bubbles: true }));
+          for (const wait of [100, 110, 120, 130, 140, 150, 160, 170]) setTimeout(() => {
+            const until = performance.now() + 40;
+            while (performance.now() < until) {}
+            if (wait === 120) document.querySelector("nav a[href='#/knowledge']").click();
+          }, wait);
+          setTimeout(done, 600);
+        })"""
+    )
+    page.wait_for_timeout(500)
+    assert page.url.split("#")[1].split("?")[0] == "/knowledge"
+    assert page.locator("h1").inner_text() == "Knowledge"

@@ -97,9 +97,11 @@ export function useUrlState(page, defaults) {
   const [state, setState] = useState(read);
   const own = useRef(location.hash);
   const address = (query) => `#/${page}${query ? `?${query}` : ""}`;
+  const opened = useRef(location.hash); // "", "#/" or an unknown name also open the first page
+  const isHere = () => location.hash === opened.current || location.hash === `#/${page}` || location.hash.startsWith(`#/${page}?`);
   useEffect(() => {
     const changed = () => {
-      if (location.hash !== own.current && (location.hash === `#/${page}` || location.hash.startsWith(`#/${page}?`))) setState(read());
+      if (location.hash !== own.current && isHere()) setState(read());
     };
     addEventListener("hashchange", changed);
     return () => removeEventListener("hashchange", changed);
@@ -108,6 +110,7 @@ export function useUrlState(page, defaults) {
     const query = toQuery(state, defaults);
     remember(page, query);
     const timer = setTimeout(() => {
+      if (!isHere()) return; // a link to another page was followed, and this page is about to close
       own.current = address(query);
       history.replaceState(null, "", own.current);
     }, 150);
