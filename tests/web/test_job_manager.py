@@ -87,10 +87,10 @@ def test_a_running_job_can_be_cancelled_and_too_many_are_refused(client, post):
 
 @pytest.mark.slow
 def test_a_trained_model_appears_and_answers(client, post):
-    id = post("/api/jobs", {"kind": "train", "people": 8, "steps": 150, "d_model": 32, "n_layer": 1})["id"]
+    id = post("/api/jobs", {"kind": "train", "people": 8, "steps": 400, "d_model": 32, "n_layer": 1})["id"]
     seen = events(client, id)
     assert seen[-1][1] == "done", seen[-1]
-    assert seen[0][2]["total"] == 150 and "loss" in seen[0][2]
+    assert seen[0][2]["total"] == 400 and "loss" in seen[0][2]
     name = seen[-1][2]["model"]
     assert name in [m["name"] for m in client.get("/api/models").json()["models"]]
     question = seen[-1][2]["questions"][0]["question"]
