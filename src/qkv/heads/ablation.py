@@ -71,7 +71,9 @@ def _summary(model: AttentionModel, out: Any, ids: Tensor) -> Tensor:
 
 
 def _losses(logits: Tensor, ids: Tensor) -> Tensor:
-    losses = [nn.functional.cross_entropy(row[:-1], of[1:], reduction="none") for row, of in zip(logits, ids, strict=True)]
+    losses = [
+        nn.functional.cross_entropy(row[:-1], of[1:], reduction="none") for row, of in zip(logits, ids, strict=True)
+    ]
     return torch.stack(losses)
 
 

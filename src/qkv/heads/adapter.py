@@ -181,7 +181,7 @@ def _eager(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor]]:
         home = sys.modules.get(cls.__module__)
         found = getattr(home, "eager_attention_forward", None)
         if found is not None:
-            return found  # type: ignore[no-any-return]
+            return found
     raise QkvError(
         f"watching the attention of {type(module).__name__}",
         "its family has no eager attention function",

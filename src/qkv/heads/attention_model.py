@@ -18,6 +18,7 @@ from qkv.heads.adapter import Adapter, AttentionCall, OutputChange, Tap
 if TYPE_CHECKING:
     from qkv.heads.capture import Capture
     from qkv.heads.head import Head
+    from qkv.heads.table import HeadTable
 
 MAX_WINDOW = 512
 """Longer texts are cut into windows of at most this many tokens, or of the model's context if that is shorter."""
@@ -96,11 +97,14 @@ class AttentionModel(Displayable):
             raise QkvError(request, f"{self.name} takes 2 to {self.context} tokens", "Choose a window in that range")
         found = []
         for one in texts:
-            ids = self.tokenizer(one, return_tensors="pt", truncation=False, verbose=False)["input_ids"][0]
-            found += [part for part in ids.split(size) if len(part) >= 2]
+            found += [part for part in self.token_ids(one).split(size) if len(part) >= 2]
         if not found:
             raise QkvError(request, "the text has less than two tokens", "Give a longer text")
         return found
+
+    def token_ids(self, text: str) -> Tensor:
+        """All token ids of a text, those included that the tokenizer puts around it."""
+        return self.tokenizer(text, return_tensors="pt", truncation=False, verbose=False)["input_ids"][0].long()
 
     def token_texts(self, ids: Tensor) -> tuple[str, ...]:
         """Each token as a reader sees it."""
@@ -137,6 +141,20 @@ class AttentionModel(Displayable):
 
         return capture(self, text)
 
+    def table(
+        self,
+        text: str | Sequence[str],
+        *,
+        window: int | None = None,
+        effect_tokens: int = 128,
+        seed: int = 0,
+        progress: Progress = lambda done, total: None,
+    ) -> HeadTable:
+        """Measure every head on a text; see `qkv.heads.table.table`."""
+        from qkv.heads.table import table
+
+        return table(self, text, window=window, effect_tokens=effect_tokens, seed=seed, progress=progress)
+
     def head(self, layer: int, head: int) -> Head:
         """One head.
 
@@ -156,7 +174,7 @@ class AttentionModel(Displayable):
         return Head(self, layer, head)
 
 
-def open_model(source: str | Path, *, offline: bool = True) -> AttentionModel:
+def open(source: str | Path, *, offline: bool = True) -> AttentionModel:
     """Open a Hugging Face model to look at its heads.
 
     Args:
@@ -181,7 +199,7 @@ def open_model(source: str | Path, *, offline: bool = True) -> AttentionModel:
         raise QkvError(request, "the folder has no config.json", "Name the folder of a Hugging Face model")
     if is_folder and not any(Path(source).glob("*.safetensors")):
         raise QkvError(request, "the folder has no weights in safetensors", "Save the model again with save_pretrained")
-    with _without_network(offline):
+    with _quietly(offline):
         try:
             settings = {"trust_remote_code": False, "local_files_only": offline or is_folder}
             config = AutoConfig.from_pretrained(name, **settings)
@@ -192,12 +210,16 @@ def open_model(source: str | Path, *, offline: bool = True) -> AttentionModel:
             tokenizer = AutoTokenizer.from_pretrained(name, **settings)
         except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
             first = str(error).strip().split("\n")[0].rstrip(".")
-            hint = "Name a model folder, or a hub name with offline=False (--online)" if offline else "Name another model"
+            hint = (
+                "Name a model folder, or a hub name with offline=False (--online)" if offline else "Name another model"
+            )
             raise QkvError(request, first or type(error).__name__, hint) from error
     return from_transformers(model, tokenizer, name=name, predicts=predicts)
 
 
-def from_transformers(model: Any, tokenizer: Any, *, name: str = "a model", predicts: bool | None = None) -> AttentionModel:
+def from_transformers(
+    model: Any, tokenizer: Any, *, name: str = "a model", predicts: bool | None = None
+) -> AttentionModel:
     """Look at the heads of a transformers model that is already in memory; it is left in evaluation mode.
 
     Args:
@@ -240,13 +262,17 @@ def _maker(config: Any) -> tuple[Any, bool]:
 
 
 @contextmanager
-def _without_network(offline: bool) -> Iterator[None]:
-    """Keep the hub library from trying the network; its setting is read from the environment once."""
+def _quietly(offline: bool) -> Iterator[None]:
+    """Keep the hub library from the network, whose setting is read from the environment once, and from its own bars."""
     import huggingface_hub.constants as constants
+    from transformers.utils import logging
 
-    before = constants.HF_HUB_OFFLINE
+    before, shown = constants.HF_HUB_OFFLINE, logging.is_progress_bar_enabled()
     try:
         constants.HF_HUB_OFFLINE = offline or before
+        logging.disable_progress_bar()
         yield
     finally:
         constants.HF_HUB_OFFLINE = before
+        if shown:
+            logging.enable_progress_bar()

