@@ -209,11 +209,12 @@ def open(source: str | Path, *, offline: bool = True) -> AttentionModel:
             ).eval()
             tokenizer = AutoTokenizer.from_pretrained(name, **settings)
         except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+            if offline and not is_folder:
+                problem = "there is no such folder, and no model of this name was downloaded before"
+                hint = "Name a model folder, or allow downloads: offline=False (--online)"
+                raise QkvError(request, problem, hint) from error
             first = str(error).strip().split("\n")[0].rstrip(".")
-            hint = (
-                "Name a model folder, or a hub name with offline=False (--online)" if offline else "Name another model"
-            )
-            raise QkvError(request, first or type(error).__name__, hint) from error
+            raise QkvError(request, first or type(error).__name__, "Name another model") from error
     return from_transformers(model, tokenizer, name=name, predicts=predicts)
 
 
