@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from qkv.core.display import Card, Displayable
@@ -208,7 +209,7 @@ def open(source: str | Path, *, offline: bool = True) -> AttentionModel:
                 name, **settings, use_safetensors=True, dtype=torch.float32, attn_implementation="eager"
             ).eval()
             tokenizer = AutoTokenizer.from_pretrained(name, **settings)
-        except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+        except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
             if offline and not is_folder:
                 problem = "there is no such folder, and no model of this name was downloaded before"
                 hint = "Name a model folder, or allow downloads: offline=False (--online)"
