@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from qkv.cli import claims, design, knowledge, noise, serve, train
+from qkv.cli import claims, design, heads, knowledge, noise, serve, train
 from qkv.cli.common import JSON, MemoryFile, Orthonormal, Seed, memory_from, show
 from qkv.cli.plain_text import degrade_output
 from qkv.errors import QkvError
@@ -27,6 +27,8 @@ app.add_typer(design.app, name="design")
 app.command()(claims.check)
 app.command()(serve.serve)
 app.add_typer(noise.app, name="noise")
+app.command()(heads.heads)
+app.add_typer(heads.models, name="models")
 train.register(app)
 knowledge.register(app)
 

@@ -1,0 +1,36 @@
+import csv
+import io
+import itertools
+import json
+
+import pytest
+from families import CONFIGS, ENCODERS, text, tiny, tokenizer
+
+from qkv.heads.ablation import token_losses
+from qkv.heads.attention_model import from_transformers
+
+
+@pytest.mark.parametrize("family", CONFIGS)
+def test_the_table_has_a_row_for_every_head(family):
+    model = from_transformers(tiny(family), tokenizer(), name=family)
+    steps = []
+    found = model.table(text(100), effect_tokens=20, progress=lambda done, total: steps.append((done, total)))
+    assert [(r.layer, r.head) for r in found] == [(i, j) for i in range(3) for j in range(4)]
+    assert found.tokens == 100 and found.windows == 2 and found.effect_tokens == 20
+    assert found.repeated is (family not in ENCODERS)
+    assert steps[-1][0] == steps[-1][1] and all(a <= b for (a, _), (b, _) in itertools.pairwise(steps))
+    assert all(0 <= r.score <= 1 + 1e-6 and 1 <= r.effective <= 64 for r in found)
+    document = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert document["rows"][5]["kind"] == found.rows[5].kind
+    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    assert len(rows) == 12 and float(rows[5]["effect"]) == found.rows[5].effect
+    assert len(found.records()) == 12
+    assert "judged on repeated random tokens" in found.card().note or family in ENCODERS
+
+
+def test_effects_are_those_of_removing_the_head():
+    model = from_transformers(tiny("llama"), tokenizer())
+    found = model.table(text(40), effect_tokens=20)
+    ids = model.windows(text(40))[0][None, :20]
+    alone = token_losses(model, ids, [(1, 1)]).mean() - token_losses(model, ids).mean()
+    assert found.rows[5].effect == pytest.approx(float(alone), abs=1e-5)
