@@ -9,11 +9,13 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 INLINE = re.compile(r"<(script|style)>(.*?)</\1>", flags=re.S)
-STYLE_ATTRIBUTE = re.compile(r'(<[a-z][^<>]*?) style="([^"]*)"([^<>]*>)')
+STYLED = re.compile(r'<([a-zA-Z][^<>]*?) style="([^"]*)"([^<>]*)>')
+STYLES = "inline.css"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register with Sphinx."""
+    app.add_css_file(STYLES)
     app.connect("build-finished", _externalise)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -24,17 +26,37 @@ def _externalise(app: Sphinx, problem: Exception | None) -> None:
 
 
 def externalise(site: Path) -> None:
-    """Replace every inline script and style of a built site by a file of its content under _static."""
+    """Move every inline script, style and style attribute of a built site to files under _static."""
+    rules: dict[str, str] = {}
     for page in sorted(site.rglob("*.html")):
         text = page.read_text(encoding="utf-8")
         root = "../" * len(page.relative_to(site).parts[:-1])
-        if INLINE.search(text):
-            page.write_text(INLINE.sub(lambda m, root=root: _file(site, root, m[1], m[2]), text), encoding="utf-8")
+        changed = INLINE.sub(lambda m, root=root: _file(site, root, m[1], m[2]), text)
+        changed = STYLED.sub(lambda m: _with_class(m, rules), changed)
+        if changed != text:
+            page.write_text(changed, encoding="utf-8")
+    lines = [f".{name} {{ {rule} }}" for name, rule in sorted(rules.items())]
+    (site / "_static" / STYLES).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _file(site: Path, root: str, kind: str, content: str) -> str:
-    name = f"inline-{hashlib.sha256(content.encode()).hexdigest()[:12]}.{'js' if kind == 'script' else 'css'}"
+    name = f"inline-{_digest(content)}.{'js' if kind == 'script' else 'css'}"
     (site / "_static" / name).write_text(content.strip() + "\n", encoding="utf-8")
     if kind == "script":
         return f'<script src="{root}_static/{name}"></script>'
     return f'<link rel="stylesheet" href="{root}_static/{name}">'
+
+
+def _with_class(match: re.Match[str], rules: dict[str, str]) -> str:
+    """The tag with a class in place of its style attribute."""
+    name = f"inline-{_digest(match[2])}"
+    rules[name] = match[2]
+    tag = f"{match[1]}{match[3]}"
+    if ' class="' in tag:
+        return "<" + tag.replace(' class="', f' class="{name} ', 1) + ">"
+    start, _, rest = tag.partition(" ")
+    return f'<{start} class="{name}"{" " + rest if rest else ""}>'
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -79,8 +79,21 @@ def package_page(package: str) -> str:
     intro = inspect.cleandoc(module.__doc__ or "").splitlines()[0]
     parts = [_prose(intro)]
     for name, thing in things:
+        home = "" if "." in package else _home(name, thing)
+        if home:
+            parts.append(f"`{package}.{name}`\n: is [{home}.{name}](#{home}.{name}).")
+            continue
         parts.append(_class(package, name, thing) if inspect.isclass(thing) else _function(package, name, thing))
     return "\n\n".join(parts)
+
+
+def _home(name: str, thing: Any) -> str:
+    """The package that documents a name which the whole offers too; "" if none does."""
+    import qkv
+
+    packages = [p for p in qkv.__all__ if inspect.ismodule(getattr(qkv, p))]
+    homes = [f"qkv.{p}" for p in packages if getattr(getattr(qkv, p), name, None) is thing]
+    return homes[0] if homes else ""
 
 
 def _function(package: str, name: str, function: Any, kind: str = "function") -> str:
