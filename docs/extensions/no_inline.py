@@ -1,4 +1,4 @@
-"""Scripts and styles that the theme writes into each page, moved to files, so that a strict Content-Security-Policy can serve the site."""
+"""Scripts and styles of the theme, moved from pages to files: a strict Content-Security-Policy can serve the site."""
 
 from __future__ import annotations
 

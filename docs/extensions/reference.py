@@ -1,7 +1,7 @@
 """Reference pages from the software itself: commands from the objects of the command line, names from docstrings.
 
-A document holds a block such as ```` ```{qkv-api} qkv.design ``` ```` or ```` ```{qkv-commands} ``` ````; the builder puts Markdown in its
-place when it reads the document, so nothing generated is ever committed or out of date.
+A document holds an empty block `{qkv-api} qkv.design` or `{qkv-commands}`; the builder puts Markdown in its place when
+it reads the document, so nothing generated is ever committed or out of date.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from sphinx.application import Sphinx
 BLOCK = re.compile(r"^```\{qkv-(api|commands)\} ?([\w.]*)\n```$", flags=re.M)
 SECTIONS = ("Args", "Attributes", "Returns", "Raises", "Example")
 FENCE = "`" * 8
-WIDTH = 100
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -56,15 +55,21 @@ def commands_page() -> str:
 
 def _command(name: str, command: Any, context: Any) -> str:
     usage = " ".join([name, *command.collect_usage_pieces(context)])
-    parts = [f"{'#' * (name.count(' ') + 2)} {name}", f"```text\n{usage}\n```", _prose(inspect.cleandoc(command.help or ""))]
+    level = "#" * (name.count(" ") + 2)
+    parts = [f"{level} {name}", f"```text\n{usage}\n```", _prose(inspect.cleandoc(command.help or ""))]
     rows = [row for row in (p.get_help_record(context) for p in command.get_params(context)) if row]
     if rows:
         parts.append("\n".join(f"`{term}`\n: {_prose(' '.join((text or ' ').split()))}\n" for term, text in rows))
     children = getattr(command, "commands", {})
     if children:
-        listed = [f"- [{name} {c}](#{f'{name} {c}'.replace(' ', '-')}): {_prose(child.get_short_help_str(WIDTH))}" for c, child in children.items()]
+        named = ((f"{name} {child}", found.help) for child, found in children.items())
+        listed = [f"- [{full}](#{full.replace(' ', '-')}): {_prose(_first_sentence(text))}" for full, text in named]
         parts.append("\n".join(listed))
     return "\n\n".join(part for part in parts if part)
+
+
+def _first_sentence(text: str | None) -> str:
+    return re.split(r"(?<=\.)\s", inspect.cleandoc(text or "").replace("\n", " "))[0]
 
 
 # ---- names in Python -------------------------------------------------------------------------------------------------
@@ -104,23 +109,25 @@ def _function(package: str, name: str, function: Any, kind: str = "function") ->
 def _class(package: str, name: str, cls: Any) -> str:
     parsed = parse(inspect.getdoc(cls) or "")
     shown = _signature(cls) if issubclass(cls, BaseException) or _constructed(cls, parsed) else ""
-    members = []
-    for member, raw in vars(cls).items():
-        if member.startswith("_") or member in parsed.entries.get("Attributes", {}):
-            continue
-        thing = raw.__func__ if isinstance(raw, classmethod | staticmethod) else raw
-        if inspect.isfunction(thing):
-            first = (inspect.getdoc(getattr(cls, member)) or "").split("\n\n")[0]
-            option = ":classmethod:" if isinstance(raw, classmethod) else ":staticmethod:" if isinstance(raw, staticmethod) else ""
-            members.append((f"py:method}} {name}.{member}{_signature(thing, method=not isinstance(raw, staticmethod))}", option, first))
-        elif isinstance(raw, property):
-            members.append((f"py:property}} {name}.{member}", "", (inspect.getdoc(raw) or "").split("\n\n")[0]))
     body = [_docstring(parsed)]
-    for head, option, text in members:
-        lines = [f"```{{{head}", *([option] if option else []), "", _prose(text), "```"]
-        body.append("\n".join(lines))
+    for member, raw in vars(cls).items():
+        if not member.startswith("_") and member not in parsed.entries.get("Attributes", {}):
+            body.append(_member(name, member, raw))
     head = f"{FENCE}{{py:class}} {package}.{name}{shown}"
     return "\n".join([head, "", "\n\n".join(part for part in body if part), FENCE])
+
+
+def _member(cls: str, name: str, raw: Any) -> str:
+    """A method or property of a class with the first paragraph of its docstring; "" for anything else."""
+    thing = raw.__func__ if isinstance(raw, classmethod | staticmethod) else raw
+    first = _prose((inspect.getdoc(thing) or "").split("\n\n")[0])
+    if isinstance(raw, property):
+        return f"```{{py:property}} {cls}.{name}\n\n{first}\n```"
+    if not inspect.isfunction(thing):
+        return ""
+    option = f":{type(raw).__name__}:\n" if thing is not raw else ""
+    signature = _signature(thing, method=not isinstance(raw, staticmethod))
+    return f"```{{py:method}} {cls}.{name}{signature}\n{option}\n{first}\n```"
 
 
 def _constructed(cls: Any, parsed: Docstring) -> bool:
