@@ -50,7 +50,7 @@ def test_a_state_dict_that_holds_code_is_refused_and_not_run(how, tmp_path):
     if how == "torch":
         torch.save(content, model)
     else:
-        model.write_bytes(pickle.dumps(content))
+        model.write_bytes(pickle.dumps(content, protocol=2))
     with pytest.raises(QkvError):
         qkv.train.import_model(model, tmp_path / "run", n_head=2)
     assert not mark.exists()
