@@ -87,7 +87,9 @@ def test_the_verdicts_in_the_documents_are_those_of_check(path):
 
 
 def test_no_formula_of_the_mathematics_is_refuted():
-    verdicts = re.findall(r": (\w+)$", (ROOT / "docs" / "mathematics.md").read_text(encoding="utf-8"), flags=re.M)
+    text = (ROOT / "docs" / "mathematics.md").read_text(encoding="utf-8")
+    shown = "".join(re.findall(r"^```text\n(.*?)```", text, flags=re.M | re.S))
+    verdicts = re.findall(r": (\w+)$", shown, flags=re.M)
     assert len(verdicts) >= 15 and set(verdicts) == {"proved"}
 
 
@@ -144,3 +146,49 @@ def test_the_readme_is_short_and_links_every_guide():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 150
     assert all(f"docs/guides/{guide.name}" in text for guide in GUIDES)
+
+
+def commands_in(text):
+    """The `qkv …` and `python benchmarks/…` that a document mentions, in blocks of the shell and between backticks."""
+    lines = [
+        line.split("  #")[0]
+        for block in re.findall(r"```(?:sh)?\n(.*?)```", text, flags=re.S)
+        for line in block.splitlines()
+    ]
+    found = [line.strip().removeprefix("$ ") for line in [*lines, *re.findall(r"`([^`\n]+)`", text)]]
+    return [line for line in found if re.match(r"(qkv|python benchmarks/\w+\.py)( |$)", line)]
+
+
+def unknown_in(command):
+    """The first word of a command that qkv does not have, or an option that it does not take; None if there is none."""
+    import typer
+
+    from qkv.cli import app
+
+    here, words = typer.main.get_command(app), command.split()[1:]
+    while words and getattr(here, "commands", None) and re.fullmatch(r"[a-z-]+", words[0]) and words[0][0] != "-":
+        if words[0] not in here.commands:
+            return words[0]
+        here = here.commands[words.pop(0)]
+    any_of = list(getattr(here, "commands", {}).values()) if words[:1] == ["…"] else []  # `qkv design … --save FILE`
+    options = {option for c in (here, *any_of) for p in c.params for option in (*p.opts, *p.secondary_opts)}
+    options.add("--help")
+    given = [word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)]
+    return next((option for option in given if option not in options), None)
+
+
+@EVERY
+def test_commands_that_the_documents_mention_exist(path):
+    for command in commands_in(path.read_text(encoding="utf-8")):
+        if command.startswith("python"):
+            assert (ROOT / command.split()[1]).is_file(), command
+        else:
+            assert unknown_in(command) is None, command
+
+
+def test_unknown_commands_and_options_are_noticed():
+    assert unknown_in("qkv desing blend x.csv") == "desing"
+    assert unknown_in("qkv design blend x.csv --weihgts a=1") == "--weihgts"
+    assert unknown_in("qkv design blend x.csv --weights a=1 --json") is None
+    text = "Run `qkv check a.md`, or\n\n```sh\nqkv serve   # page\npython benchmarks/blend.py\n```\n"
+    assert commands_in(text) == ["qkv serve", "python benchmarks/blend.py", "qkv check a.md"]
