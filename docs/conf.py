@@ -12,7 +12,7 @@ project = "qkv"
 copyright = "2026 the qkv authors"
 version = release = __version__
 
-extensions = ["myst_parser", "reference", "lexers", "mathml", "no_inline"]
+extensions = ["myst_parser", "reference", "lexers", "mathml", "no_inline", "licences"]
 myst_enable_extensions = ["deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 4
 exclude_patterns = ["_build", "schemas"]

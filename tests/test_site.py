@@ -99,6 +99,12 @@ def test_no_page_loads_from_another_host_or_needs_inline_code(site, pages):
         assert not re.search(r"url\([\"']?https?:|@import", text), sheet
 
 
+def test_licences_of_the_theme_and_the_scripts_lie_beside_them(site):
+    for part in ("furo", "pygments", "sphinx", "sphinx-basic-ng"):
+        text = (site / "_static" / "licences" / f"{part}.txt").read_text(encoding="utf-8")
+        assert "Permission is hereby granted" in text or "Redistribution and use" in text, part
+
+
 def test_formulas_are_mathml(site, pages):
     text = (site / "mathematics.html").read_text(encoding="utf-8")
     assert text.count("<math ") > 100
