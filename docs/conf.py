@@ -28,6 +28,7 @@ html_title = "qkv"
 html_favicon = "../src/qkv/web/static/icon.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["search.js"]
 html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
