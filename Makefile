@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
 
-.PHONY: tour test test-all test-lowest check clean
+.PHONY: tour test test-all test-lowest check docs clean
 
 tour: $(VENV)/.base
 	$(BIN)/qkv tour
@@ -34,6 +34,11 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The site, in docs/_build/html: offline, with relative links only, and every warning is an error.
+docs: $(VENV)/.dev
+	rm -rf docs/_build
+	$(BIN)/python -m sphinx -q -W --keep-going -d docs/_build/doctrees docs docs/_build/html
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -46,4 +51,4 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@ $(VENV)/.base
 
 clean:
-	rm -rf $(VENV) $(LOWEST) tour build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LOWEST) tour build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

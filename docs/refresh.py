@@ -1,4 +1,4 @@
-"""Update the documents: real output under each `$ qkv …`, and the code map with each module's docstring."""
+"""Update the documents: output under each `$ qkv …`, verdicts under each example of claims, and the code map."""
 
 import ast
 import contextlib
@@ -12,7 +12,12 @@ from typer.testing import CliRunner
 from qkv.cli import app
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    ROOT / "README.md",
+    *sorted(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.relative_to(ROOT).parts),
+]
+CLAIMS = re.compile(r"(````claims\n(.*?)````\n\n```text\n).*?```", flags=re.S)
+"""An example of claims, and the block with its verdicts that follows it."""
 
 
 def output_of(command: str, folder: Path) -> str:
@@ -44,6 +49,17 @@ def refreshed(text: str, folder: Path) -> str:
     return re.sub(r"```tree\n.*?```", lambda _: f"```tree\n{tree()}\n```", text, flags=re.S)
 
 
+def with_verdicts(text: str) -> str:
+    """A document with the verdicts under every example of claims decided again."""
+    from qkv.claims import check
+
+    def block(match: re.Match[str]) -> str:
+        verdicts = check(match[2], seconds=60)
+        return match[1] + "".join(f"{v.id}: {v.verdict}\n" for v in verdicts) + "```"
+
+    return CLAIMS.sub(block, text)
+
+
 def tree() -> str:
     """Every module of the package with its one line."""
     source = ROOT / "src" / "qkv"
@@ -61,5 +77,6 @@ if __name__ == "__main__":
 
     with tempfile.TemporaryDirectory() as folder:
         for document in DOCUMENTS:
-            document.write_text(refreshed(document.read_text(encoding="utf-8"), Path(folder)), encoding="utf-8")
+            text = refreshed(document.read_text(encoding="utf-8"), Path(folder))
+            document.write_text(with_verdicts(text), encoding="utf-8")
             sys.stdout.write(f"refreshed {document.relative_to(ROOT)}\n")
