@@ -83,7 +83,7 @@ function Reading({ width, memory, weights, output, drawn, top }) {
     <rect class="mixed" x=${left + room + 22} y=${mixture} width=${right - 22} height="26" fill=${colour(output)} />
     <text class="step" x="0" y=${strip - 8}>weight of ${memory.labels[top]} in ${drawn.length} readings with noise on the keys</text>
     <line class="axis" x1=${left} x2=${left + room} y1=${strip + 22.5} y2=${strip + 22.5} />
-    ${drawn.map((w, i) => html`<circle key=${`draw${i}`} cx=${at(w)} cy=${strip + 4 + 14 * ((i * 0.6180339887) % 1)} r="2.6" fill=${itemColour(top)} fill-opacity="0.75" />`)}
+    ${drawn.map((w, i) => html`<circle key=${`draw${i}`} cx=${at(w)} cy=${strip + 4 + 14 * ((i * 0.6180339887) % 1)} r="2.6" fill=${itemColour(top)} fill-opacity="0.9" />`)}
     ${[0, 0.5, 1].map((w) => html`<text class="figure" x=${at(w)} y=${strip + 38} text-anchor="middle">${{ 0: "0", 0.5: "½", 1: "1" }[w]}</text>`)}
   </svg></div>`;
 }
