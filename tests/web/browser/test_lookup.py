@@ -161,11 +161,11 @@ def test_the_curve_of_the_leak_reaches_the_current_scale(watched):
     one = watched()
     page = one.open("lookup?scale=150")
     one.settled()
-    page.wait_for_selector(".chart [aria-label=line] path")
-    ticks = page.locator(".chart [aria-label='x-axis tick label'] text").all_text_contents()
+    page.wait_for_selector(".chart [data-mark=line] path")
+    ticks = page.locator(".chart [data-mark='x-axis tick label'] text").all_text_contents()
     assert max(map(float, ticks)) >= 150
     # Beyond the smallest leak that is drawn, the curve lies on the floor of the chart; it does not slope down to "now".
-    path = page.locator(".chart [aria-label=line] path").get_attribute("d")
+    path = page.locator(".chart [data-mark=line] path").get_attribute("d")
     points = [tuple(map(float, p.split(","))) for p in re.findall(r"-?[\d.]+,-?[\d.]+", path)]
     floor = max(y for _, y in points)
     reached = next(i for i, (_, y) in enumerate(points) if y == floor)

@@ -71,7 +71,7 @@ def test_the_bars_are_the_exact_distribution_where_every_key_is_noisy(watched):
     scores = keys @ (4.0 * np.array([1, 1, 0, 0, 0, 0]))
     alpha = np.exp(scores - scores.max(1, keepdims=True))
     alpha = alpha[:, 0] / alpha.sum(1)
-    bars = page.locator(".layout >> nth=0").locator("[aria-label=rect] rect")
+    bars = page.locator(".layout >> nth=0").locator("[data-mark=rect] rect")
     tall = np.array([float(bars.nth(i).get_attribute("height")) for i in range(bars.count())])
     edges = np.clip(0.48 + 0.04 * np.arange(-12, 14), 0, 1)
     share = np.histogram(alpha, edges)[0] / len(alpha)
@@ -82,7 +82,7 @@ def test_the_bars_are_the_exact_distribution_where_every_key_is_noisy(watched):
 def test_there_is_a_dot_per_sample_and_sampling_again_moves_them(watched):
     one = watched()
     page = one.open("noise?n_samples=60")
-    dots = page.locator(".layout >> nth=0").locator("[aria-label=dot] circle")
+    dots = page.locator(".layout >> nth=0").locator("[data-mark=dot] circle")
     expect(dots).to_have_count(60)
     before = dots.first.get_attribute("cx")
     page.get_by_role("button", name="Sample again").click()

@@ -71,7 +71,7 @@ function Moving() {
     <figcaption>
       <p data-fact="reading">At scale ${scale.toFixed(1)} the query reads <b>${share(weights[top])}</b> of ${label}, and <b>${share(1 - weights[top])}</b> of other items.</p>
       <p data-fact="trust">With noise on the keys, ${N_DRAWS} readings give ${label} between <b>${share(least)}</b> and <b>${share(most)}</b>: ${trust(least, most)}.</p>
-      <div class="play"><button class="act" onClick=${() => setPlaying(!playing)}>${playing ? "Pause" : "Play"}</button>
+      <div class="play" data-unpictured><button class="act" onClick=${() => setPlaying(!playing)}>${playing ? "Pause" : "Play"}</button>
         <${Slider} name="scale" label="Scale" value=${round(scale, 2)} min=${0} max=${MAX_SCALE} step=${0.1} onInput=${(s) => take({ scale: s })} /></div>
     </figcaption>
     ${!playing && html`<${Announcement}>Weight of ${label}: ${share(weights[top])}. With noise between ${share(least)} and ${share(most)}.<//>`}

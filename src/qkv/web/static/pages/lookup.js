@@ -103,7 +103,7 @@ export function Page() {
       <div class="views">
         <div class="pair">
           <${Figure} title=${excludes(design) ? `No query reads ${listed(Object.keys(wantedWeights))}${chosen.length > 1 ? " in exactly this proportion" : " alone"}` : shown ? highest(shown.weights) : "Keys and query"}
-            caption="Drag q or a key, or use the arrow keys; click a key to add it to the wanted items. The area of a dot grows with its weight.">
+            caption=${html`The area of a dot grows with its weight. <span data-unpictured>Drag q or a key, or use the arrow keys; click a key to add it to the wanted items.</span>`}>
             ${space}
           <//>
           ${shown && html`<div class="stack">
