@@ -92,7 +92,7 @@ def test_training_gives_a_model_and_questions_of_three_kinds(tmp_path, monkeypat
 
 
 def test_a_refined_study_leaves_no_wide_gap_in_which_a_curve_changes(tmp_path):
-    """The step from failure to success is narrower than the gap between the first scales, as is the peak of one head."""
+    """The step from failure to success is narrower than the gap between the first scales; so is one head's peak."""
     progress = []
     settings = {**STUDY, "n": 10, "heads": 2, "radius": 0.1, "scales": [1.0, 3.0, 5.0, 20.0], "refine": 60}
     curves = job_tasks.noise_study(settings, tmp_path, progress.append)["curves"]

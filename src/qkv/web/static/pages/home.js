@@ -66,7 +66,7 @@ function Moving() {
   const top = weights.indexOf(Math.max(...weights)), label = MEMORY.labels[top];
   const drawn = weightDraws(MEMORY, query, scale, top, NOISE, draws);
   const least = Math.min(...drawn), most = Math.max(...drawn);
-  return html`<figure class="moving" data-playing=${playing}>
+  return html`<figure class="moving" data-playing=${String(playing)} data-query=${JSON.stringify(query)} data-scale=${scale}>
     <${LookupPicture} ...${{ memory: MEMORY, query, weights, output, drawn, top }} onQuery=${(q) => take({ query: q })} />
     <figcaption>
       <p data-fact="reading">At scale ${scale.toFixed(1)} the query reads <b>${share(weights[top])}</b> of ${label}, and <b>${share(1 - weights[top])}</b> of other items.</p>
