@@ -230,3 +230,44 @@ def test_the_documents_are_linked_from_every_page(watched, name):
     page = one.open(name)
     page.locator("header").get_by_role("link", name="Documents").click()
     page.wait_for_url(f"{one.address}/docs/")
+
+
+@pytest.mark.parametrize(
+    ("fragment", "box", "text", "said"),
+    [
+        ("lookup", "[data-name=scale] input.box", "300", "“300” cannot be used: expected is a number from 0 to 200. 4"),
+        ("lookup", "[data-name=q1]", "one", "“one” cannot be used: expected is a number from"),
+        ("lookup", "[data-name=n] input.box", "6.5", "“6.5” cannot be used: expected is a whole number from 3 to 50."),
+        ("lookup", "[aria-label='Part of a, as a number']", "", "Nothing is given: expected is a number from 1"),
+        ("noise", "[data-name=n] input.box", "2", "“2” cannot be used: expected is a whole number from 3 to 100"),
+        ("noise", "[data-name=radius] input.box", "1e400", "“1e400” cannot be used"),
+    ],
+)  # fmt: skip
+def test_a_number_that_cannot_be_used_is_named_in_place_and_stays(watched, fragment, box, text, said):
+    one = watched()
+    page = one.open(fragment)
+    one.settled()
+    field = page.locator(box)
+    path = f"/api/{fragment}"
+    before = one.last(path)
+    field.fill(text)
+    expect(page.locator(".wrong")).to_contain_text(said)
+    assert field.get_attribute("aria-describedby") == page.locator(".wrong").get_attribute("id")
+    page.keyboard.press("Tab")  # leaving the box does not put the old number back
+    expect(field).to_have_value(text)
+    expect(field).to_have_attribute("aria-invalid", "true")
+    assert one.last(path) == before
+    field.fill("1/2" if "radius" in box else "3")
+    expect(page.locator(".wrong")).to_have_count(0)
+    page.keyboard.press("Tab")
+    expect(field).to_have_value("0.5" if "radius" in box else "3")
+
+
+def test_a_slider_takes_the_place_of_a_number_that_cannot_be_used(watched):
+    page = watched().open("lookup")
+    page.locator("[data-name=scale] input.box").fill("lots")
+    expect(page.locator(".wrong")).to_be_visible()
+    page.locator("[data-name=scale] input[type=range]").focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".wrong")).to_have_count(0)
+    expect(page.locator("[data-name=scale] input.box")).not_to_have_value("lots")

@@ -3,7 +3,7 @@
 // Okabe and Ito's colours, which colour-blind eyes tell apart; the first two are item-a and item-b of theme.css.
 const PALETTE = [[230, 159, 0], [0, 114, 178], [0, 158, 115], [213, 94, 0], [204, 121, 167], [86, 180, 233], [240, 228, 66]];
 // From the eighth item on the palette repeats, mixed with so much of black (below 0) or white.
-const SHADES = [0, -0.38, 0.5, -0.6, 0.72, -0.2, 0.3, -0.75];
+const SHADES = [0, -0.38, 0.45, -0.6, 0.62, -0.2, 0.25, -0.72];
 
 function rgbOf(i) {
   const shade = SHADES[Math.floor(i / PALETTE.length) % SHADES.length], ground = shade < 0 ? 0 : 255;
