@@ -117,7 +117,7 @@ def render(name: str, text: str, documents: Collection[str], pictures: Collectio
         elif token.type in ("fence", "code_block", "table_open"):
             token.attrSet("tabindex", "0")  # it may scroll, which the keyboard must reach
         if token.type == "paragraph_open" and following is not None and not summary and title:
-            summary = re.split(r"(?<=[.:!?])\s", _plain(following), maxsplit=1)[0]
+            summary = re.split(r"(?<=[.!?])\s", _plain(following), maxsplit=1)[0]
     body = parser.renderer.render(tokens, parser.options, {})
     body = re.sub(r"<pre>(<code[^>]*?) tabindex=\"0\"", r'<pre tabindex="0">\1', body)
     return Document(name, title or name, html.escape(summary), body)

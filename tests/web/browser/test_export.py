@@ -143,3 +143,13 @@ def test_an_exported_picture_is_drawn_where_it_stands_on_screen(watched):
     assert starts["two heads"] > starts["one head"] + 150
     for x, length in re.findall(r'<text x="([\d.]+)"[^>]*textLength="([\d.]+)"', content):
         assert float(x) >= 0 and float(x) + float(length) <= width
+
+
+def test_the_pictures_of_wiring_carry_which_rules_are_met(watched):
+    one = watched()
+    page = one.open("wiring?beta=0.8")
+    page.wait_for_selector(".heat svg")
+    one.settled()
+    text = svg_text(downloaded(page, "wiring", "SVG")).replace(" ", "")
+    for said in [*page.locator(".views h2").all_inner_texts(), *page.locator(".outcomes li").all_inner_texts()]:
+        assert "".join(said.split()) in text

@@ -67,7 +67,7 @@ function download(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-const PICTURED = "figure, dl.facts, .answer, [data-picture]"; // what a picture shows: figures, numbers, an answer with its badge
+const PICTURED = "figure, dl.facts, .answer, .outcomes, .views h2, [data-picture]"; // figures, sentences, numbers, an answer with its badge
 const LEFT_OUT = "button:not(.term button):not(.pick), select, input, textarea, details:not([open]), .unseen, .meaning, .katex-mathml, [data-unpictured]";
 const GAP = 24;
 
