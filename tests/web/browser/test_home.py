@@ -72,6 +72,21 @@ def test_the_picture_moves_by_itself_and_can_be_paused(watched):
     page.wait_for_function("(q) => document.querySelector('.moving').dataset.query !== q", arg=held)
 
 
+def test_the_picture_rests_out_of_sight(watched):
+    page = watched(viewport={"width": 1280, "height": 500}).open("home")
+    figure = page.locator(".moving")
+    before = figure.get_attribute("data-query")
+    page.wait_for_function("(q) => document.querySelector('.moving').dataset.query !== q", arg=before)
+    page.locator("footer").scroll_into_view_if_needed()
+    expect(figure).not_to_be_in_viewport()
+    page.wait_for_timeout(200)
+    held = figure.get_attribute("data-query")
+    page.wait_for_timeout(200)
+    assert figure.get_attribute("data-query") == held
+    page.locator("h1").scroll_into_view_if_needed()
+    page.wait_for_function("(q) => document.querySelector('.moving').dataset.query !== q", arg=held)
+
+
 def test_the_picture_is_still_where_less_motion_is_preferred_but_can_be_played(watched):
     page = watched(reduced_motion="reduce").open("home")
     figure = page.locator(".moving")

@@ -44,18 +44,23 @@ function Moving() {
   const calm = useMemo(() => matchMedia("(prefers-reduced-motion: reduce)").matches, []);
   const [playing, setPlaying] = useState(!calm);
   const [{ query, scale }, setState] = useState(() => stateAt(0));
-  const seconds = useRef(0);
+  const seconds = useRef(0), figure = useRef(null);
   useEffect(() => {
     if (!playing) return undefined;
-    let frame, last = null;
+    let frame = null, last = null;
     const step = (now) => {
       seconds.current += last === null ? 0 : Math.min(now - last, 100) / 1000; // a tab that was hidden goes on where it was
       last = now;
       setState(stateAt(seconds.current));
       frame = requestAnimationFrame(step);
     };
-    frame = requestAnimationFrame(step);
-    return () => cancelAnimationFrame(frame);
+    const watch = new IntersectionObserver(([seen]) => { // out of sight it rests
+      cancelAnimationFrame(frame);
+      last = null;
+      if (seen.isIntersecting) frame = requestAnimationFrame(step);
+    });
+    watch.observe(figure.current);
+    return () => { watch.disconnect(); cancelAnimationFrame(frame); };
   }, [playing]);
   const take = (patch) => { setPlaying(false); setState((old) => ({ ...old, ...patch })); };
   const draws = useMemo(() => {
@@ -66,7 +71,7 @@ function Moving() {
   const top = weights.indexOf(Math.max(...weights)), label = MEMORY.labels[top];
   const drawn = weightDraws(MEMORY, query, scale, top, NOISE, draws);
   const least = Math.min(...drawn), most = Math.max(...drawn);
-  return html`<figure class="moving" data-playing=${String(playing)} data-query=${JSON.stringify(query)} data-scale=${scale}>
+  return html`<figure class="moving" ref=${figure} data-playing=${String(playing)} data-query=${JSON.stringify(query)} data-scale=${scale}>
     <${LookupPicture} ...${{ memory: MEMORY, query, weights, output, drawn, top }} onQuery=${(q) => take({ query: q })} />
     <figcaption>
       <p data-fact="reading">At scale ${scale.toFixed(1)} the query reads <b>${share(weights[top])}</b> of ${label}, and <b>${share(1 - weights[top])}</b> of other items.</p>
