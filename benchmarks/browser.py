@@ -123,7 +123,8 @@ def main() -> None:
     met = {
         "slider": max(found["lookup_ms"], found["noise_ms"]) < BARS["slider_ms"],
         "first_page": all(
-            found[f"{n}_first_ms"] < BARS["first_page_ms"] and found[f"{n}_first_kb"] < BARS["first_page_kb"] for n in FIRST
+            found[f"{n}_first_ms"] < BARS["first_page_ms"] and found[f"{n}_first_kb"] < BARS["first_page_kb"]
+            for n in FIRST
         ),
     }
     print(json.dumps({**found, "bars": BARS, "met": all(met.values())}))
