@@ -1,5 +1,7 @@
 """Noise page: exact moments and samples, for three layouts of heads."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -359,3 +361,14 @@ def test_a_study_locates_the_step_between_failure_and_success(watched):
         return float(np.linalg.norm(weights / weights.sum() - np.r_[0.5, 0.5, np.zeros(8)]))
 
     assert miss(before) > 0.1 > miss(after)
+
+
+def test_names_at_the_ends_of_curves_do_not_overlap(watched):
+    page = watched().open("noise")
+    ends = page.evaluate(
+        """async (ends) => (await import("/static/pages/noise_study.js")).endLabels(
+             ends.map(([name, probability]) => ({ name, points: [{ scale: 50, probability }] })))""",
+        [["a", 0.9], ["b", 0.89], ["c", 0.0]],
+    )
+    assert [end["name"] for end in ends] == ["c", "b", "a"] and ends[0]["at"] == 0
+    assert all(q["at"] - p["at"] >= 0.0649 for p, q in itertools.pairwise(ends))

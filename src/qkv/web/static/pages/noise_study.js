@@ -20,6 +20,15 @@ export function resolution(curves) {
     : `${found} From one to the next no curve changes by more than ${SMALL_CHANGE}.`;
 }
 
+const LABEL_GAP = 0.065; // of two names at the ends of curves, as a part of the axis
+
+/** The names of the curves at their ends, moved apart where they would overlap. */
+export function endLabels(curves) {
+  const ends = curves.map((c) => ({ name: c.name, scale: c.points.at(-1).scale, at: c.points.at(-1).probability })).sort((p, q) => p.at - q.at);
+  ends.forEach((end, i) => { if (i) end.at = Math.max(end.at, ends[i - 1].at + LABEL_GAP); });
+  return ends;
+}
+
 export function Study({ request }) {
   const [found, setFound] = useState(null);
   const show = (result, settings) => setFound({ ...result, settings });
@@ -34,7 +43,7 @@ export function Study({ request }) {
     marks: [
       Plot.areaY(points, { x: "scale", y1: "low", y2: "high", z: "name", fill: "ink", fillOpacity: 0.2 }),
       Plot.line(points, { x: "scale", y: "probability", z: "name", stroke: "ink", strokeWidth: 2 }),
-      Plot.text(found.curves.map((c, i) => ({ ...c.points.at(-1), name: c.name, ink: `var(--${INKS[i]})` })), { x: "scale", y: "probability", text: "name", textAnchor: "start", dx: 6, fill: "var(--ink)" }),
+      Plot.text(endLabels(found.curves), { x: "scale", y: "at", text: "name", textAnchor: "start", dx: 6, fill: "var(--ink)" }),
     ],
   });
   return html`<section class="study" aria-label="Study">
