@@ -74,6 +74,7 @@ KINDS = {
     "models": ("GET", "/api/models", None),
     "jobs": ("GET", "/api/jobs", None),
     "page": ("GET", "/", None),
+    "documents": ("GET", "/docs/", None),
     "style": ("GET", "/theme.css", None),
 }
 

@@ -22,9 +22,10 @@ RUNS = Path("runs", "explorer")
 
 # By page: its state, the button to press, what to wait for, and the height of the picture.
 PAGES = {
-    "lookup": ("lookup", "Blend these", ".found.yes", 1120),
-    "proof": ('lookup?layout=inside&n=7&wanted={"a":1}', "Copy this", ".proof polygon", 800),
-    "noise": ("noise", None, ".layout .chart svg", 1000),
+    "home": ("home", None, ".moving [data-weight]", 1000),
+    "lookup": ("lookup", "Blend these", ".found.yes", 1180),
+    "proof": ('lookup?layout=inside&n=7&wanted={"a":1}', "Copy this", ".proof polygon", 860),
+    "noise": ("noise", None, ".layout .chart svg", 1060),
     "wiring": ("wiring?beta=1.4", None, ".derivation .katex-html", 1080),
     "claims": ("claims?open=average%20%231", None, ".verdict .katex-html", 860),
     "knowledge": ("knowledge?q={question}&model={model}", None, "[data-fact=badge]", 940),

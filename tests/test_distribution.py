@@ -23,6 +23,8 @@ from qkv.viz.theme import css
 assert "{" in css()
 from qkv.claims.catalogue import documents
 assert len(list(documents())) == 6
+from qkv.web.documents import document_files
+assert {"", "readme", "noise"} <= document_files().keys() or "index.html" in document_files()
 """
 
 

@@ -1,5 +1,7 @@
 """What jobs compute, called in this process."""
 
+import itertools
+
 import pytest
 
 from qkv.errors import QkvError
@@ -87,3 +89,30 @@ def test_training_gives_a_model_and_questions_of_three_kinds(tmp_path, monkeypat
     run = load(tmp_path / "train-1" / "model")
     assert (run.config.n_layer, run.config.d_model, run.config.n_head) == (1, 32, job_tasks.N_HEAD)
     assert sum(p.numel() for p in run.model.parameters()) == found["parameters"]
+
+
+def test_a_refined_study_leaves_no_wide_gap_in_which_a_curve_changes(tmp_path):
+    """The step from failure to success is narrower than the gap between the first scales; so is one head's peak."""
+    progress = []
+    settings = {**STUDY, "n": 10, "heads": 2, "radius": 0.1, "scales": [1.0, 3.0, 5.0, 20.0], "refine": 60}
+    curves = job_tasks.noise_study(settings, tmp_path, progress.append)["curves"]
+    assert progress[-1]["done"] == progress[-1]["total"] <= 64
+    for curve in curves:
+        points = curve["points"]
+        assert points == sorted(points, key=lambda p: p["scale"]) and len(points) == progress[-1]["done"]
+        for p, q in itertools.pairwise(points):
+            close = q["scale"] / p["scale"] <= job_tasks.CLOSE_SCALES
+            assert close or abs(p["probability"] - q["probability"]) <= job_tasks.SMALL_CHANGE
+    peak = max(curves[0]["points"], key=lambda p: p["probability"])
+    assert 3 < peak["scale"] < 5 and peak["probability"] > 1.1 * max(p["probability"] for p in curves[0]["points"][-2:])
+    assert peak["scale"] not in settings["scales"]
+
+
+def test_a_study_stops_at_its_largest_number_of_scales(tmp_path):
+    settings = {**STUDY, "scales": [1.0, 20.0], "refine": 3}
+    assert [len(c["points"]) for c in job_tasks.noise_study(settings, tmp_path, lambda p: None)["curves"]] == [5] * 3
+
+
+def test_constant_curves_need_no_further_scale():
+    assert job_tasks.steepest({1.0: [0.2, 1.0], 9.0: [0.2, 1.0]}) == job_tasks.steepest({2.0: [0.5]}) == []
+    assert job_tasks.steepest({1.0: [0.0], 1.004: [1.0]}) == []  # a jump that is located well enough

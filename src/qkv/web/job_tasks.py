@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import math
 import os
 import time
 from collections.abc import Callable
@@ -27,6 +29,8 @@ PROGRESS_SECONDS = 0.2
 TEXTS_PER_PERSON, QUESTION_FRACTION = 5, 0.5
 """Training data: wordings of each biography, and the fraction of questions in a batch."""
 N_HEAD, CONTEXT_LENGTH, BATCH_SIZE, LEARNING_RATE = 4, 128, 32, 3e-3
+SMALL_CHANGE, CLOSE_SCALES = 0.03, 1.005
+"""A study adds scales until between two neighbours no probability changes by more, or their ratio is smaller."""
 EXAMPLE_QUESTIONS = 5
 """Example questions of each kind in the result of a training job."""
 
@@ -59,10 +63,10 @@ def noise_study(settings: dict[str, Any], folder: Path, report: Report) -> dict[
     from qkv.web.noise_scenario import NoiseScenario, layouts
 
     scenario = NoiseScenario(settings["n"], settings["along"], settings["isotropic"], settings["heads"])
-    curves: dict[str, list[dict[str, float]]] = {}
-    scales = settings["scales"]
-    for done, scale in enumerate(scales, 1):
-        for layout in layout_reports(
+
+    def points_at(scale: float) -> dict[str, dict[str, float]]:
+        """The figures of each layout, by its name."""
+        reports = layout_reports(
             scenario.memory,
             layouts(scenario, scale),
             scenario.noise,
@@ -71,12 +75,54 @@ def noise_study(settings: dict[str, Any], folder: Path, report: Report) -> dict[
             n_samples=1,
             n_draws=settings["n_draws"],
             seed=settings["seed"],
-        ):
-            point = {"scale": scale, "mean": layout.mean, "variance": layout.variance}
-            point |= {"probability": layout.probability, "low": layout.low, "high": layout.high}
-            curves.setdefault(layout.name, []).append(point)
-        report({"done": done, "total": len(scales), "scale": scale})
-    return {"curves": [{"name": name, "points": points} for name, points in curves.items()]}
+        )
+        return {
+            found.name: {
+                "scale": scale,
+                "mean": found.mean,
+                "variance": found.variance,
+                "probability": found.probability,
+                "low": found.low,
+                "high": found.high,
+            }
+            for found in reports
+        }
+
+    scales = sorted(set(settings["scales"]))
+    most = len(scales) + settings.get("refine", 0)
+    found: dict[float, dict[str, dict[str, float]]] = {}
+    while scales:
+        scale = scales.pop(0)
+        found[scale] = points_at(scale)
+        if not scales and len(found) < most:
+            scales += steepest({s: [p["probability"] for p in points.values()] for s, points in found.items()})
+        total = most if scales else len(found)
+        report({"done": len(found), "total": total, "scale": scale})
+    names = list(next(iter(found.values())))
+    return {"curves": [{"name": name, "points": [found[s][name] for s in sorted(found)]} for name in names]}
+
+
+def steepest(probabilities: dict[float, list[float]]) -> list[float]:
+    """The scale at which to refine curves of probabilities next, as a list of one; empty if they are fine enough.
+
+    It lies in the middle, in logarithms, of the two neighbours between which a curve changes most, of those that are
+    not yet close to each other.
+
+    Args:
+        probabilities: The values of all curves, by scale.
+
+    Example:
+        >>> steepest({1.0: [0.0], 4.0: [0.5], 8.0: [0.6]}), steepest({1.0: [0.5], 4.0: [0.51]})
+        ([2.0], [])
+    """
+    scales = sorted(probabilities)
+    changes = [
+        (max(abs(a - b) for a, b in zip(probabilities[low], probabilities[high], strict=True)), low, high)
+        for low, high in itertools.pairwise(scales)
+        if high > CLOSE_SCALES * low
+    ]
+    change, low, high = max(changes, default=(0.0, 0.0, 0.0))
+    return [math.sqrt(low * high)] if change > SMALL_CHANGE else []
 
 
 def train(settings: dict[str, Any], folder: Path, report: Report) -> dict[str, Any]:

@@ -12,15 +12,19 @@ from importlib.resources.abc import Traversable
 from fastapi import APIRouter, Request, Response
 
 from qkv.viz.theme import css
+from qkv.web.documents import document_files
 from qkv.web.limits import HttpRefusal
 from qkv.web.schemas import refusal_reply
 
-PAGES = ("", "lookup", "noise", "wiring", "claims", "knowledge")
+PAGES = ("", "home", "lookup", "noise", "wiring", "claims", "knowledge")
 """Addresses that show index.html; the state of a page follows in the fragment."""
+DOCUMENTS = "/docs/"
+"""Address of the index of the documents; links in it are relative to it."""
 MEDIA_TYPES = {
     ".js": "text/javascript",
     ".mjs": "text/javascript",
     ".css": "text/css",
+    ".html": "text/html",
     ".woff2": "font/woff2",
     ".svg": "image/svg+xml",
 }
@@ -30,8 +34,9 @@ VENDOR_MAX_AGE = 86_400
 NOT_FOUND = (
     b"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
     b"<title>Not found: qkv</title><link rel=stylesheet href=/theme.css><main><h1>There is no such page</h1>"
-    b"<p>The pages are <a href=/lookup>Lookup</a>, <a href=/noise>Noise</a>, <a href=/wiring>Wiring</a>, "
-    b"<a href=/claims>Claims</a> and <a href=/knowledge>Knowledge</a>.</main>"
+    b"<p>Start at <a href=/>Home</a>. The other pages are "
+    b"<a href=/lookup>Lookup</a>, <a href=/noise>Noise</a>, <a href=/wiring>Wiring</a>, "
+    b"<a href=/claims>Claims</a>, <a href=/knowledge>Knowledge</a> and the <a href=/docs/>documents</a>.</main>"
 )
 """The reply to a path that is none; it does not repeat the path."""
 NO_PAGE = (
@@ -72,11 +77,12 @@ class StaticFile:
 
 
 def read_files() -> dict[str, StaticFile]:
-    """All files by URL path: those under static/, the theme's style sheet, and index.html for every page."""
+    """All files by URL path: those under static/, the documents, the theme, and index.html for every page."""
     files = {name: StaticFile.of(name, body) for name, body in _walk(resources.files("qkv.web").joinpath("static"), "")}
     index = files.get("index.html") or StaticFile.of("index.html", NO_PAGE)
     return {
         **{f"/static/{name}": file for name, file in files.items()},
+        **{f"{DOCUMENTS}{name}": StaticFile.of(_page_name(name), body) for name, body in document_files().items()},
         "/theme.css": StaticFile.of("theme.css", css().encode()),
         **{f"/{page}": index for page in PAGES},
     }
@@ -89,6 +95,8 @@ def router() -> APIRouter:
 
     async def send(request: Request) -> Response:
         path = request.scope["path"]  # as sent: request.url drops line breaks
+        if path == DOCUMENTS.rstrip("/"):
+            return Response(status_code=307, headers={"location": DOCUMENTS.removeprefix("/")})
         file = files.get(path)
         if file is None:
             return not_found(request.method, path)
@@ -112,6 +120,11 @@ def not_found(method: str, path: str) -> Response:
         request = f"{method} {path[:200]}"
         return refusal_reply(HttpRefusal(404, request, "there is no such page", "See /api/openapi.json"))
     return Response(NOT_FOUND, 404, media_type="text/html")
+
+
+def _page_name(path: str) -> str:
+    """The path of a document with the suffix that tells its type: a document is an HTML page unless it has another."""
+    return path if "." in path.rsplit("/", 1)[-1] else f"{path}.html"
 
 
 def _walk(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:

@@ -1,12 +1,14 @@
 """Every page: themes, small screens, keyboard, links, screen readers."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
 READY = {
+    "home": ".moving svg",
     "lookup": ".chart svg",
     "noise": ".layout .chart svg",
     "wiring": ".derivation .katex-html",
@@ -67,7 +69,7 @@ def test_an_invalid_address_gives_the_default_page(watched):
     expect(page.locator("[data-fact=leak]")).to_be_visible()
     assert page.locator(".problem").count() == 0
     page = one.open("nowhere")
-    expect(page.locator("h1")).to_have_text("Lookup")
+    expect(page.locator("nav [aria-current=page]")).to_have_text("Home")
 
 
 @pytest.mark.parametrize("name", READY)
@@ -76,7 +78,7 @@ def test_the_path_of_a_page_opens_it(watched, name):
     for path in (f"/{name}", f"/{name}?n=17&beta=1.7"):
         one.page.goto("about:blank")
         one.page.goto(one.address + path)
-        expect(one.page.locator("h1")).to_have_text(name.capitalize())
+        expect(one.page).to_have_title(f"{name.capitalize()} · qkv explorer")
         expect(one.page.locator(f"nav [aria-current=page][href='#/{name}']")).to_have_count(1)
         assert one.page.evaluate("location.pathname") == "/"
     one.page.wait_for_selector(READY[name], timeout=60_000)
@@ -162,11 +164,13 @@ def test_results_are_announced(watched):
     expect(page.locator("[aria-live=polite]")).to_contain_text("Weight of a")
 
 
-def test_the_first_page_transfers_few_bytes(watched):
+def test_home_and_lookup_transfer_few_bytes(watched):
     one = watched()
     sizes = []
     one.page.on("response", lambda r: sizes.append(r.request.sizes()))
-    one.open("lookup").wait_for_selector(".chart svg")
+    one.open("home").wait_for_selector(READY["home"])
+    one.page.locator("nav a", has_text="Lookup").click()
+    one.page.wait_for_selector(READY["lookup"])
     total = sum(s["responseBodySize"] + s["responseHeadersSize"] for s in sizes)
     assert 50_000 < total < 600_000
 
@@ -191,3 +195,79 @@ def test_a_late_address_does_not_bring_back_the_page_that_was_left(watched):
     page.wait_for_timeout(500)
     assert page.url.split("#")[1].split("?")[0] == "/knowledge"
     assert page.locator("h1").inner_text() == "Knowledge"
+
+
+MODES = {
+    "light": {},
+    "dark": {"color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True},
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_axe_finds_no_violation(watched, mode):
+    """axe-core's rules of WCAG and good practice, on every page, with an open term, 50 items, and the documents."""
+    package = pytest.importorskip("axe_playwright_python")
+    source = (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+    one = watched(reduced_motion="reduce", **MODES[mode])
+    fragments = [f"/#/{name}" for name in READY] + ["/#/lookup?n=50", "/docs/"]
+    for fragment in fragments:
+        one.page.goto("about:blank")
+        one.page.goto(one.address + fragment)
+        name = fragment.removeprefix("/#/").split("?")[0]
+        one.page.wait_for_selector(READY.get(name, "h1"), timeout=60_000)
+        one.settled()
+        if (term := one.page.locator(".term button")).count():
+            term.first.click()
+        one.page.evaluate(source)
+        found = one.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")["violations"]
+        assert [(v["id"], v["nodes"][0]["html"][:200]) for v in found] == [], fragment
+
+
+@pytest.mark.parametrize("name", READY)
+def test_the_documents_are_linked_from_every_page(watched, name):
+    one = watched()
+    page = one.open(name)
+    page.locator("header").get_by_role("link", name="Documents").click()
+    page.wait_for_url(f"{one.address}/docs/")
+
+
+@pytest.mark.parametrize(
+    ("fragment", "box", "text", "said"),
+    [
+        ("lookup", "[data-name=scale] input.box", "300", "“300” cannot be used: expected is a number from 0 to 200. 4"),
+        ("lookup", "[data-name=q1]", "one", "“one” cannot be used: expected is a number from"),
+        ("lookup", "[data-name=n] input.box", "6.5", "“6.5” cannot be used: expected is a whole number from 3 to 50."),
+        ("lookup", "[aria-label='Part of a, as a number']", "", "Nothing is given: expected is a number from 1"),
+        ("noise", "[data-name=n] input.box", "2", "“2” cannot be used: expected is a whole number from 3 to 100"),
+        ("noise", "[data-name=radius] input.box", "1e400", "“1e400” cannot be used"),
+    ],
+)  # fmt: skip
+def test_a_number_that_cannot_be_used_is_named_in_place_and_stays(watched, fragment, box, text, said):
+    one = watched()
+    page = one.open(fragment)
+    one.settled()
+    field = page.locator(box)
+    path = f"/api/{fragment}"
+    before = one.last(path)
+    field.fill(text)
+    expect(page.locator(".wrong")).to_contain_text(said)
+    assert field.get_attribute("aria-describedby") == page.locator(".wrong").get_attribute("id")
+    page.keyboard.press("Tab")  # leaving the box does not put the old number back
+    expect(field).to_have_value(text)
+    expect(field).to_have_attribute("aria-invalid", "true")
+    assert one.last(path) == before
+    field.fill("1/2" if "radius" in box else "3")
+    expect(page.locator(".wrong")).to_have_count(0)
+    page.keyboard.press("Tab")
+    expect(field).to_have_value("0.5" if "radius" in box else "3")
+
+
+def test_a_slider_takes_the_place_of_a_number_that_cannot_be_used(watched):
+    page = watched().open("lookup")
+    page.locator("[data-name=scale] input.box").fill("lots")
+    expect(page.locator(".wrong")).to_be_visible()
+    page.locator("[data-name=scale] input[type=range]").focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".wrong")).to_have_count(0)
+    expect(page.locator("[data-name=scale] input.box")).not_to_have_value("lots")

@@ -1,6 +1,7 @@
 """Every page can be exported: as Python code that computes the same numbers, as pictures, as JSON."""
 
 import json
+import re
 from urllib.parse import quote
 
 import pytest
@@ -78,10 +79,77 @@ def test_a_study_survives_a_reload_shows_its_curves_and_can_be_cancelled(watched
     one = watched()
     page = one.open("noise?n=5&heads=3")
     page.get_by_role("button", name="Study all scales").click()
-    expect(page.locator(".study [role=status]")).to_contain_text("of 22 scales", timeout=60_000)
+    expect(page.locator(".study [role=status]")).to_contain_text("of at most 64 scales", timeout=60_000)
     page.reload()
     expect(page.locator("h2", has_text="Probability of success against scale")).to_be_visible(timeout=120_000)
     expect(page.locator(".study figcaption")).to_contain_text("For three wanted of 5 items")
     page.get_by_role("button", name="Study all scales").click()
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
+
+
+def svg_text(content):
+    """The text of a downloaded SVG."""
+    return " ".join(re.sub(r"<[^>]*>", " ", content.decode()).split())
+
+
+def test_the_pictures_of_noise_carry_its_numbers_and_sentences(watched):
+    one = watched(color_scheme="dark")
+    page = one.open("noise?scale=7")
+    page.wait_for_selector(".layout .chart svg")
+    one.settled()
+    text = svg_text(downloaded(page, "noise", "SVG"))
+    for fact in ("mean", "variance", "success", "range"):
+        assert page.locator(f"[data-fact='two heads {fact}']").inner_text() in text
+    assert page.locator("[data-fact=comparison]").inner_text() in text
+    assert "weight of a" in text and "Success is most likely" in text and "Sample again" not in text
+
+
+def test_the_pictures_of_lookup_carry_the_path_and_the_facts(watched):
+    one = watched()
+    page = one.open("lookup?n=50")
+    page.wait_for_selector(".chart svg")
+    one.settled()
+    text = svg_text(downloaded(page, "lookup", "SVG"))
+    for fact in ("leak", "distance", "output", "sum"):
+        assert page.locator(f"[data-fact={fact}]").inner_text() in text
+    for title in page.locator(".views h2").all_inner_texts():
+        assert title in text
+    assert "the other 40 together" in text and "Drag q" not in text and "Show all" not in text
+
+
+def test_the_pictures_of_knowledge_carry_answer_and_badge(watched):
+    one = watched()
+    page = one.open(f"knowledge?q={QUESTION}")
+    page.wait_for_selector("[data-fact=badge]", timeout=60_000)
+    one.settled()
+    text = svg_text(downloaded(page, "knowledge", "SVG"))
+    for fact in ("answer", "badge"):
+        assert page.locator(f"[data-fact={fact}]").inner_text() in text
+    assert QUESTION in text
+
+
+def test_an_exported_picture_is_drawn_where_it_stands_on_screen(watched):
+    """Three layouts side by side stay so, and no text reaches beyond the picture."""
+    one = watched()
+    page = one.open("noise")
+    page.wait_for_selector(".layout .chart svg")
+    one.settled()
+    content = downloaded(page, "noise", "SVG").decode()
+    width = float(re.search(r'width="(\d+)"', content)[1])
+    starts = {
+        name: float(re.search(rf'<text x="([\d.]+)"[^>]*>{name}<', content)[1]) for name in ("one head", "two heads")
+    }
+    assert starts["two heads"] > starts["one head"] + 150
+    for x, length in re.findall(r'<text x="([\d.]+)"[^>]*textLength="([\d.]+)"', content):
+        assert float(x) >= 0 and float(x) + float(length) <= width
+
+
+def test_the_pictures_of_wiring_carry_which_rules_are_met(watched):
+    one = watched()
+    page = one.open("wiring?beta=0.8")
+    page.wait_for_selector(".heat svg")
+    one.settled()
+    text = svg_text(downloaded(page, "wiring", "SVG")).replace(" ", "")
+    for said in [*page.locator(".views h2").all_inner_texts(), *page.locator(".outcomes li").all_inner_texts()]:
+        assert "".join(said.split()) in text

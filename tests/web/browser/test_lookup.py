@@ -4,6 +4,7 @@ import contextlib
 import io
 import re
 
+import numpy as np
 import pytest
 from harness import downloaded
 
@@ -161,11 +162,11 @@ def test_the_curve_of_the_leak_reaches_the_current_scale(watched):
     one = watched()
     page = one.open("lookup?scale=150")
     one.settled()
-    page.wait_for_selector(".chart [aria-label=line] path")
-    ticks = page.locator(".chart [aria-label='x-axis tick label'] text").all_text_contents()
+    page.wait_for_selector(".chart [data-mark=line] path")
+    ticks = page.locator(".chart [data-mark='x-axis tick label'] text").all_text_contents()
     assert max(map(float, ticks)) >= 150
     # Beyond the smallest leak that is drawn, the curve lies on the floor of the chart; it does not slope down to "now".
-    path = page.locator(".chart [aria-label=line] path").get_attribute("d")
+    path = page.locator(".chart [data-mark=line] path").get_attribute("d")
     points = [tuple(map(float, p.split(","))) for p in re.findall(r"-?[\d.]+,-?[\d.]+", path)]
     floor = max(y for _, y in points)
     reached = next(i for i, (_, y) in enumerate(points) if y == floor)
@@ -250,3 +251,119 @@ def test_pictures_and_numbers_can_be_downloaded(watched, kind):
     page.wait_for_selector(".chart svg")
     content = downloaded(page, "lookup", kind)
     assert len(content) > 2000
+
+
+def table(page):
+    """The rows of the path: label, k·q, score, e^(score − max) and weight, as text."""
+    rows = page.locator(".path tbody tr:not(.rest)")
+    return [rows.nth(i).locator("th, td").all_inner_texts() for i in range(rows.count())]
+
+
+def test_the_path_leads_from_the_dot_product_to_the_weight(watched):
+    """Every number of every row is the one that numpy computes from what was sent."""
+    one = watched()
+    page = one.open("lookup?scale=2.5&query=[0.4,-1.1]")
+    body = one.last("/api/lookup")
+    dots = np.array(body["keys"]) @ np.array(body["query"])
+    scores = 2.5 * dots
+    powers = np.exp(scores - scores.max())
+    rows = table(page)
+    assert [row[0].strip() for row in rows] == body["labels"]
+    for row, dot, score, power in zip(rows, dots, scores, powers, strict=True):
+        assert row[1:3] == [number(dot, 3), number(score, 3)]
+        assert float(row[3]) == pytest.approx(power, rel=0.06, abs=5.1e-4)
+        assert float(row[5]) == pytest.approx(power / powers.sum(), rel=0.06, abs=5.1e-4)
+    expect(page.locator("[data-fact=sum]")).to_have_text(number(powers.sum()))
+    assert "× 2.5" in page.locator(".path thead").inner_text()
+
+
+def test_one_weight_is_worked_out_for_the_item_that_is_picked(watched):
+    one = watched()
+    page = one.open("lookup?scale=2.5&query=[0.4,-1.1]")
+    body = one.last("/api/lookup")
+    weights = reading_of(body).weights
+    worked = page.locator("[data-fact=worked]")
+    expect(worked).to_contain_text(f"{body['labels'][int(weights.argmax())]}: k·q =")
+    button = page.get_by_role("button", name="How the weight of c comes about")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(button).to_have_attribute("aria-pressed", "true")
+    key, (x, y) = body["keys"][2], body["query"]
+    dot = key[0] * x + key[1] * y
+    expect(worked).to_contain_text(
+        f"c: k·q = {number(key[0])}·{number(x)} + {number(key[1])}·({number(y)}) = {number(dot)}"
+    )
+    expect(worked).to_contain_text(f"times 2.5 is {number(2.5 * dot)}")
+    shown = page.locator("[data-weight=c]").inner_text()
+    expect(worked).to_contain_text(f"it is {shown}, the share of vc in the output")
+
+
+def test_the_path_stays_finite_at_the_largest_scale(watched):
+    one = watched()
+    page = one.open("lookup?scale=200&query=[2.3,2.3]")
+    one.settled()
+    text = page.locator(".path").inner_text()
+    assert not re.search(r"inf|nan|NaN|Infinity", text)
+    assert "1.000" in text
+
+
+def test_the_distance_from_the_wanted_blend_stands_beside_the_leak(watched):
+    one = watched()
+    page = one.open('lookup?wanted={"a":3,"b":1}')
+    body = one.last("/api/lookup")
+    assert body["wanted"] == {"a": 0.75, "b": 0.25}
+    weights = reading_of(body).weights.tolist()
+    distance = sum(abs(w - body["wanted"].get(i, 0)) for w, i in zip(weights, body["labels"], strict=True)) / 2
+    expect(page.locator("[data-fact=distance]")).to_have_text(number(distance))
+    page.get_by_role("button", name="Blend these").click()
+    expect(page.locator(".found.yes")).to_be_visible()
+    one.settled()
+    bound = float(re.search(r"at most ([\d.e-]+)", page.locator(".found.yes").inner_text())[1])
+    assert float(page.locator("[data-fact=distance]").inner_text()) <= bound * 1.001
+    for name in ("a", "b"):
+        page.get_by_role("button", name=f"Remove {name} from the wanted items").click()
+    expect(page.locator("[data-fact=distance]")).to_have_count(0)
+
+
+def test_every_item_has_a_colour_and_the_first_are_those_of_okabe_and_ito(watched):
+    one = watched()
+    page = one.open("lookup?n=50")
+    one.settled()
+    dots = page.locator(".keyspace .spot")
+    colours = [dots.nth(i).get_attribute("fill") for i in range(50)]
+    assert len(set(colours)) == 50
+    okabe_ito = ["230 159 0", "0 114 178", "0 158 115", "213 94 0", "204 121 167", "86 180 233", "240 228 66"]
+    assert colours[:7] == [f"rgb({c})" for c in okabe_ito]
+    grey = [c for c in colours if max(v := [int(x) for x in re.findall(r"\d+", c)]) - min(v) < 25]
+    assert not grey
+    values = one.last("/api/lookup")["values"]
+    assert [f"rgb({' '.join(str(round(255 * x)) for x in value)})" for value in values] == colours
+
+
+def test_fifty_items_stay_legible(watched):
+    """The largest are named in table, plane and mixture; the others are one row, and all fifty can be opened."""
+    one = watched()
+    page = one.open("lookup?n=50")
+    body = one.last("/api/lookup")
+    weights = reading_of(body).weights.numpy()
+    rows = table(page)
+    named = [row[0].strip() for row in rows]
+    heaviest = [body["labels"][i] for i in np.argsort(-weights)[:8]]
+    assert set(named) == {*heaviest, "a", "b"} and len(rows) <= 12
+    shown = page.locator(".path .rest").inner_text()
+    assert shown.startswith(f"the other {50 - len(rows)} together")
+    rest = sum(w for w, label in zip(weights, body["labels"], strict=True) if label not in named)
+    assert float(page.locator("[data-weight-rest]").inner_text()) == pytest.approx(rest, abs=5.1e-4)
+    texts = page.locator(".keyspace .key text").all_text_contents()
+    assert {*heaviest, "a", "b"} == set(texts)
+    mixed = page.locator(".blend text.part").all_text_contents()
+    assert set(heaviest[:6]) <= set(mixed)
+    page.get_by_role("button", name="Show all 50 items").click()
+    expect(page.locator(".path tbody tr")).to_have_count(50)
+    box = page.get_by_role("region", name="The steps of every item")
+    assert box.evaluate("(e) => e.scrollHeight > e.clientHeight && e.clientHeight < 450")
+    box.focus()
+    page.keyboard.press("End")
+    expect(page.locator("[data-weight]").last).to_be_in_viewport()
+    page.get_by_role("button", name="Show the largest only").click()
+    expect(page.locator(".path tbody tr")).to_have_count(len(rows) + 1)

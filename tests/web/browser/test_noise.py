@@ -1,5 +1,7 @@
 """Noise page: exact moments and samples, for three layouts of heads."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -64,14 +66,14 @@ def test_the_bars_are_the_exact_distribution_where_every_key_is_noisy(watched):
     one = watched()
     page = one.open("noise?isotropic=0.02&n=6&scale=4")
     one.settled()
-    expect(page.get_by_text("Bars: the exact distribution of the weight of a.")).to_be_visible()
+    expect(page.locator(".how")).to_contain_text("Bars: the exact distribution of the weight of a.")
     rng = np.random.default_rng(0)
     keys = np.eye(6) + 0.02**0.5 * rng.standard_normal((40_000, 6, 6))
     keys[:, 0, 0] += 0.5**0.5 * rng.standard_normal(40_000)
     scores = keys @ (4.0 * np.array([1, 1, 0, 0, 0, 0]))
     alpha = np.exp(scores - scores.max(1, keepdims=True))
     alpha = alpha[:, 0] / alpha.sum(1)
-    bars = page.locator(".layout >> nth=0").locator("[aria-label=rect] rect")
+    bars = page.locator(".layout >> nth=0").locator("[data-mark=rect] rect")
     tall = np.array([float(bars.nth(i).get_attribute("height")) for i in range(bars.count())])
     edges = np.clip(0.48 + 0.04 * np.arange(-12, 14), 0, 1)
     share = np.histogram(alpha, edges)[0] / len(alpha)
@@ -82,7 +84,7 @@ def test_the_bars_are_the_exact_distribution_where_every_key_is_noisy(watched):
 def test_there_is_a_dot_per_sample_and_sampling_again_moves_them(watched):
     one = watched()
     page = one.open("noise?n_samples=60")
-    dots = page.locator(".layout >> nth=0").locator("[aria-label=dot] circle")
+    dots = page.locator(".layout >> nth=0").locator("[data-mark=dot] circle")
     expect(dots).to_have_count(60)
     before = dots.first.get_attribute("cx")
     page.get_by_role("button", name="Sample again").click()
@@ -234,3 +236,139 @@ def test_the_lead_says_what_varies(watched, state, said):
     shown = [float(page.locator(f"[data-fact='{n} variance']").inner_text()) for n in ("one head", "min variance")]
     compared = page.locator("[data-fact=comparison]").inner_text()
     assert ("does not vary" in compared) == (max(shown) < 1e-14)
+
+
+def test_the_axes_say_what_they_show(watched):
+    one = watched()
+    page = one.open("noise")
+    page.wait_for_selector(".layout .chart svg")
+    one.settled()
+    for i in range(3):
+        layout = page.locator(".layout").nth(i)
+        expect(layout.locator("[data-mark='x-axis label']")).to_have_text("weight of a")
+        expect(layout.locator("[data-mark='y-axis label']")).to_have_text("probability")
+    success = page.locator("figure", has=page.locator("h2", has_text="Success is most likely"))
+    expect(success.locator("[data-mark='x-axis label']")).to_have_text("probability of success")
+
+
+METHODS = """async (layouts) => { const { methods, rangeOf } = await import("/static/pages/noise.js");
+  return [methods(layouts), layouts.map(rangeOf)]; }"""
+
+
+def report(name, method, low, high):
+    law = {"method": "exact"}
+    return {"name": name, "method": method, "low": low, "high": high, "law": law, "weight_samples": [0.5]}
+
+
+def test_an_interval_says_whether_it_is_one_of_confidence_or_numerical(watched):
+    page = watched().open("noise")
+    said, ranges = page.evaluate(
+        METHODS,
+        [
+            report("one head", "quadrature", 0.4, 0.4 + 1e-9),
+            report("two heads", "conditional_mc", 0.71033, 0.71139),
+            report("min variance", "quadrature", 0.98765432, 0.99),
+        ],
+    )
+    assert ranges == ["", "95 % interval 0.7103 to 0.7114", "numerical range 0.9876 to 0.99"]
+    assert "The probability of success of two heads is estimated from draws, with a 95 % confidence interval" in said
+    assert "That of the min-variance query is integrated; the range below it is its numerical error." in said
+    said, ranges = page.evaluate(METHODS, [report(n, "exact", 0.3, 0.3) for n in ("one head", "two heads")])
+    assert "95 %" not in said and ranges == ["", ""] and "and so is the probability of success" in said
+    said, _ = page.evaluate(METHODS, [report(n, "monte_carlo", 0.3, 0.4) for n in ("one head", "two heads")])
+    assert "The probability of success is estimated from draws" in said
+
+
+def test_the_ranges_on_screen_hold_the_intervals_of_the_library(watched):
+    """Rounded outward, and called an interval exactly where the probability was drawn."""
+    one = watched()
+    page = one.open("noise?isotropic=0.01&n=6")
+    one.settled()
+    reply = page.request.post(f"{one.address}/api/noise", data=one.last("/api/noise")).json()
+    assert {layout["method"] for layout in reply["layouts"]} & {"conditional_mc", "monte_carlo"}
+    for layout in reply["layouts"]:
+        shown = page.locator(f"[data-fact='{layout['name']} range']").inner_text()
+        drawn = layout["method"] in ("conditional_mc", "monte_carlo")
+        if layout["high"] - layout["low"] < 2e-6:
+            assert shown == ""
+            continue
+        assert shown.startswith("95 % interval" if drawn else "numerical range")
+        low, high = (float(x) for x in shown.removeprefix("95 % interval").removeprefix("numerical range").split("to"))
+        assert (
+            low <= layout["low"]
+            and high >= layout["high"]
+            and high - low <= 1.01 * (layout["high"] - layout["low"]) + 2e-4
+        )
+
+
+def test_bounds_are_rounded_outward(watched):
+    page = watched().open("noise")
+    rng = np.random.default_rng(1)
+    numbers = [*rng.random(300).tolist(), *(10.0 ** rng.uniform(-12, 0, 300)).tolist(), 0.0, 1.0, 0.99995, 1e-4]
+    found = page.evaluate(
+        """async (xs) => { const { atLeast, atMost } = await import("/static/lib/numbers.js");
+             return xs.map((x) => [atLeast(x), atMost(x)]); }""",
+        numbers,
+    )
+    for x, (low, high) in zip(numbers, found, strict=True):
+        assert float(low) <= x <= float(high) and float(high) - float(low) <= 2.1e-3 * x
+
+
+def test_on_a_phone_the_chart_comes_before_the_controls_and_fits_the_first_screen(watched):
+    one = watched(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = one.open("noise")
+    page.wait_for_selector(".layout .chart svg")
+    one.settled()
+    controls = page.locator(".controls").bounding_box()
+    for i in range(3):
+        chart = page.locator(".layout .chart svg").nth(i).bounding_box()
+        assert chart["y"] + chart["height"] <= 700 and chart["y"] + chart["height"] <= controls["y"]
+        assert page.locator(".layout .facts").nth(i).bounding_box()["y"] < controls["y"]
+        assert chart["x"] >= -1 and chart["x"] + chart["width"] <= 390
+
+
+RESOLUTION = """async (curves) => (await import("/static/pages/noise_study.js")).resolution(curves)"""
+
+
+def test_the_caption_of_a_study_says_how_fine_it_is(watched):
+    page = watched().open("noise")
+
+    def said(*points):
+        return page.evaluate(RESOLUTION, [{"points": [{"scale": s, "probability": p} for s, p in points]}])
+
+    assert said((1, 0), (2, 0.01), (4, 0.02)).endswith("From one to the next no curve changes by more than 0.03.")
+    assert "they are at most 100 % apart." in said((1, 0), (2, 0.5), (3, 0.52))
+    steep = "Computed at 3 scales. Where a curve changes by more than 0.03 from one to the next, they are at most"
+    assert said((1, 0), (1.004, 0.9), (50, 0.91)) == f"{steep} 0.41 % apart."
+
+
+def test_a_study_locates_the_step_between_failure_and_success(watched):
+    """The scale at which the min-variance query begins to succeed, against the one that follows from its leak."""
+    one = watched()
+    page = one.open("noise?n=10&isotropic=0")
+    page.get_by_role("button", name="Study all scales").click()
+    expect(page.locator(".study figcaption")).to_contain_text("Computed at", timeout=120_000)
+    apart = float(page.locator(".study figcaption").inner_text().split("at most ")[-1].split(" %")[0])
+    assert apart <= 0.6
+    job = page.request.get(f"{one.address}/api/jobs").json()["jobs"][0]
+    points = job["result"]["curves"][2]["points"]
+    before = max(p["scale"] for p in points if p["probability"] == 0)
+    after = min(p["scale"] for p in points if p["probability"] == 1)
+    assert after / before < 1.006
+
+    def miss(scale):  # of the output from the wanted one, where nothing varies
+        weights = np.exp(np.r_[scale, scale, np.zeros(8)])
+        return float(np.linalg.norm(weights / weights.sum() - np.r_[0.5, 0.5, np.zeros(8)]))
+
+    assert miss(before) > 0.1 > miss(after)
+
+
+def test_names_at_the_ends_of_curves_do_not_overlap(watched):
+    page = watched().open("noise")
+    ends = page.evaluate(
+        """async (ends) => (await import("/static/pages/noise_study.js")).endLabels(
+             ends.map(([name, probability]) => ({ name, points: [{ scale: 50, probability }] })))""",
+        [["a", 0.9], ["b", 0.89], ["c", 0.0]],
+    )
+    assert [end["name"] for end in ends] == ["c", "b", "a"] and ends[0]["at"] == 0
+    assert all(q["at"] - p["at"] >= 0.0649 for p, q in itertools.pairwise(ends))

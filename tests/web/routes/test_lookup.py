@@ -125,3 +125,20 @@ def test_a_leak_that_vanishes_though_a_wanted_item_scores_low_has_the_limit_zero
 def test_an_equal_blend_of_all_items_is_the_zero_query(post):
     found = post("/api/design/blend", {**MIDDLE, "weights": dict.fromkeys(MIDDLE["labels"], 0.25)})
     assert found["possible"] and found["query"] == [0, 0] and found["bound"] <= 1e-9
+
+
+def test_the_distance_is_the_total_variation_from_the_wanted_weights(post, client):
+    rng = np.random.default_rng(3)
+    for _ in range(30):
+        parts = rng.dirichlet(np.ones(4))
+        wanted = dict(zip(MIDDLE["labels"], parts.tolist(), strict=True))
+        body = {**MIDDLE, "query": rng.normal(size=2).tolist(), "scale": float(rng.uniform(0, 9)), "wanted": wanted}
+        found = post("/api/lookup", body)
+        assert found["distance"] == pytest.approx(np.abs(np.array(found["weights"]) - parts).sum() / 2, abs=1e-14)
+    body = {**MIDDLE, "query": [1, 0], "wanted": {"a": 0.25, "b": 0.75}}
+    found = post("/api/lookup", body)
+    named = post("/api/lookup", {**body, "wanted": ["a", "b"]})
+    assert named["distance"] is None and named["leak"] == found["leak"] and named["python"] == found["python"]
+    assert found["distance"] >= found["leak"]  # what leaks is missing elsewhere
+    assert client.post("/api/lookup", json={**body, "wanted": {"a": 0.25, "b": 0.25}}).status_code == 422
+    assert client.post("/api/lookup", json={**body, "wanted": {"a": 0.25, "z": 0.75}}).status_code == 422

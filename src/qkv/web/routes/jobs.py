@@ -44,6 +44,9 @@ class StudyRequest(RequestModel):
     scales: list[Annotated[float, Field(gt=0, le=50)]] = Field(
         default=[1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20], min_length=1, max_length=100
     )
+    refine: int = Field(
+        default=0, ge=0, le=100, description="Scales to add at most, between those where a probability changes fast."
+    )
     n_draws: int = Field(default=100_000, ge=100, le=1_000_000, description="Draws where a probability is sampled.")
     seed: int = Field(default=0, ge=0, le=2**31 - 1)
 

@@ -13,6 +13,7 @@ from qkv.core.memory import Memory
 from qkv.design import blend, copy, leak
 from qkv.design.certificates.certificate import Certificate
 from qkv.design.query import Design
+from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
 from qkv.web import code_snippets, limits
 from qkv.web.compute_pool import ComputePool
@@ -35,6 +36,11 @@ CURVE_POINTS = 126
 """Points of the leak against scale where the current scale lies beyond the scales that the library chooses."""
 
 Labels = Annotated[list[Label], Field(min_length=1, max_length=limits.MAX_ITEMS)]
+
+
+WantedWeights = Annotated[
+    dict[Label, Annotated[Entry, Field(ge=0, le=1)]], Field(min_length=1, max_length=limits.MAX_ITEMS)
+]
 
 
 class MemoryRequest(RequestModel):
@@ -62,8 +68,10 @@ class LookupRequest(MemoryRequest):
 
     query: Vector = Field(description="As long as a key.")
     scale: float = Field(default=1.0, ge=0, le=limits.MAX_SCALE, description="Factor in front of the scores.")
-    wanted: Labels | None = Field(
-        default=None, description="Items outside of which weight is leak; by default the heaviest item."
+    wanted: Labels | WantedWeights | None = Field(
+        default=None,
+        description="Items outside of which weight is leak: labels, or weights by label that sum to 1; by default the "
+        "heaviest item.",
     )
 
 
@@ -81,6 +89,9 @@ class LookupReply(BaseModel):
     weights: Row
     output: Row
     leak: float = Field(description="Weight outside the wanted items.")
+    distance: float | None = Field(
+        description="Total variation between the weights and the wanted ones; null where no weights are wanted."
+    )
     wanted: list[str]
     curve: Curve
     tol: float = Field(description="The leak that certified_scale is for.")
@@ -105,9 +116,7 @@ class CopyRequest(MemoryRequest):
 class BlendRequest(MemoryRequest):
     """Design a query that reads a weighted average."""
 
-    weights: dict[Label, Annotated[Entry, Field(ge=0, le=1)]] = Field(
-        min_length=1, max_length=limits.MAX_ITEMS, description="Wanted weights by label; they sum to 1."
-    )
+    weights: WantedWeights = Field(description="Wanted weights by label; they sum to 1.")
     leak: Tolerance = 1e-3
 
 
@@ -166,17 +175,19 @@ def _pool(request: Request) -> ComputePool:
 def _lookup(body: LookupRequest) -> dict[str, Any]:
     memory = body.memory()
     reading = memory.read(body.query, scale=body.scale)
-    found = leak(memory, body.query, body.wanted)
+    wanted = list(body.wanted) if isinstance(body.wanted, dict) else body.wanted
+    found = leak(memory, body.query, wanted)
     end = None
     if body.scale > float(found.scales[-1]):
         end = 1.25 * body.scale
-        found = leak(memory, body.query, body.wanted, scales=np.linspace(0.0, end, CURVE_POINTS))
-    here = leak(memory, body.query, body.wanted, scales=[body.scale], tol=None)
+        found = leak(memory, body.query, wanted, scales=np.linspace(0.0, end, CURVE_POINTS))
+    here = leak(memory, body.query, wanted, scales=[body.scale], tol=None)
     return {
         "scores": body.scale * (memory.keys @ memory.keys.new_tensor(body.query)),
         "weights": reading.weights,
         "output": reading.output,
         "leak": float(here.leaks[0]),
+        "distance": _distance(memory, reading.weights.tolist(), body.wanted),
         "wanted": found.items,
         "curve": {"scales": found.scales, "leaks": found.leaks},
         "tol": found.tol,
@@ -186,6 +197,19 @@ def _lookup(body: LookupRequest) -> dict[str, Any]:
             body.keys, body.values, body.labels, body.query, body.scale, found.items, (end, CURVE_POINTS)
         ),
     }
+
+
+def _distance(memory: Memory, weights: list[float], wanted: Any) -> float | None:
+    """Total variation between the weights of a reading and the wanted ones; None if items are wanted, but no weights.
+
+    Raises:
+        QkvError: The wanted weights do not sum to 1.
+    """
+    if not isinstance(wanted, dict):
+        return None
+    spec = BlendSpec.of(memory, wanted, 0.5)
+    parts = dict(zip(spec.items, spec.weights, strict=True))
+    return sum(abs(w - parts.get(i, 0.0)) for i, w in enumerate(weights)) / 2
 
 
 def leak_limit(keys: list[list[float]], query: list[float], wanted: set[int]) -> float:

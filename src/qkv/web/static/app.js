@@ -1,9 +1,10 @@
-// The application: navigation and five pages. The module of a page is loaded when the page is first opened.
+// The application: navigation and six pages. The module of a page is loaded when the page is first opened.
 import { html, render, useEffect, useState } from "./vendor/htm-preact.js";
 import { normaliseAddress, pageOf, useHash } from "./lib/route.js";
 import { Problem } from "./lib/controls.js";
 
 const PAGES = [
+  { name: "home", title: "Home" },
   { name: "lookup", title: "Lookup" },
   { name: "noise", title: "Noise" },
   { name: "wiring", title: "Wiring" },
@@ -28,16 +29,17 @@ function App() {
   return html`
     <a class="skip" href="#content" onClick=${skip}>Skip to content</a>
     <header class="bar">
-      <a class="mark" href="#/lookup" aria-label="qkv explorer"><b>qkv</b> <span>explorer</span></a>
+      <a class="mark" href="#/home" aria-label="qkv explorer, home"><b>qkv</b> <span>explorer</span></a>
       <nav aria-label="Pages">
         ${PAGES.map((p) => html`<a href=${`#/${p.name}`} aria-current=${p.name === name ? "page" : null}>${p.title}</a>`)}
       </nav>
+      <a class="docs" href="docs/">Documents</a>
     </header>
     <main id="content" tabindex="-1">
       ${failure && html`<${Problem} error=${{ message: "This page could not be loaded. Is qkv serve still running?" }} />`}
       ${Page && html`<${Page} key=${name} />`}
     </main>
-    <footer><a href="api/openapi.json">API</a> <span>Every number is computed by the qkv library on this machine; nothing is sent elsewhere.</span></footer>`;
+    <footer><a href="docs/">Documents</a> <a href="api/openapi.json">API</a> <span>Everything is computed on this machine; nothing is sent elsewhere.</span></footer>`;
 }
 
 function skip(event) {

@@ -51,6 +51,11 @@ export function Chart({ options, of, label, height = 220 }) {
     const drawn = plot.plot({ width, height, style, ...rest, marks: marks.filter(Boolean) });
     // Plot adds a style element, which the Content-Security-Policy forbids; explorer.css has its rules.
     drawn.querySelectorAll("style").forEach((s) => s.remove());
+    // Its labels of groups are no names for screen readers: the chart as a whole has one.
+    for (const group of drawn.querySelectorAll("g[aria-label]")) {
+      group.dataset.mark = group.getAttribute("aria-label");
+      group.removeAttribute("aria-label");
+    }
     drawn.setAttribute("role", "img");
     drawn.setAttribute("aria-label", label);
     frame.current.replaceChildren(drawn);

@@ -32,19 +32,28 @@ export function Slider({ label, hint, value, min, max, step = "any", log = false
   </div>`;
 }
 
-/** A box for a number. Text that is not a number in range is marked as invalid and not passed on. */
+/** A box for a number. Text that is not a number in range stays, is named below the box, and is not passed on. */
 export function Box({ value, min = -Infinity, max = Infinity, whole = false, label, onInput, name }) {
+  const id = useId("box");
   const [typed, setTyped] = useState(null);
-  const found = typed === null ? value : readNumber(typed);
+  const sent = useRef(value);
+  useEffect(() => { if (value !== sent.current) { sent.current = value; setTyped(null); } }, [value]); // changed elsewhere, by a slider or a link
   const good = (x) => Number.isFinite(x) && x >= min && x <= max && (!whole || Number.isInteger(x));
+  const wrong = typed !== null && !good(readNumber(typed));
+  const take = (text) => {
+    setTyped(text);
+    const x = readNumber(text);
+    if (good(x)) { sent.current = x; onInput(x); }
+  };
+  const leave = () => { if (!wrong) setTyped(null); };
   return html`<input class="box" type="text" inputmode="decimal" autocomplete="off" aria-label=${`${label}, as a number`} data-name=${name}
-    value=${typed ?? writtenOut(value)} aria-invalid=${!good(found)} title=${good(found) ? null : expected(min, max, whole)}
-    onInput=${(e) => { setTyped(e.target.value); const x = readNumber(e.target.value); if (good(x)) onInput(x); }}
-    onBlur=${() => setTyped(null)} onKeyDown=${(e) => e.key === "Enter" && setTyped(null)} />`;
+    value=${typed ?? writtenOut(value)} aria-invalid=${wrong} aria-describedby=${wrong ? id : null}
+    onInput=${(e) => take(e.target.value)} onBlur=${leave} onKeyDown=${(e) => e.key === "Enter" && leave()} />
+    ${wrong && html`<small class="wrong" id=${id} role="alert">${typed.trim() ? `“${typed.trim().slice(0, 20)}” cannot be used` : "Nothing is given"}: ${expected(min, max, whole)}. ${writtenOut(value)} stays in use.</small>`}`;
 }
 
 function expected(min, max, whole) {
-  return `Expected: a ${whole ? "whole " : ""}number${min > -Infinity ? ` from ${number(min)}` : ""}${max < Infinity ? ` to ${number(max)}` : ""}`;
+  return `expected is a ${whole ? "whole " : ""}number${min > -Infinity ? ` from ${number(min)}` : ""}${max < Infinity ? ` to ${number(max)}` : ""}`;
 }
 
 /** Parses a number such as 0.5, 1e-6, 1/3 or −2; NaN for anything else. Nothing is evaluated. */

@@ -67,41 +67,74 @@ function download(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-/** All figures of the page, one below the other, in the current colours, as one self-contained SVG. */
+const PICTURED = "figure, dl.facts, .answer, .outcomes, .views h2, [data-picture]"; // figures, sentences, numbers, an answer with its badge
+const LEFT_OUT = "button:not(.term button):not(.pick), select, input, textarea, details:not([open]), .unseen, .meaning, .katex-mathml, [data-unpictured]";
+const GAP = 24;
+
+/** What the page shows, with its titles, captions and numbers, where it stands on screen, as one self-contained SVG. */
 export function drawing(root) {
-  const gap = 24;
-  let top = gap, width = 0;
+  const blocks = [...root.querySelectorAll(PICTURED)].filter((block) => !block.parentElement.closest(PICTURED) && !block.closest(LEFT_OUT));
+  const boxes = blocks.map((block) => ({ block, box: block.getBoundingClientRect() })).filter(({ box }) => box.width > 0 && box.height > 0);
+  if (!boxes.some(({ block }) => block.querySelector("svg"))) return null;
+  boxes.sort((p, q) => p.box.top - q.box.top);
+  const left = Math.min(...boxes.map(({ box }) => box.left)), right = Math.max(...boxes.map(({ box }) => box.right));
   const parts = [];
-  const ink = getComputedStyle(document.body);
-  for (const figure of root.querySelectorAll("figure")) {
-    const drawn = [...figure.querySelectorAll("svg")].filter((svg) => svg.getBoundingClientRect().width > 0 && !svg.closest(".katex"));
-    if (!drawn.length) continue;
-    const title = figure.querySelector("h2, h3")?.textContent;
-    if (title) {
-      parts.push(`<text x="${gap}" y="${top + 14}" font-size="15" font-weight="600" font-family="system-ui, sans-serif" fill="${ink.color}">${escaped(title)}</text>`);
-      top += 30;
-    }
-    const frame = figure.getBoundingClientRect();
-    const first = Math.min(...drawn.map((svg) => svg.getBoundingClientRect().top));
-    let bottom = 0;
-    for (const svg of drawn) {
-      const box = svg.getBoundingClientRect();
-      const clone = withInlineStyles(svg);
-      clone.setAttribute("x", gap + box.left - frame.left);
-      clone.setAttribute("y", top + box.top - first);
-      clone.setAttribute("width", box.width);
-      clone.setAttribute("height", box.height);
-      parts.push(new XMLSerializer().serializeToString(clone));
-      bottom = Math.max(bottom, box.top - first + box.height);
-      width = Math.max(width, box.left - frame.left + box.width);
-    }
-    top += bottom + gap;
+  let moved = 0, end = -Infinity; // blocks side by side stay so; what lies between rows of blocks is closed up
+  for (const { block, box } of boxes) {
+    if (end === -Infinity) moved = GAP - box.top;
+    else if (box.top > end + GAP) moved -= box.top - end - GAP;
+    end = Math.max(end, box.bottom);
+    parts.push(...pictures(block, GAP - left, moved), ...texts(block, GAP - left, moved));
   }
-  if (!parts.length) return null;
-  const size = { width: Math.ceil(width + 2 * gap), height: Math.ceil(top) };
+  const ink = getComputedStyle(document.body);
+  const size = { width: Math.ceil(right - left + 2 * GAP), height: Math.ceil(end + moved + GAP) };
   const text = `<svg xmlns="http://www.w3.org/2000/svg" width="${size.width}" height="${size.height}" viewBox="0 0 ${size.width} ${size.height}">`
     + `<rect width="100%" height="100%" fill="${ink.backgroundColor}"/>${parts.join("")}</svg>`;
   return { text, ...size };
+}
+
+/** The pictures in an element, moved by dx and dy. */
+function pictures(block, dx, dy) {
+  return [...block.querySelectorAll("svg")].filter((svg) => svg.getBoundingClientRect().width > 0 && !svg.closest(".katex")).map((svg) => {
+    const box = svg.getBoundingClientRect(), clone = withInlineStyles(svg);
+    for (const [name, value] of Object.entries({ x: box.left + dx, y: box.top + dy, width: box.width, height: box.height, overflow: "visible" })) clone.setAttribute(name, value);
+    return new XMLSerializer().serializeToString(clone);
+  });
+}
+
+/** The lines of text in an element, outside of its pictures, moved by dx and dy. */
+function texts(block, dx, dy) {
+  const found = [], walker = document.createTreeWalker(block, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const holder = node.parentElement;
+    if (!node.data.trim() || holder.closest("svg") || holder.closest(LEFT_OUT)) continue;
+    const style = getComputedStyle(holder);
+    for (const { text, box } of lines(node)) {
+      const size = parseFloat(style.fontSize), y = box.top + dy + box.height / 2 + 0.35 * size;
+      found.push(`<text x="${(box.left + dx).toFixed(2)}" y="${y.toFixed(2)}" font-size="${size}" font-weight="${style.fontWeight}" font-style="${style.fontStyle}" `
+        + `font-family="${escaped(style.fontFamily).replace(/"/g, "'")}" fill="${style.color}" textLength="${box.width.toFixed(2)}" lengthAdjust="spacingAndGlyphs">${escaped(text)}</text>`);
+    }
+  }
+  return found;
+}
+
+/** The lines into which a text node is broken, each with its box. */
+function lines(node) {
+  const range = document.createRange(), found = [];
+  for (const word of node.data.matchAll(/\S+\s*/g)) {
+    range.setStart(node, word.index);
+    range.setEnd(node, word.index + word[0].trimEnd().length);
+    const box = range.getBoundingClientRect();
+    if (!box.width) continue;
+    const last = found.at(-1);
+    if (last && Math.abs(last.top - box.top) < 2) last.to = word.index + word[0].trimEnd().length;
+    else found.push({ from: word.index, to: word.index + word[0].trimEnd().length, top: box.top });
+  }
+  return found.map(({ from, to }) => {
+    range.setStart(node, from);
+    range.setEnd(node, to);
+    return { text: node.data.slice(from, to), box: range.getBoundingClientRect() };
+  });
 }
 
 /** Rows of [verdict, colour, text, reason] as an SVG, for a page without figures. */
@@ -133,7 +166,7 @@ function withInlineStyles(svg) {
 }
 
 function escaped(text) {
-  return text.replace(/[&<>]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[c]);
+  return text.replace(/[&<>]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[c]).replace(/\s+/g, " ");
 }
 
 async function bitmap({ text, width, height }) {

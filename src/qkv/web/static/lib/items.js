@@ -1,14 +1,29 @@
-// Items: colours (the first is orange, the second blue, all others grey), labels and initial keys.
+// Items: a colour for every one (Okabe and Ito's first, then darker and lighter ones), labels and initial keys.
 
-/** The colour of item i, as a custom property of theme.css. */
-export function itemColour(i) {
-  return i === 0 ? "var(--item-a)" : i === 1 ? "var(--item-b)" : "var(--item-other)";
+// Okabe and Ito's colours, which colour-blind eyes tell apart; the first two are item-a and item-b of theme.css.
+const PALETTE = [[230, 159, 0], [0, 114, 178], [0, 158, 115], [213, 94, 0], [204, 121, 167], [86, 180, 233], [240, 228, 66]];
+// From the eighth item on the palette repeats, mixed with so much of black (below 0) or white.
+const SHADES = [0, -0.38, 0.45, -0.6, 0.62, -0.2, 0.25, -0.72];
+
+function rgbOf(i) {
+  const shade = SHADES[Math.floor(i / PALETTE.length) % SHADES.length], ground = shade < 0 ? 0 : 255;
+  return PALETTE[i % PALETTE.length].map((c) => Math.round(c + Math.abs(shade) * (ground - c)));
 }
 
-/** The same colours as values, so that the output of attention is shown as a mixture of colours. */
-const VALUES = [[230, 159, 0], [0, 114, 178], [154, 154, 158]];
+/** The colour of item i. */
+export function itemColour(i) {
+  return `rgb(${rgbOf(i).join(" ")})`;
+}
+
+/** The same colour as a value in [0, 1]³, so that the output of attention is shown as a mixture of colours. */
 export function valueOf(i) {
-  return VALUES[Math.min(i, 2)].map((c) => Number((c / 255).toFixed(3)));
+  return rgbOf(i).map((c) => Number((c / 255).toFixed(3)));
+}
+
+/** Black or white, whichever is easier to read on a colour in [0, 1]³: the one with the higher contrast of WCAG. */
+export function inkOn(value) {
+  const [r, g, b] = value.map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#1c1c1e" : "#fff";
 }
 
 /** A value in [0, 1]³ as a colour. */
@@ -22,7 +37,7 @@ export function labelOf(i) {
 }
 
 /** A seeded generator of standard normal numbers. */
-function normals(seed) {
+export function normals(seed) {
   let s = seed >>> 0;
   const uniform = () => {
     s = (s + 0x6d2b79f5) >>> 0;

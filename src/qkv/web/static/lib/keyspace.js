@@ -6,6 +6,7 @@ import { useWidth } from "./chart.js";
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 const MAX_LABELLED_KEYS = 12; // up to so many keys are all labelled and reachable by Tab
+const MAX_NAMED = 8; // of more keys, so many are labelled beside the wanted ones: those with most weight
 
 /**
  * `keys`, `weights` and `labels` by item; `query` in the same plane; `wanted` holds indices. `proof`, where no query
@@ -54,7 +55,8 @@ export function KeySpace({ keys, labels, weights, query, wanted, proof, extent, 
 
   const corners = hull(keys);
   const few = keys.length <= MAX_LABELLED_KEYS;
-  const named = (i) => few || wanted.includes(i) || i < 2 || (weights?.[i] ?? 0) > 0.08;
+  const heaviest = few ? [] : keys.map((_, i) => i).sort((i, j) => (weights?.[j] ?? 0) - (weights?.[i] ?? 0)).slice(0, MAX_NAMED);
+  const named = (i) => few || wanted.includes(i) || heaviest.includes(i);
   return html`<div class="keyspace" ref=${frame}>
     <svg width=${size} height=${size} viewBox=${`0 0 ${size} ${size}`} role="group" aria-label="Key space: keys and the query">
       <line class="axis" x1="0" x2=${size} y1=${middle} y2=${middle} /><line class="axis" y1="0" y2=${size} x1=${middle} x2=${middle} />
@@ -69,7 +71,7 @@ export function KeySpace({ keys, labels, weights, query, wanted, proof, extent, 
           onKeyDown=${(e) => (e.key === " " || e.key === "Enter" ? (e.preventDefault(), onToggle(i)) : step(key, (p) => onKey(i, p))(e))}>
           <circle class="reach" cx=${x(key)} cy=${y(key)} r="14" />
           ${wanted.includes(i) && html`<circle class="ring" cx=${x(key)} cy=${y(key)} r=${radius(weights?.[i]) + 4} stroke=${itemColour(i)} />`}
-          <circle cx=${x(key)} cy=${y(key)} r=${radius(weights?.[i])} fill=${itemColour(i)} />
+          <circle class="spot" cx=${x(key)} cy=${y(key)} r=${radius(weights?.[i])} fill=${itemColour(i)} />
           ${named(i) && html`<text x=${x(key) + outward(key)[0] * (radius(weights?.[i]) + 13)} y=${y(key) - outward(key)[1] * (radius(weights?.[i]) + 13)}>${labels[i]}</text>`}
         </g>`)}
       <g class="handle" tabindex="0" role="slider" aria-label="query" aria-valuenow=${round(query[0])} aria-valuetext=${`query at ${number(query[0], 3)}, ${number(query[1], 3)}`}

@@ -26,5 +26,12 @@ export function Maths({ tex, text, display = false }) {
       place.current.textContent = text ?? tex;
     }
   }, [loaded, tex, text, display]);
+  useEffect(() => { // a formula that scrolls can be reached by the keyboard
+    if (!display) return undefined;
+    const element = place.current;
+    const watch = new ResizeObserver(() => (element.scrollWidth > element.clientWidth ? element.setAttribute("tabindex", "0") : element.removeAttribute("tabindex")));
+    watch.observe(element);
+    return () => watch.disconnect();
+  }, [loaded, tex, display]);
   return html`<span class=${display ? "maths display" : "maths"} ref=${place}>${loaded && tex ? null : text ?? tex}</span>`;
 }

@@ -42,6 +42,15 @@ export function atMost(x, digits = 4) {
   return Number(raised) >= x ? raised : number(x + unit, digits);
 }
 
+/** A lower bound as text: as `number`, but never above x. */
+export function atLeast(x, digits = 4) {
+  const text = number(x, digits);
+  if (typeof x !== "number" || !Number.isFinite(x) || Number(text) <= x) return text;
+  const unit = 10 ** (Math.floor(Math.log10(Math.abs(x))) - digits + 1);
+  const lowered = number(x - 0.6 * unit, digits);
+  return Number(lowered) <= x ? lowered : number(x - unit, digits);
+}
+
 /** Names as "a", "a and b" or "a, b and c". */
 export function listed(names) {
   return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;

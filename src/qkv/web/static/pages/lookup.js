@@ -8,7 +8,9 @@ import { atMost, listed, number, share, vector } from "../lib/numbers.js";
 import { Box, Choice, Facts, Figure, Problem, Slider, Announcement } from "../lib/controls.js";
 import { useUrlState } from "../lib/route.js";
 import { Code, Share } from "../lib/export.js";
-import { Bars, Blend } from "../lib/weights.js";
+import { Term } from "../lib/terms.js";
+import { Blend } from "../lib/weights.js";
+import { Path } from "./lookup_path.js";
 import { Wanted, normalised } from "./wanted.js";
 
 loadPlot().catch(() => {}); // loads while the first request is in flight
@@ -26,11 +28,10 @@ export function itemsOf(kind, n, moved) {
 
 /** The request of a state. */
 export function requestOf(state, items) {
-  const { labels } = items;
-  const wanted = Object.keys(state.wanted).filter((label) => labels.includes(label));
+  const wanted = normalised(state.wanted, items.labels);
   const query = isPoint(state.query) ? state.query : DEFAULTS.query;
   const scale = Math.min(Math.max(state.scale, 0), MAX_SCALE);
-  return { ...items, query, scale, wanted: wanted.length ? wanted : null };
+  return { ...items, query, scale, wanted: Object.keys(wanted).length ? wanted : null };
 }
 
 function isPoint(p) {
@@ -43,7 +44,8 @@ export function Page() {
   const { keys, values, labels } = memory;
   const request = useMemo(() => requestOf(state, memory), [state]);
   const wantedWeights = useMemo(() => normalised(state.wanted, labels), [state.wanted, labels]);
-  const { reply, error, current } = useReply("api/lookup", request);
+  const { reply, error, current, of } = useReply("api/lookup", request);
+  const answered = useMemo(() => reply && JSON.parse(of), [reply]); // the request that the numbers on screen are about
   const names = Object.keys(wantedWeights), verb = names.length === 1 ? "copy" : "blend";
   const toDesign = verb === "copy" ? { ...memory, item: names[0] } : { ...memory, weights: wantedWeights };
   const designed = useReply(`api/design/${verb}`, state.verb && names.length ? toDesign : null);
@@ -75,13 +77,13 @@ export function Page() {
   [keys, shown, state.query, chosen, design]);
   return html`
     <h1>Lookup</h1>
-    <p class="lead">A query scores every key, the softmax of the scores gives the weights, and the output is the weighted average of the values.
-      Drag the query, or choose what it should read.</p>
+    <p class="lead">A <${Term} name="query" /> scores every <${Term} name="key" />, the softmax of the scores, times the <${Term} name="scale" />, gives the <${Term} name="weight">weights<//>, and
+      the <${Term} name="output" /> is the weighted average of the <${Term} name="value">values<//>. Drag the query, or choose what it should read.</p>
     <${Share} name="lookup" python=${design && !design.possible ? design.python : reply?.python} json=${reply && { request, reply, design }} onReset=${() => patch(DEFAULTS)} />
     <${Problem} error=${error} />
     <div class="page lookup" aria-busy=${!current}>
       <div class="controls">
-        <${Slider} name="scale" label="Scale" value=${request.scale} min=${0.1} max=${MAX_SCALE} log zero onInput=${(scale) => patch({ scale })} />
+        <${Slider} name="scale" label="Scale" hint="factor in front of the scores" value=${request.scale} min=${0.1} max=${MAX_SCALE} log zero onInput=${(scale) => patch({ scale })} />
         <div class="field"><span class="label">Query</span><div class="row two">
           <${Box} name="q1" label="Query, first entry" value=${request.query[0]} min=${-1e6} max=${1e6} onInput=${(x) => patch({ query: [x, request.query[1]] })} />
           <${Box} name="q2" label="Query, second entry" value=${request.query[1]} min=${-1e6} max=${1e6} onInput=${(x) => patch({ query: [request.query[0], x] })} />
@@ -101,19 +103,20 @@ export function Page() {
       <div class="views">
         <div class="pair">
           <${Figure} title=${excludes(design) ? `No query reads ${listed(Object.keys(wantedWeights))}${chosen.length > 1 ? " in exactly this proportion" : " alone"}` : shown ? highest(shown.weights) : "Keys and query"}
-            caption="Drag q or a key, or use the arrow keys; click a key to add it to the wanted items. The area of a dot grows with its weight.">
+            caption=${html`The area of a dot grows with its weight. <span data-unpictured>Drag q or a key, or use the arrow keys; click a key to add it to the wanted items.</span>`}>
             ${space}
           <//>
           ${shown && html`<div class="stack">
-            <${Figure} title=${heaviest(shown.weights, labels)}><${Bars} labels=${labels} weights=${shown.weights} wanted=${chosen} /><//>
-            <${Figure} title="The output is the weighted average"><${Blend} weights=${shown.weights} values=${values} output=${shown.output} /><//>
-            <${Facts} rows=${[["output", vector(shown.output), "output"], ["leak", number(shown.leak), "leak"]]} />
+            <${Figure} title=${heaviest(shown.weights, labels)}><${Path} request=${answered} reply=${shown} /><//>
+            <${Figure} title="The output is the weighted average"><${Blend} weights=${shown.weights} values=${values} labels=${labels} output=${shown.output} />
+              <${Facts} rows=${[["output", vector(shown.output), "output"], [html`<${Term} name="leak" />`, number(shown.leak), "leak"],
+                shown.distance !== null && [html`<${Term} name="distance" /> from wanted`, number(shown.distance), "distance"]]} /><//>
           </div>`}
         </div>
-        ${shown && html`<${LeakChart} reply=${shown} scale=${request.scale} />`}
+        ${shown && html`<${LeakChart} reply=${shown} scale=${answered.scale} />`}
       </div>
     </div>
-    ${shown && html`<${Announcement}>Weight of ${labels[most]}: ${share(shown.weights[most])}. Leak ${number(shown.leak)}.<//>`}
+    ${shown && html`<${Announcement}>Weight of ${labels[most]}: ${share(shown.weights[most])}. Leak ${number(shown.leak)}.${shown.distance === null ? "" : ` Distance from wanted ${number(shown.distance)}.`}<//>`}
     <${Code} python=${design && !design.possible ? design.python : reply?.python} />`;
 }
 

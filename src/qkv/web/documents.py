@@ -1,0 +1,230 @@
+"""The documents, read offline under /docs/: the built site where there is one, else the Markdown files as HTML."""
+
+from __future__ import annotations
+
+import html
+import posixpath
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+INDEX = "index.html"
+SITE = ("_build", "html")
+"""Where Sphinx puts the site, below the folder of the documents."""
+PICTURES = "pictures"
+PICTURE_SUFFIXES = (".png", ".svg")
+ORDER = ("readme", "design", "noise", "claims", "knowledge", "training", "certificates", "core", "explorer")
+"""Names of the documents that are listed first; the others follow in alphabetical order."""
+NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+TEMPLATE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title} · qkv documents</title>
+<link rel="icon" href="../static/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="../theme.css">
+<link rel="stylesheet" href="../static/explorer.css">
+</head>
+<body>
+<header class="bar"><a class="mark" href="../"><b>qkv</b> <span>explorer</span></a>
+<nav aria-label="Documents"><a href="./"{here}>Documents</a></nav></header>
+<main class="document">
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A Markdown file that is served.
+
+    Attributes:
+        name: Its address below /docs/: the name of the file in lower case, without its suffix.
+        title: Its first heading.
+        summary: The first sentence of its first paragraph, as HTML.
+        body: The whole text, as HTML.
+    """
+
+    name: str
+    title: str
+    summary: str
+    body: str
+
+
+def document_files() -> dict[str, bytes]:
+    """The content of every file below /docs/, by its path there; the index has the path "".
+
+    Returns:
+        The files of the site if it has been built, else a page for every Markdown document, an index and the pictures;
+        nothing where the documents are neither installed nor beside the source.
+    """
+    folder = _folder()
+    if folder is None:
+        return {}
+    site = folder.joinpath(*SITE)
+    if site.joinpath(INDEX).is_file():
+        return _site_files(dict(_walk(site, "")))
+    texts = {name: text for name, text in _markdown(folder) if NAME.fullmatch(name)}
+    pictures = dict(_walk(folder.joinpath(PICTURES), f"{PICTURES}/", PICTURE_SUFFIXES))
+    served = [render(name, text, texts.keys(), pictures.keys()) for name, text in texts.items()]
+    served.sort(key=lambda d: (ORDER.index(d.name) if d.name in ORDER else len(ORDER), d.name))
+    pages = {d.name: _page(d.title, d.body, index=False) for d in served}
+    return {"": _page("Documents", _index(served), index=True), **pages, **pictures} if served else {}
+
+
+def render(name: str, text: str, documents: Collection[str], pictures: Collection[str]) -> Document:
+    """A Markdown text as HTML in which every link leads to something that is served.
+
+    HTML in the text is shown as text. Links to files that are not served become their text, pictures their description,
+    and directives for Sphinx are left out.
+
+    Args:
+        name: The name of the document.
+        text: The Markdown text.
+        documents: Names of all documents.
+        pictures: Paths of all pictures below /docs/.
+
+    Returns:
+        The document.
+
+    Example:
+        >>> render("a", "# A *b*\\n\\nSee [c](c.md#d) and [e](../e.py).", ["a", "c"], []).body
+        '<h1 id="a-b">A <em>b</em></h1>\\n<p>See <a href="c#d">c</a> and e.</p>\\n'
+    """
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    base = "docs" if name != "readme" else ""
+    tokens = [t for t in parser.parse(text) if not (t.type == "fence" and t.info.startswith("{"))]
+    title = summary = ""
+    seen: dict[str, int] = {}
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.type == "heading_open" and following is not None:
+            plain = _plain(following)
+            title = title or plain
+            token.attrSet("id", _anchor(plain, seen))
+        elif token.type == "inline":
+            token.children = list(_linked(token.children or [], base, documents, pictures))
+        elif token.type in ("fence", "code_block", "table_open"):
+            token.attrSet("tabindex", "0")  # it may scroll, which the keyboard must reach
+        if token.type == "paragraph_open" and following is not None and not summary and title:
+            summary = re.split(r"(?<=[.!?])\s", _plain(following), maxsplit=1)[0]
+    body = parser.renderer.render(tokens, parser.options, {})
+    body = re.sub(r"<pre>(<code[^>]*?) tabindex=\"0\"", r'<pre tabindex="0">\1', body)
+    return Document(name, title or name, html.escape(summary), body)
+
+
+def _linked(
+    tokens: Sequence[Token], base: str, documents: Collection[str], pictures: Collection[str]
+) -> Iterator[Token]:
+    """The tokens with links that lead to what is served, and without those that do not."""
+    open_links: list[bool] = []
+    for token in tokens:
+        if token.type == "link_open":
+            target = _target(str(token.attrGet("href") or ""), base, documents, pictures)
+            open_links.append(target is not None)
+            if target is not None:
+                token.attrSet("href", target)
+                yield token
+        elif token.type == "link_close":
+            if open_links.pop():
+                yield token
+        elif token.type == "image":
+            target = _target(str(token.attrGet("src") or ""), base, (), pictures)
+            if target is None:
+                yield Token("text", "", 0, content=token.content)
+            else:
+                token.attrSet("src", target)
+                yield token
+        else:
+            yield token
+
+
+def _target(address: str, base: str, documents: Collection[str], pictures: Collection[str]) -> str | None:
+    """A link as it reads below /docs/; None if it leads to nothing that is served."""
+    parts = urlsplit(address)
+    if parts.scheme or parts.netloc:
+        return address if parts.scheme in ("http", "https") and documents else None
+    fragment = f"#{parts.fragment}" if parts.fragment else ""
+    if not parts.path:
+        return fragment or None
+    path = posixpath.normpath(posixpath.join(base, parts.path))
+    if path == "README.md":
+        return f"readme{fragment}" if "readme" in documents else None
+    if not path.startswith("docs/"):
+        return None
+    below = path.removeprefix("docs/")
+    if below in pictures:
+        return below
+    name = below.removesuffix(".md")
+    return f"{name}{fragment}" if name != below and name in documents else None
+
+
+def _anchor(heading: str, seen: dict[str, int]) -> str:
+    """The id of a heading as GitHub forms it: lower case, hyphens for spaces, a number from the second one on."""
+    anchor = re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") or "section"
+    seen[anchor] = seen.get(anchor, -1) + 1
+    return anchor if not seen[anchor] else f"{anchor}-{seen[anchor]}"
+
+
+def _plain(token: Token) -> str:
+    """The text of an inline token, without its markup."""
+    return "".join(
+        " " if t.type in ("softbreak", "hardbreak") else t.content for t in token.children or [] if t.type != "image"
+    ).strip()
+
+
+def _index(documents: Sequence[Document]) -> str:
+    entries = "\n".join(f'<li><a href="{d.name}">{html.escape(d.title)}</a><p>{d.summary}</p></li>' for d in documents)
+    return f"<h1>Documents</h1>\n<ul class=documents>\n{entries}\n</ul>"
+
+
+def _page(title: str, body: str, index: bool) -> bytes:
+    here = ' aria-current="page"' if index else ""
+    return TEMPLATE.format(title=html.escape(title), body=body, here=here).encode()
+
+
+def _folder() -> Traversable | None:
+    """Where the documents are: in the installed package, or beside the source in a checkout."""
+    checkout = Path(__file__).resolve().parents[3] / "docs"
+    for folder in (resources.files("qkv.web").joinpath("documents"), checkout):
+        if folder.is_dir():
+            return folder
+    return None
+
+
+def _markdown(folder: Traversable) -> Iterator[tuple[str, str]]:
+    """Names and texts of the Markdown files in the folder, and of the README in it or beside it."""
+    for entry in sorted(folder.iterdir(), key=lambda e: e.name):
+        if entry.is_file() and entry.name.endswith(".md"):
+            yield entry.name.removesuffix(".md").lower(), entry.read_text(encoding="utf-8")
+    if isinstance(folder, Path) and (readme := folder.parent / "README.md").is_file():
+        yield "readme", readme.read_text(encoding="utf-8")
+
+
+def _site_files(files: dict[str, bytes]) -> dict[str, bytes]:
+    """Files of a built site; a path that ends in a slash is the index of its folder."""
+    indices = {path.removesuffix(INDEX): body for path, body in files.items() if posixpath.basename(path) == INDEX}
+    return {**files, **indices}
+
+
+def _walk(folder: Traversable, prefix: str, suffixes: tuple[str, ...] = ("",)) -> Iterator[tuple[str, bytes]]:
+    """Paths and contents of the files below a folder; hidden ones are left out."""
+    if not folder.is_dir():
+        return
+    for entry in sorted(folder.iterdir(), key=lambda e: e.name):
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            yield from _walk(entry, f"{prefix}{entry.name}/", suffixes)
+        elif entry.name.endswith(suffixes):
+            yield f"{prefix}{entry.name}", entry.read_bytes()

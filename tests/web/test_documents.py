@@ -1,0 +1,107 @@
+"""The documents as pages: safe HTML in which every link leads to something that is served."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from qkv.web import documents
+from qkv.web.documents import document_files, render
+
+NAMES, PICTURES = ["readme", "noise", "claims"], ["pictures/a.png"]
+
+
+def body(text, name="noise"):
+    return render(name, text, NAMES, PICTURES).body
+
+
+@pytest.mark.parametrize(
+    ("link", "target"),
+    [
+        ("claims.md", "claims"), ("claims.md#limits", "claims#limits"), ("#limits", "#limits"),
+        ("../README.md", "readme"), ("../docs/noise.md", "noise"), ("../noise.md", None), ("noise", None),
+        ("pictures/a.png", "pictures/a.png"), ("https://x.org/y", "https://x.org/y"), ("nothing.md", None),
+        ("../src/qkv/core.py", None), ("pictures/b.png", None), ("javascript:alert(1)", None), ("//x.org/y", None),
+        ("data:text/html,1", None), ("file:///etc/passwd", None), ("../../claims.md", None), ("/claims.md", None),
+    ],
+)  # fmt: skip
+def test_links_lead_to_what_is_served_or_become_text(link, target):
+    found = re.findall(r'href="([^"]*)"', body(f"See [this]({link})."))
+    assert found == ([] if target is None else [target]) and "this" in body(f"See [this]({link}).")
+
+
+def test_links_of_the_readme_are_relative_to_the_root():
+    assert 'href="claims"' in body("[x](docs/claims.md)", "readme") and 'src="pictures/a.png"' in body(
+        "![x](docs/pictures/a.png)", "readme"
+    )
+    assert "href" not in body("[x](claims.md)", "readme")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "a <b onclick='x'>b</b>",
+        "![x](https://x.org/a.png)", "![<script>](javascript:x)",
+    ],
+)  # fmt: skip
+def test_no_html_of_a_text_and_no_picture_from_elsewhere_is_passed_on(text):
+    found = body(text)
+    assert not re.findall(r"<(?!/?p>)", found)
+
+
+def test_headings_have_the_anchors_that_links_use():
+    found = body("# A & *b*\n\n## Limits\n\n## Limits\n\n## `x_1`: √d!\n")
+    assert re.findall(r'id="([^"]*)"', found) == ["a--b", "limits", "limits-1", "x_1-d"]
+
+
+def test_what_may_scroll_can_be_reached_by_the_keyboard_and_directives_are_left_out():
+    found = body("```py\nx\n```\n\n    y\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```{toctree}\nnoise\n```\n")
+    assert found.count('<pre tabindex="0">') == 2 and '<table tabindex="0">' in found and "toctree" not in found
+
+
+def test_every_document_is_served_and_listed_and_no_link_is_dead(monkeypatch):
+    monkeypatch.setattr(documents, "SITE", ("nowhere",))
+    files = document_files()
+    written = {path.stem.lower() for path in (Path(__file__).resolve().parents[2] / "docs").glob("*.md")}
+    assert written | {"readme"} <= files.keys() and set(documents.ORDER) <= files.keys()
+    anchors = {name: set(re.findall(r'id="([^"]*)"', page.decode())) for name, page in files.items() if "." not in name}
+    index = files[""].decode()
+    for name, ids in anchors.items():
+        text = files[name].decode()
+        assert f'href="{name or "./"}"' in index
+        for link in re.findall(r'(?:href|src)="([^"]*)"', text):
+            if link.startswith(("http", "../", "./")):
+                continue
+            target, _, fragment = link.partition("#")
+            assert not target or target in files, f"{name}: {link}"
+            assert not fragment or fragment in (anchors[target] if target else ids), f"{name}: {link}"
+
+
+def test_a_built_site_is_served_in_place_of_the_texts(tmp_path, monkeypatch):
+    site = tmp_path / "_build" / "html"
+    (site / "guide").mkdir(parents=True)
+    (site / "_static").mkdir()
+    for name in ("index.html", "guide/index.html", "guide/a.html", "_static/a.css", ".buildinfo"):
+        (site / name).write_text(name)
+    (tmp_path / "a.md").write_text("# A")
+    monkeypatch.setattr(documents, "_folder", lambda: tmp_path)
+    found = document_files()
+    assert found[""] == b"index.html" and found["guide/"] == b"guide/index.html"
+    assert set(found) == {"", "index.html", "guide/", "guide/index.html", "guide/a.html", "_static/a.css"}
+
+
+def test_without_documents_nothing_is_served(tmp_path, monkeypatch):
+    monkeypatch.setattr(documents, "_folder", lambda: None)
+    assert document_files() == {}
+
+
+def test_the_documents_have_their_types(client):
+    assert client.get("/docs").status_code == 307 and client.get("/docs").headers["location"] == "docs/"
+    served = {f"/docs/{name}" for name in document_files()}
+    assert "/docs/" in served
+    for path in sorted(served)[:40]:
+        kind = {"svg": "image/svg+xml", "png": "image/png"}.get(path.rsplit(".", 1)[-1])
+        found = client.get(path)
+        assert found.status_code == 200 and found.headers["content-type"].startswith(kind or ""), path
+    assert client.get("/docs/").headers["content-type"] == "text/html; charset=utf-8"
+    assert client.get("/docs/noise.md").status_code == client.get("/docs/../pyproject.toml").status_code == 404
