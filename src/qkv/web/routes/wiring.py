@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-import torch
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
-from qkv.core.attention import self_attention
-from qkv.design.wiring import Status, Wiring, wire
 from qkv.errors import QkvError
 from qkv.web import code_snippets, limits
 from qkv.web.compute_pool import ComputePool
@@ -20,8 +17,13 @@ from qkv.web.schemas import REFUSALS, Entry, Label, PythonCode, RequestModel, Ro
 from qkv.web.wiring_derivation import Line, derivation
 from qkv.web.wiring_rules import rule_reports
 
+if TYPE_CHECKING:
+    from qkv.design.wiring import Wiring
+
 router = APIRouter(prefix="/api", tags=["wiring"], responses=REFUSALS)
 
+Status = Literal["exact", "within", "out of reach", "not found"]
+"""As `qkv.design.wiring.Status`, whose module imports torch."""
 VectorSum = Annotated[
     dict[Label, Annotated[Entry, Field(ge=-100, le=100)]], Field(min_length=1, max_length=limits.MAX_WIRING_VECTORS)
 ]
@@ -98,6 +100,8 @@ async def wiring(body: WiringRequest, request: Request) -> Response:
 
 
 def _wiring(body: WiringRequest) -> dict[str, Any]:
+    from qkv.core.attention import self_attention  # with torch: imported by the first request
+
     names = [token.name for token in body.tokens]
     _check_distinct("tokens", names)
     vectors = _vector_names(body)
@@ -151,6 +155,10 @@ def _wiring(body: WiringRequest) -> dict[str, Any]:
 @lru_cache(maxsize=64)
 def _wire(X: Any, reads: Any, writes: Any, tol: float) -> Wiring:
     """The matrices; cached, since they do not depend on β, which is what the page changes most."""
+    import torch
+
+    from qkv.design.wiring import wire
+
     rules = {i: dict(parts) for i, parts in reads}
     targets = {i: list(row) for (i, _), row in zip(reads, writes, strict=True)}
     return wire(torch.tensor(X, dtype=torch.float64), rules, targets, tol)
