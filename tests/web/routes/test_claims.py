@@ -35,5 +35,5 @@ def test_the_catalogue_has_examples_by_topic_and_the_answer_sheets(client):
 
 def test_the_report_is_a_self_contained_download(client):
     found = client.post("/api/check/report", json={"text": CLAIM})
-    assert found.headers["content-disposition"].startswith("attachment") and "✓ proved: fine" in found.text
+    assert found.headers["content-disposition"].startswith("attachment") and ">✓ proved</span>: fine" in found.text
     assert "--item-a" in found.text and "<script" not in found.text
