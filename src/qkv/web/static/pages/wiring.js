@@ -8,6 +8,7 @@ import { subscripts } from "../lib/text.js";
 import { Problem, Slider, Announcement } from "../lib/controls.js";
 import { useUrlState } from "../lib/route.js";
 import { Code, Share } from "../lib/export.js";
+import { captioned } from "../lib/picture_text.js";
 import { readReads, readSum } from "../lib/vector_sums.js";
 
 const DEFAULTS = {
@@ -26,6 +27,16 @@ export function requestOf(state) {
   return invalid ? null : { tokens, rules, beta: Math.min(Math.max(state.beta, 0.1), 20), tol: Math.min(Math.max(state.tol, 1e-6), 0.5) };
 }
 
+/** The first field that cannot be read, by its name and what stands in it. */
+function unreadable(tokens, rules) {
+  const fields = [
+    ...tokens.flatMap(([name, is], i) => [[`The name of token ${i + 1}`, name, name.trim() !== ""], [`What ${name || "a token"} is`, is, readSum(is) !== null]]),
+    ...rules.flatMap(([token, reads, writes], i) => [[`The token of rule ${i + 1}`, token, token.trim() !== ""], [`What ${token || "a token"} reads`, reads, readReads(reads) !== null], [`What ${token || "a token"} writes`, writes, readSum(writes) !== null]]),
+  ];
+  const [name, text] = fields.find(([, , good]) => !good) ?? ["A field", ""];
+  return text.trim() ? `${name} cannot be read: “${text}”.` : `${name} is empty.`;
+}
+
 function rowsOf(rows, width) {
   return rows.filter((r) => Array.isArray(r) && r.length === width && r.every((c) => typeof c === "string")).slice(0, MAX_ROWS);
 }
@@ -38,12 +49,12 @@ export function Page() {
   const tokens = rowsOf(state.tokens, 2), rules = rowsOf(state.rules, 3);
   const edit = (name, rows) => (i, column, text) => patch({ [name]: rows.map((r, j) => (i === j ? r.map((c, k) => (k === column ? text : c)) : r)) });
   const unmet = (i) => (reply && current && request && reply.rules.length === rules.length && !reply.rules[i].met ? reply.rules[i].why || "this rule is not met" : "");
-  const unparsed = request ? null : { message: "Each field takes a sum of named vectors, such as u_d + u_b or 2 u_a - 1/2 u_c." };
+  const unparsed = request ? null : { message: `${unreadable(tokens, rules)} Each field takes a sum of named vectors, such as u_d + u_b or 2 u_a - 1/2 u_c.` };
   return html`
     <h1>Wiring</h1>
     <p class="lead">Tokens are sums of orthogonal vectors of length β. State which token reads which and what it writes,
       and get Q, K and V that do it, or a proof that there are none.</p>
-    <${Share} name="wiring" python=${reply?.python} json=${reply && { request, reply }} onReset=${() => patch(DEFAULTS)} />
+    <${Share} name="wiring" python=${reply?.python} json=${reply && { request, reply }} draw=${(root) => (reply ? captioned(root, spoken(reply, request)) : null)} onReset=${() => patch(DEFAULTS)} />
     <${Problem} error=${unparsed ?? error} />
     <div class="page wiring" aria-busy=${!current}>
       <div class="controls">
@@ -99,6 +110,16 @@ export function Page() {
     </div>
     ${reply?.possible && html`<${Announcement}>${title(reply)}<//>`}
     <${Code} python=${reply?.python} />`;
+}
+
+/** What an exported picture says beside the figures: the rules and their outcomes, or why there are no matrices. */
+function spoken(reply, request) {
+  const heading = reply.possible ? [{ text: title(reply), size: 16, weight: 600 }]
+    : [{ text: `${outcome(reply).word}: ${outcome(reply).sentence}`, size: 16, weight: 600, tone: outcome(reply).look === "no" ? "text-refuted" : "text-conditional" }];
+  const rules = reply.rules.map((r) => (!reply.possible ? { text: r.why && `${r.token}: ${r.why}.`, tone: "text-refuted" } : r.met
+    ? { text: `✓ ${r.token}: weights ${atMost(r.distance, 3)} from the rule, in total variation (tolerance ${number(request.tol)})`, tone: "text-proved" }
+    : { text: `✗ ${r.token}: ${r.why}`, tone: "text-refuted" }));
+  return [...heading, ...rules, { text: `β = ${number(request.beta)}. ${reply.possible ? "At β = 1, " : "The certificate says: "}${reply.says}.`, tone: "quiet", size: 12 }];
 }
 
 /** What is known where no matrices were found: that there are none, none up to some norm, or none with the exact ratios. */
