@@ -130,3 +130,22 @@ def test_no_axe_violations(watched, name, scheme):
     page.locator("details").evaluate_all("all => all.forEach((d) => { d.open = true })")
     found = axe.run(page).response["violations"]
     assert [(v["id"], v["nodes"][0]["html"]) for v in found] == []
+
+
+def test_the_code_of_a_designed_query_designs_it_and_prints_what_the_page_shows(watched, capsys):
+    one = watched()
+    page = one.open("lookup")
+    page.get_by_role("button", name="Blend these").click()
+    expect(page.locator(".found.yes")).to_be_visible()
+    expect(page.locator("[data-python]")).to_contain_text("blend(memory,")
+    one.settled()
+    page.get_by_role("button", name="Copy as Python").click()
+    expect(page.locator(".share .said")).to_have_text("Python copied")
+    code = page.evaluate("navigator.clipboard.readText()")
+    assert "query = [" not in code  # the call, not its numbers
+    capsys.readouterr()
+    exec(code, {"__name__": "notebook"})
+    printed = capsys.readouterr().out
+    assert f"leak: {page.locator('[data-fact=leak]').inner_text()}" in printed
+    distance = re.search(r"at most (\S+) from the wanted", page.locator(".found.yes").inner_text())[1]
+    assert f"at most {distance} from the wanted weights" in printed
