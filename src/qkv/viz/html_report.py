@@ -115,7 +115,7 @@ def _chapter(chapter: Chapter) -> str:
 
 def _card(card: Card) -> str:
     """A result: its title and facts; what would fill a page is behind a disclosure."""
-    facts = [f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in card.facts]
+    facts = [f"<dt>{html.escape(name)}</dt><dd>{_paragraph(value)}</dd>" for name, value in card.facts]
     out = [f'<section class="qkv-card"><h3>{html.escape(card.title)}</h3>']
     if facts:
         out.append(f"<dl>{''.join(facts[:MAX_FACTS])}</dl>")
@@ -125,7 +125,7 @@ def _card(card: Card) -> str:
         rows = ["<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in card.rows]
         out.append(_table(card.columns, rows, card.title))
     if card.note:
-        out.append(f"<p>{html.escape(card.note)}</p>")
+        out.append(f"<p>{_paragraph(card.note)}</p>")
     return "".join(out) + "</section>"
 
 
