@@ -1,6 +1,7 @@
 """The tour is one page: nothing is fetched, and its anchors lead somewhere."""
 
 import re
+import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -65,6 +66,24 @@ def test_the_tour_has_a_chapter_for_each_function_and_pictures_with_their_comman
     assert tour.count("<pre>") == tour.count("<figure>")
     assert "8.293049" in tour  # log(8 · 0.999 / 0.002), the smallest t
     assert "Certificate holds" in tour and "REFUSED" not in tour
+
+
+def test_the_tour_prints_on_at_most_fifteen_pages(tour):
+    sync_api = pytest.importorskip("playwright.sync_api")
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        pytest.skip("printing needs chromium")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        shown = browser.new_page()
+        shown.set_content(tour)
+        pages = len(re.findall(rb"/Type\s*/Page\b", shown.pdf(prefer_css_page_size=True)))
+        browser.close()
+    assert 5 <= pages <= 15
+
+
+def test_the_tour_shows_no_raw_latex(tour):
+    assert r"\frac" not in tour and "<math" in tour
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):

@@ -1,6 +1,8 @@
 """The report: one page that fetches nothing and escapes what it is given."""
 
 from qkv.claims.pipeline import check
+from qkv.claims.verdict import Verdict
+from qkv.core.display import Card, Displayable
 from qkv.viz import html_report
 
 
@@ -22,7 +24,11 @@ def test_pictures_keep_their_ids_apart():
 def test_a_page_of_claims_counts_and_shows_each_verdict():
     verdicts = check("```claim one\ngiven k_1..k_n free, q free\nthen alpha_i >= 0\nthen alpha_i > 2\n```\n")
     page = html_report.claims_page([("Mine", verdicts)])
-    assert "2 claims: 1 proved, 1 refuted." in page and "✓ proved: one" in page and "✗ refuted: one" in page
+    assert (
+        "2 claims: 1 proved, 1 refuted." in page
+        and ">✓ proved</span>: one" in page
+        and ">✗ refuted</span>: one" in page
+    )
 
 
 def test_a_page_is_written_atomically(tmp_path):
@@ -31,3 +37,30 @@ def test_a_page_is_written_atomically(tmp_path):
         "t", "l", [html_report.Chapter("c", ("text",))]
     )
     assert [p.name for p in tmp_path.iterdir()] == ["r.html"]
+
+
+def test_formulas_are_set_and_long_parts_are_behind_disclosures():
+    verdicts = check(
+        "```claim one\ngiven k_1..k_n orthonormal, n >= 3, t > 0\nlet q = t*(k_a + k_b)\nthen alpha_a > 0.49\n"
+        + "then $\\alpha_a < \\frac{1}{2}$\n" * 10
+        + "```\n"
+    )
+    page = html_report.claims_page([("Mine", verdicts)])
+    assert "\\frac" not in page and "<mfrac>" in page
+    assert "<details><summary>All 11 rows</summary><table" in page and "<details open" not in page
+    assert "Derivation, " in page and page.count("<details") == page.count("</details>")
+
+
+def test_a_formula_that_is_not_known_stays_as_it_was_written():
+    verdict = Verdict("odd", "undecided", r"$\odot x$", "a < b")
+    page = html_report.page("t", "l", [html_report.Chapter("One", (verdict,))])
+    assert r"<code>$\odot x$</code>" in page and "<mi>a</mi><mo>&lt;</mo><mi>b</mi>" in page
+
+
+def test_a_long_card_shows_its_first_facts():
+    class Long(Displayable):
+        def card(self):
+            return Card("Long", tuple((f"fact {i}", str(i)) for i in range(12)), ("i",), (("<1>",),))
+
+    page = html_report.page("t", "l", [html_report.Chapter("One", (Long(),))])
+    assert "<summary>3 more</summary>" in page and "<td>&lt;1&gt;</td>" in page

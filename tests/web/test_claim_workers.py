@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from qkv.web import limits
+from qkv.web.claim_examples import FIRST_EXAMPLE
 from qkv.web.claim_workers import ClaimWorkers
 
 GOOD = "```claim fine\ngiven k_1..k_n free, q free\nthen alpha_i >= 0\n```\n"
@@ -105,3 +106,39 @@ def test_a_worker_whose_server_was_killed_ends():
         while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
             assert time.monotonic() < end
             time.sleep(0.05)
+
+
+def test_a_started_worker_has_decided_the_first_example_before_a_text_comes():
+    """Its process is there at once; it imports no torch for it, which takes longer than everything else."""
+
+    async def scenario(workers):
+        workers.start()
+        process = workers._workers[0]._process
+        first = await workers.check(FIRST_EXAMPLE)
+        return process.pid, workers._workers[0]._process.pid, first
+
+    before, after, (verdicts, whole) = run(scenario)
+    assert before == after and whole
+    assert [v["verdict"] for v in verdicts] == ["proved", "proved", "conditional", "refuted"]
+
+
+def test_after_the_first_text_every_worker_is_started():
+    async def scenario(workers):
+        await workers.check(GOOD)
+        return [worker._process is not None and worker._process.is_alive() for worker in workers._workers]
+
+    assert run(scenario) == [True, True]
+
+
+@pytest.mark.parametrize("module", ["qkv.web.server", "qkv.web.claim_workers"])
+def test_the_server_and_a_worker_start_without_torch(module):
+    code = (
+        f"import sys, {module}\n"
+        "from qkv.web.claim_workers import CachedVerdicts\nfrom qkv.web.claim_examples import FIRST_EXAMPLE\n"
+        "from qkv.claims.syntax.markdown import read\n"
+        "decide = CachedVerdicts(60.0)\n"
+        "assert [decide(claim)['verdict'] for claim in read(FIRST_EXAMPLE)][0] == 'proved'\n"
+        "print([name for name in ('torch', 'scipy.signal', 'matplotlib') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == "[]"

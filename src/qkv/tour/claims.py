@@ -10,7 +10,7 @@ from qkv.viz.html_report import Chapter
 
 
 def claims() -> Chapter:
-    """Decide every statement of five write-ups of the attention-exploration problems."""
+    """Decide every statement of the answer sheets of the catalogue."""
     start = time.monotonic()
     parts = [(name, check(text)) for name, text in documents()]
     seconds = time.monotonic() - start
@@ -21,7 +21,7 @@ def claims() -> Chapter:
     return Chapter(
         "Claims become verdicts",
         (
-            f"{len(parts)} write-ups of one problem set make {len(every)} statements about attention. Each is written in a small "
+            f"{len(parts)} answer sheets on attention make {len(every)} statements about attention. Each is written in a small "
             f"language inside Markdown, examined symbolically and tried on numbers: "
             f"{counts}, in {seconds:.0f} s. `qkv check --catalogue --show` prints every derivation.",
             f"{len(chosen)} of them in full ({', '.join(every[name].verdict for name in chosen)}):",

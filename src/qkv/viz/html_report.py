@@ -8,10 +8,17 @@ import re
 from pathlib import Path
 
 from qkv import __version__
-from qkv.claims.verdict import Verdicts
-from qkv.core.display import Displayable
+from qkv.claims.verdict import SIGNS, Verdict, Verdicts
+from qkv.core.display import Card, Displayable
 from qkv.core.files import write_text
+from qkv.viz.formulas import pieces
+from qkv.viz.mathml import mathml
 from qkv.viz.theme import css
+
+MAX_ROWS = 8
+"""Rows of a table; a longer one is behind a disclosure, which prints closed."""
+MAX_FACTS = 9
+"""Facts of a card; further ones are behind a disclosure."""
 
 CLAIMS_LEAD = (
     "Each claim was parsed from its document, examined symbolically and tested on numbers. `proved` holds for all "
@@ -64,7 +71,7 @@ def page(title: str, lead: str, chapters: list[Chapter]) -> str:
 <body>
 <header><h1>{html.escape(title)}</h1>
 <p class="lead">{_paragraph(lead)}</p>
-<nav><ol>{contents}</ol></nav></header>
+<nav aria-label="Chapters"><ol>{contents}</ol></nav></header>
 <main>
 {body}
 </main>
@@ -95,11 +102,94 @@ def _chapter(chapter: Chapter) -> str:
             caption, command = _paragraph(block.caption), html.escape(block.command)
             drawn = _prefix_ids(block.svg, f"{_anchor(chapter.title)}-{number}")
             parts.append(f"<figure>{drawn}<figcaption>{caption}<pre>{command}</pre></figcaption></figure>")
+        elif isinstance(block, Verdict):
+            parts.append(_verdict(block))
+        elif isinstance(block, Verdicts):
+            parts.append(_verdicts(block))
         elif isinstance(block, Displayable):
-            parts.append(block._repr_html_())
+            parts.append(_card(block.card()))
         else:
             parts.append(f"<p>{_paragraph(block)}</p>")
     return "\n".join(parts)
+
+
+def _card(card: Card) -> str:
+    """A result: its title and facts; what would fill a page is behind a disclosure."""
+    facts = [f"<dt>{html.escape(name)}</dt><dd>{_paragraph(value)}</dd>" for name, value in card.facts]
+    out = [f'<section class="qkv-card"><h3>{html.escape(card.title)}</h3>']
+    if facts:
+        out.append(f"<dl>{''.join(facts[:MAX_FACTS])}</dl>")
+    if len(facts) > MAX_FACTS:
+        out.append(_disclosure(f"{len(facts) - MAX_FACTS} more", f"<dl>{''.join(facts[MAX_FACTS:])}</dl>"))
+    if card.rows:
+        rows = ["<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in card.rows]
+        out.append(_table(card.columns, rows, card.title))
+    if card.note:
+        out.append(f"<p>{_paragraph(card.note)}</p>")
+    return "".join(out) + "</section>"
+
+
+def _verdict(verdict: Verdict) -> str:
+    """A verdict: the statement and the reason with their formulas set; derivation and numbers behind disclosures."""
+    kind = verdict.verdict
+    head = f'<h3><span class="{kind}">{SIGNS[kind]} {kind}</span>: {html.escape(verdict.id)}</h3>'
+    if kind == "malformed":
+        stated, because = f"<code>{html.escape(verdict.says)}</code>", html.escape(verdict.because)
+    else:
+        stated, because = _with_formulas(verdict.says), _with_formulas(verdict.because)
+    out = [f'<section class="qkv-card {kind}">{head}<p class="stated">{stated}</p><p>{because}</p>']
+    if verdict.derivation:
+        steps = "".join(f"<li>{_step(step.text, step.latex)}</li>" for step in verdict.derivation)
+        out.append(_disclosure(f"Derivation, {len(verdict.derivation)} steps", f"<ol>{steps}</ol>"))
+    if verdict.counterexample:
+        lines = "<br>".join(html.escape(line) for line in verdict.counterexample.split("\n"))
+        out.append(_disclosure("Numbers, as Python", f"<p><code>{lines}</code></p>"))
+    return "".join(out) + "</section>"
+
+
+def _verdicts(verdicts: Verdicts) -> str:
+    """How many verdicts of each kind there are, and a table of all of them behind a disclosure."""
+    counts = "".join(
+        f'<li><span class="{kind}">{SIGNS[kind]} {kind}</span> {count}</li>'
+        for kind, count in verdicts.counts().items()
+    )
+    rows = []
+    for v in verdicts:
+        plain = v.verdict == "malformed"
+        cells = [html.escape(part) if plain else _with_formulas(part) for part in (v.says, v.because)]
+        kind = f'<span class="{v.verdict}">{SIGNS[v.verdict]} {v.verdict}</span>'
+        rows.append(f"<tr><td>{html.escape(v.id)}</td><td>{kind}</td><td>{cells[0]}</td><td>{cells[1]}</td></tr>")
+    many = f"{len(verdicts)} statement{'s' * (len(verdicts) != 1)}"
+    table = _table(("claim", "verdict", "says", "because"), rows, many) if rows else ""
+    return f'<section class="qkv-card"><h3>{many}</h3><ul class="counts">{counts}</ul>{table}</section>'
+
+
+def _table(columns: tuple[str, ...], rows: list[str], title: str) -> str:
+    """A table that scrolls where it is too wide, and that is behind a disclosure where it is long."""
+    head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
+    text = f'<table tabindex="0" aria-label="{html.escape(title)}"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}'
+    text += "</tbody></table>"
+    return text if len(rows) <= MAX_ROWS else _disclosure(f"All {len(rows)} rows", text)
+
+
+def _disclosure(summary: str, content: str) -> str:
+    return f"<details><summary>{html.escape(summary)}</summary>{content}</details>"
+
+
+def _step(text: str, latex: str) -> str:
+    """A line of a derivation: its words, unless they only repeat the formula, and the formula."""
+    formula = "" if re.fullmatch(r"\\text\{(?:[^{}\\]|\\.)*\}", latex) else mathml(latex, display=True)
+    words = not formula or re.search(r"[A-Za-z]{4}", text)
+    return (_with_formulas(text) if words else "") + formula
+
+
+def _with_formulas(text: str) -> str:
+    """A sentence as HTML, its formulas as MathML; one that MathML cannot say stays as it was written."""
+    out = []
+    for piece in pieces(text):
+        formula = mathml(piece.latex) if piece.latex else ""
+        out.append(formula or (f"<code>{html.escape(piece.text)}</code>" if piece.latex else html.escape(piece.text)))
+    return "".join(out)
 
 
 def _paragraph(text: str) -> str:

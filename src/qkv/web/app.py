@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
@@ -25,6 +26,8 @@ from qkv.web.model_registry import DEFAULT_RUNS, ModelRegistry
 from qkv.web.routes import claims, defaults, jobs, knowledge, lookup, noise, wiring
 from qkv.web.schemas import refusal_reply
 
+PRELOAD_SECONDS = 2.0
+"""Time after which the server imports torch, unless a request has needed it before: the first page is served first."""
 DESCRIPTION = (
     "Attention as a lookup memory: read it, design queries for it, and measure it under noise. The qkv library "
     "computes every number, and each reply contains the Python code that computes the same numbers. Every refusal is "
@@ -60,13 +63,16 @@ def application(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.compute_pool = ComputePool(warm_up=noise.warm_up)
         app.state.claim_workers = ClaimWorkers()
+        app.state.claim_workers.start()
+        app.state.compute_pool = ComputePool(warm_up=noise.warm_up)
+        preloading = asyncio.get_running_loop().call_later(PRELOAD_SECONDS, app.state.compute_pool.preload)
         app.state.job_manager = JobManager(on_trained=registry.add)
         app.state.model_registry = registry
         try:
             yield
         finally:
+            preloading.cancel()
             app.state.job_manager.close()
             app.state.claim_workers.close()
             app.state.compute_pool.close()

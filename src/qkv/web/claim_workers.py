@@ -9,20 +9,27 @@ import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qkv.web import limits
+from qkv.web.claim_examples import FIRST_EXAMPLE
 from qkv.web.worker_process import initialise_worker
+
+if TYPE_CHECKING:
+    from qkv.claims.syntax.markdown import UnparsedClaim
+    from qkv.claims.syntax.nodes import Claim
 
 REQUEST = "checking claims"
 MAX_CACHED_VERDICTS = 2000
 """Verdicts that a worker keeps, by source text: while a user edits one block, all others stay the same."""
+IDLE_SECONDS = 3.0
+"""A worker that has waited so long for a text imports qkv.noise, and with it torch, which few claims need."""
 
 VerdictFields = dict[str, Any]
 
 
 class ClaimWorkers:
-    """A few worker processes, each started when it is first needed.
+    """A few worker processes. `start` starts the first; a text starts all, and one that has died again.
 
     Args:
         count: Number of processes.
@@ -41,7 +48,12 @@ class ClaimWorkers:
         self._idle = list(self._workers)
         self._slots = asyncio.Semaphore(count)
         self._queued = 0
+        self._closed = False
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="qkv-check")
+
+    def start(self) -> None:
+        """Start the first process: it imports the checker, and decides the first example, before a text comes."""
+        self._idle[0].start()
 
     async def check(self, text: str) -> tuple[list[VerdictFields], bool]:
         """Check the claims of a document.
@@ -63,11 +75,15 @@ class ClaimWorkers:
                     return await loop.run_in_executor(self._threads, worker.check, text, self.check_seconds)
                 finally:
                     self._idle.insert(0, worker)  # the one used last has most verdicts cached
+                    if not self._closed:
+                        for idle in self._idle:
+                            idle.start()
         finally:
             self._queued -= 1
 
     def close(self) -> None:
         """End the processes."""
+        self._closed = True
         for worker in self._workers:
             worker.stop()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -85,7 +101,7 @@ class ClaimWorker:
         """As `ClaimWorkers.check`. Claims that are not decided in time are undecided, and the process is ended."""
         deadline = time.monotonic() + seconds
         try:
-            pipe = self._start()
+            pipe = self.start()
             pipe.send(text)
             claims = self._receive(pipe, deadline)
             if claims is None:
@@ -124,7 +140,7 @@ class ClaimWorker:
             process.kill()
             process.join(5)
 
-    def _start(self) -> Connection:
+    def start(self) -> Connection:
         """The pipe to a live process; starts one if there is none."""
         if self._pipe is None or self._process is None or not self._process.is_alive():
             self.stop()
@@ -145,12 +161,15 @@ class ClaimWorker:
 
 def serve_claims(pipe: Connection, claim_seconds: float) -> None:
     """The worker process: for each text, send the list of its claims, then their verdicts one by one."""
-    initialise_worker()
-    from qkv.claims.pipeline import malformed, verdict
-    from qkv.claims.symbolic import prover  # noqa: F401  (imported now, outside of a claim's time limit)
+    initialise_worker(import_torch=False)  # most claims do not need it, and it takes longer than all other imports
     from qkv.claims.syntax.markdown import UnparsedClaim, read
 
-    cache: OrderedDict[Any, VerdictFields] = OrderedDict()
+    decide = CachedVerdicts(claim_seconds)
+    for example in read(FIRST_EXAMPLE):  # loads what the first claim would wait for
+        if not pipe.poll():
+            decide(example)
+    if not pipe.poll(IDLE_SECONDS):
+        import qkv.noise.probability.output_within  # noqa: F401
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
             claims = read(pipe.recv())
@@ -164,14 +183,33 @@ def serve_claims(pipe: Connection, claim_seconds: float) -> None:
             if len(claims) > limits.MAX_CLAIMS:
                 continue
             for claim, (line, column) in zip(claims, positions, strict=True):
-                if isinstance(claim, UnparsedClaim):
-                    fields = malformed(claim).to_json()
-                else:
-                    key = (claim.source, claim.says)
-                    found = cache.pop(key, None) or verdict(claim, claim_seconds).to_json()
-                    if found["verdict"] != "undecided":  # with more time, it may be decided when asked again
-                        cache[key] = found
-                    fields = {**found, "id": claim.id}
-                    if len(cache) > MAX_CACHED_VERDICTS:
-                        cache.popitem(last=False)
-                pipe.send({**fields, "line": line, "column": column})
+                pipe.send({**decide(claim), "line": line, "column": column})
+
+
+class CachedVerdicts:
+    """The verdict on a claim as JSON fields; those on the latest claims are kept.
+
+    Args:
+        claim_seconds: Time limit for one claim.
+    """
+
+    def __init__(self, claim_seconds: float) -> None:
+        from qkv.claims.symbolic import prover  # noqa: F401  (imported now, outside of a claim's time limit)
+
+        self._claim_seconds = claim_seconds
+        self._kept: OrderedDict[Any, VerdictFields] = OrderedDict()
+
+    def __call__(self, claim: Claim | UnparsedClaim) -> VerdictFields:
+        """The verdict on a claim."""
+        from qkv.claims.pipeline import malformed, verdict
+        from qkv.claims.syntax.nodes import Claim
+
+        if not isinstance(claim, Claim):
+            return malformed(claim).to_json()
+        key = (claim.source, claim.says)
+        found = self._kept.pop(key, None) or verdict(claim, self._claim_seconds).to_json()
+        if found["verdict"] != "undecided":  # with more time, it may be decided when asked again
+            self._kept[key] = found
+        if len(self._kept) > MAX_CACHED_VERDICTS:
+            self._kept.popitem(last=False)
+        return {**found, "id": claim.id}

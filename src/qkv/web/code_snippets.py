@@ -1,9 +1,13 @@
-"""Python code that computes the numbers of a reply: what "Copy as Python" copies."""
+"""Python code that makes the calls behind a reply and prints what the page shows: what "Copy as Python" copies."""
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+TAKEN_NAMES = ("np", "wire", "self_attention", "X", "names", "wired", "reading", "print", "zip", "dict", "enumerate")
+"""Names in the code for wiring, which no token or vector may have there."""
 
 
 def lookup(
@@ -25,30 +29,41 @@ def lookup(
         [
             *([] if end is None else ["import numpy as np", ""]),
             "from qkv import Memory",
+            "from qkv.core.display import upper_bound",
             "from qkv.design import leak",
             "",
             *_memory(keys, values, labels),
             f"query = {_vector(query)}",
             f"reading = memory.read(query, scale={scale!r})",
             f"leaks = leak(memory, query, {list(wanted)!r}{scales})",
-            "print(reading)",
-            "print(leaks)",
+            f"here = leak(memory, query, {list(wanted)!r}, scales=[{scale!r}], tol=None)",
+            *_print_reading(),
+            'print(f"leak: {float(here.leaks[0]):.4g}")',
+            "if leaks.scale is not None:",
+            '    print(f"leak at most {leaks.tol:g} from scale {upper_bound(leaks.scale)} on")',
             "",
         ]
     )
 
 
 def design(verb: str, keys: Any, values: Any, labels: Any, wanted: Any, tol: float) -> str:
-    """Code that designs a query by `verb`, copy or blend, for the wanted item or weights."""
+    """Code that designs a query by `verb`, copy or blend, for the wanted item or weights, and reads with it."""
+    items = [wanted] if isinstance(wanted, str) else list(wanted)
     return "\n".join(
         [
             "from qkv import Memory",
-            f"from qkv.design import {verb}",
+            "from qkv.core.display import upper_bound",
+            f"from qkv.design import {verb}, leak",
             "",
             *_memory(keys, values, labels),
             f"design = {verb}(memory, {wanted!r}, tol={tol!r})",
             "reading = memory.read(design.query)",
-            "print(design)",
+            f"here = leak(memory, design.query, {items!r}, scales=[1.0], tol=None)",
+            *_print_reading(),
+            'print(f"leak: {float(here.leaks[0]):.4g}")',
+            'print(f"{design.status}: at most {upper_bound(design.distance)} from the wanted weights")',
+            "if design.obstacle is not None:",
+            "    print(design.obstacle.worded(dict(enumerate(memory.labels))))",
             "",
         ]
     )
@@ -73,28 +88,73 @@ def noise(
             f"    memory, layouts, noise, wanted, {radius!r}, n_samples={n_samples!r}, seed={seed!r}",
             ")",
             "for report in reports:",
-            "    print(report)",
+            '    print(f"{report.name}: mean {report.mean:.4g}, variance {report.variance:.4g}, ", end="")',
+            f'    print(f"probability of an output within {radius!r}: {{report.probability:.4g}}")',
             "",
         ]
     )
 
 
-def wiring(X: Any, reads: Mapping[int, Any], writes: Mapping[int, Any], tol: float, beta: float, possible: bool) -> str:
-    """Code that designs Q, K and V, and applies them to vectors of length β."""
+def wiring(
+    names: Sequence[str],
+    vectors: Sequence[str],
+    X: Sequence[Sequence[float]],
+    reads: Mapping[int, Mapping[int, float]],
+    writes: Mapping[int, Sequence[float]],
+    tol: float,
+    beta: float,
+    possible: bool,
+) -> str:
+    """Code that designs Q, K and V, applies them to vectors of length β, and prints what each token reads.
+
+    Args:
+        names: Names of the tokens.
+        vectors: Names of the vectors.
+        X: Coefficients of the tokens, a row per token and a column per vector.
+        reads: Wanted weights, by token.
+        writes: What is written, as coefficients of the vectors, by token.
+        tol: Largest distance of the weights from the rules.
+        beta: Length of the vectors.
+        possible: Whether there are matrices to apply.
+    """
+    spoken = _are_names([*names, *vectors])  # else vectors are written as numbers
+    rules = {names[i]: {names[j]: w for j, w in parts.items()} for i, parts in reads.items()}
+    plain = {token: next(iter(parts)) if [*parts.values()] == [1.0] else parts for token, parts in rules.items()}
+    written = [f"{names[i]!r}: {_sum(row, vectors) if spoken else _vector(row)}" for i, row in writes.items()]
+    tokens = (
+        [
+            f"{', '.join(vectors)}{',' * (len(vectors) == 1)} = np.eye({len(vectors)})  # orthonormal vectors",
+            "X = np.array([",
+            *(f"    {_sum(row, vectors)},  # {name}" for name, row in zip(names, X, strict=True)),
+            "])",
+        ]
+        if spoken
+        else _matrix("X", X)
+    )
     return "\n".join(
         [
             "import numpy as np",
             "",
-            "from qkv import self_attention",
+            "from qkv import self_attention" if possible else "",
             "from qkv.design import wire",
             "",
-            *_matrix("X", X),
-            f"wired = wire(X, {dict(reads)!r}, {dict(writes)!r}, tol={tol!r})",
-            *([f"reading = self_attention({beta!r} * X, wired.Q, wired.K, wired.V)"] if possible else []),
-            "print(wired)",
+            f"names = {list(names)!r}",
+            *tokens,
+            f"wired = wire(X, {plain!r}, {{{', '.join(written)}}}, tol={tol!r}, labels=names)",
+            *(
+                [
+                    f"reading = self_attention({beta!r} * X, wired.Q, wired.K, wired.V)",
+                    "for name, weights in zip(names, reading.weights):",
+                    '    parts = [f"{other} ({float(w):.3g})" for other, w in zip(names, weights)]',
+                    '    print(name, "reads", ", ".join(parts))',
+                ]
+                if possible
+                else []
+            ),
+            "print(wired.certificate.worded(dict(enumerate(names))))",
             "",
         ]
-    )
+    ).replace("import numpy as np\n\n\nfrom", "import numpy as np\n\nfrom")
 
 
 def check(text: str, seconds: float) -> str:
@@ -103,9 +163,11 @@ def check(text: str, seconds: float) -> str:
         [
             "from qkv import check",
             "",
-            f"text = {text!r}",
+            f"text = {_text(text)}",
             f"verdicts = check(text, seconds={seconds!r})",
-            "print(verdicts)",
+            "for verdict in verdicts:",
+            '    print(f"{verdict.verdict}: {verdict.says}")',
+            '    print(f"    {verdict.because}")',
             "",
         ]
     )
@@ -122,10 +184,46 @@ def ask(folder: str, question: str, temporary: bool = False) -> str:
             "",
             f"run = load({folder!r})",
             f"answer = ask(run, {question!r})",
-            "print(answer)",
+            'print(answer.answer or "(no answer)", f"({answer.badge})" if answer.badge else "")',
+            "print(answer.why)",
+            "for other in answer.alternatives:",
+            '    print(f"{other.probability:.3f} {other.text}")',
             "",
         ]
     )
+
+
+def _print_reading() -> list[str]:
+    return [
+        "for label, weight in zip(memory.labels, reading.weights):",
+        '    print(f"weight of {label}: {float(weight):.4g}")',
+        'print("output:", ", ".join(f"{float(x):.3g}" for x in reading.output))',
+    ]
+
+
+def _are_names(names: Sequence[str]) -> bool:
+    """Whether all can be names of variables side by side."""
+    usual = all(name.isascii() and name.isidentifier() and not keyword.iskeyword(name) for name in names)
+    return usual and len(set(names)) == len(names) and not set(names) & set(TAKEN_NAMES)
+
+
+def _sum(row: Sequence[float], vectors: Sequence[str]) -> str:
+    """A sum of named vectors as an expression."""
+    text = ""
+    for coefficient, name in zip(row, vectors, strict=True):
+        if coefficient:
+            size = abs(float(coefficient))
+            sign = (" - " if coefficient < 0 else " + ") if text else ("-" if coefficient < 0 else "")
+            text += f"{sign}{name if size == 1 else f'{size!r} * {name}'}"
+    return text or f"0 * {vectors[0]}"
+
+
+def _text(text: str) -> str:
+    """A string literal: over several lines where that is read back exactly."""
+    plain = all(char.isprintable() or char == "\n" for char in text)
+    if plain and "\n" in text and "'''" not in text and not text.endswith(("'", "\\")):
+        return f"r'''{text}'''"
+    return repr(text)
 
 
 def _memory(keys: Any, values: Any, labels: Any) -> list[str]:

@@ -84,6 +84,10 @@ class ComputePool:
                     self._threads.submit(processes.shutdown)
         return await self.run(request, function, *arguments)
 
+    def preload(self) -> None:
+        """Import what most computations need, in a thread; returns at once."""
+        self._threads.submit(_import_design)
+
     def close(self) -> None:
         """Stop the threads and the processes; computations that wait are cancelled."""
         processes, self._processes, self._ready = self._processes, None, False
@@ -133,20 +137,20 @@ class SingleTorchThread:
     """Context manager: torch uses one thread in a block; when no block is active any more, as many as before.
 
     Blocks may overlap in several threads. Torch keeps a thread count for each thread and one for threads to come; the
-    count to restore is therefore taken once, where this is created, and not in a thread that a block has changed.
+    count to restore is therefore taken once, by the first block, and not in a thread that a block has changed.
     """
 
     def __init__(self) -> None:
-        import torch
-
         self._lock = threading.Lock()
         self._active = 0
-        self._count_before = torch.get_num_threads()
+        self._count_before: int | None = None  # torch is imported by the first block
 
     def __enter__(self) -> None:
         import torch
 
         with self._lock:
+            if self._count_before is None:
+                self._count_before = torch.get_num_threads()
             self._active += 1
             torch.set_num_threads(1)
 
@@ -157,13 +161,18 @@ class SingleTorchThread:
 
         with self._lock:
             self._active -= 1
-            if self._active == 0:
+            if self._active == 0 and self._count_before is not None:
                 torch.set_num_threads(self._count_before)
 
 
 def _in_process(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
     """The result is encoded in the process: bytes are cheap to pass on."""
     return json_bytes(function(*arguments))
+
+
+def _import_design() -> None:
+    import qkv.design.query
+    import qkv.design.wiring  # noqa: F401
 
 
 def _no_warm_up() -> None:

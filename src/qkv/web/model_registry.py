@@ -45,24 +45,20 @@ class ModelRegistry:
     """
 
     def __init__(self, folders: Mapping[str, Path], runs: Path = DEFAULT_RUNS) -> None:
-        from qkv.train.runs import load  # with torch, which takes longer to import than the rest of the server
-
         self._lock = threading.Lock()
         self.runs, self._runs_folder = runs, runs.resolve()
-        self._entries = {name: _Entry(load(folder), Path(folder), NAMED) for name, folder in folders.items()}
+        self._entries = {name: _Entry(_load(folder), Path(folder), NAMED) for name, folder in folders.items()}
         for folder in self._kept_folders():
             with contextlib.suppress(QkvError):
-                self._entries.setdefault(folder.name, _Entry(load(folder), folder, KEPT))
+                self._entries.setdefault(folder.name, _Entry(_load(folder), folder, KEPT))
 
     def add(self, name: str, folder: Path) -> None:
         """Add a model that a job has trained."""
-        from qkv.train.runs import load
-
         with self._lock:
             trained = [name for name, entry in self._entries.items() if entry.source == TRAINED]
             for oldest in trained[: max(0, len(trained) + 1 - MAX_TRAINED_MODELS)]:
                 del self._entries[oldest]
-            self._entries[name] = _Entry(load(folder), folder, TRAINED)
+            self._entries[name] = _Entry(_load(folder), folder, TRAINED)
 
     def keep(self, name: str) -> dict[str, Any]:
         """Copy a model that a job has trained into the folder for kept models, where the next server finds it.
@@ -128,6 +124,12 @@ class ModelRegistry:
             for folder in sorted(self._runs_folder.iterdir())
             if not folder.name.startswith(".") and is_run(folder)
         ]
+
+
+def _load(folder: Path) -> Run:
+    from qkv.train.runs import load  # with torch, which takes longer to import than the rest of the server
+
+    return load(folder)
 
 
 def _description(name: str, entry: _Entry) -> dict[str, Any]:

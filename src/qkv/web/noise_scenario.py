@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from qkv.core.memory import Memory
 from qkv.errors import QkvError
-from qkv.noise.key_noise import Gaussian
-from qkv.noise.layout_report import reference_layouts
+
+if TYPE_CHECKING:
+    from qkv.core.memory import Memory
+    from qkv.noise.key_noise import Gaussian
 
 WANTED_LABELS = "abcdefgh"
 """Labels of the items that can be wanted; those after them are numbered from 9."""
@@ -52,11 +51,17 @@ class NoiseScenario:
     @property
     def noise(self) -> Gaussian:
         """The noise of the keys."""
+        from qkv.noise.key_noise import Gaussian
+
         return Gaussian(isotropic=self.isotropic, along={WANTED_LABELS[0]: self.along})
 
 
 @lru_cache(maxsize=128)
 def _orthonormal_memory(n: int) -> Memory:
+    import torch
+
+    from qkv.core.memory import Memory
+
     labels = [*WANTED_LABELS[:n], *range(len(WANTED_LABELS) + 1, n + 1)]
     return Memory(torch.eye(n, dtype=torch.float64), labels=labels)
 
@@ -64,4 +69,6 @@ def _orthonormal_memory(n: int) -> Memory:
 @lru_cache(maxsize=128)
 def layouts(scenario: NoiseScenario, scale: float) -> dict[str, Any]:
     """The three reference layouts at a scale; cached, since on the page most changes keep scenario and scale."""
+    from qkv.noise.layout_report import reference_layouts
+
     return reference_layouts(scenario.memory, scenario.wanted, scenario.noise, scale)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from qkv.core.display import number
-from qkv.design.wiring import Wiring
+
+if TYPE_CHECKING:
+    from qkv.design.wiring import Wiring
 
 TIE_TOLERANCE = 1e-6
 """Scores within this of the highest, relative to it where it exceeds 1, are taken as equal to it."""

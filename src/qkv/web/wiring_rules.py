@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from qkv.core.display import number
-from qkv.core.types import FloatArray
-from qkv.design.wiring import Wiring
+
+if TYPE_CHECKING:
+    from qkv.core.types import FloatArray
+    from qkv.design.wiring import Wiring
 
 RELATIVE_RESIDUAL = 1e-9
 """A rule is taken as written by V if V is off by at most this, relative to what the rules write."""

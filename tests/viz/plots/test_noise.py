@@ -21,9 +21,12 @@ def layouts():
     return reference_layouts(MEMORY, WANTED, NOISE, 5.0)
 
 
-@pytest.mark.parametrize("robust", ["hardened", "one hardened head", "min variance"])
-def test_plain_several_and_robust_layouts_have_colours_of_their_own(robust):
-    assert plots._colours({"one head": 0, "two heads": 0, robust: 0}) == ["one-head", "several-heads", "hardened"]
+@pytest.mark.parametrize(
+    ("robust", "token"),
+    [("hardened", "hardened"), ("one hardened head", "hardened"), ("min variance", "min-variance")],
+)
+def test_plain_several_and_robust_layouts_have_colours_of_their_own(robust, token):
+    assert plots._colours({"one head": 0, "two heads": 0, robust: 0}) == ["one-head", "several-heads", token]
     assert plots._colours({"one head": 0, "one more": 0}) == ["one-head", "item-other"]
 
 

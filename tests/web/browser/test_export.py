@@ -21,31 +21,56 @@ PAGES = {
 }
 
 
-def same_noise(page, names):
+def same_noise(page, names, printed):
     reports = names["reports"]
+    for report in reports:
+        shown = page.locator(f"[data-fact='{report.name} variance']")
+        if shown.count():
+            assert f"variance {shown.inner_text()}," in printed
     expect(page.locator("[data-fact='three heads variance']")).to_have_text(number(reports[1].variance))
     return {"layouts": [{"variance": report.variance} for report in reports]}
 
 
-def same_wiring(page, names):
+def same_wiring(page, names, printed):
     weights = names["reading"].weights
+    title = page.locator(".views h2 >> nth=0").inner_text()
+    for token, reads in re.findall(r"x(\d) reads x\d \(([\d.]+)\)", title):
+        assert f"({reads})" in next(line for line in printed.splitlines() if line.startswith(f"x_{token} reads"))
+    says = page.locator(".views .quiet", has_text="At β = 1").inner_text().removeprefix("At β = 1, ").rstrip(".")
+    assert says in printed
     expect(page.locator(".views h2 >> nth=0")).to_contain_text(f"x1 reads x2 ({number(float(weights[0, 1]), 3)})")
     return {"weights": weights.tolist()}
 
 
-def same_claims(page, names):
+def same_claims(page, names, printed):
+    for verdict in names["verdicts"]:
+        assert f"{verdict.verdict}: {verdict.says}\n    {verdict.because}\n" in printed
+    assert page.locator(".verdict .says").get_attribute("data-says") in printed
     found = [v.verdict for v in names["verdicts"].verdicts]
     assert found == [text.split()[1] for text in page.locator(".verdict .word").all_text_contents()]
     return {"verdicts": [{"verdict": verdict} for verdict in found]}
 
 
-def same_knowledge(page, names):
+def same_knowledge(page, names, printed):
     answer = names["answer"]
+    assert printed.startswith(page.locator("[data-fact=answer]").inner_text())
+    assert page.locator("[data-fact=badge]").inner_text().split(maxsplit=1)[1] in printed
+    assert page.locator(".why").inner_text().lower() in printed.lower()
     expect(page.locator("[data-fact=answer]")).to_have_text(answer.answer or "(no answer)")
     return {"badge": answer.badge}
 
 
 SAME = {"noise": same_noise, "wiring": same_wiring, "claims": same_claims, "knowledge": same_knowledge}
+
+
+CALLS = {"noise": "layout_reports(", "wiring": "wired = wire(", "claims": "check(text", "knowledge": "ask(run, "}
+"""The call that made the picture."""
+CARRIED = {
+    "wiring": (".outcomes li", ".views .quiet"),
+    "claims": (".verdict .word", ".verdict .because"),
+    "knowledge": ("[data-fact=answer]", "[data-fact=badge]", ".why"),
+}
+"""What a page says and its picture carries."""
 
 
 def agree(expected, found):
@@ -58,7 +83,7 @@ def agree(expected, found):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_each_page_exports_python_pictures_and_numbers(watched, name):
+def test_each_page_exports_python_pictures_and_numbers(watched, name, capsys):
     one = watched()
     fragment, seen = PAGES[name]
     page = one.open(fragment)
@@ -66,11 +91,16 @@ def test_each_page_exports_python_pictures_and_numbers(watched, name):
     one.settled()
     page.get_by_role("button", name="Copy as Python").click()
     expect(page.locator(".share .said")).to_have_text("Python copied")
-    names = {"__name__": "notebook"}
-    exec(page.evaluate("navigator.clipboard.readText()"), names)
-    expected = SAME[name](page, names)
-    for kind in ("SVG", "PNG"):
-        downloaded(page, name, kind)
+    names, code = {"__name__": "notebook"}, page.evaluate("navigator.clipboard.readText()")
+    assert CALLS[name] in code
+    capsys.readouterr()
+    exec(code, names)
+    expected = SAME[name](page, names, capsys.readouterr().out)
+    drawn = downloaded(page, name, "SVG").decode()
+    downloaded(page, name, "PNG")
+    for place in CARRIED.get(name, ()):
+        words = page.locator(place).first.inner_text().split()
+        assert all(word in drawn for word in words if word.isalpha()), place
     kept = json.loads(downloaded(page, name, "JSON"))
     assert agree(expected, kept.get("reply", kept))
 
@@ -153,3 +183,36 @@ def test_the_pictures_of_wiring_carry_which_rules_are_met(watched):
     text = svg_text(downloaded(page, "wiring", "SVG")).replace(" ", "")
     for said in [*page.locator(".views h2").all_inner_texts(), *page.locator(".outcomes li").all_inner_texts()]:
         assert "".join(said.split()) in text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["wiring", "claims", "knowledge"])
+def test_no_axe_violations(watched, name, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    one = watched(color_scheme=scheme)
+    fragment, seen = PAGES[name]
+    page = one.open(fragment)
+    page.wait_for_selector(seen, timeout=60_000)
+    one.settled()
+    page.locator("details").evaluate_all("all => all.forEach((d) => { d.open = true })")
+    found = axe.run(page).response["violations"]
+    assert [(v["id"], v["nodes"][0]["html"]) for v in found] == []
+
+
+def test_the_code_of_a_designed_query_designs_it_and_prints_what_the_page_shows(watched, capsys):
+    one = watched()
+    page = one.open("lookup")
+    page.get_by_role("button", name="Blend these").click()
+    expect(page.locator(".found.yes")).to_be_visible()
+    expect(page.locator("[data-python]")).to_contain_text("blend(memory,")
+    one.settled()
+    page.get_by_role("button", name="Copy as Python").click()
+    expect(page.locator(".share .said")).to_have_text("Python copied")
+    code = page.evaluate("navigator.clipboard.readText()")
+    assert "query = [" not in code  # the call, not its numbers
+    capsys.readouterr()
+    exec(code, {"__name__": "notebook"})
+    printed = capsys.readouterr().out
+    assert f"leak: {page.locator('[data-fact=leak]').inner_text()}" in printed
+    distance = re.search(r"at most (\S+) from the wanted", page.locator(".found.yes").inner_text())[1]
+    assert f"at most {distance} from the wanted weights" in printed

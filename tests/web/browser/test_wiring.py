@@ -120,3 +120,26 @@ def test_inputs_that_cannot_be_used_have_no_result(watched):
     expect(page.locator(".views")).to_have_count(0)
     page.get_by_label("What x_1 is").fill("u_d + u_b")
     expect(page.locator(".views h2").first).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("x_2 + x_3", "The rule x_1 reads x_2 + x_3: the weights sum to 2, not to 1. Write 1/2 x_2 + 1/2 x_3"),
+        ("2 x_2 - x_3", "the weight of x_3 is negative"),
+        ("x_9", "there is no such token"),
+    ],
+)
+def test_a_rule_that_cannot_be_used_is_named_as_it_was_typed(watched, typed, message):
+    one = watched()
+    page = one.open("wiring")
+    page.get_by_label("What x_1 reads").fill(typed)
+    expect(page.locator(".problem")).to_contain_text(message)
+    assert "{" not in page.locator(".problem").inner_text()
+    one.said = [said for said in one.said if "422" not in said]  # the browser logs the status
+
+
+def test_a_field_that_cannot_be_read_is_named(watched):
+    page = watched().open("wiring")
+    page.get_by_label("What x_2 writes").fill("u_a +")
+    expect(page.locator(".problem")).to_contain_text("What x_2 writes cannot be read: “u_a +”.")

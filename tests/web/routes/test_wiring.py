@@ -65,3 +65,13 @@ def test_the_derivation_agrees_with_the_numbers(post, state):
 def test_requests_that_contradict_themselves_are_refused(client, state, change, problem):
     found = client.post("/api/wiring", json={**state("wiring"), **change})
     assert found.status_code == 422 and problem in found.json()["error"]["problem"]
+
+
+def test_the_statuses_are_those_of_the_library():
+    """The route states them itself, so that the server starts without torch."""
+    from typing import get_args
+
+    from qkv.design import wiring as library
+    from qkv.web.routes import wiring
+
+    assert get_args(wiring.Status) == get_args(library.Status)

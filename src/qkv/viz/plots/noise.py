@@ -102,11 +102,13 @@ def success(
 
 
 def _colours(layouts: Mapping[str, Any]) -> list[str]:
-    """Colour tokens: one head vermilion, several sky blue, a robust query green; further ones grey."""
+    """Colour tokens: one head vermilion, several sky blue, hardened green, min variance purple; others grey."""
     out: list[str] = []
     for name in layouts:
-        if "hard" in name or "min variance" in name:
+        if "hard" in name:
             kind = "hardened"
+        elif "min variance" in name:
+            kind = "min-variance"
         else:
             kind = "one-head" if name.startswith(("one", "1", "plain")) else "several-heads"
         out.append(kind if kind not in out else "item-other")

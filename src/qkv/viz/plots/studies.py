@@ -71,7 +71,7 @@ def _capacity(study: Study) -> Figure:
     """Bits per parameter against exposures, one line for each model size, beside published values."""
     t = tokens()
     drawn, (axes,) = figure(1, height=3.4)
-    palette = (t["item-b"], t["item-a"], t["hardened"], t["several-heads"])
+    palette = (t["item-b"], t["item-a"], t["min-variance"], t["quiet"])
     ends = []
     for colour, size in zip(palette, sorted({row["parameters"] for row in study.rows}), strict=False):
         own = sorted((r for r in study.rows if r["parameters"] == size), key=lambda r: r["exposures"])

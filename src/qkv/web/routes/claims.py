@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
@@ -10,8 +11,10 @@ from pydantic import BaseModel, Field
 
 from qkv.claims.catalogue import documents
 from qkv.claims.verdict import Step, Verdict, Verdicts
+from qkv.viz.formulas import pieces
 from qkv.viz.html_report import claims_page
 from qkv.web import code_snippets, limits
+from qkv.web.claim_examples import EXAMPLES
 from qkv.web.claim_workers import ClaimWorkers, VerdictFields
 from qkv.web.schemas import REFUSALS, PythonCode, RequestModel, json_reply
 
@@ -33,6 +36,13 @@ class StepReply(BaseModel):
     latex: str
 
 
+class PieceReply(BaseModel):
+    """A part of a sentence: words, or a formula."""
+
+    text: str
+    latex: str = Field(description="The formula as LaTeX; empty for words.")
+
+
 class VerdictReply(BaseModel):
     """The verdict on one claim."""
 
@@ -44,6 +54,8 @@ class VerdictReply(BaseModel):
     counterexample: str | None = Field(description="Assignments in Python syntax.")
     line: int = Field(description="Line of the statement, or of the error in it; the first line is 1.")
     column: int
+    says_pieces: list[PieceReply] = Field(description="`says` as words and formulas.")
+    because_pieces: list[PieceReply] = Field(description="`because` as words and formulas.")
 
 
 class CheckReply(BaseModel):
@@ -55,14 +67,16 @@ class CheckReply(BaseModel):
 
 
 class DocumentReply(BaseModel):
-    """A document of the catalogue."""
+    """A document to start from."""
 
     name: str
+    topic: str
+    kind: Literal["example", "answer sheet"]
     text: str
 
 
 class CatalogueReply(BaseModel):
-    """The documents that come with the package."""
+    """The documents that come with the package: short examples by topic, then whole answer sheets."""
 
     documents: list[DocumentReply]
 
@@ -72,7 +86,7 @@ async def check(body: CheckRequest, request: Request) -> Response:
     """Decide every claim of a text, each within its time limit."""
     verdicts, complete = await _workers(request).check(body.text)
     code = code_snippets.check(body.text, limits.CLAIM_SECONDS)
-    return json_reply({"verdicts": verdicts, "complete": complete, "python": code})
+    return json_reply({"verdicts": [{**v, **_pieces(v)} for v in verdicts], "complete": complete, "python": code})
 
 
 @router.post(
@@ -91,8 +105,25 @@ async def report(body: CheckRequest, request: Request) -> Response:
 
 @router.get("/catalogue", response_model=CatalogueReply)
 async def catalogue() -> Response:
-    """The write-ups on attention that come with the package, as documents of claims."""
-    return json_reply({"documents": [{"name": name, "text": text} for name, text in documents()]})
+    """Documents of claims to start from: an example for each topic, and the answer sheets of the package."""
+    examples = [{"name": e.name, "topic": e.topic, "kind": "example", "text": e.text} for e in EXAMPLES]
+    sheets = [
+        {"name": name, "topic": _sheet_title(number, text), "kind": "answer sheet", "text": text}
+        for number, (name, text) in enumerate(documents(), 1)
+    ]
+    return json_reply({"documents": [*examples, *sheets]})
+
+
+def _sheet_title(number: int, text: str) -> str:
+    statements = sum(line.startswith("then") for line in text.splitlines())
+    return f"Answer sheet {number}, {statements} statements"
+
+
+def _pieces(fields: VerdictFields) -> dict[str, Any]:
+    """`says` and `because` as words and formulas; what was malformed stays as it was written."""
+    if fields["verdict"] == "malformed":
+        return {f"{name}_pieces": [{"text": fields[name], "latex": ""}] for name in ("says", "because")}
+    return {f"{name}_pieces": [asdict(piece) for piece in pieces(fields[name])] for name in ("says", "because")}
 
 
 def _verdict(fields: VerdictFields) -> Verdict:

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
-from qkv.core.memory import Memory
-from qkv.design import blend, copy, leak
-from qkv.design.certificates.certificate import Certificate
-from qkv.design.query import Design
-from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
 from qkv.web import code_snippets, limits
 from qkv.web.compute_pool import ComputePool
@@ -29,6 +24,11 @@ from qkv.web.schemas import (
     Vectors,
     json_reply,
 )
+
+if TYPE_CHECKING:
+    from qkv.core.memory import Memory
+    from qkv.design.certificates.certificate import Certificate
+    from qkv.design.query import Design
 
 router = APIRouter(prefix="/api", tags=["lookup"], responses=REFUSALS)
 
@@ -56,6 +56,8 @@ class MemoryRequest(RequestModel):
         Raises:
             QkvError: Rows differ in length, or a label is repeated.
         """
+        from qkv.core.memory import Memory  # with torch: imported by the first request, so that the server starts early
+
         for name, rows in (("keys", self.keys), ("values", self.values)):
             lengths = sorted({len(row) for row in rows})
             if len(lengths) > 1:
@@ -173,6 +175,8 @@ def _pool(request: Request) -> ComputePool:
 
 
 def _lookup(body: LookupRequest) -> dict[str, Any]:
+    from qkv.design import leak
+
     memory = body.memory()
     reading = memory.read(body.query, scale=body.scale)
     wanted = list(body.wanted) if isinstance(body.wanted, dict) else body.wanted
@@ -207,6 +211,8 @@ def _distance(memory: Memory, weights: list[float], wanted: Any) -> float | None
     """
     if not isinstance(wanted, dict):
         return None
+    from qkv.design.specs import BlendSpec
+
     spec = BlendSpec.of(memory, wanted, 0.5)
     parts = dict(zip(spec.items, spec.weights, strict=True))
     return sum(abs(w - parts.get(i, 0.0)) for i, w in enumerate(weights)) / 2
@@ -227,6 +233,8 @@ def leak_limit(keys: list[list[float]], query: list[float], wanted: set[int]) ->
 
 
 def _design(body: CopyRequest | BlendRequest, verb: str, wanted: Any) -> dict[str, Any]:
+    from qkv.design import blend, copy, leak
+
     memory = body.memory()
     found: Design = (copy if verb == "copy" else blend)(memory, wanted, body.leak)
     reading = memory.read(found.query)

@@ -7,7 +7,6 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
-from qkv.noise.layout_report import layout_reports
 from qkv.noise.method import Method
 from qkv.web import code_snippets, limits
 from qkv.web.compute_pool import ComputePool
@@ -74,6 +73,8 @@ async def noise(body: NoiseRequest, request: Request) -> Response:
 
 def compute(body: NoiseRequest) -> dict[str, Any]:
     """The reply to a request."""
+    from qkv.noise.layout_report import layout_reports  # with torch and SciPy: imported by the first request
+
     scenario = NoiseScenario(body.n, body.along, body.isotropic, body.heads)
     reports = layout_reports(
         scenario.memory,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-import torch
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
-from qkv.core.attention import self_attention
-from qkv.design.wiring import Status, Wiring, wire
+from qkv.core.display import number
 from qkv.errors import QkvError
 from qkv.web import code_snippets, limits
 from qkv.web.compute_pool import ComputePool
@@ -20,8 +19,13 @@ from qkv.web.schemas import REFUSALS, Entry, Label, PythonCode, RequestModel, Ro
 from qkv.web.wiring_derivation import Line, derivation
 from qkv.web.wiring_rules import rule_reports
 
+if TYPE_CHECKING:
+    from qkv.design.wiring import Wiring
+
 router = APIRouter(prefix="/api", tags=["wiring"], responses=REFUSALS)
 
+Status = Literal["exact", "within", "out of reach", "not found"]
+"""As `qkv.design.wiring.Status`, whose module imports torch."""
 VectorSum = Annotated[
     dict[Label, Annotated[Entry, Field(ge=-100, le=100)]], Field(min_length=1, max_length=limits.MAX_WIRING_VECTORS)
 ]
@@ -38,8 +42,8 @@ class Rule(RequestModel):
     """What one token reads and writes."""
 
     token: Label
-    reads: Label | dict[Label, Annotated[Entry, Field(ge=0, le=1)]] = Field(
-        description="A token's name, or weights by name."
+    reads: Label | dict[Label, Annotated[Entry, Field(ge=-100, le=100)]] = Field(
+        description="A token's name, or weights by name: not negative, with a sum of 1."
     )
     writes: VectorSum = Field(description="The output, as coefficients by vector.")
 
@@ -98,6 +102,8 @@ async def wiring(body: WiringRequest, request: Request) -> Response:
 
 
 def _wiring(body: WiringRequest) -> dict[str, Any]:
+    from qkv.core.attention import self_attention  # with torch: imported by the first request
+
     names = [token.name for token in body.tokens]
     _check_distinct("tokens", names)
     vectors = _vector_names(body)
@@ -114,6 +120,8 @@ def _wiring(body: WiringRequest) -> dict[str, Any]:
         else tuple((_index(names, name), w) for name, w in rule.reads.items())
         for rule in body.rules
     ]
+    for rule in body.rules:
+        _check_weights(rule)
     writes = [_row(rule.writes, vectors) for rule in body.rules]
     found = _wire(tuple(map(tuple, X)), tuple(zip(readers, reads, strict=True)), tuple(map(tuple, writes)), body.tol)
     weights = outputs = None
@@ -138,6 +146,8 @@ def _wiring(body: WiringRequest) -> dict[str, Any]:
         "excludes_every_wiring": found.status == "out of reach" and found.certificate.excludes_all,
         "derivation": lines,
         "python": code_snippets.wiring(
+            names,
+            vectors,
             X,
             {i: dict(parts) for i, parts in zip(readers, reads, strict=True)},
             dict(zip(readers, writes, strict=True)),
@@ -151,6 +161,10 @@ def _wiring(body: WiringRequest) -> dict[str, Any]:
 @lru_cache(maxsize=64)
 def _wire(X: Any, reads: Any, writes: Any, tol: float) -> Wiring:
     """The matrices; cached, since they do not depend on β, which is what the page changes most."""
+    import torch
+
+    from qkv.design.wiring import wire
+
     rules = {i: dict(parts) for i, parts in reads}
     targets = {i: list(row) for (i, _), row in zip(reads, writes, strict=True)}
     return wire(torch.tensor(X, dtype=torch.float64), rules, targets, tol)
@@ -164,6 +178,33 @@ def _vector_names(body: WiringRequest) -> list[str]:
 
 def _row(coefficients: dict[str, float], vectors: list[str]) -> list[float]:
     return [float(coefficients.get(v, 0.0)) for v in vectors]
+
+
+def _check_weights(rule: Rule) -> None:
+    """Refuse weights that are negative or do not sum to 1, in the words of the rule."""
+    if isinstance(rule.reads, str):
+        return
+    request, total = f"the rule {rule.token} reads {sum_text(rule.reads)}", sum(rule.reads.values())
+    negative = [name for name, weight in rule.reads.items() if weight < 0]
+    if negative:
+        hint = "Weights of attention are never negative: leave it out, or let the rule write the difference"
+        raise QkvError(request, f"the weight of {', '.join(negative)} is negative", hint)
+    if abs(total - 1) > 1e-9:
+        shares = {name: weight / total for name, weight in rule.reads.items()} if total > 0 else rule.reads
+        hint = f"Write {sum_text(shares)}" if total > 0 else "Name a token, or weights that sum to 1"
+        raise QkvError(request, f"the weights sum to {number(total)}, not to 1", hint)
+
+
+def sum_text(coefficients: dict[str, float]) -> str:
+    """A sum of names as the page writes it: `x_2 + x_3`, `1/2 x_2 - 0.3 x_3`."""
+    text = ""
+    for name, coefficient in coefficients.items():
+        size = abs(coefficient)
+        share = Fraction(size).limit_denominator(12)
+        factor = "" if size == 1 else f"{share} " if abs(share - size) < 1e-12 else f"{number(size)} "
+        sign = ("- " if coefficient < 0 else "+ ") if text else ("-" if coefficient < 0 else "")
+        text += f"{' ' if text else ''}{sign}{factor}{name}"
+    return text
 
 
 def _index(names: list[str], name: str) -> int:

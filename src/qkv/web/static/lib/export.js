@@ -137,20 +137,6 @@ function lines(node) {
   });
 }
 
-/** Rows of [verdict, colour, text, reason] as an SVG, for a page without figures. */
-export function listing(rows) {
-  if (!rows.length) return null;
-  const style = getComputedStyle(document.documentElement), ink = getComputedStyle(document.body);
-  const cut = (text) => escaped(text.length > 100 ? `${text.slice(0, 99)}…` : text);
-  const lines = rows.map(([word, tone, text, reason], i) => `<g transform="translate(24 ${40 + 52 * i})">`
-    + `<text font-weight="600" fill="${style.getPropertyValue(`--${tone}`)}">${cut(word)}</text>`
-    + `<text x="130" font-family="ui-monospace, monospace" fill="${ink.color}">${cut(text)}</text>`
-    + `<text x="130" y="20" font-size="12" fill="${style.getPropertyValue("--quiet")}">${cut(reason)}</text></g>`);
-  const size = { width: 900, height: 52 * rows.length + 40 };
-  return { ...size, text: `<svg xmlns="http://www.w3.org/2000/svg" width="900" height="${size.height}" font-family="system-ui, sans-serif" font-size="14">`
-    + `<rect width="100%" height="100%" fill="${ink.backgroundColor}"/>${lines.join("")}</svg>` };
-}
-
 function withInlineStyles(svg) {
   const clone = svg.cloneNode(true);
   const originals = [svg, ...svg.querySelectorAll("*")];

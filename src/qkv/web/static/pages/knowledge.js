@@ -67,7 +67,7 @@ export function Page() {
           <label for=${field}>Question</label>
           <input id=${field} class="text" value=${typed} maxlength="500" placeholder="Where was … born?" onInput=${(e) => setTyped(e.target.value)} />
           <button class="act main" disabled=${!typed.trim() || found.busy || !model}>Ask</button>
-          <${Select} label="Model" name="model" value=${model ?? ""} options=${[...(gone ? [["", "choose a model …"]] : []), ...known.map((m) => [m.name, `${m.name}: ${m.n_layer} layers, ${thousands(m.parameters)} parameters`])]} onInput=${(name) => name && patch({ model: name })} />
+          <${Select} label="Model" name="model" value=${model ?? ""} options=${[...(gone ? [["", "choose a model …"]] : []), ...known.map((m) => [m.name, `${m.name}: ${m.n_layer} ${m.n_layer === 1 ? "layer" : "layers"}, ${thousands(m.parameters)} parameters`])]} onInput=${(name) => name && patch({ model: name })} />
         </form>
         ${model && html`<${Keeping} model=${known.find((m) => m.name === model)} runs=${models.runs} onKept=${refresh} />`}
         <${Hints} hints=${offered} onPick=${(q) => { setDraft({ q, text: q }); patch({ q }); }} />`}
@@ -79,6 +79,11 @@ export function Page() {
     </div>
     ${reply && html`<${Announcement}>${reply.answer || "No answer"}${reply.badge ? `: ${reply.badge}` : ""}. ${capitalise(reply.why)}<//>`}
     <${Code} python=${reply?.python} />`;
+}
+
+/** The signals behind a badge, as names and values. */
+function evidenceOf(reply) {
+  return Object.entries(reply.evidence).filter(([, v]) => typeof v === "number").map(([name, v]) => [SIGNALS[name] ?? name.replace(/_/g, " "), name === "probability" ? share(v) : number(v), name]);
 }
 
 /** Where a model stays; one that was trained here is gone with the server unless it is kept. */
@@ -113,7 +118,6 @@ function Answer({ reply, stale, hint }) {
   const layers = Math.max(0, ...reply.heads.map((h) => h.layer)) + 1, wide = Math.max(0, ...reply.heads.map((h) => h.head)) + 1;
   const grid = Array.from({ length: layers }, (_, l) => Array.from({ length: wide }, (_, h) => reply.heads.find((x) => x.layer === l && x.head === h)?.weight ?? 0));
   const top = reply.heads.reduce((a, b) => (a && a.weight >= b.weight ? a : b), null);
-  const evidence = Object.entries(reply.evidence).filter(([, v]) => typeof v === "number");
   return html`<div class=${`answer${stale ? " stale" : ""}`}>
     <p class="quiet asked">${reply.question}</p>
     <p class="said"><span data-fact="answer">${reply.answer || "(no answer)"}</span> ${sign && html`<span class=${`badge ${tone}`} data-fact="badge">${sign} ${reply.badge}</span>`}</p>
@@ -125,7 +129,7 @@ function Answer({ reply, stale, hint }) {
       ${top && html`<div class="stack"><${HeatMap} title=${top.weight > 0 ? `Layer ${top.layer}, head ${top.head} attends most to “${reply.name}”` : `No head attends to “${reply.name}”`} matrix=${grid} top=${1}
         rows=${grid.map((_, l) => `layer ${l}`)} columns=${grid[0].map((_, h) => `head ${h}`)} /></div>`}
     </div>
-    <details class="evidence"><summary>Evidence</summary><${Facts} rows=${evidence.map(([name, v]) => [SIGNALS[name] ?? name.replace(/_/g, " "), name === "probability" ? share(v) : number(v), name])} /></details>
+    <details class="evidence"><summary>Evidence</summary><${Facts} rows=${evidenceOf(reply)} /></details>
   </div>`;
 }
 

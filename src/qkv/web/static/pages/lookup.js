@@ -79,7 +79,7 @@ export function Page() {
     <h1>Lookup</h1>
     <p class="lead">A <${Term} name="query" /> scores every <${Term} name="key" />, the softmax of the scores, times the <${Term} name="scale" />, gives the <${Term} name="weight">weights<//>, and
       the <${Term} name="output" /> is the weighted average of the <${Term} name="value">values<//>. Drag the query, or choose what it should read.</p>
-    <${Share} name="lookup" python=${design && !design.possible ? design.python : reply?.python} json=${reply && { request, reply, design }} onReset=${() => patch(DEFAULTS)} />
+    <${Share} name="lookup" python=${design && (applied || !design.possible) ? design.python : reply?.python} json=${reply && { request, reply, design }} onReset=${() => patch(DEFAULTS)} />
     <${Problem} error=${error} />
     <div class="page lookup" aria-busy=${!current}>
       <div class="controls">
@@ -117,7 +117,7 @@ export function Page() {
       </div>
     </div>
     ${shown && html`<${Announcement}>Weight of ${labels[most]}: ${share(shown.weights[most])}. Leak ${number(shown.leak)}.${shown.distance === null ? "" : ` Distance from wanted ${number(shown.distance)}.`}<//>`}
-    <${Code} python=${design && !design.possible ? design.python : reply?.python} />`;
+    <${Code} python=${design && (applied || !design.possible) ? design.python : reply?.python} />`;
 }
 
 /** A designed query as a state: the arrow shows its direction, its length becomes the scale, as far as the slider reaches. */

@@ -13,7 +13,7 @@ loadPlot().catch(() => {}); // loads while the first request is in flight
 
 const DEFAULTS = { n: 10, along: 0.5, isotropic: 1e-6, scale: 6, heads: 2, radius: 0.1, n_samples: 200, seed: 0 };
 const LIMITS = { n: [3, 100], along: [0, 10], isotropic: [0, 1], scale: [0, 50], heads: [2, 8], radius: [0.001, 2], n_samples: [1, 2000], seed: [0, 2 ** 31 - 1] };
-export const INKS = ["one-head", "several-heads", "hardened"];
+export const INKS = ["one-head", "several-heads", "min-variance"];
 const PARTS = { 2: "½", 3: "⅓", 4: "¼", 5: "⅕", 6: "⅙", 7: "⅐", 8: "⅛" };
 const WORDS = { 2: "half", 3: "a third", 4: "a quarter", 5: "a fifth", 6: "a sixth", 7: "a seventh", 8: "an eighth" };
 export const COUNTS = { 2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight" };

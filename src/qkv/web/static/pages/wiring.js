@@ -26,6 +26,16 @@ export function requestOf(state) {
   return invalid ? null : { tokens, rules, beta: Math.min(Math.max(state.beta, 0.1), 20), tol: Math.min(Math.max(state.tol, 1e-6), 0.5) };
 }
 
+/** The first field that cannot be read, by its name and what stands in it. */
+function unreadable(tokens, rules) {
+  const fields = [
+    ...tokens.flatMap(([name, is], i) => [[`The name of token ${i + 1}`, name, name.trim() !== ""], [`What ${name || "a token"} is`, is, readSum(is) !== null]]),
+    ...rules.flatMap(([token, reads, writes], i) => [[`The token of rule ${i + 1}`, token, token.trim() !== ""], [`What ${token || "a token"} reads`, reads, readReads(reads) !== null], [`What ${token || "a token"} writes`, writes, readSum(writes) !== null]]),
+  ];
+  const [name, text] = fields.find(([, , good]) => !good) ?? ["A field", ""];
+  return text.trim() ? `${name} cannot be read: “${text}”.` : `${name} is empty.`;
+}
+
 function rowsOf(rows, width) {
   return rows.filter((r) => Array.isArray(r) && r.length === width && r.every((c) => typeof c === "string")).slice(0, MAX_ROWS);
 }
@@ -38,7 +48,7 @@ export function Page() {
   const tokens = rowsOf(state.tokens, 2), rules = rowsOf(state.rules, 3);
   const edit = (name, rows) => (i, column, text) => patch({ [name]: rows.map((r, j) => (i === j ? r.map((c, k) => (k === column ? text : c)) : r)) });
   const unmet = (i) => (reply && current && request && reply.rules.length === rules.length && !reply.rules[i].met ? reply.rules[i].why || "this rule is not met" : "");
-  const unparsed = request ? null : { message: "Each field takes a sum of named vectors, such as u_d + u_b or 2 u_a - 1/2 u_c." };
+  const unparsed = request ? null : { message: `${unreadable(tokens, rules)} Each field takes a sum of named vectors, such as u_d + u_b or 2 u_a - 1/2 u_c.` };
   return html`
     <h1>Wiring</h1>
     <p class="lead">Tokens are sums of orthogonal vectors of length β. State which token reads which and what it writes,
@@ -71,6 +81,7 @@ export function Page() {
         <${Slider} name="beta" label="β" hint="length of the vectors: scores grow as β²" value=${request?.beta ?? state.beta} min=${0.1} max=${20} log onInput=${(beta) => patch({ beta })} />
         <${Slider} name="tol" label="Tolerance at β = 1" hint="largest distance of the weights from the rules" value=${request?.tol ?? state.tol} min=${1e-6} max=${0.5} log onInput=${(tol) => patch({ tol })} />
       </div>
+      ${request && !error && !reply && html`<p class="quiet" role="status">computing …</p>`}
       ${reply && html`<div class="views">
         ${reply.possible ? html`
           <section>

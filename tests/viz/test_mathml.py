@@ -1,0 +1,38 @@
+"""LaTeX as MathML: well-formed, escaped, and empty where a command is not known."""
+
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from qkv.claims import check
+from qkv.viz.mathml import mathml
+from qkv.web.claim_examples import EXAMPLES
+
+
+@pytest.mark.parametrize(
+    ("latex", "inside"),
+    [
+        (r"\frac{1}{2}", "<mfrac><mrow><mn>1</mn></mrow><mrow><mn>2</mn></mrow></mfrac>"),
+        (r"\alpha_{a}^\top", "<msubsup><mi>α</mi><mrow><mi>a</mi></mrow><mo>⊤</mo></msubsup>"),
+        (r"a < b", "<mi>a</mi><mo>&lt;</mo><mi>b</mi>"),
+        (r"\sum_{i} v_i", "<munder><mo>∑</mo><mrow><mi>i</mi></mrow></munder>"),
+        (r"\text{two  words}", "<mtext>two&#160;&#160;words</mtext>"),
+        (r"\left(x\right)", '<mrow><mo stretchy="true">(</mo><mi>x</mi><mo stretchy="true">)</mo></mrow>'),
+    ],
+)
+def test_commands(latex, inside):
+    assert inside in mathml(latex)
+    ElementTree.fromstring(mathml(latex).replace("&#160;", " "))
+
+
+@pytest.mark.parametrize("latex", [r"\odot", r"\frac{1", r"}", r"\left(x", r"\mathbb{Q}", r"\text{a{b}}", "^"])
+def test_what_is_not_known_gives_nothing(latex):
+    assert mathml(latex) == ""
+
+
+def test_every_step_of_the_examples_is_converted():
+    steps = [step for example in EXAMPLES for verdict in check(example.text) for step in verdict.derivation]
+    without = [step.latex for step in steps if not mathml(step.latex)]
+    assert len(steps) > 40 and without == []
+    for step in steps:
+        ElementTree.fromstring(mathml(step.latex).replace("&#160;", " "))
