@@ -101,6 +101,25 @@ def test_one_matrix_serves_many_sequences():
     assert np.allclose(G / np.linalg.norm(G) * found.norm, found.W, atol=1e-7 * found.norm)
 
 
+def test_multipliers_of_blends_give_the_matrix_and_its_norm():
+    rng = np.random.default_rng(5)
+    X, reads, tol = rng.standard_normal((6, 7)), [{1: 0.3, 4: 0.7}, None, {0: 0.2, 3: 0.5, 5: 0.3}, 1, 4, 5], 0.03
+    found = smallest_matrix([SequenceRules.of(X, None, reads)], tol)
+    G, b, at = np.zeros((7, 7)), 0.0, 0
+    for i, read in enumerate(reads):
+        if read is None:
+            continue
+        items = list(read) if isinstance(read, dict) else [read]
+        w = list(read.values()) if isinstance(read, dict) else [1.0]
+        leak, *ratios = found.multipliers[0][at : at + len(items)]
+        at += len(items)
+        rest = [j for j in range(6) if j not in items]
+        p = softmax((X[i] @ found.W) @ X[rest].T)
+        G += np.outer(X[i], leak * (X[items[0]] - p @ X[rest]) + ratios @ (X[items[1:]] - X[items[0]]))
+        b += leak * (np.log(w[0]) - p @ np.log(p) - np.log(tol / (1 - tol))) + ratios @ np.log(np.array(w[1:]) / w[0])
+    assert b / np.linalg.norm(G) == pytest.approx(found.norm, rel=1e-8)
+
+
 def test_queries_and_keys_may_be_vectors_of_different_spaces():
     rng = np.random.default_rng(4)
     Q, K = rng.standard_normal((4, 3)), rng.standard_normal((6, 5))
@@ -123,7 +142,7 @@ def test_a_limit_on_memory_says_what_would_fit():
     with pytest.raises(qkv.QkvError, match="the first 3 of the 6 sequences, which would fit"):
         smallest_matrix(rules, 0.1, memory_limit=55_000)
     big = np.random.default_rng(0).standard_normal((40, 4))
-    with pytest.raises(qkv.QkvError, match="wire (.*) of the 40 tokens with (.*) rules, which would fit") as refusal:
+    with pytest.raises(qkv.QkvError, match=r"wire \d+ of the 40 tokens with \d+ rules, which would fit") as refusal:
         smallest_matrix([SequenceRules.of(big, None, [0] * 40)], 0.1, memory_limit=60_000)
     fits = int(str(refusal.value).split("or wire ")[1].split()[0])
     assert memory_needed([SequenceRules.of(big[:fits], None, [0] * fits)]) <= 60_000
@@ -143,7 +162,7 @@ def test_progress_rises_to_the_end():
     ("reads", "mask", "says"),
     [
         ([0], None, "1 entries"),
-        ([5, None], None, "below 2"),
+        ([5, None], None, "from 0 to 1"),
         ([{0: 0.5}, None], None, "sum to 1"),
         ([1, None], np.tril(np.ones((2, 2), dtype=bool)), "position 0 reads 1, which the mask hides"),
         ([1, None], np.ones((3, 2), dtype=bool), "shape"),

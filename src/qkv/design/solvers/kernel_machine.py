@@ -31,11 +31,12 @@ class KernelSolution:
         norm: Its Frobenius norm.
         norm_at_least: Every W with the exact ratios and a leak of at most tol has at least this norm, computed in
             float64 without rounding bounds; a certificate makes it rigorous.
-        multipliers: Per sequence, one number per entry of its `items`: λ of the bound. For each rule their sum is
-            Λ >= 0, the multiplier of its leak; with p the softmax of the scores x_iᵀ W k_j over the keys that the rule
-            does not read and the mask does not hide, G = Σ x_i (Σ_a λ_a k_a - Λ Σ_j p_j k_j)ᵀ and |W| >= b/|G| with
-            b = Σ (Σ_a λ_a log w_a + Λ (H(p) - log(tol/(1-tol)))). A common factor, which does not change the bound, is
-            such that G is a multiple of W, not W itself.
+        multipliers: Per sequence, one number per entry of its `items`: Λ >= 0 of the leak on the first item a of each
+            rule, and ν of any sign for the ratio of every further item. With p the softmax of the scores x_iᵀ W k_j over
+            the keys that the rule does not read and the mask does not hide, |W| >= b/|G| with
+            G = Σ x_i (Λ (k_a - Σ_j p_j k_j) + Σ_c ν_c (k_c - k_a))ᵀ and
+            b = Σ (Λ (log w_a + H(p) - log(tol/(1-tol))) + Σ_c ν_c log(w_c/w_a)). A common factor, which does not change
+            the bound, is such that G is a multiple of W, not W itself.
         violation: Largest excess of a rule: of the logarithm of the odds of its leak, or of a logarithm of a ratio.
         products: Products with the second derivatives, the unit of cost.
     """

@@ -82,7 +82,6 @@ class ScoreConstraints:
     shape: tuple[int, int]
     leak_entry: IntArray  # entry of the leak's first item, counted over all sequences
     ratio_entry: IntArray
-    ratio_first: IntArray
 
     @classmethod
     def of(cls, sequences: Sequence[SequenceRules], reduced: ReducedTokens, tol: float) -> ScoreConstraints:
@@ -106,7 +105,7 @@ class ScoreConstraints:
                 others = np.arange(first + 1, int(s.offsets[r + 1]))
                 d = keys[s.items[others]] - keys[s.items[first]]
                 value = np.log(s.weights[others]) - np.log(s.weights[first])
-                ratios.append((np.repeat(x[r : r + 1], len(others), axis=0), d, value, base + others, base + first))
+                ratios.append((np.repeat(x[r : r + 1], len(others), axis=0), d, value, base + others))
             base += len(s.items)
         rq, rk = reduced.queries[0].shape[1], reduced.keys[0].shape[1]
         return cls(
@@ -119,7 +118,6 @@ class ScoreConstraints:
             (rq, rk),
             np.concatenate(entries) if entries else np.zeros(0, dtype=np.int64),
             np.concatenate([r[3] for r in ratios]) if ratios else np.zeros(0, dtype=np.int64),
-            np.concatenate([np.full(len(r[3]), r[4]) for r in ratios]) if ratios else np.zeros(0, dtype=np.int64),
         )
 
     def scores(self, W: FloatArray) -> list[FloatArray]:
@@ -150,11 +148,10 @@ class ScoreConstraints:
     def split_multipliers(
         self, sequences: Sequence[SequenceRules], lam: FloatArray, nu: FloatArray
     ) -> tuple[FloatArray, ...]:
-        """One multiplier per item: λ = Λ - Σ of the others on the first item of a rule, and -ν on the others."""
+        """One multiplier per item: that of the leak on the first item of a rule, those of the ratios on the others."""
         out = np.zeros(sum(len(s.items) for s in sequences))
-        out[self.leak_entry] += lam
-        out[self.ratio_entry] -= nu
-        np.add.at(out, self.ratio_first, nu)
+        out[self.leak_entry] = lam
+        out[self.ratio_entry] = -nu
         return tuple(np.split(out, np.cumsum([len(s.items) for s in sequences])[:-1]))
 
 
