@@ -32,8 +32,8 @@ class KernelSolution:
         norm_at_least: Every W with the exact ratios and a leak of at most tol has at least this norm, computed in
             float64 without rounding bounds; a certificate makes it rigorous.
         multipliers: Per sequence, one number per entry of its `items`: Λ >= 0 of the leak on the first item a of each
-            rule, and ν of any sign for the ratio of every further item. With p the softmax of the scores x_iᵀ W k_j over
-            the keys that the rule does not read and the mask does not hide, |W| >= b/|G| with
+            rule, and ν of any sign for the ratio of every further item. With p the softmax of the scores x_iᵀ W k_j
+            over the keys that the rule does not read and the mask does not hide, |W| >= b/|G| with
             G = Σ x_i (Λ (k_a - Σ_j p_j k_j) + Σ_c ν_c (k_c - k_a))ᵀ and
             b = Σ (Λ (log w_a + H(p) - log(tol/(1-tol))) + Σ_c ν_c log(w_c/w_a)). A common factor, which does not change
             the bound, is such that G is a multiple of W, not W itself.
