@@ -81,11 +81,43 @@ def smallest_matrix(
     if memory_limit is not None:
         check_memory(sequences, memory_limit)
     reduced = ReducedTokens.of(sequences)
-    program = ScoreConstraints.of(sequences, reduced, tol)
+    return _solve(sequences, reduced, ScoreConstraints.of(sequences, reduced, tol), progress, max_products)
+
+
+def smallest_matrix_above(
+    sequences: Sequence[SequenceRules],
+    floors: Sequence[FloatArray],
+    *,
+    progress: Progress | None = None,
+    max_products: int = 4000,
+) -> KernelSolution:
+    """The W of least Frobenius norm with which the weight of every item is at least its floor.
+
+    Args:
+        sequences: The sequences; their wanted weights have no effect.
+        floors: Per sequence, one number below 1 per entry of its `items`; 0 for none.
+        progress: Called with percent done and 100.
+        max_products: Products with the second derivatives, at most.
+
+    Returns:
+        A `KernelSolution`, whose multipliers are those of the floors.
+    """
+    _check_sizes(sequences)
+    reduced = ReducedTokens.of(sequences)
+    return _solve(sequences, reduced, ScoreConstraints.of_floors(sequences, reduced, floors), progress, max_products)
+
+
+def _solve(
+    sequences: Sequence[SequenceRules],
+    reduced: ReducedTokens,
+    program: ScoreConstraints,
+    progress: Progress | None,
+    max_products: int,
+) -> KernelSolution:
     solver = AugmentedLagrangian(program, progress, max_products, reduced.shortest_reader)
     status = solver.run()
-    W = reduced.q_basis.T @ solver.W @ reduced.k_basis / (reduced.q_size * reduced.k_size)
     unit = 1 / (reduced.q_size * reduced.k_size)
+    W = reduced.q_basis.T @ solver.W @ reduced.k_basis * unit
     return KernelSolution(
         status, W, float(np.linalg.norm(solver.W)) * unit, solver.bound * unit,
         program.split_multipliers(sequences, solver.lam, solver.nu), solver.violation, solver.products,

@@ -167,7 +167,7 @@ class Outputs:
         self.writes = np.ldexp(writes, -self.exponent)
 
     def distance(self, tile: Tile, weights: FloatArray, relative: FloatArray | float) -> tuple[FloatArray, FloatArray]:
-        """|Σ weights_j V x_j - y| of each rule in units of 2^exponent, and its error; that of the weights is `relative`."""
+        """|Σ weights_j V x_j - y| of each rule in units of 2^exponent, and its error; that of weights is `relative`."""
         part = slice(tile.start, tile.stop)
         m = tile.stop - tile.start
         off = weights @ self.values[part] - self.writes[tile.rows]
@@ -316,6 +316,6 @@ def balls(value: FloatArray, error: FloatArray, exponent: int = 0) -> list[Ball]
 
 
 def lower_bound_ball(low: float, claims: list[float]) -> Any:
-    """A proved lower bound where it proves the claim, in place of the true number; elsewhere NaN, which proves nothing."""
+    """A proved lower bound where it proves the claim; elsewhere NaN, which proves nothing."""
     proves = math.isfinite(low) and low > 0 and all(low >= c for c in claims)
     return arb(low) if proves else arb.nan()
