@@ -33,10 +33,12 @@ GAP = 1e-9
 """Relative distance of the norm of W from its lower bound at which the solution counts as found."""
 VIOLATION = 1e-9
 """Largest excess of a rule over its bound, in the logarithm of the odds of its leak, that is left."""
-INFEASIBLE_NORM = 1e11
+INFEASIBLE_NORM = 1e10
 """Lower bound on the norm of every W at which rules count as contradictory, where the shortest token that reads and the
 longest key have norm 1."""
-MAX_OUTER, MAX_NEWTON, MAX_CG = 60, 60, 250
+MAX_OUTER, MAX_NEWTON, MAX_CG, MAX_STALLED = 60, 60, 250, 4
+ROUNDING = 1e-11
+"""Relative changes of L below this are near its rounding errors."""
 MAX_DENSE_WORK = 2e7
 """Entries of the second derivatives, times rules, up to which they are computed as a matrix."""
 MAX_FACTOR = 8192
@@ -89,7 +91,7 @@ class AugmentedLagrangian:
 
     def run(self) -> Status:
         """Solve; the last iterate and its multipliers are then in W, lam and nu."""
-        last = np.inf
+        last, best_violation, best_bound, stalled = np.inf, np.inf, 0.0, 0
         for _ in range(MAX_OUTER):
             self._minimise(max(1e-2 * GAP, min(1e-3, 1e-2 * last)))
             point, gradient = self._evaluate()
@@ -103,10 +105,13 @@ class AugmentedLagrangian:
                 return "solved"
             if self.bound * self.shortest_reader > INFEASIBLE_NORM:
                 return "infeasible"
-            if self.products > self.max_products or not np.isfinite(size):
+            stalled = 0 if self.violation < 0.7 * best_violation or self.bound > 1.5 * best_bound else stalled + 1
+            if stalled > MAX_STALLED or self.products > self.max_products or not np.isfinite(size):
                 break
+            best_violation, best_bound = min(best_violation, self.violation), max(best_bound, self.bound)
             if self.violation > 0.1 * last:
-                self.rho, self.rho_ratio = 10 * self.rho, 10 * self.rho_ratio
+                factor = 10.0 if self.violation < 0.7 * last else 100.0
+                self.rho, self.rho_ratio = factor * self.rho, factor * self.rho_ratio
             last = self.violation
         return "unsolved"
 
@@ -152,7 +157,7 @@ class AugmentedLagrangian:
 
     def _minimise(self, relative: float) -> None:
         """Newton's method on L from the present W, until the gradient is `relative` to |W|."""
-        W, point, before = self.W, None, np.inf
+        W, point, before, tiny = self.W, None, np.inf, False
         for _ in range(MAX_NEWTON):
             if point is None:
                 point = self._at(W, self.program.scores(W), self._ratios(W))
@@ -160,11 +165,14 @@ class AugmentedLagrangian:
             size = float(np.linalg.norm(gradient))
             if size <= relative * max(float(np.linalg.norm(W)), 1e-300) or not np.isfinite(size):
                 break
+            if tiny and size > 0.5 * before:
+                break
             step = self._newton_step(point, gradient, slopes, min(0.1, size / before if before < np.inf else 0.1))
             before = size
             towards = float(np.vdot(gradient, step))
             if not towards < 0:
                 break
+            tiny = -towards <= ROUNDING * abs(point.value)
             moved = self._line_search(W, point, step, towards)
             if moved is None:
                 break
@@ -181,6 +189,9 @@ class AugmentedLagrangian:
         change = p.scores(step)
         ratio_change = np.einsum("ij,ij->i", p.ratio_x @ step, p.ratio_d)
         length = 1.0
+        if -towards <= ROUNDING * abs(point.value):  # L cannot tell such steps apart, but Newton's are whole here
+            scores = [s + t for s, t in zip(point.scores, change, strict=True)]
+            return W + step, self._at(W + step, scores, point.ratios + ratio_change)
         for _ in range(40):
             trial = W + length * step
             scores = [s + length * t for s, t in zip(point.scores, change, strict=True)]
@@ -203,20 +214,21 @@ class AugmentedLagrangian:
         """Solve the Newton equations with the matrix of second derivatives."""
         p = self.program
         size = gradient.size
-        second = np.eye(size).reshape(*p.shape, *p.shape)
+        matrix = np.eye(size)
         for b, w in zip(p.blocks, point.weights, strict=True):
             mean = w @ b.keys
-            spread = np.einsum("cj,jk,jl->ckl", w, b.keys, b.keys, optimize=True) - mean[:, :, None] * mean[:, None, :]
-            push = point.leak_push[b.rows]
-            second += np.einsum("c,ca,cb,ckl->akbl", push, b.x, b.x, spread, optimize=True)
-        rows = np.einsum("ca,ck->cak", self.x_all[active], slopes[active]).reshape(-1, size)
-        matrix = second.reshape(size, size) + (rows.T * rho[active]) @ rows
+            spread = (w @ _outer(b.keys, b.keys)) - _outer(mean, mean)
+            second = (_outer(b.x, b.x) * point.leak_push[b.rows][:, None]).T @ spread
+            second = second.reshape(p.shape[0], p.shape[0], p.shape[1], p.shape[1])
+            matrix += second.transpose(0, 2, 1, 3).reshape(size, size)
+        rows = _outer(self.x_all[active], slopes[active])
+        matrix += (rows.T * rho[active]) @ rows
         self.products += 1
         with np.errstate(all="ignore"):
             try:
                 out = linalg.cho_solve(linalg.cho_factor(matrix), -gradient.ravel())
             except (linalg.LinAlgError, ValueError):
-                out = -gradient.ravel()
+                out = -gradient.ravel() / max(1.0, float(np.trace(matrix)) / size)
         return out.reshape(p.shape)
 
     def _conjugate_gradients(
@@ -260,6 +272,11 @@ class AugmentedLagrangian:
             rz, old = float(np.vdot(left, z)), rz
             direction = z + (rz / old) * direction
         return step
+
+
+def _outer(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Row by row, the outer product as one row."""
+    return np.asarray((a[:, :, None] * b[:, None, :]).reshape(len(a), a.shape[1] * b.shape[1]))
 
 
 class _Preconditioner:
