@@ -37,6 +37,8 @@ INFEASIBLE_NORM = 1e10
 """Lower bound on the norm of every W at which rules count as contradictory, where the shortest token that reads and the
 longest key have norm 1."""
 MAX_OUTER, MAX_NEWTON, MAX_CG, MAX_STALLED = 60, 60, 250, 4
+FIRST_PENALTY = 100.0
+"""Penalty of a rule, times the squared norm of its gradient, at first."""
 ROUNDING = 1e-11
 """Relative changes of L below this are near its rounding errors."""
 MAX_DENSE_WORK = 2e7
@@ -76,7 +78,7 @@ class AugmentedLagrangian:
         size = program.shape[0] * program.shape[1]
         self.dense = size**2 * max(1, len(program.x)) <= MAX_DENSE_WORK
         self.x_all = np.vstack([program.x, program.ratio_x])
-        self.penalties(10.0)
+        self.penalties(FIRST_PENALTY)
 
     def penalties(self, factor: float) -> None:
         """Penalties for which ρ |gradient|² is `factor`, rule by rule, at W = 0."""
@@ -93,8 +95,7 @@ class AugmentedLagrangian:
         """Solve; the last iterate and its multipliers are then in W, lam and nu."""
         last, best_violation, best_bound, stalled = np.inf, np.inf, 0.0, 0
         for _ in range(MAX_OUTER):
-            self._minimise(max(1e-2 * GAP, min(1e-3, 1e-2 * last)))
-            point, gradient = self._evaluate()
+            point, gradient = self._minimise(max(1e-2 * GAP, min(1e-3, 1e-2 * last)))
             self.lam, self.nu = point.leak_push, point.ratio_push
             self.violation = self._violation(point)
             size = float(np.linalg.norm(self.W))
@@ -144,10 +145,6 @@ class AugmentedLagrangian:
         p = self.program
         return np.einsum("ij,ij->i", p.ratio_x @ W, p.ratio_d) - p.ratio_value
 
-    def _evaluate(self) -> tuple[_Point, FloatArray]:
-        point = self._at(self.W, self.program.scores(self.W), self._ratios(self.W))
-        return point, self._gradient(self.W, point)[0]
-
     def _gradient(self, W: FloatArray, point: _Point) -> tuple[FloatArray, FloatArray]:
         """The gradient of L, and the slopes h of all constraints."""
         p = self.program
@@ -155,31 +152,26 @@ class AugmentedLagrangian:
         push = np.concatenate([point.leak_push, point.ratio_push])
         return W + self.x_all.T @ (push[:, None] * slopes), slopes
 
-    def _minimise(self, relative: float) -> None:
-        """Newton's method on L from the present W, until the gradient is `relative` to |W|."""
-        W, point, before, tiny = self.W, None, np.inf, False
+    def _minimise(self, relative: float) -> tuple[_Point, FloatArray]:
+        """Newton's method on L from the present W, until the gradient is `relative` to |W|; the last point and it."""
+        before, tiny = np.inf, False
+        point = self._at(self.W, self.program.scores(self.W), self._ratios(self.W))
+        gradient, slopes = self._gradient(self.W, point)
         for _ in range(MAX_NEWTON):
-            if point is None:
-                point = self._at(W, self.program.scores(W), self._ratios(W))
-            gradient, slopes = self._gradient(W, point)
             size = float(np.linalg.norm(gradient))
-            if size <= relative * max(float(np.linalg.norm(W)), 1e-300) or not np.isfinite(size):
-                break
-            if tiny and size > 0.5 * before:
+            done = size <= relative * max(float(np.linalg.norm(self.W)), 1e-300) or not np.isfinite(size)
+            if done or (tiny and size > 0.5 * before) or self.products > self.max_products:
                 break
             step = self._newton_step(point, gradient, slopes, min(0.1, size / before if before < np.inf else 0.1))
             before = size
             towards = float(np.vdot(gradient, step))
-            if not towards < 0:
-                break
             tiny = -towards <= ROUNDING * abs(point.value)
-            moved = self._line_search(W, point, step, towards)
+            moved = self._line_search(self.W, point, step, towards) if towards < 0 else None
             if moved is None:
                 break
-            W, point = moved
-            if self.products > self.max_products:
-                break
-        self.W = W
+            self.W, point = moved
+            gradient, slopes = self._gradient(self.W, point)
+        return point, gradient
 
     def _line_search(
         self, W: FloatArray, point: _Point, step: FloatArray, towards: float
