@@ -300,7 +300,7 @@ def _wiring(
     worst = max(certificate.claims["distance"])
     if not worst <= spec.tol:
         if head_size is not None and len(q) < rank:
-            raise _too_small(head_size, rank, worst, spec.tol)
+            raise _too_small(spec, head_size, rank, worst)
         return None
     unwritable = unwritable_reason(spec)
     return Wiring(
@@ -557,7 +557,8 @@ def _no_answer(spec: WiringSpec) -> QkvError:
     )
 
 
-def _too_small(head_size: int, rank: int, got: float, tol: float) -> QkvError:
-    problem = f"this W has rank {rank}, and cut to {head_size} it reads only to within {got:.3g}, not {tol:g}"
-    hint = f"Give head_size={rank}, or prefer='rank' for a W of lower rank"
+def _too_small(spec: WiringSpec, head_size: int, rank: int, got: float) -> QkvError:
+    problem = f"this W has rank {rank}, and cut to {head_size} it reads only to within {got:.3g}, not {spec.tol:g}"
+    lower = ", or prefer='rank' for a W of lower rank" if len(spec.tokens) <= MAX_CONIC_TOKENS else ""
+    hint = f"Give head_size={rank}{lower}, or follow fewer rules with one head"
     return QkvError(f"wiring with head_size={head_size}", problem, hint)
