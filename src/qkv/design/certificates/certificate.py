@@ -283,7 +283,7 @@ def _decide(
         if not undecided:
             return
     for name, claimed in undecided.items():
-        text = f"{PRECISIONS[-1]} bits cannot tell it from {_bound_text(claimed)}"
+        text = f"it cannot be told from {_bound_text(claimed)} in the precision that is tried"
         yield Finding(_claim_text(spec, name, claimed, False), False, text)
 
 
@@ -329,6 +329,8 @@ def _read_only(value: Any) -> Any:
     """Arrays as read-only float64 copies, so that what was certified cannot change; everything else as it is."""
     if isinstance(value, str | int | float | Mapping) or value is None:
         return value
+    if np.ma.is_masked(value):
+        return value  # refused by the statement
     out = np.asarray(value, dtype=np.float64).copy()
     out.flags.writeable = False
     return out
