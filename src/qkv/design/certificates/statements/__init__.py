@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qkv.design.certificates.statements.base import InvalidCertificate as InvalidCertificate
 from qkv.design.certificates.statements.base import Statement as Statement
+from qkv.design.certificates.statements.every_text import EVERY_TEXT
 from qkv.design.certificates.statements.hull import COPYABLE, INSIDE, SELECTS
 from qkv.design.certificates.statements.projection import INTERSECTION, PROJECTION
 from qkv.design.certificates.statements.reachability import UNREACHABLE
@@ -24,6 +25,7 @@ KINDS: dict[str, Statement] = {
     "no wiring": NO_WIRING,
     "no wiring within tol": NO_WIRING_WITHIN,
     "unreachable": UNREACHABLE,
+    "every text": EVERY_TEXT,
 }
 
 __all__ = ["KINDS", "InvalidCertificate", "Statement"]

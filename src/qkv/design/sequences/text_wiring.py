@@ -1,0 +1,56 @@
+"""wire_texts: heads for the rules of texts, for every text over a vocabulary or for given texts."""
+
+from __future__ import annotations
+
+from qkv.core.validation import finite, tolerance
+from qkv.design.sequences.circuit import Circuit
+from qkv.design.sequences.every_text import circuit_for_every_text
+from qkv.design.sequences.rules import ReadRule
+from qkv.design.sequences.texts import Sequences, Vocabulary
+from qkv.errors import QkvError
+
+
+def wire_texts(
+    texts: Vocabulary | Sequences,
+    reads: ReadRule,
+    tol: float = 1e-3,
+    least_gap: float = 1e-3,
+) -> Circuit:
+    """Find the attention with which the tokens of texts read by a rule, under a causal mask.
+
+    Given a vocabulary, the circuit is in closed form, and its certificate covers every text over that vocabulary up to
+    its number of positions. Given sequences, it is the head with the smallest W = QᵀK for them, and its certificate covers
+    those texts and no others.
+
+    Args:
+        texts: A vocabulary, for every text over it; or sequences, for those texts alone.
+        reads: The rule: `previous()`, `duplicate()` or `induction()`.
+        tol: Largest total-variation distance of each rule's weights from the wanted ones.
+        least_gap: For every text: tokens whose score with themselves is not above that with every other token by this
+            share of the largest are excluded, and named. A small gap needs a large W.
+
+    Returns:
+        A `Circuit` with its layers and its certificate, or with the reasons why there are none.
+
+    Raises:
+        QkvError: If an argument is malformed, or if tokens and positions cannot be read apart.
+
+    Example:
+        >>> import qkv
+        >>> words = qkv.design.Vocabulary.side_by_side([[1, 0], [0, 1], [1, 1]], length=6)
+        >>> circuit = qkv.design.wire_texts(words, qkv.design.induction())
+        >>> circuit.weights([0, 1, 2, 0])[-1][3].round(decimals=2).tolist()
+        [0.0, 1.0, 0.0, 0.0]
+        >>> bool(circuit.certificate.verify())
+        True
+    """
+    request = "wiring texts"
+    tol = tolerance(request, tol)
+    gap = finite(request, "least_gap", least_gap)
+    if not 0 <= gap < 1:
+        raise QkvError(request, f"least_gap is {least_gap!r}", "Give a number from 0 to below 1, such as 1e-3")
+    if not isinstance(reads, ReadRule):
+        raise QkvError(request, f"reads is {reads!r}", "Give previous(), duplicate() or induction()")
+    if isinstance(texts, Vocabulary):
+        return circuit_for_every_text(texts, reads, tol, gap)
+    raise QkvError(request, f"texts is a {type(texts).__name__}", "Give a Vocabulary or Sequences")
