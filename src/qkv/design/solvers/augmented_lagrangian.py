@@ -1,0 +1,282 @@
+"""Augmented Lagrangians with Newton's method for the smallest W under score constraints."""
+
+# The program. Rule r of a token x reads the items a of a set A with weights w_a (their sum is 1) and no others:
+#     s_a - s_b = log(w_a / w_b) for a, b in A,  and  f_r(W) = logsumexp_{j not in A}(s_j) - s_b - edge_r <= 0,
+# with b the first item of A and edge_r = log(tol/(1-tol)) - log w_b. This is "the exact ratios, and a leak of at most
+# tol"; for a rule that reads one token it is the same as "within tol in total variation". The method minimises
+#     L(W) = ½|W|² + Σ_r (max(0, λ_r + ρ_r f_r)² - λ_r²) / 2ρ_r + Σ_e (ν_e c_e + ½ρ_e c_e²)
+# over W by Newton's method, sets λ_r to max(0, λ_r + ρ_r f_r) and ν_e to ν_e + ρ_e c_e, and repeats. With p the softmax
+# of the scores of the rivals and h_r = Σ p_j k_j - k_b, the gradient of f_r is x h_rᵀ and its second derivative
+# x xᵀ ⊗ Cov_p(k). Conjugate gradients solve the Newton equations with the preconditioner I + Jᵀ ρ J, where J is the
+# matrix of all gradients; its inverse needs J Jᵀ only, which is (X Xᵀ)∘(H Hᵀ). A product with the second derivatives
+# costs O(n² r + n r²).
+# The bound. lse(s) >= p·s + H(p), so <G, W> >= b for every W that follows the rules, with
+#     G = -Σ λ_r x h_rᵀ - Σ ν_e x d_eᵀ   and   b = Σ λ_r (H(p_r) - edge_r) - Σ ν_e log-ratio_e,
+# hence |W| >= b/|G|. At the solution W = G, and the bound is |W| itself.
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from scipy import linalg
+
+from qkv.core.types import BoolArray, FloatArray
+from qkv.design.solvers.score_constraints import ScoreConstraints
+
+Progress = Callable[[int, int], None]
+"""Called with the work done so far and all of it, here in percent of the digits that are wanted."""
+Status = Literal["solved", "infeasible", "unsolved"]
+GAP = 1e-9
+"""Relative distance of the norm of W from its lower bound at which the solution counts as found."""
+VIOLATION = 1e-9
+"""Largest excess of a rule over its bound, in the logarithm of the odds of its leak, that is left."""
+INFEASIBLE_NORM = 1e11
+"""Lower bound on the norm of every W at which rules count as contradictory, where the shortest token that reads and the
+longest key have norm 1."""
+MAX_OUTER, MAX_NEWTON, MAX_CG = 60, 60, 250
+MAX_DENSE_WORK = 2e7
+"""Entries of the second derivatives, times rules, up to which they are computed as a matrix."""
+MAX_FACTOR = 8192
+"""Rules and ratios up to which the preconditioner is factored."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Point:
+    """The augmented Lagrangian at one W, with all that its derivatives need."""
+
+    scores: list[FloatArray]
+    ratios: FloatArray  # c_e, the excess of each ratio
+    f: FloatArray
+    weights: list[FloatArray]
+    entropy: FloatArray
+    leak_push: FloatArray  # max(0, λ + ρ f)
+    ratio_push: FloatArray  # ν + ρ c
+    value: float
+
+
+class AugmentedLagrangian:
+    """Augmented Lagrangians with Newton's method; see the comment at the top of the module."""
+
+    def __init__(
+        self, program: ScoreConstraints, progress: Progress | None, max_products: int, shortest_reader: float
+    ) -> None:
+        self.program = program
+        self.progress = progress
+        self.max_products = max_products
+        self.shortest_reader = shortest_reader
+        self.W = np.zeros(program.shape)
+        self.lam = np.zeros(len(program.x))
+        self.nu = np.zeros(len(program.ratio_x))
+        self.bound, self.violation, self.products, self._percent = 0.0, np.inf, 0, -1
+        size = program.shape[0] * program.shape[1]
+        self.dense = size**2 * max(1, len(program.x)) <= MAX_DENSE_WORK
+        self.x_all = np.vstack([program.x, program.ratio_x])
+        self.penalties(10.0)
+
+    def penalties(self, factor: float) -> None:
+        """Penalties for which ρ |gradient|² is `factor`, rule by rule, at W = 0."""
+        p = self.program
+        _, weights, _ = p.leaks(p.scores(np.zeros(p.shape)))
+        slopes = p.slopes(weights)
+        leak = np.einsum("ij,ij->i", p.x, p.x) * np.einsum("ij,ij->i", slopes, slopes)
+        ratio = np.einsum("ij,ij->i", p.ratio_x, p.ratio_x) * np.einsum("ij,ij->i", p.ratio_d, p.ratio_d)
+        top = max(float(leak.max(initial=0.0)), float(ratio.max(initial=0.0))) or 1.0
+        self.rho = factor / np.maximum(leak, 1e-12 * top)
+        self.rho_ratio = factor / np.maximum(ratio, 1e-12 * top)
+
+    def run(self) -> Status:
+        """Solve; the last iterate and its multipliers are then in W, lam and nu."""
+        last = np.inf
+        for _ in range(MAX_OUTER):
+            self._minimise(max(1e-2 * GAP, min(1e-3, 1e-2 * last)))
+            point, gradient = self._evaluate()
+            self.lam, self.nu = point.leak_push, point.ratio_push
+            self.violation = self._violation(point)
+            size = float(np.linalg.norm(self.W))
+            self.bound = self._bound(point, float(np.linalg.norm(self.W - gradient)))
+            gap = abs(size - self.bound) / max(size, 1e-300)
+            self._report(max(self.violation / VIOLATION, gap / GAP))
+            if self.violation <= VIOLATION and (gap <= GAP or size == 0):
+                return "solved"
+            if self.bound * self.shortest_reader > INFEASIBLE_NORM:
+                return "infeasible"
+            if self.products > self.max_products or not np.isfinite(size):
+                break
+            if self.violation > 0.1 * last:
+                self.rho, self.rho_ratio = 10 * self.rho, 10 * self.rho_ratio
+            last = self.violation
+        return "unsolved"
+
+    def _violation(self, point: _Point) -> float:
+        return max(float(point.f.max(initial=0.0)), float(np.abs(point.ratios).max(initial=0.0)))
+
+    def _report(self, excess: float) -> None:
+        if self.progress is not None:
+            digits = 12 - float(np.log10(max(excess, 1.0)))
+            self._percent = max(self._percent, 0, min(100, int(100 * digits / 12)))
+            self.progress(self._percent, 100)
+
+    def _bound(self, point: _Point, size: float) -> float:
+        """b/|G| with the pushes as multipliers."""
+        p = self.program
+        b = point.leak_push @ (point.entropy - p.edge) - point.ratio_push @ p.ratio_value
+        return float(b) / max(size, 1e-300) if b > 0 else 0.0
+
+    def _at(self, W: FloatArray, scores: list[FloatArray], ratios: FloatArray) -> _Point:
+        p = self.program
+        f, weights, entropy = p.leaks(scores)
+        push = np.maximum(0.0, self.lam + self.rho * f)
+        ratio_push = self.nu + self.rho_ratio * ratios
+        value = 0.5 * float(np.vdot(W, W))
+        value += float(((push - self.lam) * (push + self.lam) / (2 * self.rho)).sum())
+        value += float((self.nu * ratios + 0.5 * self.rho_ratio * ratios**2).sum())
+        return _Point(scores, ratios, f, weights, entropy, push, ratio_push, value)
+
+    def _ratios(self, W: FloatArray) -> FloatArray:
+        p = self.program
+        return np.einsum("ij,ij->i", p.ratio_x @ W, p.ratio_d) - p.ratio_value
+
+    def _evaluate(self) -> tuple[_Point, FloatArray]:
+        point = self._at(self.W, self.program.scores(self.W), self._ratios(self.W))
+        return point, self._gradient(self.W, point)[0]
+
+    def _gradient(self, W: FloatArray, point: _Point) -> tuple[FloatArray, FloatArray]:
+        """The gradient of L, and the slopes h of all constraints."""
+        p = self.program
+        slopes = np.vstack([p.slopes(point.weights), p.ratio_d])
+        push = np.concatenate([point.leak_push, point.ratio_push])
+        return W + self.x_all.T @ (push[:, None] * slopes), slopes
+
+    def _minimise(self, relative: float) -> None:
+        """Newton's method on L from the present W, until the gradient is `relative` to |W|."""
+        W, point, before = self.W, None, np.inf
+        for _ in range(MAX_NEWTON):
+            if point is None:
+                point = self._at(W, self.program.scores(W), self._ratios(W))
+            gradient, slopes = self._gradient(W, point)
+            size = float(np.linalg.norm(gradient))
+            if size <= relative * max(float(np.linalg.norm(W)), 1e-300) or not np.isfinite(size):
+                break
+            step = self._newton_step(point, gradient, slopes, min(0.1, size / before if before < np.inf else 0.1))
+            before = size
+            towards = float(np.vdot(gradient, step))
+            if not towards < 0:
+                break
+            moved = self._line_search(W, point, step, towards)
+            if moved is None:
+                break
+            W, point = moved
+            if self.products > self.max_products:
+                break
+        self.W = W
+
+    def _line_search(
+        self, W: FloatArray, point: _Point, step: FloatArray, towards: float
+    ) -> tuple[FloatArray, _Point] | None:
+        """Backtrack from the whole step; scores are linear in W, so a trial costs no product of matrices."""
+        p = self.program
+        change = p.scores(step)
+        ratio_change = np.einsum("ij,ij->i", p.ratio_x @ step, p.ratio_d)
+        length = 1.0
+        for _ in range(40):
+            trial = W + length * step
+            scores = [s + length * t for s, t in zip(point.scores, change, strict=True)]
+            found = self._at(trial, scores, point.ratios + length * ratio_change)
+            if found.value <= point.value + 1e-4 * length * towards + 1e-14 * abs(point.value):
+                return trial, found
+            length *= 0.5 if length > 0.1 else 0.2
+        return None
+
+    def _newton_step(self, point: _Point, gradient: FloatArray, slopes: FloatArray, forcing: float) -> FloatArray:
+        active = np.concatenate([point.leak_push > 0, np.ones(len(point.ratios), dtype=bool)])
+        rho = np.concatenate([self.rho, self.rho_ratio])
+        if self.dense:
+            return self._dense_step(point, gradient, slopes, active, rho)
+        return self._conjugate_gradients(point, gradient, slopes, active, rho, forcing)
+
+    def _dense_step(
+        self, point: _Point, gradient: FloatArray, slopes: FloatArray, active: BoolArray, rho: FloatArray
+    ) -> FloatArray:
+        """Solve the Newton equations with the matrix of second derivatives."""
+        p = self.program
+        size = gradient.size
+        second = np.eye(size).reshape(*p.shape, *p.shape)
+        for b, w in zip(p.blocks, point.weights, strict=True):
+            mean = w @ b.keys
+            spread = np.einsum("cj,jk,jl->ckl", w, b.keys, b.keys, optimize=True) - mean[:, :, None] * mean[:, None, :]
+            push = point.leak_push[b.rows]
+            second += np.einsum("c,ca,cb,ckl->akbl", push, b.x, b.x, spread, optimize=True)
+        rows = np.einsum("ca,ck->cak", self.x_all[active], slopes[active]).reshape(-1, size)
+        matrix = second.reshape(size, size) + (rows.T * rho[active]) @ rows
+        self.products += 1
+        with np.errstate(all="ignore"):
+            try:
+                out = linalg.cho_solve(linalg.cho_factor(matrix), -gradient.ravel())
+            except (linalg.LinAlgError, ValueError):
+                out = -gradient.ravel()
+        return out.reshape(p.shape)
+
+    def _conjugate_gradients(
+        self,
+        point: _Point,
+        gradient: FloatArray,
+        slopes: FloatArray,
+        active: BoolArray,
+        rho: FloatArray,
+        forcing: float,
+    ) -> FloatArray:
+        p = self.program
+        penalties = np.where(active, rho, 0.0)
+        inverse = _Preconditioner(self.x_all[active], slopes[active], rho[active])
+
+        def product(v: FloatArray) -> FloatArray:
+            self.products += 1
+            xv = self.x_all @ v
+            pull = (np.einsum("ij,ij->i", xv, slopes) * penalties)[:, None] * slopes
+            for b, w in zip(p.blocks, point.weights, strict=True):
+                t = xv[b.rows] @ b.keys.T
+                t -= np.einsum("ij,ij->i", w, t)[:, None]
+                t *= w
+                t *= point.leak_push[b.rows][:, None]
+                pull[b.rows] += t @ b.keys
+            return np.asarray(v + self.x_all.T @ pull)
+
+        step = np.zeros(p.shape)
+        left = -gradient
+        goal = forcing * float(np.linalg.norm(left))
+        z = inverse(left)
+        direction, rz = z, float(np.vdot(left, z))
+        for _ in range(MAX_CG):
+            image = product(direction)
+            alpha = rz / float(np.vdot(direction, image))
+            step = step + alpha * direction
+            left = left - alpha * image
+            if float(np.linalg.norm(left)) <= goal or self.products > self.max_products:
+                break
+            z = inverse(left)
+            rz, old = float(np.vdot(left, z)), rz
+            direction = z + (rz / old) * direction
+        return step
+
+
+class _Preconditioner:
+    """The inverse of I + Jᵀ ρ J, by the factor of J Jᵀ + 1/ρ; the identity where there are too many constraints."""
+
+    def __init__(self, x: FloatArray, h: FloatArray, rho: FloatArray) -> None:
+        self.x, self.h, self.factor = x, h, None
+        if 0 < len(x) <= MAX_FACTOR:
+            kernel = (x @ x.T) * (h @ h.T)
+            kernel[np.diag_indices(len(x))] += 1 / rho
+            try:
+                self.factor = linalg.cho_factor(kernel, overwrite_a=True)
+            except (linalg.LinAlgError, ValueError):
+                self.factor = None
+
+    def __call__(self, v: FloatArray) -> FloatArray:
+        if self.factor is None:
+            return v
+        along = np.einsum("ij,ij->i", self.x @ v, self.h)
+        return v - self.x.T @ (linalg.cho_solve(self.factor, along)[:, None] * self.h)
