@@ -55,9 +55,10 @@ class Circuit(Displayable):
         vocabulary: Vectors of tokens and positions that enter the first layer: those given, with zeros at their end for
             what each layer writes.
         tol: Largest total-variation distance that was allowed.
-        distance: Certified bound on the distance of the weights from the wanted ones, for every rule in the scope.
+        distance: Certified bound on the distance of the weights from the wanted ones, for every rule in the scope; 1,
+            which bounds every distance, if no layers were found.
         rules: For given texts, how many rules they hold.
-        norm: Frobenius norm of W = QᵀK of the last layer.
+        norm: Frobenius norm of W = QᵀK of the last layer; None if no layers were found.
         least_norm: Certified bound from below on the norm of W of every head that does it; None if there is none.
         excluded: Tokens that cannot be told from others, so that what they read is not covered.
         reasons: Why tokens are excluded, or no head does it, in words.
@@ -72,7 +73,7 @@ class Circuit(Displayable):
     tol: float
     distance: float
     rules: int | None
-    norm: float
+    norm: float | None
     least_norm: float | None
     excluded: tuple[int, ...]
     reasons: tuple[str, ...]
@@ -147,7 +148,7 @@ class Circuit(Displayable):
             ("certified for", covers),
             ("distance of weights", f"≤ {upper_bound(self.distance, 6)} in total variation (tol {self.tol:g})"),
             ("layers", f"{len(self.layers)}, head size {sizes}, width {self.vocabulary.width}"),
-            ("norm of W = QᵀK", number(self.norm, 6)),
+            ("norm of W = QᵀK", number(self.norm or 0.0, 6)),
         )
         if self.least_norm is not None:
             facts += (("norm of every W", f"≥ {lower_bound(self.least_norm, 6)}, certified"),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from qkv.core.validation import finite, tolerance
 from qkv.design.sequences.circuit import Circuit
 from qkv.design.sequences.every_text import circuit_for_every_text
+from qkv.design.sequences.given_texts import Progress, head_for_given_texts
 from qkv.design.sequences.rules import ReadRule
 from qkv.design.sequences.texts import Sequences, Vocabulary
 from qkv.errors import QkvError
@@ -15,6 +16,7 @@ def wire_texts(
     reads: ReadRule,
     tol: float = 1e-3,
     least_gap: float = 1e-3,
+    callback: Progress | None = None,
 ) -> Circuit:
     """Find the attention with which the tokens of texts read by a rule, under a causal mask.
 
@@ -28,6 +30,7 @@ def wire_texts(
         tol: Largest total-variation distance of each rule's weights from the wanted ones.
         least_gap: For every text: tokens whose score with themselves is not above that with every other token by this
             share of the largest are excluded, and named. A small gap needs a large W.
+        callback: Called with percent done and 100, for given texts.
 
     Returns:
         A `Circuit` with its layers and its certificate, or with the reasons why there are none.
@@ -53,4 +56,6 @@ def wire_texts(
         raise QkvError(request, f"reads is {reads!r}", "Give previous(), duplicate() or induction()")
     if isinstance(texts, Vocabulary):
         return circuit_for_every_text(texts, reads, tol, gap)
+    if isinstance(texts, Sequences):
+        return head_for_given_texts(texts, reads, tol, callback)
     raise QkvError(request, f"texts is a {type(texts).__name__}", "Give a Vocabulary or Sequences")

@@ -125,7 +125,7 @@ def _previous(tokens: Rows, positions: Rows, layer: Mapping[str, FloatArray], sl
 
 def _error(a: Rows, b: Rows, c: Rows, d: Rows) -> float:
     """Bound on the error of every entry of the four tables, and of every sum of a few of them."""
-    tables = max(table_error(x, y) for x in (a, b) for y in (c, d))
+    tables = float(np.max([table_error(x, y) for x in (a, b) for y in (c, d)]))  # NaN where one is NaN
     return tables + 64 * U * (a.size + b.size) * (c.size + d.size) + TINY
 
 
