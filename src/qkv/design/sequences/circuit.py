@@ -48,7 +48,7 @@ class Circuit(Displayable):
 
     Attributes:
         status: "found"; "found for some tokens" (what the excluded tokens read is not covered); "out of reach" (a proof
-            that no head does it for the given texts); or "not found".
+            that no head does it for the given texts, up to a very large norm of W); or "not found".
         scope: "every text" over the vocabulary up to its length, or "given texts".
         rule: The rule.
         layers: The layers; for `induction` over every text, two.
@@ -135,7 +135,9 @@ class Circuit(Displayable):
             facts: tuple[tuple[str, str], ...] = (("rule", str(self.rule)),)
             facts += tuple(("because", reason) for reason in self.reasons)
             facts += tuple(("proof", c.statement) for c in self.certificates)
-            title = "No head does this for these texts" if self.status == "out of reach" else "No head was found"
+            title = "No head was found"
+            if self.status == "out of reach" and self.least_norm is not None:
+                title = f"No W = QᵀK of norm below {lower_bound(self.least_norm, 3)} does this for these texts"
             return Card(title, facts)
         sizes = " and ".join(str(len(layer.Q)) for layer in self.layers)
         covers = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -125,8 +125,12 @@ def _none(
 
 
 def _reasons(texts: Sequences, wanted: list[dict[int, tuple[int, ...]]], solution: KernelSolution) -> tuple[str, ...]:
-    """The rules with the largest multipliers, in words: together they need the W that the certificate excludes."""
-    labels = texts.vocabulary.labels
+    """Rules that are impossible on their own, since equal vectors get equal weights; otherwise the rules with the
+    largest multipliers, which together need the W that the certificate excludes."""
+    equal = [text for number, read in enumerate(wanted) for text in _equal_vectors(texts, number, read)]
+    if equal:
+        more = (f"and {len(equal) - MAX_NAMED:,} rules more",) if len(equal) > MAX_NAMED else ()
+        return (*equal[:MAX_NAMED], *more)
     heavy = []
     for number, (read, mu) in enumerate(zip(wanted, solution.multipliers, strict=True)):
         at = 0
@@ -134,8 +138,23 @@ def _reasons(texts: Sequences, wanted: list[dict[int, tuple[int, ...]]], solutio
             heavy.append((float(np.abs(mu[at : at + len(places)]).sum()), number, i, places))
             at += len(places)
     heavy.sort(key=lambda rule: -rule[0])
-    out = []
-    for _, number, i, places in heavy[:MAX_NAMED]:
-        names = " and ".join(f"{labels[texts.ids[number][j]]} at {j}" for j in places[:MAX_NAMED])
-        out.append(f"in text {number}, {labels[texts.ids[number][i]]} at {i} should read {names}")
-    return tuple(out)
+    named = [_rule_text(texts, number, i, places) for _, number, i, places in heavy[:MAX_NAMED]]
+    return (f"the rules that weigh most in the proof: {'; '.join(named)}",)
+
+
+def _rule_text(texts: Sequences, number: int, i: int, places: tuple[int, ...]) -> str:
+    labels, ids = texts.vocabulary.labels, texts.ids[number]
+    read = " and ".join(f"{labels[ids[j]]} at {j}" for j in places[:MAX_NAMED])
+    return f"in text {number}, {labels[ids[i]]} at {i} should read {read}"
+
+
+def _equal_vectors(texts: Sequences, number: int, read: Mapping[int, tuple[int, ...]]) -> Iterator[str]:
+    """Rules of a text with a target whose vector another key has too, which is not read."""
+    x = as_array(texts.vocabulary.vectors(texts.ids[number]))
+    _, first = np.unique(x, axis=0, return_inverse=True)
+    labels, ids = texts.vocabulary.labels, texts.ids[number]
+    for i, places in read.items():
+        rivals = [j for j in range(i + 1) if j not in places and first[j] in first[list(places)]]
+        if rivals:
+            j = rivals[0]
+            yield f"{_rule_text(texts, number, i, places)}, but {labels[ids[j]]} at {j} has the same vector"

@@ -62,7 +62,7 @@ def to_gpt2(circuit: Circuit, heads: int | None = None, dtype: torch.dtype = tor
         raise QkvError(request, "transformers is not installed", 'pip install "qkv[hf]"') from None
     if not circuit.layers:
         raise QkvError(request, "the circuit has no layers", "Give a circuit that was found")
-    token, place = (_length(request, name, v) for name, v in _tables(circuit).items())
+    token, place = (_length(request, name, v) for name, v in _tables(request, circuit).items())
     largest = max(max(len(layer.Q), len(layer.V)) for layer in circuit.layers)
     width, heads = _width(request, circuit.vocabulary.width + 1, largest, heads)
     config = GPT2Config(
@@ -87,12 +87,13 @@ def to_gpt2(circuit: Circuit, heads: int | None = None, dtype: torch.dtype = tor
     return model
 
 
-def _tables(circuit: Circuit) -> dict[str, torch.Tensor]:
-    """Token vectors as a layer copies them, and position vectors."""
+def _tables(request: str, circuit: Circuit) -> dict[str, torch.Tensor]:
+    """Token vectors and position vectors, which must be at right angles."""
     t, p = circuit.vocabulary.tokens, circuit.vocabulary.positions
-    if bool(p[:, : t.shape[1]].any()):
-        problem = "tokens and positions share coordinates, so that their sums have no one length"
-        raise QkvError("putting a circuit into GPT-2", problem, "Use Vocabulary.side_by_side")
+    overlap = float((t @ p[:, : t.shape[1]].T).abs().max())
+    if overlap > MAX_LENGTH_SPREAD * float(torch.linalg.vector_norm(t, dim=1).max()):
+        problem = "tokens and positions are not at right angles, so that LayerNorm would change their sums"
+        raise QkvError(request, problem, "Use Vocabulary.side_by_side")
     return {"token": t, "position": p}
 
 

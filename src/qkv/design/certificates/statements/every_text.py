@@ -101,7 +101,7 @@ def _measure(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Measured:
             worst = max(_matching_rows(tables, own_key=True, sink=p["sink"] is not None), default=arb(0))
         else:
             worst = max(_induction_rows(p, tokens, positions, slack), default=arb(0))
-    return {"distance": worst if worst.is_finite() else arb.nan()}
+    return {"distance": worst}
 
 
 def _previous(tokens: Rows, positions: Rows, layer: Mapping[str, FloatArray], slack: float) -> list[Any]:
@@ -135,12 +135,8 @@ def _total(margins: FloatArray) -> Any:
 
 
 def _checked(bounds: list[Any]) -> list[Any]:
-    """The bounds as floats that are not below them; infinite where one is no number."""
-    out = []
-    for bound in bounds:
-        top = above(bound) if bound.is_finite() else np.inf
-        out.append(arb(top) if np.isfinite(top) else arb.pos_inf())
-    return out
+    """The bounds as floats that are not below them; 1, which bounds every distance, where they are larger or overflow."""
+    return [arb(min(1.0, above(bound))) if bound.is_finite() else arb(1) for bound in bounds]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
