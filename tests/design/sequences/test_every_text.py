@@ -56,7 +56,7 @@ def test_layers_write_the_token_that_was_read():
 
 def test_the_matrix_of_previous_is_the_smallest_on_positions_alone():
     from qkv.design.solvers.kernel_machine import smallest_matrix
-    from qkv.design.solvers.score_constraints import SequenceRules
+    from qkv.design.solvers.sequence_rules import SequenceRules
 
     circuit = wire_texts(Vocabulary.side_by_side([[1.0]], length=7), previous(), tol=1e-3)
     rules = SequenceRules.of(np.eye(7), None, [None, *range(6)], np.tri(7, dtype=bool))
@@ -83,7 +83,8 @@ def test_tokens_with_one_vector_are_excluded_and_named():
 def test_without_normalisation_short_tokens_are_named():
     words = Vocabulary.side_by_side([[1.0, 0], [3.0, 1], [0, 2]], length=5, normalise=False, labels=["a", "b", "c"])
     circuit = wire_texts(words, duplicate())
-    assert circuit.excluded == (0,) and circuit.reasons == ("a looks for itself, but b scores 3 times as high as it does itself",)
+    assert circuit.excluded == (0,)
+    assert circuit.reasons == ("a looks for itself, but b scores 3 times as high as it does itself",)
 
 
 REFUSED = {

@@ -16,7 +16,9 @@ def attentions(model, ids):
 
 
 @pytest.mark.parametrize("heads", [None, 1, 2])
-@pytest.mark.parametrize("rule", [previous(), duplicate(), induction(), induction(sink=3)], ids=lambda r: f"{r.name} {r.sink}")
+@pytest.mark.parametrize(
+    "rule", [previous(), duplicate(), induction(), induction(sink=3)], ids=lambda r: f"{r.name} {r.sink}"
+)
 def test_the_attentions_of_the_model_are_those_of_the_circuit(rule, heads):
     rng = np.random.default_rng(0)
     circuit = wire_texts(Vocabulary.side_by_side(rng.normal(size=(20, 6)), length=10), rule)

@@ -7,13 +7,14 @@
 #   duplicate  β e'_u·e'_v - γ [i = j]: equal tokens score highest, and the token itself is not read.
 #   induction  layer 1 is `previous` and copies R x into entries of its own; layer 2 compares e'_u with what was copied,
 #              β e'_u·e'_r - γ [j = 0]: position 0 has no token before it, so it copied itself.
-# With a sink s in position 0, its score is made the same for every token: β e'_u·e'_s is subtracted there, and a constant
-# between the scores of equal and of other tokens is added.
+# With a sink s in position 0, its score is made the same for every token: β e'_u·e'_s is subtracted there, and a
+# constant between the scores of equal and of other tokens is added.
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -25,6 +26,7 @@ from qkv.design.sequences.rules import ReadRule
 from qkv.design.sequences.texts import Vocabulary, as_array
 from qkv.errors import QkvError
 
+Progress = Callable[[int, int], None]
 FIRST_LAYER_LEAK = 1e-13
 """Leak of the first of two layers: what it copies, times the scores of the second, stays far below tol."""
 SAFETY = (1e-6, 1e-3, 1.0)
@@ -105,7 +107,7 @@ class _Margins:
     nearest: IntArray
 
     @classmethod
-    def of(cls, vectors: FloatArray) -> _Margins:
+    def of(cls, vectors: FloatArray, callback: Progress | None) -> _Margins:
         n = len(vectors)
         small = vectors.astype(np.float32)
         nearest = np.zeros(n, dtype=np.int64)
@@ -113,12 +115,16 @@ class _Margins:
             scores = small[start : start + BLOCK_ROWS] @ small.T
             scores[np.arange(len(scores)), np.arange(start, start + len(scores))] = -np.inf
             nearest[start : start + len(scores)] = scores.argmax(axis=1)
+            if callback is not None:
+                callback(start + len(scores), n)
         own = np.einsum("ij,ij->i", vectors, vectors)
         rival = np.einsum("ij,ij->i", vectors, vectors[nearest]) if n > 1 else np.full(n, -np.inf)
         return cls(own, rival, nearest)
 
 
-def circuit_for_every_text(vocabulary: Vocabulary, rule: ReadRule, tol: float, least_gap: float) -> Circuit:
+def circuit_for_every_text(
+    vocabulary: Vocabulary, rule: ReadRule, tol: float, least_gap: float, callback: Progress | None = None
+) -> Circuit:
     """The circuit of a rule for every text over a vocabulary; `wire_texts` has the arguments."""
     readouts = _Readouts.of(vocabulary)
     if rule.sink is not None and rule.sink >= len(vocabulary.tokens):
@@ -128,7 +134,7 @@ def circuit_for_every_text(vocabulary: Vocabulary, rule: ReadRule, tol: float, l
     reasons: tuple[str, ...] = ()
     margins = None
     if rule.name != "previous":
-        margins = _Margins.of(readouts.vectors)
+        margins = _Margins.of(readouts.vectors, callback)
         gaps = margins.own - margins.rival
         scale = float(margins.own.max())
         near = gaps <= least_gap * scale

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,13 @@ import torch
 from qkv.core.types import FloatArray
 from qkv.design.certificates.certificate import Certificate
 from qkv.design.sequences.circuit import Circuit, Layer
+from qkv.design.sequences.every_text import Progress
 from qkv.design.sequences.rules import ReadRule
 from qkv.design.sequences.texts import Sequences, as_array
 from qkv.design.solvers.kernel_machine import KernelSolution, smallest_matrix
-from qkv.design.solvers.score_constraints import SequenceRules
+from qkv.design.solvers.sequence_rules import SequenceRules
 from qkv.errors import QkvError
 
-Progress = Callable[[int, int], None]
 SAFETY_MARGINS = (1e-6, 1e-4, 1e-2)
 """The leak is aimed this much (relatively) below tol, so that Q and K rounded to float64 are certainly within it."""
 MIN_NORM_BOUND = 1e9
@@ -107,7 +107,7 @@ def _none(
     solution: KernelSolution,
     vectors: list[FloatArray],
 ) -> Circuit:
-    """What is proved where no head was found: every W is larger than a bound, by the rules with the largest multipliers."""
+    """What is proved where no head was found: every W is larger than a bound, by the multipliers of the rules."""
     scale = max(float(np.linalg.norm(x, axis=1).max()) for x in vectors)
     data = _data(texts, rule, *_factors(solution.W)) | {
         "tol": tol, "multipliers": np.concatenate(solution.multipliers),

@@ -1,13 +1,14 @@
 """A circuit as a stock GPT-2 of transformers: weights are set, no code is changed."""
 
 # What is set, so that the model computes the circuit and nothing else:
-# - Token and position embeddings are the vocabulary's, on an orthonormal basis of the vectors with mean 0 (one entry more
-#   than the vocabulary is wide): LayerNorm subtracts a mean of 0.
+# - Token and position embeddings are the vocabulary's, on an orthonormal basis of the vectors with mean 0 (one entry
+#   more than the vocabulary is wide): LayerNorm subtracts a mean of 0.
 # - LayerNorm stays in place. It divides by the root of |x|²/n + eps, so its gain is set to that root for vectors of the
-#   length that the circuit has before the layer; it then multiplies by 1. Before the first layer, that needs token vectors
-#   of one length and position vectors of one length, at right angles; before the second, that each token has read one
-#   vector of that length, as `previous` does to within its leak.
-# - Head 0 has the layer's Q (times √head_dim, by which GPT-2 divides), K, V and O; its other heads and all biases are 0.
+#   length that the circuit has before the layer; it then multiplies by 1. Before the first layer, that needs token
+#   vectors of one length and position vectors of one length, at right angles; before the second, that each token has
+#   read one vector of that length, as `previous` does to within its leak.
+# - Head 0 has the layer's Q (times √head_dim, by which GPT-2 divides), K, V and O; the other heads and all biases
+#   are 0.
 # - The second matrix of each MLP is 0, so that it adds nothing.
 
 from __future__ import annotations
@@ -65,12 +66,14 @@ def to_gpt2(circuit: Circuit, heads: int | None = None, dtype: torch.dtype = tor
     token, place = (_length(request, name, v) for name, v in _tables(request, circuit).items())
     largest = max(max(len(layer.Q), len(layer.V)) for layer in circuit.layers)
     width, heads = _width(request, circuit.vocabulary.width + 1, largest, heads)
-    config = GPT2Config(
+    sizes: dict[str, Any] = dict(
         vocab_size=len(circuit.vocabulary.tokens), n_positions=circuit.vocabulary.length, n_embd=width,
         n_layer=len(circuit.layers), n_head=heads, n_inner=1, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
         attn_implementation="eager", bos_token_id=None, eos_token_id=None, pad_token_id=None,
     )  # fmt: skip
-    model = GPT2Model(config).to(dtype).eval()
+    config = GPT2Config(**sizes)
+    model = GPT2Model(config).eval()
+    model.to(dtype=dtype)
     basis = _mean_zero_basis(width, circuit.vocabulary.width)
     with torch.no_grad():
         for parameter in model.parameters():

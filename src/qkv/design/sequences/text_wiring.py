@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from qkv.core.validation import finite, tolerance
 from qkv.design.sequences.circuit import Circuit
-from qkv.design.sequences.every_text import circuit_for_every_text
-from qkv.design.sequences.given_texts import Progress, head_for_given_texts
+from qkv.design.sequences.every_text import Progress, circuit_for_every_text
+from qkv.design.sequences.given_texts import head_for_given_texts
 from qkv.design.sequences.rules import ReadRule
 from qkv.design.sequences.texts import Sequences, Vocabulary
 from qkv.errors import QkvError
@@ -21,8 +21,8 @@ def wire_texts(
     """Find the attention with which the tokens of texts read by a rule, under a causal mask.
 
     Given a vocabulary, the circuit is in closed form, and its certificate covers every text over that vocabulary up to
-    its number of positions. Given sequences, it is the head with the smallest W = QᵀK for them, and its certificate covers
-    those texts and no others.
+    its number of positions. Given sequences, it is the head with the smallest W = QᵀK for them, and its certificate
+    covers those texts and no others.
 
     Args:
         texts: A vocabulary, for every text over it; or sequences, for those texts alone.
@@ -30,7 +30,7 @@ def wire_texts(
         tol: Largest total-variation distance of each rule's weights from the wanted ones.
         least_gap: For every text: tokens whose score with themselves is not above that with every other token by this
             share of the largest are excluded, and named. A small gap needs a large W.
-        callback: Called with percent done and 100, for given texts.
+        callback: Called with the work done and all of it: tokens compared, or percent for given texts.
 
     Returns:
         A `Circuit` with its layers and its certificate, or with the reasons why there are none.
@@ -55,7 +55,7 @@ def wire_texts(
     if not isinstance(reads, ReadRule):
         raise QkvError(request, f"reads is {reads!r}", "Give previous(), duplicate() or induction()")
     if isinstance(texts, Vocabulary):
-        return circuit_for_every_text(texts, reads, tol, gap)
+        return circuit_for_every_text(texts, reads, tol, gap, callback)
     if isinstance(texts, Sequences):
         return head_for_given_texts(texts, reads, tol, callback)
     raise QkvError(request, f"texts is a {type(texts).__name__}", "Give a Vocabulary or Sequences")

@@ -89,7 +89,7 @@ class Vocabulary(Displayable):
             e = _unit(request, e)
         wide = torch.zeros(len(p), e.shape[1] + p.shape[1], dtype=torch.float64)
         wide[:, e.shape[1] :] = p
-        return cls(e, wide, () if labels is None else tuple(labels))  # type: ignore[arg-type]
+        return cls(e, wide, () if labels is None else tuple(labels))
 
     @property
     def width(self) -> int:

@@ -135,7 +135,7 @@ def _total(margins: FloatArray) -> Any:
 
 
 def _checked(bounds: list[Any]) -> list[Any]:
-    """The bounds as floats that are not below them; 1, which bounds every distance, where they are larger or overflow."""
+    """The bounds as floats that are not below them; 1, which bounds every distance, where they are larger."""
     return [arb(min(1.0, above(bound))) if bound.is_finite() else arb(1) for bound in bounds]
 
 

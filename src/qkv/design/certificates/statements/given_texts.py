@@ -148,9 +148,9 @@ def _distance(scores: FloatArray, error: float, rules: list[Rule]) -> float:
 def _least_norm(p: Mapping[str, Any], slack: float) -> float:
     """A bound from below on the norm of every W with equal parts exactly and a leak of at most tol, for all rules.
 
-    As in `weights.least_norm`: let a rule of x_i have the targets A, of which a is the first. Equal parts are equal scores,
-    so "leak at most tol" is logsumexp(s_rest) <= s_a + log |A| + log(tol/(1-tol)). For any numbers m_j >= 0 on the rest,
-    with f = Σ m_j, f logsumexp(s_rest) >= Σ m_j s_j - Σ m_j log(m_j/f), hence
+    As in `weights.least_norm`: let a rule of x_i have the targets A, of which a is the first. Equal parts are equal
+    scores, so "leak at most tol" is logsumexp(s_rest) <= s_a + log |A| + log(tol/(1-tol)). For any numbers m_j >= 0 on
+    the rest, with f = Σ m_j, f logsumexp(s_rest) >= Σ m_j s_j - Σ m_j log(m_j/f), hence
         f s_a - Σ m_j s_j >= -f (log |A| + log(tol/(1-tol))) - Σ m_j log(m_j/f),
     and equal parts give ν_c (s_c - s_a) = 0. All rules add up to <G, W> >= b with G = Σ x_i z_iᵀ. The numbers m are the
     softmax of the given scores times the rule's multiplier; any others would give a bound too, so they need no proof.

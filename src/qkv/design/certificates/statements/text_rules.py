@@ -29,6 +29,7 @@ def targets(rule: str, ids: Sequence[int], sink: bool = False) -> dict[int, tupl
     seen: dict[int, list[int]] = {}
     for i, token in enumerate(ids):
         earlier = seen.get(token, [])
+        read: tuple[int, ...]
         if rule == "previous":
             read = (i - 1,) if i else ()
         elif rule == "duplicate":
