@@ -66,12 +66,13 @@ def to_gpt2(circuit: Circuit, heads: int | None = None, dtype: torch.dtype = tor
     token, place = (_length(request, name, v) for name, v in _tables(request, circuit).items())
     largest = max(max(len(layer.Q), len(layer.V)) for layer in circuit.layers)
     width, heads = _width(request, circuit.vocabulary.width + 1, largest, heads)
-    sizes: dict[str, Any] = dict(
-        vocab_size=len(circuit.vocabulary.tokens), n_positions=circuit.vocabulary.length, n_embd=width,
-        n_layer=len(circuit.layers), n_head=heads, n_inner=1, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
-        attn_implementation="eager", bos_token_id=None, eos_token_id=None, pad_token_id=None,
-    )  # fmt: skip
-    config = GPT2Config(**sizes)
+    settings: dict[str, Any] = {
+        "vocab_size": len(circuit.vocabulary.tokens), "n_positions": circuit.vocabulary.length, "n_embd": width,
+        "n_layer": len(circuit.layers), "n_head": heads, "n_inner": 1, "attn_implementation": "eager",
+        "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
+        "bos_token_id": None, "eos_token_id": None, "pad_token_id": None,
+    }  # fmt: skip
+    config = GPT2Config(**settings)
     model = GPT2Model(config).eval()
     model.to(dtype=dtype)
     basis = _mean_zero_basis(width, circuit.vocabulary.width)
