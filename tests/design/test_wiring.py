@@ -168,9 +168,9 @@ def test_tokens_beyond_the_range_of_products_are_refused():
             wire(np.eye(3) * size, {0: 1}, {0: [1.0]})
 
 
-def test_out_of_reach_is_said_only_of_all_that_is_not_very_large_for_the_shortest_reader():
-    with pytest.raises(QkvError, match="no proof that none exists"):
-        wire([[-4.780110693475956e-07], [-24671.580680645]], {0: {0: 1.0}}, {0: [1.0]}, 0.3)
+def test_out_of_reach_is_not_said_of_what_a_matrix_that_is_large_for_the_shortest_reader_does():
+    found = wire([[-4.780110693475956e-07], [-24671.580680645]], {0: {0: 1.0}}, {0: [1.0]}, 0.3)
+    assert found.possible and found.certificate.verify() and found.least_norm == pytest.approx(float(found.W.norm()))
 
 
 def test_zero_tokens_are_equal_tokens():

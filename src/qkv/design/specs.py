@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from qkv.core.attention import Label
+from qkv.core.masks import causal
 from qkv.core.memory import Memory
-from qkv.core.types import ArrayLike, FloatArray, Labels, Weights
-from qkv.core.validation import mapping, tensor, tolerance
+from qkv.core.types import ArrayLike, BoolArray, FloatArray, Labels, Weights
+from qkv.core.validation import booleans, mapping, tensor, tolerance
 from qkv.errors import QkvError
 
 MIN_WEIGHT, MAX_WEIGHT = 1e-200, 1e6
@@ -78,6 +79,7 @@ class WiringSpec:
         writes: Vectors to write, (rules, dv).
         tol: Largest total-variation distance allowed, per rule.
         labels: Names of the tokens.
+        mask: "causal", booleans (n, n) that are True where a token may attend to another, or None where all may.
     """
 
     tokens: torch.Tensor
@@ -86,6 +88,15 @@ class WiringSpec:
     writes: torch.Tensor
     tol: float
     labels: tuple[Label, ...]
+    mask: torch.Tensor | Literal["causal"] | None = None
+
+    @property
+    def allowed(self) -> BoolArray | None:
+        """The tokens that each rule's token may attend to, (rules, n); None where all may."""
+        if self.mask is None:
+            return None
+        full = causal(len(self.tokens)) if isinstance(self.mask, str) else self.mask
+        return np.asarray(full[list(self.rules)].numpy())
 
     @classmethod
     def of(
@@ -95,8 +106,9 @@ class WiringSpec:
         writes: Mapping[int, ArrayLike],
         tol: float,
         labels: Labels | None = None,
+        mask: ArrayLike | Literal["causal"] | None = None,
     ) -> WiringSpec:
-        """Validate: known tokens, weights that sum to 1, one vector to write for each rule."""
+        """Validate: known tokens that the mask allows, weights that sum to 1, one vector to write for each rule."""
         tokens = tensor("the tokens X", X, "tokens d")
         request = f"wiring {len(tokens)} tokens"
         tol = tolerance(request, tol)
@@ -117,7 +129,37 @@ class WiringSpec:
         vectors = [tensor(f"what token {i} writes", writes[i], "d") for i in reads]
         if len({len(v) for v in vectors}) != 1:
             raise QkvError(request, f"the written vectors have lengths {[len(v) for v in vectors]}", "Give one length")
-        return cls(tokens, rules, wanted, torch.stack(vectors), tol, as_memory.labels)
+        spec = cls(
+            tokens, rules, wanted, torch.stack(vectors), tol, as_memory.labels, _mask(request, mask, len(tokens))
+        )
+        spec._check_mask(request)
+        return spec
+
+    def _check_mask(self, request: str) -> None:
+        """Refuse rules that read what the mask hides, by the names of the tokens."""
+        if self.allowed is None:
+            return
+        rows, items = np.nonzero((self.wanted.numpy() > 0) & ~self.allowed)
+        if len(rows):
+            reader, item = self.labels[self.rules[rows[0]]], self.labels[items[0]]
+            which = "the causal mask, since it comes later" if isinstance(self.mask, str) else "the mask"
+            more = f", and {len(rows) - 1} more rules do the like" if len(rows) > 1 else ""
+            problem = f"token {reader} should read token {item}, which is hidden from it by {which}{more}"
+            raise QkvError(request, problem, "Change the rule or the mask")
+
+
+def _mask(request: str, mask: Any, tokens: int) -> torch.Tensor | Literal["causal"] | None:
+    if mask is None:
+        return None
+    if isinstance(mask, str):
+        if mask != "causal":
+            raise QkvError(request, f"the mask is {mask!r}", "Give 'causal', or booleans with one row per token")
+        return "causal"
+    found = booleans(request, mask)
+    if found.shape != (tokens, tokens):
+        problem = f"the mask has shape {tuple(found.shape)}"
+        raise QkvError(request, problem, f"Give booleans of shape ({tokens}, {tokens}), or 'causal'")
+    return found.clone()
 
 
 def covariances(noise: ArrayLike, n: int, d: int) -> torch.Tensor:

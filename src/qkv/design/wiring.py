@@ -10,28 +10,29 @@ import numpy as np
 import torch
 
 from qkv.core.attention import Label
-from qkv.core.display import Card, Displayable, lower_bound, number, upper_bound
+from qkv.core.display import Card, Displayable, lower_bound, number, plain, upper_bound
 from qkv.core.geometry import min_norm_combination
 from qkv.core.types import ArrayLike, FloatArray, IntArray, Labels
 from qkv.core.validation import finite, tensor, whole
 from qkv.design.certificates.certificate import Certificate
 from qkv.design.solvers import conic
 from qkv.design.solvers.contradictions import (
+    MAX_CONIC_TOKENS,
     equal_token_reasons,
     exclusion_within_tol,
     rules_reason,
     score_rows,
+    sequence_rules,
+    statement_data,
     unwritable_reason,
 )
+from qkv.design.solvers.kernel_machine import KernelSolution, check_memory, smallest_matrix
+from qkv.design.solvers.near_wiring import nearest_matrix
 from qkv.design.specs import WiringSpec
 from qkv.errors import QkvError
+from qkv.parallel import Progress
 
 PREFERENCES = ("norm", "rank")
-Shortfalls = Literal["none", "in proportion", "small items dropped"]
-SHORTFALLS: tuple[Shortfalls, ...] = ("none", "in proportion", "small items dropped")
-"""How the wanted weights may fall short, tried in turn: by the leak alone, which keeps the ratios exact; each by its
-share of tol; or by the smallest ones altogether, which are then not read."""
-MAX_DROPPED = 0.9
 Status = Literal["exact", "within", "out of reach", "not found"]
 TITLES: dict[Status, str] = {
     "exact": "Wiring",
@@ -43,14 +44,18 @@ MAX_RATIO_ERROR = 1e-8
 """Error of the logarithms of the ratios up to which a wiring counts as reading the wanted ratios."""
 MAX_TOKEN_ENTRY = 1e100
 """Tokens whose largest entry is above this, or below its inverse, are refused: products would leave float64's range."""
-MAX_TOKENS = 64
-"""Larger problems do not fit the conic program."""
 MAX_TOKENS_FOR_DIRECT_PROOF = 24
 """Up to here a proof of impossibility is also computed from the tokens themselves, by least squares."""
 MIN_NORM_BOUND = 1e9
 """Bounds on the norm of every W that count as "impossible", at least, in units where the tokens have norm 1."""
 SAFETY_MARGINS = (1e-6, 1e-4, 1e-2)
 """The leak is aimed this much (relatively) below tol, so that Q and K rounded to float64 are certainly within it."""
+MAX_ROWS = 64
+"""Rules that a card lists."""
+BOUND_SLACK = 1e-9
+"""A lower bound on norms is claimed this much, relatively, below what was computed, so that other sums confirm it."""
+KERNEL_RANK, CONIC_RANK = 1e-10, 1e-6
+"""Singular values below this part of the largest are rounding errors of the kernel machine, or of the conic solver."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,6 +105,15 @@ class Wiring(Displayable):
         return None if self.Q is None or self.K is None else self.Q.T @ self.K
 
     @property
+    def least_norm(self) -> float | None:
+        """A certified bound: every W that follows the rules has at least this norm; None where there is none.
+
+        Where a rule reads a blend, it holds for every W with the exact ratios and leaks of at most tol.
+        """
+        found = self.certificate.claims.get("norm_at_least")
+        return None if found is None else float(found)
+
+    @property
     def certificates(self) -> list[Certificate]:
         """The certificates of this result."""
         return [self.certificate]
@@ -113,9 +127,11 @@ class Wiring(Displayable):
                 title = f"No wiring of norm below {lower_bound(norm, 3)} does this"
             return Card(title, (*why, ("proof", self._statement)))
         assert self.Q is not None and self.W is not None and self.V is not None
+        least = self.least_norm
         facts = (
             ("head size", str(self.head_size)),
             ("norm of W = QᵀK", number(float(self.W.norm()), 6)),
+            *(() if least is None else ((self._bound_name, f"≥ {lower_bound(least, 6)}, certified"),)),
             ("norm of V", number(float(self.V.norm()), 6)),
             ("residual of V", f"≤ {upper_bound(self.residual)}" if self.residual > 1e-12 else "none beyond rounding"),
         )
@@ -123,11 +139,19 @@ class Wiring(Displayable):
             (str(self.labels[i] if self.labels else i), f"≤ {upper_bound(d, 5)}", f"≤ {upper_bound(o, 5)}")
             for i, d, o in zip(self.rules, self.distances, self.output_distances, strict=True)
         )
+        rows = (
+            rows if len(rows) <= MAX_ROWS else (*rows[: MAX_ROWS - 1], (f"… {len(rows) - MAX_ROWS + 1} more", "", ""))
+        )
         short = f"V cannot write all of it: {'; '.join(self.reasons)}." if self.reasons else ""
         return Card(TITLES[self.status], facts, ("token", "distance of weights", "distance of output"), rows, short)
 
+    @property
+    def _bound_name(self) -> str:
+        return "norm with these ratios" if "exact ratios" in self._statement else "norm of every such W"
+
     def to_json(self) -> dict[str, Any]:
-        return super().to_json() | {"says": self._statement}
+        bound = {} if self.least_norm is None else {"least_norm": plain(self.least_norm)}
+        return super().to_json() | {"says": self._statement} | bound
 
     @property
     def _statement(self) -> str:
@@ -143,6 +167,10 @@ def wire(
     head_size: int | None = None,
     prefer: Literal["norm", "rank"] = "norm",
     labels: Labels | None = None,
+    *,
+    mask: ArrayLike | Literal["causal"] | None = None,
+    memory_limit: float = 8e9,
+    progress: Progress | None = None,
 ) -> Wiring:
     """Find Q, K and V with which tokens read and write by rules.
 
@@ -151,16 +179,21 @@ def wire(
         reads: For each reading token, the token that it should read, or a blend {token: weight}.
         writes: For each reading token, the vector that it should write.
         tol: Largest total-variation distance of each rule's weights from the wanted ones.
-        head_size: Rows of Q and K; the rank of W = QᵀK if None.
-        prefer: "norm" for the W of least Frobenius norm, or "rank" for the W of least nuclear norm.
+        head_size: Rows of Q and K; the rank of W = QᵀK if None. If W has a higher rank, it is cut to this one, and
+            refused if the rules are then not followed to tol.
+        prefer: "norm" for the W of least Frobenius norm, or "rank" for the W of least nuclear norm, by a conic program
+            that takes at most 64 tokens.
         labels: Names of the tokens, which rules and messages then use; 0..n-1 if None.
+        mask: "causal", or booleans (n, n) that are True where a token may attend to another; None where all may.
+        memory_limit: Bytes that the design may use, approximately; larger requests are refused with what would fit.
+        progress: Called with percent done and 100.
 
     Returns:
         A `Wiring` with the matrices and their certificate, or with a proof that none exist.
 
     Raises:
-        QkvError: If a rule is malformed, if there are more than 64 tokens, if `head_size` is below the rank of W, or
-            if neither matrices nor a proof were found.
+        QkvError: If a rule is malformed or reads what the mask hides, if the memory or the conic program is too small,
+            if `head_size` is below what W needs, or if neither matrices nor a proof were found.
 
     Example:
         >>> import qkv
@@ -169,46 +202,105 @@ def wire(
         >>> round(float(output[0, 0]), 2), bool(wiring.certificate.verify())
         (1.0, True)
     """
-    spec = WiringSpec.of(X, reads, writes, tol, labels)
-    x = spec.tokens.numpy()
-    if prefer not in PREFERENCES:
-        raise QkvError(
-            f"wiring with prefer={prefer!r}", "there is no such preference", f"Use {' or '.join(PREFERENCES)}"
-        )
+    spec = WiringSpec.of(X, reads, writes, tol, labels, mask)
+    _check_request(spec, prefer)
+    if head_size is not None:
+        head_size = whole("wiring", "head_size", head_size)
+    check_memory([sequence_rules(spec)], finite("wiring", "memory_limit", memory_limit))
+    found: Wiring | None
+    evidence: KernelSolution | conic.Solution | None
+    if prefer == "rank":
+        found, evidence = _by_conic_program(spec, head_size, prefer)
+    else:
+        found, evidence = _by_kernel_machine(spec, head_size, progress)
+    if found is None and (spec.wanted > 0).sum() > len(spec.rules):
+        found = _by_search(spec, head_size, prefer, evidence)
+    return found or _impossible(spec, evidence)
+
+
+def _check_request(spec: WiringSpec, prefer: Any) -> None:
+    n = len(spec.tokens)
+    if not isinstance(prefer, str) or prefer not in PREFERENCES:
+        problem, hint = "there is no such preference", f"Use {' or '.join(PREFERENCES)}"
+        raise QkvError(f"wiring with prefer={prefer!r:.60}", problem, hint)
     size = float(spec.tokens.abs().max())
     if size != 0 and not 1 / MAX_TOKEN_ENTRY < size < MAX_TOKEN_ENTRY:
         problem = f"the largest entry of the tokens is {size:.3g}"
-        raise QkvError(f"wiring {len(x)} tokens", problem, "Scale the tokens to entries near 1; W scales the other way")
-    if len(x) > MAX_TOKENS:
-        raise QkvError(
-            f"wiring {len(x)} tokens", f"at most {MAX_TOKENS} fit the program", "Wire fewer tokens at a time"
-        )
-    if head_size is not None:
-        head_size = whole("wiring", "head_size", head_size)
-    infeasible = None
-    for shortfalls in SHORTFALLS:
-        for margin in SAFETY_MARGINS:
-            solution = _solve_scores(spec, spec.tol * (1 - margin), prefer, shortfalls)
-            if solution.status == "infeasible":
-                infeasible = solution if shortfalls == "none" else infeasible
-                break
-            if solution.status == "solved" and np.isfinite(solution.x).all():
-                w = solution.x.reshape(x.shape[1], x.shape[1])
-                found = _wiring(spec, w, head_size, prefer, exact=shortfalls == "none")
-                if found is not None:
-                    return found
-    return _impossible(spec, infeasible)
+        raise QkvError(f"wiring {n} tokens", problem, "Scale the tokens to entries near 1; W scales the other way")
+    if prefer == "rank" and n > MAX_CONIC_TOKENS:
+        problem = f"at most {MAX_CONIC_TOKENS} tokens fit the conic program for the nuclear norm"
+        raise QkvError(f"wiring {n} tokens with prefer='rank'", problem, "Use prefer='norm', or wire fewer tokens")
 
 
-def _wiring(spec: WiringSpec, w: FloatArray, head_size: int | None, prefer: str, exact: bool) -> Wiring | None:
+def _by_kernel_machine(
+    spec: WiringSpec, head_size: int | None, progress: Progress | None
+) -> tuple[Wiring | None, KernelSolution | conic.Solution | None]:
+    """The smallest W with the exact ratios; where it is not found, evidence of that."""
+    rules = sequence_rules(spec)
+    evidence: KernelSolution | conic.Solution | None = None
+    for margin in SAFETY_MARGINS:
+        solution = smallest_matrix([rules], spec.tol * (1 - margin), progress=progress)
+        if solution.status == "solved":
+            found = _wiring(spec, solution.W, head_size, KERNEL_RANK, exact=True, multipliers=solution.multipliers[0])
+            if found is not None:
+                return found, None
+            continue
+        evidence = solution
+        break
+    if evidence is not None and evidence.status == "unsolved" and len(spec.tokens) <= MAX_CONIC_TOKENS:
+        return _by_conic_program(spec, head_size, "norm")
+    return None, evidence
+
+
+def _by_conic_program(
+    spec: WiringSpec, head_size: int | None, prefer: str
+) -> tuple[Wiring | None, conic.Solution | None]:
+    """As `_by_kernel_machine`, by the conic program; for the nuclear norm, and where the kernel machine fails."""
+    x = spec.tokens
+    for margin in SAFETY_MARGINS:
+        solution = _solve_scores(spec, spec.tol * (1 - margin), prefer)
+        if solution.status == "infeasible":
+            return None, solution
+        if solution.status == "solved" and np.isfinite(solution.x).all():
+            w = solution.x.reshape(x.shape[1], x.shape[1])
+            found = _wiring(spec, w, head_size, CONIC_RANK, exact=True)
+            if found is not None:
+                return found, None
+    return None, None
+
+
+def _by_search(
+    spec: WiringSpec, head_size: int | None, prefer: str, evidence: KernelSolution | conic.Solution | None
+) -> Wiring | None:
+    """A wiring within tol in total variation in other ratios than the wanted ones."""
+    starts = [evidence.W] if isinstance(evidence, KernelSolution) else []
+    for margin in SAFETY_MARGINS:
+        w = nearest_matrix(sequence_rules(spec), spec.tol * (1 - margin), starts)
+        if w is None:
+            return None
+        found = _wiring(spec, w, head_size, KERNEL_RANK, exact=False)
+        if found is not None:
+            return found
+        starts.append(w)
+    return None
+
+
+def _wiring(
+    spec: WiringSpec,
+    w: FloatArray,
+    head_size: int | None,
+    noise: float,
+    exact: bool,
+    multipliers: FloatArray | None = None,
+) -> Wiring | None:
     """The wiring with this W; None where its certificate does not confirm tol."""
     v = _value_matrix(spec)
-    q, k = _factor(w, head_size)
-    certificate = _certificate(spec, q, k, v)
+    q, k, rank = _factor(w, head_size, noise)
+    certificate = _certificate(spec, q, k, v, multipliers)
     worst = max(certificate.claims["distance"])
     if not worst <= spec.tol:
-        if head_size is not None and len(q) < _rank(w):
-            raise _too_small(head_size, _rank(w), prefer, worst, spec.tol)
+        if head_size is not None and len(q) < rank:
+            raise _too_small(head_size, rank, worst, spec.tol)
         return None
     unwritable = unwritable_reason(spec)
     return Wiring(
@@ -298,55 +390,37 @@ def check_wiring(
     return dataclasses.replace(_certificate(spec, q, k, v), claims=claims)
 
 
-def _solve_scores(spec: WiringSpec, tol: float, prefer: str, shortfalls: Shortfalls) -> conic.Solution:
-    """The conic program for W with these shortfalls of the wanted weights."""
+def _solve_scores(spec: WiringSpec, tol: float, prefer: str) -> conic.Solution:
+    """The conic program for W with the exact ratios."""
     all_rows, basis, size = score_rows(spec)
     r = len(basis)
-    rules, loose = [], []
+    rules = []
     for row, rows in enumerate(all_rows):
         wanted = spec.wanted[row].numpy()
         inside = np.flatnonzero(wanted > 0).tolist()
-        rules.append(conic.Rule.of(rows, wanted[inside], inside, np.flatnonzero(wanted == 0), tol))
-        least = _least_weights(wanted, tol, drop=shortfalls == "small items dropped")
-        kept = np.flatnonzero(least > 0).tolist()
-        loose.append(conic.NearRule(rows, kept, np.log(least[kept]), np.zeros(len(kept))))
-    if shortfalls == "none":
-        found = conic.solve(rules, r * r, nuclear=r if prefer == "rank" else 0)
-    else:
-        found = conic.solve_near(loose, r * r)
+        rules.append(conic.Rule.of(rows, wanted[inside], inside, _rest(spec, row), tol))
+    found = conic.solve(rules, r * r, nuclear=r if prefer == "rank" else 0)
     z = found.x.reshape(r, r) / size**2
     return dataclasses.replace(found, x=(basis.T @ z @ basis).ravel())
 
 
-def _least_weights(wanted: FloatArray, tol: float, drop: bool) -> FloatArray:
-    """Bounds from below on the weights that add up to shortfalls of tol: in proportion to the wanted weights.
-
-    With `drop`, the smallest wanted weights that make up at most most of tol need not be read at all.
-    """
-    kept = wanted.copy()
-    if drop:
-        order = np.argsort(np.where(wanted > 0, wanted, np.inf))
-        dropped = np.cumsum(wanted[order]) <= MAX_DROPPED * tol
-        kept[order[dropped & (wanted[order] > 0)]] = 0.0
-    left = tol - float(wanted.sum() - kept.sum())
-    return np.asarray(kept * (1 - left / kept.sum()))
+def _rest(spec: WiringSpec, row: int) -> IntArray:
+    """The tokens that a rule's token sees and should not read."""
+    rest = spec.wanted[row].numpy() == 0
+    return np.flatnonzero(rest if spec.allowed is None else rest & spec.allowed[row])
 
 
-def _rank(w: FloatArray) -> int:
-    s = np.linalg.svd(w, compute_uv=False)
-    return max(1, int((s > 1e-6 * max(s[0], 1e-300)).sum()))
-
-
-def _factor(w: FloatArray, head_size: int | None) -> tuple[FloatArray, FloatArray]:
-    """Q and K of that many rows with QᵀK = W: each takes the square roots of the singular values."""
+def _factor(w: FloatArray, head_size: int | None, noise: float) -> tuple[FloatArray, FloatArray, int]:
+    """Q and K of that many rows with QᵀK = W, each with the square roots of the singular values; the rank of W."""
     u, s, vt = np.linalg.svd(w)
-    h = head_size or _rank(w)
+    rank = max(1, int((s > noise * max(s[0], 1e-300)).sum()))
+    h = head_size or rank
     root = np.zeros(h)
     kept = min(h, len(s))
     root[:kept] = np.sqrt(s[:kept])
     q, k = np.zeros((h, len(w))), np.zeros((h, len(w)))
     q[:kept], k[:kept] = u[:, :kept].T, vt[:kept]
-    return q * root[:, None], k * root[:, None]
+    return q * root[:, None], k * root[:, None], rank
 
 
 def _value_matrix(spec: WiringSpec) -> FloatArray:
@@ -355,25 +429,33 @@ def _value_matrix(spec: WiringSpec) -> FloatArray:
     return np.asarray(np.linalg.lstsq(means, spec.writes.numpy(), rcond=None)[0]).T
 
 
-def _certificate(spec: WiringSpec, q: FloatArray, k: FloatArray, v: FloatArray) -> Certificate:
-    return Certificate.issue(
-        "wiring",
-        {
-            "X": spec.tokens.numpy(), "Q": q, "K": k, "V": v, "rules": list(spec.rules),
-            "wanted": spec.wanted.numpy(), "writes": spec.writes.numpy(),
-        },
-    )  # fmt: skip
+def _certificate(
+    spec: WiringSpec, q: FloatArray, k: FloatArray, v: FloatArray, multipliers: FloatArray | None = None
+) -> Certificate:
+    data = statement_data(spec) | {"Q": q, "K": k, "V": v, "writes": spec.writes.numpy()}
+    if multipliers is not None and (top := float(np.abs(multipliers).max())) > 0:
+        data |= {"multipliers": multipliers / top, "tol": spec.tol}
+    found = Certificate.issue("wiring", data)
+    bound = found.claims.get("norm_at_least")
+    if bound is None:
+        return found
+    # W is rounded, so it can be a little shorter than any that follows the rules; a bound below it is true too.
+    least = min(float(bound), float(np.linalg.norm(q.T @ k))) * (1 - BOUND_SLACK)
+    claims = {name: claim for name, claim in found.claims.items() if name != "norm_at_least"}
+    if not least > 0:
+        return Certificate.issue("wiring", {n: a for n, a in data.items() if n not in ("multipliers", "tol")})
+    return dataclasses.replace(found, claims=claims | {"norm_at_least": least})
 
 
-def _impossible(spec: WiringSpec, found: conic.Solution | None) -> Wiring:
+def _impossible(spec: WiringSpec, evidence: KernelSolution | conic.Solution | None) -> Wiring:
     """What is proved where no W was found: for every W within tol, or, failing that, for the exact ratios."""
     unit = _score_unit(spec)
-    proof, used = exclusion_within_tol(spec)
+    proof, used = exclusion_within_tol(spec, MIN_NORM_BOUND / unit if unit > 0 else np.inf)
     status: Status = "out of reach"
     reasons = equal_token_reasons(spec)
     # A solver's "infeasible" is a hypothesis; only a proof that every W is very large counts as impossible.
     if not _excludes(proof, unit):
-        proof, status, used = _exact_ratio_proof(spec, found), "not found", ()
+        proof, status, used = _exact_ratio_proof(spec, evidence), "not found", ()
         if not _excludes(proof, unit):
             raise _no_answer(spec)
     assert proof is not None
@@ -398,22 +480,45 @@ def _excludes(proof: Certificate | None, unit: float) -> bool:
     return np.isinf(norm) or norm * unit > MIN_NORM_BOUND
 
 
-def _exact_ratio_proof(spec: WiringSpec, found: conic.Solution | None) -> Certificate | None:
+def _exact_ratio_proof(spec: WiringSpec, evidence: KernelSolution | conic.Solution | None) -> Certificate | None:
     """A proof for the exact ratios, from the solver's dual variables or, sharper, from the tokens themselves."""
     wanted = spec.wanted.numpy()
     inside = [np.flatnonzero(row > 0) for row in wanted]
     candidates = []
-    if found is not None:
+    if isinstance(evidence, KernelSolution):
+        candidates.append(_kernel_evidence(spec, evidence))
+    elif evidence is not None and evidence.mix:
         mix, multipliers = np.zeros_like(wanted), np.zeros_like(wanted)
         for row, chosen in enumerate(inside):
-            mix[row, wanted[row] == 0] = found.mix[row]
-            multipliers[row, chosen[1:]] = found.multipliers[row]
+            mix[row, _rest(spec, row)] = evidence.mix[row]
+            multipliers[row, chosen[1:]] = evidence.multipliers[row]
         candidates.append((mix, multipliers))
-    if len(spec.tokens) <= MAX_TOKENS_FOR_DIRECT_PROOF and (wanted == 0).any():
+    if len(spec.tokens) <= MAX_TOKENS_FOR_DIRECT_PROOF and any(len(_rest(spec, row)) for row in range(len(wanted))):
         candidates.append(_min_norm_evidence(spec, inside))
-    base = {"X": spec.tokens.numpy(), "rules": list(spec.rules), "wanted": wanted, "tol": spec.tol}
-    proofs = [Certificate.issue("no wiring", base | {"mix": m, "multipliers": nu}) for m, nu in candidates]
+    base = statement_data(spec) | {"tol": spec.tol}
+    proofs = [
+        Certificate.issue("no wiring", base | {"mix": m, "multipliers": nu})
+        for m, nu in candidates
+        if np.isfinite(m).all() and np.isfinite(nu).all()
+    ]
     return max(proofs, key=lambda c: float(c.claims["norm_at_least"]), default=None)
+
+
+def _kernel_evidence(spec: WiringSpec, found: KernelSolution) -> tuple[FloatArray, FloatArray]:
+    """Mixes and multipliers of the kernel machine, with the multiplier of a rule's leak as the sum of its mix."""
+    rules, values = sequence_rules(spec), found.multipliers[0]
+    mix, multipliers = np.zeros(spec.wanted.shape), np.zeros(spec.wanted.shape)
+    top = float(np.abs(values).max()) or 1.0
+    for row, i in enumerate(spec.rules):
+        entries = slice(int(rules.offsets[row]), int(rules.offsets[row + 1]))
+        leak, *ratios = values[entries] / top
+        multipliers[row, rules.items[entries][1:]] = ratios
+        rest = _rest(spec, row)
+        if len(rest) and leak > 0:
+            scores = (rules.queries[i] @ found.W) @ rules.keys[rest].T
+            raw = np.exp(scores - scores.max())
+            mix[row, rest] = leak * raw / raw.sum()
+    return mix, multipliers
 
 
 def _min_norm_evidence(spec: WiringSpec, inside: list[IntArray]) -> tuple[FloatArray, FloatArray]:
@@ -421,12 +526,12 @@ def _min_norm_evidence(spec: WiringSpec, inside: list[IntArray]) -> tuple[FloatA
     x, wanted = spec.tokens.numpy(), spec.wanted.numpy()
     rivals, places, ratios, spots = [], [], [], []
     for row, i in enumerate(spec.rules):
-        first = inside[row][0]
+        first, rest = inside[row][0], set(_rest(spec, row).tolist())
         for j in range(len(x)):
-            if wanted[row, j] == 0:
+            if j in rest:
                 rivals.append(np.outer(x[i], x[first] - x[j]).ravel())
                 places.append((row, j))
-            elif j != first:
+            elif wanted[row, j] > 0 and j != first:
                 ratios.append(np.outer(x[i], x[j] - x[first]).ravel())
                 spots.append((row, j))
     mix, multipliers = np.zeros_like(wanted), np.zeros_like(wanted)
@@ -449,7 +554,7 @@ def _no_answer(spec: WiringSpec) -> QkvError:
     )
 
 
-def _too_small(head_size: int, rank: int, prefer: str, got: float, tol: float) -> QkvError:
-    hint = f"Give head_size={rank}" + ("" if prefer == "rank" else ", or prefer='rank' for a W of lower rank")
+def _too_small(head_size: int, rank: int, got: float, tol: float) -> QkvError:
     problem = f"this W has rank {rank}, and cut to {head_size} it reads only to within {got:.3g}, not {tol:g}"
+    hint = f"Give head_size={rank}, or prefer='rank' for a W of lower rank"
     return QkvError(f"wiring with head_size={head_size}", problem, hint)

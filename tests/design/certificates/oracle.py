@@ -385,30 +385,85 @@ def _rules(data, tokens):
     return rules, wanted
 
 
+def _sees(data, tokens):
+    """Which tokens each token sees."""
+    mask = data.get("mask")
+    if mask is None:
+        return [[True] * tokens for _ in range(tokens)]
+    if isinstance(mask, str):
+        need(mask == "causal")
+        return [[j <= i for j in range(tokens)] for i in range(tokens)]
+    rows = table(mask)
+    need(len(rows) == len(rows[0]) == tokens and all(v in (0, 1) for row in rows for v in row))
+    return [[v == 1 for v in row] for row in rows]
+
+
 def wiring(data, claims):
     x, q, k, v = (table(data[name]) for name in ("X", "Q", "K", "V"))
     need(len({len(m[0]) for m in (x, q, k, v)}) == 1 and len(q) == len(k))
     rules, wanted = _rules(data, len(x))
+    sees = _sees(data, len(x))
+    need(all(sees[i][j] or not w for i, row in zip(rules, wanted, strict=True) for j, w in enumerate(row)))
     if "writes" in data:
         writes = table(data["writes"])
         need(len(writes) == len(rules) and len(writes[0]) == len(v))
-    need("writes" in data or set(claims) == {"distance"})
+    need("writes" in data or set(claims) <= {"distance", "norm_at_least"})
     keys, values = [apply(k, t) for t in x], [apply(v, t) for t in x]
-    readings = [Softmax(apply(keys, apply(q, x[i]))) for i in rules]
+    seen = [[j for j in range(len(x)) if sees[i][j]] for i in rules]
+    scores = [apply(keys, apply(q, x[i])) for i in rules]
+    readings = [Softmax([row[j] for j in js]) for row, js in zip(scores, seen, strict=True)]
     holds = True
+    if "multipliers" in data or "tol" in data:
+        sizes = [sum(1 for w in row if w) for row in wanted]
+        flat, tol = vector(data["multipliers"]), tolerance(data)
+        need(len(flat) == sum(sizes))
+        listed = [flat[sum(sizes[:r]) : sum(sizes[: r + 1])] for r in range(len(rules))]
+        need(all(own[0] >= 0 for own in listed))
     for name, claim in claims.items():
+        if name == "norm_at_least":
+            need("multipliers" in data)
+            holds = _wiring_norm(x, rules, wanted, seen, scores, listed, tol, single(claim)) and holds
+            continue
         per_rule = claim if isinstance(claim, list) else [claim] * len(rules)
         per_rule = per_rule * len(rules) if len(per_rule) == 1 else per_rule
         need(len(per_rule) == len(rules))
         for row, (reading, c) in enumerate(zip(readings, per_rule, strict=True)):
             if name == "distance":
-                holds = at_most(reading.distance(wanted[row]), c) and holds
+                holds = at_most(reading.distance([wanted[row][j] for j in seen[row]]), c) and holds
             elif name == "output":
-                holds = at_most(reading.output_distance(values, writes[row]), c) and holds
+                holds = at_most(reading.output_distance([values[j] for j in seen[row]], writes[row]), c) and holds
             else:  # what V would leave if the weights were just as wanted
                 left = minus([dot(wanted[row], column) for column in columns(values)], writes[row])
                 holds = norm_at_most(dot(left, left), c) and holds
     return holds
+
+
+def _wiring_norm(x, rules, wanted, seen, scores, listed, tol, claim):
+    """Every rule: Λ (s_a - p·s) >= Λ (log(w_a/sum w) + H(p) - log(tol/(1-tol))), and ν (s_c - s_a) = ν log(w_c/w_a)."""
+    need(claim > 0)
+    b, d = mpf(0), len(x[0])
+    g = [[mpf(0)] * d for _ in range(d)]
+    edge = mpmath.log(big(tol / (1 - tol)))
+    for r, i in enumerate(rules):
+        inside = [j for j in seen[r] if wanted[r][j] > 0]
+        rest = [j for j in seen[r] if not wanted[r][j]]
+        leak, a = (listed[r][0] if rest else Fraction(0)), inside[0]
+        coefficient = {j: mpf(0) for j in seen[r]}
+        coefficient[a] += big(leak)
+        if leak:
+            reading = Softmax([scores[r][j] for j in rest])
+            for place, j in enumerate(rest):
+                coefficient[j] -= big(leak) * reading.exps[reading.group[place]] / reading.total
+            share = mpmath.log(big(wanted[r][a] / sum(wanted[r])))
+            b += big(leak) * (share + reading.entropy() - edge)
+        for c, nu in zip(inside[1:], listed[r][1:], strict=True):
+            coefficient[c] += big(nu)
+            coefficient[a] -= big(nu)
+            b += big(nu) * mpmath.log(big(wanted[r][c] / wanted[r][a]))
+        way = [mpmath.fsum(v * big(x[j][t]) for j, v in coefficient.items()) for t in range(d)]
+        g = [[g[s][t] + big(x[i][s]) * way[t] for t in range(d)] for s in range(d)]
+    size = length([e for row in g for e in row])
+    return size > 0 and mpmath.isfinite(big(claim)) and at_least(b / size, claim)
 
 
 def no_wiring(data, claims):
@@ -551,7 +606,10 @@ JUDGES = {
     ),
     "projection": (("A", "B", "M", "C"), ("keeps", "removes"), ("coordinates",), projection),
     "intersection": (("A", "B", "x", "y"), ("gap",), ("exact",), intersection),
-    "wiring": (("X", "Q", "K", "V", "rules", "wanted", "writes"), ("distance",), ("output", "residual"), wiring),
+    "wiring": (
+        ("X", "Q", "K", "V", "rules", "wanted", "writes", "mask", "multipliers", "tol"), ("distance",),
+        ("output", "residual", "norm_at_least"), wiring,
+    ),
     "no wiring": (("X", "rules", "wanted", "mix", "multipliers", "tol"), ("norm_at_least",), (), no_wiring),
     "unreachable": (
         ("X", "Q", "K", "V", "along", "target", "token", "normal", "range"), ("distance",), (), unreachable,

@@ -283,7 +283,7 @@ def _decide(
         if not undecided:
             return
     for name, claimed in undecided.items():
-        text = f"{PRECISIONS[-1]} bits cannot tell it from {_bound_text(claimed)}"
+        text = f"it cannot be told from {_bound_text(claimed)} in the precision that is tried"
         yield Finding(_claim_text(spec, name, claimed, False), False, text)
 
 

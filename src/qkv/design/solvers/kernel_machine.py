@@ -32,8 +32,8 @@ class KernelSolution:
         norm_at_least: Every W with the exact ratios and a leak of at most tol has at least this norm, computed in
             float64 without rounding bounds; a certificate makes it rigorous.
         multipliers: Per sequence, one number per entry of its `items`: Λ >= 0 of the leak on the first item a of each
-            rule, and ν of any sign for the ratio of every further item. With p the softmax of the scores x_iᵀ W k_j over
-            the keys that the rule does not read and the mask does not hide, |W| >= b/|G| with
+            rule, and ν of any sign for the ratio of every further item. With p the softmax of the scores x_iᵀ W k_j
+            over the keys that the rule does not read and the mask does not hide, |W| >= b/|G| with
             G = Σ x_i (Λ (k_a - Σ_j p_j k_j) + Σ_c ν_c (k_c - k_a))ᵀ and
             b = Σ (Λ (log w_a + H(p) - log(tol/(1-tol))) + Σ_c ν_c log(w_c/w_a)). A common factor, which does not change
             the bound, is such that G is a multiple of W, not W itself.
@@ -81,11 +81,43 @@ def smallest_matrix(
     if memory_limit is not None:
         check_memory(sequences, memory_limit)
     reduced = ReducedTokens.of(sequences)
-    program = ScoreConstraints.of(sequences, reduced, tol)
+    return _solve(sequences, reduced, ScoreConstraints.of(sequences, reduced, tol), progress, max_products)
+
+
+def smallest_matrix_above(
+    sequences: Sequence[SequenceRules],
+    floors: Sequence[FloatArray],
+    *,
+    progress: Progress | None = None,
+    max_products: int = 4000,
+) -> KernelSolution:
+    """The W of least Frobenius norm with which the weight of every item is at least its floor.
+
+    Args:
+        sequences: The sequences; their wanted weights have no effect.
+        floors: Per sequence, one number below 1 per entry of its `items`; 0 for none.
+        progress: Called with percent done and 100.
+        max_products: Products with the second derivatives, at most.
+
+    Returns:
+        A `KernelSolution`, whose multipliers are those of the floors.
+    """
+    _check_sizes(sequences)
+    reduced = ReducedTokens.of(sequences)
+    return _solve(sequences, reduced, ScoreConstraints.of_floors(sequences, reduced, floors), progress, max_products)
+
+
+def _solve(
+    sequences: Sequence[SequenceRules],
+    reduced: ReducedTokens,
+    program: ScoreConstraints,
+    progress: Progress | None,
+    max_products: int,
+) -> KernelSolution:
     solver = AugmentedLagrangian(program, progress, max_products, reduced.shortest_reader)
     status = solver.run()
-    W = reduced.q_basis.T @ solver.W @ reduced.k_basis / (reduced.q_size * reduced.k_size)
     unit = 1 / (reduced.q_size * reduced.k_size)
+    W = reduced.q_basis.T @ solver.W @ reduced.k_basis * unit
     return KernelSolution(
         status, W, float(np.linalg.norm(solver.W)) * unit, solver.bound * unit,
         program.split_multipliers(sequences, solver.lam, solver.nu), solver.violation, solver.products,

@@ -120,6 +120,35 @@ class ScoreConstraints:
             np.concatenate([r[3] for r in ratios]) if ratios else np.zeros(0, dtype=np.int64),
         )
 
+    @classmethod
+    def of_floors(
+        cls, sequences: Sequence[SequenceRules], reduced: ReducedTokens, floors: Sequence[FloatArray]
+    ) -> ScoreConstraints:
+        """Bounds from below on weights: α >= floor, that is lse of all other scores - s <= log((1 - floor)/floor)."""
+        blocks, edges, entries = [], [], []
+        start, base = 0, 0
+        for s, x, keys, floor in zip(sequences, reduced.queries, reduced.keys, floors, strict=True):
+            owner = np.repeat(np.arange(len(s.readers)), np.diff(s.offsets))
+            used = np.flatnonzero(floor > 0)
+            shape = (len(used), len(keys))
+            hidden = np.zeros(shape, dtype=bool) if s.mask is None else ~s.mask[s.readers[owner[used]]]
+            hidden[np.arange(len(used)), s.items[used]] = True
+            kept = ~hidden.all(axis=1)
+            used, hidden = used[kept], hidden[kept]
+            if len(used):
+                blocks.append(Block(slice(start, start + len(used)), x[owner[used]], keys, s.items[used], hidden))
+                edges.append(np.log1p(-floor[used]) - np.log(floor[used]))
+                entries.append(base + used)
+                start += len(used)
+            base += len(s.items)
+        rq, rk = reduced.queries[0].shape[1], reduced.keys[0].shape[1]
+        none = np.zeros(0, dtype=np.int64)
+        return cls(
+            blocks, _stack([b.x for b in blocks], rq), np.concatenate(edges) if edges else np.zeros(0),
+            np.zeros((0, rq)), np.zeros((0, rk)), np.zeros(0), (rq, rk),
+            np.concatenate(entries) if entries else none, none,
+        )  # fmt: skip
+
     def scores(self, W: FloatArray) -> list[FloatArray]:
         """x_iᵀ W k_j per leak constraint, block by block."""
         return [(b.x @ W) @ b.keys.T for b in self.blocks]

@@ -62,7 +62,11 @@ def test_issued_bounds_are_confirmed_by_an_independent_judge(seed):
     X = rng.normal(size=(3, 3))
     made = qkv.design.wire(X, {0: 2, 1: 0}, {0: X[1], 1: X[0]}, tol=0.05).certificate
     plain = {name: np.asarray(value).tolist() for name, value in made.data.items()}
-    assert made.verify() and oracle.truth(made.kind, plain, {k: list(np.atleast_1d(v)) for k, v in made.claims.items()})
+    claims = {name: np.asarray(claim).tolist() for name, claim in made.claims.items()}
+    assert made.verify() and oracle.truth(made.kind, plain, claims)
+    for factor, holds in ((1 - 1e-6, True), (1 + 1e-6, False)):
+        moved = claims | {"norm_at_least": claims["norm_at_least"] * factor}
+        assert bool(Certificate(made.kind, made.data, moved).verify()) is oracle.truth(made.kind, plain, moved) is holds
 
 
 def test_reading_the_mean_of_two_tokens_alone_is_impossible():

@@ -7,11 +7,12 @@ from qkv.design.certificates.statements.base import Statement as Statement
 from qkv.design.certificates.statements.every_text import EVERY_TEXT
 from qkv.design.certificates.statements.given_texts import GIVEN_TEXTS, NO_HEAD_FOR_TEXTS
 from qkv.design.certificates.statements.hull import COPYABLE, INSIDE, SELECTS
+from qkv.design.certificates.statements.no_wiring import NO_WIRING, NO_WIRING_WITHIN
 from qkv.design.certificates.statements.projection import INTERSECTION, PROJECTION
 from qkv.design.certificates.statements.reachability import UNREACHABLE
-from qkv.design.certificates.statements.total_variation import NO_QUERY_WITHIN, NO_WIRING_WITHIN
+from qkv.design.certificates.statements.total_variation import NO_QUERY_WITHIN
 from qkv.design.certificates.statements.weights import NO_QUERY, WEIGHTS
-from qkv.design.certificates.statements.wiring import NO_WIRING, WIRING
+from qkv.design.certificates.statements.wiring import WIRING
 
 KINDS: dict[str, Statement] = {
     "weights": WEIGHTS,

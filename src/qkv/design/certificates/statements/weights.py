@@ -24,6 +24,7 @@ from qkv.design.certificates.statements.base import (
     matching,
     tolerance,
 )
+from qkv.design.certificates.statements.dual_bounds import exact_ratios_inequality, norm_bound
 from qkv.design.certificates.statements.float_bounds import weights_in_float64
 
 FLOAT64_FIRST_SIZE = 200_000
@@ -65,42 +66,12 @@ def _measure(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Measured:
 def least_norm(p: dict[str, Any], rest: list[int], mix: list[Any]) -> Any:
     """A bound from below on the norm of every query with the exact ratios and a leak of at most tol.
 
-    Write s_i = k_i·q, a for the first wanted item, W for the sum of the wanted weights (1, but for rounding), and
-    L = log(tol/(1-tol)). For any distribution p on the other items, logsumexp(s) >= p·s + H(p), so "leak <= tol"
-    implies
-        s_a - p·s_rest >= log(w_a/W) + H(p) - L,
-    and the exact ratios give nu_i (s_i - s_a) = nu_i log(w_i/w_a). Added up: g·q >= b with
-        g = k_a - sum p_i k_i + sum nu_i (k_i - k_a),   b = log(w_a/W) + H(p) - L + sum nu_i log(w_i/w_a),
-    hence |q| >= b/|g|. With no other items, only the second part remains. A bound of infinity needs g = 0; to keep g
-    exact, both sides are multiplied by the sum f of the `mix` instead of dividing the mix by f.
+    The inequality is derived in dual_bounds.py. A bound of infinity needs g = 0; to keep g exact, the ratios are
+    multiplied by the sum of the mix instead of dividing the mix by it.
     """
-    first = p["items"][0]
-    logs = [arb(float(w)).log() for w in p["wanted"]]
-    nu = [arb(float(v)) for v in p["multipliers"]]
-    f = sum(mix, arb(0)) if rest else arb(1)
-    nu_sum = sum(nu, arb(0))
-    b = f * sum((v * (log - logs[0]) for v, log in zip(nu, logs, strict=True)), arb(0))
-    if rest:
-        tol = arb(p["tol"])
-        whole = sum((arb(float(w)) for w in p["wanted"]), arb(0))
-        b = b + f * (logs[0] - whole.log() - (tol / (1 - tol)).log()) + sum((_entropy_term(m, f) for m in mix), arb(0))
-    coefficients = [f * v for v in nu] + [(f if rest else arb(0)) - f * nu_sum]
-    g = combine([*coefficients, *(-m for m in mix)], p["keys"][[*p["items"], first, *rest]])
-    size = norm(g)
-    if size.is_zero():
-        return arb.pos_inf() if b > 0 else arb(0)
-    return b / size
-
-
-def _entropy_term(m: Any, f: Any) -> Any:
-    """-m log(m/f), also where m is so small that its ball contains 0.
-
-    There the value lies between 0 and that at the upper end of m, since -x log x increases up to x = 1/e.
-    """
-    if m > 0:
-        return -m * (m / f).log()
-    top = (m / f).abs_upper()
-    return f * arb(0).union(-top * top.log()) if 0 < top < 0.25 else arb.nan()
+    factor = sum(mix, arb(0)) if rest else arb(1)
+    ratios = [factor * arb(float(v)) for v in p["multipliers"]]
+    return norm_bound(*exact_ratios_inequality(p["keys"], p["items"], p["wanted"], ratios, rest, mix, p["tol"]))
 
 
 def _describe(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:

@@ -1,4 +1,4 @@
-"""Statements "Q, K, V follow the rules" and "no W = QᵀK does, up to some norm"."""
+"""Statement "Q, K, V follow the rules", and what norm every W that does so has at least."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 from flint import arb
 
 from qkv.core.display import lower_bound, upper_bound
-from qkv.design.certificates.ball_arithmetic import combine, exponentials, flat, matrix, norm
+from qkv.core.types import BoolArray
+from qkv.design.certificates.ball_arithmetic import Ball, combine, exponentials, flat, matrix, norm
+from qkv.design.certificates.statements import rules as rule_parsing
 from qkv.design.certificates.statements.base import (
     Bounds,
     Data,
@@ -18,178 +20,218 @@ from qkv.design.certificates.statements.base import (
     Name,
     Statement,
     array,
-    indices,
     matching,
-    scalar,
     tolerance,
 )
+from qkv.design.certificates.statements.dual_bounds import exact_ratios_inequality, matrix_norm_bound
+from qkv.design.certificates.statements.rules import Rules, by_token, parse_rules, scope
+from qkv.design.certificates.statements.wiring_bounds import (
+    MatrixBound,
+    Outputs,
+    Readings,
+    balls,
+    distances,
+    exact_ratios,
+    lower_bound_ball,
+    tiles,
+)
 
-
-def read_rules(data: Data, tokens: int) -> dict[str, Any]:
-    """Rules as arrays, or in the form for people: reads {token: token or {token: weight}}."""
-    if "reads" in data:
-        if not isinstance(data["reads"], Mapping) or "rules" in data or "wanted" in data:
-            raise InvalidCertificate(
-                "the rules are either reads {token: token or blend} or the arrays rules and wanted"
-            )
-        reads = _by_token("reads", data["reads"])
-        rules = list(reads)  # in the order of the file, which arrays of writes and bounds follow
-        wanted = np.zeros((len(rules), tokens))
-        for row, i in enumerate(rules):
-            blend = reads[i] if isinstance(reads[i], Mapping) else {reads[i]: 1.0}
-            for j, w in _by_token(f"what token {i} reads", blend).items():
-                if not 0 <= j < tokens:
-                    raise InvalidCertificate(f"rule {i} reads token {j}, and there are {tokens}")
-                wanted[row, j] = scalar({"weight": w}, "weight")
-        data = {**data, "rules": np.array(rules, dtype=float), "wanted": wanted}
-    out: dict[str, Any] = {"rules": indices(data, "rules", tokens), "wanted": array(data, "wanted", 2)}
-    matching("rules and wanted weights", len(out["rules"]), out["wanted"].shape[0])
-    matching("tokens and wanted weights", tokens, out["wanted"].shape[1])
-    if (out["wanted"] < 0).any() or (np.abs(out["wanted"].sum(axis=1) - 1) > 1e-9).any():
-        raise InvalidCertificate("the wanted weights of each rule must be non-negative and sum to 1")
-    return out
-
-
-def _by_token(what: str, named: Mapping[Any, Any]) -> dict[int, Any]:
-    """A mapping by token number; JSON names are strings, so "2" stands for 2."""
-    out: dict[int, Any] = {}
-    for token, value in named.items():
-        text = str(int(token)) if isinstance(token, float) and token.is_integer() else str(token)
-        if not (text.isascii() and text.isdigit() and str(int(text)) == text):
-            raise InvalidCertificate(f"{what} names the token {token!r}, which is no whole number")
-        if int(text) in out:
-            raise InvalidCertificate(f"{what} names token {int(text)} twice")
-        out[int(text)] = value
-    return out
+FLOAT64_FIRST_SIZE = 4_000
+"""Above this many scores, float64 with rounding bounds is tried before balls."""
+MAX_BALL_WORK = 2e7
+"""Above this many products of balls, they decide only what float64 leaves open, and only so many rules."""
+MAX_OPEN_RULES = 16
 
 
 def _parse(data: Data) -> dict[str, Any]:
-    x, q, k, v = (array(data, name, 2) for name in ("X", "Q", "K", "V"))
-    matching("the tokens, Q, K and V", x.shape[1], q.shape[1], k.shape[1], v.shape[1])
+    x, q, k = (array(data, name, 2) for name in ("X", "Q", "K"))
+    matching("the tokens, Q and K", x.shape[1], q.shape[1], k.shape[1])
     matching("the rows of Q and K", q.shape[0], k.shape[0])
-    parsed = {"X": x, "Q": q, "K": k, "V": v, **read_rules(data, x.shape[0])}
+    rules = parse_rules(data, x.shape[0])
+    parsed: dict[str, Any] = {"X": x, "Q": q, "K": k, "rules": rules}
+    if "V" in data or "writes" in data:
+        parsed["V"] = array(data, "V", 2)
+        matching("the tokens and V", x.shape[1], parsed["V"].shape[1])
     writes = data.get("writes")
     if isinstance(writes, Mapping):
-        named = _by_token("writes", writes)
-        if sorted(named) != sorted(parsed["rules"]):
+        named = by_token("writes", writes)
+        if sorted(named) != sorted(rules.readers.tolist()):
             raise InvalidCertificate("the tokens that write are not those that read")
-        data = {**data, "writes": np.array([array({"writes": named[i]}, "writes", 1) for i in parsed["rules"]])}
+        data = {**data, "writes": np.array([array({"writes": named[i]}, "writes", 1) for i in rules.readers.tolist()])}
     if writes is not None:
         parsed["writes"] = array(data, "writes", 2)
-        matching("rules and writes", len(parsed["rules"]), parsed["writes"].shape[0])
-        matching("V and writes", v.shape[0], parsed["writes"].shape[1])
+        matching("rules and writes", rules.count, parsed["writes"].shape[0])
+        matching("V and writes", parsed["V"].shape[0], parsed["writes"].shape[1])
+    if "multipliers" in data or "tol" in data:
+        parsed |= {"multipliers": array(data, "multipliers", 1), "tol": tolerance(data)}
+        matching("read tokens and multipliers", len(rules.items), len(parsed["multipliers"]))
+        if (parsed["multipliers"][rules.offsets[:-1]] < 0).any():
+            raise InvalidCertificate("the multiplier of a rule's first token, which is that of its leak, is negative")
     return parsed
 
 
 def _measure(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Measured:
+    rules: Rules = p["rules"]
+    work = rules.count * float(len(p["X"])) * (p["X"].shape[1] + len(p["Q"]))
+    if not in_float64 and work <= MAX_BALL_WORK:
+        return _in_balls(p, range(rules.count), "norm_at_least" in claims)
+    with np.errstate(all="ignore"):
+        out = _in_float64(p, claims)
+    if in_float64:
+        return out
+    undecided = np.flatnonzero(_open(out, claims, rules.count))[:MAX_OPEN_RULES]
+    for place, row in enumerate(undecided):
+        exact = _in_balls(p, [int(row)], False)
+        for name, found in exact.items():
+            out[name][int(undecided[place])] = found[0]
+    return out
+
+
+def _open(out: Measured, claims: Bounds, rules: int) -> BoolArray:
+    """The rules of which a claim is neither proved nor refuted."""
+    found = np.zeros(rules, dtype=bool)
+    for name in ("distance", "output", "residual"):
+        if claims.get(name) and name in out:
+            claimed = claims[name] * rules if len(claims[name]) == 1 else claims[name]
+            if len(claimed) == rules:
+                found |= [not (b <= c or b > c) for b, c in zip(out[name], claimed, strict=True)]
+    return found
+
+
+def _in_float64(p: dict[str, Any], claims: Bounds) -> Measured:
+    rules: Rules = p["rules"]
+    readings = Readings(p["X"], p["Q"], p["K"])
+    outputs = Outputs(readings.x, readings.exponent, p["V"], p["writes"]) if "writes" in p else None
+    names = ("distance", "output", "residual") if outputs else ("distance",)
+    value = {name: np.zeros(rules.count) for name in names}
+    error = {name: np.zeros(rules.count) for name in names}
+    bound = MatrixBound(readings.x, readings.exponent, rules.count)
+    bounded = "multipliers" in p and "norm_at_least" in claims
+    for tile in tiles(rules):
+        raw, relative = readings.raw(tile)
+        alpha, kappa, value["distance"][tile.rows], error["distance"][tile.rows] = distances(tile, raw, relative)
+        if outputs:
+            for name, weights, known in (("output", alpha, kappa), ("residual", tile.wanted, 0.0)):
+                value[name][tile.rows], error[name][tile.rows] = outputs.distance(tile, weights, known)
+        if bounded:
+            tokens = readings.tokens(tile)
+            coefficients, doubt, b, b_error = exact_ratios(tile, rules, raw, p["multipliers"], p["tol"])
+            doubt = doubt * readings.lengths.max()
+            bound.add(tile, tokens, readings.lengths, coefficients, doubt, b, b_error)
+    unit = {"distance": 0} | (dict.fromkeys(("output", "residual"), outputs.exponent) if outputs else {})
+    out: Measured = {name: balls(value[name], error[name], unit[name]) for name in names}
+    if bounded:
+        out["norm_at_least"] = lower_bound_ball(bound.at_least(), claims["norm_at_least"])
+    return out
+
+
+def _in_balls(p: dict[str, Any], rows: range | list[int], bounded: bool) -> Measured:
+    rules: Rules = p["rules"]
+    few = len(rows) < rules.count  # then products with single vectors are cheaper than those of matrices
+    out: Measured = {"distance": []} | ({"output": [], "residual": []} if "writes" in p else {})
+    q, k = matrix(p["Q"]), matrix(p["K"])
     x = matrix(p["X"]).transpose()
-    queries, keys, values = matrix(p["Q"]) * x, matrix(p["K"]) * x, matrix(p["V"]) * x
-    scores = (queries.transpose() * keys).table()
-    columns = values.transpose().table()
-    distances, outputs, residuals = [], [], []
-    for row, i in enumerate(p["rules"]):
-        raw, total = exponentials(scores[i])
-        gap = [e - arb(float(w)) * total for e, w in zip(raw, p["wanted"][row], strict=True)]
-        distances.append(sum((abs(g) for g in gap), arb(0)) / (2 * total))
-        if "writes" in p:
-            wide = range(len(columns[0]))
-            read = [sum((e * c[m] for e, c in zip(raw, columns, strict=True)), arb(0)) for m in wide]
-            off = norm([r - arb(float(y)) * total for r, y in zip(read, p["writes"][row], strict=True)])
-            outputs.append(off / total)
-            ideal = [
-                sum((arb(float(w)) * c[m] for w, c in zip(p["wanted"][row], columns, strict=True)), arb(0))
-                for m in wide
-            ]
-            residuals.append(norm([r - arb(float(y)) for r, y in zip(ideal, p["writes"][row], strict=True)]))
-    return (
-        {"distance": distances, "output": outputs, "residual": residuals} if "writes" in p else {"distance": distances}
+    keys = None if few else (k * x)
+    values = matrix(p["V"]) if "writes" in p else None
+    columns = None if few or values is None else (values * x).transpose().table()
+    inequalities = []
+    for row in rows:
+        seen, entries = rules.seen(row), rules.entries(row)
+        query = q * matrix(p["X"][rules.readers[row]])
+        if keys is None:
+            scores = flat(matrix(p["X"][seen]) * (k.transpose() * query))
+        else:
+            every = flat(query.transpose() * keys)
+            scores = [every[j] for j in seen]
+        raw, total = exponentials(scores)
+        want = dict(zip(rules.items[entries].tolist(), rules.weights[entries].tolist(), strict=True))
+        gap = [e - arb(want.get(j, 0.0)) * total for j, e in zip(seen, raw, strict=True)]
+        out["distance"].append(sum((abs(g) for g in gap), arb(0)) / (2 * total))
+        if values is not None:
+            written = [arb(float(y)) for y in p["writes"][row]]
+            off = _read(p["X"], values, columns, raw, seen)
+            out["output"].append(norm([o - y * total for o, y in zip(off, written, strict=True)]) / total)
+            ideal = _read(p["X"], values, columns, [arb(w) for w in want.values()], list(want))
+            out["residual"].append(norm([o - y for o, y in zip(ideal, written, strict=True)]))
+        if bounded and "multipliers" in p:
+            inequalities.append(_inequality(p, row, seen, scores, list(want)))
+    if bounded and "multipliers" in p:
+        out["norm_at_least"] = matrix_norm_bound(p["X"], inequalities)
+    return out
+
+
+def _read(x: Any, v: Any, columns: Any, weights: list[Ball], tokens: list[int]) -> list[Ball]:
+    """The sum of the values V x_j with weights."""
+    if columns is None:
+        mean = combine(weights, x[tokens])
+        return flat(v * type(v)(len(mean), 1, mean))
+    wide = range(len(columns[0]))
+    return [sum((w * columns[j][m] for j, w in zip(tokens, weights, strict=True)), arb(0)) for m in wide]
+
+
+def _inequality(
+    p: dict[str, Any], row: int, seen: list[int], scores: list[Ball], items: list[int]
+) -> tuple[int, list[Ball], Ball]:
+    """The inequality of one rule; its mix is the softmax of the scores of the other tokens."""
+    rules: Rules = p["rules"]
+    entries = rules.entries(row)
+    leak, *ratios = (arb(float(v)) for v in p["multipliers"][entries])
+    inside = set(items)
+    rest = [place for place, j in enumerate(seen) if j not in inside] if not leak.is_zero() else []
+    mix: list[Ball] = []
+    if rest:
+        raw, total = exponentials([scores[place] for place in rest])
+        mix = [leak * e / total for e in raw]
+    others = [seen[place] for place in rest]
+    return int(rules.readers[row]), *exact_ratios_inequality(
+        p["X"], items, rules.weights[entries], [arb(0), *ratios], others, mix, p["tol"]
     )
 
 
 def _describe(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
     worst = float(np.max(np.asarray(claims["distance"], dtype=float)))
-    text = f"each rule's token reads as wanted to within {upper_bound(worst, 6)} in total variation"
+    text = f"{scope(data)}each rule's token reads as wanted to within {upper_bound(worst, 6)} in total variation"
     if "output" in claims:
         off = float(np.max(np.asarray(claims["output"], dtype=float)))
         text += f", and its output is within {upper_bound(off, 6)} of what it should write"
+    if "norm_at_least" in claims:
+        tol = lower_bound(float(data["tol"]), 6)
+        within = f"as wanted to within {tol} in total variation"
+        how = within if _reads_single_tokens(data) else f"in the exact ratios with leaks of at most {tol}"
+        text += (
+            f"; every W = QᵀK with which they read {how} has a norm of at least "
+            f"{lower_bound(float(claims['norm_at_least']), 6)}"
+        )
     return text
 
 
-def _parse_no_wiring(data: Data) -> dict[str, Any]:
-    x = array(data, "X", 2)
-    parsed = {"X": x, **read_rules(data, x.shape[0]), "tol": tolerance(data)}
-    parsed |= {name: array(data, name, 2) for name in ("mix", "multipliers")}
-    for name in ("mix", "multipliers"):
-        if parsed[name].shape != parsed["wanted"].shape:
-            raise InvalidCertificate(
-                f"{name} has shape {parsed[name].shape}, the wanted weights {parsed['wanted'].shape}"
-            )
-    inside = parsed["wanted"] > 0
-    if (parsed["mix"] < 0).any() or parsed["mix"][inside].any() or parsed["multipliers"][~inside].any():
-        raise InvalidCertificate("mix belongs on the unwanted tokens and multipliers on the wanted ones")
-    return parsed
+def _reads_single_tokens(data: Data) -> bool:
+    """Whether each rule wants a weight of exactly 1: total variation and leak are then the same."""
+    if "reads" in data:
+        reads = data["reads"].values()
+        return all(not isinstance(r, Mapping) or [w for w in r.values() if w != 0] == [1.0] for r in reads)
+    weights = np.asarray(data["wanted"] if "wanted" in data else data["weights"], dtype=float)
+    return bool(np.isin(weights, (0.0, 1.0)).all())
 
 
-def _measure_no_wiring(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Measured:
-    """A bound from below on the norm of W, as in `weights.least_norm`: here the unknown is W, the scores of rule
-    r are x_i·W x_j, so each rule gives <x_i g_r^T, W> >= b_r and their sum gives |W| >= sum b_r / |sum x_i g_r^T|.
-    A rule's mix need not sum to 1: its sum is the factor in front of that rule's leak inequality.
-    """
-    x = p["X"]
-    tol = arb(p["tol"])
-    edge = (tol / (1 - tol)).log()
-    b = arb(0)
-    total = matrix(np.zeros((x.shape[1], x.shape[1])))
-    for row, i in enumerate(p["rules"]):
-        inside = [int(j) for j in np.flatnonzero(p["wanted"][row] > 0)]
-        first = inside[0]
-        logs = {j: arb(float(p["wanted"][row, j])).log() for j in inside}
-        nu = {j: arb(float(p["multipliers"][row, j])) for j in inside}
-        rest = [int(j) for j in np.flatnonzero(p["mix"][row] > 0)]
-        mix = [arb(float(p["mix"][row, j])) for j in rest]
-        factor = sum(mix, arb(0))
-        b = b + sum((nu[j] * (logs[j] - logs[first]) for j in inside), arb(0))
-        coefficients = [*nu.values(), factor - sum(nu.values(), arb(0)), *(-m for m in mix)]
-        g = combine(coefficients, x[[*inside, first, *rest]])
-        if rest:
-            entropy = -sum((m * (m / factor).log() for m in mix), arb(0))
-            whole = sum((arb(float(p["wanted"][row, j])) for j in inside), arb(0))
-            b = b + factor * (logs[first] - whole.log() - edge) + entropy
-        total = total + matrix(x[i]) * type(total)(1, len(g), g)
-    size = norm(flat(total))
-    if size.is_zero():
-        return {"norm_at_least": arb.pos_inf() if b > 0 else arb(0)}
-    return {"norm_at_least": b / size}
-
-
-def _describe_no_wiring(data: Data, claims: Mapping[str, Any], name: Name = str) -> str:
-    bound = float(claims["norm_at_least"])
-    which = "no matrix W = QᵀK" if bound == np.inf else f"no W = QᵀK of norm below {lower_bound(bound)}"
-    tol = lower_bound(float(data["tol"]), 6)
-    return f"{which} makes these tokens read as wanted, in exact ratios with a leak of at most {tol}"
+def _float64_first(data: Data) -> bool:
+    rules = len(data["reads"]) if "reads" in data else int(np.size(data["rules"]))
+    return rules * len(data["X"]) > FLOAT64_FIRST_SIZE
 
 
 WIRING = Statement(
-    fields=("X", "Q", "K", "V", "rules", "wanted", "reads", "writes"),
+    fields=("X", "Q", "K", "V", *rule_parsing.FIELDS, "writes", "multipliers", "tol"),
     parse=_parse,
     measure=_measure,
     describe=_describe,
-    senses={"distance": "<=", "output": "<=", "residual": "<="},
+    senses={"distance": "<=", "output": "<=", "residual": "<=", "norm_at_least": ">="},
     required=("distance",),
     claim_names={
         "distance": "distance of each rule's weights",
         "output": "distance of each rule's output",
         "residual": "what V leaves of each rule's output",
+        "norm_at_least": "norm of every W that follows the rules",
     },
-)
-
-NO_WIRING = Statement(
-    fields=("X", "rules", "wanted", "reads", "mix", "multipliers", "tol"),
-    parse=_parse_no_wiring,
-    measure=_measure_no_wiring,
-    describe=_describe_no_wiring,
-    senses={"norm_at_least": ">="},
-    required=("norm_at_least",),
-    claim_names={"norm_at_least": "norm of every W with the exact ratios"},
+    float64_first=_float64_first,
     positive=("norm_at_least",),
 )
