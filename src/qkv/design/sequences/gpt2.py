@@ -49,6 +49,7 @@ def to_gpt2(circuit: Circuit, heads: int | None = None, dtype: torch.dtype = tor
             heads do not fit.
 
     Example:
+        >>> import torch
         >>> import qkv
         >>> words = qkv.design.Vocabulary.side_by_side([[1, 0], [0, 1], [1, 1]], length=6)
         >>> model = qkv.design.to_gpt2(qkv.design.wire_texts(words, qkv.design.previous()))
