@@ -9,7 +9,7 @@
 #   read one vector of that length, as `previous` does to within its leak.
 # - Head 0 has the layer's Q (times √head_dim, by which GPT-2 divides), K, V and O; the other heads and all biases
 #   are 0.
-# - The second matrix of each MLP is 0, so that it adds nothing.
+# - The matrices of each MLP are 0, so that it adds nothing.
 
 from __future__ import annotations
 
