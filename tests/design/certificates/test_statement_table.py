@@ -64,6 +64,7 @@ def examples():
     for rule in (qkv.design.previous(), qkv.design.duplicate(), qkv.design.induction(sink=0)):
         yield qkv.design.wire_texts(words, rule).certificate
         yield qkv.design.wire_texts(qkv.design.Sequences(words, [[0, 1, 1]]), rule).certificate
+    yield qkv.design.wire_texts(qkv.design.Sequences(words, [[0, 1, 1]]), [{2: [0, 1]}]).certificate
     unplaced = qkv.design.Vocabulary(np.eye(3), np.zeros((6, 3)))
     texts = qkv.design.Sequences(unplaced, [[0, 1, 0, 1, 2, 1], [0, 1]])
     yield qkv.design.wire_texts(texts, qkv.design.previous()).certificate

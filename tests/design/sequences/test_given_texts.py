@@ -38,6 +38,43 @@ def test_what_one_head_cannot_do_is_said_with_a_bound():
     assert len(wire_texts(words, induction(sink=0), tol=1e-2).layers) == 2
 
 
+def test_reads_may_be_listed_position_by_position():
+    words = Vocabulary.side_by_side(np.random.default_rng(0).normal(size=(6, 4)), length=6)
+    texts = Sequences(words, [[0, 1, 2, 3], [4, 5, 4]])
+    circuit = wire_texts(texts, [{3: [1, 2], 2: 0}, {2: 1}], tol=1e-2)
+    assert circuit.status == "found" and circuit.rules == 3 and circuit.certificate.verify()
+    assert circuit.least_norm <= circuit.norm <= 1.0001 * circuit.least_norm
+    assert circuit.weights([0, 1, 2, 3])[0][3].numpy() == pytest.approx([0, 0.5, 0.5, 0], abs=1e-2)
+    assert set(circuit.distances([4, 5, 4])) == {2}
+    with pytest.raises(QkvError, match="none of them"):
+        circuit.distances([1, 1])
+
+
+LISTS = {
+    "a missing text": ([{1: 0}], "there are 1 lists"),
+    "the future": ([{1: 2}, {}], "position 1 of text 0 reads 2, which the causal mask hides"),
+    "a position beyond the text": ([{}, {3: 0}], "position 3 is listed for text 1, which has 3 tokens"),
+    "nothing": ([{1: []}, {}], r"position 1 of text 0 reads \[\]"),
+    "one twice": ([{1: [0, 0]}, {}], "Name each position once"),
+    "no mapping": ([[1], {}], "those of text 0 are"),
+    "fractions": ([{1: 0.5}, {}], "reads is 0.5"),
+    "no rule": ([{}, {}], "they hold no rule"),
+}
+
+
+@pytest.mark.parametrize(("reads", "message"), LISTS.values(), ids=LISTS)
+def test_malformed_lists_are_refused_by_name(reads, message):
+    words = Vocabulary.side_by_side(np.eye(6), length=6)
+    with pytest.raises(QkvError, match=message):
+        wire_texts(Sequences(words, [[0, 1, 2, 3], [4, 5, 4]]), reads)
+
+
+def test_a_text_given_twice_has_the_same_reads():
+    words = Vocabulary.side_by_side(np.eye(3), length=3)
+    with pytest.raises(QkvError, match="text 1 was given before, with other reads"):
+        wire_texts(Sequences(words, [[0, 1, 2], [0, 1, 2]]), [{1: 0}, {2: 0}])
+
+
 def test_the_certificate_does_not_hold_for_other_texts():
     words = Vocabulary.side_by_side(np.random.default_rng(0).normal(size=(6, 4)), length=6)
     circuit = wire_texts(Sequences(words, [[0, 1, 2, 3, 4, 5]]), previous(), tol=1e-3)

@@ -12,7 +12,7 @@ from qkv.core.attention import read_self
 from qkv.core.display import Card, Displayable, lower_bound, number, upper_bound
 from qkv.core.masks import causal
 from qkv.design.certificates.certificate import Certificate
-from qkv.design.sequences.rules import ReadRule
+from qkv.design.sequences.rules import ListedReads, ReadRule
 from qkv.design.sequences.texts import Vocabulary
 
 Scope = Literal["every text", "given texts"]
@@ -67,7 +67,7 @@ class Circuit(Displayable):
 
     status: Status
     scope: Scope
-    rule: ReadRule
+    rule: ReadRule | ListedReads
     layers: tuple[Layer, ...] = dataclasses.field(repr=False)
     vocabulary: Vocabulary = dataclasses.field(repr=False)
     tol: float

@@ -12,12 +12,13 @@ from qkv.core.types import FloatArray
 from qkv.design.certificates.certificate import Certificate
 from qkv.design.sequences.circuit import Circuit, Layer
 from qkv.design.sequences.every_text import Progress
-from qkv.design.sequences.rules import ReadRule
+from qkv.design.sequences.rules import ListedReads, ReadRule
 from qkv.design.sequences.texts import Sequences, as_array
 from qkv.design.solvers.kernel_machine import KernelSolution, smallest_matrix
 from qkv.design.solvers.sequence_rules import SequenceRules
 from qkv.errors import QkvError
 
+Rule = ReadRule | ListedReads
 SAFETY_MARGINS = (1e-6, 1e-4, 1e-2)
 """The leak is aimed this much (relatively) below tol, so that Q and K rounded to float64 are certainly within it."""
 MIN_NORM_BOUND = 1e9
@@ -26,9 +27,12 @@ RANK_TOLERANCE = 1e-13
 MAX_NAMED = 3
 
 
-def head_for_given_texts(texts: Sequences, rule: ReadRule, tol: float, callback: Progress | None) -> Circuit:
+def head_for_given_texts(texts: Sequences, rule: Rule, tol: float, callback: Progress | None) -> Circuit:
     """The smallest head for the rules of given texts; `wire_texts` has the arguments."""
-    wanted = [rule.targets(ids) for ids in texts.ids]
+    if isinstance(rule, ListedReads):
+        wanted = [read for _, read in rule.texts]
+    else:
+        wanted = [rule.targets(ids) for ids in texts.ids]
     count = sum(map(len, wanted))
     if not count:
         hint = "Give texts in which a token has something to read"
@@ -64,7 +68,7 @@ def _factors(w: FloatArray) -> tuple[FloatArray, FloatArray]:
     return root * u.T[:rank], root * v[:rank]
 
 
-def _data(texts: Sequences, rule: ReadRule, q: FloatArray, k: FloatArray) -> dict[str, Any]:
+def _data(texts: Sequences, rule: Rule, q: FloatArray, k: FloatArray) -> dict[str, Any]:
     """The data of a certificate: only the tokens that occur, numbered in their order."""
     flat = np.concatenate([np.array(ids) for ids in texts.ids])
     used, numbers = np.unique(flat, return_inverse=True)
@@ -72,13 +76,22 @@ def _data(texts: Sequences, rule: ReadRule, q: FloatArray, k: FloatArray) -> dic
         "tokens": texts.vocabulary.tokens[used.tolist()], "positions": texts.vocabulary.positions,
         "ids": numbers, "lengths": [len(ids) for ids in texts.ids], "rule": rule.name, "Q": q, "K": k,
     }  # fmt: skip
+    if isinstance(rule, ListedReads):
+        listed = [(t, i, j) for t, (_, read) in enumerate(rule.texts) for i, places in read.items() for j in places]
+        data["reads"] = np.array(listed)
     if rule.sink is not None:
         data["sink"] = int(np.searchsorted(used, rule.sink))
     return data
 
 
 def _found(
-    texts: Sequences, rule: ReadRule, tol: float, count: int, certificate: Certificate, q: FloatArray, k: FloatArray
+    texts: Sequences,
+    rule: Rule,
+    tol: float,
+    count: int,
+    certificate: Certificate,
+    q: FloatArray,
+    k: FloatArray,
 ) -> Circuit:
     t = texts.vocabulary.tokens.shape[1]
     wide = texts.vocabulary.widened(t)
@@ -100,7 +113,7 @@ def _found(
 
 def _none(
     texts: Sequences,
-    rule: ReadRule,
+    rule: Rule,
     tol: float,
     count: int,
     wanted: list[dict[int, tuple[int, ...]]],

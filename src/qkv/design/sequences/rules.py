@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from qkv.core.validation import whole
-from qkv.design.certificates.statements.text_rules import SENTENCES, SINK_SENTENCE, targets
+from qkv.design.certificates.statements.text_rules import (
+    LISTED_SENTENCE,
+    SENTENCES,
+    SINK_SENTENCE,
+    targets,
+)
 from qkv.errors import QkvError
 
 
@@ -43,6 +48,77 @@ class ReadRule:
 
     def __str__(self) -> str:
         return SENTENCES[self.name] + ("" if self.sink is None else f", and {SINK_SENTENCE}")
+
+
+@dataclasses.dataclass(frozen=True)
+class ListedReads:
+    """Reads that are listed for each of given texts, position by position.
+
+    Attributes:
+        texts: Each text, with the positions that its positions read, in equal parts.
+        name: "listed".
+        sink: None: positions that are not listed have no rule.
+    """
+
+    texts: tuple[tuple[tuple[int, ...], dict[int, tuple[int, ...]]], ...] = dataclasses.field(repr=False)
+    name: Literal["listed"] = "listed"
+    sink: None = None
+
+    @classmethod
+    def of(cls, ids: Sequence[Sequence[int]], reads: Sequence[Mapping[int, int | Sequence[int]]]) -> ListedReads:
+        """Check reads, one mapping per text from a position to the one, or the ones, that it reads."""
+        request = f"reads listed for {len(ids)} texts"
+        if len(reads) != len(ids):
+            raise QkvError(request, f"there are {len(reads)} lists", "Give one mapping per text, {} for no rule")
+        out: dict[tuple[int, ...], dict[int, tuple[int, ...]]] = {}
+        listed = [(tuple(text), _listed(request, t, text, reads[t])) for t, text in enumerate(ids)]
+        for t, (text, read) in enumerate(listed):
+            if out.setdefault(text, read) != read:
+                hint = "Put all reads of a text into one mapping"
+                raise QkvError(request, f"text {t} was given before, with other reads", hint)
+        return cls(tuple(listed))
+
+    def targets(self, ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
+        """The positions that each listed position of a given text reads, in equal parts.
+
+        Args:
+            ids: The numbers of the tokens of the text.
+
+        Returns:
+            Positions to read, by the position that reads them.
+
+        Raises:
+            QkvError: If the text is not one of those that reads are listed for.
+        """
+        for text, reads in self.texts:
+            if text == tuple(ids):
+                return reads
+        hint = "Ask about one of the given texts"
+        raise QkvError("reads listed for given texts", f"{list(ids[:6])}… is none of them", hint)
+
+    def __str__(self) -> str:
+        return LISTED_SENTENCE
+
+
+def _listed(request: str, number: int, text: Sequence[int], reads: Any) -> dict[int, tuple[int, ...]]:
+    """The reads of one text, in order; a rule that the causal mask or the text forbids is refused by name."""
+    if not isinstance(reads, Mapping):
+        raise QkvError(request, f"those of text {number} are {reads!r}", "Give a mapping {position: position}")
+    out = {}
+    for i, read in sorted(reads.items()):
+        position = whole(request, f"a position of text {number}", i, 0)
+        listed = [read] if not isinstance(read, Sequence) else read
+        found = sorted(whole(request, f"what position {i} of text {number} reads", j, 0) for j in listed)
+        if position >= len(text):
+            problem = f"position {i} is listed for text {number}, which has {len(text)} tokens"
+            raise QkvError(request, problem, f"List positions from 0 to {len(text) - 1}")
+        if not found or len(set(found)) != len(found):
+            raise QkvError(request, f"position {i} of text {number} reads {read!r}", "Name each position once")
+        if found[-1] > position:
+            problem = f"position {i} of text {number} reads {found[-1]}, which the causal mask hides"
+            raise QkvError(request, problem, "Let positions read themselves or earlier ones")
+        out[position] = tuple(found)
+    return out
 
 
 def previous() -> ReadRule:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from qkv.core.validation import finite, tolerance
 from qkv.design.sequences.circuit import Circuit
 from qkv.design.sequences.every_text import Progress, circuit_for_every_text
 from qkv.design.sequences.given_texts import head_for_given_texts
-from qkv.design.sequences.rules import ReadRule
+from qkv.design.sequences.rules import ListedReads, ReadRule
 from qkv.design.sequences.texts import Sequences, Vocabulary
 from qkv.errors import QkvError
 
 
 def wire_texts(
     texts: Vocabulary | Sequences,
-    reads: ReadRule,
+    reads: ReadRule | Sequence[Mapping[int, int | Sequence[int]]],
     tol: float = 1e-3,
     least_gap: float = 1e-3,
     callback: Progress | None = None,
@@ -26,7 +28,8 @@ def wire_texts(
 
     Args:
         texts: A vocabulary, for every text over it; or sequences, for those texts alone.
-        reads: The rule: `previous()`, `duplicate()` or `induction()`.
+        reads: The rule: `previous()`, `duplicate()` or `induction()`. For given texts also a list with one mapping per
+            text, from a position to the position, or the positions in equal parts, that it reads.
         tol: Largest total-variation distance of each rule's weights from the wanted ones.
         least_gap: For every text: tokens whose score with themselves is not above that with every other token by this
             share of the largest are excluded, and named. A small gap needs a large W.
@@ -52,8 +55,11 @@ def wire_texts(
     gap = finite(request, "least_gap", least_gap)
     if not 0 <= gap < 1:
         raise QkvError(request, f"least_gap is {least_gap!r}", "Give a number from 0 to below 1, such as 1e-3")
+    if isinstance(texts, Sequences) and isinstance(reads, list | tuple):
+        return head_for_given_texts(texts, ListedReads.of(texts.ids, reads), tol, callback)
     if not isinstance(reads, ReadRule):
-        raise QkvError(request, f"reads is {reads!r}", "Give previous(), duplicate() or induction()")
+        hint = "Give previous(), duplicate() or induction(); for Sequences also a list with one mapping per text"
+        raise QkvError(request, f"reads is a {type(reads).__name__}", hint)
     if isinstance(texts, Vocabulary):
         return circuit_for_every_text(texts, reads, tol, gap, callback)
     if isinstance(texts, Sequences):

@@ -17,6 +17,14 @@ def texts_of(data):
     return [part.tolist() for part in np.split(ids, ends[:-1])]
 
 
+def rules_of(data, number, ids):
+    if data["rule"] != "listed":
+        return targets(data["rule"], ids, "sink" in data).items()
+    rows = np.asarray(data["reads"], dtype=int)
+    mine = rows[rows[:, 0] == number]
+    return [(i, mine[mine[:, 1] == i, 2].tolist()) for i in sorted(set(mine[:, 1].tolist()))]
+
+
 def true_distance(data):
     """The largest distance, with 60 digits."""
     e, p, q, k = (np.asarray(data[name], dtype=float) for name in ("tokens", "positions", "Q", "K"))
@@ -24,11 +32,11 @@ def true_distance(data):
     with mpmath.workdps(60):
         high = np.vectorize(mpmath.mpf, otypes=[object])
         e, p, q, k = high(e), high(p), high(q), high(k)
-        for ids in texts_of(data):
+        for number, ids in enumerate(texts_of(data)):
             x = p[: len(ids)].copy()
             x[:, : e.shape[1]] += e[ids]
             queries, keys = x.dot(q.T), x.dot(k.T)
-            for i, read in targets(data["rule"], ids, "sink" in data).items():
+            for i, read in rules_of(data, number, ids):
                 scores = [queries[i].dot(keys[j]) for j in range(i + 1)]
                 top = max(scores)
                 raw = [mpmath.exp(s - top) for s in scores]
@@ -57,6 +65,36 @@ def random_case(seed):
     elif data["rule"] != "previous":
         ids = [np.concatenate([[1, 1], part[2:]]) for part in ids]  # so that there is a rule
     return data | {"ids": np.concatenate(ids)}
+
+
+def listed_case(seed):
+    """A random case whose reads are listed."""
+    rng = np.random.default_rng(seed)
+    data = {name: value for name, value in random_case(seed).items() if name != "sink"}
+    rows = set()
+    for t, n in enumerate(data["lengths"].tolist()):
+        for i in rng.choice(n, size=2, replace=False).tolist():
+            rows |= {(t, i, int(j)) for j in rng.choice(i + 1, size=int(rng.integers(1, min(i + 1, 3) + 1)))}
+    return data | {"rule": "listed", "reads": np.array(sorted(rows))}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_distance_of_listed_reads_is_the_true_one_rounded_up(seed):
+    data = listed_case(seed)
+    certificate = Certificate.issue("given texts", data, "distance")
+    assert true_distance(data) <= certificate.claims["distance"] <= true_distance(data) + 1e-11
+    assert certificate.verify()
+
+
+@pytest.mark.parametrize(
+    "reads", [[[0, 0, 1]], [[9, 0, 0]], [[0, 9, 0]], [[0, 1, 0], [0, 1, 0]], [[0, 1, 1], [0, 1, 0]], [[0, 1]]]
+)
+def test_reads_that_cannot_be_are_refused(reads):
+    data = listed_case(0)
+    assert Certificate("given texts", data, {"distance": 1.0}).verify()
+    assert not Certificate("given texts", data | {"reads": np.array(reads)}, {"distance": 1.0}).verify()
+    for missing in ({"rule": "previous"}, {"sink": 0}):
+        assert not Certificate("given texts", data | missing, {"distance": 1.0}).verify()
 
 
 @pytest.mark.parametrize("seed", range(60))

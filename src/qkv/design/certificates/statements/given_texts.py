@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -28,7 +29,14 @@ from qkv.design.certificates.statements.base import (
     whole,
 )
 from qkv.design.certificates.statements.score_tables import Rows, table_error
-from qkv.design.certificates.statements.text_rules import RULES, SENTENCES, SINK_SENTENCE, targets
+from qkv.design.certificates.statements.text_rules import (
+    LISTED,
+    LISTED_SENTENCE,
+    RULES,
+    SENTENCES,
+    SINK_SENTENCE,
+    targets,
+)
 
 ISSUE_SLACK = 4.0
 """Factor of rounding bounds when a certificate is issued: a machine that sums in another order confirms it with 1."""
@@ -48,12 +56,17 @@ def _parse(data: Data) -> dict[str, Any]:
     matching("the rows of Q and K", q.shape[0], k.shape[0])
     if tokens.shape[1] > positions.shape[1]:
         raise InvalidCertificate(f"the tokens are wider ({tokens.shape[1]}) than the positions ({positions.shape[1]})")
-    if data["rule"] not in RULES:
-        raise InvalidCertificate(f"there is no rule {data['rule']!r}; there are {', '.join(RULES)}")
+    if data["rule"] not in (*RULES, LISTED):
+        raise InvalidCertificate(f"there is no rule {data['rule']!r}; there are {', '.join((*RULES, LISTED))}")
     texts = _texts(data, len(tokens), len(positions))
     if "sink" in data:
         _check_sink(data, texts, len(tokens))
-    rules = [list(targets(data["rule"], text, "sink" in data).items()) for text in texts]
+    if (data["rule"] == LISTED) != ("reads" in data):
+        raise InvalidCertificate("reads are listed if and only if the rule is 'listed'")
+    if data["rule"] == LISTED:
+        rules = _listed(data, texts)
+    else:
+        rules = [list(targets(data["rule"], text, "sink" in data).items()) for text in texts]
     if not any(rules):
         raise InvalidCertificate("the texts hold no rule")
     parsed = {"tokens": tokens, "positions": positions, "Q": q, "K": k, "texts": texts, "rules": rules}
@@ -74,11 +87,26 @@ def _texts(data: Data, n_tokens: int, length: int) -> list[list[int]]:
     return [part.tolist() for part in np.split(ids, np.cumsum(lengths)[:-1])]
 
 
+def _listed(data: Data, texts: list[list[int]]) -> list[list[Rule]]:
+    """The rules from rows (text, position, position that it reads), in order."""
+    reads = array(data, "reads", 2)
+    matching("the columns of reads and 3", reads.shape[1], 3)
+    rows = [tuple(map(int, row)) for row in whole("reads", reads.ravel(), 2**31).reshape(-1, 3).tolist()]
+    if any(row >= after for row, after in itertools.pairwise(rows)):
+        raise InvalidCertificate("reads are not in order, or one is listed twice")
+    rules: list[dict[int, tuple[int, ...]]] = [{} for _ in texts]
+    for text, i, j in rows:
+        if text >= len(texts) or not j <= i < len(texts[text]):
+            raise InvalidCertificate(f"position {i} of text {text} cannot read position {j}")
+        rules[text][i] = (*rules[text].get(i, ()), j)
+    return [list(one.items()) for one in rules]
+
+
 def _check_sink(data: Data, texts: list[list[int]], n_tokens: int) -> None:
     scalar(data, "sink")
     (sink,) = indices(data, "sink", n_tokens)
-    if data["rule"] == "previous":
-        raise InvalidCertificate("the rule previous has no sink")
+    if data["rule"] in ("previous", LISTED):
+        raise InvalidCertificate(f"the rule {data['rule']} has no sink")
     if any(text[0] != sink or sink in text[1:] for text in texts):
         raise InvalidCertificate("a text does not begin with the sink, or holds it again")
 
@@ -204,7 +232,7 @@ def _mix(scores: FloatArray, read: tuple[int, ...], leak: float) -> FloatArray:
 def _which(data: Data) -> tuple[str, str]:
     """The texts and the rule in words."""
     texts = int(np.size(data["lengths"]))
-    what = SENTENCES.get(str(data["rule"]), str(data["rule"]))
+    what = LISTED_SENTENCE if data["rule"] == LISTED else SENTENCES.get(str(data["rule"]), str(data["rule"]))
     if "sink" in data:
         what += f", and {SINK_SENTENCE}"
     return ("in the one given text" if texts == 1 else f"in the {texts} given texts"), what
@@ -232,7 +260,7 @@ def _describe_none(data: Data, claims: Mapping[str, Any], name: Name = str) -> s
     return f"{which}, by the rule that {what}: {_norm_text(data, claims)}"
 
 
-_FIELDS = ("tokens", "positions", "ids", "lengths", "rule", "sink", "Q", "K", "multipliers", "tol")
+_FIELDS = ("tokens", "positions", "ids", "lengths", "rule", "reads", "sink", "Q", "K", "multipliers", "tol")
 _NORM = "norm of every W with equal parts exactly"
 
 GIVEN_TEXTS = Statement(

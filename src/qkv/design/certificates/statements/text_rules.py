@@ -10,6 +10,9 @@ SENTENCES = {
     "duplicate": "each token with earlier equal ones reads those, in equal parts",
     "induction": "each token with earlier equal ones reads the tokens after those, in equal parts",
 }
+LISTED = "listed"
+"""The rule of given texts whose reads are listed one by one."""
+LISTED_SENTENCE = "each listed position reads the positions listed for it, in equal parts"
 SINK_SENTENCE = "each other token reads the first"
 
 
