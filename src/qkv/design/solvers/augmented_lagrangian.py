@@ -33,10 +33,14 @@ GAP = 1e-9
 """Relative distance of the norm of W from its lower bound at which the solution counts as found."""
 VIOLATION = 1e-9
 """Largest excess of a rule over its bound, in the logarithm of the odds of its leak, that is left."""
-INFEASIBLE_NORM = 1e11
+INFEASIBLE_NORM = 1e10
 """Lower bound on the norm of every W at which rules count as contradictory, where the shortest token that reads and the
 longest key have norm 1."""
-MAX_OUTER, MAX_NEWTON, MAX_CG = 60, 60, 250
+MAX_OUTER, MAX_NEWTON, MAX_CG, MAX_STALLED = 60, 60, 250, 4
+FIRST_PENALTY = 100.0
+"""Penalty of a rule, times the squared norm of its gradient, at first."""
+ROUNDING = 1e-11
+"""Relative changes of L below this are near its rounding errors."""
 MAX_DENSE_WORK = 2e7
 """Entries of the second derivatives, times rules, up to which they are computed as a matrix."""
 MAX_FACTOR = 8192
@@ -74,7 +78,7 @@ class AugmentedLagrangian:
         size = program.shape[0] * program.shape[1]
         self.dense = size**2 * max(1, len(program.x)) <= MAX_DENSE_WORK
         self.x_all = np.vstack([program.x, program.ratio_x])
-        self.penalties(10.0)
+        self.penalties(FIRST_PENALTY)
 
     def penalties(self, factor: float) -> None:
         """Penalties for which ρ |gradient|² is `factor`, rule by rule, at W = 0."""
@@ -89,10 +93,9 @@ class AugmentedLagrangian:
 
     def run(self) -> Status:
         """Solve; the last iterate and its multipliers are then in W, lam and nu."""
-        last = np.inf
+        last, best_violation, best_bound, stalled = np.inf, np.inf, 0.0, 0
         for _ in range(MAX_OUTER):
-            self._minimise(max(1e-2 * GAP, min(1e-3, 1e-2 * last)))
-            point, gradient = self._evaluate()
+            point, gradient = self._minimise(max(1e-2 * GAP, min(1e-3, 1e-2 * last)))
             self.lam, self.nu = point.leak_push, point.ratio_push
             self.violation = self._violation(point)
             size = float(np.linalg.norm(self.W))
@@ -103,10 +106,13 @@ class AugmentedLagrangian:
                 return "solved"
             if self.bound * self.shortest_reader > INFEASIBLE_NORM:
                 return "infeasible"
-            if self.products > self.max_products or not np.isfinite(size):
+            stalled = 0 if self.violation < 0.7 * best_violation or self.bound > 1.5 * best_bound else stalled + 1
+            if stalled > MAX_STALLED or self.products > self.max_products or not np.isfinite(size):
                 break
+            best_violation, best_bound = min(best_violation, self.violation), max(best_bound, self.bound)
             if self.violation > 0.1 * last:
-                self.rho, self.rho_ratio = 10 * self.rho, 10 * self.rho_ratio
+                factor = 10.0 if self.violation < 0.7 * last else 100.0
+                self.rho, self.rho_ratio = factor * self.rho, factor * self.rho_ratio
             last = self.violation
         return "unsolved"
 
@@ -139,10 +145,6 @@ class AugmentedLagrangian:
         p = self.program
         return np.einsum("ij,ij->i", p.ratio_x @ W, p.ratio_d) - p.ratio_value
 
-    def _evaluate(self) -> tuple[_Point, FloatArray]:
-        point = self._at(self.W, self.program.scores(self.W), self._ratios(self.W))
-        return point, self._gradient(self.W, point)[0]
-
     def _gradient(self, W: FloatArray, point: _Point) -> tuple[FloatArray, FloatArray]:
         """The gradient of L, and the slopes h of all constraints."""
         p = self.program
@@ -150,28 +152,26 @@ class AugmentedLagrangian:
         push = np.concatenate([point.leak_push, point.ratio_push])
         return W + self.x_all.T @ (push[:, None] * slopes), slopes
 
-    def _minimise(self, relative: float) -> None:
-        """Newton's method on L from the present W, until the gradient is `relative` to |W|."""
-        W, point, before = self.W, None, np.inf
+    def _minimise(self, relative: float) -> tuple[_Point, FloatArray]:
+        """Newton's method on L from the present W, until the gradient is `relative` to |W|; the last point and it."""
+        before, tiny = np.inf, False
+        point = self._at(self.W, self.program.scores(self.W), self._ratios(self.W))
+        gradient, slopes = self._gradient(self.W, point)
         for _ in range(MAX_NEWTON):
-            if point is None:
-                point = self._at(W, self.program.scores(W), self._ratios(W))
-            gradient, slopes = self._gradient(W, point)
             size = float(np.linalg.norm(gradient))
-            if size <= relative * max(float(np.linalg.norm(W)), 1e-300) or not np.isfinite(size):
+            done = size <= relative * max(float(np.linalg.norm(self.W)), 1e-300) or not np.isfinite(size)
+            if done or (tiny and size > 0.5 * before) or self.products > self.max_products:
                 break
             step = self._newton_step(point, gradient, slopes, min(0.1, size / before if before < np.inf else 0.1))
             before = size
             towards = float(np.vdot(gradient, step))
-            if not towards < 0:
-                break
-            moved = self._line_search(W, point, step, towards)
+            tiny = -towards <= ROUNDING * abs(point.value)
+            moved = self._line_search(self.W, point, step, towards) if towards < 0 else None
             if moved is None:
                 break
-            W, point = moved
-            if self.products > self.max_products:
-                break
-        self.W = W
+            self.W, point = moved
+            gradient, slopes = self._gradient(self.W, point)
+        return point, gradient
 
     def _line_search(
         self, W: FloatArray, point: _Point, step: FloatArray, towards: float
@@ -181,6 +181,9 @@ class AugmentedLagrangian:
         change = p.scores(step)
         ratio_change = np.einsum("ij,ij->i", p.ratio_x @ step, p.ratio_d)
         length = 1.0
+        if -towards <= ROUNDING * abs(point.value):  # L cannot tell such steps apart, but Newton's are whole here
+            scores = [s + t for s, t in zip(point.scores, change, strict=True)]
+            return W + step, self._at(W + step, scores, point.ratios + ratio_change)
         for _ in range(40):
             trial = W + length * step
             scores = [s + length * t for s, t in zip(point.scores, change, strict=True)]
@@ -203,20 +206,21 @@ class AugmentedLagrangian:
         """Solve the Newton equations with the matrix of second derivatives."""
         p = self.program
         size = gradient.size
-        second = np.eye(size).reshape(*p.shape, *p.shape)
+        matrix = np.eye(size)
         for b, w in zip(p.blocks, point.weights, strict=True):
             mean = w @ b.keys
-            spread = np.einsum("cj,jk,jl->ckl", w, b.keys, b.keys, optimize=True) - mean[:, :, None] * mean[:, None, :]
-            push = point.leak_push[b.rows]
-            second += np.einsum("c,ca,cb,ckl->akbl", push, b.x, b.x, spread, optimize=True)
-        rows = np.einsum("ca,ck->cak", self.x_all[active], slopes[active]).reshape(-1, size)
-        matrix = second.reshape(size, size) + (rows.T * rho[active]) @ rows
+            spread = (w @ _outer(b.keys, b.keys)) - _outer(mean, mean)
+            second = (_outer(b.x, b.x) * point.leak_push[b.rows][:, None]).T @ spread
+            second = second.reshape(p.shape[0], p.shape[0], p.shape[1], p.shape[1])
+            matrix += second.transpose(0, 2, 1, 3).reshape(size, size)
+        rows = _outer(self.x_all[active], slopes[active])
+        matrix += (rows.T * rho[active]) @ rows
         self.products += 1
         with np.errstate(all="ignore"):
             try:
                 out = linalg.cho_solve(linalg.cho_factor(matrix), -gradient.ravel())
             except (linalg.LinAlgError, ValueError):
-                out = -gradient.ravel()
+                out = -gradient.ravel() / max(1.0, float(np.trace(matrix)) / size)
         return out.reshape(p.shape)
 
     def _conjugate_gradients(
@@ -260,6 +264,11 @@ class AugmentedLagrangian:
             rz, old = float(np.vdot(left, z)), rz
             direction = z + (rz / old) * direction
         return step
+
+
+def _outer(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Row by row, the outer product as one row."""
+    return np.asarray((a[:, :, None] * b[:, None, :]).reshape(len(a), a.shape[1] * b.shape[1]))
 
 
 class _Preconditioner:

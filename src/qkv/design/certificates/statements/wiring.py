@@ -36,7 +36,7 @@ from qkv.design.certificates.statements.wiring_bounds import (
     tiles,
 )
 
-FLOAT64_FIRST_SIZE = 4_000
+FLOAT64_FIRST_SIZE = 500
 """Above this many scores, float64 with rounding bounds is tried before balls."""
 MAX_BALL_WORK = 2e7
 """Above this many products of balls, they decide only what float64 leaves open, and only so many rules."""
