@@ -127,9 +127,6 @@ def previous() -> ReadRule:
     Returns:
         The rule.
 
-    Raises:
-        Nothing.
-
     Example:
         >>> import qkv
         >>> qkv.design.previous().targets([7, 7, 8])
