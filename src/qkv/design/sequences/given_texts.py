@@ -27,7 +27,9 @@ RANK_TOLERANCE = 1e-13
 MAX_NAMED = 3
 
 
-def head_for_given_texts(texts: Sequences, rule: Rule, tol: float, callback: Progress | None) -> Circuit:
+def head_for_given_texts(
+    texts: Sequences, rule: Rule, tol: float, memory_limit: float, callback: Progress | None
+) -> Circuit:
     """The smallest head for the rules of given texts; `wire_texts` has the arguments."""
     if isinstance(rule, ListedReads):
         wanted = [read for _, read in rule.texts]
@@ -42,7 +44,7 @@ def head_for_given_texts(texts: Sequences, rule: Rule, tol: float, callback: Pro
     solution = None
     for margin in SAFETY_MARGINS:
         aimed = tol * (1 - margin)
-        solution = smallest_matrix(sequences, aimed, progress=callback)
+        solution = smallest_matrix(sequences, aimed, progress=callback, memory_limit=memory_limit)
         if solution.status != "solved":
             break
         q, k = _factors(solution.W)

@@ -18,6 +18,7 @@ def wire_texts(
     reads: ReadRule | Sequence[Mapping[int, int | Sequence[int]]],
     tol: float = 1e-3,
     least_gap: float = 1e-3,
+    memory_limit: float = 8e9,
     callback: Progress | None = None,
 ) -> Circuit:
     """Find the attention with which the tokens of texts read by a rule, under a causal mask.
@@ -33,13 +34,16 @@ def wire_texts(
         tol: Largest total-variation distance of each rule's weights from the wanted ones.
         least_gap: For every text: tokens whose score with themselves is not above that with every other token by this
             share of the largest are excluded, and named. A small gap needs a large W.
+        memory_limit: For given texts: bytes that the design may use, approximately; larger requests are refused with
+            what would fit.
         callback: Called with the work done and all of it: tokens compared, or percent for given texts.
 
     Returns:
         A `Circuit` with its layers and its certificate, or with the reasons why there are none.
 
     Raises:
-        QkvError: If an argument is malformed, or if tokens and positions cannot be read apart.
+        QkvError: If an argument is malformed, if tokens and positions cannot be read apart, or if the memory is too
+            small.
 
     Example:
         >>> import qkv
@@ -53,15 +57,16 @@ def wire_texts(
     request = "wiring texts"
     tol = tolerance(request, tol)
     gap = finite(request, "least_gap", least_gap)
+    memory = finite(request, "memory_limit", memory_limit)
     if not 0 <= gap < 1:
         raise QkvError(request, f"least_gap is {least_gap!r}", "Give a number from 0 to below 1, such as 1e-3")
     if isinstance(texts, Sequences) and isinstance(reads, list | tuple):
-        return head_for_given_texts(texts, ListedReads.of(texts.ids, reads), tol, callback)
+        return head_for_given_texts(texts, ListedReads.of(texts.ids, reads), tol, memory, callback)
     if not isinstance(reads, ReadRule):
         hint = "Give previous(), duplicate() or induction(); for Sequences also a list with one mapping per text"
         raise QkvError(request, f"reads is a {type(reads).__name__}", hint)
     if isinstance(texts, Vocabulary):
         return circuit_for_every_text(texts, reads, tol, gap, callback)
     if isinstance(texts, Sequences):
-        return head_for_given_texts(texts, reads, tol, callback)
+        return head_for_given_texts(texts, reads, tol, memory, callback)
     raise QkvError(request, f"texts is a {type(texts).__name__}", "Give a Vocabulary or Sequences")
