@@ -11,13 +11,11 @@ WORDS = Vocabulary.side_by_side(np.eye(4), length=5)
 BAD = {
     "tol": (lambda: wire_texts(WORDS, previous(), tol=0), "tol is 0"),
     "gap": (lambda: wire_texts(WORDS, duplicate(), least_gap=1), "least_gap is 1"),
-    "memory": (
-        lambda: wire_texts(Sequences(WORDS, [[0, 1, 2]] * 3), previous(), memory_limit=1000), "such sequences would fit",
-    ),
+    "memory": (lambda: wire_texts(Sequences(WORDS, [[0, 1, 2]]), previous(), memory_limit=1e3), "Allow more memory"),
     "a word": (lambda: wire_texts(WORDS, "previous"), "reads is a str"),
     "a list for every text": (lambda: wire_texts(WORDS, [{1: 0}]), "reads is a list"),
     "vectors": (lambda: wire_texts(np.eye(3), previous()), "texts is a ndarray"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("call", "message"), BAD.values(), ids=BAD)
