@@ -190,3 +190,9 @@ def test_a_series_of_weights_designs_the_query_of_the_dict():
     assert torch.equal(by_series.query, qkv.design.blend(np.eye(3), {0: 0.25, 2: 0.75}).query)
     wired = qkv.design.wire(np.eye(3), {0: Series([1, 2], [0.5, 0.5])}, {0: [1.0]})
     assert wired.possible
+
+
+def test_hidden_entries_of_masked_arrays_are_refused_and_unmasked_ones_taken():
+    with pytest.raises(QkvError, match="masked array with hidden entries"):
+        tensor("keys", np.ma.masked_array([1.0, 2.0], mask=[False, True]))
+    assert tensor("keys", np.ma.masked_array([1.0, 2.0])).tolist() == [1.0, 2.0]

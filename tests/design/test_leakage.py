@@ -80,3 +80,10 @@ def test_keys_and_a_single_item_are_taken_as_elsewhere():
     memory = Memory(np.eye(3), labels=["a", "b", "ab"])
     assert leak(memory, [5.0, 0, 0], "ab", tol=None).items == ("ab",)
     assert leak(np.eye(3), [5.0, 0, 0], 0).items == (0,)
+
+
+@pytest.mark.parametrize("tol", [1e-13, 1e-17, 1e-40, 1e-100, 1e-190])
+def test_one_item_has_a_certified_scale_at_any_tolerance(tol):
+    found = leak([[1, 0], [0, 1.0]], [1.0, 0.0], [0], tol=tol)
+    assert found.scale == pytest.approx(-math.log(tol), rel=1e-6)
+    assert found.certificate.verify() and 0 < found.certificate.claims["distance"] <= tol

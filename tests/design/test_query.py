@@ -249,3 +249,9 @@ def test_a_refused_design_says_what_came_in_and_what_to_try(call, mentions):
         call(qkv.Memory.orthonormal(n=4, d=6))
     assert mentions in str(refusal.value)
     assert refusal.value.request and refusal.value.hint
+
+
+@pytest.mark.parametrize("form", [np.array(["smallest", "textbook"]), ["smallest"], None, 3])
+def test_a_form_that_is_no_word_is_refused(form):
+    with pytest.raises(qkv.QkvError, match="there is no such form"):
+        qkv.design.blend(np.eye(2), {0: 1.0}, form=form)

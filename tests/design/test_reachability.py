@@ -101,3 +101,24 @@ def test_the_printed_multiple_gives_the_printed_distance():
     found = qkv.design.reach([[0.0, 3.0], [3.0, 0.0]], 0, [1e6, 0.0], [3.0, 3.0])
     shown = dict(found.card().facts)["best multiple"]
     assert float(shown) == pytest.approx(found.multiple, rel=1e-4) and found.multiple != 0
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-100, 1e100, 1e200])
+def test_inputs_beyond_the_range_of_products_are_refused_by_name(size):
+    X, along, target = np.array([[0.0, 3.0], [3.0, 0.0]]), np.array([1.0, 0.0]), np.array([3.0, 3.0])
+    for name, request in (
+        ("tokens", (X * size, 0, along, target)),
+        ("direction", (X, 0, along * size, target)),
+        ("target", (X, 0, along, target * size)),
+    ):
+        with pytest.raises(qkv.QkvError, match=f"the largest entry of the {name}"):
+            qkv.design.reach(*request)
+
+
+@pytest.mark.parametrize("size", [1e-40, 1e-15, 1e15, 1e40])
+def test_a_direction_of_any_length_reaches_the_same(size):
+    X = [[0.0, 3.0], [3.0, 0.0]]
+    found = qkv.design.reach(X, 0, along=[size, 0.0], target=[3.0, 3.0])
+    plain = qkv.design.reach(X, 0, along=[1.0, 0.0], target=[3.0, 3.0])
+    assert found.status == plain.status == "reached"
+    assert found.multiple * size == pytest.approx(plain.multiple, rel=1e-3)

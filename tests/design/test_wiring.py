@@ -190,3 +190,121 @@ def test_weights_in_reasons_are_not_rounded_to_what_could_be_done():
 def test_cards_name_tokens_by_their_labels():
     found = wire([[3.0, 0], [0, 3.0]], {"b": "a"}, {"b": [1.0]}, labels=["a", "b"])
     assert found.card().rows[0][0] == "b" and found.rules == (1,)
+
+
+def test_a_rule_that_breaks_the_mask_is_refused_by_name():
+    options = {"labels": ["a", "b", "c"], "mask": "causal"}
+    with pytest.raises(QkvError, match="token a should read token b, which is hidden from it by the causal mask"):
+        wire(np.eye(3), {"a": "b"}, {"a": [1.0]}, **options)
+    with pytest.raises(QkvError, match="which is hidden from it by the mask, and 1 more"):
+        wire(np.eye(3), {0: 1, 1: 2}, {0: [1.0], 1: [1.0]}, mask=np.eye(3, dtype=bool))
+    for mask, says in (("casual", "casual"), (np.ones((2, 2), dtype=bool), "shape"), (np.ones((3, 3)), "float64")):
+        with pytest.raises(QkvError, match=says):
+            wire(np.eye(3), {0: 0}, {0: [1.0]}, mask=mask)
+
+
+@pytest.mark.parametrize("prefer", ["norm", "rank"])
+def test_a_masked_token_is_not_read_and_does_not_count(prefer):
+    X = np.random.default_rng(2).standard_normal((5, 4))
+    found = wire(
+        X, {i: max(0, i - 1) for i in range(5)}, {i: X[i] for i in range(5)}, 1e-2, prefer=prefer, mask="causal"
+    )
+    scores = np.where(np.tril(np.ones((5, 5), dtype=bool)), X @ found.W.numpy() @ X.T, -np.inf)
+    weights = softmax(scores, axis=1)
+    assert all(weights[i, max(0, i - 1)] >= 0.99 for i in range(5)) and found.certificate.verify()
+    assert found.certificate.statement.startswith("under a causal mask, each rule's token")
+
+
+def test_equal_readers_may_differ_where_they_see_different_tokens():
+    X = np.random.default_rng(3).standard_normal((4, 3))[[0, 1, 0, 2]]
+    assert wire(X, {0: 0, 2: 1}, {0: [1.0], 2: [0.0]}, 1e-2, mask="causal").possible
+    plain = wire(X, {0: 0, 2: 1}, {0: [1.0], 2: [0.0]}, 1e-2)
+    assert plain.status == "out of reach" and "same vector" in plain.reasons[0]
+
+
+def test_the_norm_is_bounded_from_below_and_no_smaller_matrix_follows_the_rules():
+    X = np.random.default_rng(5).standard_normal((6, 5))
+    single = wire(X, {0: 1, 3: 2}, {0: [1.0], 3: [2.0]}, 1e-2)
+    assert "read as wanted to within 0.01 in total variation has a norm of at least" in single.certificate.statement
+    assert 1 - 1e-6 < single.least_norm / float(single.W.norm()) <= 1
+    assert "norm of every such W" in str(single.card().facts) and single.to_json()["least_norm"] == single.least_norm
+    blend = wire(X, {0: {1: 0.5, 2: 0.5}}, {0: [1.0]}, 1e-2)
+    assert "read in the exact ratios with leaks of at most 0.01" in blend.certificate.statement
+
+
+def test_more_than_64_tokens_are_wired_and_the_nuclear_norm_refuses_them():
+    X = np.random.default_rng(6).standard_normal((70, 40))
+    reads, writes = {i: (i + 3) % 70 for i in range(70)}, {i: [1.0] for i in range(70)}
+    seen = []
+    found = wire(X, reads, writes, 1e-2, progress=lambda done, total: seen.append((done, total)))
+    assert found.status == "exact" and found.certificate.verify() and seen[-1] == (100, 100)
+    assert len(found.card().rows) == 64 and found.card().rows[-1][0] == "… 7 more"
+    with pytest.raises(QkvError, match="at most 64 tokens fit the conic program for the nuclear norm"):
+        wire(X, reads, writes, 1e-2, prefer="rank")
+    with pytest.raises(
+        QkvError, match=r"rank 40, and cut to 2 .* Give head_size=40, or follow fewer rules with one head"
+    ):
+        wire(X, reads, writes, 1e-2, head_size=2)
+    with pytest.raises(QkvError, match="of the 70 tokens with"):
+        wire(X, reads, writes, 1e-2, memory_limit=4e5)
+
+
+def test_many_contradictory_rules_are_proved_contradictory_and_named():
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((80, 12))
+    X[40] = 0.5 * (X[41] + X[42])  # token 5 cannot read 40, which lies between two others
+    reads = {i: (i + 1) % 12 for i in range(5)} | {5: 40}
+    found = wire(X, reads, {i: [1.0] for i in reads}, 1e-2, labels=[f"t{i}" for i in range(80)])
+    assert found.status == "out of reach" and found.certificate.verify()
+    assert "the rule of token t5 cannot be followed" in found.reasons[0]
+
+
+def planted(seed):
+    """Rules that a random W follows, with total variations just below tol: items are dropped, and weight is moved."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(2, 7)), int(rng.integers(1, 4))
+    X, W = rng.standard_normal((n, d)), rng.standard_normal((d, d)) * 10 ** rng.uniform(-0.5, 1.2)
+    tol, reads = 10 ** rng.uniform(-3, -0.3), {}
+    for i in rng.permutation(n)[: int(rng.integers(1, min(n, 3) + 1))]:
+        alpha = softmax(X[i] @ W @ X.T)
+        w, dropped = alpha.copy(), 0.0
+        for j in np.argsort(alpha)[:-1]:
+            if dropped + w[j] > tol * rng.uniform(0.3, 1):
+                break
+            dropped, w[j] = dropped + w[j], 0.0
+        kept = np.flatnonzero(w)
+        w[rng.choice(kept)] += dropped
+        if len(kept) > 1:
+            a, b = rng.permutation(kept)[:2]
+            moved = min(0.98 * (tol - dropped), 0.9 * w[a])
+            w[a], w[b] = w[a] - moved, w[b] + moved
+        w = np.where(w < 1e-9, 0.0, w) / w[w >= 1e-9].sum()
+        if 0.5 * np.abs(w - alpha).sum() > 0.9999 * tol:
+            return None
+        reads[int(i)] = {int(j): float(w[j]) for j in np.flatnonzero(w)}
+    return X, W, reads, tol
+
+
+def planted_errors(seeds):
+    """Rules that were not followed although a W follows them, and bounds on norms that this W refutes."""
+    wrong = []
+    for seed in seeds:
+        if (case := planted(seed)) is None:
+            continue
+        X, W, reads, tol = case
+        found = wire(X, reads, {i: [1.0] for i in reads}, tol)
+        single = all(len(blend) == 1 for blend in reads.values())
+        refuted = single and found.least_norm is not None and found.least_norm > np.linalg.norm(W) * (1 + 1e-9)
+        if not found.possible or not found.certificate.verify() or refuted:
+            wrong.append((seed, found.status, found.least_norm))
+    return wrong
+
+
+def test_rules_near_the_border_that_some_matrix_follows_are_wired():
+    assert planted_errors(range(16)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_a_thousand_rules_near_the_border_are_wired(part):
+    assert planted_errors(range(100 * part, 100 * part + 100)) == []

@@ -35,6 +35,8 @@ def tensor(name: str, value: ArrayLike, dims: str | None = None) -> torch.Tensor
             dense = value if value.layout == torch.strided else value.to_dense()
             out = dense.detach().to(device="cpu", dtype=torch.float64)
         else:
+            if np.ma.is_masked(value):  # np.asarray would give the hidden entries
+                raise TypeError("it is a masked array with hidden entries")
             array = np.asarray(value)
             if array.dtype.kind not in "fiub":
                 raise TypeError(f"its entries are of type {array.dtype}")

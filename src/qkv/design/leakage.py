@@ -33,8 +33,8 @@ class Leak(Displayable):
         leaks: The weight outside the wanted items at each scale.
         tol: The largest leak allowed, or None.
         scale: The smallest scale at which the leak is at most `tol`, rounded up; at larger scales it only falls, since
-            every wanted item scores above every other. None where one does not, or where none
-            below 10⁶ could be certified.
+            every wanted item scores above every other. None where one does not, or where none below 10⁶ could be
+            certified: with several wanted items, whose own weights are rounded, that is so for tol near 1e-17.
         certificate: Certificate of the leak at `scale`, or None.
     """
 

@@ -17,6 +17,8 @@ from qkv.core.validation import tensor, tolerance
 from qkv.design.certificates.certificate import Certificate
 from qkv.errors import QkvError
 
+MAX_ENTRY = 1e60
+"""Inputs whose largest entry is above this, or below its inverse, are refused: products would leave float64's range."""
 TITLES = {
     "reached": "The target can be reached",
     "out of reach": "The target stays out of reach",
@@ -113,6 +115,11 @@ def reach(
         raise QkvError(request, problem, f"Give a direction of {x.shape[1]} and a target of {v.shape[0]}")
     if not bool(u.any()):
         raise QkvError(request, "the direction is zero", "Give a direction along which the token can move")
+    for name, given in (("the tokens", x), ("the direction", u), ("the target", y), ("Q", q), ("K", k), ("V", v)):
+        size = float(given.abs().max())
+        if size != 0 and not 1 / MAX_ENTRY < size < MAX_ENTRY:
+            problem = f"the largest entry of {name} is {size:.3g}"
+            raise QkvError(request, problem, f"Scale {name} to entries near 1")
     best, distance = _best_multiple(x, i, u, y, q, k, v)
     proof: Certificate | None = _separating_certificate(x, i, u, y, q, k, v)
     at_least = max(0.0, float(proof.claims["distance"])) if proof else 0.0
@@ -132,8 +139,9 @@ def _best_multiple(
         moved[i] = moved[i] + r * u
         return float((self_attention(moved, q, k, v).output[i] - y).norm())
 
-    size = max(1.0, float(x.norm())) / max(1e-12, float(u.norm()))
-    side = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 120)]) * size
+    # The multiple matters where r u is as long as the tokens, and where it changes scores by about 1.
+    lengths = {max(1.0, float(x.norm())), float(x.norm()) or 1.0}
+    side = np.concatenate([[0.0], *(np.geomspace(1e-3, 1e3, 120) * (size / float(u.norm())) for size in lengths)])
     grid = np.unique(np.concatenate([-side, side]))
     values = [distance(float(r)) for r in grid]
     at = int(np.argmin(values))
@@ -165,7 +173,7 @@ def _separating_certificate(
     normal[np.abs(normal) < 1e-13 * max(1e-300, float(np.abs(normal).max()))] = 0.0
     if not normal.any():
         normal = values[i] - y.numpy() + 1e-300
-    far = 4 * (np.abs(values).sum() + float(y.abs().sum()) + 1) / (max(share, 1e-3) * max(size, 1e-12))
+    far = 4 * (np.abs(values).sum() + float(y.abs().sum()) + 1) / (max(share, 1e-3) * (size or 1e-12))
     data = {
         "X": x, "Q": q, "K": k, "V": v, "along": u, "target": y,
         "token": i, "normal": normal, "range": float(far),

@@ -300,7 +300,7 @@ def _wiring(
     worst = max(certificate.claims["distance"])
     if not worst <= spec.tol:
         if head_size is not None and len(q) < rank:
-            raise _too_small(head_size, rank, worst, spec.tol)
+            raise _too_small(spec, head_size, rank, worst)
         return None
     unwritable = unwritable_reason(spec)
     return Wiring(
@@ -343,10 +343,12 @@ def check_wiring(
     writes: Mapping[int, ArrayLike],
     tol: float,
     output_tol: float | None = None,
+    *,
+    mask: ArrayLike | Literal["causal"] | None = None,
 ) -> Certificate:
     """State that given matrices follow rules to `tol`, as a certificate; its verify() decides that rigorously.
 
-    The certificate may be false: verify() recomputes every distance in ball arithmetic and refuses it if so.
+    The certificate may be false: verify() recomputes every distance with rigorous bounds and refuses it if so.
 
     Args:
         X: Tokens as rows, (n, d).
@@ -358,6 +360,7 @@ def check_wiring(
         tol: Largest total-variation distance of each rule's weights from the wanted ones.
         output_tol: Largest distance of each rule's output from what it should write. If None, what weights within
             tol cost a V that writes exactly, 2 tol max |V x_j|, plus an allowance for rounding.
+        mask: As for `wire`.
 
     Returns:
         A `Certificate` of kind "wiring".
@@ -374,7 +377,7 @@ def check_wiring(
         >>> bool(stated.verify())
         True
     """
-    spec = WiringSpec.of(X, reads, writes, tol)
+    spec = WiringSpec.of(X, reads, writes, tol, mask=mask)
     matrices = [tensor(name, m, "h d").numpy() for name, m in (("Q", Q), ("K", K), ("V", V))]
     x, (q, k, v) = spec.tokens.numpy(), matrices
     if not x.shape[1] == q.shape[1] == k.shape[1] == v.shape[1] or len(q) != len(k):
@@ -554,7 +557,8 @@ def _no_answer(spec: WiringSpec) -> QkvError:
     )
 
 
-def _too_small(head_size: int, rank: int, got: float, tol: float) -> QkvError:
-    problem = f"this W has rank {rank}, and cut to {head_size} it reads only to within {got:.3g}, not {tol:g}"
-    hint = f"Give head_size={rank}, or prefer='rank' for a W of lower rank"
+def _too_small(spec: WiringSpec, head_size: int, rank: int, got: float) -> QkvError:
+    problem = f"this W has rank {rank}, and cut to {head_size} it reads only to within {got:.3g}, not {spec.tol:g}"
+    lower = ", or prefer='rank' for a W of lower rank" if len(spec.tokens) <= MAX_CONIC_TOKENS else ""
+    hint = f"Give head_size={rank}{lower}, or follow fewer rules with one head"
     return QkvError(f"wiring with head_size={head_size}", problem, hint)

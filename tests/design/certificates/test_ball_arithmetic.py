@@ -125,3 +125,11 @@ def test_arrays_become_exact_matrices(shape):
     a = np.random.default_rng(0).normal(size=shape)
     assert [float(x) for x in balls.flat(balls.matrix(a))] == a.ravel().tolist()
     assert all(x.rad() == 0 for x in balls.flat(balls.matrix(a)))
+
+
+def test_gaps_of_weights_lose_nothing_where_one_item_is_wanted():
+    raw = [arb(1), arb("1e-100"), arb("2e-100")]
+    own, *others = balls.weight_gaps(raw, {0: 1.0})
+    assert own.overlaps(-arb("3e-100")) and own.rel_accuracy_bits() > 40 and others == raw[1:]
+    several = balls.weight_gaps([arb(3), arb(1), arb(4)], {0: 0.25, 2: 0.75})
+    assert [float(g.mid()) for g in several] == [1.0, 1.0, -2.0]

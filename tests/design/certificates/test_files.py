@@ -220,3 +220,19 @@ def test_integers_that_float64_rounds_are_refused_in_memory_too():
     assert Certificate("selects", data | {"keys": [[2**53], [0]]}, {"margin": 2.0**53}).verify()
     assert not Certificate("selects", data | {"keys": [[2**53], [0]]}, {"margin": 2**53 + 1}).verify()
     assert not Certificate("selects", data | {"keys": np.array([[2**63 + 1], [0]], np.uint64)}, {"margin": 1}).verify()
+
+
+@pytest.mark.parametrize("path", [None, 3, ["c.json"], b"c.json"])
+def test_a_path_that_is_none_is_refused(path):
+    with pytest.raises(QkvError, match="the path is"):
+        Certificate.load(path)
+    with pytest.raises(QkvError, match="the path is"):
+        Certificate("selects", {}, {}).save(path)
+
+
+def test_hidden_entries_of_masked_arrays_are_never_read():
+    keys = np.ma.masked_array([[1.0], [0.0]], mask=[[False], [True]])
+    verdict = Certificate("selects", {"keys": keys, "item": 0, "query": [2.0]}, {"margin": 1.0}).verify()
+    assert not verdict and "masked" in verdict.why
+    with pytest.raises(QkvError, match="masked"):
+        Certificate.issue("selects", {"keys": keys, "item": 0, "query": [2.0]})

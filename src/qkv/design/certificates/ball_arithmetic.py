@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from qkv.core.types import FloatArray
 
 Ball = arb
 
+MAX_SPLIT_ITEMS = 64
+"""Wanted items up to which each one's gap is computed from the exponentials of all others."""
 CHUNK_NUMBERS = 1 << 18
 """Arrays are converted in chunks of this many numbers, since a list of Python floats is ten times as large."""
 
@@ -53,6 +55,24 @@ def exponentials(scores: Sequence[Ball]) -> tuple[list[Ball], Ball]:
     shift = max(s.mid() for s in scores)
     raw = [(s - shift).exp() for s in scores]
     return raw, sum(raw, arb(0))
+
+
+def weight_gaps(raw: Sequence[Ball], wanted: Mapping[int, float]) -> list[Ball]:
+    """Softmax weights less the wanted ones, times the sum of the exponentials `raw`.
+
+    e_i - w_i Σ e_j is computed as e_i (1 - w_i) - w_i Σ_{j≠i} e_j, which does not cancel where w_i is 1: a leak of
+    1e-100 is then known at any precision.
+    """
+    outside = sum((e for i, e in enumerate(raw) if i not in wanted), arb(0))
+    total = sum((raw[i] for i in wanted), outside)
+    out = list(raw)
+    for i, w in wanted.items():
+        if len(wanted) <= MAX_SPLIT_ITEMS:
+            rest = sum((raw[j] for j in wanted if j != i), outside)
+            out[i] = raw[i] * (1 - arb(float(w))) - arb(float(w)) * rest
+        else:
+            out[i] = raw[i] - arb(float(w)) * total
+    return out
 
 
 def norm(entries: Iterable[Ball]) -> Ball:

@@ -329,6 +329,8 @@ def _read_only(value: Any) -> Any:
     """Arrays as read-only float64 copies, so that what was certified cannot change; everything else as it is."""
     if isinstance(value, str | int | float | Mapping) or value is None:
         return value
+    if np.ma.is_masked(value):
+        return value  # refused by the statement
     out = np.asarray(value, dtype=np.float64).copy()
     out.flags.writeable = False
     return out

@@ -41,6 +41,12 @@ class Record(NamedTuple):
         return {"format": FORMAT, "kind": self.kind, "data": plain(self.data), "claims": plain(self.claims)}
 
 
+def _path(request: str, path: Any) -> Path:
+    if not isinstance(path, str | Path):
+        raise QkvError(request, f"the path is {path!r:.60}", "Give the name of a file")
+    return Path(path)
+
+
 def check_path(path: str | Path | None) -> None:
     """Refuse a path that certificates cannot be saved to, before any work is done."""
     if path is not None and Path(path).suffix not in SUFFIXES:
@@ -50,7 +56,7 @@ def check_path(path: str | Path | None) -> None:
 
 def write(records: Sequence[Record], path: str | Path, result: Mapping[str, Any] | None = None) -> None:
     """Write certificates, and the result they belong to, to one file, atomically."""
-    path = Path(path)
+    path = _path("saving a certificate", path)
     check_path(path)
     if path.suffix == ".json":
         _write_json(records, path, result or {})
@@ -60,7 +66,7 @@ def write(records: Sequence[Record], path: str | Path, result: Mapping[str, Any]
 
 def read(path: str | Path) -> list[Record]:
     """The certificates in a file that `write` wrote, or that a person wrote in the same form."""
-    path = Path(path)
+    path = _path("reading certificates", path)
     request = f"reading certificates from {path}"
     if not path.is_file():
         raise QkvError(request, "there is no such file", "Check the path")

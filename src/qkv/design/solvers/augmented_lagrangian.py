@@ -94,6 +94,7 @@ class AugmentedLagrangian:
     def run(self) -> Status:
         """Solve; the last iterate and its multipliers are then in W, lam and nu."""
         last, best_violation, best_bound, stalled = np.inf, np.inf, 0.0, 0
+        excesses = np.full(len(self.x_all), np.inf)
         for _ in range(MAX_OUTER):
             point, gradient = self._minimise(max(1e-2 * GAP, min(1e-3, 1e-2 * last)))
             self.lam, self.nu = point.leak_push, point.ratio_push
@@ -110,11 +111,18 @@ class AugmentedLagrangian:
             if stalled > MAX_STALLED or self.products > self.max_products or not np.isfinite(size):
                 break
             best_violation, best_bound = min(best_violation, self.violation), max(best_bound, self.bound)
-            if self.violation > 0.1 * last:
-                factor = 10.0 if self.violation < 0.7 * last else 100.0
-                self.rho, self.rho_ratio = factor * self.rho, factor * self.rho_ratio
+            excess = np.concatenate([np.maximum(point.f, 0.0), np.abs(point.ratios)])
+            self._raise_penalties(excess, excesses)
+            excesses = excess
             last = self.violation
         return "unsolved"
+
+    def _raise_penalties(self, excess: FloatArray, last: FloatArray) -> None:
+        """Raise the penalties of the constraints whose excess has not fallen enough, and of no others."""
+        slow = (excess > 0.1 * last) & (excess > 0.1 * VIOLATION)
+        factor = np.where(slow, np.where(excess < 0.7 * last, 10.0, 100.0), 1.0)
+        self.rho = self.rho * factor[: len(self.rho)]
+        self.rho_ratio = self.rho_ratio * factor[len(self.rho) :]
 
     def _violation(self, point: _Point) -> float:
         return max(float(point.f.max(initial=0.0)), float(np.abs(point.ratios).max(initial=0.0)))

@@ -57,7 +57,7 @@ class Solution:
 
     For each rule, `mix` holds the dual variables of the rivals (their sum is the factor of the leak inequality) and
     `multipliers` those of the ratios; together they prove a bound on the norm of every x, as derived in
-    certificates/statements/weights.py.
+    certificates/statements/dual_bounds.py.
     """
 
     status: str  # "solved", "infeasible" or "failed"
@@ -191,7 +191,7 @@ def solve_near(rules: list[NearRule], size: int) -> Solution:
 
     Variables: x, and per rule z >= log Z, the u_i, and one e_j per item with (rows_j·x - z, 1, e_j) in the exponential
     cone and Σ e_j <= 1. `multipliers` and `mix` of the solution hold, per rule and item, the λ and μ of the inequality
-    in certificates/statements/total_variation.py.
+    in certificates/statements/dual_bounds.py.
     """
     counts = [1 + len(rule.inside) + len(rule.rows) for rule in rules]
     starts = size + np.concatenate([[0], np.cumsum(counts)]).astype(int)

@@ -1,6 +1,6 @@
 """Evidence about every query whose weights are within tol in total variation, turned into certificates.
 
-The inequality behind them is derived in certificates/statements/total_variation.py.
+The inequality behind them is derived in certificates/statements/dual_bounds.py.
 """
 
 from __future__ import annotations

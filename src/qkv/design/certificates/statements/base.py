@@ -58,6 +58,8 @@ class Statement:
 
 def numbers(data: Data, name: str) -> FloatArray:
     """An entry of the data as float64; strings, complex numbers, ragged lists and what float64 rounds are refused."""
+    if np.ma.is_masked(data[name]):
+        raise InvalidCertificate(f"{name} is a masked array with hidden entries")
     value = np.asarray(data[name])
     if value.size and value.dtype.kind not in "biuf":
         raise InvalidCertificate(f"{name} holds something that is no real number")

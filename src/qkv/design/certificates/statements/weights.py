@@ -9,7 +9,7 @@ import numpy as np
 from flint import arb
 
 from qkv.core.display import lower_bound, upper_bound
-from qkv.design.certificates.ball_arithmetic import combine, exponentials, norm, products
+from qkv.design.certificates.ball_arithmetic import combine, exponentials, norm, products, weight_gaps
 from qkv.design.certificates.statements.base import (
     Bounds,
     Data,
@@ -49,8 +49,7 @@ def _measure(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Measured:
         return weights_in_float64(p)
     scores = products(p["keys"], p["query"])
     raw, total = exponentials(scores)
-    want = dict(zip(p["items"], (arb(float(w)) for w in p["wanted"]), strict=True))
-    gap = [e - want[i] * total if i in want else e for i, e in enumerate(raw)]
+    gap = weight_gaps(raw, dict(zip(p["items"], p["wanted"].tolist(), strict=True)))
     out: Measured = {
         "distance": sum((abs(g) for g in gap), arb(0)) / (2 * total),
         "output": norm(combine(gap, p["values"])) / total,

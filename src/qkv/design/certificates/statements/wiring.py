@@ -10,7 +10,7 @@ from flint import arb
 
 from qkv.core.display import lower_bound, upper_bound
 from qkv.core.types import BoolArray
-from qkv.design.certificates.ball_arithmetic import Ball, combine, exponentials, flat, matrix, norm
+from qkv.design.certificates.ball_arithmetic import Ball, combine, exponentials, flat, matrix, norm, weight_gaps
 from qkv.design.certificates.statements import rules as rule_parsing
 from qkv.design.certificates.statements.base import (
     Bounds,
@@ -145,7 +145,8 @@ def _in_balls(p: dict[str, Any], rows: range | list[int], bounded: bool) -> Meas
             scores = [every[j] for j in seen]
         raw, total = exponentials(scores)
         want = dict(zip(rules.items[entries].tolist(), rules.weights[entries].tolist(), strict=True))
-        gap = [e - arb(want.get(j, 0.0)) * total for j, e in zip(seen, raw, strict=True)]
+        places = {j: place for place, j in enumerate(seen)}
+        gap = weight_gaps(raw, {places[j]: w for j, w in want.items()})
         out["distance"].append(sum((abs(g) for g in gap), arb(0)) / (2 * total))
         if values is not None:
             written = [arb(float(y)) for y in p["writes"][row]]
