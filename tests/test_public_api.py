@@ -22,7 +22,7 @@ PACKAGES = ("core", "design", "noise", "claims", "model", "train", "knowledge")
 PUBLIC = [(package, name) for package in PACKAGES for name in getattr(qkv, package).__all__]
 FUNCTIONS = [(p, n) for p, n in PUBLIC if not inspect.isclass(getattr(getattr(qkv, p), n))]
 LONG_EXAMPLES = {("knowledge", "trust"), ("knowledge", "study")}  # they need minutes of training
-REFUSE_NOTHING = [("core", "softmax"), ("knowledge", "pantheon")]
+REFUSE_NOTHING = [("core", "softmax"), ("knowledge", "pantheon"), ("design", "previous")]
 CLASSES = [(p, n) for p, n in PUBLIC if inspect.isclass(getattr(getattr(qkv, p), n))]
 
 

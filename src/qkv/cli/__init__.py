@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from qkv.cli import claims, design, heads, knowledge, noise, serve, train
+from qkv.cli import claims, design, heads, knowledge, noise, serve, texts, train
 from qkv.cli.common import JSON, MemoryFile, Orthonormal, Seed, memory_from, show
 from qkv.cli.plain_text import degrade_output
 from qkv.errors import QkvError
@@ -23,6 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+design.app.command("wire-texts")(texts.wire_texts)
 app.add_typer(design.app, name="design")
 app.command()(claims.check)
 app.command()(serve.serve)

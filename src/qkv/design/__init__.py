@@ -1,8 +1,8 @@
 """From a specification to a query or matrices, with a certificate.
 
 Reading order: specs (validated requests); query, projection, wiring, reachability and leakage (one question each);
-solvers (the convex programs behind them) and hull (which keys can be selected); certificates (what was found, checked
-again from the raw inputs, without any solver).
+sequences (heads for many texts); solvers (the convex programs behind them) and hull (which keys can be selected);
+certificates (what was found, checked again from the raw inputs, without any solver).
 """
 
 from __future__ import annotations
@@ -25,6 +25,15 @@ if TYPE_CHECKING:  # what editors and mypy see; at run time the same names are i
     from qkv.design.query import copy as copy
     from qkv.design.reachability import Reachability as Reachability
     from qkv.design.reachability import reach as reach
+    from qkv.design.sequences.circuit import Circuit as Circuit
+    from qkv.design.sequences.gpt2 import to_gpt2 as to_gpt2
+    from qkv.design.sequences.rules import ReadRule as ReadRule
+    from qkv.design.sequences.rules import duplicate as duplicate
+    from qkv.design.sequences.rules import induction as induction
+    from qkv.design.sequences.rules import previous as previous
+    from qkv.design.sequences.text_wiring import wire_texts as wire_texts
+    from qkv.design.sequences.texts import Sequences as Sequences
+    from qkv.design.sequences.texts import Vocabulary as Vocabulary
     from qkv.design.wiring import Wiring as Wiring
     from qkv.design.wiring import check_wiring as check_wiring
     from qkv.design.wiring import wire as wire
@@ -44,6 +53,15 @@ else:
         "Copyable": "hull.selectable",
         "leak": "leakage",
         "Leak": "leakage",
+        "Vocabulary": "sequences.texts",
+        "Sequences": "sequences.texts",
+        "ReadRule": "sequences.rules",
+        "previous": "sequences.rules",
+        "duplicate": "sequences.rules",
+        "induction": "sequences.rules",
+        "wire_texts": "sequences.text_wiring",
+        "Circuit": "sequences.circuit",
+        "to_gpt2": "sequences.gpt2",
         "Certificate": "certificates.certificate",
         "Verification": "certificates.certificate",
     }

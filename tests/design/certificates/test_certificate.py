@@ -97,6 +97,8 @@ def genuine(copied, wired, counted):
     a, _, _, d = 3 * np.eye(4)
     clash = qkv.Memory(np.array([[0.0, 0], [1, 1], [2, 2], [5, 1]]))
     twins = rng.normal(size=(4, 2))[[0, 1, 1, 2]]
+    words = qkv.design.Vocabulary.side_by_side(twins, length=4)
+    unplaced = qkv.design.Sequences(qkv.design.Vocabulary(np.eye(3), np.zeros((6, 3))), [[0, 1, 0, 1, 2, 1]])
     made = [
         copied, wired, counted,
         qkv.design.blend(clash, {0: 0.25, 1: 0.5, 2: 0.25}, tol=1e-2).obstacle,
@@ -116,6 +118,9 @@ def genuine(copied, wired, counted):
              "multipliers": [[0.0, 1, 0, 0]], "mix": [[0.0, 1, 1, 0]]},
         ),
         qkv.design.reach(np.stack([d, a, d + a]), 1, along=d, target=3 * np.eye(4)[1]).certificate,
+        qkv.design.wire_texts(words, qkv.design.induction(sink=3)).certificate,
+        qkv.design.wire_texts(qkv.design.Sequences(words, [[0, 1, 0, 2]]), [{1: 0, 3: [1, 2]}]).certificate,
+        qkv.design.wire_texts(unplaced, qkv.design.previous()).certificate,
     ]  # fmt: skip
     return {c.kind: c for c in made}
 

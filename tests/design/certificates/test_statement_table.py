@@ -60,6 +60,14 @@ def examples():
     lam = [[0.0, 1, 0, 0]]
     yield Certificate.issue("no wiring within tol", blocks | {"multipliers": lam, "mix": [[0.0, 1, 1, 0]]})
     yield Certificate.issue("no wiring within tol", blocks | {"multipliers": lam, "mix": [[0.0, 1, 1, 0.1]]})
+    words = qkv.design.Vocabulary.side_by_side([[1.0, 0], [0, 1], [1, 1], [1, 1]], length=4)
+    for rule in (qkv.design.previous(), qkv.design.duplicate(), qkv.design.induction(sink=0)):
+        yield qkv.design.wire_texts(words, rule).certificate
+        yield qkv.design.wire_texts(qkv.design.Sequences(words, [[0, 1, 1]]), rule).certificate
+    yield qkv.design.wire_texts(qkv.design.Sequences(words, [[0, 1, 1]]), [{2: [0, 1]}]).certificate
+    unplaced = qkv.design.Vocabulary(np.eye(3), np.zeros((6, 3)))
+    texts = qkv.design.Sequences(unplaced, [[0, 1, 0, 1, 2, 1], [0, 1]])
+    yield qkv.design.wire_texts(texts, qkv.design.previous()).certificate
     yield qkv.design.reach(np.stack([d, a, d + a]), 1, along=d, target=3 * np.eye(4)[1]).certificate
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from qkv.design.certificates.statements.base import InvalidCertificate as InvalidCertificate
 from qkv.design.certificates.statements.base import Statement as Statement
+from qkv.design.certificates.statements.every_text import EVERY_TEXT
+from qkv.design.certificates.statements.given_texts import GIVEN_TEXTS, NO_HEAD_FOR_TEXTS
 from qkv.design.certificates.statements.hull import COPYABLE, INSIDE, SELECTS
 from qkv.design.certificates.statements.no_wiring import NO_WIRING, NO_WIRING_WITHIN
 from qkv.design.certificates.statements.projection import INTERSECTION, PROJECTION
@@ -25,6 +27,9 @@ KINDS: dict[str, Statement] = {
     "no wiring": NO_WIRING,
     "no wiring within tol": NO_WIRING_WITHIN,
     "unreachable": UNREACHABLE,
+    "every text": EVERY_TEXT,
+    "given texts": GIVEN_TEXTS,
+    "no head for given texts": NO_HEAD_FOR_TEXTS,
 }
 
 __all__ = ["KINDS", "InvalidCertificate", "Statement"]
