@@ -67,7 +67,7 @@ export function Page() {
           <label for=${field}>Question</label>
           <input id=${field} class="text" value=${typed} maxlength="500" placeholder="Where was … born?" onInput=${(e) => setTyped(e.target.value)} />
           <button class="act main" disabled=${!typed.trim() || found.busy || !model}>Ask</button>
-          <${Select} label="Model" name="model" value=${model ?? ""} options=${[...(gone ? [["", "choose a model …"]] : []), ...known.map((m) => [m.name, `${m.name}: ${m.n_layer} layers, ${thousands(m.parameters)} parameters`])]} onInput=${(name) => name && patch({ model: name })} />
+          <${Select} label="Model" name="model" value=${model ?? ""} options=${[...(gone ? [["", "choose a model …"]] : []), ...known.map((m) => [m.name, `${m.name}: ${m.n_layer} ${m.n_layer === 1 ? "layer" : "layers"}, ${thousands(m.parameters)} parameters`])]} onInput=${(name) => name && patch({ model: name })} />
         </form>
         ${model && html`<${Keeping} model=${known.find((m) => m.name === model)} runs=${models.runs} onKept=${refresh} />`}
         <${Hints} hints=${offered} onPick=${(q) => { setDraft({ q, text: q }); patch({ q }); }} />`}
