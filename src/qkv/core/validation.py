@@ -83,7 +83,7 @@ def refuse_masked(request: str, name: str, value: Any) -> None:
 
 def index_labels(value: Any) -> list[Any] | None:
     """The index of a table with rows and columns, such as a pandas DataFrame, as labels of its rows; else None."""
-    index = getattr(value, "index", None)
+    index: Any = getattr(value, "index", None)
     if getattr(value, "ndim", None) != 2 or not hasattr(value, "columns") or not hasattr(index, "tolist"):
         return None
     return list(index.tolist())
