@@ -1,4 +1,4 @@
-"""Update the documents: real output under each `$ qkv …`, and the code map with each module's docstring."""
+"""Update the documents: output under each `$ qkv …`, the code map of docstrings, and the JSON Schemas."""
 
 import ast
 import contextlib
@@ -10,6 +10,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from qkv.cli import app
+from qkv.cli.json_schemas import write_schemas
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -63,3 +64,5 @@ if __name__ == "__main__":
         for document in DOCUMENTS:
             document.write_text(refreshed(document.read_text(encoding="utf-8"), Path(folder)), encoding="utf-8")
             sys.stdout.write(f"refreshed {document.relative_to(ROOT)}\n")
+    for path in write_schemas(ROOT / "docs" / "schemas"):
+        sys.stdout.write(f"refreshed {path.relative_to(ROOT)}\n")

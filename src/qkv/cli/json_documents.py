@@ -30,7 +30,13 @@ def document(fields: Mapping[str, Any], verb: str | None = None) -> dict[str, An
 
 def document_text(fields: Mapping[str, Any], verb: str | None = None) -> str:
     """The document as one line of JSON."""
-    return json.dumps(document(fields, verb), allow_nan=False) + "\n"
+    found = document(fields, verb)
+    try:
+        return json.dumps(found, allow_nan=False) + "\n"
+    except ValueError:  # a number that JSON lacks, which becomes null; looking for it first would cost as much again
+        from qkv.core.display import plain  # it imports numpy, which `qkv --help` does not need
+
+        return json.dumps(plain(found), allow_nan=False) + "\n"
 
 
 def error_text(error: QkvError | str) -> str:
