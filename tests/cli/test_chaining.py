@@ -153,7 +153,7 @@ def test_matrices_from_wire_are_verified_and_its_tokens_used_again(made, shell, 
 
 def test_a_run_is_named_by_the_document_of_its_training(trained, shell, files, monkeypatch):
     monkeypatch.chdir(files)
-    size = "--steps 1 --batch-size 2 --n-layer 1 --d-model 16 --n-head 2".split()
+    size = ["--steps", "1", "--batch-size", "2", "--n-layer", "1", "--d-model", "16", "--n-head", "2"]
     done = shell("pretrain", "--text", trained / "text.txt", "--out", "base", *size, "--json")
     (files / "base.json").write_text(done.out)
     assert shell("generate", "base.json", "Ada", "--max-new-tokens", "2").code == 0

@@ -14,8 +14,10 @@ from qkv.cli.exit_codes import BAD_INPUT, BROKEN_PIPE, FINE, NEGATIVE, exit_if_n
 
 ROOT = Path(__file__).resolve().parents[2]
 NOISE = "--isotropic 0.01"
-WITHOUT_VERDICT = {"noise moments", "noise probability", "noise sample", "noise compare", "read", "serve", "tour", "pretrain",
-                   "finetune", "generate", "export", "import", "evaluate", "ask", "trust", "study"}  # fmt: skip
+WITHOUT_VERDICT = {
+    "noise moments", "noise probability", "noise sample", "noise compare", "read", "serve", "tour", "pretrain",
+    "finetune", "generate", "export", "import", "evaluate", "ask", "trust", "study",
+}  # fmt: skip
 CASES = [
     ("read keys.csv --query query.json", FINE),
     ("read keys.csv", BAD_INPUT),

@@ -17,7 +17,7 @@ from qkv.cli.common import JSON, Plot, is_first_rank, run_folder, say, show
 from qkv.cli.help_format import one_of
 from qkv.cli.json_documents import document_text
 from qkv.errors import QkvError
-from qkv.model.config import ACTIVATIONS, ATTENTIONS, PRESETS, ModelConfig, shortened
+from qkv.model.config import ACTIVATIONS, ATTENTIONS, PRESETS, ModelConfig, preset, shortened
 from qkv.train.recipes import CUSTOM, DEFAULT, RECIPES, Recipe, Stage, field_names
 from qkv.train.settings import OPTIMIZERS, PARALLEL, PRECISIONS, TrainSettings
 
@@ -87,7 +87,9 @@ def options(
         for f in fields:
             flag = f.name.replace("_", "-")
             names = f"--{flag}/--no-{flag}" if isinstance(f.default, bool) else f"--{flag}"
-            shown = f"{f.metadata['help']} {defaults(partial(_default, f.name, stage_of))}"
+            shown = (
+                f"{f.metadata['help']} {defaults(partial(_default, f.name, stage_of))}{_exceptions(f.name, classes)}"
+            )
             values = one_of(VALUES[f.name]) if f.name in VALUES else None
             described = typer.Option(names, help=shown, show_default=False, autocompletion=values)
             kind: Any = Annotated[type(f.default) | None, described]
@@ -118,6 +120,17 @@ def _default(name: str, stage_of: Callable[[Recipe], Stage], recipe: Recipe) -> 
     return getattr(recipe.config if name in field_names(ModelConfig) else stage.settings, name)
 
 
+def _exceptions(name: str, classes: tuple[type, ...]) -> str:
+    """Where another default than the recipe's is used: with a preset, or for finetuning from scratch."""
+    if ModelConfig not in classes:
+        return " [default with --from-scratch: span]" if name == "objective" else ""
+    sizes: dict[str, list[str]] = {}
+    for preset_name in PRESETS if any(name in fields for fields in PRESETS.values()) else ():
+        sizes.setdefault(str(getattr(preset(preset_name), name)), []).append(preset_name)
+    shown = "; ".join(f"{value} ({', '.join(names)})" for value, names in sizes.items())
+    return f" [default with --preset: {shown}]" if shown else ""
+
+
 @options(lambda recipe: recipe.pretraining, ModelConfig, TrainSettings)
 def pretrain(
     config: Annotated[Path | None, typer.Argument(help="A .toml or .json file with the options by name.")] = None,
@@ -136,7 +149,11 @@ def pretrain(
     minutes: Minutes = None,  # type: ignore[valid-type]
     size: Annotated[
         str | None,
-        typer.Option("--preset", help=f"Sizes to start from: {', '.join(PRESETS)}.", autocompletion=one_of(PRESETS)),
+        typer.Option(
+            "--preset",
+            help=f"Shape of the model, all of it, instead of the recipe's: {', '.join(PRESETS)}.",
+            autocompletion=one_of(PRESETS),
+        ),
     ] = None,
     tokenizer: Annotated[
         str | None,
