@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from qkv.cli import claims, design, knowledge, noise, serve, train
-from qkv.cli.common import JSON, MemoryFile, Orthonormal, Seed, heads_of, memory_from, say, show
+from qkv.cli.common import JSON, MemoryFile, Orthonormal, Seed, heads_of, is_first_rank, memory_from, say, show
 from qkv.cli.exit_codes import BAD_INPUT, BROKEN_PIPE, INTERRUPTED, running_verb
 from qkv.cli.help_format import HELP_NAMES, CommandGroup
 from qkv.cli.json_documents import document_text, error_text
@@ -111,11 +111,12 @@ def run(arguments: list[str] | None = None) -> int:
     except Exception as usage:
         if not hasattr(usage, "format_message"):
             raise
-        usage.show()  # type: ignore[attr-defined]
-        if as_json:
+        if is_first_rank():
+            usage.show()  # type: ignore[attr-defined]
+        if as_json and is_first_rank():
             say(error_text(usage.format_message()))
         code = BAD_INPUT
-    if code == INTERRUPTED:
+    if code == INTERRUPTED and is_first_rank():
         sys.stderr.write(STOPPED)
     return code if isinstance(code, int) else 0
 
@@ -132,7 +133,15 @@ def main() -> None:
 
 
 def _refuse(refusal: QkvError | str, as_json: bool) -> int:
+    """Tell a refusal; of processes that torchrun started, the first one does, unless it is another one's alone."""
+    if not is_first_rank() and not _is_own(refusal):
+        return BAD_INPUT
     sys.stderr.write(f"qkv: {refusal}\n")
-    if as_json:
+    if as_json and is_first_rank():
         say(error_text(refusal))
     return BAD_INPUT
+
+
+def _is_own(refusal: QkvError | str) -> bool:
+    """Whether a refusal arose in this process of a group alone: where all have it, `process_group` marks it as told."""
+    return getattr(refusal, "told", None) is False
