@@ -30,6 +30,8 @@ class QkvError(ValueError):
     """
 
     def __init__(self, request: str, problem: str, hint: str) -> None:
+        # One line each, whatever was put into them: the repr of an array has several.
+        request, problem, hint = (" ".join(part.split()) if "\n" in part else part for part in (request, problem, hint))
         super().__init__(request, problem, hint)
         self.request = request
         self.problem = problem

@@ -239,7 +239,7 @@ def blend(
     """
     memory = memory_of(memory)
     spec = BlendSpec.of(memory, weights, tol)
-    if form not in FORMS:
+    if not isinstance(form, str) or form not in FORMS:
         raise QkvError(f"a query of form {form!r}", "there is no such form", f"Use one of {', '.join(FORMS)}")
     norm = common_norm(memory.keys.numpy())
     metric = None if noise is None else _score_variance(noise, spec, memory)

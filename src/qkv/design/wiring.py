@@ -47,6 +47,8 @@ MAX_TOKENS = 64
 """Larger problems do not fit the conic program."""
 MAX_TOKENS_FOR_DIRECT_PROOF = 24
 """Up to here a proof of impossibility is also computed from the tokens themselves, by least squares."""
+MAX_HEAD_SIZE = 2**20
+"""Rows of Q and K, at most: more than the rank of W are zeros."""
 MIN_NORM_BOUND = 1e9
 """Bounds on the norm of every W that count as "impossible", at least, in units where the tokens have norm 1."""
 SAFETY_MARGINS = (1e-6, 1e-4, 1e-2)
@@ -171,7 +173,7 @@ def wire(
     """
     spec = WiringSpec.of(X, reads, writes, tol, labels)
     x = spec.tokens.numpy()
-    if prefer not in PREFERENCES:
+    if not isinstance(prefer, str) or prefer not in PREFERENCES:
         raise QkvError(
             f"wiring with prefer={prefer!r}", "there is no such preference", f"Use {' or '.join(PREFERENCES)}"
         )
@@ -185,6 +187,8 @@ def wire(
         )
     if head_size is not None:
         head_size = whole("wiring", "head_size", head_size)
+        if head_size > MAX_HEAD_SIZE:
+            raise QkvError("wiring", f"head_size is {head_size:,}", f"Give at most {MAX_HEAD_SIZE:,}")
     infeasible = None
     for shortfalls in SHORTFALLS:
         for margin in SAFETY_MARGINS:
