@@ -10,11 +10,13 @@ import pytest
 
 from qkv.claims.syntax.nodes import Malformed
 from qkv.errors import EXTRAS, MissingExtra, QkvError, QkvWarning
+from qkv.train.distributed import PeerFailed
 from qkv.web.limits import HttpRefusal
 
 ERRORS = [
     QkvError("attending", "the mask is empty", "Allow an item"),
     MissingExtra("a cluster", "cluster"),
+    PeerFailed(2),
     HttpRefusal(413, "posting", "too long", "Send less"),
     Malformed((3, 4), "a comma", "a number"),
 ]
