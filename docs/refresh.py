@@ -1,4 +1,4 @@
-"""Update the documents: output under each `$ qkv …`, verdicts under each example of claims, and the code map."""
+"""Update the documents: output under each `$ qkv …`, verdicts under examples of claims, the code map, and the JSON Schemas."""
 
 import ast
 import contextlib
@@ -10,6 +10,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from qkv.cli import app
+from qkv.cli.json_schemas import write_schemas
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [
@@ -80,3 +81,5 @@ if __name__ == "__main__":
             text = refreshed(document.read_text(encoding="utf-8"), Path(folder))
             document.write_text(with_verdicts(text), encoding="utf-8")
             sys.stdout.write(f"refreshed {document.relative_to(ROOT)}\n")
+    for path in write_schemas(ROOT / "docs" / "schemas"):
+        sys.stdout.write(f"refreshed {path.relative_to(ROOT)}\n")

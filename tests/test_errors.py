@@ -2,16 +2,21 @@
 
 import copy
 import pickle
+import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from qkv.claims.syntax.nodes import Malformed
-from qkv.errors import MissingExtra, QkvError
+from qkv.errors import EXTRAS, MissingExtra, QkvError, QkvWarning
+from qkv.train.distributed import PeerFailed
 from qkv.web.limits import HttpRefusal
 
 ERRORS = [
     QkvError("attending", "the mask is empty", "Allow an item"),
     MissingExtra("a cluster", "cluster"),
+    PeerFailed(2),
     HttpRefusal(413, "posting", "too long", "Send less"),
     Malformed((3, 4), "a comma", "a number"),
 ]
@@ -23,8 +28,26 @@ def test_the_message_restates_the_request_the_problem_and_the_hint():
     assert isinstance(error, ValueError)
 
 
-def test_a_missing_extra_is_one_sentence_with_the_command():
-    assert 'pip install "qkv[cluster]"' in str(MissingExtra("a cluster", "cluster"))
+def test_a_missing_extra_is_one_sentence_with_a_command_that_needs_neither_an_index_of_qkv_nor_a_clone():
+    assert MissingExtra("a cluster", "cluster").hint == 'Run: python -m pip install "dask[distributed]>=2024.5"'
+    assert all("qkv" not in MissingExtra("it", extra).hint for extra in EXTRAS)
+
+
+def test_the_packages_of_each_extra_are_those_of_the_project():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
+    declared = {name: tuple(found) for name, found in project["optional-dependencies"].items()}
+    assert {name: declared[name] for name in EXTRAS} == EXTRAS
+
+
+def test_every_kind_of_error_and_warning_of_the_package_can_be_pickled():
+    """Whatever class derives from QkvError or QkvWarning, wherever it is defined."""
+    kinds = {QkvError, QkvWarning, *QkvError.__subclasses__(), *QkvWarning.__subclasses__()}
+    source = "\n".join(p.read_text("utf-8") for p in (Path(__file__).parents[1] / "src").rglob("*.py"))
+    named = set(re.findall(r"^class (\w+)\(Qkv(?:Error|Warning)\)", source, flags=re.M))
+    assert named <= {kind.__name__ for kind in kinds}, "import the module of the new class here"
+    assert named <= {type(error).__name__ for error in ERRORS}
+    warning = pickle.loads(pickle.dumps(QkvWarning("left out")))  # noqa: S301
+    assert type(warning) is QkvWarning and str(warning) == "left out"
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda e: type(e).__name__)

@@ -156,7 +156,8 @@ def test_the_types_are_shipped():
 
 @pytest.mark.parametrize(
     "name", ["design.certificates.load", "core.masks.causal", "errors.QkvError", "train.recipes.RECIPES",
-             "noise.method", "claims.syntax", "viz", "parallel", "knowledge.studies"],
+             "claims.syntax.parser.parse", "noise.moments.mixture", "viz.plots.design", "noise.method", "claims.syntax",
+             "viz.plots.design", "viz", "parallel", "knowledge.studies"],
 )  # fmt: skip
 def test_submodules_that_mypy_allows_after_import_qkv_exist_at_run_time(name):
     code = f"import qkv, sys\nassert 'torch' not in sys.modules\nqkv.{name}"

@@ -30,6 +30,8 @@ class QkvError(ValueError):
     """
 
     def __init__(self, request: str, problem: str, hint: str) -> None:
+        # One line each, whatever was put into them: the repr of an array has several.
+        request, problem, hint = (" ".join(part.split()) if "\n" in part else part for part in (request, problem, hint))
         super().__init__(request, problem, hint)
         self.request = request
         self.problem = problem
@@ -44,8 +46,19 @@ class QkvError(ValueError):
         return _restored, (type(self), self.args), vars(self)
 
 
+EXTRAS = {
+    "cluster": ("dask[distributed]>=2024.5",),
+    "web": ("fastapi>=0.115,<1", "uvicorn>=0.30,<1"),
+    "hf": ("transformers>=4.56,<6", "tensorboard>=2.16,<3"),
+}
+"""The packages of each extra, as in pyproject.toml (a test compares them)."""
+
+
 class MissingExtra(QkvError):
     """A feature whose optional packages are not installed.
+
+    The hint installs the packages themselves, which works whether qkv came from an index, a wheel or a clone: pip finds
+    `qkv[web]` on an index only, and `.[web]` in a clone only.
 
     Args:
         feature: What was asked for.
@@ -53,9 +66,9 @@ class MissingExtra(QkvError):
     """
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(
-            feature, f"the packages of the extra '{extra}' are missing", f'Run: pip install "qkv[{extra}]"'
-        )
+        packages = " ".join(f'"{package}"' for package in EXTRAS.get(extra, (f"qkv[{extra}]",)))
+        problem = f"the packages of the extra '{extra}' are missing"
+        super().__init__(feature, problem, f"Run: python -m pip install {packages}")
 
 
 class QkvWarning(UserWarning):

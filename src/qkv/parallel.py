@@ -107,7 +107,10 @@ class WorkerPool:
 
         `work` must be importable, since workers do not run the caller's script; `shared` is sent to each worker once.
         """
-        report = progress or (lambda done, total: None)
+        if progress is not None and not callable(progress):
+            problem = f"callback is a {type(progress).__name__}, which cannot be called"
+            raise QkvError("reporting progress", problem, "Give a function of (done, total)")
+        report = (lambda done, total: None) if progress is None else progress
         done: list[Any] = []
         if self._executor is None and self._requested in (None, 1):
             done = self._map_here(work, shared, pieces, report)

@@ -37,9 +37,9 @@ def test_exit_codes(tmp_path, statements, options, code):
 def test_json_has_exactly_the_agreed_fields(tmp_path):
     out = run(tmp_path, "```claim x\ngiven t > 0\nthen t > 0\nthen t < 0\n```", "--json")
     data = json.loads(out.stdout)
-    assert list(data) == ["verdicts"]
+    assert list(data) == ["schema", "version", "documents", "counts", "verdicts"]
     assert [list(v) for v in data["verdicts"]] == [
-        ["id", "verdict", "says", "because", "derivation", "counterexample"]
+        ["document", "id", "verdict", "says", "because", "derivation", "counterexample"]
     ] * 2
     assert data["verdicts"][0]["counterexample"] is None
     assert "left = " in data["verdicts"][1]["counterexample"]

@@ -1,13 +1,10 @@
 """Options, parsing and output that the commands share."""
 
-import io
 import json
-import sys
 from fractions import Fraction
 
 import numpy as np
 import pytest
-import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,22 +93,6 @@ def test_results_are_printed_saved_and_drawn(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "Copy a" in printed and f"qkv design verify {tmp_path / 'c.json'}" in printed
     assert json.loads((tmp_path / "c.json").read_text())["certificates"][0]["kind"] == "weights"
-
-
-def test_a_reader_that_has_closed_the_pipe_ends_the_command_with_code_0(monkeypatch, tmp_path):
-    class Closed(io.StringIO):
-        def write(self, text):
-            raise BrokenPipeError
-
-        def fileno(self):
-            return self.handle.fileno()
-
-    broken = Closed()
-    with (tmp_path / "sink").open("w") as broken.handle:
-        monkeypatch.setattr(sys, "stdout", broken)
-        with pytest.raises(typer.Exit) as left:
-            common.say("text")
-    assert left.value.exit_code == 0
 
 
 def test_without_a_terminal_neither_spinner_nor_bar_is_shown(capsys):

@@ -101,7 +101,7 @@ def test_wiring_and_reaching_from_the_shell_with_pictures(tokens, tmp_path):
     assert drawn.read_text().lstrip().startswith("<?xml")
     assert qkv("design", "verify", saved)[0] == 0
     code, out, _ = qkv("design", "reach", tokens, "--token", 1, "--along", "u_d", "--target", "u_b", "--json")
-    assert code == 0 and json.loads(out)["possible"] is False
+    assert code == 1 and json.loads(out)["possible"] is False
 
 
 def test_anyones_matrices_are_checked_from_the_shell(tokens):
@@ -116,7 +116,7 @@ def test_copyable_from_the_shell(tmp_path):
     path.write_text("0,0\n4,0\n0,4\n1,1\n")
     saved = tmp_path / "all.json"
     code, out, _ = qkv("design", "copyable", path, "--json", "--save", saved, "--plot", tmp_path / "hull.png")
-    assert code == 0
+    assert code == 1
     assert [a["possible"] for a in json.loads(out)["answers"]] == [True, True, True, False]
     assert (tmp_path / "hull.png").stat().st_size > 1000
     assert qkv("design", "verify", saved)[0] == 0
@@ -202,7 +202,7 @@ def test_several_certificates_are_verified_into_one_json_object(tmp_path):
     path.write_text("0,0\n4,0\n0,4\n1,1\n")
     saved = tmp_path / "none.safetensors"
     code, out, _ = qkv("design", "copy", path, "--item", "3", "--json", "--save", saved)
-    assert code == 0 and json.loads(out)["possible"] is False
+    assert code == 1 and json.loads(out)["possible"] is False
     code, out, _ = qkv("design", "verify", saved, "--json")
     assert code == 0
     report = json.loads(out)
@@ -213,7 +213,7 @@ def test_labels_that_are_other_items_indices_are_not_mixed_up(tmp_path):
     path = tmp_path / "keys.json"
     path.write_text(json.dumps({"keys": [[0, 0], [4, 0], [0, 4], [1, 1]], "labels": [3, 2, 1, 0]}))
     code, out, _ = qkv("design", "copyable", path, "--json", "--plot", tmp_path / "hull.svg")
-    assert code == 0
+    assert code == 1
     inside = json.loads(out)["answers"][3]
     assert inside["item"] == 0 and sorted(inside["combination"]) == ["1", "2", "3"]
 

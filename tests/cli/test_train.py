@@ -31,7 +31,7 @@ def test_the_whole_way_from_text_to_answers_and_out_and_in_again(base, tmp_path)
     (tmp_path / "q.tsv").write_text("Where was person 3 born?\tOslo\nWhere was person 4 born?\tRome\n")
     options = ("--questions", tmp_path / "q.tsv", "--out", tmp_path / "tuned", "--steps 3 --batch-size 2 --json")
     code, out, _ = qkv("finetune", base, *options)
-    assert code == 0 and json.loads(out)["step"] == 3
+    assert code == 0 and json.loads(out)["runs"][0]["step"] == 3
     code, out, _ = qkv(
         "generate",
         tmp_path / "tuned",
@@ -57,13 +57,13 @@ def test_options_come_from_a_file_and_the_command_line_wins(tmp_path):
     )
     code, out, refusal = qkv("pretrain", file, "--out", tmp_path / "run", "--steps 3 --json")
     assert code == 0, refusal
-    assert json.loads(out)["step"] == 3
+    assert json.loads(out)["runs"][0]["step"] == 3
     saved = json.loads((tmp_path / "run" / "config.json").read_text())
     assert saved["model"]["d_model"] == 32 and saved["settings"]["log_every"] == 1
     file.write_text(f'{file.read_text()}out = "{tmp_path / "named"}"\n')
     code, out, refusal = qkv("pretrain", file, "--steps 1 --json")
     assert code == 0, refusal
-    assert json.loads(out)["folder"] == str(tmp_path / "named")
+    assert json.loads(out)["runs"][0]["folder"] == str(tmp_path / "named")
     file.write_text("widht = 3\n")
     assert "no option widht" in qkv("pretrain", file)[2]
     assert "no such file" in qkv("pretrain", tmp_path / "none.toml")[2].lower()

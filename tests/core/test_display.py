@@ -28,7 +28,7 @@ def test_a_result_renders_to_json_html_and_terminal_from_one_card():
     from rich.console import Console
 
     shown = Answer(torch.tensor([1.0, 2.0]))
-    assert json.loads(json.dumps(shown.to_json())) == {"value": [1.0, 2.0], "size": "inf"}
+    assert json.loads(json.dumps(shown.to_json())) == {"value": [1.0, 2.0], "size": None}
     page = shown._repr_html_()
     assert "&lt;answer&gt;" in page and "&lt;b&gt;" in page and "note &amp; more" in page
     console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
@@ -51,7 +51,13 @@ def test_a_result_without_a_card_says_so():
 
 def test_nested_results_become_json_without_their_hidden_fields():
     nested = plain({"answers": [Answer(torch.ones(1))], 3: math.nan, "flag": np.bool_(True), "other": 1 + 2j})
-    assert nested == {"answers": [{"value": [1.0], "size": "inf"}], "3": "nan", "flag": True, "other": "(1+2j)"}
+    assert nested == {"answers": [{"value": [1.0], "size": None}], "3": None, "flag": True, "other": "(1+2j)"}
+
+
+def test_numbers_that_json_lacks_become_null_or_words():
+    found = {"a": [math.nan, math.inf, 1.0], "b": np.array([-math.inf])}
+    assert plain(found) == {"a": [None, None, 1.0], "b": [None]}
+    assert plain(found, words=True) == {"a": ["nan", "inf", 1.0], "b": ["-inf"]}
 
 
 @given(st.floats(-1e300, 1e300), st.integers(3, 8))
@@ -115,3 +121,37 @@ def test_a_short_result_has_the_repr_of_a_dataclass():
         assert repr(Shown(value, names)) == repr(Plain(value, names)).replace("Plain(", "Shown(")
     assert brief({"keys": np.zeros((9, 9))}) == "{'keys': <ndarray of shape (9, 9)>}"
     assert brief([np.ones(3)]) == "[array([1., 1., 1.])]"
+
+
+def test_a_repr_stays_short_whatever_is_in_it():
+    assert brief(tuple(range(10**5))) == "(0, 1, 2, … 99,997 more)"
+    assert brief({i: i for i in range(20)}) == "{0: 0, 1: 1, 2: 2, … 17 more}"
+    assert brief("x" * 10**6) == f"{'x' * 100!r}… of 1,000,000 characters"
+    assert brief(torch.nn.Sequential(*(torch.nn.Linear(3, 3) for _ in range(40)))) == "Sequential(…)"
+    people = qkv.knowledge.pantheon()
+    for result in (people, qkv.knowledge.biographies(people), qkv.knowledge.questions(people)):
+        assert "\n" not in repr(result) and len(repr(result)) < 2000
+
+
+def test_printing_a_result_prints_its_card(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    memory = qkv.Memory.orthonormal(3, 4)
+    lines = str(memory).splitlines()
+    assert lines[0] == "Memory of 3 items" and all(len(line) <= 60 for line in lines) and "\x1b" not in str(memory)
+    assert f"{memory}" == str(memory)
+
+
+@pytest.mark.parametrize("width", [20, 30, 40, 80])
+def test_a_narrow_terminal_breaks_lines_and_loses_nothing(width, monkeypatch):
+    @dataclasses.dataclass(frozen=True)
+    class Long(Displayable):
+        def card(self):
+            facts = (("a name of several words", "anticonstitutionnellement"),)
+            return Card("Title", facts, ("a", "b"), (("supercalifragilistic", "floccinaucinihilipilification"),))
+
+    monkeypatch.setenv("COLUMNS", str(width))
+    shown = str(Long())
+    assert "…" not in shown
+    letters = sorted("".join(shown.split()))
+    monkeypatch.setenv("COLUMNS", "200")
+    assert letters == sorted("".join(str(Long()).split()))

@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import qkv
 from qkv.core.attention import attend, attend_heads
 from qkv.core.memory import Memory
 from qkv.errors import QkvError
@@ -240,3 +241,38 @@ def test_a_memory_shows_its_first_items_and_its_sizes():
     assert (len(card.rows), card.note) == (10, "… 2 more")
     assert "Memory of 12 items" in memory._repr_html_()
     assert memory.to_json()["labels"] == list(range(12))
+
+
+def test_tables_of_pandas_give_their_index_as_labels():
+    pd = pytest.importorskip("pandas")
+    keys = pd.DataFrame(np.eye(3), index=["red", "green", "blue"], columns=list("xyz"))
+    assert qkv.Memory(keys).labels == ("red", "green", "blue")
+    assert qkv.Memory(keys, labels=[1, 2, 3]).labels == (1, 2, 3)
+    assert qkv.Memory(pd.DataFrame(np.eye(2))).labels == (0, 1)
+    assert qkv.Memory(pd.DataFrame(np.eye(2), index=[7, 8])).labels == (7, 8)
+    assert qkv.Memory(np.eye(3), keys).labels == ("red", "green", "blue")
+    assert qkv.Memory(keys, keys).read(keys.loc["red"] * 50).output.tolist() == pytest.approx([1, 0, 0])
+    wanted = pd.Series({"red": 0.5, "blue": 0.5})
+    assert dict(qkv.design.blend(keys, wanted).wanted) == {"red": 0.5, "blue": 0.5}
+    assert qkv.design.copyable(keys)["green"].possible
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda pd, t: (t, t.iloc[::-1]), r"different indices. Sort one by the other: values.loc\[keys.index\]"),
+        (lambda pd, t: (t.assign(name=["a", "b"]),), r"column 'name' holds .* set_index\('name'\)"),
+        (lambda pd, t: (t.set_index(pd.Index([0.5, 1.5])),), "0.5 is given as a label"),
+        (lambda pd, t: (t.set_index(pd.Index(["a", "a"])),), "share the label a"),
+        (lambda pd, t: (t.set_index(pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])),), "is given as a label"),
+        (lambda pd, t: (t.astype("Float64").where(t > 0),), "NaN|type object"),
+        (lambda pd, t: (t["x"],), "its shape is"),
+        (lambda pd, t: (t.where(t > 0),), "NaN"),
+        (lambda pd, t: (pd.DataFrame(),), "empty|type"),
+    ],
+)
+def test_tables_that_are_no_memory_are_refused_in_a_sentence(make, says):
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(np.eye(2), index=["a", "b"], columns=list("xy"))
+    with pytest.raises(QkvError, match=says):
+        qkv.Memory(*make(pd, table))

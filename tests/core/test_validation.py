@@ -192,7 +192,24 @@ def test_a_series_of_weights_designs_the_query_of_the_dict():
     assert wired.possible
 
 
-def test_hidden_entries_of_masked_arrays_are_refused_and_unmasked_ones_taken():
-    with pytest.raises(QkvError, match="masked array with hidden entries"):
-        tensor("keys", np.ma.masked_array([1.0, 2.0], mask=[False, True]))
-    assert tensor("keys", np.ma.masked_array([1.0, 2.0])).tolist() == [1.0, 2.0]
+MASKED = np.ma.MaskedArray([1.0, 2.0], mask=[False, True])
+
+
+@pytest.mark.parametrize("value", [MASKED, np.ma.MaskedArray(np.eye(2)), [MASKED, MASKED], (MASKED,)])
+def test_masked_arrays_are_refused_since_their_mask_would_be_lost(value):
+    for call in (lambda: tensor("x", value), lambda: booleans("masking", value), lambda: qkv.Memory(value)):
+        with pytest.raises(QkvError, match="is a masked array"):
+            call()
+    with pytest.raises(QkvError, match="masked"):
+        finite("scaling", "scale", np.ma.masked)
+
+
+def test_a_message_about_an_absurd_argument_is_one_short_line():
+    class Silent:
+        def __repr__(self):
+            raise RuntimeError
+
+    for value in (-(10**5000), "x" * 10**6, Silent(), np.eye(200), [[1] * 999] * 999):
+        with pytest.raises(QkvError) as refusal:
+            whole("counting", "n", value)
+        assert "\n" not in refusal.value.problem and len(refusal.value.problem) < 80

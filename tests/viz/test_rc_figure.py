@@ -26,3 +26,14 @@ def test_parameters_that_matplotlib_reads_on_drawing_are_those_of_each_figure():
 
 def test_parameters_are_applied_when_the_figure_is_made():
     assert RcFigure({"figure.facecolor": "#123456"}).get_facecolor()[0] == 0x12 / 255
+
+
+def test_a_notebook_shows_a_figure_as_the_last_line_of_a_cell_without_pyplot():
+    from IPython.core.formatters import DisplayFormatter
+
+    from qkv.viz.theme import figure
+
+    drawn, (axes,) = figure()
+    axes.plot([0, 1])
+    shown, _ = DisplayFormatter().format(drawn)
+    assert shown["image/png"].startswith(b"\x89PNG") or shown["image/png"].startswith("iVBOR")

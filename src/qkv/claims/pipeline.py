@@ -17,6 +17,7 @@ from qkv.claims.syntax.markdown import UnparsedClaim, read
 from qkv.claims.syntax.nodes import Claim, Malformed
 from qkv.claims.time_limit import TimedOut, time_limit
 from qkv.claims.verdict import Verdict, Verdicts
+from qkv.errors import QkvError
 
 SECONDS_PER_CLAIM = 10.0
 MAX_SOURCE_LENGTH = 200  # characters of a statement that could not be parsed
@@ -37,7 +38,7 @@ def check(text: str, seconds: float = SECONDS_PER_CLAIM) -> Verdicts:
         The verdicts in the order of the document; `len` is 0 if the text has no claim.
 
     Raises:
-        QkvError: Never for the content of a claim: whatever is wrong with one becomes its verdict.
+        QkvError: The text is not a string. Whatever is wrong with a claim becomes its verdict.
 
     Example:
         >>> from qkv.claims import check
@@ -54,6 +55,10 @@ def check(text: str, seconds: float = SECONDS_PER_CLAIM) -> Verdicts:
         >>> found["average #2"].because
         'the limit is 1/2 as t -> oo'
     """
+    if not isinstance(text, str):
+        raise QkvError(
+            "checking claims", f"the text is a {type(text).__name__}", "Give a Markdown document as a string"
+        )
     return Verdicts(tuple(decided(text, seconds)))
 
 

@@ -9,17 +9,22 @@ from typing import Annotated
 import typer
 
 from qkv.cli import claims, design, heads, knowledge, noise, serve, texts, train
-from qkv.cli.common import JSON, MemoryFile, Orthonormal, Seed, memory_from, show
+from qkv.cli.common import JSON, MemoryFile, Orthonormal, Seed, heads_of, is_first_rank, memory_from, say, show
+from qkv.cli.exit_codes import BAD_INPUT, BROKEN_PIPE, INTERRUPTED, running_verb
+from qkv.cli.help_format import HELP_NAMES, CommandGroup
+from qkv.cli.json_documents import document_text, error_text
 from qkv.cli.plain_text import degrade_output
+from qkv.cli.streams import ReaderClosed, prepare_streams
 from qkv.errors import QkvError
 
-EXIT_INTERRUPTED = 130
-"""Exit code of a program that was ended by Ctrl-C, by convention of the shell."""
+STOPPED = "qkv: stopped; no partial file was left\n"
 
 app = typer.Typer(
+    cls=CommandGroup,
     help="qkv tells what attention looks up, and when to trust it.",
+    epilog="Exit codes: 0 fine, 1 the answer is no, 2 bad input. Every command has -h.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings=HELP_NAMES,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -48,52 +53,98 @@ def _options(
 @app.command()
 def read(
     memory: MemoryFile = None,
-    query: Annotated[Path | None, typer.Option(help="File with the query, or queries as rows.")] = None,
+    query: Annotated[
+        Path | None,
+        typer.Option(help="File with the query, or queries as rows; or the result of another command, with its heads."),
+    ] = None,
     scale: Annotated[float, typer.Option(help="Factor in front of the scores.")] = 1.0,
     orthonormal: Orthonormal = None,
     seed: Seed = 0,
     as_json: JSON = False,
 ) -> None:
     """Read a memory with a query: weights and output."""
-    from qkv.core.files import pick, read_arrays
-
     if query is None:
         raise QkvError("reading a memory", "there is no query", "Give --query FILE")
     found = memory_from(memory, orthonormal, seed)
-    show(found.read(pick(read_arrays(query), "query", query), scale=scale), as_json)
+    queries, mix = heads_of(query)
+    show(found.read(queries, scale=scale) if mix is None else found.read_heads(queries, mix, scale=scale), as_json)
 
 
 @app.command()
 def tour(
     out: Annotated[Path, typer.Option(help="Folder for report.html.")] = Path("tour"),
+    as_json: JSON = False,
 ) -> None:
     """Run through everything that qkv can do, offline, and write one page with pictures."""
-    from qkv.tour import run
+    from contextlib import redirect_stdout
 
-    run(out)
+    from qkv.tour import CHAPTERS, run
+
+    if not as_json:
+        run(out)
+        return
+    with redirect_stdout(sys.stderr):  # its progress; standard output holds one document
+        report = run(out)
+    say(document_text({"report": str(report), "chapters": [name for name, _ in CHAPTERS]}))
 
 
-def main() -> None:
-    """Run a command; a refusal is one message on stderr and exit code 2, never a traceback."""
-    degrade_output()
+def run(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit code; a refusal is one message on stderr, never a traceback.
+
+    With --json, a refusal is a document on standard output as well.
+
+    Args:
+        arguments: The words after `qkv`; those of this process if None.
+    """
+    words = sys.argv[1:] if arguments is None else arguments
+    as_json = "--json" in (words[: words.index("--")] if "--" in words else words)
+    running_verb.set("")
     try:
-        code = app(standalone_mode=False)
+        code = app(words, standalone_mode=False)
+        sys.stdout.flush()
     except QkvError as refusal:
-        code = _refuse(str(refusal))
+        code = _refuse(refusal, as_json)
     except (KeyboardInterrupt, typer.Abort):
-        code = EXIT_INTERRUPTED
+        code = INTERRUPTED
+    except ReaderClosed:
+        return BROKEN_PIPE
     except (OSError, MemoryError, OverflowError) as why:
-        code = _refuse(f"the system refused: {why or type(why).__name__}. Check paths, permissions, space and sizes.")
+        problem = f"the system refused: {why or type(why).__name__}. Check paths, permissions, space and sizes."
+        code = _refuse(problem, as_json)
     except Exception as usage:
         if not hasattr(usage, "format_message"):
             raise
-        usage.show()  # type: ignore[attr-defined]
-        code = getattr(usage, "exit_code", 2)
-    if code == EXIT_INTERRUPTED:
-        sys.stderr.write("qkv: stopped; no partial file was left\n")
-    sys.exit(code if isinstance(code, int) else 0)
+        if is_first_rank():
+            usage.show()  # type: ignore[attr-defined]
+        if as_json and is_first_rank():
+            say(error_text(usage.format_message()))
+        code = BAD_INPUT
+    if code == INTERRUPTED and is_first_rank():
+        sys.stderr.write(STOPPED)
+    return code if isinstance(code, int) else 0
 
 
-def _refuse(message: str) -> int:
-    sys.stderr.write(f"qkv: {message}\n")
-    return 2
+def main() -> None:
+    """Run the command of this process, and exit with its code."""
+    prepare_streams()
+    degrade_output()
+    try:
+        code = run()
+    except ReaderClosed:  # of standard error
+        code = BROKEN_PIPE
+    sys.exit(code)
+
+
+def _refuse(refusal: QkvError | str, as_json: bool) -> int:
+    """Tell a refusal; of processes that torchrun started, the first one does, unless it is another one's alone."""
+    if not is_first_rank() and not _is_own(refusal):
+        return BAD_INPUT
+    sys.stderr.write(f"qkv: {refusal}\n")
+    if as_json and is_first_rank():
+        say(error_text(refusal))
+    return BAD_INPUT
+
+
+def _is_own(refusal: QkvError | str) -> bool:
+    """Whether a refusal arose in this process of a group alone: where all have it, `process_group` marks it as told."""
+    return getattr(refusal, "told", None) is False

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qkv.cli.common import JSON, check_page_path
+from qkv.cli.common import JSON, check_page_path, say
+from qkv.cli.exit_codes import BAD_INPUT, exit_if_negative
+from qkv.cli.json_documents import document_text
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
@@ -53,10 +54,10 @@ def check(
         chapters.append((name, Verdicts(tuple(found))))
     every = Verdicts(tuple(v for _, part in chapters for v in part))
     if as_json:
-        typer.echo(json.dumps(every.to_json(), allow_nan=False))
+        say(document_text(_report(chapters)))
     else:
         counts = ", ".join(f"{count} {kind}" for kind, count in every.counts().items())
-        typer.echo(f"\n{len(every)} claim{'s' * (len(every) != 1)}{f': {counts}' if counts else ''}")
+        say(f"\n{len(every)} claim{'s' * (len(every) != 1)}{f': {counts}' if counts else ''}\n")
     if html is not None:
         from qkv.core.files import write_text
         from qkv.viz.html_report import claims_page
@@ -67,9 +68,17 @@ def check(
     for name in empty:
         typer.echo(f"{name}: there is no claim in it, as no block begins with ```claim", err=True)
     if empty or kinds.get("malformed"):
-        raise typer.Exit(2)
-    if kinds.get("refuted") or (strict and set(kinds) - {"proved"}):
-        raise typer.Exit(1)
+        raise typer.Exit(BAD_INPUT)
+    exit_if_negative(not (kinds.get("refuted") or (strict and set(kinds) - {"proved"})))
+
+
+def _report(chapters: list[tuple[str, Verdicts]]) -> dict[str, Any]:
+    """The verdicts of all documents, each with the name of its document, and how many there are of each kind."""
+    from qkv.claims.verdict import KINDS
+
+    verdicts = [{"document": name, **verdict.to_json()} for name, part in chapters for verdict in part]
+    counts = {kind: sum(verdict["verdict"] == kind for verdict in verdicts) for kind in KINDS}
+    return {"documents": [name for name, _ in chapters], "counts": counts, "verdicts": verdicts}
 
 
 def _decided(text: str, seconds: float) -> Iterator[Verdict]:
@@ -91,10 +100,9 @@ def _print(verdict: Verdict, show: bool) -> None:
     """Print a verdict in two lines; with `show`, its derivation and counterexample too."""
     from qkv.claims.verdict import SIGNS
 
-    typer.echo(f"{SIGNS[verdict.verdict]} {verdict.verdict:<11} {verdict.id}: {verdict.says}")
-    typer.echo(f"  {verdict.because}")
+    say(f"{SIGNS[verdict.verdict]} {verdict.verdict:<11} {verdict.id}: {verdict.says}\n  {verdict.because}\n")
     if show:
         for line in verdict.derivation:
-            typer.echo(f"    . {line.text}")
+            say(f"    . {line.text}\n")
         for text in (verdict.counterexample or "").splitlines():
-            typer.echo(f"    > {text}")
+            say(f"    > {text}\n")

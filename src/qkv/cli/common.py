@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from qkv.cli.exit_codes import exit_if_negative
+from qkv.cli.json_documents import document_text
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
 
 MemoryFile = Annotated[
     Path | None,
-    typer.Argument(help=".npz, .npy, .csv, .json or .safetensors with keys, and perhaps values and labels."),
+    typer.Argument(
+        help=".npz, .npy, .csv, .json or .safetensors with keys, and perhaps values and labels; a file of --save too; "
+        "- for JSON on standard input."
+    ),
 ]
 Orthonormal = Annotated[
     str | None, typer.Option(help="Generate a memory instead: NxD orthonormal keys, such as 10x16.")
@@ -31,16 +36,22 @@ JSON = Annotated[bool, typer.Option("--json", help="Print JSON for programs inst
 Save = Annotated[Path | None, typer.Option(help="Save result and certificate as .json or .safetensors.")]
 Plot = Annotated[Path | None, typer.Option(help="Draw it as .svg, .pdf, .png or .html.")]
 PAGE_SUFFIXES = (".html", ".htm")
+STDIN = "-"
+"""The path that stands for JSON on standard input."""
 Tol = Annotated[float, typer.Option(help="Largest total-variation distance between the weights and the wanted ones.")]
 
 
 def memory_from(path: Path | None, orthonormal: str | None, seed: int) -> Memory:
     """The memory in a file, or a generated one; exactly one of both must be given."""
+    from qkv.core.files import pick
     from qkv.core.memory import Memory
 
     if (path is None) == (orthonormal is None):
         problem = "both a file and --orthonormal were given" if path else "neither a file nor --orthonormal was given"
         raise QkvError("reading a memory", problem, "Give one of them, such as --orthonormal 10x16")
+    if path is not None and str(path) == STDIN:
+        arrays = arrays_of(path)
+        return Memory(pick(arrays, "keys", path), arrays.get("values"), arrays.get("labels"))
     if path is not None:
         return Memory.load(path)
     try:
@@ -61,8 +72,64 @@ def item_of(memory: Memory, text: str) -> int:
     return memory.index(number)
 
 
+def arrays_of(path: Path | str) -> dict[str, Any]:
+    """The arrays of a file by name, of the result of another command, or of JSON on standard input (-)."""
+    from qkv.core.documents import named_arrays
+    from qkv.core.files import read_arrays
+    from qkv.core.json_files import parse_json
+
+    if str(path) != STDIN:
+        return read_arrays(path)
+    request = "reading JSON from standard input"
+    try:
+        found = parse_json(sys.stdin.read())
+    except (ValueError, RecursionError) as why:
+        raise QkvError(request, str(why), "Pipe the output of a command with --json into it") from None
+    return named_arrays(request, found) if isinstance(found, dict) else {"": found}
+
+
+def heads_of(path: Path) -> tuple[Any, Any]:
+    """The query (d,) or queries (h, d) in a file, and the mix of these heads, or None where the file has none."""
+    from qkv.core.files import pick
+    from qkv.core.validation import tensor
+
+    arrays = arrays_of(path)
+    found = tensor("the query", pick(arrays, "query", path))
+    mix = tensor("the mix of the heads", arrays["mix"], "h") if "mix" in arrays else None
+    if mix is not None and found.dim() == 2 and len(mix) != len(found):
+        raise QkvError(
+            f"reading a query from {path}",
+            f"there are {len(found)} queries and {len(mix)} factors in mix",
+            "Give one factor for each query",
+        )
+    if found.dim() == 2 and len(found) == 1 and (mix is None or float(mix[0]) == 1):
+        return found[0], None
+    return found, mix if found.dim() == 2 else None
+
+
+def is_first_rank() -> bool:
+    """Whether this process prints: of those that torchrun started, the first one alone."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def run_folder(path: Path) -> Path:
+    """The folder of a run: itself, or the one that a document of `qkv pretrain --json` and the like names."""
+    if str(path) != STDIN and not (path.suffix == ".json" and path.is_file()):
+        return path
+    request = f"reading the folder of a run from {path}"
+    arrays = arrays_of(path)
+    runs = arrays.get("runs", [arrays])
+    folders = [run.get("folder") for run in runs if isinstance(run, dict)] if isinstance(runs, list) else []
+    if len(folders) != 1 or not isinstance(folders[0], str):
+        problem = f"it names {len(folders)} runs" if len(folders) > 1 else "it names no run"
+        raise QkvError(request, problem, "Give the folder of one run")
+    return Path(folders[0])
+
+
 def weights_of(memory: Memory, text: str) -> dict[Any, float]:
-    """Parse weights such as "0=0.5,1=0.5" or "a=1/3,b=2/3"."""
+    """Parse weights such as "0=0.5,1=0.5" or "a=1/3,b=2/3", or read them from the result of another command."""
+    if text == STDIN or ("=" not in text and Path(text).suffix):
+        return _weights_in(memory, text)
     out: dict[Any, float] = {}
     for part in text.split(","):
         name, equals, value = part.rpartition("=")
@@ -73,6 +140,25 @@ def weights_of(memory: Memory, text: str) -> dict[Any, float]:
             raise QkvError(f"--weights {text}", f"item {label} is named twice", "Name each item once")
         out[label] = number_of(f"--weights {text}", value)
     return out
+
+
+def _weights_in(memory: Memory, path: str) -> dict[Any, float]:
+    """Weights by label from a file: `wanted` of a design, `weights` of a reading, or one weight for each item."""
+    from qkv.core.files import pick
+    from qkv.core.validation import finite, tensor
+
+    request = f"reading weights from {path}"
+    arrays = arrays_of(path)
+    found = arrays["wanted"] if isinstance(arrays.get("wanted"), dict) else pick(arrays, "weights", path)
+    if not isinstance(found, dict):
+        weights, labels = tensor("weights", found, "n").tolist(), arrays.get("labels")
+        if len(weights) != memory.n or (
+            labels is not None and [str(x) for x in labels] != [str(x) for x in memory.labels]
+        ):
+            problem = "its weights are for other items than those of the memory"
+            raise QkvError(request, problem, "Give one weight for each item, in the order of the memory")
+        return {label: weight for label, weight in zip(memory.labels, weights, strict=True) if weight}
+    return {memory.labels[item_of(memory, name)]: finite(request, name, value) for name, value in found.items()}
 
 
 def rules_of(text: str) -> dict[int, dict[int, float]]:
@@ -114,18 +200,18 @@ def number_of(request: str, text: str) -> float:
 
 def array_from(source: str, name: str, arrays: dict[str, Any]) -> Any:
     """An array, by its name among the arrays of the first file or from a file of its own."""
-    from qkv.core.files import pick, read_arrays
+    from qkv.core.files import pick
 
     if source in arrays:
         return arrays[source]
-    if not Path(source).suffix:
+    if source != STDIN and not Path(source).suffix:
         held = ", ".join(sorted(k for k in arrays if k)) or "one array without a name"
         raise QkvError(
             f"reading {name}",
             f"'{source}' is neither a file nor in the given file, which holds {held}",
             "Give a file",
         )
-    return pick(read_arrays(source), name, source)
+    return pick(arrays_of(source), name, source)
 
 
 def deliver(
@@ -134,8 +220,12 @@ def deliver(
     save: Path | None,
     plot: Path | None = None,
     draw: Callable[[], Any] | None = None,
+    **more: Any,
 ) -> None:
-    """Print a result; save its certificates and draw it where paths are given."""
+    """Print a result; save its certificates and draw it where paths are given. `more` are fields of its JSON document.
+
+    Exits with code 1 if the result says that what was asked for is not possible.
+    """
     if save is not None:
         from qkv.design.certificates import save as save_certificates
 
@@ -144,11 +234,12 @@ def deliver(
         from qkv.viz.theme import save as save_figure
 
         save_figure(draw(), plot)
-    show(result, as_json)
+    show(result, as_json, **more)
     if not as_json:
         for path, what in ((save, "saved; recheck with: qkv design verify"), (plot, "drawn:")):
             if path is not None:
                 say(f"{what} {path}\n")
+    exit_if_negative(result.possible if isinstance(getattr(result, "possible", None), bool) else None)
 
 
 def check_outputs(save: Path | None, plot: Path | None = None) -> None:
@@ -189,12 +280,12 @@ def working(what: str) -> Iterator[None]:
         yield
 
 
-def show(result: Displayable, as_json: bool) -> None:
-    """Print a result as a table, or as JSON."""
+def show(result: Displayable, as_json: bool, **more: Any) -> None:
+    """Print a result as a table, or as the JSON document of the running command, with `more` fields."""
     if as_json:
-        import json
+        from qkv.core.display import plain
 
-        say(json.dumps(result.to_json(), allow_nan=False) + "\n")
+        say(document_text({**result.to_json(), **plain(more)}))
         return
     from rich.console import Console
 
@@ -205,14 +296,9 @@ def show(result: Displayable, as_json: bool) -> None:
 
 
 def say(text: str) -> None:
-    """Write to standard output; if its reader has closed the pipe, exit with code 0."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Python flushes stdout again at exit, which would raise again: redirect it to the null device.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(0) from None
+    """Write to standard output, at once."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from qkv.cli.common import (
     Seed,
     Tol,
     array_from,
+    arrays_of,
     check_outputs,
     deliver,
     item_of,
@@ -27,6 +28,9 @@ from qkv.cli.common import (
     weights_of,
     working,
 )
+from qkv.cli.exit_codes import exit_if_negative
+from qkv.cli.help_format import CommandGroup, one_of
+from qkv.cli.json_documents import document_text
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
@@ -34,12 +38,19 @@ if TYPE_CHECKING:
     from qkv.design.certificates.certificate import Certificate
 
 app = typer.Typer(
+    cls=CommandGroup,
     help="Say what a head should look up; get the query or matrices with a certificate, or a proof that none exists.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
-Form = Annotated[str, typer.Option(help="'smallest' norm, or 'textbook' t(k_a + k_b) for orthogonal keys.")]
+Form = Annotated[
+    str,
+    typer.Option(
+        help="'smallest' norm, or 'textbook' t(k_a + k_b) for orthogonal keys.",
+        autocompletion=one_of(("smallest", "textbook")),
+    ),
+]
 Tokens = Annotated[Path, typer.Argument(help="File with the tokens X as rows; it may hold the other arrays too.")]
 
 
@@ -55,7 +66,7 @@ def copy(
     save: Save = None,
     plot: Plot = None,
 ) -> None:
-    """Find the query that reads one item."""
+    """Find the query that reads one item; exit 1 if none is within tol."""
     check_outputs(save, plot)
     from qkv.design.query import copy as design
     from qkv.viz.plots import design as plots
@@ -78,7 +89,7 @@ def blend(
     save: Save = None,
     plot: Plot = None,
 ) -> None:
-    """Find the query that reads a weighted average of items."""
+    """Find the query that reads a weighted average of items; exit 1 if none is within tol."""
     check_outputs(save, plot)
     from qkv.design.query import blend as design
     from qkv.viz.plots import design as plots
@@ -97,12 +108,12 @@ def project(
     as_json: JSON = False,
     save: Save = None,
 ) -> None:
-    """Find the matrix that reads span A out of a sum of vectors from span A and span B."""
+    """Find the matrix that reads span A out of a sum of vectors from span A and span B; exit 1 if there is none."""
     check_outputs(save)
-    from qkv.core.files import pick, read_arrays
+    from qkv.core.files import pick
     from qkv.design.projection import project as design
 
-    arrays = read_arrays(a)
+    arrays = arrays_of(a)
     deliver(design(pick(arrays, "A", a), array_from(b, "B", arrays)), as_json, save)
 
 
@@ -113,18 +124,20 @@ def wire(
     writes: Annotated[str, typer.Option(help="What each rule writes, one row per rule: a file, or a name in TOKENS.")],
     tol: Tol = 1e-3,
     head_size: Annotated[int | None, typer.Option(help="Rows of Q and K; the rank of W if not given.")] = None,
-    prefer: Annotated[str, typer.Option(help="A W = QᵀK of small 'norm' or of low 'rank'.")] = "norm",
+    prefer: Annotated[
+        str, typer.Option(help="A W = QᵀK of small 'norm' or of low 'rank'.", autocompletion=one_of(("norm", "rank")))
+    ] = "norm",
     as_json: JSON = False,
     save: Save = None,
     plot: Plot = None,
 ) -> None:
-    """Find Q, K and V with which tokens read and write by rules."""
+    """Find Q, K and V with which tokens read and write by rules; exit 1 if there are none."""
     check_outputs(save, plot)
-    from qkv.core.files import pick, read_arrays
+    from qkv.core.files import pick
     from qkv.design.wiring import wire as design
     from qkv.viz.plots import design as plots
 
-    arrays = read_arrays(tokens)
+    arrays = arrays_of(tokens)
     X = pick(arrays, "X", tokens)
     rules = rules_of(reads)
     written = _writes_by_rule(rules, array_from(writes, "writes", arrays))
@@ -133,7 +146,7 @@ def wire(
     if plot is not None and not result.possible:
         typer.echo("nothing to draw: there are no such matrices", err=True)
         plot = None
-    deliver(result, as_json, save, plot, lambda: plots.wiring(X, result.Q, result.K, result.V))
+    deliver(result, as_json, save, plot, lambda: plots.wiring(X, result.Q, result.K, result.V), X=X)
 
 
 @app.command()
@@ -147,13 +160,16 @@ def reach(
     save: Save = None,
     plot: Plot = None,
 ) -> None:
-    """Ask whether adding a multiple of a direction to a token can make its output a target (Q = K = V = I)."""
+    """Ask whether adding a multiple of a direction to a token can make its output a target; exit 1 if none can.
+
+    Q, K and V are the identity.
+    """
     check_outputs(save, plot)
-    from qkv.core.files import pick, read_arrays
+    from qkv.core.files import pick
     from qkv.design.reachability import reach as design
     from qkv.viz.plots import design as plots
 
-    arrays = read_arrays(tokens)
+    arrays = arrays_of(tokens)
     X = pick(arrays, "X", tokens)
     u, y = array_from(along, "along", arrays), array_from(target, "target", arrays)
     with working("searching for a multiple and for a proof"):
@@ -174,7 +190,7 @@ def copyable(
     save: Save = None,
     plot: Plot = None,
 ) -> None:
-    """Decide for every key whether some query can select it."""
+    """Decide for every key whether some query can select it; exit 1 if one cannot be selected."""
     check_outputs(save, plot)
     from qkv.design.hull.selectable import copyable as design
     from qkv.viz.plots import design as plots
@@ -184,6 +200,7 @@ def copyable(
         result = design(found, cluster=cluster, processes=processes, callback=step)
     draw = (lambda: plots.hull(found, result)) if found.d == 2 else (lambda: plots.margins(result))
     deliver(result, as_json, save, plot, draw)
+    exit_if_negative(bool(result.possible.all()))
 
 
 @app.command()
@@ -213,25 +230,21 @@ def verify(
     with working("verifying"):
         checked = [certificate.verify() for certificate in certificates]
     if as_json:
-        import json
-
         report = {"holds": all(checked), "certificates": [verification.to_json() for verification in checked]}
-        say(json.dumps(report, allow_nan=False) + "\n")
+        say(document_text(report))
     else:
         for verification in checked:
             show(verification, as_json=False)
-    if not all(checked):
-        raise typer.Exit(1)
+    exit_if_negative(all(checked))
 
 
 def _wiring_certificate(
     file: Path, reads: str, writes: str | None, tol: float, output_tol: float | None
 ) -> Certificate:
     """The statement that the matrices in a file follow the rules."""
-    from qkv.core.files import read_arrays
     from qkv.design.wiring import check_wiring
 
-    arrays = read_arrays(file)
+    arrays = arrays_of(file)
     missing = [name for name in "XQKV" if name not in arrays]
     if missing or writes is None:
         problem = f"{file} lacks {', '.join(missing)}" if missing else "there is no --writes"

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qkv.cli.common import JSON, Plot, show
+from qkv.cli.common import JSON, Plot, run_folder, say, show
+from qkv.cli.help_format import one_of
 from qkv.cli.train import seeded
 from qkv.errors import QkvError
 from qkv.knowledge.studies import STUDIES
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
     from qkv.core.display import Displayable
     from qkv.knowledge.datasets.facts import Problem
 
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run that was trained on questions.")]
+RunFolder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN", help="Folder of a run that was trained on questions, or the JSON document that training printed."
+    ),
+]
 
 
 def evaluate(
@@ -47,6 +53,7 @@ def evaluate(
 
     if answers is not None:
         check_output_path(answers)
+    runs = [run_folder(run) for run in runs]
     asked = load_questions(questions)
     _warn(asked.problems)
     if seeds > 1:
@@ -72,7 +79,7 @@ def ask(
     check_plot_path(plot)
     if n_samples < 0:
         raise QkvError(f"--n-samples {n_samples}", "the number of answers is negative", "Give 0 or more")
-    found = answer(run, question, n_samples=n_samples, seed=seed)
+    found = answer(run_folder(run), question, n_samples=n_samples, seed=seed)
     _draw(plot, "heads", found)
     show(found, as_json)
 
@@ -99,13 +106,13 @@ def trust(
     asked, without_answers = load_questions(known), load_questions(unknown, answered=False)
     _warn(asked.problems)
     _warn(without_answers.problems)
-    found = measure(run, asked, without_answers, level=level, calibration=calibration, seed=seed, save=save)
+    found = measure(run_folder(run), asked, without_answers, level=level, calibration=calibration, seed=seed, save=save)
     _draw(plot, "reliability", found)
     show(found, as_json)
 
 
 def study(
-    name: Annotated[str, typer.Argument(help=f"One of {', '.join(STUDIES)}.")],
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(STUDIES)}.", autocompletion=one_of(STUDIES))],
     out: Annotated[Path, typer.Option(help="Folder of the study; a stopped study continues.")],
     seeds: Annotated[int, typer.Option(help="Seeds of each cell; 0 for the default of the study.")] = 0,
     minutes: Annotated[float, typer.Option(help="Start no cell after this many minutes.")] = float("inf"),
@@ -122,7 +129,7 @@ def study(
     save(study_figure(found), out / f"{name}.svg")
     show(found, as_json)
     if not as_json:
-        typer.echo(f"figure: {out / f'{name}.svg'}")
+        say(f"figure: {out / f'{name}.svg'}\n")
 
 
 def register(app: typer.Typer) -> None:

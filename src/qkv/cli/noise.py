@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import inspect
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,15 +13,16 @@ from qkv.cli.common import (
     Orthonormal,
     Plot,
     Seed,
-    array_from,
-    item_of,
+    heads_of,
     memory_from,
-    number_of,
     say,
     show,
     weights_of,
     working,
 )
+from qkv.cli.exit_codes import exit_if_negative
+from qkv.cli.help_format import CommandGroup, one_of
+from qkv.cli.noise_options import NO_NOISE, NoiseOptions, noise_options
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
@@ -34,79 +31,27 @@ if TYPE_CHECKING:
     from qkv.noise.robust.robust_query import RobustQuery
 
 app = typer.Typer(
+    cls=CommandGroup,
     help="Random keys: exact moments, probabilities and robust queries of attention under noise.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
-Query = Annotated[Path | None, typer.Option(help="File with the query; several rows are heads, averaged.")]
-Weights = Annotated[str, typer.Option(help="Wanted weights, such as 0=1/2,1=1/2.")]
+Query = Annotated[
+    Path | None,
+    typer.Option(
+        help="File with the query, or the result of design or harden; several rows are heads, mixed by its 'mix' or "
+        "averaged."
+    ),
+]
+Weights = Annotated[
+    str, typer.Option(help="Wanted weights, such as 0=1/2,1=1/2; or the result of another command that has some.")
+]
 Radius = Annotated[
     float, typer.Option(help="Largest distance of the output from the wanted one that counts as success.")
 ]
 Tol = Annotated[float, typer.Option(help="Largest distance of the weights from the wanted ones, without noise.")]
 PICTURES = ("weights", "variance", "success")
-
-
-@dataclasses.dataclass(frozen=True)
-class NoiseOptions:
-    """The options that describe the noise on the keys, the same for every command."""
-
-    isotropic: Annotated[float, typer.Option(help="Variance of every key in every direction.")] = 0.0
-    along: Annotated[str, typer.Option(help="Variance of keys along themselves, such as 0=0.5: 0.5 μ₀μ₀ᵀ.")] = ""
-    bits: Annotated[int | None, typer.Option(help="Instead: keys rounded channel by channel to so many bits.")] = None
-    covariance: Annotated[
-        str | None, typer.Option(help="File with a covariance (d, d) for all keys, or (n, d, d).")
-    ] = None
-
-    def on(self, memory: Memory) -> Noise:
-        """The noise model for a memory."""
-        from qkv.noise.key_noise import Gaussian, Quantised
-
-        if self.bits is not None:
-            if self.isotropic or self.along or self.covariance:
-                raise QkvError("noise from --bits", "another kind of noise was given too", "Give one kind of noise")
-            return Quantised(self.bits)
-        along = _variances_along(memory, self.along)
-        full: Any = None
-        if self.covariance is not None:
-            from qkv.design.specs import covariances
-
-            each = covariances(array_from(self.covariance, "covariance", {}), memory.n, memory.d)
-            full = dict(zip(memory.labels, each, strict=True))
-        if not (self.isotropic or along or full):
-            hint = "Give --isotropic, --along, --covariance or --bits"
-            raise QkvError("reading under noise", "no noise was given", hint)
-        return Gaussian(isotropic=self.isotropic, along=along or None, full=full)
-
-
-NO_NOISE = NoiseOptions()
-
-
-def noise_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the parameter `noise: NoiseOptions` of a command by one option for each field of NoiseOptions.
-
-    Typer builds options from a signature, so the signature of the wrapper lists the fields in place of the parameter.
-    """
-    hints, fields = get_type_hints(command, globals(), include_extras=True), dataclasses.fields(NoiseOptions)
-    field_hints = get_type_hints(NoiseOptions, globals(), include_extras=True)
-    parameters = []
-    for parameter in inspect.signature(command).parameters.values():
-        if parameter.name == "noise":
-            for field in fields:
-                hint, default = field_hints[field.name], field.default
-                parameters.append(inspect.Parameter(field.name, parameter.kind, default=default, annotation=hint))
-        else:
-            parameters.append(parameter.replace(annotation=hints[parameter.name]))
-
-    @functools.wraps(command)
-    def wrapper(**options: Any) -> None:
-        noise = NoiseOptions(**{field.name: options.pop(field.name) for field in fields})
-        command(noise=noise, **options)
-
-    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return wrapper
 
 
 @app.command()
@@ -123,7 +68,8 @@ def moments(
     from qkv.noise.moments.mixture import reading_moments
 
     found = memory_from(memory, orthonormal, seed)
-    show(reading_moments(found, _queries(query), noise.on(found)), as_json)
+    given = noise.read(found)
+    show(reading_moments(found, _queries(query), given.model(found)), as_json, noise=given.to_json())
 
 
 @app.command()
@@ -142,8 +88,9 @@ def probability(
     from qkv.noise.probability.output_within import success_probability
 
     found = memory_from(memory, orthonormal, seed)
-    model = noise.on(found)
-    show(success_probability(found, _queries(query), model, weights_of(found, weights), radius, seed=seed), as_json)
+    given, wanted = noise.read(found), weights_of(found, weights)
+    result = success_probability(found, _queries(query), given.model(found), wanted, radius, seed=seed)
+    show(result, as_json, noise=given.to_json(), wanted=wanted)
 
 
 @app.command()
@@ -161,7 +108,8 @@ def sample(
     from qkv.noise.monte_carlo import sample as draw
 
     found = memory_from(memory, orthonormal, seed)
-    show(draw(found, _queries(query), noise.on(found), n_draws, seed), as_json)
+    given = noise.read(found)
+    show(draw(found, _queries(query), given.model(found), n_draws, seed), as_json, noise=given.to_json())
 
 
 @app.command()
@@ -177,7 +125,10 @@ def compare(
     as_json: JSON = False,
     plot: Plot = None,
     picture: Annotated[
-        str, typer.Option(help="What to plot: weights, or variance or success against scale.")
+        str,
+        typer.Option(
+            help="What to plot: weights, or variance or success against scale.", autocompletion=one_of(PICTURES)
+        ),
     ] = "weights",
 ) -> None:
     """One plain head, one head per item, and a hardened one for the same blend, side by side."""
@@ -187,11 +138,12 @@ def compare(
     if picture not in PICTURES:
         raise QkvError(f"--picture {picture}", "there is no such picture", f"Use one of {', '.join(PICTURES)}")
     found = memory_from(memory, orthonormal, seed)
-    model, wanted = noise.on(found), weights_of(found, weights)
+    given, wanted = noise.read(found), weights_of(found, weights)
+    model = given.model(found)
     result = _hardened(found, wanted, model, tol, 1)
     if plot is not None:
         _draw(picture, plot, found, result.layouts, model, wanted, radius)
-    show(result.comparison, as_json)
+    show(result.comparison, as_json, noise=given.to_json(), wanted=wanted)
     if plot is not None and not as_json:
         say(f"drawn: {plot}\n")
 
@@ -208,10 +160,12 @@ def harden(
     seed: Seed = 0,
     as_json: JSON = False,
 ) -> None:
-    """The query, or the heads, that keep a blend in spite of the noise."""
+    """The query, or the heads, that keep a blend in spite of the noise; exit 1 if none is within tol without it."""
     found = memory_from(memory, orthonormal, seed)
-    model, wanted = noise.on(found), weights_of(found, weights)
-    show(_hardened(found, wanted, model, tol, heads), as_json)
+    given, wanted = noise.read(found), weights_of(found, weights)
+    result = _hardened(found, wanted, given.model(found), tol, heads)
+    show(result, as_json, possible=result.possible, noise=given.to_json())
+    exit_if_negative(result.possible)
 
 
 def _hardened(memory: Memory, wanted: Any, noise: Noise, tol: float, heads: int) -> RobustQuery:
@@ -221,25 +175,11 @@ def _hardened(memory: Memory, wanted: Any, noise: Noise, tol: float, heads: int)
         return search(memory, wanted, noise, tol, heads)
 
 
-def _variances_along(memory: Memory, text: str) -> dict[Any, float]:
-    """Variances by label from a text such as "0=0.5,1=1/4"."""
-    out = {}
-    for part in text.split(",") if text else ():
-        name, equals, value = part.rpartition("=")
-        if not equals:
-            raise QkvError(f"--along {text}", f"'{part}' is not of the form item=variance", "Write it like 0=0.5")
-        out[memory.labels[item_of(memory, name.strip())]] = number_of(f"--along {text}", value)
-    return out
-
-
 def _queries(path: Path | None) -> Any:
-    from qkv.core.files import pick, read_arrays
-    from qkv.core.validation import tensor
-
     if path is None:
         raise QkvError("reading under noise", "there is no query", "Give --query FILE, or use compare or harden")
-    found = tensor("the query", pick(read_arrays(path), "query", path))
-    return found[0] if found.dim() == 2 and len(found) == 1 else found
+    queries, mix = heads_of(path)
+    return queries if mix is None else (queries, mix)
 
 
 def _draw(picture: str, path: Path, memory: Memory, layouts: Any, noise: Noise, wanted: Any, radius: float) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,19 +13,33 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from qkv.cli.common import JSON, Plot, show
+from qkv.cli.common import JSON, Plot, is_first_rank, run_folder, say, show
+from qkv.cli.help_format import one_of
+from qkv.cli.json_documents import document_text
 from qkv.errors import QkvError
-from qkv.model.config import PRESETS, ModelConfig, shortened
+from qkv.model.config import ACTIVATIONS, ATTENTIONS, PRESETS, ModelConfig, preset, shortened
 from qkv.train.recipes import CUSTOM, DEFAULT, RECIPES, Recipe, Stage, field_names
-from qkv.train.settings import TrainSettings
+from qkv.train.settings import OPTIMIZERS, PARALLEL, PRECISIONS, TrainSettings
 
 Out = Annotated[Path, typer.Option(help="Folder to write.")]
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")]
+RunFolder = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Folder of a run, or the JSON document that training or import printed.")
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in --out, if there is one.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Train this many, with seeds 0, 1, …, in OUT-0, OUT-1, …")]
 TEXT_OPTIONS = ("text", "questions", "without", "out", "recipe", "preset", "tokenizer")
 """Options that are no fields of ModelConfig or TrainSettings, and texts in a file of options."""
 MAX_OPTIONS_BYTES = 2**20
+TOKENIZERS = ("characters", "bytepairs")
+VALUES = {
+    "attention": ATTENTIONS,
+    "activation": ACTIVATIONS,
+    "objective": ("span", "next", "salient", "cloze"),
+    "optimizer": OPTIMIZERS,
+    "precision": PRECISIONS,
+    "parallel": PARALLEL,
+}
+"""The values of fields that have only a few, for the completion of options."""
 STEPS = {"minutes": "as many as fit into {} minutes", "epochs": "{} epochs"}
 
 
@@ -74,8 +87,12 @@ def options(
         for f in fields:
             flag = f.name.replace("_", "-")
             names = f"--{flag}/--no-{flag}" if isinstance(f.default, bool) else f"--{flag}"
-            shown = f"{f.metadata['help']} {defaults(partial(_default, f.name, stage_of))}"
-            kind: Any = Annotated[type(f.default) | None, typer.Option(names, help=shown, show_default=False)]
+            shown = (
+                f"{f.metadata['help']} {defaults(partial(_default, f.name, stage_of))}{_exceptions(f.name, classes)}"
+            )
+            values = one_of(VALUES[f.name]) if f.name in VALUES else None
+            described = typer.Option(names, help=shown, show_default=False, autocompletion=values)
+            kind: Any = Annotated[type(f.default) | None, described]
             extra.append(inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind))
 
         @wraps(command)
@@ -103,6 +120,17 @@ def _default(name: str, stage_of: Callable[[Recipe], Stage], recipe: Recipe) -> 
     return getattr(recipe.config if name in field_names(ModelConfig) else stage.settings, name)
 
 
+def _exceptions(name: str, classes: tuple[type, ...]) -> str:
+    """Where another default than the recipe's is used: with a preset, or for finetuning from scratch."""
+    if ModelConfig not in classes:
+        return " [default with --from-scratch: span]" if name == "objective" else ""
+    sizes: dict[str, list[str]] = {}
+    for preset_name in PRESETS if any(name in fields for fields in PRESETS.values()) else ():
+        sizes.setdefault(str(getattr(preset(preset_name), name)), []).append(preset_name)
+    shown = "; ".join(f"{value} ({', '.join(names)})" for value, names in sizes.items())
+    return f" [default with --preset: {shown}]" if shown else ""
+
+
 @options(lambda recipe: recipe.pretraining, ModelConfig, TrainSettings)
 def pretrain(
     config: Annotated[Path | None, typer.Argument(help="A .toml or .json file with the options by name.")] = None,
@@ -114,13 +142,24 @@ def pretrain(
         str | None,
         typer.Option(
             help=f"{', '.join(RECIPES)}. [default: {CUSTOM} with --preset, --tokenizer, --steps or another "
-            f"--objective; else {DEFAULT}]"
+            f"--objective; else {DEFAULT}]",
+            autocompletion=one_of(RECIPES),
         ),
     ] = None,
     minutes: Minutes = None,  # type: ignore[valid-type]
-    size: Annotated[str | None, typer.Option("--preset", help=f"Sizes to start from: {', '.join(PRESETS)}.")] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(
+            "--preset",
+            help=f"Shape of the model, all of it, instead of the recipe's: {', '.join(PRESETS)}.",
+            autocompletion=one_of(PRESETS),
+        ),
+    ] = None,
     tokenizer: Annotated[
-        str | None, typer.Option(help=f"characters or bytepairs. {defaults(lambda r: r.tokenizer)}")
+        str | None,
+        typer.Option(
+            help=f"characters or bytepairs. {defaults(lambda r: r.tokenizer)}", autocompletion=one_of(TOKENIZERS)
+        ),
     ] = None,
     seeds: Seeds = 1,
     resume: Resume = False,
@@ -162,7 +201,10 @@ def finetune(
     text: Annotated[Path | None, typer.Option(help="The text that the run was trained on, if it has moved.")] = None,
     out: Out = Path("runs/tuned"),
     recipe: Annotated[
-        str | None, typer.Option(help=f"{', '.join(RECIPES)}. [default: the one that RUN was trained by]")
+        str | None,
+        typer.Option(
+            help=f"{', '.join(RECIPES)}. [default: the one that RUN was trained by]", autocompletion=one_of(RECIPES)
+        ),
     ] = None,
     minutes: TuningMinutes = None,  # type: ignore[valid-type]
     from_scratch: Annotated[
@@ -178,8 +220,10 @@ def finetune(
     """Train a run's model to answer questions."""
     from qkv.train.runs import finetune as train
 
+    base = run_folder(run)
+
     def one(folder: Path, given: dict[str, Any]) -> Any:
-        parent = run if seeds == 1 else seeded(run, given["seed"])
+        parent = base if seeds == 1 else seeded(base, given["seed"])
         with _progress() as callback:
             return train(
                 parent, questions, folder, recipe=cast(Any, recipe), text=text, minutes=minutes,
@@ -217,19 +261,22 @@ def generate(
     if not texts:
         raise QkvError("generating", "there are no prompts", "Give some, or --file FILE")
     how = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    show(write(run, texts, max_new_tokens, ask=ask, log_probabilities=log_probabilities, **how), as_json)  # type: ignore[arg-type]
+    folder = run_folder(run)
+    show(write(folder, texts, max_new_tokens, ask=ask, log_probabilities=log_probabilities, **how), as_json)  # type: ignore[arg-type]
 
 
 def export(
     run: RunFolder,
     out: Out,
-    to: Annotated[str, typer.Option(help="hf: a folder for Hugging Face's transformers.")] = "hf",
+    to: Annotated[
+        str, typer.Option(help="hf: a folder for Hugging Face's transformers.", autocompletion=one_of(("hf",)))
+    ] = "hf",
     as_json: JSON = False,
 ) -> None:
     """Write a run's model for another library."""
     from qkv.train.convert.hf_export import export_model as write
 
-    show(write(run, out, to), as_json)
+    show(write(run_folder(run), out, to), as_json)
 
 
 def import_(
@@ -244,9 +291,7 @@ def import_(
 
     found = read(source, out, n_head=n_head, tokenizer=tokenizer)
     if as_json:
-        import json
-
-        typer.echo(json.dumps({"folder": str(found.folder), "config": found.config.to_json()}))
+        say(document_text({"folder": str(found.folder), "config": found.config.to_json()}))
         return
     show(found, False)
 
@@ -275,14 +320,19 @@ def _each_seed(
     from qkv.viz.theme import check_plot_path
 
     check_plot_path(plot)
-    if seeds == 1:
-        _finish(one(out, given), plot, as_json)
-        return
-    if "seed" in given:
+    if seeds > 1 and "seed" in given:
         raise QkvError("training", "both --seed and --seeds were given", "Give one of them")
+    done = []
     for seed in range(seeds):
-        picture = plot and plot.with_stem(f"{plot.stem}-{seed}")
-        _finish(one(seeded(out, seed), {**given, "seed": seed}), picture, as_json)
+        several = seeds > 1
+        result = one(seeded(out, seed), {**given, "seed": seed}) if several else one(out, given)
+        if is_first_rank():
+            _draw(result, plot and plot.with_stem(f"{plot.stem}-{seed}") if several else plot)
+            if not as_json:
+                show(result, False)
+        done.append(result)
+    if as_json and is_first_rank():  # one document, however many seeds
+        say(document_text({"runs": [result.to_json() for result in done]}))
 
 
 def _without(text: Path | None, questions: Path, folder: Path) -> Path:
@@ -300,16 +350,14 @@ def _without(text: Path | None, questions: Path, folder: Path) -> Path:
     return folder / "text.txt"
 
 
-def _finish(done: Any, plot: Path | None, as_json: bool) -> None:
-    if os.environ.get("RANK", "0") != "0":
-        return
+def _draw(done: Any, plot: Path | None) -> None:
+    """Draw the losses of a run, if a path is given."""
     if plot is not None:
         from qkv.train.metrics_log import History
         from qkv.viz.plots.training import losses
         from qkv.viz.theme import save
 
         save(losses(History.of(done.folder)), plot)
-    show(done, as_json)
 
 
 def _file(path: Path, known: tuple[str, ...]) -> dict[str, Any]:

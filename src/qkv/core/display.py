@@ -7,6 +7,7 @@ import html
 import math
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
 
 MAX_ARRAY_REPR = 120
 """Characters of an array in the repr of a result; longer ones are given by their shapes."""
+MAX_VALUE_REPR = 400
+"""Characters of any other value in the repr of a result; longer texts are cut, longer objects shown by their type."""
+MAX_ENTRIES_REPR, SHOWN_ENTRIES = 12, 3
+"""Entries of a list, tuple or mapping in the repr of a result; of longer ones, the first few are shown."""
+TEXT_WIDTH = 100
+"""Columns of `str(result)` where the terminal's width is not known."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,21 +71,34 @@ class Displayable:
         parts: list[ConsoleRenderable] = [Text(card.title, style="bold")]
         if card.facts:
             grid = Table.grid(padding=(0, 2))
-            grid.add_column(style="dim", no_wrap=True)
-            grid.add_column()
+            grid.add_column(style="dim", overflow="fold")
+            grid.add_column(overflow="fold")
             for name, value in card.facts:
                 grid.add_row(Text(name), Text(value))
             parts.append(grid)
         if card.rows:
             table = Table(box=None, header_style="dim", pad_edge=False)
             for name in card.columns:
-                table.add_column(Text(name))
+                table.add_column(Text(name), overflow="fold")
             for row in card.rows:
                 table.add_row(*(Text(cell) for cell in row))
             parts.append(table)
         if card.note:
             parts.append(Text(card.note))
         return Group(*parts)
+
+    def __str__(self) -> str:
+        """The card as plain text, as wide as the terminal."""
+        import io
+        import shutil
+
+        from rich.console import Console
+
+        width = shutil.get_terminal_size((TEXT_WIDTH, 24)).columns
+        console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False)
+        with console.capture() as text:
+            console.print(self)
+        return "\n".join(line.rstrip() for line in text.get().splitlines())
 
     def _repr_html_(self) -> str:
         card = self.card()
@@ -105,36 +125,54 @@ def _one_line(result: Any) -> str:
 
 
 def brief(value: Any) -> str:
-    """repr(value) on one line, with arrays of more than a few numbers given by their shapes."""
+    """repr(value) on one line of bounded length: shapes of long arrays, the first entries of long collections."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{k!r}: {brief(v)}" for k, v in value.items()) + "}"
+        return "{" + _listed([f"{k!r}: {brief(v)}" for k, v in _first(value.items(), len(value))], len(value)) + "}"
     if type(value) in (list, tuple):
-        inner = ", ".join(map(brief, value)) + ("," if type(value) is tuple and len(value) == 1 else "")
+        inner = _listed([brief(v) for v in _first(value, len(value))], len(value))
+        inner += "," if type(value) is tuple and len(value) == 1 else ""
         return f"[{inner}]" if type(value) is list else f"({inner})"
+    if isinstance(value, str) and len(value) > MAX_VALUE_REPR:
+        return f"{value[: MAX_VALUE_REPR // 4]!r}… of {len(value):,} characters"
     text = repr(value)
     if hasattr(value, "shape") and ("\n" in text or len(text) > MAX_ARRAY_REPR):
         return f"<{type(value).__name__} of shape {tuple(value.shape)}>"
+    if len(text) > MAX_VALUE_REPR and not isinstance(value, Displayable):
+        return f"{type(value).__name__}(…)"
     return " ".join(text.split()) if "\n" in text else text
 
 
-def plain(value: Any) -> Any:
-    """Tensors, arrays and dataclasses converted to JSON types; NaN and infinities become strings."""
+def _first(entries: Iterable[Any], n: int) -> Iterable[Any]:
+    """All n entries, or the first few of many."""
+    return islice(entries, n if n <= MAX_ENTRIES_REPR else SHOWN_ENTRIES)
+
+
+def _listed(shown: list[str], n: int) -> str:
+    return ", ".join(shown) + (f", … {n - len(shown):,} more" if n > len(shown) else "")
+
+
+def plain(value: Any, *, words: bool = False) -> Any:
+    """Tensors, arrays and dataclasses converted to JSON types.
+
+    JSON has no NaN and no infinities: they become null or, with `words`, the strings "nan", "inf" and "-inf", which
+    certificates and the explorer's pages use.
+    """
     if isinstance(value, Displayable):
         return value.to_json()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.repr}
+        return {f.name: plain(getattr(value, f.name), words=words) for f in dataclasses.fields(value) if f.repr}
     if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
+        return {str(k): plain(v, words=words) for k, v in value.items()}
     if isinstance(value, str | bool | int | type(None)):
         return value
     if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else repr(float(value))
+        return float(value) if np.isfinite(value) else repr(float(value)) if words else None
     if isinstance(value, np.integer | np.bool_):
         return value.item()
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
+        return plain(value.tolist(), words=words)
     if isinstance(value, Iterable):
-        return [plain(v) for v in value]
+        return [plain(v, words=words) for v in value]
     return str(value)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from qkv.core.documents import is_saved, named_arrays
 from qkv.core.json_files import parse_json
 from qkv.errors import QkvError
 
@@ -256,15 +257,25 @@ def _check_npy_size(stream: Any, size: int, name: str) -> None:
 
 
 def _safetensors(path: Path) -> dict[str, Any]:
+    from safetensors import safe_open
     from safetensors.torch import load_file  # numpy has no bfloat16, which models are often saved in
 
-    return dict(load_file(path))
+    found = dict(load_file(path))
+    with safe_open(path, framework="pt") as handle:
+        metadata = handle.metadata() or {}
+    if not is_saved(metadata):
+        return found
+    own = {name.removeprefix("0.data."): value for name, value in found.items() if name.startswith("0.data.")}
+    return named_arrays(
+        f"reading arrays from {path}",
+        {**metadata, "certificates": [{"data": own}], "result": parse_json(metadata.get("result", "{}"))},
+    )
 
 
 def _json(path: Path) -> dict[str, Any]:
     _check_text_size(path)
     data = parse_json(path.read_text(encoding="utf-8"))
-    return data if isinstance(data, dict) else {"": data}
+    return named_arrays(f"reading arrays from {path}", data) if isinstance(data, dict) else {"": data}
 
 
 def _csv(path: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from qkv.core.attention import MAX_ROWS_SHOWN, Label, Number, Reading, attend, a
 from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.files import pick, read_arrays
 from qkv.core.types import ArrayLike, Item, Labels
-from qkv.core.validation import same_length, tensor, whole
+from qkv.core.validation import index_labels, same_length, tensor, whole
 from qkv.errors import QkvError
 
 MAX_GENERATED = 2**28
@@ -31,7 +31,8 @@ class Memory(Displayable):
     Args:
         keys: Keys as rows, (n, d).
         values: Values as rows, (n, dv); the keys if None.
-        labels: One string or whole number per item, all different; 0..n-1 if None.
+        labels: One string or whole number per item, all different. If None, the index of keys that are a pandas
+            DataFrame, and otherwise 0..n-1.
 
     Attributes:
         keys: Keys as a float64 tensor, (n, d).
@@ -59,6 +60,7 @@ class Memory(Displayable):
         k = tensor("keys", keys, "n d").clone()
         v = k if values is None else tensor("values", values, "n dv").clone()
         n = same_length(request, keys=k, values=v)
+        labels = _index(request, keys, values) if labels is None else labels
         object.__setattr__(self, "keys", k)
         object.__setattr__(self, "values", v)
         object.__setattr__(self, "labels", _labels(request, labels, n))
@@ -236,6 +238,18 @@ class Memory(Displayable):
             ),
             note=f"… {self.n - MAX_ROWS_SHOWN} more" if self.n > MAX_ROWS_SHOWN else "",
         )
+
+
+def _index(request: str, keys: Any, values: Any) -> list[Any] | None:
+    """The labels from the index of keys that are a table; values that are one too must have the same index."""
+    labels, others = index_labels(keys), index_labels(values)
+    if labels is not None and others is not None and labels != others:
+        raise QkvError(
+            request,
+            "keys and values are tables with different indices",
+            "Sort one by the other: values.loc[keys.index]",
+        )
+    return others if labels is None else labels
 
 
 def _labels(request: str, labels: Any, n: int) -> tuple[Label, ...]:

@@ -24,10 +24,13 @@ from qkv.core.types import Weights as Weights
 from qkv.errors import QkvError
 
 MIN_TOLERANCE = 1e-200
+MAX_SHOWN = 60
+"""Characters of an argument in an error message."""
 
 
 def tensor(name: str, value: ArrayLike, dims: str | None = None) -> torch.Tensor:
     """`value` as a finite real float64 tensor; `dims` names its axes ("n d"), and so how many it must have."""
+    refuse_masked(f"reading {name}", name, value)
     try:
         if isinstance(value, torch.Tensor):
             if value.is_complex():
@@ -35,13 +38,14 @@ def tensor(name: str, value: ArrayLike, dims: str | None = None) -> torch.Tensor
             dense = value if value.layout == torch.strided else value.to_dense()
             out = dense.detach().to(device="cpu", dtype=torch.float64)
         else:
-            if np.ma.is_masked(value):  # np.asarray would give the hidden entries
-                raise TypeError("it is a masked array with hidden entries")
             array = np.asarray(value)
             if array.dtype.kind not in "fiub":
+                _refuse_column(name, value)
                 raise TypeError(f"its entries are of type {array.dtype}")
             out = torch.from_numpy(np.array(array, dtype=np.float64, order="C"))  # a copy: the caller's may change
-    except (TypeError, ValueError, RuntimeError) as why:
+    except QkvError:
+        raise
+    except (TypeError, ValueError, RuntimeError, OverflowError) as why:
         raise QkvError(
             f"reading {name} as an array of numbers", str(why), "Give a tensor, a numpy array or nested lists"
         ) from None
@@ -65,8 +69,41 @@ def tensor(name: str, value: ArrayLike, dims: str | None = None) -> torch.Tensor
     return out
 
 
+def refuse_masked(request: str, name: str, value: Any) -> None:
+    """Refuse numpy's masked arrays, alone or in a list: numpy would drop the mask and use the numbers under it.
+
+    Raises:
+        QkvError: `value` is a masked array, or a list or tuple that holds one.
+    """
+    entries = value if isinstance(value, list | tuple) else (value,)
+    if any(isinstance(entry, np.ma.MaskedArray) for entry in entries):
+        hint = "Fill or drop the masked entries first: x.filled(0.0) or x.compressed()"
+        raise QkvError(request, f"{name} is a masked array, whose mask would be lost", hint)
+
+
+def index_labels(value: Any) -> list[Any] | None:
+    """The index of a table with rows and columns, such as a pandas DataFrame, as labels of its rows; else None."""
+    index: Any = getattr(value, "index", None)
+    if getattr(value, "ndim", None) != 2 or not hasattr(value, "columns") or not hasattr(index, "tolist"):
+        return None
+    return list(index.tolist())
+
+
+def _refuse_column(name: str, value: Any) -> None:
+    """Name the first column of a table that does not hold numbers."""
+    if index_labels(value) is None:
+        return
+    for column in value.columns:
+        kind = np.asarray(value[column]).dtype
+        if kind.kind not in "fiub":
+            problem = f"the column {column!r} holds entries of type {kind}"
+            hint = f"Drop it, or make it the index, which gives the labels: set_index({column!r})"
+            raise QkvError(f"reading {name} as an array of numbers", problem, hint)
+
+
 def booleans(request: str, mask: ArrayLike) -> Bool[Tensor, " ..."]:
     """`mask` as a boolean tensor; masks of any other type are refused."""
+    refuse_masked(request, "the mask", mask)
     try:
         out = mask.detach().cpu() if isinstance(mask, Tensor) else torch.from_numpy(np.array(mask))
     except (TypeError, ValueError) as why:
@@ -127,33 +164,45 @@ def whole(request: str, name: str, value: Any, least: int = 1) -> int:
     except TypeError:
         out = None
     if out is None or out < least:
-        raise QkvError(request, f"{name} is {value!r}", f"Give a whole number, {least} or more")
+        raise QkvError(request, f"{name} is {shown(value)}", f"Give a whole number, {least} or more")
     return out
 
 
 def finite(request: str, name: str, value: Any) -> float:
     """`value` as a finite float."""
+    refuse_masked(request, name, value)
     try:
         out = float(value)
     except (TypeError, ValueError, OverflowError, RuntimeError):
         out = math.nan
     if isinstance(value, str) or not math.isfinite(out):
-        raise QkvError(request, f"{name} is {value!r}", "Give a finite number")
+        raise QkvError(request, f"{name} is {shown(value)}", "Give a finite number")
     return out
+
+
+def shown(value: Any) -> str:
+    """A value of any type, in an error message: one line of at most MAX_SHOWN characters."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # an object whose repr fails, or an integer with too many digits
+        return f"a {type(value).__name__}"
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
 def tolerance(request: str, tol: Any) -> float:
     """A tolerance strictly between 0 and 1."""
     ok = isinstance(tol, Real) and not isinstance(tol, bool) and MIN_TOLERANCE <= float(tol) < 1
     if not ok:
-        raise QkvError(request, f"tol is {tol!r}", f"Give a tolerance from {MIN_TOLERANCE:g} to below 1, such as 1e-3")
+        raise QkvError(
+            request, f"tol is {shown(tol)}", f"Give a tolerance from {MIN_TOLERANCE:g} to below 1, such as 1e-3"
+        )
     return float(tol)
 
 
 def check_confidence(request: str, confidence: Any) -> float:
     """A confidence level strictly between 0 and 1."""
     if not (isinstance(confidence, int | float) and 0 < confidence < 1):
-        raise QkvError(request, f"confidence is {confidence!r}", "Give a number between 0 and 1, such as 0.95")
+        raise QkvError(request, f"confidence is {shown(confidence)}", "Give a number between 0 and 1, such as 0.95")
     return float(confidence)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ import torch
 from qkv.core.display import Card, Displayable, number, upper_bound
 from qkv.core.memory import Memory
 from qkv.core.types import ArrayLike, FloatArray, Item
-from qkv.core.validation import check_range, same_width, tensor, tolerance
+from qkv.core.validation import check_range, same_width, shown, tensor, tolerance
 from qkv.design.certificates.certificate import Certificate
 from qkv.errors import QkvError
 
@@ -92,6 +92,8 @@ def leak(
     check_range(request, scores * MAX_SCALE)
     if isinstance(wanted, str | int):
         wanted = [wanted]
+    if wanted is not None and not isinstance(wanted, Iterable):
+        raise QkvError(request, f"wanted is {shown(wanted)}", "Give a label, an index, or a list of them")
     items = [int(scores.argmax())] if wanted is None else sorted({memory.index(item) for item in wanted})
     if not items:
         raise QkvError(request, "no item is wanted", "Name at least one item")

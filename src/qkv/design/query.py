@@ -157,19 +157,18 @@ class Design(Displayable):
         return Card(title, tuple(facts), note=note)
 
     def to_json(self) -> dict[str, Any]:
-        out = super().to_json() | {"possible": self.possible, "says": self._statement(self.certificate)}
-        bounds = {
-            "least_norm": self.least_norm,
-            "least_norm_within_tol": self.least_norm_within_tol,
-            "distance_at_least": self.distance_at_least,
-        }
-        out |= {name: plain(bound) for name, bound in bounds.items() if bound is not None}
-        if self.distance_bound is not None:
-            out["distance_bound"] = self._statement(self.distance_bound)
-        out["measures"] = {
-            "distance": "total variation of the weights", "output_distance": "Euclidean distance of the output"
+        told = {"distance_bound": self.distance_bound, "obstacle": self.obstacle}
+        return super().to_json() | {
+            "possible": self.possible,
+            "says": self._statement(self.certificate),
+            "least_norm": plain(self.least_norm),
+            "least_norm_within_tol": plain(self.least_norm_within_tol),
+            "distance_at_least": plain(self.distance_at_least),
+            **{name: None if each is None else self._statement(each) for name, each in told.items()},
+            "measures": {
+                "distance": "total variation of the weights", "output_distance": "Euclidean distance of the output"
+            },
         }  # fmt: skip
-        return out | ({"obstacle": self._statement(self.obstacle)} if self.obstacle else {})
 
     def _statement(self, certificate: Certificate) -> str:
         """The statement of a certificate, with the labels of the wanted items."""

@@ -46,6 +46,8 @@ MAX_TOKEN_ENTRY = 1e100
 """Tokens whose largest entry is above this, or below its inverse, are refused: products would leave float64's range."""
 MAX_TOKENS_FOR_DIRECT_PROOF = 24
 """Up to here a proof of impossibility is also computed from the tokens themselves, by least squares."""
+MAX_HEAD_SIZE = 2**20
+"""Rows of Q and K, at most: more than the rank of W are zeros."""
 MIN_NORM_BOUND = 1e9
 """Bounds on the norm of every W that count as "impossible", at least, in units where the tokens have norm 1."""
 SAFETY_MARGINS = (1e-6, 1e-4, 1e-2)
@@ -206,6 +208,8 @@ def wire(
     _check_request(spec, prefer)
     if head_size is not None:
         head_size = whole("wiring", "head_size", head_size)
+        if head_size > MAX_HEAD_SIZE:
+            raise QkvError("wiring", f"head_size is {head_size:,}", f"Give at most {MAX_HEAD_SIZE:,}")
     check_memory([sequence_rules(spec)], finite("wiring", "memory_limit", memory_limit))
     found: Wiring | None
     evidence: KernelSolution | conic.Solution | None

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import torch
@@ -15,6 +16,9 @@ from torch import Tensor, nn
 from qkv.errors import QkvError
 
 CPU = torch.device("cpu")
+REFUSAL_KEY = "qkv-refusal"
+REFUSAL_TIMEOUT = timedelta(seconds=10)
+"""How long a process that refuses waits for the first one, which tells it if it refuses too."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +89,44 @@ def process_group() -> Iterator[ProcessGroup]:
         dist.init_process_group("nccl" if cuda else "gloo")
     except (ValueError, RuntimeError) as why:
         raise QkvError(f"joining {size} processes", str(why), "Start them with torchrun") from None
+    rank = dist.get_rank()
     try:
-        yield ProcessGroup(dist.get_rank(), size, device)
+        yield ProcessGroup(rank, size, device)
+    except QkvError as refusal:
+        _tell_once(rank, refusal)
+        raise
+    except RuntimeError as why:
+        if not _lost_a_peer(why):
+            raise
+        raise PeerFailed(size) from None
     finally:
         dist.destroy_process_group()
+
+
+class PeerFailed(QkvError):
+    """Another process of the group ended while this one waited for it; that one says why."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"training in {size} processes", "one of the others has ended", "Look at what it said")
+
+
+def _lost_a_peer(error: RuntimeError) -> bool:
+    """Whether a collective failed because another process has gone: its own messages differ between backends."""
+    words = ("connection closed", "connection reset", "broken pipe", "connection refused")
+    return isinstance(error, dist.DistError) or any(each in str(error).lower() for each in words)
+
+
+def _tell_once(rank: int, refusal: QkvError) -> None:
+    """Let the first process alone tell a refusal that all processes have: the others mark theirs as told."""
+    store: Any = dist.distributed_c10d._get_default_store()
+    try:
+        if rank == 0:
+            store.set(REFUSAL_KEY, str(refusal))
+        else:
+            store.wait([REFUSAL_KEY], REFUSAL_TIMEOUT)
+            refusal.told = store.get(REFUSAL_KEY).decode() == str(refusal)  # type: ignore[attr-defined]
+    except RuntimeError:  # the first process has no refusal, or the store has gone
+        refusal.told = isinstance(refusal, PeerFailed)  # type: ignore[attr-defined]
 
 
 def full_tensor(tensor: Tensor) -> Tensor:

@@ -86,7 +86,7 @@ def figure(columns: int = 1, height: float = 2.9, width: float = 7.2, **options:
     """A figure with `columns` axes side by side, `width` by `height` inches; `options` go to `Figure.subplots`."""
     from qkv.viz.rc_figure import RcFigure
 
-    drawn = RcFigure(rc_parameters(), figsize=(width, height), layout="constrained")
+    drawn = RcFigure(rc_parameters(), tokens()["paper"], figsize=(width, height), layout="constrained")
     axes = drawn.subplots(1, columns, squeeze=False, **options)
     return drawn, list(axes[0])
 

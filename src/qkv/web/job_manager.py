@@ -194,14 +194,14 @@ class JobManager:
 
     def _add_progress(self, job: Job, data: EventData) -> None:
         if job.status == "running":
-            job.progress = plain(data)
+            job.progress = plain(data, words=True)
             self._add_event(job, "progress", job.progress)
 
     def _end(self, job: Job, status: str, data: EventData) -> None:
         if job.status != "running":
             return
         job.status, job.ended_at = status, time.monotonic()
-        data = plain(data)
+        data = plain(data, words=True)
         job.result = data if status == "done" else None
         job.error = data if status == "failed" else None
         self._add_event(job, status, data)

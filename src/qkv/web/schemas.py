@@ -69,7 +69,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 def _to_plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else plain(value)
+    return value.tolist() if hasattr(value, "tolist") else plain(value, words=True)
 
 
 def refusal_reply(refusal: limits.HttpRefusal) -> Response:

@@ -38,7 +38,12 @@ class Record(NamedTuple):
     claims: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        return {"format": FORMAT, "kind": self.kind, "data": plain(self.data), "claims": plain(self.claims)}
+        return {
+            "format": FORMAT,
+            "kind": self.kind,
+            "data": plain(self.data, words=True),
+            "claims": plain(self.claims, words=True),
+        }
 
 
 def _path(request: str, path: Any) -> Path:
@@ -102,7 +107,7 @@ def _write_safetensors(records: Sequence[Record], path: Path, result: Mapping[st
                 if isinstance(value, np.ndarray | list) and np.asarray(value).dtype.kind in "biuf":
                     arrays[f"{i}.{part}.{name}"] = np.ascontiguousarray(value, dtype=np.float64)
                 else:
-                    entry[part][name] = plain(value)
+                    entry[part][name] = plain(value, words=True)
         entries.append(entry)
     metadata = {"format": FORMAT, "certificates": json.dumps(entries), "result": json.dumps(dict(result))}
     with replacing(path) as temporary:

@@ -173,7 +173,7 @@ class Copyable(Displayable):
 
     def to_json(self) -> dict[str, Any]:
         """Every decision with its query or combination."""
-        answers = [{k: v for k, v in plain(a).items() if v is not None} for a in self]
+        answers = [plain(a) for a in self]
         counts = {"keys": len(self), "possible": len(self.vertices), "impossible": len(self.interior)}
         return {**counts, "answers": answers}
 

@@ -1,0 +1,47 @@
+"""Help pages whose list of commands is not cut off, and completion of the values of options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from typer.core import TyperGroup
+
+from qkv.cli.exit_codes import running_verb
+
+HELP_NAMES = {"help_option_names": ["-h", "--help"]}
+"""Context settings of the whole program: subcommands inherit them."""
+UNLIMITED = 10_000
+"""Characters of the summary of a command; Click's own limit cuts it off at the width of the terminal."""
+
+
+class CommandGroup(TyperGroup):
+    """A group that lists its commands with their whole first sentence, and records which one runs."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands, wrapped instead of cut off."""
+        rows = []
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                rows.append((name, command.get_short_help_str(UNLIMITED)))
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Look up the subcommand, and record its name for the JSON document that it will print."""
+        found = super().resolve_command(ctx, args)
+        name = found[0] or ""
+        running_verb.set(name if ctx.parent is None else f"{ctx.info_name} {name}")
+        return found
+
+
+def one_of(values: Iterable[str]) -> Callable[[str], list[str]]:
+    """Completion of an option: those of its values that begin with what was typed."""
+    known = tuple(values)
+
+    def complete(incomplete: str) -> list[str]:
+        return [value for value in known if value.startswith(incomplete)]
+
+    return complete

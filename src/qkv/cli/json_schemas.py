@@ -1,0 +1,488 @@
+"""JSON Schemas of the documents that --json prints: one model a command, from which docs/schemas is written.
+
+Every field is always present; null stands for what is not known, does not apply or is not a finite number. The tests
+validate the output of every command against its schema.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from qkv.cli.json_documents import CURRENT_VERSION, ERROR, schema_name
+from qkv.core.documents import SCHEMA, VERSION
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+Vector = list[float]
+Matrix = list[list[float]]
+Label = str | int
+Weights = Annotated[dict[str, float], Field(description="Weights by the label of the item.")]
+
+
+class Fields(BaseModel):
+    """Fields of a document: exactly these."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Noise(Fields):
+    """Noise on the keys, as --noise reads it."""
+
+    isotropic: float
+    along: dict[str, float]
+    bits: int | None
+    covariance: Matrix | list[Matrix] | None
+
+
+class Reading(Fields):
+    """qkv read: weights and output of one query, or of each of several as rows."""
+
+    weights: Vector | Matrix
+    output: Vector | Matrix
+    labels: list[Label]
+    heads: Annotated[Matrix | None, Field(description="Weights of each head, where a mix of heads was read.")]
+
+
+class Measures(Fields):
+    """Which distance each bound of a design measures."""
+
+    distance: str
+    output_distance: str
+
+
+class Design(Fields):
+    """qkv design copy and blend: a query with certified bounds."""
+
+    status: Literal["exact", "within", "out of reach", "best found"]
+    possible: Annotated[bool, Field(description="Whether the weights are within tol; exit code 1 if not.")]
+    wanted: Weights
+    tol: float
+    query: Vector
+    scale: float
+    distance: Annotated[float, Field(description="Certified upper bound, in total variation.")]
+    output_distance: Annotated[float | None, Field(description="Certified upper bound; null if it is not finite.")]
+    says: Annotated[str, Field(description="What is certified of this query, in words.")]
+    least_norm: Annotated[
+        float | None, Field(description="Every query with these ratios has this norm or more; null if none is known.")
+    ]
+    least_norm_within_tol: Annotated[
+        float | None, Field(description="Every query within tol has this norm or more; null if no bound is known.")
+    ]
+    distance_at_least: Annotated[
+        float | None, Field(description="No query is nearer than this, as `distance_bound` says; null if not known.")
+    ]
+    distance_bound: str | None
+    obstacle: Annotated[str | None, Field(description="What is proved impossible, in words.")]
+    measures: Measures
+
+
+class Projection(Fields):
+    """qkv design project: the matrix that keeps span A and removes span B."""
+
+    possible: bool
+    matrix: Matrix | None
+    coordinates: Matrix | None
+    shared: Annotated[Vector | None, Field(description="A vector in both spans, where there is no matrix.")]
+    form: str
+    says: str
+    difference: str
+
+
+class Wiring(Fields):
+    """qkv design wire: Q, K and V that follow the rules, or what is proved of none."""
+
+    status: Literal["exact", "within", "out of reach", "not found"]
+    possible: bool
+    X: Matrix
+    Q: Matrix | None
+    K: Matrix | None
+    V: Matrix | None
+    head_size: int
+    rules: list[int]
+    distances: Vector
+    output_distances: Vector
+    residual: Annotated[float | None, Field(description="null where there are no matrices.")]
+    tol: float
+    reasons: list[str]
+    labels: list[Label]
+    says: str
+
+
+class Reachability(Fields):
+    """qkv design reach: how near the output comes to the target."""
+
+    status: Literal["reached", "out of reach", "undecided"]
+    possible: Annotated[bool | None, Field(description="null if undecided.")]
+    multiple: float
+    distance: float
+    at_least: float
+    tol: float
+    says: str
+
+
+class KeySelectability(Fields):
+    """Whether some query can select one key."""
+
+    item: Label
+    possible: bool
+    query: Vector | None
+    margin: Annotated[float | None, Field(description="null where no query selects it, or where it is the only key.")]
+    combination: dict[str, float] | None
+    margin_at_most: float | None
+
+
+class Copyable(Fields):
+    """qkv design copyable: the decision about every key."""
+
+    keys: int
+    possible: int
+    impossible: int
+    answers: list[KeySelectability]
+
+
+class Finding(Fields):
+    """One claim of a certificate, recomputed."""
+
+    claim: str
+    holds: bool
+    why: str
+
+
+class Verification(Fields):
+    """One certificate, verified."""
+
+    holds: bool
+    statement: str
+    why: str
+    findings: list[Finding]
+
+
+class Verifications(Fields):
+    """qkv design verify: every certificate of the file."""
+
+    holds: Annotated[bool, Field(description="Whether all hold; exit code 1 if not.")]
+    certificates: list[Verification]
+
+
+class Moments(Fields):
+    """qkv noise moments: mean and variance of weights and output."""
+
+    weights_mean: Vector
+    weights_var: Vector
+    output_mean: Vector
+    output_cov: Matrix
+    error_bound: float
+    output_error_bound: float
+    labels: list[Label]
+    is_rounding: bool
+    noise: Noise
+
+
+class Probability(Fields):
+    """qkv noise probability: that the output is within the radius."""
+
+    probability: float
+    low: float
+    high: float
+    method: Literal["exact", "quadrature", "conditional_mc", "monte_carlo"]
+    radius: float
+    n_draws: int
+    confidence: float
+    wanted: Weights
+    noise: Noise
+
+
+class Sample(Fields):
+    """qkv noise sample: moments of drawn readings with standard errors."""
+
+    n_draws: int
+    seed: int
+    weights_mean: Vector
+    weights_mean_se: list[float | None]
+    weights_var: list[float | None]
+    weights_var_se: list[float | None]
+    output_mean: Vector
+    output_mean_se: list[float | None]
+    output_cov: list[list[float | None]]
+    output_cov_se: list[list[float | None]]
+    labels: list[Label]
+    weight_range: Vector
+    noise: Noise
+
+
+class Comparison(Fields):
+    """qkv noise compare: head layouts under the same noise."""
+
+    names: list[str]
+    heads: list[int]
+    variances: Vector
+    errors: Vector
+    leaks: Vector
+    items: list[int]
+    wanted: Weights
+    noise: Noise
+
+
+class RobustQuery(Fields):
+    """qkv noise harden: queries and their mix."""
+
+    possible: Annotated[bool, Field(description="Whether the reading without noise is within tol; exit code 1 if not.")]
+    queries: Matrix
+    mix: Vector
+    wanted: Weights
+    tol: float
+    distance: float
+    squared_error: float
+    gain: Annotated[float | None, Field(description="null if it is not finite.")]
+    gain_over_heads: Annotated[float | None, Field(description="null where there are no such heads, or not finite.")]
+    more_heads_help: bool | None
+    advice: str
+    noise: Noise
+
+
+class Step(Fields):
+    """One line of a derivation."""
+
+    text: str
+    latex: str
+
+
+class Verdict(Fields):
+    """The verdict on one claim."""
+
+    document: str
+    id: str
+    verdict: Literal["proved", "holds", "conditional", "refuted", "malformed", "undecided"]
+    says: str
+    because: str
+    derivation: list[Step]
+    counterexample: str | None
+
+
+class Counts(Fields):
+    """How many claims got each verdict."""
+
+    proved: int
+    holds: int
+    conditional: int
+    refuted: int
+    malformed: int
+    undecided: int
+
+
+class Verdicts(Fields):
+    """qkv check: the verdicts of all documents."""
+
+    documents: list[str]
+    counts: Counts
+    verdicts: list[Verdict]
+
+
+class TrainResult(Fields):
+    """One run, trained."""
+
+    folder: str
+    step: int
+    loss: Annotated[float | None, Field(description="null if this call took no step.")]
+    val_loss: float | None
+    parameters: int
+    tokens: int
+    seconds: float
+
+
+class Training(Fields):
+    """qkv pretrain and finetune: one run for each seed."""
+
+    runs: list[TrainResult]
+
+
+class Generated(Fields):
+    """qkv generate: the continuation of each prompt."""
+
+    prompts: list[str]
+    texts: list[str]
+    unknown: list[str]
+    tokens: list[list[str]] | None
+    log_probabilities: list[list[float | None]] | None
+
+
+class Exported(Fields):
+    """qkv export: where the model was written."""
+
+    folder: str
+    architecture: str
+    parameters: int
+
+
+class Imported(Fields):
+    """qkv import: the new run."""
+
+    folder: str
+    config: Annotated[dict[str, str | float | int | bool], Field(description="The fields of ModelConfig.")]
+
+
+class Score(Fields):
+    """Accuracy with its 95 % interval."""
+
+    accuracy: float
+    low: float
+    high: float
+    n: int
+
+
+class Scores(Score):
+    """qkv evaluate: accuracy of the runs beside baselines."""
+
+    baselines: dict[str, Score]
+    runs: Vector
+
+
+class Alternative(Fields):
+    """A possible answer."""
+
+    text: str
+    probability: float | None
+
+
+class Head(Fields):
+    """Attention of one head to the name."""
+
+    layer: int
+    head: int
+    weight: float | None
+
+
+class Answer(Fields):
+    """qkv ask: an answer with its badge."""
+
+    question: str
+    answer: str
+    alternatives: list[Alternative]
+    badge: Literal["remembered", "made up", "unsure"] | None
+    why: str
+    evidence: dict[str, float | None]
+    heads: list[Head]
+    name: str
+
+
+class FeatureQuality(Fields):
+    """How well one feature separates known from unknown, and right from wrong."""
+
+    feature: str
+    auroc_seen: float | None
+    auroc_right: float | None
+    aurc: float | None
+    prr: float | None
+
+
+class Reliability(Fields):
+    """A reliability diagram."""
+
+    counts: list[int]
+    stated: Vector
+    observed: Vector
+    edges: Vector
+
+
+class Trust(Fields):
+    """qkv trust: the quality of the badge on held-out people."""
+
+    level: float
+    known: int
+    unknown: int
+    accuracy: float
+    precision: float
+    low: float
+    high: float
+    coverage: float
+    counts: dict[str, dict[str, int]]
+    features: list[FeatureQuality]
+    reliability: Reliability
+    ece: float
+
+
+class Study(Fields):
+    """qkv study: the table of a study."""
+
+    name: str
+    title: str
+    rows: Annotated[list[dict[str, Any]], Field(description="The columns are those of the study.")]
+    remarks: list[str]
+    done: int
+    cells: int
+
+
+class Tour(Fields):
+    """qkv tour: where the report was written."""
+
+    report: str
+    chapters: list[str]
+
+
+class Refusal(Fields):
+    """Any command that refuses its input (exit code 2): the reason in words and in parts."""
+
+    message: str
+    request: str | None
+    problem: str | None
+    hint: str | None
+    exit_code: Literal[2]
+    command: Annotated[str | None, Field(description="The command that refused; null if there is no such command.")]
+
+
+MODELS: dict[str, type[Fields]] = {
+    "read": Reading,
+    "check": Verdicts,
+    "design copy": Design,
+    "design blend": Design,
+    "design project": Projection,
+    "design wire": Wiring,
+    "design reach": Reachability,
+    "design copyable": Copyable,
+    "design verify": Verifications,
+    "noise moments": Moments,
+    "noise probability": Probability,
+    "noise sample": Sample,
+    "noise compare": Comparison,
+    "noise harden": RobustQuery,
+    "pretrain": Training,
+    "finetune": Training,
+    "generate": Generated,
+    "export": Exported,
+    "import": Imported,
+    "evaluate": Scores,
+    "ask": Answer,
+    "trust": Trust,
+    "study": Study,
+    "tour": Tour,
+    ERROR: Refusal,
+}
+"""The model of each command's document."""
+
+
+def schema_of(verb: str) -> dict[str, Any]:
+    """The JSON Schema of a command's document."""
+    found = MODELS[verb].model_json_schema(mode="serialization")
+    own = {SCHEMA: {"const": schema_name(verb)}, VERSION: {"const": CURRENT_VERSION}}
+    found["properties"] = {**own, **found["properties"]}
+    found["required"] = [*own, *found["required"]]
+    return {"$schema": DRAFT, **found, "title": schema_name(verb)}
+
+
+def file_name(verb: str) -> str:
+    """The name of the file in docs/schemas that holds the schema of a command."""
+    return f"{verb.replace(' ', '-')}.json"
+
+
+def write_schemas(folder: Path) -> list[Path]:
+    """Write every schema to a folder; returns the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for verb in MODELS:
+        path = folder / file_name(verb)
+        path.write_text(json.dumps(schema_of(verb), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        written.append(path)
+    return written

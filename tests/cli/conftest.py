@@ -1,0 +1,82 @@
+"""Commands run in this process as `main` runs them, and the files that they need."""
+
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from qkv.cli import run
+
+
+class Done(NamedTuple):
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def data(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture(scope="session")
+def shell():
+    """A function that runs one command in this process; paths and numbers may be among its words."""
+
+    def call(*words, stdin=None):
+        out, err = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+            if stdin is not None:
+                patch.setattr("sys.stdin", io.StringIO(stdin))
+            try:
+                code = run([str(word) for word in words])
+            except SystemExit as left:
+                code = left.code
+        return Done(code, out.getvalue(), err.getvalue())
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """A folder with a run that has read of a few people, its text, and files of questions."""
+    from qkv.knowledge import biographies, pantheon, questions, train_mixed
+    from qkv.model.config import ModelConfig
+    from qkv.train.settings import TrainSettings
+    from qkv.train.tokenizers import BytePairs
+
+    here = tmp_path_factory.mktemp("trained")
+    people = pantheon().sample(12, seed=2)
+    texts = biographies(people).texts
+    train_mixed(
+        here / "run", texts, questions(people).pairs, 0.6,
+        config=ModelConfig(attention="rope", n_layer=1, n_head=2, d_model=32, context_length=80),
+        tokenizer=BytePairs.train(texts, 400),
+        settings=TrainSettings(steps=60, batch_size=16, lr=8e-3, objective="next", val_fraction=0.0),
+    )  # fmt: skip
+    (here / "text.txt").write_text("\n".join(texts) + "\n", "utf-8")
+    (here / "known.tsv").write_text("".join(f"{q}\t{a}\n" for q, a in questions(people, ["city", "year"])), "utf-8")
+    unknown = "".join(f"Where was {name} born?\n" for name in people.invented_names(12))
+    (here / "unknown.txt").write_text(unknown, "utf-8")
+    return here
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Small files of every kind of input: keys, tokens, spans, claims."""
+    (tmp_path / "keys.csv").write_text("name,x,y\na,4,0\nb,0,4\nc,-4,-4\n")
+    (tmp_path / "inside.csv").write_text("name,x,y\na,4,0\nb,0,4\nc,-4,-4\nmiddle,0,0\n")
+    (tmp_path / "query.json").write_text("[1.0, 0.5]")
+    a, b, c, d = 4 * np.eye(4)
+    tokens = {"X": np.array([d + b, a, c + b]), "writes": np.array([b - c, b]), "u_d": d, "u_b": b}
+    np.savez(tmp_path / "tokens.npz", **tokens)
+    np.savez(tmp_path / "same.npz", X=np.ones((2, 2)), writes=np.eye(2))
+    np.savez(tmp_path / "spans.npz", A=np.eye(3)[:, :1], B=np.eye(3)[:, 1:])
+    (tmp_path / "true.md").write_text("```claim yes\ngiven t > 0\nthen 2*t > t\n```\n")
+    (tmp_path / "false.md").write_text("```claim no\ngiven t > 0\nthen t < 0\n```\n")
+    (tmp_path / "malformed.md").write_text("```claim odd\nthen then\n```\n")
+    return tmp_path

@@ -1,0 +1,146 @@
+"""Exit codes of every command: 0 fine, 1 the answer is no, 2 bad input; a closed pipe and Ctrl-C are none of them."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from qkv.cli import app
+from qkv.cli.exit_codes import BAD_INPUT, BROKEN_PIPE, FINE, NEGATIVE, exit_if_negative
+
+ROOT = Path(__file__).resolve().parents[2]
+NOISE = "--isotropic 0.01"
+WITHOUT_VERDICT = {
+    "noise moments", "noise probability", "noise sample", "noise compare", "read", "serve", "tour", "pretrain",
+    "finetune", "generate", "export", "import", "evaluate", "ask", "trust", "study",
+}  # fmt: skip
+CASES = [
+    ("read keys.csv --query query.json", FINE),
+    ("read keys.csv", BAD_INPUT),
+    ("check true.md", FINE),
+    ("check false.md", NEGATIVE),
+    ("check malformed.md", BAD_INPUT),
+    ("check none.md", BAD_INPUT),
+    ("design copy keys.csv --item a", FINE),
+    ("design copy inside.csv --item middle", NEGATIVE),
+    ("design copy keys.csv --item z", BAD_INPUT),
+    ("design blend keys.csv --weights a=1/2,b=1/2", FINE),
+    ("design blend inside.csv --weights middle=1/2,a=1/2", NEGATIVE),
+    ("design blend keys.csv --weights a=1/2", BAD_INPUT),
+    ("design project spans.npz B", FINE),
+    ("design project spans.npz A", NEGATIVE),
+    ("design project spans.npz C", BAD_INPUT),
+    ("design wire tokens.npz --reads 0:2,1:0 --writes writes", FINE),
+    ("design wire same.npz --reads 0:1,1:0 --writes writes", NEGATIVE),
+    ("design wire tokens.npz --reads 0:9 --writes writes", BAD_INPUT),
+    ("design reach tokens.npz --token 0 --along u_d --target u_b --tol 0.99", FINE),
+    ("design reach tokens.npz --token 1 --along u_d --target u_b", NEGATIVE),
+    ("design reach tokens.npz --token 9 --along u_d --target u_b", BAD_INPUT),
+    ("design copyable keys.csv", FINE),
+    ("design copyable inside.csv", NEGATIVE),
+    ("design copyable none.csv", BAD_INPUT),
+    ("design verify good.json", FINE),
+    ("design verify tampered.json", NEGATIVE),
+    ("design verify keys.csv", BAD_INPUT),
+    (f"noise moments keys.csv --query query.json {NOISE}", FINE),
+    ("noise moments keys.csv --query query.json", BAD_INPUT),
+    (f"noise probability keys.csv --query query.json --weights a=1/2,b=1/2 {NOISE}", FINE),
+    (f"noise probability keys.csv --query query.json --weights a=1/3 {NOISE}", BAD_INPUT),
+    (f"noise sample keys.csv --query query.json --n-draws 100 {NOISE}", FINE),
+    (f"noise sample keys.csv --query query.json --n-draws 0 {NOISE}", BAD_INPUT),
+    (f"noise compare keys.csv --weights a=1/2,b=1/2 {NOISE}", FINE),
+    (f"noise compare keys.csv --weights a=1/2,b=1/2 --picture cake {NOISE}", BAD_INPUT),
+    (f"noise harden keys.csv --weights a=1/2,b=1/2 {NOISE}", FINE),
+    (f"noise harden inside.csv --weights middle=1 {NOISE}", NEGATIVE),
+    (f"noise harden keys.csv --weights a=1/2,b=1/2 --heads 0 {NOISE}", BAD_INPUT),
+    ("serve --port 99999", BAD_INPUT),
+    ("tour --out keys.csv", BAD_INPUT),
+    ("pretrain --text {text} --out base --steps 1 --batch-size 2 --n-layer 1 --d-model 16 --n-head 2", FINE),
+    ("pretrain --text none.txt", BAD_INPUT),
+    ("finetune {run} --questions {known} --out tuned --steps 1 --batch-size 2", FINE),
+    ("finetune none --questions {known}", BAD_INPUT),
+    ("generate {run} Ada --max-new-tokens 2", FINE),
+    ("generate {run}", BAD_INPUT),
+    ("export {run} --out hf", FINE),
+    ("export none --out hf", BAD_INPUT),
+    ("import hf --out again", BAD_INPUT),
+    ("evaluate {run} --questions {known}", FINE),
+    ("evaluate {run} --questions none.tsv", BAD_INPUT),
+    ("ask {run} Who? --n-samples 0", FINE),
+    ("ask none Who?", BAD_INPUT),
+    ("trust {run} --known {known} --unknown none.txt", BAD_INPUT),
+    ("study cake --out study", BAD_INPUT),
+    ("cake", BAD_INPUT),
+    ("design", BAD_INPUT),
+    ("read --cake", BAD_INPUT),
+    ("-h", FINE),
+    ("--version", FINE),
+]
+
+
+def verbs(group, prefix=""):
+    """Every command of the program, with the name of its group."""
+    for name, command in group.commands.items():
+        yield from verbs(command, f"{name} ") if hasattr(command, "commands") else [prefix + name]
+
+
+VERBS = sorted(verbs(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize(("line", "code"), CASES, ids=[line for line, _ in CASES])
+def test_the_exit_code_is_the_documented_one(line, code, files, trained, shell, monkeypatch):
+    monkeypatch.chdir(files)
+    if "verify" in line:
+        shell("design", "copy", "keys.csv", "--item", "a", "--save", "good.json")
+        text = (files / "good.json").read_text()
+        (files / "tampered.json").write_text(re.sub(r'"distance": [\d.e-]+', '"distance": 0.0', text))
+    words = line.format(run=trained / "run", text=trained / "text.txt", known=trained / "known.tsv").split()
+    done = shell(*words)
+    assert done.code == code, done.err
+    if code == BAD_INPUT and "malformed" not in line:
+        assert done.err and "Traceback" not in done.err
+    elif code == NEGATIVE:
+        assert done.out and not done.err
+
+
+def test_every_command_has_a_case_for_every_code_that_it_can_have():
+    found = {verb: {code for line, code in CASES if line.startswith(f"{verb} ")} for verb in VERBS}
+    for verb, codes in found.items():
+        assert BAD_INPUT in codes, verb
+        assert (NEGATIVE in codes) != (verb in WITHOUT_VERDICT), verb
+
+
+def test_the_documented_table_is_that_of_the_cases():
+    text = (ROOT / "docs" / "command-line.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `([a-z ]+)` \| (.+?) \|$", text, flags=re.M))
+    assert sorted(rows) == VERBS
+    for verb, when in rows.items():
+        assert (when == "–") == (verb in WITHOUT_VERDICT), verb
+
+
+def test_only_a_no_is_negative():
+    exit_if_negative(True)
+    exit_if_negative(None)
+    with pytest.raises(typer.Exit) as left:
+        exit_if_negative(False)
+    assert left.value.exit_code == NEGATIVE
+
+
+@pytest.mark.parametrize("line", ["--help", "check examples/answers.md", "design copy --orthonormal 40x400 --json",
+                                  "design copy --orthonormal 3x3 --item 9 --json"])  # fmt: skip
+def test_a_reader_that_closes_the_pipe_ends_a_command_quietly(line):
+    script = f"{sys.executable} -m qkv {line} | true; exit ${{PIPESTATUS[0]}}"
+    # The reader has gone before anything is written, since Python takes longer to start than `true`.
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=ROOT, env={**os.environ})
+    said = [text for text in done.stderr.splitlines() if not text.startswith("qkv: ")]  # the refusal itself may be said
+    assert done.returncode == BROKEN_PIPE and said == []
+
+
+def test_a_closed_standard_output_is_no_error():
+    script = f"{sys.executable} -m qkv design copy --orthonormal 3x3 >&-"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env={**os.environ})
+    assert done.returncode == FINE and done.stderr == ""
