@@ -48,8 +48,9 @@ class QkvError(ValueError):
 
 EXTRAS = {
     "cluster": ("dask[distributed]>=2024.5",),
-    "web": ("fastapi>=0.115,<1", "uvicorn>=0.30,<1"),
+    "web": ("fastapi>=0.115,<1", "uvicorn>=0.30,<1", "markdown-it-py>=2.2,<5"),
     "hf": ("transformers>=4.56,<6", "tensorboard>=2.16,<3"),
+    "models": ("transformers>=4.56,<6", "gguf>=0.10", "accelerate>=0.30"),
 }
 """The packages of each extra, as in pyproject.toml (a test compares them)."""
 

@@ -17,6 +17,7 @@ NOISE = "--isotropic 0.01"
 WITHOUT_VERDICT = {
     "noise moments", "noise probability", "noise sample", "noise compare", "read", "serve", "tour", "pretrain",
     "finetune", "generate", "export", "import", "evaluate", "ask", "trust", "study",
+    "heads", "models get",
 }  # fmt: skip
 CASES = [
     ("read keys.csv --query query.json", FINE),
@@ -74,6 +75,12 @@ CASES = [
     ("ask none Who?", BAD_INPUT),
     ("trust {run} --known {known} --unknown none.txt", BAD_INPUT),
     ("study cake --out study", BAD_INPUT),
+    ("design wire-texts words.npz --reads previous --length 4", FINE),
+    ("design wire-texts alike.npz --reads duplicate --length 4 --texts texts.json", NEGATIVE),
+    ("design wire-texts words.npz --reads next", BAD_INPUT),
+    ("heads {run} --text {text} --window 16 --effect-tokens 8", FINE),
+    ("heads none --text {text}", BAD_INPUT),
+    ("models get cake", BAD_INPUT),
     ("cake", BAD_INPUT),
     ("design", BAD_INPUT),
     ("read --cake", BAD_INPUT),
@@ -116,7 +123,7 @@ def test_every_command_has_a_case_for_every_code_that_it_can_have():
 
 def test_the_documented_table_is_that_of_the_cases():
     text = (ROOT / "docs" / "command-line.md").read_text("utf-8")
-    rows = dict(re.findall(r"^\| `([a-z ]+)` \| (.+?) \|$", text, flags=re.M))
+    rows = dict(re.findall(r"^\| `([a-z -]+)` \| (.+?) \|$", text, flags=re.M))
     assert sorted(rows) == VERBS
     for verb, when in rows.items():
         assert (when == "–") == (verb in WITHOUT_VERDICT), verb

@@ -111,6 +111,30 @@ class Wiring(Fields):
     says: str
 
 
+class TextRule(Fields):
+    """A rule that says which token reads which."""
+
+    name: Literal["previous", "duplicate", "induction"]
+    sink: Annotated[int | None, Field(description="Token that is read where there is nothing to read.")]
+
+
+class Circuit(Fields):
+    """qkv design wire-texts: layers with which the tokens of texts read by a rule."""
+
+    status: Literal["found", "found for some tokens", "out of reach", "not found"]
+    scope: Literal["every text", "given texts"]
+    rule: TextRule
+    tol: float
+    distance: Annotated[float, Field(description="Certified upper bound, in total variation; 1 if nothing was found.")]
+    rules: Annotated[int | None, Field(description="How many rules the given texts hold; null for every text.")]
+    norm: float | None
+    least_norm: float | None
+    excluded: Annotated[list[int], Field(description="Tokens that are not covered.")]
+    reasons: list[str]
+    possible: bool
+    says: str | None
+
+
 class Reachability(Fields):
     """qkv design reach: how near the output comes to the target."""
 
@@ -422,6 +446,49 @@ class Tour(Fields):
     chapters: list[str]
 
 
+class HeadRow(Fields):
+    """One head of a model."""
+
+    layer: int
+    head: int
+    kind: Literal["previous token", "induction", "duplicate", "first token", "self", "broad", "mixed"]
+    score: float
+    effect: float
+    effect_repeated: float | None
+    effective: float
+    previous: float
+    induction: float | None
+    duplicate: float | None
+    first: float
+    itself: float
+    margin: float | None
+    radius: float | None
+    reads: float
+    copying: float
+    rank: float
+    subspace: float
+
+
+class HeadTable(Fields):
+    """qkv heads: one row for each head of a model."""
+
+    model: str
+    tokens: int
+    windows: int
+    effect_tokens: int
+    effect_unit: str
+    repeated: bool
+    rows: list[HeadRow]
+
+
+class ModelFolder(Fields):
+    """qkv models get: where the model was written."""
+
+    model: str
+    folder: str
+    licence: str
+
+
 class Refusal(Fields):
     """Any command that refuses its input (exit code 2): the reason in words and in parts."""
 
@@ -440,6 +507,7 @@ MODELS: dict[str, type[Fields]] = {
     "design blend": Design,
     "design project": Projection,
     "design wire": Wiring,
+    "design wire-texts": Circuit,
     "design reach": Reachability,
     "design copyable": Copyable,
     "design verify": Verifications,
@@ -457,6 +525,8 @@ MODELS: dict[str, type[Fields]] = {
     "ask": Answer,
     "trust": Trust,
     "study": Study,
+    "heads": HeadTable,
+    "models get": ModelFolder,
     "tour": Tour,
     ERROR: Refusal,
 }

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from qkv.cli.common import JSON, Save, Tol, check_outputs, deliver, progress
+from qkv.cli.exit_codes import exit_if_negative
 from qkv.errors import QkvError
 
 Tokens = Annotated[Path, typer.Argument(help="File with token vectors as rows, such as a model's .safetensors.")]
@@ -52,6 +53,7 @@ def wire_texts(
         typer.echo("nothing to save: nothing is certified", err=True)
         save = None
     deliver(result, as_json, save)
+    exit_if_negative(result.possible)
 
 
 def _texts_from(path: Path) -> list[list[int]]:

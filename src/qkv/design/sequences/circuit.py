@@ -162,5 +162,5 @@ class Circuit(Displayable):
         return Card("Circuit" if self.status == "found" else "Circuit for some tokens", facts)
 
     def to_json(self) -> dict[str, Any]:
-        says = {"says": self.certificate.worded(dict(enumerate(self.vocabulary.labels)))} if self.certificate else {}
-        return super().to_json() | says
+        says = self.certificate.worded(dict(enumerate(self.vocabulary.labels))) if self.certificate else None
+        return super().to_json() | {"possible": self.possible, "says": says}
