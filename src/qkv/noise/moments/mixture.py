@@ -16,8 +16,8 @@ from qkv.core.validation import check_range
 from qkv.errors import QkvError
 from qkv.noise.head_mix import HeadMix, Layout
 from qkv.noise.key_noise import KeyNoise, Noise, noise_on_keys
-from qkv.noise.moments.head_pairs import FINE, Grid, cross_moments
-from qkv.noise.moments.single_head import MAX_NODES, STEP, head_moments
+from qkv.noise.moments.head_pairs import FINE, CrossMoments, Grid, cross_moments
+from qkv.noise.moments.single_head import MAX_NODES, STEP, HeadMoments, head_moments
 
 REQUEST = "the moments of a reading"
 MAX_COVARIANCE_ITEMS = 2000
@@ -195,7 +195,11 @@ def _joint_moments(m: Tensor, C: Tensor, values: Tensor, full: bool, grid: Grid)
     found: dict[tuple[int, int], tuple[Tensor, Tensor, Tensor]] = {}
     for g, h in itertools.combinations_with_replacement(range(H), 2):
         both = torch.tensor([g, h])
-        pair = heads[g] if g == h else cross_moments(m[both], C[:, both][:, :, both], values, full, grid)
+        if g == h:
+            pair: HeadMoments | CrossMoments | float = heads[g]
+        else:
+            squares = torch.stack([heads[k].square.detach() + heads[k].error for k in (g, h)])
+            pair = cross_moments(m[both], C[:, both][:, :, both], values, full, grid, squares)
         if isinstance(pair, float):  # independent heads: all central cross-moments are 0, to within this
             errors.append(pair)
             totals.append(4 * pair)  # Σ_a |∂α_a/∂s| ≤ ½ in each head, so Price's bound for all a, b is |c|/4
