@@ -17,7 +17,9 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from qkv.core.memory import Memory
-from qkv.design.solvers.conic import smallest_query
+from qkv.core.types import FloatArray
+from qkv.design.solvers.conic import Rule, smallest_query
+from qkv.design.solvers.newton import centred_on, min_norm_query
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
 from qkv.noise.comparison import weights_of_all_items
@@ -82,13 +84,15 @@ def best_single_head(task: RobustProblem, alternative: HeadMix | None = None) ->
         noise += w * task.keys.covariance(i).numpy()
     size = float(np.trace(noise)) / memory.d or 1.0
     tried: list[tuple[float, HeadMix, float]] = []
+    last = np.zeros(memory.d) if alternative is None else alternative.queries[0].detach().numpy()
 
     def attempt(ridge: float, leak: float) -> None:
+        nonlocal last
         metric = noise / size + ridge * np.eye(memory.d)
-        tol = wanted.tol * leak * TOL_MARGIN
-        found = smallest_query(memory.keys.numpy(), list(wanted.items), wanted.wanted, tol, metric)
-        if found.status == "solved" and np.isfinite(found.x).all():
-            heads = HeadMix.single(torch.from_numpy(found.x))
+        found = _least_noisy_query(memory.keys.numpy(), wanted, wanted.tol * leak * TOL_MARGIN, metric, last)
+        if found is not None:
+            last = found
+            heads = HeadMix.single(torch.from_numpy(found))
             tried.append((task.value(heads), heads, ridge))
 
     for ridge in RIDGES:
@@ -106,6 +110,31 @@ def best_single_head(task: RobustProblem, alternative: HeadMix | None = None) ->
             "qkv.design.blend says why",
         )
     return min(tried, key=lambda row: row[0])[1]
+
+
+def _least_noisy_query(
+    keys: FloatArray, wanted: BlendSpec, tol: float, metric: FloatArray, start: FloatArray
+) -> FloatArray | None:
+    """The query of least qᵀ metric q that reads the blend with this leak; None if there is none.
+
+    Newton's method finds it in O(n d²) a step, and fastest from the solution of a similar problem. What it cannot solve
+    goes to the conic solver, which also tells whether there is a solution.
+    """
+    items = list(wanted.items)
+    centred, size = centred_on(keys, items)
+    rest = np.setdiff1d(np.arange(len(keys)), items)
+    rule = Rule.of(centred, wanted.wanted, items, rest, tol)
+    scaled = metric / float(np.trace(metric))
+    try:
+        found = min_norm_query(
+            centred[rest], centred[items[0]], rule.edge, rule.ratios, rule.logs, scaled, start * size
+        )
+    except np.linalg.LinAlgError:  # singular to float64
+        found = None
+    if found is not None and np.isfinite(found).all():
+        return found / size
+    solved = smallest_query(keys, items, wanted.wanted, tol, metric)
+    return solved.x if solved.status == "solved" and np.isfinite(solved.x).all() else None
 
 
 def split_items_among_heads(task: RobustProblem, count: int) -> HeadMix | None:
