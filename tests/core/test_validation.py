@@ -190,3 +190,17 @@ def test_a_series_of_weights_designs_the_query_of_the_dict():
     assert torch.equal(by_series.query, qkv.design.blend(np.eye(3), {0: 0.25, 2: 0.75}).query)
     wired = qkv.design.wire(np.eye(3), {0: Series([1, 2], [0.5, 0.5])}, {0: [1.0]})
     assert wired.possible
+
+
+def test_masked_arrays_are_refused_rather_than_read_with_their_hidden_values():
+    hidden = np.ma.masked_array([[1.0, 2.0], [3.0, 1e9]], mask=[[0, 0], [0, 1]])
+    for read in (
+        lambda: tensor("keys", hidden, "n d"),
+        lambda: booleans("masking", np.ma.masked_array([True], [True])),
+    ):
+        with pytest.raises(QkvError, match="masked"):
+            read()
+    with pytest.raises(QkvError, match="masked"):
+        tensor("keys", [np.ma.masked_array([1.0, 2.0], mask=[0, 1])], "n d")
+    whole_array = np.ma.masked_array([[1.0, 2.0]], mask=False)
+    assert tensor("keys", whole_array, "n d").tolist() == [[1.0, 2.0]]

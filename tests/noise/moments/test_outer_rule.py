@@ -67,8 +67,8 @@ def test_the_bound_on_the_sum_holds_with_its_probability():
     assert still == pytest.approx(math.log(8), abs=1e-12) and doubt == 0
 
 
-def equal_steps(m, v, step):
-    u = single_head.outer_nodes(m, v, step)
+def equal_steps(m, v, step, reach):
+    u = single_head.outer_nodes(m, v, step, reach)
     return OuterRule(u, torch.full_like(u, step), float(u[-1] - u[0]), outer_error(step, 2))
 
 

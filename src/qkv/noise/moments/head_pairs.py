@@ -20,6 +20,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -28,7 +29,8 @@ from torch import Tensor
 
 from qkv.errors import QkvError
 from qkv.noise.moments.outer_rule import OuterRule, compressed_rule, outer_error
-from qkv.noise.moments.smoothed_gumbel import FUNCTION_ERROR, GUMBEL_END, MIN_SURVIVAL, logs_and_ratios, smoothed
+from qkv.noise.moments.single_head import STEP
+from qkv.noise.moments.smoothed_gumbel import FUNCTION_ERROR, GUMBEL_END, MIN_SURVIVAL, REACH, logs_and_ratios, smoothed
 
 NORMAL_TAIL = 7.6
 """Where z ends: P(|N(0,1)| > 7.6) = 3e-14."""
@@ -36,8 +38,10 @@ INNER_ERROR = 2e-13
 """Bound on the errors of K, A, B and R on a fine grid: the tails of z, and rounding."""
 MAX_IGNORED = 1e-11
 """Effect of the correlations that are left out, at most; it is added to the error, and is below the rest."""
-MAX_ENTRIES = 2**22
-"""Entries (nodes × keys, or × dimensions) held at once."""
+MAX_ENTRIES = 2**20
+"""Entries (nodes × keys, or × dimensions) held at once: 8 MB for each of a dozen arrays."""
+KEYS_A_LOGARITHM = 16
+"""Factors that are multiplied before a logarithm is taken: each is at least MIN_SURVIVAL, so none underflows."""
 MAX_MATRIX_ENTRIES, MAX_PRODUCTS = 2**27, 3e11
 """Entries of the z × w matrices, 1 GB, and multiplications, some minutes, beyond which a cross-moment is refused."""
 MAX_RECORDED_ENTRIES = 2**24
@@ -54,16 +58,19 @@ MIN_VARIANCE = 1e-16
 
 @dataclass(frozen=True)
 class Grid:
-    """The step of the outer nodes, their reach (to e^−reach), and the digits (error e^−digits) of inner integrals."""
+    """The step of the outer nodes, their reach (to e^−reach), and the digits (error e^−digits) of inner integrals; and
+    step and reach for the moments of one head."""
 
     step: float
     reach: float
     digits: float
+    one_head_step: float = STEP
+    one_head_reach: float = REACH
 
 
 FINE = Grid(0.32, 32.0, 35.0)
 """Coarser than in one dimension, as the cost grows with nodes squared: errors of 4e-12 outside and 2e-13 inside."""
-ROUGH = Grid(0.55, 16.0, 18.0)
+ROUGH = Grid(0.55, 16.0, 18.0, 0.4, 20.0)
 """Errors of 1e-6 at a fifteenth of the cost: enough for the gradients of a search."""
 
 
@@ -142,7 +149,7 @@ def _integrate(
         fours = [_four(group, one[..., here], two) for group, (one, two) in zip(groups, given, strict=True)]
         log_product = alone.log1[:, here].sum(0)[:, None] + alone.log2.sum(0)
         for K, *_ in fours:
-            log_product = log_product + K.clamp(min=MIN_SURVIVAL).log().sum(0)
+            log_product = log_product + _log_of_product(K.clamp(min=MIN_SURVIVAL))
         weight = first.weight[here, None] * second.weight * torch.exp(log_product)
         sums.add(values, weight, alone, here, groups, [_ratios(*four) for four in fours])
     sums.finish(values, torch.cat([alone.rows, *(group.rows for group in groups)]))
@@ -201,11 +208,12 @@ class _Sums:
         flow2 = (r2.mT @ values[alone.rows])[None, :, :].expand(*weight.shape, d)
         self.diagonal = self.diagonal.index_add(0, alone.rows, ((r1 @ weight) * r2).sum(1))
         for group, (a, b, both) in zip(groups, ratios, strict=True):
-            own = (both * weight).sum((1, 2))
+            k, flat = len(a), weight.flatten()
+            own = both.reshape(k, -1) @ flat
             self.diagonal = self.diagonal.index_add(0, group.rows, own)
-            self.extra = self.extra.index_add(0, group.rows, own - (a * b * weight).sum((1, 2)))
-            flow1 = flow1 + torch.einsum("kuw,kd->uwd", a, values[group.rows])
-            flow2 = flow2 + torch.einsum("kuw,kd->uwd", b, values[group.rows])
+            self.extra = self.extra.index_add(0, group.rows, own - (a * b).reshape(k, -1) @ flat)
+            flow1 = flow1 + (a.reshape(k, -1).mT @ values[group.rows]).reshape(*weight.shape, d)
+            flow2 = flow2 + (b.reshape(k, -1).mT @ values[group.rows]).reshape(*weight.shape, d)
         self.output = self.output + (flow1 * weight[..., None]).reshape(-1, d).mT @ flow2.reshape(-1, d)
         if self.product is not None:
             first = torch.cat([r1[:, :, None].expand(-1, *weight.shape), *(a for a, _, _ in ratios)]) * weight
@@ -299,12 +307,20 @@ def _four(group: _Group, one: Tensor, two: Tensor) -> list[Tensor]:
     return [four[:, :nu, :nw], four[:, nu:, :nw], four[:, :nu, nw:], four[:, nu:, nw:]]
 
 
+def _log_of_product(K: Tensor) -> Tensor:
+    """Σ log K over the keys; without gradients, of the products of a few keys at a time."""
+    whole = 0 if K.requires_grad else len(K) - len(K) % KEYS_A_LOGARITHM
+    out = K[whole:].log().sum(0)
+    if whole:
+        products = K[:whole].reshape(KEYS_A_LOGARITHM, -1, *K.shape[1:])
+        out = out + functools.reduce(torch.mul, products).log_().sum(0)
+    return out
+
+
 def _ratios(K: Tensor, A: Tensor, B: Tensor, R: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """A/K, B/K and R/K; 0 where K is below MIN_SURVIVAL."""
-    alive = K.detach() > MIN_SURVIVAL
-    safe = torch.where(alive, K, torch.ones_like(K))
-    a, b, both = (torch.where(alive, x / safe, torch.zeros_like(x)) for x in (A, B, R))
-    return a, b, both
+    inverse = torch.where(K.detach() > MIN_SURVIVAL, 1 / K.clamp(min=MIN_SURVIVAL), 0.0)
+    return A * inverse, B * inverse, R * inverse
 
 
 def _deviation(variance: Tensor) -> Tensor:

@@ -188,7 +188,8 @@ class _Joint:
 def _joint_moments(m: Tensor, C: Tensor, values: Tensor, full: bool, grid: Grid) -> _Joint:
     """Single-head moments, and cross-moments of each pair of heads."""
     H, n = m.shape
-    heads = [head_moments(m[h], C[:, h, h], values, full) for h in range(H)]
+    rule = grid.one_head_step, grid.one_head_reach
+    heads = [head_moments(m[h], C[:, h, h], values, full, *rule) for h in range(H)]
     means = torch.stack([head.mean for head in heads])
     outputs = torch.stack([head.output for head in heads])
     errors, totals = [head.error for head in heads], [head.total_error for head in heads]

@@ -72,10 +72,12 @@ class HeadMoments:
     total_error: float
 
 
-def head_moments(m: Tensor, v: Tensor, values: Tensor, full: bool = False, step: float = STEP) -> HeadMoments:
+def head_moments(
+    m: Tensor, v: Tensor, values: Tensor, full: bool = False, step: float = STEP, reach: float = REACH
+) -> HeadMoments:
     """The moments of a head with independent scores of means m and variances v, (n,); differentiable in both."""
     m = m - m.detach().max()  # the weights stay the same, and phases stay small
-    rule = outer_rule(m.detach(), v.detach(), step)
+    rule = outer_rule(m.detach(), v.detach(), step, reach)
     u = rule.u
     n, G = len(m), len(u)
     recorded = torch.is_grad_enabled() and (m.requires_grad or v.requires_grad)
@@ -122,15 +124,15 @@ def _for_distinct_scores(m: Tensor, v: Tensor, u: Tensor, parts: int = 3) -> Ten
     return logs_and_ratios(mean, variance, u, parts).index_select(1, where)
 
 
-def outer_rule(m: Tensor, v: Tensor, step: float) -> OuterRule:
+def outer_rule(m: Tensor, v: Tensor, step: float, reach: float = REACH) -> OuterRule:
     """The rule for score means m and variances v: of the given step, or one of fewer nodes and a like error."""
     wide = widest_step(step, v)
-    low, high = _ends(m, v, REACH)
+    low, high = _ends(m, v, reach)
     many = len(m) * (high - low) / wide > MIN_COMPRESSED_ENTRIES
     if many and wide <= MAX_COMPRESSED_STEP and compression(m, v, low, high) < MAX_COMPRESSION:
-        found = compressed_rule(m, v, step)
+        found = compressed_rule(m, v, step, reach)
         return OuterRule(found.u, found.weight, found.length, found.error + outer_error(step, 2))
-    u = outer_nodes(m, v, wide)
+    u = outer_nodes(m, v, wide, reach)
     noisy = int((v > 0).sum())
     if len(u) > LONG_RULE and noisy * len(u) > MAX_LONG_ENTRIES:
         raise QkvError(
@@ -140,6 +142,7 @@ def outer_rule(m: Tensor, v: Tensor, step: float) -> OuterRule:
             "Use a smaller query, less noise or qkv.noise.sample; beyond 1e3 a weight is 0 or 1 almost surely",
         )
     error = outer_error(wide, 2, shift_variance(v) if wide > step else 0.0)
+    error += 0.0 if reach >= REACH else 2 * math.exp(-reach)
     return OuterRule(u, torch.full_like(u, wide), float(u[-1] - u[0]), error)
 
 
