@@ -20,6 +20,7 @@ from qkv.core.validation import check_confidence, check_range, whole
 from qkv.errors import QkvError
 from qkv.noise.head_mix import HeadMix, Layout
 from qkv.noise.key_noise import KeyNoise, Noise, heads_independent, noise_on_keys
+from qkv.parallel import Progress
 
 SCORES_AT_ONCE = 2**18
 """Scores drawn at once: few enough to stay in the processor's cache, which halves the time."""
@@ -142,6 +143,7 @@ def sample(
     *,
     mix: ArrayLike | None = None,
     keep_items: Sequence[Item] | None = None,
+    callback: Progress | None = None,
 ) -> Sample:
     """Moments of a reading under noise, estimated from draws; the same seed gives the same figures.
 
@@ -153,6 +155,7 @@ def sample(
         seed: The seed, at least 0.
         mix: Weights of the heads, (h,); by default 1/h for each.
         keep_items: Items whose drawn weights are kept; by default the four of largest weight without noise.
+        callback: Called with the numbers of finished and of all draws.
 
     Returns:
         Estimates with standard errors, and the kept weights.
@@ -199,6 +202,8 @@ def sample(
             first += torch.ones(len(alpha), dtype=alpha.dtype) @ alpha
             second += torch.linalg.vector_norm(alpha, dim=0).double().square()
         batches.append(_Batch(rows, first / rows, second / rows, output / rows, square / rows))
+        if callback is not None:
+            callback(sum(batch.n_draws for batch in batches), n_draws)
     watched = {memory.labels[i]: column for i, column in zip(items, torch.cat(kept).mT, strict=True)}
     return replace(
         _summary(memory, seed, batches, noise_free, centre * heads.mix.sum(), watched), weight_range=weight_range(heads)

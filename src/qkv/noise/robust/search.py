@@ -27,6 +27,7 @@ from qkv.noise.head_mix import HeadMix
 from qkv.noise.key_noise import KeyNoise
 from qkv.noise.moments.head_pairs import FINE, ROUGH, Grid
 from qkv.noise.moments.mixture import moments_of_heads
+from qkv.parallel import Progress
 
 RIDGES = (1e-6, 1e-4, 1e-2, 1.0)
 """Weights of ‖q‖², relative to the mean variance of the wanted keys."""
@@ -34,7 +35,8 @@ LEAKS = (0.3, 0.1, 0.01)
 """Smaller leaks to try, relative to tol."""
 TOL_MARGIN = 1 - 1e-6
 """Part of tol that is aimed at, so that rounding does not exceed it."""
-LBFGS_OPTIONS = {"maxiter": 60, "ftol": 1e-6}
+MAX_ITERATIONS = 60
+LBFGS_OPTIONS = {"maxiter": MAX_ITERATIONS, "ftol": 1e-6}
 PENALTY = 100.0
 """Weight of the squared relative excess over the largest distance, beside a loss that starts at 1."""
 STEP_FRACTIONS = (1.0, 0.999, 0.99, 0.97, 0.9, 0.75, 0.5, 0.25)
@@ -171,7 +173,7 @@ def least_loss(task: RobustProblem, layouts: list[HeadMix]) -> HeadMix:
     return min(layouts, key=task.value)
 
 
-def refine(task: RobustProblem, heads: HeadMix) -> HeadMix:
+def refine(task: RobustProblem, heads: HeadMix, report: Progress | None = None) -> HeadMix:
     """L-BFGS on the loss from here, with a penalty on distances beyond tol; never worse than the start, nor beyond."""
     queries, mix = heads.queries, heads.mix
     start, resolution = task.value(heads), task.resolution(heads)
@@ -196,9 +198,19 @@ def refine(task: RobustProblem, heads: HeadMix) -> HeadMix:
         (slope,) = torch.autograd.grad(out, at)
         return float(out.detach()), slope.numpy()
 
+    iterations = 0
+
+    def count(_: Any) -> None:
+        nonlocal iterations
+        iterations += 1
+        if report is not None:
+            report(min(iterations, MAX_ITERATIONS), MAX_ITERATIONS)
+
     first = torch.cat([(queries / length).flatten(), mix.clamp(min=1e-6).log()])
     try:
-        found = minimize(value_and_gradient, first.numpy(), jac=True, method="L-BFGS-B", options=LBFGS_OPTIONS)
+        found = minimize(
+            value_and_gradient, first.numpy(), jac=True, method="L-BFGS-B", options=LBFGS_OPTIONS, callback=count
+        )
     except QkvError:  # a step led to queries that cannot be integrated; the start is still an answer
         return heads
     # The penalty allows a small excess of the distance: shorten the step until it is within the limit.
