@@ -32,8 +32,9 @@ from qkv.noise.moments.outer_rule import OuterRule, compressed_rule, outer_error
 from qkv.noise.moments.single_head import STEP
 from qkv.noise.moments.smoothed_gumbel import FUNCTION_ERROR, GUMBEL_END, MIN_SURVIVAL, REACH, logs_and_ratios, smoothed
 
-NORMAL_TAIL = 7.6
-"""Where z ends: P(|N(0,1)| > 7.6) = 3e-14."""
+NORMAL_TAIL = 8.0
+"""Where z ends: P(|N(0,1)| > 8) = 1e-15. The weights are divided by their sum, so that a constant loses nothing of it:
+otherwise the product over thousands of keys would."""
 INNER_ERROR = 2e-13
 """Bound on the errors of K, A, B and R on a fine grid: the tails of z, and rounding."""
 MAX_IGNORED = 1e-11
@@ -68,8 +69,8 @@ class Grid:
     one_head_reach: float = REACH
 
 
-FINE = Grid(0.32, 32.0, 35.0)
-"""Coarser than in one dimension, as the cost grows with nodes squared: errors of 4e-12 outside and 2e-13 inside."""
+FINE = Grid(0.28, 32.0, 35.0)
+"""Coarser than in one dimension, as the cost grows with nodes squared: errors of 3e-14 outside and 2e-13 inside."""
 ROUGH = Grid(0.55, 16.0, 18.0, 0.4, 20.0)
 """Errors of 1e-6 at a fifteenth of the cost: enough for the gradients of a search."""
 
@@ -276,7 +277,7 @@ def _group_by_width(correlated: Tensor, C: Tensor, digits: float) -> list[_Group
         step = 2 * math.pi * best / (digits + best**2 / 2)
         count = int(NORMAL_TAIL / step) + 1
         z = step * torch.arange(-count, count + 1, dtype=torch.float64)
-        density = step * torch.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)
+        density = torch.softmax(-0.5 * z**2, 0)
         out.append(_Group(correlated[own], narrow[own], share[own], z, density))
     return out
 
