@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from noise_equal_steps import former_method
 
 import qkv
 from qkv.noise.moments.single_head import head_moments
@@ -124,11 +127,80 @@ def hardening() -> dict[str, float]:
     }  # fmt: skip
 
 
+def two_heads(n: int, method: str) -> dict[str, Any]:
+    """Time, peak memory and figures of the moments of two correlated heads, in its own process."""
+    m, first = memory(n, 64, 64)
+    second = torch.randn(64, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    queries, noise = torch.stack([first, second]), qkv.noise.Gaussian(isotropic=VARIANCE)
+    with former_method() if method == "former" else contextlib.nullcontext():
+        qkv.noise.reading_moments(memory(50, 64, 64)[0], queries, noise)
+        return measured(lambda: _figures(qkv.noise.reading_moments(m, queries, noise)))
+
+
+def _figures(found: qkv.noise.ReadingMoments) -> dict[str, Any]:
+    cross = found.heads_output_cov[0, 1]
+    return {
+        "weights_var": found.weights_var.tolist(), "output_cov": found.output_cov.flatten().tolist(),
+        "cross": cross.flatten().tolist(), "error_bound": found.error_bound,
+    }  # fmt: skip
+
+
+def harden_one_head(n: int, method: str) -> dict[str, Any]:
+    """Time, peak memory and squared error of a hardened head, in its own process."""
+    m, _ = memory(n, 64, 64)
+    noise = qkv.noise.Gaussian(isotropic=1e-3, along={0: 0.5})
+    with former_method() if method == "former" else contextlib.nullcontext():
+        qkv.noise.harden(memory(20, 64, 64)[0], {0: 0.5, 1: 0.5}, noise)
+        return measured(lambda: {"squared_error": qkv.noise.harden(m, {0: 0.5, 1: 0.5}, noise).squared_error})
+
+
+def measured(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Seconds of the clock and of the processor, and peak memory, with the results of a run."""
+    start, processor = time.perf_counter(), time.process_time()
+    found = run()
+    return {
+        "seconds": time.perf_counter() - start,
+        "cpu_seconds": time.process_time() - processor,
+        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        **found,
+    }
+
+
+LARGE = {"two_heads": two_heads, "harden": harden_one_head}
+
+
+def against_former(n: int) -> dict[str, Any]:
+    """Both methods for both tasks at n keys, each in a process of its own; figures are compared digit by digit."""
+    out: dict[str, Any] = {"n": n}
+    for task in LARGE:
+        rows = {}
+        for method in ("now", "former"):
+            run = [sys.executable, __file__, "--task", task, "--method", method, "--keys", str(n)]
+            rows[method] = json.loads(subprocess.run(run, capture_output=True, text=True, check=True).stdout)
+        row: dict[str, Any] = {"ratio": rows["former"]["cpu_seconds"] / rows["now"]["cpu_seconds"]}
+        for name in ("weights_var", "output_cov", "cross", "squared_error"):
+            if name in rows["now"]:
+                both = [torch.tensor(rows[method].pop(name), dtype=torch.float64) for method in rows]
+                row[f"difference_{name}"] = float((both[0] - both[1]).abs().max() / both[1].abs().max())
+        out[task] = {**row, **rows}
+    return out
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes and few draws, for the tests")
     parser.add_argument("--size", type=int, help="measure one reading of this many keys, and print it as JSON")
+    parser.add_argument("--task", choices=LARGE, help="measure one large task, and print it as JSON")
+    parser.add_argument("--method", choices=("now", "former"), default="now", help="how that task is computed")
+    parser.add_argument("--keys", type=int, default=2048, help="keys of the large tasks")
+    parser.add_argument("--large", action="store_true", help="only the large tasks, by both methods")
     options = parser.parse_args()
+    if options.task:
+        print(json.dumps(LARGE[options.task](options.keys, options.method)))
+        return
+    if options.large:
+        print(json.dumps(report_large(options.keys)))
+        return
     if options.size:
         print(json.dumps(one_size(options.size, 64)))
         return
@@ -156,7 +228,21 @@ def main() -> None:
     hard = hardening()
     less = f"{hard['over_plain']:.0f} times less variance than plain"
     print(f"hardened: {less}, {hard['over_two_heads']:.0f} than two heads")
-    print(json.dumps({"table": table, "sizes": sizes, "hardening": hard}))
+    large = report_large(60 if options.quick else options.keys)
+    print(json.dumps({"table": table, "sizes": sizes, "hardening": hard, "large": large}))
+
+
+def report_large(n: int) -> dict[str, Any]:
+    """Print and return the large tasks by both methods."""
+    found = against_former(n)
+    for task in LARGE:
+        for method in ("now", "former"):
+            row = found[task][method]
+            cost = f"{row['seconds']:8.2f} s ({row['cpu_seconds']:.2f} s of processor), peak {row['peak_gb']:.2f} GB"
+            print(f"{task:<10} n = {n}, {method:<7} {cost}")
+        off = {name: f"{value:.1e}" for name, value in found[task].items() if name.startswith("difference")}
+        print(f"{task:<10} {found[task]['ratio']:.1f} times less processor time; relative {off}")
+    return found
 
 
 if __name__ == "__main__":

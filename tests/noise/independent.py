@@ -93,7 +93,7 @@ def ball_on_a_disc(m, sds, values, target, radius):
         return float((density @ (wr * rho)).sum() * (2 * np.pi / len(theta)) * abs(np.linalg.det(inverse)))
 
     fine, coarse = estimate(120), estimate(80)
-    return fine, 4 * abs(fine - coarse) + 1e-13
+    return fine, abs(fine - coarse) + 1e-13
 
 
 def ball_by_rows(m, sds, values, target, radius):
@@ -144,7 +144,7 @@ def ball_by_rows(m, sds, values, target, radius):
     fine, coarse = estimate(0.04), estimate(0.08)
     # Rounding of the outputs, relative to the radius, moves the ends of the interval.
     size = np.abs([v0, v1, v2]).max() / radius
-    return fine, 4 * abs(fine - coarse) + 1e-13 + 1e-14 * size * (fine + 1e-3)
+    return fine, abs(fine - coarse) + 1e-13 + 1e-14 * size * (fine + 1e-3)
 
 
 def singular_logits(v0, v1, v2, radius):

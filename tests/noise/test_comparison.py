@@ -52,3 +52,10 @@ def test_without_a_wanted_blend_layouts_are_measured_from_their_own_readings():
 def test_what_cannot_be_compared_is_refused(ask, says):
     with pytest.raises(QkvError, match=says):
         ask()
+
+
+def test_names_that_read_the_same_are_refused():
+    """1 and "1" used to become two layouts of one name, of which only the first could be looked up."""
+    memory = qkv.Memory.orthonormal(4, 4)
+    with pytest.raises(QkvError, match="'1'"):
+        compare(memory, {1: memory.keys[0], "1": memory.keys[1]}, Gaussian(isotropic=0.1))

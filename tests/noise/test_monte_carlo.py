@@ -171,3 +171,38 @@ def test_ranks_of_a_quantile_enclose_it_as_often_as_they_say():
             missed = binom.cdf(low - 1, draws, p) + binom.sf(high - 1, draws, p)
             assert 0 <= low < high <= draws + 1 and missed <= 0.1 + 1e-12
     assert quantile_ranks(0, 9, 0.9) == (0, 1) and quantile_ranks(1, 9, 0.9) == (9, 10)
+
+
+@pytest.mark.parametrize(("n_draws", "unknown"), [(1, {"mean", "var"}), (2, {"var"}), (3, set())])
+def test_standard_errors_that_so_few_draws_cannot_give_are_unknown(n_draws, unknown):
+    """One draw used to have standard errors of 0, and two a variance without one."""
+    memory = qkv.Memory.orthonormal(4, 4)
+    found = sample(memory, 3 * memory.keys[0], Gaussian(isotropic=0.3), n_draws=n_draws, seed=3)
+    for name in ("mean", "var"):
+        se = getattr(found, f"weights_{name}_se")
+        assert bool(se.isnan().all()) if name in unknown else bool((se > 0).all())
+    assert bool(found.output_mean_se.isnan().all()) == ("mean" in unknown)
+    assert bool(found.output_cov_se.isnan().all()) == ("var" in unknown)
+    note = found.card().note
+    assert ("unknown" in note) == bool(unknown)
+    shown = " ".join(" ".join(row) for row in found.card().rows)
+    assert ("unknown" in shown) == bool(unknown) and "nan" not in shown
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s: s.quantile("a", "a"),
+        lambda s: s.quantile("a", None),
+        lambda s: s.quantile("a", float("nan")),
+        lambda s: s.quantile(["a"], 0.5),
+        lambda s: s.histogram(["a"]),
+        lambda s: s.histogram({}),
+        lambda s: s.histogram("a", bins=10**10),
+    ],
+)
+def test_statistics_of_kept_weights_refuse_what_they_cannot_read(call):
+    memory = qkv.Memory.orthonormal(4, 4, labels=list("abcd"))
+    found = sample(memory, 3 * memory.keys[0], Gaussian(isotropic=0.3), n_draws=50)
+    with pytest.raises(QkvError):
+        call(found)

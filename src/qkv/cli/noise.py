@@ -1,4 +1,4 @@
-"""qkv noise: moments, probability, sample, compare, harden."""
+"""qkv noise: moments, probability, sample, compare, harden, sweep."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from qkv.cli.common import (
     Seed,
     heads_of,
     memory_from,
+    progress,
     say,
     show,
     weights_of,
@@ -69,7 +70,9 @@ def moments(
 
     found = memory_from(memory, orthonormal, seed)
     given = noise.read(found)
-    show(reading_moments(found, _queries(query), given.model(found)), as_json, noise=given.to_json())
+    with progress("heads and pairs of heads") as step:
+        result = reading_moments(found, _queries(query), given.model(found), callback=step)
+    show(result, as_json, noise=given.to_json())
 
 
 @app.command()
@@ -89,7 +92,8 @@ def probability(
 
     found = memory_from(memory, orthonormal, seed)
     given, wanted = noise.read(found), weights_of(found, weights)
-    result = success_probability(found, _queries(query), given.model(found), wanted, radius, seed=seed)
+    with working("integrating or drawing"):
+        result = success_probability(found, _queries(query), given.model(found), wanted, radius, seed=seed)
     show(result, as_json, noise=given.to_json(), wanted=wanted)
 
 
@@ -109,7 +113,9 @@ def sample(
 
     found = memory_from(memory, orthonormal, seed)
     given = noise.read(found)
-    show(draw(found, _queries(query), given.model(found), n_draws, seed), as_json, noise=given.to_json())
+    with progress("draws") as step:
+        result = draw(found, _queries(query), given.model(found), n_draws, seed, callback=step)
+    show(result, as_json, noise=given.to_json())
 
 
 @app.command()
@@ -168,11 +174,68 @@ def harden(
     exit_if_negative(result.possible)
 
 
+@app.command()
+@noise_options
+def sweep(
+    file: Annotated[
+        Path,
+        typer.Argument(help="File with keys (h, n, d) or (n, d), queries (h, d) and perhaps values of h heads."),
+    ],
+    weights: Annotated[str, typer.Option(help="Harden this blend in every head, such as 0=1/2,1=1/2.")] = "",
+    tol: Tol = 1e-2,
+    noise: NoiseOptions = NO_NOISE,
+    cluster: Annotated[str | None, typer.Option(help="Address of a Dask cluster, tcp://…")] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="Local processes; as many as there are cores if not given.")
+    ] = None,
+    as_json: JSON = False,
+) -> None:
+    """Moments of many heads, or a robust query for each, over processes or a cluster."""
+    from qkv.noise.sweep import HardenSweep, MomentsSweep, harden_sweep, moments_sweep
+
+    memories, queries = _heads_of(file, need_queries=not weights)
+    given = noise.read(memories[0])
+    model = given.model(memories[0])
+    result: MomentsSweep | HardenSweep
+    with progress("heads") as step:
+        if weights:
+            wanted = [weights_of(memory, weights) for memory in memories]
+            result = harden_sweep(memories, wanted, model, tol, cluster=cluster, processes=processes, callback=step)
+        else:
+            result = moments_sweep(memories, queries, model, cluster=cluster, processes=processes, callback=step)
+    show(result, as_json, noise=given.to_json())
+
+
+def _heads_of(path: Path, need_queries: bool) -> tuple[list[Memory], Any]:
+    """The memory of each head in a file, and the queries (h, d), or None."""
+    from qkv.core.files import pick, read_arrays
+    from qkv.core.memory import Memory
+    from qkv.core.validation import tensor
+
+    arrays = read_arrays(path)
+    request = f"the heads in {path}"
+    queries = tensor("queries", arrays["queries"], "h d") if "queries" in arrays else None
+    if need_queries and queries is None:
+        raise QkvError(request, "the file holds no queries", "Name an array (h, d) 'queries', or give --weights")
+    keys = tensor("keys", pick(arrays, "keys", path))
+    values = tensor("values", arrays["values"]) if "values" in arrays else None
+    if keys.dim() == 2:
+        return [Memory(keys, values)] * (1 if queries is None else len(queries)), queries
+    if keys.dim() != 3 or (values is not None and (values.dim() != 3 or len(values) != len(keys))):
+        problem = f"keys have the shape {tuple(keys.shape)}"
+        if values is not None:
+            problem += f" and values {tuple(values.shape)}"
+        raise QkvError(request, problem, "Give keys (h, n, d) and values (h, n, dv), or keys (n, d)")
+    if queries is not None and len(queries) != len(keys):
+        raise QkvError(request, f"there are {len(keys)} memories for {len(queries)} queries", "Give one for each")
+    return [Memory(k, None if values is None else values[i]) for i, k in enumerate(keys)], queries
+
+
 def _hardened(memory: Memory, wanted: Any, noise: Noise, tol: float, heads: int) -> RobustQuery:
     from qkv.noise.robust.robust_query import harden as search
 
-    with working("hardening"):
-        return search(memory, wanted, noise, tol, heads)
+    with progress("hardening") as step:
+        return search(memory, wanted, noise, tol, heads, callback=step)
 
 
 def _queries(path: Path | None) -> Any:

@@ -2,7 +2,8 @@
 
 Reading order: key_noise (Gaussian and rounding noise); head_mix (one head or several); moments (mean and covariance, by
 integration); monte_carlo (the same by draws); probability (that the output is near a target); laws (the distribution of
-one weight); comparison (head layouts under one noise); robust (queries that resist noise); layout_report (for plots).
+one weight); comparison (head layouts under one noise); robust (queries that resist noise); layout_report (for plots);
+sweep (many heads, here or on a cluster).
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ if TYPE_CHECKING:  # what editors and mypy see; at run time the same names are i
     from qkv.noise.robust.min_variance import min_variance_query as min_variance_query
     from qkv.noise.robust.robust_query import RobustQuery as RobustQuery
     from qkv.noise.robust.robust_query import harden as harden
+    from qkv.noise.sweep import HardenSweep as HardenSweep
+    from qkv.noise.sweep import MomentsSweep as MomentsSweep
+    from qkv.noise.sweep import harden_sweep as harden_sweep
+    from qkv.noise.sweep import moments_sweep as moments_sweep
 else:
     _HOME = {
         "Gaussian": "key_noise",
@@ -54,5 +59,9 @@ else:
         "layout_reports": "layout_report",
         "reference_layouts": "layout_report",
         "LayoutReport": "layout_report",
+        "moments_sweep": "sweep",
+        "MomentsSweep": "sweep",
+        "harden_sweep": "sweep",
+        "HardenSweep": "sweep",
     }
     __getattr__, __dir__, __all__ = lazily(__name__, _HOME)

@@ -101,6 +101,10 @@ def compare(memory: Memory, layouts: Mapping[str, Layout], noise: Noise, weights
     request = "comparing layouts of heads"
     if not isinstance(layouts, Mapping) or not layouts:
         raise QkvError(request, "there are none", 'Give a mapping such as {"one head": q, "two heads": [q1, q2]}')
+    names = tuple(map(str, layouts))
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise QkvError(request, f"two of them are named {twice!r}", "Give each layout a name of its own")
     wanted = None if weights is None else BlendSpec.of(memory, weights, 0.5)
     keys = noise_on_keys(request, noise, memory)
     with torch.no_grad():
@@ -117,7 +121,7 @@ def compare(memory: Memory, layouts: Mapping[str, Layout], noise: Noise, weights
         errors.append(float(found.squared_error(goal @ memory.values)))
         leaks.append(float(found.weights_mean.sum() - found.weights_mean[list(items)].sum()))
     return Comparison(
-        names=tuple(map(str, layouts)),
+        names=names,
         moments=tuple(moments),
         heads=tuple(map(len, heads)),
         variances=tuple(float(found.weights_var[list(items)].max()) for found in moments),

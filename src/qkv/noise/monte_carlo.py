@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from qkv.core.validation import check_confidence, check_range, whole
 from qkv.errors import QkvError
 from qkv.noise.head_mix import HeadMix, Layout
 from qkv.noise.key_noise import KeyNoise, Noise, heads_independent, noise_on_keys
+from qkv.parallel import Progress
 
 SCORES_AT_ONCE = 2**18
 """Scores drawn at once: few enough to stay in the processor's cache, which halves the time."""
@@ -35,6 +36,10 @@ N_KEPT_ITEMS = 4
 """Items whose drawn weights are kept unless others are named: those of largest weight without noise."""
 BYTES_PER_KEPT_WEIGHT = 24
 """Memory for one kept weight: in parts, concatenated, and sorted."""
+MAX_BINS = 1_000_000
+"""Bins of a histogram, at most."""
+MIN_DRAWS_FOR_MEAN_SE, MIN_DRAWS_FOR_VAR_SE = 2, 3
+"""Draws from which a standard error can be estimated: one draw has no spread, and two have equal squared deviations."""
 DEFAULT_FREE_BYTES = 4 * 2**30
 """Free memory that is assumed where the system does not report it."""
 
@@ -47,13 +52,13 @@ class Sample(Displayable):
         n_draws: The number of readings.
         seed: The seed.
         weights_mean: Mean weight of each item, (n,).
-        weights_mean_se: Standard error of `weights_mean`.
+        weights_mean_se: Standard error of `weights_mean`; NaN, for unknown, with one draw.
         weights_var: Variance of each item's weight, (n,).
-        weights_var_se: Standard error of `weights_var`.
+        weights_var_se: Standard error of `weights_var`; NaN, for unknown, with fewer than three draws.
         output_mean: Mean output, (dv,).
-        output_mean_se: Standard error of `output_mean`.
+        output_mean_se: Standard error of `output_mean`, unknown as that of `weights_mean`.
         output_cov: Covariance of the output, (dv, dv).
-        output_cov_se: Standard error of `output_cov`.
+        output_cov_se: Standard error of `output_cov`, unknown as that of `weights_var`.
         labels: The labels of the items.
         kept_weights: All drawn weights, (n_draws,), of the items that were kept, by label.
         weight_range: The least and the largest weight that the mix of heads allows.
@@ -80,7 +85,7 @@ class Sample(Displayable):
         such rank it ends with the least or largest weight that is possible.
         """
         request = f"the {p!r}-quantile of the weight of {item!r}"
-        if not 0 <= p <= 1:
+        if not (isinstance(p, int | float) and 0 <= p <= 1):
             raise QkvError(request, f"p is {p!r}", "Give a number from 0 to 1")
         ordered = self._drawn_weights(request, item).sort().values
         low, high = quantile_ranks(p, self.n_draws, check_confidence(request, confidence))
@@ -94,11 +99,11 @@ class Sample(Displayable):
         request = f"a histogram of the weight of {item!r}"
         drawn = self._drawn_weights(request, item)
         low, high = min(0.0, float(drawn.min())), max(1.0, float(drawn.max()))
-        bins = whole(request, "bins", bins)
+        bins = check_bins(request, bins)
         return torch.histc(drawn, bins, low, high), torch.linspace(low, high, bins + 1, dtype=torch.float64)
 
     def _drawn_weights(self, request: str, item: Label) -> Tensor:
-        if item not in self.kept_weights:
+        if not isinstance(item, Hashable) or item not in self.kept_weights:
             shown = ", ".join(map(repr, self.kept_weights))
             raise QkvError(
                 request, f"only the weights of {shown} were kept", f"Sample again with keep_items=[{item!r}]"
@@ -113,16 +118,19 @@ class Sample(Displayable):
             mean, var = self.weights_mean, self.weights_var
             return (
                 str(self.labels[i]),
-                f"{number(float(mean[i]))} ± {number(float(self.weights_mean_se[i]), 2)}",
-                f"{number(float(var[i]))} ± {number(float(self.weights_var_se[i]), 2)}",
+                f"{number(float(mean[i]))} ± {_error_text(float(self.weights_mean_se[i]))}",
+                f"{number(float(var[i]))} ± {_error_text(float(self.weights_var_se[i]))}",
             )
 
+        few = ""
+        if self.n_draws < MIN_DRAWS_FOR_VAR_SE:
+            few = f", unknown from {self.n_draws} draw{'s' * (self.n_draws != 1)}"
         return Card(
             title=f"{self.n_draws} random readings of {n} item{'s' * (n != 1)}",
             facts=(("mean output", vector(self.output_mean.tolist())), ("seed", str(self.seed))),
             columns=("item", "mean weight", "variance"),
             rows=tuple(row(i) for i in order),
-            note=f"± is one standard error{f'; … {n - MAX_ROWS_SHOWN} more' if n > MAX_ROWS_SHOWN else ''}",
+            note=f"± is one standard error{few}{f'; … {n - MAX_ROWS_SHOWN} more' if n > MAX_ROWS_SHOWN else ''}",
         )
 
 
@@ -135,6 +143,7 @@ def sample(
     *,
     mix: ArrayLike | None = None,
     keep_items: Sequence[Item] | None = None,
+    callback: Progress | None = None,
 ) -> Sample:
     """Moments of a reading under noise, estimated from draws; the same seed gives the same figures.
 
@@ -146,6 +155,7 @@ def sample(
         seed: The seed, at least 0.
         mix: Weights of the heads, (h,); by default 1/h for each.
         keep_items: Items whose drawn weights are kept; by default the four of largest weight without noise.
+        callback: Called with the numbers of finished and of all draws.
 
     Returns:
         Estimates with standard errors, and the kept weights.
@@ -192,6 +202,8 @@ def sample(
             first += torch.ones(len(alpha), dtype=alpha.dtype) @ alpha
             second += torch.linalg.vector_norm(alpha, dim=0).double().square()
         batches.append(_Batch(rows, first / rows, second / rows, output / rows, square / rows))
+        if callback is not None:
+            callback(sum(batch.n_draws for batch in batches), n_draws)
     watched = {memory.labels[i]: column for i, column in zip(items, torch.cat(kept).mT, strict=True)}
     return replace(
         _summary(memory, seed, batches, noise_free, centre * heads.mix.sum(), watched), weight_range=weight_range(heads)
@@ -314,6 +326,9 @@ def _summary(
         """Of the mean of the batches, from their variance."""
         return (pooled((x - pooled(x)) ** 2) / max(1, len(batches) - 1)).sqrt()
 
+    def known(se: Tensor, least: int) -> Tensor:
+        return se if draws >= least else torch.full_like(se, math.nan)
+
     mean, out = pooled(first), pooled(output)
     var = (pooled(second) - mean**2).clamp(min=0)
     cov = pooled(square) - torch.outer(out, out)
@@ -322,16 +337,29 @@ def _summary(
         n_draws=draws,
         seed=seed,
         weights_mean=mean + noise_free,
-        weights_mean_se=(var / draws).sqrt(),
+        weights_mean_se=known((var / max(1, draws - 1)).sqrt(), MIN_DRAWS_FOR_MEAN_SE),
         weights_var=var,
-        weights_var_se=standard_error(second - 2 * mean * first),
+        weights_var_se=known(standard_error(second - 2 * mean * first), MIN_DRAWS_FOR_VAR_SE),
         output_mean=out + centre,
-        output_mean_se=(cov.diagonal().clamp(min=0) / draws).sqrt(),
+        output_mean_se=known((cov.diagonal().clamp(min=0) / max(1, draws - 1)).sqrt(), MIN_DRAWS_FOR_MEAN_SE),
         output_cov=cov,
-        output_cov_se=standard_error(square - output[:, :, None] * out - out[:, None] * output[:, None, :]),
+        output_cov_se=known(
+            standard_error(square - output[:, :, None] * out - out[:, None] * output[:, None, :]), MIN_DRAWS_FOR_VAR_SE
+        ),
         labels=memory.labels,
         kept_weights=watched,
     )
+
+
+def _error_text(se: float) -> str:
+    return "unknown" if math.isnan(se) else number(se, 2)
+
+
+def check_bins(request: str, bins: int) -> int:
+    """A number of bins from 1 to MAX_BINS."""
+    if whole(request, "bins", bins) > MAX_BINS:
+        raise QkvError(request, f"bins is {bins}", f"Give at most {MAX_BINS:,} bins")
+    return int(bins)
 
 
 def _check_memory(request: str, draws: int, items: int) -> None:

@@ -101,3 +101,9 @@ def test_laws_that_make_no_sense_are_refused(more, says):
 def test_a_quantile_beyond_one_is_refused():
     with pytest.raises(QkvError, match="p is 1"):
         weight_distribution(MEMORY, Q, Gaussian(along={"a": 0.5}), "a").quantile(1.2)
+
+
+def test_more_bins_than_memory_holds_are_refused_at_once():
+    memory = qkv.Memory.orthonormal(4, 4)
+    with pytest.raises(QkvError, match="bins"):
+        weight_distribution(memory, memory.keys[0], Gaussian(isotropic=0.1), 0, bins=10**10)

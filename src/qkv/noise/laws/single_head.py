@@ -28,7 +28,8 @@ from torch import Tensor
 
 from qkv.noise.laws.lognormal_sum import MAX_NARROW_VARIANCE, lognormal_sum_law
 from qkv.noise.method import Method
-from qkv.noise.moments.single_head import outer_error, outer_interval
+from qkv.noise.moments.outer_rule import outer_error
+from qkv.noise.moments.single_head import outer_interval
 from qkv.noise.moments.smoothed_gumbel import FUNCTION_ERROR, distinct_scores, logs_and_ratios
 
 Array = NDArray[np.float64]

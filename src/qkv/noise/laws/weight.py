@@ -29,7 +29,7 @@ from qkv.noise.head_mix import HeadMix, Layout
 from qkv.noise.key_noise import Noise, noise_on_keys, without_rounding
 from qkv.noise.laws.independent_heads import MixedLaw, mixed_law
 from qkv.noise.method import IN_WORDS, Method
-from qkv.noise.monte_carlo import generator, readings, weight_range
+from qkv.noise.monte_carlo import check_bins, generator, readings, weight_range
 from qkv.noise.probability.ball_on_segment import Array
 from qkv.noise.probability.enclosure import Heads, law_of_weight
 from qkv.noise.probability.low_rank import Directions, LowRankScores, noise_directions
@@ -147,7 +147,7 @@ def weight_distribution(
     """
     request = f"the distribution of the weight of {item!r}"
     heads = HeadMix.of(memory, query, mix, request=request).detach()
-    index, bins, n_draws = memory.index(item), whole(request, "bins", bins), whole(request, "n_draws", n_draws)
+    index, bins, n_draws = memory.index(item), check_bins(request, bins), whole(request, "n_draws", n_draws)
     label, confidence = memory.labels[index], check_confidence(request, confidence)
     keys = noise_on_keys(request, noise, memory)
     m, C = keys.score_means(heads.queries), keys.score_covariance(heads.queries)

@@ -4,18 +4,23 @@
 #     K = E ℓ(u+s₁) ℓ(w+s₂),   A = E p(u+s₁) ℓ(w+s₂),   B = E ℓ(u+s₁) p(w+s₂),   R = E p(u+s₁) p(w+s₂):
 #     E α¹_a α²_b = ∫∫ Π_j K_j (A_a/K_a)(B_b/K_b) du dw  (a ≠ b),   E α¹_a α²_a = ∫∫ Π_j K_j (R_a/K_a) du dw.
 # Where s₁ and s₂ of a key are uncorrelated, all four factor into the L and P of smoothed_gumbel.py; if that holds for
-# every key the heads are independent. Price's theorem gives the effect of a small covariance c: dE f(s₁)g(s₂)/dc =
-# E f'g', and a weight's slope in a score is at most ¼, so leaving c out changes a cross-moment by at most
-# |c|/16.
+# every key the heads are independent. Price's theorem gives the effect of a covariance c: dE f(s₁)g(s₂)/dc = E f'g'.
+# A weight's slope in the score of key j is at most ¼, and at most the weight α_j itself, so leaving c out changes a
+# cross-moment by at most |c| min(1/16, √(E (α¹_j)² E (α²_j)²)), which does not depend on c: keys that are hardly read
+# count as uncorrelated, and what that changes is added to the error.
 #
-# For a correlated key, s₁ = m₁ + σ₁z and s₂ = m₂ + ρσ₂z + a rest of variance v₂(1 − ρ²) that is independent
-# of z: an integral over z, done by the trapezoid rule, turns all four into one product of (nodes u × z) and
-# (z × nodes w) matrices. With a line of integration moved by ic, the rule's error is e^(−2πc/h) times the
-# size of the integrand there: φ grows to e^(c²/2), and ℓ and p stay bounded as long as c max(σ₁, |ρ|σ₂) is
-# below π/2. So a step h with 2πc/h = c²/2 + DIGITS leaves e^−DIGITS.
+# For a correlated key, s₁ = m₁ + az + a rest of variance v₁ − a², and s₂ = m₂ + bz + a rest of variance v₂ − b², with
+# ab = c; z and both rests are independent. An integral over z turns all four into one product of (nodes u × z) and
+# (z × nodes w) matrices. The trapezoid rule is used, with a line of integration moved by iy: its error is e^(−2πy/h)
+# times the size of the integrand there. φ grows to e^(y²/2), and the rest stays bounded as long as y max(|a|, |b|) is
+# below π/2. So a step h with 2πy/h = y²/2 + DIGITS leaves e^−DIGITS, and a = ±b = √|c| (or the nearest that v₁ and v₂
+# allow) needs fewest nodes: the less two scores have in common, the cheaper they are.
+#
+# The outer rule is the product of a rule for each head (outer_rule.py).
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -23,37 +28,50 @@ import torch
 from torch import Tensor
 
 from qkv.errors import QkvError
-from qkv.noise.moments.single_head import outer_error, outer_nodes
-from qkv.noise.moments.smoothed_gumbel import FUNCTION_ERROR, GUMBEL_END, MIN_SURVIVAL, logs_and_ratios, smoothed
+from qkv.noise.moments.outer_rule import OuterRule, compressed_rule, outer_error
+from qkv.noise.moments.single_head import STEP
+from qkv.noise.moments.smoothed_gumbel import FUNCTION_ERROR, GUMBEL_END, MIN_SURVIVAL, REACH, logs_and_ratios, smoothed
 
-NORMAL_TAIL = 7.6
-"""Where z ends: P(|N(0,1)| > 7.6) = 3e-14."""
+NORMAL_TAIL = 8.0
+"""Where z ends: P(|N(0,1)| > 8) = 1e-15. The weights are divided by their sum, so that a constant loses nothing of it:
+otherwise the product over thousands of keys would."""
 INNER_ERROR = 2e-13
 """Bound on the errors of K, A, B and R on a fine grid: the tails of z, and rounding."""
 MAX_IGNORED = 1e-11
-"""A sum of |covariances|/16 up to which correlations are left out; it is added to the error, and is below the rest."""
-MAX_ENTRIES = 2**22
-"""Entries (nodes × keys, or × dimensions) held at once."""
+"""Effect of the correlations that are left out, at most; it is added to the error, and is below the rest."""
+MAX_ENTRIES = 2**20
+"""Entries (nodes × keys, or × dimensions) held at once: 8 MB for each of a dozen arrays."""
+KEYS_A_LOGARITHM = 16
+"""Factors that are multiplied before a logarithm is taken: each is at least MIN_SURVIVAL, so none underflows."""
 MAX_MATRIX_ENTRIES, MAX_PRODUCTS = 2**27, 3e11
 """Entries of the z × w matrices, 1 GB, and multiplications, some minutes, beyond which a cross-moment is refused."""
 MAX_RECORDED_ENTRIES = 2**24
 """Keys × nodes × nodes up to which gradients are recorded: some twenty such arrays, 3 GB."""
+MAX_PHASES = 2**21
+"""Keys × nodes z × frequencies held at once: 16 MB for each of a few arrays."""
+MAX_FREQUENCIES = 400
+"""Terms of the series of L and P for narrow scores; wider ones have fewer."""
+MIN_COMMON = 0.05
+"""Slope in z at least, where the narrower score varies so much: gradients in a covariance of 0 need one."""
 MIN_VARIANCE = 1e-16
 """A smaller variance of the first score is replaced by this, so that the common part of two scores has a slope."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The step of the outer nodes, their reach (to e^−reach), and the digits (error e^−digits) of inner integrals."""
+    """The step of the outer nodes, their reach (to e^−reach), and the digits (error e^−digits) of inner integrals; and
+    step and reach for the moments of one head."""
 
     step: float
     reach: float
     digits: float
+    one_head_step: float = STEP
+    one_head_reach: float = REACH
 
 
-FINE = Grid(0.32, 32.0, 35.0)
-"""Coarser than in one dimension, as the cost grows with nodes squared: errors of 4e-12 outside and 2e-13 inside."""
-ROUGH = Grid(0.55, 16.0, 18.0)
+FINE = Grid(0.28, 32.0, 35.0)
+"""Coarser than in one dimension, as the cost grows with nodes squared: errors of 3e-14 outside and 2e-13 inside."""
+ROUGH = Grid(0.55, 16.0, 18.0, 0.4, 20.0)
 """Errors of 1e-6 at a fifteenth of the cost: enough for the gradients of a search."""
 
 
@@ -68,32 +86,34 @@ class CrossMoments:
     total_error: float
 
 
-def cross_moments(m: Tensor, C: Tensor, values: Tensor, full: bool = False, grid: Grid = FINE) -> CrossMoments | float:
-    """Cross-moments for score means (2, n) and covariances (n, 2, 2); for independent heads only the error."""
+def cross_moments(
+    m: Tensor, C: Tensor, values: Tensor, full: bool = False, grid: Grid = FINE, squares: Tensor | None = None
+) -> CrossMoments | float:
+    """Cross-moments for score means (2, n) and covariances (n, 2, 2); for independent heads only the error.
+
+    `squares`, (2, n), bounds E α² of each head from above, and so the effect of leaving a correlation out.
+    """
     recorded = torch.is_grad_enabled() and (m.requires_grad or C.requires_grad)
     if recorded:
         # A cross-moment has a slope in a covariance of 0, by Price's theorem: no key is left out.
         correlated = (C.detach().diagonal(dim1=1, dim2=2) > 0).any(1).nonzero().flatten()
         ignored = 0.0
     else:
-        size = C[:, 0, 1].detach().abs()
-        order = size.argsort()
-        small = size[order].cumsum(0) / 16 <= MAX_IGNORED
-        ignored = float(size[order[small]].sum()) / 16
-        correlated = order[~small].sort().values
+        correlated, ignored = _split_by_effect(C.detach()[:, 0, 1].abs(), squares)
     if len(correlated) == 0:
         return ignored
     m = m - m.detach().max(dim=1, keepdim=True).values
     v = C.diagonal(dim1=1, dim2=2).mT
-    u, w = (outer_nodes(m[h].detach(), v[h].detach(), grid.step, grid.reach) for h in (0, 1))
+    rules = [compressed_rule(m[h].detach(), v[h].detach(), grid.step, grid.reach) for h in (0, 1)]
     groups = _group_by_width(correlated, C.detach(), grid.digits)
-    _check_cost(len(u), len(w), groups, recorded)
-    sums = _integrate(m, C, values, u, w, groups, full, grid.step)
+    nodes = len(rules[0].u), len(rules[1].u)
+    _check_cost(*nodes, groups, recorded)
+    sums = _integrate(m, C, values, rules[0], rules[1], groups, full)
 
-    # The error is composed as in single_head.py, with the intervals of both heads.
+    # The error is composed as in single_head.py, with the rules of both heads.
     n = m.shape[1]
-    lengths = float(u[-1] - u[0]) + float(w[-1] - w[0])
-    error = 2 * outer_error(grid.step, 1) + 4 * math.exp(-grid.reach) + ignored
+    lengths = rules[0].length + rules[1].length
+    error = 2 * outer_error(grid.step, 1) + rules[0].error + rules[1].error + ignored
     each = INNER_ERROR + FUNCTION_ERROR + 20 * math.exp(-grid.digits)
     return CrossMoments(
         sums.diagonal,
@@ -104,23 +124,34 @@ def cross_moments(m: Tensor, C: Tensor, values: Tensor, full: bool = False, grid
     )
 
 
+def _split_by_effect(size: Tensor, squares: Tensor | None) -> tuple[Tensor, float]:
+    """The keys whose covariance (of this size) matters, and a bound on the effect of leaving the others' out."""
+    bound = size / 16
+    if squares is not None:
+        bound = torch.minimum(bound, size * squares.clamp(min=0).prod(0).sqrt())
+    order = bound.argsort()
+    small = bound[order].cumsum(0) <= MAX_IGNORED
+    return order[~small].sort().values, float(bound[order[small]].sum())
+
+
 def _integrate(
-    m: Tensor, C: Tensor, values: Tensor, u: Tensor, w: Tensor, groups: list[_Group], full: bool, step: float
+    m: Tensor, C: Tensor, values: Tensor, first: OuterRule, second: OuterRule, groups: list[_Group], full: bool
 ) -> _Sums:
     """The outer integral over u and w, for some nodes u at a time."""
     n, d = values.shape
+    u, w = first.u, second.u
     alone = _Uncorrelated.of(m, C, u, w, groups)
-    conditionals = [_second_given_z(m, C, group, w) for group in groups]
+    given = [_both_given_z(m, C, group, u, w) for group in groups]
     correlated = sum(len(group.rows) for group in groups)
     sums = _Sums(m.new_zeros(n), m.new_zeros(n), m.new_zeros(d, d), m.new_zeros(n, n) if full else None)
     size = max(1, MAX_ENTRIES // (len(w) * max(correlated, d, n if full else 1)))
     for start in range(0, len(u), size):
         here = slice(start, start + size)
-        fours = [_four(m, C, g, u[here], given) for g, given in zip(groups, conditionals, strict=True)]
+        fours = [_four(group, one[..., here], two) for group, (one, two) in zip(groups, given, strict=True)]
         log_product = alone.log1[:, here].sum(0)[:, None] + alone.log2.sum(0)
         for K, *_ in fours:
-            log_product = log_product + K.clamp(min=MIN_SURVIVAL).log().sum(0)
-        weight = step**2 * torch.exp(log_product)
+            log_product = log_product + _log_of_product(K.clamp(min=MIN_SURVIVAL))
+        weight = first.weight[here, None] * second.weight * torch.exp(log_product)
         sums.add(values, weight, alone, here, groups, [_ratios(*four) for four in fours])
     sums.finish(values, torch.cat([alone.rows, *(group.rows for group in groups)]))
     return sums
@@ -178,11 +209,12 @@ class _Sums:
         flow2 = (r2.mT @ values[alone.rows])[None, :, :].expand(*weight.shape, d)
         self.diagonal = self.diagonal.index_add(0, alone.rows, ((r1 @ weight) * r2).sum(1))
         for group, (a, b, both) in zip(groups, ratios, strict=True):
-            own = (both * weight).sum((1, 2))
+            k, flat = len(a), weight.flatten()
+            own = both.reshape(k, -1) @ flat
             self.diagonal = self.diagonal.index_add(0, group.rows, own)
-            self.extra = self.extra.index_add(0, group.rows, own - (a * b * weight).sum((1, 2)))
-            flow1 = flow1 + torch.einsum("kuw,kd->uwd", a, values[group.rows])
-            flow2 = flow2 + torch.einsum("kuw,kd->uwd", b, values[group.rows])
+            self.extra = self.extra.index_add(0, group.rows, own - (a * b).reshape(k, -1) @ flat)
+            flow1 = flow1 + (a.reshape(k, -1).mT @ values[group.rows]).reshape(*weight.shape, d)
+            flow2 = flow2 + (b.reshape(k, -1).mT @ values[group.rows]).reshape(*weight.shape, d)
         self.output = self.output + (flow1 * weight[..., None]).reshape(-1, d).mT @ flow2.reshape(-1, d)
         if self.product is not None:
             first = torch.cat([r1[:, :, None].expand(-1, *weight.shape), *(a for a, _, _ in ratios)]) * weight
@@ -200,61 +232,96 @@ class _Sums:
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Correlated keys of similar standard deviation, and the nodes z and weights of their inner integrals."""
+    """Correlated keys whose scores have common parts of similar size, and the nodes z and weights of their integrals.
+
+    `share` is the part of the deviation of the narrower score (`narrow`: 0 or 1) that is common to both. It is a
+    constant for gradients: the integral does not depend on it.
+    """
 
     rows: Tensor
+    narrow: Tensor
+    share: Tensor
     z: Tensor
     density: Tensor
 
+    def slopes_and_rests(self, C: Tensor) -> tuple[Tensor, Tensor]:
+        """The slopes a and b of both scores in z, and the variances of their rests, each (2, keys)."""
+        own = C[self.rows]
+        each = torch.arange(len(self.rows))
+        v, wider = own[each, self.narrow, self.narrow], own[each, 1 - self.narrow, 1 - self.narrow]
+        slope = self.share * _deviation(v)
+        other = own[:, 0, 1] / slope
+        rest = wider - other**2
+        # Where the two scores are perfectly correlated, the rest is rounding: below 1e-13 of the variance it is taken
+        # to be 0, which changes E f(s) by at most |f''| rest/2, less than the other parts of the error.
+        rest = torch.where(rest.detach() <= 1e-13 * wider.detach(), torch.zeros_like(rest), rest)
+        slopes = torch.stack([slope, other])
+        rests = torch.stack([v * (1 - self.share**2), rest])
+        order = torch.stack([self.narrow, 1 - self.narrow])  # the row of the first head, and of the second
+        return slopes.gather(0, order), rests.gather(0, order)
+
 
 def _group_by_width(correlated: Tensor, C: Tensor, digits: float) -> list[_Group]:
-    """Correlated keys, grouped by powers of two of the width c max(σ₁, |ρ|σ₂) that sets the step in z."""
-    sd = _deviation(C[correlated, 0, 0])
-    width = torch.maximum(sd, C[correlated, 0, 1].abs() / sd)
+    """Correlated keys, grouped by powers of two of the width max(|a|, |b|) that sets the step in z."""
+    c = C[correlated, 0, 1].abs()
+    sd, narrow = _deviation(C[correlated].diagonal(dim1=1, dim2=2)).min(1)
+    common = torch.minimum(c.sqrt().clamp(min=MIN_COMMON), sd)
+    share, width = common / sd, torch.maximum(common, c / common)
     bins = (width / 0.4).clamp(min=1).log2().ceil()
     out = []
     for b in bins.unique():
-        rows = correlated[bins == b]
-        strip = 0.5 * math.pi / float(width[bins == b].max())
-        # In a wide strip φ alone sets the step: c = 2π/h is best, and h = 2π/√(2 DIGITS).
+        own = bins == b
+        strip = 0.5 * math.pi / float(width[own].max())
+        # In a wide strip φ alone sets the step: y = 2π/h is best, and h = 2π/√(2 DIGITS).
         best = min(strip, math.sqrt(2 * digits))
         step = 2 * math.pi * best / (digits + best**2 / 2)
         count = int(NORMAL_TAIL / step) + 1
         z = step * torch.arange(-count, count + 1, dtype=torch.float64)
-        out.append(_Group(rows, z, step * torch.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)))
+        density = torch.softmax(-0.5 * z**2, 0)
+        out.append(_Group(correlated[own], narrow[own], share[own], z, density))
     return out
 
 
-def _second_given_z(m: Tensor, C: Tensor, group: _Group, w: Tensor) -> Tensor:
-    """L and P of the second score given z, side by side, (keys, z, 2 nodes w)."""
-    rows = group.rows
-    v2, slope = C[rows, 1, 1], C[rows, 0, 1] / _deviation(C[rows, 0, 0])
-    rest = v2 - slope**2
-    # Where the two scores are perfectly correlated, the rest is rounding: below 1e-13 v₂ it is taken to be 0,
-    # which changes E f(s) by at most |f''| rest/2, less than the other parts of the error.
-    rest = torch.where(rest.detach() <= 1e-13 * v2.detach(), torch.zeros_like(rest), rest)
-    centre = m[1][rows, None] + slope[:, None] * group.z
-    parts = _survival_and_density(centre.reshape(-1), rest[:, None].expand_as(centre).reshape(-1), w)
-    return torch.cat([part.reshape(len(rows), len(group.z), len(w)) for part in parts], dim=2)
+def _both_given_z(m: Tensor, C: Tensor, group: _Group, u: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    slopes, rests = group.slopes_and_rests(C)
+    return _given_z(m[0], slopes[0], rests[0], group, u), _given_z(m[1], slopes[1], rests[1], group, w)
 
 
-def _four(m: Tensor, C: Tensor, group: _Group, u: Tensor, given_z: Tensor) -> list[Tensor]:
-    """K, A, B and R of a group's keys, each of shape (keys, nodes u, nodes w)."""
-    sd = _deviation(C[group.rows, 0, 0])
-    y = (m[0][group.rows, None] + sd[:, None] * group.z)[:, None, :] + u[:, None]
-    x = torch.exp(y.clamp(max=GUMBEL_END + 2))
-    survival = torch.exp(-x)
-    four = (torch.cat([survival, x * survival], dim=1) * group.density) @ given_z
-    nu, nw = len(u), given_z.shape[2] // 2
+def _given_z(m: Tensor, slope: Tensor, rest: Tensor, group: _Group, nodes: Tensor) -> Tensor:
+    """L and P of a score given z, (2, keys, z, nodes)."""
+    centre = m[group.rows, None] + slope[:, None] * group.z
+    size = max(1, MAX_PHASES // (len(group.z) * MAX_FREQUENCIES))
+    parts = []
+    for some in range(0, len(centre), size):
+        mean = centre[some : some + size]
+        variance = rest[some : some + size, None].expand_as(mean)
+        found = _survival_and_density(mean.reshape(-1), variance.reshape(-1), nodes)
+        parts.append(torch.stack(found).reshape(2, *mean.shape, len(nodes)))
+    return torch.cat(parts, dim=1)
+
+
+def _four(group: _Group, one: Tensor, two: Tensor) -> list[Tensor]:
+    """K, A, B and R of a group's keys, each of shape (keys, nodes u, nodes w), from both scores given z."""
+    left = torch.cat([one[0], one[1]], dim=-1).mT * group.density  # (keys, 2 nodes u, z)
+    four = left @ torch.cat([two[0], two[1]], dim=-1)
+    nu, nw = one.shape[-1], two.shape[-1]
     return [four[:, :nu, :nw], four[:, nu:, :nw], four[:, :nu, nw:], four[:, nu:, nw:]]
+
+
+def _log_of_product(K: Tensor) -> Tensor:
+    """Σ log K over the keys; without gradients, of the products of a few keys at a time."""
+    whole = 0 if K.requires_grad else len(K) - len(K) % KEYS_A_LOGARITHM
+    out = K[whole:].log().sum(0)
+    if whole:
+        products = K[:whole].reshape(KEYS_A_LOGARITHM, -1, *K.shape[1:])
+        out = out + functools.reduce(torch.mul, products).log_().sum(0)
+    return out
 
 
 def _ratios(K: Tensor, A: Tensor, B: Tensor, R: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """A/K, B/K and R/K; 0 where K is below MIN_SURVIVAL."""
-    alive = K.detach() > MIN_SURVIVAL
-    safe = torch.where(alive, K, torch.ones_like(K))
-    a, b, both = (torch.where(alive, x / safe, torch.zeros_like(x)) for x in (A, B, R))
-    return a, b, both
+    inverse = torch.where(K.detach() > MIN_SURVIVAL, 1 / K.clamp(min=MIN_SURVIVAL), 0.0)
+    return A * inverse, B * inverse, R * inverse
 
 
 def _deviation(variance: Tensor) -> Tensor:

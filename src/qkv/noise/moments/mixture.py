@@ -16,8 +16,9 @@ from qkv.core.validation import check_range
 from qkv.errors import QkvError
 from qkv.noise.head_mix import HeadMix, Layout
 from qkv.noise.key_noise import KeyNoise, Noise, noise_on_keys
-from qkv.noise.moments.head_pairs import FINE, Grid, cross_moments
-from qkv.noise.moments.single_head import MAX_NODES, STEP, head_moments
+from qkv.noise.moments.head_pairs import FINE, CrossMoments, Grid, cross_moments
+from qkv.noise.moments.single_head import MAX_NODES, STEP, HeadMoments, head_moments
+from qkv.parallel import Progress
 
 REQUEST = "the moments of a reading"
 MAX_COVARIANCE_ITEMS = 2000
@@ -102,7 +103,13 @@ class ReadingMoments(Displayable):
 
 
 def reading_moments(
-    memory: Memory, query: Layout, noise: Noise, mix: ArrayLike | None = None, *, covariance: bool = False
+    memory: Memory,
+    query: Layout,
+    noise: Noise,
+    mix: ArrayLike | None = None,
+    *,
+    covariance: bool = False,
+    callback: Progress | None = None,
 ) -> ReadingMoments:
     """Mean and covariance of the weights and the output of a reading under noise, by integration.
 
@@ -114,6 +121,7 @@ def reading_moments(
         noise: The noise on the keys.
         mix: Weights of the heads, (h,); by default 1/h for each.
         covariance: Whether to compute the covariance of all weights too, for up to 2000 items.
+        callback: Called with the numbers of finished and of all heads and pairs of heads.
 
     Returns:
         The moments, with bounds on their errors.
@@ -137,11 +145,16 @@ def reading_moments(
             f"the covariance of {memory.n} weights was asked for",
             f"That is given for up to {MAX_COVARIANCE_ITEMS} items; output_cov and weights_var have no such limit",
         )
-    return moments_of_heads(noise_on_keys(REQUEST, noise, memory), memory, heads, covariance)
+    return moments_of_heads(noise_on_keys(REQUEST, noise, memory), memory, heads, covariance, callback=callback)
 
 
 def moments_of_heads(
-    keys: KeyNoise, memory: Memory, heads: HeadMix, covariance: bool = False, grid: Grid = FINE
+    keys: KeyNoise,
+    memory: Memory,
+    heads: HeadMix,
+    covariance: bool = False,
+    grid: Grid = FINE,
+    callback: Progress | None = None,
 ) -> ReadingMoments:
     """The moments of a checked layout, for given covariances of the keys."""
     mix = heads.mix
@@ -152,7 +165,7 @@ def moments_of_heads(
     total = float(mix.detach().sum())
     centre = mix.detach() @ torch.softmax(m.detach(), -1) @ memory.values / (total if abs(total) > 1e-3 else 1.0)
     values = memory.values - centre
-    joint = _joint_moments(m, C, values, covariance, grid)
+    joint = _joint_moments(m, C, values, covariance, grid, callback or (lambda done, total: None))
     size, reach = float(mix.detach().abs().sum()), float(torch.linalg.vector_norm(values, dim=1).max())
     # A variance E α² − (E α)² is off by the errors of both terms: at most three times the moments' own.
     slack = 3 * max(1.0, size) ** 2
@@ -185,17 +198,24 @@ class _Joint:
     total_error: float
 
 
-def _joint_moments(m: Tensor, C: Tensor, values: Tensor, full: bool, grid: Grid) -> _Joint:
+def _joint_moments(m: Tensor, C: Tensor, values: Tensor, full: bool, grid: Grid, report: Progress) -> _Joint:
     """Single-head moments, and cross-moments of each pair of heads."""
     H, n = m.shape
-    heads = [head_moments(m[h], C[:, h, h], values, full) for h in range(H)]
+    rule = grid.one_head_step, grid.one_head_reach
+    heads = [head_moments(m[h], C[:, h, h], values, full, *rule) for h in range(H)]
     means = torch.stack([head.mean for head in heads])
     outputs = torch.stack([head.output for head in heads])
     errors, totals = [head.error for head in heads], [head.total_error for head in heads]
     found: dict[tuple[int, int], tuple[Tensor, Tensor, Tensor]] = {}
-    for g, h in itertools.combinations_with_replacement(range(H), 2):
+    pairs = list(itertools.combinations_with_replacement(range(H), 2))
+    for done, (g, h) in enumerate(pairs):
+        report(done, len(pairs))
         both = torch.tensor([g, h])
-        pair = heads[g] if g == h else cross_moments(m[both], C[:, both][:, :, both], values, full, grid)
+        if g == h:
+            pair: HeadMoments | CrossMoments | float = heads[g]
+        else:
+            squares = torch.stack([heads[k].square.detach() + heads[k].error for k in (g, h)])
+            pair = cross_moments(m[both], C[:, both][:, :, both], values, full, grid, squares)
         if isinstance(pair, float):  # independent heads: all central cross-moments are 0, to within this
             errors.append(pair)
             totals.append(4 * pair)  # Σ_a |∂α_a/∂s| ≤ ½ in each head, so Price's bound for all a, b is |c|/4
@@ -210,6 +230,8 @@ def _joint_moments(m: Tensor, C: Tensor, values: Tensor, full: bool, grid: Grid)
         output = pair.output_square - outputs[g][:, None] * outputs[h]
         found[g, h] = (pair.square - means[g] * means[h], output, covariance)
         found[h, g] = (found[g, h][0], output.mT, covariance.mT)
+
+    report(len(pairs), len(pairs))
 
     def stacked(part: int) -> Tensor:
         return torch.stack([torch.stack([found[g, h][part] for h in range(H)]) for g in range(H)])

@@ -6,13 +6,10 @@
 # The output o = Σ α_a v_a needs no n × n matrix:  E o oᵀ = ∫ Λ ρ ρᵀ du + Σ_a (∫ Λ (q_a − r_a²) du) v_a v_aᵀ
 # with ρ(u) = Σ_a r_a(u) v_a.
 #
-# The trapezoid rule with step h turns ∫ into a sum whose error is known: by Poisson's formula the sum for E
-# α_a α_b is Σ_k E[α_a α_b Γ(2 + iτk) Z^(−iτk)], τ = 2π/h, so relatively to the (positive) moment it is off by
-# at most 2 Σ_{k≥1} |Γ(2 + iτk)|, whatever the keys. For h = ¼ that is 4e-15. Cutting the ends off costs at
-# most 1 − Λ at the lower end and E[(1 + xZ) e^(−xZ)] at the upper one; both are rounding by the choice of the
-# ends. What is left are the errors of L, P and Q, each below FUNCTION_ERROR: changing one factor of Λ r_a by δ changes
-# an integral by at most δ ∫ P_a = δ, and changing P_a (or Q_a) itself by at most δ times the length of the
-# interval.
+# The outer rule and its own error are derived in outer_rule.py: equal steps in u for few keys, a rule with fewer nodes
+# for many, and longer steps where the noise on every score is wide. What is left are the errors of L, P and Q, each
+# below FUNCTION_ERROR: changing one factor of Λ r_a by δ changes an integral by at most δ ∫ P_a = δ, and changing P_a
+# (or Q_a) itself by at most δ times the sum of the rule's weights, which is the length of the interval.
 
 from __future__ import annotations
 
@@ -21,9 +18,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from scipy.special import gamma
 from torch import Tensor
 
+from qkv.errors import QkvError
+from qkv.noise.moments.outer_rule import (
+    MAX_COMPRESSED_STEP,
+    MAX_ENTRIES,
+    OuterRule,
+    compressed_rule,
+    compression,
+    log_product,
+    outer_error,
+    shift_variance,
+    widest_step,
+)
 from qkv.noise.moments.smoothed_gumbel import (
     FUNCTION_ERROR,
     GUMBEL_END,
@@ -36,10 +44,14 @@ from qkv.noise.moments.smoothed_gumbel import (
 
 STEP = 0.25
 """Step of the outer integral in u."""
-MAX_ENTRIES = 2**19
-"""Entries (keys × nodes) held at once."""
+MIN_COMPRESSED_ENTRIES = 2**16
+"""Keys × nodes from which a rule with fewer nodes saves more than it costs."""
+MAX_COMPRESSION = 0.7
+"""Part of the interval that may be left for it."""
 MAX_NODES = 2**21
 """Outer nodes at most; standard deviations of a score up to 1e4 need fewer."""
+LONG_RULE, MAX_LONG_ENTRIES = 2**13, 2**23
+"""For more nodes than the first, noisy keys × nodes at most: some ten seconds."""
 LONG_INTERVAL = 160
 """Length of the outer interval from which its upper end is first located by evaluating Λ at a few nodes."""
 
@@ -60,16 +72,18 @@ class HeadMoments:
     total_error: float
 
 
-def head_moments(m: Tensor, v: Tensor, values: Tensor, full: bool = False, step: float = STEP) -> HeadMoments:
+def head_moments(
+    m: Tensor, v: Tensor, values: Tensor, full: bool = False, step: float = STEP, reach: float = REACH
+) -> HeadMoments:
     """The moments of a head with independent scores of means m and variances v, (n,); differentiable in both."""
     m = m - m.detach().max()  # the weights stay the same, and phases stay small
-    u = outer_nodes(m.detach(), v.detach(), step)
+    rule = outer_rule(m.detach(), v.detach(), step, reach)
+    u = rule.u
     n, G = len(m), len(u)
     recorded = torch.is_grad_enabled() and (m.requires_grad or v.requires_grad)
     single = recorded or n * G <= MAX_ENTRIES
     parts = (logs_and_ratios if recorded else _for_distinct_scores)(m, v, u) if single else None
-    log_product = _log_product(m, v, u) if parts is None else parts[0].sum(0)
-    weight = step * torch.exp(log_product)
+    weight = rule.weight * torch.exp(log_product(m, v, u) if parts is None else parts[0].sum(0))
 
     means, squares, own = [], [], []  # own: ∫ Λ (q_a − r_a²) du
     flow = m.new_zeros(values.shape[1], G)  # ρ
@@ -89,8 +103,8 @@ def head_moments(m: Tensor, v: Tensor, values: Tensor, full: bool = False, step:
         product = (r * weight) @ r.mT
         product = product - torch.diag(product.diagonal()) + torch.diag(square)
     noisy = int((v.detach() > 0).sum())
-    length = float(u[-1] - u[0])
-    rounding = 1e-15 + outer_error(step, 2)
+    length = rule.length
+    rounding = 1e-15 + rule.error
     return HeadMoments(
         mean=mean,
         square=square,
@@ -110,9 +124,26 @@ def _for_distinct_scores(m: Tensor, v: Tensor, u: Tensor, parts: int = 3) -> Ten
     return logs_and_ratios(mean, variance, u, parts).index_select(1, where)
 
 
-def outer_error(step: float, order: int) -> float:
-    """Bound on the trapezoid rule's relative error for a moment of this order; see the derivation above."""
-    return 2.02 * float(abs(gamma(order + 2j * math.pi / step)))
+def outer_rule(m: Tensor, v: Tensor, step: float, reach: float = REACH) -> OuterRule:
+    """The rule for score means m and variances v: of the given step, or one of fewer nodes and a like error."""
+    wide = widest_step(step, v)
+    low, high = _ends(m, v, reach)
+    many = len(m) * (high - low) / wide > MIN_COMPRESSED_ENTRIES
+    if many and wide <= MAX_COMPRESSED_STEP and compression(m, v, low, high) < MAX_COMPRESSION:
+        found = compressed_rule(m, v, step, reach)
+        return OuterRule(found.u, found.weight, found.length, found.error + outer_error(step, 2))
+    u = outer_nodes(m, v, wide, reach)
+    noisy = int((v > 0).sum())
+    if len(u) > LONG_RULE and noisy * len(u) > MAX_LONG_ENTRIES:
+        raise QkvError(
+            "the moments of a reading",
+            f"{noisy} scores vary with standard deviations up to {float(v.max()) ** 0.5:.4g}, and "
+            f"{'some' if float(v.min()) > 0 else 'others'} hardly: that would need {len(u):,} nodes for each",
+            "Use a smaller query, less noise or qkv.noise.sample; beyond 1e3 a weight is 0 or 1 almost surely",
+        )
+    error = outer_error(wide, 2, shift_variance(v) if wide > step else 0.0)
+    error += 0.0 if reach >= REACH else 2 * math.exp(-reach)
+    return OuterRule(u, torch.full_like(u, wide), float(u[-1] - u[0]), error)
 
 
 def outer_nodes(m: Tensor, v: Tensor, step: float, reach: float = REACH) -> Tensor:
@@ -123,28 +154,25 @@ def outer_nodes(m: Tensor, v: Tensor, step: float, reach: float = REACH) -> Tens
 
 def outer_interval(m: Tensor, v: Tensor, reach: float = REACH) -> tuple[float, float]:
     """The ends of that interval. Keys of equal mean and variance may be given once, with log(count) added to m."""
-    low = -float(torch.logsumexp(m + left_tail(v), 0)) - reach
-    high = float((GUMBEL_END - m + NORMAL_TAIL * v.sqrt()).min())
+    low, high = _ends(m, v, reach)
     if high - low > LONG_INTERVAL and len(m) > 1:
         high = _upper_end(m, v, low, high)
     return low, high
+
+
+def _ends(m: Tensor, v: Tensor, reach: float) -> tuple[float, float]:
+    """The ends without an evaluation of Λ."""
+    low = -float(torch.logsumexp(m + left_tail(v), 0)) - reach
+    return low, float((GUMBEL_END - m + NORMAL_TAIL * v.sqrt()).min())
 
 
 def _upper_end(m: Tensor, v: Tensor, low: float, high: float) -> float:
     """A closer upper end: with many noisy keys Λ = Π L_j vanishes long before any one L_j does."""
     candidates = torch.linspace(low, high, 33, dtype=torch.float64)
     with torch.no_grad():
-        sums = _log_product(m, v, candidates)
+        sums = log_product(m, v, candidates)
     vanished = (sums < -(REACH + 5)).nonzero().flatten()
     return float(candidates[vanished[0]]) if len(vanished) else high
-
-
-def _log_product(m: Tensor, v: Tensor, u: Tensor) -> Tensor:
-    """log Λ at the nodes, for a part of the keys at a time."""
-    out = torch.zeros_like(u)
-    for c in _slices(len(m), len(u)):
-        out = out + logs_and_ratios(m[c], v[c], u, 1)[0].sum(0)
-    return out
 
 
 def _slices(n: int, G: int) -> Iterator[slice]:

@@ -21,6 +21,7 @@ from qkv.noise.head_mix import HeadMix
 from qkv.noise.key_noise import Noise, noise_on_keys
 from qkv.noise.moments.mixture import ReadingMoments
 from qkv.noise.robust.search import (
+    MAX_ITERATIONS,
     RobustProblem,
     best_single_head,
     least_loss,
@@ -28,7 +29,10 @@ from qkv.noise.robust.search import (
     split_items_among_heads,
     with_more_heads,
 )
+from qkv.parallel import Progress
 
+N_STEPS = MAX_ITERATIONS + 7
+"""Steps that are reported: three before the search, each of its iterations, and four after it."""
 MAX_HELPFUL_RATIO = 0.9
 """More heads help if their squared error is below this part of one head's."""
 
@@ -94,7 +98,15 @@ class RobustQuery(Displayable):
         )
 
 
-def harden(memory: Memory, weights: Weights, noise: Noise, tol: float = 1e-2, heads: int = 1) -> RobustQuery:
+def harden(
+    memory: Memory,
+    weights: Weights,
+    noise: Noise,
+    tol: float = 1e-2,
+    heads: int = 1,
+    *,
+    callback: Progress | None = None,
+) -> RobustQuery:
     """The query, or several queries with a mix, that read a blend with small mean squared error under noise.
 
     The search is local: the result is never worse than the plain layout, but need not be the best there is.
@@ -106,6 +118,7 @@ def harden(memory: Memory, weights: Weights, noise: Noise, tol: float = 1e-2, he
         tol: The largest total-variation distance of the noise-free weights from the wanted ones, where a query reaches
             that.
         heads: The number of heads to use.
+        callback: Called with the numbers of finished and of all steps: plain layouts, starts, searches, comparison.
 
     Returns:
         The layout found, with its moments, a comparison with plain layouts, and whether more heads would help.
@@ -125,15 +138,22 @@ def harden(memory: Memory, weights: Weights, noise: Noise, tol: float = 1e-2, he
     request = f"hardening a blend of {len(wanted.items)} items"
     heads = whole(request, "heads", heads)
     task = RobustProblem(memory, noise_on_keys(request, noise, memory), wanted)
+    report = callback or (lambda done, total: None)
     plain = _plain_head(memory, wanted)
+    report(1, N_STEPS)
     copies = _head_for_each_item(memory, wanted)
-    one = refine(task, best_single_head(task, plain))
+    report(2, N_STEPS)
+    start = best_single_head(task, plain)
+    report(3, N_STEPS)
+    one = refine(task, start, lambda done, total: report(3 + MAX_ITERATIONS * done // total, N_STEPS))
     several = split_items_among_heads(task, len(wanted.items) if heads == 1 else heads)
+    report(N_STEPS - 3, N_STEPS)
     if heads == 1:
         found = one
     else:
         starts = [with_more_heads(start, heads) for start in (several, one) if start is not None]
         found = several = refine(task, least_loss(task, starts))
+    report(N_STEPS - 2, N_STEPS)
 
     layouts = {"one head": plain}
     if copies is not None:
@@ -143,7 +163,9 @@ def harden(memory: Memory, weights: Weights, noise: Noise, tol: float = 1e-2, he
     layouts["hardened"] = found
     comparison = compare(memory, layouts, noise, weights)
     errors = dict(zip(comparison.names, comparison.errors, strict=True))
+    report(N_STEPS - 1, N_STEPS)
     helps, advice = _advice(task, one, several)
+    report(N_STEPS, N_STEPS)
     return RobustQuery(
         queries=found.queries,
         mix=found.mix,
