@@ -64,7 +64,11 @@ CELLS = [
      {"item_limit": (True, "tried")}, "proved", "why; tried", None),
     ("proof of a limit in n, and the formulas disagree", PROOF, UNCLEAR, {"item_limit": True},
      {"item_limit": (False, "a bug: no")}, "undecided", "why; a bug: no", None),
-    ("proof of a statistic that draws do not settle", PROOF, DRAWN, {}, {}, "proved", "draws are too few", None),
+    ("proof, but draws contradict it beyond their error", PROOF, replace(DRAWN, contradicted=2), {}, {}, "undecided",
+     "the draws of 2 of 7 instances disagree by many times their error", "t = 1.0"),
+    ("proof, but draws contradict it beyond their error", PROOF, replace(AGREE, drawn=1, contradicted=1), {}, {},
+     "undecided", "a bug: the proof (why)", None),
+    ("proof of a statistic that draws do not settle", PROOF, DRAWN, {}, {}, "proved", "too few to tell", None),
     ("proof, but no instance could be evaluated", PROOF, UNCLEAR, {}, {}, "undecided", "no instance could be", None),
     ("proof of a statement about no item", PROOF, NOTHING, {"vacuous": True}, {}, "proved",
      "why; not tried numerically", None),
@@ -82,8 +86,10 @@ CELLS = [
      UNCLEAR, {}, {"smallest_instance": "t = 2.0"}, "refuted", "why", "t = 2.0"),
     ("proof of the contrary, and instances agree at most within the error of a sample", replace(AGAINST, sure=True),
      Evidence(3, 0, 13, rough=3), {}, {"smallest_instance": "t = 2.0"}, "refuted", "why", "t = 2.0"),
-    ("refutation by a tie", replace(AGAINST, tie=T_IS_ZERO), AGREE, {}, {"tie_instance": "t = 0.0"}, "refuted", "why",
-     "t = 0.0"),
+    ("refutation at a place", replace(AGAINST, place=(T_IS_ZERO,)), AGREE, {}, {"place_instance": "t = 0.0"},
+     "refuted", "why", "t = 0.0"),
+    ("refutation that no instance confirms", replace(AGAINST, place=(T_IS_ZERO,)), AGREE, {}, {"place_instance": None},
+     "undecided", "was not confirmed", None),
     ("refutation by a witness", replace(AGAINST, witness=Witness("r", sp.Rational(1, 2))), AGREE, {}, {}, "refuted",
      "why", "r = 1/2"),
     ("refutation by a witness", replace(AGAINST, witness=Witness("q", "t*mu_a")), NOTHING,
@@ -215,7 +221,7 @@ def test_a_condition_is_tried_on_both_sides():
 
 def test_the_verdict_carries_the_steps_and_the_statement():
     context, cases = claim_of("t real", "t^2 > 0")
-    proof = replace(AGAINST, tie=T_IS_ZERO)
+    proof = replace(AGAINST, place=(T_IS_ZERO,))
     verdict = adjudicate(context, cases, proof, AGREE)
     assert (verdict.id, verdict.verdict, verdict.says, verdict.because) == ("x", "refuted", "t^2 > 0", "why")
     values = {}

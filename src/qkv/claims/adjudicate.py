@@ -165,14 +165,19 @@ class Checks:
         return numeric_evidence.smallest(self._cases)
 
     @cached_property
-    def tie_instance(self) -> str | None:
-        """The smallest instance at which both sides of a strict order are equal, as Python assignments."""
-        return None if self._proof.tie is None else numeric_evidence.smallest(self._narrowed(self._proof.tie))
+    def place_instance(self) -> str | None:
+        """An instance at the place where the proof says that an order fails, if it fails there for certain."""
+        if not self._proof.place:
+            return None
+        try:
+            return numeric_evidence.certain_violation(self._narrowed(*self._proof.place))
+        except L.Malformed:  # the place contradicts what is given
+            return None
 
-    def _narrowed(self, relation: L.Relation) -> list[QuantifierCase]:
-        """The cases of the same claim under one more condition."""
+    def _narrowed(self, *relations: L.Relation) -> list[QuantifierCase]:
+        """The cases of the same claim under more conditions."""
         claim = self._context.claim
-        statement = replace(claim.statement, when=(*claim.statement.when, relation))
+        statement = replace(claim.statement, when=(*claim.statement.when, *relations))
         return instances(build_context(replace(claim, statement=statement)))
 
 
@@ -217,6 +222,17 @@ TABLE = (
         lambda f: f.evidence.counterexample,
     ),
     Row(
+        "proof, but draws contradict it beyond their error",
+        (PROVED,),
+        lambda f: f.evidence.contradicted,
+        "undecided",
+        lambda f: (
+            f"a bug: the proof ({f.proof.because}) and the draws of {f.evidence.contradicted} of {f.evidence.total} "
+            "instances disagree by many times their error"
+        ),
+        lambda f: f.evidence.counterexample,
+    ),
+    Row(
         "proof of a limit in n, and the formulas agree",
         (PROVED,),
         lambda f: f.traits.item_limit and f.checks.item_limit[0],
@@ -235,7 +251,7 @@ TABLE = (
         (PROVED,),
         lambda f: not f.evidence.agree and f.evidence.drawn,
         "proved",
-        lambda f: f"{f.proof.because}; draws are too few to check such a statistic numerically",
+        lambda f: f"{f.proof.because}; the draws of the numerical instances are too few to tell",
     ),
     Row(
         "proof, but no instance could be evaluated",
@@ -278,12 +294,12 @@ TABLE = (
         lambda f: f.checks.smallest_instance,
     ),
     Row(
-        "refutation by a tie",
+        "refutation at a place",
         (REFUTED,),
-        lambda f: f.proof.tie is not None,
+        lambda f: f.proof.place and f.checks.place_instance is not None,
         "refuted",
         lambda f: f.proof.because,
-        lambda f: f.checks.tie_instance,
+        lambda f: f.checks.place_instance,
     ),
     Row(
         "refutation by a witness",

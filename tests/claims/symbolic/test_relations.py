@@ -72,7 +72,7 @@ def test_kinds_of_outcomes(given, let, then, kind):
 
 
 def test_a_tie_and_a_condition_are_values():
-    tie = decided("t real", "", "t^2 > 0").tie
+    (tie,) = decided("t real", "", "t^2 > 0").place
     assert (str(tie.sides[0]), tie.ops, tie.sides[1].value) == ("t", ("=",), 0)
     condition = decided("t real", "", "3*t > 1").condition
     assert condition.text == "t > 1/3"
