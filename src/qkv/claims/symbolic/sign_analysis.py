@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from functools import reduce as fold
 from math import gcd, lcm
 
@@ -53,9 +54,9 @@ class Ratio:
         return expr.xreplace(dict(self.logs)).xreplace({g: sp.exp(p) for g, p in self.powers.items()})
 
 
+@lru_cache(maxsize=4096)
 def ratio(expr: Scalar) -> Ratio:
     """Every e^(sum of monomials) becomes a product of powers of a few generators, so that the rest is rational."""
-    expr = sp.sympify(expr)
     exps = sorted(expr.atoms(sp.exp), key=sp.default_sort_key)
     parts: dict[Scalar, list[tuple[Scalar, Scalar]]] = {}
     shares: dict[Scalar, list[Scalar]] = {}
