@@ -26,7 +26,9 @@ from qkv.claims.syntax import nodes as L
 from qkv.claims.syntax.nodes import NEGATED_OP
 from qkv.claims.verdict import Verdict
 
-_INTERNAL = re.compile(r"gap\(|<k_|k_\*")  # unknowns of the prover as they are printed
+_INTERNAL = re.compile(
+    r"gap\(|<k_|k_\*|\brest\d*\b|theta\d*\b|remainder|~"
+)  # unknowns of the prover as they are printed
 MAX_PROBABILITY_ERROR = 0.05  # between a derived probability and the share of the draws
 MIN_AGREEING = 4  # instances that must agree for a claim without a proof to hold
 MAX_UNCLEAR_SHARE = 0.1  # of the instances that agree, for a claim to hold
@@ -45,6 +47,8 @@ class Traits:
         strict: Whether it holds <, > or !=.
         vacuous: Whether no item meets the quantifier.
         computed: Whether it holds a limit or a statistic, which no instance shows exactly.
+        too_slow: Whether a limit goes through a logarithm of a logarithm, which no place on its way shows.
+        unsearched: Whether it says != under conditions on scores, where no search looks for equal sides.
     """
 
     query_impossibility: bool = False
@@ -55,6 +59,8 @@ class Traits:
     strict: bool = False
     vacuous: bool = False
     computed: bool = False
+    too_slow: bool = False
+    unsearched: bool = False
 
     @classmethod
     def of(cls, context: Context, cases: Sequence[QuantifierCase]) -> Traits:
@@ -71,7 +77,17 @@ class Traits:
             vacuous=not cases,
             computed=bool(limits)
             or any(isinstance(n, L.Stat | L.Chance | L.Within) for n in L.nodes((claim.lets, claim.statement))),
+            too_slow=bool(limits) and any(_is_nested_logarithm(n) for n in L.nodes((claim.lets, claim.statement))),
+            unsearched=isinstance(core, L.Relation) and "!=" in core.ops and bool(context.score_conditions),
         )
+
+
+def _is_nested_logarithm(node: L.Node) -> bool:
+    return _is_logarithm(node) and any(_is_logarithm(inner) and inner is not node for inner in L.nodes(node))
+
+
+def _is_logarithm(node: L.Node) -> bool:
+    return isinstance(node, L.Call) and node.function == "log"
 
 
 @dataclass(frozen=True)
@@ -386,6 +402,16 @@ TABLE = (
         lambda f: f"{f.proof.because}; instances agree, but only within the error of a sample",
     ),
     Row(
+        "instances that cannot show it",
+        (UNKNOWN,),
+        lambda f: f.traits.too_slow or f.traits.unsearched,
+        "undecided",
+        lambda f: (
+            f"{f.proof.because}; {f.evidence.agree} of {f.evidence.total} instances agree, but "
+            + ("log(log(...)) moves too slowly to be seen" if f.traits.too_slow else "none was sought with equal sides")
+        ),
+    ),
+    Row(
         "instances agree",
         (UNKNOWN,),
         lambda f: not f.evidence.disagree and f.evidence.agree >= MIN_AGREEING and f.few_unclear,
@@ -414,9 +440,13 @@ def plain_reason(text: str) -> str:
         start = text.index("left minus right is ")
         never = ", never 0" in text
         return f"{text[:start]}left minus right is {'never 0' if never else 'not 0 everywhere'}"
-    return re.sub(
-        r"(?:the sign of |the growth of )?[^;]*(?:gap\(|<k_|k_\*)[^;]*", "the symbolic part does not settle it", text
-    )
+    return _INTERNAL_PART.sub(_unsettled, text)
+
+
+def _unsettled(part: re.Match[str]) -> str:
+    """What is said in place of a part with unknowns; a bracket that was opened before it is closed."""
+    opened = part[0].count(")") > part[0].count("(")
+    return "the symbolic part does not settle it" + ")" * opened
 
 
 def row_for(findings: Findings) -> Row:

@@ -172,10 +172,21 @@ class _Tally:
         shown = None
         if self.first is not None:
             inst, core, found = self.first
-            shown = python_assignments(inst, core, found.draw, found.violation)
+            shown = None if _shows_nothing(inst, core) else python_assignments(inst, core, found.draw, found.violation)
         share = float(np.mean(self.shares)) if self.shares else None
         counts = (self.agree, self.disagree, self.unclear)
         return Evidence(*counts, shown, share, self.rough, self.exact, self.confirmed, self.drawn, self.contradicted)
+
+
+def _shows_nothing(inst: Instance, core: L.Core) -> bool:
+    """Whether both sides of a limit are equal up to rounding on an instance, so that it shows no difference."""
+    if not isinstance(core, L.Limit) or not core.tends or any(n == L.Name("oo", (), n.at) for n in L.nodes(core.right)):
+        return False
+    try:
+        one, two = sides(inst, core.left, core.right)
+    except (CannotEvaluate, ValueError):
+        return False
+    return one.shape == two.shape and bool(np.allclose(one, two, rtol=ROUNDING, atol=ROUNDING))
 
 
 def _judged(inst: Instance, core: L.Core, hint: float | None) -> Judgement:

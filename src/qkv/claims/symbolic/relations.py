@@ -10,7 +10,7 @@ import sympy as sp
 from qkv.claims.semantics.context import Context
 from qkv.claims.symbolic import thresholds
 from qkv.claims.symbolic.algebra import Algebra, orthogonal_terms, require_same_shape
-from qkv.claims.symbolic.attention_terms import softmax_steps
+from qkv.claims.symbolic.attention_terms import softmax_steps, with_score_conditions
 from qkv.claims.symbolic.basis_sums import sized
 from qkv.claims.symbolic.conditions import assumptions_of
 from qkv.claims.symbolic.distinguishing_points import differs
@@ -40,7 +40,8 @@ def relation(context: Context, core: L.Relation, algebra: Algebra | None = None)
     steps: list[Step] = []
     because = ""
     for left, op, right in core.pairs():
-        one, two = sized(left, right, algebra.value(left), algebra.value(right))
+        one, two = (with_score_conditions(algebra, algebra.value(side)) for side in (left, right))
+        one, two = sized(left, right, one, two)
         require_same_shape(one, two, core.at)
         found = link(algebra, one, op, two, assumptions_of(algebra))
         if found.kind != PROVED:
