@@ -59,7 +59,7 @@ def test_outcomes_agree_with_exact_values(given, low, high, op):
         ("t > 0", "", "t = t = 2*t", REFUTED),
         ("t real", "", "t > 1", CONDITIONAL),
         ("t real", "", "t^2 > 0", REFUTED),
-        ("t real, s real", "", "s*t > 0", UNKNOWN),
+        ("t real, s real", "", "s*t > 0", REFUTED),
         ("u_1..u_n orthonormal", "", "u_a != u_b", PROVED),
         ("u_1..u_n orthonormal", "", "u_a = u_b", REFUTED),
         ("u_a free, u_b free", "", "u_a != u_b", UNKNOWN),

@@ -70,7 +70,8 @@ def link(algebra: Algebra, one: MatrixPolynomial, op: str, two: MatrixPolynomial
     if how in SIGNS_THAT_REFUTE[op]:
         because = f"left minus right is {SIGN_WORDS[how]} for all allowed values"
         return Proof(REFUTED, because, (said,), sure=True)
-    level = thresholds.tie(algebra, value, assumptions) if op in ("<", ">") and how in (">=", "<=") else None
+    weak = op in ("<", ">") and sign(value, assumptions) in (">=", "<=")
+    level = thresholds.tie(algebra, value, assumptions) if weak else None
     if level is not None:
         because = f"both sides are equal for {level[0]} = {level[1]}"
         return Proof(REFUTED, because, (said, step(because)), place=_equations(algebra, (level,)))

@@ -19,6 +19,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import sympy as sp
+from sympy.polys.polyerrors import BasePolynomialError as PolynomialError
 
 from qkv.claims.semantics.ranges import Range
 from qkv.claims.symbolic.errors import TooLarge
@@ -43,7 +44,7 @@ def argued_sign(expr: Scalar, assumptions: Assumptions) -> str | None:
         if expr.has(sp.oo, -sp.oo, sp.zoo, sp.nan, sp.I) or any(isinstance(s, Statistic) for s in expr.free_symbols):
             return None
         return _Search().sign(expr, replace(assumptions, fixed=()), MAX_DEPTH)
-    except TooLarge:
+    except (TooLarge, PolynomialError, NotImplementedError):  # SymPy gives up
         return None
 
 
