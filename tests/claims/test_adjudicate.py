@@ -109,6 +109,10 @@ CELLS = [
     ("condition or probability", SOMETIMES, SOME_DISAGREE, {}, {"condition_counterexample": None}, "conditional",
      "true when t > 1", "t = 1.0"),
     # No symbolic result.
+    ("instances that cannot show it", OPEN, AGREE, {"too_slow": True, "any_limit": True}, {}, "undecided",
+     "moves too slowly to be seen", None),
+    ("instances that cannot show it", OPEN, AGREE, {"unsearched": True, "strict": True}, {}, "undecided",
+     "none was sought with equal sides", None),
     ("impossibility without a proof", OPEN, AGREE, {"impossibility": True}, {}, "undecided",
      "trying some numbers does not show", None),
     ("impossibility without a proof", OPEN, NOTHING, {"impossibility": True, "query_impossibility": True}, {},
@@ -236,6 +240,11 @@ def test_the_verdict_carries_the_steps_and_the_statement():
         ("for i = a: left minus right is exp(k_a'q - gap(k_b'q))", "for i = a: left minus right is not 0 everywhere"),
         ("the sign of gap(<k_*,w>) is not known; not clear", "the symbolic part does not settle it; not clear"),
         ("left minus right is 2*t - 1", "left minus right is 2*t - 1"),
+        (
+            "no proof found (the sign of rest + 1); all agree",
+            "no proof found (the symbolic part does not settle it); all agree",
+        ),
+        ("the growth of theta*exp(-t); not clear", "the symbolic part does not settle it; not clear"),
     ],
 )
 def test_reasons_hold_no_names_of_the_prover(text, shown):

@@ -16,6 +16,7 @@ import pytest
 import qkv
 
 STATEMENTS = Path(__file__).parent / "statements"
+HELD_OUT = tuple(Path(__file__).parent / "held_out" / name for name in ("before.md", "after.md"))
 HARD = Path(__file__).parent / "hard_statements" / "attack.md"
 SAMPLE_STEP = 12
 VERDICTS = ("proved", "conditional", "holds", "undecided", "refuted", "malformed")
@@ -154,6 +155,25 @@ def test_sample_of_statements() -> None:
 @pytest.mark.slow
 def test_all_statements() -> None:
     outcomes = check_all(all_statements())
+    assert not problems(outcomes), "\n".join([*problems(outcomes), table(outcomes)])
+
+
+def held_out_statements() -> list[Statement]:
+    """Statements that the prover was not developed on."""
+    return [s for path in HELD_OUT for s in read_statements(path)]
+
+
+def test_sample_of_held_out_statements() -> None:
+    statements = held_out_statements()
+    assert len(statements) >= 300
+    assert {s.tag for s in statements} <= {"T", "F"}
+    outcomes = check_all(statements[::17])
+    assert not problems(outcomes), "\n".join([*problems(outcomes), table(outcomes)])
+
+
+@pytest.mark.slow
+def test_all_held_out_statements() -> None:
+    outcomes = check_all(held_out_statements())
     assert not problems(outcomes), "\n".join([*problems(outcomes), table(outcomes)])
 
 

@@ -26,9 +26,9 @@ from qkv.claims.syntax import nodes as L
 from qkv.claims.syntax.nodes import NEGATED_OP
 from qkv.claims.verdict import Verdict
 
-_INTERNAL = re.compile(
-    r"gap\(|<k_|k_\*|\brest\d*\b|theta\d*\b|remainder|~"
-)  # unknowns of the prover as they are printed
+_UNKNOWN_NAMES = r"gap\(|<k_|k_\*|\brest\d*\b|theta\d*\b|remainder|~"  # unknowns of the prover as they are printed
+_INTERNAL = re.compile(_UNKNOWN_NAMES)
+_INTERNAL_PART = re.compile(rf"(?:the sign of |the growth of )?[^;(]*(?:{_UNKNOWN_NAMES})[^;]*")
 MAX_PROBABILITY_ERROR = 0.05  # between a derived probability and the share of the draws
 MIN_AGREEING = 4  # instances that must agree for a claim without a proof to hold
 MAX_UNCLEAR_SHARE = 0.1  # of the instances that agree, for a claim to hold

@@ -36,10 +36,10 @@ NOT_POSITIVE = ("-", "<=", "0")
 
 def argued_sign(expr: Scalar, assumptions: Assumptions) -> str | None:
     """ "+", "-", "0", ">=" or "<=" for all values in the assumptions; None when no argument shows it."""
-    found = sign(expr, assumptions)
-    if found is not None:
-        return found
     try:
+        found = sign(expr, assumptions)
+        if found is not None:
+            return found
         expr = assumptions.put(sp.sympify(expr))
         if expr.has(sp.oo, -sp.oo, sp.zoo, sp.nan, sp.I) or any(isinstance(s, Statistic) for s in expr.free_symbols):
             return None
