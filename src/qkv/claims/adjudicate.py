@@ -48,7 +48,8 @@ class Traits:
         vacuous: Whether no item meets the quantifier.
         computed: Whether it holds a limit or a statistic, which no instance shows exactly.
         too_slow: Whether a limit goes through a logarithm of a logarithm, which no place on its way shows.
-        unsearched: Whether it says != under conditions on scores, where no search looks for equal sides.
+        unsearched: Whether no search looks for equal sides, which violate it: of != under conditions on scores, and of
+            != and strict orders between random numbers.
     """
 
     query_impossibility: bool = False
@@ -78,8 +79,15 @@ class Traits:
             computed=bool(limits)
             or any(isinstance(n, L.Stat | L.Chance | L.Within) for n in L.nodes((claim.lets, claim.statement))),
             too_slow=bool(limits) and any(_is_nested_logarithm(n) for n in L.nodes((claim.lets, claim.statement))),
-            unsearched=isinstance(core, L.Relation) and "!=" in core.ops and bool(context.score_conditions),
+            unsearched=isinstance(core, L.Relation) and _without_search(context, core),
         )
+
+
+def _without_search(context: Context, core: L.Relation) -> bool:
+    counted = any(isinstance(n, L.Stat | L.Chance) for n in L.nodes((context.claim.lets, core)))
+    if "!=" in core.ops and context.score_conditions:
+        return True
+    return bool({"<", ">", "!="} & set(core.ops)) and bool(context.random or context.noise) and not counted
 
 
 def _is_nested_logarithm(node: L.Node) -> bool:
