@@ -29,7 +29,7 @@ class NotLoaded(Exception):
 MAX_COVARIANCE = 1e3  # largest entry of a covariance that is drawn from
 ROUNDING = 1e-12  # a difference this small, relative to its terms, is rounding
 EVENT_EDGE = 1e-13  # draws this close to the edge of an event may lie on either side
-MAX_DRAW_SHARE = 0.02  # of one draw in a variance, for the draws to tell the error of a mean
+MAX_DRAW_SHARE = 0.15  # of one draw in a variance, for the draws to tell the error of a mean
 NEGLIGIBLE_NOISE = 1e-12  # a variance below the rounding of the scores
 
 
@@ -254,7 +254,7 @@ def _statistic(inst: Instance, expr: L.Stat) -> Array:
     x, y = values[0], values[-1]
     if inst.samples > 1 and not (inst.even and _even_moment(inst, expr)):
         inst.sampled = True
-        inst.uneven |= any(_dominated(v) for v in values)
+        inst.uneven |= _dominated(x) if expr.function == "E" else any(_dominated(v**2) for v in map(_centred, values))
     if expr.function == "E":
         return x.mean(axis=0, keepdims=True)
     both = _covariance(inst, x, y)
@@ -272,9 +272,13 @@ def _even_moment(inst: Instance, expr: L.Stat) -> bool:
     return all(degree is not None and degree <= most for degree in degrees)
 
 
+def _centred(values: Array) -> Array:
+    return values - values.mean(axis=0, keepdims=True)
+
+
 def _dominated(values: Array) -> bool:
     """Whether few draws make up most of the variance, so that the error of a mean cannot be told from the draws."""
-    squares = np.square(values - values.mean(axis=0, keepdims=True))
+    squares = np.square(_centred(values))
     total = squares.sum(axis=0)
     return not bool(np.all(squares.max(axis=0) <= MAX_DRAW_SHARE * total))
 
