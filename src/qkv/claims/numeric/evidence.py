@@ -180,7 +180,11 @@ class _Tally:
 
 def _shows_nothing(inst: Instance, core: L.Core) -> bool:
     """Whether both sides of a limit are equal up to rounding on an instance, so that it shows no difference."""
-    if not isinstance(core, L.Limit) or not core.tends or any(n == L.Name("oo", (), n.at) for n in L.nodes(core.right)):
+    if (
+        not isinstance(core, L.Limit)
+        or not core.tends
+        or any(isinstance(n, L.Name) and n.base == "oo" for n in L.nodes(core.right))
+    ):
         return False
     try:
         one, two = sides(inst, core.left, core.right)

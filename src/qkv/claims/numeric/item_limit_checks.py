@@ -49,7 +49,7 @@ def formulas_agree(formulas: Sequence[ItemLimit | None]) -> tuple[bool, str]:
     for formula in formulas:
         for here in _instances(formula) if formula is not None else ():
             tried += 1
-            counts = ITEM_COUNTS
+            counts: Sequence[int] = ITEM_COUNTS
             shrinks = _shrinks(here, formula.size, counts)  # type: ignore[union-attr]
             if shrinks is False:
                 counts = FAR_COUNTS
