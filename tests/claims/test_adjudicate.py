@@ -64,7 +64,11 @@ CELLS = [
      {"item_limit": (True, "tried")}, "proved", "why; tried", None),
     ("proof of a limit in n, and the formulas disagree", PROOF, UNCLEAR, {"item_limit": True},
      {"item_limit": (False, "a bug: no")}, "undecided", "why; a bug: no", None),
-    ("proof of a statistic that draws do not settle", PROOF, DRAWN, {}, {}, "proved", "draws are too few", None),
+    ("proof, but draws contradict it beyond their error", PROOF, replace(DRAWN, contradicted=2), {}, {}, "undecided",
+     "the draws of 2 of 7 instances disagree by many times their error", "t = 1.0"),
+    ("proof, but draws contradict it beyond their error", PROOF, replace(AGREE, drawn=1, contradicted=1), {}, {},
+     "undecided", "a bug: the proof (why)", None),
+    ("proof of a statistic that draws do not settle", PROOF, DRAWN, {}, {}, "proved", "too few to tell", None),
     ("proof, but no instance could be evaluated", PROOF, UNCLEAR, {}, {}, "undecided", "no instance could be", None),
     ("proof of a statement about no item", PROOF, NOTHING, {"vacuous": True}, {}, "proved",
      "why; not tried numerically", None),
@@ -82,8 +86,10 @@ CELLS = [
      UNCLEAR, {}, {"smallest_instance": "t = 2.0"}, "refuted", "why", "t = 2.0"),
     ("proof of the contrary, and instances agree at most within the error of a sample", replace(AGAINST, sure=True),
      Evidence(3, 0, 13, rough=3), {}, {"smallest_instance": "t = 2.0"}, "refuted", "why", "t = 2.0"),
-    ("refutation by a tie", replace(AGAINST, tie=T_IS_ZERO), AGREE, {}, {"tie_instance": "t = 0.0"}, "refuted", "why",
-     "t = 0.0"),
+    ("refutation at a place", replace(AGAINST, place=(T_IS_ZERO,)), AGREE, {}, {"place_instance": "t = 0.0"},
+     "refuted", "why", "t = 0.0"),
+    ("refutation that no instance confirms", replace(AGAINST, place=(T_IS_ZERO,)), AGREE, {}, {"place_instance": None},
+     "undecided", "was not confirmed", None),
     ("refutation by a witness", replace(AGAINST, witness=Witness("r", sp.Rational(1, 2))), AGREE, {}, {}, "refuted",
      "why", "r = 1/2"),
     ("refutation by a witness", replace(AGAINST, witness=Witness("q", "t*mu_a")), NOTHING,
@@ -103,6 +109,10 @@ CELLS = [
     ("condition or probability", SOMETIMES, SOME_DISAGREE, {}, {"condition_counterexample": None}, "conditional",
      "true when t > 1", "t = 1.0"),
     # No symbolic result.
+    ("instances that cannot show it", OPEN, AGREE, {"too_slow": True, "any_limit": True}, {}, "undecided",
+     "moves too slowly to be seen", None),
+    ("instances that cannot show it", OPEN, AGREE, {"unsearched": True, "strict": True}, {}, "undecided",
+     "none was sought with equal sides", None),
     ("impossibility without a proof", OPEN, AGREE, {"impossibility": True}, {}, "undecided",
      "trying some numbers does not show", None),
     ("impossibility without a proof", OPEN, NOTHING, {"impossibility": True, "query_impossibility": True}, {},
@@ -215,7 +225,7 @@ def test_a_condition_is_tried_on_both_sides():
 
 def test_the_verdict_carries_the_steps_and_the_statement():
     context, cases = claim_of("t real", "t^2 > 0")
-    proof = replace(AGAINST, tie=T_IS_ZERO)
+    proof = replace(AGAINST, place=(T_IS_ZERO,))
     verdict = adjudicate(context, cases, proof, AGREE)
     assert (verdict.id, verdict.verdict, verdict.says, verdict.because) == ("x", "refuted", "t^2 > 0", "why")
     values = {}
@@ -230,6 +240,11 @@ def test_the_verdict_carries_the_steps_and_the_statement():
         ("for i = a: left minus right is exp(k_a'q - gap(k_b'q))", "for i = a: left minus right is not 0 everywhere"),
         ("the sign of gap(<k_*,w>) is not known; not clear", "the symbolic part does not settle it; not clear"),
         ("left minus right is 2*t - 1", "left minus right is 2*t - 1"),
+        (
+            "no proof found (the sign of rest + 1); all agree",
+            "no proof found (the symbolic part does not settle it); all agree",
+        ),
+        ("the growth of theta*exp(-t); not clear", "the symbolic part does not settle it; not clear"),
     ],
 )
 def test_reasons_hold_no_names_of_the_prover(text, shown):

@@ -26,7 +26,9 @@ from qkv.claims.syntax import nodes as L
 from qkv.claims.syntax.nodes import NEGATED_OP
 from qkv.claims.verdict import Verdict
 
-_INTERNAL = re.compile(r"gap\(|<k_|k_\*")  # unknowns of the prover as they are printed
+_UNKNOWN_NAMES = r"gap\(|<k_|k_\*|\brest\d*\b|theta\d*\b|remainder|~"  # unknowns of the prover as they are printed
+_INTERNAL = re.compile(_UNKNOWN_NAMES)
+_INTERNAL_PART = re.compile(rf"(?:the sign of |the growth of )?[^;(]*(?:{_UNKNOWN_NAMES})[^;]*")
 MAX_PROBABILITY_ERROR = 0.05  # between a derived probability and the share of the draws
 MIN_AGREEING = 4  # instances that must agree for a claim without a proof to hold
 MAX_UNCLEAR_SHARE = 0.1  # of the instances that agree, for a claim to hold
@@ -45,6 +47,9 @@ class Traits:
         strict: Whether it holds <, > or !=.
         vacuous: Whether no item meets the quantifier.
         computed: Whether it holds a limit or a statistic, which no instance shows exactly.
+        too_slow: Whether a limit goes through a logarithm of a logarithm, which no place on its way shows.
+        unsearched: Whether no search looks for equal sides, which violate it: of != under conditions on scores, and of
+            != and strict orders between random numbers.
     """
 
     query_impossibility: bool = False
@@ -55,6 +60,8 @@ class Traits:
     strict: bool = False
     vacuous: bool = False
     computed: bool = False
+    too_slow: bool = False
+    unsearched: bool = False
 
     @classmethod
     def of(cls, context: Context, cases: Sequence[QuantifierCase]) -> Traits:
@@ -71,7 +78,24 @@ class Traits:
             vacuous=not cases,
             computed=bool(limits)
             or any(isinstance(n, L.Stat | L.Chance | L.Within) for n in L.nodes((claim.lets, claim.statement))),
+            too_slow=bool(limits) and any(_is_nested_logarithm(n) for n in L.nodes((claim.lets, claim.statement))),
+            unsearched=isinstance(core, L.Relation) and _without_search(context, core),
         )
+
+
+def _without_search(context: Context, core: L.Relation) -> bool:
+    counted = any(isinstance(n, L.Stat | L.Chance) for n in L.nodes((context.claim.lets, core)))
+    if "!=" in core.ops and context.score_conditions:
+        return True
+    return bool({"<", ">", "!="} & set(core.ops)) and bool(context.random or context.noise) and not counted
+
+
+def _is_nested_logarithm(node: L.Node) -> bool:
+    return _is_logarithm(node) and any(_is_logarithm(inner) and inner is not node for inner in L.nodes(node))
+
+
+def _is_logarithm(node: L.Node) -> bool:
+    return isinstance(node, L.Call) and node.function == "log"
 
 
 @dataclass(frozen=True)
@@ -165,14 +189,19 @@ class Checks:
         return numeric_evidence.smallest(self._cases)
 
     @cached_property
-    def tie_instance(self) -> str | None:
-        """The smallest instance at which both sides of a strict order are equal, as Python assignments."""
-        return None if self._proof.tie is None else numeric_evidence.smallest(self._narrowed(self._proof.tie))
+    def place_instance(self) -> str | None:
+        """An instance at the place where the proof says that an order fails, if it fails there for certain."""
+        if not self._proof.place:
+            return None
+        try:
+            return numeric_evidence.certain_violation(self._narrowed(*self._proof.place))
+        except L.Malformed:  # the place contradicts what is given
+            return None
 
-    def _narrowed(self, relation: L.Relation) -> list[QuantifierCase]:
-        """The cases of the same claim under one more condition."""
+    def _narrowed(self, *relations: L.Relation) -> list[QuantifierCase]:
+        """The cases of the same claim under more conditions."""
         claim = self._context.claim
-        statement = replace(claim.statement, when=(*claim.statement.when, relation))
+        statement = replace(claim.statement, when=(*claim.statement.when, *relations))
         return instances(build_context(replace(claim, statement=statement)))
 
 
@@ -217,6 +246,17 @@ TABLE = (
         lambda f: f.evidence.counterexample,
     ),
     Row(
+        "proof, but draws contradict it beyond their error",
+        (PROVED,),
+        lambda f: f.evidence.contradicted,
+        "undecided",
+        lambda f: (
+            f"a bug: the proof ({f.proof.because}) and the draws of {f.evidence.contradicted} of {f.evidence.total} "
+            "instances disagree by many times their error"
+        ),
+        lambda f: f.evidence.counterexample,
+    ),
+    Row(
         "proof of a limit in n, and the formulas agree",
         (PROVED,),
         lambda f: f.traits.item_limit and f.checks.item_limit[0],
@@ -235,7 +275,7 @@ TABLE = (
         (PROVED,),
         lambda f: not f.evidence.agree and f.evidence.drawn,
         "proved",
-        lambda f: f"{f.proof.because}; draws are too few to check such a statistic numerically",
+        lambda f: f"{f.proof.because}; the draws of the numerical instances are too few to tell",
     ),
     Row(
         "proof, but no instance could be evaluated",
@@ -278,12 +318,12 @@ TABLE = (
         lambda f: f.checks.smallest_instance,
     ),
     Row(
-        "refutation by a tie",
+        "refutation at a place",
         (REFUTED,),
-        lambda f: f.proof.tie is not None,
+        lambda f: f.proof.place and f.checks.place_instance is not None,
         "refuted",
         lambda f: f.proof.because,
-        lambda f: f.checks.tie_instance,
+        lambda f: f.checks.place_instance,
     ),
     Row(
         "refutation by a witness",
@@ -370,6 +410,16 @@ TABLE = (
         lambda f: f"{f.proof.because}; instances agree, but only within the error of a sample",
     ),
     Row(
+        "instances that cannot show it",
+        (UNKNOWN,),
+        lambda f: f.traits.too_slow or f.traits.unsearched,
+        "undecided",
+        lambda f: (
+            f"{f.proof.because}; {f.evidence.agree} of {f.evidence.total} instances agree, but "
+            + ("log(log(...)) moves too slowly to be seen" if f.traits.too_slow else "none was sought with equal sides")
+        ),
+    ),
+    Row(
         "instances agree",
         (UNKNOWN,),
         lambda f: not f.evidence.disagree and f.evidence.agree >= MIN_AGREEING and f.few_unclear,
@@ -398,9 +448,13 @@ def plain_reason(text: str) -> str:
         start = text.index("left minus right is ")
         never = ", never 0" in text
         return f"{text[:start]}left minus right is {'never 0' if never else 'not 0 everywhere'}"
-    return re.sub(
-        r"(?:the sign of |the growth of )?[^;]*(?:gap\(|<k_|k_\*)[^;]*", "the symbolic part does not settle it", text
-    )
+    return _INTERNAL_PART.sub(_unsettled, text)
+
+
+def _unsettled(part: re.Match[str]) -> str:
+    """What is said in place of a part with unknowns; a bracket that was opened before it is closed."""
+    opened = part[0].count(")") > part[0].count("(")
+    return "the symbolic part does not settle it" + ")" * opened
 
 
 def row_for(findings: Findings) -> Row:

@@ -112,3 +112,29 @@ def test_statistics_by_draws_agree_only_roughly():
     given = "mu_1..mu_n orthonormal, gamma ~ N(1, 1/2), n >= 3"
     found = gather(cases_of(given, "k_i = mu_i, k_a = gamma*mu_a, q = mu_a", "Var[gamma] = 1/2"))
     assert found.rough == found.agree > 0
+
+
+@pytest.fixture(scope="module")
+def noise():
+    """Import the exact moments, as the pipeline does before a claim that needs them."""
+    from qkv.noise import reading_moments, success_probability  # noqa: F401
+
+
+KEYS = "mu_1..mu_n orthonormal, k_i ~ N(mu_i, eps*I), n >= 3, eps > 0"
+
+
+@pytest.mark.parametrize(
+    "then", ["E[(k_a'mu_b)^4] = 3*eps^2", "E[(k_a'mu_a)^3] = 1 + 3*eps", "E[exp(k_a'mu_b)] = exp(eps/2)"]
+)
+@pytest.mark.usefixtures("noise")
+def test_draws_are_exact_up_to_second_moments_only(then):
+    """Draws of mean 0 and covariance I were taken as exact for every moment, and contradicted what is true."""
+    found = gather(cases_of(KEYS, "", then))
+    assert found.disagree == 0 and found.contradicted == 0
+
+
+@pytest.mark.usefixtures("noise")
+def test_draws_contradict_by_many_times_their_error():
+    assert gather(cases_of(KEYS, "", "E[(k_a'mu_b)^4] = 6*eps^2")).contradicted > 0
+    assert gather(cases_of("gamma ~ N(0, 1)", "", "P[gamma > 0] = 2/3")).contradicted > 0
+    assert gather(cases_of("gamma ~ N(0, 1)", "", "E[exp(9*gamma)] = 1")).contradicted == 0  # a few draws dominate

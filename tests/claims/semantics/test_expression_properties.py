@@ -3,7 +3,7 @@
 import pytest
 from claim_builders import context_of, expression
 
-from qkv.claims.semantics.expression_properties import bare_identity, bounded
+from qkv.claims.semantics.expression_properties import bare_identity, bounded, noise_degree
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,13 @@ NOISE = "mu_1..mu_n orthonormal, k_i ~ N(mu_i, eps*I), n >= 3, t > 0, v_1..v_n o
 def test_polynomials_in_weights_and_constants_are_bounded(text, limit, stays):
     context = context_of(NOISE, "q = t*mu_a, w = t*alpha_a, u = alpha_a*alpha_b", f"alpha_a -> 1 as {limit}")
     assert bounded(context, expression(text)) == stays
+
+
+@pytest.mark.parametrize(
+    ("text", "degree"),
+    [("t", 0), ("mu_a", 0), ("k_a'mu_a", 1), ("2*k_a'mu_a + t", 1), ("k_a'k_b", 2), ("(k_a'mu_b)^3", 3),
+     ("norm(mu_a)", 0), ("k_a'mu_a*k_b'mu_b/t", 2), ("E[k_a'mu_a]", 0), ("sum_i k_i'mu_i", 1), ("exp(k_a'mu_a)", None),
+     ("1/(k_a'mu_a)", None), ("alpha_a", None), ("norm(k_a)", None), ("t^2", 0), ("(k_a'mu_b)^(1/2)", None)],
+)  # fmt: skip
+def test_degrees_in_the_noise(text, degree):
+    assert noise_degree(context_of(NOISE, "q = t*mu_a", f"{text} = {text}"), expression(text)) == degree

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 from fractions import Fraction
+from itertools import pairwise
 
 import mpmath
 import sympy as sp
@@ -174,6 +175,9 @@ def _on_the_way(value, stations, point):
 
 def _grows(seen, said) -> bool:
     way = 1 if said == sp.oo else -1
+    steps = [way * (later - earlier) for earlier, later in pairwise(seen)]
+    if len(steps) > 2 and all(step > 0 for step in steps) and steps[-1] >= steps[-2]:
+        return True  # a logarithm grows steadily, and may still have the sign of a constant beside it
     return way * seen[-1] > 0 and (abs(seen[-1]) > 10**6 or way * (seen[-1] - seen[-2]) > 1e-6 * abs(seen[-1]))
 
 

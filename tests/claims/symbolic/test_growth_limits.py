@@ -176,7 +176,7 @@ def test_a_limit_that_depends_on_a_sign_asks_for_it(expr, sign_of):
 
 @pytest.mark.parametrize(
     "expr",
-    [sp.sin(t), (1 + 1 / t) ** (t**2), sp.exp(sp.exp(t)), t**t, sp.log(sp.log(t)), sp.erf(t)],
+    [sp.sin(t), (1 + 1 / t) ** (t**2), sp.exp(sp.exp(t)), t**t, sp.log(sp.log(t)), t * sp.erf(t)],
 )
 def test_what_is_no_exponential_rational_expression_is_left_alone(expr):
     with pytest.raises(GIVES_UP):
@@ -189,7 +189,35 @@ def test_what_alternates_or_has_no_real_value_far_out_is_left_alone(expr):
         limit(expr, n, sp.oo, assume(*GIVEN))
 
 
-@pytest.mark.parametrize("expr", [sp.log(s), s * sp.log(s), 1 / s, sp.exp(-1 / s), (sp.exp(s) - 1) / s])
+@pytest.mark.parametrize(
+    ("expr", "wanted"),
+    [
+        (sp.log(s), -sp.oo),
+        (s * sp.log(s), 0),
+        ((sp.exp(s) - 1) / s, 1),
+        ((sp.exp(s) - 1 - s) / s**2, sp.Rational(1, 2)),
+        (sp.log(1 + 3 * s) / s, 3),
+        ((sp.exp(sp.sqrt(s)) - 1) / sp.sqrt(s), 1),
+        ((sp.exp(s) - 1) / s**2, None),
+        (sp.log(1 + s) / s**3, None),
+    ],
+)
+def test_limits_at_zero(expr, wanted):
+    if wanted is None:
+        with pytest.raises(GIVES_UP):
+            limit(expr, s, sp.Integer(0), assume(*GIVEN))
+    else:
+        assert limit(expr, s, sp.Integer(0), assume(*GIVEN)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("expr", "wanted"), [(sp.erf(t), 1), (2 - 3 * sp.erf(1 - t**2), 5), (sp.erf(t) ** 2 + 1 / t, 1), (sp.erf(1 / t), 0)]
+)
+def test_error_functions_go_to_their_ends(expr, wanted):
+    assert limit(expr, t, sp.oo, assume(*GIVEN)) == wanted
+
+
+@pytest.mark.parametrize("expr", [1 / s, sp.exp(-1 / s)])
 def test_a_limit_at_a_singular_point_is_left_alone(expr):
     with pytest.raises(GIVES_UP):
         limit(expr, s, sp.Integer(0), assume(*GIVEN))

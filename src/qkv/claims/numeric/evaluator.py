@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from qkv.claims.semantics.context import Context, bases_indexed_by, names_used
-from qkv.claims.semantics.expression_properties import bare_identity
+from qkv.claims.semantics.expression_properties import bare_identity, noise_degree
 from qkv.claims.syntax import nodes as L
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -29,6 +29,7 @@ class NotLoaded(Exception):
 MAX_COVARIANCE = 1e3  # largest entry of a covariance that is drawn from
 ROUNDING = 1e-12  # a difference this small, relative to its terms, is rounding
 EVENT_EDGE = 1e-13  # draws this close to the edge of an event may lie on either side
+MAX_DRAW_SHARE = 0.15  # of one draw in a variance, for the draws to tell the error of a mean
 NEGLIGIBLE_NOISE = 1e-12  # a variance below the rounding of the scores
 
 
@@ -85,6 +86,7 @@ class Instance:
     even: bool = False  # the draws have mean 0 and covariance I exactly, so linear functions have exact moments
     error: float = 0.0  # bound on the error of the statistics evaluated so far, where it is known
     sampled: bool = False  # whether one of them is an average over the draws
+    uneven: bool = False  # whether few draws dominate one of these averages
     fractions: dict[str, Fraction] = field(default_factory=dict)  # numbers that stand for a fraction, not for a float
     frames: dict[str, Frame] = field(default_factory=dict)  # of orthogonal families and of bases
     rebuild: Callable[[], None] | None = None  # makes the vectors again after a number that they depend on has moved
@@ -248,17 +250,37 @@ def _statistic(inst: Instance, expr: L.Stat) -> Array:
         if known is not None:
             inst.error = max(inst.error, known[1])
             return known[0]
-    even = inst.even and bool(inst.context.noise) and not inst.context.random
-    if inst.samples > 1 and (not even or _weighted(inst, *expr.inner)):
-        inst.sampled = True
     values = [_value(inst, e) for e in expr.inner]
     x, y = values[0], values[-1]
+    if inst.samples > 1 and not (inst.even and _even_moment(inst, expr)):
+        inst.sampled = True
+        inst.uneven |= _dominated(x) if expr.function == "E" else any(_dominated(v**2) for v in map(_centred, values))
     if expr.function == "E":
         return x.mean(axis=0, keepdims=True)
     both = _covariance(inst, x, y)
     if expr.function != "Corr":
         return both
     return both / np.sqrt(_covariance(inst, x, x) * _covariance(inst, y, y))
+
+
+def _even_moment(inst: Instance, expr: L.Stat) -> bool:
+    """Whether draws with mean 0 and covariance I give the statistic exactly: moments up to the second of the noise."""
+    if any(isinstance(n, L.Sum) for n in L.nodes(expr)) and any(len(z) < inst.samples for z in inst.normal.values()):
+        return False
+    degrees = [noise_degree(inst.context, e) for e in expr.inner]
+    most = 2 if expr.function == "E" else 1
+    return all(degree is not None and degree <= most for degree in degrees)
+
+
+def _centred(values: Array) -> Array:
+    return values - values.mean(axis=0, keepdims=True)
+
+
+def _dominated(values: Array) -> bool:
+    """Whether few draws make up most of the variance, so that the error of a mean cannot be told from the draws."""
+    squares = np.square(_centred(values))
+    total = squares.sum(axis=0)
+    return not bool(np.all(squares.max(axis=0) <= MAX_DRAW_SHARE * total))
 
 
 def _covariance(inst: Instance, x: Array, y: Array) -> Array:

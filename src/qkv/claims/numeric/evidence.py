@@ -31,6 +31,8 @@ N_INSTANCES = 16  # of a claim
 N_RANDOM_INSTANCES = 7  # of a claim with random keys, each with thousands of draws
 MIN_INSTANCES_PER_CASE = 4
 SAMPLING_ERROR = 0.02  # of a sampled statistic, relative to its size
+N_PARTS = 10  # of the draws, whose spread shows the error of a statistic
+ERRORS_BEYOND = 12.0  # errors by which draws contradict a statement
 TOLERANCE = 1e-7  # of an equality, relative to the size of its sides
 ROUNDING = 1e-12  # below this, relative to the size of its sides, a difference is rounding
 TRIED_NUMBERS = (*np.linspace(-4, 4, 33), 10.0, -10.0)  # for "no real r makes ..."
@@ -53,6 +55,7 @@ class Evidence:
         confirmed: Of the instances that disagreed, how many do so for certain: in exact arithmetic, or by integrals
             with an error bound.
         drawn: Of the unclear instances, how many disagree as far as statistics of draws show, which is not certain.
+        contradicted: Of those, how many by many times the error of the draws.
     """
 
     agree: int
@@ -64,6 +67,7 @@ class Evidence:
     exact: bool = False
     confirmed: int = 0
     drawn: int = 0
+    contradicted: int = 0
 
     @property
     def total(self) -> int:
@@ -81,6 +85,7 @@ class Judgement:
         certain: Whether it violates the statement for certain.
         violation: Both sides where it does, if they were computed exactly.
         drawn: Whether statistics of draws speak against the statement.
+        contradicted: Whether they do so by many times their error.
         draw: Which of the draws is the counterexample.
     """
 
@@ -89,6 +94,7 @@ class Judgement:
     certain: bool = False
     violation: Violation | None = None
     drawn: bool = False
+    contradicted: bool = False
     draw: int = 0
 
 
@@ -140,7 +146,7 @@ class _Tally:
     """The counts so far, and the counterexample that is shown."""
 
     def __init__(self) -> None:
-        self.agree = self.disagree = self.unclear = self.rough = self.confirmed = self.drawn = 0
+        self.agree = self.disagree = self.unclear = self.rough = self.confirmed = self.drawn = self.contradicted = 0
         self.exact = False
         self.shares: list[float] = []
         self.first: tuple[Instance, L.Core, Judgement] | None = None
@@ -155,6 +161,7 @@ class _Tally:
         self.unclear += found.verdict is None
         self.confirmed += found.certain
         self.drawn += found.drawn
+        self.contradicted += found.contradicted
         self.exact |= inst.error > 0
         better = self.first is None or (found.certain and not self.first[2].certain)
         if (found.verdict is False or found.drawn) and better:
@@ -165,10 +172,25 @@ class _Tally:
         shown = None
         if self.first is not None:
             inst, core, found = self.first
-            shown = python_assignments(inst, core, found.draw, found.violation)
+            shown = None if _shows_nothing(inst, core) else python_assignments(inst, core, found.draw, found.violation)
         share = float(np.mean(self.shares)) if self.shares else None
         counts = (self.agree, self.disagree, self.unclear)
-        return Evidence(*counts, shown, share, self.rough, self.exact, self.confirmed, self.drawn)
+        return Evidence(*counts, shown, share, self.rough, self.exact, self.confirmed, self.drawn, self.contradicted)
+
+
+def _shows_nothing(inst: Instance, core: L.Core) -> bool:
+    """Whether both sides of a limit are equal up to rounding on an instance, so that it shows no difference."""
+    if (
+        not isinstance(core, L.Limit)
+        or not core.tends
+        or any(isinstance(n, L.Name) and n.base == "oo" for n in L.nodes(core.right))
+    ):
+        return False
+    try:
+        one, two = sides(inst, core.left, core.right)
+    except (CannotEvaluate, ValueError):
+        return False
+    return one.shape == two.shape and bool(np.allclose(one, two, rtol=ROUNDING, atol=ROUNDING))
 
 
 def _judged(inst: Instance, core: L.Core, hint: float | None) -> Judgement:
@@ -231,7 +253,7 @@ def _relation(inst: Instance, core: L.Relation) -> Judgement:
             inst.cache.clear()
             verdict = _compared(inst, core)
         if verdict is False and inst.sampled:
-            return Judgement(None, drawn=True)
+            return Judgement(None, drawn=True, contradicted=_beyond_error(inst, core))
         return Judgement(verdict, certain=verdict is False and inst.error > 0)
     if inst.samples == 1:
         try:
@@ -252,6 +274,41 @@ def _relation(inst: Instance, core: L.Relation) -> Judgement:
         found = True
     certain = found if isinstance(found, Violation) else None
     return Judgement(False, certain=certain is not None, violation=certain, draw=draw)
+
+
+def _beyond_error(inst: Instance, core: L.Relation) -> bool:
+    """Whether draws violate one comparison by many times their error, which parts of the draws show.
+
+    Where few draws dominate an average (the mean of an exponential), the parts do not show the error.
+    """
+    inst.uneven = False
+    for left, op, right in core.pairs():
+        gap = _gap(inst, left, right)
+        if gap.shape[0] != 1 or inst.uneven or not np.isfinite(gap).all():
+            continue
+        parts = np.stack([_gap(part, left, right) for part in _parts_of_draws(inst)])
+        error = parts.std(axis=0, ddof=1) / np.sqrt(N_PARTS)
+        wrong = {"=": np.abs(gap), "!=": 0 * gap, "<": gap, "<=": gap, ">": -gap, ">=": -gap}[op]
+        size = 1 + max(float(np.abs(evaluate(inst, side)).max()) for side in (left, right))
+        if bool(np.any(wrong > ERRORS_BEYOND * error + TOLERANCE * size)):
+            return True
+    return False
+
+
+def _gap(inst: Instance, left: L.Expr, right: L.Expr) -> Array:
+    one, two = sides(inst, left, right)
+    return one - two
+
+
+def _parts_of_draws(inst: Instance) -> Iterator[Instance]:
+    """The same instance with disjoint parts of its draws."""
+    size = inst.samples // N_PARTS
+
+    def cut(table: dict[str, Array], j: int) -> dict[str, Array]:
+        return {k: v[j * size : (j + 1) * size] if len(v) == inst.samples else v for k, v in table.items()}
+
+    for j in range(N_PARTS):
+        yield replace(inst, samples=size, numbers=cut(inst.numbers, j), normal=cut(inst.normal, j), cache={})
 
 
 def _worst_draw(inst: Instance, core: L.Relation) -> int:
@@ -457,6 +514,16 @@ def _equivariant(inst: Instance, name: str) -> Judgement:
         if not all(np.allclose(after[p], before[tuple(order[i] for i in p)], atol=1e-9) for p in after):
             return Judgement(False, certain=moves_outputs(inst, name))
     return Judgement(True)
+
+
+def certain_violation(cases: Sequence[QuantifierCase]) -> str | None:
+    """An instance of a claim that violates it for certain, as Python assignments; None if none of a few does."""
+    for case in cases:
+        for inst in instances(case.context, MIN_INSTANCES_PER_CASE):
+            found = _judged(inst, case.core, None)
+            if found.certain:
+                return python_assignments(inst, case.core, found.draw, found.violation)
+    return None
 
 
 def smallest(cases: Sequence[QuantifierCase]) -> str | None:

@@ -28,7 +28,7 @@ PARALLEL_ATTEMPT, ZERO_ATTEMPT = 9, 11  # attempts in which free vectors are all
 def instances(context: Context, count: int, seed: int = 0, edges: bool = False) -> Iterator[Instance]:
     """Up to `count` instances that meet what is given; fewer when the conditions are hard to meet.
 
-    With `edges`, numbers are ends of their ranges, where those belong to them, and differ from each other.
+    With `edges`, numbers are ends of their ranges and conditions, where those belong to them; else they differ.
     """
     rng = np.random.default_rng(seed)
     made = 0
@@ -76,7 +76,8 @@ def _instance(context: Context, attempt: int, rng: np.random.Generator, edges: b
         mean, spread = (float(evaluate(inst, e)[0, 0, 0]) for e in (given.mean, given.spread))
         inst.numbers[name] = mean + math.sqrt(max(spread, 0)) * rng.permutation(_quantiles(samples))[:, None, None]
         inst.numbers[name] = _clipped(inst.numbers[name], context.numbers[name], rng)
-    _meet_number_conditions(inst, rng, least)
+    tight = edges and attempt % 2 == 0
+    _meet_number_conditions(inst, rng, least, tight)
     if context.noise:
         inst.even = len(context.items) * d < samples // 4
         inst.normal = _draws(inst.items if n * d < samples // 4 else list(context.items), samples, d, rng)
@@ -88,7 +89,7 @@ def _instance(context: Context, attempt: int, rng: np.random.Generator, edges: b
     def vectors() -> None:
         own = np.random.default_rng(seed)
         inst.cache.clear()
-        _meet_number_conditions(inst, own, least)
+        _meet_number_conditions(inst, own, least, tight)
         _vectors(inst, plain, own, columns)
         if not context.score_conditions and attempt in (PARALLEL_ATTEMPT, ZERO_ATTEMPT):
             _degenerate(inst, attempt)
@@ -198,8 +199,8 @@ def _clipped(values: Array, where: Range, rng: np.random.Generator) -> Array:
     return rng.choice(values[keep], size=len(values))
 
 
-def _meet_number_conditions(inst: Instance, rng: np.random.Generator, least: float) -> None:
-    """Meet conditions such as x > y between numbers by moving x."""
+def _meet_number_conditions(inst: Instance, rng: np.random.Generator, least: float, tight: bool) -> None:
+    """Meet conditions such as x > y between numbers by moving x; `tight` ones with >= or <= by making both equal."""
     for order in inst.context.number_conditions:
         (left, right), (op,) = order.sides, order.ops
         if not isinstance(left, L.Name):
@@ -209,6 +210,10 @@ def _meet_number_conditions(inst: Instance, rng: np.random.Generator, least: flo
         bound = evaluate(inst, right)
         slack = 0.0 if op == "=" else float(rng.exponential(1.0)) + least
         slack = slack + rng.choice([0.0, 0.0, 3.0]) * np.abs(bound)  # a gap may grow with its bound
+        if tight and op in (">=", "<="):
+            inst.numbers[str(left)] = bound
+            inst.cache.clear()
+            continue
         old = inst.numbers[str(left)]
         fine = {">": old > bound, ">=": old >= bound, "<": old < bound, "<=": old <= bound}.get(op, old == bound)
         if not np.all(fine) or np.abs(old - bound).min() < least:

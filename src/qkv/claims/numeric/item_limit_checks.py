@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, Protocol
 
 import sympy as sp
@@ -14,6 +15,9 @@ import sympy as sp
 from qkv.claims.semantics.ranges import Range
 
 ITEM_COUNTS = (10**3, 10**6, 10**12)
+FAR_COUNTS = (10**3, 10**6, 10**12, 10**24, 10**48)  # where a difference falls with log n only
+SLOW_FALL = 0.75  # factor by which it falls at least from one of these to the next, whose log n doubles
+MAX_DIGITS = 400  # that are computed with, so that DIGITS of a difference are right
 OTHER_NUMBERS = (Fraction(1), Fraction(2), Fraction(1, 2), Fraction(-1), Fraction(7, 2))
 DIGITS = 30
 NOT_TRIED = "not tried numerically: no array holds that many items"
@@ -41,19 +45,43 @@ class ItemLimit(Protocol):
 
 def formulas_agree(formulas: Sequence[ItemLimit | None]) -> tuple[bool, str]:
     """Whether left minus right shrinks as n grows, in every case of a claim, and how that was tried."""
-    tried = 0
+    tried = farthest = 0
     for formula in formulas:
-        for gaps in _gaps(formula) if formula is not None else ():
+        for here in _instances(formula) if formula is not None else ():
             tried += 1
-            if gaps is not None and formula.tends != (gaps[-1] < max(1e-6, gaps[0] / 50)):  # type: ignore[union-attr]
-                return False, "a bug: the formulas do not go there as n grows from 1000 to 10^12"
+            counts: Sequence[int] = ITEM_COUNTS
+            shrinks = _shrinks(here, formula.size, counts)  # type: ignore[union-attr]
+            if shrinks is False:
+                counts = FAR_COUNTS
+                shrinks = _shrinks(here, formula.size, counts)  # type: ignore[union-attr]
+            farthest = max(farthest, len(str(counts[-1])) - 1)
+            if shrinks is not None and formula.tends != shrinks:  # type: ignore[union-attr]
+                return False, "a bug: the formulas do not go there as n grows from 1000 to 10^48"
     if not tried:
         return True, NOT_TRIED
-    return True, f"the formulas go there at n = 10^3, 10^6 and 10^12, with {tried} choices of the other numbers"
+    return (
+        True,
+        f"the formulas go there as n grows from 10^3 to 10^{farthest}, with {tried} choices of the other numbers",
+    )
 
 
-def _gaps(formula: ItemLimit) -> Iterator[list[float] | None]:
-    """|left - right| at each n, for several choices of the other numbers; None where it is not a finite number."""
+def _shrinks(difference: Any, size: Any, counts: Sequence[int]) -> bool | None:
+    """Whether a difference goes to 0 as n grows; None where it is not a finite number."""
+    gaps = _gaps(difference, size, counts)
+    if gaps is None:
+        return None
+    slowly = counts is FAR_COUNTS and all(two < SLOW_FALL * one for one, two in pairwise(gaps))
+    return slowly or gaps[-1] < max(1e-6, gaps[0] / 50)
+
+
+def _gaps(difference: Any, size: Any, counts: Sequence[int]) -> list[float] | None:
+    """|left - right| at each n; None where it is not a finite number."""
+    found = [sp.N(abs(difference.subs(size, count)), DIGITS, maxn=MAX_DIGITS) for count in counts]
+    return [float(x) for x in found] if all(x.is_real and x.is_finite for x in found) else None
+
+
+def _instances(formula: ItemLimit) -> Iterator[Any]:
+    """Left minus right for several choices of the other numbers."""
     for turn in range(len(OTHER_NUMBERS)):
         values = {}
         for j, (symbol, where) in enumerate(formula.others):
@@ -62,6 +90,4 @@ def _gaps(formula: ItemLimit) -> Iterator[list[float] | None]:
             if not allowed:
                 return
             values[symbol] = sp.Rational(str(allowed[j % len(allowed)]))
-        here = formula.difference.subs(values)
-        found = [sp.N(abs(here.subs(formula.size, count)), DIGITS) for count in ITEM_COUNTS]
-        yield [float(x) for x in found] if all(x.is_real and x.is_finite for x in found) else None
+        yield formula.difference.subs(values)

@@ -231,7 +231,7 @@ def _items(context: Context) -> tuple[str, ...]:
                 item = node.subs[-1:]
         elif isinstance(node, L.Sum | L.Quantifier):
             item = node.but
-        found += [s for s in item if s not in bound and s not in found]
+        found += [s for s in dict.fromkeys(item) if s not in bound and s not in found]
     family = context.families.get("k")
     if family is not None and family.items is not None:
         found = list(family.items)

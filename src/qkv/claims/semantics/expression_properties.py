@@ -1,4 +1,4 @@
-"""Properties of expressions that both evaluators need: multiples of the identity, bounded expressions."""
+"""Properties of expressions that both evaluators need: multiples of the identity, bounds, degrees in the noise."""
 
 from __future__ import annotations
 
@@ -59,3 +59,40 @@ def _constant_in_limit(context: Context, name: L.Name) -> bool:
     if family is None:
         return name.base == "v" or (bool(context.tokens) and name.base in ("x", "V"))
     return not any(str(n) in context.limit_variables for n in L.nodes(family.norm)) if family.norm is not None else True
+
+
+def noise_degree(context: Context, expr: L.Expr) -> int | None:
+    """The degree of an expression as a polynomial in the noise of the keys; None if it is no such polynomial."""
+    if isinstance(expr, L.Num):
+        return 0
+    if isinstance(expr, L.Name):
+        defined = context.definition(expr)
+        if defined is not None:
+            return noise_degree(context, defined)
+        if expr.base in ("alpha", "c") or str(expr) in context.random:
+            return None
+        return int(expr.base == "k" and bool(context.noise))
+    if isinstance(expr, L.Neg | L.Transpose):
+        return noise_degree(context, expr.inner)
+    if isinstance(expr, L.Op):
+        return _degree_of_operation(context, expr)
+    if isinstance(expr, L.Sum | L.Call):
+        inner = noise_degree(context, expr.inner)
+        return inner if inner == 0 or isinstance(expr, L.Sum) else None
+    return 0  # a statistic is a constant
+
+
+def _degree_of_operation(context: Context, expr: L.Op) -> int | None:
+    left, right = noise_degree(context, expr.left), noise_degree(context, expr.right)
+    if left is None or right is None:
+        return None
+    if expr.sign in "+-":
+        return max(left, right)
+    if expr.sign == "*":
+        return left + right
+    if right:
+        return None
+    if expr.sign == "/" or left == 0:
+        return left
+    power = constant(expr.right)
+    return left * int(power) if power is not None and power.denominator == 1 and power >= 0 else None

@@ -107,6 +107,15 @@ def output(algebra: Algebra, head: str) -> MatrixPolynomial:
     return algebra.value(L.Sum(index, (), value, NOWHERE))
 
 
+def with_score_conditions(algebra: Algebra, value: MatrixPolynomial) -> MatrixPolynomial:
+    """A value in which the scores of the given conditions are replaced by their bounds and gaps."""
+    conditions = _score_substitutions(algebra) if algebra.context.score_conditions else []
+    if not conditions or value.anything:
+        return value
+    terms = {word: sp.expand(c.subs(conditions)) for word, c in value.terms.items()}
+    return MatrixPolynomial({w: c for w, c in terms.items() if c != 0}, value.shape, value.anything)
+
+
 def _score_substitutions(algebra: Algebra) -> list[tuple[Scalar, Scalar]]:
     """Given relations between free scores, as substitutions s_i = s_j - bound - gap with gap >= 0."""
     if algebra.score_substitutions is not None:

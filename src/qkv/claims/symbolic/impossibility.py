@@ -24,8 +24,11 @@ from qkv.claims.symbolic.limit_statements import follower, limit_cases, limit_st
 from qkv.claims.symbolic.matrix_polynomials import MatrixPolynomial
 from qkv.claims.symbolic.printing import scalar_text, step
 from qkv.claims.symbolic.proof import CONDITIONAL, PROVED, REFUTED, UNKNOWN, Proof, Witness
+from qkv.claims.symbolic.relations import link
 from qkv.claims.symbolic.sign_analysis import Assumptions, is_zero, sign
+from qkv.claims.symbolic.sign_arguments import argued_sign
 from qkv.claims.syntax import nodes as L
+from qkv.claims.syntax.nodes import NEGATED_OP
 from qkv.claims.verdict import Step
 
 
@@ -33,6 +36,8 @@ def never(context: Context, core: L.Never) -> Proof:
     """Decide "no real r makes ..." and "no query q makes ..."."""
     if core.kind == "query":
         return _no_query(context, core)
+    if isinstance(core.inner, L.Relation) and core.inner.ops in (("<",), ("<=",), (">",), (">=",)):
+        return _no_order(context, core, core.inner)
     algebra, cases = _parts_of_difference(context, core)
     if algebra.random:
         raise Unsupported("impossibility with random keys")
@@ -41,7 +46,7 @@ def never(context: Context, core: L.Never) -> Proof:
         raise L.Malformed(core.at, f"{core.name}, which is fixed", "a number that may vary")
     steps = softmax_steps(algebra)
     for here, values in cases:
-        apart = next((v for v in values if v.has(sp.oo, -sp.oo) or sign(v, here) in ("+", "-")), None)
+        apart = next((v for v in values if v.has(sp.oo, -sp.oo) or argued_sign(v, here) in ("+", "-")), None)
         if apart is not None:
             text = f"one part of left minus right stays {scalar_text(apart)}, which is never 0"
             steps.append(Step(text, sp.latex(apart)))
@@ -64,6 +69,18 @@ def never(context: Context, core: L.Never) -> Proof:
             return Proof(UNKNOWN, "it is not settled whether all parts can vanish at once")
         steps.append(step("the parts of left minus right have no common zero"))
     return Proof(PROVED, f"left minus right cannot vanish for any {core.name}", tuple(steps))
+
+
+def _no_order(context: Context, core: L.Never, order: L.Relation) -> Proof:
+    """No number makes left < right where left minus right is never negative."""
+    (left, right), (op,) = order.sides, order.ops
+    algebra = Evaluator(context)
+    one, two = algebra.value(left), algebra.value(right)
+    require_same_shape(one, two, core.at)
+    found = link(algebra, one, NEGATED_OP[op], two, assumptions_of(algebra))
+    if found.kind != PROVED or algebra.random:
+        raise Unsupported("the impossibility of an inequality")
+    return replace(found, steps=(*softmax_steps(algebra), *found.steps))
 
 
 def _parts_of_difference(

@@ -35,6 +35,12 @@ class _ClaimPrinter(StrPrinter):  # type: ignore[misc]
     def _print_Exp1(self, expr: Any) -> str:
         return "e"
 
+    def _print_Abs(self, expr: Any) -> str:
+        return f"|{self._print(expr.args[0])}|"
+
+    def _print_erf(self, expr: Any) -> str:
+        return f"(2*Phi({self._print(sp.sqrt(2) * expr.args[0])}) - 1)"
+
     def _print_InnerProduct(self, expr: InnerProduct) -> str:
         return f"{factor_text(expr.left)}'{factor_text(expr.right)}"
 

@@ -64,7 +64,7 @@ class Proof:
         probability: With which a limit holds, where that depends on the random keys.
         sure: Whether a refutation shows the contrary for all values, so that it needs no counterexample.
         condition: When the statement is true, of a conditional one.
-        tie: A place in the range of a number where both sides of a strict order are equal.
+        place: Values of numbers, as equations, at which an order fails.
         witness: The number or query that does what was said to be impossible.
     """
 
@@ -74,5 +74,5 @@ class Proof:
     probability: float | None = None
     sure: bool = False
     condition: Condition | None = None
-    tie: L.Relation | None = None
+    place: tuple[L.Relation, ...] = ()
     witness: Witness | None = None

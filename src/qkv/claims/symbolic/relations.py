@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import sympy as sp
 
 from qkv.claims.semantics.context import Context
 from qkv.claims.symbolic import thresholds
 from qkv.claims.symbolic.algebra import Algebra, orthogonal_terms, require_same_shape
-from qkv.claims.symbolic.attention_terms import softmax_steps
+from qkv.claims.symbolic.attention_terms import softmax_steps, with_score_conditions
 from qkv.claims.symbolic.basis_sums import sized
 from qkv.claims.symbolic.conditions import assumptions_of
 from qkv.claims.symbolic.distinguishing_points import differs
 from qkv.claims.symbolic.errors import WrongShape
 from qkv.claims.symbolic.evaluator import Evaluator
+from qkv.claims.symbolic.factors import Scalar
 from qkv.claims.symbolic.matrix_polynomials import MatrixPolynomial
 from qkv.claims.symbolic.printing import polynomial_latex, polynomial_text, scalar_latex, scalar_text, step
 from qkv.claims.symbolic.proof import CONDITIONAL, PROVED, REFUTED, UNKNOWN, Proof
 from qkv.claims.symbolic.sign_analysis import Assumptions, is_zero, sign
+from qkv.claims.symbolic.sign_arguments import argued_sign
+from qkv.claims.symbolic.violations import Place, violating_place
 from qkv.claims.syntax import nodes as L
 from qkv.claims.verdict import Step
 
@@ -36,7 +40,8 @@ def relation(context: Context, core: L.Relation, algebra: Algebra | None = None)
     steps: list[Step] = []
     because = ""
     for left, op, right in core.pairs():
-        one, two = sized(left, right, algebra.value(left), algebra.value(right))
+        one, two = (with_score_conditions(algebra, algebra.value(side)) for side in (left, right))
+        one, two = sized(left, right, one, two)
         require_same_shape(one, two, core.at)
         found = link(algebra, one, op, two, assumptions_of(algebra))
         if found.kind != PROVED:
@@ -56,7 +61,7 @@ def link(algebra: Algebra, one: MatrixPolynomial, op: str, two: MatrixPolynomial
     if not difference.scalar and not difference.anything:
         raise WrongShape((0, 0), "an order between vectors", True, "numbers on both sides")
     value = difference.number()
-    how = sign(value, assumptions)
+    how = argued_sign(value, assumptions)
     if how in SIGNS_THAT_PROVE[op]:
         tidy = sp.factor(value) if value.count_ops() < FACTORED_BELOW else value
         text = f"left minus right is {scalar_text(tidy)}, which is {SIGN_WORDS[how]} for all allowed values"
@@ -65,13 +70,11 @@ def link(algebra: Algebra, one: MatrixPolynomial, op: str, two: MatrixPolynomial
     if how in SIGNS_THAT_REFUTE[op]:
         because = f"left minus right is {SIGN_WORDS[how]} for all allowed values"
         return Proof(REFUTED, because, (said,), sure=True)
-    level = thresholds.tie(algebra, value, assumptions) if op in ("<", ">") and how in (">=", "<=") else None
+    weak = op in ("<", ">") and sign(value, assumptions) in (">=", "<=")
+    level = thresholds.tie(algebra, value, assumptions) if weak else None
     if level is not None:
-        name, at = level
-        because = f"both sides are equal for {name} = {at}"
-        place = algebra.context.claim.at
-        tie = L.Relation((L.Name.parsed(name, place), L.Num(at, place)), ("=",), place)
-        return Proof(REFUTED, because, (said, step(because)), tie=tie)
+        because = f"both sides are equal for {level[0]} = {level[1]}"
+        return Proof(REFUTED, because, (said, step(because)), place=_equations(algebra, (level,)))
     upward = value if op in (">", ">=") else -value
     found = thresholds.threshold(algebra, upward, op in (">=", "<="), assumptions)
     if isinstance(found, bool):
@@ -80,7 +83,23 @@ def link(algebra: Algebra, one: MatrixPolynomial, op: str, two: MatrixPolynomial
     if found is not None:
         solved = step(f"solving left minus right for the scale: {found.text}")
         return Proof(CONDITIONAL, f"true exactly when {found.text}", (said, solved), condition=found)
+    place = violating_place(algebra, value, op, assumptions)
+    if place is not None:
+        because = "false for " + ", ".join(f"{name} = {_decimal(at)}" for name, at in place)
+        return Proof(REFUTED, because, (said, step(because)), place=_equations(algebra, place))
     return Proof(UNKNOWN, "the sign of left minus right is not settled symbolically", (said,))
+
+
+def _equations(algebra: Algebra, place: Place) -> tuple[L.Relation, ...]:
+    """The values of some numbers as equations of the language."""
+    at = algebra.context.claim.at
+    return tuple(L.Relation((L.Name.parsed(name, at), L.Num(value, at)), ("=",), at) for name, value in place)
+
+
+def _decimal(value: Fraction) -> str:
+    """A fraction as a decimal number where that is exact, and short."""
+    text = str(float(value))
+    return text if Fraction(text) == value and value.denominator > 1 and "e" not in text else str(value)
 
 
 def _equality(algebra: Algebra, difference: MatrixPolynomial, op: str, assumptions: Assumptions, said: Step) -> Proof:
@@ -90,9 +109,9 @@ def _equality(algebra: Algebra, difference: MatrixPolynomial, op: str, assumptio
             return Proof(PROVED, "both sides are the same expression in the scores and vectors", (said, done))
         return Proof(REFUTED, "both sides are equal for all allowed values", (said, done), sure=True)
     left_over = polynomial_text(difference)
-    scalar_sign = sign(difference.number(), assumptions) if difference.scalar else None
+    scalar_sign = argued_sign(difference.number(), assumptions) if difference.scalar and op == "!=" else None
     if op == "=":
-        never = scalar_sign in ("+", "-") and not difference.number().free_symbols
+        never = difference.scalar and _is_nonzero_constant(difference.number())
         if not never and not any(differs(c, assumptions) for c in difference.terms.values()):
             return Proof(UNKNOWN, f"it is not settled whether {left_over} is 0", (said,))
         return Proof(REFUTED, f"left minus right is {left_over}", (said,), sure=never)
@@ -101,6 +120,10 @@ def _equality(algebra: Algebra, difference: MatrixPolynomial, op: str, assumptio
             PROVED, f"left minus right is {left_over}, never 0", (said, step(f"left minus right is {left_over}"))
         )
     return Proof(UNKNOWN, "it is not settled symbolically whether both sides can be equal", (said,))
+
+
+def _is_nonzero_constant(value: Scalar) -> bool:
+    return not value.free_symbols and sign(value, Assumptions()) in ("+", "-")
 
 
 def _independent(algebra: Algebra, difference: MatrixPolynomial, assumptions: Assumptions) -> bool:

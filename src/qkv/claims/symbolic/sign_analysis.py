@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from functools import reduce as fold
 from math import gcd, lcm
 
@@ -53,9 +54,9 @@ class Ratio:
         return expr.xreplace(dict(self.logs)).xreplace({g: sp.exp(p) for g, p in self.powers.items()})
 
 
+@lru_cache(maxsize=4096)
 def ratio(expr: Scalar) -> Ratio:
     """Every e^(sum of monomials) becomes a product of powers of a few generators, so that the rest is rational."""
-    expr = sp.sympify(expr)
     exps = sorted(expr.atoms(sp.exp), key=sp.default_sort_key)
     parts: dict[Scalar, list[tuple[Scalar, Scalar]]] = {}
     shares: dict[Scalar, list[Scalar]] = {}
@@ -125,10 +126,46 @@ def is_zero(expr: Scalar, assumptions: Assumptions | None = None) -> bool:
         return False
     if assumptions is not None:
         expr = _without_bars(expr, assumptions)
+    if _is_zero_ratio(expr):
+        return True
+    other = _with_exponentials(expr)
+    if expr.has(sp.log):
+        other = expanded_logarithms(other, assumptions or Assumptions())
+    return other != expr and _is_zero_ratio(sp.expand(other))
+
+
+def _is_zero_ratio(expr: Scalar) -> bool:
     got = ratio(expr)
     if got.top == 0:
         return True
     return not got.top.free_symbols and constant_sign(got.top) == "0"
+
+
+def _with_exponentials(expr: Scalar) -> Scalar:
+    """Write b^e as e^(e log b) where the exponent is no number and b is positive."""
+    moving = [p for p in expr.atoms(sp.Pow) if not p.exp.is_number and p.base != sp.E and p.base.is_positive]
+    return expr.xreplace({p: sp.exp(sp.expand(p.exp * sp.log(p.base))) for p in moving}) if moving else expr
+
+
+def expanded_logarithms(expr: Scalar, assumptions: Assumptions) -> Scalar:
+    """Write every logarithm of a product or quotient of positive factors as a sum of logarithms."""
+    swap: dict[Scalar, Scalar] = {}
+    for one in sorted(expr.atoms(sp.log), key=lambda log: (log.count_ops(), str(log))):
+        got = ratio(one.args[0])
+        total, open_part = sp.Integer(0), sp.Integer(1)
+        for part, side in ((got.top, 1), (got.bottom, -1)):
+            constant, factors = sp.factor_list(part)
+            for factor, power in ((constant, 1), *factors):
+                whole = got.restored(factor)
+                if factor in got.powers:
+                    total += side * power * got.powers[factor]
+                elif sign(whole, assumptions) == "+":
+                    total += side * power * sp.expand_log(sp.log(whole), factor=True)
+                else:
+                    open_part *= whole ** (side * power)
+        # What is left is positive as well where the logarithm is defined.
+        swap[one] = total + (sp.log(open_part) if open_part != 1 else 0)
+    return expr.xreplace(swap)
 
 
 def sign(expr: Scalar, assumptions: Assumptions) -> str | None:
@@ -206,11 +243,11 @@ def _factored_sign(poly: Scalar, got: Ratio, assumptions: Assumptions) -> str | 
             one = ">="
         if power % 2 == 0:
             one = {"-": "+", "<=": ">="}.get(one, one)
-        out = None if out is None else _times(out, one)
+        out = None if out is None else product_of_signs(out, one)
     return out
 
 
-def _times(a: str, b: str) -> str:
+def product_of_signs(a: str, b: str) -> str:
     if "0" in (a, b):
         return "0"
     if a in "-<=" and a != ">=":
@@ -317,7 +354,7 @@ def _term_sign(term: Scalar, known: Mapping[Scalar, str]) -> str | None:
             value = constant_sign(factor)
             if value is None:
                 return None
-            out = _times(out, value)
+            out = product_of_signs(out, value)
             continue
         if not power.is_Integer:
             how = known.get(base) if base.is_Symbol else None
@@ -329,7 +366,7 @@ def _term_sign(term: Scalar, known: Mapping[Scalar, str]) -> str | None:
             how = known.get(base)
         if how is None or (how == ">=" and power.is_negative):
             return None
-        out = _times(out, how)
+        out = product_of_signs(out, how)
     return out if coefficient > 0 else FLIP[out]
 
 
