@@ -38,8 +38,7 @@ def tensor(name: str, value: ArrayLike, dims: str | None = None) -> torch.Tensor
             dense = value if value.layout == torch.strided else value.to_dense()
             out = dense.detach().to(device="cpu", dtype=torch.float64)
         else:
-            _refuse_hidden_values(value)
-            array = np.asarray(value)
+                array = np.asarray(value)
             if array.dtype.kind not in "fiub":
                 _refuse_column(name, value)
                 raise TypeError(f"its entries are of type {array.dtype}")
@@ -106,7 +105,6 @@ def booleans(request: str, mask: ArrayLike) -> Bool[Tensor, " ..."]:
     """`mask` as a boolean tensor; masks of any other type are refused."""
     refuse_masked(request, "the mask", mask)
     try:
-        _refuse_hidden_values(mask)
         out = mask.detach().cpu() if isinstance(mask, Tensor) else torch.from_numpy(np.array(mask))
     except (TypeError, ValueError) as why:
         raise QkvError(request, f"the mask is not an array ({why})", "Give an array of booleans") from None
@@ -114,14 +112,6 @@ def booleans(request: str, mask: ArrayLike) -> Bool[Tensor, " ..."]:
         # A 0/1 or additive mask is refused rather than guessed at: both conventions for its sign exist.
         raise QkvError(request, f"the mask holds {out.dtype}", "Give booleans, True where an item may be attended")
     return out
-
-
-def _refuse_hidden_values(value: Any) -> None:
-    """Raise ValueError for masked arrays that hide entries, alone or as rows: numpy would read what they hide."""
-    rows = value if isinstance(value, list | tuple) else ()
-    for part in (value, *rows):
-        if isinstance(part, np.ma.MaskedArray) and bool(np.ma.is_masked(part)):
-            raise ValueError("some of its entries are masked")
 
 
 def same_length(request: str, **named: torch.Tensor) -> int:
