@@ -38,7 +38,7 @@ def tensor(name: str, value: ArrayLike, dims: str | None = None) -> torch.Tensor
             dense = value if value.layout == torch.strided else value.to_dense()
             out = dense.detach().to(device="cpu", dtype=torch.float64)
         else:
-                array = np.asarray(value)
+            array = np.asarray(value)
             if array.dtype.kind not in "fiub":
                 _refuse_column(name, value)
                 raise TypeError(f"its entries are of type {array.dtype}")
