@@ -76,9 +76,11 @@ def files(tmp_path):
     np.savez(tmp_path / "tokens.npz", **tokens)
     np.savez(tmp_path / "same.npz", X=np.ones((2, 2)), writes=np.eye(2))
     np.savez(tmp_path / "spans.npz", A=np.eye(3)[:, :1], B=np.eye(3)[:, 1:])
+    np.savez(tmp_path / "heads.npz", keys=np.stack([4 * np.eye(3), 3 * np.eye(3)]), queries=np.eye(3)[:2])
     np.savez(tmp_path / "words.npz", tokens=np.random.default_rng(0).normal(size=(6, 4)))
     np.savez(tmp_path / "alike.npz", tokens=np.ones((3, 4)))
     (tmp_path / "texts.json").write_text("[[0, 1, 0, 2]]")
+    (tmp_path / "torn.json").write_text("[[0, 1, 0], [1, 0, 0]]")  # with equal vectors, the last token cannot do both
     (tmp_path / "true.md").write_text("```claim yes\ngiven t > 0\nthen 2*t > t\n```\n")
     (tmp_path / "false.md").write_text("```claim no\ngiven t > 0\nthen t < 0\n```\n")
     (tmp_path / "malformed.md").write_text("```claim odd\nthen then\n```\n")

@@ -238,3 +238,12 @@ def test_a_write_that_fails_halfway_leaves_the_old_file_and_nothing_else(tmp_pat
         raise OSError("disk full")
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_causal_mask_is_kept_and_a_rule_that_breaks_it_is_refused(files, shell, monkeypatch):
+    monkeypatch.chdir(files)
+    line = ("design", "wire", "tokens.npz", "--writes", "writes", "--mask")
+    assert shell(*line, "causal", "--reads", "1:0,2:1").code == 0
+    broken = shell(*line, "causal", "--reads", "0:2,1:0")
+    assert (broken.code == 2 and "causal" in broken.err) or "may not see" in broken.err or "mask" in broken.err
+    assert shell(*line, "cake", "--reads", "1:0,2:1").code == 2

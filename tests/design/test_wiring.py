@@ -308,3 +308,11 @@ def test_rules_near_the_border_that_some_matrix_follows_are_wired():
 @pytest.mark.parametrize("part", range(10))
 def test_a_thousand_rules_near_the_border_are_wired(part):
     assert planted_errors(range(100 * part, 100 * part + 100)) == []
+
+
+@pytest.mark.parametrize("tokens", [np.ones((2, 2)), np.eye(2)], ids=["contradicting", "possible"])
+def test_progress_rises_to_at_most_one_hundred_whatever_the_outcome(tokens):
+    seen = []
+    wire(tokens, {0: 1, 1: 0}, dict(enumerate(np.eye(2))), progress=lambda done, total: seen.append((done, total)))
+    shares = [done for done, _ in seen]
+    assert shares == sorted(shares) and all(0 <= done <= total == 100 for done, total in seen)

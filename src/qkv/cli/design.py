@@ -127,6 +127,10 @@ def wire(
     prefer: Annotated[
         str, typer.Option(help="A W = QᵀK of small 'norm' or of low 'rank'.", autocompletion=one_of(("norm", "rank")))
     ] = "norm",
+    mask: Annotated[
+        str | None,
+        typer.Option(help="'causal': a token sees itself and those before it.", autocompletion=one_of(("causal",))),
+    ] = None,
     as_json: JSON = False,
     save: Save = None,
     plot: Plot = None,
@@ -141,8 +145,10 @@ def wire(
     X = pick(arrays, "X", tokens)
     rules = rules_of(reads)
     written = _writes_by_rule(rules, array_from(writes, "writes", arrays))
-    with working("finding Q, K and V"):
-        result = design(X, rules, written, tol, head_size, cast(Any, prefer))
+    if mask not in (None, "causal"):
+        raise QkvError(f"wiring with --mask {mask}", "there is no such mask", "Use causal, or leave it out")
+    with progress("percent of finding Q, K and V") as step:
+        result = design(X, rules, written, tol, head_size, cast(Any, prefer), mask=cast(Any, mask), progress=step)
     if plot is not None and not result.possible:
         typer.echo("nothing to draw: there are no such matrices", err=True)
         plot = None

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from qkv.cli.common import JSON, progress, say, show, working
+from qkv.cli.help_format import CommandGroup
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
     from qkv.heads.attention_model import AttentionModel
 
-models = typer.Typer(help="Real models without a hub.", no_args_is_help=True, rich_markup_mode=None)
+models = typer.Typer(cls=CommandGroup, help="Real models without a hub.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @models.command("get")

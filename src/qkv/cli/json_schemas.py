@@ -106,6 +106,12 @@ class Wiring(Fields):
     output_distances: Vector
     residual: Annotated[float | None, Field(description="null where there are no matrices.")]
     tol: float
+    least_norm: Annotated[
+        float | None,
+        Field(
+            description="Certified: every W that follows the rules, as `says` puts it, has this Frobenius norm or more."
+        ),
+    ]
     reasons: list[str]
     labels: list[Label]
     says: str
@@ -191,8 +197,8 @@ class Verifications(Fields):
     certificates: list[Verification]
 
 
-class Moments(Fields):
-    """qkv noise moments: mean and variance of weights and output."""
+class HeadMoments(Fields):
+    """Moments of the reading of one head, or of a mix of heads."""
 
     weights_mean: Vector
     weights_var: Vector
@@ -202,6 +208,11 @@ class Moments(Fields):
     output_error_bound: float
     labels: list[Label]
     is_rounding: bool
+
+
+class Moments(HeadMoments):
+    """qkv noise moments: mean and variance of weights and output."""
+
     noise: Noise
 
 
@@ -250,10 +261,9 @@ class Comparison(Fields):
     noise: Noise
 
 
-class RobustQuery(Fields):
-    """qkv noise harden: queries and their mix."""
+class HardenedHead(Fields):
+    """Queries that keep a blend in spite of the noise, and their mix."""
 
-    possible: Annotated[bool, Field(description="Whether the reading without noise is within tol; exit code 1 if not.")]
     queries: Matrix
     mix: Vector
     wanted: Weights
@@ -264,6 +274,22 @@ class RobustQuery(Fields):
     gain_over_heads: Annotated[float | None, Field(description="null where there are no such heads, or not finite.")]
     more_heads_help: bool | None
     advice: str
+
+
+class RobustQuery(HardenedHead):
+    """qkv noise harden: queries and their mix."""
+
+    possible: Annotated[bool, Field(description="Whether the reading without noise is within tol; exit code 1 if not.")]
+    noise: Noise
+
+
+class Sweep(Fields):
+    """qkv noise sweep: moments of each head, or with --weights a robust query for each."""
+
+    heads: list[HeadMoments] | list[HardenedHead]
+    possible: Annotated[
+        bool | None, Field(description="Whether every head is within tol without noise; null without --weights.")
+    ]
     noise: Noise
 
 
@@ -516,6 +542,7 @@ MODELS: dict[str, type[Fields]] = {
     "noise sample": Sample,
     "noise compare": Comparison,
     "noise harden": RobustQuery,
+    "noise sweep": Sweep,
     "pretrain": Training,
     "finetune": Training,
     "generate": Generated,

@@ -190,7 +190,7 @@ def sweep(
     ] = None,
     as_json: JSON = False,
 ) -> None:
-    """Moments of many heads, or a robust query for each, over processes or a cluster."""
+    """Moments of many heads, or a robust query for each, over processes or a cluster; exit 1 if a head has none."""
     from qkv.noise.sweep import HardenSweep, MomentsSweep, harden_sweep, moments_sweep
 
     memories, queries = _heads_of(file, need_queries=not weights)
@@ -203,7 +203,9 @@ def sweep(
             result = harden_sweep(memories, wanted, model, tol, cluster=cluster, processes=processes, callback=step)
         else:
             result = moments_sweep(memories, queries, model, cluster=cluster, processes=processes, callback=step)
-    show(result, as_json, noise=given.to_json())
+    possible = all(head.possible for head in result.heads) if isinstance(result, HardenSweep) else None
+    show(result, as_json, possible=possible, noise=given.to_json())
+    exit_if_negative(possible)
 
 
 def _heads_of(path: Path, need_queries: bool) -> tuple[list[Memory], Any]:
@@ -220,7 +222,7 @@ def _heads_of(path: Path, need_queries: bool) -> tuple[list[Memory], Any]:
     keys = tensor("keys", pick(arrays, "keys", path))
     values = tensor("values", arrays["values"]) if "values" in arrays else None
     if keys.dim() == 2:
-        return [Memory(keys, values)] * (1 if queries is None else len(queries)), queries
+        return [Memory(keys, values, arrays.get("labels"))] * (1 if queries is None else len(queries)), queries
     if keys.dim() != 3 or (values is not None and (values.dim() != 3 or len(values) != len(keys))):
         problem = f"keys have the shape {tuple(keys.shape)}"
         if values is not None:
@@ -228,7 +230,8 @@ def _heads_of(path: Path, need_queries: bool) -> tuple[list[Memory], Any]:
         raise QkvError(request, problem, "Give keys (h, n, d) and values (h, n, dv), or keys (n, d)")
     if queries is not None and len(queries) != len(keys):
         raise QkvError(request, f"there are {len(keys)} memories for {len(queries)} queries", "Give one for each")
-    return [Memory(k, None if values is None else values[i]) for i, k in enumerate(keys)], queries
+    labels = arrays.get("labels")
+    return [Memory(k, None if values is None else values[i], labels) for i, k in enumerate(keys)], queries
 
 
 def _hardened(memory: Memory, wanted: Any, noise: Noise, tol: float, heads: int) -> RobustQuery:

@@ -152,8 +152,7 @@ class Wiring(Displayable):
         return "norm with these ratios" if "exact ratios" in self._statement else "norm of every such W"
 
     def to_json(self) -> dict[str, Any]:
-        bound = {} if self.least_norm is None else {"least_norm": plain(self.least_norm)}
-        return super().to_json() | {"says": self._statement} | bound
+        return super().to_json() | {"says": self._statement, "least_norm": plain(self.least_norm)}
 
     @property
     def _statement(self) -> str:

@@ -129,8 +129,10 @@ class AugmentedLagrangian:
 
     def _report(self, excess: float) -> None:
         if self.progress is not None:
-            digits = 12 - float(np.log10(max(excess, 1.0)))
-            self._percent = max(self._percent, 0, min(100, int(100 * digits / 12)))
+            share = (
+                1 - float(np.log10(min(max(excess, 1.0), 1e12))) / 12
+            )  # a gap may be infinite: no bound is known yet
+            self._percent = max(self._percent, int(100 * share))
             self.progress(self._percent, 100)
 
     def _bound(self, point: _Point, size: float) -> float:
