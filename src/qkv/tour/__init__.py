@@ -15,6 +15,7 @@ CHAPTERS: tuple[tuple[str, Callable[[], Chapter]], ...] = (
     ("what cannot be copied", design.limits),
     ("reading one subspace out of a sum", design.subspaces),
     ("wiring tokens", design.wiring),
+    ("one head for every text", design.texts),
     ("what no token can reach", design.reaching),
     ("one head is enough", noise.one_head),
     ("keys of few bits", noise.quantised),

@@ -1,4 +1,4 @@
-"""Chapters of the tour on design: copy, blend, limits, subspaces, wiring, reachability."""
+"""Chapters of the tour on design: copy, blend, limits, subspaces, wiring, texts, reachability."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from qkv.design.hull.selectable import copyable
 from qkv.design.projection import project
 from qkv.design.query import blend, copy
 from qkv.design.reachability import reach
+from qkv.design.sequences.rules import induction
+from qkv.design.sequences.text_wiring import wire_texts
+from qkv.design.sequences.texts import Vocabulary
 from qkv.design.wiring import check_wiring, wire
 from qkv.viz.html_report import Chapter, Picture
 from qkv.viz.plots import design as plots
@@ -150,6 +153,39 @@ def wiring() -> Chapter:
             "The textbook answer, V = (u_b u_bᵀ − u_c u_cᵀ)/β², K = I, Q = (u_d u_aᵀ + u_c u_dᵀ)/β², is checked the same "
             f"way. Its W has norm {hand_norm:.3g}; the designed one gets to the same tolerance with {float(found.W.norm()):.3g}.",
             by_hand.verify(),
+        ),
+    )
+
+
+WORDS = ("the", "cat", "saw", "a", "dog", "and", "then", "it", "ran", "to", "her", "house")
+TEXT = ("then", "the", "cat", "saw", "the", "dog", "and", "then")
+
+
+def texts() -> Chapter:
+    """An induction circuit of two layers, for every text over a vocabulary."""
+    vectors = np.random.default_rng(SEED).standard_normal((len(WORDS), 8))
+    words = Vocabulary.side_by_side(vectors, length=16, labels=WORDS)
+    circuit = wire_texts(words, induction(), tol=1e-3)
+    assert circuit.certificate is not None
+    ids = [WORDS.index(word) for word in TEXT]
+    last = len(TEXT) - 1
+    weights = circuit.weights(ids)[-1]
+    best = int(np.asarray(weights)[last].argmax())
+    return Chapter(
+        "One head for every text",
+        (
+            f"A rule may hold for texts, not only for one row of tokens. {len(WORDS)} words with random vectors and {words.length} positions: "
+            "each word that stood earlier should read what followed it there. Two layers do it, an induction circuit: the first copies "
+            "the word before, the second looks for it.",
+            Picture(
+                figure_svg(plots.text_weights(TEXT, np.asarray(weights))),
+                f"The second layer on “{' '.join(TEXT)}”: the last word, “{TEXT[last]}”, reads “{TEXT[best]}”, which followed it before, with "
+                f"weight {float(np.asarray(weights)[last, best]):.4f}. Words without an earlier copy have no rule.",
+                "python examples/induction_circuit.py",
+            ),
+            circuit,
+            "The certificate covers every text over this vocabulary, not only the one above. It is recomputed from the raw numbers:",
+            circuit.certificate.verify(),
         ),
     )
 

@@ -1,7 +1,8 @@
-"""Plots of designs: readings, hulls, margins, subspaces, wirings, reachability."""
+"""Plots of designs: readings, hulls, margins, subspaces, wirings, texts, reachability."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -179,6 +180,16 @@ def wiring(X: Any, Q: Any, K: Any, V: Any) -> Figure:
     _heat(axes[0], weights, "Who reads whom", "token read", "reading token")
     for box, m, name in zip(axes[1:], (Q, K, V), "QKV", strict=True):
         _heat(box, np.asarray(m), name, "", "", signed=True)
+    return drawn
+
+
+@rc_context()
+def text_weights(words: Sequence[str], weights: Any) -> Figure:
+    """Attention weights between the words of a text: a row for each reading word."""
+    drawn, (axes,) = figure(1, height=3.4, width=4.6)
+    _heat(axes, np.asarray(weights), "Which word reads which", "word read", "reading word")
+    axes.set_xticks(range(len(words)), words, rotation=45, ha="right")
+    axes.set_yticks(range(len(words)), words)
     return drawn
 
 
