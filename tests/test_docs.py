@@ -172,7 +172,7 @@ def unknown_in(command):
         here = here.commands[words.pop(0)]
     any_of = list(getattr(here, "commands", {}).values()) if words[:1] == ["…"] else []  # `qkv design … --save FILE`
     options = {option for c in (here, *any_of) for p in c.params for option in (*p.opts, *p.secondary_opts)}
-    options.add("--help")
+    options |= {"--help", "-h"}
     given = [word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)]
     return next((option for option in given if option not in options), None)
 

@@ -157,7 +157,7 @@ def test_a_cluster_that_is_not_there(monkeypatch):
     with pytest.raises(QkvError, match="does not answer"):
         copyable(gaussian(5, 2), cluster="tcp://127.0.0.1:1")
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(QkvError, match=r"qkv\[cluster\]"):
+    with pytest.raises(QkvError, match=r'extra .cluster. are missing. Run: python -m pip install "dask\[distributed\]'):
         copyable(gaussian(5, 2), cluster="tcp://127.0.0.1:1")
 
 

@@ -141,7 +141,10 @@ def test_commands_options_and_values_are_completed(typed, expected):
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
 def test_the_script_of_each_shell_is_shown(name):
     code = "import sys; sys.argv = ['qkv', '--show-completion', sys.argv[1]]; from qkv.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True, env={**os.environ})
+    named = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # else the shell that started this process is taken
+    done = subprocess.run(
+        [sys.executable, "-c", code, name], capture_output=True, text=True, env={**os.environ, **named}
+    )
     assert "_QKV_COMPLETE" in done.stdout, done.stderr
 
 

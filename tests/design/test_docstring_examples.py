@@ -26,7 +26,8 @@ def test_examples_give_the_output_they_show(name):
 def test_every_parameter_of_a_public_function_and_every_field_of_a_result_is_documented(thing):
     text = inspect.getdoc(thing)
     if inspect.isfunction(thing):
-        sections, names = ("Args:", "Returns:", "Example:"), inspect.signature(thing).parameters
+        names = inspect.signature(thing).parameters
+        sections = ("Args:", "Returns:", "Example:") if names else ("Returns:", "Example:")
     else:
         sections, names = ("Attributes:",), getattr(thing, "__dataclass_fields__", {})
     assert all(section in text for section in sections)

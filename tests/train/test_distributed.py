@@ -31,7 +31,8 @@ def pretrain(text, out, processes, *more):
         [*start, "--text", str(text), "--out", str(out), *options, *more], env=ENV, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    (run,) = json.loads(done.stdout.splitlines()[-1])["runs"]
+    return run
 
 
 @pytest.mark.parametrize(("spread", "optimizer"), [("ddp", "adamw"), ("fsdp", "adamw"), ("ddp", "muon")])

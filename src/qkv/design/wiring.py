@@ -204,7 +204,7 @@ def wire(
         (1.0, True)
     """
     spec = WiringSpec.of(X, reads, writes, tol, labels, mask)
-    _check_request(spec, prefer)
+    _check_request(spec, prefer, progress)
     if head_size is not None:
         head_size = whole("wiring", "head_size", head_size)
         if head_size > MAX_HEAD_SIZE:
@@ -221,8 +221,12 @@ def wire(
     return found or _impossible(spec, evidence)
 
 
-def _check_request(spec: WiringSpec, prefer: Any) -> None:
+def _check_request(spec: WiringSpec, prefer: Any, progress: Any) -> None:
     n = len(spec.tokens)
+    if progress is not None and not callable(progress):
+        raise QkvError(
+            f"wiring {n} tokens", f"progress is a {type(progress).__name__}", "Give a function of two numbers"
+        )
     if not isinstance(prefer, str) or prefer not in PREFERENCES:
         problem, hint = "there is no such preference", f"Use {' or '.join(PREFERENCES)}"
         raise QkvError(f"wiring with prefer={prefer!r:.60}", problem, hint)

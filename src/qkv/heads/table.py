@@ -13,9 +13,9 @@ import torch
 from qkv.core.display import Card, Displayable
 from qkv.core.validation import whole
 from qkv.heads.ablation import head_effects
-from qkv.heads.firmness import FirmnessParts
+from qkv.heads.firmness import Firmness, FirmnessParts
 from qkv.heads.output_circuit import output_circuits, vocabulary_matrix, writing_measures
-from qkv.heads.patterns import CLEAR, PatternSums, kind, repeated_tokens
+from qkv.heads.patterns import CLEAR, Patterns, PatternSums, kind, repeated_tokens
 
 if TYPE_CHECKING:
     from qkv.heads.adapter import AttentionCall
@@ -202,41 +202,50 @@ def table(
         if model.predicts:
             before = len(windows) + shape.layers
             repeated_effects = head_effects(model, [twice[0]], lambda done, _: progress(before + done, steps))
+    rows = _rows(model, patterns, repeated, firmness, effects, repeated_effects)
+    progress(steps, steps)
+    unit = "nats per token" if model.predicts else "relative change of the last hidden states"
+    return HeadTable(
+        model.name, sum(map(len, windows)), len(windows), len(ids), unit, repeated is not None, tuple(rows)
+    )
+
+
+def _rows(
+    model: AttentionModel,
+    patterns: Patterns,
+    repeated: Patterns | None,
+    firmness: Firmness,
+    effects: torch.Tensor,
+    repeated_effects: torch.Tensor | None,
+) -> list[HeadRow]:
     circuits, vocabulary = output_circuits(model), vocabulary_matrix(model)
     copies = patterns if repeated is None else repeated
     rows = []
-    for layer in range(shape.layers):
-        for head in range(shape.heads):
+    for layer in range(model.shape.layers):
+        for head in range(model.shape.heads):
             at = (layer, head)
             name, score = kind(patterns, repeated, layer, head)
-            writing = writing_measures(circuits[layer], head, vocabulary)
             rows.append(
                 HeadRow(
                     layer,
                     head,
                     name,
                     score,
-                    float(effects[at]),
-                    None if repeated_effects is None else float(repeated_effects[at]),
-                    float(patterns.effective[at]),
-                    float(patterns.previous[at]),
-                    _known(copies.induction[at]),
-                    _known(copies.duplicate[at]),
-                    float(patterns.first[at]),
-                    float(patterns.itself[at]),
-                    float(firmness.margin[at]),
-                    float(firmness.radius[at]),
-                    float(firmness.reads[at]),
-                    writing.copying,
-                    writing.rank,
-                    writing.subspace,
+                    effect=float(effects[at]),
+                    effect_repeated=None if repeated_effects is None else float(repeated_effects[at]),
+                    effective=float(patterns.effective[at]),
+                    previous=float(patterns.previous[at]),
+                    induction=_known(copies.induction[at]),
+                    duplicate=_known(copies.duplicate[at]),
+                    first=float(patterns.first[at]),
+                    itself=float(patterns.itself[at]),
+                    margin=float(firmness.margin[at]),
+                    radius=float(firmness.radius[at]),
+                    reads=float(firmness.reads[at]),
+                    **asdict(writing_measures(circuits[layer], head, vocabulary)),
                 )
             )
-    progress(steps, steps)
-    unit = "nats per token" if model.predicts else "relative change of the last hidden states"
-    return HeadTable(
-        model.name, sum(map(len, windows)), len(windows), len(ids), unit, repeated is not None, tuple(rows)
-    )
+    return rows
 
 
 def _known(value: torch.Tensor) -> float | None:

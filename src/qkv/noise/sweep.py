@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any
 
 from qkv.core.display import Card, Displayable, number, times
 from qkv.core.memory import Memory
@@ -86,7 +86,7 @@ def moments_sweep(
     queries: ArrayLike,
     noise: Noise,
     *,
-    executor: Any = None,
+    executor: Executor | None = None,
     processes: int | None = None,
     cluster: str | None = None,
     callback: Progress | None = None,
@@ -135,7 +135,7 @@ def harden_sweep(
     noise: Noise,
     tol: float = 1e-2,
     *,
-    executor: Any = None,
+    executor: Executor | None = None,
     processes: int | None = None,
     cluster: str | None = None,
     callback: Progress | None = None,

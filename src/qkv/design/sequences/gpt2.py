@@ -62,6 +62,9 @@ def to_gpt2(circuit: Circuit, heads: int | None = None, dtype: torch.dtype = tor
         from transformers import GPT2Config, GPT2Model
     except ImportError:
         raise QkvError(request, "transformers is not installed", 'pip install "qkv[hf]"') from None
+    if not isinstance(circuit, Circuit):
+        problem = f"a {type(circuit).__name__} is no circuit"
+        raise QkvError(request, problem, "Give a result of wire_texts")
     if not circuit.layers:
         raise QkvError(request, "the circuit has no layers", "Give a circuit that was found")
     token, place = (_length(request, name, v) for name, v in _tables(request, circuit).items())

@@ -27,9 +27,8 @@ export function Maths({ tex, text, display = false }) {
     }
   }, [loaded, tex, text, display]);
   useEffect(() => { // a formula that scrolls can be reached by the keyboard
-    if (!display) return undefined;
     const element = place.current;
-    const watch = new ResizeObserver(() => (element.scrollWidth > element.clientWidth ? element.setAttribute("tabindex", "0") : element.removeAttribute("tabindex")));
+    const watch = new ResizeObserver(() => (element.clientWidth && element.scrollWidth > element.clientWidth ? element.setAttribute("tabindex", "0") : element.removeAttribute("tabindex")));
     watch.observe(element);
     return () => watch.disconnect();
   }, [loaded, tex, display]);
