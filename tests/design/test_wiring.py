@@ -316,3 +316,16 @@ def test_progress_rises_to_at_most_one_hundred_whatever_the_outcome(tokens):
     wire(tokens, {0: 1, 1: 0}, dict(enumerate(np.eye(2))), progress=lambda done, total: seen.append((done, total)))
     shares = [done for done, _ in seen]
     assert shares == sorted(shares) and all(0 <= done <= total == 100 for done, total in seen)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "reads"),
+    [
+        ([[1, 1], [2, 1], [-1, -1], [-1, 1], [-1, 0]], {0: 3, 1: 1, 3: 2, 4: 3}),
+        ([[-2, -1], [-1, 2], [1, -1], [1, 2], [2, 1]], {0: 0, 1: 3, 3: 0, 4: 2}),
+    ],
+)
+def test_where_each_rule_reads_one_token_a_proof_for_exact_ratios_is_one_for_tol(tokens, reads):
+    found = wire(tokens, reads, {i: [1.0] for i in reads})
+    assert found.status == "out of reach" and "contradict each other" in found.reasons[0]
+    assert found.certificate.verify() and "exact ratios only" not in found.card().title

@@ -2,6 +2,7 @@ import pytest
 import torch
 from families import CONFIGS, ENCODERS, VOCABULARY, tiny, tokenizer
 
+from qkv.errors import QkvError
 from qkv.heads.ablation import head_effects, token_losses
 from qkv.heads.attention_model import from_transformers
 
@@ -44,3 +45,9 @@ def test_a_model_without_logits_tells_how_far_its_states_move():
     moved = model.run(IDS, output=without).last_hidden_state - base
     assert float(found[1, 2]) == pytest.approx(float((moved.norm(dim=-1) / base.norm(dim=-1)).mean()), abs=1e-5)
     assert not any("forward" in vars(m) for m in model.model.modules())  # the blocks are as they were
+
+
+@pytest.mark.parametrize("removed", [(9, 0), (-1, 0), (0, 9), (0, -1), (0.5, 0)])
+def test_heads_that_are_not_there_cannot_be_removed(removed):
+    with pytest.raises(QkvError, match="taking head"):
+        token_losses(from_transformers(tiny("llama"), tokenizer()), IDS, [removed])

@@ -6,6 +6,7 @@ import json
 import pytest
 from families import CONFIGS, ENCODERS, text, tiny, tokenizer
 
+from qkv.errors import QkvError
 from qkv.heads.ablation import token_losses
 from qkv.heads.attention_model import from_transformers
 
@@ -34,3 +35,20 @@ def test_effects_are_those_of_removing_the_head():
     ids = model.windows(text(40))[0][None, :20]
     alone = token_losses(model, ids, [(1, 1)]).mean() - token_losses(model, ids).mean()
     assert found.rows[5].effect == pytest.approx(float(alone), abs=1e-5)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "bert"])
+def test_a_model_in_double_precision_has_the_same_table(family):
+    single = from_transformers(tiny(family), tokenizer()).table(text(40), effect_tokens=16)
+    double = from_transformers(tiny(family).double(), tokenizer()).table(text(40), effect_tokens=16)
+    for one, two in zip(single, double, strict=True):
+        assert one.kind == two.kind
+        assert (one.effect, one.radius, one.copying) == pytest.approx((two.effect, two.radius, two.copying), abs=2e-3)
+    assert single.rows != double.rows
+
+
+def test_what_is_no_text_is_refused():
+    model = from_transformers(tiny("gpt2"), tokenizer())
+    for odd in (None, 5, [1, 2]):
+        with pytest.raises(QkvError, match="Give one text or a list of texts"):
+            model.table(odd)

@@ -468,6 +468,10 @@ def _impossible(spec: WiringSpec, evidence: KernelSolution | conic.Solution | No
         proof, status, used = _exact_ratio_proof(spec, evidence), "not found", ()
         if not _excludes(proof, unit):
             raise _no_answer(spec)
+        assert proof is not None
+        if bool(((spec.wanted == 1).sum(dim=1) == 1).all()):
+            # Of a rule that reads one token, a leak of at most tol is a total variation of at most tol.
+            status, used = "out of reach", tuple(np.flatnonzero(np.asarray(proof.data["mix"]).any(axis=1)).tolist())
     assert proof is not None
     if not reasons and used:
         reasons = [rules_reason(spec, used, float(proof.claims["norm_at_least"]))]

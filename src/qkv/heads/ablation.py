@@ -23,8 +23,12 @@ def token_losses(model: AttentionModel, ids: Tensor, removed: Iterable[tuple[int
 
     Returns:
         (batch, tokens - 1).
+
+    Raises:
+        QkvError: There is no such head.
     """
-    logits = model.run(ids, output=_without(removed)).logits
+    chosen = [model.head(layer, head) for layer, head in removed]  # which refuses heads that are not there
+    logits = model.run(ids, output=_without([(one.layer, one.head) for one in chosen])).logits
     return _losses(logits, ids)
 
 

@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from qkv.core.display import Card, Displayable
+from qkv.core.validation import whole
 from qkv.errors import MissingExtra, QkvError
 from qkv.heads.adapter import Adapter, AttentionCall, OutputChange, Tap
 
@@ -91,6 +92,8 @@ class AttentionModel(Displayable):
         Raises:
             QkvError: There is no text, or the window does not fit.
         """
+        if not isinstance(text, str | Sequence) or any(not isinstance(one, str) for one in text):
+            raise QkvError("reading a text", f"it is a {type(text).__name__}", "Give one text or a list of texts")
         texts = [text] if isinstance(text, str) else list(text)
         size = min(MAX_WINDOW, self.context) if window is None else window
         request = f"cutting a text into windows of {size} tokens"
@@ -169,6 +172,7 @@ class AttentionModel(Displayable):
         from qkv.heads.head import Head
 
         shape, request = self.shape, f"taking head {layer}.{head}"
+        layer, head = whole(request, "layer", layer, 0), whole(request, "head", head, 0)
         if not (0 <= layer < shape.layers and 0 <= head < shape.heads):
             problem = f"{self.name} has layers 0 to {shape.layers - 1} and heads 0 to {shape.heads - 1}"
             raise QkvError(request, problem, "Choose a head that is there")

@@ -46,6 +46,9 @@ class HeadMemory(Displayable):
         Raises:
             QkvError: There is no such token.
         """
+        if isinstance(position, bool) or not isinstance(position, int):
+            problem = f"{position!r:.40} is no whole number"
+            raise QkvError(f"taking the query of token {position!r:.40}", problem, "Count tokens from 0")
         if not -len(self.tokens) <= position < len(self.tokens):
             problem = f"the text has {len(self.tokens)} tokens"
             raise QkvError(f"taking the query of token {position}", problem, "Choose a token that is there")

@@ -113,7 +113,8 @@ def _circuit(
 def _matrix(module: nn.Module, width: int) -> Tensor:
     """The matrix of an affine map, whichever way its weights are laid out."""
     with torch.no_grad():
-        return (module(torch.eye(width)) - module(torch.zeros(1, width))).T
+        kind = module.weight.dtype  # type: ignore[union-attr]
+        return (module(torch.eye(width, dtype=kind)) - module(torch.zeros(1, width, dtype=kind))).T
 
 
 def writing_measures(circuit: OutputCircuit, head: int, vocabulary: Tensor | None) -> WritingMeasures:

@@ -11,9 +11,12 @@ import torch
 from qkv.core.attention import read_self
 from qkv.core.display import Card, Displayable, lower_bound, number, upper_bound
 from qkv.core.masks import causal
+from qkv.core.types import ArrayLike
+from qkv.core.validation import tensor
 from qkv.design.certificates.certificate import Certificate
 from qkv.design.sequences.rules import ListedReads, ReadRule
 from qkv.design.sequences.texts import Vocabulary
+from qkv.errors import QkvError
 
 Scope = Literal["every text", "given texts"]
 Status = Literal["found", "found for some tokens", "out of reach", "not found"]
@@ -107,7 +110,7 @@ class Circuit(Displayable):
             out.append(alpha)
         return tuple(out)
 
-    def distances(self, ids: Sequence[int], weights: torch.Tensor | None = None) -> dict[int, float]:
+    def distances(self, ids: Sequence[int], weights: ArrayLike | None = None) -> dict[int, float]:
         """The total-variation distance of every rule of a text, computed in float64.
 
         Args:
@@ -120,7 +123,10 @@ class Circuit(Displayable):
         Raises:
             QkvError: If the text does not fit the vocabulary or the rule.
         """
-        alpha = self.weights(ids)[-1] if weights is None else weights.to(torch.float64)
+        alpha = self.weights(ids)[-1] if weights is None else tensor("weights", weights, "n n")
+        if alpha.shape != (len(ids), len(ids)):
+            problem = f"the weights have shape {tuple(alpha.shape)}, and the text has {len(ids)} tokens"
+            raise QkvError("judging weights by a rule", problem, "Give one row and one column for each token")
         out = {}
         for i, read in self.rule.targets(ids).items():
             if ids[i] not in self.excluded:

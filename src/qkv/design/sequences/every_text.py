@@ -142,9 +142,11 @@ def circuit_for_every_text(
             near[rule.sink] = False
         excluded = np.flatnonzero(near)
         if len(excluded) >= len(gaps) - (rule.sink is not None):
-            problem = f"no token scores itself above all others by {least_gap:g} of the longest"
-            raise QkvError(f"the rule {rule.name}", problem, "Normalise the tokens, or choose a smaller least_gap")
-        reasons = _reasons(vocabulary, margins, excluded)
+            tokens = "no token" if rule.sink is None else "no token but the sink"
+            problem = f"{tokens} scores itself above all others by {least_gap:g} of the largest such score, {scale:.3g}"
+            hint = "Give tokens that differ; normalised vectors and a smaller least_gap tell more of them apart"
+            raise QkvError(f"the rule {rule.name}", problem, hint)
+        reasons = _reasons(vocabulary, margins, excluded, least_gap * scale)
     slots = len(readouts.tokens) * (2 if rule.name == "induction" else 1)
     wide = vocabulary.widened(slots)
     worst = math.inf
@@ -169,14 +171,15 @@ def _norm(layer: Layer) -> float:
     return float(torch.sqrt(((layer.Q @ layer.Q.T) * (layer.K @ layer.K.T)).sum()))
 
 
-def _reasons(vocabulary: Vocabulary, margins: _Margins, excluded: IntArray) -> tuple[str, ...]:
-    """Why tokens are excluded: the tokens whose vectors score at least as high, or nearly."""
+def _reasons(vocabulary: Vocabulary, margins: _Margins, excluded: IntArray, least: float) -> tuple[str, ...]:
+    """Why tokens are excluded: the tokens whose vectors score at least as high, or less than `least` below."""
     out = []
     for u in excluded[:MAX_NAMED].tolist():
         v = int(margins.nearest[u])
-        share = margins.rival[u] / margins.own[u] if margins.own[u] else math.inf
         same = np.array_equal(as_array(vocabulary.tokens[u]), as_array(vocabulary.tokens[v]))
-        how = "has the same vector" if same else f"scores {share:.4g} times as high as it does itself"
+        own, rival = float(margins.own[u]), float(margins.rival[u])
+        scores = f"scores {rival:.6g}, and it scores itself {own:.6g}"
+        how = "has the same vector" if same else f"{scores}: the difference is not above {least:.3g}"
         out.append(f"{vocabulary.labels[u]} looks for itself, but {vocabulary.labels[v]} {how}")
     if len(excluded) > MAX_NAMED:
         out.append(f"and {len(excluded) - MAX_NAMED:,} tokens more")

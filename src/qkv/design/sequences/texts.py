@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -163,9 +163,11 @@ def _texts(vocabulary: Vocabulary, ids: Sequence[Sequence[int]]) -> tuple[tuple[
     request = "texts over a vocabulary"
     n, length = len(vocabulary.tokens), vocabulary.length
     out = []
+    if not isinstance(ids, Iterable) or isinstance(ids, str):
+        raise QkvError(request, f"they are a {type(ids).__name__}", "Give a list of lists of token numbers")
     for number, text in enumerate(ids):
         listed = text.tolist() if hasattr(text, "tolist") else text
-        if isinstance(listed, str | int) or not len(listed):
+        if not isinstance(listed, Sequence) or isinstance(listed, str) or not len(listed):
             raise QkvError(request, f"text {number} is {text!r}", "Give each text as a list of token numbers")
         found = tuple(whole(request, f"token {i} of text {number}", u, 0) for i, u in enumerate(listed))
         if max(found) >= n:
