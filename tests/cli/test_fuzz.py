@@ -64,7 +64,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(s, marks=pytest.mark.slow) for s in range(2, 6))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, 6))])
 def test_random_command_lines_end_with_a_documented_code(seed, files, shell, monkeypatch):
     monkeypatch.chdir(files)
     draw = random.Random(seed)

@@ -9,6 +9,7 @@ import typer
 
 from qkv.cli.common import (
     JSON,
+    STDIN,
     MemoryFile,
     Orthonormal,
     Plot,
@@ -232,6 +233,9 @@ def verify(
         raise QkvError(
             f"verifying {file}", problem, "Give --reads too, to check matrices; a certificate holds its own rules"
         )
+    if str(file) == STDIN and reads is None:
+        problem = "certificates are read from files, which --save writes"
+        raise QkvError("verifying certificates from standard input", problem, "Name the file")
     certificates = load(file) if reads is None else [_wiring_certificate(file, reads, writes, tol or 1e-3, output_tol)]
     with working("verifying"):
         checked = [certificate.verify() for certificate in certificates]

@@ -49,7 +49,7 @@ class GivenNoise:
             return Quantised(self.bits)
         if not given:
             hint = "Give --isotropic, --along, --covariance, --bits or --noise"
-            raise QkvError("reading under noise", "no noise was given", hint)
+            raise QkvError("reading under noise", "no noise was given, or noise of size 0", hint)
         full: Any = None
         if self.covariance is not None:
             from qkv.design.specs import covariances

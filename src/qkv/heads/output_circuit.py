@@ -113,7 +113,7 @@ def _circuit(
 def _matrix(module: nn.Module, width: int) -> Tensor:
     """The matrix of an affine map, whichever way its weights are laid out."""
     with torch.no_grad():
-        kind = module.weight.dtype  # type: ignore[union-attr]
+        kind = next(module.parameters()).dtype
         return (module(torch.eye(width, dtype=kind)) - module(torch.zeros(1, width, dtype=kind))).T
 
 

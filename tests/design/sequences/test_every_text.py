@@ -84,7 +84,9 @@ def test_without_normalisation_short_tokens_are_named():
     words = Vocabulary.side_by_side([[1.0, 0], [3.0, 1], [0, 2]], length=5, normalise=False, labels=["a", "b", "c"])
     circuit = wire_texts(words, duplicate())
     assert circuit.excluded == (0,)
-    assert circuit.reasons == ("a looks for itself, but b scores 3 times as high as it does itself",)
+    assert circuit.reasons == (
+        "a looks for itself, but b scores 3, and it scores itself 1: the difference is not above 0.01",
+    )
 
 
 REFUSED = {
