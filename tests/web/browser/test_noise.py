@@ -372,3 +372,13 @@ def test_names_at_the_ends_of_curves_do_not_overlap(watched):
     )
     assert [end["name"] for end in ends] == ["c", "b", "a"] and ends[0]["at"] == 0
     assert all(q["at"] - p["at"] >= 0.0649 for p, q in itertools.pairwise(ends))
+
+
+def test_the_min_variance_query_is_said_to_minimise_the_sum_over_all_weights(watched):
+    """The weight of a alone may vary most with it, so the gloss must not promise otherwise."""
+    one = watched()
+    page = one.open("noise")
+    term = page.locator(".how .term", has=page.get_by_role("button", name="min-variance query"))
+    term.locator("button").click()
+    expect(term.locator(".meaning")).to_contain_text("the least sum of the variances of all weights")
+    expect(term.locator(".meaning")).to_contain_text("The weight of one item alone may vary less with another query.")

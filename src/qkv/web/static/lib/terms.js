@@ -15,7 +15,7 @@ const MEANINGS = {
   noise: "Keys that vary from one reading to the next: a random vector is added to each.",
   head: "One query over one memory, with its own weights and output.",
   variance: "The mean squared deviation of the weight from its mean, over the noise on the keys.",
-  "min-variance query": "Of all queries with the same weights when nothing varies, the one whose weights vary least under this noise.",
+  "min-variance query": "Of the queries with the same weights when nothing varies, the one with the least sum of the variances of all weights under this noise, found by a search. The weight of one item alone may vary less with another query.",
   "radius of success": "A reading is a success if its output lies within this Euclidean distance of the wanted average.",
 };
 

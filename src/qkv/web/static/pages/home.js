@@ -98,7 +98,7 @@ export function cardsOf(models) {
       answer: "Move a query over keys and follow every number from score to output. Ask for an item, or for a blend, and get the query with a certificate.",
       task: "Key a lies between the others. Press “Copy this”: no query can read it alone, and you see the proof." },
     { question: "What does noise do?", page: "Noise", link: "#/noise?along=2",
-      answer: "Put noise on the keys and get the exact spread of what is read, for one head, several heads, and the query whose reading varies least.",
+      answer: "Put noise on the keys and get the exact spread of what is read, for one head, several heads, and the query with the least total variance of all weights.",
       task: "Raise the scale to 20. Compare how the variance of one head and of the min-variance query change." },
     { question: "Is my answer right?", page: "Claims", link: `#/claims?${new URLSearchParams({ text: CLAIM })}`,
       answer: "Write down what you believe about attention. Each statement is proved, refuted with numbers, or left open.",
