@@ -382,3 +382,25 @@ def test_the_min_variance_query_is_said_to_minimise_the_sum_over_all_weights(wat
     term.locator("button").click()
     expect(term.locator(".meaning")).to_contain_text("the least sum of the variances of all weights")
     expect(term.locator(".meaning")).to_contain_text("The weight of one item alone may vary less with another query.")
+
+
+def test_a_probability_lies_in_the_range_printed_beside_it(watched):
+    """500 probabilities with ranges of any width; what is printed is read back."""
+    page = watched().open("noise")
+    rng = np.random.default_rng(8)
+    cases = [{"probability": 0.00642, "low": 0.006138, "high": 0.006714, "method": "monte_carlo"}]
+    for _ in range(500):
+        p = float(rng.choice([rng.random(), 10 ** rng.uniform(-7, 0), 1 - 10 ** rng.uniform(-7, 0), 0.0, 1.0]))
+        low, high = (10 ** rng.uniform(-7, -1, 2)).tolist()
+        cases.append({"probability": p, "low": max(0.0, p - low), "high": min(1.0, p + high), "method": "monte_carlo"})
+    found = page.evaluate(
+        """async (cases) => { const { probabilityOf, rangeOf } = await import("/static/pages/noise.js");
+             return cases.map((c) => [probabilityOf(c), rangeOf(c)]); }""",
+        cases,
+    )
+    assert found[0] == ["0.00642", "95 % interval 0.006138 to 0.006714"]
+    for said, printed in found:
+        value = 1 - float(said[4:]) if said.startswith("1 − ") else float(said)
+        if printed:
+            low, high = map(float, printed.removeprefix("95 % interval ").split(" to "))
+            assert low <= value <= high, (said, printed)
