@@ -176,7 +176,17 @@ def layouts(variances, probabilities):
         (
             (0.2, 0.2 * (1 + 1e-9), 0.2), ((0, 1e-5, 2e-5), (0, 0, 2.5e-4), (0, 0, 0)),
             "The weight of a varies equally with all of them.",
-            "All three layouts succeed equally often, to within 0.0003",
+            "None of the three layouts succeeds with a probability above 0.0003",
+        ),
+        (
+            (0.2, 0.2, 0.2), ((0, 0, 0), (0, 0, 0), (0, 0, 0)),
+            "The weight of a varies equally with all of them.",
+            "None of the three layouts succeeds: each probability is 0",
+        ),
+        (
+            (0.2, 0.2, 0.2), ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5002), (0.5, 0.5, 0.5)),
+            "The weight of a varies equally with all of them.",
+            "All three layouts succeed equally often, to within 0.0002",
         ),
         (
             (0.2, 0.1, 0.05), ((0.7, 0.7003, 0.7006), (0.7, 0.7003, 0.7006), (0.7, 0.7003, 0.702)),

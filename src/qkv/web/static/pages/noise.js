@@ -100,6 +100,9 @@ const EQUAL_SUCCESS = 1e-3; // layouts whose probabilities certainly differ by l
 /** Which layout succeeds most often, as a title; two whose intervals overlap are not told apart. */
 export function successTitle(layouts) {
   const range = Math.max(...layouts.map((a) => a.high)) - Math.min(...layouts.map((a) => a.low));
+  const most = Math.max(...layouts.map((a) => a.high));
+  if (most === 0) return "None of the three layouts succeeds: each probability is 0";
+  if (most < EQUAL_SUCCESS) return `None of the three layouts succeeds with a probability above ${atMost(most, 1)}`;
   if (range === 0) return "All three layouts succeed equally often";
   if (range < EQUAL_SUCCESS) return `All three layouts succeed equally often, to within ${atMost(range, 1)}`;
   const best = layouts.reduce((a, b) => (b.probability > a.probability ? b : a));
