@@ -212,9 +212,10 @@ def _markdown(folder: Traversable) -> Iterator[tuple[str, str]]:
 
 
 def _site_files(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Files of a built site; a path that ends in a slash is the index of its folder."""
+    """Files of a built site; a path that ends in a slash is the index of its folder, and `a` is `a.html`."""
     indices = {path.removesuffix(INDEX): body for path, body in files.items() if posixpath.basename(path) == INDEX}
-    return {**files, **indices}
+    pages = {path.removesuffix(".html"): body for path, body in files.items() if path.endswith(".html")}
+    return {**pages, **files, **indices}
 
 
 def _walk(folder: Traversable, prefix: str, suffixes: tuple[str, ...] = ("",)) -> Iterator[tuple[str, bytes]]:
