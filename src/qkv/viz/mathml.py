@@ -7,7 +7,7 @@ import re
 
 SYMBOLS = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "mu": "μ", "rho": "ρ", "sigma": "σ",
-    "lambda": "λ", "varepsilon": "ε", "epsilon": "ε", "pi": "π", "Sigma": "Σ", "Phi": "Φ", "ell": "ℓ",
+    "lambda": "λ", "varepsilon": "ε", "epsilon": "ε", "pi": "π", "nu": "ν", "eta": "η", "Gamma": "Γ", "Sigma": "Σ", "Phi": "Φ", "ell": "ℓ",
 }  # fmt: skip
 OPERATORS = {
     "to": "→", "infty": "∞", "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥", "ne": "≠", "neq": "≠", "approx": "≈",
@@ -15,6 +15,7 @@ OPERATORS = {
     "ldots": "…", "cdots": "⋯", "mid": "∣", "perp": "⊥", "propto": "∝", "lVert": "‖", "rVert": "‖", "langle": "⟨",
     "rangle": "⟩", "{": "{", "}": "}", "|": "‖", "rightarrow": "→", "Rightarrow": "⇒", "implies": "⇒", "_": "_",
 }  # fmt: skip
+LARGE = {"sum": "∑", "prod": "∏", "int": "∫"}
 SPACES = {"quad": "1em", "qquad": "2em", ";": "0.28em", ":": "0.22em", ",": "0.17em", " ": "0.25em", "!": "0em"}
 WORDS = ("log", "exp", "max", "min", "arg", "lim")
 _TOKEN = re.compile(r"\\(?:[A-Za-z]+|.)|[{}_^]|\d+(?:\.\d+)?|\s+|.", re.DOTALL)
@@ -64,7 +65,7 @@ class _Converter:
                 low = script
             else:
                 high = script
-        kind = "munder mover munderover" if "∑" in base else "msub msup msubsup"
+        kind = "munder mover munderover" if "∑" in base or "∏" in base else "msub msup msubsup"
         under, over, both = kind.split()
         if low and high:
             return f"<{both}>{base}{low}{high}</{both}>"
@@ -115,8 +116,8 @@ class _Converter:
             following = self._tokens[self._at]
             self._at += 1
             return f"<mo>{ {'=': '≠', chr(92) + 'to': '↛', chr(92) + 'in': '∉'}[following] }</mo>"
-        if name == "sum":
-            return "<mo>∑</mo>"
+        if name in LARGE:
+            return f"<mo>{LARGE[name]}</mo>"
         if name in SYMBOLS:
             return f"<mi>{SYMBOLS[name]}</mi>"
         if name in WORDS:
