@@ -7,7 +7,8 @@ import re
 
 SYMBOLS = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "mu": "μ", "rho": "ρ", "sigma": "σ",
-    "lambda": "λ", "varepsilon": "ε", "epsilon": "ε", "pi": "π", "nu": "ν", "eta": "η", "Gamma": "Γ", "Sigma": "Σ", "Phi": "Φ", "ell": "ℓ",
+    "lambda": "λ", "varepsilon": "ε", "epsilon": "ε", "pi": "π", "Sigma": "Σ", "Phi": "Φ", "ell": "ℓ",
+    "nu": "ν", "eta": "η", "Gamma": "Γ",
 }  # fmt: skip
 OPERATORS = {
     "to": "→", "infty": "∞", "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥", "ne": "≠", "neq": "≠", "approx": "≈",
@@ -169,4 +170,4 @@ class _Converter:
         inner = self._raw[raw + 1 : end]
         self._at += 2 + sum(not token.isspace() for token in inner)
         text = "".join(token[1:] if token.startswith("\\") else token for token in inner)
-        return f"<mtext>{html.escape(text).replace(' ', '&#160;')}</mtext>" if name == "text" else f"<mi>{text}</mi>"
+        return f"<mtext>{html.escape(text).replace(' ', '&#160;')}</mtext>" if name == "text" else f"<mi>{html.escape(text)}</mi>"
