@@ -169,5 +169,5 @@ class _Converter:
             end += 1
         inner = self._raw[raw + 1 : end]
         self._at += 2 + sum(not token.isspace() for token in inner)
-        text = "".join(token[1:] if token.startswith("\\") else token for token in inner)
-        return f"<mtext>{html.escape(text).replace(' ', '&#160;')}</mtext>" if name == "text" else f"<mi>{html.escape(text)}</mi>"
+        text = html.escape("".join(token[1:] if token.startswith("\\") else token for token in inner))
+        return f"<mtext>{text.replace(' ', '&#160;')}</mtext>" if name == "text" else f"<mi>{text}</mi>"
