@@ -96,6 +96,8 @@ class _Converter:
             return f"<mn>{token}</mn>"
         if token.isalpha():
             return f"<mi>{html.escape(token)}</mi>"
+        if token in "()[]|":  # of their own size, as in LaTeX; \\left and \\right stretch
+            return f'<mo stretchy="false">{token}</mo>'
         return f"<mo>{html.escape(token.replace('-', '−').replace(chr(39), '′'))}</mo>"
 
     def _command(self, name: str) -> str:
