@@ -63,18 +63,44 @@ def test_every_document_is_served_and_listed_and_no_link_is_dead(monkeypatch):
     monkeypatch.setattr(documents, "SITE", ("nowhere",))
     files = document_files()
     written = {path.stem.lower() for path in (Path(__file__).resolve().parents[2] / "docs").glob("*.md")}
-    assert written | {"readme"} <= files.keys() and set(documents.ORDER) <= files.keys()
+    assert written | {"readme"} <= files.keys() and files["index"] == files[""]
     anchors = {name: set(re.findall(r'id="([^"]*)"', page.decode())) for name, page in files.items() if "." not in name}
     index = files[""].decode()
     for name, ids in anchors.items():
         text = files[name].decode()
-        assert f'href="{name or "./"}"' in index
+        assert f'href="{name or "./"}"' in index or name == "index"
         for link in re.findall(r'(?:href|src)="([^"]*)"', text):
             if link.startswith(("http", "../", "./")):
                 continue
             target, _, fragment = link.partition("#")
             assert not target or target in files, f"{name}: {link}"
             assert not fragment or fragment in (anchors[target] if target else ids), f"{name}: {link}"
+
+
+def test_documents_are_listed_once_in_the_order_of_the_tables_of_contents(monkeypatch):
+    monkeypatch.setattr(documents, "SITE", ("nowhere",))
+    index = document_files()[""].decode().partition("<ul class=documents>")[2]
+    names, titles = zip(*re.findall(r'<li><a href="([^"]*)">([^<]*)</a>', index), strict=True)
+    assert len(set(titles)) == len(titles) and names[:3] == ("quickstart", "guide-lookup", "guide-noise")
+    places = [
+        names.index(n) for n in ("guide-knowledge", "mathematics", "core", "explorer", "command-line", "code-map")
+    ]
+    assert places == sorted(places)
+
+
+def test_formulas_are_mathml_and_not_changed_by_markdown(monkeypatch):
+    found = body("Weights $\\alpha_i \\le a_*$ and $b_*$.\n\n$$\n\\sum_{i} x\n= 1\n$$\n")
+    assert found.count("<math") == 3 and "$" not in found and "<em>" not in found and "<h" not in found
+    assert '<math display="block">' in found and "<mi>α</mi>" in found
+    assert body("It costs $5 and $6, or `$x$`, or $ y$.").count("<math") == 0
+    assert "<code>\\unknown{&lt;b&gt;}</code>" in body("So $\\unknown{<b>}$.")
+    monkeypatch.setattr(documents, "SITE", ("nowhere",))
+    files = document_files()
+    for name, page in files.items():
+        if "." not in name:
+            text = re.sub(r"<(code|pre)\b.*?</\1>", "", page.decode(), flags=re.DOTALL)
+            assert "$" not in text and "\\" not in text, name
+    assert files["mathematics"].count(b"<math") > 100 and b"\\alpha" not in files["add-variant"]
 
 
 def test_a_built_site_is_served_in_place_of_the_texts(tmp_path, monkeypatch):
@@ -87,7 +113,9 @@ def test_a_built_site_is_served_in_place_of_the_texts(tmp_path, monkeypatch):
     monkeypatch.setattr(documents, "_folder", lambda: tmp_path)
     found = document_files()
     assert found[""] == b"index.html" and found["guide/"] == b"guide/index.html"
-    assert set(found) == {"", "index.html", "guide/", "guide/index.html", "guide/a.html", "_static/a.css"}
+    assert found["guide/a"] == b"guide/a.html"  # the address that the text has without a site
+    pages = {"index", "index.html", "guide/index", "guide/index.html", "guide/a", "guide/a.html"}
+    assert set(found) == {"", "guide/", "_static/a.css"} | pages
 
 
 def test_without_documents_nothing_is_served(tmp_path, monkeypatch):

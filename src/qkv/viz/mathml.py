@@ -8,6 +8,7 @@ import re
 SYMBOLS = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "mu": "μ", "rho": "ρ", "sigma": "σ",
     "lambda": "λ", "varepsilon": "ε", "epsilon": "ε", "pi": "π", "Sigma": "Σ", "Phi": "Φ", "ell": "ℓ",
+    "nu": "ν", "eta": "η", "Gamma": "Γ",
 }  # fmt: skip
 OPERATORS = {
     "to": "→", "infty": "∞", "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥", "ne": "≠", "neq": "≠", "approx": "≈",
@@ -15,6 +16,7 @@ OPERATORS = {
     "ldots": "…", "cdots": "⋯", "mid": "∣", "perp": "⊥", "propto": "∝", "lVert": "‖", "rVert": "‖", "langle": "⟨",
     "rangle": "⟩", "{": "{", "}": "}", "|": "‖", "rightarrow": "→", "Rightarrow": "⇒", "implies": "⇒", "_": "_",
 }  # fmt: skip
+LARGE = {"sum": "∑", "prod": "∏", "int": "∫"}
 SPACES = {"quad": "1em", "qquad": "2em", ";": "0.28em", ":": "0.22em", ",": "0.17em", " ": "0.25em", "!": "0em"}
 WORDS = ("log", "exp", "max", "min", "arg", "lim")
 _TOKEN = re.compile(r"\\(?:[A-Za-z]+|.)|[{}_^]|\d+(?:\.\d+)?|\s+|.", re.DOTALL)
@@ -64,7 +66,7 @@ class _Converter:
                 low = script
             else:
                 high = script
-        kind = "munder mover munderover" if "∑" in base else "msub msup msubsup"
+        kind = "munder mover munderover" if "∑" in base or "∏" in base else "msub msup msubsup"
         under, over, both = kind.split()
         if low and high:
             return f"<{both}>{base}{low}{high}</{both}>"
@@ -94,6 +96,8 @@ class _Converter:
             return f"<mn>{token}</mn>"
         if token.isalpha():
             return f"<mi>{html.escape(token)}</mi>"
+        if token in "()[]|":  # of their own size, as in LaTeX; \\left and \\right stretch
+            return f'<mo stretchy="false">{token}</mo>'
         return f"<mo>{html.escape(token.replace('-', '−').replace(chr(39), '′'))}</mo>"
 
     def _command(self, name: str) -> str:
@@ -115,8 +119,8 @@ class _Converter:
             following = self._tokens[self._at]
             self._at += 1
             return f"<mo>{ {'=': '≠', chr(92) + 'to': '↛', chr(92) + 'in': '∉'}[following] }</mo>"
-        if name == "sum":
-            return "<mo>∑</mo>"
+        if name in LARGE:
+            return f"<mo>{LARGE[name]}</mo>"
         if name in SYMBOLS:
             return f"<mi>{SYMBOLS[name]}</mi>"
         if name in WORDS:
@@ -167,5 +171,5 @@ class _Converter:
             end += 1
         inner = self._raw[raw + 1 : end]
         self._at += 2 + sum(not token.isspace() for token in inner)
-        text = "".join(token[1:] if token.startswith("\\") else token for token in inner)
-        return f"<mtext>{html.escape(text).replace(' ', '&#160;')}</mtext>" if name == "text" else f"<mi>{text}</mi>"
+        text = html.escape("".join(token[1:] if token.startswith("\\") else token for token in inner))
+        return f"<mtext>{text.replace(' ', '&#160;')}</mtext>" if name == "text" else f"<mi>{text}</mi>"

@@ -15,13 +15,15 @@ from urllib.parse import urlsplit
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from qkv.web.document_formulas import formula, with_formulas
+
 INDEX = "index.html"
 SITE = ("_build", "html")
 """Where Sphinx puts the site, below the folder of the documents."""
 PICTURES = "pictures"
 PICTURE_SUFFIXES = (".png", ".svg")
-ORDER = ("readme", "design", "noise", "claims", "knowledge", "training", "certificates", "core", "explorer")
-"""Names of the documents that are listed first; the others follow in alphabetical order."""
+CONTENTS = "index"
+"""The document whose tables of contents order the others; the list of the documents stands in its place."""
 NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 TEMPLATE = """<!doctype html>
 <html lang="en">
@@ -78,9 +80,30 @@ def document_files() -> dict[str, bytes]:
     texts = {name: text for name, text in _markdown(folder) if NAME.fullmatch(name)}
     pictures = dict(_walk(folder.joinpath(PICTURES), f"{PICTURES}/", PICTURE_SUFFIXES))
     served = [render(name, text, texts.keys(), pictures.keys()) for name, text in texts.items()]
-    served.sort(key=lambda d: (ORDER.index(d.name) if d.name in ORDER else len(ORDER), d.name))
-    pages = {d.name: _page(d.title, d.body, index=False) for d in served}
-    return {"": _page("Documents", _index(served), index=True), **pages, **pictures} if served else {}
+    first = listed_first(texts.get(CONTENTS, ""))
+    served.sort(key=lambda d: (first.index(d.name) if d.name in first else len(first), d.name))
+    listed = [d for d in served if d.name != CONTENTS]
+    pages = {d.name: _page(d.title, d.body, index=False) for d in listed}
+    index = _page("Documents", _index(listed), index=True)
+    return {"": index, CONTENTS: index, **pages, **pictures} if listed else {}
+
+
+def listed_first(contents: str) -> list[str]:
+    """Names in the tables of contents of a Markdown text, in their order; the other documents follow by name.
+
+    Args:
+        contents: The Markdown text.
+
+    Returns:
+        The names.
+
+    Example:
+        >>> listed_first("# A\\n\\n```{toctree}\\n:hidden:\\n\\nb\\na\\n```\\n")
+        ['b', 'a']
+    """
+    tables = [t.content for t in MarkdownIt("commonmark").parse(contents) if t.info.startswith("{toctree}")]
+    lines = [line.strip() for table in tables for line in table.splitlines()]
+    return [line for line in lines if line and not line.startswith(":")]
 
 
 def render(name: str, text: str, documents: Collection[str], pictures: Collection[str]) -> Document:
@@ -102,7 +125,7 @@ def render(name: str, text: str, documents: Collection[str], pictures: Collectio
         >>> render("a", "# A *b*\\n\\nSee [c](c.md#d) and [e](../e.py).", ["a", "c"], []).body
         '<h1 id="a-b">A <em>b</em></h1>\\n<p>See <a href="c#d">c</a> and e.</p>\\n'
     """
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser = with_formulas(MarkdownIt("commonmark", {"html": False}).enable("table"))
     base = "docs" if name != "readme" else ""
     tokens = [t for t in parser.parse(text) if not (t.type == "fence" and t.info.startswith("{"))]
     title = summary = ""
@@ -117,10 +140,10 @@ def render(name: str, text: str, documents: Collection[str], pictures: Collectio
         elif token.type in ("fence", "code_block", "table_open"):
             token.attrSet("tabindex", "0")  # it may scroll, which the keyboard must reach
         if token.type == "paragraph_open" and following is not None and not summary and title:
-            summary = re.split(r"(?<=[.!?])\s", _plain(following), maxsplit=1)[0]
+            summary = _first_sentence(following)
     body = parser.renderer.render(tokens, parser.options, {})
     body = re.sub(r"<pre>(<code[^>]*?) tabindex=\"0\"", r'<pre tabindex="0">\1', body)
-    return Document(name, title or name, html.escape(summary), body)
+    return Document(name, title or name, summary, body)
 
 
 def _linked(
@@ -183,6 +206,16 @@ def _plain(token: Token) -> str:
     ).strip()
 
 
+def _first_sentence(token: Token) -> str:
+    """The first sentence of an inline token as HTML, without its markup but with its formulas."""
+    parts = [
+        " " if t.type in ("softbreak", "hardbreak") else formula(t) if t.type == "formula" else html.escape(t.content)
+        for t in token.children or []
+        if t.type != "image"
+    ]
+    return re.split(r"(?<=[.!?])\s", "".join(parts).strip(), maxsplit=1)[0]
+
+
 def _index(documents: Sequence[Document]) -> str:
     entries = "\n".join(f'<li><a href="{d.name}">{html.escape(d.title)}</a><p>{d.summary}</p></li>' for d in documents)
     return f"<h1>Documents</h1>\n<ul class=documents>\n{entries}\n</ul>"
@@ -212,9 +245,10 @@ def _markdown(folder: Traversable) -> Iterator[tuple[str, str]]:
 
 
 def _site_files(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Files of a built site; a path that ends in a slash is the index of its folder."""
+    """Files of a built site; a path that ends in a slash is the index of its folder, and `a` is `a.html`."""
     indices = {path.removesuffix(INDEX): body for path, body in files.items() if posixpath.basename(path) == INDEX}
-    return {**files, **indices}
+    pages = {path.removesuffix(".html"): body for path, body in files.items() if path.endswith(".html")}
+    return {**pages, **files, **indices}
 
 
 def _walk(folder: Traversable, prefix: str, suffixes: tuple[str, ...] = ("",)) -> Iterator[tuple[str, bytes]]:

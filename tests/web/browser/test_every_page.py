@@ -134,6 +134,19 @@ def test_start_over_gives_the_initial_state(watched):
     expect(page.locator("[data-name=n] input.box")).to_have_value("6")
 
 
+@pytest.mark.parametrize("name", ["lookup", "noise"])
+def test_start_over_clears_a_number_that_was_refused(watched, name):
+    page = watched().open(name)
+    box = page.locator("[data-name=scale] input.box")
+    usual = box.input_value()
+    box.fill("none")
+    expect(box).to_have_attribute("aria-invalid", "true")
+    page.get_by_role("button", name="Start over").click()
+    expect(page.locator(".wrong")).to_have_count(0)
+    expect(box).to_have_value(usual)
+    expect(box).to_have_attribute("aria-invalid", "false")
+
+
 def test_every_control_is_reachable_by_keyboard_with_a_visible_focus(watched):
     one = watched()
     page = one.open("lookup")
@@ -235,11 +248,11 @@ def test_the_documents_are_linked_from_every_page(watched, name):
 @pytest.mark.parametrize(
     ("fragment", "box", "text", "said"),
     [
-        ("lookup", "[data-name=scale] input.box", "300", "“300” cannot be used: expected is a number from 0 to 200. 4"),
-        ("lookup", "[data-name=q1]", "one", "“one” cannot be used: expected is a number from"),
-        ("lookup", "[data-name=n] input.box", "6.5", "“6.5” cannot be used: expected is a whole number from 3 to 50."),
-        ("lookup", "[aria-label='Part of a, as a number']", "", "Nothing is given: expected is a number from 1"),
-        ("noise", "[data-name=n] input.box", "2", "“2” cannot be used: expected is a whole number from 3 to 100"),
+        ("lookup", "[data-name=scale] input.box", "300", "“300” cannot be used: give a number from 0 to 200. 4"),
+        ("lookup", "[data-name=q1]", "one", "“one” cannot be used: give a number from"),
+        ("lookup", "[data-name=n] input.box", "6.5", "“6.5” cannot be used: give a whole number from 3 to 50."),
+        ("lookup", "[aria-label='Part of a, as a number']", "", "Nothing is given: give a number from 1"),
+        ("noise", "[data-name=n] input.box", "2", "“2” cannot be used: give a whole number from 3 to 100"),
         ("noise", "[data-name=radius] input.box", "1e400", "“1e400” cannot be used"),
     ],
 )  # fmt: skip

@@ -133,7 +133,10 @@ def test_the_captions_follow_from_the_numbers_beside_them(watched):
     top = int(weights.argmax())
     label = "abcde"[top]
     reads = f"reads {weights[top]:.3f} of {label}, and {1 - weights[top]:.3f} of other items."
-    expect(page.locator("[data-fact=reading]")).to_have_text(f"At scale {scale:.1f} the query {reads}")
+    expect(page.locator("[data-fact=reading]")).to_have_text(
+        f"At scale {scale:g} the query {reads}", use_inner_text=True
+    )
+    expect(page.locator(".moving [data-name=scale] input.box")).to_have_value(f"{scale:g}")
     said = page.locator("[data-fact=trust]").inner_text()
     least, most = map(float, re.findall(r"\d\.\d+", said))
     dots = page.locator(".moving svg circle[fill-opacity]")
@@ -174,12 +177,42 @@ def test_query_and_scale_can_be_moved_by_keyboard_and_mouse(watched):
     expect(page.locator("[data-fact=reading]")).to_contain_text("of c")
 
 
+def test_a_scale_typed_while_the_picture_moves_is_kept(watched):
+    page = watched().open("home")
+    figure, box = page.locator(".moving"), page.locator(".moving [data-name=scale] input.box")
+    for text in ("7.25", "3", "0.125"):
+        expect(figure).to_have_attribute("data-playing", "true")
+        before = figure.get_attribute("data-query")
+        page.wait_for_function("(q) => document.querySelector('.moving').dataset.query !== q", arg=before)
+        box.focus()
+        expect(figure).to_have_attribute("data-playing", "false")
+        box.select_text()
+        page.keyboard.type(text)
+        expect(box).to_have_value(text)
+        expect(figure).to_have_attribute("data-scale", text)
+        page.get_by_role("button", name="Play").click()
+    box.fill("5.5")  # focus and text at once
+    expect(figure).to_have_attribute("data-scale", "5.5")
+    expect(box).to_have_value("5.5")
+
+
+def test_items_that_are_read_equally_are_said_to_be(watched):
+    page, _, _ = paused(watched())
+    box, reading = page.locator(".moving [data-name=scale] input.box"), page.locator("[data-fact=reading]")
+    box.fill("0")
+    expect(reading).to_have_text("At scale 0 the query reads all items equally: 0.200 of each.", use_inner_text=True)
+    box.fill("0.0001")
+    expect(reading).to_contain_text("all items equally to three decimals: 0.200 of each.")
+
+
 def test_there_is_a_card_for_every_question_with_a_first_task(watched):
     page = watched().open("home")
     assert page.locator(".card h3").all_text_contents() == QUESTIONS
     for question in QUESTIONS:
         expect(card(page, question).locator(".task")).to_contain_text("First task, 30 seconds")
-    expect(card(page, QUESTIONS[3])).to_contain_text("A page for the heads of a model of your own is not there yet.")
+    expect(card(page, QUESTIONS[3])).to_contain_text("qkv heads MODEL --text FILE")
+    link = card(page, QUESTIONS[3]).get_by_role("link", name="qkv heads")
+    assert page.request.get(link.evaluate("a => a.href")).ok
 
 
 def test_the_task_of_lookup_gives_the_proof(watched):
@@ -220,7 +253,7 @@ def test_the_task_of_claims_has_one_wrong_limit_that_can_be_corrected(watched):
 def test_the_task_of_wiring_has_two_rules_that_a_larger_beta_meets(watched):
     one = watched()
     page = one.open("home")
-    card(page, QUESTIONS[3]).get_by_role("link").click()
+    card(page, QUESTIONS[3]).get_by_role("link", name="Try it").click()
     body = one.last("/api/wiring")
     met = lambda beta: [  # noqa: E731
         rule["met"]

@@ -126,7 +126,7 @@ def test_an_equal_blend_of_all_items_is_applied(watched, n):
     expect(page.locator(".found.yes")).to_contain_text("at most")
     assert one.last("/api/lookup")["query"] == [0, 0]
     expect(page.locator("[data-weight=a]")).to_have_text(f"{1 / n:.3f}")
-    expect(page.locator("h2", has_text="All keys have the same score")).to_be_visible()
+    expect(page.locator("h2", has_text="All weights are equal")).to_be_visible()
     expect(page.locator("h2", has_text="Nothing can leak: every item is wanted")).to_be_visible()
 
 
@@ -367,3 +367,12 @@ def test_fifty_items_stay_legible(watched):
     expect(page.locator("[data-weight]").last).to_be_in_viewport()
     page.get_by_role("button", name="Show the largest only").click()
     expect(page.locator(".path tbody tr")).to_have_count(len(rows) + 1)
+
+
+def test_at_scale_0_the_scores_are_0_whatever_the_dot_products(watched):
+    page = watched().open("lookup?scale=0")
+    expect(page.locator("h2", has_text="At scale 0 every score is 0, so all weights are equal")).to_be_visible()
+    cells = page.locator(".path tbody tr").evaluate_all("rows => rows.map(r => [...r.cells].map(c => c.innerText))")
+    assert len({row[1] for row in cells}) > 1 and {row[2] for row in cells} == {"0"}
+    lead = page.locator(".lead")
+    assert "the score is k·q times the scale. The softmax of the scores" in re.sub(r"\s+", " ", lead.inner_text())

@@ -176,7 +176,17 @@ def layouts(variances, probabilities):
         (
             (0.2, 0.2 * (1 + 1e-9), 0.2), ((0, 1e-5, 2e-5), (0, 0, 2.5e-4), (0, 0, 0)),
             "The weight of a varies equally with all of them.",
-            "All three layouts succeed equally often, to within 0.0003",
+            "None of the three layouts succeeds with a probability above 0.0003",
+        ),
+        (
+            (0.2, 0.2, 0.2), ((0, 0, 0), (0, 0, 0), (0, 0, 0)),
+            "The weight of a varies equally with all of them.",
+            "None of the three layouts succeeds: each probability is 0",
+        ),
+        (
+            (0.2, 0.2, 0.2), ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5002), (0.5, 0.5, 0.5)),
+            "The weight of a varies equally with all of them.",
+            "All three layouts succeed equally often, to within 0.0002",
         ),
         (
             (0.2, 0.1, 0.05), ((0.7, 0.7003, 0.7006), (0.7, 0.7003, 0.7006), (0.7, 0.7003, 0.702)),
@@ -372,3 +382,35 @@ def test_names_at_the_ends_of_curves_do_not_overlap(watched):
     )
     assert [end["name"] for end in ends] == ["c", "b", "a"] and ends[0]["at"] == 0
     assert all(q["at"] - p["at"] >= 0.0649 for p, q in itertools.pairwise(ends))
+
+
+def test_the_min_variance_query_is_said_to_minimise_the_sum_over_all_weights(watched):
+    """The weight of a alone may vary most with it, so the gloss must not promise otherwise."""
+    one = watched()
+    page = one.open("noise")
+    term = page.locator(".how .term", has=page.get_by_role("button", name="min-variance query"))
+    term.locator("button").click()
+    expect(term.locator(".meaning")).to_contain_text("the least sum of the variances of all weights")
+    expect(term.locator(".meaning")).to_contain_text("The weight of one item alone may vary less with another query.")
+
+
+def test_a_probability_lies_in_the_range_printed_beside_it(watched):
+    """500 probabilities with ranges of any width; what is printed is read back."""
+    page = watched().open("noise")
+    rng = np.random.default_rng(8)
+    cases = [{"probability": 0.00642, "low": 0.006138, "high": 0.006714, "method": "monte_carlo"}]
+    for _ in range(500):
+        p = float(rng.choice([rng.random(), 10 ** rng.uniform(-7, 0), 1 - 10 ** rng.uniform(-7, 0), 0.0, 1.0]))
+        low, high = (10 ** rng.uniform(-7, -1, 2)).tolist()
+        cases.append({"probability": p, "low": max(0.0, p - low), "high": min(1.0, p + high), "method": "monte_carlo"})
+    found = page.evaluate(
+        """async (cases) => { const { probabilityOf, rangeOf } = await import("/static/pages/noise.js");
+             return cases.map((c) => [probabilityOf(c), rangeOf(c)]); }""",
+        cases,
+    )
+    assert found[0] == ["0.00642", "95 % interval 0.006138 to 0.006714"]
+    for said, printed in found:
+        value = 1 - float(said[4:]) if said.startswith("1 − ") else float(said)
+        if printed:
+            low, high = map(float, printed.removeprefix("95 % interval ").split(" to "))
+            assert low <= value <= high, (said, printed)

@@ -143,3 +143,14 @@ def test_a_field_that_cannot_be_read_is_named(watched):
     page = watched().open("wiring")
     page.get_by_label("What x_2 writes").fill("u_a +")
     expect(page.locator(".problem")).to_contain_text("What x_2 writes cannot be read: “u_a +”.")
+
+
+def test_a_row_of_about_equal_weights_is_not_said_to_read_one_token(watched):
+    page = watched().open("wiring")
+    rows = [[0.33, 0.341, 0.329], [0.1, 0.8, 0.1], [1 / 3, 1 / 3, 1 / 3]]
+    reply = {"names": ["x_1", "x_2", "x_3"], "weights": rows, "rules": [{"token": "x_1", "wanted": {"x_2": 1}}]}
+    said = page.evaluate(
+        """async (reply) => (await import("/static/pages/wiring.js")).title(reply)""",
+        reply,
+    )
+    assert said == "x_1 reads all tokens about equally; x_2 reads x_2 (0.8); x_3 reads all tokens equally"

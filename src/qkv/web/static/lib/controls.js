@@ -11,6 +11,7 @@ export function useId(stem) {
 }
 
 const STEPS = 400;
+export const START_OVER = "qkv-start-over"; // an event of the window, at which every box forgets what was typed and refused
 
 /** A labelled slider with a number box. With `log` its scale is logarithmic; with `zero` its lowest position is 0. */
 export function Slider({ label, hint, value, min, max, step = "any", log = false, zero = false, onInput, name }) {
@@ -38,6 +39,11 @@ export function Box({ value, min = -Infinity, max = Infinity, whole = false, lab
   const [typed, setTyped] = useState(null);
   const sent = useRef(value);
   useEffect(() => { if (value !== sent.current) { sent.current = value; setTyped(null); } }, [value]); // changed elsewhere, by a slider or a link
+  useEffect(() => {
+    const forget = () => setTyped(null);
+    addEventListener(START_OVER, forget);
+    return () => removeEventListener(START_OVER, forget);
+  }, []);
   const good = (x) => Number.isFinite(x) && x >= min && x <= max && (!whole || Number.isInteger(x));
   const wrong = typed !== null && !good(readNumber(typed));
   const take = (text) => {
@@ -53,7 +59,7 @@ export function Box({ value, min = -Infinity, max = Infinity, whole = false, lab
 }
 
 function expected(min, max, whole) {
-  return `expected is a ${whole ? "whole " : ""}number${min > -Infinity ? ` from ${number(min)}` : ""}${max < Infinity ? ` to ${number(max)}` : ""}`;
+  return `give a ${whole ? "whole " : ""}number${min > -Infinity ? ` from ${number(min)}` : ""}${max < Infinity ? ` to ${number(max)}` : ""}`;
 }
 
 /** Parses a number such as 0.5, 1e-6, 1/3 or −2; NaN for anything else. Nothing is evaluated. */

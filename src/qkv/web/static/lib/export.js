@@ -1,5 +1,6 @@
 // Copying and downloading: link, Python code, numbers, pictures.
 import { html, useRef, useState } from "../vendor/htm-preact.js";
+import { START_OVER } from "./controls.js";
 
 const STYLE_PROPERTIES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "opacity", "fill-opacity",
   "stroke-opacity", "font-size", "font-weight", "font-family", "font-style", "font-variant-numeric", "text-anchor", "dominant-baseline", "paint-order", "visibility"];
@@ -31,7 +32,7 @@ export function Share({ name, python, json, draw = drawing, onReset, children })
       <button disabled=${!json} aria-label="Download the numbers as JSON"
         onClick=${() => download(new Blob([JSON.stringify(json, null, 1)], { type: "application/json" }), `qkv-${name}.json`)}>JSON</button>
     </span>
-    ${onReset && html`<button onClick=${onReset}>Start over</button>`}
+    ${onReset && html`<button onClick=${() => { onReset(); dispatchEvent(new Event(START_OVER)); }}>Start over</button>`}
     ${children}
     <span class="said" role="status">${said}</span>
   </div>`;

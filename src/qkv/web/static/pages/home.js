@@ -2,7 +2,7 @@
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/htm-preact.js";
 import { useFetch } from "../lib/api.js";
 import { labelOf, normals, round, valueOf } from "../lib/items.js";
-import { share } from "../lib/numbers.js";
+import { share, typed } from "../lib/numbers.js";
 import { read, weightDraws } from "../lib/attention.js";
 import { Announcement, Slider } from "../lib/controls.js";
 import { Term } from "../lib/terms.js";
@@ -18,7 +18,7 @@ const MAX_SCALE = 12;
 /** Query and scale after so many seconds of the animation. */
 export function stateAt(seconds) {
   const angle = STILL.angle + (2 * Math.PI * seconds) / TURN_SECONDS;
-  const scale = STILL.scale + 5 * Math.sin((2 * Math.PI * seconds) / SCALE_SECONDS);
+  const scale = round(STILL.scale + 5 * Math.sin((2 * Math.PI * seconds) / SCALE_SECONDS), 2); // as the box and the sentence show it
   return { query: [Math.cos(angle), Math.sin(angle)], scale };
 }
 
@@ -44,11 +44,13 @@ function Moving() {
   const calm = useMemo(() => matchMedia("(prefers-reduced-motion: reduce)").matches, []);
   const [playing, setPlaying] = useState(!calm);
   const [{ query, scale }, setState] = useState(() => stateAt(0));
-  const seconds = useRef(0), figure = useRef(null);
+  const seconds = useRef(0), figure = useRef(null), live = useRef(playing);
+  const play = (on) => { live.current = on; setPlaying(on); }; // a frame that is due already must not undo what is typed
   useEffect(() => {
     if (!playing) return undefined;
     let frame = null, last = null;
     const step = (now) => {
+      if (!live.current) return;
       seconds.current += last === null ? 0 : Math.min(now - last, 100) / 1000; // a tab that was hidden goes on where it was
       last = now;
       setState(stateAt(seconds.current));
@@ -62,7 +64,7 @@ function Moving() {
     watch.observe(figure.current);
     return () => { watch.disconnect(); cancelAnimationFrame(frame); };
   }, [playing]);
-  const take = (patch) => { setPlaying(false); setState((old) => ({ ...old, ...patch })); };
+  const take = (patch) => { play(false); setState((old) => ({ ...old, ...patch })); };
   const draws = useMemo(() => {
     const next = normals(11);
     return Array.from({ length: N_DRAWS }, () => KEYS.map(() => [next(), next()]));
@@ -71,16 +73,23 @@ function Moving() {
   const top = weights.indexOf(Math.max(...weights)), label = MEMORY.labels[top];
   const drawn = weightDraws(MEMORY, query, scale, top, NOISE, draws);
   const least = Math.min(...drawn), most = Math.max(...drawn);
-  return html`<figure class="moving" ref=${figure} data-playing=${String(playing)} data-query=${JSON.stringify(query)} data-scale=${scale}>
+  return html`<figure class="moving" ref=${figure} onfocusin=${(e) => { if (!e.target.closest(".play > button")) play(false); }} data-playing=${String(playing)} data-query=${JSON.stringify(query)} data-scale=${scale}>
     <${LookupPicture} ...${{ memory: MEMORY, query, weights, output, drawn, top }} onQuery=${(q) => take({ query: q })} />
     <figcaption>
-      <p data-fact="reading">At scale ${scale.toFixed(1)} the query reads <b>${share(weights[top])}</b> of ${label}, and <b>${share(1 - weights[top])}</b> of other items.</p>
+      <p data-fact="reading">At <${Term} name="scale" /> ${typed(scale)} the query reads ${equally(weights) ? html`${equally(weights)}: <b>${share(weights[top])}</b> of each.`
+        : html`<b>${share(weights[top])}</b> of ${label}, and <b>${share(1 - weights[top])}</b> of other items.`}</p>
       <p data-fact="trust">With noise on the keys, ${N_DRAWS} readings give ${label} between <b>${share(least)}</b> and <b>${share(most)}</b>: ${trust(least, most)}.</p>
-      <div class="play" data-unpictured><button class="act" onClick=${() => setPlaying(!playing)}>${playing ? "Pause" : "Play"}</button>
-        <${Slider} name="scale" label="Scale" value=${round(scale, 2)} min=${0} max=${MAX_SCALE} step=${0.1} onInput=${(s) => take({ scale: s })} /></div>
+      <div class="play" data-unpictured><button class="act" onClick=${() => play(!playing)}>${playing ? "Pause" : "Play"}</button>
+        <${Slider} name="scale" label="Scale" value=${scale} min=${0} max=${MAX_SCALE} step=${0.1} onInput=${(s) => take({ scale: s })} /></div>
     </figcaption>
     ${!playing && html`<${Announcement}>Weight of ${label}: ${share(weights[top])}. With noise between ${share(least)} and ${share(most)}.<//>`}
   </figure>`;
+}
+
+/** That all items are read equally, or so to the digits shown; empty where they are not. */
+export function equally(weights) {
+  if (weights.every((w) => w === weights[0])) return "all items equally";
+  return weights.every((w) => share(w) === share(weights[0])) ? "all items equally to three decimals" : "";
 }
 
 /** What the range of a weight under noise means, in words. */
@@ -96,15 +105,16 @@ export function cardsOf(models) {
   return [
     { question: "What does attention look up?", page: "Lookup", link: `#/lookup?${new URLSearchParams({ layout: "inside", n: 7, wanted: '{"a":1}' })}`,
       answer: "Move a query over keys and follow every number from score to output. Ask for an item, or for a blend, and get the query with a certificate.",
-      task: "Key a lies between the others. Press “Copy this”: no query can read it alone, and you see the proof." },
+      task: "The key of a is between the others. Press “Copy this”: no query can read it alone, and you see the proof." },
     { question: "What does noise do?", page: "Noise", link: "#/noise?along=2",
-      answer: "Put noise on the keys and get the exact spread of what is read, for one head, several heads, and the query whose reading varies least.",
+      answer: "Put noise on the keys and get the exact spread of what is read, for one head, several heads, and the query with the least total variance of all weights.",
       task: "Raise the scale to 20. Compare how the variance of one head and of the min-variance query change." },
     { question: "Is my answer right?", page: "Claims", link: `#/claims?${new URLSearchParams({ text: CLAIM })}`,
       answer: "Write down what you believe about attention. Each statement is proved, refuted with numbers, or left open.",
       task: "Two limits are claimed and one is wrong. Change its number until both are proved." },
     { question: "What does my model’s head do?", page: "Wiring", link: "#/wiring?beta=0.8",
-      answer: "Say what each token should read and write, and get Q, K and V that do it, or a proof that none do. A page for the heads of a model of your own is not there yet.",
+      answer: "Say what each token should read and write, and get Q, K and V that do it, or a proof that none do. The heads of a model of your own are measured on the command line.",
+      command: "qkv heads MODEL --text FILE", more: "docs/heads",
       task: "With β = 0.8 both rules fail. Raise β until both are met." },
     { question: "What does it remember?", page: "Knowledge", link: "#/knowledge",
       answer: "Ask a model that was trained on facts. A badge says whether an answer is remembered or made up, with the evidence.",
@@ -117,7 +127,7 @@ function Cards() {
   const { reply } = useFetch("api/models");
   return html`<ol class="cards">${cardsOf(reply?.models).map((card) => html`<li key=${card.page} class="card">
     <h3>${card.question}</h3>
-    <p>${card.answer}</p>
+    <p>${card.answer}${card.command && html` <a href=${card.more}><code>${card.command}</code></a>`}</p>
     <p class="task"><b>First task, ${card.takes ?? "30 seconds"}:</b> ${card.task}</p>
     <a href=${card.link}>Try it on ${card.page}</a>
   </li>`)}</ol>`;

@@ -113,6 +113,18 @@ function Hints({ hints, onPick }) {
     <ul>${hints.filter((h) => h.kind === kind).slice(0, 3).map((h) => html`<li><button class="link" onClick=${() => onPick(h.question)}>${h.question}</button></li>`)}</ul></div>`)}</div>`;
 }
 
+/** Which heads attend most to a name, as a title; heads that agree to the two digits shown are not told apart. */
+export function attendsMost(heads, name) {
+  const most = Math.max(...heads.map((h) => h.weight)), shown = number(most, 2);
+  if (!(most > 0)) return `No head attends to “${name}”`;
+  const first = heads.filter((h) => number(h.weight, 2) === shown), size = most < 5e-3 ? ` (${shown})` : ""; // the map shows less as 0
+  if (first.length === 1) return `Layer ${first[0].layer}, head ${first[0].head} attends most to “${name}”${size}`;
+  if (first.length === heads.length) return `All heads attend about equally to “${name}”${size}`;
+  if (first.length > 3) return `${first.length} heads attend about equally, and most, to “${name}”${size}`;
+  const names = first.map((h) => `layer ${h.layer}, head ${h.head}`);
+  return `${capitalise(`${names.slice(0, -1).join("; ")} and ${names.at(-1)}`)} attend about equally, and most, to “${name}”${size}`;
+}
+
 function Answer({ reply, stale, hint }) {
   const [sign, tone] = BADGES[reply.badge] ?? [];
   const layers = Math.max(0, ...reply.heads.map((h) => h.layer)) + 1, wide = Math.max(0, ...reply.heads.map((h) => h.head)) + 1;
@@ -126,7 +138,7 @@ function Answer({ reply, stale, hint }) {
     <p class="why">${capitalise(reply.why)}</p>
     <div class="pair">
       <${Figure} title="Possible answers"><${Shares} rows=${reply.alternatives.map((a) => [a.text || "(no answer)", a.probability])} /><//>
-      ${top && html`<div class="stack"><${HeatMap} title=${top.weight > 0 ? `Layer ${top.layer}, head ${top.head} attends most to “${reply.name}”` : `No head attends to “${reply.name}”`} matrix=${grid} top=${1}
+      ${top && html`<div class="stack"><${HeatMap} title=${attendsMost(reply.heads, reply.name)} matrix=${grid} top=${1}
         rows=${grid.map((_, l) => `layer ${l}`)} columns=${grid[0].map((_, h) => `head ${h}`)} /></div>`}
     </div>
     <details class="evidence"><summary>Evidence</summary><${Facts} rows=${evidenceOf(reply)} /></details>

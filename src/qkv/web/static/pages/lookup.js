@@ -77,13 +77,13 @@ export function Page() {
   [keys, shown, state.query, chosen, design]);
   return html`
     <h1>Lookup</h1>
-    <p class="lead">A <${Term} name="query" /> scores every <${Term} name="key" />, the softmax of the scores, times the <${Term} name="scale" />, gives the <${Term} name="weight">weights<//>, and
+    <p class="lead">A <${Term} name="query" /> scores every <${Term} name="key" />: the <${Term} name="score" /> is k·q times the <${Term} name="scale" />. The softmax of the scores gives the <${Term} name="weight">weights<//>, and
       the <${Term} name="output" /> is the weighted average of the <${Term} name="value">values<//>. Drag the query, or choose what it should read.</p>
     <${Share} name="lookup" python=${design && (applied || !design.possible) ? design.python : reply?.python} json=${reply && { request, reply, design }} onReset=${() => patch(DEFAULTS)} />
     <${Problem} error=${error} />
     <div class="page lookup" aria-busy=${!current}>
       <div class="controls">
-        <${Slider} name="scale" label="Scale" hint="factor in front of the scores" value=${request.scale} min=${0.1} max=${MAX_SCALE} log zero onInput=${(scale) => patch({ scale })} />
+        <${Slider} name="scale" label="Scale" hint="score = scale × k·q" value=${request.scale} min=${0.1} max=${MAX_SCALE} log zero onInput=${(scale) => patch({ scale })} />
         <div class="field"><span class="label">Query</span><div class="row two">
           <${Box} name="q1" label="Query, first entry" value=${request.query[0]} min=${-1e6} max=${1e6} onInput=${(x) => patch({ query: [x, request.query[1]] })} />
           <${Box} name="q2" label="Query, second entry" value=${request.query[1]} min=${-1e6} max=${1e6} onInput=${(x) => patch({ query: [request.query[0], x] })} />
@@ -102,7 +102,7 @@ export function Page() {
       </div>
       <div class="views">
         <div class="pair">
-          <${Figure} title=${excludes(design) ? `No query reads ${listed(Object.keys(wantedWeights))}${chosen.length > 1 ? " in exactly this proportion" : " alone"}` : shown ? highest(shown.weights) : "Keys and query"}
+          <${Figure} title=${excludes(design) ? `No query reads ${listed(Object.keys(wantedWeights))}${chosen.length > 1 ? " in exactly this proportion" : " alone"}` : shown ? highest(shown.weights, answered.scale) : "Keys and query"}
             caption=${html`The area of a dot grows with its weight. <span data-unpictured>Drag q or a key, or use the arrow keys; click a key to add it to the wanted items.</span>`}>
             ${space}
           <//>
@@ -135,10 +135,10 @@ function excludes(design) {
   return Boolean(design && !design.possible && design.obstacle?.excludes_every_query);
 }
 
-/** Which keys have most weight, as a title. */
-function highest(weights) {
+/** Which keys have most weight, as a title. Weights that are equal as numbers do not tell that the scores are. */
+export function highest(weights, scale) {
   const top = Math.max(...weights), many = weights.filter((w) => w === top).length;
-  if (many === weights.length) return "All keys have the same score";
+  if (many === weights.length) return scale === 0 ? "At scale 0 every score is 0, so all weights are equal" : "All weights are equal";
   return many === 1 ? "The highest-scoring key has most weight" : `The ${many} highest-scoring keys have most weight`;
 }
 

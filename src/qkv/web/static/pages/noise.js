@@ -60,7 +60,7 @@ export function Page() {
           <${Study} request=${request} />`}
       </div>
     </div>
-    ${reply && html`<${Announcement}>Variance: ${reply.layouts.map((a) => `${a.name} ${number(a.variance, 3)}`).join(", ")}. Probability of success: ${reply.layouts.map((a) => `${a.name} ${share(a.probability)}`).join(", ")}.<//>`}
+    ${reply && html`<${Announcement}>Variance: ${reply.layouts.map((a) => `${a.name} ${number(a.variance, 3)}`).join(", ")}. Probability of success: ${reply.layouts.map((a) => `${a.name} ${probabilityOf(a)}`).join(", ")}.<//>`}
     <${Code} python=${reply?.python} />`;
 }
 
@@ -100,6 +100,9 @@ const EQUAL_SUCCESS = 1e-3; // layouts whose probabilities certainly differ by l
 /** Which layout succeeds most often, as a title; two whose intervals overlap are not told apart. */
 export function successTitle(layouts) {
   const range = Math.max(...layouts.map((a) => a.high)) - Math.min(...layouts.map((a) => a.low));
+  const most = Math.max(...layouts.map((a) => a.high));
+  if (most === 0) return "None of the three layouts succeeds: each probability is 0";
+  if (most < EQUAL_SUCCESS) return `None of the three layouts succeeds with a probability above ${atMost(most, 1)}`;
   if (range === 0) return "All three layouts succeed equally often";
   if (range < EQUAL_SUCCESS) return `All three layouts succeed equally often, to within ${atMost(range, 1)}`;
   const best = layouts.reduce((a, b) => (b.probability > a.probability ? b : a));
@@ -131,6 +134,15 @@ export function rangeOf(layout) {
   return `${isDrawn(layout) ? "95 % interval" : "numerical range"} ${atLeast(layout.low)} to ${atMost(layout.high)}`;
 }
 
+/** A probability with as many digits as it takes to lie in the range that is printed beside it. */
+export function probabilityOf(layout) {
+  const p = layout.probability, low = Number(atLeast(layout.low)), high = Number(atMost(layout.high));
+  const usual = share(p), inside = (x) => x >= low && x <= high;
+  if (isSure(layout) || inside(usual.startsWith("1 −") ? 1 - Number(usual.slice(3)) : Number(usual))) return usual;
+  for (let digits = 4; digits < 12; digits++) if (inside(Number(number(p, digits)))) return number(p, digits);
+  return String(p);
+}
+
 /** One layout: the distribution as bars, the samples as dots below. */
 function Layout({ layout, token, heads }) {
   const small = matchMedia("(max-width: 46rem)").matches, height = small ? 156 : 252;
@@ -155,14 +167,14 @@ function Layout({ layout, token, heads }) {
     <${Facts} rows=${[
       ["mean", number(layout.mean), `${layout.name} mean`],
       [html`<${Term} name="variance" />`, html`<b>${number(layout.variance)}</b>`, `${layout.name} variance`],
-      [html`<${Term} name="radius of success">success<//>`, html`<b>${share(layout.probability)}</b>`, `${layout.name} success`],
+      [html`<${Term} name="radius of success">success<//>`, html`<b>${probabilityOf(layout)}</b>`, `${layout.name} success`],
     ]} />
     <p class="range quiet" data-fact=${`${layout.name} range`}>${range}</p><//>`;
 }
 
 /** The probability of success of each layout. */
 function SuccessBars({ layouts }) {
-  const rows = layouts.map((a, i) => ({ name: a.name, p: a.probability, ink: `var(--${INKS[i]})` }));
+  const rows = layouts.map((a, i) => ({ name: a.name, p: a.probability, said: probabilityOf(a), ink: `var(--${INKS[i]})` }));
   const options = () => ({
     height: 128, marginLeft: 92, marginRight: 56, marginTop: 4, marginBottom: 36,
     x: { domain: [0, 1], ticks: [0, 0.5, 1], tickFormat: (v) => ({ 0: "0", 0.5: "½", 1: "1" })[v], label: "probability of success", labelAnchor: "center", labelArrow: "none", labelOffset: 32, tickSize: 0 },
@@ -171,9 +183,9 @@ function SuccessBars({ layouts }) {
     marks: [
       globalThis.Plot.barX(rows, { x: () => 1, y: "name", fill: "var(--wash)" }),
       globalThis.Plot.barX(rows, { x: "p", y: "name", fill: "ink" }),
-      globalThis.Plot.text(rows, { x: () => 1, y: "name", text: (r) => share(r.p), textAnchor: "start", dx: 8, fill: "var(--ink)" }),
+      globalThis.Plot.text(rows, { x: () => 1, y: "name", text: (r) => r.said, textAnchor: "start", dx: 8, fill: "var(--ink)" }),
     ],
   });
   const title = successTitle(layouts);
-  return html`<${Figure} title=${title}><${Chart} options=${options} of=${layouts} height=${128} label=${`${title}: ${rows.map((r) => `${r.name} ${share(r.p)}`).join(", ")}`} /><//>`;
+  return html`<${Figure} title=${title}><${Chart} options=${options} of=${layouts} height=${128} label=${`${title}: ${rows.map((r) => `${r.name} ${r.said}`).join(", ")}`} /><//>`;
 }

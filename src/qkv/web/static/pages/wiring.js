@@ -119,6 +119,8 @@ function outcome(reply) {
   return { look: "maybe", word: "± Not found", sentence: "No Q and K within the tolerance were found; what is proved holds for the exact ratios of the rules only." };
 }
 
+const ALIKE = 1.1; // the largest weight of a row, times its length, below which the row is called about equal
+
 /** What each token reads: every term of its rule, and every token with as much weight. */
 export function title(reply) {
   const wanted = Object.fromEntries(reply.rules.map((r) => [r.token, Object.keys(r.wanted)]));
@@ -127,6 +129,7 @@ export function title(reply) {
     const least = own.length ? Math.min(...own.map((j) => weights[j])) : 0.999 * Math.max(...weights);
     const named = weights.map((w, j) => j).filter((j) => own.includes(j) || weights[j] >= least).sort((a, b) => weights[b] - weights[a]);
     if (!own.length && named.length === weights.length && weights.length > 1) return `${name} reads all tokens equally`;
+    if (weights.length > 1 && Math.max(...weights) * weights.length < ALIKE) return `${name} reads all tokens about equally`;
     return `${name} reads ${listed(named.map((j) => `${reply.names[j]} (${number(weights[j], 3)})`))}`;
   });
   return parts.join("; ");
