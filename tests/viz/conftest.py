@@ -90,6 +90,7 @@ FIGURES = {
     "design.margins": lambda: design.margins(copyable(KEYS)),
     "design.subspaces": design.subspaces,
     "design.wiring": _wiring,
+    "design.text_weights": lambda: design.text_weights(("a", "b"), [[1.0, 0.0], [0.3, 0.7]]),
     "design.reach": _reach,
     "design.shares": lambda: design.shares([2, 4], [0.1, 0.5], 10),
     "noise.weights": _weights,
