@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -28,6 +30,7 @@ def test_the_example_of_one_head_prints_the_published_figures():
     assert float(re.search(r"hardened +([0-9.]+)", text).group(1)) > 0.99
 
 
+@pytest.mark.slow
 def test_the_quick_benchmark_ends_with_its_figures_as_json():
     figures = json.loads(run("benchmarks/noise.py", "--quick").splitlines()[-1])
     table = figures["table"]
