@@ -25,6 +25,13 @@ class Unresolved(Exception):
     """A value that cancels beyond the digits that were tried."""
 
 
+def real_log(value):
+    """The logarithm of a positive number; a claim says nothing where one of its logarithms has no real value."""
+    if not isinstance(value, mpmath.mpc) and value <= 0:
+        raise ValueError("the logarithm of a number that is not positive")
+    return mpmath.log(value)
+
+
 def function(expr, symbols, resolved_within: Fraction | None = None):
     """A function of one Fraction per symbol: the value of an expression there, to at least 15 digits and a true sign.
 
@@ -32,7 +39,7 @@ def function(expr, symbols, resolved_within: Fraction | None = None):
     `resolved_within`, where terms may cancel that differ by more orders of magnitude than there are digits, it is
     Unresolved.
     """
-    raw = sp.lambdify(symbols, expr, "mpmath")
+    raw = sp.lambdify(symbols, expr, [{"log": real_log}, "mpmath"])
 
     def at(values, digits):
         with mpmath.workdps(digits):
