@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from qkv.core.cpu_features import ISA_VARIABLE, WITHOUT_AMX, amx_is_broken, avoid_broken_amx
+from qkv.core.cpu_features import ISA_VARIABLE, WITHOUT_AMX, amx_is_broken, avoid_broken_amx, works_with_amx
 
 CPU = "processor\t: 0\ncpuid level\t: {level}\nflags\t\t: fpu avx2 {flags}\nbugs\t\t:\n\nprocessor\t: 1\n"
 
@@ -25,6 +25,26 @@ CPU = "processor\t: 0\ncpuid level\t: {level}\nflags\t\t: fpu avx2 {flags}\nbugs
 )
 def test_amx_is_broken_if_its_tiles_are_not_described(level: str, flags: str, broken: bool) -> None:
     assert amx_is_broken(CPU.format(level=level, flags=flags)) is broken
+
+
+@pytest.mark.parametrize(
+    ("level", "flags", "allowed", "works"),
+    [
+        ("29", "amx_bf16 amx_tile", None, True),
+        ("29", "amx_bf16 amx_tile", "AVX512_CORE_AMX", True),
+        ("29", "amx_bf16 amx_tile", WITHOUT_AMX, False),
+        ("28", "amx_bf16 amx_tile", None, False),
+        ("29", "avx512_bf16", None, False),
+    ],
+)
+def test_amx_works_if_the_cpu_has_it_and_nothing_rules_it_out(
+    level: str, flags: str, allowed: str | None, works: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(ISA_VARIABLE, raising=False)
+    if allowed:
+        monkeypatch.setenv(ISA_VARIABLE, allowed)
+    (tmp_path / "cpuinfo").write_text(CPU.format(level=level, flags=flags))
+    assert works_with_amx(tmp_path / "cpuinfo") is works and not works_with_amx(tmp_path / "missing")
 
 
 def test_nothing_is_known_of_other_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ def test_blends_that_hypothesis_chooses(seed):
     assert blend_errors(seed) == []
 
 
-@pytest.mark.parametrize("seed", [118, 202, 281, 1108])
+@pytest.mark.parametrize("seed", [118, 202, 281, 1108, 12609, 14466, 20168, 22276])
 def test_blends_that_once_failed(seed):
     assert blend_errors(seed) == []
 

@@ -51,3 +51,27 @@ def test_a_model_without_logits_tells_how_far_its_states_move():
 def test_heads_that_are_not_there_cannot_be_removed(removed):
     with pytest.raises(QkvError, match="taking head"):
         token_losses(from_transformers(tiny("llama"), tokenizer()), IDS, [removed])
+
+
+@pytest.mark.parametrize("family", sorted(set(CONFIGS) - ENCODERS))
+def test_effects_on_the_last_tokens_are_those_of_their_losses(family):
+    model = from_transformers(tiny(family), tokenizer())
+    found = head_effects(model, list(IDS), nothing, last=5)
+    base = token_losses(model, IDS)[:, -5:].double().mean()
+    alone = token_losses(model, IDS, [(1, 2)])[:, -5:].double().mean() - base
+    assert float(found[1, 2]) == pytest.approx(float(alone), abs=2e-5)
+
+
+def test_an_interrupted_measurement_leaves_the_model_as_it_was():
+    model = from_transformers(tiny("llama"), tokenizer())
+    base = model.run(IDS).logits
+
+    def stop(done, total):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        head_effects(model, list(IDS), stop)
+    assert not any("forward" in vars(m) for m in model.model.modules())
+    assert model.model.config._attn_implementation == "eager" and model.adapter.change_output is None
+    assert torch.equal(model.run(IDS).logits, base)

@@ -1,5 +1,6 @@
 import pytest
 import torch
+import transformers
 from families import CONFIGS, ENCODERS, text, tiny, tokenizer
 
 from qkv.errors import QkvError
@@ -80,3 +81,45 @@ def test_heads_that_are_no_plain_lookup_are_refused_as_memories():
         model.head(3, 0)
     with pytest.raises(QkvError, match="the text has 9 tokens"):
         model.head(0, 0).memory(text(9)).at(9)
+
+
+def _from_config(config, maker=transformers.AutoModel):
+    torch.manual_seed(0)
+    return maker.from_config(config, attn_implementation="eager").eval()
+
+
+SMALL = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+
+
+def test_layers_that_share_a_module_and_encoders_with_a_decoder_are_refused():
+    albert = transformers.AlbertConfig(**SMALL, embedding_size=16)
+    with pytest.raises(QkvError, match="its 2 layers share 1 attention modules"):
+        from_transformers(_from_config(albert), tokenizer())
+    t5 = transformers.T5Config(vocab_size=97, d_model=32, num_layers=2, num_heads=4, d_kv=8, d_ff=48)
+    with pytest.raises(QkvError, match=r"does not run on the tokens of one text|attention"):
+        from_transformers(_from_config(t5), tokenizer())
+
+
+@pytest.mark.parametrize("padding", [0, 1, 5])
+def test_positions_behind_the_padding_are_no_context(padding):
+    config = transformers.RobertaConfig(**SMALL, max_position_embeddings=66, pad_token_id=padding)
+    model = from_transformers(_from_config(config), tokenizer())
+    assert model.context == 65 - padding
+    assert model.capture(text(model.context)).calls[0].weights.shape[-1] == model.context
+
+
+@pytest.mark.parametrize(("vocabulary", "positions"), [(97, 6), (97, 3), (97, 2), (5, 64), (3, 3)])
+def test_tables_of_models_with_few_tokens_or_positions(vocabulary, positions):
+    config = transformers.GPT2Config(vocab_size=vocabulary, n_embd=32, n_layer=2, n_head=4, n_positions=positions)
+    model = from_transformers(_from_config(config, transformers.AutoModelForCausalLM), tokenizer())
+    words = " ".join(["w3", "w4"][: max(1, vocabulary - 3)] * 6) if vocabulary > 3 else "x x x x x"
+    assert len(model.table(words).rows) == 8
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_refused(bad):
+    model = tiny("llama")
+    with torch.no_grad():
+        model.model.layers[1].mlp.down_proj.weight[0, 0] = bad
+    with pytest.raises(QkvError, match=r"down_proj\.weight have entries that are not finite"):
+        from_transformers(model, tokenizer())

@@ -1,7 +1,8 @@
 """No change of keys within the radius brings another item on top; a slightly larger one can."""
 
+import pytest
 import torch
-from families import text, tiny, tokenizer
+from families import CONFIGS, text, tiny, tokenizer
 
 from qkv.heads.attention_model import from_transformers
 from qkv.heads.firmness import FirmnessParts
@@ -42,3 +43,34 @@ def test_medians_over_windows():
     assert found.margin.shape == (3, 4)
     assert float(found.margin[1, 2]) == float(torch.cat(margins).median())
     assert ((found.reads >= 0) & (found.reads <= 1)).all()
+
+
+@pytest.mark.parametrize("family", CONFIGS)
+def test_every_family_certifies_its_top_items(family):
+    model = from_transformers(tiny(family), tokenizer())
+    made = model.head(1, 3).radius_certificates(text(100))
+    assert len(made) == 2 and [len(one.data["keys"]) for one in made] == [64, 36]
+    for one, ids in zip(made, model.windows(text(100)), strict=True):
+        assert one.verify(), one.verify().why
+        calls = []
+        model.run(ids[None], calls.append)
+        weights = calls[1].weights[0, 3]
+        assert len(one.data["items"]) > 20
+        for item, first, last in zip(one.data["items"], one.data["first"], one.data["last"], strict=True):
+            row = weights[int(last)] if model.causal else None
+            assert row is None or ((row[: int(first)] == 0).all() and int(row.argmax()) == int(item))
+
+
+def test_the_radii_of_the_table_are_below_the_true_ones_and_near_them():
+    model = from_transformers(tiny("llama"), tokenizer())
+    call = model.capture(text(20)).calls[1]
+    parts = FirmnessParts(3, 4)
+    for one in model.capture(text(20)).calls:
+        parts.add(one, one.scores()[0])
+    keys, queries = call.key[0, 1].double(), call.query[0, 2].double()
+    true = []
+    for row in range(4, 20):
+        top = (keys[: row + 1] @ queries[row]).topk(2).values
+        true.append(float(top[0] - top[1]) / (2 * float(queries[row].norm())))
+    median = sorted(true)[(len(true) - 1) // 2] / float(keys.norm(dim=1).quantile(0.5))
+    assert median * (1 - 1e-9) <= float(parts.result().radius[1, 2]) <= median * (1 + 1e-15)

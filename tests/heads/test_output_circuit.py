@@ -2,6 +2,7 @@ import pytest
 import torch
 from families import CONFIGS, text, tiny, tokenizer
 
+from qkv.errors import QkvError
 from qkv.heads.attention_model import from_transformers
 from qkv.heads.output_circuit import OutputCircuit, output_circuits, vocabulary_matrix, writing_measures
 
@@ -67,3 +68,31 @@ def test_the_circuits_say_what_a_head_adds():
     circuit, weights = output_circuits(model)[0], captured.calls[0].weights[0]
     parts = [weights[h] @ seen["x"][0] @ (circuit.head(h)[0] @ circuit.head(h)[1]).T for h in range(4)]
     assert torch.allclose(sum(parts), seen["out"][0], atol=1e-5)
+
+
+def test_maps_that_fit_equally_well_are_refused_and_equal_ones_are_not():
+    model = from_transformers(tiny("llama"), tokenizer())
+    block = model.model.model.layers[1].self_attn
+    with torch.no_grad():
+        block.k_proj.weight.copy_(block.v_proj.weight)
+    circuit = output_circuits(model)[1]
+    assert torch.allclose(circuit.value.reshape(16, 32), block.v_proj.weight, atol=1e-6)
+    gpt2 = from_transformers(tiny("gpt2"), tokenizer())
+    fused = gpt2.model.transformer.h[2]
+    with torch.no_grad():
+        fused.attn.c_attn.weight[:, 64:] = 0
+        fused.attn.c_attn.bias.zero_()
+        fused.ln_2.weight.zero_()
+        fused.ln_2.bias.zero_()
+    with pytest.raises(QkvError, match="in layer 2 several maps fit"):
+        output_circuits(gpt2)
+
+
+def test_the_output_matrix_is_that_of_its_own_layer():
+    model = from_transformers(tiny("llama"), tokenizer())
+    layers = model.model.model.layers
+    with torch.no_grad():
+        for layer in (layers[0], layers[2]):
+            layer.self_attn.v_proj.weight.zero_()
+    for layer, circuit in zip(layers, output_circuits(model), strict=True):
+        assert torch.allclose(circuit.output.transpose(0, 1).reshape(32, 32), layer.self_attn.o_proj.weight, atol=1e-6)

@@ -52,3 +52,14 @@ def test_what_is_no_text_is_refused():
     for odd in (None, 5, [1, 2]):
         with pytest.raises(QkvError, match="Give one text or a list of texts"):
             model.table(odd)
+
+
+def test_writing_columns_are_empty_where_the_matrices_are_not_found(monkeypatch):
+    def refuse(model):
+        raise QkvError("the output matrices", "the values are no affine function", "Measure something else")
+
+    monkeypatch.setattr("qkv.heads.table.output_circuits", refuse)
+    found = from_transformers(tiny("llama"), tokenizer()).table(text(20), effect_tokens=4)
+    assert all((r.copying, r.rank, r.subspace) == (None, None, None) for r in found.rows)
+    assert "copying, rank and subspace are empty" in str(found) and json.dumps(found.to_json(), allow_nan=False)
+    assert next(csv.DictReader(io.StringIO(found.to_csv())))["copying"] == ""

@@ -23,6 +23,16 @@ def amx_is_broken(cpuinfo: str) -> bool:
     return "amx_tile" in fields.get("flags", "").split() and level.isdecimal() and int(level) < AMX_TILE_LEAF
 
 
+def works_with_amx(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether oneDNN computes bfloat16 products with AMX: the CPU has it, and neither it nor the user rules it out."""
+    try:
+        text = cpuinfo.read_text()
+    except OSError:  # not Linux
+        return False
+    allowed = "AMX" in os.environ.get(ISA_VARIABLE, "AMX").upper()
+    return allowed and "amx_bf16" in text.split() and not amx_is_broken(text)
+
+
 def avoid_broken_amx(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
     """Keep oneDNN from AMX where `amx_is_broken`; a value that the user has set stays.
 

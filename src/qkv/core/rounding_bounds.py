@@ -112,6 +112,54 @@ def margin_lower_bounds(
     return out
 
 
+def top_margin_lower_bounds(
+    keys: FloatArray,
+    queries: FloatArray,
+    items: IntArray,
+    first: IntArray,
+    last: IntArray,
+    *,
+    slack: float = 1.0,
+) -> FloatArray:
+    """For each query q of norm 1 that sees keys first to last: a lower bound on min over i ≠ item of (k_item − k_i)·q.
+
+    With keys and query scaled to entries of at most 1, a computed score is off by at most gamma(d) ‖k‖ ‖q‖, and the
+    norms used here are low by at most gamma(d + 2). A bound computed with slack=4 is always confirmed with slack=1, in
+    whatever order the library sums. A query that is zero gives −inf, one that sees one key gives inf.
+
+    Args:
+        keys: (n, d), finite.
+        queries: (m, d), finite; each is divided by its norm.
+        items: The key whose margin is meant, for each query.
+        first: The first key that each query sees.
+        last: The last key that each query sees; the item is among them.
+        slack: Factor of the rounding error.
+
+    Returns:
+        One bound for each query, rounded down.
+    """
+    coarse, d = _exponent(keys), keys.shape[1]
+    points = np.ldexp(keys, -coarse)
+    lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
+    columns = np.arange(len(keys))
+    out = np.full(len(queries), -np.inf)
+    for rows in _pieces(np.flatnonzero((queries != 0).any(axis=1)), TILE_ROWS):
+        q = _rows_to_one(queries[rows])
+        size = np.sqrt(np.einsum("ij,ij->i", q, q))
+        error = slack * gamma(2 * d + 16)
+        scores = q @ points.T
+        own = scores[np.arange(len(rows)), items[rows]]
+        upper = scores + error * size[:, None] * lengths
+        hidden = (columns < first[rows, None]) | (columns > last[rows, None]) | (columns == items[rows, None])
+        upper[hidden] = -np.inf
+        gap = own - error * size * lengths[items[rows]] - upper.max(axis=1)
+        gap -= error * (np.abs(own) + size * float(lengths.max())) + TINY  # roundings of these sums themselves
+        relative = slack * gamma(d + 8)
+        out[rows] = rounded_down(gap / (size * np.where(gap > 0, 1 + relative, 1 - relative)), coarse)
+    out[(first == last) & (queries != 0).any(axis=1)] = np.inf
+    return out
+
+
 def best_other(points: FloatArray, items: IntArray, queries: FloatArray) -> FloatArray:
     """The largest score of each query over all points but its own item, tile by tile."""
     best = np.full(len(items), -np.inf)

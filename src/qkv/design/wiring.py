@@ -28,6 +28,7 @@ from qkv.design.solvers.contradictions import (
 )
 from qkv.design.solvers.kernel_machine import KernelSolution, check_memory, smallest_matrix
 from qkv.design.solvers.near_wiring import nearest_matrix
+from qkv.design.solvers.sequence_rules import SequenceRules
 from qkv.design.specs import WiringSpec
 from qkv.errors import QkvError
 from qkv.parallel import Progress
@@ -209,13 +210,14 @@ def wire(
         head_size = whole("wiring", "head_size", head_size)
         if head_size > MAX_HEAD_SIZE:
             raise QkvError("wiring", f"head_size is {head_size:,}", f"Give at most {MAX_HEAD_SIZE:,}")
-    check_memory([sequence_rules(spec)], finite("wiring", "memory_limit", memory_limit))
+    rules = sequence_rules(spec)
+    check_memory([rules], finite("wiring", "memory_limit", memory_limit))
     found: Wiring | None
     evidence: KernelSolution | conic.Solution | None
     if prefer == "rank":
         found, evidence = _by_conic_program(spec, head_size, prefer)
     else:
-        found, evidence = _by_kernel_machine(spec, head_size, progress)
+        found, evidence = _by_kernel_machine(spec, rules, head_size, progress)
     if found is None and (spec.wanted > 0).sum() > len(spec.rules):
         found = _by_search(spec, head_size, prefer, evidence)
     return found or _impossible(spec, evidence)
@@ -240,10 +242,9 @@ def _check_request(spec: WiringSpec, prefer: Any, progress: Any) -> None:
 
 
 def _by_kernel_machine(
-    spec: WiringSpec, head_size: int | None, progress: Progress | None
+    spec: WiringSpec, rules: SequenceRules, head_size: int | None, progress: Progress | None
 ) -> tuple[Wiring | None, KernelSolution | conic.Solution | None]:
     """The smallest W with the exact ratios; where it is not found, evidence of that."""
-    rules = sequence_rules(spec)
     evidence: KernelSolution | conic.Solution | None = None
     for margin in SAFETY_MARGINS:
         solution = smallest_matrix([rules], spec.tol * (1 - margin), progress=progress)
@@ -334,6 +335,8 @@ def _has_ratios(spec: WiringSpec, q: FloatArray, k: FloatArray) -> bool:
     for row, i in enumerate(spec.rules):
         wanted = spec.wanted[row].numpy()
         inside = np.flatnonzero(wanted > 0)
+        if len(inside) == 1:
+            continue
         scores = (q @ x[i]) @ (k @ x[inside].T)
         logs = np.log(wanted[inside])
         if np.abs((scores - scores[0]) - (logs - logs[0])).max() > MAX_RATIO_ERROR * (1 + np.abs(logs).max()):

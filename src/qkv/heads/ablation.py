@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
+    from qkv.heads.adapter import OutputChange
     from qkv.heads.attention_model import AttentionModel, Progress
 
 
@@ -28,11 +29,13 @@ def token_losses(model: AttentionModel, ids: Tensor, removed: Iterable[tuple[int
         QkvError: There is no such head.
     """
     chosen = [model.head(layer, head) for layer, head in removed]  # which refuses heads that are not there
-    logits = model.run(ids, output=_without([(one.layer, one.head) for one in chosen])).logits
+    logits = model.run(ids, output=without_heads([(one.layer, one.head) for one in chosen])).logits
     return _losses(logits, ids)
 
 
-def head_effects(model: AttentionModel, windows: Sequence[Tensor], progress: Progress) -> Tensor:
+def head_effects(
+    model: AttentionModel, windows: Sequence[Tensor], progress: Progress, *, last: int | None = None
+) -> Tensor:
     """For every head, how much the loss grows without it.
 
     For a model that predicts no tokens: how far its last hidden states move, relative to their length.
@@ -41,6 +44,7 @@ def head_effects(model: AttentionModel, windows: Sequence[Tensor], progress: Pro
         model: The model.
         windows: Token ids of texts of equal length; they are run as one batch.
         progress: Called with layers done and in all.
+        last: Count the losses of the last so many tokens only; of all but the first if None.
 
     Returns:
         (layers, heads): nats per token, or a share.
@@ -49,8 +53,9 @@ def head_effects(model: AttentionModel, windows: Sequence[Tensor], progress: Pro
     effects = torch.zeros(shape.layers, shape.heads, dtype=torch.float64)
     copies = ids.repeat(shape.heads, 1)  # one copy of the texts for each head of a layer, run as one batch
     rows = torch.arange(len(copies)).reshape(shape.heads, len(ids))
+    kept = ids.shape[1] if last is None else last + 1
     with _resumable(model) as blocks:
-        base = _summary(model, model.run(copies), copies)
+        base = _summary(model, model.run(copies, logits=kept), copies, kept)
         for layer in range(shape.layers):
             progress(layer, shape.layers)
             blocks.start(layer)
@@ -63,15 +68,15 @@ def head_effects(model: AttentionModel, windows: Sequence[Tensor], progress: Pro
                     output[rows[head], :, head] = 0
                 return output
 
-            found = _summary(model, model.run(copies, output=remove), copies)
+            found = _summary(model, model.run(copies, output=remove, logits=kept), copies, kept)
             moved = found - base if model.predicts else (found - base).norm(dim=-1) / base.norm(dim=-1)
             effects[layer] = moved.reshape(shape.heads, -1).double().mean(-1)
     progress(shape.layers, shape.layers)
     return effects
 
 
-def _summary(model: AttentionModel, out: Any, ids: Tensor) -> Tensor:
-    return _losses(out.logits, ids) if model.predicts else out.last_hidden_state
+def _summary(model: AttentionModel, out: Any, ids: Tensor, kept: int) -> Tensor:
+    return _losses(out.logits[:, -kept:], ids[:, -kept:]) if model.predicts else out.last_hidden_state
 
 
 def _losses(logits: Tensor, ids: Tensor) -> Tensor:
@@ -81,7 +86,8 @@ def _losses(logits: Tensor, ids: Tensor) -> Tensor:
     return torch.stack(losses)
 
 
-def _without(removed: Iterable[tuple[int, int]]) -> Any:
+def without_heads(removed: Iterable[tuple[int, int]]) -> OutputChange | None:
+    """A change of outputs that sets those of the given heads to zero; None if there are no heads."""
     by_layer: dict[int, list[int]] = {}
     for layer, head in removed:
         by_layer.setdefault(layer, []).append(head)

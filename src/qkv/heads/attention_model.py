@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import inspect
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
 
 from qkv.core.display import Card, Displayable
+from qkv.core.hugging_face import load_pretrained
 from qkv.core.validation import whole
-from qkv.errors import MissingExtra, QkvError
+from qkv.errors import QkvError
 from qkv.heads.adapter import Adapter, AttentionCall, OutputChange, Tap
 
 if TYPE_CHECKING:
     from qkv.heads.capture import Capture
     from qkv.heads.head import Head
+    from qkv.heads.key_grid import Per
+    from qkv.heads.rounding import Rounding
     from qkv.heads.table import HeadTable
+    from qkv.heads.text_survey import Survey
 
 MAX_WINDOW = 512
 """Longer texts are cut into windows of at most this many tokens, or of the model's context if that is shorter."""
@@ -114,10 +119,32 @@ class AttentionModel(Displayable):
         """Each token as a reader sees it."""
         return tuple(self.tokenizer.decode([int(i)]) for i in ids)
 
-    def run(self, ids: Tensor, tap: Tap | None = None, *, output: OutputChange | None = None, keys: Any = None) -> Any:
-        """Run the model on token ids, (batch, tokens), and hand every layer's attention to `tap`."""
+    def run(
+        self,
+        ids: Tensor,
+        tap: Tap | None = None,
+        *,
+        output: OutputChange | None = None,
+        keys: Any = None,
+        logits: int | None = None,
+    ) -> Any:
+        """Run the model on token ids, and hand every layer's attention to `tap`.
+
+        Args:
+            ids: (batch, tokens).
+            tap: Called with each layer's AttentionCall.
+            output: Changes the outputs of a layer's heads; see `Adapter.attached`.
+            keys: Changes the keys and values of a layer.
+            logits: Compute logits of the last so many tokens only, where the family can; of all if None.
+
+        Returns:
+            What the model returns.
+        """
+        options: dict[str, Any] = {"use_cache": False} if self.predicts else {}
+        if logits is not None and "logits_to_keep" in inspect.signature(self.model.forward).parameters:
+            options["logits_to_keep"] = logits
         with torch.no_grad(), self.adapter.attached(tap, keys=keys, output=output):
-            return self.model(input_ids=ids, use_cache=False) if self.predicts else self.model(input_ids=ids)
+            return self.model(input_ids=ids, **options)
 
     def stream(self, windows: Sequence[Tensor], tap: Callable[[int, AttentionCall], None], progress: Progress) -> None:
         """Run window after window; each layer's attention is handed on and then forgotten.
@@ -129,7 +156,7 @@ class AttentionModel(Displayable):
         """
         for number, ids in enumerate(windows):
             progress(number, len(windows))
-            self.run(ids[None], lambda call, number=number: tap(number, call))  # type: ignore[misc]
+            self.run(ids[None], lambda call, number=number: tap(number, call), logits=1)  # type: ignore[misc]
         progress(len(windows), len(windows))
 
     def capture(self, text: str) -> Capture:
@@ -145,19 +172,47 @@ class AttentionModel(Displayable):
 
         return capture(self, text)
 
+    def survey(self, text: str) -> Survey:
+        """Kinds, firmness and weights of every head on one text, in one pass; see `qkv.heads.text_survey.survey`."""
+        from qkv.heads.text_survey import survey
+
+        return survey(self, text)
+
     def table(
         self,
         text: str | Sequence[str],
         *,
         window: int | None = None,
         effect_tokens: int = 128,
+        bits: Sequence[int] = (),
+        per: Per = "channel",
         seed: int = 0,
         progress: Progress = lambda done, total: None,
     ) -> HeadTable:
         """Measure every head on a text; see `qkv.heads.table.table`."""
         from qkv.heads.table import table
 
-        return table(self, text, window=window, effect_tokens=effect_tokens, seed=seed, progress=progress)
+        return table(
+            self, text, window=window, effect_tokens=effect_tokens, bits=bits, per=per, seed=seed, progress=progress
+        )
+
+    def rounding(
+        self,
+        text: str | Sequence[str],
+        bits: int | Sequence[int] = (4, 3),
+        *,
+        per: Per = "channel",
+        window: int | None = None,
+        exact_queries: int = 4,
+        seed: int = 0,
+        progress: Progress = lambda done, total: None,
+    ) -> Rounding:
+        """Round the keys of every head to few bits; see `qkv.heads.rounding.rounding`."""
+        from qkv.heads.rounding import rounding
+
+        return rounding(
+            self, text, bits, per=per, window=window, exact_queries=exact_queries, seed=seed, progress=progress
+        )
 
     def head(self, layer: int, head: int) -> Head:
         """One head.
@@ -180,10 +235,11 @@ class AttentionModel(Displayable):
 
 
 def open(source: str | Path, *, offline: bool = True) -> AttentionModel:
-    """Open a Hugging Face model to look at its heads.
+    """Open a Hugging Face model, or a run of qkv's own, to look at its heads.
 
     Args:
-        source: A folder with `config.json`, safetensors and a tokenizer, or a hub name.
+        source: A folder with `config.json`, safetensors and a tokenizer; the folder of a run, which is read as
+            `qkv export` writes it; or a hub name.
         offline: Look only at folders and at what was downloaded before.
 
     Returns:
@@ -194,33 +250,19 @@ def open(source: str | Path, *, offline: bool = True) -> AttentionModel:
             attention in a way that cannot be watched.
         MissingExtra: transformers is not installed.
     """
-    try:
-        from transformers import AutoConfig, AutoTokenizer
-    except ImportError:
-        raise MissingExtra("opening a Hugging Face model", "hf") from None
-    request, name = f"opening the model {source}", str(source)
-    is_folder = Path(source).is_dir()
-    if is_folder and not (Path(source) / "config.json").is_file():
-        raise QkvError(request, "the folder has no config.json", "Name the folder of a Hugging Face model")
-    if is_folder and not any(Path(source).glob("*.safetensors")):
-        raise QkvError(request, "the folder has no weights in safetensors", "Save the model again with save_pretrained")
-    with _quietly(offline):
-        try:
-            settings = {"trust_remote_code": False, "local_files_only": offline or is_folder}
-            config = AutoConfig.from_pretrained(name, **settings)
-            maker, predicts = _maker(config)
-            model = maker.from_pretrained(
-                name, **settings, use_safetensors=True, dtype=torch.float32, attn_implementation="eager"
-            ).eval()
-            tokenizer = AutoTokenizer.from_pretrained(name, **settings)
-        except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
-            if offline and not is_folder:
-                problem = "there is no such folder, and no model of this name was downloaded before"
-                hint = "Name a model folder, or allow downloads: offline=False (--online)"
-                raise QkvError(request, problem, hint) from error
-            first = str(error).strip().split("\n")[0].rstrip(".")
-            raise QkvError(request, first or type(error).__name__, "Name another model") from error
-    return from_transformers(model, tokenizer, name=name, predicts=predicts)
+    if is_own_run(source):
+        return _open_run(Path(source))
+    predicts = False
+
+    def choose(config: Any) -> Any:
+        nonlocal predicts
+        maker, predicts = _maker(config)
+        return maker
+
+    model, tokenizer = load_pretrained(
+        source, choose=choose, offline=offline, dtype=torch.float32, attn_implementation="eager"
+    )
+    return from_transformers(model, tokenizer, name=str(source), predicts=predicts)
 
 
 def from_transformers(
@@ -235,28 +277,84 @@ def from_transformers(
         predicts: Whether it gives next-token probabilities; found out from its class if None.
 
     Raises:
-        QkvError: Its family computes attention in a way that cannot be watched.
+        QkvError: Its family computes attention in a way that cannot be watched, its layers share their weights, or
+            weights are not finite.
     """
     model.eval()
-    adapter, config = Adapter(model), model.config
+    request = f"opening the model {name}"
+    _check_weights(request, model)
+    adapter, context = Adapter(model), _context(model)
+    if context < 2:
+        raise QkvError(request, "its context is one token", "Open a model that takes several tokens")
     calls: list[AttentionCall] = []
-    ids = torch.tensor([[0, 1, 0]]) + 5
+    ids = ((torch.tensor([[0, 1, 0]]) + 5) % int(model.config.vocab_size))[:, :context]
     with torch.no_grad(), adapter.attached(calls.append):
-        out = model(input_ids=ids)
+        try:
+            out = model(input_ids=ids)
+        except (ValueError, TypeError, RuntimeError, IndexError, AttributeError, NotImplementedError) as why:
+            problem = f"it does not run on the tokens of one text: {str(why).splitlines()[0] if str(why) else 'failed'}"
+            raise QkvError(request, problem, "Open a model of another family, such as Llama, GPT-2 or BERT") from None
     if not calls:
         problem = "its attention does not go through the attention interface of transformers, so nothing was seen"
-        raise QkvError(f"opening the model {name}", problem, "Open a model of another family")
+        raise QkvError(request, problem, "Open a model of another family")
+    if len(adapter.modules) < len(calls):
+        problem = f"its {len(calls)} layers share {len(adapter.modules)} attention modules and cannot be told apart"
+        raise QkvError(request, problem, "Open a model whose layers have weights of their own")
     first = calls[0]
     if len({(c.query.shape, c.key.shape) for c in calls}) > 1:
-        raise QkvError(f"opening the model {name}", "its layers have heads of different sizes", "Open another model")
+        raise QkvError(request, "its layers have heads of different sizes", "Open another model")
     shape = HeadShape(len(calls), first.query.shape[1], first.key.shape[1], first.query.shape[-1])
     causal = float(first.weights[0, :, 0, 1:].abs().max()) == 0.0
-    context = int(getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", 0) or 1 << 20)
-    known = causal and hasattr(out, "logits") and out.logits.shape[1] == 3
+    known = causal and hasattr(out, "logits") and out.logits.shape[1] == ids.shape[1]
     return AttentionModel(
         name, type(model).__name__, shape, causal, known if predicts is None else predicts and known, context, model,
         tokenizer, adapter,
     )  # fmt: skip
+
+
+def _check_weights(request: str, model: Any) -> None:
+    """Refuse weights that are no numbers: whatever is measured with them would be none either."""
+    for name, weights in model.named_parameters():
+        if weights.is_floating_point() and not weights.is_meta and not bool(weights.detach().isfinite().all()):
+            raise QkvError(request, f"its weights {name} have entries that are not finite", "Get the model again")
+
+
+def _context(model: Any) -> int:
+    """The longest text in tokens.
+
+    Families such as RoBERTa count positions from behind that of the padding, which takes them from the context.
+    """
+    config = model.config
+    positions = int(getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", 0) or 1 << 20)
+    words = model.get_input_embeddings()
+    for module in model.modules():
+        padded = isinstance(module, torch.nn.Embedding) and module is not words and module.padding_idx is not None
+        if padded and module.num_embeddings == positions:
+            return positions - int(module.padding_idx) - 1
+    return positions
+
+
+def is_own_run(source: str | Path) -> bool:
+    """Whether a folder is a run of qkv's own: a folder of transformers names its family in config.json."""
+    from qkv.train.run_files import is_run
+
+    folder = Path(source)
+    if not folder.is_dir() or not is_run(folder):
+        return False
+    try:
+        return "model_type" not in json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError):
+        return True
+
+
+def _open_run(folder: Path) -> AttentionModel:
+    """A run as transformers sees it; its files are needed only while they are read."""
+    from qkv.train import export_model
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        export_model(folder, Path(scratch) / "model")
+        found = open(Path(scratch) / "model")
+    return replace(found, name=str(folder))
 
 
 def _maker(config: Any) -> tuple[Any, bool]:
@@ -265,20 +363,3 @@ def _maker(config: Any) -> tuple[Any, bool]:
     names = getattr(config, "architectures", None) or [""]
     predicts = any(name.endswith(("ForCausalLM", "LMHeadModel")) for name in names)
     return (AutoModelForCausalLM if predicts else AutoModel), predicts
-
-
-@contextmanager
-def _quietly(offline: bool) -> Iterator[None]:
-    """Keep the hub library from the network, whose setting is read from the environment once, and from its own bars."""
-    import huggingface_hub.constants as constants
-    from transformers.utils import logging
-
-    before, shown = constants.HF_HUB_OFFLINE, logging.is_progress_bar_enabled()
-    try:
-        constants.HF_HUB_OFFLINE = offline or before
-        logging.disable_progress_bar()
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = before
-        if shown:
-            logging.enable_progress_bar()

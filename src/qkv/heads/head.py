@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,10 @@ from qkv.core.memory import Memory
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
+    from qkv.design.certificates.certificate import Certificate
+    from qkv.heads.adapter import AttentionCall
     from qkv.heads.attention_model import AttentionModel
+    from qkv.heads.token_view import HeadView
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,3 +100,38 @@ class Head:
         visible = torch.isfinite(call.scores()[0, self.head])
         name = f"{self.layer}.{self.head}"
         return HeadMemory(name, Memory(keys, values, labels=labels), queries, visible, found.tokens)
+
+    def view(self, text: str, *, token: int = -1, bits: int = 4, harden: bool = True) -> HeadView:
+        """The head on one text, seen from one token; see `qkv.heads.token_view.head_view`."""
+        from qkv.heads.token_view import head_view
+
+        return head_view(self.model, self.layer, self.head, text, token=token, bits=bits, harden=harden)
+
+    def radius_certificates(self, text: str | Sequence[str], window: int | None = None) -> list[Certificate]:
+        """Certificates of how far the head's keys may move before another item is on top, one for each window.
+
+        Args:
+            text: One text or several; longer ones are cut into windows.
+            window: Tokens of a window; 512 or the model's context if None.
+
+        Returns:
+            Certificates of the kind "top item" about the captured keys and queries; `qkv design verify` checks them.
+
+        Raises:
+            QkvError: The text has less than two tokens, or no query has an item that is alone on top.
+        """
+        from qkv.heads.firmness import radius_certificate
+
+        found: list[Certificate | None] = []
+
+        def keep(call: AttentionCall) -> None:
+            if call.layer == self.layer:
+                found.append(radius_certificate(call, self.head))
+
+        for ids in self.model.windows(text, window):
+            self.model.run(ids[None], keep)
+        made = [one for one in found if one is not None]
+        if not made:
+            problem = "no query has one item that is certainly on top"
+            raise QkvError(f"certifying head {self.layer}.{self.head}", problem, "Give a longer text or another head")
+        return made

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from qkv.heads.attention_model import AttentionModel
 
 
+Applied = tuple[nn.Module, Tensor, Tensor]
+"""An affine map that was applied, with what went in and what came out."""
+PIECE = 4096
+"""Tokens of the vocabulary that are multiplied at once."""
+
+
 @dataclass(frozen=True)
 class OutputCircuit:
     """The matrices of one layer.
@@ -62,16 +68,18 @@ def output_circuits(model: AttentionModel) -> list[OutputCircuit]:
     """
     calls: list[AttentionCall] = []
     outputs: list[Tensor] = []
-    seen: list[tuple[nn.Module, Tensor, Tensor]] = []
+    seen: list[Applied] = []
+    marks: list[int] = []  # how many maps were applied before each layer's attention
 
     def note(module: nn.Module, inputs: tuple[Tensor, ...], result: Tensor) -> None:
         seen.append((module, inputs[0], result))
 
     def keep(layer: int, output: Tensor) -> Tensor:
         outputs.append(output)
+        marks.append(len(seen))
         return output
 
-    ids = torch.arange(8)[None] % max(2, model.model.config.vocab_size)
+    ids = torch.arange(min(8, model.context))[None] % max(2, model.model.config.vocab_size)
     affine = [m for m in model.model.modules() if _is_affine(m)]
     handles = [m.register_forward_hook(note) for m in affine]
     try:
@@ -79,7 +87,11 @@ def output_circuits(model: AttentionModel) -> list[OutputCircuit]:
     finally:
         for handle in handles:
             handle.remove()
-    return [_circuit(model, call, output, seen) for call, output in zip(calls, outputs, strict=True)]
+    ends = [0, *marks[1:], len(seen)]
+    return [
+        _circuit(model, call, output, seen[marks[i - 1] if i else 0 : marks[i]], seen[marks[i] : ends[i + 1]])
+        for i, (call, output) in enumerate(zip(calls, outputs, strict=True))
+    ]
 
 
 def _is_affine(module: nn.Module) -> bool:
@@ -89,25 +101,42 @@ def _is_affine(module: nn.Module) -> bool:
 
 
 def _circuit(
-    model: AttentionModel, call: AttentionCall, output: Tensor, seen: list[tuple[nn.Module, Tensor, Tensor]]
+    model: AttentionModel, call: AttentionCall, output: Tensor, before: list[Applied], after: list[Applied]
 ) -> OutputCircuit:
+    """The matrices of a layer, from the maps applied before its attention and those after it, up to the next layer's.
+
+    A map is told by the numbers that go in or come out. Where several maps fit and differ, none is taken.
+    """
     heads, size = call.query.shape[1], call.value.shape[-1]
     flat = output.reshape(*output.shape[:2], -1)
-    out = next((m for m, x, _ in seen if x.shape == flat.shape and torch.equal(x, flat)), None)
     values = call.value[0].transpose(1, 2).reshape(-1, call.value.shape[2])  # channel by channel over the tokens
-    for module, x, result in seen:
+    into = []
+    for module, x, result in before:
         if x.dim() != 3 or result.shape[:2] != x.shape[:2]:
             continue
         index = {tuple(channel.tolist()): i for i, channel in enumerate(result[0].T)}
         rows = [index.get(tuple(channel.tolist())) for channel in values]
-        if None not in rows and out is not None:
-            into, onto = _matrix(module, x.shape[-1])[rows], _matrix(out, flat.shape[-1])
-            return OutputCircuit(
-                into.reshape(call.value.shape[1], size, -1),
-                onto.reshape(-1, heads, size).transpose(0, 1),
-            )
-    problem = f"in layer {call.layer} the values are no affine function of the hidden state"
-    raise QkvError(f"the output matrices of {model.name}", problem, "Measure what its heads look at instead")
+        if None not in rows:
+            matrix = _matrix(module, x.shape[-1])
+            names = [tuple(channel.tolist()) for channel in result[0].T]
+            into.append(matrix[rows])
+            # Channels with the same numbers can be told apart only if it makes no difference.
+            twins = [i for i, name in enumerate(names) if index[name] in set(rows)]
+            if not torch.equal(matrix[twins], matrix[[index[names[i]] for i in twins]]):
+                into.append(torch.empty(0))
+    onto = [_matrix(m, flat.shape[-1]) for m, x, _ in after if x.shape == flat.shape and torch.equal(x, flat)]
+    request, instead = f"the output matrices of {model.name}", "Measure what its heads look at instead"
+    if not into or not onto:
+        what = "the values are no affine function of the hidden state" if not into else "no map takes the heads' output"
+        raise QkvError(request, f"in layer {call.layer} {what}", instead)
+    for found in (into, onto):
+        if any(not torch.equal(found[0], other) for other in found[1:]):
+            raise QkvError(request, f"in layer {call.layer} several maps fit and cannot be told apart", instead)
+    if onto[0].shape[0] != into[0].shape[1]:
+        raise QkvError(request, f"in layer {call.layer} heads read and write states of different sizes", instead)
+    return OutputCircuit(
+        into[0].reshape(call.value.shape[1], size, -1), onto[0].reshape(-1, heads, size).transpose(0, 1)
+    )
 
 
 def _matrix(module: nn.Module, width: int) -> Tensor:
@@ -151,5 +180,8 @@ def vocabulary_matrix(model: AttentionModel) -> Tensor | None:
     embedding, head = model.model.get_input_embeddings(), model.model.get_output_embeddings()
     if embedding is None or head is None or embedding.weight.shape[1] != head.weight.shape[1]:
         return None
-    with torch.no_grad():
-        return (embedding.weight.T.double() @ head.weight.double()).contiguous()
+    total = torch.zeros(embedding.weight.shape[1], embedding.weight.shape[1], dtype=torch.float64)
+    with torch.no_grad():  # in pieces, since a large vocabulary in float64 takes more memory than the model
+        for one, two in zip(embedding.weight.split(PIECE), head.weight.split(PIECE), strict=True):
+            total += one.T.double() @ two.double()
+    return total

@@ -73,26 +73,26 @@ class PatternSums:
             first_layer: Whether this is the layer in which queries are counted.
         """
         n = len(ids)
-        rows = torch.arange(min(SKIPPED, n - 1), n)
-        seen = weights.double()
-        same = (ids[:, None] == ids[None, :]) & torch.ones(n, n, dtype=torch.bool).tril(-1)
+        places = torch.arange(n)
+        rows = places[min(SKIPPED, n - 1) :]
+        earlier = torch.ones(n, n, dtype=torch.bool).tril(-1)
+        same = (ids[:, None] == ids[None, :]) & earlier
         after = torch.zeros_like(same)
         after[:, 1:] = same[:, :-1]
-        after &= torch.ones(n, n, dtype=torch.bool).tril(
-            -1
-        )  # the token after a copy that is the query itself tells nothing
-        copied = same.any(1) & (torch.arange(n) >= SKIPPED)
-        followed = after.any(1) & (torch.arange(n) >= SKIPPED)
-        mean = seen.clamp_min(1e-300)
-        effective = (-(seen * mean.log()).sum(-1)).exp()
+        after &= earlier  # the token after a copy that is the query itself tells nothing
+        copied = same.any(1) & (places >= SKIPPED)
+        followed = after.any(1) & (places >= SKIPPED)
+        # Entries in float32 are summed query by query, which few of them matter in, and queries in float64.
+        entropy = torch.special.entr(weights[:, rows]).sum(-1).double()
+        effective = entropy.exp()
         parts = {
-            "previous": (seen[:, rows, rows - 1].sum(-1), len(rows)),
-            "first": (seen[:, rows, 0].sum(-1), len(rows)),
-            "itself": (seen[:, rows, rows].sum(-1), len(rows)),
-            "duplicate": ((seen * same)[:, copied].sum((-1, -2)), int(copied.sum())),
-            "induction": ((seen * after)[:, followed].sum((-1, -2)), int(followed.sum())),
-            "effective": (effective[:, rows].sum(-1), len(rows)),
-            "share": ((effective / visible.sum(-1))[:, rows].sum(-1), len(rows)),
+            "previous": (weights[:, rows, rows - 1].double().sum(-1), len(rows)),
+            "first": (weights[:, rows, 0].double().sum(-1), len(rows)),
+            "itself": (weights[:, rows, rows].double().sum(-1), len(rows)),
+            "duplicate": (_chosen(weights, same & copied[:, None]), int(copied.sum())),
+            "induction": (_chosen(weights, after & followed[:, None]), int(followed.sum())),
+            "effective": (effective.sum(-1), len(rows)),
+            "share": ((effective / visible.sum(-1)[rows]).sum(-1), len(rows)),
         }
         for name, (value, count) in parts.items():
             self.sums[name][layer] += value
@@ -103,6 +103,12 @@ class PatternSums:
         """The means; a pattern that no query could show is NaN."""
         means = {n: s / self.counts[n] if self.counts[n] else s * torch.nan for n, s in self.sums.items()}
         return Patterns(**means, repeats=self.counts["duplicate"])
+
+
+def _chosen(weights: Tensor, places: Tensor) -> Tensor:
+    """The sum of each head's weights at the places that are marked, (heads,)."""
+    row, column = places.nonzero(as_tuple=True)
+    return weights[:, row, column].double().sum(-1)
 
 
 def repeated_tokens(vocabulary: int, n: int, count: int, seed: int, first: int | None, special: set[int]) -> Tensor:
@@ -117,7 +123,7 @@ def repeated_tokens(vocabulary: int, n: int, count: int, seed: int, first: int |
         special: Tokens to leave out.
     """
     generator = torch.Generator().manual_seed(seed)
-    allowed = torch.tensor([i for i in range(vocabulary) if i not in special])
+    allowed = torch.tensor([i for i in range(vocabulary) if i not in special] or range(vocabulary))
     half = allowed[torch.randint(len(allowed), (count, n), generator=generator)]
     twice = torch.cat([half, half], 1)
     return twice if first is None else torch.cat([torch.full((count, 1), first), twice], 1)

@@ -5,22 +5,27 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from qkv.core.display import Card, Displayable
+from qkv.core.display import Card, Displayable, lower_bound
 from qkv.core.validation import whole
+from qkv.errors import QkvError
 from qkv.heads.ablation import head_effects
 from qkv.heads.firmness import Firmness, FirmnessParts
+from qkv.heads.key_grid import Per, checked_bits, checked_per
 from qkv.heads.output_circuit import output_circuits, vocabulary_matrix, writing_measures
 from qkv.heads.patterns import CLEAR, Patterns, PatternSums, kind, repeated_tokens
+from qkv.heads.readable_keys import KeyShareParts, KeyShares
+from qkv.heads.rounding import Rounding, RoundingParts, percent_rounded_down, rounding_columns, with_rounding
 
 if TYPE_CHECKING:
     from qkv.heads.adapter import AttentionCall
     from qkv.heads.attention_model import AttentionModel, Progress
 
+UNKNOWN: dict[str, float | None] = {"copying": None, "rank": None, "subspace": None}
 REPEATED = 64
 """Random tokens that are repeated to find induction heads."""
 
@@ -35,7 +40,7 @@ class HeadRow:
         kind: What it looks up.
         score: The mean weight that gave the kind; for "broad" the share of tokens that it averages.
         effect: What is lost without it: nats per token, or the share by which the last hidden states move.
-        effect_repeated: The same on repeated random tokens; None for a model that predicts no tokens.
+        effect_repeated: The same on random tokens that come a second time; None for a model that predicts no tokens.
         effective: How many tokens it effectively averages.
         previous: Mean weight on the token before.
         induction: Mean weight on what followed earlier copies of the token, on repeated random tokens; on the
@@ -44,11 +49,17 @@ class HeadRow:
         first: Mean weight on the first token.
         itself: Mean weight on the token itself.
         margin: Median margin of the first item's score over the second's.
-        radius: Median distance that every key may move without another item on top, as a share of a key's length.
+        radius: Median distance that every key may move without another item on top, as a share of a key's length; a
+            lower bound that holds with rounding errors.
         reads: Share of queries that put at least 90 % of their weight on one item.
+        keys_readable: Share of keys that some query no longer than the head's longest could read at 90 % when they are
+            written, each shown by such a query; None for a head with a soft cap.
+        keys_readable_at_most: The same with the keys of which neither this nor the contrary was shown.
+        keys_read: Share of the same keys that one of the head's own queries reads at 90 %.
         copying: Whether looking at a token makes it likelier: from -1 to 1.
         rank: Effective rank of what it writes.
-        subspace: How nearly it keeps a subspace as it is: from 0 to 1.
+        subspace: How nearly it keeps a subspace as it is: from 0 to 1. These three are None where the matrices that a
+            head writes with cannot be found.
     """
 
     layer: int
@@ -66,9 +77,12 @@ class HeadRow:
     margin: float
     radius: float
     reads: float
-    copying: float
-    rank: float
-    subspace: float
+    keys_readable: float | None
+    keys_readable_at_most: float | None
+    keys_read: float | None
+    copying: float | None
+    rank: float | None
+    subspace: float | None
 
 
 @dataclass(frozen=True)
@@ -81,8 +95,10 @@ class HeadTable(Displayable):
         windows: In how many windows.
         effect_tokens: Tokens on which the effect of removal was measured.
         effect_unit: The unit of `effect`.
+        keys_asked: Keys of the text that were asked about for `keys_readable`, at even distances.
         repeated: Whether induction and duplicates were judged on repeated random tokens.
         rows: One for each head.
+        rounding: The heads with their keys rounded; None if no bits were asked for.
     """
 
     model: str
@@ -90,8 +106,10 @@ class HeadTable(Displayable):
     windows: int
     effect_tokens: int
     effect_unit: str
+    keys_asked: int
     repeated: bool
     rows: tuple[HeadRow, ...]
+    rounding: Rounding | None = None
 
     def __iter__(self) -> Iterator[HeadRow]:
         return iter(self.rows)
@@ -100,15 +118,20 @@ class HeadTable(Displayable):
         return len(self.rows)
 
     def records(self) -> list[dict[str, Any]]:
-        """The rows as dicts: `pandas.DataFrame(table.records())`."""
-        return [asdict(row) for row in self.rows]
+        """The rows as dicts: `pandas.DataFrame(table.records())`; with columns such as `measured_4` for 4 bits."""
+        records = [asdict(row) for row in self.rows]
+        if self.rounding is not None:
+            for record in records:
+                record |= rounding_columns(self.rounding, record["layer"], record["head"])
+        return records
 
     def to_csv(self) -> str:
         """The rows as comma-separated values with a header."""
         out = io.StringIO()
-        writer = csv.DictWriter(out, [f.name for f in fields(HeadRow)], lineterminator="\n")
+        records = self.records()
+        writer = csv.DictWriter(out, list(records[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows({k: "" if v is None else v for k, v in row.items()} for row in self.records())
+        writer.writerows({k: "" if v is None else v for k, v in row.items()} for row in records)
         return out.getvalue()
 
     def card(self) -> Card:
@@ -130,6 +153,8 @@ class HeadTable(Displayable):
             "margin",
             "radius",
             "reads",
+            "readable",
+            "read",
             "copying",
             "rank",
             "subspace",
@@ -137,8 +162,8 @@ class HeadTable(Displayable):
         rows = tuple(
             (
                 f"{r.layer}.{r.head}", r.kind, f"{r.score:.2f}", f"{r.effect:+.4f}", f"{r.effective:.1f}",
-                f"{r.margin:.2f}", f"{r.radius:.3f}", f"{r.reads:.0%}", f"{r.copying:+.2f}", f"{r.rank:.1f}",
-                f"{r.subspace:.2f}",
+                f"{r.margin:.2f}", lower_bound(r.radius, 3), f"{r.reads:.0%}", _proved(r.keys_readable),
+                _share(r.keys_read), _shown(r.copying, "+.2f"), _shown(r.rank, ".1f"), _shown(r.subspace, ".2f"),
             )
             for r in self.rows
         )  # fmt: skip
@@ -146,9 +171,14 @@ class HeadTable(Displayable):
         note = (
             f"A kind is a mean weight of at least {CLEAR}; induction and duplicate are judged on {judged}. "
             "score: that weight. averages: exp(entropy). radius: how far every key may move, as a share of a key's "
-            "length, before another item can be on top. reads: queries with at least 90 % of their weight on one item."
+            "length, before another item can be on top. reads: queries with at least 90 % of their weight on one item. "
+            f"readable: keys, of {self.keys_asked} at even distances, that some query no longer than the head's "
+            "longest could read at 90 % when they are written. read: those that one of the head's own queries reads so."
         )
-        return Card(f"Heads of {self.model}", facts, columns, rows, note)
+        if any(r.copying is None for r in self.rows):
+            note += " copying, rank and subspace are empty: the matrices that the heads write with could not be found."
+        found = Card(f"Heads of {self.model}", facts, columns, rows, note)
+        return found if self.rounding is None else with_rounding(found, self.rounding)
 
 
 def table(
@@ -157,6 +187,8 @@ def table(
     *,
     window: int | None = None,
     effect_tokens: int = 128,
+    bits: Sequence[int] = (),
+    per: Per = "channel",
     seed: int = 0,
     progress: Progress = lambda done, total: None,
 ) -> HeadTable:
@@ -167,24 +199,33 @@ def table(
         text: One text or several; longer ones are cut into windows.
         window: Tokens of a window; 512 or the model's context if None.
         effect_tokens: Tokens of the first window on which the effect of removing each head is measured.
-        seed: Of the repeated random tokens.
+        bits: Numbers of bits, from 1 to 8, to which keys are rounded as well.
+        per: Whether each "channel" or each "token" has a grid of its own.
+        seed: Of the repeated random tokens, and of the queries that are predicted by exact moments.
         progress: Called with steps done and in all.
 
     Returns:
         One row for each head.
 
     Raises:
-        QkvError: The text has less than two tokens, or the window does not fit.
+        QkvError: The text has less than two tokens, the window does not fit, or bits are not from 1 to 8.
     """
-    effect_tokens = whole("measuring the heads", "effect_tokens", effect_tokens, 2)
+    request = "measuring the heads"
+    effect_tokens = whole(request, "effect_tokens", effect_tokens, 2)
+    chosen, per = checked_bits(request, bits, empty=True), checked_per(request, per)
     windows, shape = model.windows(text, window), model.shape
     steps = len(windows) + 2 * shape.layers + 1
     sums, parts = PatternSums(shape.layers, shape.heads), FirmnessParts(shape.layers, shape.heads)
+    shares = KeyShareParts(shape.layers, shape.heads, [len(w) for w in windows])
+    rounded = RoundingParts(shape.layers, shape.heads, chosen, per, seed=seed)
 
     def tap(number: int, call: AttentionCall) -> None:
         scores = call.scores()[0]
-        sums.add(call.layer, call.weights[0], windows[number], torch.isfinite(scores[0]), call.layer == 0)
+        visible = torch.isfinite(scores[0])
+        sums.add(call.layer, call.weights[0], windows[number], visible, call.layer == 0)
         parts.add(call, scores)
+        shares.add(number, call, visible)
+        rounded.add(call)
 
     model.stream(windows, tap, lambda done, _: progress(done, steps))
     patterns, firmness = sums.result(), parts.result()
@@ -193,7 +234,7 @@ def table(
     effects = head_effects(model, [ids], lambda done, _: progress(len(windows) + done, steps))
     repeated, repeated_effects = None, None
     if model.causal:
-        twice = _repeated(model, seed)
+        twice = repeated_ids(model, seed)
         again = PatternSums(shape.layers, shape.heads)
         model.run(
             twice, lambda c: again.add(c.layer, c.weights[0], twice[0], torch.isfinite(c.scores()[0, 0]), c.layer == 0)
@@ -201,13 +242,17 @@ def table(
         repeated = again.result()
         if model.predicts:
             before = len(windows) + shape.layers
-            repeated_effects = head_effects(model, [twice[0]], lambda done, _: progress(before + done, steps))
-    rows = _rows(model, patterns, repeated, firmness, effects, repeated_effects)
+            half = twice.shape[1] // 2  # the second time, when they can be looked up
+            repeated_effects = head_effects(
+                model, [twice[0]], lambda done, _: progress(before + done, steps), last=half
+            )
+    rows = _rows(model, patterns, repeated, firmness, shares.result(), effects, repeated_effects)
+    tokens = sum(map(len, windows))
+    rounding = rounded.result(model, windows) if chosen else None
     progress(steps, steps)
     unit = "nats per token" if model.predicts else "relative change of the last hidden states"
-    return HeadTable(
-        model.name, sum(map(len, windows)), len(windows), len(ids), unit, repeated is not None, tuple(rows)
-    )
+    told = (model.name, tokens, len(windows), len(ids), unit, shares.total, repeated is not None)
+    return HeadTable(*told, tuple(rows), rounding)
 
 
 def _rows(
@@ -215,10 +260,14 @@ def _rows(
     patterns: Patterns,
     repeated: Patterns | None,
     firmness: Firmness,
+    shares: KeyShares,
     effects: torch.Tensor,
     repeated_effects: torch.Tensor | None,
 ) -> list[HeadRow]:
-    circuits, vocabulary = output_circuits(model), vocabulary_matrix(model)
+    try:
+        circuits, vocabulary = output_circuits(model), vocabulary_matrix(model)
+    except QkvError:  # what heads look at can be measured all the same
+        circuits, vocabulary = [], None
     copies = patterns if repeated is None else repeated
     rows = []
     for layer in range(model.shape.layers):
@@ -242,7 +291,10 @@ def _rows(
                     margin=float(firmness.margin[at]),
                     radius=float(firmness.radius[at]),
                     reads=float(firmness.reads[at]),
-                    **asdict(writing_measures(circuits[layer], head, vocabulary)),
+                    keys_readable=_known(shares.readable[at]),
+                    keys_readable_at_most=_known(shares.at_most[at]),
+                    keys_read=_known(shares.read[at]),
+                    **(asdict(writing_measures(circuits[layer], head, vocabulary)) if circuits else UNKNOWN),
                 )
             )
     return rows
@@ -252,7 +304,20 @@ def _known(value: torch.Tensor) -> float | None:
     return None if bool(value.isnan()) else float(value)
 
 
-def _repeated(model: AttentionModel, seed: int) -> torch.Tensor:
+def _shown(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)
+
+
+def _proved(value: float | None) -> str:
+    return "–" if value is None else percent_rounded_down(value)
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0%}"
+
+
+def repeated_ids(model: AttentionModel, seed: int) -> torch.Tensor:
+    """Random tokens of a model's vocabulary, twice over, (1, tokens); see `repeated_tokens`."""
     special = set(getattr(model.tokenizer, "all_special_ids", ()) or ())
     first = getattr(model.tokenizer, "bos_token_id", None)
     n = min(REPEATED, (model.context - 1) // 2)

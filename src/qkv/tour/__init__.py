@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from qkv.errors import QkvError
-from qkv.tour import claims, design, knowledge, noise, train
+from qkv.tour import claims, design, heads, knowledge, noise, train
 from qkv.viz.html_report import Chapter, write
 
 CHAPTERS: tuple[tuple[str, Callable[[], Chapter]], ...] = (
@@ -19,6 +19,7 @@ CHAPTERS: tuple[tuple[str, Callable[[], Chapter]], ...] = (
     ("what no token can reach", design.reaching),
     ("one head is enough", noise.one_head),
     ("keys of few bits", noise.quantised),
+    ("what the heads of a model look up", heads.looking_up),
     ("claims become verdicts", claims.claims),
     ("training that does not lose work", train.learning),
     ("remembered or made up", knowledge.remembering),

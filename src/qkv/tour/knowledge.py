@@ -19,7 +19,7 @@ from qkv.viz.theme import figure_svg
 
 SETUP = StudySetup(people=300, exposures=60, predict_title_fraction=PREDICT_TITLE_FRACTION)
 N_SAMPLES = 4
-LEVEL = 0.9  # of “remembered”; with so few people to fit on, 95 % would leave little coverage
+LEVEL = 0.9  # of “remembered”; with so few people to fit on, 95 % could not be guaranteed
 
 
 def remembering() -> Chapter:
@@ -30,7 +30,8 @@ def remembering() -> Chapter:
     with tempfile.TemporaryDirectory() as folder:
         run = pretrain_cloze(Path(folder, "run"), texts, asked, SETUP, seed=0)
         scores = evaluate(run, held_out, training=asked)
-        found = trust(run, held_out, questions(others.sample(len(held_out))), n_samples=N_SAMPLES, level=LEVEL)
+        outside = questions(others.sample(len(held_out)))
+        found = trust(run, held_out, outside, n_samples=N_SAMPLES, level=LEVEL, text=texts)
         right = {row["question"]: row for row in found.rows() if row["seen"] and row["right"]}
         known = ask(run, max(right, key=lambda question: right[question]["p_right"]), n_samples=N_SAMPLES)
         invented = [ask(run, question_text(name), n_samples=N_SAMPLES) for name in facts.invented_names(3, seed=1)]
@@ -49,8 +50,8 @@ def remembering() -> Chapter:
             scores,
             f"It also answers questions about people who are not in the text. The median probability of its answers is "
             f"{medians[True]:.2f} for {found.known} questions about people in the text, and {medians[False]:.2f} for {found.unknown} "
-            "about others. Some training examples ask for the name too, so that the model's own probabilities show whether it knows a name. A badge is fitted on half of the "
-            "people, and on names made of parts of two known ones, and measured on the others.",
+            "about others. Some training examples ask for the name too, so that the model's own probabilities show whether it knows a name. A badge is fitted on these "
+            "people, and on names made of parts of two known ones; each person is judged by a fit without them.",
             found,
             Picture(
                 figure_svg(reliability(found)),

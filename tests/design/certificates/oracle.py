@@ -304,6 +304,23 @@ def _selects(keys, item, query, claim):
     return margin > 0 and claim != mpmath.inf and margin**2 >= claim**2 * dot(query, query)
 
 
+def top_item(data, claims):
+    keys, queries = table(data["keys"]), table(data["queries"])
+    need(len(keys[0]) == len(queries[0]) and all(any(q) for q in queries))
+    items, first, last = (vector(data[name]) for name in ("items", "first", "last"))
+    need(len(queries) == len(items) == len(first) == len(last))
+    need(all(v.denominator == 1 and 0 <= v < len(keys) for v in [*items, *first, *last]))
+    need(all(a <= i <= b and a < b for a, i, b in zip(first, items, last, strict=True)))
+    radii = claims["radius"] if isinstance(claims["radius"], list) else [claims["radius"]]
+    radii = radii * len(queries) if len(radii) == 1 else radii
+    need(len(radii) == len(queries) and all(r > 0 for r in radii))
+    for query, item, a, b, radius in zip(queries, items, first, last, radii, strict=True):
+        gap = min(dot(minus(keys[int(item)], keys[i]), query) for i in range(int(a), int(b) + 1) if i != item)
+        if not (gap > 0 and radius != mpmath.inf and gap**2 >= 4 * radius**2 * dot(query, query)):
+            return False
+    return True
+
+
 def inside(data, claims):
     keys = table(data["keys"])
     item, others, mix = one_place(data["item"], len(keys)), places(data["indices"], len(keys)), vector(data["weights"])
@@ -600,6 +617,7 @@ JUDGES = {
         ("X", "rules", "wanted", "mix", "multipliers", "tol"), ("norm_at_least",), (), no_wiring_within_tol,
     ),
     "selects": (("keys", "item", "query"), ("margin",), (), selects),
+    "top item": (("keys", "queries", "items", "first", "last"), ("radius",), (), top_item),
     "inside": (("keys", "item", "indices", "weights"), ("margin_at_most",), ("exact",), inside),
     "copyable": (
         ("keys", "possible", "queries", "offsets", "indices", "weights"), ("margin", "margin_at_most"), (), copyable,

@@ -121,6 +121,11 @@ def genuine(copied, wired, counted):
         qkv.design.wire_texts(words, qkv.design.induction(sink=3)).certificate,
         qkv.design.wire_texts(qkv.design.Sequences(words, [[0, 1, 0, 2]]), [{1: 0, 3: [1, 2]}]).certificate,
         qkv.design.wire_texts(unplaced, qkv.design.previous()).certificate,
+        Certificate.issue(
+            "top item",
+            {"keys": np.eye(3), "queries": [[0, 2.0, 1], [1.0, 0, 0]], "items": [1, 0],
+             "first": [0, 0], "last": [2, 1]},
+        ),
     ]  # fmt: skip
     return {c.kind: c for c in made}
 

@@ -49,6 +49,9 @@ def examples():
     yield Certificate.issue("no query", apart | {"others": [0, 2], "mix": [0.5, 0.6]})
     yield answers[int(answers.vertices[0])].certificate
     yield answers[int(answers.interior[0])].certificate
+    looked_up = {"keys": np.eye(3), "queries": [[0, 2.0, 1]], "items": [1], "first": [0], "last": [2]}
+    yield Certificate.issue("top item", looked_up)
+    yield Certificate.issue("top item", {n: v if n == "keys" else v * 3 for n, v in looked_up.items()})
     yield qkv.design.copy([[0.0, 0], [4, 0], [0, 4], [1, 1]], 3).obstacle
     yield answers.certificate
     yield qkv.design.project(rng.normal(size=(4, 2)), rng.normal(size=(4, 1))).certificate

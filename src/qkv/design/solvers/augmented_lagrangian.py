@@ -39,6 +39,9 @@ longest key have norm 1."""
 MAX_OUTER, MAX_NEWTON, MAX_CG, MAX_STALLED = 60, 60, 250, 4
 FIRST_PENALTY = 100.0
 """Penalty of a rule, times the squared norm of its gradient, at first."""
+FALL, LATE_FALL, LATE_VIOLATION = 0.1, 1e-2, 1e-2
+"""Fall of a constraint's excess that leaves its penalty as it is, and a sharper one for dense Newton steps, which
+conditioning does not slow, once every excess is below the last number."""
 ROUNDING = 1e-11
 """Relative changes of L below this are near its rounding errors."""
 MAX_DENSE_WORK = 2e7
@@ -78,6 +81,7 @@ class AugmentedLagrangian:
         size = program.shape[0] * program.shape[1]
         self.dense = size**2 * max(1, len(program.x)) <= MAX_DENSE_WORK
         self.x_all = np.vstack([program.x, program.ratio_x])
+        self.squares = [(_outer(b.x, b.x), _outer(b.keys, b.keys)) for b in program.blocks] if self.dense else []
         self.penalties(FIRST_PENALTY)
 
     def penalties(self, factor: float) -> None:
@@ -95,8 +99,9 @@ class AugmentedLagrangian:
         """Solve; the last iterate and its multipliers are then in W, lam and nu."""
         last, best_violation, best_bound, stalled = np.inf, np.inf, 0.0, 0
         excesses = np.full(len(self.x_all), np.inf)
+        point = self._at(self.W, self.program.scores(self.W), self._ratios(self.W))
         for _ in range(MAX_OUTER):
-            point, gradient = self._minimise(max(1e-2 * GAP, min(1e-3, 1e-2 * last)))
+            point, gradient = self._minimise(self._valued(self.W, point), max(1e-2 * GAP, min(1e-3, 1e-2 * last)))
             self.lam, self.nu = point.leak_push, point.ratio_push
             self.violation = self._violation(point)
             size = float(np.linalg.norm(self.W))
@@ -119,7 +124,8 @@ class AugmentedLagrangian:
 
     def _raise_penalties(self, excess: FloatArray, last: FloatArray) -> None:
         """Raise the penalties of the constraints whose excess has not fallen enough, and of no others."""
-        slow = (excess > 0.1 * last) & (excess > 0.1 * VIOLATION)
+        fall = LATE_FALL if self.dense and self.violation < LATE_VIOLATION else FALL
+        slow = (excess > fall * last) & (excess > 0.1 * VIOLATION)
         factor = np.where(slow, np.where(excess < 0.7 * last, 10.0, 100.0), 1.0)
         self.rho = self.rho * factor[: len(self.rho)]
         self.rho_ratio = self.rho_ratio * factor[len(self.rho) :]
@@ -142,14 +148,19 @@ class AugmentedLagrangian:
         return float(b) / max(size, 1e-300) if b > 0 else 0.0
 
     def _at(self, W: FloatArray, scores: list[FloatArray], ratios: FloatArray) -> _Point:
-        p = self.program
-        f, weights, entropy = p.leaks(scores)
+        f, weights, entropy = self.program.leaks(scores)
+        return self._valued(W, _Point(scores, ratios, f, weights, entropy, f, ratios, 0.0))
+
+    def _valued(self, W: FloatArray, at: _Point) -> _Point:
+        """The point with the present multipliers and penalties."""
+        f, ratios = at.f, at.ratios
         push = np.maximum(0.0, self.lam + self.rho * f)
         ratio_push = self.nu + self.rho_ratio * ratios
         value = 0.5 * float(np.vdot(W, W))
         value += float(((push - self.lam) * (push + self.lam) / (2 * self.rho)).sum())
-        value += float((self.nu * ratios + 0.5 * self.rho_ratio * ratios**2).sum())
-        return _Point(scores, ratios, f, weights, entropy, push, ratio_push, value)
+        if len(ratios):
+            value += float((self.nu * ratios + 0.5 * self.rho_ratio * ratios**2).sum())
+        return _Point(at.scores, ratios, f, at.weights, at.entropy, push, ratio_push, value)
 
     def _ratios(self, W: FloatArray) -> FloatArray:
         p = self.program
@@ -162,10 +173,9 @@ class AugmentedLagrangian:
         push = np.concatenate([point.leak_push, point.ratio_push])
         return W + self.x_all.T @ (push[:, None] * slopes), slopes
 
-    def _minimise(self, relative: float) -> tuple[_Point, FloatArray]:
+    def _minimise(self, point: _Point, relative: float) -> tuple[_Point, FloatArray]:
         """Newton's method on L from the present W, until the gradient is `relative` to |W|; the last point and it."""
         before, tiny = np.inf, False
-        point = self._at(self.W, self.program.scores(self.W), self._ratios(self.W))
         gradient, slopes = self._gradient(self.W, point)
         for _ in range(MAX_NEWTON):
             size = float(np.linalg.norm(gradient))
@@ -217,21 +227,19 @@ class AugmentedLagrangian:
         p = self.program
         size = gradient.size
         matrix = np.eye(size)
-        for b, w in zip(p.blocks, point.weights, strict=True):
+        for b, w, (x_squares, key_squares) in zip(p.blocks, point.weights, self.squares, strict=True):
             mean = w @ b.keys
-            spread = (w @ _outer(b.keys, b.keys)) - _outer(mean, mean)
-            second = (_outer(b.x, b.x) * point.leak_push[b.rows][:, None]).T @ spread
+            spread = w @ key_squares - _outer(mean, mean)
+            second = (x_squares * point.leak_push[b.rows][:, None]).T @ spread
             second = second.reshape(p.shape[0], p.shape[0], p.shape[1], p.shape[1])
             matrix += second.transpose(0, 2, 1, 3).reshape(size, size)
         rows = _outer(self.x_all[active], slopes[active])
         matrix += (rows.T * rho[active]) @ rows
         self.products += 1
-        with np.errstate(all="ignore"):
-            try:
-                out = linalg.cho_solve(linalg.cho_factor(matrix), -gradient.ravel())
-            except (linalg.LinAlgError, ValueError):
-                out = -gradient.ravel() / max(1.0, float(np.trace(matrix)) / size)
-        return out.reshape(p.shape)
+        _, out, failed = linalg.lapack.dposv(matrix, -gradient.ravel())
+        if failed or not np.isfinite(out).all():
+            out = -gradient.ravel() / max(1.0, float(np.trace(matrix)) / size)
+        return np.asarray(out).reshape(p.shape)
 
     def _conjugate_gradients(
         self,

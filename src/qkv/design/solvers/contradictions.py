@@ -64,9 +64,9 @@ def statement_data(spec: WiringSpec, rows: Sequence[int] | None = None) -> dict[
     data: dict[str, Any] = {"X": spec.tokens.numpy(), "rules": [spec.rules[r] for r in chosen]}
     if spec.mask is not None:
         data["mask"] = spec.mask if isinstance(spec.mask, str) else spec.mask.numpy().astype(float)
-    rules = sequence_rules(spec, chosen)
     if len(chosen) * len(spec.tokens) <= MAX_TABLE:
         return data | {"wanted": spec.wanted.numpy()[chosen]}
+    rules = sequence_rules(spec, chosen)
     return data | {"items": rules.items, "offsets": rules.offsets, "weights": rules.weights}
 
 

@@ -1,7 +1,8 @@
 """Search for the query whose weights are nearest to wanted ones in total variation.
 
 The total variation is not convex in the query, so nothing here is proved: starts of several kinds are compared, and the
-best ones are improved, first on a smoothed distance by L-BFGS, then on the distance itself by linear programs.
+best ones are improved, first on a smoothed distance by L-BFGS, then on the distance itself by linear programs and, in
+few dimensions, by the simplex method of Nelder and Mead, which needs no slopes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,16 @@ N_SMOOTHED, N_POLISHED = 4, 2
 """Starts that are improved on the smoothed distance, and of those the ones that linear programs improve."""
 N_MAJORISED, MAX_SHORTFALL_STARTS, MAX_CONIC_KEYS = 2, 12, 1500
 MAX_LINEAR_PROGRAMS = 25
+MAX_RESTARTS, MIN_RESTART_GAIN = 12, 1e-7
+MAX_LAG = 2e-3
+"""In few dimensions a query whose distance is larger than the best by more than this is not polished."""
+MIN_GAIN = 1e-9
+"""Gains in distance below this end the linear programs, unless tol is as near."""
+MIN_VISIBLE_SHARE = 1e-2
+"""An item with less than this part of its wanted weight has slopes that are too small for the other methods."""
 MAX_LP_SIZE = 20_000
+MAX_SIMPLEX_DIMENSION, N_SIMPLEX, SIMPLEX_STEPS = 6, 3, 400
+"""Dimensions up to which the simplex method is used, queries that it improves, and its steps for each."""
 MAX_LOG_SCALE = 5.0
 MAX_SPREAD_RATIO = 30.0
 
@@ -121,11 +131,37 @@ def _search(distance: _Distance, enough: float) -> FloatArray:
     ranked = _distinct(distance, improved, N_POLISHED)
     if float(distance(ranked).min()) <= enough:
         return _best(distance, ranked)
-    ranked = np.vstack([ranked, *(_majorise(distance, q)[None] for q in ranked[:N_MAJORISED])])
+    hidden = (distance.weights(ranked)[:, distance.items] < MIN_VISIBLE_SHARE * distance.wanted).any(axis=1)
+    ranked = np.vstack([ranked, *(_majorise(distance, q)[None] for q in ranked[hidden][:N_MAJORISED])])
+    small = distance.keys.shape[1] <= MAX_SIMPLEX_DIMENSION
+    if small:
+        near = _distinct(distance, np.vstack([ranked, improved]), N_SIMPLEX)
+        ranked = np.vstack([ranked, *(_simplex(distance, q)[None] for q in near)])
     ranked = _distinct(distance, ranked, N_POLISHED)
-    if float(distance(ranked).min()) > enough and distance.keys.shape[1] * len(distance.items) <= MAX_LP_SIZE:
-        ranked = np.vstack([ranked, *(_polish(distance, q, enough)[None] for q in ranked)])
-    return _best(distance, ranked)
+    values = distance(ranked)
+    if float(values.min()) > enough and distance.keys.shape[1] * len(distance.items) <= MAX_LP_SIZE:
+        near = ranked[values <= values.min() + (MAX_LAG if small else 1.0)]
+        ranked = np.vstack([ranked, *(_polish(distance, q, enough)[None] for q in near)])
+    return _restarted(distance, _best(distance, ranked)) if small else _best(distance, ranked)
+
+
+def _restarted(distance: _Distance, query: FloatArray) -> FloatArray:
+    """The simplex method from fresh simplices, as long as each gains something."""
+    for _ in range(MAX_RESTARTS):
+        trial = _simplex(distance, query)
+        gain = float(distance(query)) - float(distance(trial))
+        query = trial if gain > 0 else query
+        if gain < MIN_RESTART_GAIN:
+            break
+    return query
+
+
+def _simplex(distance: _Distance, query: FloatArray) -> FloatArray:
+    """Nelder and Mead's method on the distance itself; it also leaves kinks at which no linear program improves."""
+    unit = max(1.0, float(np.linalg.norm(query)))
+    steps = {"maxfev": SIMPLEX_STEPS, "xatol": 1e-12, "fatol": 1e-14}
+    found = minimize(lambda x: float(distance(unit * x)), query / unit, method="Nelder-Mead", options=steps)
+    return np.asarray(unit * found.x)
 
 
 def _best(distance: _Distance, queries: FloatArray) -> FloatArray:
@@ -263,7 +299,7 @@ def _polish(distance: _Distance, query: FloatArray, enough: float) -> FloatArray
             if gained > 0:
                 query, value = trial, value - gained
             radius *= 2.0 if gained > 0.75 * predicted else 0.25 if gained < 0.25 * predicted else 1.0
-            if predicted <= 1e-13 * max(1.0, value):
+            if predicted <= min(MIN_GAIN, 1e-3 * max(value - enough, 0.0)):
                 break
         if value <= enough or radius < 1e-12 * max(1.0, float(np.abs(query).max())):
             break

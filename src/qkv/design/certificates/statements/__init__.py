@@ -10,6 +10,7 @@ from qkv.design.certificates.statements.hull import COPYABLE, INSIDE, SELECTS
 from qkv.design.certificates.statements.no_wiring import NO_WIRING, NO_WIRING_WITHIN
 from qkv.design.certificates.statements.projection import INTERSECTION, PROJECTION
 from qkv.design.certificates.statements.reachability import UNREACHABLE
+from qkv.design.certificates.statements.top_item import TOP_ITEM
 from qkv.design.certificates.statements.total_variation import NO_QUERY_WITHIN
 from qkv.design.certificates.statements.weights import NO_QUERY, WEIGHTS
 from qkv.design.certificates.statements.wiring import WIRING
@@ -19,6 +20,7 @@ KINDS: dict[str, Statement] = {
     "no query": NO_QUERY,
     "no query within tol": NO_QUERY_WITHIN,
     "selects": SELECTS,
+    "top item": TOP_ITEM,
     "inside": INSIDE,
     "copyable": COPYABLE,
     "projection": PROJECTION,

@@ -1,0 +1,478 @@
+"""What rounding the keys to b bits does to every head: predicted, measured, and proved.
+
+Rounding moves an entry of a key by an error of variance step²/12, and does not move the least and the largest entry of
+a channel (or token) at all. To first order, a change of score j moves the output by weight_j (value_j - output), which
+gives the predicted output error. Where the scores' noise passes about 1, first order says too much, and a sample of
+those queries is predicted by the exact moments of `qkv.noise`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from qkv.core.display import Card, Displayable, number
+from qkv.core.validation import whole
+from qkv.errors import QkvError
+from qkv.heads.adapter import AttentionCall, per_head
+from qkv.heads.key_grid import Per, checked_bits, checked_per, inexact, key_grid
+from qkv.heads.patterns import SKIPPED
+from qkv.noise.moments.single_head import head_moments
+
+if TYPE_CHECKING:
+    from qkv.heads.attention_model import AttentionModel, Progress
+
+Method = Literal["first order", "exact moments", "both"]
+
+WIDE = 1.0
+"""Standard deviation of a query's scores from which first order is not used any more."""
+EXACT_QUERIES = 4
+"""Queries of each head and window that are predicted by exact moments, where the noise is wide."""
+NEAREST, NODES = 24, 9
+"""Competitors of the top item, and nodes of its own error, for the chance that it stays on top."""
+SLACK = 1e-12
+"""Rounding of float64 in scores and grids, relative to the largest possible score: far more than it can be."""
+
+
+@dataclass(frozen=True)
+class HeadRounding:
+    """One head with its keys rounded to one number of bits.
+
+    Attributes:
+        layer: Its layer, from 0.
+        head: Its number in the layer, from 0.
+        bits: Bits of each entry of a key.
+        predicted: Root mean square of the output's error over that of the output, as predicted.
+        measured: The same, measured with rounded keys.
+        survives_predicted: Chance that the top item stays on top, as predicted.
+        survives: Share of queries whose top item stayed on top.
+        certified: Share of queries for which no error of half a step in every entry can change the top item.
+        noise: Root mean square of the standard deviations of scores.
+        wide: Share of queries whose scores vary by more than 1, where first order does not hold.
+        exact_queries: How many of these were predicted by exact moments.
+        method: What the prediction was made by.
+    """
+
+    layer: int
+    head: int
+    bits: int
+    predicted: float
+    measured: float
+    survives_predicted: float
+    survives: float
+    certified: float
+    noise: float
+    wide: float
+    exact_queries: int
+    method: Method
+
+
+@dataclass(frozen=True)
+class Rounding(Displayable):
+    """The heads of a model with their keys rounded.
+
+    Attributes:
+        model: The model's name.
+        per: Whether each channel or each token has a grid of its own.
+        bits: The numbers of bits.
+        tokens: Tokens of the text that were read.
+        windows: In how many windows; each has grids of its own.
+        kl: For each number of bits, the mean KL divergence of the next-token probabilities from those of the model
+            itself when all heads' keys are rounded, in nats per token; None for a model that predicts no tokens.
+        rows: One for each head and number of bits.
+    """
+
+    model: str
+    per: Per
+    bits: tuple[int, ...]
+    tokens: int
+    windows: int
+    kl: tuple[float, ...] | None
+    rows: tuple[HeadRounding, ...]
+
+    def __iter__(self) -> Iterator[HeadRounding]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def of(self, layer: int, head: int) -> tuple[HeadRounding, ...]:
+        """The rows of one head, one for each number of bits."""
+        return tuple(row for row in self.rows if (row.layer, row.head) == (layer, head))
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows as dicts: `pandas.DataFrame(rounding.records())`."""
+        return [asdict(row) for row in self.rows]
+
+    def to_csv(self) -> str:
+        """The rows as comma-separated values with a header."""
+        out = io.StringIO()
+        writer = csv.DictWriter(out, [f.name for f in fields(HeadRounding)], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.records())
+        return out.getvalue()
+
+    def card(self) -> Card:
+        facts = [
+            ("read", f"{self.tokens} tokens in {self.windows} window{'s' if self.windows > 1 else ''}"),
+            ("rounded", f"every key, with a grid for each {self.per} of a window"),
+        ]
+        if self.kl is not None:
+            shown = ", ".join(f"{number(kl, 3)} at {bits} bits" for bits, kl in zip(self.bits, self.kl, strict=True))
+            facts.append(("KL of the whole model", f"{shown} (nats per token)"))
+        columns = ("head", "bits", "error", "predicted", "by", "top stays", "predicted", "proved")
+        rows = tuple(
+            (
+                f"{r.layer}.{r.head}", str(r.bits), f"{r.measured:.1%}", f"{r.predicted:.1%}", r.method,
+                f"{r.survives:.0%}", f"{r.survives_predicted:.0%}", percent_rounded_down(r.certified),
+            )
+            for r in self.rows
+        )  # fmt: skip
+        return Card(f"Heads of {self.model} with rounded keys", tuple(facts), columns, rows, NOTE)
+
+
+NOTE = (
+    "error: root mean square of the output's error, as a share of the output. top (stays): queries whose top item is "
+    "the same with rounded keys. proved: queries whose margin is larger than what errors of half a step can take away. "
+    f"Predicted to first order; where scores vary by more than {WIDE:g}, by exact moments of a sample of queries."
+)
+
+
+def percent_rounded_down(share: float) -> str:
+    """A share that was proved, in whole percent: never more than was proved."""
+    return f"{math.floor(100 * share)}%"
+
+
+def rounding_columns(rounding: Rounding, layer: int, head: int) -> dict[str, Any]:
+    """The figures of one head as columns of one row: `measured_4`, `survives_4`, … for 4 bits."""
+    skipped = ("layer", "head", "bits")
+    return {
+        f"{name}_{row.bits}": value
+        for row in rounding.of(layer, head)
+        for name, value in asdict(row).items()
+        if name not in skipped
+    }
+
+
+def with_rounding(card: Card, rounding: Rounding) -> Card:
+    """The card of a table of heads, with columns for each number of bits."""
+    facts = rounding.card().facts[1:]
+    names = ("error", "predicted", "top", "proved")
+    columns = tuple(f"{bits} bits: {name}" for bits in rounding.bits for name in names)
+    by_head = [rounding.rows[i : i + len(rounding.bits)] for i in range(0, len(rounding), len(rounding.bits))]
+    cells = [
+        tuple(
+            cell
+            for r in of_head
+            for cell in (
+                f"{r.measured:.1%}",
+                f"{r.predicted:.1%}",
+                f"{r.survives:.0%}",
+                percent_rounded_down(r.certified),
+            )
+        )
+        for of_head in by_head
+    ]
+    rows = tuple(row + more for row, more in zip(card.rows, cells, strict=True))
+    return Card(card.title, card.facts + facts, card.columns + columns, rows, f"{card.note} {NOTE}")
+
+
+class RoundingParts:
+    """Adds up the effects of rounding layer by layer.
+
+    Args:
+        layers: Number of layers.
+        heads: Number of heads of a layer.
+        bits: Numbers of bits, from 1 to 8.
+        per: Whether a channel or a token has a grid of its own.
+        exact_queries: Queries of each head and window that are predicted by exact moments, where the noise is wide.
+        seed: Of the choice of these queries.
+    """
+
+    NAMES = (
+        "queries", "output", "predicted", "measured", "survives_predicted", "survives", "certified", "variance",
+        "wide", "exact",
+    )  # fmt: skip
+
+    def __init__(
+        self, layers: int, heads: int, bits: Sequence[int], per: Per, exact_queries: int = EXACT_QUERIES, seed: int = 0
+    ) -> None:
+        self.bits, self.per, self.exact_queries = tuple(bits), per, exact_queries
+        self.sums = {name: torch.zeros(len(self.bits), layers, heads, dtype=torch.float64) for name in self.NAMES}
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def add(self, call: AttentionCall) -> None:
+        """Add one window.
+
+        Args:
+            call: The layer's attention, of one text.
+        """
+        if not self.bits:
+            return
+        head = _Queries.of(call, self.per)
+        for at, bits in enumerate(self.bits):
+            last = 2.0**bits - 1
+            variances = head.unit_variance / last**2
+            rounded = key_grid(head.call.key, bits, self.per).rounded(head.call.key)
+            scores = head.call.scores(rounded)[0]
+            moved = (head.call.softmax(scores[None])[0] @ head.values - head.output).square().sum(-1)
+            linear = (variances * head.sensitivity).sum(-1)
+            noise = (variances.sum(-1) / head.visible.sum(-1)).sqrt()
+            predicted, exact = self._predicted(head, variances, linear, noise > WIDE)
+            found = {
+                "queries": torch.ones_like(linear).sum(-1),
+                "output": head.output.square().sum((-1, -2)),
+                "predicted": predicted,
+                "measured": moved.sum(-1),
+                "survives_predicted": _chance_of_top(head.scores, variances, head.top, head.visible).sum(-1),
+                "survives": head.is_top(scores.argmax(-1)).double().sum(-1),
+                "certified": head.certified(last).double().sum(-1),
+                "variance": noise.square().sum(-1),
+                "wide": (noise > WIDE).double().sum(-1),
+                "exact": exact,
+            }
+            for name, value in found.items():
+                self.sums[name][at, call.layer] += value
+
+    def _predicted(self, head: _Queries, variances: Tensor, linear: Tensor, wide: Tensor) -> tuple[Tensor, Tensor]:
+        """Sum of the predicted squared errors of each head, and how many queries were predicted exactly."""
+        total, exact = linear.masked_fill(wide, 0).sum(-1), torch.zeros(len(linear), dtype=torch.float64)
+        for h in wide.any(-1).nonzero()[:, 0].tolist():
+            rows = wide[h].nonzero()[:, 0]
+            sizes, count = linear[h, rows], self.exact_queries
+            if not count or not bool(sizes.sum() > 0):  # exact moments were not asked for, or values do not differ
+                total[h] += sizes.sum()
+                continue
+            # Drawn with chances proportional to the first-order error, the mean ratio is an unbiased estimate.
+            chosen = rows[torch.multinomial(sizes, count, replacement=True, generator=self.generator)].tolist()
+            tried = {row: head.exact_square(h, row, variances[h, row]) for row in sorted(set(chosen))}
+            found = {row: square for row, square in tried.items() if square is not None}
+            ratios = [found[row] / float(linear[h, row]) for row in chosen if row in found]
+            total[h] += sizes.sum() * (sum(ratios) / len(ratios) if ratios else 1.0)
+            exact[h] = len(found)
+        return total, exact
+
+    def result(self, model: AttentionModel, windows: Sequence[Tensor]) -> Rounding:
+        """All heads, and the whole model's KL.
+
+        Args:
+            model: The model.
+            windows: Token ids of the windows that were added.
+        """
+        kl = whole_model_kl(model, windows, self.bits, self.per)
+        tokens = sum(map(len, windows))
+        return Rounding(model.name, self.per, self.bits, tokens, len(windows), kl, tuple(self.rows()))
+
+    def rows(self) -> list[HeadRounding]:
+        """One row for each layer, head and number of bits."""
+        sums, rows = self.sums, []
+        for layer in range(sums["queries"].shape[1]):
+            for head in range(sums["queries"].shape[2]):
+                for at, bits in enumerate(self.bits):
+                    got = {name: float(value[at, layer, head]) for name, value in sums.items()}
+                    count, size = got["queries"], got["output"]
+                    wide = got["wide"] / count
+                    method: Method = "first order" if not got["exact"] else "exact moments" if wide == 1 else "both"
+                    rows.append(
+                        HeadRounding(
+                            layer,
+                            head,
+                            bits,
+                            predicted=(got["predicted"] / size) ** 0.5 if size else 0.0,
+                            measured=(got["measured"] / size) ** 0.5 if size else 0.0,
+                            survives_predicted=got["survives_predicted"] / count,
+                            survives=got["survives"] / count,
+                            certified=got["certified"] / count,
+                            noise=(got["variance"] / count) ** 0.5,
+                            wide=wide,
+                            exact_queries=int(got["exact"]),
+                            method=method,
+                        )
+                    )
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Queries:
+    """The queries of one layer in float64, without the first few, and what all numbers of bits share.
+
+    Attributes:
+        call: The layer's attention, with these queries only.
+        values: Values of each head, (heads, tokens, size).
+        visible: Which tokens each query sees, (heads, queries, tokens).
+        scores: (heads, queries, tokens); -inf for what is not seen.
+        output: (heads, queries, size).
+        top: The item with the largest score, (heads, queries).
+        sensitivity: Squared length of the output's derivative by each score, (heads, queries, tokens).
+        unit_variance: Variance of each score for a grid of one step (1 bit); 0 for what is not seen.
+        unit_error: Largest error of each score for a grid of one step, broadcast over (heads, queries, tokens).
+        slack: What float64 may be off by, (heads, queries).
+    """
+
+    call: AttentionCall
+    values: Tensor
+    visible: Tensor
+    scores: Tensor
+    output: Tensor
+    top: Tensor
+    sensitivity: Tensor
+    unit_variance: Tensor
+    unit_error: Tensor
+    slack: Tensor
+
+    def is_top(self, items: Tensor) -> Tensor:
+        """Whether an item of each query has the largest score of the model's own keys; of a tie, each item has it."""
+        own = self.scores.gather(-1, items[..., None])[..., 0]
+        return own >= self.scores.amax(-1) - self.slack
+
+    @classmethod
+    def of(cls, call: AttentionCall, per: Per) -> _Queries:
+        rows = slice(min(SKIPPED, call.query.shape[-2] - 1), None)
+        mask = None if call.mask is None or call.mask.shape[-2] == 1 else call.mask[..., rows, :]
+        mine = replace(
+            call,
+            query=call.query[:1, :, rows].double(),
+            key=call.key[:1].double(),
+            value=call.value[:1].double(),
+            mask=call.mask if mask is None else mask,
+            weights=call.weights[:1, :, rows],
+        )
+        scores = mine.scores()
+        weights, values = mine.softmax(scores)[0], per_head(mine.value, mine.groups)[0]
+        scores, output = scores[0], weights @ values
+        visible = torch.isfinite(scores)
+        # d output / d score_j = weight_j (value_j - output), sinks included: they have a score and the value 0
+        away = values.square().sum(-1)[:, None] - 2 * output @ values.mT + output.square().sum(-1, keepdim=True)
+        query, step = mine.query[0] * mine.scaling, key_grid(mine.key, 1, per).step[0]
+        variance = per_head((step.square() / 12 * inexact(mine.key[0], per))[None], mine.groups)[0]
+        unit = (query.square() @ variance.mT).masked_fill(~visible, 0)
+        if mine.softcap is not None:  # the cap has the slope 1 - (score / cap)², which is at most 1
+            unit = unit * (1 - (scores.masked_fill(~visible, 0) / mine.softcap).square()).square()
+        half = per_head(step.expand(mine.key.shape[1:])[None], mine.groups)[0] / 2
+        half = half[:, :1] if per == "channel" else half
+        largest = per_head(mine.key.abs().amax((-1, -2), keepdim=True), mine.groups)[0]
+        return cls(
+            mine, values, visible, scores, output, scores.argmax(-1), weights.square() * away.clamp(min=0), unit,
+            query.abs() @ half.mT, SLACK * (query.abs().sum(-1) * largest[..., 0]),
+        )  # fmt: skip
+
+    def certified(self, last: float) -> Tensor:
+        """Queries whose top item stays on top, whatever error of up to half a step each entry of the keys has."""
+        error = (self.unit_error / last).expand(self.scores.shape)
+        at = self.top[..., None]
+        worst = (self.scores.gather(-1, at) - error.gather(-1, at))[..., 0]
+        best_other = (self.scores + error).scatter(-1, at, -torch.inf).amax(-1)
+        return worst - best_other > self.slack
+
+    def exact_square(self, head: int, row: int, variances: Tensor) -> float | None:
+        """E‖error of the output‖² of one query for Gaussian scores, by integration; None if that takes too long."""
+        seen = self.visible[head, row]
+        means, spread = self.scores[head, row][seen], variances[seen]
+        away = self.values[head][seen] - self.output[head, row]
+        if self.call.sinks is not None:  # a sink is one more item, with a score of its own and the value 0
+            means = torch.cat([means, self.call.sinks[head : head + 1].double()])
+            spread, away = torch.cat([spread, spread.new_zeros(1)]), torch.cat([away, -self.output[head, row][None]])
+        try:
+            return float(head_moments(means, spread, away).output_square.diagonal().sum())
+        except QkvError:  # scores vary so widely that the integral would need millions of nodes
+            return None
+
+
+def _chance_of_top(scores: Tensor, variances: Tensor, top: Tensor, visible: Tensor) -> Tensor:
+    """Chance that the top item's score stays the largest, for independent Gaussian scores.
+
+    Given the top item's own error, the others fall behind independently: a product of chances, averaged over that
+    error by Gauss-Hermite quadrature. Items beyond the nearest few count pair by pair.
+    """
+    at = top[..., None]
+    ahead = (scores.gather(-1, at) - scores).masked_fill(~visible, torch.inf).scatter(-1, at, torch.inf)
+    own = variances.gather(-1, at)
+    distance = ahead / (variances + own).sqrt().clamp(min=1e-300)
+    count = min(NEAREST, distance.shape[-1])
+    nearest = distance.topk(count, -1, largest=False, sorted=False).indices
+    far = torch.special.log_ndtr(distance.float()).scatter(-1, nearest, 0).sum(-1).double()
+    near, spread = ahead.gather(-1, nearest), variances.gather(-1, nearest).sqrt().clamp(min=1e-150)
+    chance = torch.zeros_like(far)
+    for node, weight in zip(*np.polynomial.hermite_e.hermegauss(NODES), strict=True):
+        moved = (near + own.sqrt() * node) / spread
+        chance += weight * torch.special.log_ndtr(moved).sum(-1).exp()
+    return (chance / math.sqrt(2 * math.pi) * far.exp()).clamp(max=1)
+
+
+def mean_kl(model: AttentionModel, windows: Sequence[Tensor], keys: Any) -> float:
+    """Mean KL divergence of next-token probabilities from the model's own, in nats per token.
+
+    Args:
+        model: A model that predicts the next token.
+        windows: Token ids, from `AttentionModel.windows`.
+        keys: Gives the keys and values of a layer to compute with, from the model's own.
+    """
+    total = 0.0
+    for ids in windows:
+        own = model.run(ids[None]).logits[0].double().log_softmax(-1)
+        other = model.run(ids[None], keys=keys).logits[0].double().log_softmax(-1)
+        total += float((own.exp() * (own - other)).sum())
+    return total / sum(map(len, windows))
+
+
+def whole_model_kl(
+    model: AttentionModel, windows: Sequence[Tensor], bits: Sequence[int], per: Per
+) -> tuple[float, ...] | None:
+    """Mean KL divergence with all keys rounded, for each number of bits; None for a model that predicts no tokens."""
+    if not model.predicts:
+        return None
+
+    def rounded(at: int) -> Any:
+        return lambda layer, key, value: (key_grid(key, at, per).rounded(key), value)
+
+    return tuple(mean_kl(model, windows, rounded(at)) for at in bits)
+
+
+def rounding(
+    model: AttentionModel,
+    text: str | Sequence[str],
+    bits: int | Sequence[int] = (4, 3),
+    *,
+    per: Per = "channel",
+    window: int | None = None,
+    exact_queries: int = EXACT_QUERIES,
+    seed: int = 0,
+    progress: Progress = lambda done, total: None,
+) -> Rounding:
+    """Round the keys of every head, and compare what was predicted with what happens.
+
+    Args:
+        model: From `qkv.heads.open`.
+        text: One text or several; longer ones are cut into windows, and each has grids of its own.
+        bits: One number of bits or several, from 1 to 8.
+        per: Whether each "channel" or each "token" has a grid of its own.
+        window: Tokens of a window; 512 or the model's context if None.
+        exact_queries: Queries of each head and window that are predicted by exact moments where scores vary by more
+            than 1; 0 predicts all to first order.
+        seed: Of the choice of these queries.
+        progress: Called with steps done and in all.
+
+    Returns:
+        One row for each head and number of bits, and the whole model's KL.
+
+    Raises:
+        QkvError: The text has less than two tokens, the window does not fit, or bits are not from 1 to 8.
+    """
+    request = "rounding the keys of heads"
+    chosen, per = checked_bits(request, bits), checked_per(request, per)
+    exact_queries = whole(request, "exact_queries", exact_queries, 0)
+    windows = model.windows(text, window)
+    steps = len(windows) + 1
+    parts = RoundingParts(model.shape.layers, model.shape.heads, chosen, per, exact_queries, seed)
+    model.stream(windows, lambda _, call: parts.add(call), lambda done, _: progress(done, steps))
+    found = parts.result(model, windows)
+    progress(steps, steps)
+    return found
