@@ -30,6 +30,7 @@ def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
+@pytest.mark.slow
 def test_the_most_that_a_process_holds_is_below_a_gigabyte():
     """Measured in a process of its own, on documents that once took fifteen gigabytes among others."""
     script = """

@@ -2,6 +2,7 @@
 
 Reading order: syntax (Markdown and LaTeX to nodes), semantics (declared names, ranges, cases of an index), symbolic
 (the prover) and numeric (instances), which know nothing of each other, adjudicate (proof and evidence to a verdict),
+kernel (theorems for Coq),
 pipeline (check: all of them in order), verdict (the results). catalogue holds six documents with known verdicts.
 """
 
@@ -13,6 +14,7 @@ from qkv._lazy import lazily
 
 if TYPE_CHECKING:  # what editors and mypy see; at run time the same names are imported when they are first used
     from qkv.claims.pipeline import check as check
+    from qkv.claims.verdict import KernelCheck as KernelCheck
     from qkv.claims.verdict import Step as Step
     from qkv.claims.verdict import Verdict as Verdict
     from qkv.claims.verdict import Verdicts as Verdicts
@@ -22,5 +24,6 @@ else:
         "Verdict": "verdict",
         "Verdicts": "verdict",
         "Step": "verdict",
+        "KernelCheck": "verdict",
     }
     __getattr__, __dir__, __all__ = lazily(__name__, _HOME)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
 from qkv.claims.adjudicate import adjudicate
+from qkv.claims.arrays.context import is_about_arrays
+from qkv.claims.arrays.decide import decide as arrays_decide
+from qkv.claims.equivalence import equivalence
 from qkv.claims.numeric import evidence
 from qkv.claims.numeric.evaluator import NotLoaded
 from qkv.claims.semantics.declarations import build_context
 from qkv.claims.semantics.quantifiers import instances
+from qkv.claims.semantics.shorthands import without_shorthands
 from qkv.claims.symbolic import prover
 from qkv.claims.symbolic.proof import REFUTED, UNKNOWN
 from qkv.claims.syntax.markdown import UnparsedClaim, read
-from qkv.claims.syntax.nodes import Claim, Malformed
+from qkv.claims.syntax.nodes import Claim, Iff, Malformed
 from qkv.claims.time_limit import TimedOut, time_limit
 from qkv.claims.verdict import Verdict, Verdicts
 from qkv.errors import QkvError
@@ -24,7 +29,13 @@ MAX_SOURCE_LENGTH = 200  # characters of a statement that could not be parsed
 MAX_REASON_LENGTH = 300  # characters of the reason when the checker failed
 
 
-def check(text: str, seconds: float = SECONDS_PER_CLAIM) -> Verdicts:
+def check(
+    text: str,
+    seconds: float = SECONDS_PER_CLAIM,
+    *,
+    kernel: str | None = None,
+    save_proofs: str | Path | None = None,
+) -> Verdicts:
     """Decide every claim in a Markdown text.
 
     A claim is a fenced block that begins with ```` ```claim ````; docs/claims.md describes the language. Every `then`
@@ -33,12 +44,16 @@ def check(text: str, seconds: float = SECONDS_PER_CLAIM) -> Verdicts:
     Args:
         text: A Markdown document.
         seconds: The longest time for one claim; a claim that takes longer is undecided.
+        kernel: "coq" has Coq check a theorem of each proved claim, and `Verdict.kernel` says what it found
+            (docs/kernel.md).
+        save_proofs: A folder in which the accepted theorems are written; needs `kernel`.
 
     Returns:
         The verdicts in the order of the document; `len` is 0 if the text has no claim.
 
     Raises:
-        QkvError: The text is not a string. Whatever is wrong with a claim becomes its verdict.
+        QkvError: The text is not a string, or Coq is asked for and not installed. Whatever is wrong with a claim
+            becomes its verdict.
 
     Example:
         >>> from qkv.claims import check
@@ -59,7 +74,30 @@ def check(text: str, seconds: float = SECONDS_PER_CLAIM) -> Verdicts:
         raise QkvError(
             "checking claims", f"the text is a {type(text).__name__}", "Give a Markdown document as a string"
         )
+    if kernel is None and save_proofs is not None:
+        raise QkvError("checking claims", "save_proofs without a kernel", 'Give kernel="coq" too')
+    if kernel is not None and not isinstance(kernel, str):
+        raise QkvError("checking claims", f"the kernel is a {type(kernel).__name__}", 'Give kernel="coq", or none')
+    if kernel is not None:
+        folder = None if save_proofs is None else Path(save_proofs)
+        return Verdicts(tuple(checked_by_kernel(text, kernel, seconds, folder)))
     return Verdicts(tuple(decided(text, seconds)))
+
+
+def checked_by_kernel(
+    text: str, kernel: str, seconds: float = SECONDS_PER_CLAIM, save_proofs: Path | None = None, name: str = "claims"
+) -> list[Verdict]:
+    """The verdicts of a Markdown text, with what a proof assistant says of those that are proved."""
+    if kernel != "coq":
+        raise QkvError("checking claims", f"there is no kernel {kernel!r}", 'Give kernel="coq", or none')
+    from qkv.claims.kernel import coq
+    from qkv.claims.kernel.certify import certified
+
+    coq.library()  # what is missing is said before the claims are decided
+    claims = list(read(text))
+    found = [malformed(c) if isinstance(c, UnparsedClaim) else verdict(c, seconds) for c in claims]
+    pairs = [(None if isinstance(c, UnparsedClaim) else c, v) for c, v in zip(claims, found, strict=True)]
+    return certified(pairs, save_proofs, name)
 
 
 def decided(text: str, seconds: float = SECONDS_PER_CLAIM) -> Iterator[Verdict]:
@@ -96,6 +134,11 @@ def verdict(claim: Claim, seconds: float = SECONDS_PER_CLAIM) -> Verdict:
 
 def _decide(claim: Claim) -> Verdict:
     """The stages in order; each takes the context of the claim, built once."""
+    if isinstance(claim.statement.core, Iff):
+        return equivalence(claim, _decide)
+    if is_about_arrays(claim):
+        return arrays_decide(claim)
+    claim = without_shorthands(claim)
     context = build_context(claim)
     cases = instances(context)
     proof = prover.decide(cases)

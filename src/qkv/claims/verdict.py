@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from qkv.core.display import Card, Displayable
@@ -35,6 +35,39 @@ class Step:
 
 
 @dataclass(frozen=True)
+class KernelCheck:
+    """What a proof assistant says of a proved claim (docs/kernel.md).
+
+    Attributes:
+        checker: The proof assistant with its version, such as "Coq 8.16".
+        accepted: Whether it accepted a proof of the theorem; if not, the claim is proved by qkv alone.
+        form: What the theorem speaks of, such as "over vectors and n items"; empty without one.
+        theorem: The theorem that was checked, to be read beside the claim; empty without one.
+        because: Why there is no accepted theorem.
+
+    Example:
+        >>> from qkv.claims import KernelCheck
+        >>> KernelCheck("Coq 8.16", True, "over vectors and n items", "Theorem claim : 1 = 1.").text
+        'checked by Coq 8.16 over vectors and n items'
+    """
+
+    checker: str
+    accepted: bool
+    form: str = ""
+    theorem: str = ""
+    because: str = ""
+
+    @property
+    def text(self) -> str:
+        """The check in one line."""
+        return f"checked by {self.checker} {self.form}" if self.accepted else f"by qkv alone: {self.because}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The check as one JSON object."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
 class Verdict(Displayable):
     """The verdict on one claim.
 
@@ -45,6 +78,7 @@ class Verdict(Displayable):
         because: What the verdict rests on, in one sentence.
         derivation: The steps of the symbolic argument; empty without one.
         counterexample: An instance on which the claim is false, as assignments that Python accepts, or None.
+        kernel: What a proof assistant says, of a proved claim when it was asked (docs/kernel.md); else None.
 
     Example:
         >>> from qkv.claims import check
@@ -64,6 +98,14 @@ class Verdict(Displayable):
     because: str
     derivation: tuple[Step, ...] = ()
     counterexample: str | None = None
+    kernel: KernelCheck | None = None
+
+    @property
+    def words(self) -> str:
+        """The verdict in words, with what a proof assistant says: "proved, and checked by Coq 8.16"."""
+        if self.kernel is None:
+            return self.verdict
+        return f"proved, and checked by {self.kernel.checker}" if self.kernel.accepted else "proved, by qkv alone"
 
     def to_json(self) -> dict[str, Any]:
         """The verdict as one JSON object."""
@@ -74,15 +116,19 @@ class Verdict(Displayable):
             "because": self.because,
             "derivation": [{"text": s.text, "latex": s.latex} for s in self.derivation],
             "counterexample": self.counterexample,
+            "kernel": None if self.kernel is None else self.kernel.to_json(),
         }
 
     def card(self) -> Card:
         """The view that the terminal, HTML and notebooks render."""
         facts = [("claim", self.says), ("because", self.because)]
+        if self.kernel is not None:
+            facts.append(("kernel", self.kernel.text))
+            facts += [("theorem" if i == 0 else "", line) for i, line in enumerate(self.kernel.theorem.splitlines())]
         facts += [(f"step {i}", s.text) for i, s in enumerate(self.derivation, 1)]
         if self.counterexample:
             facts += [("numbers" if i == 0 else "", line) for i, line in enumerate(self.counterexample.split("\n"))]
-        return Card(f"{SIGNS[self.verdict]} {self.verdict}: {self.id}", tuple(facts))
+        return Card(f"{SIGNS[self.verdict]} {self.words}: {self.id}", tuple(facts))
 
 
 @dataclass(frozen=True)
@@ -133,6 +179,6 @@ class Verdicts(Displayable):
             f"{many} claim{'s' * (many != 1)}",
             tuple((kind, str(count)) for kind, count in self.counts().items()),
             ("claim", "verdict", "says", "because"),
-            tuple((v.id, f"{SIGNS[v.verdict]} {v.verdict}", v.says, v.because) for v in self.verdicts),
+            tuple((v.id, f"{SIGNS[v.verdict]} {v.words}", v.says, v.because) for v in self.verdicts),
             "" if many else "There is no ```claim block in this text.",
         )

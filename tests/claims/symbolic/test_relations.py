@@ -2,12 +2,14 @@
 
 import operator
 import random
+import re
 from fractions import Fraction
 
 import pytest
 import sympy as sp
 from claim_builders import context_of, expression
 
+import qkv
 from qkv.claims.symbolic.conditions import assumptions_of
 from qkv.claims.symbolic.errors import WrongShape
 from qkv.claims.symbolic.evaluator import Evaluator
@@ -89,3 +91,27 @@ def test_the_derivation_shows_both_sides():
 def test_an_order_between_vectors_is_refused():
     with pytest.raises(WrongShape):
         decided("u_1..u_n orthonormal", "", "u_a < u_b")
+
+
+@pytest.mark.parametrize(
+    ("then", "kind"),
+    [
+        ("alpha_a = 1/2", "refuted"),
+        ("k_a'q = 2*t", "refuted"),
+        ("k_a'q = t + 1", "refuted"),
+        ("alpha_a < 0", "refuted"),
+        ("c = v_a", "refuted"),
+        ("alpha_a -> 1/2 as t -> oo", "refuted"),
+        ("c -> v_b as t -> oo", "refuted"),
+    ],
+)
+def test_the_derivation_of_a_refuted_claim_states_no_false_formula(then, kind):
+    (found,) = qkv.check(f"```claim x\ngiven k_1..k_n orthonormal, n >= 3, t > 0\nlet q = t*k_a\nthen {then}\n```")
+    assert found.verdict == kind
+    shown = [s.latex for s in found.derivation if s.text.startswith("left side")]
+    assert shown and not any(re.search(r"\\;(=|<|\\to)\\;", formula) for formula in shown), shown
+
+
+def test_the_derivation_of_a_proved_claim_states_it():
+    (found,) = qkv.check("```claim x\ngiven k_1..k_n orthonormal, n >= 3, t > 0\nlet q = t*k_a\nthen k_a'q = t\n```")
+    assert any(r"\;=\;" in s.latex for s in found.derivation)

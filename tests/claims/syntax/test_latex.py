@@ -80,7 +80,9 @@ def test_every_unicode_sign_is_written_out_with_its_place(sign):
     assert set(found.at) <= {(1, 1), (1, 2), (1, 3)} and list(found.at) == sorted(found.at)
 
 
-@pytest.mark.parametrize("name", [m for m in MACROS if m not in ("exp", "log", "ln")])
+@pytest.mark.parametrize(
+    "name", [m for m in MACROS if m not in ("exp", "log", "ln", "sin", "cos", "tanh", "mid", "lvert", "rvert")]
+)
 def test_every_macro_is_written_out_with_its_place(name):
     found = ascii_of(source(f"$\\{name} x$"))
     assert squeezed(found.text) == squeezed(MACROS[name] + "x")

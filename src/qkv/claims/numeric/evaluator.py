@@ -139,7 +139,9 @@ def _value(inst: Instance, expr: L.Expr) -> Array:
         return total
     if isinstance(expr, L.Chance):
         return _chance(inst, expr)
-    return _statistic(inst, expr)
+    if isinstance(expr, L.Stat):
+        return _statistic(inst, expr)
+    raise CannotEvaluate("a function of arrays")
 
 
 def _summands(inst: Instance, expr: L.Sum) -> list[str]:
@@ -351,6 +353,9 @@ def _weights(inst: Instance, head: str) -> Array:
         if any(s.shape[1:] != (1, 1) for s in scores):
             raise CannotEvaluate("scores that are no numbers")
         table = np.concatenate([np.broadcast_to(s[:, 0], (max(t.shape[0] for t in scores), 1)) for s in scores], axis=1)
+        hidden = [inst.context.hidden(head, item) for item in inst.items]
+        if any(hidden):
+            table = np.where(np.array(hidden), -np.inf, table)
         table = np.exp(table - table.max(axis=1, keepdims=True))
         inst.cache[key] = table / table.sum(axis=1, keepdims=True)
     return inst.cache[key]

@@ -218,7 +218,9 @@ def _judge(inst: Instance, core: L.Core, hint: float | None) -> Judgement:
         return _never(inst, core, hint)
     if isinstance(core, L.Within):
         return _within(inst, core)
-    return _equivariant(inst, core.name.base)
+    if isinstance(core, L.Equivariant):
+        return _equivariant(inst, core.name.base)
+    raise CannotEvaluate("this kind of statement")
 
 
 def _move_far(inst: Instance, core: L.Limit) -> None:

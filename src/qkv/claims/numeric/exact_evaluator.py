@@ -329,7 +329,10 @@ def _weights(inst: ExactInstance, head: str) -> list[Number]:
     if any(kind.shape(s) != (1, 1) for s in scores):
         raise CannotEvaluate("scores that are no numbers")
     most = kind.largest([s[0, 0] for s in scores])
-    powers = [kind.function("exp", s[0, 0] - most) for s in scores]
+    powers = [
+        kind.number(Fraction(0)) if inst.context.hidden(head, i) else kind.function("exp", s[0, 0] - most)
+        for i, s in zip(inst.source.items, scores, strict=True)
+    ]
     total = powers[0]
     for power in powers[1:]:
         total = total + power

@@ -42,6 +42,12 @@ class Context:
     limits: tuple[L.Approach, ...] = ()  # those given for every statement of the block
     items: tuple[str, ...] = ()  # the named ones
     tokens: tuple[str, ...] = ()
+    causal: bool = False  # whether a token sees only itself and those before it
+    masked: tuple[str, ...] = ()  # items that no query sees
+
+    def hidden(self, head: str, item: str) -> bool:
+        """Whether a mask takes an item out of the softmax of a query."""
+        return item in self.masked or (self.causal and head.isdigit() and item.isdigit() and int(item) > int(head))
 
     @property
     def all_items_named(self) -> bool:

@@ -49,6 +49,7 @@ def build_context(claim: L.Claim) -> Context:
     check_scopes(context)
     context.items = _items(context)
     check_names(context)
+    _check_masks(context)
     most = context.numbers["n"].hi if "n" in context.numbers and not context.all_items_named else None
     if most is not None and most < len(context.items):
         raise Malformed(claim.at, f"{len(context.items)} named items among n = {most}", "a larger n")
@@ -59,6 +60,22 @@ def build_context(claim: L.Claim) -> Context:
             if family is not None and family.items is not None:
                 raise Malformed(claim.at, "n keys made of fewer vectors", "a family such as mu_1..mu_n")
     return context
+
+
+def _check_masks(context: Context) -> None:
+    """Refuse a causal mask without tokens, masks beside random keys, and masks that hide every item."""
+    at = context.claim.at
+    if context.causal and not context.tokens:
+        raise Malformed(at, "a causal mask without tokens", "tokens: let x_1 = ..., x_2 = ...")
+    if (context.causal or context.masked) and (context.noise or context.random):
+        raise Malformed(at, "a mask beside random keys", "keys that are not random")
+    if context.tokens and context.masked:
+        raise Malformed(at, "masked items beside tokens", "a causal mask, or keys k_1..k_n")
+    if context.masked and context.all_items_named and set(context.items) <= set(context.masked):
+        raise Malformed(at, "a mask over every item", "an item that is seen")
+    most = context.numbers["n"].lo if "n" in context.numbers else None
+    if context.masked and not context.all_items_named and (most is None or most <= len(set(context.masked))):
+        raise Malformed(at, f"{len(set(context.masked))} masked items among n", "a range such as n >= 3")
 
 
 def _is_given_vector(context: Context, name: L.Name) -> bool:
@@ -78,6 +95,9 @@ def _declare(context: Context, given: L.Given) -> None:
         context.numbers.setdefault(given.name, Range())
     elif isinstance(given, L.Gaussian):
         _gaussian(context, given)
+    elif isinstance(given, L.Mask):
+        context.causal |= given.kind == "causal"
+        context.masked = (*context.masked, *given.items)
     elif isinstance(given, L.Family):
         if given.norm is not None and given.kind != "orthogonal":
             raise Malformed(given.at, f"a norm for {given.kind} vectors", "orthogonal of norm beta")
@@ -232,8 +252,11 @@ def _items(context: Context) -> tuple[str, ...]:
         elif isinstance(node, L.Sum | L.Quantifier):
             item = node.but
         found += [s for s in dict.fromkeys(item) if s not in bound and s not in found]
+    found += [item for item in dict.fromkeys(context.masked) if item not in found]
     family = context.families.get("k")
     if family is not None and family.items is not None:
+        if any(item not in family.items for item in context.masked):
+            raise Malformed(context.claim.at, "a masked item that is not there", ", ".join(family.items))
         found = list(family.items)
     elif any(s.isdigit() for s in found) and any(s.isalpha() for s in found):
         raise Malformed(context.claim.at, f"items {', '.join(found)}", "letters or numbers as items, not both")

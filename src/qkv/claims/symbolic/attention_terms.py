@@ -52,14 +52,16 @@ def softmax_terms(algebra: Algebra, head: str) -> SoftmaxTerms:
     context = algebra.context
     asked = query(algebra, head)
     for other_head, known in algebra.queries.items():
-        if dict(known.terms) == dict(asked.terms) and other_head in algebra.softmaxes:
+        same = dict(known.terms) == dict(asked.terms) and not context.causal
+        if same and other_head in algebra.softmaxes:
             return algebra.softmaxes[other_head]  # equal queries have equal weights
     algebra.queries[head] = asked
     scores = {item: score(algebra, head, item) for item in context.items}
     count = algebra.size - len(context.items)
     conditions = _score_substitutions(algebra)
     shown = {item: sp.expand(s.subs(conditions)) for item, s in scores.items()}
-    powers = {item: sp.exp(s) for item, s in shown.items()}
+    powers = {item: sp.Integer(0) if context.hidden(head, item) else sp.exp(s) for item, s in shown.items()}
+    shown = {item: s for item, s in shown.items() if not context.hidden(head, item)}
     each = rest = sp.Integer(0)
     uneven = False
     if not context.all_items_named and count != 0:

@@ -44,7 +44,9 @@ class Evaluator(Algebra):
             return self._call(expr)
         if isinstance(expr, L.Sum):
             return self._sum(expr)
-        return statistic(self, expr)
+        if isinstance(expr, L.Stat | L.Chance):
+            return statistic(self, expr)
+        raise Unsupported("a function of arrays beside keys")
 
     def _operation(self, expr: L.Op) -> MatrixPolynomial:
         left, right = sized(expr.left, expr.right, self.value(expr.left), self.value(expr.right))
@@ -107,7 +109,10 @@ class Evaluator(Algebra):
             return total
         if any(isinstance(node, L.Name) and REST in node.subs for node in L.nodes(expr.inner)):
             raise Unsupported("a sum within a sum over the unnamed items")
-        part = self._summed(self.value(L.renamed(expr.inner, expr.index, REST)))
+        one = self.value(L.renamed(expr.inner, expr.index, REST))
+        part = self._summed(one)
+        if REST in expr.but:  # the unnamed item of a sum around this one is left out
+            part = part.minus(one)
         require_same_shape(total, part, expr.at)
         return total.plus(part)
 

@@ -20,7 +20,15 @@ from qkv.claims.symbolic.factors import Factor, Member, Scalar, UnnamedMean
 from qkv.claims.symbolic.growth_limits import limit
 from qkv.claims.symbolic.matrix_polynomials import MatrixPolynomial, scalar
 from qkv.claims.symbolic.node_conversion import expression_node
-from qkv.claims.symbolic.printing import polynomial_latex, polynomial_text, scalar_latex, scalar_text, step
+from qkv.claims.symbolic.printing import (
+    polynomial_latex,
+    polynomial_text,
+    scalar_latex,
+    scalar_text,
+    sides_step,
+    step,
+    with_sign,
+)
 from qkv.claims.symbolic.proof import CONDITIONAL, PROVED, REFUTED, UNKNOWN, Condition, Proof
 from qkv.claims.symbolic.relations import link, relation
 from qkv.claims.symbolic.sign_analysis import Assumptions, is_zero, sign
@@ -157,6 +165,15 @@ def settled(algebra: Algebra, expr: Scalar, assumptions: Assumptions, follow: Fo
 
 
 def limit_statement(context: Context, core: L.Limit) -> Proof:
+    """left -> right, or the contrary; the arrow between both sides is printed only as far as it is shown to hold."""
+    found = _limit_statement(context, core)
+    if found.kind not in (PROVED, REFUTED):
+        return found
+    tends = core.tends == (found.kind == PROVED)
+    return replace(found, steps=with_sign(found.steps, r"\to" if tends else r"\not\to"))
+
+
+def _limit_statement(context: Context, core: L.Limit) -> Proof:
     """left -> right: every coefficient of their difference, times the length of its vector, goes to 0."""
     path = path_of(context, core.approach, core.at)
     algebra = Evaluator(context, path.vanished)
@@ -169,8 +186,7 @@ def limit_statement(context: Context, core: L.Limit) -> Proof:
         return _to_infinity(algebra, one.number(), two.number(), assumptions, follow, core.tends, steps)
     cases = limit_cases(algebra, one.minus(two), assumptions, follow, path)
     if len(polynomial_text(one)) < MAX_STEP_LENGTH:
-        text = f"left side: {polynomial_text(one)}; right side: {polynomial_text(two)}"
-        steps.append(Step(text, rf"{polynomial_latex(one)} \to {polynomial_latex(two)}"))
+        steps.append(sides_step(one, two))
     steps += _region_steps(algebra, one, assumptions, follow)
     steps += _limit_steps(algebra, one, assumptions, follow, path)
     good = [c for c in cases if all(is_zero(v, c.assumptions) for v in c.found)]

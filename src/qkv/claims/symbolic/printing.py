@@ -180,6 +180,21 @@ def _unknown_latex(symbol: Unknown) -> str:
     return str(sp.latex(sp.Symbol(symbol.name)))
 
 
+AND = r" \;\text{ and }\; "
+"""Between the two sides of a statement that is not known to be true: their formulas stand side by side."""
+
+
+def sides_step(one: MatrixPolynomial, two: MatrixPolynomial) -> Step:
+    """Both sides of a statement, without a sign between them that would say that it is true."""
+    text = f"left side: {polynomial_text(one)}; right side: {polynomial_text(two)}"
+    return Step(text, f"{polynomial_latex(one)}{AND}{polynomial_latex(two)}")
+
+
+def with_sign(steps: tuple[Step, ...], sign: str) -> tuple[Step, ...]:
+    """The steps with a sign between both sides, where that is shown to hold."""
+    return tuple(Step(s.text, s.latex.replace(AND, rf" \;{sign}\; ")) if AND in s.latex else s for s in steps)
+
+
 def step(text: str, formula: str = "") -> Step:
     """One line of a derivation; without a formula, the text stands for it."""
     escaped = re.sub(r"([_^{}])", r"\\\1", text)

@@ -104,10 +104,14 @@ def _by_kind(context: Context) -> Proof:
     if isinstance(core, L.Distribution):
         return _distribution(context, core)
     if isinstance(core, L.Never):
+        if _has_mask(context):
+            raise Unsupported("impossibility under a mask")
         return impossibility.never(context, core)
     if isinstance(core, L.Within):
         return limit_statements.within(context, core)
-    return _equivariant(context, core)
+    if isinstance(core, L.Equivariant):
+        return _equivariant(context, core)
+    raise Unsupported("this kind of statement beside keys")
 
 
 def _distribution(context: Context, core: L.Distribution) -> Proof:
@@ -120,21 +124,28 @@ def _distribution(context: Context, core: L.Distribution) -> Proof:
         raise L.Malformed(core.at, f"'{core.name}'", "alpha, or alpha_1 for the query q_1")
     terms = attention_terms.softmax_terms(algebra, head)
     assumptions = assumptions_of(algebra)
-    weights = [power / terms.total for power in terms.powers.values()]
+    weights = [power / terms.total for power in terms.powers.values() if power != 0]  # masked items have weight 0
     rest = terms.rest / terms.total
     total = sum(weights, sp.Integer(0)) + rest
     if not is_zero(total - 1, assumptions):
         return Proof(UNKNOWN, "the weights could not be summed")
-    if any(sign(w, assumptions) not in ("+", ">=") for w in [*weights, rest]) and any(w != 0 for w in weights):
+    if any(sign(w, assumptions) not in ("+", ">=") for w in [*weights, rest] if w != 0):
         return Proof(UNKNOWN, "the sign of a weight is not settled")
     steps = (
         *attention_terms.softmax_steps(algebra),
         step(
-            "each weight is an exponential over a sum of exponentials, so it is positive", r"\alpha_i = e^{s_i}/Z > 0"
+            "each weight is an exponential over a sum of exponentials, so it is positive"
+            + ", or 0 where a mask hides the item" * _has_mask(context),
+            r"\alpha_i = e^{s_i}/Z > 0" if not _has_mask(context) else r"\alpha_i = e^{s_i}/Z > 0 \;\text{or}\; 0",
         ),
         step("the weights sum to Z/Z = 1", r"\sum_i \alpha_i = Z/Z = 1"),
     )
-    return Proof(PROVED, "every weight is positive and they sum to Z/Z = 1", steps)
+    signs = "positive, or 0 where a mask hides the item," if _has_mask(context) else "positive"
+    return Proof(PROVED, f"every weight is {signs} and they sum to Z/Z = 1", steps)
+
+
+def _has_mask(context: Context) -> bool:
+    return context.causal or bool(context.masked)
 
 
 def _equivariant(context: Context, core: L.Equivariant) -> Proof:
@@ -148,6 +159,8 @@ def _equivariant(context: Context, core: L.Equivariant) -> Proof:
         raise L.Malformed(core.at, f"'{core.name}'", "c or alpha")
     if not context.tokens:
         raise L.Malformed(core.at, "permutation of tokens that are not there", "let x_1 = ..., x_2 = ...")
+    if _has_mask(context):
+        return Proof(UNKNOWN, "a mask, which depends on the order of the tokens")
     for matrix in ("Q", "K", "V"):
         let = context.lets.get(matrix)
         for node in names_used(context, let.value) if let is not None else ():

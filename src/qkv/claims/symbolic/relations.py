@@ -18,12 +18,13 @@ from qkv.claims.symbolic.errors import WrongShape
 from qkv.claims.symbolic.evaluator import Evaluator
 from qkv.claims.symbolic.factors import Scalar
 from qkv.claims.symbolic.matrix_polynomials import MatrixPolynomial
-from qkv.claims.symbolic.printing import polynomial_latex, polynomial_text, scalar_latex, scalar_text, step
+from qkv.claims.symbolic.printing import polynomial_text, scalar_latex, scalar_text, sides_step, step, with_sign
 from qkv.claims.symbolic.proof import CONDITIONAL, PROVED, REFUTED, UNKNOWN, Proof
 from qkv.claims.symbolic.sign_analysis import Assumptions, is_zero, sign
 from qkv.claims.symbolic.sign_arguments import argued_sign
 from qkv.claims.symbolic.violations import Place, violating_place
 from qkv.claims.syntax import nodes as L
+from qkv.claims.syntax.nodes import NEGATED_OP
 from qkv.claims.verdict import Step
 
 SIGN_WORDS = {"+": "positive", "-": "negative", ">=": "never negative", "<=": "never positive", "0": "zero"}
@@ -52,10 +53,20 @@ def relation(context: Context, core: L.Relation, algebra: Algebra | None = None)
 
 
 def link(algebra: Algebra, one: MatrixPolynomial, op: str, two: MatrixPolynomial, assumptions: Assumptions) -> Proof:
-    """Decide one comparison."""
+    """Decide one comparison; the sign between both sides is printed only if it is shown to hold there."""
+    found = _link(algebra, one, op, two, assumptions)
+    if found.kind == PROVED:
+        return replace(found, steps=with_sign(found.steps, _op_latex(op)))
+    if found.kind == REFUTED and found.sure:
+        return replace(found, steps=with_sign(found.steps, _op_latex(NEGATED_OP[op])))
+    if found.kind == REFUTED and op == "=":
+        return replace(found, steps=with_sign(found.steps, r"\not\equiv"))
+    return found
+
+
+def _link(algebra: Algebra, one: MatrixPolynomial, op: str, two: MatrixPolynomial, assumptions: Assumptions) -> Proof:
     difference = _without_zeros(one.minus(two), assumptions)
-    sides = rf"{polynomial_latex(one)} \;{_op_latex(op)}\; {polynomial_latex(two)}"
-    said = Step(f"left side: {polynomial_text(one)}; right side: {polynomial_text(two)}", sides)
+    said = sides_step(one, two)
     if op in ("=", "!="):
         return _equality(algebra, difference, op, assumptions, said)
     if not difference.scalar and not difference.anything:

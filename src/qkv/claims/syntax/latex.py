@@ -12,7 +12,9 @@ UNICODE = {
     "α": "alpha ", "β": "beta ", "γ": "gamma ", "ε": "eps ", "μ": "mu ", "µ": "mu ", "θ": "theta ", "σ": "sigma ",
     "→": "->", "∞": "oo", "≥": ">=", "≤": "<=", "≠": "!=", "≈": "~=", "≃": "~=", "·": "*", "×": "*", "−": "-",
     "ᵀ": "'", "⊤": "'", "½": "(1/2)", "¼": "(1/4)", "²": "^2", "³": "^3", "√": "sqrt", "∼": "~", "↛": "-/->",
-    "₁": "_1", "₂": "_2", "₃": "_3", "’": "'", "′": "'", "\u00a0": " ", "Σ": "Sigma",
+    "₁": "_1", "₂": "_2", "₃": "_3", "’": "'", "′": "'", "\u00a0": " ", "Σ": "Sigma", "π": "pi ", "λ": "lambda ",
+    "∑": "sum", "∀": " for all ", "∈": " in ", "⊙": ".*", "∘": ".*", "ℝ": "R", "⟨": "inner(", "⟩": ")", "⇔": " iff ",
+    "↔": " iff ", "∃": " exists ",
 }  # fmt: skip
 
 MACROS = {
@@ -24,9 +26,31 @@ MACROS = {
     "dots": "..", "exp": "exp", "log": "log", "ln": "log", "Pr": "P", "Var": "Var", "Cov": "Cov", "lbrace": "{",
     "rbrace": "}", "colon": ":", "quad": " ", "qquad": " ", "left": "", "right": "", "big": "", "Big": "",
     "bigl": "", "bigr": "", "displaystyle": "", "limits": "", "notin": " not in ",
+    "pi": "pi", "forall": "for all", "in": " in ", "odot": ".*", "otimes": "⊗", "circ": ".*", "langle": "inner(",
+    "rangle": ")", "iff": " iff ", "Leftrightarrow": " iff ", "exists": " exists ", "max": "max", "min": "min",
+    "sin": "sin", "cos": "cos", "tanh": "tanh", "arg": "arg", "mid": "|", "lvert": "|", "rvert": "|",
+    "cdots": "..", "operatornamewithlimits": "", "phi": "phi", "rho": "rho", "omega": "omega",
+    "tau": "tau", "eta": "eta", "Delta": "Delta", "xi": "xi",
 }  # fmt: skip
-WRAPPERS = ("mathbf", "mathcal", "mathrm", "operatorname", "text", "mathsf", "mathbb", "boldsymbol", "vec", "tilde")
-_NAMES = {"alpha", "beta", "gamma", "eps", "mu", "theta", "sigma", "delta", "lambda", "oo", "Sigma"}
+WRAPPERS = (
+    "mathbf",
+    "mathcal",
+    "mathrm",
+    "operatorname",
+    "text",
+    "mathsf",
+    "mathbb",
+    "boldsymbol",
+    "vec",
+    "tilde",
+    "textrm",
+    "textnormal",
+    "mathop",
+)
+_NAMES = {
+    "alpha", "beta", "gamma", "eps", "mu", "theta", "sigma", "delta", "lambda", "oo", "Sigma", "pi", "phi", "rho",
+    "omega", "tau", "eta", "Delta", "xi", "for all",
+}  # fmt: skip
 
 
 # What could belong to the argument of a \log without brackets: a power or another factor, but no word or sign.
@@ -53,7 +77,55 @@ def ascii_of(source: Source) -> Source:
             _append(text, at, *_plain(char, source.where(index)))
     if inside >= 0:
         raise Malformed(source.where(inside), "a dollar sign that is never closed", "a second $ on this line")
-    return _tidied("".join(text), at)
+    return _bars(_worded(_tidied("".join(text), at)))
+
+
+_WORDS = (
+    (re.compile(r"\b(?:is\s+)?at\s+most\b"), "<="),
+    (re.compile(r"\b(?:is\s+)?at\s+least\b"), ">="),
+    (re.compile(r"\bif\s+and\s+only\s+if\b"), "iff"),
+    (re.compile(r"\bexists?\s+(.*?)\s*(?:such\s+that\b|:)"), r"exists \1 with"),
+    (re.compile(r"\bthere\s+(?:is|are)\s+(.*?)\s+(?:such\s+that|with)\b"), r"exists \1 with"),
+    (re.compile(r"(?<![A-Za-z_])arg\s+max(?![A-Za-z_])"), "argmax"),
+    (re.compile(r"\binner\(\s*\("), "inner(("),
+    (re.compile(r"(?<![A-Za-z_])lim_([A-Za-z])\s*->"), r"lim_{\1->"),
+    (re.compile(r"(?<![A-Za-z_])sum\s+(?=_)"), "sum"),
+)
+
+
+def _worded(source: Source) -> Source:
+    """Words that stand for a sign: `at most` is <=, `such that` is with."""
+    for pattern, sign in _WORDS:
+        found = pattern.search(source.text)
+        while found is not None:
+            new = found.expand(sign)
+            if new == found[0]:
+                break
+            places = [source.where(found.start())] * len(new)
+            text = source.text[: found.start()] + new + source.text[found.end() :]
+            source = Source(text, [*source.at[: found.start()], *places, *source.at[found.end() :]])
+            found = pattern.search(source.text, found.start() + len(new))
+    return source
+
+
+def _bars(source: Source) -> Source:
+    """|x| is abs(x) and ‖x‖ is norm(x): the first bar opens, the next of its kind closes."""
+    text: list[str] = []
+    at: list[At] = []
+    open_at: dict[str, int] = {}
+    for index, char in enumerate(source.text):
+        if char not in "|‖":
+            _append(text, at, char, [source.where(index)])
+        elif char in open_at:
+            del open_at[char]
+            _append(text, at, ")", [source.where(index)])
+        else:
+            open_at[char] = index
+            word = "abs(" if char == "|" else "norm("
+            _append(text, at, word, [source.where(index)] * len(word))
+    for char, index in open_at.items():
+        raise Malformed(source.where(index), f"an open {char}", f"a second {char}")
+    return Source("".join(text), at)
 
 
 def _append(text: list[str], at: list[At], more: str, places: list[At]) -> None:
@@ -129,10 +201,18 @@ class _Latex:
             self._emit("sqrt(", start)
             self._argument(start)
             self._emit(")", start)
-        elif name in ("exp", "log", "ln"):
-            self._function("exp" if name == "exp" else "log", start)
+        elif name in ("exp", "log", "ln", "sin", "cos", "tanh"):
+            self._function("log" if name == "ln" else name, start)
         elif name == "sum":
             self._sum(start)
+        elif name == "lim":
+            self._lim(start)
+        elif name == "xrightarrow":
+            self._emit("->{", start)
+            self._argument(start)
+            self._emit("}", start)
+        elif name == "begin":
+            self._cases(start)
         elif name in WRAPPERS:
             self._argument(start)
         elif name in (",", ";", "!", " ", ":"):
@@ -245,12 +325,58 @@ class _Latex:
         if found is None:
             raise Malformed(self.source.where(start), "a sum without an index", "\\sum_{i=1}^n or \\sum_{i \\neq a}")
         upto = (found[3] or "").strip("{} ")
-        if found[3] is not None and upto not in ("n", "m", "p"):
+        if found[3] is not None and upto not in ("n", "m", "p", "d"):
             raise Malformed(self.source.where(found.start(3)), f"a sum up to {found[3]}", "n: sums run over all items")
         inner = (found[1] or found[2] or "").replace("\\neq", "!=").replace("\\ne", "!=").replace("\\notin", "not in")
         inner = re.sub(r"\\[{}]", "", inner)
         self._emit("sum_{" + inner.strip() + "}" + (f"^{upto} " if upto else " "), start)
         self.index = found.end()
+
+    def _lim(self, start: int) -> None:
+        """\\lim_{t \\to \\infty} is lim_{t -> oo}."""
+        found = re.compile(r"\s*(?:\\limits\s*)?_\s*(?=\{)").match(self.source.text, self.index)
+        if found is None:
+            raise Malformed(self.source.where(start), "a limit of nothing", "\\lim_{t \\to \\infty}")
+        self.index = found.end()
+        self._emit("lim_{", start)
+        self._argument(start)
+        self._emit("} ", start)
+
+    def _cases(self, start: int) -> None:
+        """\\begin{cases} x & x > 0 \\\\ 0 & otherwise \\end{cases} is cases(x if x > 0, 0 otherwise)."""
+        text = self.source.text
+        found = re.compile(r"\{cases\}").match(text, self.index)
+        end = text.find("\\end{cases}", self.index)
+        if found is None or end < 0:
+            raise Malformed(self.source.where(start), "an environment", "\\begin{cases} ... \\end{cases}")
+        self._emit("cases(", start)
+        place = found.end()
+        rows = re.split(r"\\\\", text[place:end])
+        for number, row in enumerate(rows):
+            if not row.strip():
+                continue
+            value, mark, condition = row.partition("&")
+            if not mark:
+                raise Malformed(self.source.where(place), "a case without &", "x & x > 0")
+            self._emit(", " * bool(number), start)
+            self._segment(place, place + len(value))
+            bare = re.sub(r"\\(?:text|mathrm|textrm)\s*\{([^{}]*)\}", r"\1", condition).strip().rstrip(".,")
+            if re.fullmatch(r"(?:otherwise|else)", bare):
+                self._emit(" otherwise", start)
+            else:
+                shift = re.match(r"\s*(?:\\(?:text|mathrm)\s*\{\s*(?:if|for)\s*\}|if\b|for\b)?", condition)
+                self._emit(" if ", start)
+                first = place + len(value) + 1 + (shift.end() if shift else 0)
+                self._segment(first, place + len(row))
+            place += len(row) + 2
+        self._emit(")", start)
+        self.index = end + len("\\end{cases}")
+
+    def _segment(self, start: int, end: int) -> None:
+        """Translate a part of the formula."""
+        got, places = _Latex(self.source[start:end]).run()
+        self.out.append(got)
+        self.at.extend(places)
 
     def _trim(self) -> None:
         """Drop the blanks after a Greek letter or an index, since what follows belongs to it."""

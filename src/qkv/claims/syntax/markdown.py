@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from qkv.claims.syntax import nodes as L
 from qkv.claims.syntax.latex import ascii_of
 from qkv.claims.syntax.parser import Source, parse
+from qkv.claims.syntax.rewriting import add_function, rewritten, with_calls, with_entries
 
 MAX_DOCUMENT_LENGTH = 2_000_000  # characters
 MAX_BLOCKS = 5000  # claim blocks of one document
@@ -122,25 +123,36 @@ def block(name: str, body: list[Line], line: int) -> list[L.Claim | UnparsedClai
     given: list[L.Given] = []
     lets: list[L.Let] = []
     thens: list[Source] = []
+    functions: dict[str, L.FunctionLet] = {}
     try:
-        for word, clause in _clauses(body, line):
-            if word == "given":
-                given += [parse(part, "given") for part in _joined(ascii_of(clause).split())]
-            elif word == "let":
-                lets += [parse(part, "let") for part in ascii_of(clause).split()]
-            else:
+        clauses = _clauses(body, line)
+        for part in (one for w, c in clauses if w == "given" for one in _joined(ascii_of(c).split())):
+            given.append(parse(part, "given"))
+        given = [with_entries(one, given) for one in given]
+        for word, clause in clauses:
+            if word == "let":
+                for part in ascii_of(clause).split():
+                    found = with_entries(parse(with_calls(part, functions, definition=True), "let"), given)
+                    if isinstance(found, L.FunctionLet):
+                        add_function(functions, found)
+                    else:
+                        lets.append(rewritten(found, given, lets, functions))
+            elif word == "then":
                 thens.append(clause)
+        _require_no_calls([clause for word, clause in clauses if word == "given"], functions)
         if not thens:
             raise L.Malformed((line, 1), "a block without a statement", "a line that begins with then")
         if len(thens) > MAX_STATEMENTS:
             raise L.Malformed((line, 1), f"{len(thens)} statements", f"at most {MAX_STATEMENTS} in one block")
+        given = [rewritten(one, given, lets, functions) for one in given]
     except L.Malformed as why:
         return [UnparsedClaim(name, source, why)]
     out: list[L.Claim | UnparsedClaim] = []
     for number, clause in enumerate(thens, 1):
         own = name if len(thens) == 1 else f"{name} #{number}"
         try:
-            statement = parse(ascii_of(clause), "then")
+            parsed = with_entries(parse(with_calls(ascii_of(clause), functions), "then"), given)
+            statement = rewritten(parsed, given, lets, functions)
             out.append(L.Claim(own, tuple(given), tuple(lets), statement, source, statement.at, _written(clause)))
         except L.Malformed as why:
             out.append(UnparsedClaim(own, _written(clause), why))
@@ -148,6 +160,15 @@ def block(name: str, body: list[Line], line: int) -> list[L.Claim | UnparsedClai
     moving = {node.name for node in every if isinstance(node, L.Approach)}
     moving |= {str(node.name) for node in every if isinstance(node, L.Never) and node.kind == "real"}
     return [replace(c, moving=tuple(sorted(moving))) if isinstance(c, L.Claim) else c for c in out]
+
+
+def _require_no_calls(clauses: list[Source], functions: dict[str, L.FunctionLet]) -> None:
+    """Refuse a function in a given, where its name would be read as a factor."""
+    for clause in clauses:
+        for name in functions:
+            found = re.search(rf"(?<![A-Za-z_]){re.escape(name)}\s*\(", ascii_of(clause).text)
+            if found is not None:
+                raise L.Malformed(clause.where(0), f"{name}( in a given", "the formula itself in place of the function")
 
 
 def _written(clause: Source) -> str:

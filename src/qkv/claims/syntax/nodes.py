@@ -120,7 +120,27 @@ class Chance(Node):
     at: At
 
 
-Expr = Num | Name | Op | Neg | Transpose | Call | Sum | Stat | Chance
+@dataclass(frozen=True)
+class Apply(Node):
+    """A function of the wider language, such as softmax, trace, max or sin, of one or more expressions.
+
+    A product entry by entry is "odot", and an outer product "otimes".
+    """
+
+    function: str
+    args: tuple[Expr, ...]
+    at: At
+
+
+@dataclass(frozen=True)
+class Cases(Node):
+    """An expression defined by cases: the first whose relation holds; None stands for "otherwise"."""
+
+    pieces: tuple[tuple[Expr, Relation | None], ...]
+    at: At
+
+
+Expr = Num | Name | Op | Neg | Transpose | Call | Sum | Stat | Chance | Apply | Cases
 
 
 @dataclass(frozen=True)
@@ -203,7 +223,35 @@ class Equivariant(Node):
     at: At
 
 
-Core = Relation | Limit | Distribution | Never | Within | Equivariant
+@dataclass(frozen=True)
+class Iff(Node):
+    """Two relations of which one holds exactly when the other does."""
+
+    left: Relation
+    right: Relation
+    at: At
+
+
+@dataclass(frozen=True)
+class Exists(Node):
+    """Some values of the named things, and some sizes, make a relation true."""
+
+    names: tuple[Name, ...]
+    inner: Relation
+    at: At
+
+
+@dataclass(frozen=True)
+class Growth(Node):
+    """left = O(right) as a number grows: left is at most a constant times right, in absolute value."""
+
+    left: Expr
+    right: Expr
+    approach: tuple[Approach, ...]
+    at: At
+
+
+Core = Relation | Limit | Distribution | Never | Within | Equivariant | Iff | Exists | Growth
 
 
 @dataclass(frozen=True)
@@ -247,12 +295,42 @@ class Fact(Node):
     at: At
 
 
-Given = Family | Gaussian | Fact | Approach
+@dataclass(frozen=True)
+class Space(Node):
+    """Vectors and matrices of given sizes; `kind` is "", simplex, permutation, orthogonal, symmetric or invertible."""
+
+    names: tuple[Name, ...]
+    rows: str
+    cols: str
+    kind: str
+    at: At
+
+
+@dataclass(frozen=True)
+class Mask(Node):
+    """Scores that are left out of the softmax: of later tokens (kind "causal"), or of some items (kind "items")."""
+
+    kind: str
+    items: tuple[str, ...]
+    at: At
+
+
+Given = Family | Gaussian | Fact | Approach | Space | Mask
 
 
 @dataclass(frozen=True)
 class Let(Node):
     name: Name
+    value: Expr
+    at: At
+
+
+@dataclass(frozen=True)
+class FunctionLet(Node):
+    """A definition H(X) = ...; the parser puts it in where the function is used."""
+
+    name: str
+    parameters: tuple[Name, ...]
     value: Expr
     at: At
 
@@ -297,7 +375,7 @@ def parts(kind: str) -> tuple[str, ...]:
     return tuple(
         f.name
         for f in fields(globals()[kind])
-        if f.name not in ("at", "text", "source", "id", "says", "moving", "upto")
+        if f.name not in ("at", "text", "source", "id", "says", "moving", "upto", "rows", "cols")
     )
 
 

@@ -27,31 +27,45 @@ TERMINAL_DESCRIPTIONS = {
     "TENDS": "->",
     "NOTTENDS": "-/->",
     "KIND": "orthonormal, orthogonal, free, real or orthonormal bases",
-    "FUNCTION": "exp( log( sqrt( norm( Phi( R(",
+    "FUNCTION": "exp( log( sqrt( norm( Phi( R( max( softmax( ...",
     "STAT": "Var[ Cov[ Corr[ E[",
     "SUM": "sum_i",
-    "P": "P[",
+    "CHANCE": "P[",
     "PRIME": "'",
     "$END": "the end of the line",
     "WHAT": "real or query",
-    "SPACE": "R^m or R^p",
+    "SPACE": "R^n, R^{n x d} or simplex^n",
+    "MATRIX_KIND": "permutation matrix, orthogonal matrix, symmetric, invertible or masked",
+    "CASES": "cases(",
+    "LIM": "lim_{t -> oo}",
+    "TENDS_AS": "->{t -> oo}",
 }
-FUNCTIONS = ("exp", "log", "sqrt", "norm", "Phi", "R")
+FUNCTIONS = ("exp", "log", "sqrt", "norm", "Phi", "R")  # those of one argument that are Call nodes
+APPLIED = (
+    "sigmoid", "tanh", "relu", "abs", "sign", "sin", "cos", "max", "min", "argmax", "argmin", "softmax",
+    "causal_softmax", "lse", "entropy", "cross_entropy", "KL", "trace", "rank", "diag", "inv", "inner", "concat",
+    "stack", "grad", "jac", "diff", "O", "col", "row",
+)  # fmt: skip
+"""Functions that are Apply nodes."""
+ARITY = {"max": (1, 2), "min": (1, 2), "cross_entropy": (2,), "KL": (2,), "inner": (2,), "concat": (2,), "stack": (2,),
+         "grad": (2,), "jac": (2,), "diff": (2,), "col": tuple(range(1, 7)), "row": tuple(range(1, 7))}  # fmt: skip
 STATISTICS = ("Var", "Cov", "Corr", "E", "P")
+_ROUND_STATISTICS = ("Var", "Cov", "Corr", "E")  # may stand before round brackets too
 # What to write instead of functions that people expect.
 _SUBSTITUTES = {
-    "abs": "sqrt(x^2) for a number, norm(x) for a vector",
     "ln": "log(x)",
-    "softmax": "alpha_a, the softmax weight of item a",
+    "tan": "sin(x)/cos(x)",
+    "logsumexp": "lse(z)",
+    "det": "trace or rank",
 }
 # Words of the grammar, and Greek letters, which a bracket may follow: a letter before a bracket is a factor.
 _BEFORE_BRACKET = frozenset({
     "as", "of", "for", "all", "when", "and", "makes", "within", "in", "not", "is", "a", "no", "real", "query",
     "probability", "with", "given", "let", "then", "norm", "oo", "alpha", "beta", "gamma", "delta", "eps", "theta",
-    "sigma", "lambda", "mu", "Sigma",
+    "sigma", "lambda", "mu", "Sigma", "pi", "iff", "if", "exists", "otherwise", "size",
 })  # fmt: skip
 _CALLED = re.compile(r"(?<![A-Za-z_])([A-Za-z]+(?:_\w+)?)\s*\(")
-_VALUE_TERMINALS = {"NAME", "NUMBER", "LPAR", "FUNCTION", "STAT", "SUM", "P"}
+_VALUE_TERMINALS = {"NAME", "NUMBER", "LPAR", "FUNCTION", "STAT", "SUM", "CHANCE"}
 
 
 class Source:
@@ -120,14 +134,16 @@ def _require_known_functions(source: Source) -> None:
     """Refuse a word before a bracket that is no function of the language: it would be read as a factor."""
     for found in _CALLED.finditer(source.text):
         word = found[1]
-        if word in FUNCTIONS or word in _BEFORE_BRACKET or "_" in word or (len(word) == 1 and word not in STATISTICS):
+        if word in (*FUNCTIONS, *APPLIED, *_ROUND_STATISTICS, "cases") or word.startswith("def_"):
+            continue
+        if word in _BEFORE_BRACKET or "_" in word or (len(word) == 1 and word not in STATISTICS):
             continue
         at = source.where(found.start(1))
         if word in STATISTICS:
             raise L.Malformed(
                 at, f"{word} with round brackets", f"{word}[ with square brackets, or {word}*( for a product"
             )
-        known = ", ".join(f"{name}(" for name in FUNCTIONS)
+        known = ", ".join(f"{name}(" for name in (*FUNCTIONS, *APPLIED))
         instead = f"; instead of {word}, {_SUBSTITUTES[word]}" if word in _SUBSTITUTES else ""
         raise L.Malformed(
             at, f"{word}(, which is no function here", f"one of {known} or {word}*( for a product{instead}"
@@ -273,8 +289,29 @@ class Builder:
             value = L.Transpose(value, at)
         return value
 
-    def _call(self, children: list[Any], at: L.At) -> L.Call:
-        return L.Call(str(children[0]), self._expr(children[1]), at)
+    def _call(self, children: list[Any], at: L.At) -> L.Expr:
+        function, args = str(children[0]), tuple(self._expr(c) for c in children[1:])
+        if not function.startswith("def_") and len(args) not in ARITY.get(function, (1,)):
+            many = " or ".join(str(n) for n in ARITY.get(function, (1,)))
+            raise L.Malformed(at, f"{function} of {len(args)} arguments", f"{many} in brackets")
+        if function in FUNCTIONS:
+            return L.Call(function, args[0], at)
+        return L.Apply(function, args, at)
+
+    def _cases(self, children: list[Any], at: L.At) -> L.Cases:
+        return L.Cases(tuple(self._piece(c.children) for c in children[1:]), at)
+
+    def _piece(self, children: list[Any]) -> tuple[L.Expr, L.Relation | None]:
+        return self._expr(children[0]), self.build(children[1]) if len(children) > 1 else None
+
+    def _odot(self, children: list[Any], at: L.At) -> L.Apply:
+        return L.Apply("odot", (self._expr(children[0]), self._expr(children[2])), at)
+
+    def _otimes(self, children: list[Any], at: L.At) -> L.Apply:
+        return L.Apply("otimes", (self._expr(children[0]), self._expr(children[2])), at)
+
+    def _neg_sum(self, children: list[Any], at: L.At) -> L.Neg:
+        return L.Neg(self._sum(children, at), at)
 
     def _sum(self, children: list[Any], at: L.At) -> L.Sum:
         head, inner = children
@@ -342,8 +379,45 @@ class Builder:
     def _equivariant(self, children: list[Any], at: L.At) -> L.Equivariant:
         return L.Equivariant(self._named(children[0]), at)
 
+    def _iff(self, children: list[Any], at: L.At) -> L.Iff:
+        return L.Iff(self.build(children[0]), self.build(children[1]), at)
+
+    def _exists(self, children: list[Any], at: L.At) -> L.Exists:
+        *names, relation = children
+        return L.Exists(tuple(self._named(name) for name in names), self.build(relation), at)
+
+    def _growth(self, children: list[Any], at: L.At) -> L.Growth:
+        relation, approaches = self.build(children[0]), self.build(children[1])
+        right = relation.sides[-1]
+        if relation.ops != ("=",) or not (isinstance(right, L.Apply) and right.function == "O"):
+            raise L.Malformed(at, "a comparison with a limit", "-> for a limit, or = O(...)")
+        return L.Growth(relation.sides[0], right.args[0], approaches, at)
+
+    def _lim(self, children: list[Any], at: L.At) -> L.Limit:
+        head, left, right = children
+        return L.Limit(self._expr(left), self._expr(right), self._path(head, str(head)[5:-1]), True, at)
+
+    def _tends_as(self, children: list[Any], at: L.At) -> L.Limit:
+        left, head, right = children
+        return L.Limit(self._expr(left), self._expr(right), self._path(head, str(head)[3:-1]), True, at)
+
+    def _path(self, token: Token, text: str) -> tuple[L.Approach, ...]:
+        """The limits that are written below an arrow or a lim."""
+        start = (token.start_pos or 0) + str(token).index("{") + 1
+        inner = Source(text, [self.source.where(start + j) for j in range(len(text))])
+        out = []
+        for part in inner.split():
+            found = parse(part, "given")
+            if not isinstance(found, L.Approach):
+                raise L.Malformed(part.where(0), f"'{part.text.strip()}'", "a limit such as t -> oo")
+            out.append(found)
+        return tuple(out)
+
     def _for_all(self, children: list[Any], at: L.At) -> L.Quantifier:
-        return L.Quantifier(self._index(children[0]), (), at)
+        names = [c for c in children[:-1] if c is not None]
+        if len(names) > 1 or children[-1] is not None:  # for all x, y in R^n: said of what is declared
+            return L.Quantifier(",".join(str(self._named(c)) for c in names), (), at)
+        return L.Quantifier(str(self._named(names[0])), (), at)
 
     def _for_but(self, children: list[Any], at: L.At) -> L.Quantifier:
         return L.Quantifier(self._index(children[0]), tuple(str(c.children[0]) for c in children[1:]), at)
@@ -368,10 +442,41 @@ class Builder:
             word = "basis at right angles" if "angles" in word else "basis"
         return L.Family(names, upto, word, None if norm is None else self._expr(norm), at)
 
-    def _space(self, children: list[Any], at: L.At) -> L.Family:
+    def _space(self, children: list[Any], at: L.At) -> L.Family | L.Space:
         *items, space = children
         names, upto = self._items(items)
-        return L.Family(names, upto, str(space), None, at)
+        text = str(space)
+        if any(end is not None for end in upto):
+            raise L.Malformed(at, f"a family in {text}", "names without ..")
+        if text == "R":
+            return L.Family(names, upto, "real", None, at)
+        if text in ("R^m", "R^p"):
+            return L.Family(names, upto, text, None, at)
+        base, _, size = text.partition("^")
+        sizes = [s.strip() for s in re.split(r"\s+x\s+|\*", size.strip("{}() "))]
+        if len(sizes) > 2 or not all(re.fullmatch(r"[A-Za-z](_[A-Za-z0-9])?|[1-9]", s) for s in sizes):
+            raise L.Malformed(at, f"the space {text}", "R^n or R^{n x d}")
+        if base == "simplex" and len(sizes) > 1:
+            raise L.Malformed(at, f"the space {text}", "simplex^n")
+        if len(sizes) > 1 and sizes[1] == "1":
+            raise L.Malformed(at, f"the space {text}", f"R^{sizes[0]} for a vector, or a matrix of another width")
+        kind = "simplex" if base == "simplex" else ""
+        return L.Space(names, sizes[0], sizes[1] if len(sizes) > 1 else "1", kind, at)
+
+    def _matrices(self, children: list[Any], at: L.At) -> L.Space | L.Mask:
+        *items, kind, size = children
+        names, _ = self._items(items)
+        word = str(kind).split()[0]
+        if word == "masked":
+            if size is not None or any(name.subs for name in names):
+                raise L.Malformed(at, "masked items", "items such as: b, c masked")
+            return L.Mask("items", tuple(name.base for name in names), at)
+        own = "n" if word == "permutation" else "d"
+        side = own if size is None else str(size)
+        return L.Space(names, side, side, word, at)
+
+    def _causal(self, children: list[Any], at: L.At) -> L.Mask:
+        return L.Mask("causal", (), at)
 
     def _items(self, items: list[Any]) -> tuple[tuple[L.Name, ...], tuple[L.Name | None, ...]]:
         names = tuple(self._named(i.children[0]) for i in items)
@@ -385,6 +490,12 @@ class Builder:
     def _fact(self, children: list[Any], at: L.At) -> L.Fact:
         relation, quantifier = children
         return L.Fact(self.build(relation), None if quantifier is None else self.build(quantifier), at)
+
+    def _function_let(self, children: list[Any], at: L.At) -> L.FunctionLet:
+        name, *parameters, value = children
+        if str(name) in (*FUNCTIONS, *APPLIED, *STATISTICS):
+            raise L.Malformed(at, f"a definition of {name}(", "another name: this one is built in")
+        return L.FunctionLet(str(name), tuple(self._named(p) for p in parameters), self._expr(value), at)
 
     def _let(self, children: list[Any], at: L.At) -> L.Let:
         return L.Let(self._named(children[0]), self._expr(children[1]), at)

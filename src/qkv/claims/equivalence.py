@@ -1,0 +1,49 @@
+"""Equivalence: left iff right, decided as left under right and the contrary of left under the contrary of right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from qkv.claims.syntax import nodes as L
+from qkv.claims.syntax.nodes import NEGATED_OP
+from qkv.claims.verdict import Verdict
+
+_ORDER = ("malformed", "refuted", "undecided", "conditional", "holds", "proved")
+
+
+def equivalence(claim: L.Claim, decide: Callable[[L.Claim], Verdict]) -> Verdict:
+    """The verdict on `left iff right`: the weakest of those on its parts.
+
+    Conditions may not be about weights, so the side without weights becomes the condition. Both sides must be single
+    comparisons; a condition that is an equality is contradicted by > and by <.
+    """
+    core = claim.statement.core
+    assert isinstance(core, L.Iff)
+    left, right = core.left, core.right
+    if len(left.ops) != 1 or len(right.ops) != 1:
+        raise L.Malformed(core.at, "a chain of comparisons beside iff", "one comparison on each side")
+    if _speaks_of_weights(right) and not _speaks_of_weights(left):
+        left, right = right, left
+    parts = [(left, right)]
+    negated = replace(left, ops=(NEGATED_OP[left.ops[0]],))
+    if right.ops == ("!=",):
+        left, right = negated, replace(right, ops=("=",))
+        negated = replace(left, ops=(NEGATED_OP[left.ops[0]],))
+        parts = [(left, right)]
+    others = ("<", ">") if right.ops == ("=",) else (NEGATED_OP[right.ops[0]],)
+    parts += [(negated, replace(right, ops=(op,))) for op in others]
+    found = []
+    for core_part, condition in parts:
+        statement = replace(claim.statement, core=core_part, when=(*claim.statement.when, condition))
+        found.append(decide(replace(claim, statement=statement)))
+    worst = min(found, key=lambda v: _ORDER.index(v.verdict))
+    names = ("from right to left", *("from left to right" for _ in others))
+    place = names[found.index(worst)] if worst.verdict not in ("proved", "holds") else "in both directions"
+    verdict = "undecided" if worst.verdict == "conditional" else worst.verdict
+    steps = tuple(s for v in found for s in v.derivation) if verdict == "proved" else worst.derivation
+    return Verdict(claim.id, verdict, claim.says, f"{place}: {worst.because}", steps, worst.counterexample)
+
+
+def _speaks_of_weights(relation: L.Relation) -> bool:
+    return any(isinstance(n, L.Name) and n.base in ("alpha", "c") for n in L.nodes(relation))

@@ -1,0 +1,126 @@
+"""Have Coq check the theorems of proved claims: several to a file, without those that it refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from qkv.claims.kernel import coq
+from qkv.claims.kernel.export import Export, exported
+from qkv.claims.kernel.terms import NotExported
+from qkv.claims.syntax.nodes import Claim
+from qkv.claims.verdict import KernelCheck, Verdict
+from qkv.errors import QkvError
+
+THEOREMS_PER_FILE = 8
+SECONDS_PER_SENTENCE = 20  # of one tactic, by Coq's own limit
+SECONDS_PER_THEOREM = 45
+SECONDS_TO_START = 60
+WORKERS = 2
+MAX_REASON_LENGTH = 160
+
+
+def certified(
+    pairs: Sequence[tuple[Claim | None, Verdict]], save_proofs: Path | None = None, name: str = "claims"
+) -> list[Verdict]:
+    """The verdicts, with Coq's word on each that is proved.
+
+    Args:
+        pairs: Each claim with its verdict; None for a claim that could not be parsed.
+        save_proofs: A folder for the accepted theorems as .v files, and Attention.v.
+        name: How the saved files are called.
+
+    Raises:
+        QkvError: Coq or Coquelicot is not installed, or the folder cannot be written.
+    """
+    coq.library()
+    exports: dict[int, Export] = {}
+    reasons: dict[int, str] = {}
+    for place, (claim, verdict) in enumerate(pairs):
+        if verdict.verdict != "proved" or claim is None:
+            continue
+        try:
+            exports[place] = exported(claim)
+        except NotExported as why:
+            reasons[place] = f"Attention.v has no form for {why}"
+        except Exception as why:  # a defect of the export must not end the check
+            reasons[place] = f"the export failed on it, which is a bug ({type(why).__name__}: {why})"[
+                :MAX_REASON_LENGTH
+            ]
+    files = _files(exports)
+    with ThreadPoolExecutor(WORKERS) as pool:
+        outcomes = list(pool.map(_accepted, files))
+    accepted = {place for good, _ in outcomes for place in good}
+    for _, refused in outcomes:
+        reasons |= {place: f"Coq did not accept the exported proof ({why})" for place, why in refused.items()}
+    if save_proofs is not None:
+        _save(save_proofs, name, [{p: e for p, e in one.items() if p in accepted} for one in files])
+    return [
+        replace(verdict, kernel=_word(exports.get(place), place in accepted, reasons.get(place, "")))
+        if verdict.verdict == "proved"
+        else verdict
+        for place, (_, verdict) in enumerate(pairs)
+    ]
+
+
+def _word(export: Export | None, accepted: bool, reason: str) -> KernelCheck:
+    checker = f"Coq {coq.short_version()}"
+    if export is None or not accepted:
+        return KernelCheck(checker, False, because=reason)
+    return KernelCheck(checker, True, export.form, export.statement)
+
+
+def _files(exports: dict[int, Export]) -> list[dict[int, Export]]:
+    places = list(exports)
+    return [
+        {place: exports[place] for place in places[start : start + THEOREMS_PER_FILE]}
+        for start in range(0, len(places), THEOREMS_PER_FILE)
+    ]
+
+
+def file_text(theorems: dict[int, Export]) -> tuple[str, dict[int, int]]:
+    """A file of theorems, and the line at which each begins."""
+    text = f"{coq.HEADER}Set Default Timeout {SECONDS_PER_SENTENCE}.\n"
+    lines: dict[int, int] = {}
+    for place, export in theorems.items():
+        lines[place] = text.count("\n") + 1
+        text += "\n" + export.text(f"claim_{place + 1}")
+    return text, lines
+
+
+def _accepted(theorems: dict[int, Export]) -> tuple[list[int], dict[int, str]]:
+    """The theorems that coqc accepts in one file, and for the others why not."""
+    left = dict(theorems)
+    refused: dict[int, str] = {}
+    while left:
+        text, lines = file_text(left)
+        outcome = coq.checked(text, SECONDS_TO_START + SECONDS_PER_THEOREM * len(left))
+        if outcome.accepted:
+            return list(left), refused
+        at = [place for place, line in lines.items() if outcome.line >= line]
+        if outcome.line == 0 and len(left) > 1:  # no theorem is named: take them one by one
+            alone = [_accepted({place: export}) for place, export in left.items()]
+            return [p for good, _ in alone for p in good], {
+                **refused,
+                **{p: w for _, bad in alone for p, w in bad.items()},
+            }
+        failed = at[-1] if at else next(iter(left))
+        refused[failed] = outcome.message[:MAX_REASON_LENGTH]
+        del left[failed]
+    return [], refused
+
+
+def _save(folder: Path, name: str, files: list[dict[int, Export]]) -> None:
+    """Write the accepted theorems and Attention.v."""
+    plain = re.sub(r"[^A-Za-z0-9]+", "_", Path(name).stem).strip("_") or "claims"
+    plain = plain if plain[0].isalpha() else f"claims_{plain}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "Attention.v").write_text(coq.library_text(), encoding="utf-8")
+        for count, theorems in enumerate([one for one in files if one], 1):
+            (folder / f"{plain}_{count}.v").write_text(file_text(theorems)[0], encoding="ascii")
+    except OSError as why:
+        raise QkvError(f"--save-proofs {folder}", f"it cannot be written ({why})", "Give another folder") from None
