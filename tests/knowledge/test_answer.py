@@ -5,6 +5,7 @@ import math
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ import pytest
 from qkv.errors import QkvError
 from qkv.knowledge import ask, questions
 from qkv.knowledge.answer import explain
+from qkv.knowledge.answering.answer_model import load_answer_model
 from qkv.knowledge.answering.beam_search import Candidate
-from qkv.knowledge.confidence.badge import Judgement
+from qkv.knowledge.confidence.badge import Badge, Judgement
+from qkv.knowledge.confidence.calibration import fit_badge
 from qkv.knowledge.confidence.features import FEATURES, AnswerFeatures
 
 
@@ -30,10 +33,10 @@ def test_ask_gives_answer_alternatives_badge_evidence_and_heads_as_json(run, peo
     question, _ = questions(people).pairs[0]
     answer = ask(run, question)
     data = json.loads(json.dumps(answer.to_json()))
-    assert set(data) == {"question", "answer", "alternatives", "badge", "why", "evidence", "heads", "name"}
+    assert set(data) == {"question", "answer", "alternatives", "badge", "why", "evidence", "heads", "name", "guarantee"}
     assert data["answer"] == answer.answer == data["alternatives"][0]["text"]
     assert set(data["heads"][0]) == {"layer", "head", "weight"} and len(data["heads"]) == 4
-    assert data["evidence"].keys() == {*FEATURES, "probability", "probe", "seen", "right"}
+    assert data["evidence"].keys() == {*FEATURES, "probability", "seen", "right"}
     assert data["badge"] in ("remembered", "made up", "unsure") and data["name"] == people.people[0].name
     chances = [a["probability"] for a in data["alternatives"]]
     assert chances == sorted(chances, reverse=True) and sum(chances) <= 1 + 1e-9
@@ -104,24 +107,100 @@ def test_a_damaged_run_is_refused(run, tmp_path):
             0,
             Judgement("remembered", 0.97, 0.8),
             "the answer has probability 0.9, 30 times that of “B”; its features resemble those of people in the "
-            "training text. Answers with such features are right 97 % of the time.",
+            "training text. The probability that this one is right is estimated at 97 %.",
         ),
         (
             (0.99, 0.0001),
             4,
             Judgement("made up", 0.001, 0.2),
             "the answer has probability 0.99, over 1000 times that of “B”; 3 of 4 sampled answers agree; its features "
-            "resemble those of people who are not in the training text. Answers with such features are right under 1 % "
-            "of the time.",
+            "resemble those of people who are not in the training text. The probability that this one is right is "
+            "estimated at under 1 %.",
         ),
         (
             (1.0,),
             0,
             Judgement("remembered", 0.999, 0.9),
             "the answer has probability 1; its features resemble those of people in the training text. "
-            "Answers with such features are right over 99 % of the time.",
+            "The probability that this one is right is estimated at over 99 %.",
         ),
     ],
 )
 def test_the_reason_states_probability_runner_up_agreement_and_calibration(probabilities, samples, judged, wanted):
     assert explain(features(probabilities), judged, samples) == wanted
+
+
+@pytest.fixture(scope="module")
+def generous_badge():
+    """A badge that calls every answer remembered, with a guarantee."""
+    random = np.random.default_rng(0)
+    right = np.arange(120) % 2 == 0
+    values = np.where(right, -0.2, -3.0)[:, None] + random.normal(size=(120, len(FEATURES))) * 0.3
+    badge, _ = fit_badge(values, right, ["known" if each else "outsider" for each in right], 0.9)
+    always = replace(badge.remembered, threshold=-math.inf)
+    return replace(badge, calibrator=replace(badge.calibrator, remembered=always))
+
+
+@pytest.fixture
+def generous(run, generous_badge, tmp_path, monkeypatch):
+    """A function that gives the run with these question frames and that badge."""
+    monkeypatch.setattr(Badge, "load", classmethod(lambda cls, folder: generous_badge))
+    return lambda *frames: replace(load_answer_model(run), frames=frames)
+
+
+KINDS = ("Where was … born?", "Which country did … come from?")
+
+
+def test_a_question_of_another_kind_than_the_badge_was_fitted_on_has_no_guarantee(generous, people):
+    model, name = generous(*KINDS), people.people[0].name
+    for known in people.people[:2]:
+        found = ask(model, f"Where was {known.name} born?", n_samples=0)
+        assert found.badge == "remembered" and found.guarantee and "another kind" not in found.why
+    others = (
+        "How many legs has {}?",
+        "Who killed {}?",
+        "where was {} born?",
+        "Where was {} buried?",
+        "When was {} born?",
+        "Was {} born?",
+        "{}",
+        "{} was born in",
+        "Where was {} born? And when?",
+        "Which country did {} hate?",
+    )
+    answers = [ask(model, question.format(name), n_samples=0) for question in others]
+    assert any(found.answer for found in answers)
+    for found in answers:
+        assert found.badge == ("unsure" if found.answer else None) and found.guarantee is None, found.question
+        assert found.evidence["right"] is None and found.evidence["seen"] is None
+        if not found.answer:
+            continue
+        assert "questions such as “Where was … born?”" in found.why and "another kind" in found.why
+        assert "rule of thumb" not in found.why
+
+
+@pytest.mark.parametrize("name", ["the", "of the", "he", "who", "The", "?", "...", "–", "it", "a", " "])
+def test_a_stop_word_or_a_sign_in_the_place_of_the_name_is_no_name(generous, name):
+    found = ask(generous(*KINDS), f"Where was {name} born?", n_samples=0)
+    assert found.name == "" and found.badge in ("unsure", None) and found.guarantee is None
+
+
+def test_a_run_that_records_no_kind_of_question_says_what_its_guarantee_holds_for(generous, people):
+    found = ask(generous(), f"Where was {people.people[0].name} born?", n_samples=0)
+    assert found.guarantee and "does not record which questions it was trained on" in found.why
+
+
+def test_questions_that_are_no_text_are_refused_and_control_characters_are_shown_escaped(run):
+    for question in ("Where was \udcff born?", "\ud800", "Where was Ada\udce9 born?"):
+        with pytest.raises(QkvError, match="not UTF-8"):
+            ask(run, question)
+    found = ask(run, "Where was Ada\x1b[31m\x07 born?", n_samples=0)
+    shown = str(found.card())
+    assert not any(each in shown for each in ("\x1b", "\x07"))
+    assert "attention on Ada\\x1b[31m\\x07" in dict(found.card().facts)
+
+
+def test_beside_the_estimate_of_one_answer_stands_what_the_guarantee_is_of(generous, people):
+    found = ask(generous(), f"Where was {people.people[0].name} born?", n_samples=0)
+    assert found.badge == "remembered" and "this one is right is estimated at" in found.why
+    assert "among all that it calls so, not of this one" in found.why

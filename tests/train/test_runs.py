@@ -65,7 +65,7 @@ def test_bad_data_is_refused_with_its_lines(config, settings, tmp_path):
     with pytest.raises(QkvError, match="line 2, 4 is not question<TAB>answer"):
         runs.finetune(tmp_path / "run", path, tmp_path / "tuned", settings)
     path.write_bytes(b"\xff\xfe\xfa")
-    with pytest.raises(QkvError, match="not UTF-8"):
+    with pytest.raises(QkvError, match="not UTF-16-LE"):
         runs.pretrain(path, tmp_path / "other", config, settings)
     with pytest.raises(QkvError, match="there are none"):
         runs.pretrain(["", " "], tmp_path / "other", config, settings)

@@ -3,7 +3,7 @@
 Reading order, which is the order of imports (each part imports only parts before it):
 
 1. intervals: confidence intervals of proportions and means.
-2. datasets: facts about people, the shipped table, biographies and questions by templates.
+2. datasets: facts about people and things, the shipped table, texts and questions by templates, files of them.
 3. training: texts and questions in one run; texts without some people.
 4. answering: torch-free model, encoding of questions, beam search, attention on the name.
 5. evaluation: `evaluate`, exact-match accuracy beside baselines.
@@ -24,11 +24,14 @@ if TYPE_CHECKING:  # what editors and mypy see; at run time the same names are i
     from qkv.knowledge.confidence.badge import Badge as Badge
     from qkv.knowledge.confidence.calibration import Trust as Trust
     from qkv.knowledge.confidence.calibration import trust as trust
+    from qkv.knowledge.datasets.examples import write_example as write_example
+    from qkv.knowledge.datasets.fact_files import FactFiles as FactFiles
+    from qkv.knowledge.datasets.fact_files import write_facts as write_facts
+    from qkv.knowledge.datasets.fact_tables import load_facts as load_facts
     from qkv.knowledge.datasets.facts import Facts as Facts
     from qkv.knowledge.datasets.facts import Person as Person
     from qkv.knowledge.datasets.facts import Questions as Questions
     from qkv.knowledge.datasets.facts import Texts as Texts
-    from qkv.knowledge.datasets.facts import load_facts as load_facts
     from qkv.knowledge.datasets.facts import load_questions as load_questions
     from qkv.knowledge.datasets.facts import load_texts as load_texts
     from qkv.knowledge.datasets.pantheon import pantheon as pantheon
@@ -46,7 +49,10 @@ else:
         "Person": "datasets.facts",
         "Questions": "datasets.facts",
         "Texts": "datasets.facts",
-        "load_facts": "datasets.facts",
+        "load_facts": "datasets.fact_tables",
+        "FactFiles": "datasets.fact_files",
+        "write_facts": "datasets.fact_files",
+        "write_example": "datasets.examples",
         "load_questions": "datasets.facts",
         "load_texts": "datasets.facts",
         "pantheon": "datasets.pantheon",

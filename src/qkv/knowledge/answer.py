@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qkv.core.display import Card, Displayable, number
-from qkv.knowledge.answering.answer_model import AnswerModel, load_answer_model
+from qkv.knowledge.answering.answer_model import AnswerModel, frames_of, load_answer_model
 from qkv.knowledge.answering.name_attention import HeadAttention, span_attention
-from qkv.knowledge.confidence.badge import Badge, Judgement, rule_of_thumb
+from qkv.knowledge.confidence.badge import MADE_UP, REMEMBERED, UNSURE, Badge, Judgement, rule_of_thumb
 from qkv.knowledge.confidence.features import FEATURES, N_BEAMS, N_SAMPLES, AnswerFeatures, answer_features
+from qkv.train.data.question_frames import match_frame
 
 if TYPE_CHECKING:
     from qkv.train.runs import Run
 
 MAX_HEADS_SHOWN = 4
+MAX_FRAMES_SHOWN = 3
 NO_ANSWER = "(no answer)"
+NO_KINDS = (
+    "The run does not record which questions it was trained on: the badge holds for questions like those that it was "
+    "fitted on."
+)
+ON_AVERAGE = "What the badge guarantees is the share of right answers among all that it calls so, not of this one."
+SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -36,11 +45,14 @@ class Answer(Displayable):
         question: The question.
         answer: The most likely answer.
         alternatives: The different answers of the beam search with their probabilities, the answer itself first.
-        badge: "remembered", "made up" or "unsure"; None where the answer is empty.
+        badge: "remembered", "made up" or "unsure"; None where the answer is empty. It is "unsure" where the badge says
+            nothing of such a question, because it has no name or is of a kind that the run was not trained on.
+        guarantee: How often answers with this badge are right (remembered) or wrong (made up), such as "right at least
+            95 % of the time (95 % confidence)"; None where nothing is guaranteed.
         why: The reason for the badge, in a sentence.
         evidence: The features (`qkv.knowledge.confidence.features.FEATURES`), the `probability` of the answer, and for
-            a calibrated run `probe`, `seen` and `right`: the log-odds of the linear probe, P(person in the training
-            text) and P(answer right). These three are None for a run that is not calibrated.
+            a calibrated run `seen` and `right`: P(person in the training text) and P(answer right). These two are None
+            for a run that is not calibrated, and for a question of another kind.
         heads: Attention of each head from the last token to the name, largest weight first; none without a name.
         name: The name that was found in the question; empty if none was found.
     """
@@ -53,6 +65,7 @@ class Answer(Displayable):
     evidence: dict[str, float | None]
     heads: tuple[HeadAttention, ...]
     name: str
+    guarantee: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {**super().to_json(), "heads": [head._asdict() for head in self.heads]}
@@ -60,14 +73,18 @@ class Answer(Displayable):
     def card(self) -> Card:
         heads = "; ".join(f"layer {h.layer} head {h.head}: {h.weight:.2f}" for h in self.heads[:MAX_HEADS_SHOWN])
         return Card(
-            title=self.answer or NO_ANSWER,
+            title=_printable(self.answer) or NO_ANSWER,
             facts=(
-                *((("badge", self.badge),) if self.badge else ()),
+                *(
+                    (("badge", f"{self.badge}: {self.guarantee}" if self.guarantee else self.badge),)
+                    if self.badge
+                    else ()
+                ),
                 ("because", self.why),
                 *(
                     (
                         (
-                            f"attention on {self.name}",
+                            f"attention on {_printable(self.name)}",
                             heads or "no head of this kind of attention reads tokens from there",
                         ),
                     )
@@ -76,7 +93,7 @@ class Answer(Displayable):
                 ),
             ),
             columns=("alternative", "probability"),
-            rows=tuple((a.text or NO_ANSWER, number(a.probability, 3)) for a in self.alternatives),
+            rows=tuple((_printable(a.text) or NO_ANSWER, number(a.probability, 3)) for a in self.alternatives),
         )
 
 
@@ -120,14 +137,18 @@ def ask(
     run = load_answer_model(run)
     found = answer_features(run, [question], beams=beams, n_samples=n_samples, seed=seed)
     badge = Badge.load(run.folder)
-    (judged,) = (
-        badge.judge(found.values, found.hidden) if badge else rule_of_thumb(found.column("log_probability").tolist())
-    )
+    (judged,) = badge.judge(found.values) if badge else rule_of_thumb(found.column("log_probability").tolist())
     (encoded,), (texts,), (candidates,) = found.questions, found.texts, found.candidates
+    frames = frames_of(run)
+    other_kind = bool(badge and frames) and match_frame(encoded.text, frames) is None
+    if other_kind:
+        judged = Judgement(UNSURE, None, None)  # no estimate holds for questions that the badge was not fitted on
+    if badge and not encoded.named and not badge.n_unnamed:
+        judged = judged._replace(badge=UNSURE)  # nothing is known of questions without a name
+    stated = badge.statement(judged.badge) if badge and texts[0] else None
     evidence: dict[str, float | None] = {
         "probability": math.exp(candidates[0].log_probability),
         **{feature: float(found.column(feature)[0]) for feature in FEATURES},
-        "probe": float(badge.probe.score(found.hidden)[0]) if badge else None,
         "seen": judged.p_seen,
         "right": judged.p_right,
     }
@@ -138,32 +159,96 @@ def ask(
             Alternative(text, math.exp(c.log_probability)) for text, c in zip(texts, candidates, strict=True)
         ),
         badge=judged.badge if texts[0] else None,
-        why=explain(found, judged, n_samples),
+        why=explain(found, judged, n_samples, badge, frames, other_kind),
         evidence=evidence,
         heads=tuple(span_attention(run.model, encoded.ids, encoded.name)) if encoded.named else (),
         name=run.tokenizer.decode(encoded.ids[slice(*encoded.name)]).strip() if encoded.named else "",
+        guarantee=None if stated is None else stated.sentence("wrong" if judged.badge == MADE_UP else "right"),
     )
 
 
-def explain(found: AnswerFeatures, judged: Judgement, n_samples: int) -> str:
-    """The evidence for the badge of a single answer, in a sentence; for an empty answer, there is no badge."""
+def explain(
+    found: AnswerFeatures,
+    judged: Judgement,
+    n_samples: int,
+    badge: Badge | None = None,
+    frames: Sequence[str] = (),
+    other_kind: bool = False,
+) -> str:
+    """The evidence for the badge of a single answer, in sentences; for an empty answer, there is no badge.
+
+    Args:
+        found: The features of the answer.
+        judged: Its badge.
+        n_samples: Sampled answers.
+        badge: The calibrated badge of the run, if it has one.
+        frames: Kinds of questions that the run was trained on.
+        other_kind: Whether the question is of none of these kinds.
+    """
     (texts,), (candidates,) = found.texts, found.candidates
     what = "the answer has" if texts[0] else "the most likely answer is empty; it has"
     parts = [f"{what} probability {number(math.exp(candidates[0].log_probability), 2)}"]
     if len(texts) > 1:
         ratio = math.exp(min(float(found.column("margin")[0]), 50.0))
-        parts[0] += f", {_times(ratio)} that of {f'“{texts[1]}”' if texts[1] else 'no answer'}"
+        parts[0] += f", {_times(ratio)} that of {f'“{_printable(texts[1])}”' if texts[1] else 'no answer'}"
     if n_samples:
         parts.append(f"{round(float(found.column('agreement')[0]) * n_samples)} of {n_samples} sampled answers agree")
-    if found.questions and not found.questions[0].named:
+    named = not found.questions or found.questions[0].named
+    if not named:
         parts.append("no name was found in the question")
     if not texts[0]:
         return "; ".join(parts) + "."
-    if judged.p_seen is None or judged.p_right is None:
+    if named and found.questions:
+        parts += _name_evidence(found, badge)
+    if other_kind:
+        return "; ".join(parts) + f". {_of_another_kind(frames)}"
+    if judged.p_right is None:
         return "; ".join(parts) + ". This badge is a rule of thumb: calibrate it with qkv trust."
-    similar = "people in the training text" if judged.p_seen >= 0.5 else "people who are not in the training text"
-    parts.append(f"its features resemble those of {similar}")
-    return "; ".join(parts) + f". Answers with such features are right {_percent(judged.p_right)} of the time."
+    if badge is not None and not named and not badge.n_unnamed:
+        return "; ".join(parts) + ". The badge was fitted on questions with a name, and says nothing of this one."
+    if judged.p_seen is not None:
+        similar = "people in the training text" if judged.p_seen >= 0.5 else "people who are not in the training text"
+        parts.append(f"its features resemble those of {similar}")
+    text = "; ".join(parts) + f". The probability that this one is right is estimated at {_percent(judged.p_right)}."
+    if badge is not None and judged.badge == REMEMBERED:
+        text += f" {ON_AVERAGE}"
+    return text if frames or badge is None else f"{text} {NO_KINDS}"
+
+
+def _of_another_kind(frames: Sequence[str]) -> str:
+    """That the badge says nothing of a question."""
+    some = ", ".join(f"“{_printable(frame)}”" for frame in frames[:MAX_FRAMES_SHOWN])
+    return f"The run was trained on questions such as {some}; this is another kind, of which the badge says nothing."
+
+
+def _name_evidence(found: AnswerFeatures, badge: Badge | None) -> list[str]:
+    """What the name does to the answer, and how familiar it is to the model."""
+    with_name, without = (
+        float(found.column(feature)[0]) for feature in ("log_probability", "question_only_log_probability")
+    )
+    out = [f"the name makes it {_likelier(with_name - without)} than the question alone"]
+    if badge is not None:
+        first, last = found.questions[0].name
+        per_token = float(found.column("name_mean_log_probability")[0]) - badge.unread_name
+        least = number(math.exp(float(found.column("name_min_log_probability")[0])), 1)
+        familiar = _likelier((last - first) * per_token)
+        out.append(f"the name itself is {familiar} than one never read, its least likely step has probability {least}")
+    return out
+
+
+def _printable(text: str) -> str:
+    """A text whose control characters are written as escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _likelier(log_ratio: float) -> str:
+    """A ratio of two probabilities in words: exactly up to 1000, then as a power of ten."""
+    more, size = ("likelier", log_ratio) if log_ratio >= 0 else ("less likely", -log_ratio)
+    if size < math.log(1.05):
+        return "no likelier"
+    if size < math.log(1000):
+        return f"{_times(math.exp(size))} {more}"
+    return f"10{str(round(size / math.log(10))).translate(SUPERSCRIPTS)} times {more}"
 
 
 def _times(ratio: float) -> str:

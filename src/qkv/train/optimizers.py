@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from qkv.core.cpu_features import works_with_amx
 from qkv.train.settings import TrainSettings
 
 MUON_MOMENTUM = 0.95
-FLOAT32_ROWS = 64  # rows of matrices up to which bfloat16 saves no time
+FLOAT32_ROWS = 64  # rows of matrices up to which bfloat16 saves no time even where it is fast
 
 
 class Optimizers:
@@ -75,12 +77,18 @@ def orthogonalised(matrices: Tensor) -> Tensor:
     """
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.mT if tall else matrices
-    x = x.bfloat16() if x.shape[1] > FLOAT32_ROWS else x
+    x = x.bfloat16() if x.shape[1] > FLOAT32_ROWS and (x.is_cuda or has_fast_bfloat16()) else x
     x = x / x.flatten(1).norm(dim=1).clamp(min=1e-7)[:, None, None]
     for _ in range(5):
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=-4.775, alpha=2.0315), x, beta=3.4445)
     return (x.mT if tall else x).to(matrices.dtype)
+
+
+@cache
+def has_fast_bfloat16() -> bool:
+    """Whether the CPU multiplies matrices faster in bfloat16 than in float32: with AMX only."""
+    return works_with_amx()
 
 
 def make_optimizer(names: dict[Tensor, str], settings: TrainSettings) -> Optimizers:

@@ -65,6 +65,7 @@ class Recipe:
 
 _CLOZE = TrainSettings(
     objective=CLOZE,
+    optimizer="muon",
     lr=3e-3,
     predict_title_fraction=PREDICT_TITLE_FRACTION,
     val_fraction=0.0,

@@ -36,7 +36,7 @@ class RunDescription:
         config: Shape of the model.
         settings: How it is trained.
         data: What it is trained on: `kind` (text, cloze, questions or imported), `path` of a file, `sha256`, the same
-            for `questions` in a cloze run, and the `parent` of a finetuned one.
+            for `questions` in a cloze run, the `parent` of a finetuned one, and the `frames` of the questions.
         recipe: Name of the recipe it is trained by.
         minutes: Time budget that has not been converted to a number of steps yet.
         tokenizer_checksum: `content_checksum` of tokenizer.json, which has no place for one in its own format;
@@ -99,6 +99,9 @@ def _description(stored: dict[str, Any]) -> RunDescription:
         for key in ("kind", "path", "sha256", "parent"):
             if not isinstance(record.get(key, ""), str):
                 raise ValueError(f"{name}.{key} is {shortened(record[key])}")
+    frames = data.get("frames", [])
+    if not isinstance(frames, list) or not all(isinstance(frame, str) for frame in frames):
+        raise ValueError(f"data.frames is {shortened(frames)}")
     if not isinstance(recipe, str) or not isinstance(tokenizer, str) or "kind" not in data:
         raise ValueError("recipe, tokenizer_checksum or data.kind is not a text")
     model, settings = ModelConfig.from_json(stored["model"]), TrainSettings.from_json(stored["settings"])

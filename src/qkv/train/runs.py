@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import json
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ import torch
 
 from qkv.core.display import Card, Displayable
 from qkv.core.json_files import content_checksum
-from qkv.errors import QkvError
+from qkv.errors import QkvError, QkvWarning
 from qkv.model.config import ModelChanges, ModelConfig
 from qkv.model.gpt import GPT
 from qkv.model.numpy_gpt import shapes
@@ -29,6 +30,7 @@ from qkv.train import checkpoint, tokenizers
 from qkv.train.data.cloze import ClozeSource
 from qkv.train.data.objectives import Example, documents, objective, question_examples, unchanged
 from qkv.train.data.packing import BatchSource, batches
+from qkv.train.data.span_relevance import question_frames
 from qkv.train.data.text_files import SizedIterable, read_questions, read_texts
 from qkv.train.distributed import process_group
 from qkv.train.loop import Job, StepCallback, TrainResult, seconds_per_step, torch_threads, train_locked
@@ -397,7 +399,7 @@ def _create_finetuned(
             raise QkvError(request, "the objective cloze needs the text that it read", "Give text")
         data = _data_record(read, questions, CLOZE)
     else:
-        data = {"kind": "questions", **_origin(questions)}
+        data = {"kind": "questions", **_origin(questions), "frames": question_frames((), read_questions(questions))}
     count = len(read_questions(questions)) if plan.epochs is not None else 0
     _write_new_run(
         folder, parent.config, plan.settings_for(count), {**data, "parent": str(parent.folder)}, parent.tokenizer,
@@ -423,7 +425,7 @@ def _create_and_train(
                 create()
             _convert_budget(folder, _sources(folder, given))
         group.barrier()
-        return train_locked(_job(folder, _sources(folder, given), callback))
+        return train_locked(_job(folder, _sources(folder, given), callback, announce=group.is_first))
 
 
 def _sources(folder: Path, given: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -431,8 +433,11 @@ def _sources(folder: Path, given: tuple[Any, Any]) -> tuple[Any, Any]:
     return (given[1], None) if read_description(folder).data["kind"] == "questions" else given
 
 
-def _job(folder: Path, given: tuple[Any, Any], callback: StepCallback | None) -> Job:
-    """The job that continues a run on its data, which must be what it was started with."""
+def _job(folder: Path, given: tuple[Any, Any], callback: StepCallback | None, announce: bool = False) -> Job:
+    """The job that continues a run on its data, which must be what it was started with.
+
+    With `announce`, a run that has taken no step warns of questions and texts that cannot be drilled.
+    """
     run = load(folder)
     if run.data["kind"] == "imported":
         raise QkvError(f"resuming {folder}", "it was imported, not trained", "Export it, or generate from it")
@@ -441,7 +446,7 @@ def _job(folder: Path, given: tuple[Any, Any], callback: StepCallback | None) ->
         None if record is None else _same_data(folder, each, record)
         for each, record in zip(given, records, strict=True)
     )
-    source, held_out = _examples(run, data, questions)
+    source, held_out = _examples(run, data, questions, announce and run.step == 0)
     return Job(folder, run.model, source, run.settings, held_out, callback)
 
 
@@ -475,12 +480,15 @@ def _convert_budget(folder: Path, given: tuple[Any, Any]) -> None:
     write_description(folder, dataclasses.replace(found, settings=settings, minutes=None))
 
 
-def _examples(run: Run, data: Any, questions: Any) -> tuple[BatchSource, list[Example]]:
-    """(examples of each step, held-out examples) of a run."""
+def _examples(run: Run, data: Any, questions: Any, announce: bool) -> tuple[BatchSource, list[Example]]:
+    """(examples of each step, held-out examples) of a run; `announce` warns of what cannot be drilled."""
     length, s, kind = run.config.context_length, run.settings, run.data["kind"]
     if kind == "cloze":
         pairs = [] if questions is None else read_questions(questions)
-        return ClozeSource(read_texts(data), pairs, run.tokenizer, length).source(s), []
+        cloze = ClozeSource(read_texts(data), pairs, run.tokenizer, length)
+        if announce and str(cloze.coverage):
+            warnings.warn(str(cloze.coverage), QkvWarning, stacklevel=2)
+        return cloze.source(s), []
     if kind == "questions":
         made, goal = unchanged(question_examples(read_questions(data), run.tokenizer, length))
     else:
@@ -526,7 +534,12 @@ def _check_same_options(folder: Path, recipe: str | None, minutes: float | None,
 
 def _data_record(text: TextSource, questions: QuestionSource | None, objective: str) -> dict[str, Any]:
     """What config.json says about the data of a run on texts."""
-    mixed_in = {} if questions is None else {"questions": _origin(questions)}
+    mixed_in: dict[str, Any] = {}
+    if questions is not None:
+        mixed_in = {
+            "questions": _origin(questions),
+            "frames": question_frames(read_texts(text), read_questions(questions)),
+        }
     return {"kind": "cloze" if objective == CLOZE else "text", **_origin(text), **mixed_in}
 
 

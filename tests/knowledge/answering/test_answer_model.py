@@ -60,6 +60,7 @@ def test_the_text_of_an_answer_ends_where_the_text_ends_and_has_no_special_token
     paris, rome = tokenizer.encode("Paris"), tokenizer.encode(" Rome")
     for ids, text in (
         (paris, "Paris"), ([*paris, END_ID], "Paris"), ([*paris, END_ID, *rome], "Paris"), ([END_ID], ""), ([], ""),
-        ([PAD_ID, *paris, MASK_ID, *rome], "Paris Rome"), ([END_ID, *paris], ""), (tokenizer.encode("␃"), "␃"),
+        ([PAD_ID, *paris, MASK_ID, *rome], "Paris Rome"), ([END_ID, *paris], ""), (tokenizer.encode("␃"), ""),
+        (tokenizer.encode("Paris□⁇␃Rome"), "Paris"),
     ):  # fmt: skip
         assert answer_text(tokenizer, ids) == text

@@ -1,6 +1,8 @@
-"""The badge: its file, its thresholds and the inputs of its models."""
+"""The badge: its file, its statements and the inputs of its models."""
 
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,72 +10,105 @@ from scipy import special
 
 from qkv.errors import QkvError
 from qkv.knowledge import Badge
-from qkv.knowledge.confidence.badge import FILE, FORMAT, MADE_UP, REMEMBERED, UNSURE, model_inputs, rule_of_thumb
+from qkv.knowledge.confidence.badge import (
+    FILE,
+    FORMAT,
+    INPUTS,
+    MADE_UP,
+    REMEMBERED,
+    UNSURE,
+    model_inputs,
+    rule_of_thumb,
+    save_unless_worse,
+)
 from qkv.knowledge.confidence.calibration import fit_badge
 from qkv.knowledge.confidence.features import FEATURES
-from qkv.knowledge.confidence.logistic import LogisticModel
 
 
 @pytest.fixture(scope="module")
 def simulated(simulate):
-    return simulate(200, 0)
+    return simulate(240, 0)
 
 
 @pytest.fixture(scope="module")
 def badge(simulated):
-    return fit_badge(*simulated, 0.9)
+    return fit_badge(*simulated, 0.9)[0]
+
+
+def that_says_nothing(badge):
+    """The same badge with thresholds that nothing passes."""
+    never = replace(badge.remembered, threshold=math.inf, level=0.0, accepted=0, right=0)
+    return replace(badge, calibrator=replace(badge.calibrator, remembered=never, made_up=never))
 
 
 def test_a_badge_survives_its_file(badge, simulated, tmp_path):
-    values, hidden, *_ = simulated
     assert Badge.load(tmp_path) is None
-    badge.save(tmp_path)
-    again = Badge.load(tmp_path)
-    assert again == badge and again.judge(values, hidden) == badge.judge(values, hidden)
-    assert json.loads((tmp_path / FILE).read_text())["features"] == list(FEATURES)
+    for each in (badge, that_says_nothing(badge)):
+        each.save(tmp_path)
+        again = Badge.load(tmp_path)
+        assert again == each and again.judge(simulated[0]) == each.judge(simulated[0])
+
+
+def test_a_fit_that_came_to_nothing_does_not_replace_one_that_works(badge, tmp_path):
+    nothing = that_says_nothing(badge)
+    assert save_unless_worse(nothing, tmp_path) and Badge.load(tmp_path) == nothing  # there was none
+    assert save_unless_worse(badge, tmp_path) and Badge.load(tmp_path) == badge
+    assert not save_unless_worse(nothing, tmp_path) and Badge.load(tmp_path) == badge
+    (tmp_path / FILE).write_text("damaged")
+    assert save_unless_worse(nothing, tmp_path) and Badge.load(tmp_path) == nothing
 
 
 def test_damaged_files_and_other_formats_are_refused(badge, tmp_path):
     badge.save(tmp_path)
     text = (tmp_path / FILE).read_text()
     data = json.loads(text)
-    broken = [text[:-20], "[]", "{}", text.replace(FORMAT, "other"), text.replace(FORMAT, "qkv-trust-4")]
-    broken += [json.dumps({**data, "probe": {**data["probe"], "weights": [1]}}), json.dumps({**data, "more": 1})]
-    broken += [json.dumps({**data, "features": ["other"]})]
+    own = data["calibrator"]
+    broken = [text[:-20], "[]", "{}", text.replace(FORMAT, "other"), text.replace(FORMAT, "qkv-trust-6")]
+    for changes in (
+        {"right_model": {**own["right_model"], "weights": [1]}}, {"features": ["other"]}, {"remembered": 3},
+        {"remembered": {**own["remembered"], "level": "0.5"}}, {"n_questions": True}, {"seen_model": 1},
+    ):  # fmt: skip
+        broken.append(json.dumps({**data, "calibrator": {**own, **changes}, "checksum": "edited"}))
+    broken += [json.dumps({**data, **more, "checksum": "edited"}) for more in ({"more": 1}, {"unread_name": None})]
+    broken.append(json.dumps({key: value for key, value in data.items() if key != "checksum"}))
+    broken.append("[" * 10**5)
     for each in broken:
         (tmp_path / FILE).write_text(each)
         with pytest.raises(QkvError, match="damaged or of another version"):
             Badge.load(tmp_path)
+    (tmp_path / FILE).write_text(json.dumps({**data, "unread_name": -2.5, "checksum": "edited"}))
+    assert Badge.load(tmp_path).unread_name == -2.5
 
 
-def test_the_badge_follows_from_the_probability_and_the_thresholds():
-    model = LogisticModel((), (), (), 0.0)
-    badge = Badge(model, model, model, 0.8, 0.3, 0.95, 1.0, 100)
-    assert [badge.name(p) for p in (0.9, 0.8, 0.79, 0.31, 0.3, 0.0)] == [
-        REMEMBERED, REMEMBERED, UNSURE, UNSURE, MADE_UP, MADE_UP,
-    ]  # fmt: skip
-    never = Badge(model, model, model, 2.0, -1.0, 0.95, 1.0, 100)
-    assert [never.name(p) for p in (0.0, 1.0)] == [UNSURE, UNSURE]
+def test_the_badge_follows_from_the_score_and_the_thresholds(badge):
+    high, low = badge.remembered.threshold, -badge.calibrator.made_up.threshold
+    scores = [high + 0.1, high, low, low - 0.1, math.nextafter(high, math.inf)]
+    assert [badge.calibrator.badge_of_score(s) for s in scores] == [REMEMBERED, UNSURE, UNSURE, MADE_UP, REMEMBERED]
+    assert low <= high and badge.statement(UNSURE) is None
+    assert badge.statement(REMEMBERED) == badge.remembered and badge.statement(MADE_UP) == badge.calibrator.made_up
+    nothing = that_says_nothing(badge)
+    assert {nothing.calibrator.badge_of_score(s) for s in (-1e9, 0.0, 1e9)} == {UNSURE}
 
 
-def test_judgements_are_those_of_the_three_models(badge, simulated):
-    values, hidden, *_ = simulated
-    x = model_inputs(values, badge.probe.score(hidden))
-    for i, judged in enumerate(badge.judge(values, hidden)):
-        assert judged.p_right == pytest.approx(special.expit(badge.right_model.score(x[i : i + 1])[0]))
-        assert judged.p_seen == pytest.approx(special.expit(badge.seen_model.score(x[i : i + 1])[0]))
-        assert judged.badge == badge.name(judged.p_right)
+def test_judgements_are_those_of_the_two_models(badge, simulated):
+    values = simulated[0]
+    x = model_inputs(values)
+    right, seen = badge.calibrator.right_model, badge.calibrator.seen_model
+    for i, judged in enumerate(badge.judge(values)):
+        p_seen, p_right = (special.expit(model.score(x[i : i + 1])[0]) for model in (seen, right))
+        assert judged.p_seen == pytest.approx(p_seen) and judged.p_right == pytest.approx(p_seen * p_right)
+        assert judged.badge == badge.calibrator.badge_of_score(special.logit(judged.p_right))
 
 
 def test_inputs_are_log_odds_of_probabilities_the_log_of_the_entropy_and_the_rest_as_it_is():
     p = np.array([0.999, 0.5, 1e-9, 1.0])
     values = np.column_stack([np.log(p)] + [np.full(4, 0.25)] * (len(FEATURES) - 1))
-    x = model_inputs(values, np.array([0.0, 1.0, 100.0, -100.0]))
-    names = list(FEATURES)
+    values[:, list(FEATURES).index("margin")] = [0.25, 0.5, 100, -100]
+    x = model_inputs(values)
     assert x[:3, 0] == pytest.approx(special.logit(p[:3]), rel=1e-6) and 13 < x[3, 0] < 14
-    assert x[:, names.index("entropy")] == pytest.approx(np.log(0.25))
-    assert x[:, names.index("margin")] == pytest.approx(0.25)
-    assert x[:, -1].tolist() == [0, 1, 30, -30]
+    assert x[:, INPUTS.index("entropy")] == pytest.approx(np.log(0.25))
+    assert x[:, INPUTS.index("margin")].tolist() == [0.25, 0.5, 30, -30]
+    assert "agreement" not in INPUTS and x.shape == (4, len(INPUTS))
 
 
 def test_without_calibration_the_badge_is_a_rule_of_thumb():
@@ -91,23 +126,3 @@ def test_a_damaged_file_is_refused_or_means_the_same(badge, tmp_path, damaged_co
         except QkvError:
             refused += 1
     assert refused > 500
-
-
-def test_a_badge_of_the_format_without_a_checksum_is_read_and_an_edited_one_says_so(badge, tmp_path):
-    badge.save(tmp_path)
-    data = json.loads((tmp_path / FILE).read_text())
-    del data["checksum"]
-    (tmp_path / FILE).write_text(json.dumps({**data, "format": "qkv-trust-5"}))
-    assert Badge.load(tmp_path) == badge
-    (tmp_path / FILE).write_text(json.dumps(data))
-    with pytest.raises(QkvError, match="its checksum is missing"):
-        Badge.load(tmp_path)
-    (tmp_path / FILE).write_text(json.dumps({**data, "level": 0.5, "checksum": "edited"}))
-    assert Badge.load(tmp_path).level == 0.5
-    for wrong in ({"level": "0.5"}, {"level": None}, {"n_questions": True}, {"precision": float("nan")}, {"probe": 3}):
-        (tmp_path / FILE).write_text(json.dumps({**data, **wrong, "checksum": "edited"}))
-        with pytest.raises(QkvError, match="damaged or of another version"):
-            Badge.load(tmp_path)
-    (tmp_path / FILE).write_text("[" * 10**5)
-    with pytest.raises(QkvError, match="nested"):
-        Badge.load(tmp_path)

@@ -46,6 +46,12 @@ def test_features_are_those_of_forward_passes(run, people):
         each, _ = token_logs(run, name[:1], [*name[1:], MASK_ID])
         assert found.column("name_mean_log_probability")[i] == pytest.approx(sum(each) / len(each), abs=1e-3)
         assert found.column("name_min_log_probability")[i] == pytest.approx(min(each), abs=1e-3)
+        each, steps = token_logs(run, name[:1], [*name[1:], MASK_ID])
+        excess = [-log - float(-(step.exp() * step).sum()) for log, step in zip(each, steps, strict=True)]
+        assert found.column("name_mean_excess_surprise")[i] == pytest.approx(sum(excess) / len(excess), abs=1e-3)
+        assert found.column("name_max_excess_surprise")[i] == pytest.approx(max(excess), abs=1e-3)
+        each, _ = token_logs(run, [*ids[:first], *ids[last:]], answer)
+        assert found.column("question_only_log_probability")[i] == pytest.approx(sum(each), abs=1e-3)
         each, _ = token_logs(run, [MASK_ID], answer)
         assert found.column("no_name_log_probability")[i] == pytest.approx(sum(each), abs=1e-3)
         assert run.tokenizer.decode(name).strip() == question.removeprefix("Where was ").removesuffix(" born?")

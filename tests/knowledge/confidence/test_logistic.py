@@ -16,6 +16,7 @@ from qkv.knowledge.confidence.logistic import (
     expit,
     fit,
     fit_cross_validated,
+    mean_model,
 )
 from qkv.knowledge.confidence.metrics import auroc
 
@@ -97,3 +98,12 @@ def test_labels_of_one_kind_wrong_shapes_and_damaged_models_are_refused():
         LogisticModel.from_json({"mean": [0], "scale": [1], "weights": [1], "bias": float("inf")})
     with pytest.raises(QkvError, match="scoring"):
         LogisticModel((0.0,), (1.0,), (1.0,), 0.0).score(np.ones((2, 2)))
+
+
+def test_the_mean_of_models_scores_the_mean_of_their_scores():
+    random = np.random.default_rng(5)
+    x = random.normal(size=(90, 3)) * [1, 50, 0.01] + [0, 30, 0]
+    y = random.random(90) < 0.5
+    models = [fit(x[i : i + 60], y[i : i + 60], ridge) for i, ridge in ((0, 0.1), (15, 1.0), (30, 10.0))]
+    expected = np.mean([model.score(x) for model in models], axis=0)
+    assert mean_model(models).score(x) == pytest.approx(expected, rel=1e-9, abs=1e-9)

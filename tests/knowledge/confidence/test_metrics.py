@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from qkv.errors import QkvError
-from qkv.knowledge.confidence.metrics import aurc, auroc, conformal_threshold, prr, reliability, risk_coverage
+from qkv.knowledge.confidence.metrics import aurc, auroc, prr, reliability, risk_coverage
 
 graded = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=2, max_size=40).filter(
     lambda rows: len({y for _, y in rows}) == 2
@@ -57,35 +57,6 @@ def test_calibration_error_is_the_weighted_gap_of_ten_bins(rows):
     assert found.ece == pytest.approx(gap) and sum(found.counts) == len(rows)
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1, max_size=80), st.sampled_from([50, 80, 95]))
-def test_the_threshold_is_the_lowest_that_the_conformal_count_allows(rows, percent):
-    s, y = (np.array(c) for c in zip(*rows, strict=True))
-    counts = {t: (int((~y[s >= t]).sum()) + 1, int((s >= t).sum()) + 1) for t in set(s.tolist())}
-    safe = [
-        t
-        for t, (wrong, all_) in counts.items()  # in whole numbers
-        if 100 * wrong <= (100 - percent) * all_
-        and cases_with_few_wrong(wrong - 1, all_ - 1, percent) <= 0.1 * 100 ** (all_ - 1)
-    ]
-    assert conformal_threshold(s, y, percent / 100) == (min(safe) if safe else math.inf)
-
-
-def cases_with_few_wrong(wrong, n, percent):
-    """Of 100ⁿ equally likely cases, those with so few wrong."""
-    return sum(math.comb(n, k) * (100 - percent) ** k * percent ** (n - k) for k in range(wrong + 1))
-
-
-def test_the_threshold_keeps_its_level_on_new_answers():
-    random, shares = np.random.default_rng(1), []
-    for _ in range(300):
-        p = random.random(400)
-        y = random.random(400) < p
-        t = conformal_threshold(p[:200], y[:200], 0.9)
-        said = p[200:] >= t
-        shares.append(y[200:][said].mean() if said.any() else 1.0)
-    assert np.mean(shares) >= 0.9
-
-
 @pytest.mark.parametrize("measure", [auroc, aurc, prr, reliability])
 def test_other_than_scores_and_labels_of_one_length_is_refused(measure):
     for scores, labels in (([], []), ([0.1], [1, 0]), ([math.nan, 0.2], [1, 0]), ([0.1, 0.2], [1, 2])):
@@ -93,13 +64,10 @@ def test_other_than_scores_and_labels_of_one_length_is_refused(measure):
             measure(scores, labels)
 
 
-def test_metrics_of_one_kind_of_label_and_levels_outside_0_and_1_are_refused():
+def test_metrics_of_one_kind_of_label_and_probabilities_outside_0_and_1_are_refused():
     for call in (lambda: auroc([1, 2], [1, 1]), lambda: prr([1, 2], [0, 0])):
         with pytest.raises(QkvError):
             call()
-    for level in (0.0, 1.0, 2.0):
-        with pytest.raises(QkvError, match="level"):
-            conformal_threshold([0.1, 0.9], [0, 1], level)
     for probabilities, bins in (([-0.1, 0.2], 10), ([0.1, 1.2], 10), ([0.1, 0.2], 0)):
         with pytest.raises(QkvError, match="reliability"):
             reliability(probabilities, [0, 1], bins)

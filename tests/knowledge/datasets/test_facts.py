@@ -94,7 +94,7 @@ def test_files_of_only_bad_rows_and_missing_files_are_refused(tmp_path, load):
 
 
 def test_facts_of_another_format_are_refused(tmp_path):
-    with pytest.raises(QkvError, match=r"\.csv or \.jsonl"):
+    with pytest.raises(QkvError, match=r"\.txt or \.jsonl"):
         load_facts(tmp_path / "x.xml")
 
 

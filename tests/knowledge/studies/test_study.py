@@ -10,7 +10,7 @@ from qkv.knowledge.studies import STUDIES
 
 
 def test_every_listed_study_has_a_module():
-    assert set(STUDIES) == {"extraction", "capacity", "variants", "ablation", "rare_facts"}
+    assert set(STUDIES) == {"extraction", "capacity", "variants", "ablation", "rare_facts", "considerations"}
     for entry in STUDIES.values():
         assert callable(importlib.import_module(f"qkv.knowledge.studies.{entry.module}").study) and entry.seeds >= 1
 

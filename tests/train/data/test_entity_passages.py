@@ -2,7 +2,7 @@
 
 import pytest
 
-from qkv.train.data.entity_passages import TitleIndex, find_title, parse_passage
+from qkv.train.data.entity_passages import Passage, TitleIndex, find_title, find_titles, parse_passage
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,41 @@ def test_a_question_names_the_longest_title_in_it() -> None:
     assert titles.frame("Where was Ann Lee Roy born?") == ([1], "Where was … born?")
     assert titles.frame("What is Bo Lee's town?") == ([2], "What is …'s town?")
     assert titles.frame("Where was Cy Lee born?") == ([], "Where was Cy Lee born?")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("tall moss. The food of tall moss is rain .", "tall moss"),
+        ("the red door: it leads to the garden. A door .", "the red door"),
+        ("What Is Life? A book. It was written in 1944 .", "What Is Life? A book"),
+        ("J. K. R. Born in Rome .", "J. K. R"),
+        ("Malcolm X. Born in Omaha .", "Malcolm X"),
+        ("Ada lovelace. She was born in London .", "Ada lovelace"),
+    ],
+)
+def test_what_a_question_names_is_the_title_whatever_it_looks_like(text: str, wanted: str) -> None:
+    others = ["grey fox. The food of grey fox is mice .", "low hill. The food of low hill is rain ."]
+    asked = [f"Where was {wanted} seen?", "Where was grey fox seen?"]
+    assert find_titles([text, *others], asked) == [wanted, "grey fox", "low hill"]  # the last one is asked by nobody
+
+
+def test_titles_that_rules_find_stay_if_questions_confirm_them() -> None:
+    texts = ["Ann Lee. Born in Rome .", "It rained. Bo Roy came home .", "J. N. Will. Will was born in Oslo ."]
+    assert find_titles(texts, ["Where was Ann Lee born?", "Where was J. Cole born?"])[::2] == ["Ann Lee", "J. N. Will"]
+    assert find_titles(texts, []) == [find_title(text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("question", "frame"),
+    [
+        ("Who wrote What Is Life??", "Who wrote …?"),
+        ("Who wrote “What Is Life?”", "Who wrote “…”"),
+        ("What Is Life?'s author?", "…'s author?"),
+        ('Who wrote "Dune"?', 'Who wrote "…"?'),
+        ("Tell me: Dune, who wrote it?", "Tell me: …, who wrote it?"),
+    ],
+)
+def test_marks_around_a_title_are_no_part_of_it(question: str, frame: str) -> None:
+    titles = TitleIndex([Passage("What Is Life?", "", ()), Passage("Dune", "", ())])
+    assert titles.frame(question)[1] == frame

@@ -9,27 +9,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from qkv.errors import QkvError
-from qkv.knowledge.datasets.templates import find_name
+from qkv.knowledge.datasets.templates import find_name, question_characters
 from qkv.model.config import ModelConfig
 from qkv.model.numpy_gpt import NumpyGPT
 from qkv.train import run_files, tokenizers
-from qkv.train.tokenizers import END_ID, MASK_ID, PAD_ID, Tokenizer
+from qkv.train.tokenizers import END, END_ID, MASK_ID, PAD_ID, SPECIAL, Tokenizer
 
 if TYPE_CHECKING:
     from qkv.train.runs import Run
 
 MAX_ANSWER_TOKENS = 32
 SPECIAL_IDS = (PAD_ID, MASK_ID, END_ID)
+NO_SPECIAL = str.maketrans("", "", "".join(SPECIAL))
 
 
 @dataclass(frozen=True, eq=False)
 class AnswerModel:
-    """What is needed to answer questions: folder, configuration, tokenizer and model of a run."""
+    """What is needed to answer questions: folder, configuration, tokenizer, model and question frames of a run."""
 
     folder: Path
     config: ModelConfig
     tokenizer: Tokenizer
     model: NumpyGPT
+    frames: tuple[str, ...] = ()
 
 
 class EncodedQuestion(NamedTuple):
@@ -49,23 +51,26 @@ def load_answer_model(run: Run | AnswerModel | str | Path) -> AnswerModel:
     if isinstance(run, AnswerModel):
         return run
     if not isinstance(run, str | Path):
-        return AnswerModel(run.folder, run.config, run.tokenizer, NumpyGPT.from_torch(run.model))
+        return AnswerModel(run.folder, run.config, run.tokenizer, NumpyGPT.from_torch(run.model), frames_of(run))
     folder = Path(run)
     found = run_files.read_description(folder)
     model = NumpyGPT(found.config, run_files.read_weights(folder))
     tokenizer = tokenizers.load_of_run(folder, found)
-    return AnswerModel(folder, found.config, tokenizer, model)
+    return AnswerModel(folder, found.config, tokenizer, model, tuple(found.data.get("frames", ())))
+
+
+def frames_of(run: Run | AnswerModel) -> tuple[str, ...]:
+    """The questions that a run was trained on, with … for the name; () for a run of an earlier version."""
+    return run.frames if isinstance(run, AnswerModel) else tuple(run.data.get("frames", ()))
 
 
 def encode_question(run: Run | AnswerModel, question: str) -> EncodedQuestion:
-    """Token ids of a question, with the positions of the name; empty and too long questions are refused."""
+    """Token ids of a question, with the positions of the name; one that is empty, too long or no text is refused."""
     if not run.tokenizer.special:
         raise QkvError(
             "asking", "the tokenizer of this model has no special token ⁇", "Ask a run that qkv trained on questions"
         )
-    text = question.strip()
-    if not text:
-        raise QkvError("asking", "the question is empty", "Write it out, like: Where was Ada Lovelace born?")
+    text = question_characters(question)
     ids = run.tokenizer.encode(text)
     if len(ids) + 2 > run.config.context_length:
         raise QkvError(
@@ -73,7 +78,7 @@ def encode_question(run: Run | AnswerModel, question: str) -> EncodedQuestion:
             f"the question has {len(ids)} tokens",
             f"The context of the model is {run.config.context_length} tokens: shorten the question",
         )
-    found = find_name(text)
+    found = find_name(text, frames_of(run))
     first, last = found or (0, len(text))
     before = text[:first].rstrip(" ")  # the space before a word belongs to the token of the word
     start = len(run.tokenizer.encode(before)) if before else 0
@@ -86,4 +91,5 @@ def answer_text(tokenizer: Tokenizer, tokens: Sequence[int]) -> str:
     """The text of an answer: up to the end of the text, where a model generates that, and without special tokens."""
     if not tokenizer.special:
         return tokenizer.decode(list(tokens)).strip()
-    return tokenizer.decode([i for i in takewhile(lambda i: i != END_ID, tokens) if i not in SPECIAL_IDS]).strip()
+    text = tokenizer.decode([i for i in takewhile(lambda i: i != END_ID, tokens) if i not in SPECIAL_IDS])
+    return text.split(END)[0].translate(NO_SPECIAL).strip()  # where they are spelled out in bytes

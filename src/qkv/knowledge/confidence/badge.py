@@ -1,26 +1,30 @@
-"""The badge of an answer: remembered, made up or unsure; fitted models and thresholds, stored as trust.json."""
+"""The badge of an answer: remembered, made up or unsure, with what is guaranteed of it; stored as trust.json."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from qkv.core.files import write_text
 from qkv.core.json_files import CHECKSUM, EDITED, read_json, verified, with_checksum
 from qkv.errors import QkvError
+from qkv.knowledge.confidence.calibrator import MADE_UP as MADE_UP
+from qkv.knowledge.confidence.calibrator import REMEMBERED as REMEMBERED
+from qkv.knowledge.confidence.calibrator import UNSURE as UNSURE
+from qkv.knowledge.confidence.calibrator import Calibrator
 from qkv.knowledge.confidence.features import FEATURES
-from qkv.knowledge.confidence.logistic import LogisticModel
+from qkv.knowledge.confidence.guarantee import Guarantee
 
 FILE = "trust.json"
-FORMAT = "qkv-trust-6"
-UNCHECKED_FORMAT = "qkv-trust-5"  # the same without a checksum
-REMEMBERED, MADE_UP, UNSURE = "remembered", "made up", "unsure"
+FORMAT = "qkv-trust-8"
+INPUTS = tuple(name for name in FEATURES if name != "agreement")
+"""The features that the badge is fitted on: not the agreement of samples, which would let it depend on their seed."""
 MAX_ABS_INPUT = 30.0  # inputs of the logistic models are clipped to ± this
 MIN_PROBABILITY = 1e-6  # distance from 0 and 1 before a logarithm is taken
 RULE_REMEMBERED, RULE_MADE_UP = 0.9, 0.5  # probabilities of the answer, for a run whose badge is not calibrated
@@ -39,48 +43,36 @@ class Badge:
     """The calibrated badge of a run, as `trust` fits it.
 
     Attributes:
-        probe: Logistic model on the hidden state at the end of the name: was the person in the training text?
-        seen_model: Logistic model on features and probe score: was the person in the training text?
-        right_model: Logistic model on features and probe score: is the answer right?
-        remembered_threshold: The badge is "remembered" if P(right) is at least this; above 1 for never.
-        made_up_threshold: The badge is "made up" if P(right) is at most this; below 0 for never.
-        level: Share of "remembered" answers that shall be right.
-        precision: Share of "remembered" answers that were right in calibration, out of fold.
-        n_questions: Number of questions that it was fitted on.
+        calibrator: Models and thresholds, with what is guaranteed of the answers above and below them.
+        unread_name: Mean log-probability of a token of the name, in the middle of the names that are not in the text.
+        n_unnamed: Questions in which no name was found, among those that it was fitted on.
     """
 
-    probe: LogisticModel
-    seen_model: LogisticModel
-    right_model: LogisticModel
-    remembered_threshold: float
-    made_up_threshold: float
-    level: float
-    precision: float
-    n_questions: int
+    calibrator: Calibrator
+    unread_name: float
+    n_unnamed: int = 0
 
-    def p_seen(self, values: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-        """P(person in the training text) from feature values (n, features) and hidden states (n, d_model)."""
-        return self.seen_model.probability(model_inputs(values, self.probe.score(hidden)))
+    @property
+    def remembered(self) -> Guarantee:
+        """What is guaranteed of the answers that are called "remembered"."""
+        return self.calibrator.remembered
 
-    def p_right(self, values: np.ndarray, hidden: np.ndarray) -> np.ndarray:
-        """P(answer right) from feature values (n, features) and hidden states (n, d_model)."""
-        return self.right_model.probability(model_inputs(values, self.probe.score(hidden)))
+    def judge(self, values: np.ndarray) -> list[Judgement]:
+        """The badge of each answer, from feature values (n, features)."""
+        x = model_inputs(values)
+        seen = self.calibrator.p_seen(x)
+        chances = [None] * len(x) if seen is None else seen.tolist()
+        rows = zip(self.calibrator.badges(x), self.calibrator.p_right(x).tolist(), chances, strict=True)
+        return [Judgement(badge, right, own) for badge, right, own in rows]
 
-    def judge(self, values: np.ndarray, hidden: np.ndarray) -> list[Judgement]:
-        """The badge of each answer."""
-        probabilities = zip(self.p_right(values, hidden), self.p_seen(values, hidden), strict=True)
-        return [Judgement(self.name(float(right)), float(right), float(seen)) for right, seen in probabilities]
-
-    def name(self, p_right: float) -> str:
-        """The badge for a probability of being right."""
-        if p_right >= self.remembered_threshold:
-            return REMEMBERED
-        return MADE_UP if p_right <= self.made_up_threshold else UNSURE
+    def statement(self, badge: str) -> Guarantee | None:
+        """What is guaranteed of answers with this badge; nothing of unsure ones."""
+        return {REMEMBERED: self.calibrator.remembered, MADE_UP: self.calibrator.made_up}.get(badge)
 
     def save(self, folder: str | Path) -> None:
         """Write trust.json into the folder of a run, atomically."""
-        data = with_checksum({"format": FORMAT, "features": list(FEATURES), **asdict(self)})
-        write_text(Path(folder) / FILE, json.dumps(data) + "\n")
+        data = {"calibrator": self.calibrator.to_json(), "unread_name": self.unread_name, "n_unnamed": self.n_unnamed}
+        write_text(Path(folder) / FILE, json.dumps(with_checksum({"format": FORMAT, **data})) + "\n")
 
     @classmethod
     def load(cls, folder: str | Path) -> Badge | None:
@@ -91,16 +83,15 @@ class Badge:
         try:
             data = read_json(path)
             version = data.get("format") if isinstance(data, dict) else None
-            data = verified(data, required=version != UNCHECKED_FORMAT)
-            if data.pop("format") not in (FORMAT, UNCHECKED_FORMAT):
+            if version != FORMAT:
                 raise ValueError(f"its format is {version!r}, not {FORMAT!r}")
-            if data.pop("features") != list(FEATURES):
+            data = verified(data, required=True)
+            if set(data) != {"format", "calibrator", "unread_name", "n_unnamed"}:
+                raise ValueError("it has other fields")
+            badge = cls(Calibrator.from_json(data["calibrator"]), float(data["unread_name"]), int(data["n_unnamed"]))
+            if badge.calibrator.features != INPUTS or not math.isfinite(badge.unread_name):
                 raise ValueError("it was fitted on other features")
-            models = {name: LogisticModel.from_json(data.pop(name)) for name in ("probe", "seen_model", "right_model")}
-            wrong = [f"{name} is {value!r}" for name, value in data.items() if not _is_finite_number(value)]
-            if wrong:
-                raise ValueError(wrong[0])
-            return cls(**{**models, **data})
+            return badge
         except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as why:
             raise QkvError(
                 f"reading {path}",
@@ -109,12 +100,21 @@ class Badge:
             ) from None
 
 
-def _is_finite_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+def save_unless_worse(badge: Badge, folder: str | Path) -> bool:
+    """Write a badge to a run's folder; one that calls nothing "remembered" does not replace one that does."""
+    if not badge.remembered.accepted:
+        try:
+            earlier = Badge.load(folder)
+        except QkvError:
+            earlier = None
+        if earlier is not None and earlier.remembered.accepted:
+            return False
+    badge.save(folder)
+    return True
 
 
-def model_inputs(values: np.ndarray, probe_scores: np.ndarray) -> np.ndarray:
-    """Inputs (n, features + 1) of the badge's models: transformed features, and the probe's score.
+def model_inputs(values: np.ndarray) -> np.ndarray:
+    """Inputs (n, INPUTS) of the badge's models, from feature values (n, FEATURES).
 
     Probabilities become log-odds and the entropy its logarithm, so that 0.99 and 0.999 are as far apart as 0.5 and 0.9:
     right and wrong answers of high probability differ there.
@@ -124,7 +124,7 @@ def model_inputs(values: np.ndarray, probe_scores: np.ndarray) -> np.ndarray:
         log = np.minimum(columns[name], -MIN_PROBABILITY)
         columns[name] = log - np.log(-np.expm1(log))
     columns["entropy"] = np.log(np.maximum(columns["entropy"], MIN_PROBABILITY))
-    return np.clip(np.column_stack((*columns.values(), probe_scores)), -MAX_ABS_INPUT, MAX_ABS_INPUT)
+    return np.clip(np.column_stack([columns[name] for name in INPUTS]), -MAX_ABS_INPUT, MAX_ABS_INPUT)
 
 
 def rule_of_thumb(log_probabilities: Sequence[float]) -> list[Judgement]:

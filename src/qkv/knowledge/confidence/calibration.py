@@ -1,155 +1,58 @@
-"""trust: fit the badge of a run on some people, and measure its precision, coverage and calibration on others."""
+"""trust: fit the badge of a run, and state what is guaranteed of it; every person serves for the fit and the test."""
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from qkv.core.display import Card, Displayable, number
 from qkv.errors import QkvError
-from qkv.knowledge.confidence.badge import MADE_UP, REMEMBERED, UNSURE, Badge, model_inputs
+from qkv.knowledge.answering.answer_model import frames_of
+from qkv.knowledge.confidence.badge import INPUTS, MADE_UP, REMEMBERED, UNSURE, Badge, model_inputs, save_unless_worse
+from qkv.knowledge.confidence.calibrator import CrossFit
+from qkv.knowledge.confidence.cross_fitting import cross_fit
 from qkv.knowledge.confidence.features import FEATURES, N_SAMPLES, AnswerFeatures, answer_features
-from qkv.knowledge.confidence.logistic import expit, fit_cross_validated
-from qkv.knowledge.confidence.metrics import Reliability, aurc, auroc, conformal_threshold, prr, reliability
+from qkv.knowledge.confidence.guarantee import CONFIDENCE, Guarantee
+from qkv.knowledge.confidence.invented import NameCheck, invented_questions
+from qkv.knowledge.confidence.logistic import expit
+from qkv.knowledge.confidence.metrics import aurc, auroc, prr, reliability
+from qkv.knowledge.confidence.outside_limit import MAX_OUTSIDE
+from qkv.knowledge.confidence.trust_result import FeatureQuality, PlainThreshold
+from qkv.knowledge.confidence.trust_result import Trust as Trust
 from qkv.knowledge.datasets.facts import Questions, load_questions
-from qkv.knowledge.datasets.templates import name_span, with_invented_names
+from qkv.knowledge.datasets.templates import name_span
 from qkv.knowledge.evaluation import QuestionSource, RunOrFolder, exact_match, question_pairs
 from qkv.knowledge.intervals import wilson_interval
+from qkv.train.data.text_files import SizedIterable
 from qkv.train.runs import as_run
 
-INVENTED_PER_KNOWN = 0.5  # questions about invented names for each question about a known person
+INVENTED_PER_KNOWN = 0.5  # questions about invented names for each question about a known person, to fit on
+TESTED_PER_KNOWN, MAX_TESTED = 2, 500  # with those that serve for the limit only: so many for each, at most so many
+N_ASSIGNMENTS = 20  # of people to folds
 MIN_QUESTIONS = 20  # of each kind (known, unknown, right, wrong) to fit a badge on
+KNOWN, OUTSIDER, INVENTED = "known", "outsider", "invented"
+LOWER_IS_BETTER = ("entropy", "name_mean_excess_surprise", "name_max_excess_surprise")
 
 
-class FeatureQuality(NamedTuple):
-    """How well one feature separates known from unknown people, and right from wrong answers.
+class _Answers(NamedTuple):
+    """Questions with the answers of a run, one row each."""
 
-    `auroc_seen` is over all held-out questions, `auroc_right` over those about known people; AURC and PRR are those of
-    right answers over all. None where all answers are right or all are wrong.
-    """
-
-    feature: str
-    auroc_seen: float
-    auroc_right: float | None
-    aurc: float
-    prr: float | None
-
-
-@dataclass(frozen=True)
-class Trust(Displayable):
-    """The quality of a badge, measured on people that it was not fitted on.
-
-    Attributes:
-        level: Share of "remembered" answers that shall be right.
-        known: Held-out questions about people in the training text.
-        unknown: Held-out questions about other people.
-        accuracy: Share of right answers among the known.
-        precision: Share of "remembered" answers that are right; 1 if there are none.
-        low: Lower end of the 95 % interval of the precision (Wilson).
-        high: Upper end of the 95 % interval of the precision.
-        coverage: Share of the right answers that are called "remembered".
-        counts: For each badge, its answers by kind: right, wrong, unknown and invented.
-        features: The quality of each feature, of the linear probe, and of the badge itself.
-        reliability: Stated probabilities of being right against the share that is right.
-        badge: The fitted badge.
-        answers: One dictionary for each held-out question.
-    """
-
-    level: float
-    known: int
-    unknown: int
-    accuracy: float
-    precision: float
-    low: float
-    high: float
-    coverage: float
-    counts: dict[str, dict[str, int]]
-    features: tuple[FeatureQuality, ...]
-    reliability: Reliability
-    badge: Badge = field(repr=False)
-    answers: tuple[dict[str, Any], ...] = field(repr=False)
-
-    @property
-    def ece(self) -> float:
-        """Expected calibration error of the probability of being right."""
-        return self.reliability.ece
-
-    @property
-    def any_remembered(self) -> bool:
-        """Whether any held-out answer is called "remembered"; if not, `precision` is 1 and means nothing."""
-        return self.n_remembered > 0
-
-    @property
-    def n_remembered(self) -> int:
-        """Held-out answers that are called "remembered", without those about invented names."""
-        return sum(self.counts[REMEMBERED][kind] for kind in ("right", "wrong", "unknown"))
-
-    @property
-    def n_right(self) -> int:
-        """How many of these are right; about people who are not in the text, a right guess counts."""
-        return round(self.precision * self.n_remembered)
-
-    def _invented_facts(self) -> tuple[tuple[str, str], ...]:
-        """What the badge says of invented names, which the precision does not count."""
-        n = sum(counts["invented"] for counts in self.counts.values())
-        if not n:
-            return ()
-        called = self.counts[REMEMBERED]["invented"]
-        return (("invented names", f"{called} of {n} answers about them are called remembered; not counted above"),)
-
-    def quality(self, feature: str) -> FeatureQuality:
-        """The quality of one feature, of "probe", or of "badge"."""
-        return next(each for each in self.features if each.feature == feature)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row per held-out question, in the form that pandas.DataFrame takes."""
-        return list(self.answers)
-
-    def to_json(self) -> dict[str, Any]:
-        return {**super().to_json(), "features": [each._asdict() for each in self.features], "ece": self.ece}
-
-    def card(self) -> Card:
-        rows = tuple(
-            (
-                q.feature.replace("_", " "),
-                f"{q.auroc_seen:.3f}",
-                _or_dash(q.auroc_right),
-                f"{q.aurc:.3f}",
-                _or_dash(q.prr),
-            )
-            for q in self.features
-        )
-        if self.any_remembered:
-            title = f"{self.n_right} of {self.n_remembered} held-out answers called “remembered” are right"
-            share, required = f"{100 * self.precision:.1f} %", f"required {100 * self.level:.0f} %"
-            first = ("share", f"{share}; 95 % interval {100 * self.low:.1f} to {100 * self.high:.1f} %; {required}")
-        else:
-            title = f"No answer can be called “remembered” at {100 * self.level:.0f} %"
-            first = ("try", "more questions to fit the badge on, or a lower level")
-        return Card(
-            title=title,
-            facts=(
-                first,
-                *self._invented_facts(),
-                ("coverage", f"{100 * self.coverage:.1f} % of the right answers are called remembered"),
-                (
-                    "held out",
-                    f"{self.known} questions about people in the text ({100 * self.accuracy:.1f} % right), "
-                    f"{self.unknown} about others",
-                ),
-                ("badges", "; ".join(f"{badge}: {_count_text(counts)}" for badge, counts in self.counts.items())),
-                ("calibration error", number(self.ece, 3)),
-            ),
-            columns=("feature", "AUROC seen", "AUROC right", "AURC", "PRR"),
-            rows=rows,
-            note="AUROC seen: people in the text against others. AUROC right: right against wrong answers about people "
-            "in the text.",
-        )
+    pairs: list[tuple[str, str]]
+    groups: np.ndarray
+    people: list[str]
+    found: AnswerFeatures
+    right: np.ndarray
+    fitted: np.ndarray
+    """Rows to fit the badge on."""
+    limiting: np.ndarray
+    """Rows about more invented names, for the limit of those called "remembered" only."""
+    measured: np.ndarray
+    """Rows to measure it on."""
+    filled: np.ndarray
+    """Rows with an answer that is not empty."""
 
 
 def trust(
@@ -158,16 +61,27 @@ def trust(
     unknown: QuestionSource | Sequence[str],
     *,
     level: float = 0.95,
-    calibration: float = 0.5,
+    confidence: float = CONFIDENCE,
+    max_outside: float = MAX_OUTSIDE,
+    calibration: float = 1.0,
     n_samples: int = N_SAMPLES,
     seed: int = 0,
     save: bool = True,
+    text: str | Path | SizedIterable[str] | None = None,
 ) -> Trust:
-    """Calibrate the badge of a run on some people, and measure it on the others.
+    """Calibrate the badge of a run, and state how often its "remembered" answers are right.
+
+    The people are split into folds. Each answer is judged by models that were fitted without its person, and the
+    threshold is chosen and tested on these judgements, so that every person serves for both. Where `level` cannot be
+    guaranteed, the highest level that can is stated, and how many more questions `level` would take.
 
     To the unknown people it adds questions about invented names, made of parts of known names: the hardest to tell
-    from known ones. They count as wrong answers when the badge is fitted; how many of them are called "remembered" is
-    reported separately.
+    from known ones. Names that stand in the run's text or in a question are left out. They serve for the fit, not for
+    the level.
+
+    An answer is only called "remembered" if, besides, at most a share `max_outside` of the unknown people, and of the
+    invented names, are called so. This is tested by an exact binomial bound; where there are too few names for one, the
+    share of the names given is kept at `max_outside`, and the bound that it has is stated (`Trust.outside`).
 
     Args:
         run: The run, or its folder.
@@ -176,38 +90,35 @@ def trust(
         unknown: Questions about people that are not in the text; answers may be left out. If they are given, a right
             guess counts as right.
         level: Share of "remembered" answers that shall be right.
-        calibration: Share of the people that the badge is fitted on; it is measured on the rest.
-        n_samples: Sampled answers per question, for the feature `agreement`.
-        seed: Seed of the split, of invented names and of sampled answers.
-        save: Whether to write the badge to the run's folder, as trust.json, where `ask` finds it.
+        confidence: Share of all draws of such people in which the statement shall be true.
+        max_outside: Largest share of unknown people, and of invented names, that may be called "remembered", each with
+            this confidence.
+        calibration: Share of the people that the badge is fitted on; below 1, it is measured on the rest.
+        n_samples: Sampled answers per question, for the feature `agreement`, which the badge does not use.
+        seed: Seed of folds, invented names and sampled answers.
+        save: Whether to write the badge to the run's folder, as trust.json, where `ask` finds it. One that calls no
+            answer "remembered" does not replace one that does.
+        text: The texts that the run was trained on, for the check of names; if left out, the recorded file is read.
 
     Returns:
-        Precision and coverage of "remembered", calibration error, and the quality of each feature, on held-out people.
+        What is guaranteed of "remembered", its precision and coverage, and the quality of each feature.
 
     Raises:
-        QkvError: `level` or `calibration` is not in (0, 1), or there are fewer than 20 questions of a kind (known,
-            unknown, right, wrong) to fit on.
+        QkvError: `level`, `confidence`, `max_outside` or `calibration` is out of range, or there are fewer than 20
+            questions of a kind (known, unknown, right, wrong) to fit on.
 
     Example:
         With a run that was pretrained on biographies, and two files of questions::
 
             found = qkv.knowledge.trust("runs/birth", "known.tsv", "unknown.txt", level=0.9)
-            found.precision, found.coverage, found.ece
+            found.stated_level, found.precision, found.coverage
             qkv.knowledge.ask("runs/birth", "Where was Ada Lovelace born?").badge  # now calibrated
     """
+    _check_shares(level, confidence, max_outside, calibration)
     run = as_run(run)
     known_pairs, unknown_pairs = question_pairs(known), _optionally_answered(unknown)
-    pairs = [*known_pairs, *unknown_pairs]
-    n_given = len(pairs)
-    seen = np.arange(n_given) < len(known_pairs)
-    fitted = _calibration_split([question for question, _ in pairs], seen, calibration, seed)
-    for part in (True, False):  # each invented name is made of names on one side of the split
-        own = [known_pairs[i][0] for i in np.flatnonzero(fitted[: len(known_pairs)] == part)]
-        invented = _questions_about_invented_names(own, pairs, seed)
-        pairs += invented
-        fitted = np.append(fitted, np.full(len(invented), part))
-    seen = np.arange(len(pairs)) < len(known_pairs)
-    given = np.arange(len(pairs)) < n_given
+    names, frames = NameCheck(run, text), frames_of(run)
+    pairs, groups, fitted, limiting, remarks = _questions(known_pairs, unknown_pairs, names, frames, calibration, seed)
     found = answer_features(run, [question for question, _ in pairs], n_samples=n_samples, seed=seed)
     right = np.array(
         [
@@ -215,106 +126,246 @@ def trust(
             for answer, (_, expected) in zip(found.answers, pairs, strict=True)
         ]
     )
-    _check_counts(seen[fitted & given], right[fitted & given])
-    badge = fit_badge(found.values[fitted], found.hidden[fitted], seen[fitted], right[fitted], level, seed)
-    if save:
-        badge.save(run.folder)
-    judged = badge.judge(found.values[~fitted & ~given], found.hidden[~fitted & ~given])
-    return _measure(badge, found, pairs, seen, right, ~fitted & given, Counter(each.badge for each in judged))
+    answers = _Answers(
+        pairs,
+        groups,
+        [name_of(question, frames) for question, _ in pairs],
+        found,
+        right,
+        fitted,
+        limiting,
+        fitted | limiting if calibration == 1 else ~(fitted | limiting),
+        np.array([answer != "" for answer in found.answers]),
+    )
+    badge, out_of_fold = _fit(answers, level, confidence, max_outside, seed)
+    kept_earlier = save and not save_unless_worse(badge, run.folder)
+    return _measure(badge, out_of_fold, answers, remarks, kept_earlier, seed)
 
 
 def fit_badge(
-    values: np.ndarray, hidden: np.ndarray, seen: np.ndarray, right: np.ndarray, level: float, seed: int = 0
-) -> Badge:
-    """Fit probe, models and thresholds to answers that are known to be right or wrong.
+    values: np.ndarray,
+    right: np.ndarray,
+    groups: Sequence[str],
+    level: float,
+    confidence: float = CONFIDENCE,
+    *,
+    people: Sequence[str] | None = None,
+    max_outside: float | None = MAX_OUTSIDE,
+    more_invented: np.ndarray | None = None,
+    n_unnamed: int = 0,
+    seed: int = 0,
+) -> tuple[Badge, CrossFit]:
+    """Fit a badge to answers that are known to be right or wrong; see `cross_fit`.
 
-    The probe scores that the models are fitted on, and the probabilities that the thresholds are chosen on, are out of
-    fold: they come from fits without the row.
+    Args:
+        values: Features of the answers, (n, features).
+        right: Whether each answer is right.
+        groups: "known", "outsider" or "invented" for each.
+        level: Share of "remembered" answers that shall be right.
+        confidence: Share of all draws in which the statement shall be true.
+        people: Whom each question is about; all different if left out.
+        max_outside: Largest share of outsiders, and of invented names, that may be called "remembered"; None for no
+            limit.
+        more_invented: Features of answers about more invented names, which serve for this limit only.
+        n_unnamed: Questions in which no name was found.
+        seed: Seed of the folds.
     """
-    _check_counts(seen, right)
-    probe, probe_scores = fit_cross_validated(hidden, seen, seed)
-    x = model_inputs(values, probe_scores)
-    seen_model, _ = fit_cross_validated(x, seen, seed)
-    right_model, log_odds = fit_cross_validated(x, right, seed)
-    p_right = expit(log_odds)
-    high = conformal_threshold(p_right, right, level)
-    low = -conformal_threshold(-p_right, ~right, level)
-    remembered = right[p_right >= high]
-    return Badge(
-        probe,
-        seen_model,
-        right_model,
-        remembered_threshold=min(high, 2.0),
-        made_up_threshold=max(min(low, high - 1e-12), -1.0),
+    kinds = np.asarray(groups)
+    _check_counts(kinds, right)
+    found = cross_fit(
+        model_inputs(values),
+        right,
+        groups=kinds.tolist(),
+        people=people,
+        features=INPUTS,
         level=level,
-        precision=float(remembered.mean()) if len(remembered) else 1.0,
-        n_questions=len(seen),
+        confidence=confidence,
+        max_outside=max_outside,
+        more_invented=() if more_invented is None else model_inputs(more_invented),
+        n_assignments=N_ASSIGNMENTS,
+        seed=seed,
+    )
+    unread = values[kinds == OUTSIDER, list(FEATURES).index("name_mean_log_probability")]
+    return Badge(found.calibrator, float(np.median(unread)), n_unnamed), found
+
+
+def name_of(question: str, frames: Sequence[str] = ()) -> str:
+    """The name in a question; the whole question if there is none."""
+    text = question.strip()
+    return text[slice(*name_span(text, frames))]
+
+
+def _questions(
+    known: list[tuple[str, str]],
+    unknown: list[tuple[str, str]],
+    names: NameCheck,
+    frames: Sequence[str],
+    calibration: float,
+    seed: int,
+) -> tuple[list[tuple[str, str]], np.ndarray, np.ndarray, np.ndarray, tuple[str, ...]]:
+    """All questions with those about invented names, their groups, the two kinds of rows for the fit, and remarks."""
+    pairs = [*known, *unknown]
+    groups = [KNOWN] * len(known) + [OUTSIDER] * len(unknown)
+    given = [question for question, _ in pairs]
+    people = [name_of(question, frames) for question in given]
+    fitted = _calibration_split(people, np.array(groups) == KNOWN, calibration, seed)
+    limiting, left_out = np.zeros(len(pairs), dtype=bool), 0
+    for part in (True, False):  # each invented name is made of names on one side of the split
+        own = [known[i][0] for i in np.flatnonzero(fitted[: len(known)] == part)]
+        n = round(INVENTED_PER_KNOWN * len(own))
+        tested = max(n, min(TESTED_PER_KNOWN * len(own), MAX_TESTED)) if part else n
+        made = invented_questions(names, own, given, tested, seed, frames)
+        pairs += [(question, "") for question in made.questions]
+        groups += [INVENTED] * len(made.questions)
+        first = np.arange(len(made.questions)) < n
+        fitted, limiting = np.append(fitted, first & part), np.append(limiting, ~first & part)
+        left_out += made.found
+    return pairs, np.array(groups), fitted, limiting, tuple(_remarks(names, people, len(known), left_out))
+
+
+def _remarks(names: NameCheck, people: Sequence[str], n_known: int, left_out: int) -> list[str]:
+    """What the names were checked against, and what does not fit."""
+    out = [f"invented ones are not in {', '.join(names.checked)} or the questions given".replace("in  or", "in")]
+    if left_out:
+        out[0] += f"; left out as found there: {left_out}"
+    if names.unchecked:
+        out.append(f"{' and '.join(names.unchecked)} could not be read again for this")
+    if names.text is not None:
+        strange = sum(name not in names.text for name in people[:n_known])
+        read = sum(name in names.text for name in people[n_known:])
+        if strange:
+            out.append(f"{strange} of the {n_known} known names are not in the text")
+        if read:
+            out.append(f"{read} of the {len(people) - n_known} unknown names are in the text")
+    return out
+
+
+def _fit(answers: _Answers, level: float, confidence: float, max_outside: float, seed: int) -> tuple[Badge, CrossFit]:
+    rows = np.flatnonzero(answers.fitted & answers.filled)
+    return fit_badge(
+        answers.found.values[rows],
+        answers.right[rows],
+        answers.groups[rows].tolist(),
+        level,
+        confidence,
+        people=[answers.people[i] for i in rows],
+        max_outside=max_outside,
+        more_invented=answers.found.values[answers.limiting & answers.filled],
+        n_unnamed=sum(not answers.found.questions[i].named for i in rows),
+        seed=seed,
     )
 
 
 def _measure(
-    badge: Badge,
-    found: AnswerFeatures,
-    pairs: list[tuple[str, str]],
-    seen: np.ndarray,
-    right: np.ndarray,
-    held_out: np.ndarray,
-    invented: Counter[str],
+    badge: Badge, out_of_fold: CrossFit, answers: _Answers, remarks: tuple[str, ...], kept_earlier: bool, seed: int
 ) -> Trust:
-    """The quality of a badge on the held-out questions; `invented` counts the badges of invented names."""
-    values, hidden, seen, right = found.values[held_out], found.hidden[held_out], seen[held_out], right[held_out]
-    p_right = badge.p_right(values, hidden)
-    badges = np.array([badge.name(float(p)) for p in p_right])
-    remembered = badges == REMEMBERED
-    n_right, n = int((remembered & right).sum()), int(remembered.sum())
+    """The quality of a badge on the rows to measure it on."""
+    rows = np.flatnonzero(answers.measured & answers.filled)
+    held_out = not (answers.measured & answers.fitted).any()
+    values, right, groups = answers.found.values[rows], answers.right[rows], answers.groups[rows]
+    scores = badge.calibrator.scores(model_inputs(values))
+    if not held_out:
+        scores[answers.fitted[rows]] = out_of_fold.scores
+    badges = np.array([badge.calibrator.badge_of_score(float(score)) for score in scores])
+    given, seen, called = groups != INVENTED, groups == KNOWN, badges == REMEMBERED
+    n_right, n = int((called & given & right).sum()), int((called & given).sum())
     low, high = wilson_interval(n_right, n) if n else (0.0, 1.0)
-    counts = {
-        name: {
-            "right": int((own & seen & right).sum()),
-            "wrong": int((own & seen & ~right).sum()),
-            "unknown": int((own & ~seen).sum()),
-            "invented": invented[name],
-        }
-        for name in (REMEMBERED, UNSURE, MADE_UP)
-        for own in (badges == name,)
-    }
-    answers = tuple(
-        {
-            "question": pairs[i][0],
-            "wanted": pairs[i][1],
-            "answer": found.answers[i],
-            "right": bool(right[j]),
-            "seen": bool(seen[j]),
-            "badge": str(badges[j]),
-            "p_right": float(p_right[j]),
-            **dict(zip(FEATURES, map(float, values[j]), strict=True)),
-        }
-        for j, i in enumerate(np.flatnonzero(held_out))
-    )
+    made = badge.remembered
+    more = (made.more - 1) * int((answers.fitted & answers.filled & (answers.groups != INVENTED)).sum())
     return Trust(
-        level=badge.level,
+        level=made.wanted,
+        stated_level=made.level,
+        confidence=made.confidence,
         known=int(seen.sum()),
-        unknown=int((~seen).sum()),
-        accuracy=float(right[seen].mean()),
+        unknown=int((given & ~seen).sum()),
+        accuracy=float(right[seen].mean()) if seen.any() else 0.0,
         precision=n_right / n if n else 1.0,
         low=low,
         high=high,
-        coverage=n_right / max(1, int(right.sum())),
-        counts=counts,
-        features=_feature_qualities(badge, values, hidden, seen, right),
-        reliability=reliability(p_right, right),
+        coverage=n_right / max(1, int(right[given].sum())),
+        counts=_counts(badges, groups, right),
+        features=_feature_qualities(badge, values[given], scores[given], seen[given], right[given]),
+        reliability=reliability(expit(scores[given]), right[given]),
+        plain=plain_threshold(answers.found, answers, made, seed),
+        more_questions=None if math.isinf(more) else math.ceil(more),
+        empty=int((answers.measured & ~answers.filled).sum()),
+        held_out=held_out,
+        remarks=remarks,
+        kept_earlier=kept_earlier,
+        outside=badge.calibrator.outside,
         badge=badge,
-        answers=answers,
+        answers=_answer_rows(answers, rows[given], badges[given], scores[given]),
+    )
+
+
+def plain_threshold(found: AnswerFeatures, answers: _Answers, wanted: Guarantee, seed: int) -> PlainThreshold:
+    """The same test with the log-probability of the answer as the only feature, on the same people."""
+    x = model_inputs(found.values)[:, :1]
+    given = answers.groups != INVENTED
+    rows = np.flatnonzero(answers.fitted & answers.filled & given)
+    people = [answers.people[i] for i in rows]
+    level, confidence = wanted.wanted, wanted.confidence
+    fit = cross_fit(x[rows], answers.right[rows], people=people, level=level, confidence=confidence, seed=seed)
+    accepted = np.zeros(len(x), dtype=bool)
+    if (answers.measured & answers.fitted).any():
+        accepted[rows] = fit.badges == REMEMBERED
+        rest = np.flatnonzero(answers.filled & ~given)
+    else:
+        rest = np.flatnonzero(answers.filled & answers.measured)
+    accepted[rest] = np.array(fit.calibrator.badges(x[rest])) == REMEMBERED
+    accepted &= answers.measured
+    right = answers.right & answers.measured & given
+    n = int((accepted & given).sum())
+    return PlainThreshold(
+        fit.calibrator.remembered.level,
+        int((accepted & right).sum()) / n if n else 1.0,
+        int((accepted & right).sum()) / max(1, int(right.sum())),
+        int((accepted & (answers.groups == OUTSIDER)).sum()),
+        int((accepted & ~given).sum()),
+    )
+
+
+def _counts(badges: np.ndarray, groups: np.ndarray, right: np.ndarray) -> dict[str, dict[str, int]]:
+    """For each badge, its answers by kind."""
+    kinds = {
+        "right": (groups == KNOWN) & right,
+        "wrong": (groups == KNOWN) & ~right,
+        "unknown": groups == OUTSIDER,
+        "invented": groups == INVENTED,
+    }
+    return {
+        badge: {kind: int((own & (badges == badge)).sum()) for kind, own in kinds.items()}
+        for badge in (REMEMBERED, UNSURE, MADE_UP)
+    }
+
+
+def _answer_rows(
+    answers: _Answers, rows: np.ndarray, badges: np.ndarray, scores: np.ndarray
+) -> tuple[dict[str, Any], ...]:
+    """One dictionary for each of these rows."""
+    return tuple(
+        {
+            "question": answers.pairs[i][0],
+            "wanted": answers.pairs[i][1],
+            "answer": answers.found.answers[i],
+            "right": bool(answers.right[i]),
+            "seen": bool(answers.groups[i] == KNOWN),
+            "badge": str(badge),
+            "p_right": float(p),
+            **dict(zip(FEATURES, map(float, answers.found.values[i]), strict=True)),
+        }
+        for i, badge, p in zip(rows.tolist(), badges, expit(scores), strict=True)
     )
 
 
 def _feature_qualities(
-    badge: Badge, values: np.ndarray, hidden: np.ndarray, seen: np.ndarray, right: np.ndarray
+    badge: Badge, values: np.ndarray, scores: np.ndarray, seen: np.ndarray, right: np.ndarray
 ) -> tuple[FeatureQuality, ...]:
-    # For each feature: the score for "seen" and the score for "right". A low entropy speaks for both.
-    scores = {name: (values[:, i] * (-1 if name == "entropy" else 1),) * 2 for i, name in enumerate(FEATURES)}
-    scores["probe"] = (badge.probe.score(hidden),) * 2
-    scores["badge"] = (badge.p_seen(values, hidden), badge.p_right(values, hidden))
+    # For each feature: the score for "seen" and the score for "right". A low entropy or surprise speaks for both.
+    columns = {name: values[:, i] * (-1 if name in LOWER_IS_BETTER else 1) for i, name in enumerate(FEATURES)}
+    p_seen = badge.calibrator.p_seen(model_inputs(values))
+    pairs = {name: (column, column) for name, column in columns.items()}
+    pairs["badge"] = (scores if p_seen is None else p_seen, scores)
     both_among_seen = right[seen].any() and not right[seen].all()
     both = right.any() and not right.all()
     return tuple(
@@ -325,24 +376,12 @@ def _feature_qualities(
             aurc(for_right, right),
             prr(for_right, right) if both else None,
         )
-        for name, (for_seen, for_right) in scores.items()
+        for name, (for_seen, for_right) in pairs.items()
     )
 
 
-def _questions_about_invented_names(
-    asked: Sequence[str], pairs: Sequence[tuple[str, str]], seed: int
-) -> list[tuple[str, str]]:
-    """A random part of these questions with invented names and the answer ""; none that is in `pairs` already."""
-    order = np.random.default_rng((seed, 18)).permutation(len(asked))[: round(INVENTED_PER_KNOWN * len(asked))]
-    given = {question for question, _ in pairs}
-    return [(each, "") for each in with_invented_names([asked[i] for i in order], seed) if each not in given]
-
-
-def _calibration_split(asked: Sequence[str], seen: np.ndarray, share: float, seed: int) -> np.ndarray:
+def _calibration_split(names: Sequence[str], seen: np.ndarray, share: float, seed: int) -> np.ndarray:
     """Which questions to fit on: split by person, with the same share of known and of unknown people."""
-    if not 0 < share < 1:
-        raise QkvError("calibrating trust", f"the calibration share is {share}", "Give a share in (0, 1), such as 0.5")
-    names = [question[slice(*name_span(question))] for question in (each.strip() for each in asked)]
     out = np.zeros(len(names), dtype=bool)
     for kind in (True, False):
         people = sorted({name for name, is_seen in zip(names, seen, strict=True) if is_seen == kind})
@@ -352,13 +391,23 @@ def _calibration_split(asked: Sequence[str], seen: np.ndarray, share: float, see
     return out
 
 
-def _check_counts(seen: np.ndarray, right: np.ndarray) -> None:
-    """Refuse to fit a badge on fewer than MIN_QUESTIONS questions of any kind."""
+def _check_shares(level: float, confidence: float, max_outside: float, calibration: float) -> None:
+    """Refuse shares out of range before any work."""
+    for name, value in (("level", level), ("confidence", confidence), ("max_outside", max_outside)):
+        if not 0 < value < 1:
+            raise QkvError("calibrating trust", f"the {name} is {value}", "Give a share in (0, 1), such as 0.95")
+    if not 0 < calibration <= 1:
+        raise QkvError("calibrating trust", f"the calibration share is {calibration}", "Give a share in (0, 1]")
+
+
+def _check_counts(groups: np.ndarray, right: np.ndarray) -> None:
+    """Refuse to fit a badge on fewer than MIN_QUESTIONS questions of any kind; invented names do not count."""
+    given = groups != INVENTED
     counts = {
-        "questions about people in the text": int(seen.sum()),
-        "questions about people who are not in the text": int((~seen).sum()),
-        "right answers": int(right.sum()),
-        "wrong answers": int((~right).sum()),
+        "questions about people in the text": int((groups == KNOWN).sum()),
+        "questions about people who are not in the text": int((groups == OUTSIDER).sum()),
+        "right answers": int((right & given).sum()),
+        "wrong answers": int((~right & given).sum()),
     }
     for kind, count in counts.items():
         if count < MIN_QUESTIONS:
@@ -376,17 +425,3 @@ def _optionally_answered(unknown: QuestionSource | Sequence[str]) -> list[tuple[
     if isinstance(unknown, str | Path):
         return list(load_questions(unknown, answered=False).pairs)
     return [(each, "") if isinstance(each, str) else each for each in unknown]
-
-
-def _count_text(counts: dict[str, int]) -> str:
-    kinds = {
-        "right": "right",
-        "wrong": "wrong",
-        "unknown": "about people not in the text",
-        "invented": "about invented names",
-    }
-    return ", ".join(f"{counts[kind]} {text}" for kind, text in kinds.items() if counts[kind]) or "none"
-
-
-def _or_dash(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"

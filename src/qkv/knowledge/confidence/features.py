@@ -32,6 +32,9 @@ FEATURES = {
     "name_min_log_probability": "least of these: a name made of parts of two others has one unlikely step",
     "name_only_log_probability": "log-probability of the answer after the name alone, without a question",
     "no_name_log_probability": "log-probability of the answer after no name at all: how common the answer is",
+    "question_only_log_probability": "log-probability of the answer after the question without the name",
+    "name_mean_excess_surprise": "surprise of the tokens of the name beyond what is expected there (entropy), mean",
+    "name_max_excess_surprise": "largest of these: where the name goes on as no name in the text does",
 }
 """The scalar features and their meanings, in the order of the columns of `AnswerFeatures.values`."""
 N_BEAMS, N_SAMPLES = 5, 8
@@ -84,11 +87,15 @@ def answer_features(
         for each in candidates
     ]
     entropies, token_logs, hidden = _answer_pass(run.model, encoded, best)
-    agreement = _sample_agreement(token_logs, n_samples, seed)
-    without_question = _features_without_question(run, encoded, best)
-    values = np.stack(
-        [[each.log_probability for each in best], margins, entropies, agreement, *without_question], axis=1
-    )
+    columns = {
+        "log_probability": [each.log_probability for each in best],
+        "margin": margins,
+        "entropy": entropies,
+        "agreement": _sample_agreement(token_logs, n_samples, seed),
+        **_name_features(run, encoded),
+        **_features_of_other_prompts(run, encoded, best),
+    }
+    values = np.stack([np.asarray(columns[name], dtype=float) for name in FEATURES], axis=1)
     return AnswerFeatures(
         encoded,
         tuple(tuple(text for text, _ in each) for each in candidates),
@@ -147,34 +154,55 @@ def _sample_agreement(token_logs: Sequence[np.ndarray], n_samples: int, seed: in
     )
 
 
-def _features_without_question(
-    run: AnswerModel, questions: Sequence[EncodedQuestion], best: Sequence[Candidate]
-) -> tuple[np.ndarray, ...]:
-    """The last four FEATURES: of the name with its end ⁇, and of the answer after the prompts "name ⁇" and "⁇"."""
-    names = [question.ids[slice(*question.name)] for question in questions]
+def _name_features(run: AnswerModel, questions: Sequence[EncodedQuestion]) -> dict[str, np.ndarray]:
+    """Features of the tokens of each name and its end ⁇, without a question."""
     room = run.config.context_length + 1
-    rows = [[*name, MASK_ID][:room] for name in names]
-    no_names: list[list[int]] = [[] for _ in names]
-    for prompts in (names, no_names):
-        rows += [[*prompt, MASK_ID, *b.tokens, MASK_ID][:room] for prompt, b in zip(prompts, best, strict=True)]
-    logs = _token_logs(run.model, rows)
-    n = len(names)
-    return (
-        np.array([each.mean() for each in logs[:n]]),
-        np.array([each.min() for each in logs[:n]]),
-        np.array([each[len(name) :].sum() for each, name in zip(logs[n : 2 * n], names, strict=True)]),
-        np.array([each.sum() for each in logs[2 * n :]]),
-    )
+    rows = [[*question.ids[slice(*question.name)], MASK_ID][:room] for question in questions]
+    logs, entropies = _token_logs(run.model, rows)
+    excess = [-log - entropy for log, entropy in zip(logs, entropies, strict=True)]
+    return {
+        "name_mean_log_probability": np.array([each.mean() for each in logs]),
+        "name_min_log_probability": np.array([each.min() for each in logs]),
+        "name_mean_excess_surprise": np.array([each.mean() for each in excess]),
+        "name_max_excess_surprise": np.array([each.max() for each in excess]),
+    }
 
 
-def _token_logs(model: NumpyGPT, rows: Sequence[Sequence[int]]) -> list[np.ndarray]:
-    """For each row, the log-probability of every token but the first, given the tokens before it."""
+def _features_of_other_prompts(
+    run: AnswerModel, questions: Sequence[EncodedQuestion], best: Sequence[Candidate]
+) -> dict[str, np.ndarray]:
+    """Log-probability of each answer after the name alone, after nothing, and after the question without the name."""
+    prompts: dict[str, list[list[int]]] = {
+        "name_only_log_probability": [each.ids[slice(*each.name)] for each in questions],
+        "no_name_log_probability": [[] for _ in questions],
+        "question_only_log_probability": [
+            [*each.ids[: each.name[0]], *each.ids[each.name[1] : -1]] for each in questions
+        ],
+    }
+    room, n = run.config.context_length + 1, len(questions)
+    rows = [
+        [*prompt, MASK_ID, *answer.tokens, MASK_ID][:room]
+        for own in prompts.values()
+        for prompt, answer in zip(own, best, strict=True)
+    ]
+    logs, _ = _token_logs(run.model, rows)
+    return {
+        name: np.array([log[len(prompt) :].sum() for log, prompt in zip(logs[i * n : (i + 1) * n], own, strict=True)])
+        for i, (name, own) in enumerate(prompts.items())
+    }
+
+
+def _token_logs(model: NumpyGPT, rows: Sequence[Sequence[int]]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """For each row, the log-probability of every token but the first given those before it, and the entropy there."""
     out: list[np.ndarray] = [np.zeros(0)] * len(rows)
+    entropies: list[np.ndarray] = [np.zeros(0)] * len(rows)
     for batch, states in _hidden_states(model, [row[:-1] for row in rows]):
         for i, state in zip(batch, states, strict=True):
             targets = rows[i][1:]
-            out[i] = model.log_probabilities(state[: len(targets)])[np.arange(len(targets)), targets]
-    return out
+            logs = model.log_probabilities(state[: len(targets)])
+            out[i] = logs[np.arange(len(targets)), targets]
+            entropies[i] = -(np.exp(logs) * logs).sum(-1)
+    return out, entropies
 
 
 def _hidden_states(model: NumpyGPT, rows: Sequence[Sequence[int]]) -> Iterator[tuple[list[int], np.ndarray]]:

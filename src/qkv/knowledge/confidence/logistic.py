@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,6 +89,17 @@ def fit(x: np.ndarray, y: np.ndarray, ridge: float = 1.0) -> LogisticModel:
         if gradient @ step < 1e-12:
             break
     return LogisticModel(tuple(mean.tolist()), tuple(scale.tolist()), tuple(w[:-1].tolist()), float(w[-1]))
+
+
+def mean_model(models: Sequence[LogisticModel]) -> LogisticModel:
+    """The model whose score is the mean of the scores of these."""
+    scale = np.array([model.scale for model in models])
+    weights = np.array([model.weights for model in models]) / scale
+    shifts = [model.bias - float(w @ np.array(model.mean)) for model, w in zip(models, weights, strict=True)]
+    mean, spread = np.array([model.mean for model in models]).mean(0), scale.mean(0)
+    slope = weights.mean(0)
+    bias = float(np.mean(shifts) + slope @ mean)
+    return LogisticModel(tuple(mean.tolist()), tuple(spread.tolist()), tuple((slope * spread).tolist()), bias)
 
 
 def fit_cross_validated(x: np.ndarray, y: np.ndarray, seed: int = 0) -> tuple[LogisticModel, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Metrics of confidence scores: AUROC, risk-coverage (AURC, PRR), reliability (ECE), and a conformal threshold."""
+"""Metrics of confidence scores: AUROC, risk-coverage (AURC, PRR), and reliability (ECE)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import bdtr
 
 from qkv.core.display import Card, Displayable, number
 from qkv.errors import QkvError
 
 N_BINS = 10
-TEST_LEVEL = 0.1  # significance level of the binomial test of a threshold
 
 
 def auroc(scores: Any, labels: Any) -> float:
@@ -110,26 +108,6 @@ def reliability(probabilities: Any, right: Any, bins: int = N_BINS) -> Reliabili
         tuple(observed.tolist()),
         tuple(np.linspace(0, 1, bins + 1).tolist()),
     )
-
-
-def conformal_threshold(probabilities: Any, right: Any, level: float, test_level: float = TEST_LEVEL) -> float:
-    """The lowest t such that answers with probability ≥ t are right at least `level` of the time; ∞ if there is none.
-
-    Of the calibration answers at or above t, let a be right and b wrong. A new answer, exchangeable with these, may be
-    wrong, so that t is safe only if (b + 1)/(a + b + 1) ≤ 1 − level. Since the lowest of many t is taken, which
-    favours a lucky one, a binomial test must also reject, at `test_level`, that more than 1 − level are wrong.
-    """
-    p, y = _scores_and_labels("a threshold", probabilities, right)
-    if not 0 < level < 1:
-        raise QkvError("a threshold", f"the level is {level}", "Give a share in (0, 1), such as 0.95")
-    order = np.argsort(-p, kind="stable")
-    p, y = p[order], y[order]
-    wrong = (~y).cumsum()
-    total = np.arange(1, len(p) + 1)
-    ends_tie = np.append(np.diff(p) != 0, True)  # a threshold accepts all of a tie or nothing of it
-    conformal = wrong + 1 <= (1 - level) * (total + 1) + 1e-9  # in floating point 1 - 0.8 is not 0.2
-    safe = ends_tie & conformal & (bdtr(wrong, total, 1 - level) <= test_level)
-    return float(p[np.flatnonzero(safe)[-1]]) if safe.any() else float("inf")
 
 
 def _scores_and_labels(request: str, scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:

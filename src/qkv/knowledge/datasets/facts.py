@@ -1,8 +1,7 @@
-"""Facts about people, questions and texts, loaded from files; rows that cannot be used are reported by line number."""
+"""Types of facts, questions and texts, and loaders of the latter two; unusable rows are reported by line number."""
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -12,18 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qkv.core.display import Card, Displayable
-from qkv.core.json_files import parse_json
 from qkv.errors import QkvError
+from qkv.train.data.tables import parse_questions, text_lines
 
 RELATIONS = ("city", "country", "year", "occupation")
-RELATION_SYNONYMS = {
-    "city": ("birthplace", "place of birth", "born in", "birth city", "birthcity"),
-    "country": ("birth country", "country of birth", "nation"),
-    "year": ("birth year", "year of birth", "birthyear", "born"),
-    "occupation": ("profession", "job", "works as"),
-}
-"""Other names, in files of facts, of the relations that have templates of their own."""
-_CANONICAL = {name: relation for relation, others in RELATION_SYNONYMS.items() for name in (relation, *others)}
 MAX_PROBLEMS_SHOWN = 5
 
 
@@ -35,15 +26,15 @@ class Problem(NamedTuple):
 
 
 class Person(NamedTuple):
-    """A person with facts; a fact that is not known is the empty string.
+    """A person, or another subject, with facts; a fact that is not known is the empty string.
 
     Attributes:
         name: Full name.
-        city: City of birth.
-        country: Country of birth.
-        year: Year of birth, such as "1815" or "384 BC".
-        occupation: Occupation.
-        more: Other (relation, value) pairs.
+        city: City of birth of a person.
+        country: Country of birth of a person.
+        year: Year of birth of a person, such as "1815" or "384 BC".
+        occupation: Occupation of a person.
+        more: Other (relation, value) pairs, and all of those of a thing.
 
     Example:
         >>> from qkv.knowledge import Person
@@ -94,9 +85,8 @@ class Facts(Displayable):
         """The same people with only these relations."""
         people = []
         for person in self.people:
-            known = {r: v for r, v in person.facts().items() if r in relations}
-            four = {r: known.pop(r, "") for r in RELATIONS}
-            people.append(Person(person.name, **four, more=tuple(known.items())))
+            four = {r: str(getattr(person, r)) for r in RELATIONS if r in relations}
+            people.append(Person(person.name, **four, more=tuple(each for each in person.more if each[0] in relations)))
         return replace(self, people=tuple(people))
 
     def sample(self, n: int, seed: int = 0) -> Facts:
@@ -218,9 +208,11 @@ class Texts(Displayable):
 
 
 def load_questions(path: str | Path, answered: bool = True) -> Questions:
-    """Load questions from a file of lines `question<TAB>answer`.
+    """Load questions from a file of lines `question<TAB>answer`, or from a table that a spreadsheet exported.
 
-    Empty lines are skipped. A line of another form is left out and listed in `problems`.
+    Such a table has commas, semicolons or tabs between its cells, may have quotes around them, and may have a header
+    that names the columns `question` and `answer`. Empty lines are skipped. A line of another form is left out and
+    listed in `problems`.
 
     Args:
         path: The file, in UTF-8.
@@ -246,18 +238,10 @@ def load_questions(path: str | Path, answered: bool = True) -> Questions:
         (Problem(line=2, why='it has 1 cells, not question<TAB>answer'),)
     """
 
-    def row(line: str) -> tuple[str, str]:
-        cells = [cell.strip() for cell in line.split("\t")]
-        if len(cells) == 1 and cells[0] and not answered:
-            return cells[0], ""
-        if len(cells) != 2 or not all(cells):
-            raise ValueError(
-                f"it has {len(cells)} cells, not question<TAB>answer" if len(cells) != 2 else "a cell is empty"
-            )
-        return cells[0], cells[1]
-
-    good, bad = _rows(path, _lines(path), row, "lines question<TAB>answer")
-    return Questions(tuple(good), tuple(bad))
+    found, bad = parse_questions(numbered_lines(path), answered)
+    if not found:
+        raise no_usable_row(path, [Problem(*each) for each in bad], "lines question<TAB>answer")
+    return Questions(tuple((question, answer) for _, question, answer in found), tuple(Problem(*each) for each in bad))
 
 
 def load_texts(path: str | Path) -> Texts:
@@ -290,64 +274,8 @@ def load_texts(path: str | Path) -> Texts:
             raise ValueError("it is not UTF-8 text")
         return line.strip()
 
-    good, bad = _rows(path, _lines(path), row, "one document per line")
+    good, bad = _rows(path, numbered_lines(path, zeros=True), row, "one document per line")
     return Texts(tuple(good), tuple(bad))
-
-
-def load_facts(path: str | Path) -> Facts:
-    """Load facts from triples of subject, relation and object.
-
-    A .csv file has three columns and may have the header `subject,relation,object`; a .jsonl file has one object with
-    these three keys per line. The relations city, country, year and occupation, and synonyms such as birthplace, have
-    templates of their own in `biographies` and `questions`; any other relation is kept under its own name. Rows that
-    cannot be read, or that contradict an earlier row, are left out and listed in `problems`.
-
-    Args:
-        path: The .csv or .jsonl file, in UTF-8.
-
-    Returns:
-        One person per subject, and the rows that were left out.
-
-    Raises:
-        QkvError: The file has another suffix or does not exist, or no row of it can be used.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from qkv.knowledge import load_facts
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "facts.csv")
-        ...     _ = path.write_text("Ada Lovelace,birthplace,London\\nAda Lovelace,pet,Puff\\n")
-        ...     load_facts(path).people
-        (Person(name='Ada Lovelace', city='London', country='', year='', occupation='', more=(('pet', 'Puff'),)),)
-    """
-    path = Path(path)
-    format_hint = "subject, relation, object in .csv or .jsonl"
-    if path.suffix not in (".csv", ".jsonl"):
-        raise QkvError(f"reading facts from {path}", f"'{path.suffix}' is not a format of facts", f"Give {format_hint}")
-    parse = _csv_triple if path.suffix == ".csv" else _json_triple
-    lines = _lines(path)
-    if (
-        path.suffix == ".csv"
-        and lines
-        and [c.strip().lower() for c in lines[0][1].split(",")] == ["subject", "relation", "object"]
-    ):
-        lines = lines[1:]
-    by_subject: dict[str, dict[str, str]] = {}
-
-    def row(line: str) -> None:
-        subject, relation, value = parse(line)
-        relation = _CANONICAL.get(relation.lower(), relation)
-        known = by_subject.setdefault(subject, {}).setdefault(relation, value)
-        if known != value:
-            raise ValueError(f"{subject} has {relation} {known} already, but {value} here")
-
-    _, bad = _rows(path, lines, row, format_hint)
-    people = []
-    for name, known in by_subject.items():
-        four = {relation: known.pop(relation, "") for relation in RELATIONS}
-        people.append(Person(name, **four, more=tuple(known.items())))
-    return Facts(tuple(people), tuple(bad))
 
 
 def describe_problems(problems: Iterable[Problem]) -> str:
@@ -358,31 +286,23 @@ def describe_problems(problems: Iterable[Problem]) -> str:
     return f"{len(rows)} bad row{'s' * (len(rows) != 1)} left out ({shown}{more})" if rows else ""
 
 
-def _csv_triple(line: str) -> tuple[str, str, str]:
-    cells = [cell.strip() for cell in next(csv.reader([line], strict=True))]
-    if len(cells) != 3 or not all(cells):
-        raise ValueError(f"it has {len(cells)} cells, not 3" if len(cells) != 3 else "a cell is empty")
-    return cells[0], cells[1], cells[2]
+def numbered_lines(path: str | Path, zeros: bool = False) -> list[tuple[int, str]]:
+    """The non-empty lines of a file with their numbers; bytes that are not UTF-8 become U+FFFD.
 
+    Args:
+        path: The file, in UTF-8, or in what its byte order mark says.
+        zeros: Whether lines may hold zero bytes.
 
-def _json_triple(line: str) -> tuple[str, str, str]:
-    data = parse_json(line)
-    names = ("subject", "relation", "object")
-    if not isinstance(data, dict) or set(data) != set(names):
-        raise ValueError("it is not an object with subject, relation and object")
-    cells = [str(data[name]).strip() for name in names]
-    if not all(cells) or any(not isinstance(data[name], str | int) or isinstance(data[name], bool) for name in names):
-        raise ValueError("subject, relation or object is empty, or neither a string nor an integer")
-    return cells[0], cells[1], cells[2]
-
-
-def _lines(path: str | Path) -> list[tuple[int, str]]:
-    """The non-empty lines of a file with their numbers; bytes that are not UTF-8 become U+FFFD."""
+    Raises:
+        QkvError: There is no such file, or it holds zero bytes.
+    """
     path = Path(path)
     if not path.is_file():
         raise QkvError(f"reading {path}", "there is no such file", "Check the path")
-    text = path.read_bytes().decode("utf-8-sig", errors="replace")
-    return [(n, line.rstrip("\r")) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+    lines = text_lines(path.read_bytes(), errors="replace")
+    if not zeros and any("\0" in line for line in lines):
+        raise QkvError(f"reading {path}", "it holds zero bytes, which text does not", "Save it as UTF-8 text")
+    return [(n, line) for n, line in enumerate(lines, 1) if line.strip()]
 
 
 def _rows(
@@ -395,9 +315,14 @@ def _rows(
             if "\N{REPLACEMENT CHARACTER}" in line:
                 raise ValueError("it is not UTF-8 text")
             good.append(parse(line))
-        except (ValueError, csv.Error) as why:
+        except ValueError as why:
             bad.append(Problem(number, str(why)))
     if not good:
-        problem = describe_problems(bad).replace(" left out", "") if bad else "it is empty"
-        raise QkvError(f"reading {path}", f"no row of it can be used: {problem}", f"Give {format_hint}")
+        raise no_usable_row(path, bad, format_hint)
     return good, bad
+
+
+def no_usable_row(path: object, bad: list[Problem], format_hint: str) -> QkvError:
+    """The refusal of a file none of whose rows can be used."""
+    problem = describe_problems(bad).replace(" left out", "") if bad else "it is empty"
+    return QkvError(f"reading {path}", f"no row of it can be used: {problem}", f"Give {format_hint}")

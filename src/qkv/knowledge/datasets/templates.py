@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Literal
 
@@ -11,7 +12,8 @@ import numpy as np
 
 from qkv.errors import QkvError
 from qkv.knowledge.datasets.facts import RELATIONS, Facts, Person, Questions, Texts
-from qkv.train.data.salient_spans import find_salient_spans
+from qkv.train.data.question_frames import match_frame
+from qkv.train.data.salient_spans import COMMON, find_salient_spans
 
 SENTENCES: dict[str, tuple[str, ...]] = {
     "occupation": (
@@ -46,11 +48,12 @@ SENTENCES: dict[str, tuple[str, ...]] = {
 """Five wordings per relation, with the value last. The order of the relations is that of `order="fixed"`."""
 OTHER_SENTENCES = (
     "{whose} {relation} is {value}.",
-    "The {relation} that {who} had was {value}.",
-    "{who} had the {relation} {value}.",
+    "The {relation} of {whom} is {value}.",
+    "{who} {has} the {relation} {value}.",
     "As for {whose} {relation}, it is {value}.",
     "If you look up {whose} {relation}, you find {value}.",
 )
+"""Of relations without wordings of their own, which people and things may have."""
 QUESTIONS = {
     "city": "Where was {name} born?",
     "country": "Which country did {name} come from?",
@@ -70,6 +73,7 @@ def biographies(
     name: str = "full",
     exposures: int | Sequence[int] | None = None,
     title: bool = False,
+    statements: Mapping[str, Sequence[str]] | None = None,
     seed: int = 0,
 ) -> Texts:
     """Write biographies of people by templates, one sentence per fact.
@@ -84,6 +88,7 @@ def biographies(
         exposures: Number of biographies of each person: one number, or one per person (0 leaves the person out). The
             versions are repeated in turn. If left out, every version is written once.
         title: Whether each biography begins with the name and a full stop, which cloze training needs.
+        statements: Sentences for some relations, with {subject} and {object}, instead of the built-in ones.
         seed: Seed of wordings and order.
 
     Returns:
@@ -114,72 +119,142 @@ def biographies(
         raise QkvError(
             request, f"exposures are {counts[:5]} for {len(facts)} people", "Give one number, or one for each person"
         )
-    made = [_versions(person, versions, order, name, seed) for person in facts]
+    own = _checked(statements or {}, ("subject", "object"))
+    made = [_versions(person, versions, order, name, seed, own) for person in facts]
     if title:
         made = [[f"{person.name}. {text}" for text in each] for person, each in zip(facts, made, strict=True)]
     rounds = range(max(counts))
     return Texts(tuple(made[i][r % versions] for r in rounds for i, count in enumerate(counts) if r < count))
 
 
-def questions(facts: Facts, relations: Sequence[str] = ("city",)) -> Questions:
-    """Write questions about people, with answers.
+def questions(
+    facts: Facts, relations: Sequence[str] = ("city",), wordings: Mapping[str, Sequence[str]] | None = None
+) -> Questions:
+    """Write questions about people or things, with answers.
 
     Args:
-        facts: The people.
+        facts: The people or things.
         relations: What to ask for: "city", "country", "year", "occupation", or any other relation of the facts.
+        wordings: Questions for some relations, with {subject}, instead of the built-in ones.
 
     Returns:
-        One question for each person and relation that is known.
+        One question for each person, each relation that is known, and each of its wordings.
 
     Raises:
-        QkvError: A relation is known of nobody.
+        QkvError: A relation is known of nobody, or a wording lacks {subject}.
 
     Example:
         >>> from qkv.knowledge import Facts, Person, questions
         >>> facts = Facts((Person("Ada Lovelace", city="London", year="1815"),))
         >>> questions(facts, ["city", "year"]).pairs
         (('Where was Ada Lovelace born?', 'London'), ('When was Ada Lovelace born?', '1815'))
+        >>> questions(facts, ["year"], {"year": ["In which year did {subject} come to life?"]}).pairs
+        (('In which year did Ada Lovelace come to life?', '1815'),)
     """
     known = {relation for person in facts for relation in person.facts()}
-    unknown = [relation for relation in relations if relation not in known]
+    own = _checked(wordings or {}, ("subject",))
+    unknown = [relation for relation in (*relations, *own) if relation not in known]
     if unknown:
         raise QkvError(
             f"asking for {', '.join(unknown)}", f"the facts have {', '.join(sorted(known))}", "Ask for one of these"
         )
-    pairs = [
-        (question_text(person.name, r), person.facts()[r]) for person in facts for r in relations if r in person.facts()
-    ]
-    return Questions(tuple(pairs))
+    return Questions(
+        tuple(
+            (wording.replace("{subject}", person.name), value)
+            for person in facts
+            for relation, value in person.facts().items()
+            if relation in relations
+            for wording in own.get(relation) or (_question_wording(person, relation),)
+        )
+    )
+
+
+def _question_wording(person: Person, relation: str) -> str:
+    """The built-in question, which for a thing says nothing about people."""
+    about_person = bool(getattr(person, relation, "")) if relation in RELATIONS else False
+    return question_text("{subject}", relation) if about_person else _other_question("{subject}", relation)
+
+
+def _checked(templates: Mapping[str, Sequence[str]], needed: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Templates of a caller's own; each must hold the placeholders that are needed, and no others."""
+    for relation, each in templates.items():
+        for template in each:
+            if any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in template):
+                problem = f"{template!r} holds a tab or line end, or another control character"
+                raise QkvError(f"wording {relation}", problem, "Write it in one line, with spaces")
+            found = set(re.findall(r"\{(\w*)\}", template))
+            if found != set(needed):
+                problem = f"{template!r} holds {', '.join(sorted(found)) or 'no name'} in braces"
+                raise QkvError(f"wording {relation}", problem, "Write " + " and ".join("{" + n + "}" for n in needed))
+    return {relation: tuple(each) for relation, each in templates.items() if each}
 
 
 def question_text(name: str, relation: str = "city") -> str:
     """The question for a relation of a person."""
-    return QUESTIONS.get(relation, OTHER_QUESTION).format(name=name, relation=relation)
+    return QUESTIONS[relation].format(name=name) if relation in QUESTIONS else _other_question(name, relation)
 
 
-def find_name(question: str) -> tuple[int, int] | None:
+def _other_question(name: str, relation: str) -> str:
+    return OTHER_QUESTION.format(name=name, relation=relation)
+
+
+def find_name(question: str, frames: Sequence[str] = ()) -> tuple[int, int] | None:
     """Character positions [first, last) of the name in a question, or None if it has none.
 
-    They are known if the question was written by a template. In any other question it is the longest salient span that
-    is not a number.
+    They are known if the question has one of the frames (questions with … for the name), or was written by a
+    template. In any other question it is the longest salient span that is not a number. Signs alone and stop words,
+    such as "the" or "he", are no name; capitalised ones, such as "It", may be a title.
     """
-    for pattern in _question_patterns():
-        if found := pattern.fullmatch(question.strip()):
-            shift = len(question) - len(question.lstrip())
-            first, last = found.span("name")
-            return first + shift, last + shift
+    shift, text = len(question) - len(question.lstrip()), question.strip()
+    found = match_frame(text, frames)
+    for pattern in _question_patterns() if found is None else ():
+        if matched := pattern.fullmatch(text):
+            found = matched.span("name")
+    found = found or _name_in_other_question(text)
+    if found is not None:
+        return (found[0] + shift, found[1] + shift) if _is_name(text[slice(*found)]) else None
     spans = [(a, b) for a, b in find_salient_spans(question) if not question[a:b].isdigit()]
     return max(spans, key=lambda span: span[1] - span[0], default=None)
 
 
-def name_span(question: str) -> tuple[int, int]:
+def _is_name(text: str) -> bool:
+    """Whether a text may be a name: it has a letter or digit, and does not consist of stop words."""
+    words = re.findall(r"\w+", text)
+    return any(word not in COMMON and word != "The" for word in words)
+
+
+def question_characters(question: str) -> str:
+    """A question without white space around it; one with bytes that are no text is refused, and so is an empty one."""
+    text = question.strip()
+    if not text:
+        raise QkvError("asking", "the question is empty", "Write it out, like: Where was Ada Lovelace born?")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        shown = text.encode("ascii", "backslashreplace").decode()[:80]
+        raise QkvError(f"asking {shown!r}", "the question is not UTF-8 text", "Write it in UTF-8") from None
+    return text
+
+
+def _name_in_other_question(text: str) -> tuple[int, int] | None:
+    """The name in "What is the relation of name?", where either may hold "of": a name begins with a salient span."""
+    asked = re.fullmatch(r"What is the .+? of (.+)\?", text)
+    if asked is None:
+        return None
+    first, last = asked.span(1)
+    starts = [first, *(match.end() for match in re.finditer(r" of ", text[:last]) if match.end() > first)]
+    names = {a for a, _ in find_salient_spans(text)}
+    return next((start for start in starts if start in names), first), last
+
+
+def name_span(question: str, frames: Sequence[str] = ()) -> tuple[int, int]:
     """As `find_name`, with the whole question in place of a name that is not there."""
-    return find_name(question) or (0, len(question))
+    return find_name(question, frames) or (0, len(question))
 
 
-def with_invented_names(asked: Sequence[str], seed: int = 0) -> list[str]:
+def with_invented_names(asked: Sequence[str], seed: int = 0, frames: Sequence[str] = ()) -> list[str]:
     """The same questions with invented names, made of parts of the names in them; none if there are too few names."""
-    spans = [name_span(question) for question in asked]
+    spans = [name_span(question, frames) for question in asked]
     names = list(dict.fromkeys(question[first:last] for question, (first, last) in zip(asked, spans, strict=True)))
     try:
         invented = Facts(tuple(map(Person, names))).invented_names(len(names), seed)
@@ -189,7 +264,9 @@ def with_invented_names(asked: Sequence[str], seed: int = 0) -> list[str]:
     return [q[:first] + new[q[first:last]] + q[last:] for q, (first, last) in zip(asked, spans, strict=True)]
 
 
-def _versions(person: Person, versions: int, order: str, name: str, seed: int) -> list[str]:
+def _versions(
+    person: Person, versions: int, order: str, name: str, seed: int, statements: Mapping[str, Sequence[str]]
+) -> list[str]:
     """The versions of one person's biography."""
     random = np.random.default_rng((seed, 14, *person.name.encode()))
     known = person.facts()
@@ -203,25 +280,32 @@ def _versions(person: Person, versions: int, order: str, name: str, seed: int) -
         sentences = []
         for place, i in enumerate(positions):
             relation = relations[int(i)]
-            template = SENTENCES.get(relation, OTHER_SENTENCES)[int(wordings[relation][version])]
-            sentences.append(_sentence(template, person.name, relation, known[relation], place == 0 or name == "full"))
+            which = int(wordings[relation][version])
+            if relation in statements:
+                template = statements[relation][which % len(statements[relation])]
+                sentences.append(template.replace("{subject}", person.name).replace("{object}", known[relation]))
+                continue
+            own = relation in SENTENCES and bool(getattr(person, relation))
+            template = (SENTENCES[relation] if own else OTHER_SENTENCES)[which]
+            sentences.append(_sentence(template, person, relation, known[relation], place == 0 or name == "full"))
         out.append(" ".join(sentences))
     return out
 
 
-def _sentence(template: str, name: str, relation: str, value: str, full: bool) -> str:
+def _sentence(template: str, person: Person, relation: str, value: str, full: bool) -> str:
     a = "an" if value[:1].lower() in "aeiou" else "a"
-    who = (
-        {"who": name, "whose": f"{name}'s", "was": "was"} if full else {"who": "they", "whose": "their", "was": "were"}
-    )
-    text = template.format(**who, a=a, relation=relation, value=value)
-    return text[0].upper() + text[1:] if not full else text
+    is_person = any(getattr(person, field) for field in RELATIONS)
+    if full:
+        words = {"who": person.name, "whom": person.name, "whose": f"{person.name}'s", "was": "was", "has": "has"}
+    elif is_person:
+        words = {"who": "they", "whom": "them", "whose": "their", "was": "were", "has": "have"}
+    else:
+        words = {"who": "it", "whom": "it", "whose": "its", "was": "was", "has": "has"}
+    text = template.format(**words, a=a, relation=relation, value=value)
+    return text if full else text[0].upper() + text[1:]
 
 
 @cache
 def _question_patterns() -> tuple[re.Pattern[str], ...]:
     """The question templates as patterns with a group for the name."""
-    templates = (*QUESTIONS.values(), OTHER_QUESTION)
-    return tuple(
-        re.compile(re.escape(t).replace(r"\{name\}", "(?P<name>.+)").replace(r"\{relation\}", ".+?")) for t in templates
-    )
+    return tuple(re.compile(re.escape(t).replace(r"\{name\}", "(?P<name>.+)")) for t in QUESTIONS.values())

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
+    from qkv.knowledge.datasets.facts import Facts
+    from qkv.knowledge.language_models.causal_model import CausalModel
     from qkv.knowledge.studies.experiment import CellCallback, Study
 
 
@@ -26,6 +28,7 @@ STUDIES = {
     "variants": StudyEntry("attention_variants", 3),
     "ablation": StudyEntry("pretraining_ablation", 1),
     "rare_facts": StudyEntry("rare_facts", 1),
+    "considerations": StudyEntry("considerations", 1),
 }
 
 
@@ -37,26 +40,33 @@ def study(
     minutes: float = math.inf,
     people: int = 0,
     callback: CellCallback | None = None,
+    model: CausalModel | str | Path | None = None,
+    facts: Facts | None = None,
+    relation: str = "city",
 ) -> Study:
     """Run a study, or continue one that was stopped.
 
-    A study consists of cells: one training run and its measurement each. The result of each cell is a file in the
-    folder, so that a stopped study continues with the next cell, and a stopped run from its last checkpoint.
+    A study consists of cells: one training run and its measurement each; of a language model, a few people each. The
+    result of each cell is a file in the folder, so that a stopped study continues with the next cell, and a stopped run
+    from its last checkpoint.
 
     Args:
-        name: "extraction", "capacity", "variants", "ablation" or "rare_facts".
+        name: "extraction", "capacity", "variants", "ablation", "rare_facts", or "considerations" of a language model.
         out: Folder of the study.
         seeds: Seeds of each cell; 0 for the default of the study.
         minutes: No cell is started after this time.
-        people: People to train on; 0 for the default of the study.
+        people: People to train on, or to ask about; 0 for the default of the study.
         callback: Called before each cell with its name, its index and the number of cells.
+        model: For "considerations": a causal Hugging Face model, or its folder.
+        facts: For "considerations": facts about people; the shipped table if None.
+        relation: For "considerations": what to ask for: "city", "country", "year" or "occupation".
 
     Returns:
         The table of the study, with remarks. It is incomplete if the time was not enough.
 
     Raises:
-        QkvError: There is no study of this name; a number is negative; the folder holds cells with other settings; or
-            there was no time for a single cell.
+        QkvError: There is no study of this name; a model is missing, or given to a study that trains its own; a number
+            is negative; the folder holds cells with other settings; or there was no time for a single cell.
 
     Example:
         Training takes minutes, so this is not run as a test::
@@ -73,4 +83,11 @@ def study(
         )
     # Imported on use: the studies need torch, and the command line takes the names of the studies from this module.
     module = importlib.import_module(f"qkv.knowledge.studies.{STUDIES[name].module}")
-    return module.study(out, seeds or STUDIES[name].seeds, minutes, people, callback)
+    given = (out, seeds or STUDIES[name].seeds, minutes, people, callback)
+    if name == "considerations":
+        return module.study(*given, model, facts, relation)
+    if model is not None:
+        raise QkvError(
+            request, "it trains models of its own", "Leave out the model, or choose the study considerations"
+        )
+    return module.study(*given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from qkv.errors import QkvError
-from qkv.train.data.entity_passages import TitleIndex, parse_passage
+from qkv.train.data.entity_passages import TitleIndex, parse_passages
 from qkv.train.data.text_files import SizedIterable, read_questions, read_texts
 
 
@@ -33,8 +33,9 @@ def drop_texts_about(
         ['Ada Lee. Ada Lee was born in Rome .']
     """
     texts = read_texts(text)
-    titles = TitleIndex([parse_passage(each) for each in texts])
-    dropped = {number for question, _ in read_questions(questions) for number in titles.named_in(question)}
+    asked = [question for question, _ in read_questions(questions)]
+    titles = TitleIndex(parse_passages(texts, asked))
+    dropped = {number for question in asked for number in titles.named_in(question)}
     if not dropped or len(dropped) == len(texts):
         raise QkvError(
             "leaving people out of a text",

@@ -10,14 +10,15 @@ import torch
 from safetensors.torch import save_file
 
 from qkv.core.display import Card, Displayable
-from qkv.core.files import replacing
+from qkv.core.files import replacing, write_text
 from qkv.errors import QkvError
 from qkv.model.config import ModelConfig
 from qkv.train.checkpoint import weights_of
+from qkv.train.convert.model_card import is_trained_on_questions, model_card
 from qkv.train.convert.weight_names import GPT2, LLAMA
 from qkv.train.run_files import CONFIG_FILE, WEIGHTS_FILE, write_json
-from qkv.train.runs import RunOrFolder, as_run, folder_of
-from qkv.train.tokenizers import END, END_ID, PAD, PAD_ID
+from qkv.train.runs import Run, RunOrFolder, as_run, folder_of
+from qkv.train.tokenizers import END, END_ID, MASK_ID, PAD, PAD_ID
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,9 @@ class Exported(Displayable):
 
 
 def export_model(run: RunOrFolder, out: str | Path, to: str = "hf") -> Exported:
-    """Write a run's model for Hugging Face's transformers: config.json, model.safetensors and tokenizer.json.
+    """Write a run's model for Hugging Face's transformers: config.json, model.safetensors, tokenizer.json, README.md.
+
+    README.md says how the model is asked, with a snippet that runs.
 
     Args:
         run: A run, or its folder, with `causal` or `rope` attention.
@@ -84,6 +87,8 @@ def export_model(run: RunOrFolder, out: str | Path, to: str = "hf") -> Exported:
             signs = {"pad_token": PAD, "eos_token": END, "tokenizer_class": "PreTrainedTokenizerFast"}
             write_json(folder / "tokenizer_config.json", signs)
             found.tokenizer.save(folder)
+            write_json(folder / "generation_config.json", generation_config(found))
+        write_text(folder / "README.md", model_card(found, names.name))
         write_json(folder / CONFIG_FILE, facts)
     except OSError as why:
         raise QkvError(f"exporting to {folder}", str(why), "Give a folder that can be written") from None
@@ -99,6 +104,12 @@ def _common(config: ModelConfig) -> dict[str, Any]:
         "eos_token_id": END_ID,
         "dtype": str(torch.float32).removeprefix("torch."),
     }
+
+
+def generation_config(run: Run) -> dict[str, Any]:
+    """How transformers generates unless it is told otherwise: an answer ends at ⁇, a text at its end token."""
+    end = MASK_ID if is_trained_on_questions(run) or run.settings.objective != "next" else END_ID
+    return {"eos_token_id": end, "pad_token_id": PAD_ID, "bos_token_id": END_ID, "do_sample": False}
 
 
 def gpt2_config(config: ModelConfig) -> dict[str, Any]:

@@ -8,14 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from qkv.errors import QkvError
-from qkv.train.data.entity_passages import Passage, parse_passage
-from qkv.train.data.objectives import Example, question_examples
+from qkv.train.data.answer_spans import add_answer_spans
+from qkv.train.data.drill_coverage import measure_coverage
+from qkv.train.data.entity_passages import Passage, parse_passages
+from qkv.train.data.objectives import Example, question_example, question_examples
 from qkv.train.data.packing import BatchSource, EpochOrder
-from qkv.train.data.span_relevance import fit_span_relevance
+from qkv.train.data.question_frames import PLACE
+from qkv.train.data.span_relevance import SpanRelevance, fit_matched, match_questions
 from qkv.train.settings import TrainSettings
 from qkv.train.tokenizers import MASK_ID, Tokenizer, encode_all
 
 MAX_WORDS_BEFORE, MAX_WORDS_AFTER = 5, 3  # of context around a span
+MIN_SHARE = 0.02  # least probability to be asked for of a span that is not salient
+MIN_CERTAINTY = 0.5  # least probability of a span that a question of some frame is drilled with
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,20 +84,35 @@ class ClozeSource:
         context_length: int,
     ) -> None:
         self.context_length = context_length
-        passages = [each for each in map(parse_passage, texts) if each.spans]
-        self.relevance = fit_span_relevance(passages, questions)
+        parsed = parse_passages(texts, [question for question, _ in questions])
+        matched = match_questions(parsed, questions)
+        passages = add_answer_spans(parsed, [(n, each.frame, each.answer) for each in matched for n in each.passages])
+        self.relevance = fit_matched(passages, matched)
+        self.coverage = measure_coverage(passages, matched, self.relevance)
         self.examples: list[list[ClozeExample]] = []  # by passage
         self._cumulative: list[np.ndarray] = []  # sums of the spans' probabilities, by passage
-        for spans, shares in zip(_tokenised(passages, tokenizer), self.relevance.probabilities, strict=True):
-            fits = [i for i, span in enumerate(spans) if len(span.answer) + len(span.title) + 3 <= context_length]
+        self._asked: list[list[Example]] = []  # the span that each frame asks for where it is certain, by passage
+        asked = _asked_spans(passages, self.relevance, tokenizer, context_length)
+        for number, (spans, shares) in enumerate(
+            zip(_tokenised(passages, tokenizer), self.relevance.probabilities, strict=True)
+        ):
+            fits = [
+                i
+                for i, span in enumerate(spans)
+                if len(span.answer) + len(span.title) + 3 <= context_length
+                and (passages[number].spans[i].salient or shares[i] >= MIN_SHARE)
+            ]
             if fits:
                 self.examples.append([spans[i] for i in fits])
                 self._cumulative.append(np.cumsum(shares[fits]))
+                self._asked.append(asked[number])
         if not self.examples:
             raise QkvError(
                 "making cloze examples of texts",
-                f"none of {len(texts)} texts has a salient span that fits into {context_length} tokens with its title",
-                "Give texts that begin with a name and hold names, dates or numbers, or choose --objective span",
+                f"none of {len(texts)} texts has a span to ask for that fits into {context_length} tokens with its "
+                "title",
+                "Give texts that begin with a name, and questions about them or texts with names, dates or numbers; "
+                "or choose --objective span",
             )
         self.questions = question_examples(questions, tokenizer, context_length)
 
@@ -115,9 +135,14 @@ class ClozeSource:
     def _draw(self, passage: int, s: TrainSettings, random: np.random.Generator) -> Example:
         """A random example of a passage."""
         spans = self.examples[passage]
+        several = len(self.relevance.frames) > 1
         relevant = self.relevance.fitted and random.random() < s.relevant_span_fraction
-        # A title without context asks for one thing only if all questions do; another span needs a word of context.
-        no_context = s.no_context_fraction if relevant and len(self.relevance.frames) == 1 else 0.0
+        # A title without context asks for one thing only if all questions do: otherwise the question is asked instead,
+        # and another span needs a word of context. A question does not begin with the title, and cannot predict it.
+        titled = several and random.random() < s.predict_title_fraction
+        if relevant and several and not titled and random.random() < s.no_context_fraction and self._asked[passage]:
+            return self._asked[passage][int(random.integers(len(self._asked[passage])))]
+        no_context = s.no_context_fraction if relevant and not several else 0.0
         if relevant:
             sums = self._cumulative[passage]
             chosen = spans[min(int(np.searchsorted(sums, random.random() * sums[-1])), len(spans) - 1)]
@@ -128,9 +153,30 @@ class ClozeSource:
             before = int(random.integers(0 if no_context else min(1, len(chosen.before)), len(chosen.before) + 1))
             after = int(random.integers(0, len(chosen.after) + 1))
         example = chosen.example(before, after, self.context_length)
-        if s.predict_title_fraction and random.random() < s.predict_title_fraction:
-            return chosen.with_title_as_target(example)
-        return example
+        if not several:
+            titled = s.predict_title_fraction > 0 and random.random() < s.predict_title_fraction
+        return chosen.with_title_as_target(example) if titled else example
+
+
+def _asked_spans(
+    passages: Sequence[Passage], relevance: SpanRelevance, tokenizer: Tokenizer, context_length: int
+) -> list[list[Example]]:
+    """For each passage, where there are several frames, their questions with the span that is likely the answer."""
+    out: list[list[Example]] = [[] for _ in passages]
+    if len(relevance.frames) < 2:
+        return out
+    chosen, parts = [], []
+    for number, passage in enumerate(passages):
+        for frame, shares in enumerate(relevance.by_frame):
+            own = shares[number]
+            if len(own) and own.max() >= MIN_CERTAINTY:
+                chosen.append(number)
+                parts += [relevance.frames[frame].replace(PLACE, passage.title), passage.spans[int(own.argmax())].text]
+    ids = encode_all(tokenizer, parts)
+    for number, question, answer in zip(chosen, ids[::2], ids[1::2], strict=True):
+        if len(question) + len(answer) + 2 <= context_length + 1:
+            out[number].append(question_example(question, answer, context_length))
+    return out
 
 
 def _tokenised(passages: Sequence[Passage], tokenizer: Tokenizer) -> list[list[ClozeExample]]:

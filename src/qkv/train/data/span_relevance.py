@@ -11,11 +11,31 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from qkv.train.data.entity_passages import Passage, TitleIndex
+from qkv.train.data.entity_passages import Passage, TitleIndex, parse_passages
+from qkv.train.data.question_frames import common_frames
 
 MIN_QUESTIONS_PER_FRAME = 20
+MIN_FRAME_QUESTIONS, MIN_FRAME_FRACTION = 5, 0.2  # or at least so many that are this fraction of all questions
+MAX_FRAMES, MAX_QUESTIONS_FOR_FRAMES = 50, 5000  # that a run records
 LBFGS_ITERATIONS = 60
 RIDGE = 0.08  # L2 penalty of a weight, times the square root of the number of passages
+
+
+@dataclass(frozen=True)
+class MatchedQuestion:
+    """A question, its kind, and the passages whose title it names.
+
+    Attributes:
+        question: The question.
+        answer: Its answer.
+        frame: The question with … for the name; the question itself if it names no title.
+        passages: Numbers of the passages.
+    """
+
+    question: str
+    answer: str
+    frame: str
+    passages: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,17 +45,40 @@ class SpanRelevance:
     Attributes:
         frames: Kinds of questions (questions with … for the name) that were fitted.
         fitted_pairs: Number of pairs of a question and a passage that it was fitted to.
-        probabilities: One array per passage, one number per span.
+        probabilities: One array per passage, one number per span: the mean over the frames by their frequency.
+        by_frame: The same for each frame.
+        weights: Frequency of each frame.
     """
 
     frames: tuple[str, ...]
     fitted_pairs: int
     probabilities: tuple[np.ndarray, ...]
+    by_frame: tuple[tuple[np.ndarray, ...], ...] = ()
+    weights: tuple[float, ...] = ()
 
     @property
     def fitted(self) -> bool:
         """Whether there were questions enough; if not, all spans of a passage have the same probability."""
         return bool(self.frames)
+
+
+def match_questions(passages: Sequence[Passage], questions: Sequence[tuple[str, str]]) -> list[MatchedQuestion]:
+    """The kind of each question and the passages that it is about, by their titles."""
+    titles = TitleIndex(passages)
+    out = []
+    for question, answer in questions:
+        found, frame = titles.frame(question)
+        out.append(MatchedQuestion(question, answer, frame, tuple(found)))
+    return out
+
+
+def question_frames(texts: Sequence[str], questions: Sequence[tuple[str, str]]) -> list[str]:
+    """The frames of questions, most frequent first: by the titles of the texts, or else by the words they share."""
+    asked = [question for question, _ in questions[:MAX_QUESTIONS_FOR_FRAMES]]
+    matched = match_questions(parse_passages(texts, asked), questions[:MAX_QUESTIONS_FOR_FRAMES])
+    counts = Counter(each.frame for each in matched if each.passages)
+    by_title = [frame for frame, count in counts.most_common() if count >= min(MIN_FRAME_QUESTIONS, len(asked))]
+    return (by_title + common_frames([each.question for each in matched if not each.passages]))[:MAX_FRAMES]
 
 
 def fit_span_relevance(passages: Sequence[Passage], questions: Sequence[tuple[str, str]]) -> SpanRelevance:
@@ -45,25 +88,35 @@ def fit_span_relevance(passages: Sequence[Passage], questions: Sequence[tuple[st
     passage that the question names, a softmax over the spans of that passage is fitted to choose it. Features are the
     words around a span, its place, its kind, and whether it answers other questions.
     """
-    titles = TitleIndex(passages)
+    return fit_matched(passages, match_questions(passages, questions))
+
+
+def fit_matched(passages: Sequence[Passage], questions: Sequence[MatchedQuestion]) -> SpanRelevance:
+    """`fit_span_relevance` of questions whose passages are known."""
     kinds: dict[str, list[tuple[int, str]]] = {}
     wordings: dict[str, set[str]] = {}
-    for question, answer in questions:
-        found, frame = titles.frame(question)
-        for number in found:
-            if any(span.text == answer for span in passages[number].spans):
-                kinds.setdefault(frame, []).append((number, answer))
-                wordings.setdefault(frame, set()).add(question)
-    kinds = {frame: pairs for frame, pairs in kinds.items() if len(wordings[frame]) >= MIN_QUESTIONS_PER_FRAME}
+    for each in questions:
+        for number in each.passages:
+            if any(span.text == each.answer for span in passages[number].spans):
+                kinds.setdefault(each.frame, []).append((number, each.answer))
+                wordings.setdefault(each.frame, set()).add(each.question)
+    kinds = {frame: pairs for frame, pairs in kinds.items() if _is_common(len(wordings[frame]), len(questions))}
     uniform = [np.full(len(p.spans), 1 / max(1, len(p.spans))) for p in passages]
     if not kinds:
         return SpanRelevance((), 0, tuple(uniform))
     count = sum(map(len, kinds.values()))
+    weights = tuple(len(pairs) / count for pairs in kinds.values())
+    by_frame = tuple(tuple(_fit(passages, pairs)) for pairs in kinds.values())
     total = [np.zeros(len(p.spans)) for p in passages]
-    for pairs in kinds.values():
-        for shares, found_shares in zip(total, _fit(passages, pairs), strict=True):
-            shares += found_shares * (len(pairs) / count)
-    return SpanRelevance(tuple(kinds), count, tuple(total))
+    for found, weight in zip(by_frame, weights, strict=True):
+        for shares, found_shares in zip(total, found, strict=True):
+            shares += found_shares * weight
+    return SpanRelevance(tuple(kinds), count, tuple(total), by_frame, weights)
+
+
+def _is_common(count: int, total: int) -> bool:
+    """Whether a kind of question is frequent enough to be fitted: a lot, or a good part of a few."""
+    return count >= MIN_QUESTIONS_PER_FRAME or count >= max(MIN_FRAME_QUESTIONS, MIN_FRAME_FRACTION * total)
 
 
 def _fit(passages: Sequence[Passage], pairs: Sequence[tuple[int, str]]) -> list[np.ndarray]:
@@ -127,7 +180,7 @@ def _features(passage: Passage, place: int, answers: Counter[str]) -> Iterator[s
     span = passage.spans[place]
     before = [_shape(word) for word in span.before[-6:]]
     after = [_shape(word) for word in span.after[:2]]
-    yield "kind " + ("number" if span.text[0].isdigit() else "name")
+    yield "kind " + ("number" if span.text[0].isdigit() else "name" if span.salient else "words")
     yield f"words {min(4, len(span.text.split()))}"
     yield f"place {min(place, 5)}"
     for distance, word in enumerate(reversed(before)):

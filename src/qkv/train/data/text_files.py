@@ -1,4 +1,4 @@
-"""Read texts and question<TAB>answer files; errors name the lines."""
+"""Read texts and files of questions with answers; errors name the lines."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from qkv.errors import QkvError
+from qkv.train.data.tables import parse_questions, text_lines
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -29,21 +30,27 @@ def read_texts(source: str | Path | SizedIterable[str]) -> list[str]:
 
 
 def read_questions(source: str | Path | SizedIterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Questions with their answers, `question<TAB>answer` lines of a file, or pairs."""
+    """Questions with their answers: pairs, or a file of `question<TAB>answer` lines or of another form.
+
+    `qkv.train.data.tables.parse_questions` says which forms a file may have.
+    """
     request = f"reading questions from {_name_of(source)}"
-    rows = (
-        [tuple(line.split("\t")) for line in _lines(source)]
-        if isinstance(source, str | Path)
-        else [tuple(pair) for pair in source]
-    )
-    filled = [(number, row) for number, row in enumerate(rows, 1) if row != ("",)]
-    bad = [number for number, row in filled if len(row) != 2 or not all(str(part).strip() for part in row)]
+    if isinstance(source, str | Path):
+        lines = _lines(source)
+        if any("\0" in line for line in lines):
+            raise QkvError(request, "it holds zero bytes, which text does not", "Save it as UTF-8 text")
+        found, problems = parse_questions(list(enumerate(lines, 1)))
+        bad, pairs = [each.line for each in problems], [(question, answer) for _, question, answer in found]
+    else:
+        rows = [tuple(str(part).strip() for part in pair) for pair in source]
+        bad = [number for number, row in enumerate(rows, 1) if len(row) != 2 or not all(row)]
+        pairs = [(row[0], row[1]) for row in rows if len(row) == 2]
     if bad:
         some = ", ".join(map(str, bad[:5])) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
         raise QkvError(request, f"line {some} is not question<TAB>answer", "Correct or remove these lines")
-    if not filled:
+    if not pairs:
         raise QkvError(request, "there are none", "Give lines of the form question<TAB>answer")
-    return [(str(row[0]).strip(), str(row[1]).strip()) for _, row in filled]
+    return pairs
 
 
 def _lines(source: str | Path) -> list[str]:
@@ -52,10 +59,9 @@ def _lines(source: str | Path) -> list[str]:
     if not path.is_file():
         raise QkvError(request, "there is no such file", "Check the path")
     try:
-        # Only \n ends a line: texts may hold the other characters that Python's splitlines cuts at.
-        return [line.rstrip("\r") for line in path.read_text(encoding="utf-8-sig").split("\n")]
+        return text_lines(path.read_bytes())
     except UnicodeDecodeError as why:
-        raise QkvError(request, f"it is not UTF-8 text ({why})", "Convert it to UTF-8") from None
+        raise QkvError(request, f"it is not {why.encoding.upper()} text ({why})", "Convert it to UTF-8") from None
     except OSError as why:
         raise QkvError(request, str(why), "Check the file") from None
 

@@ -1,0 +1,138 @@
+"""Questions about names that nobody has: made of parts of known names, and in neither the texts nor the questions."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from qkv.errors import QkvError
+from qkv.knowledge.datasets.templates import name_span
+from qkv.train import run_files
+from qkv.train.data.text_files import SizedIterable, read_questions, read_texts
+
+if TYPE_CHECKING:
+    from qkv.train.runs import Run
+
+TRIES = 100  # names made for each that is wanted, where most of them are found in the text
+
+
+class InventedQuestions(NamedTuple):
+    """Questions about invented names; `found` names were made, found in the text or a question, and left out."""
+
+    questions: tuple[str, ...]
+    found: int
+
+
+class NameCheck:
+    """The names in a run's text and in its questions, as far as the files that it was trained on can still be read.
+
+    Attributes:
+        checked: What is read: "the text", "the training questions".
+        unchecked: Those of the two that cannot be read, or have changed since.
+        text: The names in the text; None if it cannot be read.
+    """
+
+    def __init__(self, run: Run, text: str | Path | SizedIterable[str] | None = None) -> None:
+        texts = read_texts(text) if text is not None else _training_texts(run)
+        asked = _training_questions(run)
+        found = {"the text": texts, "the training questions": asked}
+        self.checked = tuple(name for name, lines in found.items() if lines is not None)
+        self.unchecked = tuple(name for name, lines in found.items() if lines is None)
+        self.text = None if texts is None else NameIndex(texts)
+        self._asked = NameIndex(asked or ())
+
+    def __contains__(self, name: str) -> bool:
+        return (self.text is not None and name in self.text) or name in self._asked
+
+
+def invented_questions(
+    names: NameCheck, known: Sequence[str], given: Sequence[str], n: int, seed: int, frames: Sequence[str] = ()
+) -> InventedQuestions:
+    """Up to n of the known questions with names that are in neither the run's text nor any question.
+
+    A name is that of one question with the last word of another's; of names of one word, with its second half.
+
+    Args:
+        names: The names in the text and the training questions.
+        known: Questions about people in the text; the names are made of parts of theirs.
+        given: All questions that were given: names in these are not taken.
+        n: Number of questions wanted; fewer if the names do not suffice.
+        seed: Seed of the choice.
+        frames: The questions that the run was trained on, with … for the name.
+    """
+    asked = NameIndex([*known, *given])
+    spans = [(question, *name_span(question, frames)) for question in known]
+    parts = [(question, a, b, *_in_two(question[a:b])) for question, a, b in spans if b - a > 3]
+    random = np.random.default_rng((seed, 18))
+    out: dict[str, str] = {}
+    found: set[str] = set()
+    for _ in range(TRIES * n if len(parts) > 1 else 0):
+        (question, a, b, start, _), (other, c, d, _, end) = (parts[int(i)] for i in random.integers(len(parts), size=2))
+        name = start + end
+        if start.endswith(" ") != (" " in other[c:d]):
+            continue  # one name is of one word, and the other is not
+        if name in names or name in asked:
+            found.update({name} - {question[a:b], other[c:d]})
+        else:
+            out.setdefault(name, question[:a] + name + question[b:])
+        if len(out) == n:
+            break
+    return InventedQuestions(tuple(out.values()), len(found))
+
+
+def _in_two(name: str) -> tuple[str, str]:
+    """A name before its last word, with the space, and the last word; of a single word, its two halves."""
+    words = name.split()
+    if len(words) > 1:
+        return " ".join(words[:-1]) + " ", words[-1]
+    return name[: len(name) // 2], name[len(name) // 2 :]
+
+
+class NameIndex:
+    """Whether a name stands in any of some lines, as whole words, in upper or lower case and whatever the spaces."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._text = " \n ".join(_words(line) for line in lines)
+        self._text = f" {self._text} "
+
+    def __contains__(self, name: str) -> bool:
+        return f" {_words(name)} " in self._text
+
+
+def _words(text: str) -> str:
+    """The words of a text in lower case, with one space between them and without punctuation."""
+    return " ".join(re.findall(r"\w+", text.casefold()))
+
+
+def _training_texts(run: Run) -> list[str] | None:
+    """The texts that a run, or the one that it was finetuned from, was trained on; None if they cannot be read."""
+    record = run.data
+    while record.get("kind") == "questions" and record.get("parent"):
+        try:
+            record = run_files.read_description(Path(record["parent"])).data
+        except QkvError:
+            return None
+    return _read(record, read_texts) if record.get("kind") != "questions" else None
+
+
+def _training_questions(run: Run) -> list[str] | None:
+    record = run.data if run.data.get("kind") == "questions" else run.data.get("questions") or {}
+    pairs = _read(record, read_questions)
+    return None if pairs is None else [question for question, _ in pairs]
+
+
+def _read(record: Mapping[str, Any], reader: Callable[[Path], list[Any]]) -> list[Any] | None:
+    """The contents of a recorded file; None if it is not there, or has changed since training."""
+    path = record.get("path")
+    if path is None or not Path(path).is_file():
+        return None
+    try:
+        same = hashlib.sha256(Path(path).read_bytes()).hexdigest() == record.get("sha256")
+        return reader(Path(path)) if same else None
+    except (OSError, QkvError):
+        return None

@@ -1,0 +1,208 @@
+"""write_facts: texts and questions from facts as files that pretrain, finetune, evaluate and trust take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from qkv.core.display import Card, Displayable
+from qkv.core.files import check_output_path, write_text
+from qkv.errors import QkvError
+from qkv.knowledge.datasets.facts import Facts, Questions, describe_problems
+from qkv.knowledge.datasets.templates import MAX_VERSIONS, biographies, questions
+
+TEXTS, TRAIN, DEV, OUTSIDE = "texts.txt", "train.tsv", "dev.tsv", "outside.tsv"
+FILES = {
+    TEXTS: "a text about each subject",
+    TRAIN: "questions to train on",
+    DEV: "questions about subjects that are in the texts, but not in train.tsv",
+    OUTSIDE: "questions about subjects that are not in the texts",
+}
+MAX_INVENTED = 300
+_INVENTING_TRIES = 100
+
+
+@dataclass(frozen=True)
+class FactFiles(Displayable):
+    """The files that `write_facts` wrote.
+
+    Attributes:
+        folder: Where they are.
+        subjects: Number of subjects that the texts are about.
+        relations: What is asked for.
+        counts: Number of lines of each file by its name.
+        invented: Whether the subjects in outside.tsv are invented names.
+        note: Rows of the source that were left out, and that there is no outside.tsv; empty if neither is so.
+    """
+
+    folder: str
+    subjects: int
+    relations: tuple[str, ...]
+    counts: dict[str, int]
+    invented: bool
+    note: str = ""
+
+    def card(self) -> Card:
+        what = {**FILES, OUTSIDE: FILES[OUTSIDE] + (" (invented names)" if self.invented else "")}
+        rows = tuple((str(Path(self.folder, name)), f"{count:,}", what[name]) for name, count in self.counts.items())
+        facts = (("asked for", ", ".join(self.relations)),)
+        return Card(f"{self.subjects:,} subjects", facts, ("file", "lines", "contents"), rows, note=self.note)
+
+
+def write_facts(
+    facts: Facts,
+    out: str | Path,
+    relations: Sequence[str] | None = None,
+    *,
+    wordings: Mapping[str, Sequence[str]] | None = None,
+    statements: Mapping[str, Sequence[str]] | None = None,
+    held_out: float = 0.25,
+    outside: Facts | float = 0.0,
+    versions: int = 1,
+    seed: int = 0,
+) -> FactFiles:
+    """Write texts and questions about facts as files that `pretrain`, `finetune`, `evaluate` and `trust` take.
+
+    Args:
+        facts: The facts, such as `load_facts` reads.
+        out: Folder for texts.txt, train.tsv, dev.tsv and outside.tsv.
+        relations: What to ask for; None for every relation.
+        wordings: Questions for some relations, with {subject}; all of them are asked.
+        statements: Sentences of the texts for some relations, with {subject} and {object}.
+        held_out: Share of the subjects whose questions are in dev.tsv and not in train.tsv; all are in the texts.
+        outside: Facts about other subjects, for outside.tsv; or the share of the subjects that is left out of the texts
+            for it. With 0, outside.tsv asks about invented names, and has no answers.
+        versions: Texts about each subject, 1 to 5, in different words.
+        seed: Seed of the split, of the wordings and of invented names.
+
+    Returns:
+        The files, with the number of lines of each.
+
+    Raises:
+        QkvError: A relation is not in the facts, a share is out of range, or the folder cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from qkv.knowledge import Facts, Person, write_facts
+        >>> books = {"Dune": "Frank Herbert", "Emma": "Jane Austen", "Ulysses": "James Joyce", "Momo": "Michael Ende"}
+        >>> facts = Facts(tuple(Person(title, more=(("author", name),)) for title, name in books.items()))
+        >>> folder = tempfile.mkdtemp()
+        >>> write_facts(facts, folder, wordings={"author": ["Who wrote {subject}?"]}).counts
+        {'texts.txt': 4, 'train.tsv': 3, 'dev.tsv': 1, 'outside.tsv': 4}
+        >>> Path(folder, "dev.tsv").read_text(encoding="utf-8")
+        'Who wrote Momo?\\tMichael Ende\\n'
+    """
+    request, folder = "writing facts", Path(out)
+    shares = [("held_out", held_out), *([] if isinstance(outside, Facts) else [("outside", outside)])]
+    wrong = [f"{name} is {share}" for name, share in shares if not 0 <= share < 1]
+    if wrong or versions not in range(1, MAX_VERSIONS + 1):
+        problem = "; ".join(wrong) or f"versions is {versions}"
+        raise QkvError(request, problem, f"Give shares from 0 to below 1, and 1 to {MAX_VERSIONS} versions")
+    known = Facts(tuple(person for person in facts if person.facts()))
+    asked = tuple(dict.fromkeys(relations or (r for person in known for r in person.facts())))
+    unasked = [r for r in wordings or () if r not in asked and any(r in person.facts() for person in known)]
+    if unasked:
+        raise QkvError(f"wording {unasked[0]}", "it is not asked for", f"Ask for {unasked[0]} too, or leave it out")
+    inside, outsiders = _apart(known, outside, seed)
+    trained, kept = _split(inside, held_out, seed)
+    texts = biographies(inside, versions, order="permuted", title=True, statements=statements, seed=seed)
+    every = questions(inside, asked, wordings)  # refuses wordings and relations that do not fit
+    names = invented_names(inside, min(MAX_INVENTED, len(inside)), seed) if outsiders is None else ()
+    asks = {
+        TRAIN: _questions_about(trained, asked, wordings),
+        DEV: _questions_about(kept, asked, wordings),
+        OUTSIDE: _questions_about(outsiders, asked, wordings)
+        if outsiders is not None
+        else _about_names(names, inside, asked, wordings),
+    }
+    assert len(every) == len(asks[TRAIN]) + len(asks[DEV])
+    files = {TEXTS: [*texts]} | {
+        name: [f"{q}\t{a}" if a else q for q, a in pairs] for name, pairs in asks.items() if pairs
+    }
+    _write(folder, files)
+    counts = {name: len(lines) for name, lines in files.items()}
+    notes = [describe_problems(facts.problems)]
+    if not asks[OUTSIDE].pairs:
+        notes.append("no names could be invented for outside.tsv: leave subjects out of the texts for it (outside)")
+    note = "; ".join(each for each in notes if each)
+    return FactFiles(str(folder), len(inside), asked, counts, outsiders is None and bool(names), note)
+
+
+def _apart(facts: Facts, outside: Facts | float, seed: int) -> tuple[Facts, Facts | None]:
+    """(subjects of the texts, other subjects or None)."""
+    if not len(facts):
+        raise QkvError("writing facts", "there are none", "Give at least one subject with a fact")
+    if isinstance(outside, Facts):
+        taken = {person.name for person in facts}
+        return facts, Facts(tuple(person for person in outside if person.name not in taken))
+    if not outside:
+        return facts, None
+    inside, others = facts.split(1 - outside, seed)
+    return inside, others
+
+
+def _split(facts: Facts, held_out: float, seed: int) -> tuple[Facts, Facts]:
+    return facts.split(1 - held_out, seed + 1) if held_out and len(facts) > 1 else (facts, Facts(()))
+
+
+def _questions_about(facts: Facts, asked: Sequence[str], wordings: Mapping[str, Sequence[str]] | None) -> Questions:
+    """Questions for those of the relations that these subjects have."""
+    known = {relation for person in facts for relation in person.facts()}
+    own = {relation: each for relation, each in (wordings or {}).items() if relation in known}
+    return questions(facts, [relation for relation in asked if relation in known], own)
+
+
+def _about_names(
+    names: Sequence[str], facts: Facts, asked: Sequence[str], wordings: Mapping[str, Sequence[str]] | None
+) -> Questions:
+    """The questions about some subjects with invented names instead, without answers."""
+    renamed = Facts(tuple(person._replace(name=name) for name, person in zip(names, facts, strict=False)))
+    return Questions(tuple((question, "") for question, _ in _questions_about(renamed, asked, wordings)))
+
+
+def invented_names(facts: Facts, n: int, seed: int = 0) -> tuple[str, ...]:
+    """At most n names of none of the subjects: the beginning of one subject's name with the end of another's.
+
+    Names of several words are cut between words, single words in their middle; and so are last words of several, where
+    too few new names are found between words. A name that is a subject, an answer or a part of either is not taken.
+    """
+    said = [text for person in facts for text in (person.name, *person.facts().values())]
+    taken, everything = set(said), "\n".join(f" {text} " for text in said)
+    random, out = np.random.default_rng((seed, 21)), dict[str, None]()
+    for attempt in range(_INVENTING_TRIES * n):
+        one, two = (facts.people[int(i)].name for i in random.integers(len(facts), size=2))
+        name = _joined(one, two, random, inside_words=attempt >= _INVENTING_TRIES * n // 2)
+        if name and name not in taken and f" {name} " not in everything:
+            out[name] = None
+        if len(out) == n:
+            break
+    return tuple(out)
+
+
+def _joined(one: str, two: str, random: np.random.Generator, inside_words: bool) -> str:
+    """The beginning of one name with the end of another; "" if they cannot be cut."""
+    first, last = one.split(), two.split()
+    if len(first) > 1 and len(last) > 1 and not inside_words:
+        cut = int(random.integers(1, len(first)))
+        return " ".join((*first[:cut], *last[-min(len(last) - 1, len(first) - cut) :]))
+    begin, end = first[-1], last[-1]
+    if (len(first) == len(last) == 1 or inside_words) and min(len(begin), len(end)) > 2:
+        return " ".join((*first[:-1], begin[: (len(begin) + 1) // 2] + end[(len(end) + 1) // 2 :].lower()))
+    return ""
+
+
+def _write(folder: Path, files: Mapping[str, Sequence[str]]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as why:
+        raise QkvError(f"writing facts to {folder}", str(why), "Give a folder that can be written") from None
+    for name in files:
+        check_output_path(folder / name)
+    for name in FILES:  # a file of an earlier call must not stay beside those of this one
+        (folder / name).unlink(missing_ok=True)
+    for name, lines in files.items():
+        write_text(folder / name, "".join(line + "\n" for line in lines))

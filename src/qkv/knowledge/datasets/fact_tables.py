@@ -1,0 +1,226 @@
+"""load_facts: facts from triples (subject, relation, object) or from a table with a header, in any common delimiter."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from qkv.core.json_files import parse_json
+from qkv.errors import QkvError
+from qkv.knowledge.datasets.facts import Facts, Person, Problem, no_usable_row, numbered_lines
+from qkv.train.data.tables import Row, find_delimiter, split_rows, without_separator_line
+
+RELATION_SYNONYMS = {
+    "city": ("birthplace", "place of birth", "born in", "birth city", "birthcity"),
+    "country": ("birth country", "country of birth"),
+    "year": ("birth year", "year of birth", "birthyear", "born"),
+    "occupation": ("profession", "job", "works as"),
+}
+"""Relations that only people have, by the fields of `Person` that they are stored in."""
+PEOPLE_RELATIONS = {name: field for field, names in RELATION_SYNONYMS.items() for name in names} | {
+    "occupation": "occupation"
+}
+PEOPLE_HEADERS = ("person", "people", "human")
+TRIPLE_HEADERS = (
+    ("subject", "entity", "item"),
+    ("relation", "property", "predicate", "attribute"),
+    ("object", "value"),
+)
+SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl")
+MIN_REPETITIONS = 2  # of the first subject or relation, which tell triples from a table
+FORMS = ("auto", "triples", "table")
+FORMAT_HINT = "subject, relation, object, or a table with a header, in .csv, .tsv, .txt or .jsonl"
+
+
+def load_facts(
+    path: str | Path, people: bool | None = None, *, form: Literal["auto", "triples", "table"] = "auto"
+) -> Facts:
+    """Load facts from triples of subject, relation and object, or from a table with a header.
+
+    A .csv, .tsv or .txt file has commas, semicolons or tabs between its cells, with or without quotes around them. It
+    holds triples, with or without the header `subject,relation,object`; or it has a header such as
+    `title,author,year`: the first column is the subject, each other one a relation. A .jsonl file has one object with
+    the keys subject, relation and object per line.
+
+    A subject is a person if one of its relations is one that only people have (birthplace, profession and the like),
+    if the header calls the first column `person`, or if `people` is true. The facts city, country, year and occupation
+    of a person are about birth and work, and have sentences of their own in `biographies` and `questions`; every other
+    relation is kept under its own name, and so are `city` and `birthplace` where a table has both columns. Rows that
+    cannot be read, or that contradict an earlier row, are left out and listed in `problems`.
+
+    Args:
+        path: The file, in UTF-8.
+        people: Whether the subjects are people; None decides it for each subject as above.
+        form: `triples`, `table`, or `auto` to find out.
+
+    Returns:
+        One person (or thing) per subject, and the rows that were left out.
+
+    Raises:
+        QkvError: The file has another suffix or does not exist, or no row of it can be used.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from qkv.knowledge import load_facts
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "facts.csv")
+        ...     _ = path.write_text("Ada Lovelace,birthplace,London\\nAda Lovelace,pet,Puff\\n")
+        ...     load_facts(path).people
+        (Person(name='Ada Lovelace', city='London', country='', year='', occupation='', more=(('pet', 'Puff'),)),)
+    """
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise QkvError(f"reading facts from {path}", f"'{path.suffix}' is not a format of facts", f"Give {FORMAT_HINT}")
+    if form not in FORMS:
+        raise QkvError(f"reading facts from {path}", f"form is {form!r}", f"Use {', '.join(FORMS)}")
+    lines, bad = _decoded(numbered_lines(path))
+    apart: frozenset[str] = frozenset()
+    if path.suffix.lower() == ".jsonl":
+        triples = list(_json_triples(lines, bad))
+    else:
+        lines = list(without_separator_line(lines))
+        found = find_delimiter(lines)
+        rows = split_rows(lines, found[0] if found else ",")
+        if form == "triples" or (form == "auto" and _holds_triples(rows)):
+            triples = list(_cell_triples(rows, bad))
+        else:
+            people = _is_header(rows[0].cells[0], PEOPLE_HEADERS) or people if people is None and rows else people
+            triples = list(_table_triples(path, rows, bad))
+            apart = _kept_apart(triples)
+    by_subject = _by_subject(triples, bad, apart)
+    if not by_subject:
+        raise no_usable_row(path, sorted(bad), FORMAT_HINT)
+    return Facts(tuple(_person(name, known, people, apart) for name, known in by_subject.items()), tuple(sorted(bad)))
+
+
+Triple = tuple[int, str, str, str]
+
+
+def _decoded(lines: Sequence[tuple[int, str]]) -> tuple[list[tuple[int, str]], list[Problem]]:
+    bad = [Problem(number, "it is not UTF-8 text") for number, line in lines if "\N{REPLACEMENT CHARACTER}" in line]
+    wrong = {each.line for each in bad}
+    return [(number, unicodedata.normalize("NFC", line)) for number, line in lines if number not in wrong], bad
+
+
+def _holds_triples(rows: Sequence[Row]) -> bool:
+    """Whether rows are triples: by their header, or because their first subject or relation comes again.
+
+    The names of columns in a header do not come again below it, except in a copy of the whole header, or by chance.
+    """
+    if not rows or len(rows[0].cells) != 3 or Counter(len(row.cells) for row in rows).most_common(1)[0][0] != 3:
+        return False
+    if _is_triple_header(rows[0]):
+        return True
+    head, others = rows[0].cells, [row.cells for row in rows[1:] if row.cells != rows[0].cells]
+    plain = all(cell.replace("_", " ").replace(" ", "").isalpha() for cell in head)
+    if not others:  # three names of columns are written alike, a triple hardly ever
+        return not plain or len({cell[0].isupper() for cell in head}) > 1
+    lower = plain and all(cell.islower() for cell in head)
+    again = sum(len(row) == 3 and (row[1] == head[1] or (row[0] == head[0] and not lower)) for row in others)
+    return again >= MIN_REPETITIONS or again >= len(others) / 2
+
+
+def _is_triple_header(row: Row) -> bool:
+    return len(row.cells) == 3 and all(map(_is_header, row.cells, TRIPLE_HEADERS))
+
+
+def _is_header(cell: str, names: Sequence[str]) -> bool:
+    return cell.strip().lower() in names
+
+
+def _cell_triples(rows: Sequence[Row], bad: list[Problem]) -> Iterator[Triple]:
+    for line, cells in rows[bool(rows) and _is_triple_header(rows[0]) :]:
+        if len(cells) != 3 or not all(cells):
+            bad.append(Problem(line, f"it has {len(cells)} cells, not 3" if len(cells) != 3 else "a cell is empty"))
+        else:
+            yield line, *cells
+
+
+def _table_triples(path: Path, rows: Sequence[Row], bad: list[Problem]) -> Iterator[Triple]:
+    """Triples out of a table whose header names the relations; an empty cell is a fact that is not known."""
+    if not rows:
+        return
+    header = rows[0].cells
+    names = header[1:]
+    wrong = [name for name in names if not any(c.isalpha() for c in name)]
+    if not names or wrong or len(set(names)) != len(names):
+        problem = f"{wrong[0]!r} is not the name of a column" if wrong else f"the header is {', '.join(header)!r}"
+        raise QkvError(f"reading facts from {path}", problem, "Give a header with different names, or three columns")
+    if len(rows) == 1:
+        bad.append(Problem(rows[0].line, "it is a header, and no row follows"))
+    for line, cells in rows[1:]:
+        if cells == header:
+            bad.append(Problem(line, "it repeats the header"))
+            continue
+        if len(cells) != len(header) or not cells[0]:
+            why = "a cell is empty" if len(cells) == len(header) else f"it has {len(cells)} cells, not {len(header)}"
+            bad.append(Problem(line, why))
+            continue
+        for relation, value in zip(names, cells[1:], strict=True):
+            if value:
+                yield line, cells[0], relation, value
+
+
+def _json_triples(lines: Sequence[tuple[int, str]], bad: list[Problem]) -> Iterator[Triple]:
+    names = ("subject", "relation", "object")
+    for number, line in lines:
+        try:
+            data = parse_json(line)
+            if not isinstance(data, dict) or set(data) != set(names):
+                raise ValueError("it is not an object with subject, relation and object")
+            cells = [" ".join(str(data[name]).split()) for name in names]
+            right = all(isinstance(data[n], str | int) and not isinstance(data[n], bool) for n in names)
+            if not all(cells) or not right:
+                raise ValueError("subject, relation or object is empty, or neither a string nor an integer")
+        except (ValueError, RecursionError) as why:
+            bad.append(Problem(number, str(why)))
+        else:
+            yield number, cells[0], cells[1], cells[2]
+
+
+def _kept_apart(triples: Sequence[Triple]) -> frozenset[str]:
+    """Fields of a person such as `city` that some subject has beside a synonym such as `birthplace`: two relations."""
+    known: dict[str, set[str]] = {}
+    for _, subject, relation, _ in triples:
+        known.setdefault(subject, set()).add(relation.lower())
+    return frozenset(
+        field
+        for field, synonyms in RELATION_SYNONYMS.items()
+        if any(field in relations and not relations.isdisjoint(synonyms) for relations in known.values())
+    )
+
+
+def _by_subject(triples: Sequence[Triple], bad: list[Problem], apart: frozenset[str]) -> dict[str, dict[str, str]]:
+    """Facts of each subject by relation; a triple that contradicts an earlier one is left out."""
+    out: dict[str, dict[str, str]] = {}
+    for line, subject, relation, value in triples:
+        known = out.setdefault(subject, {})
+        same = _field(relation, apart)
+        name = next((r for r in known if _field(r, apart) == same), relation)
+        if known.setdefault(name, value) != value:
+            bad.append(Problem(line, f"{subject} has {same} {known[name]} already, but {value} here"))
+    return out
+
+
+def _field(relation: str, apart: frozenset[str]) -> str:
+    """What a relation is stored as: the field of a person that it is a synonym of, or its own name."""
+    own = relation.lower()
+    field = PEOPLE_RELATIONS.get(own, own)
+    return own if field in apart else field
+
+
+def _person(name: str, known: dict[str, str], people: bool | None, apart: frozenset[str]) -> Person:
+    """A subject with its facts: by the fields of a person if it is one, else each under its own name."""
+    if people is None:
+        people = any(relation.lower() in PEOPLE_RELATIONS for relation in known)
+    if not people:
+        return Person(name, more=tuple(known.items()))
+    every = {relation: relation for relation in RELATION_SYNONYMS} | PEOPLE_RELATIONS
+    fields = {relation: field for relation, field in every.items() if field not in apart}
+    own = {fields[relation.lower()]: value for relation, value in known.items() if relation.lower() in fields}
+    rest = tuple((relation, value) for relation, value in known.items() if relation.lower() not in fields)
+    return Person(name, **own, more=rest)

@@ -1,0 +1,80 @@
+"""How often an answer is true, and how often the model gives it: an answer that is given to everybody is a guess."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qkv.knowledge.datasets.accepted_names import accepted_forms, forms_of_answer, is_accepted, same_name
+
+UNSEEN = 0.3  # of a person is added to the count of an answer that is true
+
+
+@dataclass(frozen=True)
+class AnswerRates:
+    """How often values are true of the people of some facts, and how often a model gives them as answers.
+
+    Attributes:
+        relation: What the questions ask for.
+        true: Number of people of the facts with each value.
+        said: Number of answers with each text, as `same_name` writes it.
+    """
+
+    relation: str
+    true: Mapping[str, int]
+    said: Mapping[str, int]
+
+    @classmethod
+    def of(cls, relation: str, values: Sequence[str], answers: Sequence[str]) -> AnswerRates:
+        """The counts of true values and of answers."""
+        return cls(relation, dict(Counter(values)), dict(Counter(map(same_name, answers))))
+
+    def log_ratio(self, answers: Sequence[str], counted: Sequence[str | None] | None = None) -> np.ndarray:
+        """log(share of people of whom each answer is true / share of answers that are this one).
+
+        It bounds from above how often the answer can be right. Both shares count other people only.
+
+        Args:
+            answers: The answers.
+            counted: For each answer, the person's true value if the person is among those counted, else None; left
+                out if none is. What that person adds to the counts is taken off.
+
+        Returns:
+            The logarithms, (n,).
+        """
+        people, given = max(1, sum(self.true.values())), max(1, sum(self.said.values()))
+        holders = self._holders(set(answers))
+        out = []
+        for answer, own in zip(answers, counted if counted is not None else [None] * len(answers), strict=True):
+            true = holders[answer] - (own is not None and is_accepted(answer, own, self.relation))
+            said = self.said.get(same_name(answer), 0) - (own is not None) + 1
+            out.append(np.log((true + UNSEEN) / people) - np.log(max(1, said) / given))
+        return np.array(out)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; `from_json` is its inverse."""
+        return {"relation": self.relation, "true": dict(self.true), "said": dict(self.said)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> AnswerRates:
+        """The counts from their data; what is no count is refused with ValueError, KeyError or TypeError."""
+        true, said = dict(data["true"]), dict(data["said"])
+        if not all(type(n) is int and n > 0 for n in (*true.values(), *said.values())):
+            raise ValueError("a count of answers is no positive whole number")
+        return cls(str(data["relation"]), true, said)
+
+    def _holders(self, answers: Iterable[str]) -> dict[str, int]:
+        """Number of people of whom each answer is true."""
+        values: dict[str, set[str]] = {}
+        for value in self.true:
+            for form in accepted_forms(value, self.relation):
+                values.setdefault(form, set()).add(value)
+        found = {
+            answer: set[str]().union(*(values.get(form, set()) for form in forms_of_answer(answer, self.relation)))
+            for answer in answers
+        }
+        return {answer: sum(self.true[value] for value in own) for answer, own in found.items()}

@@ -1,0 +1,207 @@
+"""The badge of a language model's answers for one relation: a probe, rates of answers and a calibrator, in one file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from qkv.core.files import write_text
+from qkv.core.json_files import read_json, verified, with_checksum
+from qkv.errors import QkvError
+from qkv.knowledge.confidence.badge import Judgement
+from qkv.knowledge.confidence.calibrator import MADE_UP, REMEMBERED, Calibrator, CrossFit
+from qkv.knowledge.confidence.cross_fitting import cross_fit
+from qkv.knowledge.confidence.guarantee import CONFIDENCE, Guarantee
+from qkv.knowledge.confidence.logistic import LogisticModel, fit_cross_validated
+from qkv.knowledge.datasets.accepted_names import is_accepted
+from qkv.knowledge.language_models.answer_rates import AnswerRates
+from qkv.knowledge.language_models.signals import SIGNALS, Signals
+
+FORMAT = "qkv-language-model-trust-2"
+MAX_ABS_INPUT = 30.0  # inputs of the calibrator are clipped to ± this
+N_COMPONENTS = 32  # principal components of the hidden states that the probe is fitted on
+REAL, INVENTED = "known", "invented"  # the groups of the calibrator
+USED = ("log_probability", "mean_log_probability", "other_ways", "name_given_answer", "name_bond")
+INPUTS = (*USED, "true_against_said", "probe_real")
+"""Columns of the calibrator: a few signals, `AnswerRates.log_ratio`, and the log-odds of a probe of the hidden states.
+
+The other signals say the same again; with few right answers to fit on, more columns made the badge worse, and so did a
+probe of the hidden states for right answers.
+"""
+
+
+@dataclass(frozen=True)
+class ModelBadge:
+    """The calibrated badge of a model's answers for one relation.
+
+    Attributes:
+        relation: What the questions ask for.
+        model: Fingerprint of the model that it was fitted on.
+        probe_real: Linear probe of the hidden states: is it a real name, or an invented one?
+        rates: How often each answer is true, and how often the model gives it.
+        calibrator: Models and thresholds, with what is guaranteed of the answers above and below them.
+    """
+
+    relation: str
+    model: str
+    probe_real: LogisticModel
+    rates: AnswerRates
+    calibrator: Calibrator
+
+    @property
+    def remembered(self) -> Guarantee:
+        """What is guaranteed of the answers that are called "remembered"."""
+        return self.calibrator.remembered
+
+    def inputs(self, found: Signals, counted: Sequence[str | None] | None = None) -> np.ndarray:
+        """Rows for the calibrator; `counted` as in `AnswerRates.log_ratio`."""
+        ratio = self.rates.log_ratio(found.answers, counted)
+        return calibrator_inputs(found.values, ratio, self.probe_real.score(found.hidden))
+
+    def judge(self, found: Signals) -> list[Judgement]:
+        """The badge of each answer."""
+        x = self.inputs(found)
+        seen = self.calibrator.p_seen(x)
+        chances = [None] * len(x) if seen is None else seen.tolist()
+        rows = zip(self.calibrator.badges(x), self.calibrator.p_right(x).tolist(), chances, strict=True)
+        return [Judgement(badge, right, own) for badge, right, own in rows]
+
+    def statement(self, badge: str) -> str | None:
+        """What is guaranteed of answers with this badge, in words; None of unsure ones."""
+        made = {REMEMBERED: self.calibrator.remembered, MADE_UP: self.calibrator.made_up}.get(badge)
+        return None if made is None else made.sentence("wrong" if badge == MADE_UP else "right")
+
+    def save(self, folder: str | Path) -> None:
+        """Write the badge into the folder of the model, atomically."""
+        data = {
+            "relation": self.relation,
+            "model": self.model,
+            "probe_real": asdict(self.probe_real),
+            "rates": self.rates.to_json(),
+            "calibrator": self.calibrator.to_json(),
+        }
+        write_text(badge_path(folder, self.relation), json.dumps(with_checksum({"format": FORMAT, **data})) + "\n")
+
+    @classmethod
+    def load(cls, folder: str | Path, relation: str, model: str) -> ModelBadge | None:
+        """The badge of a model for a relation, or None; a damaged file, or one of another model, is refused."""
+        path = badge_path(folder, relation)
+        if not path.is_file():
+            return None
+        try:
+            data = verified(read_json(path), required=True)
+            if data["format"] != FORMAT or data["relation"] != relation:
+                raise ValueError(f"it is no {FORMAT} for {relation}")
+            if data["model"] != model:
+                raise ValueError("it was fitted on other weights")
+            real, rates = LogisticModel.from_json(data["probe_real"]), AnswerRates.from_json(data["rates"])
+            badge = cls(relation, model, real, rates, Calibrator.from_json(data["calibrator"]))
+            if badge.calibrator.features != INPUTS:
+                raise ValueError("it was fitted on other signals")
+            return badge
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as why:
+            raise QkvError(
+                f"reading {path}", f"it is damaged or does not belong here ({why})", "Calibrate again with: qkv trust"
+            ) from None
+
+
+def badge_path(folder: str | Path, relation: str) -> Path:
+    """The file of a model's badge for a relation."""
+    return Path(folder) / f"qkv-trust-{relation}.json"
+
+
+def fit_model_badge(
+    relation: str,
+    model: str,
+    found: Signals,
+    expected: Sequence[str],
+    *,
+    level: float,
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
+    values: Sequence[str] | None = None,
+) -> tuple[ModelBadge, CrossFit]:
+    """Fit probe, rates and calibrator to answers that are known to be right or wrong.
+
+    What the calibrator is fitted on is out of fold: the probe's scores come from fits without the row, and the rates
+    count other people only.
+
+    Args:
+        relation: What the questions ask for.
+        model: Fingerprint of the model.
+        found: The answers with their signals; an empty answer counts as wrong.
+        expected: The true value of each; "" for an invented name.
+        level: Share of "remembered" answers that shall be right.
+        confidence: Share of all draws in which the statement shall be true.
+        seed: Seed of the folds.
+        values: True values of all people whose values are known, these and others, for the rates; those in `expected`
+            if left out.
+
+    Returns:
+        The badge, and the out-of-fold scores of the rows.
+
+    Raises:
+        QkvError: Fewer than five answers are right, or wrong.
+    """
+    real = np.array([bool(wanted) for wanted in expected])
+    right = np.array([is_accepted(a, wanted, relation) for a, wanted in zip(found.answers, expected, strict=True)])
+    n_right, n_wrong = int((right & real).sum()), int((~right & real).sum())
+    if min(n_right, n_wrong) < 5:
+        problem = f"{n_right} answers are right and {n_wrong} wrong"
+        raise QkvError("fitting a badge", problem, "Ask for more people: five of each are needed, and more are better")
+    said = [answer for answer, own in zip(found.answers, real, strict=True) if own]
+    rates = AnswerRates.of(relation, [each for each in expected if each] if values is None else values, said)
+    probe, scores = (
+        fit_probe(found.hidden, real, np.ones(len(real), dtype=bool), seed)
+        if not real.all()
+        else (_constant_probe(found.hidden), np.zeros(len(real)))
+    )
+    fit = cross_fit(
+        calibrator_inputs(found.values, rates.log_ratio(found.answers, [each or None for each in expected]), scores),
+        right,
+        groups=[REAL if own else INVENTED for own in real],
+        people=[question.name for question in found.questions],
+        features=INPUTS,
+        level=level,
+        confidence=confidence,
+        seed=seed,
+    )
+    return ModelBadge(relation, model, probe, rates, fit.calibrator), fit
+
+
+def fit_probe(
+    hidden: np.ndarray, labels: np.ndarray, fitted: np.ndarray, seed: int = 0
+) -> tuple[LogisticModel, np.ndarray]:
+    """A linear probe of hidden states on their principal components, and the score of each row, out of fold.
+
+    The components do not depend on the labels. Rows that are not `fitted` are scored by the probe of all that are.
+    """
+    mean = hidden.mean(0)
+    scale = np.maximum(hidden.std(0), 1e-6)
+    _, sizes, rows = np.linalg.svd((hidden - mean) / scale, full_matrices=False)
+    keep = min(N_COMPONENTS, len(sizes))
+    project = rows[:keep].T
+    x = (hidden - mean) / scale @ project
+    model, scores = fit_cross_validated(x[fitted], labels[fitted].astype(float), seed)
+    weights = project @ (np.array(model.weights) / np.array(model.scale))
+    bias = model.bias - float(np.array(model.mean) / np.array(model.scale) @ np.array(model.weights))
+    whole = LogisticModel(tuple(mean.tolist()), tuple(scale.tolist()), tuple(weights.tolist()), bias)
+    out = whole.score(hidden)
+    out[fitted] = scores
+    return whole, out
+
+
+def calibrator_inputs(values: np.ndarray, ratio: np.ndarray, probe_real: np.ndarray) -> np.ndarray:
+    """Rows (n, INPUTS): the signals that are used, the rates of the answers and the score of the probe, clipped."""
+    columns = [values[:, list(SIGNALS).index(name)] for name in USED]
+    return np.clip(np.column_stack((*columns, ratio, probe_real)), -MAX_ABS_INPUT, MAX_ABS_INPUT)
+
+
+def _constant_probe(hidden: np.ndarray) -> LogisticModel:
+    """A probe that scores everything 0, where there are no invented names."""
+    width = hidden.shape[1]
+    return LogisticModel((0.0,) * width, (1.0,) * width, (0.0,) * width, 0.0)

@@ -1,0 +1,98 @@
+"""Texts and questions written from facts: complete, disjoint, and taken by training as they are."""
+
+import pytest
+
+from qkv.errors import QkvError
+from qkv.knowledge import Facts, Person, load_questions, load_texts, write_example, write_facts
+from qkv.knowledge.datasets.examples import EXAMPLES, minerals
+from qkv.knowledge.datasets.fact_files import invented_names
+from qkv.train.data.cloze import ClozeSource
+from qkv.train.tokenizers import Characters
+
+THINGS = Facts(
+    tuple(Person(f"Thing{i}", more=(("use", f"use {i % 7}"), ("place", f"place {i % 5}"))) for i in range(40))
+)
+
+
+def test_every_subject_is_read_and_asked_about_once(tmp_path):
+    found = write_facts(
+        THINGS, tmp_path, held_out=0.25, wordings={"use": ["What is {subject} for?", "Use of {subject}?"]}
+    )
+    assert found.counts == {"texts.txt": 40, "train.tsv": 90, "dev.tsv": 30, "outside.tsv": 120}
+    train, dev = (dict(load_questions(tmp_path / name)) for name in ("train.tsv", "dev.tsv"))
+    assert not set(train) & set(dev)
+    for person in THINGS:
+        text = next(t for t in load_texts(tmp_path / "texts.txt") if t.startswith(f"{person.name}. "))
+        assert all(value in text for value in person.facts().values())
+        asked = train if f"Use of {person.name}?" in train else dev
+        assert asked[f"What is {person.name} for?"] == asked[f"Use of {person.name}?"] == person.facts()["use"]
+        assert asked[f"What is the place of {person.name}?"] == person.facts()["place"]
+    outside = load_questions(tmp_path / "outside.tsv", answered=False)
+    names = {person.name for person in THINGS}
+    assert all(not answer and not names & set(question.rstrip("?").split()) for question, answer in outside)
+    assert "invented names" in str(found.card().rows)
+
+
+def test_subjects_left_out_are_in_no_text(tmp_path):
+    found = write_facts(THINGS, tmp_path, ["use"], outside=0.2, statements={"use": ["{subject}: {object}!"]})
+    assert found.counts == {"texts.txt": 32, "train.tsv": 24, "dev.tsv": 8, "outside.tsv": 8} and not found.invented
+    texts = " ".join(load_texts(tmp_path / "texts.txt"))
+    for question, answer in load_questions(tmp_path / "outside.tsv"):
+        name = question.rstrip("?").split()[-1]
+        assert f"{name}:" not in texts and answer.startswith("use")
+    assert write_facts(Facts(THINGS.people[:1]), tmp_path, held_out=0.5).counts["train.tsv"] == 2
+    assert not (tmp_path / "dev.tsv").exists()  # of the earlier call
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"relations": ["cake"]},
+        {"wordings": {"use": ["no name"]}},
+        {"wordings": {"cake": ["Who is {subject}?"]}},
+        {"wordings": {"use": ["{subject} {object.__class__}?", "{subject}{x}?"]}},
+        {"statements": {"use": ["{subject} only"]}},
+        {"held_out": 1.0},
+        {"outside": -0.1},
+        {"versions": 6},
+    ],
+)
+def test_what_does_not_fit_is_refused_and_nothing_is_written(tmp_path, wrong):
+    with pytest.raises(QkvError):
+        write_facts(THINGS, tmp_path / "out", **wrong)
+    assert not (tmp_path / "out").exists()
+
+
+def test_invented_names_are_no_names_of_a_grid():
+    names = [f"{a} {b}" for a in ("Red", "Old", "Wet") for b in ("Fox", "Sea", "Ash")]
+    grid = Facts(tuple(Person(name, more=(("x", "y"),)) for name in names))
+    found = invented_names(grid, 20)
+    assert found and not set(found) & set(names)  # every combination of words is taken, so that words are cut
+    assert {"Wet Sea", "Wet Ash"} <= set(invented_names(Facts(grid.people[:7]), 50))
+    single = invented_names(minerals(200), 100, seed=3)
+    assert len(single) == 100 and not set(single) & {mineral.name for mineral in minerals(200)}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_example_can_be_drilled_in_full(tmp_path, name):
+    found = write_example(name, tmp_path, subjects=80)
+    assert found.subjects == 80 and found.counts["train.tsv"] == found.counts["dev.tsv"]
+    texts = [*load_texts(tmp_path / "texts.txt")]
+    train, dev, outside = ([*load_questions(tmp_path / f"{each}.tsv")] for each in ("train", "dev", "outside"))
+    assert not {q for q, _ in train} & {q for q, _ in dev} and not {q for q, _ in outside} & {
+        q for q, _ in [*train, *dev]
+    }
+    source = ClozeSource(texts, train, Characters.train([*texts, *(q for q, _ in train)]), 128)
+    assert source.coverage.undrilled <= 2 and source.coverage.empty == 0
+    assert len(source.relevance.frames) == len(EXAMPLES[name].relations)
+
+
+def test_names_that_cannot_be_told_apart_are_not_invented(tmp_path):
+    found = write_facts(Facts(tuple(Person(name, more=(("x", "y"),)) for name in ("A", "B"))), tmp_path)
+    assert "outside.tsv" not in found.counts and not found.invented and "no names could be invented" in found.note
+
+
+def test_unknown_and_impossible_examples_are_refused(tmp_path):
+    for name, subjects in (("cake", 4), ("minerals", 10**6), ("country", 10**6)):
+        with pytest.raises(QkvError, match="writing an example"):
+            write_example(name, tmp_path, subjects)

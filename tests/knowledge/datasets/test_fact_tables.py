@@ -1,0 +1,150 @@
+"""Facts from tables of every form; people and things are told apart."""
+
+import csv
+import itertools
+
+import pytest
+
+from qkv.errors import QkvError
+from qkv.knowledge import biographies, load_facts, questions
+
+BOOKS = [
+    ("Dune", "Frank Herbert", "1965"),
+    ("Emma", "Jane Austen", "1815"),
+    ("Time; and, again", 'Jack "J" Finney', "1970"),
+]
+DIALECTS = list(itertools.product([",", ";", "\t"], [csv.QUOTE_ALL, csv.QUOTE_MINIMAL], [".csv", ".tsv", ".txt"]))
+
+
+def write(path, rows, delimiter=",", quoting=csv.QUOTE_MINIMAL):
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=delimiter, quoting=quoting).writerows(rows)
+    return path
+
+
+@pytest.mark.parametrize(("delimiter", "quoting", "suffix"), DIALECTS)
+def test_triples_and_tables_hold_the_same_facts(tmp_path, delimiter, quoting, suffix):
+    relations = ("author", "year")
+    triples = [(row[0], relations[i], row[i + 1]) for row in BOOKS for i in (0, 1)]
+    forms = {
+        "table": [("title", *relations), *BOOKS],
+        "triples": triples,
+        "headed": [("Subject", "Relation", "Object"), *triples],
+        "properties": [("item", "property", "value"), *triples],
+    }
+    found = {
+        name: load_facts(write(tmp_path / f"{name}{suffix}", rows, delimiter, quoting)) for name, rows in forms.items()
+    }
+    for facts in found.values():
+        assert [(p.name, *p.facts().values()) for p in facts] == BOOKS and not facts.problems
+        assert all(tuple(p.facts()) == relations for p in facts)
+
+
+def test_nothing_about_people_is_said_of_things(tmp_path):
+    rows = [
+        ("mountain", "country", "city", "year"),
+        ("Everest", "Nepal", "Namche", "1953"),
+        ("K2", "Pakistan", "Skardu", "1954"),
+    ]
+    facts = load_facts(write(tmp_path / "m.csv", rows))
+    said = " ".join(biographies(facts, 5, name="pronoun")) + " ".join(biographies(facts, 5))
+    for word in ("born", "family", "native", "life", "birth", " they", "their", "came from", "at home"):
+        assert word not in said.lower(), word
+    assert "The country of Everest is Nepal." in said and "Its city is Namche." in said
+    assert dict(questions(facts, ["country"]))["What is the country of K2?"] == "Pakistan"
+    assert facts.only("country").people[0].more == (("country", "Nepal"),)
+    people = load_facts(tmp_path / "m.csv", people=True)
+    assert dict(questions(people, ["country"]))["Which country did K2 come from?"] == "Pakistan"
+
+
+def test_people_are_known_by_their_relations_or_by_the_header(tmp_path):
+    mixed = [("Ada", "birthplace", "London"), ("Ada", "country", "England"), ("Everest", "country", "Nepal")]
+    ada, everest = load_facts(write(tmp_path / "a.csv", mixed))
+    assert (ada.city, ada.country, everest.country) == ("London", "England", "") and everest.facts() == {
+        "country": "Nepal"
+    }
+    (bo,) = load_facts(write(tmp_path / "b.csv", [("Person", "city"), ("Bo", "Rome")]))
+    assert bo.city == "Rome"
+    (thing,) = load_facts(tmp_path / "b.csv", people=False)
+    assert thing.city == "" and thing.facts() == {"city": "Rome"}
+
+
+def test_rows_that_do_not_fit_are_named_and_empty_cells_are_not_known(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("title,author,year\nDune,Herbert,\nEmma,Austen\n,Nobody,1\nDune,Other,1965\n", "utf-8")
+    found = load_facts(path)
+    assert found.people[0].facts() == {"author": "Herbert", "year": "1965"} and len(found) == 1
+    assert [problem.line for problem in found.problems] == [3, 4, 5]
+    for text in ("Everest,8849\nK2,8611\n", "title,x,x\na,b,c\nd,e,f\n"):
+        path.write_text(text, "utf-8")
+        with pytest.raises(QkvError, match="reading facts"):
+            load_facts(path)
+    path.write_text("a,b,c\nd,e,f\n", "utf-8")
+    assert load_facts(path, form="triples").people[1].facts() == {"e": "f"}
+    assert load_facts(path, form="table").people[0].facts() == {"b": "e", "c": "f"}
+    with pytest.raises(QkvError, match="form is"):
+        load_facts(path, form="cake")
+
+
+def facts_in(tmp_path, text, name="t.csv", **options):
+    """The facts by subject, and the numbers of the bad lines."""
+    (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    found = load_facts(tmp_path / name, **options)
+    return {person.name: person.facts() for person in found}, [problem.line for problem in found.problems]
+
+
+@pytest.mark.parametrize("order", [("city", "birthplace"), ("birthplace", "city")])
+@pytest.mark.parametrize("subject", ["person", "name"])
+def test_columns_that_may_mean_the_same_stay_apart_where_both_are_there(tmp_path, order, subject):
+    rows = [(subject, *order), ("Ada", "Paris", "London"), ("Bob", "Rome", "Rome"), ("Cy", "", "Oslo")]
+    found = load_facts(write(tmp_path / "t.csv", rows))
+    assert not found.problems
+    for person, row in zip(found, rows[1:], strict=True):
+        assert person.facts() == {name: value for name, value in zip(order, row[1:], strict=True) if value}
+    said = dict(questions(found, order))
+    assert {said[f"What is the {name} of Ada?"] for name in order} == {"London", "Paris"}
+
+
+def test_synonyms_are_one_relation_where_only_one_of_them_is_known(tmp_path):
+    triples = "Ada,birthplace,London\nBob,place of birth,Rome\nAda,birthplace,London\n"
+    found, bad = facts_in(tmp_path, triples, form="triples")
+    assert found == {"Ada": {"city": "London"}, "Bob": {"city": "Rome"}} and not bad
+
+
+def test_a_header_that_comes_again_does_not_make_triples_of_a_table(tmp_path):
+    table = "Title,Author,Year\nDune,Frank Herbert,1965\nEmma,Jane Austen,1815\nTitle,Author,Year\nMomo,Ende,1973\n"
+    found, bad = facts_in(tmp_path, table)
+    assert found["Momo"] == {"Author": "Ende", "Year": "1973"} and len(found) == 3 and bad == [4]
+    again = "Title,Author,Year\nDune,Author,1965\nEmma,Jane Austen,1815\nMomo,Ende,1973\nJaws,Benchley,1974\n"
+    found, _ = facts_in(tmp_path, again)
+    assert found["Dune"] == {"Author": "Author", "Year": "1965"} and len(found) == 4
+    minerals = "mineral,colour,place\nquartz,colour,norway\ntalc,white,italy\nruby,red,india\n"
+    assert facts_in(tmp_path, minerals)[0]["talc"] == {"colour": "white", "place": "italy"}
+
+
+@pytest.mark.parametrize("text", ["title,author,year\n", "title,author\n", "Title;Author;Year\n\n", "name,city\n" * 2])
+def test_a_file_of_a_header_alone_is_refused(tmp_path, text):
+    with pytest.raises(QkvError, match="no row"):
+        facts_in(tmp_path, text)
+
+
+def test_encodings_suffixes_and_spreadsheet_lines(tmp_path):
+    text = "title,author\nDune,Frank Herbert\nÉmile,Rousseau\n"
+    wanted = {"Dune": {"author": "Frank Herbert"}, "Émile": {"author": "Rousseau"}}
+    for data, name in (
+        (text.encode("utf-16"), "a.csv"),
+        (text.encode("utf-8-sig"), "a.CSV"),
+        (text.replace("\n", "\r").encode(), "a.csv"),
+        (("sep=;\n" + text.replace(",", ";")).encode(), "a.csv"),
+        (text.replace("É", "E\u0301").encode(), "a.csv"),
+    ):
+        assert facts_in(tmp_path, data, name) == (wanted, []), data
+    with pytest.raises(QkvError, match="zero bytes"):
+        facts_in(tmp_path, b"title,author\nDu\0ne,Frank\nEmma,Jane\n")
+    assert facts_in(tmp_path, "title,author\nCafe\u0301,A\nCaf\u00e9,B\n") == ({"Café": {"author": "A"}}, [3])
+
+
+def test_a_long_quoted_cell_gives_no_facts_of_its_lines(tmp_path):
+    note = "\n".join(f"line {i},foo,bar" for i in range(12))
+    found, bad = facts_in(tmp_path, f'title,author,note\nDune,Frank,"{note}"\nEmma,Jane,ok\n')
+    assert list(found) == ["Dune", "Emma"] and not bad
