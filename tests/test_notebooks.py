@@ -9,10 +9,10 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-NAMES = ["design_and_certify", "what_a_model_remembers", "what_noise_does"]
+NAMES = ["design_and_certify", "what_a_head_looks_up", "what_a_model_remembers", "what_noise_does"]
 
 
-def test_the_three_notebooks_are_there():
+def test_the_notebooks_are_there():
     assert [path.stem for path in NOTEBOOKS] == NAMES
 
 

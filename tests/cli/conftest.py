@@ -1,8 +1,10 @@
 """Commands run in this process as `main` runs them, and the files that they need."""
 
+import importlib.util
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +41,20 @@ def shell():
         return Done(code, out.getvalue(), err.getvalue())
 
     return call
+
+
+@pytest.fixture(scope="session")
+def language_model(tmp_path_factory):
+    """The folder of a tiny random Hugging Face model, made as for the tests of qkv.knowledge.language_models."""
+    pytest.importorskip("transformers")
+    path = Path(__file__).parents[1] / "knowledge" / "language_models" / "conftest.py"
+    spec = importlib.util.spec_from_file_location("tiny_language_models", path)
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    folder = tmp_path_factory.mktemp("language-model") / "model"
+    made.tiny_model().save_pretrained(folder)
+    made.tiny_tokenizer(chat=True).save_pretrained(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -83,5 +99,6 @@ def files(tmp_path):
     (tmp_path / "torn.json").write_text("[[0, 1, 0], [1, 0, 0]]")  # with equal vectors, the last token cannot do both
     (tmp_path / "true.md").write_text("```claim yes\ngiven t > 0\nthen 2*t > t\n```\n")
     (tmp_path / "false.md").write_text("```claim no\ngiven t > 0\nthen t < 0\n```\n")
+    (tmp_path / "name.txt").write_text("Where was Ada born?\n")
     (tmp_path / "malformed.md").write_text("```claim odd\nthen then\n```\n")
     return tmp_path

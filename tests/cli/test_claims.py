@@ -39,7 +39,7 @@ def test_json_has_exactly_the_agreed_fields(tmp_path):
     data = json.loads(out.stdout)
     assert list(data) == ["schema", "version", "documents", "counts", "verdicts"]
     assert [list(v) for v in data["verdicts"]] == [
-        ["document", "id", "verdict", "says", "because", "derivation", "counterexample"]
+        ["document", "id", "verdict", "says", "because", "derivation", "counterexample", "kernel"]
     ] * 2
     assert data["verdicts"][0]["counterexample"] is None
     assert "left = " in data["verdicts"][1]["counterexample"]

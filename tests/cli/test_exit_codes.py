@@ -15,9 +15,9 @@ from qkv.cli.exit_codes import BAD_INPUT, BROKEN_PIPE, FINE, NEGATIVE, exit_if_n
 ROOT = Path(__file__).resolve().parents[2]
 NOISE = "--isotropic 0.01"
 WITHOUT_VERDICT = {
-    "noise moments", "noise probability", "noise sample", "noise compare", "read", "serve", "tour", "pretrain",
+    "noise moments", "noise probability", "noise sample", "noise compare", "read", "serve", "tour", "facts", "pretrain",
     "finetune", "generate", "export", "import", "evaluate", "ask", "trust", "study",
-    "heads", "models get",
+    "heads", "models get", "certify", "name-heads",
 }  # fmt: skip
 CASES = [
     ("read keys.csv --query query.json", FINE),
@@ -63,6 +63,8 @@ CASES = [
     (f"noise sweep keys.csv {NOISE}", BAD_INPUT),
     ("serve --port 99999", BAD_INPUT),
     ("tour --out keys.csv", BAD_INPUT),
+    ("facts --example minerals --subjects 4 --out minerals", FINE),
+    ("facts --out minerals", BAD_INPUT),
     ("pretrain --text {text} --out base --steps 1 --batch-size 2 --n-layer 1 --d-model 16 --n-head 2", FINE),
     ("pretrain --text none.txt", BAD_INPUT),
     ("finetune {run} --questions {known} --out tuned --steps 1 --batch-size 2", FINE),
@@ -78,11 +80,40 @@ CASES = [
     ("ask none Who?", BAD_INPUT),
     ("trust {run} --known {known} --unknown none.txt", BAD_INPUT),
     ("study cake --out study", BAD_INPUT),
+    ("ask {model} Why?", FINE),
+    ("evaluate {model} --facts pantheon --people 2", FINE),
+    ("evaluate {model}", BAD_INPUT),
+    ("evaluate {model} --facts none.csv", BAD_INPUT),
+    ("evaluate {model} --facts pantheon --relation cake", BAD_INPUT),
+    ("trust {model} --facts pantheon --people 2", BAD_INPUT),
+    ("trust {model} --known {known}", BAD_INPUT),
+    ("study considerations {model} --people 2 --out considered", FINE),
+    ("study considerations --out considered", BAD_INPUT),
+    ("study considerations none --out considered", BAD_INPUT),
+    ("study considerations {model} --relation cake --out considered", BAD_INPUT),
+    ("study ablation {model} --out considered", BAD_INPUT),
     ("design wire-texts words.npz --reads previous --length 4", FINE),
     ("design wire-texts alike.npz --reads duplicate --length 4 --texts torn.json", NEGATIVE),
     ("design wire-texts words.npz --reads next", BAD_INPUT),
     ("heads {run} --text {text} --window 16 --effect-tokens 8", FINE),
     ("heads none --text {text}", BAD_INPUT),
+    ("heads {run} --text name.txt --head 0.0 --no-harden", FINE),
+    ("heads example --text name.txt --head 1.0 --no-harden", FINE),
+    ("heads example --text name.txt --head 7.0", BAD_INPUT),
+    ("heads example --text name.txt --head cake", BAD_INPUT),
+    ("heads example --text name.txt", BAD_INPUT),
+    ("serve --model none", BAD_INPUT),
+    ("heads {run} --text {text} --window 16 --effect-tokens 8 --bits 4,3", FINE),
+    ("heads {run} --text {text} --bits four", BAD_INPUT),
+    ("heads {run} --text {text} --evaluate {known} --window 16 --allocate 2.5 --out bits.json", FINE),
+    ("heads {run} --text {text} --allocate 0", BAD_INPUT),
+    ("heads {run} --text {text} --allocate 3 --evaluate {text}", BAD_INPUT),
+    ("heads {run} --text {text} --bits 9", BAD_INPUT),
+    ("heads {run} --text {text} --bits 4 --per head", BAD_INPUT),
+    ("certify {run} --head 0.0 --text {text} --save radius.json", FINE),
+    ("certify {run} --head one --text {text} --save radius.json", BAD_INPUT),
+    ("name-heads {run} --questions {known} --count 1", FINE),
+    ("name-heads {run} --questions {known} --count 99", BAD_INPUT),
     ("models get cake", BAD_INPUT),
     ("cake", BAD_INPUT),
     ("design", BAD_INPUT),
@@ -102,13 +133,15 @@ VERBS = sorted(verbs(typer.main.get_command(app)))
 
 
 @pytest.mark.parametrize(("line", "code"), CASES, ids=[line for line, _ in CASES])
-def test_the_exit_code_is_the_documented_one(line, code, files, trained, shell, monkeypatch):
+def test_the_exit_code_is_the_documented_one(line, code, files, trained, shell, monkeypatch, request):
     monkeypatch.chdir(files)
     if "verify" in line:
         shell("design", "copy", "keys.csv", "--item", "a", "--save", "good.json")
         text = (files / "good.json").read_text()
         (files / "tampered.json").write_text(re.sub(r'"distance": [\d.e-]+', '"distance": 0.0', text))
-    words = line.format(run=trained / "run", text=trained / "text.txt", known=trained / "known.tsv").split()
+    model = request.getfixturevalue("language_model") if "{model}" in line else None
+    places = {"run": trained / "run", "text": trained / "text.txt", "known": trained / "known.tsv", "model": model}
+    words = line.format(**places).split()
     done = shell(*words)
     assert done.code == code, done.err
     if code == BAD_INPUT and "malformed" not in line:

@@ -60,14 +60,42 @@ def described(page):
     return {part.split()[0].rstrip(","): " ".join(part.split()).replace("from- ", "from-") for part in parts[1:]}
 
 
-def default_of(text, recipe):
-    """What the description of an option says is a recipe's default."""
+def default_of(text, name):
+    """What the description of an option says is its default; of those with names, that of one name."""
     shown = re.search(r"\[default: ([^\]]*)\]", text)[1]
     for part in shown.split("; "):
         value, names = re.fullmatch(r"(.*?)(?: \(([\w, ]+)\))?", part).groups()
-        if names is None or recipe in names.split(", "):
+        if names is None or name in names.split(", "):
             return value
-    raise AssertionError((text, recipe))
+    raise AssertionError((text, name))
+
+
+@pytest.mark.parametrize(
+    ("words", "recipe"),
+    [
+        ("pretrain", "cloze"),
+        ("pretrain --minutes 3", "cloze"),
+        ("pretrain --objective cloze", "cloze"),
+        ("pretrain --recipe course --steps 5", "course"),
+        ("pretrain --recipe=course", "course"),
+        ("pretrain --recipe cake", "cloze"),
+        ("pretrain --steps 5", "custom"),
+        ("pretrain --objective next", "custom"),
+        ("pretrain --preset tiny", "custom"),
+        ("pretrain --tokenizer characters", "custom"),
+        ("finetune", "cloze"),
+        ("finetune none --steps 5", "cloze"),
+        ("finetune {run} --steps 5", "custom"),
+        ("finetune {run} --recipe course", "course"),
+    ],
+)
+def test_help_shows_the_defaults_of_the_recipe_that_would_run(words, recipe, trained, shell):
+    words = words.format(run=trained / "run").split()
+    out = shell(*words, "-h").out
+    assert f"Defaults are those of the recipe {recipe}." in " ".join(out.split())
+    stage = RECIPES[recipe].pretraining if words[0] == "pretrain" else RECIPES[recipe].finetuning
+    assert default_of(described(out)["--lr"], None) == str(stage.settings.lr)
+    assert default_of(described(out)["--optimizer"], None) == stage.settings.optimizer
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
@@ -78,7 +106,7 @@ def test_pretrain_and_finetune_show_the_defaults_that_each_recipe_uses(recipe, s
         "finetune": plan_finetuning(recipe, recipe, None, None, False, {}),
     }
     for verb, plan in plans.items():
-        shown = described(shell(verb, "-h").out)
+        shown = described(shell(verb, "--recipe", recipe, "-h").out)
         for cls, values in ((ModelConfig, plan.config), (TrainSettings, plan.settings)):
             for field in dataclasses.fields(cls) if cls is TrainSettings or verb == "pretrain" else ():
                 said = default_of(shown[f"--{field.name.replace('_', '-')}"], recipe)
@@ -98,7 +126,7 @@ def test_pretrain_and_finetune_show_the_defaults_that_each_recipe_uses(recipe, s
 
 
 def test_pretrain_shows_the_sizes_of_presets(shell):
-    shown = described(shell("pretrain", "-h").out)
+    shown = described(shell("pretrain", "--preset", "tiny", "-h").out)
     for name in PRESETS:
         chosen = plan_pretraining(None, name, None, None, None, {}).config
         assert chosen == preset(name)
@@ -109,7 +137,7 @@ def test_pretrain_shows_the_sizes_of_presets(shell):
                     text.replace("[default:", "[other:").replace("[default with --preset:", "[default:"), name
                 )
             else:
-                said = default_of(text, "custom")
+                said = default_of(text, None)
             assert said == str(getattr(chosen, field.name)), (name, field.name)
 
 

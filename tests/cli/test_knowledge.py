@@ -76,6 +76,7 @@ def test_ask_prints_badge_and_reason_json_and_a_picture(folder):
         "evidence",
         "heads",
         "name",
+        "guarantee",
     }
 
 

@@ -53,7 +53,10 @@ def test_beyond_this_machine_the_token_is_printed_once():
 
 
 def test_refusals_say_what_to_do(tmp_path):
-    assert "NAME=FOLDER" in refused("--model", "nothing")
+    assert "no such folder" in refused("--model", "nothing") and "NAME=FOLDER" in refused("--model", "nothing")
+    assert "NAME=FOLDER" in refused("--model", "=x")
+    (tmp_path / ("long" * 11)).mkdir()
+    assert "more than 40 letters" in refused("--model", str(tmp_path / ("long" * 11)))
     assert "of its own" in refused("--model", "a=x", "--model", "a=y")
     assert "0 to 65535" in refused("--port", "70000")
     assert str(tmp_path) in refused("--port", "0", "--model", f"a={tmp_path}")

@@ -10,10 +10,12 @@ from qkv.knowledge.answering.name_attention import HeadAttention
 from qkv.knowledge.confidence.badge import MADE_UP, REMEMBERED, UNSURE
 from qkv.knowledge.confidence.calibration import Trust
 from qkv.knowledge.confidence.metrics import Reliability
+from qkv.knowledge.confidence.trust_result import PlainThreshold
+from qkv.knowledge.language_models.known_facts import Group, KnownFacts
 from qkv.knowledge.studies.experiment import Study
 from qkv.noise import Gaussian, reference_layouts
 from qkv.train.metrics_log import History
-from qkv.viz.plots import design, knowledge, noise, studies, training
+from qkv.viz.plots import design, knowledge, language_models, noise, studies, training
 
 KEYS = np.array([[0.0, 0], [4, 0], [0, 4], [1, 1]])
 VECTORS = dict(zip("abcd", 4.0 * np.eye(4), strict=True))
@@ -77,14 +79,54 @@ def _variance():
 def _reliability():
     counts = {word: {"right": 6, "wrong": 2, "unknown": 1} for word in (REMEMBERED, UNSURE, MADE_UP)}
     bins = Reliability((4, 0, 6), (0.2, 0.5, 0.9), (0.25, 0.0, 0.8), (0.0, 0.3, 0.6, 1.0))
-    return knowledge.reliability(Trust(0.9, 20, 7, 0.7, 0.75, 0.5, 0.9, 0.4, counts, (), bins, None, ()))
+    return knowledge.reliability(
+        Trust(
+            0.9,
+            0.9,
+            0.95,
+            20,
+            7,
+            0.7,
+            0.75,
+            0.5,
+            0.9,
+            0.4,
+            counts,
+            (),
+            bins,
+            PlainThreshold(0.9, 1.0, 0.2, 0, 0),
+            0,
+            0,
+            False,
+            (),
+            False,
+            None,
+            (),
+        )
+    )
 
 
 def _study(name):
     return studies.study_figure(Study(name, f"The study {name}", tuple(ROWS[name]), ("A remark.",), 1, 1))
 
 
+def _known_facts():
+    groups = tuple(
+        Group(kind, name, right, 20, max(0.0, right / 20 - 0.1), right / 20 + 0.1)
+        for kind, names in (
+            ("page views", ("rank 1 to 100", "rank 101 to 300")),
+            ("occupation", ("singer", "writer", "pope")),
+            ("century", ("before Christ", "19th century")),
+        )
+        for right, name in enumerate(names, 3)
+    )
+    return language_models.known_facts(
+        KnownFacts(0.2, 0.15, 0.25, 60, {}, (0.2,), (), ((),), relation="city", groups=groups)
+    )
+
+
 FIGURES = {
+    "language_models.known_facts": _known_facts,
     "design.reading": _reading,
     "design.hull": lambda: design.hull(qkv.Memory(KEYS), copyable(KEYS)),
     "design.margins": lambda: design.margins(copyable(KEYS)),

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from qkv.cli import claims, design, heads, knowledge, noise, serve, texts, train
+from qkv.cli import claims, design, facts, head_evidence, heads, knowledge, noise, serve, texts, train
 from qkv.cli.common import JSON, MemoryFile, Orthonormal, Seed, heads_of, is_first_rank, memory_from, say, show
 from qkv.cli.exit_codes import BAD_INPUT, BROKEN_PIPE, INTERRUPTED, running_verb
 from qkv.cli.help_format import HELP_NAMES, CommandGroup
@@ -34,7 +34,10 @@ app.command()(claims.check)
 app.command()(serve.serve)
 app.add_typer(noise.app, name="noise")
 app.command()(heads.heads)
+app.command()(head_evidence.certify)
+app.command("name-heads")(head_evidence.name_heads)
 app.add_typer(heads.models, name="models")
+facts.register(app)
 train.register(app)
 knowledge.register(app)
 

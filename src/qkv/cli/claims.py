@@ -27,6 +27,8 @@ def check(
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 unless every claim is proved.")] = False,
     show: Annotated[bool, typer.Option("--show", help="Print derivations and counterexamples too.")] = False,
     seconds: Annotated[float, typer.Option(help="Longest time for one claim.")] = 10.0,
+    kernel: Annotated[bool, typer.Option("--kernel", help="Have Coq check a theorem of each proved claim.")] = False,
+    save_proofs: Annotated[Path | None, typer.Option(help="With --kernel: a folder for the accepted theorems.")] = None,
     as_json: JSON = False,
 ) -> None:
     """Decide written claims about attention: exit 0, 1 if any is refuted, 2 if any is malformed or there is none."""
@@ -38,6 +40,8 @@ def check(
         raise QkvError(
             f"--seconds {seconds}", "it is not a positive, finite number", "Give a number of seconds, such as 10"
         )
+    if save_proofs is not None and not kernel:
+        raise QkvError(f"--save-proofs {save_proofs}", "there are no proofs without --kernel", "Give --kernel too")
     check_page_path(html)
     texts = [(str(path), _read(path)) for path in files or ()]
     if catalogue:
@@ -47,7 +51,7 @@ def check(
     chapters: list[tuple[str, Verdicts]] = []
     for name, text in texts:
         found = []
-        for verdict in _decided(text, seconds):
+        for verdict in _checked(name, text, seconds, save_proofs) if kernel else _decided(text, seconds):
             found.append(verdict)
             if not as_json:
                 _print(verdict, show)
@@ -88,6 +92,13 @@ def _decided(text: str, seconds: float) -> Iterator[Verdict]:
     yield from decided(text, seconds)
 
 
+def _checked(name: str, text: str, seconds: float, save_proofs: Path | None) -> list[Verdict]:
+    """The verdicts of a text, with what Coq says of those that are proved."""
+    from qkv.claims.pipeline import checked_by_kernel
+
+    return checked_by_kernel(text, "coq", seconds, save_proofs, name)
+
+
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
@@ -100,8 +111,12 @@ def _print(verdict: Verdict, show: bool) -> None:
     """Print a verdict in two lines; with `show`, its derivation and counterexample too."""
     from qkv.claims.verdict import SIGNS
 
-    say(f"{SIGNS[verdict.verdict]} {verdict.verdict:<11} {verdict.id}: {verdict.says}\n  {verdict.because}\n")
+    say(f"{SIGNS[verdict.verdict]} {verdict.words:<11} {verdict.id}: {verdict.says}\n  {verdict.because}\n")
+    if verdict.kernel is not None:
+        say(f"  {verdict.kernel.text}\n")
     if show:
+        for statement in verdict.kernel.theorem.splitlines() if verdict.kernel is not None else ():
+            say(f"    | {statement}\n")
         for line in verdict.derivation:
             say(f"    . {line.text}\n")
         for text in (verdict.counterexample or "").splitlines():

@@ -10,22 +10,26 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from qkv.cli.json_documents import CURRENT_VERSION, ERROR, schema_name
+from qkv.cli.json_fields import Fields, Label, Matrix, Vector, Weights
+from qkv.cli.json_heads import CertifiedHead, HeadTable, HeadView, KeyBits, NameHeads
+from qkv.cli.json_knowledge import (
+    Answer,
+    Exported,
+    FactFiles,
+    Generated,
+    Imported,
+    KnownScores,
+    Scores,
+    Study,
+    Training,
+    Trust,
+)
 from qkv.core.documents import SCHEMA, VERSION
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-Vector = list[float]
-Matrix = list[list[float]]
-Label = str | int
-Weights = Annotated[dict[str, float], Field(description="Weights by the label of the item.")]
-
-
-class Fields(BaseModel):
-    """Fields of a document: exactly these."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Noise(Fields):
@@ -300,6 +304,16 @@ class Step(Fields):
     latex: str
 
 
+class KernelCheck(Fields):
+    """What Coq says of a proved claim."""
+
+    checker: str
+    accepted: bool
+    form: str
+    theorem: str
+    because: str
+
+
 class Verdict(Fields):
     """The verdict on one claim."""
 
@@ -310,6 +324,7 @@ class Verdict(Fields):
     because: str
     derivation: list[Step]
     counterexample: str | None
+    kernel: KernelCheck | None
 
 
 class Counts(Fields):
@@ -331,180 +346,11 @@ class Verdicts(Fields):
     verdicts: list[Verdict]
 
 
-class TrainResult(Fields):
-    """One run, trained."""
-
-    folder: str
-    step: int
-    loss: Annotated[float | None, Field(description="null if this call took no step.")]
-    val_loss: float | None
-    parameters: int
-    tokens: int
-    seconds: float
-
-
-class Training(Fields):
-    """qkv pretrain and finetune: one run for each seed."""
-
-    runs: list[TrainResult]
-
-
-class Generated(Fields):
-    """qkv generate: the continuation of each prompt."""
-
-    prompts: list[str]
-    texts: list[str]
-    unknown: list[str]
-    tokens: list[list[str]] | None
-    log_probabilities: list[list[float | None]] | None
-
-
-class Exported(Fields):
-    """qkv export: where the model was written."""
-
-    folder: str
-    architecture: str
-    parameters: int
-
-
-class Imported(Fields):
-    """qkv import: the new run."""
-
-    folder: str
-    config: Annotated[dict[str, str | float | int | bool], Field(description="The fields of ModelConfig.")]
-
-
-class Score(Fields):
-    """Accuracy with its 95 % interval."""
-
-    accuracy: float
-    low: float
-    high: float
-    n: int
-
-
-class Scores(Score):
-    """qkv evaluate: accuracy of the runs beside baselines."""
-
-    baselines: dict[str, Score]
-    runs: Vector
-
-
-class Alternative(Fields):
-    """A possible answer."""
-
-    text: str
-    probability: float | None
-
-
-class Head(Fields):
-    """Attention of one head to the name."""
-
-    layer: int
-    head: int
-    weight: float | None
-
-
-class Answer(Fields):
-    """qkv ask: an answer with its badge."""
-
-    question: str
-    answer: str
-    alternatives: list[Alternative]
-    badge: Literal["remembered", "made up", "unsure"] | None
-    why: str
-    evidence: dict[str, float | None]
-    heads: list[Head]
-    name: str
-
-
-class FeatureQuality(Fields):
-    """How well one feature separates known from unknown, and right from wrong."""
-
-    feature: str
-    auroc_seen: float | None
-    auroc_right: float | None
-    aurc: float | None
-    prr: float | None
-
-
-class Reliability(Fields):
-    """A reliability diagram."""
-
-    counts: list[int]
-    stated: Vector
-    observed: Vector
-    edges: Vector
-
-
-class Trust(Fields):
-    """qkv trust: the quality of the badge on held-out people."""
-
-    level: float
-    known: int
-    unknown: int
-    accuracy: float
-    precision: float
-    low: float
-    high: float
-    coverage: float
-    counts: dict[str, dict[str, int]]
-    features: list[FeatureQuality]
-    reliability: Reliability
-    ece: float
-
-
-class Study(Fields):
-    """qkv study: the table of a study."""
-
-    name: str
-    title: str
-    rows: Annotated[list[dict[str, Any]], Field(description="The columns are those of the study.")]
-    remarks: list[str]
-    done: int
-    cells: int
-
-
 class Tour(Fields):
     """qkv tour: where the report was written."""
 
     report: str
     chapters: list[str]
-
-
-class HeadRow(Fields):
-    """One head of a model."""
-
-    layer: int
-    head: int
-    kind: Literal["previous token", "induction", "duplicate", "first token", "self", "broad", "mixed"]
-    score: float
-    effect: float
-    effect_repeated: float | None
-    effective: float
-    previous: float
-    induction: float | None
-    duplicate: float | None
-    first: float
-    itself: float
-    margin: float | None
-    radius: float | None
-    reads: float
-    copying: float
-    rank: float
-    subspace: float
-
-
-class HeadTable(Fields):
-    """qkv heads: one row for each head of a model."""
-
-    model: str
-    tokens: int
-    windows: int
-    effect_tokens: int
-    effect_unit: str
-    repeated: bool
-    rows: list[HeadRow]
 
 
 class ModelFolder(Fields):
@@ -543,6 +389,7 @@ MODELS: dict[str, type[Fields]] = {
     "noise compare": Comparison,
     "noise harden": RobustQuery,
     "noise sweep": Sweep,
+    "facts": FactFiles,
     "pretrain": Training,
     "finetune": Training,
     "generate": Generated,
@@ -553,20 +400,36 @@ MODELS: dict[str, type[Fields]] = {
     "trust": Trust,
     "study": Study,
     "heads": HeadTable,
+    "certify": CertifiedHead,
+    "name-heads": NameHeads,
     "models get": ModelFolder,
     "tour": Tour,
     ERROR: Refusal,
 }
 """The model of each command's document."""
 
+OTHER_MODELS: dict[str, tuple[type[Fields], ...]] = {"heads": (KeyBits, HeadView), "evaluate": (KnownScores,)}
+"""Models of the other documents that a command prints, with some of its options."""
+
 
 def schema_of(verb: str) -> dict[str, Any]:
-    """The JSON Schema of a command's document."""
-    found = MODELS[verb].model_json_schema(mode="serialization")
+    """The JSON Schema of a command's document, or of any of its documents."""
+    first, *others = (_closed(model, verb) for model in (MODELS[verb], *OTHER_MODELS.get(verb, ())))
+    if not others:
+        return {"$schema": DRAFT, **first, "title": schema_name(verb)}
+    parts: dict[str, Any] = {}
+    for found in (first, *others):
+        parts |= found.pop("$defs", {}) | {found["title"]: found}
+    refs = [{"$ref": f"#/$defs/{found['title']}"} for found in (first, *others)]
+    return {"$schema": DRAFT, "$defs": parts, "anyOf": refs, "title": schema_name(verb)}
+
+
+def _closed(model: type[Fields], verb: str) -> dict[str, Any]:
+    found = model.model_json_schema(mode="serialization")
     own = {SCHEMA: {"const": schema_name(verb)}, VERSION: {"const": CURRENT_VERSION}}
     found["properties"] = {**own, **found["properties"]}
     found["required"] = [*own, *found["required"]]
-    return {"$schema": DRAFT, **found, "title": schema_name(verb)}
+    return found
 
 
 def file_name(verb: str) -> str:

@@ -12,6 +12,16 @@ import typer
 
 from qkv.cli.common import JSON, Plot, run_folder, say, show
 from qkv.cli.help_format import one_of
+from qkv.cli.language_models import (
+    FactsSource,
+    People,
+    Relation,
+    ask_model,
+    evaluate_model,
+    facts_of,
+    is_language_model,
+    trust_model,
+)
 from qkv.cli.train import seeded
 from qkv.errors import QkvError
 from qkv.knowledge.studies import STUDIES
@@ -23,14 +33,23 @@ if TYPE_CHECKING:
 RunFolder = Annotated[
     Path,
     typer.Argument(
-        metavar="RUN", help="Folder of a run that was trained on questions, or the JSON document that training printed."
+        metavar="RUN",
+        help="Folder of a run that was trained on questions, or the JSON document that training printed; "
+        "or folder of a causal Hugging Face model.",
     ),
 ]
 
 
 def evaluate(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folder of a run, or of several seeds of it.")],
-    questions: Annotated[Path, typer.Option(help="File of lines question<TAB>answer to score on.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...", help="Folder of a run, or of several seeds of it; or of a Hugging Face model."
+        ),
+    ],
+    questions: Annotated[
+        Path | None, typer.Option(help="Questions to score on: lines question<TAB>answer, or a table of a spreadsheet.")
+    ] = None,
     training: Annotated[
         Path | None, typer.Option(help="Training questions, for the baseline of their most frequent answer.")
     ] = None,
@@ -41,19 +60,36 @@ def evaluate(
         Path | None, typer.Option(help="Baseline: a run whose text leaves out the people asked about.")
     ] = None,
     answers: Annotated[
-        Path | None, typer.Option(help="Write every answer to this file, one JSON object per line.")
+        Path | None,
+        typer.Option(
+            help="Write every answer to this file, one JSON object per line. Of a language model they are appended, "
+            "and a stopped run continues."
+        ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Score RUN-0, RUN-1, … instead, and report their mean.")] = 1,
+    facts: FactsSource = None,
+    relation: Relation = "city",
+    people: People = 1000,
+    seed: Annotated[int, typer.Option(help="With --facts: seed of the people.")] = 0,
+    plot: Plot = None,
     as_json: JSON = False,
 ) -> None:
     """Score answers by exact match, with a confidence interval, beside baselines."""
     from qkv.core.files import check_output_path, write_text
     from qkv.knowledge.datasets.facts import load_questions
     from qkv.knowledge.evaluation import evaluate as score
+    from qkv.viz.theme import check_plot_path
 
     if answers is not None:
         check_output_path(answers)
+    check_plot_path(plot)
     runs = [run_folder(run) for run in runs]
+    if len(runs) == 1 and is_language_model(runs[0]):
+        evaluate_model(runs[0], questions, facts, relation, people, seed, answers, plot, as_json)
+        return
+    if questions is None or facts is not None or plot is not None:
+        problem = "--questions is missing" if questions is None else "--facts and --plot are for language models"
+        raise QkvError("evaluating a run", problem, "Give --questions FILE, of lines question<TAB>answer")
     asked = load_questions(questions)
     _warn(asked.problems)
     if seeds > 1:
@@ -79,44 +115,87 @@ def ask(
     check_plot_path(plot)
     if n_samples < 0:
         raise QkvError(f"--n-samples {n_samples}", "the number of answers is negative", "Give 0 or more")
-    found = answer(run_folder(run), question, n_samples=n_samples, seed=seed)
+    folder = run_folder(run)
+    if is_language_model(folder):
+        ask_model(folder, question, plot, as_json)
+        return
+    found = answer(folder, question, n_samples=n_samples, seed=seed)
     _draw(plot, "heads", found)
     show(found, as_json)
 
 
 def trust(
     run: RunFolder,
-    known: Annotated[Path, typer.Option(help="Lines question<TAB>answer about people in the run's text.")],
+    known: Annotated[
+        Path | None, typer.Option(help="Lines question<TAB>answer about people in the run's text.")
+    ] = None,
     unknown: Annotated[
-        Path, typer.Option(help="Questions about people not in it, one per line; answers are optional.")
-    ],
-    level: Annotated[float, typer.Option(help="Share of “remembered” answers that shall be right.")] = 0.95,
-    calibration: Annotated[float, typer.Option(help="Share of the people to fit the badge on.")] = 0.5,
-    seed: Annotated[int, typer.Option(help="Seed of the split and of sampled answers.")] = 0,
-    save: Annotated[bool, typer.Option(help="Write the badge to the run's folder, where ask finds it.")] = True,
+        Path | None, typer.Option(help="Questions about people not in it, one per line; answers are optional.")
+    ] = None,
+    level: Annotated[
+        float, typer.Option(help="Share of “remembered” answers that shall be right; less is stated if need be.")
+    ] = 0.95,
+    confidence: Annotated[float, typer.Option(help="How surely the stated share is true.")] = 0.95,
+    calibration: Annotated[
+        float, typer.Option(help="Share of the people to fit the badge on; below 1, measure it on the rest.")
+    ] = 1.0,
+    text: Annotated[
+        Path | None, typer.Option(help="The run's text, to check names against; if left out, the file it records.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the folds, of invented names and of sampled answers.")] = 0,
+    save: Annotated[
+        bool, typer.Option(help="Write the badge to the run's folder, where ask finds it, if it says anything.")
+    ] = True,
+    facts: FactsSource = None,
+    relation: Relation = "city",
+    people: People = 1000,
+    answers: Annotated[
+        Path | None, typer.Option(help="Of a language model: append the answers to this file; a stopped run continues.")
+    ] = None,
     plot: Plot = None,
     as_json: JSON = False,
 ) -> None:
-    """Calibrate the badge of a run on some people, and measure it on others."""
+    """Calibrate the badge of a run, and state how often its “remembered” answers are right."""
     from qkv.knowledge.confidence.calibration import trust as measure
     from qkv.knowledge.datasets.facts import load_questions
     from qkv.viz.theme import check_plot_path
 
     check_plot_path(plot)
+    folder = run_folder(run)
+    if is_language_model(folder):
+        if known is not None or unknown is not None:
+            raise QkvError(
+                "calibrating a language model", "--known and --unknown are for runs", "Give --facts pantheon"
+            )
+        trust_model(folder, facts, relation, people, level, confidence, seed, save, answers, plot, as_json)
+        return
+    if known is None or unknown is None:
+        raise QkvError("calibrating trust", "--known or --unknown is missing", "Give a file of questions for each")
     asked, without_answers = load_questions(known), load_questions(unknown, answered=False)
     _warn(asked.problems)
     _warn(without_answers.problems)
-    found = measure(run_folder(run), asked, without_answers, level=level, calibration=calibration, seed=seed, save=save)
+    found = measure(
+        folder, asked, without_answers, level=level, confidence=confidence, calibration=calibration,
+        seed=seed, save=save, text=text,
+    )  # fmt: skip
     _draw(plot, "reliability", found)
     show(found, as_json)
 
 
 def study(
     name: Annotated[str, typer.Argument(help=f"One of {', '.join(STUDIES)}.", autocompletion=one_of(STUDIES))],
+    model: Annotated[
+        Path | None, typer.Argument(help="For considerations: folder of a causal Hugging Face model.")
+    ] = None,
+    *,
     out: Annotated[Path, typer.Option(help="Folder of the study; a stopped study continues.")],
     seeds: Annotated[int, typer.Option(help="Seeds of each cell; 0 for the default of the study.")] = 0,
     minutes: Annotated[float, typer.Option(help="Start no cell after this many minutes.")] = float("inf"),
-    people: Annotated[int, typer.Option(help="People to train on; 0 for the default of the study.")] = 0,
+    people: Annotated[
+        int, typer.Option(help="People to train on, or to ask about; 0 for the default of the study.")
+    ] = 0,
+    facts: FactsSource = None,
+    relation: Relation = "city",
     as_json: JSON = False,
 ) -> None:
     """Run a resumable experiment on facts; it gives one table and one figure."""
@@ -125,7 +204,10 @@ def study(
     from qkv.viz.theme import save
 
     with _progress() as callback:
-        found = run(name, out, seeds=seeds, minutes=minutes, people=people, callback=callback)
+        found = run(
+            name, out, seeds=seeds, minutes=minutes, people=people, callback=callback,
+            model=None if model is None else run_folder(model), facts=facts_of(facts), relation=relation,
+        )  # fmt: skip
     save(study_figure(found), out / f"{name}.svg")
     show(found, as_json)
     if not as_json:

@@ -10,7 +10,9 @@ import typer
 from qkv.cli.common import say
 from qkv.errors import MissingExtra, QkvError
 
-ModelOption = Annotated[list[str] | None, typer.Option("--model", help="A model that can be asked, as NAME=FOLDER.")]
+ModelOption = Annotated[
+    list[str] | None, typer.Option("--model", help="A model to ask or to look at, as FOLDER or NAME=FOLDER.")
+]
 
 
 def serve(
@@ -38,11 +40,21 @@ def serve(
 
 
 def _models(options: list[str]) -> dict[str, Path]:
+    """Folders by name; a folder without a name has its own."""
+    from qkv.web.limits import MAX_LABEL_LENGTH
+
     models: dict[str, Path] = {}
     for option in options:
         name, equals, folder = option.partition("=")
-        if not (equals and name and folder):
+        if not equals:
+            name, folder = Path(option).resolve().name, option
+            if not Path(option).is_dir():
+                raise QkvError(f"--model {option}", "there is no such folder", "Give FOLDER or NAME=FOLDER")
+        if not (name and folder):
             raise QkvError(f"--model {option}", "it is not of the form NAME=FOLDER", "Write it like names=runs/tuned")
+        if len(name) > MAX_LABEL_LENGTH:
+            problem = f"the name {name!r} has more than {MAX_LABEL_LENGTH} letters"
+            raise QkvError(f"--model {option}", problem, "Give a shorter one, as NAME=FOLDER")
         if name in models:
             raise QkvError(f"--model {option}", "this name was given before", "Give each model a name of its own")
         models[name] = Path(folder)

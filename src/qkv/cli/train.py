@@ -16,6 +16,7 @@ import typer
 from qkv.cli.common import JSON, Plot, is_first_rank, run_folder, say, show
 from qkv.cli.help_format import one_of
 from qkv.cli.json_documents import document_text
+from qkv.cli.recipe_help import HelpOf, recipe_command
 from qkv.errors import QkvError
 from qkv.model.config import ACTIVATIONS, ATTENTIONS, PRESETS, ModelConfig, preset, shortened
 from qkv.train.recipes import CUSTOM, DEFAULT, RECIPES, Recipe, Stage, field_names
@@ -43,15 +44,9 @@ VALUES = {
 STEPS = {"minutes": "as many as fit into {} minutes", "epochs": "{} epochs"}
 
 
-def defaults(value_of: Callable[[Recipe], Any]) -> str:
-    """The default of an option as help text: one value, or what each recipe has."""
-    values: dict[str, list[str]] = {}
-    for recipe in RECIPES.values():
-        values.setdefault(str(value_of(recipe)), []).append(recipe.name)
-    if len(values) == 1:
-        return f"[default: {next(iter(values))}]"
-    shown = [f"{value} ({', '.join(names)})" for value, names in values.items()]
-    return f"[default: {'; '.join(shown)}]"
+def default_text(value: object) -> str:
+    """The default of an option as help text."""
+    return f"[default: {value}]"
 
 
 def stage_length(stage: Stage) -> str:
@@ -60,25 +55,32 @@ def stage_length(stage: Stage) -> str:
     return found[0] if found else str(stage.settings.steps)
 
 
-def _minutes(stage_of: Callable[[Recipe], Stage]) -> Any:
-    budgets = "; ".join(f"{stage_of(r).minutes:g} ({r.name})" for r in RECIPES.values() if stage_of(r).minutes)
-    return Annotated[
-        float | None, typer.Option(help=f"Train for about this long, instead of --steps. [default: {budgets}]")
-    ]
+Minutes = Annotated[float | None, typer.Option(help="Train for about this long, instead of --steps.")]
 
 
-Minutes = _minutes(lambda recipe: recipe.pretraining)
-TuningMinutes = _minutes(lambda recipe: recipe.finetuning)
+def _minutes_help(stage_of: Callable[[Recipe], Stage], recipe: Recipe) -> str:
+    """The help of --minutes."""
+    minutes = stage_of(recipe).minutes
+    return "Train for about this long, instead of --steps." + (f" {default_text(f'{minutes:g}')}" if minutes else "")
 
 
 def options(
-    stage_of: Callable[[Recipe], Stage], *classes: type
+    verb: str, stage_of: Callable[[Recipe], Stage], *classes: type
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Turn the fields of dataclasses into options; those that were given reach the command as `given`.
 
-    Their help says which default each recipe has in a stage.
+    Their help says which default the recipe that will run has in a stage.
     """
     fields = [f for cls in classes for f in dataclasses.fields(cls)]
+
+    def described(f: dataclasses.Field[Any], recipe: Recipe) -> str:
+        shown = default_text(_default(f.name, stage_of, recipe))
+        return f"{f.metadata['help']} {shown}{_exceptions(f.name, classes)}"
+
+    help_of: dict[str, HelpOf] = {f.name: partial(described, f) for f in fields}
+    help_of["minutes"] = partial(_minutes_help, stage_of)
+    if ModelConfig in classes:
+        help_of["tokenizer"] = lambda recipe: f"characters or bytepairs. {default_text(recipe.tokenizer)}"
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
@@ -87,12 +89,11 @@ def options(
         for f in fields:
             flag = f.name.replace("_", "-")
             names = f"--{flag}/--no-{flag}" if isinstance(f.default, bool) else f"--{flag}"
-            shown = (
-                f"{f.metadata['help']} {defaults(partial(_default, f.name, stage_of))}{_exceptions(f.name, classes)}"
-            )
             values = one_of(VALUES[f.name]) if f.name in VALUES else None
-            described = typer.Option(names, help=shown, show_default=False, autocompletion=values)
-            kind: Any = Annotated[type(f.default) | None, described]
+            text = help_of[f.name](RECIPES[DEFAULT])
+            kind: Any = Annotated[
+                type(f.default) | None, typer.Option(names, help=text, show_default=False, autocompletion=values)
+            ]
             extra.append(inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind))
 
         @wraps(command)
@@ -107,6 +108,7 @@ def options(
         as_keywords = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
         called.__signature__ = inspect.Signature([*as_keywords, *extra])  # type: ignore[attr-defined]
         called.__annotations__ = {p.name: p.annotation for p in (*as_keywords, *extra)}
+        called.command_class = recipe_command(verb, help_of)  # type: ignore[attr-defined]
         return called
 
     return decorate
@@ -131,11 +133,14 @@ def _exceptions(name: str, classes: tuple[type, ...]) -> str:
     return f" [default with --preset: {shown}]" if shown else ""
 
 
-@options(lambda recipe: recipe.pretraining, ModelConfig, TrainSettings)
+@options("pretrain", lambda recipe: recipe.pretraining, ModelConfig, TrainSettings)
 def pretrain(
     config: Annotated[Path | None, typer.Argument(help="A .toml or .json file with the options by name.")] = None,
     text: Annotated[Path | None, typer.Option(help="Texts to train on, one per line.")] = None,
-    questions: Annotated[Path | None, typer.Option(help="Lines question<TAB>answer, to mix in.")] = None,
+    questions: Annotated[
+        Path | None,
+        typer.Option(help="Questions with answers, to mix in: lines question<TAB>answer, or a table of a spreadsheet."),
+    ] = None,
     without: Annotated[Path | None, typer.Option(help="Leave out the texts that these questions are about.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder to write. [default: runs/base]")] = None,
     recipe: Annotated[
@@ -146,7 +151,7 @@ def pretrain(
             autocompletion=one_of(RECIPES),
         ),
     ] = None,
-    minutes: Minutes = None,  # type: ignore[valid-type]
+    minutes: Minutes = None,
     size: Annotated[
         str | None,
         typer.Option(
@@ -157,9 +162,7 @@ def pretrain(
     ] = None,
     tokenizer: Annotated[
         str | None,
-        typer.Option(
-            help=f"characters or bytepairs. {defaults(lambda r: r.tokenizer)}", autocompletion=one_of(TOKENIZERS)
-        ),
+        typer.Option(help="characters or bytepairs.", autocompletion=one_of(TOKENIZERS)),
     ] = None,
     seeds: Seeds = 1,
     resume: Resume = False,
@@ -194,10 +197,12 @@ def pretrain(
     _each_seed(one, Path(chosen.get("out", "runs/base")), given, seeds, plot, as_json)
 
 
-@options(lambda recipe: recipe.finetuning, TrainSettings)
+@options("finetune", lambda recipe: recipe.finetuning, TrainSettings)
 def finetune(
     run: RunFolder,
-    questions: Annotated[Path, typer.Option(help="Lines question<TAB>answer.")],
+    questions: Annotated[
+        Path, typer.Option(help="Questions with answers: lines question<TAB>answer, or a table of a spreadsheet.")
+    ],
     text: Annotated[Path | None, typer.Option(help="The text that the run was trained on, if it has moved.")] = None,
     out: Out = Path("runs/tuned"),
     recipe: Annotated[
@@ -206,7 +211,7 @@ def finetune(
             help=f"{', '.join(RECIPES)}. [default: the one that RUN was trained by]", autocompletion=one_of(RECIPES)
         ),
     ] = None,
-    minutes: TuningMinutes = None,  # type: ignore[valid-type]
+    minutes: Minutes = None,
     from_scratch: Annotated[
         bool, typer.Option("--from-scratch", help="Start from new weights: a baseline of the same shape.")
     ] = False,
@@ -299,7 +304,7 @@ def import_(
 def register(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     for command in (pretrain, finetune, generate, export):
-        app.command()(command)
+        app.command(cls=getattr(command, "command_class", None))(command)
     app.command(name="import")(import_)
 
 

@@ -132,12 +132,17 @@ def _card(card: Card) -> str:
 def _verdict(verdict: Verdict) -> str:
     """A verdict: the statement and the reason with their formulas set; derivation and numbers behind disclosures."""
     kind = verdict.verdict
-    head = f'<h3><span class="{kind}">{SIGNS[kind]} {kind}</span>: {html.escape(verdict.id)}</h3>'
+    head = f'<h3><span class="{kind}">{SIGNS[kind]} {html.escape(verdict.words)}</span>: {html.escape(verdict.id)}</h3>'
     if kind == "malformed":
         stated, because = f"<code>{html.escape(verdict.says)}</code>", html.escape(verdict.because)
     else:
         stated, because = _with_formulas(verdict.says), _with_formulas(verdict.because)
     out = [f'<section class="qkv-card {kind}">{head}<p class="stated">{stated}</p><p>{because}</p>']
+    if verdict.kernel is not None:
+        out.append(f'<p class="kernel">{html.escape(verdict.kernel.text)}</p>')
+        if verdict.kernel.theorem:
+            theorem = f'<pre tabindex="0" aria-label="Theorem">{html.escape(verdict.kernel.theorem)}</pre>'
+            out.append(_disclosure("Theorem, as Coq reads it", theorem))
     if verdict.derivation:
         steps = "".join(f"<li>{_step(step.text, step.latex)}</li>" for step in verdict.derivation)
         out.append(_disclosure(f"Derivation, {len(verdict.derivation)} steps", f"<ol>{steps}</ol>"))
@@ -157,7 +162,7 @@ def _verdicts(verdicts: Verdicts) -> str:
     for v in verdicts:
         plain = v.verdict == "malformed"
         cells = [html.escape(part) if plain else _with_formulas(part) for part in (v.says, v.because)]
-        kind = f'<span class="{v.verdict}">{SIGNS[v.verdict]} {v.verdict}</span>'
+        kind = f'<span class="{v.verdict}">{SIGNS[v.verdict]} {html.escape(v.words)}</span>'
         rows.append(f"<tr><td>{html.escape(v.id)}</td><td>{kind}</td><td>{cells[0]}</td><td>{cells[1]}</td></tr>")
     many = f"{len(verdicts)} statement{'s' * (len(verdicts) != 1)}"
     table = _table(("claim", "verdict", "says", "because"), rows, many) if rows else ""

@@ -12,6 +12,7 @@ SYMBOLS = {
 }  # fmt: skip
 OPERATORS = {
     "to": "→", "infty": "∞", "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥", "ne": "≠", "neq": "≠", "approx": "≈",
+    "nequiv": "≢", "equiv": "≡",
     "sim": "∼", "simeq": "≃", "cdot": "⋅", "times": "×", "top": "⊤", "in": "∈", "notin": "∉", "pm": "±", "dots": "…",
     "ldots": "…", "cdots": "⋯", "mid": "∣", "perp": "⊥", "propto": "∝", "lVert": "‖", "rVert": "‖", "langle": "⟨",
     "rangle": "⟩", "{": "{", "}": "}", "|": "‖", "rightarrow": "→", "Rightarrow": "⇒", "implies": "⇒", "_": "_",
@@ -34,6 +35,7 @@ def mathml(latex: str, display: bool = False) -> str:
 
 class _Converter:
     def __init__(self, latex: str) -> None:
+        latex = latex.replace("\\not\\equiv", "\\nequiv")
         self._tokens = [t for t in _TOKEN.findall(latex) if not t.isspace()]
         self._text = latex
         self._raw = _TOKEN.findall(latex)

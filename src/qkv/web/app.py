@@ -18,12 +18,13 @@ from qkv.errors import QkvError
 from qkv.web import static_files
 from qkv.web.claim_workers import ClaimWorkers
 from qkv.web.compute_pool import ComputePool
+from qkv.web.head_worker import HeadWorker
 from qkv.web.job_manager import JobManager
 from qkv.web.limits import HttpRefusal
 from qkv.web.middleware.fair_queue import FairQueueMiddleware
 from qkv.web.middleware.security import LOOPBACK_HOSTS, SecurityMiddleware
 from qkv.web.model_registry import DEFAULT_RUNS, ModelRegistry
-from qkv.web.routes import claims, defaults, jobs, knowledge, lookup, noise, wiring
+from qkv.web.routes import claims, defaults, heads, jobs, knowledge, lookup, noise, wiring
 from qkv.web.schemas import refusal_reply
 
 PRELOAD_SECONDS = 2.0
@@ -44,7 +45,7 @@ def application(
     """The explorer as an ASGI application.
 
     Args:
-        models: Run folders of models that can be asked, by name.
+        models: Folders of runs that can be asked, and of models of transformers whose heads can be looked at, by name.
         token: If given, every request must carry it.
         hosts: Host names that requests may be addressed to; all names if empty.
         runs: Folder for models that are trained on the page and kept; those that it has can be asked.
@@ -53,7 +54,7 @@ def application(
         The application. What serves it sets `app.state.connections` to a function that counts open connections.
 
     Raises:
-        QkvError: A folder holds no run.
+        QkvError: A folder holds no model.
 
     Example:
         >>> "/api/lookup" in application().openapi()["paths"]
@@ -69,6 +70,7 @@ def application(
         preloading = asyncio.get_running_loop().call_later(PRELOAD_SECONDS, app.state.compute_pool.preload)
         app.state.job_manager = JobManager(on_trained=registry.add)
         app.state.model_registry = registry
+        app.state.head_worker = HeadWorker()
         try:
             yield
         finally:
@@ -76,6 +78,7 @@ def application(
             app.state.job_manager.close()
             app.state.claim_workers.close()
             app.state.compute_pool.close()
+            app.state.head_worker.close()
 
     app = FastAPI(
         title="qkv explorer",
@@ -87,7 +90,7 @@ def application(
         redoc_url=None,
     )
     app.state.connections = lambda: 0
-    for module in (defaults, lookup, noise, wiring, claims, knowledge, jobs):
+    for module in (defaults, lookup, noise, wiring, claims, heads, knowledge, jobs):
         app.include_router(module.router)
     app.include_router(static_files.router())
     app.add_exception_handler(QkvError, _refused)

@@ -124,10 +124,8 @@ class ClaimWorker:
         if missing:
             self.stop()
         because = f"the time limit for the whole text, {seconds:g} s, was reached"
-        undecided = [
-            {**claim, "verdict": "undecided", "because": because, "derivation": [], "counterexample": None}
-            for claim in missing
-        ]
+        empty: dict[str, Any] = {"derivation": [], "counterexample": None, "kernel": None}
+        undecided = [{**claim, "verdict": "undecided", "because": because, **empty} for claim in missing]
         return verdicts + undecided, not missing
 
     def stop(self) -> None:

@@ -193,6 +193,58 @@ def ask(folder: str, question: str, temporary: bool = False) -> str:
     )
 
 
+def head_survey(folder: str | None, text: str) -> str:
+    """Code that looks at all heads of a model on a text; the built-in example if there is no folder."""
+    return "\n".join([*_opened(folder), f"text = {_text(text)}", "survey = model.survey(text)", "print(survey)", ""])
+
+
+def head_weights(folder: str | None, text: str, layer: int, head: int) -> str:
+    """Code that computes what every token looks at, in one head."""
+    return "\n".join(
+        [
+            *_opened(folder),
+            f"text = {_text(text)}",
+            "survey = model.survey(text)",
+            f"weights = survey.weights({layer}, {head})  # row i: what token i looks at",
+            "for token, row in zip(survey.tokens, weights):",
+            "    best = int(row.argmax())",
+            '    print(f"{token!r} looks most at {survey.tokens[best]!r}: {float(row[best]):.3f}")',
+            "",
+        ]
+    )
+
+
+def head_rounding(folder: str | None, text: str, layer: int, head: int, bits: Sequence[int]) -> str:
+    """Code that rounds the keys of one head."""
+    return "\n".join(
+        [
+            *_opened(folder),
+            f"text = {_text(text)}",
+            f"for row in model.survey(text).rounding({layer}, {head}, {tuple(bits)!r}):",
+            '    print(f"{row.bits} bits: error {row.measured:.2%}, top item kept {row.survives:.0%}")',
+            "",
+        ]
+    )
+
+
+def head_view(folder: str | None, text: str, layer: int, head: int, token: int, bits: int, harden: bool) -> str:
+    """Code that looks at one head from one token."""
+    return "\n".join(
+        [
+            *_opened(folder),
+            f"text = {_text(text)}",
+            f"view = model.head({layer}, {head}).view(text, token={token}, bits={bits}, harden={harden})",
+            "print(view)",
+            "",
+        ]
+    )
+
+
+def _opened(folder: str | None) -> list[str]:
+    opened = "qkv.heads.example()" if folder is None else f"qkv.heads.open({folder!r})"
+    return ["import qkv", "", f"model = {opened}"]
+
+
 def _print_reading() -> list[str]:
     return [
         "for label, weight in zip(memory.labels, reading.weights):",

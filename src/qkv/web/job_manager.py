@@ -80,8 +80,13 @@ class JobManager:
         self._loop = asyncio.get_running_loop()
         self._open_streams = 0
 
-    def start(self, kind: str, settings: dict[str, Any]) -> str:
+    def start(self, kind: str, settings: dict[str, Any], inputs: dict[str, Any] | None = None) -> str:
         """Start a job.
+
+        Args:
+            kind: What to do.
+            settings: Its settings, as the state of the job gives them.
+            inputs: What else its process is told, and nobody else, such as the folder of a model.
 
         Returns:
             Its id.
@@ -100,7 +105,9 @@ class JobManager:
         job.folder.mkdir()
         context = multiprocessing.get_context("spawn")
         pipe, worker_end = context.Pipe(duplex=False)
-        job.process = context.Process(target=run_task, args=(worker_end, kind, settings, str(job.folder)), daemon=True)
+        job.process = context.Process(
+            target=run_task, args=(worker_end, kind, {**settings, **(inputs or {})}, str(job.folder)), daemon=True
+        )
         job.process.start()
         worker_end.close()
         self._jobs[id] = job

@@ -1,4 +1,4 @@
-"""What the process of a job does: train a small model, or compute the noise figures at many scales."""
+"""What the process of a job does: train a model, compute noise figures at many scales, measure a model's heads."""
 
 from __future__ import annotations
 
@@ -187,9 +187,23 @@ def train(settings: dict[str, Any], folder: Path, report: Report) -> dict[str, A
     }
 
 
+def measure_heads(settings: dict[str, Any], folder: Path, report: Report) -> dict[str, Any]:
+    """The table of heads of a model that was named at start, with the effect of removing each."""
+    from dataclasses import replace
+
+    from qkv.heads.attention_model import open as open_model
+
+    model = replace(open_model(settings["folder"]), name=settings["model"])
+    text, tokens = settings["text"], settings["effect_tokens"]
+    found = model.table(
+        text, effect_tokens=tokens, bits=(4,), progress=lambda done, total: report({"done": done, "total": total})
+    )
+    return found.to_json()
+
+
 def _only_birthplace(person: Person) -> Person:
     """The person without other facts, so that sentences are short enough for a small model."""
     return person._replace(country="", year="", occupation="")
 
 
-TASKS: dict[str, Task] = {"noise-study": noise_study, "train": train}
+TASKS: dict[str, Task] = {"noise-study": noise_study, "train": train, "heads": measure_heads}

@@ -17,6 +17,12 @@ MAX_WIRING_TOKENS, MAX_WIRING_VECTORS = 6, 12
 """Tokens to be wired, and named vectors that they are sums of."""
 MAX_CLAIM_TEXT, MAX_CLAIMS = 60_000, 200
 """Characters of a document of claims, and claims in it."""
+MAX_HEADS_TEXT, MAX_HEADS_TOKENS, MAX_EFFECT_TOKENS = 20_000, 512, 64
+"""Characters and tokens of a text on the page of heads, and tokens on which the effect of removing is measured."""
+MAX_LAYERS_OR_HEADS = 1024
+"""Numbers of layers and heads in a request."""
+MAX_QUEUED_HEADS, HEADS_SECONDS = 8, 120.0
+"""Requests about heads that run or wait, and time limit for one of them."""
 CLAIM_SECONDS, CHECK_SECONDS = 5.0, 30.0
 """Time limits for one claim, and for a whole document."""
 CONCURRENT_REQUESTS, MAX_QUEUED_REQUESTS = 8, 300

@@ -1,8 +1,9 @@
-"""The models that can be asked: those named on the command line, those trained by jobs, and those that were kept."""
+"""The models that can be asked, or looked at: those named on the command line, trained by jobs, or kept."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import threading
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from qkv.errors import QkvError
 from qkv.web import code_snippets, limits
+from qkv.web.schemas import encoded
 
 if TYPE_CHECKING:
     from qkv.train.runs import Run
@@ -28,20 +30,22 @@ DEFAULT_RUNS = Path("runs", "explorer")
 
 @dataclass(frozen=True)
 class _Entry:
-    run: Run
+    """A model; `run` is None for one of transformers, whose heads can be looked at but which answers no questions."""
+
+    run: Run | None
     folder: Path
     source: str
 
 
 class ModelRegistry:
-    """Runs by name. A request gives a name that is looked up here; it is never used as a path.
+    """Models by name. A request gives a name that is looked up here; it is never used as a path.
 
     Args:
-        folders: Run folders by name.
+        folders: Folders of runs, or of models of transformers, by name.
         runs: Folder for kept models. Those that it has are offered; one that cannot be read is left out.
 
     Raises:
-        QkvError: One of `folders` holds no run.
+        QkvError: One of `folders` holds no model.
     """
 
     def __init__(self, folders: Mapping[str, Path], runs: Path = DEFAULT_RUNS) -> None:
@@ -86,10 +90,26 @@ class ModelRegistry:
             return _description(name, entry)
 
     def descriptions(self) -> list[dict[str, Any]]:
-        """Name, source and size of each model."""
+        """Name, source and size of each model that can be asked."""
         with self._lock:
             entries = list(self._entries.items())
-        return [_description(name, entry) for name, entry in entries]
+        return [_description(name, entry) for name, entry in entries if entry.run is not None]
+
+    def head_models(self) -> list[dict[str, Any]]:
+        """Name, source and kind of each model whose heads can be looked at."""
+        with self._lock:
+            entries = list(self._entries.items())
+        kinds = {name: "transformers" if entry.run is None else "run" for name, entry in entries}
+        return [{"name": name, "source": entry.source, "kind": kinds[name]} for name, entry in entries]
+
+    def folder(self, name: str) -> Path:
+        """The folder of a model whose heads are looked at.
+
+        Raises:
+            HttpRefusal: There is no such model (404).
+        """
+        with self._lock:
+            return self._find(f"looking at the heads of {name!r}", name).folder.resolve()
 
     def ask(self, name: str, question: str) -> dict[str, Any]:
         """The answer of a model to a question, with the Python code that asks it.
@@ -100,9 +120,32 @@ class ModelRegistry:
         from qkv.knowledge.answer import ask
 
         with self._lock:
-            entry = self._find(f"asking the model {name!r}", name)
+            entry = self._askable(f"asking the model {name!r}", name)
         code = code_snippets.ask(str(entry.folder.resolve()), question, temporary=entry.source == TRAINED)
+        assert entry.run is not None
         return {**ask(entry.run, question).to_json(), "python": code}
+
+    def attention(self, name: str, question: str, layer: int, head: int) -> dict[str, Any]:
+        """What each token of a question looks at, in one head of the model that is asked.
+
+        Raises:
+            HttpRefusal: There is no such model (404).
+            QkvError: There is no such head, or its tokens do not look at tokens.
+        """
+        from qkv.knowledge.answering.name_attention import question_attention
+
+        with self._lock:
+            entry = self._askable(f"asking the model {name!r}", name)
+        assert entry.run is not None
+        found = question_attention(entry.run, question, layer, head)
+        return {"tokens": found.tokens, "weights": encoded(found.weights)}
+
+    def _askable(self, request: str, name: str) -> _Entry:
+        entry = self._find(request, name)
+        if entry.run is None:
+            problem = "it is a model of transformers, which answers no questions here"
+            raise limits.HttpRefusal(422, request, problem, "Look at its heads on the page Heads")
+        return entry
 
     def _find(self, request: str, name: str) -> _Entry:
         entry = self._entries.get(name)
@@ -126,14 +169,27 @@ class ModelRegistry:
         ]
 
 
-def _load(folder: Path) -> Run:
+def _load(folder: Path) -> Run | None:
+    """A run; None for a folder of transformers, which is opened when its heads are first looked at."""
+    if is_transformers_folder(folder):
+        return None
     from qkv.train.runs import load  # with torch, which takes longer to import than the rest of the server
 
     return load(folder)
 
 
+def is_transformers_folder(folder: Path) -> bool:
+    """Whether a folder holds a model of transformers: its config.json names a family, and there are safetensors."""
+    try:
+        settings = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(settings, dict) and "model_type" in settings and any(Path(folder).glob("*.safetensors"))
+
+
 def _description(name: str, entry: _Entry) -> dict[str, Any]:
     """Name, source and size of a model, and the folder of one that stays."""
+    assert entry.run is not None
     return {
         "name": name,
         "source": entry.source,

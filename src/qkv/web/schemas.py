@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Annotated, Any
 
 from fastapi import Response
@@ -70,6 +71,13 @@ def json_bytes(value: Any) -> bytes:
 
 def _to_plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else plain(value, words=True)
+
+
+def encoded(array: Any) -> str:
+    """Numbers of an array or tensor as float32 in base64, row by row, least significant byte first."""
+    import numpy as np
+
+    return base64.b64encode(np.asarray(array, dtype="<f4").tobytes()).decode("ascii")
 
 
 def refusal_reply(refusal: limits.HttpRefusal) -> Response:

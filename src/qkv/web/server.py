@@ -41,13 +41,13 @@ def run(
     Args:
         host: Address to listen on; beyond this machine, a token is required.
         port: Port to listen on; 0 takes a free one.
-        models: Run folders of models that can be asked, by name.
+        models: Folders of runs that can be asked, and of models of transformers whose heads can be looked at, by name.
         open_page: Whether to open the page in a browser.
         say: Prints a line: the address of the page, and where the API is described.
         runs: Folder for models that are trained on the page and kept.
 
     Raises:
-        QkvError: The address cannot be listened on, or a folder holds no run.
+        QkvError: The address cannot be listened on, or a folder holds no model.
     """
     listener = listen(host, port)
     port = listener.getsockname()[1]

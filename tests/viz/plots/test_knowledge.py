@@ -1,11 +1,14 @@
 """Figures of qkv.knowledge show the numbers that they are given."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from qkv.knowledge import Answer, Trust
 from qkv.knowledge.answering.name_attention import HeadAttention
 from qkv.knowledge.confidence import metrics
+from qkv.knowledge.confidence.trust_result import PlainThreshold
 from qkv.knowledge.intervals import wilson_interval
 from qkv.viz.plots.knowledge import heads, reliability
 
@@ -34,7 +37,10 @@ def test_reliability_shows_bins_with_intervals_and_the_answers_of_each_badge():
         "unsure": {"right": 3, "wrong": 0, "unknown": 0, "invented": 0},
         "made up": {"right": 0, "wrong": 0, "unknown": 7, "invented": 0},
     }
-    found = Trust(0.9, 9, 9, 0.8, 0.625, 0.3, 0.86, 0.6, counts, (), diagram, None, ())
+    alone = PlainThreshold(0.8, 0.9, 0.25, 1, 0)
+    found = Trust(
+        0.9, 0.55, 0.95, 9, 9, 0.8, 0.625, 0.3, 0.86, 0.6, counts, (), diagram, alone, 130, 2, False, (), True, None, ()
+    )  # fmt: skip
     left, right = reliability(found).axes
     points = [tuple(np.ravel(line.get_xydata())) for line in left.lines if len(line.get_xdata()) == 1]
     assert points == [pytest.approx((0.05, 0)), pytest.approx((2.9 / 3, 2 / 3))]
@@ -44,12 +50,18 @@ def test_reliability_shows_bins_with_intervals_and_the_answers_of_each_badge():
     assert right.get_title(loc="left") == "5 of 8 “remembered” answers are right"
     assert any("9 about invented names" in text.get_text() for text in right.texts)
     card = found.card()
-    assert card.title == "5 of 8 held-out answers called “remembered” are right"
+    assert card.title == "“remembered”: right at least 55 % of the time (95 % confidence)"
     facts = dict(card.facts)
-    assert facts["share"] == "62.5 %; 95 % interval 30.0 to 86.0 %; required 90 %"
+    assert facts["for 90 %"] == "about 130 more questions like these, if as many are right"
+    assert facts["measured"].startswith("5 of 8 answers called remembered are right")
+    assert "62.5 %, 95 % interval 30.0 to 86.0 %" in facts["measured"] and "2 without an answer" in facts["questions"]
+    assert facts["log-probability alone"] == "covers 25.0 %, right at least 80 % of the time"
+    assert "is kept" in facts["not saved"]
     assert facts["invented names"] == "9 of 9 answers about them are called remembered; not counted above"
     none = {badge: dict.fromkeys(kinds, 0) for badge, kinds in counts.items()}
-    empty = Trust(0.9, 9, 9, 0.8, 1.0, 0.0, 1.0, 0.0, none, (), diagram, None, ()).card()
+    changes = {"stated_level": 0.0, "precision": 1.0, "coverage": 0.0, "counts": none, "more_questions": None}
+    empty = replace(found, **changes).card()
+    assert dict(empty.facts)["for 90 %"] == "more questions would not do"
     assert empty.title == "No answer can be called “remembered” at 90 %" and "invented names" not in dict(empty.facts)
 
 

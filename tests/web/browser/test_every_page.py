@@ -13,6 +13,7 @@ READY = {
     "noise": ".layout .chart svg",
     "wiring": ".derivation .katex-html",
     "claims": ".verdict",
+    "heads": ".arcs svg",
     "knowledge": ".training",
 }
 
@@ -22,7 +23,7 @@ def test_every_page_is_shown_in_both_themes(watched, scheme):
     one = watched(color_scheme=scheme)
     for name, ready in READY.items():
         page = one.open(name)
-        page.wait_for_selector(ready)
+        page.wait_for_selector(ready, timeout=90_000)
         red, green, blue = (
             int(c) for c in page.evaluate("getComputedStyle(document.body).backgroundColor").strip("rgb()").split(",")
         )
@@ -34,7 +35,7 @@ def test_no_page_scrolls_sideways_on_a_phone(watched):
     one = watched(viewport={"width": 375, "height": 812}, has_touch=True, is_mobile=True)
     for name, ready in READY.items():
         page = one.open(name)
-        page.wait_for_selector(ready)
+        page.wait_for_selector(ready, timeout=90_000)
         one.settled()
         assert page.evaluate("document.documentElement.scrollWidth") <= 375, name
 
@@ -81,7 +82,7 @@ def test_the_path_of_a_page_opens_it(watched, name):
         expect(one.page).to_have_title(f"{name.capitalize()} · qkv explorer")
         expect(one.page.locator(f"nav [aria-current=page][href='#/{name}']")).to_have_count(1)
         assert one.page.evaluate("location.pathname") == "/"
-    one.page.wait_for_selector(READY[name], timeout=60_000)
+    one.page.wait_for_selector(READY[name], timeout=90_000)
     if name == "noise":
         assert one.last("/api/noise")["n"] == 17
 
@@ -101,6 +102,7 @@ TYPED = {
     "noise": ("[data-name=n] input.box", "17"),
     "wiring": ("[aria-label='What x_2 writes']", "2 u_a"),
     "claims": ("textarea", "```claim mine\ngiven k_1..k_n orthonormal, n >= 3\nthen k_a'k_b = 0\n```"),
+    "heads": ("textarea", "Where was Ada"),
     "knowledge": ("input.text", "Where was no-one born?"),
 }
 
@@ -228,7 +230,7 @@ def test_axe_finds_no_violation(watched, mode):
         one.page.goto("about:blank")
         one.page.goto(one.address + fragment)
         name = fragment.removeprefix("/#/").split("?")[0]
-        one.page.wait_for_selector(READY.get(name, "h1"), timeout=60_000)
+        one.page.wait_for_selector(READY.get(name, "h1"), timeout=90_000)
         one.settled()
         if (term := one.page.locator(".term button")).count():
             term.first.click()

@@ -11,7 +11,7 @@ expect = pytest.importorskip("playwright.sync_api").expect
 KEYS = np.array([[1, 0.25], [0.2, 1], [-0.95, 0.5], [-0.6, -0.85], [0.65, -0.8]])
 QUESTIONS = [
     "What does attention look up?", "What does noise do?", "Is my answer right?", "What does my model’s head do?",
-    "What does it remember?",
+    "Can a head be built to my rules?", "What does it remember?",
 ]  # fmt: skip
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
@@ -210,8 +210,8 @@ def test_there_is_a_card_for_every_question_with_a_first_task(watched):
     assert page.locator(".card h3").all_text_contents() == QUESTIONS
     for question in QUESTIONS:
         expect(card(page, question).locator(".task")).to_contain_text("First task, 30 seconds")
-    expect(card(page, QUESTIONS[3])).to_contain_text("qkv heads MODEL --text FILE")
-    link = card(page, QUESTIONS[3]).get_by_role("link", name="qkv heads")
+    expect(card(page, QUESTIONS[3])).to_contain_text("qkv serve --model FOLDER")
+    link = card(page, QUESTIONS[3]).get_by_role("link", name="qkv serve")
     assert page.request.get(link.evaluate("a => a.href")).ok
 
 
@@ -253,7 +253,8 @@ def test_the_task_of_claims_has_one_wrong_limit_that_can_be_corrected(watched):
 def test_the_task_of_wiring_has_two_rules_that_a_larger_beta_meets(watched):
     one = watched()
     page = one.open("home")
-    card(page, QUESTIONS[3]).get_by_role("link", name="Try it").click()
+    with page.expect_response("**/api/wiring"):
+        card(page, QUESTIONS[4]).get_by_role("link", name="Try it").click()
     body = one.last("/api/wiring")
     met = lambda beta: [  # noqa: E731
         rule["met"]
@@ -262,10 +263,16 @@ def test_the_task_of_wiring_has_two_rules_that_a_larger_beta_meets(watched):
     assert body["beta"] == 0.8 and met(0.8) == [False, False] and met(1) == [True, True]
 
 
+def test_the_card_of_heads_leads_to_the_page(watched):
+    page = watched().open("home")
+    card(page, QUESTIONS[3]).get_by_role("link", name="Try it").click()
+    expect(page.locator("h1")).to_have_text("Heads")
+
+
 def test_the_task_of_knowledge_names_a_model_that_is_there(watched):
     page = watched().open("home")
-    expect(card(page, QUESTIONS[4]).locator(".task")).to_contain_text("Ask the model tiny something")
-    card(page, QUESTIONS[4]).get_by_role("link").click()
+    expect(card(page, QUESTIONS[5]).locator(".task")).to_contain_text("Ask the model tiny something")
+    card(page, QUESTIONS[5]).get_by_role("link").click()
     expect(page.locator("h1")).to_have_text("Knowledge")
     expect(page.locator("[data-name=model]")).to_have_value("tiny")
 

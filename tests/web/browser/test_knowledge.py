@@ -33,7 +33,7 @@ def test_a_question_gets_the_answer_of_the_library(watched, model):
     from qkv.train import load
 
     page = watched().open("knowledge")
-    page.get_by_label("Question").fill(QUESTION)
+    page.get_by_label("Question", exact=True).fill(QUESTION)
     page.keyboard.press("Enter")
     expected = ask(load(model), QUESTION)
     expect(page.locator("[data-fact=answer]")).to_have_text(expected.answer or "(no answer)")
@@ -78,7 +78,7 @@ def test_no_answer_has_no_badge(watched):
     page = watched().open("knowledge")
     nothing = [{"text": "", "probability": 0.6}, {"text": "Oslo", "probability": 0.2}]
     staged(page, answer="", badge=None, alternatives=nothing, why="the most likely answer is empty")
-    page.get_by_label("Question").fill(QUESTION)
+    page.get_by_label("Question", exact=True).fill(QUESTION)
     page.keyboard.press("Enter")
     expect(page.locator("[data-fact=answer]")).to_have_text("(no answer)")
     expect(page.locator(".badge")).to_have_count(0)
@@ -94,7 +94,7 @@ def test_a_question_without_a_name_names_no_head(watched):
 def test_special_tokens_are_never_shown(watched, model):
     page = watched().open("knowledge")
     for question in (QUESTION, "who", "?", "Where was Zzyzx Qqq born?", "of"):
-        page.get_by_label("Question").fill(question)
+        page.get_by_label("Question", exact=True).fill(question)
         page.keyboard.press("Enter")
         expect(page.locator(".asked")).to_have_text(question)
         expect(page.locator(".asking .quiet[role=status]")).to_have_count(0)
@@ -104,7 +104,7 @@ def test_special_tokens_are_never_shown(watched, model):
 def test_a_draft_survives_another_page_after_a_question_was_asked(watched):
     page = watched().open(f"knowledge?q={QUESTION}")
     expect(page.locator("[data-fact=answer]")).to_be_visible()
-    field = page.get_by_label("Question")
+    field = page.get_by_label("Question", exact=True)
     expect(field).to_have_value(QUESTION)
     field.fill("Where was Person 5")
     page.locator("nav a", has_text="Noise").click()
@@ -135,7 +135,7 @@ def test_a_trained_model_can_be_kept_and_its_link_and_code_work_on_the_next_serv
         note = page.locator(".keeping")
         expect(note).to_contain_text("This model will be gone when the server stops", timeout=90_000)
         expect(note).to_contain_text(f"in {runs}")
-        page.get_by_label("Question").fill(QUESTION)
+        page.get_by_label("Question", exact=True).fill(QUESTION)
         page.keyboard.press("Enter")
         code = page.locator("[data-python]")
         expect(code).to_contain_text("This folder is removed when the server stops")

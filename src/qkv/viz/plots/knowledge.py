@@ -72,7 +72,7 @@ def reliability(trust: Trust) -> Figure:
         right.annotate(text, (0, y), xytext=(2, 17), textcoords="offset points", fontsize=8, color=t["quiet"])
     right.set_yticks(range(len(badges)), badges)
     right.set_ylim(-0.5, len(badges) - 0.2)
-    right.set_xlabel("held-out answers")
+    right.set_xlabel("answers, each judged by a fit without its person")
     title = f"{trust.n_right} of {trust.n_remembered} “remembered” answers are right"
     right.set_title(title if trust.any_remembered else "No answer can be called “remembered”")
     return drawn

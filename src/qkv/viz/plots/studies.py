@@ -19,7 +19,7 @@ PERCENT_TICKS = ([0, 0.5, 1], ["0", "50 %", "100 %"])
 @rc_context()
 def study_figure(study: Study) -> Figure:
     """The figure of a study."""
-    draw = {"capacity": _capacity, "rare_facts": _rare_facts, "ablation": _ablation}
+    draw = {"capacity": _capacity, "rare_facts": _rare_facts, "ablation": _ablation, "considerations": _considerations}
     return draw.get(study.name, _accuracies)(study)
 
 
@@ -44,6 +44,24 @@ def _bars(axes: Axes, given: tuple[Row, ...]) -> None:
     axes.set_xlim(0, 1.25)
     axes.set_xticks(*PERCENT_TICKS)
     axes.set_xlabel("right answers, with 95 % intervals")
+
+
+def _considerations(study: Study) -> Figure:
+    """Bars of the people whose right answer comes first, comes later, or is not considered."""
+    t = tokens()
+    rows = study.rows[::-1]
+    drawn, (axes,) = figure(1, height=1.0 + 0.4 * len(rows))
+    for at, row in enumerate(rows):
+        low, high = row["interval"]
+        axes.barh(at, row["share"], color=t["item-b"], height=0.6, alpha=0.85)
+        axes.plot([low, high], [at, at], color=t["ink"], linewidth=1)
+        axes.annotate(f"{100 * row['share']:.1f} %", (high, at), xytext=(6, 0), **LABEL)
+    axes.set_yticks(range(len(rows)), [str(row["what"]) for row in rows])
+    axes.set_xlim(0, 1.25)
+    axes.set_xticks(*PERCENT_TICKS)
+    axes.set_xlabel("people, with 95 % intervals")
+    axes.set_title(study.title)
+    return drawn
 
 
 def _ablation(study: Study) -> Figure:

@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
 from qkv.claims.catalogue import documents
-from qkv.claims.verdict import Step, Verdict, Verdicts
+from qkv.claims.verdict import KernelCheck, Step, Verdict, Verdicts
 from qkv.viz.formulas import pieces
 from qkv.viz.html_report import claims_page
 from qkv.web import code_snippets, limits
@@ -43,6 +43,16 @@ class PieceReply(BaseModel):
     latex: str = Field(description="The formula as LaTeX; empty for words.")
 
 
+class KernelReply(BaseModel):
+    """What Coq says of a proved claim."""
+
+    checker: str
+    accepted: bool
+    form: str
+    theorem: str
+    because: str
+
+
 class VerdictReply(BaseModel):
     """The verdict on one claim."""
 
@@ -52,6 +62,7 @@ class VerdictReply(BaseModel):
     because: str
     derivation: list[StepReply]
     counterexample: str | None = Field(description="Assignments in Python syntax.")
+    kernel: KernelReply | None = Field(description="What Coq says of a proved claim; null where it was not asked.")
     line: int = Field(description="Line of the statement, or of the error in it; the first line is 1.")
     column: int
     says_pieces: list[PieceReply] = Field(description="`says` as words and formulas.")
@@ -128,7 +139,10 @@ def _pieces(fields: VerdictFields) -> dict[str, Any]:
 
 def _verdict(fields: VerdictFields) -> Verdict:
     steps = tuple(Step(step["text"], step["latex"]) for step in fields["derivation"])
-    return Verdict(fields["id"], fields["verdict"], fields["says"], fields["because"], steps, fields["counterexample"])
+    kernel = None if fields["kernel"] is None else KernelCheck(**fields["kernel"])
+    return Verdict(
+        fields["id"], fields["verdict"], fields["says"], fields["because"], steps, fields["counterexample"], kernel
+    )
 
 
 def _workers(request: Request) -> ClaimWorkers:

@@ -11,8 +11,9 @@ from pydantic import BaseModel, Field
 
 from qkv.web import limits
 from qkv.web.job_manager import JobManager
+from qkv.web.model_registry import ModelRegistry
 from qkv.web.noise_scenario import NoiseScenario
-from qkv.web.schemas import REFUSALS, RefusalReply, RequestModel, json_reply
+from qkv.web.schemas import REFUSALS, Label, RefusalReply, RequestModel, json_reply
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], responses=REFUSALS)
 
@@ -51,14 +52,25 @@ class StudyRequest(RequestModel):
     seed: int = Field(default=0, ge=0, le=2**31 - 1)
 
 
-JobRequest = Annotated[TrainRequest | StudyRequest, Field(discriminator="kind")]
+class HeadsRequest(RequestModel):
+    """The table of heads of a model, with the effect of removing each of them."""
+
+    kind: Literal["heads"]
+    model: Label = Field(description="A name from /api/heads/models, but not the example, which has no table.")
+    text: str = Field(min_length=1, max_length=limits.MAX_HEADS_TEXT)
+    effect_tokens: int = Field(
+        default=32, ge=2, le=limits.MAX_EFFECT_TOKENS, description="Tokens on which the effect of removing is measured."
+    )
+
+
+JobRequest = Annotated[TrainRequest | StudyRequest | HeadsRequest, Field(discriminator="kind")]
 
 
 class JobReply(BaseModel):
     """The state of a job."""
 
     id: str
-    kind: Literal["train", "noise-study"]
+    kind: Literal["train", "noise-study", "heads"]
     status: Literal["running", "done", "failed", "cancelled"]
     settings: dict[str, Any]
     seconds: float = Field(description="How long it has been running, or ran.")
@@ -79,15 +91,24 @@ class JobsReply(BaseModel):
     jobs: list[JobReply]
 
 
-@router.post("", status_code=202, response_model=Created)
+@router.post(
+    "",
+    status_code=202,
+    response_model=Created,
+    responses={404: {"model": RefusalReply, "description": "There is no such model."}},
+)
 async def start(body: JobRequest, request: Request) -> Response:
     """Start a job; follow it by its events."""
     if isinstance(body, StudyRequest):
         NoiseScenario(
             body.n, body.along, body.isotropic, body.heads
         )  # refuses what it cannot be, before the job starts
+    inputs = {}
+    if isinstance(body, HeadsRequest):
+        registry: ModelRegistry = request.app.state.model_registry
+        inputs["folder"] = str(registry.folder(body.model))
     settings = body.model_dump()
-    return json_reply({"id": _jobs(request).start(settings.pop("kind"), settings)}, 202)
+    return json_reply({"id": _jobs(request).start(settings.pop("kind"), settings, inputs)}, 202)
 
 
 @router.get("", response_model=JobsReply)

@@ -49,6 +49,20 @@ class AskRequest(RequestModel):
     question: str = Field(min_length=1, max_length=limits.MAX_QUESTION_LENGTH)
 
 
+class AttentionRequest(AskRequest):
+    """One head of the model that is asked."""
+
+    layer: int = Field(ge=0, le=limits.MAX_LAYERS_OR_HEADS)
+    head: int = Field(ge=0, le=limits.MAX_LAYERS_OR_HEADS)
+
+
+class AttentionReply(BaseModel):
+    """What each token of a question looks at, in one head."""
+
+    tokens: list[str] = Field(description="The tokens of the question; the last stands where the answer begins.")
+    weights: str = Field(description="A row for each token, float32 in base64, least significant byte first.")
+
+
 class Alternative(BaseModel):
     """A possible answer and its probability."""
 
@@ -103,6 +117,18 @@ async def ask(body: AskRequest, request: Request) -> Response:
     """The answer of a model, the alternatives, and the badge with its evidence."""
     pool: ComputePool = request.app.state.compute_pool
     return json_reply(await pool.run("asking a model", _registry(request).ask, body.model, body.question))
+
+
+@router.post(
+    "/ask/attention",
+    response_model=AttentionReply,
+    responses={404: {"model": RefusalReply, "description": "There is no such model."}},
+)
+async def attention(body: AttentionRequest, request: Request) -> Response:
+    """What the tokens of a question look at, in one head."""
+    pool: ComputePool = request.app.state.compute_pool
+    arguments = (body.model, body.question, body.layer, body.head)
+    return json_reply(await pool.run("looking at a question", _registry(request).attention, *arguments))
 
 
 def _registry(request: Request) -> ModelRegistry:

@@ -166,7 +166,7 @@ async def design_copy(body: CopyRequest, request: Request) -> Response:
 @router.post("/design/blend", response_model=DesignReply)
 async def design_blend(body: BlendRequest, request: Request) -> Response:
     """The shortest query that reads a weighted average, or why there is none."""
-    return json_reply(await _pool(request).run("blending items", _design, body, "blend", body.weights))
+    return json_reply(await _pool(request).run_in_process("blending items", _design, body, "blend", body.weights))
 
 
 def _pool(request: Request) -> ComputePool:

@@ -119,6 +119,7 @@ function Verdict({ verdict: v, open, stale, onToggle }) {
   return html`<li ref=${place} class=${`verdict ${v.verdict}${stale ? " stale" : ""}`}>
     <p class="head"><span class="word" title=${MEANINGS[v.verdict]}>${SIGNS[v.verdict]} ${v.verdict}</span> <span class="says" data-says=${v.says || v.id}><${Sentence} pieces=${v.verdict === "malformed" ? [{ text: v.says || v.id, latex: "" }] : v.says_pieces} code=${v.verdict === "malformed"} /></span></p>
     <p class="because"><${Sentence} pieces=${capitalised(reason)} />${tried && html` <span class="quiet">${tried}</span>`}</p>
+    ${v.kernel && html`<p class="kernel">${v.kernel.accepted ? `Checked by ${v.kernel.checker} ${v.kernel.form}` : `By qkv alone: ${v.kernel.because}`}</p>`}
     ${more && html`<details open=${open} onToggle=${(e) => e.target.open !== open && onToggle(e.target.open)}>
       <summary>${capitalise(more)}</summary>
       ${v.derivation.length > 0 && html`<${Lines} lines=${v.derivation} />`}

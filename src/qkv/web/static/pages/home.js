@@ -27,8 +27,8 @@ export function Page() {
     <div class="hero">
       <div class="pitch">
         <h1>See what attention looks up, and when to trust it</h1>
-        <p class="lead">Attention is a lookup: a <${Term} name="query" /> is compared with every <${Term} name="key" />, and the answer is an average of
-          the <${Term} name="value">values<//>. qkv is a workbench for this lookup: see what a <${Term} name="head" /> reads, get the query that reads what you want, with a proof,
+        <p class="lead">Attention, the part of a language model that fetches what the next word needs, is a lookup: a <${Term} name="query" /> is compared with every <${Term} name="key" />, and the answer is an average of
+          the <${Term} name="value">values<//>. qkv is a workbench for this lookup, for people who learn, teach, take apart or serve such models: see what a <${Term} name="head" /> reads, get the query that reads what you want, with a proof,
           and find out when noise or training spoils it.</p>
         <p class="row"><a class="act main" href="#/lookup">Start with Lookup</a> <a class="act" href="docs/">Read the documents</a></p>
       </div>
@@ -112,9 +112,12 @@ export function cardsOf(models) {
     { question: "Is my answer right?", page: "Claims", link: `#/claims?${new URLSearchParams({ text: CLAIM })}`,
       answer: "Write down what you believe about attention. Each statement is proved, refuted with numbers, or left open.",
       task: "Two limits are claimed and one is wrong. Change its number until both are proved." },
-    { question: "What does my model’s head do?", page: "Wiring", link: "#/wiring?beta=0.8",
-      answer: "Say what each token should read and write, and get Q, K and V that do it, or a proof that none do. The heads of a model of your own are measured on the command line.",
-      command: "qkv heads MODEL --text FILE", more: "docs/heads",
+    { question: "What does my model’s head do?", page: "Heads", link: "#/heads",
+      answer: "See which tokens every head of a model reads in a text, what kind of lookup that is, how firmly it holds, and how few bits its keys need.",
+      command: "qkv serve --model FOLDER", more: "docs/heads",
+      task: "Move the token that looks. Find the head that reads what followed an earlier copy of it." },
+    { question: "Can a head be built to my rules?", page: "Wiring", link: "#/wiring?beta=0.8",
+      answer: "Say what each token should read and write, and get Q, K and V that do it, or a proof that none do.",
       task: "With β = 0.8 both rules fail. Raise β until both are met." },
     { question: "What does it remember?", page: "Knowledge", link: "#/knowledge",
       answer: "Ask a model that was trained on facts. A badge says whether an answer is remembered or made up, with the evidence.",

@@ -1,6 +1,7 @@
 // Knowledge page: ask a trained model, and see how far its answer can be trusted.
-import { html, useCallback, useEffect, useState } from "../vendor/htm-preact.js";
-import { ask } from "../lib/api.js";
+import { html, useCallback, useEffect, useMemo, useState } from "../vendor/htm-preact.js";
+import { ask, useReply } from "../lib/api.js";
+import { Arcs, decoded, strongest, tokenText, weightText } from "../lib/arcs.js";
 import { HeatMap } from "../lib/heatmap.js";
 import { capitalise } from "../lib/text.js";
 import { number, share } from "../lib/numbers.js";
@@ -73,7 +74,7 @@ export function Page() {
         <${Hints} hints=${offered} onPick=${(q) => { setDraft({ q, text: q }); patch({ q }); }} />`}
         <${Problem} error=${found.error} />
         ${found.busy && html`<p class="quiet" role="status">asking …</p>`}
-        ${reply && !found.error && model && html`<${Answer} reply=${reply} stale=${found.busy} hint=${offered.find((h) => h.question === reply.question)} />`}
+        ${reply && !found.error && model && html`<${Answer} reply=${reply} model=${model} stale=${found.busy} hint=${offered.find((h) => h.question === reply.question)} />`}
       </section>
       <${Training} onDone=${onTrained} onFound=${offer} hasModels=${known.length > 0} />
     </div>
@@ -125,7 +126,28 @@ export function attendsMost(heads, name) {
   return `${capitalise(`${names.slice(0, -1).join("; ")} and ${names.at(-1)}`)} attend about equally, and most, to “${name}”${size}`;
 }
 
-function Answer({ reply, stale, hint }) {
+/** What the tokens of the question look at, in the head that attends most to the name or in another one. */
+function QuestionArcs({ model, reply }) {
+  const order = [...reply.heads].sort((a, b) => a.layer - b.layer || a.head - b.head);
+  const first = reply.heads.reduce((a, b) => (a && a.weight >= b.weight ? a : b), null) ?? { layer: 0, head: 0 };
+  const [name, setName] = useState(`${first.layer}.${first.head}`);
+  const [layer, head] = name.split(".").map(Number);
+  const { reply: found, error, current } = useReply("api/ask/attention", { model, question: reply.question, layer, head });
+  const weights = useMemo(() => found && decoded(found.weights), [found]);
+  const n = found?.tokens.length ?? 0;
+  const [token, setToken] = useState(null);
+  const place = token ?? n - 1;
+  if (error) return null; // a perceiver, whose tokens do not look at tokens
+  const most = weights ? strongest(weights, n, place, { most: 1, least: 0 })[0] : null;
+  const label = most && `Head ${name}: “${tokenText(found.tokens[place])}” looks most at “${tokenText(found.tokens[most[0]])}”, with weight ${weightText(most[1])}`;
+  return html`<div class="asked-head" aria-busy=${!current}>
+    ${order.length > 0 && html`<${Select} label="What the question’s tokens look at, in head" name="asked-head" value=${name} onInput=${setName}
+      options=${order.map((h) => [`${h.layer}.${h.head}`, `layer ${h.layer}, head ${h.head}: ${number(h.weight, 2)} on the name`])} />`}
+    ${weights && html`<${Figure} title=${label} caption="Left: the token that looks; the last one stands where the answer begins. Right: what it looks at."><${Arcs} tokens=${found.tokens} weights=${weights} token=${place} onToken=${setToken} label=${label} /><//>`}
+  </div>`;
+}
+
+function Answer({ reply, model, stale, hint }) {
   const [sign, tone] = BADGES[reply.badge] ?? [];
   const layers = Math.max(0, ...reply.heads.map((h) => h.layer)) + 1, wide = Math.max(0, ...reply.heads.map((h) => h.head)) + 1;
   const grid = Array.from({ length: layers }, (_, l) => Array.from({ length: wide }, (_, h) => reply.heads.find((x) => x.layer === l && x.head === h)?.weight ?? 0));
@@ -141,6 +163,7 @@ function Answer({ reply, stale, hint }) {
       ${top && html`<div class="stack"><${HeatMap} title=${attendsMost(reply.heads, reply.name)} matrix=${grid} top=${1}
         rows=${grid.map((_, l) => `layer ${l}`)} columns=${grid[0].map((_, h) => `head ${h}`)} /></div>`}
     </div>
+    <${QuestionArcs} key=${`${model} ${reply.question}`} model=${model} reply=${reply} />
     <details class="evidence"><summary>Evidence</summary><${Facts} rows=${evidenceOf(reply)} /></details>
   </div>`;
 }

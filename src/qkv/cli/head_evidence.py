@@ -1,0 +1,84 @@
+"""qkv certify and qkv name-heads: evidence about heads beyond their table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qkv.cli.common import JSON, progress, show, working
+from qkv.cli.heads import _opened
+from qkv.errors import QkvError
+
+if TYPE_CHECKING:
+    from qkv.heads.name_lookup import NamedQuestion
+
+
+def certify(
+    model: Annotated[str, typer.Argument(help="Model folder, run folder or hub name.")],
+    head: Annotated[str, typer.Option(help="The head, LAYER.HEAD such as 18.6.")],
+    text: Annotated[Path, typer.Option(help="File with the text to read.")],
+    save: Annotated[Path, typer.Option(help="File for the certificates, .json or .safetensors.")],
+    window: Annotated[int | None, typer.Option(help="Tokens of a window; 512 or the model's context.")] = None,
+    online: Annotated[bool, typer.Option("--online", help="Ask the hub for what is not on this machine.")] = False,
+    as_json: JSON = False,
+) -> None:
+    """Certify how far the keys of a head may move on a text before another item is on top."""
+    from qkv.core.files import check_output_path
+    from qkv.design.certificates.certificate import save as save_certificates
+    from qkv.heads.certified_head import CertifiedHead
+
+    layer, dot, number = head.partition(".")
+    if not (dot and layer.isdecimal() and number.isdecimal()):
+        raise QkvError(f"--head {head}", "it is not of the form LAYER.HEAD", "Write it like 18.6")
+    check_output_path(save)
+    try:
+        content = text.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as why:
+        raise QkvError(f"reading the text {text}", str(why), "Give a text file in UTF-8") from None
+    with working(f"certifying head {head}"):
+        opened = _opened(model, offline=not online)
+        made = opened.head(int(layer), int(number)).radius_certificates(content, window)
+    save_certificates(made, save)
+    radii = [float(r) for one in made for r in one.claims["radius"]]
+    statements = tuple(one.statement for one in made)
+    show(CertifiedHead(model, head, len(radii), len(made), min(radii), statements, str(save)), as_json)
+
+
+def name_heads(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run that was trained on questions.")],
+    questions: Annotated[Path, typer.Option(help="File of lines question<TAB>answer.")],
+    count: Annotated[int, typer.Option(help="How many heads to remove together.")] = 2,
+    limit: Annotated[int, typer.Option(help="Questions to ask at most, from the first on.")] = 200,
+    seed: Annotated[int, typer.Option(help="Of the random choices of other heads.")] = 0,
+    as_json: JSON = False,
+) -> None:
+    """Find the heads that look up the name in questions, and what the model answers without them."""
+    from qkv.heads.name_lookup import name_heads as find
+
+    asked = _encoded(run, questions, limit)
+    model = _opened(str(run), offline=True)
+    with progress("removing heads") as step:
+        found = find(model, asked, count=count, seed=seed, progress=step)
+    show(found, as_json)
+
+
+def _encoded(run: Path, questions: Path, limit: int) -> list[NamedQuestion]:
+    """Questions with answers, as the run was trained to read them: question ⁇ answer ⁇."""
+    from qkv.core.validation import whole
+    from qkv.heads.name_lookup import NamedQuestion
+    from qkv.knowledge.answering.answer_model import encode_question, load_answer_model
+    from qkv.knowledge.datasets.facts import load_questions
+    from qkv.train.tokenizers import MASK_ID
+
+    limit = whole("asking questions", "limit", limit, 1)
+    pairs = load_questions(questions).pairs[:limit]
+    model = load_answer_model(run)
+    out = []
+    for question, answer in pairs:
+        encoded = encode_question(model, question)
+        if not encoded.named:
+            raise QkvError(f"asking {question[:40]!r}", "no name was found in it", "Ask about somebody or something")
+        out.append(NamedQuestion(encoded.ids, [*model.tokenizer.encode(answer), MASK_ID], encoded.name))
+    return out
