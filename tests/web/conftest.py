@@ -1,7 +1,9 @@
 """The explorer, served in a thread on a free port of this machine."""
 
+import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import httpx
@@ -27,6 +29,17 @@ def serving(**options):
         server.should_exit = True
         thread.join(20)
         assert not thread.is_alive(), "the server does not stop"
+
+
+@pytest.fixture(scope="session")
+def run_coroutine():
+    """asyncio.run in a thread of its own: the main thread may hold the event loop of a browser."""
+
+    def run(coroutine):
+        with ThreadPoolExecutor(1) as executor:
+            return executor.submit(asyncio.run, coroutine).result()
+
+    return run
 
 
 @pytest.fixture(scope="session")
