@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from qkv.claims.verdict import Step
@@ -11,6 +11,30 @@ from qkv.core.display import Card, Displayable
 
 StatementVerdict = Literal["right", "limit", "wrong", "choice", "not_read"]
 AnswerVerdict = Literal["meets", "limit", "misses", "prose", "none", "not_read"]
+
+SIGNS = {
+    "right": "✓", "limit": "→", "wrong": "✗", "choice": "·", "not_read": "?", "meets": "✓", "misses": "✗", "prose": "…",
+    "none": "–",
+}  # fmt: skip
+"""A sign for each verdict on a statement or an answer."""
+
+MEANINGS = {
+    "right": "holds for all values in range",
+    "limit": "holds in the limit that is named",
+    "wrong": "false in every reading of it, as the numbers show",
+    "choice": "defines, chooses or states a goal, which is neither right nor wrong",
+    "not_read": "not understood, or readable in ways that disagree: look at it yourself",
+    "meets": "the construction does what the question asks for",
+    "misses": "the construction does not do what the question asks for, as the numbers show",
+    "prose": "an answer in words, which is not decided",
+    "none": "no answer was found",
+}
+"""What each verdict means, in one line."""
+
+
+def words(verdict: str) -> str:
+    """A verdict as it is printed: "not read" for "not_read", "no answer" for "none"."""
+    return "no answer" if verdict == "none" else verdict.replace("_", " ")
 
 
 @dataclass(frozen=True)
@@ -40,6 +64,11 @@ class Statement:
     derivation: tuple[Step, ...] = ()
     readings: tuple[str, ...] = ()
 
+    @property
+    def is_mistake(self) -> bool:
+        """Whether it is wrong, and does not only follow from an earlier mistake."""
+        return self.verdict == "wrong" and self.follows_from is None
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -66,6 +95,11 @@ class Answer:
     claim: str = ""
     follows_from: int | None = None
 
+    @property
+    def is_mistake(self) -> bool:
+        """Whether it misses its goal, and does not only follow from an earlier mistake."""
+        return self.verdict == "misses" and self.follows_from is None
+
 
 @dataclass(frozen=True)
 class Grade(Displayable):
@@ -78,6 +112,8 @@ class Grade(Displayable):
         statements: Every formula that asserts, defines or chooses something, in reading order.
         answers: One entry for each question of the problem, in its order.
         remarks: What the reader should know, such as parts that were not found.
+        failed: Whether the sheet could not be graded; `remarks` say why.
+        text: The sheet as it was given, for views that show it with the feedback in place; not part of the JSON.
     """
 
     file: str
@@ -86,16 +122,78 @@ class Grade(Displayable):
     statements: tuple[Statement, ...]
     answers: tuple[Answer, ...]
     remarks: tuple[str, ...] = ()
+    failed: bool = False
+    text: str = field(default="", repr=False)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of it was read: no formula, and no answer."""
+        found = any(a.verdict != "none" for a in self.answers)
+        return self.failed or not (self.statements or found)
+
+    @property
+    def mistakes(self) -> tuple[Statement | Answer, ...]:
+        """The wrong statements and the answers that miss their goal, without what follows from others, by line."""
+        found: list[Statement | Answer] = [a for a in self.answers if a.is_mistake]
+        found += [s for s in self.statements if s.is_mistake]
+        return tuple(sorted(found, key=lambda one: one.line))
+
+    @property
+    def nothing_wrong(self) -> bool | None:
+        """Whether nothing is wrong or missed; None where nothing was read."""
+        wrong = any(s.verdict == "wrong" for s in self.statements) or any(a.verdict == "misses" for a in self.answers)
+        return None if self.is_empty else not wrong
+
+    def counts(self) -> dict[str, int]:
+        """How many statements got each verdict; "follows" counts wrong ones that follow from an earlier mistake."""
+        kinds = Counter("follows" if s.verdict == "wrong" and not s.is_mistake else s.verdict for s in self.statements)
+        order = ("right", "limit", "wrong", "follows", "choice", "not_read")
+        return {kind: kinds[kind] for kind in order if kinds[kind]}
+
+    def answer_counts(self) -> dict[str, int]:
+        """How many answers got each verdict; "follows" counts those that miss because of an earlier mistake."""
+        kinds = Counter("follows" if a.verdict == "misses" and not a.is_mistake else a.verdict for a in self.answers)
+        order = ("meets", "limit", "misses", "follows", "prose", "none", "not_read")
+        return {kind: kinds[kind] for kind in order if kinds[kind]}
+
+    def summary(self) -> str:
+        """The counts in one sentence."""
+        if self.failed:
+            return "Not graded."
+        parts = [_counted(len(self.answers), "question", self.answer_counts())] if self.answers else []
+        parts.append(_counted(len(self.statements), "formula", self.counts()))
+        return " ".join(parts)
 
     def card(self) -> Card:
-        """The answers as a table, the counts of the statements as facts."""
-        counts = Counter(s.verdict for s in self.statements)
-        said = ", ".join(f"{n} {verdict.replace('_', ' ')}" for verdict, n in counts.most_common()) or "none"
-        facts = [("problem", self.problem), ("statements", said)]
+        """The answers as a table, the counts and the notation as facts."""
+        facts = [("problem", self.problem), ("counts", self.summary())]
         facts += [("read", ", ".join(f"{letter} as {role}" for letter, role in self.notation))] if self.notation else []
-        rows = tuple((a.part, a.verdict.replace("_", " "), str(a.line or ""), a.given, a.because) for a in self.answers)
-        return Card(self.file, tuple(facts), ("part", "verdict", "line", "given", "because"), rows, " ".join(self.remarks))
+        rows = [
+            (a.part, f"{SIGNS[a.verdict]} {words(a.verdict)}", str(a.line or ""), a.given, said(a))
+            for a in self.answers
+        ]
+        rows += [
+            (s.part, f"{SIGNS[s.verdict]} {words(s.verdict)}", str(s.line), s.formula, said(s))
+            for s in self.statements
+            if s.verdict == "wrong"
+        ]
+        columns = ("part", "verdict", "line", "written", "because") if rows else ()
+        return Card(self.file, tuple(facts), columns, tuple(rows), " ".join(self.remarks))
 
     def to_json(self) -> dict[str, Any]:
         """The grade as one JSON object, statements and answers as lists of objects."""
         return super().to_json()
+
+
+def said(one: Statement | Answer) -> str:
+    """The reason, after the earlier mistake that it follows from."""
+    if one.follows_from is None:
+        return one.because
+    return f"follows from line {one.follows_from}" + (f": {one.because}" if one.because else "")
+
+
+def _counted(many: int, noun: str, counts: dict[str, int]) -> str:
+    plural = {"formula": "formulas"}.get(noun, f"{noun}s")
+    names = {"follows": "follow from a mistake", "none": "without an answer"}
+    each = ", ".join(f"{count} {names.get(kind, words(kind))}" for kind, count in counts.items())
+    return f"{many} {noun if many == 1 else plural}{f': {each}' if each else ''}."
