@@ -38,7 +38,9 @@ def _section(one: Statement | Answer, kind: str) -> str:
     quoted = _plain(written)[:MAX_QUOTED]
     because = _plain(said(one))
     lines = [f"{place}: {quoted}", "", f"Verdict: {words(one.verdict)}" + (f". {because}" if because else ""), ""]
-    return "\n".join([*lines, f"~~~claim {_name(name)}", one.claim.strip("\n"), "~~~", ""])
+    states = any(line.lstrip().startswith("then") for line in one.claim.splitlines())
+    kind = f"claim {_name(name)}" if states else "text"  # a definition alone states nothing that could be checked
+    return "\n".join([*lines, f"~~~{kind}", one.claim.strip("\n"), "~~~", ""])
 
 
 def _plain(text: str) -> str:

@@ -194,6 +194,6 @@ def said(one: Statement | Answer) -> str:
 
 def _counted(many: int, noun: str, counts: dict[str, int]) -> str:
     plural = {"formula": "formulas"}.get(noun, f"{noun}s")
-    names = {"follows": "follow from a mistake", "none": "without an answer"}
+    names = {"follows": "from an earlier mistake", "none": "without an answer", "limit": "in a limit"}
     each = ", ".join(f"{count} {names.get(kind, words(kind))}" for kind, count in counts.items())
     return f"{many} {noun if many == 1 else plural}{f': {each}' if each else ''}."
