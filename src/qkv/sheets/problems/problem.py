@@ -39,6 +39,7 @@ class Question:
         show: A number to show where the goal is missed, and its wanted value, such as ("alpha_a", "1/2"); empty without one.
         uses: The part whose construction this question takes over; empty if none.
         varies: The number that varies from sample to sample, such as "gamma"; empty if none does.
+        default: The construction that is taken over where the sheet has none in the part that `uses` names.
         item: The item that a condition speaks of, such as "j".
         outcomes: For samples: pairs of a value and the condition under which it is expected, such as ("v_a", "gamma > 1").
         words: Sets of words that show what an answer in words is about.
@@ -54,6 +55,7 @@ class Question:
     show: tuple[str, str] | tuple[()] = ()
     uses: str = ""
     varies: str = ""
+    default: tuple[tuple[str, str], ...] = ()
     item: str = ""
     outcomes: tuple[tuple[str, str], ...] = ()
     words: tuple[tuple[str, ...], ...] = ()

@@ -29,7 +29,7 @@ DEFINED = re.compile(r"\s*([A-Za-z]+(?:_\w+)?)\s*=\s*\?\s*")
 
 PROBLEM_ENTRIES = ("id", "family", "text", "signs")
 PART_ENTRIES = ("also", "titles", "text", "given", "let")
-QUESTION_ENTRIES = ("kind", "given", "let", "goal", "show", "uses", "varies", "item", "outcome", "words")
+QUESTION_ENTRIES = ("kind", "given", "let", "goal", "show", "uses", "varies", "default", "item", "outcome", "words")
 NEEDS_HOLE = ("construction", "output", "samples", "condition")
 
 
@@ -282,10 +282,22 @@ def _question(name: str, part: str, section: _Section, given: tuple[str, ...], l
         show=_shown(name, section),
         uses=uses,
         varies=_one(name, section, "varies"),
+        default=_default(name, section),
         item=_one(name, section, "item"),
         outcomes=_outcomes(name, section),
         words=_word_sets(name, section, "words"),
     )
+
+
+def _default(name: str, section: _Section) -> tuple[tuple[str, str], ...]:
+    found = []
+    for line, value in section.every("default"):
+        for piece in _pieces(value):
+            hole, equals, expression = (side.strip() for side in piece.partition("="))
+            if not (hole and equals and expression):
+                raise _error(name, line, f"{piece!r}", "Expected a construction: 'q = t*(mu_a + mu_b)'")
+            found.append((hole, expression))
+    return tuple(found)
 
 
 def _shown(name: str, section: _Section) -> tuple[str, str] | tuple[()]:
