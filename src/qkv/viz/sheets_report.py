@@ -10,6 +10,7 @@ from pathlib import PurePath
 
 from qkv.sheets.classes import ClassGrade, Mistake, Place, question_labels
 from qkv.sheets.feedback import MEANINGS, SIGNS, Answer, Grade, Statement, words
+from qkv.sheets.source_view import SourceView
 from qkv.viz.formulas import GREEK
 from qkv.viz.html_report import derivation, disclosure, document, heading, paragraph, with_formulas
 from qkv.viz.mathml import mathml
@@ -52,7 +53,7 @@ def class_page(found: ClassGrade) -> str:
     Args:
         found: The graded sheets.
     """
-    names = shown_names([g.file for g in found])
+    names = _Names(found)
     chapters = [
         ("Commonest mistakes", heading("Commonest mistakes") + _mistakes(found.mistakes, names)),
         ("Sheets by question", heading("Sheets by question") + _tables(found, names)),
@@ -65,6 +66,23 @@ def class_page(found: ClassGrade) -> str:
     title = f"{len(found)} answer sheets"
     lead = f"{graded} of {len(found)} sheets were read. {LEAD}"
     return document(title, lead, chapters, style()).replace("<body>", '<body class="wide">', 1)
+
+
+class _Names:
+    """How the sheets of a class are named on its page, and how their formulas are set."""
+
+    def __init__(self, found: ClassGrade) -> None:
+        self._sheets = found.sheets
+        self._files = shown_names([grade.file for grade in found])
+        self._views: dict[int, SourceView] = {}
+
+    def file(self, sheet: int) -> str:
+        return self._files[sheet]
+
+    def view(self, sheet: int) -> SourceView:
+        if sheet not in self._views:
+            self._views[sheet] = SourceView.of(self._sheets[sheet])
+        return self._views[sheet]
 
 
 def shown_names(files: list[str]) -> list[str]:
@@ -97,7 +115,8 @@ def _overview(grade: Grade) -> str:
     if grade.notation:
         facts.append("Read " + ", ".join(f"{letter} as {role}" for letter, role in grade.notation) + ".")
     out += [f'<p class="facts">{html.escape(fact)}</p>' for fact in [*facts, *grade.remarks]]
-    out += [_answer_note(answer, linked=True) for answer in grade.answers]
+    view = SourceView.of(grade)
+    out += [_answer_note(answer, view, linked=True) for answer in grade.answers]
     return "".join(out)
 
 
@@ -109,38 +128,36 @@ def annotated_sheet(grade: Grade, only_notes: bool = False, prefix: str = "") ->
         only_notes: Whether to leave out lines without feedback.
         prefix: Put before the ids of the lines, where a page holds several sheets.
     """
-    lines = grade.text.split("\n") if grade.text else []
+    view = SourceView.of(grade)
     notes: dict[int, list[Statement | Answer]] = {}
     for one in (*grade.answers, *grade.statements):
         if one.line:
             notes.setdefault(one.line, []).append(one)
-    last = max([len(lines), *notes], default=0)
+    shown = {number for number, _ in view.lines}
+    rows = [*view.lines, *((number, "") for number in sorted(notes.keys() - shown))]
     out: list[str] = []
-    quiet: list[str] = []
-    for number in range(1, last + 1):
-        source = lines[number - 1] if number <= len(lines) else ""
+    quiet: list[tuple[int, str]] = []
+    for number, source in rows:
         if number in notes:
-            out += [] if only_notes else _folded(quiet, number)
-            out.append(_line(number, source, notes[number], prefix))
+            out += [] if only_notes else _folded(quiet, is_first=not out)
+            out.append(_line(number, source, notes.pop(number), view, prefix))
             quiet = []
         else:
-            quiet.append(source)
-    out += [] if only_notes else _folded(quiet, last + 1)
+            quiet.append((number, source))
+    out += [] if only_notes else _folded(quiet, is_first=not out)
     return f'<ol class="sheet">{"".join(out)}</ol>' if out else "<p>There is no text to show.</p>"
 
 
-def _folded(quiet: list[str], end: int) -> list[str]:
-    """Lines without feedback that end before line `end`; the middle of a long run opens on a click."""
-    first = end - len(quiet)
-    rows = [_plain_line(first + i, text) for i, text in enumerate(quiet)]
+def _folded(quiet: list[tuple[int, str]], is_first: bool) -> list[str]:
+    """Lines without feedback; the middle of a long run opens on a click."""
+    rows = [_plain_line(number, text) for number, text in quiet]
     if len(quiet) <= MAX_QUIET_LINES:
         return rows
-    head, tail = (0 if first == 1 else KEPT_LINES), KEPT_LINES
-    folded = rows[head : len(rows) - tail]
-    text = f"lines {first + head} to {end - tail - 1}"
-    inner = f'<ol class="sheet">{"".join(folded)}</ol>'
+    head, tail = (0 if is_first else KEPT_LINES), len(rows) - KEPT_LINES
+    text = f"lines {quiet[head][0]} to {quiet[tail - 1][0]}"
+    inner = f'<ol class="sheet">{"".join(rows[head:tail])}</ol>'
     fold = f'<li><details class="fold"><summary>{text}</summary>{inner}</details></li>'
-    return [*rows[:head], fold, *rows[len(rows) - tail :]]
+    return [*rows[:head], fold, *rows[tail:]]
 
 
 def _plain_line(number: int, source: str) -> str:
@@ -149,15 +166,15 @@ def _plain_line(number: int, source: str) -> str:
     )
 
 
-def _line(number: int, source: str, notes: list[Statement | Answer], prefix: str) -> str:
+def _line(number: int, source: str, notes: list[Statement | Answer], view: SourceView, prefix: str) -> str:
     """A line with its formulas underlined by verdict, and the notes below."""
     statements = [one for one in notes if isinstance(one, Statement)]
-    shown = "".join(_answer_note(one) for one in notes if isinstance(one, Answer))
-    shown += "".join(_statement_note(one) for one in statements if one.verdict not in QUIET)
+    shown = "".join(_answer_note(one, view) for one in notes if isinstance(one, Answer))
+    shown += "".join(_statement_note(one, view) for one in statements if one.verdict not in QUIET)
     if kept := [one for one in statements if one.verdict in QUIET]:
         kinds = ", ".join(f"{count} {kind}" for kind in QUIET if (count := sum(one.verdict == kind for one in kept)))
         many = "they were" if len(kept) > 1 else "it was"
-        inner = "".join(_statement_note(one) for one in kept)
+        inner = "".join(_statement_note(one, view) for one in kept)
         shown += f"<li>{disclosure(f'{kinds}: how {many} read', inner)}</li>"
     code = f'<code class="source">{_marked(source, statements) or "&#8203;"}</code>'
     return (
@@ -184,19 +201,19 @@ def _marked(source: str, statements: Iterable[Statement]) -> str:
     return "".join(out) + html.escape(source[done:])
 
 
-def _answer_note(answer: Answer, linked: bool = False) -> str:
+def _answer_note(answer: Answer, view: SourceView, linked: bool = False) -> str:
     """The verdict on an answer, with what was asked, what was given, and the claim behind a disclosure."""
     where = f'<a href="#line-{answer.line}">line {answer.line}</a>' if linked and answer.line else ""
     head = f"{html.escape(answer.part)}, {paragraph(answer.asked)}" if answer.asked else html.escape(answer.part)
-    given = f'<p class="written">{formula(answer.given)}</p>' if answer.given else ""
+    given = f'<p class="written">{formula(answer.given, view)}</p>' if answer.given else ""
     body = f"{given}{_reason(answer)}{_reading(answer.claim, 'The goal with this answer put in')}"
     tag = "section" if linked else "li"
     return f'<{tag} class="note {TONES[answer.verdict]}"><p>{_word(answer.verdict)} {head} {where}</p>{body}</{tag}>'
 
 
-def _statement_note(statement: Statement) -> str:
+def _statement_note(statement: Statement, view: SourceView) -> str:
     """The verdict on a formula, with its reason; reading and derivation behind disclosures."""
-    body = f'<p class="written">{_word(statement.verdict)} {formula(statement.formula)}</p>{_reason(statement)}'
+    body = f'<p class="written">{_word(statement.verdict)} {formula(statement.formula, view)}</p>{_reason(statement)}'
     body += _reading(statement.claim, "How it was read")
     for other in statement.readings:
         body += _reading(other, "Another reading, which disagrees")
@@ -220,13 +237,16 @@ def _reading(claim: str, summary: str) -> str:
     return disclosure(summary, f'<pre class="claim">{html.escape(claim)}</pre>') if claim else ""
 
 
-def formula(text: str) -> str:
-    """A formula of a sheet as MathML; as it was written where that cannot be done."""
-    bare = text.strip().strip("$").strip().replace("&", " ")
-    if re.search(r"[A-Za-z]{4,} +[A-Za-z]{2,}", re.sub(r"\\[A-Za-z]+(?:\{[^{}]*\})?", "", bare)):  # words
-        return with_formulas(" ".join(text.split()))
-    looks_like_latex = re.search(r"[\\_^=<>+]", bare) and "\\\\" not in bare
-    return (mathml(bare) if looks_like_latex else "") or f"<code>{html.escape(' '.join(text.split()))}</code>"
+def formula(text: str, view: SourceView) -> str:
+    """What an author wrote as HTML: a formula as MathML, words with their formulas; else as it was written."""
+    plain = " ".join(text.split())
+    if "$" in text or re.search(
+        r"[A-Za-z]{4,},? +[A-Za-z]{2,}", re.sub(r"\\[A-Za-z]+(?:\{[^{}]*\})?", "", text)
+    ):  # words
+        return with_formulas(plain)
+    latex = view.latex(text).replace("&", " ")
+    looks_like_latex = re.search(r"[\\_^=<>+]", latex) and "\\\\" not in latex
+    return (mathml(latex) if looks_like_latex else "") or f"<code>{html.escape(plain)}</code>"
 
 
 def sentence(text: str) -> str:
@@ -236,7 +256,7 @@ def sentence(text: str) -> str:
     return with_formulas(text[:1].upper() + text[1:] if plain else text)
 
 
-def _mistakes(mistakes: tuple[Mistake, ...], names: list[str]) -> str:
+def _mistakes(mistakes: tuple[Mistake, ...], names: _Names) -> str:
     if not mistakes:
         return "<p>No mistake was found.</p>"
     rows = []
@@ -244,18 +264,19 @@ def _mistakes(mistakes: tuple[Mistake, ...], names: list[str]) -> str:
         many = f"{one.n_sheets} sheet{'s' * (one.n_sheets != 1)}"
         kind = "answer misses its goal" if one.kind == "answer" else "formula is wrong"
         where = f"{html.escape(one.part)}, " if one.part else ""
+        written = formula(one.written, names.view(one.places[0].sheet))
         rows.append(
-            f'<li class="note refuted"><p><b class="refuted">✗ {many}</b>: {where}{kind}</p><p class="written">'
-            f"{formula(one.written)}</p><p>{sentence(one.because)}</p>{_places(one.places, names)}</li>"
+            f'<li class="note refuted"><p><b class="refuted">✗ {many}</b>: {where}{kind}</p>'
+            f'<p class="written">{written}</p><p>{sentence(one.because)}</p>{_places(one.places, names)}</li>'
         )
     return f'<ol class="mistakes">{"".join(rows)}</ol>'
 
 
-def _places(places: tuple[Place, ...], names: list[str]) -> str:
+def _places(places: tuple[Place, ...], names: _Names) -> str:
     shown = [
-        f'<a href="#s{p.sheet}-line-{p.line}">{html.escape(names[p.sheet])}:{p.line}</a>'
+        f'<a href="#s{p.sheet}-line-{p.line}">{html.escape(names.file(p.sheet))}:{p.line}</a>'
         if p.line
-        else f'<a href="#s{p.sheet}">{html.escape(names[p.sheet])}</a>'
+        else f'<a href="#s{p.sheet}">{html.escape(names.file(p.sheet))}</a>'
         for p in places
     ]
     text = ", ".join(shown)
@@ -264,7 +285,7 @@ def _places(places: tuple[Place, ...], names: list[str]) -> str:
     return f'<p class="places">{text}</p>'
 
 
-def _tables(found: ClassGrade, names: list[str]) -> str:
+def _tables(found: ClassGrade, names: _Names) -> str:
     """One table for each problem: sheets as rows, questions as columns; equal numbers are alike answers."""
     groups = found.group_numbers()
     out = ["<p>Answers to a question with the same number say the same, in other letters perhaps.</p>"]
@@ -281,7 +302,7 @@ def _tables(found: ClassGrade, names: list[str]) -> str:
             cells = "".join(_cell(a, groups.get((i, a.part, a.asked)) if a else None) for a in answers)
             counts = grade.counts()
             cells += f"<td>{counts.get('wrong', 0) or ''}</td><td>{counts.get('not_read', 0) or ''}</td>"
-            rows.append(f'<tr><th scope="row"><a href="#s{i}">{html.escape(names[i])}</a></th>{cells}</tr>')
+            rows.append(f'<tr><th scope="row"><a href="#s{i}">{html.escape(names.file(i))}</a></th>{cells}</tr>')
         title = f"{problem}: {len(rows)} sheets"
         out.append(
             f'<h3>{html.escape(title)}</h3><table class="class-table" tabindex="0" aria-label="{html.escape(title)}">'
@@ -300,7 +321,7 @@ def _cell(answer: Answer | None, group: int | None) -> str:
     return f'<td title="{title}"><b class="{TONES[answer.verdict]}">{sign}</b>{number}</td>'
 
 
-def _alike(found: ClassGrade, names: list[str]) -> str:
+def _alike(found: ClassGrade, names: _Names) -> str:
     """Questions with the groups of their answers, the largest first."""
     out = []
     groups = found.alike
@@ -309,7 +330,7 @@ def _alike(found: ClassGrade, names: list[str]) -> str:
         rows = "".join(
             f'<li class="note {TONES[g.verdict]}"><p><b class="{TONES[g.verdict]}">{SIGNS[g.verdict]} '
             f"{words(g.verdict)}</b> group {i}, {len(g.places)} sheet{'s' * (len(g.places) != 1)}</p>"
-            f'<p class="written">{formula(g.given)}</p>{_places(g.places, names)}</li>'
+            f'<p class="written">{formula(g.given, names.view(g.places[0].sheet))}</p>{_places(g.places, names)}</li>'
             for i, g in enumerate(mine, 1)
         )
         title = f"{question[0]}, {question[1]}: {len(mine)} kind{'s' * (len(mine) != 1)} of answer"
@@ -317,35 +338,35 @@ def _alike(found: ClassGrade, names: list[str]) -> str:
     return "".join(out) or "<p>No answer was found.</p>"
 
 
-def _not_read(found: ClassGrade, names: list[str]) -> str:
+def _not_read(found: ClassGrade, names: _Names) -> str:
     entries = found.not_read
     if not entries:
         return "<p>Everything was read.</p>"
-    rows = "".join(
-        f"<tr><td>{_link(one.place, names)}</td><td>{html.escape(one.part)}</td><td>"
-        f"{formula(one.written) if one.written else ''}</td><td>{html.escape(one.because)}</td></tr>"
-        for one in entries[:MAX_LISTED]
-    )
+    rows = []
+    for one in entries[:MAX_LISTED]:
+        written = formula(one.written, names.view(one.place.sheet)) if one.written else ""
+        cells = (_link(one.place, names), html.escape(one.part), written, html.escape(one.because))
+        rows.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
     more = f"<p>And {len(entries) - MAX_LISTED} more.</p>" if len(entries) > MAX_LISTED else ""
     table = (
         '<table tabindex="0" aria-label="What was not read"><thead><tr><th>where</th><th>part</th><th>written</th>'
-        f"<th>why</th></tr></thead><tbody>{rows}</tbody></table>{more}"
+        f"<th>why</th></tr></thead><tbody>{''.join(rows)}</tbody></table>{more}"
     )
     intro = "<p>Look at these yourself: nothing is said about whether they are right.</p>"
     return intro + (disclosure(f"{len(entries)} entries", table) if len(entries) > 20 else table)
 
 
-def _link(place: Place, names: list[str]) -> str:
-    name = html.escape(names[place.sheet])
+def _link(place: Place, names: _Names) -> str:
+    name = html.escape(names.file(place.sheet))
     return f'<a href="#s{place.sheet}-line-{place.line}">{name}:{place.line}</a>' if place.line else name
 
 
-def _sheets(found: ClassGrade, names: list[str]) -> str:
+def _sheets(found: ClassGrade, names: _Names) -> str:
     """Every sheet behind a disclosure: the lines that got feedback."""
     out = []
     for i, grade in enumerate(found):
         why = "".join(f"<p>{html.escape(remark)}</p>" for remark in grade.remarks)
         inner = why + (annotated_sheet(grade, only_notes=True, prefix=f"s{i}-") if not grade.is_empty else "")
         inner = inner.replace('href="#line-', f'href="#s{i}-line-')
-        out.append(f'<div id="s{i}">{disclosure(f"{names[i]}: {grade.summary()}", inner)}</div>')
+        out.append(f'<div id="s{i}">{disclosure(f"{names.file(i)}: {grade.summary()}", inner)}</div>')
     return "".join(out)
