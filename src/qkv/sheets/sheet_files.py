@@ -14,8 +14,6 @@ MAX_SHEET_BYTES = 8_000_000
 """Largest file: a notebook with pictures is larger than its text."""
 SECONDS_PER_SHEET = 60.0
 """Longest time for one sheet."""
-SUFFIXES = (".tex", ".md", ".markdown", ".txt", ".typ", ".ipynb", ".html", ".htm")
-"""Endings of files that are sheets, where a folder is given."""
 
 
 def grade_files(
@@ -101,17 +99,19 @@ def sheet_text(path: Path) -> str:
     Raises:
         QkvError: It cannot be read, is too large, or is not text.
     """
-    request = f"grading {path}"
+    request, hint = f"grading {path}", "Give a file in LaTeX, Markdown, Typst or plain text"
     try:
-        size = path.stat().st_size
-        if size > MAX_SHEET_BYTES:
-            problem = f"it has {size:,} bytes"
-            raise QkvError(request, problem, f"Give a sheet of at most {MAX_SHEET_BYTES:,} bytes")
-        data = path.read_bytes()
-    except OSError as why:
-        reason = "it is a folder" if path.is_dir() else "it cannot be read"
-        detail = f" ({why.strerror})" if why.strerror and reason == "it cannot be read" else ""
-        raise QkvError(request, reason + detail, "Give a file in LaTeX, Markdown, Typst or plain text") from None
+        if path.exists() and not path.is_file():
+            raise QkvError(request, "it is a folder" if path.is_dir() else "it is not a file", hint)
+        with path.open("rb") as file:
+            data = file.read(MAX_SHEET_BYTES + 1)
+    except (OSError, ValueError) as why:
+        if isinstance(why, QkvError):
+            raise
+        detail = getattr(why, "strerror", None) or type(why).__name__
+        raise QkvError(request, f"it cannot be read ({detail})", hint) from None
+    if len(data) > MAX_SHEET_BYTES:
+        raise QkvError(request, f"it has more than {MAX_SHEET_BYTES:,} bytes", "Grade a part of it")
     return decoded(request, data)
 
 
@@ -135,10 +135,10 @@ def decoded(request: str, data: bytes) -> str:
 def _encodings(data: bytes) -> Iterator[str]:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         yield "utf-16"
-        return
-    yield "utf-8-sig"
-    if not data.startswith(b"%PDF") and _looks_like_text(data):
-        yield "gb18030"
+    elif not data.startswith(b"%PDF"):
+        yield "utf-8-sig"
+        if _looks_like_text(data):
+            yield "gb18030"
 
 
 def _looks_like_text(data: bytes) -> bool:

@@ -15,6 +15,7 @@ STATISTICS = {
     "P": r"\mathbb{P}",
 }  # fmt: skip
 RELATIONS = {
+    ">>": r"\gg", "<<": r"\ll",
     "->": r"\to", "-/->": r"\not\to", "~=": r"\approx", "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "=": "=", "<": "<",
     ">": ">", "~": r"\sim",
 }  # fmt: skip
@@ -29,7 +30,7 @@ _TOKEN = re.compile(
     r"|(?P<possessive>(?<=[A-Za-z])'s(?![A-Za-z0-9_]))"
     r"|(?P<number>\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
     r"|(?P<name>[A-Za-z]+(?:_(?:[A-Za-z0-9]+|\{[A-Za-z0-9]+(?:\s*,\s*[A-Za-z0-9]+)*\}))?)"
-    r"|(?P<op>-/->|->|~=|<=|>=|!=|[-+*/^=<>~'()\[\],])"
+    r"|(?P<op>-/->|->|~=|<=|>=|!=|>>|<<|[-+*/^=<>~'()\[\],])"
     r"|(?P<space>[ \t]+)"
     r"|(?P<other>.)",
     re.DOTALL,

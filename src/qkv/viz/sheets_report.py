@@ -12,7 +12,7 @@ from qkv.sheets.classes import ClassGrade, Mistake, Place, question_labels
 from qkv.sheets.feedback import MEANINGS, SIGNS, Answer, Grade, Statement, words
 from qkv.sheets.source_view import SourceView
 from qkv.viz.formulas import GREEK
-from qkv.viz.html_report import derivation, disclosure, document, heading, paragraph, with_formulas
+from qkv.viz.html_report import derivation, disclosure, document, heading, with_formulas
 from qkv.viz.mathml import mathml
 
 LEAD = (
@@ -204,7 +204,7 @@ def _marked(source: str, statements: Iterable[Statement]) -> str:
 def _answer_note(answer: Answer, view: SourceView, linked: bool = False) -> str:
     """The verdict on an answer, with what was asked, what was given, and the claim behind a disclosure."""
     where = f'<a href="#line-{answer.line}">line {answer.line}</a>' if linked and answer.line else ""
-    head = f"{html.escape(answer.part)}, {paragraph(answer.asked)}" if answer.asked else html.escape(answer.part)
+    head = f"{html.escape(answer.part)}, {with_formulas(answer.asked)}" if answer.asked else html.escape(answer.part)
     given = f'<p class="written">{formula(answer.given, view)}</p>' if answer.given else ""
     body = f"{given}{_reason(answer)}{_reading(answer.claim, 'The goal with this answer put in')}"
     tag = "section" if linked else "li"

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
-from qkv.sheets.feedback import Answer, Grade, Statement
+from qkv.sheets.feedback import Grade
 from qkv.sheets.problems import SHIPPED, load_problem
 from qkv.sheets.source_view import SourceView
 from qkv.viz.formulas import pieces
@@ -75,7 +75,8 @@ class AnswerReply(BaseModel):
     because: str
     claim: str
     follows_from: int | None
-    latex: str = Field(description="What was given as LaTeX; empty where it is words.")
+    latex: str = Field(description="What was given, with the author's macros put in.")
+    asked_pieces: list[PieceReply] = Field(description="`asked` as words and formulas.")
     because_pieces: list[PieceReply] = Field(description="`because` as words and formulas.")
 
 
@@ -148,15 +149,16 @@ def _fields(grade: Grade) -> dict[str, Any]:
     view = SourceView.of(grade)
     fields: dict[str, Any] = grade.to_json()
     for statement, one in zip(grade.statements, fields["statements"], strict=True):
-        one |= {"latex": view.latex(statement.formula), "because_pieces": _pieces(statement)}
+        one |= {"latex": view.latex(statement.formula), "because_pieces": _pieces(statement.because)}
     for answer, one in zip(grade.answers, fields["answers"], strict=True):
-        one |= {"latex": view.latex(answer.given), "because_pieces": _pieces(answer)}
+        one |= {"latex": view.latex(answer.given), "asked_pieces": _pieces(answer.asked)}
+        one |= {"because_pieces": _pieces(answer.because)}
     lines = [{"number": number, "text": text} for number, text in view.lines]
     return {**fields, "summary": grade.summary(), "lines": lines}
 
 
-def _pieces(one: Statement | Answer) -> list[dict[str, str]]:
-    return [asdict(piece) for piece in pieces(one.because)]
+def _pieces(sentence: str) -> list[dict[str, str]]:
+    return [asdict(piece) for piece in pieces(sentence)]
 
 
 def _workers(request: Request) -> SheetWorkers:

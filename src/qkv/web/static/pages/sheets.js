@@ -21,6 +21,7 @@ const MEANINGS = {
 };
 const QUIET = ["right", "choice"]; // their reasons open on a click
 const FOLDED = 8, KEPT = 2; // a longer run of lines without feedback is folded, but for some at its ends
+const PASTED_SHEET = 200; // characters; what is shorter is a correction
 const FORMS = ".tex,.md,.markdown,.txt,.typ,.ipynb,.html,.htm,text/*";
 
 const named = (verdict) => (verdict === "none" ? "no answer" : verdict.replace("_", " "));
@@ -50,7 +51,13 @@ export function Page() {
     else give({ text: text.replace(/\r\n?/g, "\n"), file: file.name });
   };
   const drop = (event) => { event.preventDefault(); setOver(false); take(event.dataTransfer.files[0]); };
-  const open = useRef(null);
+  const open = useRef(null), pasted = useRef(false);
+  const type = (text) => {
+    const sheet = { text, file: draft.text === null ? "" : draft.file };
+    if (pasted.current) give(sheet); // a sheet that was pasted is graded at once
+    else setDraft(sheet);
+    pasted.current = false;
+  };
   const stale = graded !== null && shown.text !== graded?.text;
   const problems = start.reply?.problems ?? [];
   const feedback = body && reply;
@@ -68,7 +75,7 @@ export function Page() {
       <div class="field"><label for="sheet-text">Your sheet ${shown.file && html`<span class="quiet">(${shown.file})</span>`}</label>
         <textarea id="sheet-text" spellcheck=${false} autocomplete="off" rows="9" placeholder="Paste LaTeX, Markdown, Typst or plain text, or drop a file here" value=${shown.text}
           onKeyDown=${(e) => { if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) give(shown); if (e.key === "Escape") e.target.blur(); }}
-          onInput=${(e) => setDraft({ text: e.target.value, file: draft.text === null ? "" : draft.file })}></textarea></div>
+          onPaste=${(e) => { pasted.current = (e.clipboardData?.getData("text") ?? "").length >= PASTED_SHEET; }} onInput=${(e) => type(e.target.value)}></textarea></div>
       <div class="row">
         <button class="act main" disabled=${!shown.text.trim()} onClick=${() => give(shown)}>Give feedback</button>
         <button class="act" onClick=${() => open.current.click()}>Open a file</button>
@@ -185,7 +192,7 @@ function marked(text, statements) {
 
 function AnswerNote({ answer: a, linked = false }) {
   return html`<li class=${`note ${TONES[a.verdict]}`} data-part=${linked ? a.part : null}>
-    <p><${Word} verdict=${a.verdict} /> <b>${a.part}</b> ${subscripts(a.asked)} ${linked && a.line > 0 && html`<button class="link" onClick=${() => show(a.line)}>line ${a.line}</button>`}</p>
+    <p><${Word} verdict=${a.verdict} /> <b>${a.part}</b> <${Sentence} pieces=${a.asked_pieces} /> ${linked && a.line > 0 && html`<button class="link" onClick=${() => show(a.line)}>line ${a.line}</button>`}</p>
     ${a.given && html`<p class="written"><${Written} text=${a.given} latex=${a.latex} /></p>`}
     <${Reason} of=${a} />
     <${Reading} claim=${a.claim} summary="The goal with this answer put in" />
@@ -217,7 +224,12 @@ function Reason({ of }) {
   if (!of.because && of.follows_from === null) return null;
   const pieces = of.because_pieces.map((p, i) => (i === 0 && !p.latex && /^[a-z]{2,}[ ,:]/.test(p.text) ? { ...p, text: capitalise(p.text) } : p));
   return html`<p class="because">${of.follows_from !== null && html`<button class="link" onClick=${() => show(of.follows_from)}>Follows from line ${of.follows_from}</button>${of.because ? ": " : ""}`}
-    ${pieces.map((p, i) => (p.latex ? html`<${Maths} key=${i} tex=${p.latex} text=${p.text.replace(/^\$|\$$/g, "")} />` : subscripts(p.text)))}</p>`;
+    <${Sentence} pieces=${pieces} /></p>`;
+}
+
+/** A sentence with its formulas set. */
+function Sentence({ pieces }) {
+  return pieces.map((p, i) => (p.latex ? html`<${Maths} key=${i} tex=${p.latex} text=${p.text.replace(/^\$|\$$/g, "")} />` : subscripts(p.text)));
 }
 
 function Reading({ claim, summary }) {
