@@ -128,6 +128,13 @@ def _decide_construction(question: Question, construction: Construction, problem
         if found.kind == "conditional":
             because += f"; {found.because}"
         return Decided(_answer(question, construction, verdict, because, found), construction)
+    if found.kind == "unknown" and _logarithms(put) is not None:
+        larger = _logarithms(put)
+        again = decided(*_declarations(question, larger), tuple(in_limit(goal, larger.scales) for goal in question.goal))
+        found = again if again.kind == "proved" else found
+        if again.kind == "proved":
+            because = f"{put.written()} meets the goal{put.said(limit)}"
+            return Decided(_answer(question, construction, "limit", because, found), construction)
     if found.kind == "unknown":
         return Decided(_answer(question, construction, "not_read", f"not decided: {found.because}", found), construction)
     return _missed(question, construction, put, found)
@@ -275,6 +282,14 @@ def _vanishing(question: Question) -> tuple[str, ...]:
     """The sizes of noise that a goal lets go to 0."""
     found = {m for goal in question.goal for m in re.findall(r"(\w+) -> 0", goal)}
     return tuple(sorted(found))
+
+
+def _logarithms(put: Put) -> Put | None:
+    """The construction with log(t) as a scale of its own, for t that grows; None if it has none."""
+    pattern = re.compile(rf"log\(({'|'.join(map(re.escape, put.scales))})\)") if put.scales else None
+    if pattern is None or not any(pattern.search(value) for _, value in put.values):
+        return None
+    return replace(put, values=tuple((hole, pattern.sub(r"\1", value)) for hole, value in put.values))
 
 
 def _with_one_scale(value: str, scales: Sequence[str]) -> str:

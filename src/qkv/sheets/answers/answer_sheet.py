@@ -1,0 +1,135 @@
+"""answers_of: for each question of a problem the author's answer, found in the sheet and put to its goal."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from qkv.sheets.answers.construction import Construction, Outcome, joined, names
+from qkv.sheets.answers.decide import Decided, decide_answer, none_found, put_in
+from qkv.sheets.answers.find_conditions import decide_condition
+from qkv.sheets.answers.find_constructions import find_constructions, says_as_before
+from qkv.sheets.answers.find_facts import decide_facts
+from qkv.sheets.answers.find_outcomes import find_outputs, find_samples, length_letter
+from qkv.sheets.answers.regions import Region, regions_of
+from qkv.sheets.answers.tree_text import claim_text, said
+from qkv.sheets.feedback import Answer
+from qkv.sheets.problems.problem import Problem, Question
+from qkv.sheets.reading.sheet import Sheet
+from qkv.sheets.statements import tree as T
+
+VECTORS = {"v": ("v",), "u": ("u", "mu", "x")}
+"""Families in which the value of an output may be written, by the family of the problem."""
+
+
+def answers_of(sheet: Sheet, problem: Problem) -> tuple[Answer, ...]:
+    """The answers to all questions of a problem, in its order.
+
+    Args:
+        sheet: The sheet as it was read.
+        problem: The edition that it answers.
+    """
+    regions = regions_of(sheet, problem)
+    length = length_letter(f for f in sheet.formulas if not f.own_text) or length_letter(sheet.formulas)
+    context: dict[str, Decided] = {}
+    found: list[Answer] = []
+    for question in problem.questions:
+        decided = _answer(question, regions.get(question.part, Region()), problem, context, length)
+        if question.kind == "construction" or question.part not in context:
+            context[question.part] = decided
+        found.append(decided.answer)
+    return tuple(found)
+
+
+def _answer(
+    question: Question, region: Region, problem: Problem, context: dict[str, Decided], length: str
+) -> Decided:
+    """The answer to one question, by its kind."""
+    if question.kind == "construction":
+        return _construction(question, region, problem, context)
+    if question.kind == "condition":
+        return decide_condition(question, region, problem)
+    if question.kind == "facts":
+        return decide_facts(question, region)
+    if question.kind == "output":
+        hole = question.holes[0]
+        family = "u" if hole != "c" else "v"
+        outcomes = [_for_item(question, o) for o in find_outputs(hole, region, VECTORS[family])]
+        return _or_words(question, region, decide_answer(question, None, context, problem, outcomes))
+    if question.kind == "samples":
+        outcomes = find_samples(region, _scales(question, problem, context), length)
+        return _or_words(question, region, decide_answer(question, None, context, problem, outcomes))
+    if question.kind == "possibility":
+        return _possibility(question, region, problem)
+    return _words(question, region)
+
+
+def _construction(question: Question, region: Region, problem: Problem, context: dict[str, Decided]) -> Decided:
+    """The last construction; if that misses and an earlier one of the same part does not, both are shown."""
+    found = find_constructions(question, region, problem)
+    if not found and says_as_before(region):
+        earlier = next((d.construction for d in reversed(context.values()) if d.construction is not None), None)
+        if earlier is not None and tuple(h for h, _ in earlier.values) == question.holes:
+            found = [replace(earlier, line=region.line, written=" ".join(region.words.split())[:120])]
+    if not found:
+        return _words(question, region)
+    decided = decide_answer(question, found[-1], context, problem)
+    if decided.answer.verdict != "misses":
+        return decided
+    for other in found[:-1]:
+        tried = decide_answer(question, other, context, problem)
+        if tried.answer.verdict in ("meets", "limit"):
+            because = f"two readings: line {other.line} ({tried.answer.because}); line {found[-1].line} ({decided.answer.because})"
+            return replace(tried, answer=replace(decided.answer, verdict="not_read", because=because))
+    return decided
+
+
+def _scales(question: Question, problem: Problem, context: dict[str, Decided]) -> list[str]:
+    """The author's letters for the scales of the construction that a question takes over."""
+    earlier = context.get(question.uses)
+    if earlier is None or earlier.construction is None:
+        return []
+    put = put_in(replace(question, let=()), earlier.construction, problem)
+    return [put.letters.get(scale, scale) for scale in put.scales] if put is not None else []
+
+
+def _for_item(question: Question, outcome: Outcome) -> Outcome:
+    """An output of the item that the author calls by another letter: v_i for v_j."""
+    letters = {index for base, index in names(outcome.value) if base == "v"}
+    if question.item and len(letters) == 1 and re.fullmatch("[a-z]", next(iter(letters))) and "sum_" not in outcome.value:
+        return replace(outcome, value=outcome.value.replace(f"v_{next(iter(letters))}", f"v_{question.item}"))
+    return outcome
+
+
+def _or_words(question: Question, region: Region, decided: Decided) -> Decided:
+    """An answer that has no formula to decide, as words if there are any."""
+    if decided.answer.verdict == "none" or (decided.answer.verdict == "not_read" and not decided.answer.claim):
+        return _words(question, region)
+    return decided
+
+
+def _words(question: Question, region: Region) -> Decided:
+    words = " ".join(region.words.split())
+    if sum(char.isalpha() or "\u4e00" <= char <= "\u9fff" for char in re.sub(r"\$[^$]*\$", "", words)) < 12:
+        return Decided(none_found(question))
+    because = "words, which are not decided"
+    return Decided(Answer(question.part, question.asked, region.line, words[:160], "prose", because))
+
+
+def _possibility(question: Question, region: Region, problem: Problem) -> Decided:
+    """Whether tokens can be chosen so that an output approximates something: formulas for both are decided, words are not."""
+    token, output = question.holes[0], question.holes[-1]
+    chosen: list[tuple[int, str]] = []
+    for one in said(list(region.formulas)):
+        head = one.clause.sides[0]
+        if isinstance(head, T.Symbol) and joined(head.base, "".join(head.index)) == token:
+            texts = [claim_text(side) for side in one.clause.sides[1:]]
+            chosen += [(one.formula.line, text) for text in texts if text is not None and "+" in text]
+    for line, text in chosen:
+        for outcome in find_outputs(output, region, VECTORS["u"]):
+            if outcome.line < line:
+                continue
+            tried = decide_answer(question, None, {}, problem, [replace(outcome, condition=f"{token} = {text}")])
+            if tried.answer.verdict in ("meets", "limit"):
+                return tried
+    return _words(question, region)
