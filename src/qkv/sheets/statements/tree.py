@@ -136,18 +136,22 @@ class Clause(Node):
     lead: str = ""
 
 
-def nodes(node: Node) -> Iterator[Node]:
-    """The node and every node below it."""
-    yield node
+def below(node: Node) -> Iterator[Node]:
+    """The nodes directly below a node."""
     for field in fields(node):
         value = getattr(node, field.name)
         for inner in value if isinstance(value, tuple) else (value,):
             if isinstance(inner, Node):
-                yield from nodes(inner)
+                yield inner
             elif isinstance(inner, tuple):
-                for cell in inner:
-                    if isinstance(cell, Node):
-                        yield from nodes(cell)
+                yield from (cell for cell in inner if isinstance(cell, Node))
+
+
+def nodes(node: Node) -> Iterator[Node]:
+    """The node and every node below it."""
+    yield node
+    for inner in below(node):
+        yield from nodes(inner)
 
 
 def symbols(node: Node) -> list[Symbol]:

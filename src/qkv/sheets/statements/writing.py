@@ -75,7 +75,8 @@ class Writer:
         raise Unwritable("an ellipsis" if isinstance(node, T.Dots) else "a side that is not written")
 
     def _symbol(self, node: T.Symbol) -> Term:
-        index = tuple(self.bound.get(i, self.replaced.get(i, i)) for i in node.index)
+        cut = node.index.index("!=") if "!=" in node.index else len(node.index)
+        index = tuple(self.bound.get(i, self.replaced.get(i, i)) for i in node.index[:cut])
         return self.resolve(T.Symbol(node.base, index))
 
     def _transposed(self, node: T.Transposed) -> Term:

@@ -1,0 +1,68 @@
+"""grade: the text of an answer sheet to feedback on its statements and its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from qkv.errors import QkvError
+from qkv.sheets.answers import answers_of
+from qkv.sheets.feedback import Answer, Grade
+from qkv.sheets.problems import Problem, detect_edition, editions
+from qkv.sheets.reading import Sheet, read_sheet
+from qkv.sheets.statements.deciding import Budget
+from qkv.sheets.statements.judge import judge
+
+DEFAULT_PROBLEM = "attention"
+
+
+def grade(text: str, problem: str | None = None, file: str = "") -> Grade:
+    """Read an answer sheet as it stands and give feedback on it.
+
+    Args:
+        text: The sheet: LaTeX, Markdown, Typst, a notebook as JSON, or plain text.
+        problem: The problem that it answers: an id such as "attention-2021", a family such as "attention" of which the
+            edition is detected, or the path of a problem file; without one, "attention".
+        file: The name of the sheet's file, whose ending tells its form.
+
+    Returns:
+        The statements of the sheet with their verdicts, and the answers put to the questions of the problem.
+
+    Raises:
+        QkvError: The text is not a string, or there is no such problem. Whatever is wrong with the sheet becomes part of
+            the feedback.
+
+    Example:
+        >>> from qkv.sheets import grade
+        >>> found = grade("(b) Let $q = t(k_a + k_b)$. Then $k_a^T q = t$ and $k_a^T q = 2t$.", "attention-2021")
+        >>> [(s.formula, s.verdict) for s in found.statements]
+        [('q = t(k_a + k_b)', 'choice'), ('k_a^T q = t', 'right'), ('k_a^T q = 2t', 'wrong')]
+    """
+    if not isinstance(text, str):
+        raise QkvError("grading a sheet", f"the sheet is a {type(text).__name__}", "Give its text as a string")
+    candidates = editions(problem or DEFAULT_PROBLEM)
+    sheet = read_sheet(text, Path(file).name)
+    chosen = detect_edition(sheet.parts, sheet.text, candidates)
+    sheet = read_sheet(text, Path(file).name, titles=_titles(sheet, chosen))
+    statements, notation = judge(sheet, chosen, Budget())
+    answers = answers_of(sheet, chosen)
+    return Grade(file, chosen.id, notation.said(), statements, answers, tuple(_remarks(sheet, chosen, answers)))
+
+
+def _titles(sheet: Sheet, problem: Problem) -> dict[str, tuple[str, ...]]:
+    """Titles by which parts are told, for sheets that do not label them."""
+    labelled = {part.split(".")[0] for part in sheet.parts}
+    if len(labelled) >= 2:
+        return {}
+    return {part.id: part.titles for part in problem.parts if part.titles}
+
+
+def _remarks(sheet: Sheet, problem: Problem, answers: Iterable[Answer]) -> list[str]:
+    out = []
+    if sheet.cut:
+        out.append("The sheet is very long; only its beginning was read.")
+    if not sheet.formulas:
+        out.append("No formula was found.")
+    if not sheet.parts:
+        out.append("No part of the problem was found: label the answers (a), (b), (c) i and so on.")
+    return out

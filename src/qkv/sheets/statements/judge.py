@@ -1,0 +1,530 @@
+"""judge: a verdict for each formula of a sheet, by the readings that its letters and its words allow."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from qkv.sheets.feedback import Statement, StatementVerdict
+from qkv.sheets.problems.problem import Problem
+from qkv.sheets.reading.sheet import Formula, Sheet
+from qkv.sheets.reading.spans import has_relation
+from qkv.sheets.statements import tree as T
+from qkv.sheets.statements.circumstances import Circumstances, circumstances
+from qkv.sheets.statements.deciding import Budget
+from qkv.sheets.statements.links import EXACT, LIMIT, OPEN, UNREAD, WRONG, Finding, Setting, decide_link
+from qkv.sheets.statements.notation import Definition, Notation, infer, is_key, is_mean, is_query
+from qkv.sheets.statements.parser import Unreadable, parse
+from qkv.sheets.statements.reading_of import Reading
+from qkv.sheets.statements.worlds import World, worlds_of
+
+MAX_READINGS = 8
+MAX_LINKS = 8
+INDICES = "ijkl"
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A formula with its clauses, or with the reason why it has none."""
+
+    order: int
+    formula: Formula
+    clauses: tuple[T.Clause, ...]
+    problem: str = ""
+
+
+def judge(sheet: Sheet, problem: Problem, budget: Budget) -> tuple[tuple[Statement, ...], Notation]:
+    """The statements of a sheet with their verdicts, and the notation in which they were read."""
+    parsed = list(_parsed(sheet))
+    notation = infer([(p.order, p.formula, p.clauses) for p in parsed])
+    judge_one = _Judge(problem, notation, budget)
+    statements = [s for p in parsed if (s := judge_one.statement(p)) is not None]
+    return tuple(statements), notation
+
+
+def _parsed(sheet: Sheet) -> Iterator[Parsed]:
+    """The formulas that state something, each with its clauses; rows that begin with a relation go on from the row before."""
+    last: T.Node | None = None
+    previous: Formula | None = None
+    for order, formula in enumerate(sheet.formulas):
+        if formula.own_text or not has_relation(formula.math):
+            continue
+        try:
+            clauses = parse(formula.math)
+        except Unreadable as why:
+            yield Parsed(order, formula, (), str(why))
+            last, previous = None, formula
+            continue
+        clauses = _continued(clauses, formula, previous, last)
+        yield Parsed(order, formula, clauses)
+        sides = [c for c in clauses if c.sides]
+        last, previous = (sides[-1].sides[-1] if sides else last), formula
+
+
+def _continued(
+    clauses: tuple[T.Clause, ...], formula: Formula, previous: Formula | None, last: T.Node | None
+) -> tuple[T.Clause, ...]:
+    out = list(clauses)
+    for place, clause in enumerate(out):
+        if not clause.sides or not isinstance(clause.sides[0], T.Missing):
+            continue
+        left: T.Node | None = None
+        if place == 0 and previous is not None and last is not None and previous.part == formula.part:
+            same = previous.display == formula.display and formula.display >= 0
+            near = formula.line - previous.line <= 6 and not re.sub(r"\$[^$]*\$|\W", "", formula.before[-30:])
+            left = last if same or near else None
+        if left is None and formula.display < 0:
+            found = re.search(r"\$([^$]*)\$\s*(?:is|are|remains?|stays?|still|will|be|becomes|approximately|roughly|\s)*$", formula.before)
+            if found is not None:
+                try:
+                    left = parse(f"{found[1]} = 0")[0].sides[0]
+                except (Unreadable, IndexError):
+                    left = None
+        if left is not None:
+            out[place] = replace(clause, sides=(left, *clause.sides[1:]))
+    return tuple(out)
+
+
+class _Judge:
+    """The state while the statements of a sheet are judged."""
+
+    def __init__(self, problem: Problem, notation: Notation, budget: Budget) -> None:
+        self.problem = problem
+        self.notation = notation
+        self.budget = budget
+        self.own: dict[str, dict[T.Symbol, Definition]] = {}  # letters of the author's own, by the letter of the part
+        self.mistakes: dict[str, int] = {}  # the line of the first mistake, by the letter of the part
+        self.last_condition: tuple[T.Condition, ...] = ()
+
+    def statement(self, parsed: Parsed) -> Statement | None:
+        formula = parsed.formula
+        if not formula.part or self.problem.part(formula.part.split(".")[0]) is None:
+            return None
+        if parsed.problem:
+            return self._made(formula, "not_read", because=f"not read: {parsed.problem}")
+        around = circumstances(formula)
+        findings: list[tuple[str, Finding]] = []
+        extra: list[T.Condition] = []
+        clauses = [c for c in parsed.clauses if c.sides]
+        if not clauses:
+            return None
+        for clause in clauses:
+            if self._is_condition(clause) and len(clauses) > 1:
+                extra.append(T.Condition("relation", clause=clause))
+        real = [c for c in clauses if not (self._is_condition(c) and len(clauses) > 1)] or clauses
+        for clause in real:
+            findings.append(self._clause(parsed, clause, around, tuple(extra)))
+        return self._combined(formula, around, findings)
+
+    # One verdict from those of the clauses.
+    def _combined(self, formula: Formula, around: Circumstances, findings: list[tuple[str, Finding]]) -> Statement | None:
+        kinds = [kind for kind, _ in findings]
+        if all(kind == "skip" for kind in kinds):
+            return None
+        shown = [f for kind, f in findings if kind not in ("skip",)]
+        if "wrong" in kinds:
+            found = next(f for kind, f in findings if kind == "wrong")
+            letter = formula.part.split(".")[0]
+            follows = self.mistakes.get(letter)
+            self.mistakes.setdefault(letter, formula.line)
+            return self._made(formula, "wrong", found, follows=follows)
+        decided = [f for kind, f in findings if kind in ("right", "limit")]
+        if decided and all(kind in ("right", "limit", "choice", "skip") for kind in kinds):
+            verdict: StatementVerdict = "limit" if "limit" in kinds else "right"
+            return self._made(formula, verdict, decided[-1] if verdict == "right" else next(f for k, f in findings if k == "limit"))
+        if all(kind in ("choice", "skip") for kind in kinds):
+            return self._made(formula, "choice", shown[0])
+        unread = next((f for kind, f in findings if kind == "not_read"), shown[0])
+        return self._made(formula, "not_read", unread)
+
+    @staticmethod
+    def _made(
+        formula: Formula, verdict: StatementVerdict, found: Finding | None = None, because: str = "", follows: int | None = None
+    ) -> Statement:
+        found = found or Finding(OPEN)
+        return Statement(
+            formula.line, formula.source, formula.part, verdict, found.claim, because or found.because, follows, found.derivation
+        )
+
+    # Clauses.
+    def _is_condition(self, clause: T.Clause) -> bool:
+        """Whether a clause only says how large a letter is: β ≫ 0, γ → ½, t > 0."""
+        if len(clause.sides) != 2 or not isinstance(clause.sides[0], T.Symbol):
+            return False
+        left = clause.sides[0]
+        if left.base in ("q", "k", "v", "x", "V", "K", "Q", "M", "mu", "u") or (left.base == "alpha" and left.index):
+            return False
+        if left.base in ("c", "C") and left != self.notation.length and left not in self._scales():
+            return False
+        return clause.signs[0] in (">>", "<<", ">", "<", ">=", "<=", "->") and not any(s.index for s in T.symbols(clause.sides[1]))
+
+    def _scales(self) -> list[T.Symbol]:
+        return [s for symbols in self.notation.scales.values() for s in symbols]
+
+    def _clause(
+        self, parsed: Parsed, clause: T.Clause, around: Circumstances, extra: tuple[T.Condition, ...]
+    ) -> tuple[str, Finding]:
+        if clause.signs[0] in ("in", "notin", "prop"):
+            return "skip", Finding(OPEN)
+        if self._is_condition(clause):
+            return "choice", Finding(OPEN, "", "says how large a letter is")
+        chosen = self._choice(parsed, clause, around)
+        if chosen is not None:
+            return "choice", chosen
+        if around.goal:
+            return "choice", Finding(OPEN, "", "a goal: wanted, not asserted")
+        found = self._decided(parsed, clause, around, extra)
+        if found.kind == WRONG:
+            if around.negated or around.hypothesis:
+                return "choice", replace(found, because="supposed or denied, not asserted")
+            return "wrong", found
+        if around.negated:
+            return "not_read", replace(found, because="denied in the words around it")
+        if found.kind == EXACT:
+            return "right", found
+        if found.kind == LIMIT:
+            return "limit", found
+        if around.hypothesis:
+            return "choice", replace(found, because="a hypothesis, not asserted")
+        return "not_read", found
+
+    def _choice(self, parsed: Parsed, clause: T.Clause, around: Circumstances) -> Finding | None:
+        """The finding for a clause that defines or chooses, or None if it asserts."""
+        head = clause.sides[0]
+        kind = self._kind(parsed.formula.part)
+        if clause.signs[0] == "=" and isinstance(head, T.Symbol):
+            if is_query(head) and kind not in ("tokens", "bases") and self._is_query_value(clause):
+                return Finding(OPEN, "", "chooses a query")
+            if head.base == "M" and not head.index and kind == "bases" and len(clause.sides) == 2:
+                return Finding(OPEN, "", "chooses a matrix")
+            if head.base in ("V", "K", "Q") and not head.index and kind == "tokens" and len(clause.sides) == 2:
+                return Finding(OPEN, "", "chooses a matrix")
+            if head.base == "x" and head.index and kind == "tokens" and len(clause.sides) == 2 and (around.hypothesis or around.choice):
+                return Finding(OPEN, "", "another input, supposed")
+            if head.base in ("A", "B") and not head.index and isinstance(clause.sides[1], T.Matrix):
+                return Finding(OPEN, "", "names a matrix")
+        if kind == "tokens" and clause.signs[0] == "=" and _bases_of(head) == {"K", "Q"}:
+            return Finding(OPEN, "", "chooses a matrix")
+        return None
+
+    def _is_query_value(self, clause: T.Clause) -> bool:
+        last = clause.sides[-1]
+        others = [s for s in clause.sides if not (isinstance(s, T.Symbol) and is_query(s))]
+        if any(sign != "=" for sign in clause.signs):
+            return False
+        inside = [s for side in others for s in T.symbols(side)]
+        return bool(others) and any(is_key(s) or is_mean(s) for s in inside) and not any(is_query(s) for s in T.symbols(last))
+
+    def _kind(self, part: str) -> str:
+        found = worlds_of(self.problem, part)
+        return found[0].kind if found else ""
+
+    # Readings.
+    def _decided(
+        self, parsed: Parsed, clause: T.Clause, around: Circumstances, extra: tuple[T.Condition, ...]
+    ) -> Finding:
+        """Decide a chain link by link: wrong if one is, right if all are."""
+        if any(isinstance(s, T.Missing) for s in clause.sides):
+            return Finding(UNREAD, "", "a side that is not written")
+        links = list(zip(clause.sides, clause.signs, clause.sides[1:], strict=False))[:MAX_LINKS]
+        conditions = self._conditions(clause, around)
+        findings: list[Finding] = []
+        for number, (left, sign, right) in enumerate(links):
+            found = self._link(parsed, left, sign, right, conditions, around, extra)
+            if found.kind == UNREAD and number == 0 and self._names(parsed, left, sign, right):
+                continue
+            findings.append(found)
+        if not findings:
+            return Finding(UNREAD, "", "a letter is named")
+        for found in findings:
+            if found.kind == WRONG:
+                return found
+        open_ones = [f for f in findings if f.kind in (OPEN, UNREAD)]
+        if open_ones:
+            ends = self._ends(parsed, clause, conditions, around, extra) if len(links) > 1 else None
+            return ends or open_ones[0]
+        return next((f for f in findings if f.kind == LIMIT), findings[-1])
+
+    def _ends(
+        self, parsed: Parsed, clause: T.Clause, conditions: tuple[T.Condition, ...], around: Circumstances, extra: tuple[T.Condition, ...]
+    ) -> Finding | None:
+        """The ends of a chain whose middle could not be read: right if they are, else nothing."""
+        sign = "=" if all(s == "=" for s in clause.signs) else "~" if set(clause.signs) <= {"=", "~", "->"} else ""
+        if not sign:
+            return None
+        found = self._link(parsed, clause.sides[0], sign, clause.sides[-1], conditions, around, extra)
+        return found if found.kind in (EXACT, LIMIT) else None
+
+    def _names(self, parsed: Parsed, left: T.Node, sign: str, right: T.Node) -> bool:
+        """Whether a link gives a new letter its meaning; it is remembered."""
+        if sign not in ("=", "~") or not isinstance(left, T.Symbol):
+            return False
+        if left.base in ("q", "k", "v", "c", "C", "alpha", "mu", "u", "x", "n", "Sigma"):
+            return False
+        letter = parsed.formula.part.split(".")[0]
+        known = self.own.setdefault(letter, {})
+        if left in known or left in self._scales() or left == self.notation.length:
+            return False
+        known[left] = Definition(parsed.order, parsed.formula.part, parsed.formula.line, left, right)
+        return True
+
+    def _conditions(self, clause: T.Clause, around: Circumstances) -> tuple[T.Condition, ...]:
+        found = clause.conditions
+        if not any(c.kind in ("index", "all") for c in found):
+            found = (*found, *around.conditions)
+        else:
+            found = (*found, *(c for c in around.conditions if c.kind == "relation"))
+        if around.otherwise and self.last_condition:
+            found = tuple(replace(c, inside=not c.inside) for c in self.last_condition)
+        indexed = tuple(c for c in found if c.kind == "index")
+        if indexed:
+            self.last_condition = indexed
+        return found
+
+    def _link(
+        self, parsed: Parsed, left: T.Node, sign: str, right: T.Node, conditions: tuple[T.Condition, ...],
+        around: Circumstances, extra: tuple[T.Condition, ...],
+    ) -> Finding:  # fmt: skip
+        """The finding of one relation over all readings: the first that shows it, wrong if all refute it."""
+        if isinstance(right, T.Cases):
+            return self._cases(parsed, left, sign, right, around, extra)
+        if isinstance(right, T.Matrix) and isinstance(left, T.Symbol):
+            entries = self._entries(left, right)
+            if entries:
+                found = [self._link(parsed, one, sign, two, conditions, around, extra) for one, two in entries]
+                return _worst(found)
+        refuted: list[Finding] = []
+        best: Finding | None = None
+        tried = 0
+        for reading, setting in itertools.islice(self._readings(parsed, left, right, conditions, around, extra), MAX_READINGS):
+            found = decide_link(left, sign, right, reading, setting, self.budget)
+            tried += 1
+            if found.kind in (EXACT, LIMIT):
+                return found
+            if found.kind == WRONG:
+                refuted.append(found)
+            elif found.kind == OPEN or best is None:
+                best = found if best is None or best.kind == UNREAD else best
+        if refuted and (best is None or best.kind == UNREAD):
+            return refuted[0]
+        return best or Finding(UNREAD, "", "no reading of it")
+
+    def _cases(
+        self, parsed: Parsed, left: T.Node, sign: str, right: T.Cases, around: Circumstances, extra: tuple[T.Condition, ...]
+    ) -> Finding:
+        found: list[Finding] = []
+        outside: tuple[T.Condition, ...] = ()
+        for piece in right.pieces:
+            conditions = piece.condition
+            if any(c.kind == "otherwise" for c in conditions):
+                conditions = tuple(replace(c, inside=not c.inside) for c in outside)
+            if not conditions:
+                return Finding(UNREAD, "", "a case without a condition")
+            outside = conditions
+            found.append(self._link(parsed, left, sign, piece.value, conditions, around, extra))
+        return _worst(found)
+
+    def _entries(self, left: T.Symbol, right: T.Matrix) -> list[tuple[T.Node, T.Node]]:
+        """α_1 ≈ [0, 0, 1] entry by entry."""
+        cells = [c for row in right.rows for c in row]
+        if left.base != "alpha" or len(left.index) != 1 or not left.index[0].isdigit() or not 2 <= len(cells) <= 6:
+            return []
+        return [(T.Symbol("alpha", (left.index[0], str(place))), cell) for place, cell in enumerate(cells, 1)]
+
+    def _readings(
+        self, parsed: Parsed, left: T.Node, right: T.Node, conditions: tuple[T.Condition, ...], around: Circumstances,
+        extra: tuple[T.Condition, ...],
+    ) -> Iterator[tuple[Reading, Setting]]:  # fmt: skip
+        part, order = parsed.formula.part, parsed.order
+        both = T.Binary("+", left, right)
+        inside = T.symbols(both)
+        definitions = dict(self.own.get(part.split(".")[0], {}))
+        definitions |= self.notation.in_part(part, order)
+        statistics = any(isinstance(n, T.Call) and n.name in ("Var", "Cov", "E", "N") for n in T.nodes(both))
+        worlds = self._worlds(part, inside, statistics)
+        weights = any(s.base == "alpha" and s.index for s in inside)
+        for world in worlds:
+            base = Reading(world, self.notation, _current(definitions, inside), replaced={})
+            heads = base.heads
+            loose = heads and (any(s.base == "alpha" and len(s.index) == 1 for s in inside) or any(is_query(s) and not s.index for s in inside))
+            lettered = any(is_query(s) and s.index and s.index[0] in INDICES for s in inside)
+            for head in ((1, 2) if loose or lettered else (0,)):
+                for alpha in ("weight", "score", "exp") if weights and world.kind in ("keys", "means", "tokens") else ("weight",):
+                    for replaced, stands_for in _indices(both, conditions, definitions, world):
+                        if lettered:
+                            replaced = {**replaced, **{s.index[0]: str(head) for s in inside if is_query(s) is False and s.base in ("q", "g") and s.index}}
+                        reading = Reading(world, self.notation, base.definitions, head, alpha, replaced=dict(replaced))
+                        for limits, when in self._moves(world, conditions, extra, around):
+                            yield reading, Setting(limits, stands_for, when)
+
+    def _worlds(self, part: str, inside: list[T.Symbol], statistics: bool) -> list[World]:
+        found = list(worlds_of(self.problem, part))
+        length = self.notation.length
+        if length is not None and length in inside and not any("gamma" in w.text for w in found):
+            for other in self.problem.parts:
+                if other.id.split(".")[0] == part.split(".")[0] and other.id != part:
+                    more = [w for w in worlds_of(self.problem, other.id) if "gamma" in w.text or "1/2" in w.text]
+                    found = [*more, *found]
+                    if more:
+                        break
+        noisy = any(s.base == self.notation.noise_vector and s.index for s in inside) or any(s.base == "Sigma" for s in inside)
+        noisy = noisy or any(s.base == "alpha" and not s.index for s in inside)
+        if statistics or noisy:
+            return [w for w in found if w.kind == "noise"] or found
+        if any(w.kind == "means" for w in found):
+            return [w for w in found if w.kind == "means"]
+        return found
+
+    def _moves(
+        self, world: World, conditions: tuple[T.Condition, ...], extra: tuple[T.Condition, ...], around: Circumstances
+    ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Further limits and conditions on numbers: γ ≫ 1 is a limit, γ > 1 a condition."""
+        limits: list[str] = []
+        when: list[str] = []
+        if "gamma" in world.text:
+            for condition in (*conditions, *extra):
+                clause = condition.clause
+                if clause is None or clause.sides[0] != self.notation.length:
+                    continue
+                value = clause.sides[1]
+                if not isinstance(value, (T.Number, T.Binary)) and clause.sides[1] != T.Symbol("oo"):
+                    continue
+                sign = clause.signs[0]
+                if sign == ">>":
+                    limits.append("gamma -> oo")
+                elif sign == "<<":
+                    limits.append("gamma -> 0")
+                elif sign == "->" and value == T.Symbol("oo"):
+                    limits.append("gamma -> oo")
+                else:
+                    try:
+                        text = Reading(world, self.notation, {}).writer().write(value).text
+                    except Exception:  # noqa: BLE001, S112 - a condition that cannot be written is left out
+                        continue
+                    when.append(f"gamma {'=' if sign in ('->', '~') else sign} {text}")
+            if not limits and not when:
+                if any(re.search(r"k_\{?a|\\lVert|\\\|", name) for name in around.large):
+                    when.append("gamma > 1")
+                elif any(re.search(r"k_\{?a|\\lVert|\\\|", name) for name in around.small):
+                    when.append("gamma < 1")
+        yield tuple(limits), tuple(when)
+        if limits and any("oo" in x for x in limits):
+            yield (), ("gamma > 1",)
+
+
+def _worst(found: list[Finding]) -> Finding:
+    order = {WRONG: 0, OPEN: 1, UNREAD: 1, LIMIT: 2, EXACT: 3}
+    return min(found, key=lambda f: order[f.kind]) if found else Finding(UNREAD)
+
+
+def _bases_of(node: T.Node) -> set[str]:
+    return {s.base for s in T.symbols(node)}
+
+
+def _current(definitions: dict[T.Symbol, Definition], inside: list[T.Symbol]) -> dict[T.Symbol, Definition]:
+    """The definitions that hold: either one query or those of two heads, whichever came last or is spoken of."""
+    single = [d for s, d in definitions.items() if is_query(s) and not s.index]
+    several = [d for s, d in definitions.items() if is_query(s) and s.index]
+    if not single or not several:
+        return definitions
+    heads = any((is_query(s) or s.base in ("c", "C")) and s.index in (("1",), ("2",)) for s in inside) or any(
+        s.base == "alpha" and len(s.index) == 2 for s in inside
+    )
+    heads = heads or max(d.order for d in several) > max(d.order for d in single)
+    drop = single if heads else several
+    return {s: d for s, d in definitions.items() if d not in drop}
+
+
+def _indices(
+    both: T.Node, conditions: tuple[T.Condition, ...], definitions: dict[T.Symbol, Definition], world: World
+) -> Iterator[tuple[dict[str, str], str]]:
+    """What the letters of indices stand for: replaced letters, and the condition of the statement."""
+    inside = T.symbols(both)
+    free = list(dict.fromkeys(_free(both, frozenset())))
+    own = [c for s in inside for c in _inner_condition(s)]
+    given = [*own, *(c for c in conditions if c.kind in ("index", "all") and c.index in free)]
+    item = re.search(r"k_(\w)'q - k_i'q >= m", world.text)
+    if not free:
+        yield {}, ""
+        return
+    letter = free[0]
+    mine = [c for c in given if c.index == letter] or [c for c in given]
+    if world.kind == "margin" and item:
+        yield from _margin(free, mine, item[1])
+        return
+    if mine and mine[0].kind == "index":
+        first = mine[0]
+        others = [m for m in first.members if m != first.index]
+        if first.inside:
+            for member in others:
+                yield {first.index: member}, ""
+            return
+        if others:
+            yield {}, f" for {first.index} != {', '.join(others)}"
+            return
+    if mine and mine[0].kind == "all" and world.kind != "tokens":
+        yield {}, f" for all {mine[0].index}"
+        yield from _unnamed(letter, definitions, world)
+        return
+    if world.kind == "tokens":
+        yield {}, "" if letter == "i" else f" for all {letter}"
+        return
+    if world.kind == "bases":
+        yield {}, f" for {free[0]} != {free[1]}" if len(free) > 1 and _one_family(inside) else ""
+        return
+    if len(free) > 1:
+        yield {}, f" for {free[0]} != {free[1]}"
+        return
+    yield from _unnamed(letter, definitions, world)
+    yield {}, f" for all {letter}"
+
+
+def _one_family(inside: list[T.Symbol]) -> bool:
+    return len({s.base for s in inside if s.index and s.index[-1] in INDICES}) == 1
+
+
+def _unnamed(letter: str, definitions: dict[T.Symbol, Definition], world: World) -> Iterator[tuple[dict[str, str], str]]:
+    """The items that the author's queries do not name."""
+    named = sorted({i for d in definitions.values() if is_query(d.symbol) for s in T.symbols(d.value) for i in s.index if len(i) == 1 and i.isalpha() and i not in INDICES})
+    named = named or (["a"] if "gamma" in world.text else [])
+    if named:
+        yield {}, f" for {letter} != {', '.join(named)}"
+
+
+def _margin(free: list[str], mine: list[T.Condition], item: str) -> Iterator[tuple[dict[str, str], str]]:
+    """Which letter is the item whose score is largest."""
+    if len(free) == 1:
+        letter = free[0]
+        if letter == item:
+            yield {}, ""
+        else:
+            yield {}, f" for {letter} != {item}"
+            yield {letter: item}, ""
+        return
+    first, second = free[:2]
+    yield {first: item, second: "i"}, f" for i != {item}"
+    if first != item:
+        yield {first: "i", second: item}, f" for i != {item}"
+
+
+def _inner_condition(s: T.Symbol) -> list[T.Condition]:
+    """k_{i ≠ a,b}: the condition inside an index."""
+    if "!=" not in s.index:
+        return []
+    place = s.index.index("!=")
+    return [T.Condition("index", s.index[place - 1], tuple(i for i in s.index[place + 1 :] if i != "!="))]
+
+
+def _free(node: T.Node, bound: frozenset[str]) -> Iterator[str]:
+    """The letters of indices that no sum binds."""
+    if isinstance(node, T.Symbol):
+        cut = node.index.index("!=") if "!=" in node.index else len(node.index)
+        yield from (i for i in node.index[:cut] if len(i) == 1 and i in INDICES and i not in bound)
+    elif isinstance(node, T.Total):
+        yield from _free(node.inner, bound | {node.index})
+        yield from (b for b in node.but if b in INDICES and b not in bound)
+    else:
+        for below in T.below(node):
+            yield from _free(below, bound)

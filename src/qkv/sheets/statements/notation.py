@@ -1,0 +1,175 @@
+"""What the letters of a sheet stand for, inferred from how its author defines and uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from qkv.sheets.reading.sheet import Formula
+from qkv.sheets.statements import tree as T
+
+KEYS = ("k", "K", "key")
+MEANS = ("mu", "u")
+QUERIES = ("q", "g", "Q")
+VALUES = ("v", "upsilon", "V")
+OUTPUTS = ("c", "C")
+_PLAIN = ("n", "N", "d", "e", "pi", "I", "i", "j", "l", "T", "oo")
+SAFE = ("t", "lambda", "beta", "tau", "rho", "eta", "kappa", "omega", "theta", "delta", "sigma", "zeta")
+SPARE = ("t", "r", "w", "z", "f", "g", "h")
+GREEK = {
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "eta": "η", "theta": "θ", "kappa": "κ",
+    "lambda": "λ", "mu": "μ", "xi": "ξ", "rho": "ρ", "sigma": "σ", "tau": "τ", "omega": "ω", "zeta": "ζ",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A definition of the author: which letter, what it stands for, and where."""
+
+    order: int
+    part: str
+    line: int
+    symbol: T.Symbol
+    value: T.Node
+    local: bool = False
+
+
+@dataclass
+class Notation:
+    """The letters of a sheet.
+
+    Attributes:
+        definitions: In reading order.
+        scales: Letters that multiply vectors in the author's queries, by the letter of the part.
+        length: The letter for the length of one random key, such as γ in k_a ≈ γ μ_a, or None.
+        noise_vector: The letter of the noise in k_i = μ_i + ε_i, or empty.
+        weights: Further letters for weights, with the head that they belong to.
+    """
+
+    definitions: list[Definition] = field(default_factory=list)
+    scales: dict[str, list[T.Symbol]] = field(default_factory=dict)
+    length: T.Symbol | None = None
+    noise_vector: str = ""
+    means: str = "mu"
+    keys: str = "k"
+
+    def in_part(self, part: str, order: int, bases: Iterable[T.Symbol] | None = None) -> dict[T.Symbol, Definition]:
+        """The definitions that hold at a place: the last before it under its letter, or else the first after it there."""
+        letter = part.split(".")[0]
+        mine = [d for d in self.definitions if d.part.split(".")[0] == letter]
+        found: dict[T.Symbol, Definition] = {}
+        for d in reversed(mine):
+            if d.order >= order and not d.local and d.part == part:
+                found[d.symbol] = d
+        for d in mine:
+            if d.order < order and (not d.local or d.part == part):
+                found[d.symbol] = d
+        return found
+
+    def said(self) -> tuple[tuple[str, str], ...]:
+        """How letters were read, for the report."""
+        out: list[tuple[str, str]] = []
+        for symbols in self.scales.values():
+            out += [(written(s), "the scale") for s in symbols]
+        if self.length is not None:
+            out.append((written(self.length), "the length of a key"))
+        if self.noise_vector:
+            out.append((GREEK.get(self.noise_vector, self.noise_vector), "the noise of a key"))
+        if self.means == "u":
+            out.append(("u", "the means"))
+        if self.keys == "K":
+            out.append(("K", "the keys"))
+        return tuple(dict.fromkeys(out))
+
+
+def written(symbol: T.Symbol) -> str:
+    """A symbol as people write it."""
+    base = GREEK.get(symbol.base, symbol.base)
+    return f"{base}_{''.join(symbol.index)}" if symbol.index else base
+
+
+def is_key(s: T.Symbol) -> bool:
+    """Whether a symbol is a key."""
+    return s.base in KEYS and bool(s.index)
+
+
+def is_mean(s: T.Symbol) -> bool:
+    """Whether a symbol is a mean, or one of the orthogonal vectors."""
+    return s.base in MEANS and bool(s.index)
+
+
+def is_query(s: T.Symbol) -> bool:
+    """Whether a symbol is a query."""
+    return s.base in ("q", "g") and s.index in ((), ("1",), ("2",), ("a",), ("b",))
+
+
+def infer(parsed: list[tuple[int, Formula, tuple[T.Clause, ...]]]) -> Notation:
+    """The notation of a sheet, from its formulas with their clauses."""
+    found = Notation()
+    counts: dict[str, int] = {}
+    for order, formula, clauses in parsed:
+        for clause in clauses:
+            for s in T.symbols(clause):
+                if s.index and s.base in ("mu", "u", "k", "K"):
+                    counts[s.base] = counts.get(s.base, 0) + 1
+            _length(found, clause)
+            _define(found, clause, order, formula)
+    found.means = "u" if counts.get("u", 0) > counts.get("mu", 0) else "mu"
+    found.keys = "K" if counts.get("K", 0) > counts.get("k", 0) else "k"
+    for d in found.definitions:
+        if is_query(d.symbol):
+            scales = found.scales.setdefault(d.part.split(".")[0], [])
+            scales += [s for s in scale_symbols(d.value) if s not in scales]
+    return found
+
+
+def scale_symbols(value: T.Node) -> list[T.Symbol]:
+    """The letters of a query's definition that are numbers."""
+    return [
+        s for s in T.symbols(value)
+        if not is_key(s) and not is_mean(s) and not is_query(s) and s.base not in _PLAIN and s.base not in ("v",)
+    ]  # fmt: skip
+
+
+def _define(found: Notation, clause: T.Clause, order: int, formula: Formula) -> None:
+    """Note what a clause defines: queries, matrices, tokens."""
+    if len(clause.sides) < 2 or clause.signs[0] != "=":
+        return
+    heads = [s for s in clause.sides if isinstance(s, T.Symbol) and _definable(s)]
+    if not heads or clause.sides[0] not in heads:
+        return
+    value = next((s for s in clause.sides[1:] if not (isinstance(s, T.Symbol) and _definable(s))), None)
+    if value is None or any(h in T.symbols(value) for h in heads):
+        return
+    inside = T.symbols(value)
+    for head in heads:
+        if is_query(head) and not any(is_key(s) or is_mean(s) for s in inside):
+            continue
+        if is_query(head) and any(is_query(s) or s.base in ("x", "Q", "c", "C") and s.index for s in inside):
+            continue
+        local = head.base == "x"
+        found.definitions.append(Definition(order, formula.part, formula.line, head, value, local))
+
+
+def _definable(s: T.Symbol) -> bool:
+    return is_query(s) or (s.base in ("M", "V", "K", "Q") and not s.index) or (s.base == "x" and s.index == ("2",))
+
+
+def _length(found: Notation, clause: T.Clause) -> None:
+    """k_a ≈ γ μ_a names the length, k_a = μ_a + ε_a the noise."""
+    if len(clause.sides) < 2 or not isinstance(clause.sides[0], T.Symbol) or not is_key(clause.sides[0]):
+        return
+    item = clause.sides[0].index[-1]
+    right = clause.sides[1]
+    if isinstance(right, T.Binary) and right.sign in "*.":
+        pair = (right.left, right.right)
+        for one, other in (pair, pair[::-1]):
+            if isinstance(one, T.Symbol) and isinstance(other, T.Symbol) and is_mean(other) and not is_mean(one):
+                if item == "a" and found.length is None and not is_key(one):
+                    found.length = one
+    if isinstance(right, T.Binary) and right.sign == "+":
+        pair = (right.left, right.right)
+        for one, other in (pair, pair[::-1]):
+            if isinstance(one, T.Symbol) and isinstance(other, T.Symbol) and is_mean(one) and not is_mean(other):
+                if not is_key(other):
+                    found.noise_vector = other.base
