@@ -100,10 +100,36 @@ def test_a_sheet_that_takes_too_long_is_stopped(tmp_path, pipeline):
 
 
 def test_an_unknown_problem_is_a_refusal_and_no_remark(tmp_path, pipeline):
-    def grade(text, problem, file):
-        raise QkvError("loading", "there is no such problem", "Name one")
-
-    pipeline(grade)
+    pipeline(lambda text, problem, file: pytest.fail("no sheet may be read"))
     (tmp_path / "a.md").write_text("x")
-    with pytest.raises(QkvError, match="no such problem"):
+    with pytest.raises(QkvError, match="there is no such file"):
         grade_files([tmp_path / "a.md"], "cake", processes=1)
+
+
+def test_the_sheet_on_which_a_worker_dies_is_found_and_the_others_are_graded(tmp_path, monkeypatch):
+    from qkv.parallel import WorkerDied
+
+    calls = []
+
+    class Pool:
+        """Dies where the path of the bad sheet is among the pieces."""
+
+        size = 2
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def map(self, work, shared, pieces, callback):
+            calls.append(len(pieces))
+            if ("bad.md",) in pieces:
+                raise WorkerDied("distributing the work", "a worker process died", "Give it more memory")
+            return [sample_grade(path) for (path,) in pieces]
+
+    monkeypatch.setattr(sheet_files, "_fresh", lambda pool: Pool())
+    names = [f"{i}.md" for i in range(6)] + ["bad.md", "7.md"]
+    found = sheet_files._graded(Pool(), (None, 1.0), names, None)
+    assert [g.file for g in found] == names and [g.failed for g in found] == [n == "bad.md" for n in names]
+    assert max(calls) == 8 and len(calls) <= 7

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from qkv.claims.time_limit import TimedOut, time_limit
 from qkv.errors import QkvError
 from qkv.sheets.feedback import Grade
+
+if TYPE_CHECKING:
+    from qkv.parallel import WorkerPool
 
 MAX_SHEET_BYTES = 8_000_000
 """Largest file: a notebook with pictures is larger than its text."""
@@ -40,11 +44,39 @@ def grade_files(
         QkvError: There is no such problem, or no worker process can be started.
     """
     from qkv.parallel import WorkerPool
+    from qkv.sheets.problems import editions
 
     known = None if problem is None else str(problem)
+    if known is not None:
+        editions(known)  # refuses what is no problem, before any sheet is read
     with WorkerPool(processes=processes) as pool:
-        found = pool.map(grade_file, (known, seconds), [(str(path),) for path in paths], callback)
-    return tuple(found)
+        return _graded(pool, (known, seconds), [str(path) for path in paths], callback)
+
+
+def _graded(
+    pool: WorkerPool, shared: tuple[str | None, float], paths: list[str], callback: Callable[[int, int], None] | None
+) -> tuple[Grade, ...]:
+    """Grades in order. If a worker process dies, halves are graded on their own, until its sheet is found."""
+    from qkv.parallel import WorkerDied
+
+    try:
+        return tuple(pool.map(grade_file, shared, [(path,) for path in paths], callback))
+    except WorkerDied:
+        if len(paths) == 1:
+            return (failed_grade(paths[0], "The process that graded it died. Grade a part of it."),)
+    middle = len(paths) // 2
+    done: tuple[Grade, ...] = ()
+    for part in (paths[:middle], paths[middle:]):
+        with _fresh(pool) as again:
+            done += _graded(again, shared, part, None)
+    return done
+
+
+def _fresh(pool: WorkerPool) -> WorkerPool:
+    """A pool of new processes, at least two, since one would be this process."""
+    from qkv.parallel import WorkerPool
+
+    return WorkerPool(processes=max(2, pool.size))
 
 
 def grade_file(shared: tuple[str | None, float], path: str) -> Grade:
