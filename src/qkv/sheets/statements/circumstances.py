@@ -24,7 +24,7 @@ _HYPOTHESIS = re.compile(
     r"|\b(?:if|when)\b[^,.;$]{0,40}$|(?:如果|假设|假如|若|当|设)[^，。,$]{0,8}$",
     re.I,
 )
-_NEGATION = re.compile(r"\b(?:not|never|cannot|can't|isn't|doesn't|won't|no longer|rather than|instead of|impossible|fails? to)\b[^.;,$]{0,30}$|(?:不能|不是|无法|不会|不可能)[^，。$]{0,8}$", re.I)
+_NEGATION = re.compile(r"\b(?:(?:is|are|does|do|will|would|can|was|be|did) not|never|cannot|can't|isn't|aren't|doesn't|won't|no longer|rather than|instead of|fails? to)\b(?! only)[^.;,$]{0,18}$|(?:不能|不是|无法|不会|不可能)[^，。$]{0,8}$", re.I)
 _NEGATED_AFTER = re.compile(r"^\W*(?:is|does|will|can|would)(?: not|n't)\b(?! only)|^\W*isn't\b|^\W*(?:不成立|是错)", re.I)
 _CHOICE = re.compile(
     r"\b(?:let|set|choose|pick|take|define|design|select|construct|consider|use|using|try|denote|by setting|setting|namely|put|write)\b[^.;$]{0,40}$"

@@ -96,6 +96,9 @@ def claim_of(reading: Reading, then: str, more: tuple[str, ...] = ()) -> ClaimTe
     given = tuple(g for g in reading.world.given if not g.startswith("gamma") or "gamma" in used)
     if "gamma" not in used:
         kept = tuple(one for one in kept if "gamma" not in one)
+    if reading.world.kind == "noise" and not re.search(r"\bk_|alpha_|\bc\b|\bc_|Var|Cov|E\[|\bq\b|\bq_", then):
+        given = (*(g for g in given if "~" not in g), "eps > 0")  # nothing random is spoken of
+        kept = ()
     return ClaimText((*given, *positive, *more), kept, then)
 
 

@@ -111,7 +111,10 @@ class Reading:
             return Term("I", MATRIX, True)
         if base == "e" and not index:
             return Term("exp(1)", SCALAR, True)
-        return self._defined(s)
+        found = self._defined(s)
+        if found is None and base in ("beta", "w", "p", "a") and len(index) == 1 and ITEMS.fullmatch(index[0]):
+            return self._weight(index)
+        return found
 
     def _mean_name(self) -> str:
         return "mu" if self.world.kind in ("means", "noise") else "k"

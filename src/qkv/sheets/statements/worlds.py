@@ -56,7 +56,7 @@ def worlds_of(problem: Problem, part: str) -> tuple[World, ...]:
 
 def _worlds(part: Part, family: list[Part]) -> tuple[World, ...]:
     given = tuple(_split(", ".join(part.given)))
-    let = part.let
+    let = tuple(_split(", ".join(part.let)))
     text = ", ".join(given)
     if "bases" in text:
         lets = let or tuple(x for q in part.questions for x in q.let if "?" not in x)
