@@ -10,11 +10,14 @@ from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.parser import Unreadable, parse
 
 _GOAL = re.compile(
-    r"\b(?:we|i|you|it|which|this|that|to)\s+(?:would\s+|also\s+|only\s+|just\s+|then\s+)?(?:want|need|needs|wants|wish|aim|require|requires|desire)\b"
-    r"|\b(?:in order to|so as to|to (?:have|get|obtain|achieve|make|ensure|guarantee|reach|satisfy))\b|\bsuch that\b|\bgoal\b|\bobjective\b"
-    r"|\bwe (?:must|should) (?:have|get|find)\b|\bthis (?:requires|needs)\b|\bdesired? (?:is|that|to)\b|\bsatisf(?:y|ies)\b|\bneed(?:s|ed)? to (?:be|find|have)\b"
-    r"|\bwant(?:s|ed)?\b|\bindicates? that\b\s*$|\bshould (?:be|have|hold)\b"
-    r"|想要|需要|要使|使得|希望|目标|只需|为了|要求",
+    r"\b(?:we|i|you|to)\s+(?:would\s+|also\s+|only\s+|just\s+|then\s+)?(?:want|wish|aim|desire)\b|\bwe\s+(?:also\s+|only\s+|just\s+|then\s+)?need\b"
+    r"|\b(?:in order to|so as to|to (?:have|get|obtain|achieve|make|ensure|guarantee|reach|satisfy))\b|\bgoal\b|\bobjective\b"
+    r"|\bwant(?:s|ed)?\b|想要|需要|要使|希望|目标|只需|为了",
+    re.I,
+)
+_WEAK_GOAL = re.compile(
+    r"\bsuch that\b|\bwe (?:must|should) (?:have|get|find)\b|\b(?:this|which|it|that) (?:requires|needs|require)\b|\bdesired? (?:is|that|to)\b"
+    r"|\bsatisf(?:y|ies)\b|\bneed(?:s|ed)? to (?:be|find|have)\b|\bindicates? that\b|\bshould (?:be|have|hold)\b|使得|要求|应该|必须",
     re.I,
 )
 _GOAL_AFTER = re.compile(r"^\W*(?:is|are) (?:required|needed|desired|wanted)|^\W*indicates? that|^\W*,? we (?:need|want|require)|^\W*(?:即可|成立即可)", re.I)
@@ -56,6 +59,7 @@ class Circumstances:
 
     Attributes:
         goal: Whether it is wanted and not asserted.
+        perhaps_goal: Whether it may be wanted and not asserted.
         hypothesis: Whether it is supposed.
         negated: Whether it is denied.
         choice: Whether a word such as "let" stands before it.
@@ -69,6 +73,7 @@ class Circumstances:
     """
 
     goal: bool = False
+    perhaps_goal: bool = False
     hypothesis: bool = False
     negated: bool = False
     choice: bool = False
@@ -89,6 +94,7 @@ def circumstances(formula: Formula) -> Circumstances:
     conditions = _after(after) or _before(before)
     return Circumstances(
         goal=(_GOAL.search(recent) is not None and _CHOICE.search(recent) is None) or _GOAL_AFTER.search(after) is not None,
+        perhaps_goal=_WEAK_GOAL.search(recent) is not None,
         hypothesis=_HYPOTHESIS.search(before) is not None,
         negated=_NEGATION.search(before) is not None or _NEGATED_AFTER.search(after) is not None,
         choice=_CHOICE.search(before) is not None,
@@ -164,6 +170,8 @@ def _before(before: str) -> list[T.Condition]:
     out: list[T.Condition] = []
     for found in _SPAN.finditer(before):
         head = before[: found.start()]
+        if re.search(r"\$[^$]*[=≈<>~][^$]*\$\s*(?:for|where|with|when|if)?\s*(?:all|any|every)?\s*$|\\approx[^$]*\$\s*(?:for|if|when)?\s*(?:all|any)?\s*$", head):
+            continue  # the condition of the formula before it
         if _CONDITION_WORD.search(head) is None and not re.search(r"\b(?:if|when|for|If|When|For)\b[^$,.;]{0,40}$|当[^$，。]{0,10}$", head):
             continue
         conditions = _as_conditions(found[1])

@@ -55,12 +55,16 @@ def _parsed(sheet: Sheet) -> Iterator[Parsed]:
             clauses = parse(formula.math)
         except Unreadable as why:
             yield Parsed(order, formula, (), str(why))
-            last, previous = None, formula
+            if not formula.math.lstrip("& ").startswith("="):
+                last = None
+            previous = formula
             continue
         clauses = _continued(clauses, formula, previous, last)
         yield Parsed(order, formula, clauses)
         sides = [c for c in clauses if c.sides]
-        last, previous = (sides[-1].sides[-1] if sides else last), formula
+        if sides and not formula.math.startswith("("):
+            last = sides[-1].sides[-1]
+        previous = formula
 
 
 def _continued(
@@ -73,7 +77,7 @@ def _continued(
         left: T.Node | None = None
         if place == 0 and previous is not None and last is not None and previous.part == formula.part:
             same = previous.display == formula.display and formula.display >= 0
-            near = formula.line - previous.line <= 6 and not re.sub(r"\$[^$]*\$|\W", "", formula.before[-30:])
+            near = formula.line - previous.line <= 6 and not re.sub(r"\W", "", formula.before.rsplit("$", 1)[-1])
             left = last if same or near else None
         if left is None and formula.display < 0:
             found = re.search(r"\$([^$]*)\$\s*(?:is|are|remains?|stays?|still|will|be|becomes|approximately|roughly|\s)*$", formula.before)
@@ -97,6 +101,7 @@ class _Judge:
         self.own: dict[str, dict[T.Symbol, Definition]] = {}  # letters of the author's own, by the letter of the part
         self.mistakes: dict[str, int] = {}  # the line of the first mistake, by the letter of the part
         self.last_condition: tuple[T.Condition, ...] = ()
+        self.alpha = "weight"  # what α with an index stands for in the reading that is tried
 
     def statement(self, parsed: Parsed) -> Statement | None:
         formula = parsed.formula
@@ -173,12 +178,17 @@ class _Judge:
         chosen = self._choice(parsed, clause, around)
         if chosen is not None:
             return "choice", chosen
-        if around.goal:
+        asked = self._kind(parsed.formula.part) == "margin" and clause.signs[-1] in (">>", "<<")
+        if around.goal and not asked:
             return "choice", Finding(OPEN, "", "a goal: wanted, not asserted")
         found = self._decided(parsed, clause, around, extra)
         if found.kind == WRONG:
-            if around.negated or around.hypothesis:
-                return "choice", replace(found, because="supposed or denied, not asserted")
+            if around.negated or around.hypothesis or around.perhaps_goal:
+                return "choice", replace(found, because="supposed, wanted or denied, not asserted")
+            if self._comes_first(parsed, clause):
+                return "choice", replace(found, because="a goal: what it speaks of is chosen later")
+            if re.search(r"_\{?\s*\\(?:tilde|hat|bar)|_\{\d,\s*\\(?:tilde|hat)", parsed.formula.math):
+                return "not_read", replace(found, because="an index with an accent, which may stand for another one")
             return "wrong", found
         if around.negated:
             return "not_read", replace(found, because="denied in the words around it")
@@ -186,9 +196,18 @@ class _Judge:
             return "right", found
         if found.kind == LIMIT:
             return "limit", found
-        if around.hypothesis:
-            return "choice", replace(found, because="a hypothesis, not asserted")
+        if around.hypothesis or around.perhaps_goal:
+            return "choice", replace(found, because="supposed or wanted, not asserted")
         return "not_read", found
+
+    def _comes_first(self, parsed: Parsed, clause: T.Clause) -> bool:
+        """Whether the construction that a clause speaks of is chosen only after it."""
+        kind = self._kind(parsed.formula.part)
+        found = self.notation.in_part(parsed.formula.part, parsed.order)
+        mine = [d for s, d in found.items() if (is_query(s) if kind not in ("tokens", "bases") else s.base in ("M", "V", "K", "Q"))]
+        if kind == "tokens":
+            mine = [d for d in mine if d.symbol.base in _bases_of(clause)]
+        return bool(mine) and all(d.order >= parsed.order for d in mine)
 
     def _choice(self, parsed: Parsed, clause: T.Clause, around: Circumstances) -> Finding | None:
         """The finding for a clause that defines or chooses, or None if it asserts."""
@@ -228,8 +247,23 @@ class _Judge:
         """Decide a chain link by link: wrong if one is, right if all are."""
         if any(isinstance(s, T.Missing) for s in clause.sides):
             return Finding(UNREAD, "", "a side that is not written")
-        links = list(zip(clause.sides, clause.signs, clause.sides[1:], strict=False))[:MAX_LINKS]
         conditions = self._conditions(clause, around)
+        found = self._chain(parsed, clause, conditions, around, extra, "weight")
+        exact = all(sign == "=" for sign in clause.signs)
+        if found.kind == WRONG and (exact or around.scores) and any(s.base == "alpha" and s.index for s in T.symbols(clause)):
+            for alpha in ("score", "exp"):
+                other = self._chain(parsed, clause, conditions, around, extra, alpha)
+                if other.kind in (EXACT, LIMIT):
+                    return other
+        return found
+
+    def _chain(
+        self, parsed: Parsed, clause: T.Clause, conditions: tuple[T.Condition, ...], around: Circumstances,
+        extra: tuple[T.Condition, ...], alpha: str,
+    ) -> Finding:  # fmt: skip
+        """The finding of a chain with one meaning of α."""
+        links = list(zip(clause.sides, clause.signs, clause.sides[1:], strict=False))[:MAX_LINKS]
+        self.alpha = alpha
         findings: list[Finding] = []
         for number, (left, sign, right) in enumerate(links):
             found = self._link(parsed, left, sign, right, conditions, around, extra)
@@ -342,24 +376,31 @@ class _Judge:
         inside = T.symbols(both)
         definitions = dict(self.own.get(part.split(".")[0], {}))
         definitions |= self.notation.in_part(part, order)
-        statistics = any(isinstance(n, T.Call) and n.name in ("Var", "Cov", "E", "N") for n in T.nodes(both))
+        names = [n.name for n in T.nodes(both) if isinstance(n, T.Call) and n.name in ("Var", "Cov", "E", "N")]
+        statistics = "N" if "N" in names else names[0] if names else ""
         worlds = self._worlds(part, inside, statistics)
-        weights = any(s.base == "alpha" and s.index for s in inside)
+        scales = self.notation.scales.get(part.split(".")[0], [])
+        doubtful = any(s in scales and s.base in ("c", "C") for s in inside)
         for world in worlds:
             base = Reading(world, self.notation, _current(definitions, inside), replaced={})
             heads = base.heads
-            loose = heads and (any(s.base == "alpha" and len(s.index) == 1 for s in inside) or any(is_query(s) and not s.index for s in inside))
-            lettered = any(is_query(s) and s.index and s.index[0] in INDICES for s in inside)
+            loose = heads and any(
+                (s.base in ("alpha", "beta", "w", "p") and len(s.index) == 1 and s not in scales) or (is_query(s) and not s.index)
+                for s in inside
+            )
+            lettered = heads and any(s.base in ("q", "g") and s.index and s.index[0] in INDICES for s in inside)
             for head in ((1, 2) if loose or lettered else (0,)):
-                for alpha in ("weight", "score", "exp") if weights and world.kind in ("keys", "means", "tokens") else ("weight",):
-                    for replaced, stands_for in _indices(both, conditions, definitions, world):
-                        if lettered:
-                            replaced = {**replaced, **{s.index[0]: str(head) for s in inside if is_query(s) is False and s.base in ("q", "g") and s.index}}
-                        reading = Reading(world, self.notation, base.definitions, head, alpha, replaced=dict(replaced))
+                for replaced, stands_for in _indices(both, conditions, definitions, world):
+                    if lettered:
+                        replaced = {**replaced, **{s.index[0]: str(head) for s in inside if s.base in ("q", "g") and s.index}}
+                    for plain in (False, True) if doubtful else (False,):
+                        reading = Reading(
+                            world, self.notation, base.definitions, head, self.alpha, plain_output=plain, replaced=dict(replaced)
+                        )
                         for limits, when in self._moves(world, conditions, extra, around):
                             yield reading, Setting(limits, stands_for, when)
 
-    def _worlds(self, part: str, inside: list[T.Symbol], statistics: bool) -> list[World]:
+    def _worlds(self, part: str, inside: list[T.Symbol], statistics: str) -> list[World]:
         found = list(worlds_of(self.problem, part))
         length = self.notation.length
         if length is not None and length in inside and not any("gamma" in w.text for w in found):
@@ -372,7 +413,11 @@ class _Judge:
         noisy = any(s.base == self.notation.noise_vector and s.index for s in inside) or any(s.base == "Sigma" for s in inside)
         noisy = noisy or any(s.base == "alpha" and not s.index for s in inside)
         if statistics or noisy:
-            return [w for w in found if w.kind == "noise"] or found
+            mine = [w for w in found if w.kind == "noise"]
+            if any(s.base == "Sigma" for s in inside) or statistics == "N":
+                family = [p.id for p in self.problem.parts if p.id.split(".")[0] == part.split(".")[0] and p.id != part]
+                mine += [w for id in family for w in worlds_of(self.problem, id) if w.kind == "noise" and w not in mine]
+            return mine or found
         if any(w.kind == "means" for w in found):
             return [w for w in found if w.kind == "means"]
         return found
@@ -457,6 +502,8 @@ def _indices(
     if mine and mine[0].kind == "index":
         first = mine[0]
         others = [m for m in first.members if m != first.index]
+        if not first.inside and others and all(m in INDICES and m not in free for m in others) and world.kind != "bases":
+            others = []
         if first.inside:
             for member in others:
                 yield {first.index: member}, ""

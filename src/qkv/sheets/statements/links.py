@@ -82,7 +82,8 @@ def _fit(one: Term, two: Term) -> bool:
 def _misfit(one: Term, two: Term, reading: Reading, setting: Setting) -> Finding:
     """A vector beside a number is wrong to the letter, but often a slip of the pen; claims says which shapes do not fit."""
     claim = claim_of(reading, f"{one.text} = {two.text}{_tail(setting, '')}")
-    return Finding(OPEN, claim.body, f"a {one.shape} beside a {two.shape}")
+    doubtful = reading.world.kind == "bases" or any(x.base in ("c", "C") for x in reading.letters)
+    return Finding(OPEN if doubtful else WRONG, claim.body, f"the shapes do not fit: a {one.shape} beside a {two.shape}")
 
 
 def claim_of(reading: Reading, then: str, more: tuple[str, ...] = ()) -> ClaimText:

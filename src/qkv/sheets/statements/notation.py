@@ -58,8 +58,9 @@ class Notation:
         letter = part.split(".")[0]
         mine = [d for d in self.definitions if d.part.split(".")[0] == letter]
         found: dict[T.Symbol, Definition] = {}
+        begun = any(is_query(d.symbol) and d.order < order for d in mine)
         for d in reversed(mine):
-            if d.order >= order and not d.local and d.part == part:
+            if d.order >= order and not d.local and d.part == part and not (begun and is_query(d.symbol)):
                 found[d.symbol] = d
         for d in mine:
             if d.order < order and (not d.local or d.part == part):

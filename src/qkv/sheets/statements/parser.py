@@ -285,6 +285,8 @@ class _Parser:
             self._take_relation()
             while self.at("space", "quad"):
                 self.index += 1
+            if sign == ":" and self.peek().kind == "letter" and self.at("N") and self.peek(1).text == "(":
+                self.tokens[self.index] = Token("word", "N")
             signs.append(sign)
             if sign in ("in", "notin") and self.at("{"):
                 self._members()
@@ -480,6 +482,9 @@ class _Parser:
             return None
         if self.at("{"):
             self.index += 1
+            if self.at("{") and self.peek(1).text in ("top", "T", "intercal") and self.peek(2).text == self.peek(3).text == "}":
+                self.index += 4
+                return None
             if self.at("top", "intercal", "T") and self.peek(1).text == "}":
                 self.index += 2
                 return None

@@ -10,7 +10,7 @@ from qkv.sheets.statements.notation import (
     MEANS, OUTPUTS, SAFE, SPARE, Definition, Notation, is_key, is_mean, is_query, scale_symbols,
 )  # fmt: skip
 from qkv.sheets.statements.worlds import World
-from qkv.sheets.statements.writing import MATRIX, SCALAR, VECTOR, Term, Unwritable, Writer
+from qkv.sheets.statements.writing import MATRIX, SCALAR, VECTOR, Term, Unwritable, Writer, renamed
 
 ITEMS = re.compile(r"[a-z]")
 
@@ -129,8 +129,9 @@ class Reading:
             return None
         if length is not None and s == length:
             return Term("gamma", SCALAR, True) if self.world.kind == "means" else Term("(mu_a'*k_a)", SCALAR, True)
-        if length is not None and length.index and s.base == length.base and s.index and s.index != length.index:
-            return Term("1", SCALAR, True) if self.world.kind == "means" else None
+        if length is not None and length.index and s.base == length.base and s.index and s.index[0].isalpha():
+            item = s.index[-1]
+            return Term("1", SCALAR, True) if self.world.kind == "means" else Term(f"(mu_{item}'*k_{item})", SCALAR, True)
         if s.base == "alpha" and not s.index:
             return Term("eps", SCALAR, True) if self.world.kind == "noise" else Term("0", SCALAR, True)
         if s.base == self.notation.noise_vector and s.index:
@@ -241,11 +242,27 @@ class Reading:
         """A letter of the author's own, by what it was defined to be."""
         definition = self.definitions.get(s)
         if definition is None:
-            return None
+            definition = self._alike(s)
+        if definition is None:
+            return self._other_scale(s)
         self.depth += 1
         term = self.writer().write(definition.value)
         self.depth -= 1
         return Term(f"({term.text})", term.shape, True)
+
+    def _alike(self, s: T.Symbol) -> Definition | None:
+        """S_b by the definition of S_a."""
+        for other, definition in self.definitions.items():
+            if other.base == s.base and len(other.index) == len(s.index) == 1 and other.index[0].isalpha() and s.index[0].isalpha():
+                return replace(definition, value=renamed(definition.value, other.index[0], s.index[0]))
+        return None
+
+    def _other_scale(self, s: T.Symbol) -> Term | None:
+        """A scale of another part, read as the one of this part with the same letter."""
+        if s.base not in {x.base for symbols in self.notation.scales.values() for x in symbols}:
+            return None
+        same = [name for x, name in self.letters.items() if x.base == s.base]
+        return Term(same[0], SCALAR, True) if len(same) >= 1 else None
 
     def _in_tokens(self, s: T.Symbol) -> Term | None:
         base, index = s.base, s.index

@@ -165,7 +165,7 @@ class Writer:
         if not ends or not starts:
             raise Unwritable("an ellipsis")
         end = sorted(ends)[0]
-        body = _renamed(first, "1", "ℓ")
+        body = renamed(first, "1", "ℓ")
         return self._total(T.Total("ℓ", (), end if end in self.ends else self._end_for(body), body))
 
     def _end_for(self, body: T.Node) -> str:
@@ -203,18 +203,18 @@ def _addends(node: T.Node) -> list[T.Node]:
     return [node]
 
 
-def _renamed(node: T.Node, old: str, new: str) -> T.Node:
+def renamed(node: T.Node, old: str, new: str) -> T.Node:
     """The node with one index renamed."""
     if isinstance(node, T.Symbol):
         return T.Symbol(node.base, tuple(new if i == old else i for i in node.index))
     if isinstance(node, T.Binary):
-        return T.Binary(node.sign, _renamed(node.left, old, new), _renamed(node.right, old, new))
+        return T.Binary(node.sign, renamed(node.left, old, new), renamed(node.right, old, new))
     if isinstance(node, T.Transposed):
-        return T.Transposed(_renamed(node.inner, old, new))
+        return T.Transposed(renamed(node.inner, old, new))
     if isinstance(node, T.Minus):
-        return T.Minus(_renamed(node.inner, old, new))
+        return T.Minus(renamed(node.inner, old, new))
     if isinstance(node, T.Call):
-        return T.Call(node.name, tuple(_renamed(a, old, new) for a in node.arguments))
+        return T.Call(node.name, tuple(renamed(a, old, new) for a in node.arguments))
     return node
 
 
