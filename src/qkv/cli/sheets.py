@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +22,8 @@ WIDTH = 100
 """Columns of the annotated sheet."""
 MAX_FORMULA = 160
 """Characters of a formula; of a longer one, the beginning is shown."""
+_INSTANCES = re.compile(r"; \d+ of \d+ numerical instances agree, none disagrees$")
+"""What a proof was tested on, which is left out unless it is asked for."""
 Files = Annotated[
     list[Path] | None,
     typer.Argument(help="Sheets in LaTeX, Markdown, Typst or plain text, and notebooks, as their authors wrote them."),
@@ -137,7 +140,7 @@ def _statement(statement: Statement, show: bool) -> list[str]:
     kind = statement.verdict
     lines = [f"{statement.line:>4} {SIGNS[kind]} {words(kind):<9}{_short(statement.formula)}"]
     if kind in ("wrong", "limit", "not_read") or show:
-        lines += _wrapped(said(statement))
+        lines += _wrapped(said(statement) if show else _INSTANCES.sub("", said(statement)))
         lines += [line for reading in statement.readings for line in _wrapped(f"or read as: {reading}")]
     if show:
         lines += _claim(statement.claim)

@@ -46,7 +46,8 @@ def grade(text: str, problem: str | None = None, file: str = "") -> Grade:
     sheet = read_sheet(text, Path(file).name, titles=_titles(sheet, chosen))
     statements, notation = judge(sheet, chosen, Budget())
     answers = answers_of(sheet, chosen)
-    return Grade(file, chosen.id, notation.said(), statements, answers, tuple(_remarks(sheet, chosen, answers)))
+    remarks = tuple(_remarks(sheet, chosen, answers))
+    return Grade(file, chosen.id, notation.said(), statements, answers, remarks, text=text)
 
 
 def _titles(sheet: Sheet, problem: Problem) -> dict[str, tuple[str, ...]]:
