@@ -68,6 +68,7 @@ class Circumstances:
         scores: Whether scores are spoken of.
         much: Whether words such as "much" or "large" stand near.
         conditions: Conditions on indices and numbers beside it.
+        unclear: Whether a word such as "if" stands before it whose condition is not a formula that is understood.
         large: Vectors or letters that are said to be large under a condition.
         small: The same for small.
     """
@@ -82,6 +83,7 @@ class Circumstances:
     scores: bool = False
     much: bool = False
     conditions: tuple[T.Condition, ...] = ()
+    unclear: bool = False
     large: tuple[str, ...] = ()
     small: tuple[str, ...] = ()
 
@@ -103,9 +105,32 @@ def circumstances(formula: Formula) -> Circumstances:
         scores=_SCORES.search(tail + after) is not None,
         much=_MUCH.search(tail + after) is not None,
         conditions=tuple(conditions),
+        unclear=_unclear(before),
         large=tuple(_said(before, r"(?:is|are|becomes?|gets?) (?:very |much |sufficiently |too )?(?:large|larger|big|bigger)|很大|较大|变大")),
         small=tuple(_said(before, r"(?:is|are|becomes?|gets?) (?:very |much |sufficiently |too )?(?:small|smaller|tiny)|很小|较小|变小")),
     )
+
+
+_IF = re.compile(r"\b(?:if|when|whenever|unless|suppose|assume|assuming|instead|would|otherwise|in case|were)\b|如果|假设|假如|若|当", re.I)
+_SIZE = re.compile(r"\s*(?:is|are|becomes?|gets?) (?:very |much |sufficiently |too )?(?:large|larger|big|bigger|small|smaller|tiny)|很大|较大|变大|很小|较小", re.I)
+
+
+def _unclear(before: str) -> bool:
+    """Whether a word of supposition is followed by something else than a formula that is understood."""
+    for found in _IF.finditer(re.sub(r"\$[^$]*\$", lambda m: "\x00" * len(m[0]), before)):
+        span = _SPAN.search(before, found.end())
+        if span is None or span.start() - found.end() > 40:
+            return True
+        clauses = _clauses(span[1])
+        sized = _SIZE.match(before, span.end()) is not None
+        if not sized and not any(not c.sides or _is_number_condition(c) or _is_definition(c) for c in clauses):
+            return True
+    return False
+
+
+def _is_definition(clause: T.Clause) -> bool:
+    head = clause.sides[0]
+    return isinstance(head, T.Symbol) and head.base in ("q", "g", "M", "V", "K", "Q", "x") and set(clause.signs) == {"="}
 
 
 def _since_last_assertion(before: str) -> str:

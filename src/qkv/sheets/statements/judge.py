@@ -101,6 +101,7 @@ class _Judge:
         self.own: dict[str, dict[T.Symbol, Definition]] = {}  # letters of the author's own, by the letter of the part
         self.mistakes: dict[str, int] = {}  # the line of the first mistake, by the letter of the part
         self.last_condition: tuple[T.Condition, ...] = ()
+        self.elsewhere = False  # whether the givens of sibling parts are tried
         self.alpha = "weight"  # what α with an index stands for in the reading that is tried
 
     def statement(self, parsed: Parsed) -> Statement | None:
@@ -183,12 +184,9 @@ class _Judge:
             return "choice", Finding(OPEN, "", "a goal: wanted, not asserted")
         found = self._decided(parsed, clause, around, extra)
         if found.kind == WRONG:
-            if around.negated or around.hypothesis or around.perhaps_goal:
-                return "choice", replace(found, because="supposed, wanted or denied, not asserted")
-            if self._comes_first(parsed, clause):
-                return "choice", replace(found, because="a goal: what it speaks of is chosen later")
-            if re.search(r"_\{?\s*\\(?:tilde|hat|bar)|_\{\d,\s*\\(?:tilde|hat)", parsed.formula.math):
-                return "not_read", replace(found, because="an index with an accent, which may stand for another one")
+            spared = self._spared(parsed, clause, around, extra)
+            if spared is not None:
+                return spared[0], replace(found, because=spared[1])
             return "wrong", found
         if around.negated:
             return "not_read", replace(found, because="denied in the words around it")
@@ -200,13 +198,51 @@ class _Judge:
             return "choice", replace(found, because="supposed or wanted, not asserted")
         return "not_read", found
 
+    def _spared(
+        self, parsed: Parsed, clause: T.Clause, around: Circumstances, extra: tuple[T.Condition, ...]
+    ) -> tuple[str, str] | None:
+        """Why a clause that is refuted is not called wrong: its verdict and the reason; None if nothing speaks for it."""
+        if around.negated or around.hypothesis or around.perhaps_goal:
+            return "choice", "supposed, wanted or denied, not asserted"
+        if around.choice:
+            return "choice", "chosen, not asserted"
+        if self._comes_first(parsed, clause):
+            return "choice", "a goal: what it speaks of is chosen later"
+        head = clause.sides[0]
+        if isinstance(head, T.Symbol) and not head.index and not any(T.symbols(s) for s in clause.sides[1:]):
+            return "choice", "a letter is given a value"
+        if re.search(r"_\{?\s*\\(?:tilde|hat|bar)|_\{\d,\s*\\(?:tilde|hat)", parsed.formula.math):
+            return "not_read", "an index with an accent, which may stand for another one"
+        if clause.doubtful:
+            return "not_read", "a slash leaves open what is divided by what"
+        if around.unclear or any(not self._understood(c) for c in (*around.conditions, *extra)):
+            return "not_read", "it stands under a condition that was not understood"
+        if self._lacks_matrices(parsed):
+            return "not_read", "a matrix that was not read"
+        return None
+
+    def _understood(self, condition: T.Condition) -> bool:
+        """Whether a condition beside a formula was taken into account or does not matter."""
+        if condition.clause is None:
+            return True
+        left = condition.clause.sides[0]
+        known = left == self.notation.length or left in self._scales() or (left.base == "alpha" if isinstance(left, T.Symbol) else False)
+        return known or left in (T.Symbol("n"), T.Symbol("beta"), T.Symbol("d"))
+
+    def _lacks_matrices(self, parsed: Parsed) -> bool:
+        """Whether the part asks for matrices of which not all are known."""
+        part = self.problem.part(parsed.formula.part)
+        asked = {h for q in part.questions for h in q.holes if h in ("V", "K", "Q")} if part else set()
+        found = self.notation.in_part(parsed.formula.part, parsed.order)
+        return bool(asked - {s.base for s in found})
+
     def _comes_first(self, parsed: Parsed, clause: T.Clause) -> bool:
         """Whether the construction that a clause speaks of is chosen only after it."""
         kind = self._kind(parsed.formula.part)
         found = self.notation.in_part(parsed.formula.part, parsed.order)
         mine = [d for s, d in found.items() if (is_query(s) if kind not in ("tokens", "bases") else s.base in ("M", "V", "K", "Q"))]
         if kind == "tokens":
-            mine = [d for d in mine if d.symbol.base in _bases_of(clause)]
+            return any(d.order >= parsed.order for d in mine if d.part == parsed.formula.part)
         return bool(mine) and all(d.order >= parsed.order for d in mine)
 
     def _choice(self, parsed: Parsed, clause: T.Clause, around: Circumstances) -> Finding | None:
@@ -255,7 +291,20 @@ class _Judge:
                 other = self._chain(parsed, clause, conditions, around, extra, alpha)
                 if other.kind in (EXACT, LIMIT):
                     return other
+        if found.kind == WRONG and self._kind(parsed.formula.part) == "means":
+            return self._in_sibling(parsed, clause, conditions, around, extra) or found
         return found
+
+    def _in_sibling(
+        self, parsed: Parsed, clause: T.Clause, conditions: tuple[T.Condition, ...], around: Circumstances, extra: tuple[T.Condition, ...]
+    ) -> Finding | None:
+        """The finding under the givens of a sibling part, unless it is wrong there too: the part may be mislabelled."""
+        self.elsewhere = True
+        try:
+            found = self._chain(parsed, clause, conditions, around, extra, "weight")
+        finally:
+            self.elsewhere = False
+        return found if found.kind in (EXACT, LIMIT, OPEN) else None
 
     def _chain(
         self, parsed: Parsed, clause: T.Clause, conditions: tuple[T.Condition, ...], around: Circumstances,
@@ -378,7 +427,12 @@ class _Judge:
         definitions |= self.notation.in_part(part, order)
         names = [n.name for n in T.nodes(both) if isinstance(n, T.Call) and n.name in ("Var", "Cov", "E", "N")]
         statistics = "N" if "N" in names else names[0] if names else ""
-        worlds = self._worlds(part, inside, statistics)
+        if self.elsewhere:
+            worlds = [w for w in self._siblings(part) if w.kind in ("means", "noise")]
+            worlds = [w for w in worlds if (w.kind == "noise") == bool(statistics)]
+        else:
+            spoken = self._speaks_of_length(parsed, inside, (*conditions, *extra))
+            worlds = self._worlds(part, inside, statistics, spoken)
         scales = self.notation.scales.get(part.split(".")[0], [])
         doubtful = any(s in scales and s.base in ("c", "C") for s in inside)
         for world in worlds:
@@ -400,23 +454,31 @@ class _Judge:
                         for limits, when in self._moves(world, conditions, extra, around):
                             yield reading, Setting(limits, stands_for, when)
 
-    def _worlds(self, part: str, inside: list[T.Symbol], statistics: str) -> list[World]:
-        found = list(worlds_of(self.problem, part))
+    def _siblings(self, part: str) -> list[World]:
+        """The worlds of the other parts under the same letter."""
+        family = [p.id for p in self.problem.parts if p.id.split(".")[0] == part.split(".")[0] and p.id != part]
+        return [w for id in family for w in worlds_of(self.problem, id)]
+
+    def _speaks_of_length(self, parsed: Parsed, inside: list[T.Symbol], conditions: tuple[T.Condition, ...]) -> bool:
+        """Whether the random length of a key matters: it is named in the formula, beside it, or earlier in its part."""
         length = self.notation.length
-        if length is not None and length in inside and not any("gamma" in w.text for w in found):
-            for other in self.problem.parts:
-                if other.id.split(".")[0] == part.split(".")[0] and other.id != part:
-                    more = [w for w in worlds_of(self.problem, other.id) if "gamma" in w.text or "1/2" in w.text]
-                    found = [*more, *found]
-                    if more:
-                        break
+        if length is None:
+            return False
+        if length in inside or any(c.clause is not None and length in T.symbols(c.clause) for c in conditions):
+            return True
+        order, part = self.notation.length_at
+        return part == parsed.formula.part and order < parsed.order
+
+    def _worlds(self, part: str, inside: list[T.Symbol], statistics: str, spoken: bool) -> list[World]:
+        found = list(worlds_of(self.problem, part))
+        if spoken and not any("gamma" in w.text for w in found):
+            found = [*(w for w in self._siblings(part) if "gamma" in w.text or "mu_a'" in w.text), *found]
         noisy = any(s.base == self.notation.noise_vector and s.index for s in inside) or any(s.base == "Sigma" for s in inside)
         noisy = noisy or any(s.base == "alpha" and not s.index for s in inside)
         if statistics or noisy:
             mine = [w for w in found if w.kind == "noise"]
             if any(s.base == "Sigma" for s in inside) or statistics == "N":
-                family = [p.id for p in self.problem.parts if p.id.split(".")[0] == part.split(".")[0] and p.id != part]
-                mine += [w for id in family for w in worlds_of(self.problem, id) if w.kind == "noise" and w not in mine]
+                mine += [w for w in self._siblings(part) if w.kind == "noise" and w not in mine]
             return mine or found
         if any(w.kind == "means" for w in found):
             return [w for w in found if w.kind == "means"]

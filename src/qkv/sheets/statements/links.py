@@ -83,7 +83,7 @@ def _misfit(one: Term, two: Term, reading: Reading, setting: Setting) -> Finding
     """A vector beside a number is wrong to the letter, but often a slip of the pen; claims says which shapes do not fit."""
     claim = claim_of(reading, f"{one.text} = {two.text}{_tail(setting, '')}")
     doubtful = reading.world.kind == "bases" or any(x.base in ("c", "C") for x in reading.letters)
-    return Finding(OPEN if doubtful else WRONG, claim.body, f"the shapes do not fit: a {one.shape} beside a {two.shape}")
+    return Finding(UNREAD if doubtful else WRONG, claim.body, f"the shapes do not fit: a {one.shape} beside a {two.shape}")
 
 
 def claim_of(reading: Reading, then: str, more: tuple[str, ...] = ()) -> ClaimText:
@@ -141,6 +141,8 @@ def _equal(one: Term, two: Term, sign: str, reading: Reading, setting: Setting, 
     """left = right exactly, or in the limits that are meant."""
     text = f"{one.text} {two.text}"
     limits = tuple(dict.fromkeys((*limits_of(reading, text), *setting.limits)))
+    if sign == "=" and re.search(r"\beps\b", text):  # the noise is kept, so that its vanishing is not meant
+        limits = ()
     said = f" as {', '.join(limits)}" if limits else ""
     if sign == "=" or not limits:
         exact = _try(f"{one.text} = {two.text}", "", reading, setting, budget)
@@ -216,7 +218,7 @@ def _distributed(left: T.Node, right: T.Node, reading: Reading, setting: Setting
         second = _try(f"{own} = {spread.text}", "", reading, setting, budget)
     else:
         if spread.shape != SCALAR:
-            return Finding(OPEN, "", "the variance of a number is a number, not a matrix")
+            return Finding(WRONG, "", "the variance of a number is a number, not a matrix")
         first = _try(f"E[{term.text}] = {mean.text}", "", reading, setting, budget)
         second = _equal(Term(f"{statistic}[{term.text}]", SCALAR, True), spread, "~", reading, setting, budget)
     if WRONG in (first.kind, second.kind):

@@ -42,13 +42,16 @@ class Notation:
         definitions: In reading order.
         scales: Letters that multiply vectors in the author's queries, by the letter of the part.
         length: The letter for the length of one random key, such as γ in k_a ≈ γ μ_a, or None.
+        length_at: Where it is named: the order of the formula, and its part.
         noise_vector: The letter of the noise in k_i = μ_i + ε_i, or empty.
-        weights: Further letters for weights, with the head that they belong to.
+        means: The letter of the means.
+        keys: The letter of the keys.
     """
 
     definitions: list[Definition] = field(default_factory=list)
     scales: dict[str, list[T.Symbol]] = field(default_factory=dict)
     length: T.Symbol | None = None
+    length_at: tuple[int, str] = (0, "")
     noise_vector: str = ""
     means: str = "mu"
     keys: str = "k"
@@ -113,7 +116,7 @@ def infer(parsed: list[tuple[int, Formula, tuple[T.Clause, ...]]]) -> Notation:
             for s in T.symbols(clause):
                 if s.index and s.base in ("mu", "u", "k", "K"):
                     counts[s.base] = counts.get(s.base, 0) + 1
-            _length(found, clause)
+            _length(found, clause, order, formula)
             _define(found, clause, order, formula)
     found.means = "u" if counts.get("u", 0) > counts.get("mu", 0) else "mu"
     found.keys = "K" if counts.get("K", 0) > counts.get("k", 0) else "k"
@@ -156,7 +159,7 @@ def _definable(s: T.Symbol) -> bool:
     return is_query(s) or (s.base in ("M", "V", "K", "Q") and not s.index) or (s.base == "x" and s.index == ("2",))
 
 
-def _length(found: Notation, clause: T.Clause) -> None:
+def _length(found: Notation, clause: T.Clause, order: int, formula: Formula) -> None:
     """k_a ≈ γ μ_a names the length, k_a = μ_a + ε_a the noise."""
     if len(clause.sides) < 2 or not isinstance(clause.sides[0], T.Symbol) or not is_key(clause.sides[0]):
         return
@@ -167,7 +170,7 @@ def _length(found: Notation, clause: T.Clause) -> None:
         for one, other in (pair, pair[::-1]):
             if isinstance(one, T.Symbol) and isinstance(other, T.Symbol) and is_mean(other) and not is_mean(one):
                 if item == "a" and found.length is None and not is_key(one):
-                    found.length = one
+                    found.length, found.length_at = one, (order, formula.part)
     if isinstance(right, T.Binary) and right.sign == "+":
         pair = (right.left, right.right)
         for one, other in (pair, pair[::-1]):

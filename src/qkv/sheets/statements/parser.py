@@ -74,6 +74,7 @@ class _Parser:
         self.tokens = found
         self.index = 0
         self.depth = 0
+        self.doubtful = False  # a slash before several factors
         self.bars = 0  # norms and absolute values that are open
 
     # Tokens.
@@ -297,7 +298,7 @@ class _Parser:
             sides.append(self.sum())
         if not signs:
             return []
-        return [T.Clause((head, *sides[1:]), tuple(signs), (), lead) for head in (*heads, sides[0])]
+        return [T.Clause((head, *sides[1:]), tuple(signs), (), lead, self.doubtful) for head in (*heads, sides[0])]
 
     def _lists_a_side(self) -> bool:
         """Whether after a comma another left side follows, as in s, t ≫ n."""
@@ -377,16 +378,17 @@ class _Parser:
                 left = T.Binary(".", left, self.factor())
             elif self.at("/", "div"):
                 self.index += 1
-                left = T.Binary("/", left, self._divisor())
+                bracketed = self.at("(", "{", "[")
+                divisor = self.factor()
+                plain = isinstance(divisor, T.Number) and isinstance(left, T.Number)
+                self.doubtful = self.doubtful or (not bracketed and not plain and self._starts_factor(0))
+                left = T.Binary("/", left, divisor)
             elif self._starts_factor(0):
                 if self.at("(") and self._is_condition_ahead():
                     return left
                 left = T.Binary("*", left, self.factor())
             else:
                 return left
-
-    def _divisor(self) -> T.Node:
-        return self.factor()
 
     def _is_condition_ahead(self) -> bool:
         """Whether the bracket that follows holds a relation, as in k_i'q (i ≠ a) = 0, so that it is no factor."""
@@ -667,6 +669,8 @@ class _Parser:
             else:
                 end = self._superscript()
                 last = end.base if isinstance(end, T.Symbol) else ""
+        if index and not last and not self._starts_factor(0):  # a covariance written with the sign of a sum
+            return T.Symbol("Sigma", (index,))
         inner = self.term()
         if not index:
             found = [s.index[-1] for s in T.symbols(inner) if s.index and s.index[-1] in ("i", "j", "k", "l")]

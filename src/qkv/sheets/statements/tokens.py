@@ -110,6 +110,9 @@ def _letters(run: str, out: list[Token]) -> None:
             out += [Token("letter", c) for c in run[: -len(word)]]
             out.append(Token("word", word))
             return
+    if len(run) >= 4 and run in GREEK.values():  # a Greek letter without its backslash
+        out.append(Token("command", run))
+        return
     if len(run) >= 5:  # a word of the sentence
         out.append(Token("text", run))
         return

@@ -127,13 +127,15 @@ class Clause(Node):
         sides: At least two.
         signs: One fewer: = ~ (approximately) -> >> << < > <= >= != : (is distributed as) perp in.
         conditions: What is said beside it.
-        lead: "goal", "implied" for what follows from the clause before, or empty.
+        lead: "implied" for what follows from the clause before, or empty.
+        doubtful: Whether a slash leaves open what is divided by what.
     """
 
     sides: tuple[Node, ...]
     signs: tuple[str, ...]
     conditions: tuple[Condition, ...] = ()
     lead: str = ""
+    doubtful: bool = False
 
 
 def below(node: Node) -> Iterator[Node]:
