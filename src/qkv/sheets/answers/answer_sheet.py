@@ -22,6 +22,9 @@ VECTORS = {"v": ("v",), "u": ("u", "mu", "x")}
 """Families in which the value of an output may be written, by the family of the problem."""
 
 
+MAX_REASON_LENGTH = 300  # characters
+
+
 def answers_of(sheet: Sheet, problem: Problem) -> tuple[Answer, ...]:
     """The answers to all questions of a problem, in its order.
 
@@ -34,7 +37,12 @@ def answers_of(sheet: Sheet, problem: Problem) -> tuple[Answer, ...]:
     context: dict[str, Decided] = {}
     found: list[Answer] = []
     for question in problem.questions:
-        decided = _answer(question, regions.get(question.part, Region()), problem, context, length)
+        region = regions.get(question.part, Region())
+        try:
+            decided = _answer(question, region, problem, context, length)
+        except Exception as why:  # a defect must not end the reading of the sheet
+            because = f"the checker failed on it, which is a bug ({type(why).__name__}: {why})"[:MAX_REASON_LENGTH]
+            decided = Decided(Answer(question.part, question.asked, region.line, "", "not_read", because))
         if question.kind == "construction" or question.part not in context:
             context[question.part] = decided
         found.append(decided.answer)
@@ -57,7 +65,8 @@ def _answer(
         outcomes = [_for_item(question, o) for o in find_outputs(hole, region, VECTORS[family])]
         return _or_words(question, region, decide_answer(question, None, context, problem, outcomes))
     if question.kind == "samples":
-        outcomes = find_samples(region, _scales(question, problem, context), length)
+        holes = [hole for hole, _ in question.default]
+        outcomes = find_samples(region, _scales(question, problem, context), length, holes)
         return _or_words(question, region, decide_answer(question, None, context, problem, outcomes))
     if question.kind == "possibility":
         return _possibility(question, region, problem)

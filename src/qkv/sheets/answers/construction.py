@@ -12,7 +12,7 @@ from qkv.claims.syntax.markdown import UnparsedClaim, read
 NAME = re.compile(r"(?<![A-Za-z_0-9])([A-Za-z]+)(_(?:\{[^{}]*\}|[A-Za-z0-9]+))?")
 FUNCTIONS = frozenset(
     "exp log sqrt norm Phi sum softmax sigmoid max min sin cos tanh abs inner diag trace inv E Var Cov cases if "
-    "otherwise I e pi oo ones".split()
+    "otherwise I e pi ones".split()
 )
 
 
@@ -54,6 +54,8 @@ class Outcome:
         line: The line of the sheet.
         written: As the author wrote it.
         moves: Whether it is said that the output varies, and not that it approaches the value.
+        loose: Whether the words name no output, so that they can agree with a goal but not fail it.
+        queries: Queries that the same sentence puts in the place of those of the earlier part.
     """
 
     output: str
@@ -62,6 +64,8 @@ class Outcome:
     line: int = 0
     written: str = ""
     moves: bool = False
+    loose: bool = False
+    queries: tuple[tuple[str, str], ...] = ()
 
 
 def renamed(expression: str, change: Callable[[str, str], str | None]) -> str:
@@ -69,7 +73,7 @@ def renamed(expression: str, change: Callable[[str, str], str | None]) -> str:
 
     def one(found: re.Match[str]) -> str:
         base, index = found[1], (found[2] or "")[1:].strip("{}")
-        if base in FUNCTIONS and not index:
+        if base == "sum" or (base in FUNCTIONS and not index):
             return found[0]
         new = change(base, index)
         return found[0] if new is None else new

@@ -15,7 +15,7 @@ from qkv.sheets.problems.problem import HOLE, SCALE, Problem, Question
 FRESH = ("t", "s", "r", "w", "z")  # names for scales whose own letter means something else in claims
 SIZES = ("n", "d")
 """Letters of sizes, which a construction may use but which are not made large for it."""
-RESERVED = ("c", "alpha", "e", "v", "q", "k", "I", "A", "B", "M", "K", "Q", "V", "E", "R", "eps", "gamma", "m", "x", "y", "n", "d")
+RESERVED = ("c", "alpha", "e", "v", "q", "k", "I", "A", "B", "M", "K", "Q", "V", "E", "R", "eps", "gamma", "m", "x", "y", "n", "d", "oo")
 CLOSE = 0.01  # how near to the wanted weight a large number must come
 PROBES = ("2", "3/2", "1/2", "3/4")  # lengths at which outcomes are tried
 
@@ -128,8 +128,8 @@ def _decide_construction(question: Question, construction: Construction, problem
         if found.kind == "conditional":
             because += f"; {found.because}"
         return Decided(_answer(question, construction, verdict, because, found), construction)
-    if found.kind == "unknown" and _logarithms(put) is not None:
-        larger = _logarithms(put)
+    if found.kind == "unknown" and logarithms_as_scales(put) is not None:
+        larger = logarithms_as_scales(put)
         again = decided(*_declarations(question, larger), tuple(in_limit(goal, larger.scales) for goal in question.goal))
         found = again if again.kind == "proved" else found
         if again.kind == "proved":
@@ -229,7 +229,10 @@ def put_in(question: Question, construction: Construction, problem: Problem | No
                 letters[named[base, index]] = own
         return named[base, index]
 
+    matrices = not any(SCALE in goal for goal in question.goal)
     for hole, value in construction.values:
+        if matrices and any(base[:1].isupper() and base not in declared and base != "I" for base, _ in names(value)):
+            return None  # a matrix that is not defined
         text = renamed(_norms_of_divisors(value), one)
         if not is_expression(text):
             return None
@@ -256,6 +259,8 @@ def _families(declared: set[str], problem: Problem | None):  # type: ignore[no-u
 
 def _norms_of_divisors(value: str) -> str:
     """A division by a vector, which there is none of, read as one by its length."""
+    value = re.sub(r"norm\((u|mu|k)\)", r"norm(\1_a)", value)  # all of one length
+    value = value.replace("(A'*A)^(-1)", "I")
     return re.sub(r"/\s*((?:k|K|mu|u)_[A-Za-z])(?![\w'])", r"/norm(\1)", value)
 
 
@@ -284,7 +289,7 @@ def _vanishing(question: Question) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _logarithms(put: Put) -> Put | None:
+def logarithms_as_scales(put: Put) -> Put | None:
     """The construction with log(t) as a scale of its own, for t that grows; None if it has none."""
     pattern = re.compile(rf"log\(({'|'.join(map(re.escape, put.scales))})\)") if put.scales else None
     if pattern is None or not any(pattern.search(value) for _, value in put.values):

@@ -22,6 +22,8 @@ MUCH_LARGER = re.compile(
     rf"\b{MUCH}\W+(?:more\W+)?(?:larger|greater|bigger|higher|exceed\w*|stronger|aligned|dominat\w*)|\bdominat\w+|"
     rf"\blarge(?:r)?\W+(?:relative|compared)\W+to\b|\bvery large\b|\bextremely large\b|\bsufficiently large\b|\blarge enough\b|"
     rf"\bexceeds?\W.{{0,40}}\bby a (?:large|wide)\b|\bgoes? to infinity\b|\bapproach\w* infinity\b|"
+    rf"\blarge\b[^.。]{{0,80}}\b(?:small|zero|close to 0|negative|low)\b|\blarge\W+(?:norm|magnitude|scal\w+|length)\b|"
+    rf"\b(?:norm|magnitude|scale|length)\W[^.。]{{0,30}}\blarge\b|"
     rf"远大于|远远大于|远高于|远超|大得多|非常大|很大|极大|无穷大",
     re.I | re.S,
 )
@@ -97,6 +99,11 @@ def _strong(question: Question, region: Region) -> Reading | None:
             scores = (_is_score(left), _is_score(right))
             if sign == ">>" and any(scores) or sign == "<<" and any(scores):
                 return _gap(question, "a score much larger than the others", one.formula.line, one.formula.source)
+            if sign == "=" and _is_scaled_key(left, right):
+                words = "a long query in the direction of one key, for keys at right angles"
+                item = question.item or "j"
+                let = (f"q = t*k_{item}",)
+                return Reading(("k_1..k_n orthonormal, n >= 2",), let, words, one.formula.line, one.formula.source, "t -> oo")
             if sign == "->" and scores[0] and isinstance(right, T.Symbol) and right.base == "oo":
                 return _gap(question, "a score that goes to infinity", one.formula.line, one.formula.source)
     for sentence in re.split(r"(?<=[.。;；])\s", region.words):
@@ -116,6 +123,14 @@ def _is_score(node: T.Node) -> bool:
     return key and any(n.base in ("q", "g") for n in symbols)
 
 
+def _is_scaled_key(left: T.Node, right: T.Node) -> bool:
+    """q = t k_j with a letter t."""
+    if not (isinstance(left, T.Symbol) and left.base in ("q", "g") and isinstance(right, T.Binary) and right.sign in ("*", ".")):
+        return False
+    sides = [s for s in (right.left, right.right) if isinstance(s, T.Symbol)]
+    return len(sides) == 2 and sum(s.base.lower() == "k" and bool(s.index) for s in sides) == 1
+
+
 def _weak(question: Question, region: Region) -> Reading | None:
     """A condition in formulas that does not ask for a large gap."""
     item = question.item or "j"
@@ -126,7 +141,8 @@ def _weak(question: Question, region: Region) -> Reading | None:
         if len(clause.sides) == 2 and _is_score(left) and _is_score(right) and sign in (">", ">="):
             given = (f"{free}, k_{item}'q {sign} k_i'q for i != {item}",)
             return Reading(given, (), "a score larger than the others", formula.line, formula.source)
-        if sign == "perp" and _is_query_and_key(left, right):
+        everything = re.search(r"\ball\b|\bany\b|\bevery\b|所有|任意", f"{formula.before} {formula.after}", re.I)
+        if sign == "perp" and _is_query_and_key(left, right) and (everything or _item_of(right, left) == item):
             return Reading((f"{free}, k_i'q = 0 for all i",), (), "a query at right angles to keys", formula.line, formula.source)
         if len(clause.sides) == 2 and sign in ("~", "=") and _is_query_and_key(left, right):
             let = (f"q = k_{item}",)
@@ -135,6 +151,11 @@ def _weak(question: Question, region: Region) -> Reading | None:
             given = (f"{free}, k_{item}'q = 1, k_{item}'q >= k_i'q for i != {item}",)
             return Reading(given, (), "a largest score of about 1", formula.line, formula.source)
     return None
+
+
+def _item_of(*sides: T.Node) -> str:
+    """The item of the key among the sides."""
+    return next((s.index[0] for s in sides if isinstance(s, T.Symbol) and s.base.lower() == "k" and s.index), "")
 
 
 def _is_query_and_key(left: T.Node, right: T.Node) -> bool:

@@ -118,7 +118,7 @@ def _heads(question: Question, clause: T.Clause, problem: Problem) -> list[str]:
 
 def hole_of(holes: Iterable[str], side: T.Node, problem: Problem) -> str | None:
     """The hole that a side names, or None."""
-    symbol = symbol_of(side)
+    symbol = symbol_of(side.inner if isinstance(side, T.Transposed) else side)
     if symbol is None:
         return None
     base, index = symbol.base.rstrip("'*"), tuple(i for i in symbol.index if i)
@@ -153,6 +153,8 @@ def _value(question: Question, sides: Iterable[T.Node], known: dict[str, str], p
             best = "I"
             continue
         text = claim_text(side, known)
+        if text is not None and not matrix and re.fullmatch(r".*\w\)?'", text):  # a query that is written as a row
+            text = text.replace("'", "")
         if text is None or not _has_vectors(text, matrix, question, problem):
             continue
         best = text

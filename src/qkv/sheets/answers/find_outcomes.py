@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from qkv.sheets.answers.construction import Outcome, joined, names, renamed
 from qkv.sheets.answers.regions import Region, is_length
@@ -13,10 +14,12 @@ from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.parser import Unreadable, expression
 
 APPROACH = (
-    r"approximat\w*|approx\w*|close\w*|approach\w*|converg\w*|tend\w*|near\w*|equals?|equal to|cop(?:y|ies)|essential\w*|"
+    r"\b(?:approximat\w*|approx\w*|close\w*|approach\w*|converg\w*|tend\w*|near\w*|equals|equal to|cop(?:y|ies)|essential\w*|"
     r"remain\w*|stay\w*|keep\w*|becom\w*|oscillat\w*|swing\w*|flip\w*|jump\w*|fluctuat\w*|alternat\w*|switch\w*|bounc\w*|"
-    r"toward\w*|identical|dominated by|接近|近似|趋|等于|振荡|震荡|波动|之间|偏向|变成|摇摆|约为|就是"
+    r"toward\w*|identical|dominated by)\b|接近|近似|趋|等于|振荡|震荡|波动|之间|偏向|变成|摇摆|约为|就是"
 )
+IS = r"\bis\b|\bbe\b|\balmost\b|\bjust\b|\bbasically\b|\bmostly\b|为|是|几乎"
+"""Further words for a question that asks what an output is."""
 NEGATED = re.compile(
     r"\b(?:not|never|no longer|neither|nor|isn't|won't|doesn't|can't|cannot|rather than|instead of|unlike|impossible|unable)\b|"
     r"n't\b|不再|不是|而不是|无法|不能|不会|不可能|并非",
@@ -27,6 +30,7 @@ GOAL = re.compile(
     r"希望|想要|为了|使得|需要|要使|目标",
     re.I,
 )
+SWINGS = re.compile(r"oscillat|swing|flip|jump|fluctuat|alternat|switch|bounc|between|之间|摇摆|振荡|震荡", re.I)
 VARIES = re.compile(
     r"^\W*(?:has|have|will have|would have|shows?|exhibits?|suffers? from)\W+(?:an?\W+)?(?:(?:very|more|quite|a lot of)\W+)?"
     r"(?:high|large|significant|substantial|non-?\s?negligible|considerable|huge|big|great)\W+varianc",
@@ -92,7 +96,7 @@ def find_outputs(hole: str, region: Region, letters: Iterable[str] = ()) -> list
             value = _last_value(one.clause.sides[1:], families)
             if value:
                 found.append(Outcome(hole, value, "", one.formula.line, one.formula.source))
-    found += [o for o in _in_words(region, families) if o.output == hole]
+    found += [o for o in _in_words(region, families, IS) if o.output == hole]
     return found
 
 
@@ -112,6 +116,8 @@ def _last_value(sides: Iterable[T.Node], families: set[str]) -> str:
         bases = {base for base, _ in names(text)}
         if "alpha" in bases and bases & families:
             continue  # the definition as a weighted sum
+        if any(base in ("u", "mu") and index.isdigit() for base, index in names(text)):
+            continue  # a slip: the vectors have letters
         if bases & families or bases == {"alpha"} or {"alpha", "n"} >= bases and "alpha" in bases:
             best = text
     return best
@@ -121,13 +127,14 @@ def _is_goal(formula: Formula) -> bool:
     return bool(GOAL.search(formula.before[-50:]))
 
 
-def find_samples(region: Region, scales: Iterable[str], length: str) -> list[Outcome]:
+def find_samples(region: Region, scales: Iterable[str], length: str, holes: Sequence[str] = ()) -> list[Outcome]:
     """What outputs are said to do as the length of k_a varies, in reading order.
 
     Args:
         region: What the sheet says on the part.
         scales: The author's letters for scales, which no condition on the length uses.
         length: The author's letter for the length.
+        holes: Names of the queries that a sentence may put in anew, such as "q_1".
     """
     formulas = list(region.formulas)
     found: list[Outcome] = []
@@ -137,9 +144,25 @@ def find_samples(region: Region, scales: Iterable[str], length: str) -> list[Out
             outcome = _in_clause(Said(clause, formula), clauses_here[:place], set(scales), length)
             if outcome is not None:
                 found.append(outcome)
-    found += [_with_condition(o, region, set(scales), length) for o in _in_words(region, {"v"})]
+    found += _in_words(region, {"v"})
     found += _moving(formulas)
-    return _distinct(found)
+    sentences = {(f.line, f.source): f.before for f in formulas}
+    return _distinct([_with_queries(o, sentences, holes) for o in found])
+
+
+def _with_queries(outcome: Outcome, sentences: dict[tuple[int, str], str], holes: Sequence[str]) -> Outcome:
+    """An outcome with the queries that its sentence supposes: "if q_1 = q_2 = …, then c …"."""
+    before = next((b for (line, source), b in sentences.items() if line == outcome.line and outcome.written.startswith(source)), "")
+    queries: dict[str, str] = {}
+    for math in re.findall(r"\$([^$]*)\$", before):
+        for clause in clauses(math):
+            heads = [joined(s.base, "".join(s.index)) for s in clause.sides[:-1] if isinstance(s, T.Symbol)]
+            text = claim_text(clause.sides[-1]) if clause.sides else None
+            if text is not None and heads and len(heads) == len(clause.sides) - 1 and set(heads) <= set(holes):
+                queries.update(dict.fromkeys(heads, text))
+    if holes and set(queries) == set(holes):
+        return replace(outcome, queries=tuple((hole, queries[hole]) for hole in holes))
+    return outcome
 
 
 def _in_clause(one: Said, before: list[T.Clause], scales: set[str], length: str) -> Outcome | None:
@@ -204,11 +227,13 @@ def _value_text(math: str, families: set[str]) -> str:
     return text if {base for base, _ in names(text)} & families else ""
 
 
-def _in_words(region: Region, families: set[str]) -> list[Outcome]:
+def _in_words(region: Region, families: set[str], more_words: str = "") -> list[Outcome]:
     """Outputs and values that words join: "$c$ will be close to $v_a$", "the result tends to $v_b$"."""
     found: list[Outcome] = []
-    link = re.compile(rf"^([^$.。;]{{0,100}}?(?:{APPROACH})[^$.。;]{{0,60}}?)\$([^$]+)\$(.*)$", re.I | re.S)
-    plain = re.compile(rf"(?:output|result|context vector|结果|输出)[^$.。;]{{0,60}}?(?:{APPROACH})[^$.。;]{{0,30}}?$", re.I)
+    words = f"{APPROACH}|{more_words}" if more_words else APPROACH
+    link = re.compile(rf"^([^$.。;]{{0,100}}?(?:{words})[^$.。;]{{0,60}}?)\$([^$]+)\$(.*)$", re.I | re.S)
+    plain = re.compile(rf"(?:output|result|context vector|结果|输出)[^$.。;]{{0,60}}?(?:{words})[^$.。;]{{0,30}}?$", re.I)
+    copied = re.compile(r"\b(?:cop(?:y|ies|ied|ying)|outputs?|returns?)\b[^$.。;]{0,50}$|复制[^$.。;]{0,20}$", re.I)
     for formula in region.formulas:
         output = _output_text(formula.math)
         if output is not None:
@@ -218,21 +243,20 @@ def _in_words(region: Region, families: set[str]) -> list[Outcome]:
             value = _value_text(match[2], families)
             if not value:
                 continue
-            found.append(Outcome(output, value, "", formula.line, f"{formula.source} {match[1].strip()} {match[2]}"))
             more = AND_VALUE.match(match[3])
             second = _value_text(more[1] or more[2], families) if more else ""
-            if second:
-                found.append(Outcome(output, second, "", formula.line, f"{formula.source} {match[1].strip()} {more[1] or more[2]}"))  # type: ignore[index]
+            swings = {"v_a": "gamma > 1", "v_b": "gamma < 1"} if SWINGS.search(match[1]) else {}
+            for one in (value, second):
+                if one:
+                    written = f"{formula.source} {match[1].strip()} {one}"
+                    found.append(Outcome(output, one, swings.get(one, ""), formula.line, written))
             continue
         value = _value_text(formula.math, families)
-        if value and plain.search(formula.before) and not NEGATED.search(_close(formula.before)):
-            found.append(Outcome("c", value, "", formula.line, f"{formula.before.strip()[-60:]} {formula.source}"))
+        subject = plain.search(formula.before) or (more_words and copied.search(formula.before))
+        if value and subject and not NEGATED.search(subject[0]) and not NEGATED.search(_close(formula.before)):
+            written = f"{formula.before.strip()[-60:]} {formula.source}"
+            found.append(Outcome("c", value, "", formula.line, written, loose=True))
     return found
-
-
-def _with_condition(outcome: Outcome, region: Region, scales: set[str], length: str) -> Outcome:
-    """Words give no condition of their own: the one that is expected for the value is taken."""
-    return outcome
 
 
 def _moving(formulas: list[Formula]) -> list[Outcome]:
@@ -312,7 +336,7 @@ def _score_item(node: T.Node) -> str:
 
 
 def _distinct(outcomes: list[Outcome]) -> list[Outcome]:
-    seen: dict[tuple[str, str, str, bool], Outcome] = {}
+    seen: dict[object, Outcome] = {}
     for one in sorted(outcomes, key=lambda o: o.line):
-        seen.setdefault((one.output, one.value, one.condition, one.moves), one)
+        seen.setdefault((one.output, one.value, one.condition, one.moves, one.queries), one)
     return list(seen.values())

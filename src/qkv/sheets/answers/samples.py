@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from qkv.sheets.answers.construction import Construction, Outcome, declared_names, is_expression, joined, renamed
-from qkv.sheets.answers.decide import Decided, Put, none_found, put_in
+from qkv.sheets.answers.decide import Decided, Put, logarithms_as_scales, none_found, put_in
 from qkv.sheets.answers.goal_check import Found, decided, in_limit
 from qkv.sheets.answers.wording import people_write
 from qkv.sheets.feedback import Answer
@@ -34,8 +34,17 @@ def decide_samples(
     put = put_in(replace(question, let=()), construction, problem)
     if put is None:
         return Decided(_answer(question, outcomes[0], "not_read", "the construction of the earlier part was not read"))
-    tried = [(outcome, _tried(question, put, outcome)) for outcome in outcomes]
-    failed = [(outcome, found) for outcome, found in tried if found.kind == "refuted"]
+    tried = []
+    for outcome in outcomes:
+        own = put_in(replace(question, let=()), Construction(outcome.queries), problem) if outcome.queries else put
+        if own is not None:
+            tried.append((outcome, _tried(question, own, outcome)))
+    if not tried:
+        return Decided(_answer(question, outcomes[0], "not_read", "the queries of that sentence were not read"))
+    failed = [(outcome, found) for outcome, found in tried if found.kind == "refuted" and not outcome.loose]
+    tried = [(outcome, found) for outcome, found in tried if found.kind != "refuted" or not outcome.loose]
+    if not tried:
+        return Decided(none_found(question))
     if failed:
         return Decided(_missed(question, put, earlier, failed[0]))
     held = [(outcome, found) for outcome, found in tried if found.kind in ("proved", "conditional")]
@@ -88,6 +97,9 @@ def _tried(question: Question, put: Put, outcome: Outcome) -> Found:
             [*(f"{scale} -> oo" for scale in put.scales), outcome.condition[3:]]
         )
         return decided(question.given, lets, (goal,))
+    plain = logarithms_as_scales(put)
+    if plain is not None and len(put.scales) > 1:  # limits through several logarithms are not decided
+        put, lets = plain, (*question.let, *(f"{hole} = {one}" for hole, one in plain.values))
     goal = question.goal[0].replace(HOLE, value)
     goal = in_limit(f"{outcome.output}{goal[goal.index(' '):]}", put.scales)
     found = decided(question.given, lets, (f"{goal} when {condition}" if condition else goal,))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from qkv.sheets.reading.sheet import Formula
 from qkv.sheets.statements import tree as T
@@ -98,7 +99,39 @@ def _transposed(node: T.Transposed, known: Mapping[str, str]) -> tuple[str, int]
     return f"{_bracketed(inner, STRONG)}'", STRONG
 
 
+def _dotted_sum(node: T.Binary) -> T.Total | None:
+    """a_1 x + a_2 x + … + a_m x as a sum over i, or None if it is none."""
+    terms: list[T.Node] = []
+    rest: T.Node = node
+    while isinstance(rest, T.Binary) and rest.sign == "+":
+        terms.insert(0, rest.right)
+        rest = rest.left
+    terms.insert(0, rest)
+    if len(terms) < 3 or not any(isinstance(term, T.Dots) for term in terms):
+        return None
+    last = {s.index[-1] for s in T.nodes(terms[-1]) if isinstance(s, T.Symbol) and s.index}
+    first = {s.index[-1] for s in T.nodes(terms[0]) if isinstance(s, T.Symbol) and s.index}
+    if len(last) != 1 or first != {"1"}:
+        return None
+    (end,) = last
+    return T.Total("i", (), end, _with_index(terms[0], "1", "i"))
+
+
+def _with_index(node: Any, old: str, new: str) -> Any:
+    """A node with one index put for another."""
+    if isinstance(node, T.Symbol):
+        return replace(node, index=tuple(new if i == old else i for i in node.index))
+    if isinstance(node, tuple):
+        return tuple(_with_index(one, old, new) for one in node)
+    if isinstance(node, T.Node):
+        return replace(node, **{f.name: _with_index(getattr(node, f.name), old, new) for f in fields(node)})
+    return node
+
+
 def _binary(node: T.Binary, known: Mapping[str, str]) -> tuple[str, int] | None:
+    if node.sign == "+" and any(isinstance(one, T.Dots) for one in T.nodes(node)):
+        total = _dotted_sum(node)
+        return None if total is None else _total(total, known)
     left, right = _text(node.left, known), _text(node.right, known)
     if left is None or right is None:
         return None
@@ -123,6 +156,9 @@ def _total(node: T.Total, known: Mapping[str, str]) -> tuple[str, int] | None:
     if inner is None:
         return None
     last = node.last if node.last in ("m", "p") else ""
+    if last and node.index != "i":
+        inner = _text(_with_index(node.inner, node.index, "i"), known) or inner
+        node = replace(node, index="i")
     below = f"{node.index} != {', '.join(node.but)}" if node.but else (f"{node.index}=1" if last else node.index)
     head = f"sum_{{{below}}}" + (f"^{last}" if last else "") if node.but or last else f"sum_{node.index}"
     return f"{head} {_bracketed(inner, WEAK)}", 0
