@@ -185,6 +185,12 @@ class Grade(Displayable):
         return super().to_json()
 
 
+def counted(kind: str) -> str:
+    """A verdict after a number: "in a limit" for "limit"; "follows" is what follows from an earlier mistake."""
+    names = {"follows": "from an earlier mistake", "none": "without an answer", "limit": "in a limit"}
+    return names.get(kind, words(kind))
+
+
 def said(one: Statement | Answer) -> str:
     """The reason, after the earlier mistake that it follows from."""
     if one.follows_from is None:
@@ -194,6 +200,5 @@ def said(one: Statement | Answer) -> str:
 
 def _counted(many: int, noun: str, counts: dict[str, int]) -> str:
     plural = {"formula": "formulas"}.get(noun, f"{noun}s")
-    names = {"follows": "from an earlier mistake", "none": "without an answer", "limit": "in a limit"}
-    each = ", ".join(f"{count} {names.get(kind, words(kind))}" for kind, count in counts.items())
+    each = ", ".join(f"{count} {counted(kind)}" for kind, count in counts.items())
     return f"{many} {noun if many == 1 else plural}{f': {each}' if each else ''}."

@@ -116,7 +116,7 @@ def grade_text(text: str, problem: str | None, file: str, seconds: float) -> Gra
     except TimedOut:
         return failed_grade(file, f"It took longer than {seconds:g} s. Grade a part of it.", text)
     except (Exception, RecursionError) as why:
-        return failed_grade(file, f"qkv failed on it, which is a bug ({type(why).__name__}).", text)
+        return failed_grade(file, f"It made qkv fail, which is a bug ({type(why).__name__}).", text)
     return found if found.text else replace(found, text=text)
 
 

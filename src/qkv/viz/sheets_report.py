@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import PurePath
 
 from qkv.sheets.classes import ClassGrade, Mistake, Place, question_labels
-from qkv.sheets.feedback import MEANINGS, SIGNS, Answer, Grade, Statement, words
+from qkv.sheets.feedback import MEANINGS, SIGNS, Answer, Grade, Statement, counted, words
 from qkv.sheets.source_view import SourceView
 from qkv.viz.formulas import GREEK
 from qkv.viz.html_report import derivation, disclosure, document, heading, with_formulas
@@ -25,7 +25,7 @@ KEPT_LINES = 2
 """Lines beside feedback that stay open where a run is folded."""
 MAX_LISTED = 400
 """Entries of the list of what was not read; further ones are counted."""
-QUIET = ("right", "choice")
+QUIET = ("right", "limit", "choice")
 """Verdicts whose reasons are behind a disclosure."""
 TONES = {
     "right": "proved", "meets": "proved", "limit": "conditional", "wrong": "refuted", "misses": "refuted",
@@ -172,7 +172,9 @@ def _line(number: int, source: str, notes: list[Statement | Answer], view: Sourc
     shown = "".join(_answer_note(one, view) for one in notes if isinstance(one, Answer))
     shown += "".join(_statement_note(one, view) for one in statements if one.verdict not in QUIET)
     if kept := [one for one in statements if one.verdict in QUIET]:
-        kinds = ", ".join(f"{count} {kind}" for kind in QUIET if (count := sum(one.verdict == kind for one in kept)))
+        kinds = ", ".join(
+            f"{count} {counted(kind)}" for kind in QUIET if (count := sum(one.verdict == kind for one in kept))
+        )
         many = "they were" if len(kept) > 1 else "it was"
         inner = "".join(_statement_note(one, view) for one in kept)
         shown += f"<li>{disclosure(f'{kinds}: how {many} read', inner)}</li>"

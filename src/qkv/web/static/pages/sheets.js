@@ -19,7 +19,7 @@ const MEANINGS = {
   not_read: "not understood, or readable in ways that disagree: look at it yourself", meets: "does what the question asks for", misses: "does not do what the question asks for",
   prose: "an answer in words, which is not decided", none: "no answer was found",
 };
-const QUIET = ["right", "choice"]; // their reasons open on a click
+const QUIET = ["right", "limit", "choice"]; // their reasons open on a click
 const FOLDED = 8, KEPT = 2; // a longer run of lines without feedback is folded, but for some at its ends
 const PASTED_SHEET = 200; // characters; what is shorter is a correction
 const FORMS = ".tex,.md,.markdown,.txt,.typ,.ipynb,.html,.htm,text/*";
@@ -163,7 +163,7 @@ function Fold({ lines }) {
 function Line({ row, open, onOpen }) {
   const statements = row.notes.filter((n) => n.statement).map((n) => n.statement);
   const quiet = statements.filter((s) => QUIET.includes(s.verdict));
-  const counts = QUIET.map((kind) => [kind, quiet.filter((s) => s.verdict === kind).length]).filter(([, many]) => many).map(([kind, many]) => `${many} ${kind}`).join(", ");
+  const counts = QUIET.map((kind) => [kind, quiet.filter((s) => s.verdict === kind).length]).filter(([, many]) => many).map(([kind, many]) => `${many} ${kind === "limit" ? "in a limit" : kind}`).join(", ");
   const key = `q${row.number}`;
   return html`<li id=${row.notes.length ? `line-${row.number}` : null}><span class="number">${row.number}</span>
     <code class="source">${row.text ? marked(row.text, statements) : "\u200b"}</code>
