@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from qkv.errors import QkvError
 from qkv.sheets.answers import answers_of
-from qkv.sheets.feedback import Answer, Grade
+from qkv.sheets.feedback import Answer, Grade, Statement
 from qkv.sheets.problems import Problem, detect_edition, editions
 from qkv.sheets.reading import Sheet, read_sheet
 from qkv.sheets.statements.deciding import Budget
@@ -46,8 +46,25 @@ def grade(text: str, problem: str | None = None, file: str = "") -> Grade:
     sheet = read_sheet(text, Path(file).name, titles=_titles(sheet, chosen))
     statements, notation = judge(sheet, chosen, Budget())
     answers = answers_of(sheet, chosen)
-    remarks = tuple(_remarks(sheet, chosen, answers))
-    return Grade(file, chosen.id, notation.said(), statements, answers, remarks, text=text)
+    statements = tuple(_with_answers(statement, chosen, answers) for statement in statements)
+    return Grade(file, chosen.id, notation.said(), statements, answers, tuple(_remarks(sheet)), text=text)
+
+
+def _with_answers(statement: Statement, problem: Problem, answers: tuple[Answer, ...]) -> Statement:
+    """The statement in the light of the answers.
+
+    A condition that is not enough is wrong, and what rests on a construction that misses its goal follows from it.
+    """
+    for answer in answers:
+        if answer.verdict != "misses" or answer.part.split(".")[0] != statement.part.split(".")[0]:
+            continue
+        part = problem.part(answer.part)
+        kinds = {q.kind for q in part.questions} if part is not None else set()
+        if kinds == {"condition"} and answer.line == statement.line and answer.given == statement.formula:
+            return replace(statement, verdict="wrong", because=answer.because, claim=answer.claim)
+        if "construction" in kinds and statement.verdict == "wrong" and 0 < answer.line < statement.line:
+            return replace(statement, follows_from=answer.line)
+    return statement
 
 
 def _titles(sheet: Sheet, problem: Problem) -> dict[str, tuple[str, ...]]:
@@ -58,7 +75,7 @@ def _titles(sheet: Sheet, problem: Problem) -> dict[str, tuple[str, ...]]:
     return {part.id: part.titles for part in problem.parts if part.titles}
 
 
-def _remarks(sheet: Sheet, problem: Problem, answers: Iterable[Answer]) -> list[str]:
+def _remarks(sheet: Sheet) -> list[str]:
     out = []
     if sheet.cut:
         out.append("The sheet is very long; only its beginning was read.")

@@ -99,7 +99,7 @@ def circumstances(formula: Formula) -> Circumstances:
         perhaps_goal=_WEAK_GOAL.search(recent) is not None,
         hypothesis=_HYPOTHESIS.search(before) is not None,
         negated=_NEGATION.search(before) is not None or _NEGATED_AFTER.search(after) is not None,
-        choice=_CHOICE.search(before) is not None,
+        choice=_CHOICE.search(before) is not None and formula.row == 0,
         others=_OTHERS.search(before) is not None,
         otherwise=_OTHERWISE.search(after) is not None,
         scores=_SCORES.search(tail + after) is not None,

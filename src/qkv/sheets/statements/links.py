@@ -24,12 +24,14 @@ class Finding:
         claim: The claim that was decided.
         because: Why.
         derivation: The steps of the argument.
+        verdict: What qkv.claims said.
     """
 
     kind: str
     claim: str = ""
     because: str = ""
     derivation: tuple[Step, ...] = ()
+    verdict: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ def _try(then: str, limits: str, reading: Reading, setting: Setting, budget: Bud
         kind = WRONG
     elif found.verdict == "malformed":
         kind = UNREAD
-    return Finding(kind, claim.body, found.because, found.derivation)
+    return Finding(kind, claim.body, found.because, found.derivation, found.verdict)
 
 
 def _equal(one: Term, two: Term, sign: str, reading: Reading, setting: Setting, budget: Budget) -> Finding:
@@ -178,7 +180,7 @@ def _near(one: Term, two: Term, exact: Finding, reading: Reading, setting: Setti
         below = _try(f"{two.text} - {one.closed} <= 1/20", "", reading, setting, budget)
     finally:
         reading.world = world
-    if WRONG in (above.kind, below.kind):
+    if any(found.verdict in ("refuted", "conditional") for found in (above, below)):
         return exact
     return Finding(OPEN, exact.claim, exact.because)
 

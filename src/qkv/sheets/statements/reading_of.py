@@ -187,9 +187,8 @@ class Reading:
         return Term(name, VECTOR, True)
 
     def _value(self, value: T.Node) -> str:
-        inner = self
-        if self.world.kind in ("means", "noise") and not self.sampled:
-            inner = replace(self, fixed=True)
+        fixed = self.world.kind in ("means", "noise") and not self.sampled
+        inner = replace(self, fixed=fixed, plain_output=False)
         self.depth += 1
         term = Writer(inner.resolve, {}, frozenset(), ("n",)).write(value)
         self.depth -= 1
