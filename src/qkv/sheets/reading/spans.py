@@ -188,27 +188,54 @@ def has_relation(math: str) -> bool:
     return _RELATION.search(math) is not None
 
 
-_PLAIN = re.compile(
-    r"(?<![\w$\\])(?:[A-Za-zα-ωΑ-Ω0-9.,_^{}()\[\]+*/'·²ᵀ|‖½₀-₉⊤−-]+(?: ?[+*/·⋅−-] ?| )){0,6}"
-    r"[A-Za-zα-ωΑ-Ω0-9._^{}()\[\]'²ᵀ|‖½₀-₉⊤-]*[A-Za-zα-ωΑ-Ω)\]}ᵀ₀-₉'] ?(?:=|≈|≃|≫|≪|>>|<<|>=|<=|≥|≤|→|->|~=|!=|≠)"
-    r" ?[^\s,;。，；]+(?: ?(?:[+*/=≈·→−-]|->|>>|≫) ?[^\s,;。，；]+)*"
-)
+_SIGN = re.compile(r"^(?:=|≈|≃|≫|≪|>>|<<|>=|<=|≥|≤|→|->|~=|!=|≠|<|>|:=|~)$")
+_SIGN_INSIDE = re.compile(r"=|≈|≃|≫|≪|>|<|≥|≤|→|≠")
+_FUNCTION = re.compile(r"^(?:exp|log|ln|softmax|sum|sqrt|Var|Cov|max|min)$")
+_MATH_WORD = re.compile(r"^[(\[{|]*(?:[A-Za-zα-ωΑ-Ω]|mu|alpha|beta|gamma|lambda|eps|epsilon|exp|log)?(?:[_^'ᵀ⊤²₀-₉ₐᵢⱼ½\d.(){}\[\]|*/+·⋅−=≈,-].*)?$")
+_LABEL = re.compile(r"^\(?(?:[a-h]|i{1,3}|iv|v|\d{1,2})[.):]+$|^Q\d$")
+_OPERATOR = re.compile(r"^[-+*/·⋅−×()\[\]{}|]+$")
+MAX_PLAIN_WORDS = 40
 
 
 def plain_formulas(text: str) -> list[Span]:
     """Formulas that stand in the words without any sign around them, for sheets that use none."""
     out: list[Span] = []
-    for number, found in enumerate(_PLAIN.finditer(text[:100_000])):
-        if number >= 400:
-            break
-        body = found[0].rstrip(".,;:。")
-        words = re.findall(r"[A-Za-z]{3,}", re.split(r"[=≈≃≫≪<>→]", body)[0])
-        start = found.start()
-        if words:  # words of the sentence before the formula
-            last = [m for m in re.finditer(r"[A-Za-z]{3,}\s", body) if m.end() < re.search(r"[=≈≃≫≪<>→]", body).start()]  # type: ignore[union-attr]
-            if last:
-                start += last[-1].end()
-                body = body[last[-1].end() :]
-        if re.search(r"[A-Za-zα-ω]", body) and len(body) < 300:
-            out.append(Span(start, start + len(body), start, body, False))
+    start = 0
+    for line in text[:100_000].split("\n"):
+        words = [(m.start(), m[0]) for m in re.finditer(r"\S+", line)]
+        taken = -1
+        for place, (_, word) in enumerate(words):
+            if place <= taken or not (_SIGN.match(word) or (_SIGN_INSIDE.search(word[1:]) and _is_math(word))):
+                continue
+            first, last = _extent(words, place, taken)
+            begin, end = words[first][0], words[last][0] + len(words[last][1])
+            body = line[begin:end].rstrip(".,;:。，；")
+            if re.search(r"[A-Za-zα-ω]", body) and len(body) < 300 and len(out) < 400:
+                out.append(Span(start + begin, start + begin + len(body), start + begin, body, False))
+            taken = last
+        start += len(line) + 1
     return out
+
+
+def _is_math(word: str) -> bool:
+    bare = word.strip(".,;:。，；")
+    if _FUNCTION.match(bare) or _OPERATOR.match(bare) or _SIGN.match(bare):
+        return True
+    return bool(bare) and _MATH_WORD.match(bare) is not None
+
+
+def _extent(words: list[tuple[int, str]], place: int, taken: int) -> tuple[int, int]:
+    """The words around a relation that belong to its formula."""
+    first = last = place
+    while first - 1 > taken and place - first < MAX_PLAIN_WORDS and _is_math(words[first - 1][1]):
+        if first <= 3 and _LABEL.match(words[first - 1][1]):
+            break
+        if re.search(r"[.,;:。，；]$", words[first - 1][1]) or words[first - 1][1] in ("a", "A", "I", "i."):
+            break
+        first -= 1
+    while last + 1 < len(words) and last - place < MAX_PLAIN_WORDS and not re.search(r"[.,;:。，；]$", words[last][1]):
+        following = words[last + 1][1]
+        if not _is_math(following) or (following in ("a", "A", "I") and not _SIGN.match(words[last][1])):
+            break
+        last += 1
+    return first, last

@@ -93,7 +93,7 @@ def circumstances(formula: Formula) -> Circumstances:
     before, after = formula.before, formula.after
     tail = re.sub(r"\$[^$]*\$", "", before)
     recent = _since_last_assertion(before)
-    conditions = _after(after) or _before(before)
+    conditions = _both(_before(before), _after(after))
     return Circumstances(
         goal=(_GOAL.search(recent) is not None and _CHOICE.search(recent) is None) or _GOAL_AFTER.search(after) is not None,
         perhaps_goal=_WEAK_GOAL.search(recent) is not None,
@@ -190,21 +190,42 @@ def _after(after: str) -> list[T.Condition]:
     return conditions
 
 
-def _before(before: str) -> list[T.Condition]:
-    """The last condition in the words before: "If $c_a > 1$, …", "for all other keys $i ≠ a$, we have"."""
+def _both(before: tuple[list[T.Condition], bool], after: list[T.Condition]) -> list[T.Condition]:
+    """Conditions on indices and on numbers, each from before the formula if they stand right before it, else from after it."""
+    first, fresh = before
     out: list[T.Condition] = []
+    for relation in (False, True):
+        mine = [c for c in first if (c.kind == "relation") == relation]
+        later = [c for c in after if (c.kind == "relation") == relation]
+        out += (mine or later) if fresh else (later or mine)
+    return out
+
+
+def _before(before: str) -> tuple[list[T.Condition], bool]:
+    """The last condition before, "If $c_a > 1$, …", and whether nothing was asserted since."""
+    out: list[T.Condition] = []
+    fresh = False
     for found in _SPAN.finditer(before):
         head = before[: found.start()]
-        if re.search(r"\$[^$]*[=≈<>~][^$]*\$\s*(?:for|where|with|when|if)?\s*(?:all|any|every)?\s*$|\\approx[^$]*\$\s*(?:for|if|when)?\s*(?:all|any)?\s*$", head):
+        if _BELONGS.search(head) is not None:
             continue  # the condition of the formula before it
-        if _CONDITION_WORD.search(head) is None and not re.search(r"\b(?:if|when|for|If|When|For)\b[^$,.;]{0,40}$|当[^$，。]{0,10}$", head):
+        if _CONDITION_WORD.search(head) is None and not re.search(
+            r"\b(?:if|when|for|If|When|For)\b[^$,.;]{0,40}$|当[^$，。]{0,10}$", head
+        ):
             continue
         conditions = _as_conditions(found[1])
         if conditions:
+            asserted = _asserts(before[found.end() :])
             close = re.match(r"\s*[)）]", before[found.end() :])
-            only = [c for c in conditions if c.kind != "index"] if close or _asserts(before[found.end() :]) else conditions
+            only = [c for c in conditions if c.kind != "index"] if close or asserted else conditions
             out = only or ([] if any(c.kind == "index" for c in conditions) else out)
-    return out
+            fresh = not asserted
+    return out, fresh
+
+
+_BELONGS = re.compile(
+    r"\$[^$]*(?:[=≈<>~]|\\approx|\\to)[^$]*\$\s*(?:for|where|with|when|if)\s*(?:all|any|every)?\s*$"
+)
 
 
 def _asserts(rest: str) -> bool:

@@ -19,6 +19,7 @@ from qkv.sheets.statements.notation import Definition, Notation, infer, is_key, 
 from qkv.sheets.statements.parser import Unreadable, parse
 from qkv.sheets.statements.reading_of import Reading
 from qkv.sheets.statements.worlds import World, worlds_of
+from qkv.sheets.statements.writing import Unwritable
 
 MAX_READINGS = 8
 MAX_LINKS = 8
@@ -211,6 +212,9 @@ class _Judge:
         head = clause.sides[0]
         if isinstance(head, T.Symbol) and not head.index and not any(T.symbols(s) for s in clause.sides[1:]):
             return "choice", "a letter is given a value"
+        if isinstance(head, T.Symbol) and (head in self._scales() or head in (self.notation.length, T.Symbol("n"))):
+            if not (head.base in ("c", "C") and any(s.base == "v" or is_mean(s) for s in T.symbols(clause))):
+                return "choice", "a letter is given a value"
         if re.search(r"_\{?\s*\\(?:tilde|hat|bar)|_\{\d,\s*\\(?:tilde|hat)", parsed.formula.math):
             return "not_read", "an index with an accent, which may stand for another one"
         if clause.doubtful:
@@ -256,13 +260,19 @@ class _Judge:
                 return Finding(OPEN, "", "chooses a matrix")
             if head.base in ("V", "K", "Q") and not head.index and kind == "tokens" and len(clause.sides) == 2:
                 return Finding(OPEN, "", "chooses a matrix")
-            if head.base == "x" and head.index and kind == "tokens" and len(clause.sides) == 2 and (around.hypothesis or around.choice):
+            if head.base == "x" and head.index and kind == "tokens" and len(clause.sides) == 2 and self._is_other_input(parsed, clause):
                 return Finding(OPEN, "", "another input, supposed")
             if head.base in ("A", "B") and not head.index and isinstance(clause.sides[1], T.Matrix):
                 return Finding(OPEN, "", "names a matrix")
         if kind == "tokens" and clause.signs[0] == "=" and _bases_of(head) == {"K", "Q"}:
             return Finding(OPEN, "", "chooses a matrix")
         return None
+
+    def _is_other_input(self, parsed: Parsed, clause: T.Clause) -> bool:
+        """Whether a token gets another value than the given one."""
+        world = worlds_of(self.problem, parsed.formula.part)[0]
+        found = decide_link(clause.sides[0], "=", clause.sides[1], Reading(world, self.notation, {}), Setting(), self.budget)
+        return found.kind not in (EXACT, LIMIT)
 
     def _is_query_value(self, clause: T.Clause) -> bool:
         last = clause.sides[-1]
@@ -398,14 +408,14 @@ class _Judge:
         self, parsed: Parsed, left: T.Node, sign: str, right: T.Cases, around: Circumstances, extra: tuple[T.Condition, ...]
     ) -> Finding:
         found: list[Finding] = []
-        outside: tuple[T.Condition, ...] = ()
+        named: list[T.Condition] = []
         for piece in right.pieces:
             conditions = piece.condition
             if any(c.kind == "otherwise" for c in conditions):
-                conditions = tuple(replace(c, inside=not c.inside) for c in outside)
+                conditions = _rest(named)
             if not conditions:
                 return Finding(UNREAD, "", "a case without a condition")
-            outside = conditions
+            named += conditions
             found.append(self._link(parsed, left, sign, piece.value, conditions, around, extra))
         return _worst(found)
 
@@ -434,7 +444,10 @@ class _Judge:
             spoken = self._speaks_of_length(parsed, inside, (*conditions, *extra))
             worlds = self._worlds(part, inside, statistics, spoken)
         scales = self.notation.scales.get(part.split(".")[0], [])
-        doubtful = any(s in scales and s.base in ("c", "C") for s in inside)
+        doubtful = any((s in scales or s == self.notation.length) and s.base in ("c", "C") for s in inside)
+        if worlds and worlds[0].kind == "tokens":
+            worlds = [*self._other_inputs(worlds[0], definitions), *worlds]
+            definitions = {s: d for s, d in definitions.items() if s.base != "x"}
         for world in worlds:
             base = Reading(world, self.notation, _current(definitions, inside), replaced={})
             heads = base.heads
@@ -453,6 +466,19 @@ class _Judge:
                         )
                         for limits, when in self._moves(world, conditions, extra, around):
                             yield reading, Setting(limits, stands_for, when)
+
+    def _other_inputs(self, world: World, definitions: dict[T.Symbol, Definition]) -> list[World]:
+        """The world with a token that the author supposed to be another one."""
+        for s, d in definitions.items():
+            if s.base == "x" and len(s.index) == 1:
+                try:
+                    value = Reading(world, self.notation, {}).writer().write(d.value).text
+                except Unwritable:
+                    continue
+                name = f"x_{s.index[0]}"
+                lets = tuple(f"{name} = {value}" if one.split("=")[0].strip() == name else one for one in world.let)
+                return [replace(world, let=lets)] if lets != world.let else []
+        return []
 
     def _siblings(self, part: str) -> list[World]:
         """The worlds of the other parts under the same letter."""
@@ -496,20 +522,21 @@ class _Judge:
                 if clause is None or clause.sides[0] != self.notation.length:
                     continue
                 value = clause.sides[1]
-                if not isinstance(value, (T.Number, T.Binary)) and clause.sides[1] != T.Symbol("oo"):
+                if not isinstance(value, (T.Number, T.Binary, T.Minus)) and clause.sides[1] != T.Symbol("oo"):
                     continue
                 sign = clause.signs[0]
                 if sign == ">>":
                     limits.append("gamma -> oo")
-                elif sign == "<<":
+                elif sign == "<<" and not self.notation.length_less_one:
                     limits.append("gamma -> 0")
                 elif sign == "->" and value == T.Symbol("oo"):
                     limits.append("gamma -> oo")
                 else:
                     try:
                         text = Reading(world, self.notation, {}).writer().write(value).text
-                    except Exception:  # noqa: BLE001, S112 - a condition that cannot be written is left out
+                    except Unwritable:
                         continue
+                    text += " + 1" if self.notation.length_less_one else ""
                     when.append(f"gamma {'=' if sign in ('->', '~') else sign} {text}")
             if not limits and not when:
                 if any(re.search(r"k_\{?a|\\lVert|\\\|", name) for name in around.large):
@@ -524,6 +551,15 @@ class _Judge:
 def _worst(found: list[Finding]) -> Finding:
     order = {WRONG: 0, OPEN: 1, UNREAD: 1, LIMIT: 2, EXACT: 3}
     return min(found, key=lambda f: order[f.kind]) if found else Finding(UNREAD)
+
+
+def _rest(named: list[T.Condition]) -> tuple[T.Condition, ...]:
+    """What cases leave over: outside of all that they name, or inside of the one that they exclude."""
+    inside = [c for c in named if c.kind == "index" and c.inside]
+    if inside:
+        members = tuple(m for c in inside for m in c.members)
+        return (replace(inside[0], members=members, inside=False),)
+    return tuple(replace(c, inside=True) for c in named if c.kind == "index")
 
 
 def _bases_of(node: T.Node) -> set[str]:

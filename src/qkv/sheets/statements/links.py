@@ -84,7 +84,8 @@ def _fit(one: Term, two: Term) -> bool:
 def _misfit(one: Term, two: Term, reading: Reading, setting: Setting) -> Finding:
     """A vector beside a number is wrong to the letter, but often a slip of the pen; claims says which shapes do not fit."""
     claim = claim_of(reading, f"{one.text} = {two.text}{_tail(setting, '')}")
-    doubtful = reading.world.kind == "bases" or any(x.base in ("c", "C") for x in reading.letters)
+    length = reading.notation.length
+    doubtful = reading.world.kind == "bases" or any(x.base in ("c", "C") for x in (*reading.letters, *([length] if length else [])))
     return Finding(UNREAD if doubtful else WRONG, claim.body, f"the shapes do not fit: a {one.shape} beside a {two.shape}")
 
 
@@ -127,7 +128,7 @@ def _try(then: str, limits: str, reading: Reading, setting: Setting, budget: Bud
         return Finding(OPEN, claim.body, "the time for this sheet is over")
     kind = OPEN
     if found.verdict in GOOD:
-        kind = LIMIT if limits or reading.world.remark else EXACT
+        kind = LIMIT if limits or reading.world.kind == "means" else EXACT
     elif found.verdict == "conditional" and any(
         re.search(rf"\b{re.escape(name)}\b", found.because) for name in reading.letters.values()
     ):

@@ -43,6 +43,7 @@ class Notation:
         scales: Letters that multiply vectors in the author's queries, by the letter of the part.
         length: The letter for the length of one random key, such as γ in k_a ≈ γ μ_a, or None.
         length_at: Where it is named: the order of the formula, and its part.
+        length_less_one: Whether the letter is the length less one, as δ in k_a ≈ (1 + δ) μ_a.
         noise_vector: The letter of the noise in k_i = μ_i + ε_i, or empty.
         means: The letter of the means.
         keys: The letter of the keys.
@@ -52,6 +53,7 @@ class Notation:
     scales: dict[str, list[T.Symbol]] = field(default_factory=dict)
     length: T.Symbol | None = None
     length_at: tuple[int, str] = (0, "")
+    length_less_one: bool = False
     noise_vector: str = ""
     means: str = "mu"
     keys: str = "k"
@@ -171,9 +173,22 @@ def _length(found: Notation, clause: T.Clause, order: int, formula: Formula) -> 
             if isinstance(one, T.Symbol) and isinstance(other, T.Symbol) and is_mean(other) and not is_mean(one):
                 if item == "a" and found.length is None and not is_key(one):
                     found.length, found.length_at = one, (order, formula.part)
+            elif item == "a" and found.length is None and isinstance(other, T.Symbol) and is_mean(other):
+                less = _one_plus(one)
+                if less is not None:
+                    found.length, found.length_at, found.length_less_one = less, (order, formula.part), True
     if isinstance(right, T.Binary) and right.sign == "+":
         pair = (right.left, right.right)
         for one, other in (pair, pair[::-1]):
             if isinstance(one, T.Symbol) and isinstance(other, T.Symbol) and is_mean(one) and not is_mean(other):
                 if not is_key(other):
                     found.noise_vector = other.base
+
+
+def _one_plus(node: T.Node) -> T.Symbol | None:
+    """δ of 1 + δ."""
+    if isinstance(node, T.Binary) and node.sign == "+":
+        for one, other in ((node.left, node.right), (node.right, node.left)):
+            if one == T.Number("1") and isinstance(other, T.Symbol) and not is_key(other) and not is_mean(other):
+                return other
+    return None

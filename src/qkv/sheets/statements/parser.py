@@ -217,12 +217,14 @@ class _Parser:
     def _more(self, found: list[T.Condition]) -> list[T.Condition]:
         """Further conditions on the same index: i ∈ {1..n}, i ≠ a, i ≠ b."""
         start = self.index
-        while self.at(",", "land", "wedge", "and", "space"):
+        while self.at(",", "land", "wedge", "and", "space", "or", "lor", "vee"):
             self.index += 1
         more = self._index_condition()
         if more is None:
             self.index = start
             return found
+        if found[-1].index == more[0].index and found[-1].inside and more[0].inside and found[-1].kind == more[0].kind:
+            return [*found[:-1], replace(found[-1], members=(*found[-1].members, *more[0].members)), *more[1:]]
         same = found[-1].index == more[0].index and found[-1].kind == more[0].kind == "index"
         if same and not found[-1].inside and not more[0].inside:
             joined = replace(found[-1], members=(*found[-1].members, *more[0].members))
@@ -425,13 +427,18 @@ class _Parser:
     def _scripts(self, base: T.Node) -> T.Node:
         index: list[str] = []
         powers: list[T.Node | None] = []  # None is a transpose
+        heads: list[str] = []  # from superscripts such as ^{(1)}
         while True:
             if self.at("_"):
                 self.index += 1
                 index += self._subscript()
             elif self.at("^"):
                 self.index += 1
-                powers.append(self._superscript())
+                head = self._head() if isinstance(base, T.Symbol) else ""
+                if head:
+                    heads.append(head)
+                else:
+                    powers.append(self._superscript())
             elif self.at("'", "prime"):
                 self.index += 1
                 if isinstance(base, T.Symbol):
@@ -441,9 +448,9 @@ class _Parser:
                 powers.append(None)
             else:
                 break
-        if index:
+        if index or heads:
             if isinstance(base, T.Symbol):
-                base = replace(base, index=(*base.index, *index))
+                base = replace(base, index=(*heads, *base.index, *index))
             elif isinstance(base, T.Call) and base.name == "norm":
                 pass  # the norm's own subscript, as in ‖x‖_2
         for power in powers:
@@ -454,6 +461,17 @@ class _Parser:
             else:
                 base = T.Binary("^", base, power)
         return base
+
+    def _head(self) -> str:
+        """A number in round brackets as a superscript, which names a head: c^{(1)}."""
+        words = [self.peek(ahead).text for ahead in range(5)]
+        if words[0] == "{" and words[1] == "(" and words[2].isdigit() and words[3] == ")" and words[4] == "}":
+            self.index += 5
+            return words[2]
+        if words[0] == "(" and words[1].isdigit() and words[2] == ")":
+            self.index += 3
+            return words[1]
+        return ""
 
     def _subscript(self) -> list[str]:
         """The names of an index, each by itself: {1,a}, 2j, {i ≠ j}."""

@@ -88,7 +88,7 @@ class Reading:
 
     def _in_keys(self, s: T.Symbol) -> Term | None:
         base, index = s.base, s.index
-        if s in self.letters and not (self.plain_output and base in OUTPUTS):
+        if s in self.letters and not (self.plain_output and base in OUTPUTS and not index):
             return Term(self.letters[s], SCALAR, True)
         special = self._random(s)
         if special is not None:
@@ -127,8 +127,10 @@ class Reading:
         length = self.notation.length
         if self.world.kind not in ("means", "noise"):
             return None
-        if length is not None and s == length:
-            return Term("gamma", SCALAR, True) if self.world.kind == "means" else Term("(mu_a'*k_a)", SCALAR, True)
+        if length is not None and s == length and not (self.plain_output and s.base in OUTPUTS):
+            less = " - 1" if self.notation.length_less_one else ""
+            name = "gamma" if self.world.kind == "means" else "mu_a'*k_a"
+            return Term(f"({name}{less})" if less or name != "gamma" else name, SCALAR, True)
         if length is not None and length.index and s.base == length.base and s.index and s.index[0].isalpha():
             item = s.index[-1]
             return Term("1", SCALAR, True) if self.world.kind == "means" else Term(f"(mu_{item}'*k_{item})", SCALAR, True)
@@ -207,6 +209,8 @@ class Reading:
             raise Unwritable("a query that is not defined")
 
     def _weight(self, index: tuple[str, ...]) -> Term | None:
+        if len(index) == 2 and index[1] in ("1", "2") and index[0].isalpha():
+            index = (index[1], index[0])
         item = index[-1]
         head = index[0] if len(index) == 2 and index[0] in ("1", "2") else ""
         if self.alpha != "weight":
