@@ -23,7 +23,7 @@ _WEAK_GOAL = re.compile(
 _GOAL_AFTER = re.compile(r"^\W*(?:is|are) (?:required|needed|desired|wanted)|^\W*indicates? that|^\W*,? we (?:need|want|require)|^\W*(?:即可|成立即可)", re.I)
 _HYPOTHESIS = re.compile(
     r"\b(?:if|when|whenever|suppose|assume|assuming|unless|in case|even if|provided|imagine|where|ignore cases (?:where|when|in which)"
-    r"|supposing|were to set|setting|instead)\s*(?:that|we|of|set|have|also)*\W*$"
+    r"|supposing|were to set|setting|instead|with|worst case|extreme case)\s*(?:that|we|of|set|have|also)*\W*$"
     r"|\b(?:if|when)\b[^,.;$]{0,40}$|(?:如果|假设|假如|若|当|设)[^，。,$]{0,8}$",
     re.I,
 )
@@ -162,6 +162,8 @@ def _as_conditions(math: str) -> list[T.Condition]:
 
 def _is_number_condition(clause: T.Clause) -> bool:
     """Whether a clause compares one letter with a number, as γ > 1, λ ≫ 1 or γ → 1/2 do."""
+    if len(clause.sides) == 2 and is_norm_of_key(clause.sides[0]):
+        return not T.symbols(clause.sides[1]) or is_norm_of_key(clause.sides[1])
     if len(clause.sides) != 2 or not isinstance(clause.sides[0], T.Symbol):
         return False
     if clause.sides[0].base in ("q", "k", "v", "x", "V", "K", "Q", "M", "c") and not clause.sides[0].index == ("a",):
@@ -169,6 +171,14 @@ def _is_number_condition(clause: T.Clause) -> bool:
     return clause.signs[0] in (">", "<", ">=", "<=", ">>", "<<", "->", "=", "!=", "~") and not any(
         s.index for s in T.symbols(clause.sides[1])
     )
+
+
+def is_norm_of_key(node: T.Node) -> bool:
+    """Whether a node is the norm of a key."""
+    if not isinstance(node, T.Call) or node.name not in ("norm", "abs"):
+        return False
+    inner = node.arguments[0]
+    return isinstance(inner, T.Symbol) and inner.base in ("k", "K") and bool(inner.index)
 
 
 def _after(after: str) -> list[T.Condition]:

@@ -12,7 +12,7 @@ from qkv.sheets.problems.problem import Problem
 from qkv.sheets.reading.sheet import Formula, Sheet
 from qkv.sheets.reading.spans import has_relation
 from qkv.sheets.statements import tree as T
-from qkv.sheets.statements.circumstances import Circumstances, circumstances
+from qkv.sheets.statements.circumstances import Circumstances, circumstances, is_norm_of_key
 from qkv.sheets.statements.deciding import Budget
 from qkv.sheets.statements.links import EXACT, LIMIT, OPEN, UNREAD, WRONG, Finding, Setting, decide_link
 from qkv.sheets.statements.notation import Definition, Notation, infer, is_key, is_mean, is_query
@@ -118,9 +118,9 @@ class _Judge:
         if not clauses:
             return None
         for clause in clauses:
-            if self._is_condition(clause) and len(clauses) > 1:
+            if self._is_condition(clause, formula.part) and len(clauses) > 1:
                 extra.append(T.Condition("relation", clause=clause))
-        real = [c for c in clauses if not (self._is_condition(c) and len(clauses) > 1)] or clauses
+        real = [c for c in clauses if not (self._is_condition(c, formula.part) and len(clauses) > 1)] or clauses
         for clause in real:
             findings.append(self._clause(parsed, clause, around, tuple(extra)))
         return self._combined(formula, around, findings)
@@ -156,8 +156,10 @@ class _Judge:
         )
 
     # Clauses.
-    def _is_condition(self, clause: T.Clause) -> bool:
+    def _is_condition(self, clause: T.Clause, part: str) -> bool:
         """Whether a clause only says how large a letter is: β ≫ 0, γ → ½, t > 0."""
+        if len(clause.sides) == 2 and is_norm_of_key(clause.sides[0]) and self._kind(part) == "means":
+            return clause.signs[0] in (">>", "<<", ">", "<", ">=", "<=", "->", "~")
         if len(clause.sides) != 2 or not isinstance(clause.sides[0], T.Symbol):
             return False
         left = clause.sides[0]
@@ -175,7 +177,7 @@ class _Judge:
     ) -> tuple[str, Finding]:
         if clause.signs[0] in ("in", "notin", "prop"):
             return "skip", Finding(OPEN)
-        if self._is_condition(clause):
+        if self._is_condition(clause, parsed.formula.part):
             return "choice", Finding(OPEN, "", "says how large a letter is")
         chosen = self._choice(parsed, clause, around)
         if chosen is not None:
@@ -223,14 +225,41 @@ class _Judge:
             return "not_read", "it stands under a condition that was not understood"
         if self._lacks_matrices(parsed):
             return "not_read", "a matrix that was not read"
+        if self._at_length_zero(parsed, clause, around):
+            return "not_read", "true where the length of the key is about 0"
         return None
+
+    def _at_length_zero(self, parsed: Parsed, clause: T.Clause, around: Circumstances) -> bool:
+        """Whether a clause that no condition stands beside is true for a random key of length 0."""
+        if around.conditions or self._kind(parsed.formula.part) != "means":
+            return False
+        if not any(is_key(s) and s.index[-1] == "a" for s in T.symbols(clause)):
+            return False
+        zero = T.Clause((T.Symbol("length"), T.Number("1")), ("<<",))
+        keep = self.notation.length
+        if keep is None:
+            self.notation.length = T.Symbol("length")
+        try:
+            head = self.notation.length
+            condition = T.Condition("relation", clause=replace(zero, sides=(head, T.Number("1")))) if head else None
+            found = self._chain(parsed, clause, (*clause.conditions, condition) if condition else (), around, (), "weight")
+        finally:
+            self.notation.length = keep
+        return found.kind in (EXACT, LIMIT)
+
+    def _is_length(self, node: T.Node) -> bool:
+        """Whether a node is the random length of a key."""
+        if is_norm_of_key(node):
+            inner = T.symbols(node)[0]
+            return inner.index[-1] == "a"
+        return node == self.notation.length and node is not None
 
     def _understood(self, condition: T.Condition) -> bool:
         """Whether a condition beside a formula was taken into account or does not matter."""
         if condition.clause is None:
             return True
         left = condition.clause.sides[0]
-        known = left == self.notation.length or left in self._scales() or (left.base == "alpha" if isinstance(left, T.Symbol) else False)
+        known = self._is_length(left) or left in self._scales() or (left.base == "alpha" if isinstance(left, T.Symbol) else False)
         return known or left in (T.Symbol("n"), T.Symbol("beta"), T.Symbol("d"))
 
     def _lacks_matrices(self, parsed: Parsed) -> bool:
@@ -256,6 +285,8 @@ class _Judge:
         if clause.signs[0] == "=" and isinstance(head, T.Symbol):
             if is_query(head) and kind not in ("tokens", "bases") and self._is_query_value(clause):
                 return Finding(OPEN, "", "chooses a query")
+            if all(isinstance(s, T.Symbol) and is_query(s) for s in clause.sides):
+                return Finding(OPEN, "", "supposes that queries are alike")
             if head.base == "M" and not head.index and kind == "bases" and len(clause.sides) == 2:
                 return Finding(OPEN, "", "chooses a matrix")
             if head.base in ("V", "K", "Q") and not head.index and kind == "tokens" and len(clause.sides) == 2:
@@ -519,9 +550,9 @@ class _Judge:
         if "gamma" in world.text:
             for condition in (*conditions, *extra):
                 clause = condition.clause
-                if clause is None or clause.sides[0] != self.notation.length:
+                if clause is None or not self._is_length(clause.sides[0]):
                     continue
-                value = clause.sides[1]
+                value = T.Number("1") if is_norm_of_key(clause.sides[1]) else clause.sides[1]
                 if not isinstance(value, (T.Number, T.Binary, T.Minus)) and clause.sides[1] != T.Symbol("oo"):
                     continue
                 sign = clause.signs[0]
@@ -536,7 +567,8 @@ class _Judge:
                         text = Reading(world, self.notation, {}).writer().write(value).text
                     except Unwritable:
                         continue
-                    text += " + 1" if self.notation.length_less_one else ""
+                    less_one = self.notation.length_less_one and clause.sides[0] == self.notation.length
+                    text += " + 1" if less_one else ""
                     when.append(f"gamma {'=' if sign in ('->', '~') else sign} {text}")
             if not limits and not when:
                 if any(re.search(r"k_\{?a|\\lVert|\\\|", name) for name in around.large):

@@ -169,10 +169,9 @@ MAX_PLAIN = 4.0  # numbers up to this size are no large scale
 def _near(one: Term, two: Term, exact: Finding, reading: Reading, setting: Setting, budget: Budget) -> Finding:
     """An ≈ without any number that could be large: wrong if the sides differ by more than a twentieth for ten items."""
     numbers = [float(x) for x in re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])", " ".join(reading.lets()))]
-    if any(x > MAX_PLAIN for x in numbers):
-        return Finding(OPEN, exact.claim, "a fixed scale")
+    fixed = any(x > MAX_PLAIN for x in numbers)
     if one.shape != SCALAR:
-        return exact
+        return Finding(OPEN, exact.claim, "a fixed scale") if fixed else exact
     ten = tuple(g for g in reading.world.given if not re.match(r"n\s*>", g))
     world = reading.world
     reading.world = type(world)(world.kind, (*ten, "n = 10"), world.let, world.limits, world.remark)
@@ -181,7 +180,9 @@ def _near(one: Term, two: Term, exact: Finding, reading: Reading, setting: Setti
         below = _try(f"{two.text} - {one.closed} <= 1/20", "", reading, setting, budget)
     finally:
         reading.world = world
-    if any(found.verdict in ("refuted", "conditional") for found in (above, below)):
+    if all(found.kind in (EXACT, LIMIT) for found in (above, below)):
+        return Finding(LIMIT, below.claim, "the sides differ by less than 0.05 for n = 10")
+    if not fixed and any(found.verdict in ("refuted", "conditional") for found in (above, below)):
         return exact
     return Finding(OPEN, exact.claim, exact.because)
 

@@ -75,6 +75,7 @@ class _Parser:
         self.index = 0
         self.depth = 0
         self.doubtful = False  # a slash before several factors
+        self.limit = False  # a lim stands before a side
         self.bars = 0  # norms and absolute values that are open
 
     # Tokens.
@@ -130,11 +131,23 @@ class _Parser:
                 continue
             for clause in self._chain(lead):
                 out.append(replace(clause, conditions=(*loose, *clause.conditions)))
+            self._require_end()
             loose = [] if any(c.sides for c in out) else loose
             lead = ""
         if not out and loose:
             return (T.Clause((), (), tuple(loose)),)
         return tuple(out)
+
+    def _require_end(self) -> None:
+        """Refuse a formula that goes on where its chain has ended: a part of it would be lost."""
+        token = self.peek()
+        if token.kind in ("end", "text") or (token.kind == "word" and token.text not in FUNCTIONS):
+            return
+        if token.kind == "sign" and token.text in (",", ";", ".", ":", "\\\\", "!", "?", "(", "[", "%"):
+            return
+        if token.kind == "command" and (token.text in BREAKS or token.text in ("space", "&", "}", "{", "to", "rightarrow")):
+            return
+        raise Unreadable(f"'{token.text}'")
 
     def _label(self) -> None:
         """Skip a label such as `ii` or `(b)` with which a display begins."""
@@ -300,6 +313,9 @@ class _Parser:
             sides.append(self.sum())
         if not signs:
             return []
+        if self.limit:
+            signs = ["->" if sign == "=" else sign for sign in signs]
+            self.limit = False
         return [T.Clause((head, *sides[1:]), tuple(signs), (), lead, self.doubtful) for head in (*heads, sides[0])]
 
     def _lists_a_side(self) -> bool:
@@ -401,8 +417,8 @@ class _Parser:
 
     def _starts_factor(self, ahead: int) -> bool:
         token = self.peek(ahead)
-        if self.bars and token.text in ("Vert", "|"):
-            return False
+        if token.text in ("Vert", "|", "lVert") and token.kind in ("command", "sign"):
+            return not self.bars
         if token.kind in ("letter", "number"):
             return True
         if token.kind == "word":
@@ -574,22 +590,24 @@ class _Parser:
             self.expect("}")
             return inner
         if text == "[":
+            self.bars += 1
             cells = [self.sum()]
-            while self.at(",", ";", "&"):
+            while self.at(",", ";", "&", "|", "mid", "vert"):
                 self.index += 1
                 cells.append(self.sum())
+            self.bars -= 1
             self.expect("]")
             return cells[0] if len(cells) == 1 else T.Matrix((tuple(cells),))
         if text == "|":
-            if self.at("|"):
-                self.index += 1
-                inner = self.sum()
-                self.expect("|")
-                self.expect("|")
-                return T.Call("norm", (inner,))
+            double = self.at("|")
+            self.index += double
+            self.bars += 1
             inner = self.sum()
+            self.bars -= 1
             self.expect("|")
-            return T.Call("abs", (inner,))
+            if double:
+                self.expect("|")
+            return T.Call("norm" if double else "abs", (inner,))
         if text == "-":
             return T.Minus(self.factor())
         raise Unreadable(f"'{text}'")
@@ -636,6 +654,12 @@ class _Parser:
             return T.Dots()
         if text.startswith("begin:"):
             return self._environment(text[6:])
+        if text == "lim":
+            if self.at("_"):
+                self.index += 1
+                self._subscript()
+            self.limit = True
+            return self.term()
         if text == "{":
             inner = self.sum()
             if self.at("}"):
@@ -664,8 +688,6 @@ class _Parser:
             if name == "P" and not self.at(close):
                 raise Unreadable("a probability")
             self.expect(close)
-            if name == "exp" and len(inner) == 1 and self.at("^") and False:
-                return inner[0]
             return T.Call(name, tuple(inner))
         if name in ("E", "N", "P"):
             return T.Symbol(name)

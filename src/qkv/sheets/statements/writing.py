@@ -144,8 +144,9 @@ class Writer:
         self.bound = outer
         but = [self.replaced.get(b, b) for b in node.but]
         head = f"sum_{{{free} != {', '.join(but)}}}" if but else f"sum_{free}"
-        if node.last and node.last != "n":
-            head = f"sum_{{{free}=1}}^{node.last}"
+        last = node.last if node.last or "m" not in self.ends else self._end_for(node.inner)
+        if last and last != "n":
+            head = f"sum_{{{free}=1}}^{last}"
         return Term(f"({head} {inner.closed})", inner.shape, True)
 
     def _dotted(self, node: T.Binary) -> Term | None:
@@ -171,9 +172,9 @@ class Writer:
     def _end_for(self, body: T.Node) -> str:
         """The end of a sum over columns, by the letter of the columns."""
         bases = {s.base for s in T.symbols(body)}
-        if "m" in self.ends and "a" in bases:
+        if "m" in self.ends and bases & {"a", "c"}:
             return "m"
-        if "p" in self.ends and "b" in bases:
+        if "p" in self.ends and bases & {"b", "d"}:
             return "p"
         raise Unwritable("a sum with another end")
 
