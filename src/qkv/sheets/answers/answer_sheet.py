@@ -49,9 +49,7 @@ def answers_of(sheet: Sheet, problem: Problem) -> tuple[Answer, ...]:
     return tuple(found)
 
 
-def _answer(
-    question: Question, region: Region, problem: Problem, context: dict[str, Decided], length: str
-) -> Decided:
+def _answer(question: Question, region: Region, problem: Problem, context: dict[str, Decided], length: str) -> Decided:
     """The answer to one question, by its kind."""
     if question.kind == "construction":
         return _construction(question, region, problem, context)
@@ -105,7 +103,12 @@ def _scales(question: Question, problem: Problem, context: dict[str, Decided]) -
 def _for_item(question: Question, outcome: Outcome) -> Outcome:
     """An output of the item that the author calls by another letter: v_i for v_j."""
     letters = {index for base, index in names(outcome.value) if base == "v"}
-    if question.item and len(letters) == 1 and re.fullmatch("[a-z]", next(iter(letters))) and "sum_" not in outcome.value:
+    if (
+        question.item
+        and len(letters) == 1
+        and re.fullmatch("[a-z]", next(iter(letters)))
+        and "sum_" not in outcome.value
+    ):
         return replace(outcome, value=outcome.value.replace(f"v_{next(iter(letters))}", f"v_{question.item}"))
     return outcome
 
@@ -119,7 +122,14 @@ def _or_words(question: Question, region: Region, decided: Decided) -> Decided:
 
 def _words(question: Question, region: Region) -> Decided:
     words = " ".join(region.words.split())
-    if sum(char.isalpha() or "\u4e00" <= char <= "\u9fff" for char in re.sub(r"\$[^$]*\$", "", words)) < 12:
+    if region.formulas and question.kind == "construction":
+        holes = ", ".join(question.holes)
+        because = f"there are formulas, and none that gives {holes} in the vectors of the problem"
+        return Decided(Answer(question.part, question.asked, region.line, words[:160], "not_read", because))
+    if (
+        not region.formulas
+        and sum(char.isalpha() or "\u4e00" <= char <= "\u9fff" for char in re.sub(r"\$[^$]*\$", "", words)) < 12
+    ):
         return Decided(none_found(question))
     because = "words, which are not decided"
     return Decided(Answer(question.part, question.asked, region.line, words[:160], "prose", because))

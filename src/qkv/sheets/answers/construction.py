@@ -54,6 +54,7 @@ class Outcome:
         line: The line of the sheet.
         written: As the author wrote it.
         moves: Whether it is said that the output varies, and not that it approaches the value.
+        in_words: Whether the condition was read from words, so that it does not fail an outcome by itself.
         loose: Whether the words name no output, so that they can agree with a goal but not fail it.
         queries: Queries that the same sentence puts in the place of those of the earlier part.
     """
@@ -64,6 +65,7 @@ class Outcome:
     line: int = 0
     written: str = ""
     moves: bool = False
+    in_words: bool = False
     loose: bool = False
     queries: tuple[tuple[str, str], ...] = ()
 
@@ -97,14 +99,17 @@ def joined(base: str, index: str) -> str:
     """A name as the language of claims writes it."""
     if not index:
         return base
-    return f"{base}_{index}" if re.fullmatch(r"[A-Za-z0-9]", index) or re.fullmatch(r"[A-Za-z]+|\d+", index) else (
-        f"{base}_{{{index}}}"
+    return (
+        f"{base}_{index}"
+        if re.fullmatch(r"[A-Za-z0-9]", index) or re.fullmatch(r"[A-Za-z]+|\d+", index)
+        else (f"{base}_{{{index}}}")
     )
 
 
 def is_expression(text: str) -> bool:
     """Whether a text is one expression of the language of claims."""
-    if not text.strip() or len(text) > 500 or any(sign in text for sign in ("\n", "`", "~~~", "->", "=", "<", ">")):
+    plain = re.sub(r"sum_\{[^{}]*\}", "", text)
+    if not text.strip() or len(text) > 500 or any(sign in plain for sign in ("\n", "`", "~~~", "->", "=", "<", ">")):
         return False
     found = read(f"~~~claim e\nlet w = {text}\nthen 0 = 0\n~~~")
     return len(found) == 1 and not isinstance(found[0], UnparsedClaim)

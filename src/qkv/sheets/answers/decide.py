@@ -15,7 +15,31 @@ from qkv.sheets.problems.problem import HOLE, SCALE, Problem, Question
 FRESH = ("t", "s", "r", "w", "z")  # names for scales whose own letter means something else in claims
 SIZES = ("n", "d")
 """Letters of sizes, which a construction may use but which are not made large for it."""
-RESERVED = ("c", "alpha", "e", "v", "q", "k", "I", "A", "B", "M", "K", "Q", "V", "E", "R", "eps", "gamma", "m", "x", "y", "n", "d", "oo")
+RESERVED = (
+    "c",
+    "alpha",
+    "e",
+    "v",
+    "q",
+    "k",
+    "I",
+    "A",
+    "B",
+    "M",
+    "K",
+    "Q",
+    "V",
+    "E",
+    "R",
+    "eps",
+    "gamma",
+    "m",
+    "x",
+    "y",
+    "n",
+    "d",
+    "oo",
+)
 CLOSE = 0.01  # how near to the wanted weight a large number must come
 PROBES = ("2", "3/2", "1/2", "3/4")  # lengths at which outcomes are tried
 
@@ -100,7 +124,9 @@ def none_found(question: Question) -> Answer:
     return Answer(question.part, question.asked, 0, "", "none", "no answer was found")
 
 
-def _answer(question: Question, given: Construction | Outcome, verdict: str, because: str, found: Found | None = None) -> Answer:
+def _answer(
+    question: Question, given: Construction | Outcome, verdict: str, because: str, found: Found | None = None
+) -> Answer:
     return Answer(
         question.part,
         question.asked,
@@ -130,13 +156,17 @@ def _decide_construction(question: Question, construction: Construction, problem
         return Decided(_answer(question, construction, verdict, because, found), construction)
     if found.kind == "unknown" and logarithms_as_scales(put) is not None:
         larger = logarithms_as_scales(put)
-        again = decided(*_declarations(question, larger), tuple(in_limit(goal, larger.scales) for goal in question.goal))
+        again = decided(
+            *_declarations(question, larger), tuple(in_limit(goal, larger.scales) for goal in question.goal)
+        )
         found = again if again.kind == "proved" else found
         if again.kind == "proved":
             because = f"{put.written()} meets the goal{put.said(limit)}"
             return Decided(_answer(question, construction, "limit", because, found), construction)
     if found.kind == "unknown":
-        return Decided(_answer(question, construction, "not_read", f"not decided: {found.because}", found), construction)
+        return Decided(
+            _answer(question, construction, "not_read", f"not decided: {found.because}", found), construction
+        )
     return _missed(question, construction, put, found)
 
 
@@ -151,7 +181,9 @@ def _missed(question: Question, construction: Construction, put: Put, found: Fou
             because = f"{put.written()} meets the goal{put.said(_limit_words(small))}"
             return Decided(_answer(question, construction, "limit", because, other), construction)
     if len(put.scales) > 1:
-        one = replace(put, values=tuple((h, _with_one_scale(v, put.scales)) for h, v in put.values), scales=put.scales[:1])
+        one = replace(
+            put, values=tuple((h, _with_one_scale(v, put.scales)) for h, v in put.values), scales=put.scales[:1]
+        )
         goals = tuple(in_limit(goal, one.scales) for goal in question.goal)
         other = decided(*_declarations(question, one), goals)
         if other.kind == "proved":
@@ -181,9 +213,7 @@ def _missed(question: Question, construction: Construction, put: Put, found: Fou
             because = f"{put.written()} has no large scale"
             if number is not None:
                 formula = put.said(number.formula)
-                because += (
-                    f": {put.said(question.show[0])} = {formula}, which is {number_text(number.value)} at n = {SHOWN_ITEMS}"
-                )
+                because += f": {put.said(question.show[0])} = {formula}, which is {number_text(number.value)} at n = {SHOWN_ITEMS}"
             because += "; multiply by t ≫ 0"
             return Decided(_answer(question, construction, "misses", because, found), construction, lacks_scale=True)
     because = f"with {put.written()}, {put.said(found.says)} fails: {put.said(found.because)}"
@@ -225,7 +255,7 @@ def put_in(question: Question, construction: Construction, problem: Problem | No
             free = base not in RESERVED and own not in declared
             named[base, index] = own if free or not fresh else fresh.pop(0)
             scales.append(named[base, index])
-            if named[base, index] != own:
+            if named[base, index] != own and base != "oo":
                 letters[named[base, index]] = own
         return named[base, index]
 

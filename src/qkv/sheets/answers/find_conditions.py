@@ -103,7 +103,9 @@ def _strong(question: Question, region: Region) -> Reading | None:
                 words = "a long query in the direction of one key, for keys at right angles"
                 item = question.item or "j"
                 let = (f"q = t*k_{item}",)
-                return Reading(("k_1..k_n orthonormal, n >= 2",), let, words, one.formula.line, one.formula.source, "t -> oo")
+                return Reading(
+                    ("k_1..k_n orthonormal, n >= 2",), let, words, one.formula.line, one.formula.source, "t -> oo"
+                )
             if sign == "->" and scores[0] and isinstance(right, T.Symbol) and right.base == "oo":
                 return _gap(question, "a score that goes to infinity", one.formula.line, one.formula.source)
     for sentence in re.split(r"(?<=[.。;；])\s", region.words):
@@ -125,7 +127,12 @@ def _is_score(node: T.Node) -> bool:
 
 def _is_scaled_key(left: T.Node, right: T.Node) -> bool:
     """q = t k_j with a letter t."""
-    if not (isinstance(left, T.Symbol) and left.base in ("q", "g") and isinstance(right, T.Binary) and right.sign in ("*", ".")):
+    if not (
+        isinstance(left, T.Symbol)
+        and left.base in ("q", "g")
+        and isinstance(right, T.Binary)
+        and right.sign in ("*", ".")
+    ):
         return False
     sides = [s for s in (right.left, right.right) if isinstance(s, T.Symbol)]
     return len(sides) == 2 and sum(s.base.lower() == "k" and bool(s.index) for s in sides) == 1
@@ -143,10 +150,18 @@ def _weak(question: Question, region: Region) -> Reading | None:
             return Reading(given, (), "a score larger than the others", formula.line, formula.source)
         everything = re.search(r"\ball\b|\bany\b|\bevery\b|所有|任意", f"{formula.before} {formula.after}", re.I)
         if sign == "perp" and _is_query_and_key(left, right) and (everything or _item_of(right, left) == item):
-            return Reading((f"{free}, k_i'q = 0 for all i",), (), "a query at right angles to keys", formula.line, formula.source)
+            return Reading(
+                (f"{free}, k_i'q = 0 for all i",), (), "a query at right angles to keys", formula.line, formula.source
+            )
         if len(clause.sides) == 2 and sign in ("~", "=") and _is_query_and_key(left, right):
             let = (f"q = k_{item}",)
-            return Reading(("k_1..k_n orthonormal, n >= 2",), let, "a query like one key, of its length", formula.line, formula.source)
+            return Reading(
+                ("k_1..k_n orthonormal, n >= 2",),
+                let,
+                "a query like one key, of its length",
+                formula.line,
+                formula.source,
+            )
         if _is_score(left) and isinstance(right, T.Number) and sign in ("~", "=") and right.text in ("1", "1.0"):
             given = (f"{free}, k_{item}'q = 1, k_{item}'q >= k_i'q for i != {item}",)
             return Reading(given, (), "a largest score of about 1", formula.line, formula.source)

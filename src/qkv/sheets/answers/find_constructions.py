@@ -14,9 +14,15 @@ from qkv.sheets.statements import tree as T
 
 DROPPED = re.compile(
     r"(?:instead of|rather than|not enough|na[iï]ve|if we (?:only|just|simply)|unscaled|would(?: not|n't)|"
-    r"(?:do(?:es)?|can)(?: not|n't)|cannot|fails?|wrong|而不是|不能用|如果只)\W*(?:[\w'-]+\W+){0,4}$",
+    r"(?:do(?:es)?|can)(?: not|n't)|cannot|fails?|wrong|而不是|不能用|如果只)\W*(?:[\w'-]+\W+){0,4}$|\bnot\W*$|不是\W*$",
     re.I,
 )
+SCALED_IN_WORDS = re.compile(
+    r"\b(?:multipl\w+|scal\w+|times)\b[^.。;]{0,30}\b(?:large|big|huge)\b|\b(?:large|big|huge)\b[^.。;]{0,20}\b(?:multiple|factor|scalar)\b|"
+    r"(?:乘|放大)[^.。;]{0,12}大",
+    re.I,
+)
+"""A scale that is said beside a construction and not written in it."""
 SIMILARLY = re.compile(r"similar|likewise|analogous|respectively|vice versa|same for|同理|类似|同样", re.I)
 AS_BEFORE = re.compile(
     r"\b(?:same|identical)\b.{0,40}\b(?:query|answer|expression|as|construction)\b|\bas (?:before|above|in (?:part|question))\b|同上|与.{0,12}相同",
@@ -43,6 +49,7 @@ def find_constructions(question: Question, region: Region, problem: Problem) -> 
         problem: The problem, for the letters that usually stand for the query.
     """
     known = _matrix_letters(region)
+    matrices = question.holes[0].partition("_")[0] in MATRICES
     groups: list[dict[str, _Value]] = []
     current: dict[str, _Value] = {}
     last: list[_Value] = []
@@ -61,7 +68,9 @@ def find_constructions(question: Question, region: Region, problem: Problem) -> 
         if text is None or DROPPED.search(one.formula.before[-80:]):
             last = []
             continue
-        if one.clause.signs[len(heads) - 1] == "prop":
+        if one.clause.signs[len(heads) - 1] == "prop" or (
+            not matrices and not _has_letters(text, problem) and SCALED_IN_WORDS.search(one.formula.after[:100])
+        ):
             text = f"t*({text})"
         last = [_Value(hole, text, one.formula.line, one.formula.source) for hole in heads]
         if all(hole in current for hole in question.holes) and any(v.hole in current for v in last):
@@ -159,6 +168,12 @@ def _value(question: Question, sides: Iterable[T.Node], known: dict[str, str], p
             continue
         best = text
     return best
+
+
+def _has_letters(text: str, problem: Problem) -> bool:
+    """Whether an expression has a letter that is no vector of the problem."""
+    vectors = {*problem.letters_for("key"), *problem.letters_for("mean")}
+    return any(not (base in vectors and index) for base, index in names(text))
 
 
 def _has_vectors(text: str, matrix: bool, question: Question, problem: Problem) -> bool:

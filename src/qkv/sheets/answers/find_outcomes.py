@@ -16,7 +16,7 @@ from qkv.sheets.statements.parser import Unreadable, expression
 APPROACH = (
     r"\b(?:approximat\w*|approx\w*|close\w*|approach\w*|converg\w*|tend\w*|near\w*|equals|equal to|cop(?:y|ies)|essential\w*|"
     r"remain\w*|stay\w*|keep\w*|becom\w*|oscillat\w*|swing\w*|flip\w*|jump\w*|fluctuat\w*|alternat\w*|switch\w*|bounc\w*|"
-    r"toward\w*|identical|dominated by)\b|接近|近似|趋|等于|振荡|震荡|波动|之间|偏向|变成|摇摆|约为|就是"
+    r"toward\w*|identical|dominated by|still|always|consistently)\b|仍|依然|接近|近似|趋|等于|振荡|震荡|波动|之间|偏向|变成|摇摆|约为|就是"
 )
 IS = r"\bis\b|\bbe\b|\balmost\b|\bjust\b|\bbasically\b|\bmostly\b|为|是|几乎"
 """Further words for a question that asks what an output is."""
@@ -30,24 +30,38 @@ GOAL = re.compile(
     r"希望|想要|为了|使得|需要|要使|目标",
     re.I,
 )
+CONTRAST = re.compile(
+    r"\b(?:single|previous(?:ly)?|earlier|before|parts?|questions?|unlike|in contrast|instead|whereas|compared|former|originally|"
+    r"ideal(?:ly)?|on average|in expectation|expected value|mean of)\b|之前|单头|上一",
+    re.I,
+)
+"""Words that set a statement against another part, or that speak of means: such statements accuse nobody."""
 SWINGS = re.compile(r"oscillat|swing|flip|jump|fluctuat|alternat|switch|bounc|between|之间|摇摆|振荡|震荡", re.I)
 VARIES = re.compile(
     r"^\W*(?:has|have|will have|would have|shows?|exhibits?|suffers? from)\W+(?:an?\W+)?(?:(?:very|more|quite|a lot of)\W+)?"
     r"(?:high|large|significant|substantial|non-?\s?negligible|considerable|huge|big|great)\W+varianc",
     re.I,
 )
-VARIANCE_OF = re.compile(r"varianc\w*\W+(?:of|in)\W+(?:the\W+)?$", re.I)
+VARIANCE_OF = re.compile(r"varianc\w*\W+(?:of|in)\b\W*(?:the\b\W*)?$", re.I)
 IS_LARGE = re.compile(
     r"^\W*(?:is|will be|would be|becomes|remains)\W+(?:(?:very|quite|more|still)\W+)?(?:high|large|significant|huge|considerable|"
     r"substantial|non-?\s?negligible)\b(?!er)",
     re.I,
 )
-UNSTABLE = re.compile(r"^\W*(?:is|are|will be|becomes?|would be)\W+(?:(?:very|highly|more)\W+)?(?:unstable|volatile)\b|^\W*不稳定", re.I)
-AND_VALUE = re.compile(r"^[^$.。;]{0,40}?\b(?:and|or|to)\b[^$.。;]{0,40}?\$([^$]+)\$|^\s*(?:和|或|与|到|跟|、)[^$.。;]{0,12}\$([^$]+)\$")
-LARGER = re.compile(
-    r"k_a[^$]*\$?[^.。$]{0,60}\b(?:large|larger|long|longer|big|bigger|high|higher|greater)\b|k_a[^$]*\$[^.。$]{0,30}(?:较?长|较?大|变大)", re.I
+UNSTABLE = re.compile(
+    r"^\W*(?:is|are|will be|becomes?|would be)\W+(?:(?:very|highly|more)\W+)?(?:unstable|volatile)\b|^\W*不稳定", re.I
 )
-SMALLER = re.compile(r"k_a[^$]*\$?[^.。$]{0,60}\b(?:small|smaller|short|shorter|low|lower|less)\b|k_a[^$]*\$[^.。$]{0,30}(?:较?短|较?小|变小)", re.I)
+AND_VALUE = re.compile(
+    r"^[^$.。;]{0,40}?\b(?:and|or|to)\b[^$.。;]{0,40}?\$([^$]+)\$|^\s*(?:和|或|与|到|跟|、)[^$.。;]{0,12}\$([^$]+)\$"
+)
+LARGER = re.compile(
+    r"k_a[^$]*\$?[^.。$]{0,60}\b(?:large|larger|long|longer|big|bigger|high|higher|greater)\b|k_a[^$]*\$[^.。$]{0,30}(?:较?长|较?大|变大)",
+    re.I,
+)
+SMALLER = re.compile(
+    r"k_a[^$]*\$?[^.。$]{0,60}\b(?:small|smaller|short|shorter|low|lower|less)\b|k_a[^$]*\$[^.。$]{0,30}(?:较?短|较?小|变小)",
+    re.I,
+)
 
 
 def length_letter(formulas: Iterable[Formula]) -> str:
@@ -92,7 +106,11 @@ def find_outputs(hole: str, region: Region, letters: Iterable[str] = ()) -> list
     families = set(letters) or {"v"}
     found: list[Outcome] = []
     for one in said(list(region.formulas)):
-        if _is_output(one.clause.sides[0], hole) and set(one.clause.signs) <= {"=", "~", "->"} and not _is_goal(one.formula):
+        if (
+            _is_output(one.clause.sides[0], hole)
+            and set(one.clause.signs) <= {"=", "~", "->"}
+            and not _is_goal(one.formula)
+        ):
             value = _last_value(one.clause.sides[1:], families)
             if value:
                 found.append(Outcome(hole, value, "", one.formula.line, one.formula.source))
@@ -144,15 +162,35 @@ def find_samples(region: Region, scales: Iterable[str], length: str, holes: Sequ
             outcome = _in_clause(Said(clause, formula), clauses_here[:place], set(scales), length)
             if outcome is not None:
                 found.append(outcome)
-    found += _in_words(region, {"v"})
+    for one in _in_words(region, {"v"}):
+        sentence = next((f for f in formulas if f.line == one.line and one.written.startswith(f.source)), None)
+        if sentence is not None and not one.condition and not one.loose:
+            after = sentence.after[len(one.written) - len(sentence.source) :]
+            condition, worded = _condition_around(sentence.before, after, set(scales), length)
+            one = replace(one, condition=condition, in_words=worded or bool(condition))
+        found.append(replace(one, value=value_in(one.value, length)))
+    found = _alternatives(found)
     found += _moving(formulas)
     sentences = {(f.line, f.source): f.before for f in formulas}
     return _distinct([_with_queries(o, sentences, holes) for o in found])
 
 
+def _alternatives(outcomes: list[Outcome]) -> list[Outcome]:
+    """Both values of one output without a condition are said of different samples."""
+    both = {o.output for o in outcomes if o.value == "v_a"} & {o.output for o in outcomes if o.value == "v_b"}
+    expected = {"v_a": "gamma > 1", "v_b": "gamma < 1"}
+    return [
+        replace(o, condition=expected[o.value]) if o.output in both and o.value in expected and not o.condition else o
+        for o in outcomes
+    ]
+
+
 def _with_queries(outcome: Outcome, sentences: dict[tuple[int, str], str], holes: Sequence[str]) -> Outcome:
     """An outcome with the queries that its sentence supposes: "if q_1 = q_2 = …, then c …"."""
-    before = next((b for (line, source), b in sentences.items() if line == outcome.line and outcome.written.startswith(source)), "")
+    before = next(
+        (b for (line, source), b in sentences.items() if line == outcome.line and outcome.written.startswith(source)),
+        "",
+    )
     queries: dict[str, str] = {}
     for math in re.findall(r"\$([^$]*)\$", before):
         for clause in clauses(math):
@@ -179,8 +217,12 @@ def _in_clause(one: Said, before: list[T.Clause], scales: set[str], length: str)
     if not value:
         return None
     condition = next((c for c in (_condition(b, scales, length) for b in reversed(before)) if c), "")
-    condition = condition or _condition_before(formula.before, scales, length)
-    return Outcome(output, value_in(value, length), condition, formula.line, formula.source)
+    worded = False
+    if not condition:
+        condition, worded = _condition_around(formula.before, "", scales, length)
+    loose = bool(CONTRAST.search(formula.before))
+    value = value_in(value, length)
+    return Outcome(output, value, condition, formula.line, formula.source, in_words=worded, loose=loose)
 
 
 def _close(before: str) -> str:
@@ -232,7 +274,9 @@ def _in_words(region: Region, families: set[str], more_words: str = "") -> list[
     found: list[Outcome] = []
     words = f"{APPROACH}|{more_words}" if more_words else APPROACH
     link = re.compile(rf"^([^$.。;]{{0,100}}?(?:{words})[^$.。;]{{0,60}}?)\$([^$]+)\$(.*)$", re.I | re.S)
-    plain = re.compile(rf"(?:output|result|context vector|结果|输出)[^$.。;]{{0,60}}?(?:{words})[^$.。;]{{0,30}}?$", re.I)
+    plain = re.compile(
+        rf"(?:output|result|context vector|结果|输出)[^$.。;]{{0,60}}?(?:{words})[^$.。;]{{0,30}}?$", re.I
+    )
     copied = re.compile(r"\b(?:cop(?:y|ies|ied|ying)|outputs?|returns?)\b[^$.。;]{0,50}$|复制[^$.。;]{0,20}$", re.I)
     for formula in region.formulas:
         output = _output_text(formula.math)
@@ -249,7 +293,8 @@ def _in_words(region: Region, families: set[str], more_words: str = "") -> list[
             for one in (value, second):
                 if one:
                     written = f"{formula.source} {match[1].strip()} {one}"
-                    found.append(Outcome(output, one, swings.get(one, ""), formula.line, written))
+                    loose = bool(CONTRAST.search(f"{formula.before} {match[1]}"))
+                    found.append(Outcome(output, one, swings.get(one, ""), formula.line, written, loose=loose))
             continue
         value = _value_text(formula.math, families)
         subject = plain.search(formula.before) or (more_words and copied.search(formula.before))
@@ -275,18 +320,20 @@ def _moving(formulas: list[Formula]) -> list[Outcome]:
     return found
 
 
-def _condition_before(before: str, scales: set[str], length: str) -> str:
-    """The last condition on the length in the words before a formula of the same sentence."""
+def _condition_around(before: str, after: str, scales: set[str], length: str) -> tuple[str, bool]:
+    """The condition on the length in the words around a formula of the same sentence, and whether it is in words only."""
     for math in reversed(re.findall(r"\$([^$]*)\$", before[-160:])):
         for clause in reversed([c for c in clauses(math) if c.sides]):
             found = _condition(clause, scales, length)
             if found:
-                return found
-    if LARGER.search(before[-120:]) and not SMALLER.search(before[-120:]):
-        return "gamma > 1"
-    if SMALLER.search(before[-120:]) and not LARGER.search(before[-120:]):
-        return "gamma < 1"
-    return ""
+                return found, False
+    for text in (after[:70], before[-120:]):
+        large, small = LARGER.search(text), SMALLER.search(text)
+        if large and not small:
+            return "gamma > 1", True
+        if small and not large:
+            return "gamma < 1", True
+    return "", False
 
 
 def _condition(clause: T.Clause, scales: set[str], length: str) -> str:
@@ -304,7 +351,12 @@ def _condition(clause: T.Clause, scales: set[str], length: str) -> str:
         if clause.signs[0] in (">>", "<<"):
             number = "1"
         return f"gamma {sign} {number}"
-    if isinstance(one, T.Symbol) and isinstance(two, T.Symbol) and one.base == two.base and one.base not in ("v", "alpha", "c"):
+    if (
+        isinstance(one, T.Symbol)
+        and isinstance(two, T.Symbol)
+        and one.base == two.base
+        and one.base not in ("v", "alpha", "c")
+    ):
         if one.index == ("a",) and two.index == ("b",):
             return f"gamma {sign} 1"
         if one.index == ("b",) and two.index == ("a",):

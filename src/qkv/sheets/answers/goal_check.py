@@ -20,7 +20,7 @@ from qkv.claims.syntax.markdown import read
 from qkv.claims.time_limit import TimedOut, time_limit
 from qkv.sheets.problems.problem import SCALE
 
-SECONDS = 3.0  # for one statement
+SECONDS = 8.0  # for one statement
 SHOWN_ITEMS = 10  # the number of items for which numbers are shown
 LIMITS = re.compile(r"\s+as\s+(.*?)(?=\s+(?:when|for)\s|$)")
 
@@ -52,7 +52,11 @@ def decided(given: tuple[str, ...], let: tuple[str, ...], then: tuple[str, ...])
     """All statements of a block together: refuted if one is, proved if all are."""
     block = block_of(given, let, then)
     verdicts = _verdicts(block)
-    for kinds, kind in ((("refuted",), "refuted"), (("undecided", "malformed"), "unknown"), (("conditional",), "conditional")):
+    for kinds, kind in (
+        (("refuted",), "refuted"),
+        (("undecided", "malformed"), "unknown"),
+        (("conditional",), "conditional"),
+    ):
         for verdict, because, says in verdicts:
             if verdict in kinds:
                 return Found(kind, because, block, says)

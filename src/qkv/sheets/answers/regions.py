@@ -59,7 +59,11 @@ def _words(
     passages = [p for p in sheet.passages if not p.own_text and _id(problem, p.part) == part]
     if passages:
         first = min((f.line for f in own), default=0)
-        gone = [f for f in sheet.formulas if _id(problem, f.part) == part and moved.get((f.line, f.source)) not in (part, None)]
+        gone = [
+            f
+            for f in sheet.formulas
+            if _id(problem, f.part) == part and moved.get((f.line, f.source)) not in (part, None)
+        ]
         if gone and not own:
             return "", 0
         return " ".join(p.words for p in passages), passages[0].line or first
@@ -107,7 +111,9 @@ def _relabelled(formulas: list[Formula], problem: Problem) -> list[Formula]:
         present = [f for f in out if f.part == part.id or f.part == part.id.rsplit(".", 1)[0]]
         if any(_begins(question, f) for f in present):
             continue
-        start = next((i for i, f in enumerate(out) if _begins(question, f) and _may_hold(order, f.part, question)), None)
+        start = next(
+            (i for i, f in enumerate(out) if _begins(question, f) and _may_hold(order, f.part, question)), None
+        )
         if start is None or (present and question.kind == "samples"):
             continue
         holder = out[start].part
@@ -147,7 +153,9 @@ def _begins(question: Question, formula: Formula) -> bool:
             continue
         head = clause.sides[0]
         if question.kind == "construction":
-            if isinstance(head, T.Symbol) and any(hole == f"{head.base}_{'_'.join(head.index)}" for hole in question.holes):
+            if isinstance(head, T.Symbol) and any(
+                hole == f"{head.base}_{'_'.join(head.index)}" for hole in question.holes
+            ):
                 return True
         elif question.varies and (is_length(clause) is not None or _is_wide(head)):
             return True
@@ -167,6 +175,11 @@ def is_length(clause: T.Clause) -> T.Symbol | None:
     if not isinstance(last, T.Binary) or last.sign not in ("*", "."):
         return None
     for one, other in ((last.left, last.right), (last.right, last.left)):
-        if isinstance(one, T.Symbol) and isinstance(other, T.Symbol) and other.base in ("mu", "u") and one.base not in ("mu", "u"):
+        if (
+            isinstance(one, T.Symbol)
+            and isinstance(other, T.Symbol)
+            and other.base in ("mu", "u")
+            and one.base not in ("mu", "u")
+        ):
             return one
     return None

@@ -50,7 +50,9 @@ def decide_samples(
     held = [(outcome, found) for outcome, found in tried if found.kind in ("proved", "conditional")]
     if not held:
         return Decided(_answer(question, outcomes[0], "not_read", f"not decided: {tried[0][1].because}", tried[0][1]))
-    said = "; ".join(f"{outcome.output} → {put.said(outcome.value)}{_when(put, outcome.condition)}" for outcome, _ in held[:3])
+    said = "; ".join(
+        f"{outcome.output} → {put.said(outcome.value)}{_when(put, outcome.condition)}" for outcome, _ in held[:3]
+    )
     scales = ", ".join(f"{put.said(scale)} → ∞" for scale in put.scales)
     because = f"{said} as {scales}" if scales else said
     return Decided(_answer(question, held[-1][0], "limit" if scales else "meets", because, held[-1][1]))
@@ -63,7 +65,9 @@ def _when(put: Put, condition: str) -> str:
 def _missed(question: Question, put: Put, earlier: Decided | None, failed: tuple[Outcome, Found]) -> Answer:
     outcome, found = failed
     if outcome.moves:
-        because = f"with {put.written()} the weights of {outcome.output} do not vary in the limit: {put.said(found.because)}"
+        because = (
+            f"with {put.written()} the weights of {outcome.output} do not vary in the limit: {put.said(found.because)}"
+        )
         return _answer(question, outcome, "misses", because, found)
     value = put.said(outcome.value)
     because = f"with {put.written()}, {outcome.output} does not approach {value}{_when(put, outcome.condition)}: "
@@ -101,17 +105,23 @@ def _tried(question: Question, put: Put, outcome: Outcome) -> Found:
     if plain is not None and len(put.scales) > 1:  # limits through several logarithms are not decided
         put, lets = plain, (*question.let, *(f"{hole} = {one}" for hole, one in plain.values))
     goal = question.goal[0].replace(HOLE, value)
-    goal = in_limit(f"{outcome.output}{goal[goal.index(' '):]}", put.scales)
+    goal = in_limit(f"{outcome.output}{goal[goal.index(' ') :]}", put.scales)
     found = decided(question.given, lets, (f"{goal} when {condition}" if condition else goal,))
     if found.kind == "proved" or not question.varies:
         return found
+    expected = _expected(question, value)
+    if outcome.in_words and expected and decided(question.given, lets, (f"{goal} when {expected}",)).kind == "proved":
+        because = f"as it is worded it fails when {condition}, and holds when {expected}"
+        return Found("unknown", because, found.block, found.says)
     if found.kind == "refuted":
         return found
     for probe in PROBES:  # a number at which it surely fails
         if condition and not _admits(condition, question.varies, probe):
             continue
         given = tuple(_at(one, question.varies, probe) for one in question.given)
-        at = tuple(renamed(one, lambda b, i, p=probe: f"({p})" if joined(b, i) == question.varies else None) for one in lets)
+        at = tuple(
+            renamed(one, lambda b, i, p=probe: f"({p})" if joined(b, i) == question.varies else None) for one in lets
+        )
         there = renamed(goal, lambda b, i, p=probe: f"({p})" if joined(b, i) == question.varies else None)
         tried = decided(given, at, (there,))
         if tried.kind == "refuted":

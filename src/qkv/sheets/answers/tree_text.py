@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -10,6 +11,7 @@ from qkv.sheets.reading.sheet import Formula
 from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.parser import Unreadable, parse
 
+LIMIT = re.compile(r"\\lim(?:\\limits)?\s*_\s*\{[^{}]*\}")
 STRONG, WEAK = 2, 1  # how tightly an expression holds together: a factor, a product
 
 
@@ -32,7 +34,7 @@ def said(formulas: list[Formula]) -> Iterator[Said]:
 def clauses(math: str) -> tuple[T.Clause, ...]:
     """The clauses of a formula, or none if it cannot be read."""
     try:
-        return parse(math)
+        return parse(LIMIT.sub(" ", math))
     except Unreadable:
         return ()
 
@@ -145,7 +147,10 @@ def _binary(node: T.Binary, known: Mapping[str, str]) -> tuple[str, int] | None:
 
 
 def _call(node: T.Call, known: Mapping[str, str]) -> tuple[str, int] | None:
-    if node.name not in ("exp", "log", "sqrt", "norm", "abs", "max", "min", "softmax", "sigmoid") or len(node.arguments) != 1:
+    if (
+        node.name not in ("exp", "log", "sqrt", "norm", "abs", "max", "min", "softmax", "sigmoid")
+        or len(node.arguments) != 1
+    ):
         return None
     inner = _text(node.arguments[0], known)
     return (f"{node.name}({inner[0]})", STRONG) if inner else None

@@ -16,7 +16,15 @@ def people_write(expression: str, letters: dict[str, str] | None = None) -> str:
     """An expression with Greek letters, e^x, ½ and dots for products; `letters` puts the author's letters back."""
     text = _powers_of_e(expression)
     text = re.sub(r"\((\w+ \+ \w+|\([^()]*\))\)/2", r"½(\1)", text)
-    text = text.replace("*'", "*").replace("->", "→").replace("oo", "∞").replace("!=", "≠").replace(">=", "≥").replace("<=", "≤")
+    text = re.sub(r"(?<![\w/^])1/2\*(?=[(\w])|\(1/2\)\*", "½", text)
+    text = (
+        text.replace("*'", "*")
+        .replace("->", "→")
+        .replace("oo", "∞")
+        .replace("!=", "≠")
+        .replace(">=", "≥")
+        .replace("<=", "≤")
+    )
     text = text.replace("'", "ᵀ")
 
     def letter(found: re.Match[str]) -> str:
