@@ -16,6 +16,15 @@ def claim_document(grades: Iterable[Grade]) -> str:
 
     Args:
         grades: The graded sheets, in their order.
+
+    Returns:
+        A document that `qkv check` takes; definitions without a statement are text in it.
+
+    Example:
+        >>> from qkv.sheets import claim_document, grade
+        >>> text = claim_document([grade("(b) Let $q = t k_a$, so $k_a^T q = t$.", "attention-2021")])
+        >>> text.count("~~~claim") >= 1
+        True
     """
     parts = []
     for grade in grades:

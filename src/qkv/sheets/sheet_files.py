@@ -42,6 +42,12 @@ def grade_files(
 
     Raises:
         QkvError: There is no such problem, or no worker process can be started.
+
+    Example:
+        >>> from qkv.sheets import grade_files
+        >>> (grade,) = grade_files(["no_such_sheet.tex"], processes=1)
+        >>> grade.failed, grade.remarks
+        (True, ('It cannot be read (No such file or directory). Give a file in LaTeX, Markdown, Typst or plain text.',))
     """
     from qkv.parallel import WorkerPool
     from qkv.sheets.problems import editions

@@ -8,8 +8,9 @@ import re
 SYMBOLS = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "mu": "μ", "rho": "ρ", "sigma": "σ",
     "lambda": "λ", "varepsilon": "ε", "epsilon": "ε", "pi": "π", "Sigma": "Σ", "Phi": "Φ", "ell": "ℓ",
+    "iota": "ι", "Xi": "Ξ", "Pi": "Π",
     "nu": "ν", "eta": "η", "Gamma": "Γ", "phi": "ϕ", "varphi": "φ", "psi": "ψ", "omega": "ω", "xi": "ξ", "zeta": "ζ",
-    "kappa": "κ", "tau": "τ", "chi": "χ", "iota": "ι", "Xi": "Ξ", "Pi": "Π", "Lambda": "Λ", "Delta": "Δ", "Theta": "Θ", "Omega": "Ω", "Psi": "Ψ",
+    "kappa": "κ", "tau": "τ", "chi": "χ", "Lambda": "Λ", "Delta": "Δ", "Theta": "Θ", "Omega": "Ω", "Psi": "Ψ",
 }  # fmt: skip
 OPERATORS = {
     "to": "→", "infty": "∞", "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥", "ne": "≠", "neq": "≠", "approx": "≈",
