@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from qkv.sheets.answers.construction import Construction, Outcome, joined, names
-from qkv.sheets.answers.decide import Decided, decide_answer, none_found, put_in
+from qkv.sheets.answers.construction import Outcome, joined, names
+from qkv.sheets.answers.decide import decide_answer
+from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.find_conditions import decide_condition
 from qkv.sheets.answers.find_constructions import find_constructions, says_as_before
 from qkv.sheets.answers.find_facts import decide_facts
 from qkv.sheets.answers.find_outcomes import find_outputs, find_samples, length_letter
+from qkv.sheets.answers.letters import put_in
 from qkv.sheets.answers.regions import Region, regions_of
 from qkv.sheets.answers.tree_text import claim_text, said
 from qkv.sheets.feedback import Answer
@@ -86,7 +88,8 @@ def _construction(question: Question, region: Region, problem: Problem, context:
     for other in found[:-1]:
         tried = decide_answer(question, other, context, problem)
         if tried.answer.verdict in ("meets", "limit"):
-            because = f"two readings: line {other.line} ({tried.answer.because}); line {found[-1].line} ({decided.answer.because})"
+            first = f"line {other.line} ({tried.answer.because})"
+            because = f"two readings: {first}; line {found[-1].line} ({decided.answer.because})"
             return replace(tried, answer=replace(decided.answer, verdict="not_read", because=because))
     return decided
 
@@ -136,7 +139,7 @@ def _words(question: Question, region: Region) -> Decided:
 
 
 def _possibility(question: Question, region: Region, problem: Problem) -> Decided:
-    """Whether tokens can be chosen so that an output approximates something: formulas for both are decided, words are not."""
+    """Whether tokens can be chosen so that an output approximates something: formulas are decided, words are not."""
     token, output = question.holes[0], question.holes[-1]
     chosen: list[tuple[int, str]] = []
     for one in said(list(region.formulas)):

@@ -10,10 +10,10 @@ from qkv.claims.syntax import nodes as L
 from qkv.claims.syntax.markdown import UnparsedClaim, read
 
 NAME = re.compile(r"(?<![A-Za-z_0-9])([A-Za-z]+)(_(?:\{[^{}]*\}|[A-Za-z0-9]+))?")
-FUNCTIONS = frozenset(
-    "exp log sqrt norm Phi sum softmax sigmoid max min sin cos tanh abs inner diag trace inv E Var Cov cases if "
-    "otherwise I e pi ones".split()
-)
+FUNCTIONS = frozenset({
+    "exp", "log", "sqrt", "norm", "Phi", "sum", "softmax", "sigmoid", "max", "min", "sin", "cos", "tanh", "abs",
+    "inner", "diag", "trace", "inv", "E", "Var", "Cov", "cases", "if", "otherwise", "I", "e", "pi", "ones",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)

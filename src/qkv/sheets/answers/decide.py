@@ -4,78 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from qkv.sheets.answers.construction import Construction, Outcome, declared_names, is_expression, joined, names, renamed
+from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.goal_check import SHOWN_ITEMS, Found, decided, in_limit, shown
+from qkv.sheets.answers.letters import FRESH, Put, families, logarithms_as_scales, put_in
+from qkv.sheets.answers.samples import decide_samples
 from qkv.sheets.answers.wording import number_text, people_write
 from qkv.sheets.feedback import Answer
 from qkv.sheets.problems.problem import HOLE, SCALE, Problem, Question
 
-FRESH = ("t", "s", "r", "w", "z")  # names for scales whose own letter means something else in claims
-SIZES = ("n", "d")
-"""Letters of sizes, which a construction may use but which are not made large for it."""
-RESERVED = (
-    "c",
-    "alpha",
-    "e",
-    "v",
-    "q",
-    "k",
-    "I",
-    "A",
-    "B",
-    "M",
-    "K",
-    "Q",
-    "V",
-    "E",
-    "R",
-    "eps",
-    "gamma",
-    "m",
-    "x",
-    "y",
-    "n",
-    "d",
-    "oo",
-)
 CLOSE = 0.01  # how near to the wanted weight a large number must come
-PROBES = ("2", "3/2", "1/2", "3/4")  # lengths at which outcomes are tried
-
-
-@dataclass(frozen=True)
-class Decided:
-    """An answer with the construction that it rests on, for the questions that take it over."""
-
-    answer: Answer
-    construction: Construction | None = None
-    lacks_scale: bool = False
-
-
-@dataclass(frozen=True)
-class Put:
-    """A construction in the letters of the problem.
-
-    Attributes:
-        values: Pairs of a hole and its expression.
-        scales: The numbers that are made large.
-        letters: For each letter that was changed, the author's, to say results in the author's notation.
-        sizes: Sizes such as n that the expressions use.
-    """
-
-    values: tuple[tuple[str, str], ...]
-    scales: tuple[str, ...]
-    letters: dict[str, str]
-    sizes: tuple[str, ...] = ()
-
-    def said(self, text: str) -> str:
-        """An expression as the author would write it."""
-        return people_write(text.replace("eps -> 0", "noise -> 0"), self.letters)
-
-    def written(self) -> str:
-        """All values as the author would write them."""
-        return ", ".join(f"{hole} = {self.said(value)}" for hole, value in self.values)
 
 
 def decide_answer(
@@ -103,12 +43,10 @@ def decide_answer(
         >>> question = load_problem("attention-2021").part("b").questions[0]
         >>> decide_answer(question, Construction((("q", "lambda*(k_a + k_b)"),))).answer.verdict
         'limit'
-        >>> print(decide_answer(question, Construction((("q", "(k_a + k_b)/2"),))).answer.because)
-        q = ½(k_a + k_b) has no large scale: α_a = e^{1/2}/(n − 2 + 2e^{1/2}), which is 0.146 at n = 10; multiply by t ≫ 0
+        >>> print(decide_answer(question, Construction((("q", "k_a + k_b"),))).answer.because)
+        q = k_a + k_b has no large scale: α_a = e/(n − 2 + 2e), which is 0.202 at n = 10; multiply by t ≫ 0
     """
     if question.kind == "samples":
-        from qkv.sheets.answers.samples import decide_samples
-
         return decide_samples(question, outcomes, context or {}, problem)
     if question.kind in ("output", "possibility"):
         return decide_output(question, outcomes, problem)
@@ -117,11 +55,6 @@ def decide_answer(
     if question.kind != "construction":
         return Decided(_answer(question, construction, "not_read", "this kind of question has no construction"))
     return _decide_construction(question, construction, problem)
-
-
-def none_found(question: Question) -> Answer:
-    """The answer to a question to which nothing was found."""
-    return Answer(question.part, question.asked, 0, "", "none", "no answer was found")
 
 
 def _answer(
@@ -154,8 +87,8 @@ def _decide_construction(question: Question, construction: Construction, problem
         if found.kind == "conditional":
             because += f"; {found.because}"
         return Decided(_answer(question, construction, verdict, because, found), construction)
-    if found.kind == "unknown" and logarithms_as_scales(put) is not None:
-        larger = logarithms_as_scales(put)
+    larger = logarithms_as_scales(put) if found.kind == "unknown" else None
+    if larger is not None:
         again = decided(
             *_declarations(question, larger), tuple(in_limit(goal, larger.scales) for goal in question.goal)
         )
@@ -212,86 +145,12 @@ def _missed(question: Question, construction: Construction, put: Put, found: Fou
         if scaled is not None:
             because = f"{put.written()} has no large scale"
             if number is not None:
-                formula = put.said(number.formula)
-                because += f": {put.said(question.show[0])} = {formula}, which is {number_text(number.value)} at n = {SHOWN_ITEMS}"
+                formula = f"{put.said(question.show[0])} = {put.said(number.formula)}"
+                because += f": {formula}, which is {number_text(number.value)} at n = {SHOWN_ITEMS}"
             because += "; multiply by t ≫ 0"
             return Decided(_answer(question, construction, "misses", because, found), construction, lacks_scale=True)
     because = f"with {put.written()}, {put.said(found.says)} fails: {put.said(found.because)}"
     return Decided(_answer(question, construction, "misses", because, found), construction)
-
-
-def put_in(question: Question, construction: Construction, problem: Problem | None) -> Put | None:
-    """A construction in the letters of the problem, or None if it is not an expression of the language."""
-    declared = declared_names(question.given, question.let)
-    change = _families(declared, problem)
-    values: list[tuple[str, str]] = []
-    letters: dict[str, str] = {}
-    scales: list[str] = []
-    sizes: list[str] = []
-    taken = {base for _, value in construction.values for base, _ in names(value)} | declared
-    fresh = [name for name in FRESH if name not in taken]
-    fixed = dict(construction.fixed)
-    named: dict[tuple[str, str], str] = {}
-
-    def one(base: str, index: str) -> str | None:
-        family = change(base, index)
-        if family is not None:
-            letters.setdefault(family, base)
-            return joined(family, index)
-        if index and not index.isdigit() and base in declared:
-            return None
-        if base in declared and base not in ("c", "alpha") and not (base == "n" and index):
-            if base in SIZES and base not in sizes:
-                sizes.append(base)
-            return None
-        own = joined(base, index)
-        if own in fixed:
-            return f"({fixed[own]})"
-        if base in SIZES and not index:
-            if base not in sizes:
-                sizes.append(base)
-            return None
-        if (base, index) not in named:
-            free = base not in RESERVED and own not in declared
-            named[base, index] = own if free or not fresh else fresh.pop(0)
-            scales.append(named[base, index])
-            if named[base, index] != own and base != "oo":
-                letters[named[base, index]] = own
-        return named[base, index]
-
-    matrices = not any(SCALE in goal for goal in question.goal)
-    for hole, value in construction.values:
-        if matrices and any(base[:1].isupper() and base not in declared and base != "I" for base, _ in names(value)):
-            return None  # a matrix that is not defined
-        text = renamed(_norms_of_divisors(value), one)
-        if not is_expression(text):
-            return None
-        values.append((hole, text))
-    return Put(tuple(values), tuple(scales), letters, tuple(sizes))
-
-
-def _families(declared: set[str], problem: Problem | None):  # type: ignore[no-untyped-def]
-    """Which family of the problem an author's indexed letter stands for: u_a for mu_a, K_a for k_a."""
-    means = set(problem.letters_for("mean")) if problem else {"mu", "u", "m"}
-    keys = set(problem.letters_for("key")) if problem else {"k", "K"}
-
-    def change(base: str, index: str) -> str | None:
-        if not index or index.isdigit() or base in declared:
-            return None
-        if base in keys:
-            return next((family for family in ("k", "mu") if family in declared), None)
-        if base in means:
-            return next((family for family in ("mu", "u", "k") if family in declared), None)
-        return None
-
-    return change
-
-
-def _norms_of_divisors(value: str) -> str:
-    """A division by a vector, which there is none of, read as one by its length."""
-    value = re.sub(r"norm\((u|mu|k)\)", r"norm(\1_a)", value)  # all of one length
-    value = value.replace("(A'*A)^(-1)", "I")
-    return re.sub(r"/\s*((?:k|K|mu|u)_[A-Za-z])(?![\w'])", r"/norm(\1)", value)
 
 
 def _declarations(question: Question, put: Put) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -317,14 +176,6 @@ def _vanishing(question: Question) -> tuple[str, ...]:
     """The sizes of noise that a goal lets go to 0."""
     found = {m for goal in question.goal for m in re.findall(r"(\w+) -> 0", goal)}
     return tuple(sorted(found))
-
-
-def logarithms_as_scales(put: Put) -> Put | None:
-    """The construction with log(t) as a scale of its own, for t that grows; None if it has none."""
-    pattern = re.compile(rf"log\(({'|'.join(map(re.escape, put.scales))})\)") if put.scales else None
-    if pattern is None or not any(pattern.search(value) for _, value in put.values):
-        return None
-    return replace(put, values=tuple((hole, pattern.sub(r"\1", value)) for hole, value in put.values))
 
 
 def _with_one_scale(value: str, scales: Sequence[str]) -> str:
@@ -365,7 +216,7 @@ def decide_output(question: Question, outcomes: Sequence[Outcome], problem: Prob
 
 def _output(question: Question, outcome: Outcome, problem: Problem | None) -> Decided:
     declared = declared_names(question.given, question.let)
-    change = _families(declared, problem)
+    change = families(declared, problem)
     letters: dict[str, str] = {}
 
     def one(base: str, index: str) -> str | None:
@@ -390,7 +241,8 @@ def _output(question: Question, outcome: Outcome, problem: Problem | None) -> De
         because = f"{outcome.output} → {people_write(values[-1], letters)}{limit}"
         return Decided(_answer(question, outcome, verdict, because, found))
     if found.kind == "refuted":
-        because = f"{outcome.output} does not approach {people_write(values[-1], letters)}: {people_write(found.because, letters)}"
+        because = f"{outcome.output} does not approach {people_write(values[-1], letters)}: "
+        because += people_write(found.because, letters)
         return Decided(_answer(question, outcome, "misses", because, found))
     if "beside a number" in found.because or "beside a vector" in found.because:
         because = f"{outcome.output} is a vector, and {people_write(values[-1], letters)} is not: {found.because}"

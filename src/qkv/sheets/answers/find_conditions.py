@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from qkv.sheets.answers.decide import Decided, none_found
+from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.goal_check import Found, decided
 from qkv.sheets.answers.regions import Region
 from qkv.sheets.answers.tree_text import said
@@ -14,15 +14,21 @@ from qkv.sheets.problems.problem import Problem, Question
 from qkv.sheets.statements import tree as T
 
 MUCH = (
-    r"(?:much|significantly|far|substantially|considerably|way|very much|a lot|vastly|drastically|exponentially|overwhelmingly|"
+    r"(?:much|significantly|far|substantially|considerably|way|very much|a lot|vastly|drastically|"
+    r"exponentially|overwhelmingly|"
     r"dramatically|greatly)"
 )
-SCORES = r"(?:dot[ -]?products?|inner products?|scores?|products?|similarit\w+|projections?|logits?|k_\w|内积|点积|得分|分数|相似度)"
+SCORES = (
+    r"(?:dot[ -]?products?|inner products?|scores?|products?|similarit\w+|projections?|logits?|k_\w|"
+    r"内积|点积|得分|分数|相似度)"
+)
 MUCH_LARGER = re.compile(
     rf"\b{MUCH}\W+(?:more\W+)?(?:larger|greater|bigger|higher|exceed\w*|stronger|aligned|dominat\w*)|\bdominat\w+|"
-    rf"\blarge(?:r)?\W+(?:relative|compared)\W+to\b|\bvery large\b|\bextremely large\b|\bsufficiently large\b|\blarge enough\b|"
+    rf"\blarge(?:r)?\W+(?:relative|compared)\W+to\b|\bvery large\b|\bextremely large\b|\bsufficiently large\b|"
+    rf"\blarge enough\b|"
     rf"\bexceeds?\W.{{0,40}}\bby a (?:large|wide)\b|\bgoes? to infinity\b|\bapproach\w* infinity\b|"
-    rf"\blarge\b[^.。]{{0,80}}\b(?:small|zero|close to 0|negative|low)\b|\blarge\W+(?:norm|magnitude|scal\w+|length)\b|"
+    rf"\blarge\b[^.。]{{0,80}}\b(?:small|zero|close to 0|negative|low)\b|\blarge\W+(?:norm|magnitude|scal\w+|"
+    rf"length)\b|"
     rf"\b(?:norm|magnitude|scale|length)\W[^.。]{{0,30}}\blarge\b|"
     rf"远大于|远远大于|远高于|远超|大得多|非常大|很大|极大|无穷大",
     re.I | re.S,
@@ -77,7 +83,8 @@ def _answer(question: Question, reading: Reading) -> Answer:
         verdict = "limit" if reading.limit else "meets"
         return _said(question, reading, verdict, f"{reading.words}: the weight of {item} goes to 1 {limit}", found)
     if found.kind in ("refuted", "conditional"):
-        because = f"{reading.words} is not enough: the weight of {item} need not be near 1; ask for a score that is much larger"
+        because = f"{reading.words} is not enough: the weight of {item} need not be near 1; "
+        because += "ask for a score that is much larger"
         return _said(question, reading, "misses", because, found)
     return _said(question, reading, "not_read", f"not decided: {found.because}", found)
 
@@ -97,7 +104,7 @@ def _strong(question: Question, region: Region) -> Reading | None:
     for one in said(list(region.formulas)):
         for left, sign, right in zip(one.clause.sides, one.clause.signs, one.clause.sides[1:], strict=False):
             scores = (_is_score(left), _is_score(right))
-            if sign == ">>" and any(scores) or sign == "<<" and any(scores):
+            if (sign == ">>" and any(scores)) or (sign == "<<" and any(scores)):
                 return _gap(question, "a score much larger than the others", one.formula.line, one.formula.source)
             if sign == "=" and _is_scaled_key(left, right):
                 words = "a long query in the direction of one key, for keys at right angles"
@@ -176,7 +183,7 @@ def _item_of(*sides: T.Node) -> str:
 def _is_query_and_key(left: T.Node, right: T.Node) -> bool:
     """Whether one side is the query and the other a single key."""
     for one, other in ((left, right), (right, left)):
-        if isinstance(one, T.Symbol) and one.base in ("q", "g") and isinstance(other, T.Symbol):
-            if other.base.lower() == "k" and other.index:
-                return True
+        query = isinstance(one, T.Symbol) and one.base in ("q", "g")
+        if query and isinstance(other, T.Symbol) and other.base.lower() == "k" and other.index:
+            return True
     return False

@@ -14,18 +14,21 @@ from qkv.sheets.statements import tree as T
 
 DROPPED = re.compile(
     r"(?:instead of|rather than|not enough|na[iï]ve|if we (?:only|just|simply)|unscaled|would(?: not|n't)|"
-    r"(?:do(?:es)?|can)(?: not|n't)|cannot|fails?|wrong|而不是|不能用|如果只)\W*(?:[\w'-]+\W+){0,4}$|\bnot\W*$|不是\W*$",
+    r"(?:do(?:es)?|can)(?: not|n't)|cannot|fails?|wrong|而不是|不能用|如果只)\W*(?:[\w'-]+\W+){0,4}$|\bnot\W*$|"
+    r"不是\W*$",
     re.I,
 )
 SCALED_IN_WORDS = re.compile(
-    r"\b(?:multipl\w+|scal\w+|times)\b[^.。;]{0,30}\b(?:large|big|huge)\b|\b(?:large|big|huge)\b[^.。;]{0,20}\b(?:multiple|factor|scalar)\b|"
+    r"\b(?:multipl\w+|scal\w+|times)\b[^.。;]{0,30}\b(?:large|big|huge)\b|\b(?:large|big|"
+    r"huge)\b[^.。;]{0,20}\b(?:multiple|factor|scalar)\b|"
     r"(?:乘|放大)[^.。;]{0,12}大",
     re.I,
 )
 """A scale that is said beside a construction and not written in it."""
 SIMILARLY = re.compile(r"similar|likewise|analogous|respectively|vice versa|same for|同理|类似|同样", re.I)
 AS_BEFORE = re.compile(
-    r"\b(?:same|identical)\b.{0,40}\b(?:query|answer|expression|as|construction)\b|\bas (?:before|above|in (?:part|question))\b|同上|与.{0,12}相同",
+    r"\b(?:same|identical)\b.{0,40}\b(?:query|answer|expression|as|construction)\b|\bas (?:before|above|"
+    r"in (?:part|question))\b|同上|与.{0,12}相同",
     re.I | re.S,
 )
 IDENTITIES = ("I", "E", "1")
@@ -177,7 +180,7 @@ def _has_letters(text: str, problem: Problem) -> bool:
 
 
 def _has_vectors(text: str, matrix: bool, question: Question, problem: Problem) -> bool:
-    """Whether an expression is built of vectors of the problem, and of no query, key or value that is yet to be found."""
+    """Whether an expression is built of vectors of the problem, and of no value that is yet to be found."""
     found = names(text)
     vectors = {*problem.letters_for("key"), *problem.letters_for("mean"), "k", "mu", "u", "a"}
     if matrix:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from qkv.sheets.answers.construction import names
-from qkv.sheets.answers.decide import Decided, none_found
+from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.goal_check import decided
 from qkv.sheets.answers.regions import Region
 from qkv.sheets.answers.tree_text import Said, claim_text, said

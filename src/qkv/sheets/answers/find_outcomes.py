@@ -14,37 +14,45 @@ from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.parser import Unreadable, expression
 
 APPROACH = (
-    r"\b(?:approximat\w*|approx\w*|close\w*|approach\w*|converg\w*|tend\w*|near\w*|equals|equal to|cop(?:y|ies)|essential\w*|"
-    r"remain\w*|stay\w*|keep\w*|becom\w*|oscillat\w*|swing\w*|flip\w*|jump\w*|fluctuat\w*|alternat\w*|switch\w*|bounc\w*|"
-    r"toward\w*|identical|dominated by|still|always|consistently)\b|仍|依然|接近|近似|趋|等于|振荡|震荡|波动|之间|偏向|变成|摇摆|约为|就是"
+    r"\b(?:approximat\w*|approx\w*|close\w*|approach\w*|converg\w*|tend\w*|near\w*|equals|equal to|cop(?:y|"
+    r"ies)|essential\w*|"
+    r"remain\w*|stay\w*|keep\w*|becom\w*|oscillat\w*|swing\w*|flip\w*|jump\w*|fluctuat\w*|alternat\w*|"
+    r"switch\w*|bounc\w*|"
+    r"toward\w*|identical|dominated by|still|always|consistently)\b|仍|依然|接近|近似|趋|等于|振荡|震荡|波动|"
+    r"之间|偏向|变成|摇摆|约为|就是"
 )
 IS = r"\bis\b|\bbe\b|\balmost\b|\bjust\b|\bbasically\b|\bmostly\b|为|是|几乎"
 """Further words for a question that asks what an output is."""
 NEGATED = re.compile(
-    r"\b(?:not|never|no longer|neither|nor|isn't|won't|doesn't|can't|cannot|rather than|instead of|unlike|impossible|unable)\b|"
+    r"\b(?:not|never|no longer|neither|nor|isn't|won't|doesn't|can't|cannot|rather than|instead of|unlike|"
+    r"impossible|unable)\b|"
     r"n't\b|不再|不是|而不是|无法|不能|不会|不可能|并非",
     re.I,
 )
 GOAL = re.compile(
-    r"\b(?:want|wish|need|goal|desired?|such that|so that we|in order|to get|to have|to obtain|to make|should|aim|require\w*)\b|"
+    r"\b(?:want|wish|need|goal|desired?|such that|so that we|in order|to get|to have|to obtain|to make|should|"
+    r"aim|require\w*)\b|"
     r"希望|想要|为了|使得|需要|要使|目标",
     re.I,
 )
 CONTRAST = re.compile(
-    r"\b(?:single|previous(?:ly)?|earlier|before|parts?|questions?|unlike|in contrast|instead|whereas|compared|former|originally|"
+    r"\b(?:single|previous(?:ly)?|earlier|before|parts?|questions?|unlike|in contrast|instead|whereas|compared|"
+    r"former|originally|"
     r"ideal(?:ly)?|on average|in expectation|expected value|mean of)\b|之前|单头|上一",
     re.I,
 )
 """Words that set a statement against another part, or that speak of means: such statements accuse nobody."""
 SWINGS = re.compile(r"oscillat|swing|flip|jump|fluctuat|alternat|switch|bounc|between|之间|摇摆|振荡|震荡", re.I)
 VARIES = re.compile(
-    r"^\W*(?:has|have|will have|would have|shows?|exhibits?|suffers? from)\W+(?:an?\W+)?(?:(?:very|more|quite|a lot of)\W+)?"
+    r"^\W*(?:has|have|will have|would have|shows?|exhibits?|suffers? from)\W+(?:an?\W+)?(?:(?:very|more|quite|"
+    r"a lot of)\W+)?"
     r"(?:high|large|significant|substantial|non-?\s?negligible|considerable|huge|big|great)\W+varianc",
     re.I,
 )
 VARIANCE_OF = re.compile(r"varianc\w*\W+(?:of|in)\b\W*(?:the\b\W*)?$", re.I)
 IS_LARGE = re.compile(
-    r"^\W*(?:is|will be|would be|becomes|remains)\W+(?:(?:very|quite|more|still)\W+)?(?:high|large|significant|huge|considerable|"
+    r"^\W*(?:is|will be|would be|becomes|remains)\W+(?:(?:very|quite|more|still)\W+)?(?:high|large|significant|"
+    r"huge|considerable|"
     r"substantial|non-?\s?negligible)\b(?!er)",
     re.I,
 )
@@ -55,11 +63,13 @@ AND_VALUE = re.compile(
     r"^[^$.。;]{0,40}?\b(?:and|or|to)\b[^$.。;]{0,40}?\$([^$]+)\$|^\s*(?:和|或|与|到|跟|、)[^$.。;]{0,12}\$([^$]+)\$"
 )
 LARGER = re.compile(
-    r"k_a[^$]*\$?[^.。$]{0,60}\b(?:large|larger|long|longer|big|bigger|high|higher|greater)\b|k_a[^$]*\$[^.。$]{0,30}(?:较?长|较?大|变大)",
+    r"k_a[^$]*\$?[^.。$]{0,60}\b(?:large|larger|long|longer|big|bigger|high|higher|greater)\b|"
+    r"k_a[^$]*\$[^.。$]{0,30}(?:较?长|较?大|变大)",
     re.I,
 )
 SMALLER = re.compile(
-    r"k_a[^$]*\$?[^.。$]{0,60}\b(?:small|smaller|short|shorter|low|lower|less)\b|k_a[^$]*\$[^.。$]{0,30}(?:较?短|较?小|变小)",
+    r"k_a[^$]*\$?[^.。$]{0,60}\b(?:small|smaller|short|shorter|low|lower|less)\b|"
+    r"k_a[^$]*\$[^.。$]{0,30}(?:较?短|较?小|变小)",
     re.I,
 )
 
@@ -72,9 +82,10 @@ def length_letter(formulas: Iterable[Formula]) -> str:
             return joined(found.base, "".join(found.index))
         head = one.clause.sides[0]
         last = one.clause.sides[-1]
-        if one.clause.signs[-1] == ":" and isinstance(head, T.Symbol) and isinstance(last, T.Call) and last.name == "N":
-            if last.arguments and isinstance(last.arguments[0], T.Number) and last.arguments[0].text in ("1", "1.0"):
-                return joined(head.base, "".join(head.index))
+        drawn = one.clause.signs[-1] == ":" and isinstance(last, T.Call) and last.name == "N" and last.arguments
+        mean = last.arguments[0] if drawn and isinstance(last, T.Call) else None
+        if isinstance(head, T.Symbol) and isinstance(mean, T.Number) and mean.text in ("1", "1.0"):
+            return joined(head.base, "".join(head.index))
     return ""
 
 
@@ -86,7 +97,7 @@ def output_of(node: T.Node) -> str | None:
         index = tuple(i for i in node.index if i)
         if not index:
             return "c"
-        return {("1",): "c_1", ("2",): "c_2", ("a",): "c_1", ("b",): "c_2"}.get(index)
+        return {"1": "c_1", "2": "c_2", "a": "c_1", "b": "c_2"}.get("".join(index))
     text = claim_text(node)
     if text is not None:
         plain = re.sub(r"[\s()]", "", text).lower()
@@ -136,7 +147,7 @@ def _last_value(sides: Iterable[T.Node], families: set[str]) -> str:
             continue  # the definition as a weighted sum
         if any(base in ("u", "mu") and index.isdigit() for base, index in names(text)):
             continue  # a slip: the vectors have letters
-        if bases & families or bases == {"alpha"} or {"alpha", "n"} >= bases and "alpha" in bases:
+        if bases & families or bases == {"alpha"} or ({"alpha", "n"} >= bases and "alpha" in bases):
             best = text
     return best
 
@@ -321,7 +332,7 @@ def _moving(formulas: list[Formula]) -> list[Outcome]:
 
 
 def _condition_around(before: str, after: str, scales: set[str], length: str) -> tuple[str, bool]:
-    """The condition on the length in the words around a formula of the same sentence, and whether it is in words only."""
+    """The condition on the length around a formula in its sentence, and whether it is in words only."""
     for math in reversed(re.findall(r"\$([^$]*)\$", before[-160:])):
         for clause in reversed([c for c in clauses(math) if c.sides]):
             found = _condition(clause, scales, length)
@@ -345,7 +356,7 @@ def _condition(clause: T.Clause, scales: set[str], length: str) -> str:
     one, two = _plain(left), _plain(right)
     if isinstance(one, T.Symbol) and isinstance(two, T.Number):
         name = joined(one.base, "".join(one.index))
-        if name in scales or name != length and (length or one.base in ("k", "q", "c", "v", "n", "d", "alpha")):
+        if name in scales or (name != length and (length or one.base in ("k", "q", "c", "v", "n", "d", "alpha"))):
             return ""
         number = two.text
         if clause.signs[0] in (">>", "<<"):

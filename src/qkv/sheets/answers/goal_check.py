@@ -98,7 +98,7 @@ class Shown:
 
 
 def shown(given: tuple[str, ...], let: tuple[str, ...], quantity: str, vanishing: tuple[str, ...]) -> Shown | None:
-    """The formula of a weight after the noise has vanished, and its value for SHOWN_ITEMS items; None where there is none."""
+    """The formula of a weight after the noise has vanished, and its value for SHOWN_ITEMS items; None without one."""
     return _shown(block_of(given, let, ()), quantity, vanishing)
 
 

@@ -79,7 +79,7 @@ def _id(problem: Problem, label: str) -> str:
 def _with_parents(
     found: dict[str, Region], formulas: list[Formula], sheet: Sheet, problem: Problem
 ) -> dict[str, Region]:
-    """A part without a region takes that of its parent, if the sheet answers all of the parent's parts in one stretch."""
+    """A part without a region takes that of its parent, if the sheet answers the parent's parts in one stretch."""
     out = dict(found)
     for part, region in found.items():
         if not region.empty or "." not in part:

@@ -1,4 +1,4 @@
-"""Questions about samples: what the author says that the output does as one number varies, put to the earlier construction."""
+"""Questions about samples: what the author says that the output does as one number varies."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from qkv.sheets.answers.construction import Construction, Outcome, declared_names, is_expression, joined, renamed
-from qkv.sheets.answers.decide import Decided, Put, logarithms_as_scales, none_found, put_in
+from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.goal_check import Found, decided, in_limit
-from qkv.sheets.answers.wording import people_write
+from qkv.sheets.answers.letters import Put, logarithms_as_scales, put_in
 from qkv.sheets.feedback import Answer
 from qkv.sheets.problems.problem import HOLE, Problem, Question
 
@@ -22,7 +22,7 @@ def decide_samples(
 ) -> Decided:
     """Every outcome that the author states, with the construction of the part that the question takes over.
 
-    All of them hold: "limit" or "meets". One fails: "misses", which follows from the earlier part if that one misses too.
+    All of them hold: "limit" or "meets". One fails: "misses", which follows from the earlier part if that misses too.
     """
     if not outcomes:
         return Decided(none_found(question))
@@ -119,14 +119,17 @@ def _tried(question: Question, put: Put, outcome: Outcome) -> Found:
         if condition and not _admits(condition, question.varies, probe):
             continue
         given = tuple(_at(one, question.varies, probe) for one in question.given)
-        at = tuple(
-            renamed(one, lambda b, i, p=probe: f"({p})" if joined(b, i) == question.varies else None) for one in lets
-        )
-        there = renamed(goal, lambda b, i, p=probe: f"({p})" if joined(b, i) == question.varies else None)
+        at = tuple(_with_number(one, question.varies, probe) for one in lets)
+        there = _with_number(goal, question.varies, probe)
         tried = decided(given, at, (there,))
         if tried.kind == "refuted":
             return replace(tried, because=f"at {question.varies} = {probe}, {tried.because}")
     return found
+
+
+def _with_number(expression: str, name: str, number: str) -> str:
+    """An expression with a number in the place of a letter."""
+    return renamed(expression, lambda base, index: f"({number})" if joined(base, index) == name else None)
 
 
 def _movement(question: Question, put: Put, lets: tuple[str, ...], output: str, value: str) -> Found:

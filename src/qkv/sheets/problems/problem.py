@@ -32,16 +32,17 @@ class Question:
         part: The id of the part, such as "c.ii".
         asked: What is asked, in a few words.
         kind: What kind of answer is expected.
-        holes: The names that the author fills, such as ("q_1", "q_2"); ("c",) for an output, ("condition",) for a condition.
+        holes: The names that the author fills, such as ("q_1", "q_2"); ("c",) for an output, ("condition",) for a
+            condition.
         given: The givens in the language of claims: its own, or else those of its part.
         let: Definitions that hold beside the author's, with those of its part.
         goal: Statements in the language of claims that the answer must meet; `?` is the author's expression.
-        show: A number to show where the goal is missed, and its wanted value, such as ("alpha_a", "1/2"); empty without one.
+        show: A number to show where the goal is missed, and its wanted value, such as ("alpha_a", "1/2"); may be empty.
         uses: The part whose construction this question takes over; empty if none.
         varies: The number that varies from sample to sample, such as "gamma"; empty if none does.
         default: The construction that is taken over where the sheet has none in the part that `uses` names.
         item: The item that a condition speaks of, such as "j".
-        outcomes: For samples: pairs of a value and the condition under which it is expected, such as ("v_a", "gamma > 1").
+        outcomes: For samples: pairs of a value and the condition under which it is expected, as ("v_a", "gamma > 1").
         words: Sets of words that show what an answer in words is about.
     """
 
