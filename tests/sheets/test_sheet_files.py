@@ -65,7 +65,7 @@ def test_a_file_that_is_too_large_missing_or_a_folder_is_refused(tmp_path, monke
 
 
 def test_a_failure_stays_with_its_sheet(tmp_path, pipeline):
-    def grade(text, problem, file):
+    def grade(text, problem, file, callback=None):
         if "bug" in text:
             raise KeyError(text)
         return sample_grade(file, text="")
@@ -86,7 +86,7 @@ def test_a_failure_stays_with_its_sheet(tmp_path, pipeline):
 
 
 def test_a_sheet_that_takes_too_long_is_stopped(tmp_path, pipeline):
-    def grade(text, problem, file):
+    def grade(text, problem, file, callback=None):
         while True:
             try:
                 time.sleep(0.01)
@@ -100,7 +100,7 @@ def test_a_sheet_that_takes_too_long_is_stopped(tmp_path, pipeline):
 
 
 def test_an_unknown_problem_is_a_refusal_and_no_remark(tmp_path, pipeline):
-    pipeline(lambda text, problem, file: pytest.fail("no sheet may be read"))
+    pipeline(lambda text, problem, file, callback=None: pytest.fail("no sheet may be read"))
     (tmp_path / "a.md").write_text("x")
     with pytest.raises(QkvError, match="there is no such file"):
         grade_files([tmp_path / "a.md"], "cake", processes=1)

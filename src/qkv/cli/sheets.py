@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qkv.cli.common import JSON, check_page_path, progress, say
+from qkv.cli.common import JSON, check_page_path, progress, say, working
 from qkv.cli.exit_codes import BAD_INPUT, exit_if_negative
 from qkv.cli.json_documents import document_text
 from qkv.errors import QkvError
@@ -57,14 +57,12 @@ def grade(
     if not files:
         raise QkvError("grading sheets", "no file was given", "Give the file of a sheet, or several")
     _check_paths(html, csv, claims)
-    with progress(f"grading {len(files)} sheet{'s' * (len(files) != 1)}") as step:
-        found = ClassGrade(grade_files(files, problem, processes=processes, callback=step))
-    if as_json:
-        say(document_text(found.to_json()))
-    elif len(found) == 1:
-        say(annotated(found.sheets[0], show))
+    if len(files) == 1 and not as_json:
+        found = ClassGrade((_told(files[0], problem, show),))
     else:
-        say(_class_text(found))
+        with progress(f"grading {len(files)} sheet{'s' * (len(files) != 1)}") as step:
+            found = ClassGrade(grade_files(files, problem, processes=processes, callback=step))
+        say(document_text(found.to_json()) if as_json else _class_text(found))
     _write(found, html, csv, claims)
     for sheet in found:
         if sheet.is_empty:
@@ -100,6 +98,27 @@ def _write(found: ClassGrade, html: Path | None, csv: Path | None, claims: Path 
         write_text(claims, claim_document(found))
 
 
+def _told(path: Path, problem: str | None, show: bool) -> Grade:
+    """The feedback on one sheet, printed as it becomes known: the problem, the answers, then line by line."""
+    from qkv.sheets.problems import editions
+    from qkv.sheets.sheet_files import SECONDS_PER_SHEET, grade_file
+
+    if problem is not None:
+        editions(problem)  # refuses what is no problem, before the sheet is read
+    printed = 0
+
+    def tell(so_far: Grade) -> None:
+        nonlocal printed
+        parts = _parts(so_far, show)[: 2 if so_far.answers else 1]
+        say("".join(parts[printed:]))
+        printed = len(parts)
+
+    with working(f"grading {path}"):
+        found = grade_file((problem, SECONDS_PER_SHEET), str(path), tell)
+    say("".join(_parts(found, show)[printed:]))
+    return found
+
+
 def annotated(grade: Grade, show: bool = False) -> str:
     """The feedback on one sheet: the answers first, then every formula in the order of the sheet.
 
@@ -107,21 +126,25 @@ def annotated(grade: Grade, show: bool = False) -> str:
         grade: The feedback.
         show: Whether to print derivations, and how each line was read.
     """
-    out = [grade.file + (f": {grade.problem}" if grade.problem else "")]
-    if grade.notation:
-        out.append("read " + ", ".join(f"{letter} as {role}" for letter, role in grade.notation))
-    if grade.answers:
-        out += ["", "Answers"]
-        out += [line for answer in grade.answers for line in _answer(answer, show)]
+    return "".join(_parts(grade, show))
+
+
+def _parts(grade: Grade, show: bool) -> list[str]:
+    """The heading, the answers, and the formulas with the summary."""
+    head = grade.file + (f": {grade.problem}" if grade.problem else "") + "\n"
+    answers = [line for answer in grade.answers for line in _answer(answer, show)]
+    lines = [""]
     if grade.statements:
-        out += ["", "Line by line"]
-        out += [line for statement in grade.statements for line in _statement(statement, show)]
-    first = grade.mistakes[:1]
-    out += ["", grade.summary()]
-    if first and first[0].line:
-        out.append(f"Look at line {first[0].line} first.")
-    out += [] if grade.failed else list(grade.remarks)
-    return "\n".join(out) + "\n"
+        lines.append("Line by line")
+        if grade.notation:
+            lines.append("       read " + ", ".join(f"{letter} as {role}" for letter, role in grade.notation))
+        lines += [line for statement in grade.statements for line in _statement(statement, show)]
+        lines.append("")
+    lines.append(grade.summary())
+    if (first := grade.mistakes[:1]) and first[0].line:
+        lines.append(f"Look at line {first[0].line} first.")
+    lines += [] if grade.failed else list(grade.remarks)
+    return [head, "\n".join(["", "Answers", *answers, ""]) if answers else "", "\n".join(lines) + "\n"]
 
 
 def _answer(answer: Answer, show: bool) -> list[str]:
@@ -130,7 +153,7 @@ def _answer(answer: Answer, show: bool) -> list[str]:
     where = f"line {answer.line}" if answer.line else ""
     written = _short(answer.given or answer.asked)
     head = f"{SIGNS[answer.verdict]} {words(answer.verdict):<9} {answer.part:<8} {where:<9}{written}"
-    lines = [head.rstrip(), *_wrapped(said(answer))]
+    lines = [head.rstrip(), *([] if answer.verdict == "none" else _wrapped(said(answer)))]
     return lines + (_claim(answer.claim) if show else [])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from qkv.sheets.statements.judge import judge
 DEFAULT_PROBLEM = "attention"
 
 
-def grade(text: str, problem: str | None = None, file: str = "") -> Grade:
+def grade(
+    text: str, problem: str | None = None, file: str = "", callback: Callable[[Grade], None] | None = None
+) -> Grade:
     """Read an answer sheet as it stands and give feedback on it.
 
     Args:
@@ -24,6 +27,7 @@ def grade(text: str, problem: str | None = None, file: str = "") -> Grade:
         problem: The problem that it answers: an id such as "attention-2021", a family such as "attention" of which the
             edition is detected, or the path of a problem file; without one, "attention".
         file: The name of the sheet's file, whose ending tells its form.
+        callback: Called with what is known so far: first the problem, then also the answers.
 
     Returns:
         The statements of the sheet with their verdicts, and the answers put to the questions of the problem.
@@ -44,10 +48,14 @@ def grade(text: str, problem: str | None = None, file: str = "") -> Grade:
     sheet = read_sheet(text, Path(file).name)
     chosen = detect_edition(sheet.parts, sheet.text, candidates)
     sheet = read_sheet(text, Path(file).name, titles=_titles(sheet, chosen))
-    statements, notation = judge(sheet, chosen, Budget())
+    report = callback or (lambda so_far: None)
+    known = Grade(file, chosen.id, (), (), (), tuple(_remarks(sheet)), text=text)
+    report(known)
     answers = answers_of(sheet, chosen)
+    report(replace(known, answers=answers))
+    statements, notation = judge(sheet, chosen, Budget())
     statements = tuple(_with_answers(statement, chosen, answers) for statement in statements)
-    return Grade(file, chosen.id, notation.said(), statements, answers, tuple(_remarks(sheet)), text=text)
+    return replace(known, answers=answers, statements=statements, notation=notation.said())
 
 
 def _with_answers(statement: Statement, problem: Problem, answers: tuple[Answer, ...]) -> Statement:

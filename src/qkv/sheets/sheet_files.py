@@ -85,22 +85,25 @@ def _fresh(pool: WorkerPool) -> WorkerPool:
     return WorkerPool(processes=max(2, pool.size))
 
 
-def grade_file(shared: tuple[str | None, float], path: str) -> Grade:
+def grade_file(shared: tuple[str | None, float], path: str, callback: Callable[[Grade], None] | None = None) -> Grade:
     """The grade of one file; `shared` holds the problem and the longest time.
 
     Args:
         shared: The name of the problem, or None, and the longest time for the sheet.
         path: The file.
+        callback: Called with what is known so far.
     """
     problem, seconds = shared
     try:
         text = sheet_text(Path(path))
     except QkvError as why:
         return failed_grade(path, f"{why.problem}. {why.hint}.")
-    return grade_text(text, problem, path, seconds)
+    return grade_text(text, problem, path, seconds, callback)
 
 
-def grade_text(text: str, problem: str | None, file: str, seconds: float) -> Grade:
+def grade_text(
+    text: str, problem: str | None, file: str, seconds: float, callback: Callable[[Grade], None] | None = None
+) -> Grade:
     """The grade of a sheet that is at hand; any failure becomes a remark.
 
     Args:
@@ -108,6 +111,7 @@ def grade_text(text: str, problem: str | None, file: str, seconds: float) -> Gra
         problem: The name of a problem or its file; None to recognise it.
         file: The name of the sheet.
         seconds: Longest time.
+        callback: Called with what is known so far.
 
     Raises:
         QkvError: There is no such problem.
@@ -116,7 +120,7 @@ def grade_text(text: str, problem: str | None, file: str, seconds: float) -> Gra
 
     try:
         with time_limit(seconds):
-            found = grade(text, problem, file)
+            found = grade(text, problem, file, callback)
     except QkvError:  # about the problem, of which all sheets would say the same
         raise
     except TimedOut:
