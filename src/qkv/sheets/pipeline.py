@@ -33,8 +33,8 @@ def grade(
         The statements of the sheet with their verdicts, and the answers put to the questions of the problem.
 
     Raises:
-        QkvError: The text is not a string, or there is no such problem. Whatever is wrong with the sheet becomes part of
-            the feedback.
+        QkvError: The text is not a string, or there is no such problem. Whatever is wrong with the sheet becomes part
+            of the feedback.
 
     Example:
         >>> from qkv.sheets import grade

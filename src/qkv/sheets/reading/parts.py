@@ -125,7 +125,8 @@ def _marks(text: str, form: str, titles: Mapping[str, tuple[str, ...]]) -> list[
 
 
 _LATEX = re.compile(
-    r"\\(?P<what>part|subpart)(?![A-Za-z])|\\begin\{(?P<open>parts|subparts|enumerate|questions)\}(?P<option>\[[^\n]*?\](?=\s|$))?"
+    r"\\(?P<what>part|subpart)(?![A-Za-z])|\\begin\{(?P<open>parts|subparts|enumerate"
+    r"|questions)\}(?P<option>\[[^\n]*?\](?=\s|$))?"
     r"|\\end\{(?P<close>parts|subparts|enumerate|questions)\}|\\(?P<item>item)(?![A-Za-z])(?P<own>\s*\[)?"
     r"|\\(?P<question>titledquestion|question|section)\*?(?![A-Za-z])\s*(?:\{(?P<title>[^{}\n]{0,120})\})?"
 )
@@ -209,15 +210,18 @@ def _typst_marks(text: str) -> list[Mark]:
 
 
 _PREFIX = re.compile(
-    r"[ \t]*(?:>[ \t]*|[-*+•][ \t]+(?=[\[\(（*#\w])|(?P<hash>\#{1,6})[ \t]*|\*\*|__|\\(?P<section>(?:sub)*(?:section|paragraph))\*?\{"
-    r"|\\text(?:bf|it|rm)?\{|\\noindent[ \t]*|\\item[ \t]*\[?|\$\$?[ \t]*|\\\[[ \t]*|\\large[ \t]*|\{[ \t]*|<b>|<strong>)*"
+    r"[ \t]*(?:>[ \t]*|[-*+•][ \t]+(?=[\[\(（*#\w])|(?P<hash>\#{1,6})[ \t]*|\*\*|__"
+    r"|\\(?P<section>(?:sub)*(?:section|paragraph))\*?\{"
+    r"|\\text(?:bf|it|rm)?\{|\\noindent[ \t]*|\\item[ \t]*\[?|\$\$?[ \t]*|\\\[[ \t]*|\\large[ \t]*"
+    r"|\{[ \t]*|<b>|<strong>)*"
 )
 _WORD = re.compile(
     r"(?P<word>Question|Problem|Part|Exercise|Ex|Q|Task|问题|题目|题|第|小题)[ \t]*[.:]?[ \t]*(?=[\d(（a-h])", re.I
 )
 _NUMBER = re.compile(r"[\(（]?(\d{1,2})[\)）]?(?:[.:：、)]|[ \t]|$|(?=[\(（a-h]))[ \t]*")
 _LETTER = re.compile(
-    r"[\(（\[][ \t]*([a-h])[ \t]*[\)）\]][ \t.:：]*|([a-h])[\)）][ \t.:：]*|([a-h])[.:：](?![A-Za-z])[ \t]*|([a-h])(?=[ \t]*$|\*\*|\})"
+    r"[\(（\[][ \t]*([a-h])[ \t]*[\)）\]][ \t.:：]*|([a-h])[\)）][ \t.:：]*"
+    r"|([a-h])[.:：](?![A-Za-z])[ \t]*|([a-h])(?=[ \t]*$|\*\*|\})"
 )
 _AFTER_NUMBER = re.compile(r"([a-h])(?=[.\s):：*}]|$)[.):：]?[ \t]*")
 _ROMAN = re.compile(

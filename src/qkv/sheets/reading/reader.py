@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from bisect import bisect_right
 from collections import Counter
@@ -100,10 +101,7 @@ def _formulas(
 ) -> list[Formula]:
     """The formulas of a span, one for each row."""
     math = span.math
-    if document.form == "typst":
-        pieces = _typst_rows(math)
-    else:
-        pieces = [(row.at, row.text) for row in rows(math)]
+    pieces = _typst_rows(math) if document.form == "typst" else [(row.at, row.text) for row in rows(math)]
     out = []
     single = len(pieces) == 1
     for number, (at, source) in enumerate(pieces):
@@ -146,7 +144,7 @@ def _passages(
     starts, parts = names
     body = document.text
     cuts = sorted({0, len(body), *starts, *(p for region in regions for p in region)})
-    for begin, end in zip(cuts, cuts[1:], strict=False):
+    for begin, end in itertools.pairwise(cuts):
         part = parts[max(bisect_right(starts, begin) - 1, 0)]
         own = bool(regions) and not any(start <= begin < stop for start, stop in regions)
         words = cleaned(body[begin:end])

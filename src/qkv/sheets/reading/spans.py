@@ -105,11 +105,13 @@ def _find(text: str, close: str, start: int) -> int:
 
 
 _EQUATIONS = re.compile(
-    r"\\begin\{((?:aligned|align|split|gathered|gather|array|alignedat|equation|alignat|pmatrix|cases|matrix|rcases)\*?)\}"
+    r"\\begin\{((?:aligned|align|split|gathered|gather|array|alignedat|equation|alignat|pmatrix"
+    r"|cases|matrix|rcases)\*?)\}"
     r"(?:\{[lcr|\d ]*\}|\[[a-z]\])?"
 )
 _RELATION = re.compile(
-    r"=|≈|≃|≫|≪|<|>|\\(?:approx|simeq|sim|gg|ll|to|rightarrow|geq?|leq?|neq?|ll|lt|gt|equiv|propto|perp|cong|doteq)(?![A-Za-z])"
+    r"=|≈|≃|≫|≪|<|>|\\(?:approx|simeq|sim|gg|ll|to|rightarrow|geq?|leq?|neq?|ll|lt|gt|equiv|propto"
+    r"|perp|cong|doteq)(?![A-Za-z])"
 )
 _CONTINUES = re.compile(r"^(?:\s|&|\\(?:quad|qquad|,|;|!| )|\\(?:implies|Rightarrow|therefore)(?![A-Za-z]))*$")
 
@@ -191,7 +193,10 @@ def has_relation(math: str) -> bool:
 _SIGN = re.compile(r"^(?:=|≈|≃|≫|≪|>>|<<|>=|<=|≥|≤|→|->|~=|!=|≠|<|>|:=|~)$")
 _SIGN_INSIDE = re.compile(r"=|≈|≃|≫|≪|>|<|≥|≤|→|≠")
 _FUNCTION = re.compile(r"^(?:exp|log|ln|softmax|sum|sqrt|Var|Cov|max|min)$")
-_MATH_WORD = re.compile(r"^[(\[{|]*(?:[A-Za-zα-ωΑ-Ω]|mu|alpha|beta|gamma|lambda|eps|epsilon|exp|log)?(?:[_^'ᵀ⊤²₀-₉ₐᵢⱼ½\d.(){}\[\]|*/+·⋅−=≈,-].*)?$")
+_MATH_WORD = re.compile(
+    r"^[(\[{|]*(?:[A-Za-zα-ωΑ-Ω]|mu|alpha|beta|gamma|lambda|eps|epsilon|exp"
+    r"|log)?(?:[_^'ᵀ⊤²₀-₉ₐᵢⱼ½\d.(){}\[\]|*/+·⋅−=≈,-].*)?$"
+)
 _LABEL = re.compile(r"^\(?(?:[a-h]|i{1,3}|iv|v|\d{1,2})[.):]+$|^Q\d$")
 _OPERATOR = re.compile(r"^[-+*/·⋅−×()\[\]{}|]+$")
 MAX_PLAIN_WORDS = 40

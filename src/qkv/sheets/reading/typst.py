@@ -21,19 +21,53 @@ NAMES = {
     "gt.double": r"\gg", "lt.double": r"\ll", "gt.eq": r"\geq", "lt.eq": r"\leq", "eq.not": r"\neq", "eq.def": "=",
     "epsilon.alt": r"\varepsilon", "phi.alt": r"\varphi", "exp": r"\exp", "log": r"\log", "ln": r"\ln", "max": r"\max",
     "min": r"\min", "sin": r"\sin", "cos": r"\cos", "tanh": r"\tanh", "lim": r"\lim", "therefore": r"\therefore",
-    "because": r"\because", "minus": "-", "plus": "+", "tilde.op": r"\sim", "approx.eq": r"\approx", "tilde.eq": r"\simeq",
+    "because": r"\because", "minus": "-", "plus": "+", "tilde.op": r"\sim", "approx.eq": r"\approx",
+    "tilde.eq": r"\simeq",
     "gt.gt": r"\gg",
 }  # fmt: skip
-GREEK = (
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon phi chi "
-    "psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
-).split()
+GREEK = [
+    "alpha",
+    "beta",
+    "gamma",
+    "delta",
+    "epsilon",
+    "zeta",
+    "eta",
+    "theta",
+    "iota",
+    "kappa",
+    "lambda",
+    "mu",
+    "nu",
+    "xi",
+    "omicron",
+    "pi",
+    "rho",
+    "sigma",
+    "tau",
+    "upsilon",
+    "phi",
+    "chi",
+    "psi",
+    "omega",
+    "Gamma",
+    "Delta",
+    "Theta",
+    "Lambda",
+    "Xi",
+    "Pi",
+    "Sigma",
+    "Phi",
+    "Psi",
+    "Omega",
+]
 SIGNS = {
     ">>": r"\gg", "<<": r"\ll", "!=": r"\neq", "<=": r"\leq", ">=": r"\geq", "=>": r"\Rightarrow", "->": r"\to",
     "~": r"\sim", "*": r"\cdot", "...": r"\dots", ":=": "=",
 }  # fmt: skip
 WRAPPERS = {"bold": "mathbf", "cal": "mathcal", "upright": "mathrm", "hat": "hat", "tilde": "tilde", "overline": "bar",
-            "bb": "mathbb", "italic": "mathit", "sans": "mathsf", "arrow": "vec", "text": "text", "op": "operatorname"}  # fmt: skip
+            "bb": "mathbb", "italic": "mathit", "sans": "mathsf", "arrow": "vec", "text": "text",
+            "op": "operatorname"}  # fmt: skip
 
 
 def as_latex(math: str) -> str:

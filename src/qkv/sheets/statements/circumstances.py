@@ -10,45 +10,71 @@ from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.parser import Unreadable, parse
 
 _GOAL = re.compile(
-    r"\b(?:we|i|you|to)\s+(?:would\s+|also\s+|only\s+|just\s+|then\s+)?(?:want|wish|aim|desire)\b|\bwe\s+(?:also\s+|only\s+|just\s+|then\s+)?need\b"
-    r"|\b(?:in order to|so as to|to (?:have|get|obtain|achieve|make|ensure|guarantee|reach|satisfy))\b|\bgoal\b|\bobjective\b"
+    r"\b(?:we|i|you|to)\s+(?:would\s+|also\s+|only\s+|just\s+|then\s+)?(?:want|wish|aim|desire)\b"
+    r"|\bwe\s+(?:also\s+|only\s+|just\s+|then\s+)?need\b"
+    r"|\b(?:in order to|so as to|to (?:have|get|obtain|achieve|make|ensure|guarantee|reach"
+    r"|satisfy))\b|\bgoal\b|\bobjective\b"
     r"|\bwant(?:s|ed)?\b|想要|需要|要使|希望|目标|只需|为了",
     re.I,
 )
 _WEAK_GOAL = re.compile(
-    r"\bsuch that\b|\bwe (?:must|should) (?:have|get|find)\b|\b(?:this|which|it|that) (?:requires|needs|require)\b|\bdesired? (?:is|that|to)\b"
-    r"|\bsatisf(?:y|ies)\b|\bneed(?:s|ed)? to (?:be|find|have)\b|\bindicates? that\b|\bshould (?:be|have|hold)\b|使得|要求|应该|必须",
+    r"\bsuch that\b|\bwe (?:must|should) (?:have|get|find)\b|\b(?:this|which|it|that) (?:requires"
+    r"|needs|require)\b|\bdesired? (?:is|that|to)\b"
+    r"|\bsatisf(?:y|ies)\b|\bneed(?:s|ed)? to (?:be|find|have)\b|\bindicates? that\b|\bshould (?:be"
+    r"|have|hold)\b|使得|要求|应该|必须",
     re.I,
 )
-_GOAL_AFTER = re.compile(r"^\W*(?:is|are) (?:required|needed|desired|wanted)|^\W*indicates? that|^\W*,? we (?:need|want|require)|^\W*(?:即可|成立即可)", re.I)
+_GOAL_AFTER = re.compile(
+    r"^\W*(?:is|are) (?:required|needed|desired|wanted)|^\W*indicates? that|^\W*,? we (?:need|want"
+    r"|require)|^\W*(?:即可|成立即可)",
+    re.I,
+)
 _HYPOTHESIS = re.compile(
-    r"\b(?:if|when|whenever|suppose|assume|assuming|unless|in case|even if|provided|imagine|where|ignore cases (?:where|when|in which)"
+    r"\b(?:if|when|whenever|suppose|assume|assuming|unless|in case|even if|provided|imagine|where"
+    r"|ignore cases (?:where|when|in which)"
     r"|supposing|were to set|setting|instead|with|worst case|extreme case)\s*(?:that|we|of|set|have|also)*\W*$"
     r"|\b(?:if|when)\b[^,.;$]{0,40}$|(?:如果|假设|假如|若|当|设)[^，。,$]{0,8}$",
     re.I,
 )
-_NEGATION = re.compile(r"\b(?:(?:is|are|does|do|will|would|can|was|be|did) not|never|cannot|can't|isn't|aren't|doesn't|won't|no longer|rather than|instead of|fails? to)\b(?! only)[^.;,$]{0,18}$|(?:不能|不是|无法|不会|不可能)[^，。$]{0,8}$", re.I)
-_NEGATED_AFTER = re.compile(r"^\W*(?:is|does|will|can|would)(?: not|n't)\b(?! only)|^\W*isn't\b|^\W*(?:不成立|是错)", re.I)
+_NEGATION = re.compile(
+    r"\b(?:(?:is|are|does|do|will|would|can|was|be|did) not|never|cannot|can't|isn't|aren't|doesn't"
+    r"|won't|no longer|rather than|instead of|fails? to)\b(?! only)[^.;,$]{0,18}$|(?:不能|不是|无法|不会"
+    r"|不可能)[^，。$]{0,8}$",
+    re.I,
+)
+_NEGATED_AFTER = re.compile(
+    r"^\W*(?:is|does|will|can|would)(?: not|n't)\b(?! only)|^\W*isn't\b|^\W*(?:不成立|是错)", re.I
+)
 _CHOICE = re.compile(
-    r"\b(?:let|set|choose|pick|take|define|design|select|construct|consider|use|using|try|denote|by setting|setting|namely|put|write)\b[^.;$]{0,40}$"
+    r"\b(?:let|set|choose|pick|take|define|design|select|construct|consider|use|using|try|denote"
+    r"|by setting|setting|namely|put|write)\b[^.;$]{0,40}$"
     r"|(?:令|设|取|选|构造|定义|记)[^，。$]{0,8}$",
     re.I,
 )
-_OTHERS = re.compile(r"\b(?:others?|remaining|rest|all the rest|everything else)\b[^.;$]{0,40}$|(?:其他|其余|剩下|别的)[^。$]{0,12}$", re.I)
+_OTHERS = re.compile(
+    r"\b(?:others?|remaining|rest|all the rest|everything else)\b[^.;$]{0,40}$|(?:其他|其余|剩下|别的)[^。$]{0,12}$",
+    re.I,
+)
 _SPAN = re.compile(r"\$([^$]*)\$")
 _CONDITION_WORD = re.compile(
-    r"(?:\b(?:if|when|whenever|for|where|with|given|since|while|as|once|because|case|keys?|indices|all|any|every|each|other|samples?)\b|[(（]|当|若|如果|对|对于|其中|且|,|，|、|and)\s*$",
+    r"(?:\b(?:if|when|whenever|for|where|with|given|since|while|as|once|because|case|keys?|indices"
+    r"|all|any|every|each|other|samples?)\b|[(（]|当|若|如果|对|对于|其中|且|,|，|、|and)\s*$",
     re.I,
 )
 _AFTER_CONDITION = re.compile(
-    r"^[\s,，(（]*(?:(?:still |also |must |will |which )*(?:holds?|is true)?\s*(?:for|if|when|whenever|where|with|as|given|provided|since|对|对于|其中|当)?"
-    r"\s*(?:that|all|any|every|each|other|the other|some|其他|所有|任意)?\s*(?:keys?|indices|items?|)?)[\s,，(（]*\$([^$]*)\$",
+    r"^[\s,，(（]*(?:(?:still |also |must |will |which )*(?:holds?|is true)?\s*(?:for|if|when|whenever"
+    r"|where|with|as|given|provided|since|对|对于|其中|当)?"
+    r"\s*(?:that|all|any|every|each|other|the other|some|其他|所有|任意)?\s*(?:keys?|indices|items?"
+    r"|)?)[\s,，(（]*\$([^$]*)\$",
     re.I,
 )
 _OTHERWISE = re.compile(r"^[\s,，(（]*(?:otherwise|else|否则|其他情况)", re.I)
-_SCORES = re.compile(r"\bscores?\b|dot[ -]products?|pre-?softmax|before (?:the )?softmax|logits?|注意力分数|内积|点积", re.I)
+_SCORES = re.compile(
+    r"\bscores?\b|dot[ -]products?|pre-?softmax|before (?:the )?softmax|logits?|注意力分数|内积|点积", re.I
+)
 _MUCH = re.compile(
-    r"\b(?:much|significantly|far|large[rst]*|vastly|greatly|dominat\w*|sufficiently|hugely|very|enough|extremely|maxim\w*|overwhelm\w*)\b|远|很大|足够|最大|非常",
+    r"\b(?:much|significantly|far|large[rst]*|vastly|greatly|dominat\w*|sufficiently|hugely|very"
+    r"|enough|extremely|maxim\w*|overwhelm\w*)\b|远|很大|足够|最大|非常",
     re.I,
 )
 
@@ -95,7 +121,8 @@ def circumstances(formula: Formula) -> Circumstances:
     recent = _since_last_assertion(before)
     conditions = _both(_before(before), _after(after))
     return Circumstances(
-        goal=(_GOAL.search(recent) is not None and _CHOICE.search(recent) is None) or _GOAL_AFTER.search(after) is not None,
+        goal=(_GOAL.search(recent) is not None and _CHOICE.search(recent) is None)
+        or _GOAL_AFTER.search(after) is not None,
         perhaps_goal=_WEAK_GOAL.search(recent) is not None,
         hypothesis=_HYPOTHESIS.search(before) is not None,
         negated=_NEGATION.search(before) is not None or _NEGATED_AFTER.search(after) is not None,
@@ -106,13 +133,32 @@ def circumstances(formula: Formula) -> Circumstances:
         much=_MUCH.search(tail + after) is not None,
         conditions=tuple(conditions),
         unclear=_unclear(before),
-        large=tuple(_said(before, r"(?:is|are|becomes?|gets?) (?:very |much |sufficiently |too )?(?:large|larger|big|bigger)|很大|较大|变大")),
-        small=tuple(_said(before, r"(?:is|are|becomes?|gets?) (?:very |much |sufficiently |too )?(?:small|smaller|tiny)|很小|较小|变小")),
+        large=tuple(
+            _said(
+                before,
+                r"(?:is|are|becomes?|gets?) (?:very |much |sufficiently |too )?(?:large|larger|big|bigger)|很大|较大"
+                r"|变大",
+            )
+        ),
+        small=tuple(
+            _said(
+                before,
+                r"(?:is|are|becomes?|gets?) (?:very |much |sufficiently |too )?(?:small|smaller|tiny)|很小|较小|变小",
+            )
+        ),
     )
 
 
-_IF = re.compile(r"\b(?:if|when|whenever|unless|suppose|assume|assuming|instead|would|otherwise|in case|were)\b|如果|假设|假如|若|当", re.I)
-_SIZE = re.compile(r"\s*(?:is|are|becomes?|gets?) (?:very |much |sufficiently |too )?(?:large|larger|big|bigger|small|smaller|tiny)|很大|较大|变大|很小|较小", re.I)
+_IF = re.compile(
+    r"\b(?:if|when|whenever|unless|suppose|assume|assuming|instead|would|otherwise|in case|were)\b"
+    r"|如果|假设|假如|若|当",
+    re.I,
+)
+_SIZE = re.compile(
+    r"\s*(?:is|are|becomes?|gets?) (?:very |much |sufficiently |too )?(?:large|larger|big|bigger"
+    r"|small|smaller|tiny)|很大|较大|变大|很小|较小",
+    re.I,
+)
 
 
 def _unclear(before: str) -> bool:
@@ -130,12 +176,25 @@ def _unclear(before: str) -> bool:
 
 def _is_definition(clause: T.Clause) -> bool:
     head = clause.sides[0]
-    return isinstance(head, T.Symbol) and head.base in ("q", "g", "M", "V", "K", "Q", "x") and set(clause.signs) == {"="}
+    return (
+        isinstance(head, T.Symbol) and head.base in ("q", "g", "M", "V", "K", "Q", "x") and set(clause.signs) == {"="}
+    )
 
 
 def _since_last_assertion(before: str) -> str:
     """The words that bear on a formula: those after "then", "so" or a further main clause."""
-    cut = max((m.end() for m in re.finditer(r"\b(?:then|so|thus|hence|therefore|we (?:have|get|obtain|see)|gives?|by setting|yields?|results? in|follows|which (?:means|gives)|justification|because|since)\b|于是|因此|所以|则|得", before, re.I)), default=0)
+    cut = max(
+        (
+            m.end()
+            for m in re.finditer(
+                r"\b(?:then|so|thus|hence|therefore|we (?:have|get|obtain|see)|gives?|by setting|yields?"
+                r"|results? in|follows|which (?:means|gives)|justification|because|since)\b|于是|因此|所以|则|得",
+                before,
+                re.I,
+            )
+        ),
+        default=0,
+    )
     return before[cut:]
 
 
@@ -166,7 +225,7 @@ def _is_number_condition(clause: T.Clause) -> bool:
         return not T.symbols(clause.sides[1]) or is_norm_of_key(clause.sides[1])
     if len(clause.sides) != 2 or not isinstance(clause.sides[0], T.Symbol):
         return False
-    if clause.sides[0].base in ("q", "k", "v", "x", "V", "K", "Q", "M", "c") and not clause.sides[0].index == ("a",):
+    if clause.sides[0].base in ("q", "k", "v", "x", "V", "K", "Q", "M", "c") and clause.sides[0].index != ("a",):
         return False
     return clause.signs[0] in (">", "<", ">=", "<=", ">>", "<<", "->", "=", "!=", "~") and not any(
         s.index for s in T.symbols(clause.sides[1])
@@ -201,7 +260,7 @@ def _after(after: str) -> list[T.Condition]:
 
 
 def _both(before: tuple[list[T.Condition], bool], after: list[T.Condition]) -> list[T.Condition]:
-    """Conditions on indices and on numbers, each from before the formula if they stand right before it, else from after it."""
+    """Conditions on indices and on numbers, from right before the formula, or else from after it."""
     first, fresh = before
     out: list[T.Condition] = []
     for relation in (False, True):
@@ -233,9 +292,7 @@ def _before(before: str) -> tuple[list[T.Condition], bool]:
     return out, fresh
 
 
-_BELONGS = re.compile(
-    r"\$[^$]*(?:[=≈<>~]|\\approx|\\to)[^$]*\$\s*(?:for|where|with|when|if)\s*(?:all|any|every)?\s*$"
-)
+_BELONGS = re.compile(r"\$[^$]*(?:[=≈<>~]|\\approx|\\to)[^$]*\$\s*(?:for|where|with|when|if)\s*(?:all|any|every)?\s*$")
 
 
 def _asserts(rest: str) -> bool:

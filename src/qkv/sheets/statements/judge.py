@@ -5,91 +5,33 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from qkv.sheets.feedback import Statement, StatementVerdict
 from qkv.sheets.problems.problem import Problem
 from qkv.sheets.reading.sheet import Formula, Sheet
-from qkv.sheets.reading.spans import has_relation
 from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.circumstances import Circumstances, circumstances, is_norm_of_key
 from qkv.sheets.statements.deciding import Budget
-from qkv.sheets.statements.links import EXACT, LIMIT, OPEN, UNREAD, WRONG, Finding, Setting, decide_link
-from qkv.sheets.statements.notation import Definition, Notation, infer, is_key, is_mean, is_query
-from qkv.sheets.statements.parser import Unreadable, parse
+from qkv.sheets.statements.indices import INDICES, indices, rest
+from qkv.sheets.statements.links import EXACT, LIMIT, OPEN, UNREAD, WRONG, Finding, Setting, decide_link, worst
+from qkv.sheets.statements.notation import Definition, Notation, current, infer, is_key, is_mean, is_query
+from qkv.sheets.statements.parsed_formulas import Parsed, parsed_formulas
 from qkv.sheets.statements.reading_of import Reading
 from qkv.sheets.statements.worlds import World, worlds_of
 from qkv.sheets.statements.writing import Unwritable
 
 MAX_READINGS = 8
 MAX_LINKS = 8
-INDICES = "ijkl"
-
-
-@dataclass(frozen=True)
-class Parsed:
-    """A formula with its clauses, or with the reason why it has none."""
-
-    order: int
-    formula: Formula
-    clauses: tuple[T.Clause, ...]
-    problem: str = ""
 
 
 def judge(sheet: Sheet, problem: Problem, budget: Budget) -> tuple[tuple[Statement, ...], Notation]:
     """The statements of a sheet with their verdicts, and the notation in which they were read."""
-    parsed = list(_parsed(sheet))
+    parsed = list(parsed_formulas(sheet))
     notation = infer([(p.order, p.formula, p.clauses) for p in parsed])
     judge_one = _Judge(problem, notation, budget)
     statements = [s for p in parsed if (s := judge_one.statement(p)) is not None]
     return tuple(statements), notation
-
-
-def _parsed(sheet: Sheet) -> Iterator[Parsed]:
-    """The formulas that state something, each with its clauses; rows that begin with a relation go on from the row before."""
-    last: T.Node | None = None
-    previous: Formula | None = None
-    for order, formula in enumerate(sheet.formulas):
-        if formula.own_text or not has_relation(formula.math):
-            continue
-        try:
-            clauses = parse(formula.math)
-        except Unreadable as why:
-            yield Parsed(order, formula, (), str(why))
-            if not formula.math.lstrip("& ").startswith("="):
-                last = None
-            previous = formula
-            continue
-        clauses = _continued(clauses, formula, previous, last)
-        yield Parsed(order, formula, clauses)
-        sides = [c for c in clauses if c.sides]
-        if sides and not formula.math.startswith("("):
-            last = sides[-1].sides[-1]
-        previous = formula
-
-
-def _continued(
-    clauses: tuple[T.Clause, ...], formula: Formula, previous: Formula | None, last: T.Node | None
-) -> tuple[T.Clause, ...]:
-    out = list(clauses)
-    for place, clause in enumerate(out):
-        if not clause.sides or not isinstance(clause.sides[0], T.Missing):
-            continue
-        left: T.Node | None = None
-        if place == 0 and previous is not None and last is not None and previous.part == formula.part:
-            same = previous.display == formula.display and formula.display >= 0
-            near = formula.line - previous.line <= 6 and not re.sub(r"\W", "", formula.before.rsplit("$", 1)[-1])
-            left = last if same or near else None
-        if left is None and formula.display < 0:
-            found = re.search(r"\$([^$]*)\$\s*(?:is|are|remains?|stays?|still|will|be|becomes|approximately|roughly|\s)*$", formula.before)
-            if found is not None:
-                try:
-                    left = parse(f"{found[1]} = 0")[0].sides[0]
-                except (Unreadable, IndexError):
-                    left = None
-        if left is not None:
-            out[place] = replace(clause, sides=(left, *clause.sides[1:]))
-    return tuple(out)
 
 
 class _Judge:
@@ -126,7 +68,9 @@ class _Judge:
         return self._combined(formula, around, findings)
 
     # One verdict from those of the clauses.
-    def _combined(self, formula: Formula, around: Circumstances, findings: list[tuple[str, Finding]]) -> Statement | None:
+    def _combined(
+        self, formula: Formula, around: Circumstances, findings: list[tuple[str, Finding]]
+    ) -> Statement | None:
         kinds = [kind for kind, _ in findings]
         if all(kind == "skip" for kind in kinds):
             return None
@@ -140,7 +84,9 @@ class _Judge:
         decided = [f for kind, f in findings if kind in ("right", "limit")]
         if decided and all(kind in ("right", "limit", "choice", "skip") for kind in kinds):
             verdict: StatementVerdict = "limit" if "limit" in kinds else "right"
-            return self._made(formula, verdict, decided[-1] if verdict == "right" else next(f for k, f in findings if k == "limit"))
+            return self._made(
+                formula, verdict, decided[-1] if verdict == "right" else next(f for k, f in findings if k == "limit")
+            )
         if all(kind in ("choice", "skip") for kind in kinds):
             return self._made(formula, "choice", shown[0])
         unread = next((f for kind, f in findings if kind == "not_read"), shown[0])
@@ -148,11 +94,22 @@ class _Judge:
 
     @staticmethod
     def _made(
-        formula: Formula, verdict: StatementVerdict, found: Finding | None = None, because: str = "", follows: int | None = None
+        formula: Formula,
+        verdict: StatementVerdict,
+        found: Finding | None = None,
+        because: str = "",
+        follows: int | None = None,
     ) -> Statement:
         found = found or Finding(OPEN)
         return Statement(
-            formula.line, formula.source, formula.part, verdict, found.claim, because or found.because, follows, found.derivation
+            formula.line,
+            formula.source,
+            formula.part,
+            verdict,
+            found.claim,
+            because or found.because,
+            follows,
+            found.derivation,
         )
 
     # Clauses.
@@ -167,7 +124,9 @@ class _Judge:
             return False
         if left.base in ("c", "C") and left != self.notation.length and left not in self._scales():
             return False
-        return clause.signs[0] in (">>", "<<", ">", "<", ">=", "<=", "->") and not any(s.index for s in T.symbols(clause.sides[1]))
+        return clause.signs[0] in (">>", "<<", ">", "<", ">=", "<=", "->") and not any(
+            s.index for s in T.symbols(clause.sides[1])
+        )
 
     def _scales(self) -> list[T.Symbol]:
         return [s for symbols in self.notation.scales.values() for s in symbols]
@@ -204,7 +163,7 @@ class _Judge:
     def _spared(
         self, parsed: Parsed, clause: T.Clause, around: Circumstances, extra: tuple[T.Condition, ...]
     ) -> tuple[str, str] | None:
-        """Why a clause that is refuted is not called wrong: its verdict and the reason; None if nothing speaks for it."""
+        """Why a clause that is refuted is not called wrong: its verdict and the reason; or None."""
         if around.negated or around.hypothesis or around.perhaps_goal:
             return "choice", "supposed, wanted or denied, not asserted"
         if around.choice:
@@ -214,9 +173,11 @@ class _Judge:
         head = clause.sides[0]
         if isinstance(head, T.Symbol) and not head.index and not any(T.symbols(s) for s in clause.sides[1:]):
             return "choice", "a letter is given a value"
-        if isinstance(head, T.Symbol) and (head in self._scales() or head in (self.notation.length, T.Symbol("n"))):
-            if not (head.base in ("c", "C") and any(s.base == "v" or is_mean(s) for s in T.symbols(clause))):
-                return "choice", "a letter is given a value"
+        valued = isinstance(head, T.Symbol) and (
+            head in self._scales() or head in (self.notation.length, T.Symbol("n"))
+        )
+        if valued and not (T.bases(head) & {"c", "C"} and any(s.base == "v" or is_mean(s) for s in T.symbols(clause))):
+            return "choice", "a letter is given a value"
         if re.search(r"_\{?\s*\\(?:tilde|hat|bar)|_\{\d,\s*\\(?:tilde|hat)", parsed.formula.math):
             return "not_read", "an index with an accent, which may stand for another one"
         if clause.doubtful:
@@ -242,7 +203,9 @@ class _Judge:
         try:
             head = self.notation.length
             condition = T.Condition("relation", clause=replace(zero, sides=(head, T.Number("1")))) if head else None
-            found = self._chain(parsed, clause, (*clause.conditions, condition) if condition else (), around, (), "weight")
+            found = self._chain(
+                parsed, clause, (*clause.conditions, condition) if condition else (), around, (), "weight"
+            )
         finally:
             self.notation.length = keep
         return found.kind in (EXACT, LIMIT)
@@ -259,7 +222,11 @@ class _Judge:
         if condition.clause is None:
             return True
         left = condition.clause.sides[0]
-        known = self._is_length(left) or left in self._scales() or (left.base == "alpha" if isinstance(left, T.Symbol) else False)
+        known = (
+            self._is_length(left)
+            or left in self._scales()
+            or (left.base == "alpha" if isinstance(left, T.Symbol) else False)
+        )
         return known or left in (T.Symbol("n"), T.Symbol("beta"), T.Symbol("d"))
 
     def _lacks_matrices(self, parsed: Parsed) -> bool:
@@ -273,7 +240,11 @@ class _Judge:
         """Whether the construction that a clause speaks of is chosen only after it."""
         kind = self._kind(parsed.formula.part)
         found = self.notation.in_part(parsed.formula.part, parsed.order)
-        mine = [d for s, d in found.items() if (is_query(s) if kind not in ("tokens", "bases") else s.base in ("M", "V", "K", "Q"))]
+        mine = [
+            d
+            for s, d in found.items()
+            if (is_query(s) if kind not in ("tokens", "bases") else s.base in ("M", "V", "K", "Q"))
+        ]
         if kind == "tokens":
             return any(d.order >= parsed.order for d in mine if d.part == parsed.formula.part)
         return bool(mine) and all(d.order >= parsed.order for d in mine)
@@ -291,18 +262,26 @@ class _Judge:
                 return Finding(OPEN, "", "chooses a matrix")
             if head.base in ("V", "K", "Q") and not head.index and kind == "tokens" and len(clause.sides) == 2:
                 return Finding(OPEN, "", "chooses a matrix")
-            if head.base == "x" and head.index and kind == "tokens" and len(clause.sides) == 2 and self._is_other_input(parsed, clause):
+            if (
+                head.base == "x"
+                and head.index
+                and kind == "tokens"
+                and len(clause.sides) == 2
+                and self._is_other_input(parsed, clause)
+            ):
                 return Finding(OPEN, "", "another input, supposed")
             if head.base in ("A", "B") and not head.index and isinstance(clause.sides[1], T.Matrix):
                 return Finding(OPEN, "", "names a matrix")
-        if kind == "tokens" and clause.signs[0] == "=" and _bases_of(head) == {"K", "Q"}:
+        if kind == "tokens" and clause.signs[0] == "=" and T.bases(head) == {"K", "Q"}:
             return Finding(OPEN, "", "chooses a matrix")
         return None
 
     def _is_other_input(self, parsed: Parsed, clause: T.Clause) -> bool:
         """Whether a token gets another value than the given one."""
         world = worlds_of(self.problem, parsed.formula.part)[0]
-        found = decide_link(clause.sides[0], "=", clause.sides[1], Reading(world, self.notation, {}), Setting(), self.budget)
+        found = decide_link(
+            clause.sides[0], "=", clause.sides[1], Reading(world, self.notation, {}), Setting(), self.budget
+        )
         return found.kind not in (EXACT, LIMIT)
 
     def _is_query_value(self, clause: T.Clause) -> bool:
@@ -311,7 +290,11 @@ class _Judge:
         if any(sign != "=" for sign in clause.signs):
             return False
         inside = [s for side in others for s in T.symbols(side)]
-        return bool(others) and any(is_key(s) or is_mean(s) for s in inside) and not any(is_query(s) for s in T.symbols(last))
+        return (
+            bool(others)
+            and any(is_key(s) or is_mean(s) for s in inside)
+            and not any(is_query(s) for s in T.symbols(last))
+        )
 
     def _kind(self, part: str) -> str:
         found = worlds_of(self.problem, part)
@@ -327,7 +310,11 @@ class _Judge:
         conditions = self._conditions(clause, around)
         found = self._chain(parsed, clause, conditions, around, extra, "weight")
         exact = all(sign == "=" for sign in clause.signs)
-        if found.kind == WRONG and (exact or around.scores) and any(s.base == "alpha" and s.index for s in T.symbols(clause)):
+        if (
+            found.kind == WRONG
+            and (exact or around.scores)
+            and any(s.base == "alpha" and s.index for s in T.symbols(clause))
+        ):
             for alpha in ("score", "exp"):
                 other = self._chain(parsed, clause, conditions, around, extra, alpha)
                 if other.kind in (EXACT, LIMIT):
@@ -337,7 +324,12 @@ class _Judge:
         return found
 
     def _in_sibling(
-        self, parsed: Parsed, clause: T.Clause, conditions: tuple[T.Condition, ...], around: Circumstances, extra: tuple[T.Condition, ...]
+        self,
+        parsed: Parsed,
+        clause: T.Clause,
+        conditions: tuple[T.Condition, ...],
+        around: Circumstances,
+        extra: tuple[T.Condition, ...],
     ) -> Finding | None:
         """The finding under the givens of a sibling part, unless it is wrong there too: the part may be mislabelled."""
         self.elsewhere = True
@@ -372,7 +364,12 @@ class _Judge:
         return next((f for f in findings if f.kind == LIMIT), findings[-1])
 
     def _ends(
-        self, parsed: Parsed, clause: T.Clause, conditions: tuple[T.Condition, ...], around: Circumstances, extra: tuple[T.Condition, ...]
+        self,
+        parsed: Parsed,
+        clause: T.Clause,
+        conditions: tuple[T.Condition, ...],
+        around: Circumstances,
+        extra: tuple[T.Condition, ...],
     ) -> Finding | None:
         """The ends of a chain whose middle could not be read: right if they are, else nothing."""
         sign = "=" if all(s == "=" for s in clause.signs) else "~" if set(clause.signs) <= {"=", "~", "->"} else ""
@@ -418,13 +415,13 @@ class _Judge:
             entries = self._entries(left, right)
             if entries:
                 found = [self._link(parsed, one, sign, two, conditions, around, extra) for one, two in entries]
-                return _worst(found)
+                return worst(found)
         refuted: list[Finding] = []
         best: Finding | None = None
-        tried = 0
-        for reading, setting in itertools.islice(self._readings(parsed, left, right, conditions, around, extra), MAX_READINGS):
+        for reading, setting in itertools.islice(
+            self._readings(parsed, left, right, conditions, around, extra), MAX_READINGS
+        ):
             found = decide_link(left, sign, right, reading, setting, self.budget)
-            tried += 1
             if found.kind in (EXACT, LIMIT):
                 return found
             if found.kind == WRONG:
@@ -436,19 +433,25 @@ class _Judge:
         return best or Finding(UNREAD, "", "no reading of it")
 
     def _cases(
-        self, parsed: Parsed, left: T.Node, sign: str, right: T.Cases, around: Circumstances, extra: tuple[T.Condition, ...]
+        self,
+        parsed: Parsed,
+        left: T.Node,
+        sign: str,
+        right: T.Cases,
+        around: Circumstances,
+        extra: tuple[T.Condition, ...],
     ) -> Finding:
         found: list[Finding] = []
         named: list[T.Condition] = []
         for piece in right.pieces:
             conditions = piece.condition
             if any(c.kind == "otherwise" for c in conditions):
-                conditions = _rest(named)
+                conditions = rest(named)
             if not conditions:
                 return Finding(UNREAD, "", "a case without a condition")
             named += conditions
             found.append(self._link(parsed, left, sign, piece.value, conditions, around, extra))
-        return _worst(found)
+        return worst(found)
 
     def _entries(self, left: T.Symbol, right: T.Matrix) -> list[tuple[T.Node, T.Node]]:
         """α_1 ≈ [0, 0, 1] entry by entry."""
@@ -480,20 +483,30 @@ class _Judge:
             worlds = [*self._other_inputs(worlds[0], definitions), *worlds]
             definitions = {s: d for s, d in definitions.items() if s.base != "x"}
         for world in worlds:
-            base = Reading(world, self.notation, _current(definitions, inside), replaced={})
+            base = Reading(world, self.notation, current(definitions, inside), replaced={})
             heads = base.heads
             loose = heads and any(
-                (s.base in ("alpha", "beta", "w", "p") and len(s.index) == 1 and s not in scales) or (is_query(s) and not s.index)
+                (s.base in ("alpha", "beta", "w", "p") and len(s.index) == 1 and s not in scales)
+                or (is_query(s) and not s.index)
                 for s in inside
             )
             lettered = heads and any(s.base in ("q", "g") and s.index and s.index[0] in INDICES for s in inside)
-            for head in ((1, 2) if loose or lettered else (0,)):
-                for replaced, stands_for in _indices(both, conditions, definitions, world):
+            for head in (1, 2) if loose or lettered else (0,):
+                for replaced, stands_for in indices(both, conditions, definitions, world):
                     if lettered:
-                        replaced = {**replaced, **{s.index[0]: str(head) for s in inside if s.base in ("q", "g") and s.index}}
+                        replaced = {
+                            **replaced,
+                            **{s.index[0]: str(head) for s in inside if s.base in ("q", "g") and s.index},
+                        }
                     for plain in (False, True) if doubtful else (False,):
                         reading = Reading(
-                            world, self.notation, base.definitions, head, self.alpha, plain_output=plain, replaced=dict(replaced)
+                            world,
+                            self.notation,
+                            base.definitions,
+                            head,
+                            self.alpha,
+                            plain_output=plain,
+                            replaced=dict(replaced),
                         )
                         for limits, when in self._moves(world, conditions, extra, around):
                             yield reading, Setting(limits, stands_for, when)
@@ -530,7 +543,9 @@ class _Judge:
         found = list(worlds_of(self.problem, part))
         if spoken and not any("gamma" in w.text for w in found):
             found = [*(w for w in self._siblings(part) if "gamma" in w.text or "mu_a'" in w.text), *found]
-        noisy = any(s.base == self.notation.noise_vector and s.index for s in inside) or any(s.base == "Sigma" for s in inside)
+        noisy = any(s.base == self.notation.noise_vector and s.index for s in inside) or any(
+            s.base == "Sigma" for s in inside
+        )
         noisy = noisy or any(s.base == "alpha" and not s.index for s in inside)
         if statistics or noisy:
             mine = [w for w in found if w.kind == "noise"]
@@ -578,130 +593,3 @@ class _Judge:
         yield tuple(limits), tuple(when)
         if limits and any("oo" in x for x in limits):
             yield (), ("gamma > 1",)
-
-
-def _worst(found: list[Finding]) -> Finding:
-    order = {WRONG: 0, OPEN: 1, UNREAD: 1, LIMIT: 2, EXACT: 3}
-    return min(found, key=lambda f: order[f.kind]) if found else Finding(UNREAD)
-
-
-def _rest(named: list[T.Condition]) -> tuple[T.Condition, ...]:
-    """What cases leave over: outside of all that they name, or inside of the one that they exclude."""
-    inside = [c for c in named if c.kind == "index" and c.inside]
-    if inside:
-        members = tuple(m for c in inside for m in c.members)
-        return (replace(inside[0], members=members, inside=False),)
-    return tuple(replace(c, inside=True) for c in named if c.kind == "index")
-
-
-def _bases_of(node: T.Node) -> set[str]:
-    return {s.base for s in T.symbols(node)}
-
-
-def _current(definitions: dict[T.Symbol, Definition], inside: list[T.Symbol]) -> dict[T.Symbol, Definition]:
-    """The definitions that hold: either one query or those of two heads, whichever came last or is spoken of."""
-    single = [d for s, d in definitions.items() if is_query(s) and not s.index]
-    several = [d for s, d in definitions.items() if is_query(s) and s.index]
-    if not single or not several:
-        return definitions
-    heads = any((is_query(s) or s.base in ("c", "C")) and s.index in (("1",), ("2",)) for s in inside) or any(
-        s.base == "alpha" and len(s.index) == 2 for s in inside
-    )
-    heads = heads or max(d.order for d in several) > max(d.order for d in single)
-    drop = single if heads else several
-    return {s: d for s, d in definitions.items() if d not in drop}
-
-
-def _indices(
-    both: T.Node, conditions: tuple[T.Condition, ...], definitions: dict[T.Symbol, Definition], world: World
-) -> Iterator[tuple[dict[str, str], str]]:
-    """What the letters of indices stand for: replaced letters, and the condition of the statement."""
-    inside = T.symbols(both)
-    free = list(dict.fromkeys(_free(both, frozenset())))
-    own = [c for s in inside for c in _inner_condition(s)]
-    given = [*own, *(c for c in conditions if c.kind in ("index", "all") and c.index in free)]
-    item = re.search(r"k_(\w)'q - k_i'q >= m", world.text)
-    if not free:
-        yield {}, ""
-        return
-    letter = free[0]
-    mine = [c for c in given if c.index == letter] or [c for c in given]
-    if world.kind == "margin" and item:
-        yield from _margin(free, mine, item[1])
-        return
-    if mine and mine[0].kind == "index":
-        first = mine[0]
-        others = [m for m in first.members if m != first.index]
-        if not first.inside and others and all(m in INDICES and m not in free for m in others) and world.kind != "bases":
-            others = []
-        if first.inside:
-            for member in others:
-                yield {first.index: member}, ""
-            return
-        if others:
-            yield {}, f" for {first.index} != {', '.join(others)}"
-            return
-    if mine and mine[0].kind == "all" and world.kind != "tokens":
-        yield {}, f" for all {mine[0].index}"
-        yield from _unnamed(letter, definitions, world)
-        return
-    if world.kind == "tokens":
-        yield {}, "" if letter == "i" else f" for all {letter}"
-        return
-    if world.kind == "bases":
-        yield {}, f" for {free[0]} != {free[1]}" if len(free) > 1 and _one_family(inside) else ""
-        return
-    if len(free) > 1:
-        yield {}, f" for {free[0]} != {free[1]}"
-        return
-    yield from _unnamed(letter, definitions, world)
-    yield {}, f" for all {letter}"
-
-
-def _one_family(inside: list[T.Symbol]) -> bool:
-    return len({s.base for s in inside if s.index and s.index[-1] in INDICES}) == 1
-
-
-def _unnamed(letter: str, definitions: dict[T.Symbol, Definition], world: World) -> Iterator[tuple[dict[str, str], str]]:
-    """The items that the author's queries do not name."""
-    named = sorted({i for d in definitions.values() if is_query(d.symbol) for s in T.symbols(d.value) for i in s.index if len(i) == 1 and i.isalpha() and i not in INDICES})
-    named = named or (["a"] if "gamma" in world.text else [])
-    if named:
-        yield {}, f" for {letter} != {', '.join(named)}"
-
-
-def _margin(free: list[str], mine: list[T.Condition], item: str) -> Iterator[tuple[dict[str, str], str]]:
-    """Which letter is the item whose score is largest."""
-    if len(free) == 1:
-        letter = free[0]
-        if letter == item:
-            yield {}, ""
-        else:
-            yield {}, f" for {letter} != {item}"
-            yield {letter: item}, ""
-        return
-    first, second = free[:2]
-    yield {first: item, second: "i"}, f" for i != {item}"
-    if first != item:
-        yield {first: "i", second: item}, f" for i != {item}"
-
-
-def _inner_condition(s: T.Symbol) -> list[T.Condition]:
-    """k_{i ≠ a,b}: the condition inside an index."""
-    if "!=" not in s.index:
-        return []
-    place = s.index.index("!=")
-    return [T.Condition("index", s.index[place - 1], tuple(i for i in s.index[place + 1 :] if i != "!="))]
-
-
-def _free(node: T.Node, bound: frozenset[str]) -> Iterator[str]:
-    """The letters of indices that no sum binds."""
-    if isinstance(node, T.Symbol):
-        cut = node.index.index("!=") if "!=" in node.index else len(node.index)
-        yield from (i for i in node.index[:cut] if len(i) == 1 and i in INDICES and i not in bound)
-    elif isinstance(node, T.Total):
-        yield from _free(node.inner, bound | {node.index})
-        yield from (b for b in node.but if b in INDICES and b not in bound)
-    else:
-        for below in T.below(node):
-            yield from _free(below, bound)

@@ -82,11 +82,15 @@ def _fit(one: Term, two: Term) -> bool:
 
 
 def _misfit(one: Term, two: Term, reading: Reading, setting: Setting) -> Finding:
-    """A vector beside a number is wrong to the letter, but often a slip of the pen; claims says which shapes do not fit."""
+    """A vector beside a number is wrong to the letter, unless a letter may mean something else."""
     claim = claim_of(reading, f"{one.text} = {two.text}{_tail(setting, '')}")
     length = reading.notation.length
-    doubtful = reading.world.kind == "bases" or any(x.base in ("c", "C") for x in (*reading.letters, *([length] if length else [])))
-    return Finding(UNREAD if doubtful else WRONG, claim.body, f"the shapes do not fit: a {one.shape} beside a {two.shape}")
+    doubtful = reading.world.kind == "bases" or any(
+        x.base in ("c", "C") for x in (*reading.letters, *([length] if length else []))
+    )
+    return Finding(
+        UNREAD if doubtful else WRONG, claim.body, f"the shapes do not fit: a {one.shape} beside a {two.shape}"
+    )
 
 
 def claim_of(reading: Reading, then: str, more: tuple[str, ...] = ()) -> ClaimText:
@@ -96,7 +100,9 @@ def claim_of(reading: Reading, then: str, more: tuple[str, ...] = ()) -> ClaimTe
     names = [one.split("=")[0].strip() for one in lets]
     kept = tuple(one for place, one in enumerate(lets) if names[place] not in names[place + 1 :])
     used = " ".join((*kept, then))
-    positive = tuple(f"{name} > 0" for name in dict.fromkeys(reading.letters.values()) if re.search(rf"\b{name}\b", used))
+    positive = tuple(
+        f"{name} > 0" for name in dict.fromkeys(reading.letters.values()) if re.search(rf"\b{name}\b", used)
+    )
     given = tuple(g for g in reading.world.given if not g.startswith("gamma") or "gamma" in used)
     if "gamma" not in used:
         kept = tuple(one for one in kept if "gamma" not in one)
@@ -230,3 +236,8 @@ def _distributed(left: T.Node, right: T.Node, reading: Reading, setting: Setting
     if first.kind in (EXACT, LIMIT) and second.kind in (EXACT, LIMIT):
         return second
     return Finding(OPEN, second.claim, second.because)
+
+
+def worst(found: list[Finding]) -> Finding:
+    order = {WRONG: 0, OPEN: 1, UNREAD: 1, LIMIT: 2, EXACT: 3}
+    return min(found, key=lambda f: order[f.kind]) if found else Finding(UNREAD)

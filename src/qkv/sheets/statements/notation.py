@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from qkv.sheets.reading.sheet import Formula
@@ -58,8 +57,8 @@ class Notation:
     means: str = "mu"
     keys: str = "k"
 
-    def in_part(self, part: str, order: int, bases: Iterable[T.Symbol] | None = None) -> dict[T.Symbol, Definition]:
-        """The definitions that hold at a place: the last before it under its letter, or else the first after it there."""
+    def in_part(self, part: str, order: int) -> dict[T.Symbol, Definition]:
+        """The definitions that hold at a place: the last before it, or else the first after it."""
         letter = part.split(".")[0]
         mine = [d for d in self.definitions if d.part.split(".")[0] == letter]
         found: dict[T.Symbol, Definition] = {}
@@ -151,7 +150,7 @@ def _define(found: Notation, clause: T.Clause, order: int, formula: Formula) -> 
     for head in heads:
         if is_query(head) and not any(is_key(s) or is_mean(s) for s in inside):
             continue
-        if is_query(head) and any(is_query(s) or s.base in ("x", "Q", "c", "C") and s.index for s in inside):
+        if is_query(head) and any(is_query(s) or (s.base in ("x", "Q", "c", "C") and s.index) for s in inside):
             continue
         local = head.base == "x"
         found.definitions.append(Definition(order, formula.part, formula.line, head, value, local))
@@ -180,9 +179,9 @@ def _length(found: Notation, clause: T.Clause, order: int, formula: Formula) -> 
     if isinstance(right, T.Binary) and right.sign == "+":
         pair = (right.left, right.right)
         for one, other in (pair, pair[::-1]):
-            if isinstance(one, T.Symbol) and isinstance(other, T.Symbol) and is_mean(one) and not is_mean(other):
-                if not is_key(other):
-                    found.noise_vector = other.base
+            symbols = isinstance(one, T.Symbol) and isinstance(other, T.Symbol)
+            if symbols and is_mean(one) and not is_mean(other) and not is_key(other):
+                found.noise_vector = other.base
 
 
 def _one_plus(node: T.Node) -> T.Symbol | None:
@@ -192,3 +191,17 @@ def _one_plus(node: T.Node) -> T.Symbol | None:
             if one == T.Number("1") and isinstance(other, T.Symbol) and not is_key(other) and not is_mean(other):
                 return other
     return None
+
+
+def current(definitions: dict[T.Symbol, Definition], inside: list[T.Symbol]) -> dict[T.Symbol, Definition]:
+    """The definitions that hold: either one query or those of two heads, whichever came last or is spoken of."""
+    single = [d for s, d in definitions.items() if is_query(s) and not s.index]
+    several = [d for s, d in definitions.items() if is_query(s) and s.index]
+    if not single or not several:
+        return definitions
+    heads = any((is_query(s) or s.base in ("c", "C")) and s.index in (("1",), ("2",)) for s in inside) or any(
+        s.base == "alpha" and len(s.index) == 2 for s in inside
+    )
+    heads = heads or max(d.order for d in several) > max(d.order for d in single)
+    drop = single if heads else several
+    return {s: d for s, d in definitions.items() if d not in drop}

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field, replace
 
 from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.notation import (
-    MEANS, OUTPUTS, SAFE, SPARE, Definition, Notation, is_key, is_mean, is_query, scale_symbols,
+    MEANS,
+    OUTPUTS,
+    SAFE,
+    SPARE,
+    Definition,
+    Notation,
+    is_key,
+    is_mean,
+    is_query,
+    scale_symbols,
 )  # fmt: skip
 from qkv.sheets.statements.worlds import World
 from qkv.sheets.statements.writing import MATRIX, SCALAR, VECTOR, Term, Unwritable, Writer, renamed
@@ -83,7 +92,9 @@ class Reading:
             "bases": self._in_bases, "tokens": self._in_tokens,
         }.get(self.world.kind, self._in_keys)(s)  # fmt: skip
         if found is None:
-            raise Unwritable(f"the letter {''.join([s.base, *(['_'] if s.index else []), *s.index])}, which is not defined")
+            raise Unwritable(
+                f"the letter {''.join([s.base, *(['_'] if s.index else []), *s.index])}, which is not defined"
+            )
         return found
 
     def _in_keys(self, s: T.Symbol) -> Term | None:
@@ -133,7 +144,9 @@ class Reading:
             return Term(f"({name}{less})" if less or name != "gamma" else name, SCALAR, True)
         if length is not None and length.index and s.base == length.base and s.index and s.index[0].isalpha():
             item = s.index[-1]
-            return Term("1", SCALAR, True) if self.world.kind == "means" else Term(f"(mu_{item}'*k_{item})", SCALAR, True)
+            return (
+                Term("1", SCALAR, True) if self.world.kind == "means" else Term(f"(mu_{item}'*k_{item})", SCALAR, True)
+            )
         if s.base == "alpha" and not s.index:
             return Term("eps", SCALAR, True) if self.world.kind == "noise" else Term("0", SCALAR, True)
         if s.base == self.notation.noise_vector and s.index:
@@ -256,7 +269,12 @@ class Reading:
     def _alike(self, s: T.Symbol) -> Definition | None:
         """S_b by the definition of S_a."""
         for other, definition in self.definitions.items():
-            if other.base == s.base and len(other.index) == len(s.index) == 1 and other.index[0].isalpha() and s.index[0].isalpha():
+            if (
+                other.base == s.base
+                and len(other.index) == len(s.index) == 1
+                and other.index[0].isalpha()
+                and s.index[0].isalpha()
+            ):
                 return replace(definition, value=renamed(definition.value, other.index[0], s.index[0]))
         return None
 

@@ -1,4 +1,4 @@
-"""LaTeX math as tokens: letters, numbers, commands, words; Unicode signs and accents are turned to what they stand for."""
+"""LaTeX math as tokens: letters, numbers, commands, words; Unicode signs become what they stand for."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from dataclasses import dataclass
 MAX_TOKENS = 1500
 
 UNICODE = {
-    "²": "^{2}", "³": "^{3}", "ᵀ": r"^{\top}", "⊤": r"\top ", "½": r"\frac{1}{2}", "¼": r"\frac{1}{4}", "≈": r"\approx ",
+    "²": "^{2}", "³": "^{3}", "ᵀ": r"^{\top}", "⊤": r"\top ", "½": r"\frac{1}{2}", "¼": r"\frac{1}{4}",
+    "≈": r"\approx ",
     "≃": r"\approx ", "≅": r"\approx ", "≫": r"\gg ", "≪": r"\ll ", "≥": r"\geq ", "≤": r"\leq ", "≠": r"\neq ",
-    "→": r"\to ", "∞": r"\infty ", "∑": r"\sum ", "·": r"\cdot ", "⋅": r"\cdot ", "×": r"\times ", "−": "-", "∈": r"\in ",
+    "→": r"\to ", "∞": r"\infty ", "∑": r"\sum ", "·": r"\cdot ", "⋅": r"\cdot ", "×": r"\times ", "−": "-",
+    "∈": r"\in ",
     "∉": r"\notin ", "∀": r"\forall ", "∼": r"\sim ", "⊥": r"\perp ", "⇒": r"\Rightarrow ", "⟹": r"\Rightarrow ",
     "∴": r"\therefore ", "∵": r"\because ", "′": "'", "’": "'", "‖": r"\|", "∥": r"\|", "√": r"\sqrt ", "⊙": r"\odot ",
     "…": r"\dots ", "⋯": r"\dots ", "（": "(", "）": ")", "，": ",", "；": ";", "：": ":", "＝": "=", "\u00a0": " ",
-    "µ": r"\mu ", "∖": r"\setminus ", "〈": r"\langle ", "〉": r"\rangle ", "⟨": r"\langle ", "⟩": r"\rangle ", "Σ": r"\Sigma ",
+    "µ": r"\mu ", "∖": r"\setminus ", "〈": r"\langle ", "〉": r"\rangle ", "⟨": r"\langle ",
+    "⟩": r"\rangle ", "Σ": r"\Sigma ",
     "ℝ": r"\mathbb{R}", "𝔼": r"\mathbb{E}", "≡": "=", "∝": r"\propto ", "∧": r"\land ", "⟶": r"\to ", "⇔": r"\iff ",
 }  # fmt: skip
 GREEK = {
@@ -26,19 +29,24 @@ GREEK = {
 }  # fmt: skip
 SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉ₐᵢⱼₖₙ", "0123456789aijkn", strict=True))
 WORDS = {
-    "exp", "log", "ln", "softmax", "Softmax", "Var", "var", "Cov", "cov", "max", "min", "when", "where", "for", "if", "and",
-    "or", "otherwise", "else", "with", "as", "all", "any", "since", "because", "then", "so", "let", "Let", "thus", "ReLU",
-    "sqrt", "diag", "Attention", "attention", "iff", "is", "large", "argmax", "tanh", "sin", "cos", "otherwise", "rest",
+    "exp", "log", "ln", "softmax", "Softmax", "Var", "var", "Cov", "cov", "max", "min", "when", "where",
+    "for", "if", "and",
+    "or", "otherwise", "else", "with", "as", "all", "any", "since", "because", "then", "so", "let", "Let",
+    "thus", "ReLU",
+    "sqrt", "diag", "Attention", "attention", "iff", "is", "large", "argmax", "tanh", "sin", "cos", "rest",
 }  # fmt: skip
 _DROPPED = {
     "left", "right", "big", "Big", "bigl", "bigr", "Bigl", "Bigr", "bigg", "Bigg", "biggl", "biggr", "displaystyle",
-    "textstyle", "limits", "nolimits", "nonumber", "notag", "mathstrut", "hfill", "bm", "boldsymbol", "mathbf", "mathit",
+    "textstyle", "limits", "nolimits", "nonumber", "notag", "mathstrut", "hfill", "bm", "boldsymbol",
+    "mathbf", "mathit",
     "mathsf", "vec", "tilde", "widetilde", "hat", "widehat", "bar", "overline", "mathcal", "bf", "rm", "it", "mathrm",
     "mathnormal", "textbf", "underline", "boxed", "ensuremath", "color", "scriptstyle", "dot", "mathbb", "colon",
     "middle", "mathop", "operatornamewithlimits", "pmb", "strut", "symbf", "bold", "textit", "fbox", "cal",
 }  # fmt: skip
 _TEXT = ("text", "textrm", "textnormal", "mbox", "operatorname", "textsf", "texttt", "hbox", "mathrm", "rm", "textup")
-_TOKEN = re.compile(r"\\([A-Za-z]+\*?)|\\(.)|(\d+(?:\.\d+)?|\.\d+)|([A-Za-z]+)|(>>|<<|!=|<=|>=|->|=>|:=)|(\s+)|(.)", re.S)
+_TOKEN = re.compile(
+    r"\\([A-Za-z]+\*?)|\\(.)|(\d+(?:\.\d+)?|\.\d+)|([A-Za-z]+)|(>>|<<|!=|<=|>=|->|=>|:=)|(\s+)|(.)", re.S
+)
 
 
 @dataclass(frozen=True)
@@ -135,9 +143,7 @@ def _command(name: str, text: str, index: int, out: list[Token]) -> int:
                 out.append(Token("command", "top"))
             elif re.fullmatch(r"[A-Za-z]", bare):
                 out.append(Token("letter", bare))
-            elif bare in WORDS:
-                out.append(Token("word", bare))
-            elif name == "operatorname" and bare.isalpha():
+            elif bare in WORDS or (name == "operatorname" and bare.isalpha()):
                 out.append(Token("word", bare))
             elif bare and not re.fullmatch(r"[A-Za-z\s.,;:'()=≈-]*", bare) and ("\\" in bare or "$" in bare):
                 out += tokens(bare.replace("$", " "))

@@ -159,3 +159,8 @@ def nodes(node: Node) -> Iterator[Node]:
 def symbols(node: Node) -> list[Symbol]:
     """The symbols of a node in order, each once."""
     return list(dict.fromkeys(n for n in nodes(node) if isinstance(n, Symbol)))
+
+
+def bases(node: Node) -> set[str]:
+    """The letters of a node without their indices."""
+    return {s.base for s in symbols(node)}

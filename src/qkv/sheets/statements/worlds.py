@@ -15,9 +15,9 @@ class World:
     """One way to take what is given.
 
     Attributes:
-        kind: "free": any keys and query; "margin": one score is larger than the others by m; "keys": keys of known inner
-            products; "noise": random keys; "means": keys equal to their means, as noise has vanished; "tokens": tokens
-            with matrices; "bases": two subspaces; "other".
+        kind: "free": any keys and query; "margin": one score is larger than the others by m; "keys": keys of known
+            inner products; "noise": random keys; "means": keys equal to their means, as noise has vanished; "tokens":
+            tokens with matrices; "bases": two subspaces; "other".
         given: The givens in the language of claims.
         let: Definitions of the part.
         limits: Limits that are meant with an ≈ in it, before those of the author's scales.
@@ -43,7 +43,7 @@ class World:
 
 
 def worlds_of(problem: Problem, part: str) -> tuple[World, ...]:
-    """The worlds of a part, the one that is tried first at the front; empty for a part that the problem does not have."""
+    """The worlds of a part, the one that is tried first at the front; empty for an unknown part."""
     found = problem.part(part) or problem.part(part.split(".")[0])
     if found is None:
         return ()
@@ -98,7 +98,7 @@ def _split(text: str) -> list[str]:
 
 
 def _noisy(given: tuple[str, ...], let: tuple[str, ...]) -> list[World]:
-    """Random keys: as their means once noise has vanished, with a length where one key has a variance left, and as such."""
+    """Random keys: as their means once noise has vanished, with a length where one is left, and as such."""
     plain = tuple(g for g in given if "~" not in g)
     stretched = [m for g in given if (m := re.match(r"k_(\w) ~ N\(.*eps\*I \+ .*mu_\1\*mu_\1'", g)) and m[1] != "i"]
     noise = World("noise", given, let, ("eps -> 0",), "noise -> 0")

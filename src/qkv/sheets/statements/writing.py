@@ -94,7 +94,11 @@ class Writer:
             if dotted is not None:
                 return dotted
             left, right = self.write(node.left), self.write(node.right)
-            if left.shape != right.shape and UNKNOWN not in (left.shape, right.shape) and "0" not in (left.text, right.text):
+            if (
+                left.shape != right.shape
+                and UNKNOWN not in (left.shape, right.shape)
+                and "0" not in (left.text, right.text)
+            ):
                 raise Unwritable(f"a {left.shape} and a {right.shape} in one sum")
             shape = left.shape if left.text != "0" else right.shape
             return Term(f"{left.text} {node.sign} {right.closed if node.sign == '-' else right.text}", shape)
@@ -117,7 +121,11 @@ class Writer:
     def _call(self, node: T.Call) -> Term:
         if node.name in ("Var", "Cov", "E"):
             inner = [self.write(a) for a in node.arguments]
-            shape = inner[0].shape if node.name == "E" else (MATRIX if inner[0].shape == VECTOR and len(inner) == 1 else SCALAR)
+            shape = (
+                inner[0].shape
+                if node.name == "E"
+                else (MATRIX if inner[0].shape == VECTOR and len(inner) == 1 else SCALAR)
+            )
             if inner[0].shape == ROW and node.name == "Cov":
                 return Term(f"Cov[{inner[0].text.removesuffix(chr(39))}]", MATRIX, True)
             return Term(f"{node.name}[{', '.join(t.text for t in inner)}]", shape, True)
@@ -156,7 +164,12 @@ class Writer:
             return None
         place = next(i for i, t in enumerate(terms) if isinstance(t, T.Dots))
         first, last = terms[0], terms[-1]
-        if place > 0 and place + 1 < len(terms) and terms[place - 1] == terms[place + 1] and not T.symbols(terms[place - 1]):
+        if (
+            place > 0
+            and place + 1 < len(terms)
+            and terms[place - 1] == terms[place + 1]
+            and not T.symbols(terms[place - 1])
+        ):
             others = [t for t in terms if not isinstance(t, T.Dots) and t != terms[place - 1]]
             rest = self.write(terms[place - 1])
             head = " + ".join(self.write(t).text for t in others)
