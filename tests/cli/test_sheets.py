@@ -76,7 +76,7 @@ def test_a_class_is_graded_in_processes_and_a_sheet_that_fails_does_not_stop_it(
         (["sheet.tex", "--html", "none/x.html"], "does not exist"),
         (["sheet.tex", "--html", "x.pdf"], "is not the ending"),
         (["sheet.tex", "--csv", "none/x.csv"], "does not exist"),
-        (["sheet.tex", "--processes", "0"], "processes is 0"),
+        (["sheet.tex", "--processes", "0"], "--processes"),
     ],
 )
 def test_what_is_refused(shell, files, monkeypatch, words, problem):

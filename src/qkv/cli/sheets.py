@@ -42,7 +42,9 @@ def grade(
     claims: Annotated[
         Path | None, typer.Option(help="Write how each formula was read, as claim blocks for qkv check.")
     ] = None,
-    processes: Annotated[int | None, typer.Option(help="Number of processes; as many as help, if not given.")] = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Number of processes; as many as help, if not given.")
+    ] = None,
     show: Annotated[bool, typer.Option("--show", help="Print derivations and how each line was read too.")] = False,
     as_json: JSON = False,
 ) -> None:

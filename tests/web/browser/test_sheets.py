@@ -28,8 +28,8 @@ DROP = """([text, name]) => {
 
 
 def graded(page):
+    expect(page.locator(".feedback")).to_be_visible(timeout=90_000)
     expect(page.locator(".graded")).to_have_attribute("aria-busy", "false", timeout=90_000)
-    expect(page.locator(".feedback")).to_be_visible()
 
 
 def verdicts_on(page, line):

@@ -79,7 +79,7 @@ export function Page() {
       <div class="row">
         <button class="act main" disabled=${!shown.text.trim()} onClick=${() => give(shown)}>Give feedback</button>
         <button class="act" onClick=${() => open.current.click()}>Open a file</button>
-        <input ref=${open} class="unseen" type="file" accept=${FORMS} aria-label="Open a file" tabindex="-1" onChange=${(e) => { take(e.target.files[0]); e.target.value = ""; }} />
+        <input ref=${open} hidden type="file" accept=${FORMS} onChange=${(e) => { take(e.target.files[0]); e.target.value = ""; }} />
         ${draft.text !== null && html`<button class="act" onClick=${() => { setRefused(null); setDraft(EMPTY); setSent(EMPTY); }}>Show the example</button>`}
         <${Select} label="Problem" name="problem" value=${state.problem} onInput=${(problem) => patch({ problem })} options=${[["", "recognise it"], ...problems.map((p) => [p.id, `${p.title}, ${p.id}`])]} />
       </div>
