@@ -30,7 +30,7 @@ def changed(text: str, seed: int) -> str:
     draw = random.Random(seed)
     scale = draw.choice(SCALES)
     query = draw.choice(QUERIES).replace("SCALE", scale)
-    text = text.replace(r"\tfrac{1}{2}(k_a + k_b)", query).replace(r"\lambda", scale)
+    text = text.replace(r"\[ q = k_a + k_b. \]", rf"\[ q = {query}. \]").replace(r"\lambda", scale)
     if draw.random() < 0.5:
         text = text.replace(r"\approx \frac{1}{2}", rf"\approx \frac{{1}}{{{draw.randint(2, 4)}}}")
     if draw.random() < 0.3:
