@@ -92,7 +92,7 @@ class _Walk:
         new, old = LETTERS.index(mark.value), LETTERS.find(self.letter) if self.letter else -1
         if new == old:
             return False
-        if old < new <= old + (6 if mark.strong else 2) or (old < 0 and mark.strong):
+        if old < new <= old + (6 if mark.strong else 2) or old < 0:
             self.letter, self.roman = mark.value, 0
             return True
         if new == 0 and (old >= 2 or mark.strong):

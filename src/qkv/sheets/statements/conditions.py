@@ -28,6 +28,7 @@ class ConditionParser:
         self.index = 0
         self.depth = 0
         self.doubtful = False  # a slash before several factors
+        self.implied = False  # the last relation was an implication
         self.limit = False  # a lim stands before a side
         self.bars = 0  # norms and absolute values that are open
 

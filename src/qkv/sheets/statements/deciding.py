@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from qkv.claims.pipeline import decided
 from qkv.claims.verdict import Verdict
 
-SECONDS_PER_CLAIM = 4.0
+SECONDS_PER_CLAIM = 8.0
 SECONDS_PER_SHEET = 15.0  # of the processor
 MAX_SECONDS = 90.0  # of the clock, on a machine that does much else
 MAX_KEPT = 20_000

@@ -98,6 +98,9 @@ class _Parser(ExpressionParser):
     def _require_end(self) -> None:
         """Refuse a formula that goes on where its chain has ended: a part of it would be lost."""
         token = self.peek()
+        if self.implied:  # an arrow that was an implication was taken
+            self.implied = False
+            return
         if token.kind in ("end", "text") or (token.kind == "word" and token.text not in FUNCTIONS):
             return
         if token.kind == "sign" and token.text in (",", ";", ".", ":", "\\\\", "!", "?", "(", "[", "%"):
@@ -165,6 +168,7 @@ class _Parser(ExpressionParser):
                 break
             if sign == "->" and signs and signs[-1] in ("~", "->") and self._relation_ahead():
                 self._take_relation()
+                self.implied = True
                 break
             self._take_relation()
             while self.at("space", "quad"):
