@@ -83,4 +83,4 @@ def test_garbled_sheets_give_a_grade(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_deep_and_long_formulas_are_bounded() -> None:
     deep = "(b) $q = " + "(" * 3000 + "k_a" + ")" * 3000 + "$ and $" + "x" * 5000 + " = 1$"
     assert {s.verdict for s in grade(deep).statements} <= {"not_read", "choice"}
-    assert grade("(b) " + "$k_a = " * 3000).statements == () or True
+    assert len(grade("(b) " + "$k_a = " * 1000).statements) <= 1000

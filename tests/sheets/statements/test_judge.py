@@ -1,4 +1,4 @@
-"""Verdicts on formulas of sheets of our own making: right, in a limit, wrong, chosen, and never accused without need."""
+"""Verdicts on formulas of sheets of our own making: right, in a limit, wrong, chosen, not read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,11 @@ def verdicts(text: str, problem: str = "attention-2021", file: str = "") -> list
         (r"$k_i^T q = 0$", "right"),
         (r"the remaining $\alpha_i \approx 0$", "limit"),
         (r"$k_a^T q = k_b^T q \gg k_i^T q$", "limit"),
-        (r"$\alpha_i = \begin{cases} \frac{e^t}{2e^t+n-2} & i \in \{a,b\} \\ \frac{1}{2e^t+n-2} & \text{otherwise}\end{cases}$", "right"),
+        (
+            r"$\alpha_i = \begin{cases} \frac{e^t}{2e^t+n-2} & i \in \{a,b\} \\"
+            r" \frac{1}{2e^t+n-2} & \text{otherwise}\end{cases}$",
+            "right",
+        ),
         (r"$\alpha_i = \begin{cases} \frac{1}{2} & i = a \\ \frac{1}{n} & \text{otherwise}\end{cases}$", "wrong"),
         (r"$k_a^T q = v_a$", "wrong"),
         (r"the score is $\alpha_a = q^T k_a = t$", "right"),
@@ -72,7 +76,8 @@ def test_letters_of_the_author(scale: str, query: str) -> None:
 NOISE = r"""(c)
 i. $q = \beta(u_a + u_b)$. As $\Sigma_i = \alpha I$, $k_i \approx u_i$ and {first}.
 
-ii. Now $\Sigma_a = \alpha I + \frac12 u_a u_a^\top$, so $k_a \approx \gamma u_a$ with $\gamma \sim N(1, \frac12)$ and {second}.
+ii. Now $\Sigma_a = \alpha I + \frac12 u_a u_a^\top$, so
+$k_a \approx \gamma u_a$ with $\gamma \sim N(1, \frac12)$ and {second}.
 """
 
 
@@ -104,8 +109,8 @@ def test_two_heads() -> None:
 
 
 TOKENS = r"""(e)
-i. $k_2^T q_2 = \beta^2$, $\alpha_{22} = \frac{e^{\beta^2}}{e^{\beta^2} + 2} \approx 1$, $c_2 \approx u_a$, $c_2 \approx u_b$.
-Say $x_2 = u_a + u_d$. Then $k_2^T q_2 = 2\beta^2$.
+i. $k_2^T q_2 = \beta^2$, $\alpha_{22} = \frac{e^{\beta^2}}{e^{\beta^2} + 2} \approx 1$,
+$c_2 \approx u_a$, $c_2 \approx u_b$. Say $x_2 = u_a + u_d$. Then $k_2^T q_2 = 2\beta^2$.
 
 ii. $V = (u_b u_b^T - u_c u_c^T) \odot \frac{1}{\beta^2}$, $K = I$, $Q = (u_d u_a^T + u_c u_d^T)/\beta^2$.
 $v_1 = u_b$, $\alpha_1 \approx [0, 0, 1]$, $\alpha_2 \approx [0, 1, 0]$, $c_1 \approx v_3 = u_b - u_c$.

@@ -34,6 +34,7 @@ class Document:
         text: The text with comments and code blanked out; a notebook's Markdown cells.
         lines: The line of the file for each line of `text`.
         macros: The author's macros by name.
+        starts: Where each line of `text` begins.
         cut: Whether the sheet was longer than what is read.
     """
 
@@ -41,6 +42,7 @@ class Document:
     text: str
     lines: tuple[int, ...]
     macros: dict[str, Macro]
+    starts: tuple[int, ...]
     cut: bool
 
 
@@ -64,7 +66,8 @@ def read_document(text: str, file: str) -> Document:
         text = _blank(text, _HTML_COMMENT)
         text = _blank(text, _CODE_FENCE)
         macros = _macros(text)
-    return Document(form, text, lines, macros, cut)
+    starts = (0, *(m.end() for m in re.finditer("\n", text)))
+    return Document(form, text, lines, macros, starts, cut)
 
 
 def form_of(text: str, file: str) -> str:

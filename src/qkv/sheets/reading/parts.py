@@ -134,7 +134,7 @@ _LATEX = re.compile(
 
 def _latex_marks(text: str, has_parts: bool) -> list[Mark]:
     out: list[Mark] = []
-    stack: list[list[object]] = []  # kind and count of each open list
+    stack: list[tuple[str, list[int]]] = []  # kind and count of each open list
     letters = romans = 0
     for m in _LATEX.finditer(text):
         at = m.start()
@@ -157,13 +157,14 @@ def _latex_marks(text: str, has_parts: bool) -> list[Mark]:
             elif m["open"] == "subparts":
                 romans = 0
             kind = _list_kind(m["open"], m["option"] or "", stack, has_parts)
-            stack.append([kind, 0])
+            stack.append((kind, [0]))
         elif m["close"]:
             if stack:
                 stack.pop()
         elif m["item"] and stack and not m["own"]:
-            stack[-1][1] = count = int(str(stack[-1][1])) + 1
-            kind = stack[-1][0]
+            kind, counted = stack[-1]
+            counted[0] += 1
+            count = counted[0]
             if kind == "letter" and count <= len(LETTERS):
                 out.append(Mark(at, "letter", LETTERS[count - 1], True))
                 romans = 0
@@ -172,10 +173,10 @@ def _latex_marks(text: str, has_parts: bool) -> list[Mark]:
     return out
 
 
-def _list_kind(name: str, option: str, stack: list[list[object]], has_parts: bool) -> str:
+def _list_kind(name: str, option: str, stack: list[tuple[str, list[int]]], has_parts: bool) -> str:
     if name != "enumerate" or has_parts:
         return name
-    outer = [entry[0] for entry in stack]
+    outer = [kind for kind, _ in stack]
     if "roman" in option or re.match(r"\[\(?i[.)]", option):
         return "roman"
     if "alph" in option or re.match(r"\[\(?a[.)]", option):

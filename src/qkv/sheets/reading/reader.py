@@ -62,7 +62,7 @@ def read_sheet(
             own = is_own_text(f"{before} {after}", known)
         formulas += _formulas(document, span, part, before, after, own, index)
     passages = _passages(document, names, regions, known)
-    parts = list(dict.fromkeys(f.part for f in [*passages, *formulas] if f.part))
+    parts = [p for p in dict.fromkeys([*(x.part for x in passages), *(x.part for x in formulas)]) if p]
     return Sheet(file, document.form, body, tuple(formulas), tuple(passages), tuple(parts), document.cut)
 
 
@@ -92,7 +92,7 @@ def _names(where: list[Stretch], found: list[Span]) -> tuple[list[int], list[str
 
 
 def _line(document: Document, at: int) -> int:
-    row = document.text.count("\n", 0, at)
+    row = bisect_right(document.starts, at) - 1
     return document.lines[min(row, len(document.lines) - 1)]
 
 

@@ -369,7 +369,8 @@ class ExpressionParser(ConditionParser):
         return out
 
     def _total(self) -> T.Node:
-        index, but, last = "", (), ""
+        index, last = "", ""
+        but: tuple[str, ...] = ()
         while self.at("_", "^"):
             if self.take().text == "_":
                 names = self._subscript()

@@ -414,8 +414,8 @@ class _Judge:
         if isinstance(right, T.Matrix) and isinstance(left, T.Symbol):
             entries = self._entries(left, right)
             if entries:
-                found = [self._link(parsed, one, sign, two, conditions, around, extra) for one, two in entries]
-                return worst(found)
+                entry = [self._link(parsed, one, sign, two, conditions, around, extra) for one, two in entries]
+                return worst(entry)
         refuted: list[Finding] = []
         best: Finding | None = None
         for reading, setting in itertools.islice(

@@ -179,8 +179,9 @@ def _length(found: Notation, clause: T.Clause, order: int, formula: Formula) -> 
     if isinstance(right, T.Binary) and right.sign == "+":
         pair = (right.left, right.right)
         for one, other in (pair, pair[::-1]):
-            symbols = isinstance(one, T.Symbol) and isinstance(other, T.Symbol)
-            if symbols and is_mean(one) and not is_mean(other) and not is_key(other):
+            if not (isinstance(one, T.Symbol) and isinstance(other, T.Symbol)):
+                continue
+            if is_mean(one) and not is_mean(other) and not is_key(other):
                 found.noise_vector = other.base
 
 
