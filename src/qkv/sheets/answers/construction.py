@@ -119,6 +119,8 @@ def declared_names(given: tuple[str, ...], let: tuple[str, ...]) -> set[str]:
     """The letters that givens and definitions speak of, without their indices."""
     block = [f"given {one}" for one in given] + [f"let {one}" for one in let] + ["then 0 = 0"]
     found = {"n", "v", "I"}
+    if any("orthonormal bas" in one for one in given):
+        found |= {"a", "b", "m", "p"}  # columns of A and B, and how many there are
     for claim in read("\n".join(["~~~claim d", *block, "~~~"])):
         if isinstance(claim, L.Claim):
             found |= {node.base for node in L.nodes((*claim.given, *claim.lets)) if isinstance(node, L.Name)}
