@@ -140,7 +140,13 @@ def test_words_that_name_no_output_never_accuse():
 
 def test_outputs():
     question = P21.part("e.i").questions[0]
-    for value, verdict in (("u_a", "limit"), ("mu_a", "limit"), ("x_2", "limit"), ("u_b", "misses"), ("u_7", "not_read")):
+    for value, verdict in (
+        ("u_a", "limit"),
+        ("mu_a", "limit"),
+        ("x_2", "limit"),
+        ("u_b", "misses"),
+        ("u_7", "not_read"),
+    ):
         assert decide_answer(question, None, {}, P21, [Outcome("c_2", value)]).answer.verdict == verdict
     copied = P22.part("a.iii").questions[0]
     assert decide_answer(copied, None, {}, P22, [Outcome("c", "v_j")]).answer.verdict == "limit"

@@ -98,9 +98,16 @@ def test_goals_of_shipped_files_are_claims_that_their_model_answers_meet(name):
         if question.kind != "construction" or not set(question.holes) <= set(answers):
             continue
         keys = "mu_1" not in question.given[0]
-        lets = [*question.let, *(f"{h} = {answers[h].replace('mu', 'k') if keys else answers[h]}" for h in question.holes)]
+        lets = [
+            *question.let,
+            *(f"{h} = {answers[h].replace('mu', 'k') if keys else answers[h]}" for h in question.holes),
+        ]
         goals = [goal.replace(f"{SCALE} ->", "t ->") for goal in question.goal]
-        block = [*(f"given {g}" for g in question.given), *(f"let {one}" for one in lets), *(f"then {g}" for g in goals)]
+        block = [
+            *(f"given {g}" for g in question.given),
+            *(f"let {one}" for one in lets),
+            *(f"then {g}" for g in goals),
+        ]
         verdicts = check("\n".join(["~~~claim model", *block, "~~~"]))
         assert {v.verdict for v in verdicts} == {"proved"}, (question.part, block)
         assert not any(HOLE in line for line in block)
