@@ -253,7 +253,7 @@ def formula(text: str, view: SourceView) -> str:
 
 def sentence(text: str) -> str:
     """A reason as HTML, with its formulas set; a first word that is no formula gets a capital letter."""
-    word = re.match(r"[a-z]{2,}(?=[ ,:])", text)
+    word = re.match(r"(?:a|[a-z]{2,})(?=[ ,:] ?[a-z])", text)
     plain = word is not None and word[0] not in GREEK
     return with_formulas(text[:1].upper() + text[1:] if plain else text)
 

@@ -222,7 +222,7 @@ function Written({ text, latex }) {
 
 function Reason({ of }) {
   if (!of.because && of.follows_from === null) return null;
-  const pieces = of.because_pieces.map((p, i) => (i === 0 && !p.latex && /^[a-z]{2,}[ ,:]/.test(p.text) ? { ...p, text: capitalise(p.text) } : p));
+  const pieces = of.because_pieces.map((p, i) => (i === 0 && !p.latex && /^(a|[a-z]{2,})[ ,:]/.test(p.text) ? { ...p, text: capitalise(p.text) } : p));
   return html`<p class="because">${of.follows_from !== null && html`<button class="link" onClick=${() => show(of.follows_from)}>Follows from line ${of.follows_from}</button>${of.because ? ": " : ""}`}
     <${Sentence} pieces=${pieces} /></p>`;
 }
