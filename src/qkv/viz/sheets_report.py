@@ -140,7 +140,7 @@ def annotated_sheet(grade: Grade, only_notes: bool = False, prefix: str = "") ->
     for number, source in rows:
         if number in notes:
             out += [] if only_notes else _folded(quiet, is_first=not out)
-            out.append(_line(number, source, notes.pop(number), view, prefix))
+            out.append(_line(number, source, notes.pop(number), view, prefix, brief=only_notes))
             quiet = []
         else:
             quiet.append((number, source))
@@ -166,8 +166,8 @@ def _plain_line(number: int, source: str) -> str:
     )
 
 
-def _line(number: int, source: str, notes: list[Statement | Answer], view: SourceView, prefix: str) -> str:
-    """A line with its formulas underlined by verdict, and the notes below."""
+def _line(number: int, source: str, notes: list[Statement | Answer], view: SourceView, prefix: str, brief: bool) -> str:
+    """A line with its formulas underlined by verdict, and the notes below; `brief` leaves out most derivations."""
     statements = [one for one in notes if isinstance(one, Statement)]
     shown = "".join(_answer_note(one, view) for one in notes if isinstance(one, Answer))
     shown += "".join(_statement_note(one, view) for one in statements if one.verdict not in QUIET)
@@ -176,7 +176,7 @@ def _line(number: int, source: str, notes: list[Statement | Answer], view: Sourc
             f"{count} {counted(kind)}" for kind in QUIET if (count := sum(one.verdict == kind for one in kept))
         )
         many = "they were" if len(kept) > 1 else "it was"
-        inner = "".join(_statement_note(one, view) for one in kept)
+        inner = "".join(_statement_note(one, view, derived=not brief) for one in kept)
         shown += f"<li>{disclosure(f'{kinds}: how {many} read', inner)}</li>"
     code = f'<code class="source">{_marked(source, statements) or "&#8203;"}</code>'
     return (
@@ -213,13 +213,13 @@ def _answer_note(answer: Answer, view: SourceView, linked: bool = False) -> str:
     return f'<{tag} class="note {TONES[answer.verdict]}"><p>{_word(answer.verdict)} {head} {where}</p>{body}</{tag}>'
 
 
-def _statement_note(statement: Statement, view: SourceView) -> str:
+def _statement_note(statement: Statement, view: SourceView, derived: bool = True) -> str:
     """The verdict on a formula, with its reason; reading and derivation behind disclosures."""
     body = f'<p class="written">{_word(statement.verdict)} {formula(statement.formula, view)}</p>{_reason(statement)}'
     body += _reading(statement.claim, "How it was read")
     for other in statement.readings:
         body += _reading(other, "Another reading, which disagrees")
-    body += derivation(statement.derivation) if statement.derivation else ""
+    body += derivation(statement.derivation) if statement.derivation and derived else ""
     return f'<li class="note {TONES[statement.verdict]}">{body}</li>'
 
 
