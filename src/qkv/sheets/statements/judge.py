@@ -184,6 +184,9 @@ class _Judge:
             return "not_read", "a slash leaves open what is divided by what"
         if around.unclear or any(not self._understood(c) for c in (*around.conditions, *extra)):
             return "not_read", "it stands under a condition that was not understood"
+        free = self._kind(parsed.formula.part) == "margin" and len(set(clause.sides)) > 1
+        if free and any(is_key(s) or is_query(s) for s in T.symbols(clause)):
+            return "not_read", "keys and query are not fixed in this part"
         if self._lacks_matrices(parsed):
             return "not_read", "a matrix that was not read"
         if self._at_length_zero(parsed, clause, around):
@@ -593,3 +596,5 @@ class _Judge:
         yield tuple(limits), tuple(when)
         if limits and any("oo" in x for x in limits):
             yield (), ("gamma > 1",)
+        elif limits:
+            yield (), ("gamma < 1",)

@@ -56,6 +56,8 @@ def _decide(left: T.Node, sign: str, right: T.Node, reading: Reading, setting: S
         return _distributed(left, right, reading, setting, budget)
     taken = frozenset(i for s in (*T.symbols(left), *T.symbols(right)) for i in s.index) | set("abjimn")
     writer = reading.writer(taken)
+    if right == T.Symbol("oo") and sign in ("=", "~", "->"):
+        return _far_above(writer.write(left), Term("0", SCALAR, True), reading, setting, budget)
     one, two = writer.write(with_columns(left)), writer.write(with_columns(right))
     if one.text == two.text and sign in (">>", "<<", "<", ">"):
         return Finding(WRONG, "", "both sides are the same expression")
@@ -115,8 +117,9 @@ def claim_of(reading: Reading, then: str, more: tuple[str, ...] = ()) -> ClaimTe
 def limits_of(reading: Reading, text: str) -> tuple[str, ...]:
     """The limits that are meant: those of the world, then the author's scales."""
     used = " ".join((*reading.lets(), text))
-    scales = [f"{name} -> oo" for name in dict.fromkeys(reading.letters.values()) if re.search(rf"\b{name}\b", used)]
-    return (*reading.world.limits, *scales)
+    small = {reading.letters[s] for s in reading.small if s in reading.letters}
+    names = [name for name in dict.fromkeys(reading.letters.values()) if re.search(rf"\b{name}\b", used)]
+    return (*reading.world.limits, *(f"{name} -> {'0' if name in small else 'oo'}" for name in names))
 
 
 def _tail(setting: Setting, limits: str) -> str:

@@ -12,7 +12,7 @@ MEANS = ("mu", "u")
 QUERIES = ("q", "g", "Q")
 VALUES = ("v", "upsilon", "V")
 OUTPUTS = ("c", "C")
-_PLAIN = ("n", "N", "d", "e", "pi", "I", "i", "j", "l", "T", "oo")
+_PLAIN = ("n", "e", "pi", "I", "i", "j", "l", "oo")
 SAFE = ("t", "lambda", "beta", "tau", "rho", "eta", "kappa", "omega", "theta", "delta", "sigma", "zeta")
 SPARE = ("t", "r", "w", "z", "f", "g", "h")
 GREEK = {
@@ -134,6 +134,12 @@ def scale_symbols(value: T.Node) -> list[T.Symbol]:
         s for s in T.symbols(value)
         if not is_key(s) and not is_mean(s) and not is_query(s) and s.base not in _PLAIN and s.base not in ("v",)
     ]  # fmt: skip
+
+
+def vanishing(value: T.Node) -> set[T.Symbol]:
+    """The letters of a query's definition by which it is divided: they go to 0 where others grow."""
+    divisors = [n.right for n in T.nodes(value) if isinstance(n, T.Binary) and n.sign == "/"]
+    return {s for d in divisors for s in scale_symbols(d)}
 
 
 def _define(found: Notation, clause: T.Clause, order: int, formula: Formula) -> None:

@@ -17,9 +17,10 @@ from qkv.sheets.statements.notation import (
     is_mean,
     is_query,
     scale_symbols,
+    vanishing,
 )  # fmt: skip
 from qkv.sheets.statements.worlds import World
-from qkv.sheets.statements.writing import MATRIX, SCALAR, VECTOR, Term, Unwritable, Writer, renamed
+from qkv.sheets.statements.writing import MATRIX, ROW, SCALAR, VECTOR, Term, Unwritable, Writer, renamed
 
 ITEMS = re.compile(r"[a-z]")
 
@@ -39,6 +40,7 @@ class Reading:
         plain_output: Whether c is the output even where it is a scale too.
         replaced: Letters of indices that stand for an item.
         used: The definitions that were used so far.
+        small: Scales by which a query is divided, which go to 0.
         fixed: Whether keys are written as their means, inside a query that was chosen before they were sampled.
     """
 
@@ -53,6 +55,7 @@ class Reading:
     letters: dict[T.Symbol, str] = field(default_factory=dict)
     used: dict[str, str] = field(default_factory=dict)
     fixed: bool = False
+    small: set[T.Symbol] = field(default_factory=set)
     depth: int = 0
 
     def __post_init__(self) -> None:
@@ -61,8 +64,14 @@ class Reading:
             return
         taken: set[str] = set()
         for definition in self.definitions.values():
-            for s in scale_symbols(definition.value) if is_query(definition.symbol) else ():
+            scales = scale_symbols(definition.value) if is_query(definition.symbol) else []
+            small = vanishing(definition.value)
+            self.small |= {s for s in scales if s in small}
+            for s in scales:
                 if s in self.letters:
+                    continue
+                if s != scales[0] and scales[0] in self.letters and (s in small) == (scales[0] in small):
+                    self.letters[s] = self.letters[scales[0]]  # one query grows as a whole
                     continue
                 own = s.base if s.base in SAFE and not s.index and s.base not in taken else ""
                 self.letters[s] = own or next(x for x in (*SPARE, *SAFE) if x not in taken and x not in ("n",))
@@ -207,6 +216,8 @@ class Reading:
         self.depth += 1
         term = Writer(inner.resolve, {}, frozenset(), ("n",)).write(value)
         self.depth -= 1
+        if term.shape == ROW:
+            return f"{term.closed}'"
         if term.shape != VECTOR:
             raise Unwritable(f"a query that is a {term.shape}")
         return term.text
