@@ -126,8 +126,7 @@ class ClassGrade(Displayable):
         groups: dict[tuple[str, ...], list[tuple[Answer, Place]]] = {}
         for place, answer in self._answers():
             if answer.verdict != "none":
-                form = normal_form(answer.claim, answer.given)
-                groups.setdefault((answer.part, answer.asked, answer.verdict, form), []).append((answer, place))
+                groups.setdefault((answer.part, answer.verdict, *_form(answer)), []).append((answer, place))
         order = {(part, asked): i for p in self.problems for i, (part, asked) in enumerate(self.questions(p))}
         found = [
             AlikeAnswers(first.part, first.asked, first.verdict, first.given, said(first), tuple(p for _, p in group))
@@ -140,14 +139,15 @@ class ClassGrade(Displayable):
     def mistakes(self) -> tuple[Mistake, ...]:
         """The mistakes from the commonest to the rarest; what follows from another mistake is not counted."""
         found: dict[tuple[str, ...], list[tuple[Statement | Answer, Place]]] = {}
+        told = set()  # a construction that is missed is not counted again as a formula
         for place, answer in self._answers():
             if answer.is_mistake:
-                key = ("answer", answer.part, answer.asked, normal_form(answer.claim, answer.given))
-                found.setdefault(key, []).append((answer, place))
+                told.add((place.sheet, place.line, answer.given))
+                found.setdefault(("answer", answer.part, *_form(answer)), []).append((answer, place))
         for place, statement in self._statements():
-            if statement.is_mistake:
-                key = ("formula", statement.part, normal_form(statement.claim, statement.formula))
-                found.setdefault(key, []).append((statement, place))
+            if statement.is_mistake and (place.sheet, place.line, statement.formula) not in told:
+                form = normal_form(statement.claim, statement.formula)
+                found.setdefault(("formula", statement.part, form), []).append((statement, place))
         rows = []
         for key, group in found.items():
             one = group[0][0]
@@ -260,6 +260,11 @@ def question_labels(questions: Iterable[tuple[str, str]]) -> list[str]:
         seen[part] = seen.get(part, 0) + 1
         out.append(part if seen[part] == 1 else f"{part} #{seen[part]}")
     return out
+
+
+def _form(answer: Answer) -> tuple[str, str]:
+    """What is asked, and the normal form of what was given."""
+    return answer.asked, normal_form(answer.claim, answer.given)
 
 
 def _places(places: tuple[Place, ...]) -> str:

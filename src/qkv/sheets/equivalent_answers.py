@@ -124,7 +124,7 @@ def _operation(expr: L.Op, names: _Renamed) -> Terms:
         return _product(left, right)
     if expr.sign == "/":
         ((numbers, others), value), *more = right.items()
-        inverse = (
+        inverse: Terms = (
             {((), ()): 1 / value}
             if not (numbers or others or more)
             else {((f"1/({_printed(right)})",), ()): Fraction(1)}

@@ -135,7 +135,8 @@ class Grade(Displayable):
     def mistakes(self) -> tuple[Statement | Answer, ...]:
         """The wrong statements and the answers that miss their goal, without what follows from others, by line."""
         found: list[Statement | Answer] = [a for a in self.answers if a.is_mistake]
-        found += [s for s in self.statements if s.is_mistake]
+        told = {(a.line, a.given) for a in self.answers if a.is_mistake}
+        found += [s for s in self.statements if s.is_mistake and (s.line, s.formula) not in told]
         return tuple(sorted(found, key=lambda one: one.line))
 
     @property

@@ -130,7 +130,8 @@ def annotated_sheet(grade: Grade, only_notes: bool = False, prefix: str = "") ->
     """
     view = SourceView.of(grade)
     notes: dict[int, list[Statement | Answer]] = {}
-    for one in (*grade.answers, *grade.statements):
+    every: list[Statement | Answer] = [*grade.answers, *grade.statements]
+    for one in every:
         if one.line:
             notes.setdefault(one.line, []).append(one)
     shown = {number for number, _ in view.lines}
