@@ -178,6 +178,7 @@ def _line(number: int, source: str, notes: list[Statement | Answer], view: Sourc
         )
         many = "they were" if len(kept) > 1 else "it was"
         inner = "".join(_statement_note(one, view, derived=not brief) for one in kept)
+        inner = f'<ul class="notes">{inner}</ul>'
         shown += f"<li>{disclosure(f'{kinds}: how {many} read', inner)}</li>"
     code = f'<code class="source">{_marked(source, statements) or "&#8203;"}</code>'
     return (
