@@ -84,3 +84,9 @@ def test_deep_and_long_formulas_are_bounded() -> None:
     deep = "(b) $q = " + "(" * 3000 + "k_a" + ")" * 3000 + "$ and $" + "x" * 5000 + " = 1$"
     assert {s.verdict for s in grade(deep).statements} <= {"not_read", "choice"}
     assert len(grade("(b) " + "$k_a = " * 1000).statements) <= 1000
+
+
+def test_reasons_are_told_in_the_authors_letters() -> None:
+    found = grade("(b) $q = x(k_a + k_b)$ gives $\\alpha_a \\approx 1$.", "attention-2021")
+    assert found.statements[-1].verdict == "wrong"
+    assert "x -> oo" in found.statements[-1].because

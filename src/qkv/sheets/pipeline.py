@@ -9,7 +9,7 @@ from pathlib import Path
 from qkv.errors import QkvError
 from qkv.sheets.answers import answers_of
 from qkv.sheets.feedback import Answer, Grade, Statement
-from qkv.sheets.problems import Problem, detect_edition, editions
+from qkv.sheets.problems import Problem, detect_edition, editions, is_own_text
 from qkv.sheets.reading import Sheet, read_sheet
 from qkv.sheets.statements.deciding import Budget
 from qkv.sheets.statements.judge import judge
@@ -53,6 +53,7 @@ def grade(
     report(known)
     answers = answers_of(sheet, chosen)
     report(replace(known, answers=answers))
+    sheet = _without_own_text(sheet, chosen)
     statements, notation = judge(sheet, chosen, Budget())
     statements = tuple(_with_answers(statement, chosen, answers) for statement in statements)
     return replace(known, answers=answers, statements=statements, notation=notation.said())
@@ -73,6 +74,14 @@ def _with_answers(statement: Statement, problem: Problem, answers: tuple[Answer,
         if "construction" in kinds and statement.verdict == "wrong" and 0 < answer.line < statement.line:
             return replace(statement, follows_from=answer.line)
     return statement
+
+
+def _without_own_text(sheet: Sheet, problem: Problem) -> Sheet:
+    """The sheet with formulas in the problem's own words marked as such, where no marks tell answers from questions."""
+    if any(formula.own_text for formula in sheet.formulas):
+        return sheet
+    lines = {f.line for f in sheet.formulas if is_own_text(problem, f"{f.before} {f.after}")}
+    return replace(sheet, formulas=tuple(replace(f, own_text=f.line in lines) for f in sheet.formulas))
 
 
 def _titles(sheet: Sheet, problem: Problem) -> dict[str, tuple[str, ...]]:

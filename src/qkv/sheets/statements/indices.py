@@ -131,3 +131,11 @@ def rest(named: list[T.Condition]) -> tuple[T.Condition, ...]:
         members = tuple(m for c in inside for m in c.members)
         return (replace(inside[0], members=members, inside=False),)
     return tuple(replace(c, inside=True) for c in named if c.kind == "index")
+
+
+def entries(left: T.Symbol, right: T.Matrix) -> list[tuple[T.Node, T.Node]]:
+    """α_1 ≈ [0, 0, 1] entry by entry."""
+    cells = [c for row in right.rows for c in row]
+    if left.base != "alpha" or len(left.index) != 1 or not left.index[0].isdigit() or not 2 <= len(cells) <= 6:
+        return []
+    return [(T.Symbol("alpha", (left.index[0], str(place))), cell) for place, cell in enumerate(cells, 1)]

@@ -13,7 +13,7 @@ from qkv.sheets.reading.sheet import Formula, Sheet
 from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.circumstances import Circumstances, circumstances, is_norm_of_key
 from qkv.sheets.statements.deciding import Budget
-from qkv.sheets.statements.indices import INDICES, indices, rest
+from qkv.sheets.statements.indices import INDICES, entries, indices, rest
 from qkv.sheets.statements.links import EXACT, LIMIT, OPEN, UNREAD, WRONG, Finding, Setting, decide_link, worst
 from qkv.sheets.statements.notation import Definition, Notation, current, infer, is_key, is_mean, is_query
 from qkv.sheets.statements.parsed_formulas import Parsed, parsed_formulas
@@ -110,6 +110,7 @@ class _Judge:
             because or found.because,
             follows,
             found.derivation,
+            found.readings if verdict in ("wrong", "not_read") else (),
         )
 
     # Clauses.
@@ -415,9 +416,9 @@ class _Judge:
         if isinstance(right, T.Cases):
             return self._cases(parsed, left, sign, right, around, extra)
         if isinstance(right, T.Matrix) and isinstance(left, T.Symbol):
-            entries = self._entries(left, right)
-            if entries:
-                entry = [self._link(parsed, one, sign, two, conditions, around, extra) for one, two in entries]
+            pairs = entries(left, right)
+            if pairs:
+                entry = [self._link(parsed, one, sign, two, conditions, around, extra) for one, two in pairs]
                 return worst(entry)
         refuted: list[Finding] = []
         best: Finding | None = None
@@ -431,9 +432,11 @@ class _Judge:
                 refuted.append(found)
             elif found.kind == OPEN or best is None:
                 best = found if best is None or best.kind == UNREAD else best
-        if refuted and (best is None or best.kind == UNREAD):
-            return refuted[0]
-        return best or Finding(UNREAD, "", "no reading of it")
+        chosen = refuted[0] if refuted and (best is None or best.kind == UNREAD) else best
+        if chosen is None:
+            return Finding(UNREAD, "", "no reading of it")
+        others = tuple(dict.fromkeys(f.claim for f in refuted if f.claim and f.claim != chosen.claim))
+        return replace(chosen, readings=others[:3])
 
     def _cases(
         self,
@@ -455,13 +458,6 @@ class _Judge:
             named += conditions
             found.append(self._link(parsed, left, sign, piece.value, conditions, around, extra))
         return worst(found)
-
-    def _entries(self, left: T.Symbol, right: T.Matrix) -> list[tuple[T.Node, T.Node]]:
-        """α_1 ≈ [0, 0, 1] entry by entry."""
-        cells = [c for row in right.rows for c in row]
-        if left.base != "alpha" or len(left.index) != 1 or not left.index[0].isdigit() or not 2 <= len(cells) <= 6:
-            return []
-        return [(T.Symbol("alpha", (left.index[0], str(place))), cell) for place, cell in enumerate(cells, 1)]
 
     def _readings(
         self, parsed: Parsed, left: T.Node, right: T.Node, conditions: tuple[T.Condition, ...], around: Circumstances,

@@ -25,6 +25,7 @@ class Finding:
         because: Why.
         derivation: The steps of the argument.
         verdict: What qkv.claims said.
+        readings: Claims of other readings that were tried.
     """
 
     kind: str
@@ -32,6 +33,7 @@ class Finding:
     because: str = ""
     derivation: tuple[Step, ...] = ()
     verdict: str = ""
+    readings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ def _try(then: str, limits: str, reading: Reading, setting: Setting, budget: Bud
         kind = WRONG
     elif found.verdict == "malformed":
         kind = UNREAD
-    return Finding(kind, claim.body, found.because, found.derivation, found.verdict)
+    return Finding(kind, claim.body, reading.told(found.because), found.derivation, found.verdict)
 
 
 def _equal(one: Term, two: Term, sign: str, reading: Reading, setting: Setting, budget: Budget) -> Finding:

@@ -18,6 +18,7 @@ from qkv.sheets.statements.notation import (
     is_query,
     scale_symbols,
     vanishing,
+    written,
 )  # fmt: skip
 from qkv.sheets.statements.worlds import World
 from qkv.sheets.statements.writing import MATRIX, ROW, SCALAR, VECTOR, Term, Unwritable, Writer, renamed
@@ -221,6 +222,15 @@ class Reading:
         if term.shape != VECTOR:
             raise Unwritable(f"a query that is a {term.shape}")
         return term.text
+
+    def told(self, because: str) -> str:
+        """A reason with the author's letters in place of those of the claim."""
+        names = {name: written(s) for s, name in self.letters.items() if written(s) != name}
+        if self.notation.length is not None and not self.notation.length_less_one:
+            names["gamma"] = written(self.notation.length)
+        for name, own in names.items():
+            because = re.sub(rf"(?<![A-Za-z_]){name}(?![A-Za-z_(])", own, because)
+        return because
 
     def need_queries(self) -> None:
         """Note the queries that weights and outputs depend on."""
