@@ -31,6 +31,8 @@ def verdict(text, part, problem="attention-2021", place=0):
         (r"$q^\top = s (k_a+k_b)^\top$", "limit"),
         (r"$q = \lim_{s \to \infty} s(k_a+k_b)$", "limit"),
         (r"$q \propto k_a + k_b$", "limit"),
+        (r"Let $q = k_a + k_b$, and then $q = s q$.", "limit"),
+        (r"$q = k_a + k_b$. Use a large multiple of it.", "not_read"),
         (r"令 $q = A(K_a + K_b)$，其中 A 很大", "limit"),
         (r"$$q = \frac{k_a + k_b}{2}$$", "misses"),
         (r"$q = \frac{k_a}{\|k_a\|} + \frac{k_b}{\|k_b\|}$", "misses"),
@@ -143,6 +145,30 @@ def test_an_earlier_construction_that_is_right_keeps_a_later_one_from_being_accu
     assert answer.verdict == "not_read" and "two readings" in answer.because
 
 
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        (r"$M = a_1 a_1^\top + a_2 a_2^\top + \dots + a_m a_m^\top$", "meets"),
+        (r"$M = \sum_{j=1}^m a_j a_j^\top$", "meets"),
+        (r"The rows of $A$ are the $a_i$, and $M = A^\top A$.", "meets"),
+        (r"$M = A^\top A$", "not_read"),
+        (r"$M = \begin{bmatrix} a_1^\top \\ \vdots \\ a_m^\top \end{bmatrix}$", "misses"),
+    ],
+)
+def test_projections_as_people_write_them(written, wanted):
+    assert verdict(f"(b) i. {written}\n", "b.i", "attention-2022") == wanted
+
+
+def test_a_statement_about_the_part_before_does_not_count_against_what_is_asked():
+    text = (
+        r"(c) i. $q = t(\mu_a+\mu_b)$ gave"
+        + "\n\n"
+        + r"ii. There $c \approx \frac{1}{2}(v_a+v_b)$. Now $c \approx v_a$ or $c \approx v_b$."
+    )
+    assert verdict(text, "c.ii") == "not_read"
+    assert verdict(text.replace("There", "Still").split("Now")[0], "c.ii") == "misses"
+
+
 def test_every_question_has_an_entry_in_the_order_of_the_problem():
     for name in ("attention-2021", "attention-2022", "attention-2024"):
         problem = load_problem(name)
@@ -153,7 +179,8 @@ def test_every_question_has_an_entry_in_the_order_of_the_problem():
 
 def test_garbled_sheets_never_fail():
     chance = random.Random(3)
-    text = r"(b) $q = t(k_a+k_b)$ (c) i. $q=\frac{\mu_a}{2}$ ii. $c \approx v_a$ when $\gamma > 1$ (d) i. $q_1 = \mu_a, q_2 = t\mu_b$"
+    text = r"(b) $q = t(k_a+k_b)$ (c) i. $q=\frac{\mu_a}{2}$ ii. $c \approx v_a$ when $\gamma > 1$ "
+    text += r"(d) i. $q_1 = \mu_a, q_2 = t\mu_b$"
     problem = load_problem("attention-2021")
     for _ in range(12):
         changed = list(text)

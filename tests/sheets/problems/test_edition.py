@@ -30,6 +30,6 @@ def test_a_part_is_found_by_its_id_and_by_other_numbers():
 
 def test_the_problems_own_text_is_told_by_almost_all_words_of_a_set():
     problem = load_problem("attention-2024")
-    own = "When you sample multiple times and use the query defined in the part, what do you expect qualitatively for samples?"
+    own = "If you sample multiple times and use the query defined in the part, what do you expect of samples?"
     assert is_own_text(problem, own)
     assert not is_own_text(problem, "With a large scale the weight of one key wins, so the output jumps.")

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from time import process_time
 
 from qkv.sheets.answers.construction import Outcome, joined, names
 from qkv.sheets.answers.decide import decide_answer
 from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.find_conditions import decide_condition
-from qkv.sheets.answers.find_constructions import find_constructions, says_as_before
+from qkv.sheets.answers.find_constructions import (
+    find_constructions,
+    says_as_before,
+    says_rows,
+    says_scaled,
+    transposed_basis,
+)
 from qkv.sheets.answers.find_facts import decide_facts
 from qkv.sheets.answers.find_outcomes import find_outputs, find_samples, length_letter
 from qkv.sheets.answers.letters import put_in
@@ -20,10 +27,11 @@ from qkv.sheets.problems.problem import Problem, Question
 from qkv.sheets.reading.sheet import Sheet
 from qkv.sheets.statements import tree as T
 
-VECTORS = {"v": ("v",), "u": ("u", "mu", "x")}
+VECTORS = {"v": ("v",), "u": ("u", "mu", "x", "v")}
 """Families in which the value of an output may be written, by the family of the problem."""
 
 
+SECONDS_PER_SHEET = 8.0  # of processor time
 MAX_REASON_LENGTH = 300  # characters
 
 
@@ -38,8 +46,13 @@ def answers_of(sheet: Sheet, problem: Problem) -> tuple[Answer, ...]:
     length = length_letter(f for f in sheet.formulas if not f.own_text) or length_letter(sheet.formulas)
     context: dict[str, Decided] = {}
     found: list[Answer] = []
+    start = process_time()
     for question in problem.questions:
         region = regions.get(question.part, Region())
+        if process_time() - start > SECONDS_PER_SHEET:
+            because = "the time for one sheet was used up"
+            found.append(Answer(question.part, question.asked, region.line, "", "not_read", because))
+            continue
         try:
             decided = _answer(question, region, problem, context, length)
         except Exception as why:  # a defect must not end the reading of the sheet
@@ -85,6 +98,18 @@ def _construction(question: Question, region: Region, problem: Problem, context:
     decided = decide_answer(question, found[-1], context, problem)
     if decided.answer.verdict != "misses":
         return decided
+    if decided.lacks_scale and says_scaled(region):
+        because = (
+            f"{decided.answer.because}; the words beside it speak of a large number, which the formula does not have"
+        )
+        return replace(decided, answer=replace(decided.answer, verdict="not_read", because=because))
+    other_way = transposed_basis(found[-1])
+    if other_way is not None:
+        tried = decide_answer(question, other_way, context, problem)
+        if tried.answer.verdict == "meets":
+            because = f"right if the rows of A are the basis, wrong if its columns are: {decided.answer.because}"
+            verdict = "meets" if says_rows(region) else "not_read"
+            return replace(tried, answer=replace(tried.answer, verdict=verdict, because=because))
     for other in found[:-1]:
         tried = decide_answer(question, other, context, problem)
         if tried.answer.verdict in ("meets", "limit"):

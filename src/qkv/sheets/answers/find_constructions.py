@@ -68,6 +68,8 @@ def find_constructions(question: Question, region: Region, problem: Problem) -> 
             last = []
             continue
         text = _value(question, one.clause.sides[len(heads) :], known, problem)
+        if text is None and len(heads) == 1 and heads[0] in current:
+            text = _rescaled(one.clause.sides[-1], current[heads[0]], problem)
         if text is None or DROPPED.search(one.formula.before[-80:]):
             last = []
             continue
@@ -91,11 +93,41 @@ def says_as_before(region: Region) -> bool:
     return bool(AS_BEFORE.search(region.words))
 
 
+def says_scaled(region: Region) -> bool:
+    """Whether the words speak of a large multiple."""
+    return bool(SCALED_IN_WORDS.search(region.words))
+
+
+def says_rows(region: Region) -> bool:
+    """Whether the words speak of rows."""
+    return bool(re.search(r"\brows?\b|行向量|每一?行", region.words, re.I))
+
+
+def transposed_basis(found: Construction) -> Construction | None:
+    """The construction with A for A' and A' for A, if it uses the matrix of the basis; else None."""
+    if not any(base == "A" for _, value in found.values for base, _ in names(value)):
+        return None
+    values = []
+    for hole, value in found.values:
+        marked = re.sub(r"\bA'", "\x00", value)
+        values.append((hole, re.sub(r"\bA\b", "A'", marked).replace("\x00", "A")))
+    return replace(found, values=tuple(values))
+
+
 def _construction(question: Question, current: dict[str, _Value]) -> Construction:
     values = [current[hole] for hole in question.holes if hole in current]
     written = ", ".join(dict.fromkeys(v.written for v in values))
     line = min(v.line for v in values)
     return Construction(tuple((v.hole, v.text) for v in values), line, written)
+
+
+def _rescaled(side: T.Node, before: _Value, problem: Problem) -> str | None:
+    """t q for a query that was defined before: its value times t."""
+    text = claim_text(side)
+    queries = problem.letters_for("query") or ("q",)
+    if text is None or "'" in text or not any(base in queries and not index for base, index in names(text)):
+        return None
+    return renamed(text, lambda base, index: f"({before.text})" if base in queries and not index else None)
 
 
 def _completed(question: Question, found: Construction, region: Region) -> Construction | None:

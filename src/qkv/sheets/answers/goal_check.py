@@ -20,7 +20,7 @@ from qkv.claims.syntax.markdown import read
 from qkv.claims.time_limit import TimedOut, time_limit
 from qkv.sheets.problems.problem import SCALE
 
-SECONDS = 8.0  # for one statement
+SECONDS = 10.0  # for one statement
 SHOWN_ITEMS = 10  # the number of items for which numbers are shown
 LIMITS = re.compile(r"\s+as\s+(.*?)(?=\s+(?:when|for)\s|$)")
 

@@ -45,9 +45,12 @@ def decide_samples(
     tried = [(outcome, found) for outcome, found in tried if found.kind != "refuted" or not outcome.loose]
     if not tried:
         return Decided(none_found(question))
+    held = [(outcome, found) for outcome, found in tried if found.kind in ("proved", "conditional")]
+    if failed and _about_another_part(question, [o for o, _ in held], [o for o, _ in failed]):
+        said = f"line {held[0][0].line} holds, line {failed[0][0].line} does not: {put.said(failed[0][1].because)}"
+        return Decided(_answer(question, held[0][0], "not_read", f"two statements: {said}", failed[0][1]))
     if failed:
         return Decided(_missed(question, put, earlier, failed[0]))
-    held = [(outcome, found) for outcome, found in tried if found.kind in ("proved", "conditional")]
     if not held:
         return Decided(_answer(question, outcomes[0], "not_read", f"not decided: {tried[0][1].because}", tried[0][1]))
     said = "; ".join(
@@ -56,6 +59,19 @@ def decide_samples(
     scales = ", ".join(f"{put.said(scale)} → ∞" for scale in put.scales)
     because = f"{said} as {scales}" if scales else said
     return Decided(_answer(question, held[-1][0], "limit" if scales else "meets", because, held[-1][1]))
+
+
+def _about_another_part(question: Question, held: list[Outcome], failed: list[Outcome]) -> bool:
+    """Whether what fails may be said of another part: the expected holds, and what fails has no condition."""
+    expected = {_plain(value) for value, _ in question.outcomes}
+    elsewhere = {_plain(value) for value in ("v_a", "v_b", "(v_a + v_b)/2", "1/2*(v_a + v_b)")} - expected
+    return any(_plain(o.value) in expected for o in held) and all(
+        _plain(o.value) in elsewhere and not o.condition and not o.moves for o in failed
+    )
+
+
+def _plain(value: str) -> str:
+    return re.sub(r"[\s*()]", "", value)
 
 
 def _when(put: Put, condition: str) -> str:
@@ -161,9 +177,8 @@ def in_problem_letters(question: Question, put: Put, value: str) -> str | None:
 
 def _expected(question: Question, value: str) -> str:
     """The condition under which the problem expects a value."""
-    plain = re.sub(r"[\s*()]", "", value)
     for output, condition in question.outcomes:
-        if re.sub(r"[\s*()]", "", output) == plain:
+        if _plain(output) == _plain(value):
             return condition
     return ""
 
