@@ -108,8 +108,9 @@ def _construction(question: Question, region: Region, problem: Problem, context:
         tried = decide_answer(question, other_way, context, problem)
         if tried.answer.verdict == "meets":
             because = f"right if the rows of A are the basis, wrong if its columns are: {decided.answer.because}"
-            verdict = "meets" if says_rows(region) else "not_read"
-            return replace(tried, answer=replace(tried.answer, verdict=verdict, because=because))
+            if says_rows(region):
+                return tried
+            return replace(tried, answer=replace(tried.answer, verdict="not_read", because=because))
     for other in found[:-1]:
         tried = decide_answer(question, other, context, problem)
         if tried.answer.verdict in ("meets", "limit"):
