@@ -161,3 +161,8 @@ def test_notation_is_told() -> None:
     found = grade("(b) $q = \\lambda(K_a + K_b)$, $K_a^T q = \\lambda$", "attention-2021")
     assert found.notation == (("λ", "the scale"), ("K", "the keys"))
     assert "given k_1..k_n orthonormal" in found.statements[1].claim
+
+
+def test_a_letter_without_numerals_is_read_by_its_formulas() -> None:
+    text = "(b) $M = AA^T$ gives $Ms = v_a$. Then $q = t(k_a + k_b)$ gives $k_a^T q = t$."
+    assert verdicts(text, "attention-2022") == ["choice", "right", "choice", "right"]

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from qkv.sheets.problems.problem import Problem
 from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.notation import Definition, is_query
-from qkv.sheets.statements.worlds import World
+from qkv.sheets.statements.parsed_formulas import Parsed
+from qkv.sheets.statements.worlds import World, worlds_of
 
 INDICES = "ijkl"
 
@@ -139,3 +141,14 @@ def entries(left: T.Symbol, right: T.Matrix) -> list[tuple[T.Node, T.Node]]:
     if left.base != "alpha" or len(left.index) != 1 or not left.index[0].isdigit() or not 2 <= len(cells) <= 6:
         return []
     return [(T.Symbol("alpha", (left.index[0], str(place))), cell) for place, cell in enumerate(cells, 1)]
+
+
+def in_subpart(parsed: Parsed, problem: Problem) -> Parsed:
+    """The formula under the subpart whose givens speak of its letters, where the sheet labels none."""
+    part = problem.part(parsed.formula.part)
+    if part is None or part.given:
+        return parsed
+    kinds = {worlds_of(problem, p.id)[0].kind: p.id for p in problem.parts if p.id.startswith(f"{part.id}.")}
+    letters = {base for clause in parsed.clauses for base in T.bases(clause)}
+    kind = "bases" if letters & {"M", "A", "B", "s"} or not letters & {"q", "k", "K", "g", "alpha"} else "keys"
+    return replace(parsed, formula=replace(parsed.formula, part=kinds[kind])) if kind in kinds else parsed

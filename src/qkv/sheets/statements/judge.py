@@ -13,7 +13,7 @@ from qkv.sheets.reading.sheet import Formula, Sheet
 from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.circumstances import Circumstances, circumstances, is_norm_of_key
 from qkv.sheets.statements.deciding import Budget
-from qkv.sheets.statements.indices import INDICES, entries, indices, rest
+from qkv.sheets.statements.indices import INDICES, entries, in_subpart, indices, rest
 from qkv.sheets.statements.links import EXACT, LIMIT, OPEN, UNREAD, WRONG, Finding, Setting, decide_link, worst
 from qkv.sheets.statements.notation import Definition, Notation, current, infer, is_key, is_mean, is_query
 from qkv.sheets.statements.parsed_formulas import Parsed, parsed_formulas
@@ -27,7 +27,7 @@ MAX_LINKS = 8
 
 def judge(sheet: Sheet, problem: Problem, budget: Budget) -> tuple[tuple[Statement, ...], Notation]:
     """The statements of a sheet with their verdicts, and the notation in which they were read."""
-    parsed = list(parsed_formulas(sheet))
+    parsed = [in_subpart(p, problem) for p in parsed_formulas(sheet)]
     notation = infer([(p.order, p.formula, p.clauses) for p in parsed])
     judge_one = _Judge(problem, notation, budget)
     statements = [s for p in parsed if (s := judge_one.statement(p)) is not None]
