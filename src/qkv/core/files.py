@@ -195,6 +195,16 @@ def write_text(path: str | Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def write_tensors(temporary: Path, content: bytes) -> None:
+    """Write the content of a safetensors file, with sorted metadata, into the temporary file of `replacing`.
+
+    The library's own `save_file` writes another file beside it and renames that one: it would have neither the lock nor
+    the permissions of the temporary file, and a killed process would leave it behind for ever.
+    """
+    temporary.write_bytes(content)
+    sort_metadata(temporary)
+
+
 def sort_metadata(path: Path) -> None:
     """Sort the metadata in the header of a safetensors file by name, so that equal contents are equal bytes.
 
