@@ -347,7 +347,7 @@ def _verdicts(path: Path) -> Read:
         kinds = [verdict.verdict for verdict in found]
         if not kinds or "malformed" in kinds:
             raise Reported
-        return repr([(verdict.id, verdict.verdict, verdict.statement) for verdict in found])
+        return repr([(verdict.id, verdict.verdict, verdict.says) for verdict in found])
 
     return decide
 
@@ -369,7 +369,7 @@ def _token_texts(path: Path) -> Read:
     from qkv.design.sequences.texts import Sequences, Vocabulary
 
     words = Vocabulary.side_by_side(np.eye(12, 6) + 0.1, length=8)
-    return lambda: repr(Sequences(words, _texts_from(path)).texts)
+    return lambda: repr(Sequences(words, _texts_from(path)).ids)
 
 
 def _imported(name: str, folder: Path) -> tuple[Path, Read]:
