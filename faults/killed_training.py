@@ -22,8 +22,8 @@ from faults.count import FaultCount, Progress, Tally, nothing
 from faults.processes import Ended, Fork, environment, forked_command, scratch
 from faults.samples import samples
 
-STEPS, CHECKPOINT_EVERY = 60, 3
-OPTIONS = f"--steps {STEPS} --batch-size 8 --checkpoint-every {CHECKPOINT_EVERY} --log-every 1 --d-model 32 --n-head 2"
+STEPS, CHECKPOINT_EVERY = 40, 2
+OPTIONS = f"--steps {STEPS} --batch-size 4 --checkpoint-every {CHECKPOINT_EVERY} --log-every 1 --n-layer 1 --d-model 16 --n-head 2"
 SECONDS_TO_END = 60.0
 """After a kill, the other process of a group must have ended by then."""
 

@@ -7,6 +7,7 @@ process must not have trained anything itself: torch refuses to run backward pas
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import signal
 import subprocess
@@ -184,23 +185,30 @@ def scratch() -> Iterator[Path]:
         yield Path(folder)
 
 
+PRELOADED = (
+    "torch.optim", "torch.distributed.fsdp", "torch.distributed.tensor", "torch.nn.parallel", "torch.utils.data",
+    "rich.console", "rich.live", "rich.progress", "rich.spinner", "rich.status", "rich.table", "pydantic", "tokenizers",
+    "safetensors.torch", "sympy", "lark", "flint", "clarabel", "scipy.optimize", "scipy.special", "matplotlib.pyplot",
+    "matplotlib.backends.backend_svg", "matplotlib.backends.backend_agg", "qkv.cli", "qkv.claims.pipeline",
+    "qkv.claims.kernel.certify", "qkv.core.memory", "qkv.design.query", "qkv.design.wiring", "qkv.design.reachability",
+    "qkv.design.projection", "qkv.design.hull.selectable", "qkv.design.sequences.text_wiring", "qkv.heads.table",
+    "qkv.heads.allocation", "qkv.heads.rounding", "qkv.heads.name_lookup", "qkv.heads.certified_head",
+    "qkv.knowledge.confidence.calibration", "qkv.knowledge.evaluation", "qkv.knowledge.answer",
+    "qkv.knowledge.studies.extraction", "qkv.knowledge.studies.rare_facts", "qkv.knowledge.datasets.examples",
+    "qkv.noise.sweep", "qkv.noise.layout_report", "qkv.noise.monte_carlo", "qkv.train.runs", "qkv.train.generation",
+    "qkv.train.convert.importer", "qkv.train.convert.hf_export", "qkv.viz.html_report", "qkv.viz.plots.training",
+    "qkv.viz.plots.knowledge", "qkv.viz.plots.studies", "qkv.tour",
+)  # fmt: skip
+"""What commands import; a module that is not there is left out."""
+
+
 def preload() -> None:
     """Import what commands import, so that forks start at once; one thread, and no backward pass here."""
     import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot
-    import scipy.optimize
-    import sympy
     import torch
 
-    import qkv.cli
-    import qkv.claims.pipeline
-    import qkv.design
-    import qkv.knowledge.confidence.calibration
-    import qkv.knowledge.studies.extraction
-    import qkv.noise.sweep
-    import qkv.train.runs
-    import qkv.viz.plots.training
-
+    matplotlib.use("Agg")
+    for name in PRELOADED:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     torch.set_num_threads(1)

@@ -54,6 +54,7 @@ def make(here: Path) -> None:
     _texts(here)
     _run(here)
     _language_model(here)
+    _certificate(here)
     (here / "complete").write_text("")
 
 
@@ -116,6 +117,12 @@ def _run(here: Path) -> None:
         ),
     )  # fmt: skip
     trust(here / "run", here / "known.tsv", here / "unknown.txt", text=here / "text.txt", level=0.6)
+
+
+def _certificate(here: Path) -> None:
+    import qkv
+
+    qkv.design.copy(qkv.Memory.load(here / "memory.json"), 0).certificate.save(here / "certificate.json")
 
 
 def _language_model(here: Path) -> None:
