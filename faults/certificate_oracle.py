@@ -14,9 +14,10 @@ from faults.processes import ROOT
 
 
 @cache
-def _module(name: str) -> ModuleType:
-    path = ROOT / "tests" / "design" / "certificates" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"faults_{name}", path)
+def module_of_tests(path: str) -> ModuleType:
+    """A module of the folder of tests, by its path in it."""
+    name = path.removesuffix(".py").replace("/", "_")
+    spec = importlib.util.spec_from_file_location(f"faults_{name}", ROOT / "tests" / path)
     assert spec is not None and spec.loader is not None
     found = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = found
@@ -26,9 +27,9 @@ def _module(name: str) -> ModuleType:
 
 def oracle() -> ModuleType:
     """`truth(kind, data, claims)`: whether a certificate says something, and that something is true."""
-    return _module("oracle")
+    return module_of_tests("design/certificates/oracle.py")
 
 
 def corruptions() -> ModuleType:
     """SOURCES of genuine certificates, `saved`, `corrupt` and `pack`."""
-    return _module("corruptions")
+    return module_of_tests("design/certificates/corruptions.py")
