@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from qkv.errors import QkvError
+
 ROOT = Path(__file__).resolve().parents[1]
 LAUNCHER = "import os, sys; from qkv.__main__ import main; os.write(int(sys.argv.pop(1)), b'!'); main()"
 """Runs the words after the number of a file descriptor as a command, and says when qkv's own code begins."""
@@ -122,6 +124,9 @@ class Fork:
             code = 0
         except SystemExit as left:
             code = left.code if isinstance(left.code, int) else 0 if left.code is None else 1
+        except (QkvError, OSError) as refusal:  # as the command line tells it
+            sys.stderr.write(f"qkv: {refusal}\n")
+            code = 2
         except BaseException:
             traceback.print_exc()
         finally:

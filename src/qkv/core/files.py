@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from qkv.core.documents import is_saved, named_arrays
+from qkv.core.interrupts import interrupts_delayed
 from qkv.core.json_files import parse_json
 from qkv.errors import QkvError
 
@@ -270,9 +271,10 @@ def _safetensors(path: Path) -> dict[str, Any]:
     from safetensors import safe_open
     from safetensors.torch import load_file  # numpy has no bfloat16, which models are often saved in
 
-    found = dict(load_file(path))
-    with safe_open(path, framework="pt") as handle:
-        metadata = handle.metadata() or {}
+    with interrupts_delayed():
+        found = dict(load_file(path))
+        with safe_open(path, framework="pt") as handle:
+            metadata = handle.metadata() or {}
     if not is_saved(metadata):
         return found
     own = {name.removeprefix("0.data."): value for name, value in found.items() if name.startswith("0.data.")}

@@ -22,6 +22,7 @@ import numpy as np
 
 from qkv.core.display import plain
 from qkv.core.files import replacing, write_tensors, write_text
+from qkv.core.interrupts import interrupts_delayed
 from qkv.errors import QkvError
 
 FORMAT = "qkv-certificate/1"
@@ -117,7 +118,7 @@ def _write_safetensors(records: Sequence[Record], path: Path, result: Mapping[st
 def _read_safetensors(path: Path) -> list[Any]:
     from safetensors import safe_open
 
-    with safe_open(path, framework="np") as handle:
+    with interrupts_delayed(), safe_open(path, framework="np") as handle:
         metadata = handle.metadata() or {}
         _check_names("the metadata", metadata, required=("certificates",), allowed=("format", "result"))
         _check_format(metadata)
