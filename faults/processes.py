@@ -22,8 +22,18 @@ from pathlib import Path
 from qkv.errors import QkvError
 
 ROOT = Path(__file__).resolve().parents[1]
-LAUNCHER = "import os, sys; from qkv.__main__ import main; os.write(int(sys.argv.pop(1)), b'!'); main()"
-"""Runs the words after the number of a file descriptor as a command, and says when qkv's own code begins."""
+LAUNCHER = """
+import os, sys
+from qkv.__main__ import main
+ready = int(sys.argv.pop(1))
+def began(frame, event, argument):
+    if frame.f_code is main.__code__:
+        sys.setprofile(None)
+        os.write(ready, b"!")
+sys.setprofile(began)
+main()
+"""
+"""Runs the words after the number of a file descriptor as a command, and says there when qkv's own code begins."""
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ MAX_UNPACKED_BYTES = 2**30
 MAX_TEXT_BYTES = 2**28
 """Largest .json or .csv file: as Python objects, its numbers take many times the memory of their digits."""
 TEMPORARY_PREFIX = ".qkv-tmp-"
+_UNFINISHED: set[Path] = set()  # temporary files that this process is writing
 
 
 def read_arrays(path: str | Path) -> dict[str, Any]:
@@ -82,6 +83,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     _remove_abandoned(path.parent)
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     temporary, handle = _create_temporary(path, 0o666 if mode is None else 0o600)
+    _UNFINISHED.add(temporary)
     try:
         yield temporary
         if mode is not None:
@@ -89,7 +91,14 @@ def replacing(path: str | Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+        _UNFINISHED.discard(temporary)
         os.close(handle)
+
+
+def remove_unfinished() -> None:
+    """Remove the temporary files that this process is writing, because it is about to end without finishing them."""
+    for temporary in list(_UNFINISHED):
+        temporary.unlink(missing_ok=True)
 
 
 def check_output_path(path: str | Path) -> None:
