@@ -1,4 +1,4 @@
-"""`python -m faults [NAME…]`: run kinds of faults, two at a time, and write docs/reliability.md from all stored results.
+"""`python -m faults [NAME…]`: run kinds of faults, two at a time, and write docs/reliability.md from all results.
 
 Each kind runs in a process of its own and stores its result in faults/results; kinds that were not run keep their last
 one, with its date. The exit code is 1 if any fault did harm.
@@ -110,7 +110,9 @@ def _run_here(kind: Kind, share: float, seed: int) -> int:
     if share == 1.0:
         RESULTS.mkdir(exist_ok=True)
         stored = {"name": kind.name, "section": kind.section, "seed": seed, "date": str(datetime.date.today())}
-        (RESULTS / f"{file_name(kind.name)}.json").write_text(json.dumps({**stored, **result.to_json()}, indent=1) + "\n")
+        (RESULTS / f"{file_name(kind.name)}.json").write_text(
+            json.dumps({**stored, **result.to_json()}, indent=1) + "\n"
+        )
     sys.stdout.write(_line(result))
     sys.stdout.flush()
     return 0 if result.harmless else 1

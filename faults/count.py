@@ -85,9 +85,7 @@ class Tally:
         """The counts so far."""
         seconds = round(time.monotonic() - self.began, 2)
         tried = sum(self.counts.values())
-        return FaultCount(
-            self.kind, tried, **self.counts, seconds=seconds, note=note, examples=tuple(self.examples)
-        )
+        return FaultCount(self.kind, tried, **self.counts, seconds=seconds, note=note, examples=tuple(self.examples))
 
 
 def nothing(done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""Damaged copies of bytes: flipped bits, other bytes and digits, inserted, removed, exchanged and zeroed bytes, cuts."""
+"""Damaged copies of bytes: flipped bits, other bytes and digits, inserted, removed, exchanged, zeroed bytes, cuts."""
 
 from __future__ import annotations
 

@@ -403,7 +403,8 @@ def kinds() -> list[FileKind]:
         FileKind("trust.json of a run", _badge),
         FileKind("badge of a language model", _model_badge),
         FileKind(
-            "answers of a language model", _answers,
+            "answers of a language model",
+            _answers,
             note="Another input: cut after a line; what is missing is asked again.",
         ),
         FileKind("cell of a study", _cell),

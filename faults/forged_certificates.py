@@ -45,5 +45,7 @@ def run(count: int, seed: int, progress: Progress = nothing) -> FaultCount:
                 tally.add("believed", json.dumps(entry))
             else:
                 tally.add("other_input" if accepted else "refused")
-    note = "An independent judge in fractions and 80 digits says which are false. Another input: still true, and accepted"
+    note = (
+        "An independent judge in fractions and 80 digits says which are false. Another input: still true, and accepted"
+    )
     return tally.result(f"{note}; true and refused: {refused_true}.")

@@ -59,7 +59,9 @@ def run(count: int, seed: int, progress: Progress = nothing) -> FaultCount:
             believed = coq.checked(coq.HEADER + text, SECONDS).accepted
         tally.add("believed" if believed else "refused", f"{kind}: {text[:1000]}")
     note = "A quarter each: a false claim, a false statement with the true proof, a proof without its end, and one that"
-    return tally.result(f"{note} gives up, which coqc accepts and `Print Assumptions` names. qkv itself reads no proofs.")
+    return tally.result(
+        f"{note} gives up, which coqc accepts and `Print Assumptions` names. qkv itself reads no proofs."
+    )
 
 
 @cache

@@ -1,5 +1,5 @@
 """Fuzzing of the claim parser, the file readers and the reader of answer sheets: with atheris, which follows coverage,
-where it is installed; otherwise with random mutations of sound inputs. Whatever is read is read or refused with a sentence."""
+where it is installed; otherwise with random mutations of sound inputs. An input is read, or refused with a sentence."""
 
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ def seeds_of(name: str) -> list[bytes]:
         return [CLAIMS.encode(), *(block.encode() for block in blocks)]
     here = samples()
     files = (
-        "memory.npz", "keys.npy", "keys.csv", "memory.json", "memory.safetensors", "certificate.json", "certificate.json",
-        "memory.json", "facts.csv", "facts.jsonl", "known.tsv", "text.txt", "options.toml", "options.json",
+        "memory.npz", "keys.npy", "keys.csv", "memory.json", "memory.safetensors", "certificate.json",
+        "certificate.json", "memory.json", "facts.csv", "facts.jsonl", "known.tsv", "text.txt", "options.toml", "options.json",
         "token_texts.json", "run/tokenizer.json", "run/model.safetensors",
     )  # fmt: skip
     return [bytes([i]) + (here / file).read_bytes()[:20_000] for i, file in enumerate(files)]
@@ -142,7 +142,13 @@ def run(name: str, seconds: int, seed: int, progress: Progress = nothing) -> Fau
         worker = "atheris" if with_atheris else "mutations"
         command = [sys.executable, "-m", "faults.fuzz", worker, name, str(seconds), str(seed), str(report)]
         done = subprocess.run(
-            command, cwd=ROOT, env=environment(), capture_output=True, text=True, errors="replace", timeout=seconds * 3 + 180
+            command,
+            cwd=ROOT,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds * 3 + 180,
         )
         if not report.is_file():
             tally.add("tracebacks", f"the fuzzer itself ended: {done.stderr[-1200:]}")
@@ -217,7 +223,13 @@ def _fuzz(name: str, seconds: int, seed: int, report: Path) -> None:
     with tempfile.TemporaryDirectory() as corpus:
         for i, data in enumerate(seeds_of(name)):
             (Path(corpus) / f"{i:04}").write_bytes(data)
-        options = [f"-max_total_time={seconds}", f"-seed={seed + 1}", "-max_len=8000", "-timeout=60", "-rss_limit_mb=8000"]
+        options = [
+            f"-max_total_time={seconds}",
+            f"-seed={seed + 1}",
+            "-max_len=8000",
+            "-timeout=60",
+            "-rss_limit_mb=8000",
+        ]
         atheris.Setup([sys.argv[0], *options, corpus], check)
         check.write()
         atheris.Fuzz()

@@ -22,7 +22,16 @@ from faults.processes import environment
 CLIENTS = 24
 SECONDS = 60.0
 GOOD = {"keys": [[1, 0], [0, 1]], "values": [[1], [2]], "labels": ["a", "b"], "query": [1, 0], "scale": 1}
-PATHS = ("/", "/api/health", "/api/example/lookup", "/api/catalogue", "/api/models", "/api/jobs", "/docs/", "/theme.css")
+PATHS = (
+    "/",
+    "/api/health",
+    "/api/example/lookup",
+    "/api/catalogue",
+    "/api/models",
+    "/api/jobs",
+    "/docs/",
+    "/theme.css",
+)
 FOREIGN_HOSTS = (
     "evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "169.254.1.1", "[::1", "", "evil@localhost.x",
 )  # fmt: skip
@@ -140,7 +149,9 @@ def run_foreign(count: int, seed: int, progress: Progress = nothing) -> FaultCou
             if kind == "site":
                 headers |= {"sec-fetch-site": draw.choice(("cross-site", "same-site")), "sec-fetch-mode": "cors"}
             post = kind != "host" or draw.random() < 0.5
-            found = client.post("/api/lookup", json=GOOD, headers=headers) if post else client.get(path, headers=headers)
+            found = (
+                client.post("/api/lookup", json=GOOD, headers=headers) if post else client.get(path, headers=headers)
+            )
             if found.status_code == 200:
                 tally.add("believed", f"{headers} was served")
             elif "access-control-allow-origin" in found.headers:

@@ -155,7 +155,10 @@ def kinds() -> list[tuple[str, Callable[[int, int, Progress], FaultCount]]]:
     """Name and function of each command that is killed."""
     again = "Every few kills the command runs to its end, and must write what it writes without kills."
     found = [
-        ("badge", partial(run, "killed while fitting a badge (qkv trust)", partial(_start_verb, "trust"), _trust, again)),
+        (
+            "badge",
+            partial(run, "killed while fitting a badge (qkv trust)", partial(_start_verb, "trust"), _trust, again),
+        ),
         ("study", partial(run, "killed in a study", _start_study, _study, f"{STUDY_CELLS} cells. {again}")),
         ("check", partial(run, "killed in qkv check", _start_check, partial(_page, "claims.html"), again)),
     ]

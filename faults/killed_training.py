@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from faults.count import FaultCount, Progress, Tally, nothing
-from faults.processes import Ended, Fork, environment, forked_command, scratch
+from faults.processes import Ended, Fork, environment, scratch
 from faults.samples import samples
 
 STEPS, CHECKPOINT_EVERY = 40, 2

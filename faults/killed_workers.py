@@ -15,7 +15,9 @@ from typing import Any
 from faults.count import FaultCount, Progress, Tally, nothing
 
 SECONDS = 60.0
-CLAIM = "```claim fine {i}\ngiven k_1..k_n orthonormal, n >= 3\nlet q = t*(k_a + {i}*k_b)\nthen c -> v_b as t -> oo\n```\n"
+CLAIM = (
+    "```claim fine {i}\ngiven k_1..k_n orthonormal, n >= 3\nlet q = t*(k_a + {i}*k_b)\nthen c -> v_b as t -> oo\n```\n"
+)
 
 
 def run_pool(count: int, seed: int, progress: Progress = nothing) -> FaultCount:

@@ -126,8 +126,8 @@ class Fork:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             os.dup2(self._out.fileno(), 1)
             os.dup2(self._err.fileno(), 2)
-            sys.stdout = open(1, "w", closefd=False, encoding="utf-8")  # noqa: SIM115, PTH123
-            sys.stderr = open(2, "w", closefd=False, encoding="utf-8", buffering=1)  # noqa: SIM115, PTH123
+            sys.stdout = open(1, "w", closefd=False, encoding="utf-8")  # noqa: SIM115
+            sys.stderr = open(2, "w", closefd=False, encoding="utf-8", buffering=1)  # noqa: SIM115
             if cwd is not None:
                 os.chdir(cwd)
             work()

@@ -1,6 +1,7 @@
 """What is counted, and that a fault that does harm is seen."""
 
 import pytest
+
 from faults.count import FaultCount, Tally
 
 

@@ -3,9 +3,9 @@
 import json
 
 import pytest
+
 from faults.damage import damaged_copies
 from faults.damaged_files import FileKind, kinds, run_kind
-
 from qkv.errors import QkvError
 
 

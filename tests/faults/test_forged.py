@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+
 from faults import forged_certificates, forged_proofs
 
 

@@ -4,13 +4,18 @@ import json
 import random
 
 import pytest
+
 from faults import fuzz
 from faults.damage import damaged_copies
 
 
 @pytest.mark.parametrize("name", [name for name, _ in fuzz.kinds()])
 def test_mutated_inputs_are_read_or_refused(name, fault_samples, tmp_path):
-    check, draw, sound = fuzz._Report(fuzz.TARGETS[name](), tmp_path / "report.json"), random.Random(1), fuzz.seeds_of(name)
+    check, draw, sound = (
+        fuzz._Report(fuzz.TARGETS[name](), tmp_path / "report.json"),
+        random.Random(1),
+        fuzz.seeds_of(name),
+    )
     for data in sound[:8]:
         check(data)
     for i in range(150):

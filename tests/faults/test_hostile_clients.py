@@ -4,6 +4,7 @@ import contextlib
 
 import httpx
 import pytest
+
 from faults import hostile_clients
 
 pytest.importorskip("uvicorn")

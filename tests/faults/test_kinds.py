@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from faults import verbs
 from faults.kinds import SECTIONS, kinds
 from faults.page import write_page

@@ -98,7 +98,9 @@ def _write_json(records: Sequence[Record], path: Path, result: Mapping[str, Any]
 
 def _write_safetensors(records: Sequence[Record], path: Path, result: Mapping[str, Any]) -> None:
     """Arrays as tensors named "index.part.name", everything else as JSON in the metadata."""
-    from safetensors.numpy import save as tensor_file  # imported here: most certificates are saved as JSON or not at all
+    from safetensors.numpy import (
+        save as tensor_file,
+    )  # imported here: most certificates are saved as JSON or not at all
 
     arrays, entries = {}, []
     for i, record in enumerate(records):
