@@ -33,7 +33,7 @@ PATHS = (
     "/theme.css",
 )
 FOREIGN_HOSTS = (
-    "evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "169.254.1.1", "[::1", "", "evil@localhost.x",
+    "evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "169.254.1.1", "[::1", "", "evil@local.x",
 )  # fmt: skip
 FOREIGN_ORIGINS = ("http://evil.example", "null", "http://127.0.0.1:1", "https://localhost.evil.example", "file://")
 REFUSAL = {"request", "problem", "hint"}

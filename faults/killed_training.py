@@ -23,7 +23,8 @@ from faults.processes import Ended, Fork, environment, scratch
 from faults.samples import samples
 
 STEPS, CHECKPOINT_EVERY = 40, 2
-OPTIONS = f"--steps {STEPS} --batch-size 4 --checkpoint-every {CHECKPOINT_EVERY} --log-every 1 --n-layer 1 --d-model 16 --n-head 2"
+SHAPE = "--n-layer 1 --d-model 16 --n-head 2"
+OPTIONS = f"--steps {STEPS} --batch-size 4 --checkpoint-every {CHECKPOINT_EVERY} --log-every 1 {SHAPE}"
 SECONDS_TO_END = 60.0
 """After a kill, the other process of a group must have ended by then."""
 
@@ -159,7 +160,8 @@ class _Group:
                 os.killpg(self._torchrun.pid, signal.SIGKILL)
             return True
         chosen = [draw.choice(self._forks)] if draw.random() < 0.5 else self._forks
-        return any([fork.send(signal.SIGKILL) for fork in chosen])
+        sent = [fork.send(signal.SIGKILL) for fork in chosen]
+        return any(sent)
 
     def wait(self) -> list[Ended]:
         """How the processes ended."""

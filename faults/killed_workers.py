@@ -104,17 +104,20 @@ def run_web(count: int, seed: int, progress: Progress = nothing) -> FaultCount:
 
     from faults.hostile_clients import served
 
-    with served() as (address, pid), httpx.Client(base_url=address, timeout=SECONDS) as client:
-        with ThreadPoolExecutor(1) as pool:
-            for i in range(count):
-                text = CLAIM.replace("{i}", str(2 + i % 50))
-                posted = pool.submit(client.post, "/api/check", json={"text": text})
-                time.sleep(draw.random() * 0.6)
-                workers = psutil.Process(pid).children(recursive=True)
-                if workers:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(draw.choice(workers).pid, signal.SIGKILL)
-                _count_reply(tally, posted, client)
+    with (
+        served() as (address, pid),
+        httpx.Client(base_url=address, timeout=SECONDS) as client,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        for i in range(count):
+            text = CLAIM.replace("{i}", str(2 + i % 50))
+            posted = pool.submit(client.post, "/api/check", json={"text": text})
+            time.sleep(draw.random() * 0.6)
+            workers = psutil.Process(pid).children(recursive=True)
+            if workers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(draw.choice(workers).pid, signal.SIGKILL)
+            _count_reply(tally, posted, client)
     return tally.result("Refused: 503 with a sentence, and the next request is answered.")
 
 
@@ -134,7 +137,7 @@ def _count_reply(tally: Tally, posted: Any, client: Any) -> None:
         tally.add("lost", f"afterwards: {after.status_code} {after.text[:300]}")
     elif found.status_code == 200:
         kinds = [verdict["verdict"] for verdict in found.json()["verdicts"]]
-        tally.add("believed" if "proved" in kinds else "unchanged", f"{kinds}")
+        tally.add("unchanged" if kinds == ["proved"] else "believed", f"{kinds}")
     elif found.status_code in (429, 503) and set(found.json().get("error", {})) == {"request", "problem", "hint"}:
         tally.add("refused")
     else:

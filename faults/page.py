@@ -15,8 +15,8 @@ from faults.kinds import SECTIONS
 
 HEAD = """# Reliability
 
-What was done to qkv on purpose, how often, and what became of it. `make faults` does all of it again and writes this page;
-a short part of each kind is in `make test`. The kinds of faults are modules of `faults/`.
+What was done to qkv on purpose, how often, and what became of it. `make faults` does all of it again and writes this
+page; a short part of each kind is in `make test`. The kinds of faults are modules of `faults/`.
 
 Each fault is counted once, by the worst that it did:
 
@@ -28,15 +28,15 @@ Each fault is counted once, by the worst that it did:
   request that is not allowed was served; **tracebacks** and **hangs**. All four must be 0.
 """
 PROSE = {
-    "Training killed": "SIGKILL at a random moment, again and again, until the run is complete; then weights, optimizer "
-    "state, tokenizer and log are compared with those of a run that was never killed, byte by byte. Of two processes, one "
+    "Training killed": "SIGKILL at a random moment, again and again, until the run is complete; then weights, "
+    "optimizer state, tokenizer and log are compared with those of a run that was never killed. Of two processes, one "
     "or both are killed, and the other must end by itself.",
     "Other processes killed": "SIGKILL while files are written, a badge is fitted, a study runs or claims are decided.",
     "Disks and folders": "",
-    "Files that qkv writes, damaged": "One damage each: a flipped bit, another byte or digit, a byte inserted, removed or "
-    "exchanged, a block of zeros, or a cut. Accepted with another meaning: 0.",
-    "Inputs of the user, damaged": "The same for files that people or other programs write. They carry no checksum, so that "
-    "another number is another input; what matters is that nothing is a traceback.",
+    "Files that qkv writes, damaged": "One damage each: a flipped bit, another byte or digit, a byte inserted, removed "
+    "or exchanged, a block of zeros, or a cut. Accepted with another meaning: 0.",
+    "Inputs of the user, damaged": "The same for files that people or other programs write. They carry no checksum, so "
+    "that another number is another input; what matters is that nothing is a traceback.",
     "Forged": "",
     "Ctrl-C": "SIGINT at a random moment of every verb: exit code 130, or that of a command that had ended.",
     "The explorer": "Against `qkv serve` on this machine, as a process of its own.",

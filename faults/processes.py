@@ -38,7 +38,7 @@ main()
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended: exit code, or minus the number of the signal that killed it; None if it was still running."""
+    """How a process ended: exit code, or minus the number of the signal that killed it; None if it hung."""
 
     code: int | None
     out: str

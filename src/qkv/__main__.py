@@ -43,7 +43,7 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
 
 
 def _leave() -> None:
-    """End this process without running anything else of it, but for removing the temporary files of unfinished saves."""
+    """End this process without running anything else of it; only temporary files of unfinished saves are removed."""
     import os
 
     files = sys.modules.get("qkv.core.files")

@@ -117,7 +117,7 @@ runpy.run_module("qkv", run_name="__main__", alter_sys=True)
 
 @pytest.mark.parametrize("module", ["typer", "numpy", "torch", "torch.nn", "scipy"])
 def test_a_signal_while_modules_are_imported_ends_the_process_before_a_library_sees_it(module, tmp_path):
-    """A library in C++ that gets a KeyboardInterrupt while it imports aborts the process, and NumPy stays half imported."""
+    """A library in C++ that gets a KeyboardInterrupt in an import aborts; NumPy stays half imported."""
     code = f"""
 import os, signal, sys
 class Interrupt:

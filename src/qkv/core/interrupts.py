@@ -1,4 +1,4 @@
-"""Delay Ctrl-C while a library in another language works: it would turn a KeyboardInterrupt into an error of its own."""
+"""Delay Ctrl-C while a library in another language works, which would make an error of its own of it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from types import FrameType
 def interrupts_delayed() -> Iterator[None]:
     """Deliver a Ctrl-C that arrives inside the block at its end, instead of any exception of the block.
 
-    Without it, an interrupt inside safetensors or tokenizers can come out as an error about the file, and an intact file
-    would be called damaged. Elsewhere than in the main thread, which alone gets KeyboardInterrupt, nothing is done.
+    Without it, an interrupt inside safetensors or tokenizers can come out as an error about the file, and an intact
+    file would be called damaged. Elsewhere than in the main thread, which alone gets KeyboardInterrupt, nothing is done.
 
     Example:
         >>> import os, signal
