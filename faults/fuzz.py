@@ -126,8 +126,8 @@ def seeds_of(name: str) -> list[bytes]:
     here = samples()
     files = (
         "memory.npz", "keys.npy", "keys.csv", "memory.json", "memory.safetensors", "certificate.json",
-        "certificate.json", "memory.json", "facts.csv", "facts.jsonl", "known.tsv", "text.txt", "options.toml", "options.json",
-        "token_texts.json", "run/tokenizer.json", "run/model.safetensors",
+        "certificate.json", "memory.json", "facts.csv", "facts.jsonl", "known.tsv", "text.txt", "options.toml",
+        "options.json", "token_texts.json", "run/tokenizer.json", "run/model.safetensors",
     )  # fmt: skip
     return [bytes([i]) + (here / file).read_bytes()[:20_000] for i, file in enumerate(files)]
 

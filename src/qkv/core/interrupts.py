@@ -14,7 +14,7 @@ def interrupts_delayed() -> Iterator[None]:
     """Deliver a Ctrl-C that arrives inside the block at its end, instead of any exception of the block.
 
     Without it, an interrupt inside safetensors or tokenizers can come out as an error about the file, and an intact
-    file would be called damaged. Elsewhere than in the main thread, which alone gets KeyboardInterrupt, nothing is done.
+    file would be called damaged. Outside of the main thread, which alone gets KeyboardInterrupt, it does nothing.
 
     Example:
         >>> import os, signal
