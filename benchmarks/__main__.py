@@ -158,7 +158,7 @@ def scale_table(stored: dict[str, Any]) -> str:
     lines = [
         "## Time and memory against size",
         "",
-        f"Fitted to the larger sizes on one core ({stored['date']}, `benchmarks/scale.py`): time and memory grow as a "
+        f"Seconds of one core, fitted to the larger sizes ({stored['date']}, `benchmarks/scale.py`): time and memory grow as a "
         "power of the size. Memory is the most that the process held, less what it held before.",
         "",
         "| verb | size | from | to | time at the largest | time grows as | memory at the largest | memory grows as |",
