@@ -158,8 +158,8 @@ def scale_table(stored: dict[str, Any]) -> str:
     lines = [
         "## Time and memory against size",
         "",
-        f"Seconds of one core, fitted to the larger sizes ({stored['date']}, `benchmarks/scale.py`): time and memory grow as a "
-        "power of the size. Memory is the most that the process held, less what it held before.",
+        f"Seconds of one core, fitted to the larger sizes ({stored['date']}, `benchmarks/scale.py`): time and memory "
+        "grow as a power of the size. Memory is the most that the process held, less what it held before.",
         "",
         "| verb | size | from | to | time at the largest | time grows as | memory at the largest | memory grows as |",
         "|---|---|---|---|---|---|---|---|",

@@ -1,7 +1,7 @@
 """How do time and memory of each verb grow with its size, and what is said at the limit? Curves with fitted exponents.
 
-Every point is a process of its own, which reports seconds of CPU and the growth of its peak memory; a curve ends when a point
-has taken its share of the time. The last line is JSON.
+Every point is a process of its own, which reports seconds of CPU and the growth of its peak memory; a curve ends when a
+point has taken its share of the time. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -326,7 +326,9 @@ def limits() -> list[dict[str, str]]:
             answer = (
                 " ".join(" ".join(said).split()).removeprefix("qkv: ").replace(f"{folder}/", "").replace("|", "\\|")
             )
-            found.append({"request": f"{request}: `{line.replace('{folder}/', '')}`", "answer": answer})
+            found.append(
+                {"request": f"{request}: `{line.replace('{folder}/', '')}`", "answer": answer.replace("|", "\\|")}
+            )
     return found
 
 
