@@ -304,7 +304,7 @@ def limits() -> list[dict[str, str]]:
         "a batch of 10¹⁵": "pretrain --text {folder}/t.txt --out {folder}/r --steps 1 --batch-size 1000000000000000",
         "a JSON file nested 10⁵ deep": "read {folder}/deep.json --query {folder}/q.json",
         "a document of 10⁷ characters": "check {folder}/long.md",
-        "wire --prefer rank with 100 tokens": "design wire {folder}/x.npy --reads 0:1 --writes {folder}/w.npy --prefer rank",
+        "wire --prefer rank with 100 tokens": "design wire {folder}/x.npy --reads 0:1 --writes {folder}/w.npy --prefer rank",  # noqa: E501
     }
     found = []
     with tempfile.TemporaryDirectory() as name:
