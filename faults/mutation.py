@@ -225,6 +225,10 @@ def main() -> int:
         for name in given.packages or PACKAGES:
             package, began, alive = PACKAGES[name], time.monotonic(), []
             chosen = sampled(package, given.count, given.seed)
+            for mutant in {mutant.module: mutant for mutant in chosen}.values():
+                source = ast.unparse(ast.parse((overlay / "src" / "qkv" / mutant.module).read_text("utf-8")))
+                if killed(mutant._replace(source=source), package, overlay):
+                    raise RuntimeError(f"the tests of {mutant.module} fail without any change")
             for mutant in chosen:
                 if not killed(mutant, package, overlay):
                     alive.append({"module": mutant.module, "line": mutant.line, "change": mutant.change})
