@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
 
-.PHONY: tour test test-all test-lowest check docs clean
+.PHONY: tour test test-all test-lowest faults bench check docs clean
 
 tour: $(VENV)/.base
 	$(BIN)/qkv tour
@@ -28,9 +28,18 @@ test-lowest:
 	  tests/core tests/design tests/noise tests/claims/test_pipeline.py tests/claims/test_catalogue.py tests/claims/syntax \
 	  tests/model tests/train/test_runs.py tests/cli/test_design.py tests/cli/test_noise.py tests/cli/test_train.py
 
+# Every kind of fault with its full count, two kinds at a time, and docs/reliability.md; ONLY="saving fuzz" runs some.
+faults: $(VENV)/.dev
+	$(PIP) -e ".[faults]" || echo "atheris cannot be installed here: mutations without coverage are used instead"
+	OMP_NUM_THREADS=1 $(BIN)/python -m faults $(ONLY)
+
+# The benchmarks that are named in ONLY, or all of them, and docs/benchmarks.md from the stored results.
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks $(ONLY)
+
 check: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples faults
+	$(BIN)/ruff format --check src tests benchmarks examples faults
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

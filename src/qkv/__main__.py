@@ -3,17 +3,54 @@
 It imports nothing but `sys` before it is ready for that.
 """
 
+from __future__ import annotations
+
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
 
 
 def main() -> None:
     """Import the command line and run it."""
     try:
+        import signal
+
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # ignored in background jobs of some shells
+            signal.signal(signal.SIGINT, _interrupted)
         from qkv.cli import main as run
     except KeyboardInterrupt:
-        sys.stderr.write("qkv: stopped; no partial file was left\n")
-        sys.exit(130)  # as qkv.cli.EXIT_INTERRUPTED, which is not imported yet
+        _leave()
     run()
+
+
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt in a command that is at work; leave at once before, after, and while it imports modules.
+
+    Libraries in C++ abort the process when an import inside them raises KeyboardInterrupt, and NumPy is left half
+    imported.
+    """
+    at_work = False
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            _leave()
+        at_work = at_work or (frame.f_code.co_name == "run" and frame.f_globals.get("__name__") == "qkv.cli")
+        frame = frame.f_back
+    if not at_work:
+        _leave()
+    raise KeyboardInterrupt
+
+
+def _leave() -> None:
+    """End this process without running anything else of it; only temporary files of unfinished saves are removed."""
+    import os
+
+    files = sys.modules.get("qkv.core.files")
+    if hasattr(files, "remove_unfinished"):  # not while the module itself is imported
+        files.remove_unfinished()
+    os.write(2, b"qkv: stopped; no partial file was left\n")
+    os._exit(130)  # as qkv.cli.EXIT_INTERRUPTED, which may not be imported yet
 
 
 if __name__ == "__main__":

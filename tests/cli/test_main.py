@@ -115,6 +115,60 @@ runpy.run_module("qkv", run_name="__main__", alter_sys=True)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "qkv: stopped; no partial file was left\n")
 
 
+@pytest.mark.parametrize("module", ["typer", "numpy", "torch", "torch.nn", "scipy"])
+def test_a_signal_while_modules_are_imported_ends_the_process_before_a_library_sees_it(module, tmp_path):
+    """A library in C++ that gets a KeyboardInterrupt in an import aborts; NumPy stays half imported."""
+    code = f"""
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                for _ in range(100):
+                    pass
+            except BaseException as seen:
+                os.write(1, b"a library saw it")
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["qkv", "design", "copy", "--orthonormal", "3x3", "--item", "0"]
+from qkv.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "qkv: stopped; no partial file was left\n")
+
+
+def test_a_signal_in_an_import_during_a_save_leaves_no_temporary_file(tmp_path):
+    code = """
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "matplotlib.backends.backend_svg":
+            os.write(1, str(len([p for p in os.listdir() if p.startswith(".qkv-tmp-")])).encode())
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["qkv", "design", "copy", "--orthonormal", "3x3", "--item", "0", "--plot", "x.svg"]
+from qkv.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (130, "1") and list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_before_or_after_the_command_ends_the_process_too():
+    code = "import os, signal, sys; sys.argv = ['qkv', '--version']\nfrom qkv.__main__ import main\n"
+    code += "try:\n    main()\nexcept SystemExit:\n    os.kill(os.getpid(), signal.SIGINT)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 130 and done.stderr == "qkv: stopped; no partial file was left\n"
+
+
+def test_an_interrupt_that_is_ignored_stays_so():
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.argv = ['qkv', '--version']\n"
+    code += "from qkv.__main__ import main\ntry:\n    main()\nexcept SystemExit:\n    print(signal.getsignal(2).name)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.endswith("SIG_IGN\n")
+
+
 def test_the_program_and_the_module_are_the_same():
     import tomllib
     from pathlib import Path

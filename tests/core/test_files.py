@@ -19,7 +19,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from qkv.core import files
-from qkv.core.files import ClaimedFolder, pick, read_arrays, replacing, sort_metadata, write_text
+from qkv.core.files import ClaimedFolder, pick, read_arrays, replacing, sort_metadata, write_tensors, write_text
 from qkv.core.validation import tensor
 from qkv.errors import QkvError
 
@@ -225,6 +225,23 @@ def test_the_temporary_file_of_a_killed_save_is_removed_by_the_next_one_and_othe
         write_text(tmp_path / "b.txt", "b")  # a temporary file whose writer lives is left alone
         writing.write_text("a")
     assert sorted(p.name for p in tmp_path.iterdir()) == [".file.old.txt", "a.txt", "b.txt"]
+
+
+def test_tensors_are_written_into_the_locked_temporary_file_itself(tmp_path):
+    """safetensors' save_file renames another file over it, which has no lock: the next save would remove it."""
+    from safetensors.numpy import load_file, save
+
+    path, arrays = tmp_path / "x.safetensors", {"x": np.arange(3.0)}
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    with replacing(path) as temporary:
+        before = temporary.stat().st_ino
+        write_tensors(temporary, save(arrays, metadata={"b": "2", "a": "1"}))
+        write_text(tmp_path / "another.txt", "x")  # removes temporary files whose lock is free
+        assert temporary.stat().st_ino == before
+    assert np.array_equal(load_file(path)["x"], arrays["x"]) and stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert b'{"a":"1","b":"2"}' in path.read_bytes()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["another.txt", "x.safetensors"]
 
 
 def test_a_temporary_file_that_is_removed_before_it_is_locked_is_made_again(tmp_path, monkeypatch):

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from qkv.core.documents import is_saved, named_arrays
+from qkv.core.interrupts import interrupts_delayed
 from qkv.core.json_files import parse_json
 from qkv.errors import QkvError
 
@@ -35,6 +36,7 @@ MAX_UNPACKED_BYTES = 2**30
 MAX_TEXT_BYTES = 2**28
 """Largest .json or .csv file: as Python objects, its numbers take many times the memory of their digits."""
 TEMPORARY_PREFIX = ".qkv-tmp-"
+_UNFINISHED: set[Path] = set()  # temporary files that this process is writing
 
 
 def read_arrays(path: str | Path) -> dict[str, Any]:
@@ -81,6 +83,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     _remove_abandoned(path.parent)
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     temporary, handle = _create_temporary(path, 0o666 if mode is None else 0o600)
+    _UNFINISHED.add(temporary)
     try:
         yield temporary
         if mode is not None:
@@ -88,7 +91,14 @@ def replacing(path: str | Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+        _UNFINISHED.discard(temporary)
         os.close(handle)
+
+
+def remove_unfinished() -> None:
+    """Remove the temporary files that this process is writing, because it is about to end without finishing them."""
+    for temporary in list(_UNFINISHED):
+        temporary.unlink(missing_ok=True)
 
 
 def check_output_path(path: str | Path) -> None:
@@ -195,6 +205,16 @@ def write_text(path: str | Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def write_tensors(temporary: Path, content: bytes) -> None:
+    """Write the content of a safetensors file, with sorted metadata, into the temporary file of `replacing`.
+
+    The library's own `save_file` writes another file beside it and renames that one: it would have neither the lock nor
+    the permissions of the temporary file, and a killed process would leave it behind for ever.
+    """
+    temporary.write_bytes(content)
+    sort_metadata(temporary)
+
+
 def sort_metadata(path: Path) -> None:
     """Sort the metadata in the header of a safetensors file by name, so that equal contents are equal bytes.
 
@@ -260,9 +280,10 @@ def _safetensors(path: Path) -> dict[str, Any]:
     from safetensors import safe_open
     from safetensors.torch import load_file  # numpy has no bfloat16, which models are often saved in
 
-    found = dict(load_file(path))
-    with safe_open(path, framework="pt") as handle:
-        metadata = handle.metadata() or {}
+    with interrupts_delayed():
+        found = dict(load_file(path))
+        with safe_open(path, framework="pt") as handle:
+            metadata = handle.metadata() or {}
     if not is_saved(metadata):
         return found
     own = {name.removeprefix("0.data."): value for name, value in found.items() if name.startswith("0.data.")}

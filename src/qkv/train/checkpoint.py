@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import save_file
+from safetensors.torch import save as tensor_file
 from torch import Tensor
 
-from qkv.core.files import replacing, sort_metadata
+from qkv.core.files import replacing, write_tensors
 from qkv.errors import QkvError
 from qkv.train.distributed import full_tensor, shard_like
 from qkv.train.optimizers import Optimizers
@@ -62,11 +61,11 @@ def write(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]
     described = {"format": TENSOR_FORMAT, **metadata}
     try:
         with replacing(path) as temporary:
-            save_file(flat, temporary, metadata={**described, "crc": checksum(flat, described, _raw_bytes)})
-            sort_metadata(temporary)
+            crc = checksum(flat, described, _raw_bytes)
+            write_tensors(temporary, tensor_file(flat, metadata={**described, "crc": crc}))
             with temporary.open("rb") as handle:
                 os.fsync(handle.fileno())
-    except (OSError, SafetensorError) as why:
+    except OSError as why:
         raise QkvError(
             f"writing {path}", str(why), "Free some space, and resume from the last good checkpoint, which is untouched"
         ) from None

@@ -13,6 +13,7 @@ import numpy as np
 from safetensors import safe_open
 
 from qkv.core.files import replacing
+from qkv.core.interrupts import interrupts_delayed
 from qkv.core.json_files import EDIT_HINT, read_json, verified, with_checksum
 from qkv.errors import QkvError
 from qkv.model.config import ModelConfig, shortened
@@ -139,7 +140,7 @@ def read_tensors(path: Path, framework: str, raw: TensorBytes) -> tuple[dict[str
     if not path.is_file():
         raise QkvError(request, "there is no such file", "Give the folder of a run that has been trained")
     try:
-        with safe_open(path, framework) as file:
+        with interrupts_delayed(), safe_open(path, framework) as file:
             metadata = dict(file.metadata() or {})
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no mapping)
     except Exception as why:  # whatever the parser raises means that the file is damaged

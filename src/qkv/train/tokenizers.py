@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from qkv.core.files import write_text
+from qkv.core.interrupts import interrupts_delayed
 from qkv.core.json_files import EDITED, content_checksum, parse_json
 from qkv.errors import MissingExtra, QkvError
 from qkv.model.config import MAX_SIZES, shortened
@@ -307,7 +308,8 @@ def _parse(request: str, text: str, foreign: bool) -> Tokenizer:
         return made
     library = _tokenizers()
     try:
-        return (BytePairs if own else Foreign)(library.Tokenizer.from_str(text))
+        with interrupts_delayed():
+            return (BytePairs if own else Foreign)(library.Tokenizer.from_str(text))
     except Exception as why:  # the library raises Exception itself
         raise ValueError(str(why)) from None
 

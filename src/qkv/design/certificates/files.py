@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qkv.core.display import plain
-from qkv.core.files import replacing, sort_metadata, write_text
+from qkv.core.files import replacing, write_tensors, write_text
+from qkv.core.interrupts import interrupts_delayed
 from qkv.errors import QkvError
 
 FORMAT = "qkv-certificate/1"
@@ -97,7 +98,9 @@ def _write_json(records: Sequence[Record], path: Path, result: Mapping[str, Any]
 
 def _write_safetensors(records: Sequence[Record], path: Path, result: Mapping[str, Any]) -> None:
     """Arrays as tensors named "index.part.name", everything else as JSON in the metadata."""
-    from safetensors.numpy import save_file  # imported here: most certificates are saved as JSON or not at all
+    from safetensors.numpy import (
+        save as tensor_file,
+    )  # imported here: most certificates are saved as JSON or not at all
 
     arrays, entries = {}, []
     for i, record in enumerate(records):
@@ -111,14 +114,13 @@ def _write_safetensors(records: Sequence[Record], path: Path, result: Mapping[st
         entries.append(entry)
     metadata = {"format": FORMAT, "certificates": json.dumps(entries), "result": json.dumps(dict(result))}
     with replacing(path) as temporary:
-        save_file(arrays, temporary, metadata=metadata)
-        sort_metadata(temporary)
+        write_tensors(temporary, tensor_file(arrays, metadata=metadata))
 
 
 def _read_safetensors(path: Path) -> list[Any]:
     from safetensors import safe_open
 
-    with safe_open(path, framework="np") as handle:
+    with interrupts_delayed(), safe_open(path, framework="np") as handle:
         metadata = handle.metadata() or {}
         _check_names("the metadata", metadata, required=("certificates",), allowed=("format", "result"))
         _check_format(metadata)

@@ -1,7 +1,7 @@
 """Answers of a language model to many questions, in a file that a stopped run continues.
 
-The file has one JSON object per line: a header with the model, the relation and the signals, then one answer each, with
-its signals. Answers are appended batch by batch; a last line that was cut off is dropped.
+The file has one JSON object per line, each with a checksum: a header with the model, the relation and the signals, then
+one answer each, with its signals. Answers are appended batch by batch; a last line that was cut off is dropped.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from qkv.core.json_files import parse_json
+from qkv.core.json_files import parse_json, verified, with_checksum
 from qkv.errors import QkvError
 from qkv.knowledge.language_models.causal_model import CausalModel
 from qkv.knowledge.language_models.prompts import EXAMPLES, STATEMENTS, WORDINGS, Question
 from qkv.knowledge.language_models.signals import SIGNALS, SignalReader, Signals
 
-FORMAT = "qkv-answers-1"
+FORMAT = "qkv-answers-2"
 QUESTIONS_PER_STEP = 128
 Progress = Callable[[int, int], None]
 
@@ -137,7 +137,7 @@ def _append(path: Path, header: dict[str, Any], rows: Sequence[dict[str, Any]]) 
         new = not path.is_file() or path.stat().st_size == 0
         with path.open("a", encoding="utf-8") as file:
             for row in ([header] if new else []) + list(rows):
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                file.write(json.dumps(with_checksum(row), ensure_ascii=False) + "\n")
             file.flush()
             os.fsync(file.fileno())
     except OSError as why:
@@ -152,9 +152,10 @@ def _stored(path: Path, header: dict[str, Any]) -> dict[str, dict[str, Any]]:
     content = path.read_bytes()
     whole = content[: content.rfind(b"\n") + 1]
     try:
-        first, *rows = [parse_json(line) for line in whole.decode().splitlines()] or [None]
+        first, *rows = [parse_json(line) for line in whole.decode().split("\n")[:-1]] or [None]
         if not isinstance(first, dict) or first.get("format") != FORMAT:
-            raise ValueError("it is no file of answers")
+            raise ValueError(f"it is no file of answers, or of another version than {FORMAT}")
+        first, *rows = [verified(row, required=True) for row in (first, *rows)]
         other = [name for name in header if first.get(name) != header[name]]
         if other:
             raise ValueError(f"it was written with another {' and another '.join(other)}")

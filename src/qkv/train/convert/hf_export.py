@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save as tensor_file
 
 from qkv.core.display import Card, Displayable
-from qkv.core.files import replacing, write_text
+from qkv.core.files import replacing, write_tensors, write_text
 from qkv.errors import QkvError
 from qkv.model.config import ModelConfig
 from qkv.train.checkpoint import weights_of
@@ -82,7 +82,7 @@ def export_model(run: RunOrFolder, out: str | Path, to: str = "hf") -> Exported:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(folder / WEIGHTS_FILE) as temporary:
-            save_file(weights, temporary, metadata={"format": "pt"})
+            write_tensors(temporary, tensor_file(weights, metadata={"format": "pt"}))
         if found.tokenizer.special:
             signs = {"pad_token": PAD, "eos_token": END, "tokenizer_class": "PreTrainedTokenizerFast"}
             write_json(folder / "tokenizer_config.json", signs)

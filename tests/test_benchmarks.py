@@ -1,0 +1,78 @@
+"""docs/benchmarks.md is what `make bench` writes from the stored results; figures are kept, dated and filled in."""
+
+import importlib.util
+import json
+import math
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def bench():
+    spec = importlib.util.spec_from_file_location("bench_runner", ROOT / "benchmarks" / "__main__.py")
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_the_page_is_what_the_stored_results_say(bench):
+    assert (ROOT / "docs" / "benchmarks.md").read_text("utf-8") == bench.page(), (
+        "run: make bench, or python -m benchmarks --page"
+    )
+
+
+def test_every_script_has_an_entry_and_every_row_a_script(bench):
+    described = tomllib.loads(bench.ROWS.read_text("utf-8"))
+    names = {script["name"] for script in described["script"]}
+    helpers = {"heads_peer", "noise_equal_steps", "__main__"}
+    assert names == {path.stem for path in (ROOT / "benchmarks").glob("*.py")} - helpers
+    assert {row["script"] for row in described["row"]} <= names
+
+
+def test_a_result_replaces_what_was_copied_by_hand_and_a_missing_figure_is_no_error(bench):
+    row = {
+        "script": "x",
+        "question": "how fast",
+        "against": "",
+        "measured": "{peer[ratio]:.0f} times, {sizes[64]:.1f} s",
+    }
+    copied = {
+        "copied_by_hand": [{"question": "how fast", "measured": "3 times", "date": "2026-01-01"}],
+        "figures": None,
+    }
+    assert bench.measured(row, copied) == ("3 times", "2026-01-01*")
+    ran = {"date": "2026-02-02", "figures": {"peer": {"ratio": 7.2}, "sizes": {"64": 0.25}, "count": 5}}
+    assert bench.measured(row, ran) == ("7 times, 0.2 s", "2026-02-02")
+    assert bench.measured(row, {"date": "2026-02-02", "figures": {"count": 5}}) == ("count 5", "2026-02-02")
+    assert bench.measured(row, None) is None
+
+
+def test_a_script_that_fails_keeps_the_last_figures(bench, monkeypatch, tmp_path):
+    monkeypatch.setattr(bench, "RESULTS", tmp_path)
+    monkeypatch.setattr(bench, "HERE", tmp_path)
+    (tmp_path / "good.py").write_text("print('x'); print('{\"seconds\": 2}')")
+    (tmp_path / "bad.py").write_text("print('{\"seconds\": 2}'); raise SystemExit(1)")
+    assert bench.run("good", "") and not bench.run("bad", "")
+    stored = json.loads((tmp_path / "good.json").read_text())
+    assert stored["figures"] == {"seconds": 2} and stored["versions"]["python"] and not (tmp_path / "bad.json").exists()
+
+
+def test_the_power_of_a_curve_is_fitted(bench):
+    spec = importlib.util.spec_from_file_location("scale", ROOT / "benchmarks" / "scale.py")
+    scale = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(scale)
+    points = [{"size": n, "seconds": 1e-3 * math.sqrt(n) ** 3} for n in (10, 100, 1000)]
+    assert scale.power(points, "seconds", 0.0) == 1.5 and scale.power(points, "seconds", 10.0) is None
+    done = subprocess.run(
+        [sys.executable, ROOT / "benchmarks" / "scale.py", "--quick", "--only", "verify"],
+        capture_output=True,
+        text=True,
+    )
+    (curve,) = json.loads(done.stdout.splitlines()[-1])["curves"]
+    assert [p["size"] for p in curve["points"]] == [500, 2000] and curve["points"][1]["seconds"] > 0
