@@ -33,6 +33,7 @@ class ArrayContext:
     conditions: list[L.Relation] = field(default_factory=list)
     lets: dict[str, L.Expr] = field(default_factory=dict)
     items: tuple[str, ...] = ()
+    shapes: dict[L.Expr, tuple[str, str] | None] = field(default_factory=dict)  # of expressions, where they were asked
 
     def sizes(self) -> set[str]:
         found = {size for a in self.arrays.values() for size in (a.rows, a.cols)}

@@ -24,6 +24,7 @@ from qkv.claims.arrays.terms import (
 
 ENTRYWISE = ("exp", "log", "sqrt", "relu", "tanh", "sigmoid", "abs", "sign", "sin", "cos")
 TURNS = ("permutation",)
+MAX_OPERATIONS = 60
 
 
 def scalar_function(name: str, x: Scalar) -> Scalar:
@@ -167,6 +168,11 @@ class Functions:
                 return self.norm(rest)
         if not value.parts:
             return sp.Integer(0)
+        units = all(len(word) == 1 and word[0].kind == "unit" for word in value.parts)
+        if units and sum(c.count_ops() for c in value.parts.values()) < MAX_OPERATIONS:  # a vector of numbers
+            square = sp.trigsimp(sum(c**2 for c in value.parts.values()))
+            if square.is_number:
+                return sp.sqrt(square)
         scale, value = positive_content(value)
         if len(value.parts) == 1:
             ((word, c),) = value.parts.items()

@@ -68,7 +68,7 @@ def drawn(context: ArrayContext, seed: int) -> ArrayInstance:
     if seed % 5 == 2 and len(numbers) > 1:  # equal or opposite numbers, where the ranges allow it
         first = next(iter(numbers.values()))
         for name, where in context.numbers.items():
-            if name in numbers and _inside(where, (-1) ** (seed % 2) * first):
+            if name in numbers and inside(where, (-1) ** (seed % 2) * first):
                 numbers[name] = (-1) ** (seed % 2) * first if name != next(iter(numbers)) else first
     numbers |= {name: Fraction(value) for name, value in sizes.items()}
     inst = ArrayInstance(context, sizes, numbers, {})
@@ -108,12 +108,13 @@ def _number(where: Range, rng: random.Random, seed: int) -> Fraction:
         elif where.hi is not None:
             x = where.hi - abs(x)
         x = Fraction(round(x)) if where.whole else x
-        if _inside(where, x):
+        if inside(where, x):
             return x
     raise NoValue("no number in range")
 
 
-def _inside(where: Range, x: Fraction) -> bool:
+def inside(where: Range, x: Fraction) -> bool:
+    """Whether a number lies in a range."""
     if where.whole and x.denominator > 1:
         return False
     low = where.lo is None or x > where.lo or (x == where.lo and not where.lo_open)
