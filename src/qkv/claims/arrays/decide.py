@@ -127,9 +127,7 @@ def _relation(context: ArrayContext, core: L.Relation) -> Outcome:
     return _searched(evaluator, core, tried, reason, steps)
 
 
-def _searched(
-    evaluator: ArrayEvaluator, core: L.Relation, tried: Tried, reason: str, steps: list[Step]
-) -> Outcome:
+def _searched(evaluator: ArrayEvaluator, core: L.Relation, tried: Tried, reason: str, steps: list[Step]) -> Outcome:
     """The outcome where neither a proof nor a simple instance decides: after a search for a violation."""
     if "!=" in core.ops:
         because = f"{reason}; instances cannot show that two numbers are never equal"

@@ -51,6 +51,7 @@ def drawn(context: ArrayContext, seed: int) -> ArrayInstance:
         NoValue: If no number of a range was found.
     """
     rng = random.Random(seed)
+    arrays = {name: declared for name, declared in context.arrays.items() if name in context.used}
     sizes = {}
     for size in sorted(context.sizes() | {"n", "d"}):
         where = context.numbers[size]
@@ -60,7 +61,7 @@ def drawn(context: ArrayContext, seed: int) -> ArrayInstance:
         high = int(where.hi) if where.hi is not None else low + MAX_SIZE
         if low > high or low > 60:
             raise NoValue("no size in range")
-        if seed % 12 == 11 and where.hi is None and all(a.cols == "1" for a in context.arrays.values()):
+        if seed % 12 == 11 and where.hi is None and all(a.cols == "1" for a in arrays.values()):
             sizes[size] = low + rng.choice([20, 60, 100])  # vectors only: many entries are cheap
             continue
         sizes[size] = low if seed % 6 == 0 else rng.randint(min(high, max(low, 2)), min(high, max(low, 2) + 2))
@@ -72,7 +73,7 @@ def drawn(context: ArrayContext, seed: int) -> ArrayInstance:
                 numbers[name] = (-1) ** (seed % 2) * first if name != next(iter(numbers)) else first
     numbers |= {name: Fraction(value) for name, value in sizes.items()}
     inst = ArrayInstance(context, sizes, numbers, {})
-    for name, declared in context.arrays.items():
+    for name, declared in arrays.items():
         rows, cols = (sizes[s] if s in sizes else int(s) for s in (declared.rows, declared.cols))
         inst.arrays[name] = _array(declared.kind, rows, cols, rng, seed)
     names = list(inst.arrays)

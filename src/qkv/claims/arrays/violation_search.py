@@ -23,7 +23,7 @@ from qkv.claims.syntax import nodes as L
 ORDERS = ("<", "<=", ">", ">=")
 SEARCH_BITS = 80
 N_SCORED = 24
-N_STARTS = 4
+N_STARTS = 5
 N_STEPS = 140
 MAX_COORDINATES = 24
 NEAR = 1e-9
@@ -65,8 +65,9 @@ def nearest_to_violation(context: ArrayContext, core: L.Relation, seed: int = 0)
             if 0 < len(coordinates) <= MAX_COORDINATES:
                 starts.append((_score(inst, core), draw, inst))
     starts = sorted((s for s in starts if math.isfinite(s[0])), key=lambda s: s[:2])
+    starts = [*starts[: N_STARTS - 2], *rng.sample(starts[N_STARTS - 2 :], min(2, len(starts[N_STARTS - 2 :])))]
     best: tuple[float, ArrayInstance | None] = (math.inf, None)
-    for score, _, start in starts[:N_STARTS]:
+    for score, _, start in starts:
         score, place = _descend(core, start, score, rng)
         confirmed = _confirmed(place, core) if score < NEAR else None
         if confirmed is not None:
@@ -142,18 +143,24 @@ def _confirmed(inst: ArrayInstance, core: L.Relation) -> ArrayInstance | None:
 
 # Instances as lists of floats.
 def _free_numbers(inst: ArrayInstance) -> list[str]:
-    ranges = inst.context.numbers
-    return [n for n in inst.numbers if n not in inst.sizes and ranges[n].point is None and not ranges[n].whole]
+    ranges, used = inst.context.numbers, inst.context.used
+    moves = [n for n in inst.numbers if n not in inst.sizes and ranges[n].point is None and not ranges[n].whole]
+    return [n for n in moves if n in used]
+
+
+def _free_arrays(inst: ArrayInstance) -> list[tuple[str, str]]:
+    """The arrays of which entries can be moved, with their kinds."""
+    every = inst.context.arrays.items()
+    return [(n, a.kind) for n, a in every if a.kind in ("", "simplex", "symmetric") and n in inst.context.used]
 
 
 def _coordinates(inst: ArrayInstance) -> list[float]:
     """The numbers of an instance that can be moved: numbers, entries of arrays, weights."""
     out = [float(inst.numbers[name]) for name in _free_numbers(inst)]
-    for name, declared in inst.context.arrays.items():
-        if declared.kind in ("", "simplex"):
-            out += [float(x) for row in inst.arrays[name] for x in row]
-        elif declared.kind == "symmetric":
-            out += [float(x) for i, row in enumerate(inst.arrays[name]) for x in row[: i + 1]]
+    for name, kind in _free_arrays(inst):
+        out += [
+            float(x) for i, row in enumerate(inst.arrays[name]) for x in (row[: i + 1] if kind == "symmetric" else row)
+        ]
     return out
 
 
@@ -168,15 +175,15 @@ def _moved(inst: ArrayInstance, values: list[float], most: int = 2**40) -> Array
         if where.hi is not None and x > where.hi:
             x = where.hi
         numbers[name] = x if inside(where, x) else inst.numbers[name]
-    for name, declared in inst.context.arrays.items():
+    for name, kind in _free_arrays(inst):
         table = inst.arrays[name]
-        if declared.kind == "":
+        if kind == "":
             arrays[name] = [[left.pop(0) for _ in row] for row in table]
-        elif declared.kind == "simplex":
+        elif kind == "simplex":
             weights = [max(left.pop(0), Fraction(0)) for _ in table]
             total = sum(weights)
             arrays[name] = [[w / total] for w in weights] if total else table
-        elif declared.kind == "symmetric":
+        else:
             half = [[left.pop(0) for _ in range(i + 1)] for i in range(len(table))]
             arrays[name] = [[half[max(i, j)][min(i, j)] for j in range(len(table))] for i in range(len(table))]
     return replace(inst, numbers=numbers, arrays=arrays, cache=dict[str, object]())
