@@ -38,9 +38,9 @@ def test_places_that_no_fraction_is(then, place):
         ("z in R^n", "max(z) != lse(-z)", "refuted"),
         ("x real", "sign(x) != 1/2", "undecided"),  # it jumps from -1 to 1
         ("x real", "1/x + abs(x)*0 != 0", "undecided"),  # it has both signs and no zero
-        ("U orthogonal matrix", "e^trace(U) != 3", "undecided"),  # matrices of two kinds
+        ("U orthogonal matrix", "e^(trace(U)) != 3", "undecided"),  # matrices of two kinds
         ("x real", "cases(1 if x > 0, -1 otherwise) != 0", "undecided"),
-        ("z in R^n, max(z) > 1", "e^max(z) != 7", "undecided"),  # conditions may cut the path
+        ("z in R^n, max(z) > 1", "e^(max(z)) != 7", "undecided"),  # conditions may cut the path
     ],
 )
 def test_two_signs_of_a_continuous_difference_are_a_zero(given, then, wanted):
