@@ -50,8 +50,13 @@ def combined(goal: Scalar, facts: list[Fact], strict: bool) -> list[tuple[Fracti
         used = [
             (Fraction(float(x)).limit_denominator(most), f) for x, f in zip(found.x, facts, strict=True) if x > 1e-9
         ]
-        used = [(x, f) for x, f in used if x > 0]
+        used = [(x, f) for x, f in used if x > 0 and f.value != 1]
         total = sum((sp.Rational(x.numerator, x.denominator) * f.value for x, f in used), sp.Integer(0))
-        if sp.expand(total - goal) == 0 and (not strict or any(f.strict for _, f in used)):
+        rest = sp.expand(goal - total)  # a constant, if the multipliers are right
+        if not rest.is_Rational or rest < 0:
+            continue
+        if rest > 0:
+            used.append((Fraction(int(rest.p), int(rest.q)), facts[-1]))
+        if not strict or any(f.strict for _, f in used):
             return used
     return None

@@ -173,7 +173,8 @@ def _link(
             return ("left minus right is 0",), (said, step("left minus right is 0 in normal form"))
         if gap.is_number:
             found = proved_zero_by_cases(evaluator, gap.number())
-            if found is None and any(r.ops == ("=",) for r in evaluator.context.conditions):
+            equalities = any(r.ops == ("=",) for r in evaluator.context.conditions) or evaluator.given_sizes
+            if found is None and equalities:
                 found = proved_zero_by_conditions(evaluator, gap.number())
             if found is not None:
                 return found.lines, (said, *(step(line) for line in found.lines[:12]))

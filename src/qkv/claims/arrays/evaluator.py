@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import sympy as sp
 
 from qkv.claims.arrays.context import ArrayContext
@@ -105,9 +107,19 @@ class ArrayEvaluator:
             raise Unsupported("a power of zero")
         return self.products.number(self.tidied(base**second))
 
+    @cached_property
+    def given_sizes(self) -> dict[Scalar, int]:
+        """The sizes that are given as numbers."""
+        ranges = {s: self.context.numbers[s] for s in self.context.sizes() if s in self.context.numbers}
+        return {size_symbol(s): int(r.point) for s, r in ranges.items() if r.point is not None}
+
+    def at_given_sizes(self, expr: Scalar) -> Scalar:
+        """A scalar with the sizes put in that are given as numbers."""
+        return expr.subs(self.given_sizes) if self.given_sizes else expr
+
     def tidied(self, expr: Scalar) -> Scalar:
-        """A scalar with the squares of norms written out."""
-        expr = sp.expand(expr)
+        """A scalar with the squares of norms written out, and sizes that are given."""
+        expr = sp.expand(self.at_given_sizes(expr))
         norms = [s for s in expr.free_symbols if getattr(s, "sort", "") == "norm"]
         for norm in norms:
             square = self.functions.squared_norm(norm.payload)

@@ -15,6 +15,7 @@ from qkv.claims.arrays.terms import Scalar
 
 MAX_SPLITS = 4
 MAX_OPERATIONS = 400
+CONSTANT_ERROR = sp.Rational(1, 10**6)
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,8 @@ def _direct(library: Library, value: Scalar, extra: tuple[Fact, ...], strict: bo
         for more in extra:
             facts += [f for f in library.about(more.value) if f not in facts]
         facts += _products(facts, form)
+        facts = [replace(f, value=library.evaluator.at_given_sizes(f.value)) for f in facts]
+        facts += [c for c in _constants(form, facts) if c not in facts]
         found = combined(form, facts, strict)
         if found is not None:
             used = [f"{x if x != 1 else ''}{'*' if x != 1 else ''}({f.value})  [{f.why}]" for x, f in found]
@@ -232,6 +235,17 @@ def _exponents(value: Scalar) -> Scalar | None:
         return sp.expand((x - y) if a > 0 else (y - x))
     del kept
     return None
+
+
+def _constants(form: Scalar, facts: list[Fact]) -> list[Fact]:
+    """Enclosures of the irrational constants that occur as terms, such as log(2)."""
+    terms = {m for e in (form, *(f.value for f in facts)) for m in e.as_coefficients_dict()}
+    out = []
+    for constant in sorted((m for m in terms if m.is_number and not m.is_Rational and m.is_real), key=str)[:6]:
+        middle = sp.Rational(str(constant.evalf(20))).limit_denominator(10**8)
+        out += [Fact(constant - middle + CONSTANT_ERROR, f"the value of {constant}", True)]
+        out += [Fact(middle + CONSTANT_ERROR - constant, f"the value of {constant}", True)]
+    return out
 
 
 def _products(facts: list[Fact], form: Scalar) -> list[Fact]:

@@ -148,6 +148,7 @@ class Products:
         self.owner = next(self._numbers)
         self.atoms: dict[str, Atom] = {}
         self.entry: Callable[[Word], Scalar | None] = lambda word: None  # entries of functions, set by the evaluator
+        self.diagonal: Callable[[Factor, Factor], Terms | None] = lambda left, right: None  # products with diag(v)
 
     def atom(self, kind: str, name: str, payload: Any, **assumptions: bool) -> Atom:
         if name not in self.atoms:
@@ -192,10 +193,12 @@ class Products:
     def _reduced(self, word: Word, coefficient: Scalar) -> tuple[Word, Scalar] | None:
         done: list[Factor] = []
         for place, factor in enumerate(word):
-            if done and {done[-1].kind, factor.kind} == {"diag", "ones"}:  # diag(v)*ones is v, and ones'*diag(v) is v'
-                own = _diagonal(done[-1], factor)
-                if own is not None:
-                    return self._reduced((*done[:-1], *own, *word[place + 1 :]), coefficient)
+            if done and "diag" in (done[-1].kind, factor.kind):
+                found = self.diagonal(done[-1], factor)
+                if found is not None and len(found.parts) <= 1:
+                    for own, c in found.parts.items():
+                        return self._reduced((*done[:-1], *own, *word[place + 1 :]), coefficient * c)
+                    return None
             now: Factor | None = factor
             while now is not None and done:
                 how = _joined(done[-1], now)
@@ -263,15 +266,6 @@ def _joined(left: Factor, right: Factor) -> Factor | Scalar | None:
     if left.flipped and not right.flipped and left.shape[0] == "1" and right.shape[1] == "1":
         return _inner(left, right)
     return None
-
-
-def _diagonal(left: Factor, right: Factor) -> Word | None:
-    """v of diag(v)*ones, or v' of ones'*diag(v)."""
-    diag, flat = (left, right) if left.kind == "diag" else (right, left)
-    if flat.flipped != (flat is left):
-        return None
-    (word,) = diag.payload.parts
-    return tuple(f.turned() for f in reversed(word)) if flat is left else word
 
 
 def _inner(left: Factor, right: Factor) -> Scalar | None:

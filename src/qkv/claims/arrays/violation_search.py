@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -28,6 +29,7 @@ N_STEPS = 140
 MAX_COORDINATES = 24
 NEAR = 1e-9
 FAR = 60.0
+MAX_SECONDS = 1.0  # after which no other start is tried
 DENOMINATORS = (1, 2, 3, 4, 6, 8, 10, 16, 60, 128, 1000, 10**4, 10**6, 2**40)
 
 
@@ -67,7 +69,10 @@ def nearest_to_violation(context: ArrayContext, core: L.Relation, seed: int = 0)
     starts = sorted((s for s in starts if math.isfinite(s[0])), key=lambda s: s[:2])
     starts = [*starts[: N_STARTS - 2], *rng.sample(starts[N_STARTS - 2 :], min(2, len(starts[N_STARTS - 2 :])))]
     best: tuple[float, ArrayInstance | None] = (math.inf, None)
+    begun = time.process_time()
     for score, _, start in starts:
+        if time.process_time() - begun > MAX_SECONDS:
+            break
         score, place = _descend(core, start, score, rng)
         confirmed = _confirmed(place, core) if score < NEAR else None
         if confirmed is not None:
