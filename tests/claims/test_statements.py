@@ -1,6 +1,6 @@
 """A thousand statements with known truth, written from the language reference alone, run through `qkv.check`.
 
-statements/README.md explains the tags. The test of all statements is marked slow; the default suite runs every twelfth.
+statements/README.md explains the tags. The test of all statements is marked slow; the default suite runs every 18th.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import qkv
 STATEMENTS = Path(__file__).parent / "statements"
 HELD_OUT = tuple(Path(__file__).parent / "held_out" / name for name in ("before.md", "after.md"))
 HARD = Path(__file__).parent / "hard_statements" / "attack.md"
-SAMPLE_STEP = 12
+SAMPLE_STEP = 18
 VERDICTS = ("proved", "conditional", "holds", "undecided", "refuted", "malformed")
 
 
@@ -185,7 +185,7 @@ def unsound(step: int) -> list[Outcome]:
 
 def test_sample_of_hard_statements() -> None:
     assert len(list(read_statements(HARD))) > 1200
-    assert not unsound(31)
+    assert not unsound(43)
 
 
 @pytest.mark.slow

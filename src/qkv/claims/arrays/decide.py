@@ -246,9 +246,9 @@ def _differs_somewhere(evaluator: ArrayEvaluator, gap: sp.Expr) -> str | None:
 
 
 def _tie_at_zero(context: ArrayContext, core: L.Relation) -> str | None:
-    """Whether both sides of a strict order are equal when all vectors and matrices of no kind are 0."""
-    free = [name for name, declared in context.arrays.items() if declared.kind == ""]
-    if not free or len(core.ops) != 1 or core.ops[0] not in ("<", ">", "!=") or context.conditions or context.random:
+    """Whether both sides of a strict order are equal when all vectors and matrices that are free are 0."""
+    free = [name for name, own in context.arrays.items() if own.kind == "" and name not in context.random]
+    if not free or len(core.ops) != 1 or core.ops[0] not in ("<", ">", "!=") or context.conditions:
         return None
     evaluator = ArrayEvaluator(context)
     for name in free:

@@ -9,7 +9,8 @@ Every fact is a theorem of one line:
 - entropy: 0 <= H(p) <= log n. Norms: Cauchy-Schwarz, the triangle inequality, |A B| <= |A| |B| (Frobenius).
 - ranks: at most every size on the way, and at most the sum of the ranks of the terms.
 - variances by weights are never negative, and at most |y|^2/2.
-- numbers: squares, exp(x) >= 1 + x, log(x) <= x - 1, |sin|, |cos| <= 1, cos(x) >= 1 - x^2/2, given ranges and conditions.
+- numbers: squares, exp(x) >= 1 + x, log(x) <= x - 1, |sin|, |cos| <= 1, cos(x) >= 1 - x^2/2,
+  given ranges and conditions.
 """
 
 from __future__ import annotations
@@ -283,7 +284,7 @@ class Library:
                 yield Fact(sp.expand(squares - part**2), "Cauchy-Schwarz")
 
     def _variance(self, part: Atom, word: Word) -> Iterator[Fact]:
-        """The sum of p_i*y_i^2 less the square of p'y is a variance: never negative, and at most |y|^2/2 (Popoviciu)."""
+        """The sum of p_i*y_i^2 less the square of p'y is a variance: at least 0, at most |y|^2/2 (Popoviciu)."""
         head = Terms({tuple(f.turned() for f in reversed(word[:-1])): sp.Integer(1)}, word[-1].rows, "1")
         if len(word) < 2 or word[-1].kind != "odot" or word[-1].flipped or word[0].shape[0] != "1":
             return

@@ -156,9 +156,8 @@ def _is_continuous(context: ArrayContext, core: L.Relation) -> bool:
     for node in L.nodes((core, tuple(context.lets.values()))):
         if isinstance(node, L.Call) and node.function not in CONTINUOUS_CALLS:
             return False
-        if isinstance(node, L.Apply) and node.function not in CONTINUOUS:
-            if node.function != "entropy" or not _is_weights(context, node.args[0]):
-                return False
+        if isinstance(node, L.Apply) and node.function not in CONTINUOUS and not _is_entropy(context, node):
+            return False
         if isinstance(node, L.Stat | L.Chance | L.Cases):
             return False
         if isinstance(node, L.Op) and node.sign in "/^":
@@ -169,7 +168,11 @@ def _is_continuous(context: ArrayContext, core: L.Relation) -> bool:
     return True
 
 
-def _is_weights(context: ArrayContext, expr: L.Expr) -> bool:
+def _is_entropy(context: ArrayContext, node: L.Apply) -> bool:
+    """Whether a function is the entropy of weights."""
+    if node.function != "entropy":
+        return False
+    expr = node.args[0]
     if isinstance(expr, L.Name):
         declared = context.arrays.get(str(expr))
         return declared is not None and declared.kind == "simplex"

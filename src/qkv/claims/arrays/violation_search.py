@@ -89,7 +89,7 @@ def _small(inst: ArrayInstance) -> ArrayInstance:
 
 
 def _score(inst: ArrayInstance, core: L.Relation) -> float:
-    """The smallest gap of the orders of a chain, divided by the size of its sides unless one is 0; infinite for none."""
+    """The smallest gap of the orders of a chain, divided by the size of its sides unless one is 0."""
     least = math.inf
     with ctx.workprec(SEARCH_BITS):
         try:
