@@ -9,6 +9,7 @@ import sympy as sp
 from qkv.claims.arrays import exact_values as exact
 from qkv.claims.arrays.closed_forms import at_instance
 from qkv.claims.arrays.context import ArrayContext, build_array_context
+from qkv.claims.arrays.draws import contradicted_by_draws
 from qkv.claims.arrays.errors import NoValue, Unsupported
 from qkv.claims.arrays.evaluator import ArrayEvaluator
 from qkv.claims.arrays.growth import growth
@@ -114,6 +115,8 @@ def _relation(context: ArrayContext, core: L.Relation) -> Outcome:
         return Outcome(
             "refuted", "false for the values shown, as ball arithmetic confirms", _sides_only(steps), tried.violation
         )
+    if proved and contradicted_by_draws(context, core):
+        return Outcome("undecided", "a bug: a proof was found, but draws disagree", tuple(steps))
     if context.conditions and not tried.total:
         return Outcome("undecided", "no instance was found that meets what is given", tuple(steps))
     if proved:

@@ -12,7 +12,7 @@ from qkv.claims.arrays.errors import Unsupported
 from qkv.claims.arrays.expectations import expectation
 from qkv.claims.arrays.functions import ENTRYWISE, Functions
 from qkv.claims.arrays.sums import summed
-from qkv.claims.arrays.terms import Factor, Products, Scalar, Terms, ones, size_symbol, unit
+from qkv.claims.arrays.terms import Factor, Products, Scalar, Terms, ones, select, size_symbol, unit
 from qkv.claims.syntax import nodes as L
 
 MAX_EXPONENT = 12
@@ -209,13 +209,10 @@ class ArrayEvaluator:
             return self._joined("concat", left.transposed(), right.transposed()).transposed()
         if left.rows != right.rows:
             raise Unsupported("matrices of different heights side by side")
-        both = f"({left.cols.strip('()')}+{right.cols.strip('()')})"
-        parts = [
-            self.products.times(
-                part, self.products.single(Factor(f"select_{j}{both}", part.cols, both, "select", payload=both))
-            )
-            for j, part in enumerate((left, right))
-        ]
+        widths = [tuple(part.cols.strip("()").split("+")) for part in (left, right)]
+        sizes, cut = (*widths[0], *widths[1]), len(widths[0])
+        ends = ((left, 0, cut), (right, cut, len(sizes)))
+        parts = [self.products.times(part, self.products.single(select(sizes, *end))) for part, *end in ends]
         return parts[0].plus(parts[1])
 
     def _inverse(self, value: Terms) -> Terms:

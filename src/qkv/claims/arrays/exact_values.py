@@ -43,6 +43,8 @@ def value(inst: ArrayInstance, expr: L.Expr) -> Matrix:
         return _sum(inst, expr)
     if isinstance(expr, L.Cases):
         return _cases(inst, expr)
+    if isinstance(expr, L.Stat) and inst.estimate is not None:
+        return inst.estimate(expr)
     raise NoValue("a statistic")
 
 

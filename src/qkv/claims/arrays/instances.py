@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from qkv.claims.arrays.context import ArrayContext
 from qkv.claims.arrays.errors import NoValue
 from qkv.claims.semantics.ranges import Range
+from qkv.claims.syntax import nodes as L
 
 SIMPLE = (*(Fraction(x) for x in (1, 2, 0, -1, 3, 5, -3)), Fraction(1, 2), Fraction(-1, 2))
 MAX_SIZE = 4
@@ -26,6 +28,7 @@ class ArrayInstance:
     arrays: dict[str, list[list[Fraction]]]
     items: dict[str, int] = field(default_factory=dict)  # the place of each named item, from 0
     cache: dict[str, Matrix] = field(default_factory=dict)
+    estimate: Callable[[L.Stat], Matrix] | None = None  # of statistics, which have no exact value
 
     def assignment(self) -> str:
         """The instance as assignments that Python accepts."""

@@ -253,8 +253,8 @@ def _joined(left: Factor, right: Factor) -> Factor | Scalar | None:
     )
     if undone and left.flipped == right.flipped:
         return sp.Integer(1)
-    if left.kind == "select" and right.kind == "select" and not left.flipped and right.flipped:
-        return sp.Integer(1) if same else 0 if left.payload == right.payload else None
+    if left.kind == right.kind == "select":
+        return _selected(left, right)
     stochastic = left.kind in ("softmax", "causal_softmax") and not left.flipped and left.shape[1] != "1"
     if right.kind == "ones" and not right.flipped and (left.kind == "permutation" or stochastic):
         return ones(left.shape[0])
@@ -266,6 +266,32 @@ def _joined(left: Factor, right: Factor) -> Factor | Scalar | None:
     if left.flipped and not right.flipped and left.shape[0] == "1" and right.shape[1] == "1":
         return _inner(left, right)
     return None
+
+
+def select(sizes: tuple[str, ...], start: int, stop: int) -> Factor:
+    """[0 I 0]: what stands side by side is A*select + B*select; it takes the sizes from `start` to `stop` of a width."""
+    own = sizes[start] if stop - start == 1 else f"({'+'.join(sizes[start:stop])})"
+    every = f"({'+'.join(sizes)})"
+    return Factor(f"select_{start}:{stop}{every}", own, every, "select", payload=(sizes, start, stop))
+
+
+def _selected(left: Factor, right: Factor) -> Factor | Scalar | None:
+    """The product of two selections: of a part of a part, of a part with itself, or of parts that do not meet."""
+    (sizes, a, b), (others, c, d) = left.payload, right.payload
+    if left.flipped and right.flipped:
+        found = _selected(right.turned(), left.turned())
+        return found.turned() if isinstance(found, Factor) else found
+    if not left.flipped and not right.flipped:  # a part of a part
+        return select(others, c + a, c + b) if sizes == others[c:d] else None
+    if left.flipped or sizes != others:
+        return None
+    if b <= c or d <= a:
+        return sp.Integer(0)
+    if (a, b) == (c, d):
+        return sp.Integer(1)
+    if a <= c and d <= b:
+        return select(sizes[a:b], c - a, d - a).turned()
+    return select(sizes[c:d], a - c, b - c) if c <= a and b <= d else None
 
 
 def _inner(left: Factor, right: Factor) -> Scalar | None:
