@@ -133,7 +133,7 @@ def _upright(inst: ArrayInstance, factor: Factor) -> Any:
             return softmax_rows(inner.transpose()).transpose()
         return softmax_rows(inner, factor.kind != "softmax")
     if factor.kind == "select":
-        sizes, start, stop = factor.payload
+        sizes, start, _ = factor.payload
         before = sum(_size(inst, one) for one in sizes[:start])
         return arb_mat(rows, cols, [int(j == before + i) for i in range(rows) for j in range(cols)])
     if factor.kind == "odot":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from flint import arb, arb_mat
@@ -28,7 +29,7 @@ def contradicted_by_draws(context: ArrayContext, core: L.Relation) -> bool:
         with exact.precision():
             try:
                 inst = _shrunk(drawn(context, seed))
-                inst.estimate = lambda expr, at=inst, rng=np.random.default_rng(seed): _estimated(at, expr, rng)
+                inst.estimate = partial(_estimated, inst, np.random.default_rng(seed))
                 if exact.meets(inst) and exact.holds(inst, core) is False:
                     return True
             except NoValue:
@@ -46,7 +47,7 @@ def _shrunk(inst: ArrayInstance) -> ArrayInstance:
     return replace(inst, arrays=arrays, cache={})
 
 
-def _estimated(inst: ArrayInstance, expr: L.Stat, rng: np.random.Generator) -> exact.Matrix:
+def _estimated(inst: ArrayInstance, rng: np.random.Generator, expr: L.Stat) -> exact.Matrix:
     """A statistic from draws, as a ball."""
     if expr.function not in ("E", "Var", "Cov"):
         raise NoValue("a statistic without an estimate")

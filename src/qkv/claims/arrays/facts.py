@@ -92,7 +92,7 @@ class Library:
 
     def about(self, expr: Scalar) -> list[Fact]:
         """Facts about everything in an expression, and about what those facts bring in."""
-        found: dict[Scalar, Fact] = {f.value: f for f in self.given}
+        found: dict[Scalar, Fact] = {f.value: f for f in (*self.given, *_amplitudes(expr))}
         seen: set[Scalar] = set()
         todo = [expr, *(f.value for f in self.given)]
         for _ in range(2):
@@ -360,6 +360,16 @@ class Library:
                 sp.Integer(0),
             )
             yield Fact(total - part, "the rank of a sum is at most the sum of the ranks")
+
+
+def _amplitudes(expr: Scalar) -> Iterator[Fact]:
+    """a*sin(x) + b*cos(x) is at least -sqrt(a^2 + b^2), for the coefficients of an expression."""
+    terms = sp.expand(expr).as_coefficients_dict()
+    for sine in [m for m in terms if isinstance(m, sp.sin)]:
+        cosine = sp.cos(sine.args[0])
+        if cosine in terms:
+            a, b = terms[sine], terms[cosine]
+            yield Fact(sp.sqrt(a**2 + b**2) + a * sine + b * cosine, "the amplitude of a*sin(x) + b*cos(x)")
 
 
 def _is_distribution(vector: Terms) -> bool:

@@ -11,6 +11,7 @@ import sympy as sp
 from qkv.claims.arrays.combination import combined
 from qkv.claims.arrays.evaluator import ArrayEvaluator
 from qkv.claims.arrays.facts import Fact, Library
+from qkv.claims.arrays.polynomial_signs import polynomial_sign
 from qkv.claims.arrays.terms import Scalar
 
 MAX_SPLITS = 4
@@ -158,7 +159,7 @@ def _rebuilt(value: Scalar, change: object) -> Scalar:
         return value
     args = value.args
     if isinstance(value, sp.Piecewise):
-        new = value.func(*[(_rebuilt(e, change), c) for e, c in args])
+        new = value.func(*[(_rebuilt(e, change), _rebuilt(c, change)) for e, c in args])
     else:
         new = value.func(*[_rebuilt(a, change) for a in args])
     if isinstance(new, sp.Abs | sp.sign | sp.Max | sp.Piecewise):
@@ -180,6 +181,9 @@ def _direct(library: Library, value: Scalar, extra: tuple[Fact, ...], strict: bo
         if found is not None:
             used = [f"{x if x != 1 else ''}{'*' if x != 1 else ''}({f.value})  [{f.why}]" for x, f in found]
             return Argument(tuple(used) or ("it is 0",))
+        why = polynomial_sign(form, [*extra, *library.given], strict)
+        if why is not None:
+            return Argument((f"{form}  [{why}]",))
     if extra and combined(sp.Integer(0), [*extra, *library.given], True) is not None:
         return Argument(("this case cannot occur",))
     return None

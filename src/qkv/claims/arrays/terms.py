@@ -269,7 +269,7 @@ def _joined(left: Factor, right: Factor) -> Factor | Scalar | None:
 
 
 def select(sizes: tuple[str, ...], start: int, stop: int) -> Factor:
-    """[0 I 0]: what stands side by side is A*select + B*select; it takes the sizes from `start` to `stop` of a width."""
+    """[0 I 0]: A*select + B*select stand side by side; it takes the sizes from `start` to `stop` of a width."""
     own = sizes[start] if stop - start == 1 else f"({'+'.join(sizes[start:stop])})"
     every = f"({'+'.join(sizes)})"
     return Factor(f"select_{start}:{stop}{every}", own, every, "select", payload=(sizes, start, stop))
