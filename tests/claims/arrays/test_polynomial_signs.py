@@ -71,3 +71,8 @@ def test_generators_lie_in_their_own_ranges(value, strict, wanted):
 def test_a_point_is_an_interval_too():
     facts = [Fact(X - 1, "low"), Fact(1 - X, "high")]
     assert polynomial_sign((X - 1) ** 2 + X - 1, facts, False) and not polynomial_sign(X**2 - 1, facts, True)
+
+
+def test_exponentials_that_are_not_multiples_of_each_other_are_left_alone():
+    for value in (sp.exp(2 * X) - sp.exp(3 * X) + 1, sp.exp(X) + sp.exp(-X) - 2, sp.exp(2 * X) + sp.exp(X**2)):
+        assert polynomial_sign(value, [], False) is None

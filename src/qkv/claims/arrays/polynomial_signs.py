@@ -56,14 +56,15 @@ def polynomial_sign(value: Scalar, facts: list[Fact], strict: bool) -> str | Non
     if found is None:
         return None
     generator, interval = found
-    value = _in_powers(value, generator)
-    poly = sp.Poly(value, generator) if value is not sp.nan and value.is_polynomial(generator) else None
+    variable = generator if generator.is_Symbol else sp.Dummy("generator", real=True)
+    value = _in_powers(value, generator, variable)
+    poly = sp.Poly(value, variable) if value.free_symbols == {variable} and value.is_polynomial(variable) else None
     if poly is None or poly.degree() < 1 or poly.degree() > MAX_DEGREE or not all(c.is_Rational for c in poly.coeffs()):
         return None
     for fact in facts:
         line = sp.expand(fact.value)
-        if line.free_symbols == generator.free_symbols and line.is_polynomial(generator):
-            own = sp.Poly(line, generator)
+        if line.free_symbols == {variable} and line.is_polynomial(variable):
+            own = sp.Poly(line, variable)
             if own.degree() == 1 and all(c.is_Rational for c in own.coeffs()):
                 slope, start = own.all_coeffs()
                 interval.cut(-start / slope, slope > 0, fact.strict)
@@ -108,18 +109,15 @@ def _generator(value: Scalar) -> tuple[Scalar, Interval] | None:
     return (functions[0], Interval(sp.Integer(-1), sp.Integer(1))) if waves else None
 
 
-def _in_powers(value: Scalar, generator: Scalar) -> Scalar:
-    """A sum of exponentials as a polynomial in one of them, where their exponents are whole multiples of its own."""
+def _in_powers(value: Scalar, generator: Scalar, variable: Scalar) -> Scalar:
+    """A polynomial in a variable that stands for the generator; exponentials of whole multiples are its powers."""
     if not isinstance(generator, sp.exp):
-        return value
+        return value.subs(generator, variable)
 
     def multiple(e: Scalar) -> Scalar:
         return sp.simplify(e.args[0] / generator.args[0])
 
-    value = sp.expand(sp.powsimp(value))
-    stand_in = sp.Dummy("power", positive=True)
-    found = value.replace(
+    return sp.expand(sp.powsimp(value)).replace(
         lambda e: isinstance(e, sp.exp) and multiple(e).is_Integer and multiple(e) > 0,
-        lambda e: stand_in ** multiple(e),
+        lambda e: variable ** multiple(e),
     )
-    return found.subs(stand_in, generator) if found.free_symbols == {stand_in} else sp.nan
