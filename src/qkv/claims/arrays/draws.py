@@ -42,7 +42,7 @@ def _shrunk(inst: ArrayInstance) -> ArrayInstance:
     arrays = dict(inst.arrays)
     for name in arrays:
         if inst.context.arrays[name].kind == "":
-            by = max(1, max(abs(x) for row in arrays[name] for x in row) / LARGEST)
+            by = max(Fraction(1), max(abs(x) for row in arrays[name] for x in row) / LARGEST)
             arrays[name] = [[x / by for x in row] for row in arrays[name]]
     return replace(inst, arrays=arrays, cache={})
 

@@ -53,7 +53,7 @@ def nearest_to_violation(context: ArrayContext, core: L.Relation, seed: int = 0)
     if not any(op in ORDERS for op in core.ops):
         return Nearest()
     rng = random.Random(seed)
-    starts = []
+    starts: list[tuple[float, int, ArrayInstance]] = []
     for draw in range(3 * N_SCORED):
         if len(starts) == N_SCORED:
             break
