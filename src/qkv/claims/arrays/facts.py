@@ -233,6 +233,16 @@ class Library:
                 yield Fact(part, "a weight is never negative", True)
         lse = self.functions.lse(z)
         yield Fact(lse - part, "lse(z) >= max(z)")
+        yield Fact(self.functions.norm(z) - part, "an entry is at most the norm")
+        yield Fact(sp.expand(self.products.inner(z, z) - part**2), "the square of an entry is at most that of the norm")
+        if 1 < len(z.parts) <= 4:
+            terms = [self.functions.largest(Terms({w: c}, z.rows, z.cols)) for w, c in z.parts.items()]
+            yield Fact(sp.expand(sum(terms, -part)), "the maximum of a sum is at most the sum of the maxima")
+        (word, c), *more = z.parts.items()
+        if not more and c == 1 and len(word) == 1 and word[0].kind == "abs" and not word[0].flipped:
+            inner = self.functions.norm(word[0].payload)
+            yield Fact(inner - part, "an entry is at most the norm")
+            yield Fact(sp.sqrt(size_symbol(z.rows)) * part - inner, "|z| <= sqrt(n)*max(|z_i|)")
         for other in self._same(every, "max", part):
             distance = self.functions.norm(z.plus(other.payload.scaled(sp.Integer(-1))))
             yield Fact(distance - part + other, "max is 1-Lipschitz")
@@ -280,6 +290,9 @@ class Library:
                 bound = self.functions.norm(left) * self.functions.norm(right)
                 yield Fact(bound - part, "Cauchy-Schwarz")
                 yield Fact(bound + part, "Cauchy-Schwarz")
+                both = self.products.inner(left, left) + self.products.inner(right, right)
+                for sign in (1, -1):
+                    yield Fact(sp.expand(both + 2 * sign * part), "the squared norm of a sum")
                 squares = self.products.inner(left, left) * self.products.inner(right, right)
                 yield Fact(sp.expand(squares - part**2), "Cauchy-Schwarz")
 
@@ -317,6 +330,12 @@ class Library:
                 two = self.products.word(right, sp.Integer(1), right[0].shape[0], right[-1].shape[1])
                 bound = self.functions.norm(one) * self.functions.norm(two)
                 yield Fact(sp.Abs(c) * bound - part, "the norm of a product is at most the product of the norms")
+            if len(word) > 2:
+                bound = sp.Mul(*(self.functions.norm(self.products.single(f)) for f in word))
+                yield Fact(
+                    sp.Abs(c) * self.evaluator.tidied(bound) - part,
+                    "the norm of a product is at most the product of the norms",
+                )
             if len(word) == 1 and word[0].kind in ("softmax", "simplex") and word[0].cols == "1" and c == 1:
                 yield Fact(1 - part, "the norm of a distribution is at most 1")
         others = [a for a in every if isinstance(a, Atom) and a.sort == "norm" and a != part]
@@ -342,6 +361,15 @@ class Library:
             yield Fact(
                 LIPSCHITZ[one.kind] * distance - part, f"{one.kind} is Lipschitz with constant {LIPSCHITZ[one.kind]}"
             )
+
+    def _trace(self, part: Atom, every: set[Scalar]) -> Iterator[Fact]:
+        word: Word = part.payload
+        for cut in range(1, len(word)):
+            pieces = (word[:cut], word[cut:])
+            one, two = (self.products.word(w, sp.Integer(1), w[0].shape[0], w[-1].shape[1]) for w in pieces)
+            bound = self.functions.norm(one) * self.functions.norm(two)
+            yield Fact(bound - part, "Cauchy-Schwarz")
+            yield Fact(bound + part, "Cauchy-Schwarz")
 
     def _rank(self, part: Atom, every: set[Scalar]) -> Iterator[Fact]:
         value: Terms = part.payload
