@@ -6,13 +6,14 @@ import re
 from dataclasses import replace
 from time import process_time
 
-from qkv.sheets.answers.construction import Outcome, joined, names
+from qkv.sheets.answers.construction import Length, Outcome, joined, names
 from qkv.sheets.answers.decide import decide_answer
 from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.find_conditions import decide_condition
 from qkv.sheets.answers.find_constructions import (
     find_constructions,
     says_as_before,
+    says_columns,
     says_rows,
     says_scaled,
     transposed_basis,
@@ -64,7 +65,9 @@ def answers_of(sheet: Sheet, problem: Problem) -> tuple[Answer, ...]:
     return tuple(found)
 
 
-def _answer(question: Question, region: Region, problem: Problem, context: dict[str, Decided], length: str) -> Decided:
+def _answer(
+    question: Question, region: Region, problem: Problem, context: dict[str, Decided], length: Length | None
+) -> Decided:
     """The answer to one question, by its kind."""
     if question.kind == "construction":
         return _construction(question, region, problem, context)
@@ -104,7 +107,7 @@ def _construction(question: Question, region: Region, problem: Problem, context:
         )
         return replace(decided, answer=replace(decided.answer, verdict="not_read", because=because))
     other_way = transposed_basis(found[-1])
-    if other_way is not None:
+    if other_way is not None and (says_rows(region) or not says_columns(region)):
         tried = decide_answer(question, other_way, context, problem)
         if tried.answer.verdict == "meets":
             because = f"right if the rows of A are the basis, wrong if its columns are: {decided.answer.because}"

@@ -6,7 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from qkv.sheets.answers.construction import Construction, Outcome, declared_names, is_expression, joined, renamed
+from qkv.sheets.answers.construction import (
+    OTHER_GAMMA,
+    Construction,
+    Outcome,
+    declared_names,
+    is_expression,
+    joined,
+    renamed,
+)
 from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.goal_check import Found, decided, in_limit
 from qkv.sheets.answers.letters import Put, logarithms_as_scales, put_in
@@ -164,7 +172,9 @@ def in_problem_letters(question: Question, put: Put, value: str) -> str | None:
     known = {*declared, *put.scales, "c", "alpha", "v", "c_1", "c_2"}
 
     def one(base: str, index: str) -> str | None:
-        own = joined(base, index)
+        own = "gamma" if base == OTHER_GAMMA else joined(base, index)
+        if own == question.varies and base != OTHER_GAMMA:
+            return None
         if own in back and back[own] in put.scales:
             return back[own]
         if base in known or own in known:
