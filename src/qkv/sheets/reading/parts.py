@@ -221,7 +221,7 @@ _WORD = re.compile(
 )
 _NUMBER = re.compile(r"[\(（]?(\d{1,2})[\)）]?(?:[.:：、)]|[ \t]|$|(?=[\(（a-h]))[ \t]*")
 _LETTER = re.compile(
-    r"[\(（\[][ \t]*([a-h])[ \t]*[\)）\]][ \t.:：]*|([a-h])[\)）][ \t.:：]*"
+    r"[\(（\[][ \t]*([a-hA-H])[ \t]*[\)）\]][ \t.:：]*|([a-h])[\)）][ \t.:：]*"
     r"|([a-h])[.:：](?![A-Za-z])[ \t]*|([a-h])(?=[ \t]*$|\*\*|\})"
 )
 _AFTER_NUMBER = re.compile(r"([a-h])(?=[.\s):：*}]|$)[.):：]?[ \t]*")
@@ -255,7 +255,7 @@ def _labels(line: str) -> list[tuple[str, str]]:
             return []
     letter = _LETTER.match(line, at) or (_AFTER_NUMBER.match(line, at) if out else None)
     if letter:
-        out.append(("letter", next(g for g in letter.groups() if g)))
+        out.append(("letter", next(g for g in letter.groups() if g).lower()))
         at = letter.end()
     roman = _ROMAN.match(line, at) or (_BARE_ROMAN.match(line, at) if letter else None)
     if roman:
