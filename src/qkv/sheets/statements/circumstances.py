@@ -102,6 +102,7 @@ class Circumstances:
         unclear: Whether a word such as "if" stands before it whose condition is not a formula that is understood.
         large: Vectors or letters that are said to be large under a condition.
         small: The same for small.
+        every: Whether all samples are spoken of.
         some: Whether only some samples are spoken of.
         by_choice: Whether "by setting" or the like follows, so that it is what a choice gives.
         denominator: Whether the denominator of a softmax is spoken of.
@@ -120,6 +121,7 @@ class Circumstances:
     unclear: bool = False
     large: tuple[str, ...] = ()
     small: tuple[str, ...] = ()
+    every: bool = False
     some: bool = False
     by_choice: bool = False
     denominator: bool = False
@@ -157,6 +159,7 @@ def circumstances(formula: Formula) -> Circumstances:
                 r"(?:is|are|becomes?|gets?) (?:very |much |sufficiently |too )?(?:small|smaller|tiny)|很小|较小|变小",
             )
         ),
+        every=_EVERY.search(tail + after) is not None,
         some=_SOME.search(tail + after) is not None,
         by_choice=_BY_CHOICE.search(after) is not None,
         denominator=_DENOMINATOR.search(tail[-80:] + after[:40]) is not None,
@@ -164,7 +167,13 @@ def circumstances(formula: Formula) -> Circumstances:
 
 
 _SOME = re.compile(
-    r"\b(?:sometimes|(?:some|other|certain) (?:samples?|cases|draws?|times)|others|either|oscillat\w*|fluctuat\w*|jumps?|flips?|swings?|alternat\w*)\b|有时|某些|另一些|时而|一会|来回|摆动|波动",
+    r"\b(?:sometimes|(?:some|other|certain) (?:samples?|cases|draws?|times)|others|either|oscillat\w*"
+    r"|fluctuat\w*|jumps?|flips?|swings?|alternat\w*)\b|有时|某些|另一些|时而|一会|来回|摆动|波动",
+    re.I,
+)
+_EVERY = re.compile(
+    r"\b(?:each|every|all|any) (?:the )?(?:samples?|draws?|time)\b|\balways\b|\bregardless\b|\bno matter\b"
+    r"|所有样本|每个样本|每次|总是|始终|无论",
     re.I,
 )
 _BY_CHOICE = re.compile(
@@ -345,8 +354,25 @@ def _asserts(rest: str) -> bool:
 
 
 def _said(before: str, words: str) -> list[str]:
+    kept = before[_last_assertion(before) :]
+    longer = "large" in words and re.search(rf"\b(?:longer|larger|bigger)\s+(?:{_A_KEY})", kept, re.I)
+    shorter = "large" not in words and re.search(rf"\b(?:shorter|smaller)\s+(?:{_A_KEY})", kept, re.I)
+    if longer or shorter:
+        return ["k_a"]
     found = re.finditer(rf"(?:\$([^$]*)\$|(?<![\w$\\])([a-zA-Z]))\s*(?:{words})", before)
     return [(m[1] or m[2]).strip() for m in found]
+
+
+_A_KEY = r"\$[^$]*k_\{?a[^$]*\$|one\b"
+
+
+def _last_assertion(before: str) -> int:
+    """Where the last formula before ends that asserts something."""
+    ends = [
+        m.end() for m in _SPAN.finditer(before)
+        if any(c.sides and not _is_number_condition(c) for c in _clauses(m[1]))
+    ]  # fmt: skip
+    return max(ends, default=0)
 
 
 _MORE = r"(?:larger|greater|bigger|more|longer|higher) than|exceed(?:s|ing)?|above|大于|超过|高于"

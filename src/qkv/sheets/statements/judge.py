@@ -15,7 +15,7 @@ from qkv.sheets.statements.circumstances import Circumstances, circumstances, is
 from qkv.sheets.statements.deciding import Budget
 from qkv.sheets.statements.indices import INDICES, entries, in_subpart, indices, rest
 from qkv.sheets.statements.links import EXACT, LIMIT, OPEN, UNREAD, WRONG, Finding, Setting, decide_link, worst
-from qkv.sheets.statements.moves import is_length, moves, with_values
+from qkv.sheets.statements.moves import for_no_length, is_length, moves, with_values
 from qkv.sheets.statements.notation import (
     Definition,
     Notation,
@@ -28,8 +28,14 @@ from qkv.sheets.statements.notation import (
 )
 from qkv.sheets.statements.parsed_formulas import Parsed, parsed_formulas
 from qkv.sheets.statements.reading_of import Reading
-from qkv.sheets.statements.worlds import World, worlds_of
-from qkv.sheets.statements.writing import Unwritable
+from qkv.sheets.statements.world_choice import (
+    fitting_worlds,
+    other_inputs,
+    siblings,
+    speaks_of_length,
+    speaks_of_noise,
+)
+from qkv.sheets.statements.worlds import worlds_of
 
 MAX_READINGS = 8
 MAX_LINKS = 8
@@ -152,6 +158,8 @@ class _Judge:
         self, parsed: Parsed, clause: T.Clause, around: Circumstances, extra: tuple[T.Condition, ...]
     ) -> tuple[str, Finding]:
         if clause.signs[0] == "prop" and len(clause.sides) > 2:
+            clause = replace(clause, sides=clause.sides[1:], signs=clause.signs[1:])
+        if self._goes_on_from_matrix(parsed, clause):  # M = A A' = …: the first link chooses
             clause = replace(clause, sides=clause.sides[1:], signs=clause.signs[1:])
         if clause.signs[0] in ("in", "notin", "prop"):
             return "skip", Finding(OPEN)
@@ -294,6 +302,13 @@ class _Judge:
             return Finding(OPEN, "", "chooses a matrix")
         return None
 
+    def _goes_on_from_matrix(self, parsed: Parsed, clause: T.Clause) -> bool:
+        """Whether a chain begins with the choice of a matrix."""
+        head = clause.sides[0]
+        wanted = {"bases": ("M",), "tokens": ("V", "K", "Q")}.get(self._kind(parsed.formula.part), ())
+        chosen = isinstance(head, T.Symbol) and head.base in wanted and not head.index
+        return chosen and len(clause.sides) > 2 and clause.signs[0] == "="
+
     def _is_other_input(self, parsed: Parsed, clause: T.Clause) -> bool:
         """Whether a token gets another value than the given one."""
         world = worlds_of(self.problem, parsed.formula.part)[0]
@@ -338,7 +353,7 @@ class _Judge:
                 other = self._chain(parsed, clause, conditions, around, extra, alpha)
                 if other.kind in (EXACT, LIMIT):
                     return other
-        if found.kind == WRONG and self._kind(parsed.formula.part) == "means":
+        if found.kind == WRONG and self._kind(parsed.formula.part) == "means" and not around.every:
             return self._in_sibling(parsed, clause, conditions, around, extra) or found
         return found
 
@@ -457,6 +472,8 @@ class _Judge:
             found = decide_link(left, sign, right, reading, setting, self.budget)
             if found.kind in (EXACT, LIMIT):
                 return found
+            if found.kind == OPEN and found.because.startswith("true when") and sign in ("=", "~", "->"):
+                found = for_no_length(left, sign, right, reading, setting, self.budget, around) or found
             if found.kind == WRONG:
                 refuted.append(found)
             elif found.kind == OPEN or best is None:
@@ -522,15 +539,17 @@ class _Judge:
         names = [n.name for n in T.nodes(both) if isinstance(n, T.Call) and n.name in ("Var", "Cov", "E", "N")]
         statistics = "N" if "N" in names else names[0] if names else ""
         if self.elsewhere:
-            worlds = [w for w in self._siblings(part) if w.kind in ("means", "noise")]
-            worlds = [w for w in worlds if (w.kind == "noise") == bool(statistics or self._noisy(inside))]
+            worlds = [w for w in siblings(self.problem, part) if w.kind in ("means", "noise")]
+            worlds = [
+                w for w in worlds if (w.kind == "noise") == bool(statistics or speaks_of_noise(inside, self.notation))
+            ]
         else:
-            spoken = self._speaks_of_length(parsed, inside, (*conditions, *extra))
-            worlds = self._worlds(part, inside, statistics, spoken)
+            spoken = speaks_of_length(parsed, inside, (*conditions, *extra), self.notation)
+            worlds = fitting_worlds(self.problem, self.notation, part, inside, statistics, spoken)
         scales = self.notation.scales.get(part.split(".")[0], [])
         doubtful = any((s in scales or s == self.notation.length) and s.base in ("c", "C") for s in inside)
         if worlds and worlds[0].kind == "tokens":
-            worlds = [*self._other_inputs(worlds[0], definitions), *worlds]
+            worlds = [*other_inputs(worlds[0], definitions, self.notation), *worlds]
             definitions = {s: d for s, d in definitions.items() if s.base != "x"}
         for world in worlds:
             base = Reading(world, self.notation, current(definitions, inside), replaced={})
@@ -561,51 +580,3 @@ class _Judge:
                         with_values(reading, (*conditions, *extra))
                         for limits, when in moves(world, (*conditions, *extra), around, self.notation):
                             yield reading, Setting(limits, stands_for, when)
-
-    def _other_inputs(self, world: World, definitions: dict[T.Symbol, Definition]) -> list[World]:
-        """The world with a token that the author supposed to be another one."""
-        for s, d in definitions.items():
-            if s.base == "x" and len(s.index) == 1:
-                try:
-                    value = Reading(world, self.notation, {}).writer().write(d.value).text
-                except Unwritable:
-                    continue
-                name = f"x_{s.index[0]}"
-                lets = tuple(f"{name} = {value}" if one.split("=")[0].strip() == name else one for one in world.let)
-                return [replace(world, let=lets)] if lets != world.let else []
-        return []
-
-    def _siblings(self, part: str) -> list[World]:
-        """The worlds of the other parts under the same letter."""
-        family = [p.id for p in self.problem.parts if p.id.split(".")[0] == part.split(".")[0] and p.id != part]
-        return [w for id in family for w in worlds_of(self.problem, id)]
-
-    def _speaks_of_length(self, parsed: Parsed, inside: list[T.Symbol], conditions: tuple[T.Condition, ...]) -> bool:
-        """Whether the random length of a key matters: it is named in the formula, beside it, or earlier in its part."""
-        length = self.notation.length
-        if length is None:
-            return False
-        if length in inside or any(c.clause is not None and length in T.symbols(c.clause) for c in conditions):
-            return True
-        order, part = self.notation.length_at
-        return part == parsed.formula.part and order < parsed.order
-
-    def _noisy(self, inside: list[T.Symbol]) -> bool:
-        """Whether the noise of keys or its size is spoken of."""
-        return any(
-            (s.base == self.notation.noise_vector and s.index) or s.base == "Sigma" or s == T.Symbol("alpha")
-            for s in inside
-        )
-
-    def _worlds(self, part: str, inside: list[T.Symbol], statistics: str, spoken: bool) -> list[World]:
-        found = list(worlds_of(self.problem, part))
-        if spoken and not any("gamma" in w.text for w in found):
-            found = [*(w for w in self._siblings(part) if "gamma" in w.text or "mu_a'" in w.text), *found]
-        if statistics or self._noisy(inside):
-            mine = [w for w in found if w.kind == "noise"]
-            if any(s.base == "Sigma" for s in inside) or statistics == "N":
-                mine += [w for w in self._siblings(part) if w.kind == "noise" and w not in mine]
-            return mine or found
-        if any(w.kind == "means" for w in found):
-            return [w for w in found if w.kind == "means"]
-        return found

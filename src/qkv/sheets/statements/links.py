@@ -204,16 +204,19 @@ def _near(one: Term, two: Term, exact: Finding, reading: Reading, setting: Setti
     if one.shape != SCALAR:
         return _as_scale(one, two, exact, reading, setting, budget) if fixed else exact
     ten = tuple(g for g in reading.world.given if not re.match(r"n\s*>", g))
+    said = any(re.match(r"n\s*=", g) for g in ten)
     world = reading.world
-    reading.world = type(world)(world.kind, (*ten, "n = 10"), world.let, world.limits, world.remark)
+    given = ten if said else (*ten, "n = 10")
+    reading.world = type(world)(world.kind, given, world.let, world.limits, world.remark)
     try:
         above = _try(f"{one.text} - {two.closed} <= 1/20", "", reading, setting, budget)
         below = _try(f"{two.text} - {one.closed} <= 1/20", "", reading, setting, budget)
     finally:
         reading.world = world
     if all(found.kind in (EXACT, LIMIT) for found in (above, below)):
-        return Finding(LIMIT, below.claim, "the sides differ by less than 0.05 for n = 10")
-    if not fixed and any(found.verdict in ("refuted", "conditional") for found in (above, below)):
+        items = "" if said else " for n = 10"
+        return Finding(LIMIT, below.claim, f"the sides differ by less than 0.05{items}")
+    if (said or not fixed) and any(found.verdict in ("refuted", "conditional") for found in (above, below)):
         return exact
     return Finding(OPEN, exact.claim, exact.because)
 

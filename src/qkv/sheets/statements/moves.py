@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.circumstances import Circumstances, compared_keys, is_norm_of_key
+from qkv.sheets.statements.deciding import Budget
+from qkv.sheets.statements.links import WRONG, Finding, Setting, decide_link
 from qkv.sheets.statements.notation import Notation, written
 from qkv.sheets.statements.reading_of import Reading
 from qkv.sheets.statements.worlds import World
@@ -77,6 +79,20 @@ def _is_long_key(name: str, notation: Notation) -> bool:
     if re.search(r"k_\{?a|\\lVert|\\\|", name):
         return True
     return notation.length is not None and name.strip("\\ ") in (notation.length.base, written(notation.length))
+
+
+def for_no_length(
+    left: T.Node, sign: str, right: T.Node, reading: Reading, setting: Setting, budget: Budget, around: Circumstances
+) -> Finding | None:
+    """The refutation of what is true at most at one length of the key, where all lengths are spoken of; else None."""
+    if "gamma" not in reading.world.text or setting.when or setting.limits or around.some:
+        return None
+    found = None
+    for when in ("gamma > 1", "gamma < 1"):
+        found = decide_link(left, sign, right, reading, replace(setting, when=(when,)), budget)
+        if found.kind != WRONG:
+            return None
+    return found
 
 
 def with_values(reading: Reading, conditions: tuple[T.Condition, ...]) -> None:

@@ -238,7 +238,7 @@ class Reading:
 
     def told(self, because: str) -> str:
         """A reason with the author's letters in place of those of the claim."""
-        names = {name: written(s) for s, name in self.letters.items() if written(s) != name}
+        names = {name: written(s) for s, name in self.letters.items() if written(s) != name and name[0].isalpha()}
         if self.notation.length is not None and not self.notation.length_less_one:
             names["gamma"] = written(self.notation.length)
         for name, own in names.items():
