@@ -16,8 +16,13 @@ from qkv.sheets.statements.parser import Unreadable, expression
 
 DROPPED = re.compile(
     r"(?:instead of|rather than|not enough|na[iï]ve|if we (?:only|just|simply)|unscaled|would(?: not|n't)|"
-    r"(?:do(?:es)?|can)(?: not|n't)|cannot|fails?|wrong|而不是|不能用|如果只)\W*(?:[\w'-]+\W+){0,4}$|\bnot\W*$|"
+    r"(?:do(?:es)?|can)(?: not|n't)|cannot|fails?|wrong|whereas|而不是|不能用|如果只)\W*(?:[\w'-]+\W+){0,4}$|\bnot\W*$|"
     r"不是\W*$",
+    re.I,
+)
+DROPPED_AFTER = re.compile(
+    r"^[\s,]*(?:alone\s+|only\s+|itself\s+)?(?:would (?:not|only|give|be too|fail)|wouldn't|is (?:not|too)|isn't|"
+    r"does(?: not|n't)|do(?: not|n't)|fails?\b|cannot|can't|不够|不行|是不够)",
     re.I,
 )
 SCALED_IN_WORDS = re.compile(
@@ -36,6 +41,7 @@ AS_BEFORE = re.compile(
 PUT_IN_WORDS = re.compile(
     r"\$(?P<hole>[^$]*)\$[^$.。;；]{0,25}?(?:\b(?:to be|be|as|is|equal to|equals|:)|取为|设为|等于|为|取)\W*"
     r"(?:(?:the|a|simply|just|vector|query|sum|e\.g\.)\W+){0,3}$|"
+    r"(?<![\w$])(?P<bare>[qMVKQ](?:_\{?[12]\}?)?)\s*:?=\s*$|"
     r"\b(?:query|choice|answer|solution)\b(?:\W+vector)?[^$.。;；]{0,30}?(?:\b(?:is|be|as)\b|:)\s*$",
     re.I,
 )
@@ -63,6 +69,8 @@ def find_constructions(question: Question, region: Region, problem: Problem) -> 
         problem: The problem, for the letters that usually stand for the query.
     """
     known = _matrix_letters(region)
+    if question.holes[0].partition("_")[0] not in MATRICES:
+        known = _vector_letters(question, region, problem)
     other = _other_matrices(question, region, known)
     matrices = question.holes[0].partition("_")[0] in MATRICES
     groups: list[dict[str, _Value]] = []
@@ -84,7 +92,8 @@ def find_constructions(question: Question, region: Region, problem: Problem) -> 
             text = other.get(claim_text(one.clause.sides[-1]) or "")
         if text is None and len(heads) == 1 and heads[0] in current:
             text = _rescaled(one.clause.sides[-1], current[heads[0]], problem)
-        if text is None or DROPPED.search(one.formula.before[-80:]):
+        dropped = DROPPED.search(one.formula.before[-80:]) or DROPPED_AFTER.match(one.formula.after)
+        if text is None or dropped:
             last = []
             continue
         if "prop" in one.clause.signs[: len(heads)] or (
@@ -124,7 +133,8 @@ def _put_in_words(question: Question, formula: Formula, problem: Problem) -> T.C
         return None
     try:
         value = expression(formula.math)
-        head = expression(words["hole"]) if words["hole"] else None
+        name = words["hole"] or words["bare"]
+        head = expression(name) if name else None
     except Unreadable:
         return None
     if head is None:
@@ -330,6 +340,20 @@ def _other_matrices(question: Question, region: Region, known: dict[str, str]) -
             continue
         if head.base.isupper() and {base for base, _ in names(text)} <= {"A", "B", "I", "a", "b", "m"}:
             found[claim_text(head) or ""] = text
+    return found
+
+
+def _vector_letters(question: Question, region: Region, problem: Problem) -> dict[str, str]:
+    """Letters that the author defines as vectors: u = k_a + k_b."""
+    found: dict[str, str] = {}
+    queries = problem.letters_for("query") or ("q",)
+    for one in said(list(region.formulas)):
+        head = symbol_of(one.clause.sides[0])
+        if head is None or head.index or one.clause.signs != ("=",) or head.base in queries:
+            continue
+        text = claim_text(one.clause.sides[1])
+        if text is not None and _has_vectors(text, False, question, problem):
+            found[head.base] = f"({text})"
     return found
 
 

@@ -93,7 +93,10 @@ def find_outputs(hole: str, region: Region, letters: Iterable[str] = ()) -> list
             value = _last_value(one.clause.sides[1:], families)
             if value:
                 found.append(Outcome(hole, value, "", one.formula.line, one.formula.source))
-    found += [o for o in _in_words(region, families, IS) if o.output == hole]
+    worded = _in_words(region, families, IS)
+    if not any(o.output == hole and not o.loose for o in worded):  # "it approximates …"
+        worded = [replace(o, output=hole) if o.loose and o.output == "c" else o for o in worded]
+    found += [o for o in worded if o.output == hole]
     if hole == "c":
         found += _copied(region, families)
     return found
@@ -352,7 +355,7 @@ def _in_words(region: Region, families: set[str], more_words: str = "") -> list[
                 continue
             more = AND_VALUE.match(rest)
             second = _value_text(more[1] or more[2], families) if more else ""
-            swings = {"v_a": "gamma > 1", "v_b": "gamma < 1"} if SWINGS.search(linked) else {}
+            swings = {"v_a": "gamma > 1", "v_b": "gamma < 1"} if SWINGS.search(f"{linked} {rest[:40]}") else {}
             for one in (value, second):
                 if one:
                     written = f"{formula.source} {linked.strip()} {one}"

@@ -10,7 +10,7 @@ APPROACH = (
     r"remain\w*|stay\w*|keep\w*|becom\w*|oscillat\w*|swing\w*|flip\w*|jump\w*|fluctuat\w*|alternat\w*|"
     r"switch\w*|bounc\w*|sometimes|either|occasionally|resembl\w*|looks? like|roughly|similar to|same as|"
     r"toward\w*|identical|dominated by|still|always|consistently)\b|仍|依然|接近|近似|趋|等于|振荡|震荡|波动|"
-    r"之间|偏向|变成|摇摆|约为|就是|有时"
+    r"之间|偏向|变成|摇摆|约为|就是|有时|在(?=\s*\$)"
 )
 IS = r"\bis\b|\bbe\b|\balmost\b|\bjust\b|\bbasically\b|\bmostly\b|为|是|几乎"
 """Further words for a question that asks what an output is."""
@@ -28,7 +28,7 @@ GOAL = re.compile(
 )
 CONTRAST = re.compile(
     r"\b(?:single|previous(?:ly)?|earlier|before|parts?|questions?|unlike|in contrast|instead|whereas|compared|"
-    r"former|originally|"
+    r"former|originally|than|one[ -]head\w*|"
     r"ideal(?:ly)?|on average|in expectation|expected value|mean of)\b|之前|单头|上一",
     re.I,
 )
@@ -81,7 +81,7 @@ CONDITION_AFTER = re.compile(
     r"(?:(?:if|when|whenever|for|provided|as long as|in case|once|while)\b|在|当|若|如果)[^$.。;；]{0,40}\$([^$]+)\$",
     re.I,
 )
-OTHERWISE = re.compile(r"\b(?:otherwise|else|in the other case)\b|否则|反之", re.I)
+OTHERWISE = re.compile(r"\b(?:otherwise|else|others?|the rest|in the other case)\b|否则|反之|其余|其他", re.I)
 OTHERWISE_AFTER = re.compile(r"^\s*[,，]?\s*(?:otherwise|else)\s*(?:[.,;]|$)", re.I)
 ALWAYS = re.compile(
     r"^[\s,]*(?:always|in all (?:samples|cases)|in every (?:sample|case)|for (?:all|every|each) samples?|"
@@ -98,8 +98,8 @@ DENIED = re.compile(
 )
 """Words after a formula that deny it."""
 COMPARED = re.compile(
-    r"\b(?:closer|nearer|more|less|lean\w*|bias\w*|skew\w*|shift\w*|pull\w*|drawn|favou?r\w*|vary|varies|influenced|"
-    r"varianc\w*)\b|偏向|更接近|更靠近|更偏",
+    r"\b(?:sometimes|occasionally|closer|nearer|more|less|lean\w*|bias\w*|skew\w*|shift\w*|pull\w*|drawn|favou?r\w*|vary|varies|influenced|"
+    r"varianc\w*)\b|偏向|有时|更接近|更靠近|更偏",
     re.I,
 )
 """Words that compare and do not equate: what they say can agree with a goal, and does not fail it."""

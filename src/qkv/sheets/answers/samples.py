@@ -13,6 +13,7 @@ from qkv.sheets.answers.construction import (
     declared_names,
     is_expression,
     joined,
+    names,
     renamed,
 )
 from qkv.sheets.answers.decided import Decided, none_found
@@ -117,6 +118,9 @@ def _tried(question: Question, put: Put, outcome: Outcome) -> Found:
     value = in_problem_letters(question, put, outcome.value)
     if value is None:
         return Found("unknown", "the value could not be read", "")
+    unknown = _unknown_letters(question, put, value)
+    if unknown and not outcome.moves:
+        return _with_readings(question, put, outcome, unknown)
     if outcome.moves:
         return _movement(question, put, lets, outcome.output, value)
     condition = outcome.condition or _expected(question, value)
@@ -149,6 +153,28 @@ def _tried(question: Question, put: Put, outcome: Outcome) -> Found:
         if tried.kind == "refuted":
             return replace(tried, because=f"at {question.varies} = {probe}, {tried.because}")
     return found
+
+
+def _unknown_letters(question: Question, put: Put, value: str) -> list[str]:
+    """Letters of a value that nothing says the meaning of."""
+    known = {*declared_names(question.given, question.let), *put.scales, "c", "alpha", "v", "n", question.varies}
+    found = [joined(base, index) for base, index in names(value) if base not in known]
+    return [one for one in found if one not in known]
+
+
+def _with_readings(question: Question, put: Put, outcome: Outcome, unknown: list[str]) -> Found:
+    """A value with letters of unknown meaning: it fails only if it does with each of their likely meanings."""
+    own = [put.letters.get(scale, scale) for scale in put.scales]
+    tried = []
+    for meaning in ("1", question.varies, *own[:1]):
+        value = renamed(outcome.value, lambda base, index, m=meaning: m if joined(base, index) in unknown else None)
+        tried.append(_tried(question, put, replace(outcome, value=value)))
+        if tried[-1].kind == "proved":
+            return tried[-1]
+    if all(found.kind == "refuted" for found in tried):
+        return tried[0]
+    because = f"what {', '.join(unknown)} stands for is not said"
+    return replace(tried[0], kind="unknown", because=because)
 
 
 def _with_number(expression: str, name: str, number: str) -> str:

@@ -13,6 +13,8 @@ from qkv.sheets.statements.parser import Unreadable, parse
 
 LIMIT = re.compile(r"\\lim(?:\\limits)?\s*_\s*\{[^{}]*\}")
 NOTATIONS = (
+    (re.compile(r"^\s*\\boxed\s*\{(.*)\}\s*[.,]?\s*$", re.S), r"\1"),
+    (re.compile(r"(=[^,=]*?)\\in\s*\\mathbb\s*\{?\s*R\s*\}?\s*(?:\^\s*(?:\{[^{}]*\}|\w))?"), r"\1"),
     (LIMIT, " "),
     (re.compile(r"\b([qM])\s*\^\s*(?:\*|\{\s*\*\s*\}|\\ast|\\star|\{\\(?:ast|star)\})"), r"\1"),  # the best one
     (re.compile(r"\b0\s*\^\s*(?:\{\s*[+-]\s*\}|[+-](?!\w))"), "0"),  # a limit from one side
@@ -40,7 +42,8 @@ NOTATIONS = (
 )
 """Notations that mean the same as another."""
 CHOSEN_ITEMS = re.compile(
-    r"\\sum(?:\\limits)?\s*_\s*\{\s*(?P<i>\w)\s*\\in\s*\\\{(?P<items>[^{}]*)\\\}\s*\}\s*(?P<term>(?:\\\w+|\w)\s*_\s*\{?\s*(?P=i)\s*\}?)"
+    r"\\sum(?:\\limits)?\s*_\s*\{\s*(?P<i>\w)\s*\\in\s*\\\{(?P<items>[^{}]*)\\\}\s*\}\s*"
+    r"(?P<term>(?:(?:\\[a-z]+|[A-Za-z])\s*)?(?:\\[a-z]+|[A-Za-z])\s*_\s*\{?\s*(?P=i)\s*\}?)"
 )
 PRIMED = ("A", "B", "U", "P")
 """Matrices of which a prime means the transpose."""
@@ -215,6 +218,8 @@ def _total(node: T.Total, known: Mapping[str, str]) -> tuple[str, int] | None:
     if inner is None:
         return None
     last = node.last if node.last in ("m", "p") else ""
+    if last and {s.base for s in T.nodes(node.inner) if isinstance(s, T.Symbol) and s.index} == {"b"}:
+        last = "p"  # there are p columns of B
     if last and node.index != "i":
         inner = _text(with_index(node.inner, node.index, "i"), known) or inner
         node = replace(node, index="i")
