@@ -84,8 +84,14 @@ def _is_long_key(name: str, notation: Notation) -> bool:
 def for_no_length(
     left: T.Node, sign: str, right: T.Node, reading: Reading, setting: Setting, budget: Budget, around: Circumstances
 ) -> Finding | None:
-    """The refutation of what is true at most at one length of the key, where all lengths are spoken of; else None."""
+    """The refutation of what is true at most at one length of the key; else None.
+
+    Only of what is said of every sample, or of two formulas in numbers alone: a score may be meant on average.
+    """
     if "gamma" not in reading.world.text or setting.when or setting.limits or around.some:
+        return None
+    numbers = {*reading.letters, reading.notation.length, T.Symbol("n"), T.Symbol("e")}
+    if not around.every and not set(T.symbols(T.Binary("+", left, right))) <= numbers:
         return None
     found = None
     for when in ("gamma > 1", "gamma < 1"):
