@@ -292,3 +292,11 @@ def test_a_scale_called_gamma_is_not_the_length():
 )
 def test_the_first_part_in_words(part, written, wanted):
     assert verdict(f"(a) {part[2:]}. {written}\n", part, "attention-2022") == wanted
+
+
+def test_two_constructions_that_are_offered_are_two_answers():
+    text = r"(d) i. For example $q_1 = q_2 = r(\mu_a + \mu_b)$, or else $q_1 = r\mu_a$ and $q_2 = r\mu_b$."
+    found = answers(text)["d.i"]
+    assert [a.verdict for a in found] == ["limit", "limit"]
+    assert "q_1 = r μ_a" in found[1].because
+    assert len(answers(text.replace(r"q_1 = q_2 = r(\mu_a", r"q_1 = q_2 = (\mu_a"))["d.i"]) == 1
