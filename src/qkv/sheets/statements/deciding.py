@@ -95,8 +95,8 @@ def _told(found: Verdict, back: dict[str, str]) -> Verdict:
         return found
     steps = tuple(replace(s, text=_renamed(s.text, back), latex=_in_latex(s.latex, back)) for s in found.derivation)
     example = _renamed(found.counterexample, back) if found.counterexample else found.counterexample
-    said = {"says": _renamed(found.says, back), "because": _renamed(found.because, back)}
-    return replace(found, **said, derivation=steps, counterexample=example)
+    says, because = _renamed(found.says, back), _renamed(found.because, back)
+    return replace(found, says=says, because=because, derivation=steps, counterexample=example)
 
 
 def remembered(text: str, seconds: float) -> Verdict | None:
