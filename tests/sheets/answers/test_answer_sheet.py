@@ -189,3 +189,114 @@ def test_garbled_sheets_never_fail():
             changed[place : place + chance.randint(0, 4)] = chance.choice("{}$\\_^()=≫ \n\x00'")
         found = answers_of(read_sheet("".join(changed), "x.md"), problem)
         assert not any("bug" in a.because for a in found)
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        (r"Take $q$ to be $r(k_a + k_b)$ for a large $r$.", "limit"),
+        (r"A query that does it: q = $r(k_a + k_b)$", "limit"),
+        (r"Take $q$ to be $k_a + k_b$.", "misses"),
+        (r"$$\boxed{q = r(k_a+k_b)}$$", "limit"),
+        (r"$q^* = r \sum_{i\in\{a,b\}} k_i$", "limit"),
+        (r"With $h = k_a + k_b$ put $q = r h$.", "limit"),
+        (r"$q = r(k_a + k_b)$, whereas $q = k_a + k_b$ would be too flat", "limit"),
+        (r"$q = (k_a+k_b)/\tau,\ \tau \to 0^+$", "limit"),
+        (r"The direction of $q$ is $k_a + k_b$.", "not_read"),
+    ],
+)
+def test_queries_in_words_and_other_notations(written, wanted):
+    assert verdict(f"(b) {written}\n", "b") == wanted
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        (r"$(q_1, q_2) = (r\mu_a, r\mu_b)$", "limit"),
+        (r"$(q_1, q_2) = (\mu_a, \mu_b)$", "misses"),
+        (r"$q_1 = r(\mu_a + \mu_b) = q_2$", "limit"),
+        (r"$q_i = r\mu_i$ for $i \in \{a, b\}$", "limit"),
+        (r"$q_1 = 200\mu_a$, $q_2 = 200\mu_b$", "limit"),
+        (r"$q_1 = 200\mu_a$, $q_2 = 2\mu_b$", "not_read"),
+    ],
+)
+def test_pairs_of_queries(written, wanted):
+    assert verdict(f"(d) i. {written}\n", "d.i") == wanted
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        (r"$M = I - B B^\top$", "meets"),
+        (r"$M = B B^\top$", "misses"),
+        (r"$M = A A'$", "meets"),
+        (r"$M = Σ_i a_i a_i^T$", "meets"),
+        (r"$M = \sum_{k=1}^{\dim A} a_k \otimes a_k$", "meets"),
+        (r"Stack the basis vectors as columns of $H$; $M = H H^\top$", "meets"),
+        (r"$P_A = A A^\top$ and $M = P_A$", "meets"),
+        (r"$M = A^\top A$, the columns of $A$ being $a_1, \dots, a_m$", "misses"),
+    ],
+)
+def test_projections_in_other_notations(written, wanted):
+    assert verdict(f"(b) i. {written}\n", "b.i", "attention-2022") == wanted
+
+
+ONE_HEAD = r"(c) i. $q = \beta(\mu_a + \mu_b)$"
+
+
+@pytest.mark.parametrize(
+    ("query", "said", "wanted"),
+    [
+        (
+            ONE_HEAD,
+            r"$k_a = (1+\delta)\mu_a$: for $\delta > 0$, $c \approx v_a$, for $\delta < 0$, $c \approx v_b$",
+            "limit",
+        ),
+        (ONE_HEAD, r"$k_a = (1+\delta)\mu_a$: for $\delta < 0$, $c \approx v_a$", "misses"),
+        (ONE_HEAD, r"$c \approx v_a$ if $\|k_a\| > 1$, and $c \approx v_b$ if $\|k_a\| < 1$", "limit"),
+        (ONE_HEAD, r"$c \approx v_b$ if $\|k_a\| > 1$, and $c \approx v_a$ if $\|k_a\| < 1$", "misses"),
+        (ONE_HEAD, r"If $\|k_a\| > 1$ then $c \approx v_a$, otherwise $c \approx v_b$.", "limit"),
+        (ONE_HEAD, r"$c \approx \begin{cases} v_a & \|k_a\| > 1 \\ v_b & \|k_a\| < 1 \end{cases}$", "limit"),
+        (ONE_HEAD, r"$c$ jumps between $v_a$ and $v_b$; $c \approx \frac12(v_a+v_b)$ 不成立.", "limit"),
+        (ONE_HEAD, r"$c$ 在 $v_a$ 和 $v_b$ 之间波动", "limit"),
+        (ONE_HEAD.replace(r"\beta", ""), r"$c$ is closer to $v_a$ where $k_a$ is long.", "prose"),
+        (ONE_HEAD.replace(r"\beta", ""), r"The variance of $c$ grows.", "prose"),
+        (ONE_HEAD.replace(r"\beta", r"\gamma"), r"$\|k_a\| > 1$ gives $c \approx v_a$", "limit"),
+    ],
+)
+def test_what_one_head_does_over_samples(query, said, wanted):
+    assert verdict(f"{query}\n\nii. {said}\n", "c.ii") == wanted
+
+
+def test_a_scale_called_gamma_is_not_the_length():
+    text = (
+        "(c) ii. $k_a = \\gamma\\mu_a$ and $c \\approx v_a$ for $\\gamma > 1$\n\n(d) i. $q_1 = \\gamma\\mu_a$, "
+        "$q_2 = \\gamma\\mu_b$ with $\\gamma \\gg 0$\n\nii. $c \\approx \\frac12(v_a + v_b)$ for large $\\gamma$\n"
+    )
+    assert verdict(text, "d.ii") == "limit"
+
+
+@pytest.mark.parametrize(
+    ("part", "written", "wanted"),
+    [
+        ("a.i", r"Every $\alpha_i \in [0, 1]$, and they sum to one.", "meets"),
+        ("a.i", r"$\alpha_i \ge 0$ as exponentials are.", "prose"),
+        ("a.ii", r"$k_j^\top q > k_i^\top q$ by a wide margin", "limit"),
+        ("a.ii", r"$s_j \gg s_i$ for the scores", "limit"),
+        ("a.iii", r"输出 $c$ 近似等于 $k_j$ 对应的 $v_j$", "limit"),
+        ("a.iii", r"The vector $v_j$ is copied to the output.", "limit"),
+        ("a.iii", r"$\|c - v_j\| \approx 0$", "limit"),
+        ("a.iii", "So C will approximate v_j .", "limit"),
+        ("a.iii", r"$c$ is not close to $v_j$", "prose"),
+    ],
+)
+def test_the_first_part_in_words(part, written, wanted):
+    assert verdict(f"(a) {part[2:]}. {written}\n", part, "attention-2022") == wanted
+
+
+def test_two_constructions_that_are_offered_are_two_answers():
+    text = r"(d) i. For example $q_1 = q_2 = r(\mu_a + \mu_b)$, or else $q_1 = r\mu_a$ and $q_2 = r\mu_b$."
+    found = answers(text)["d.i"]
+    assert [a.verdict for a in found] == ["limit", "limit"]
+    assert "q_1 = r μ_a" in found[1].because
+    assert len(answers(text.replace(r"q_1 = q_2 = r(\mu_a", r"q_1 = q_2 = (\mu_a"))["d.i"]) == 1

@@ -152,3 +152,15 @@ def test_outputs():
     assert decide_answer(copied, None, {}, P22, [Outcome("c", "v_j")]).answer.verdict == "limit"
     assert decide_answer(copied, None, {}, P22, [Outcome("c", "sum_i alpha_i")]).answer.verdict == "misses"
     assert decide_answer(copied, None, {}, P22, []).answer.verdict == "none"
+
+
+def test_equal_goals_in_other_letters_are_decided_once():
+    from qkv.sheets.answers import goal_check
+
+    first = decided("b", {"q": "lambda*(k_a + k_b)"}).answer
+    size = goal_check._verdicts.cache_info().currsize
+    second = decided("b", {"q": "rho*(k_a + k_b)"}).answer
+    assert goal_check._verdicts.cache_info().currsize == size
+    assert "λ → ∞" in first.because and "ρ → ∞" in second.because
+    missed = decided("b", {"q": "rho*k_a"}).answer
+    assert missed.verdict == "misses" and "ρ → ∞" in missed.because

@@ -141,7 +141,7 @@ def test_aligned_rows_go_on() -> None:
  &= \frac{e^t}{2e^t + n} \\
  &\approx \frac12
 \end{align*}"""
-    assert verdicts(text, file="s.tex") == ["choice", "right", "right", "limit", "limit"]
+    assert verdicts(text, file="s.tex") == ["choice", "right", "right", "wrong", "limit"]
 
 
 def test_the_first_mistake_comes_first() -> None:

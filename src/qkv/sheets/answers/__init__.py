@@ -2,8 +2,8 @@
 
 Reading order: construction and decided (what an author answers, what it is worth), goal_check (claim blocks and what
 qkv.claims says of them), letters (an author's letters as the problem's), decide and samples (verdicts), tree_text
-(formulas in the language of claims), regions (what belongs to a part), find_constructions, find_outcomes,
-find_conditions, find_facts (what stands in a sheet), answer_sheet (all of it).
+(formulas in the language of claims), regions (what belongs to a part), outcome_words, find_constructions,
+find_outcomes, find_conditions, find_facts (what stands in a sheet), answer_sheet (all of it).
 """
 
 from __future__ import annotations

@@ -6,13 +6,14 @@ import re
 from dataclasses import replace
 from time import process_time
 
-from qkv.sheets.answers.construction import Outcome, joined, names
+from qkv.sheets.answers.construction import Length, Outcome, joined, names
 from qkv.sheets.answers.decide import decide_answer
 from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.find_conditions import decide_condition
 from qkv.sheets.answers.find_constructions import (
     find_constructions,
     says_as_before,
+    says_columns,
     says_rows,
     says_scaled,
     transposed_basis,
@@ -60,11 +61,14 @@ def answers_of(sheet: Sheet, problem: Problem) -> tuple[Answer, ...]:
             decided = Decided(Answer(question.part, question.asked, region.line, "", "not_read", because))
         if question.kind == "construction" or question.part not in context:
             context[question.part] = decided
+        found += _other_offers(question, region, problem, decided)
         found.append(decided.answer)
     return tuple(found)
 
 
-def _answer(question: Question, region: Region, problem: Problem, context: dict[str, Decided], length: str) -> Decided:
+def _answer(
+    question: Question, region: Region, problem: Problem, context: dict[str, Decided], length: Length | None
+) -> Decided:
     """The answer to one question, by its kind."""
     if question.kind == "construction":
         return _construction(question, region, problem, context)
@@ -104,7 +108,7 @@ def _construction(question: Question, region: Region, problem: Problem, context:
         )
         return replace(decided, answer=replace(decided.answer, verdict="not_read", because=because))
     other_way = transposed_basis(found[-1])
-    if other_way is not None:
+    if other_way is not None and (says_rows(region) or not says_columns(region)):
         tried = decide_answer(question, other_way, context, problem)
         if tried.answer.verdict == "meets":
             because = f"right if the rows of A are the basis, wrong if its columns are: {decided.answer.because}"
@@ -118,6 +122,30 @@ def _construction(question: Question, region: Region, problem: Problem, context:
             because = f"two readings: {first}; line {found[-1].line} ({decided.answer.because})"
             return replace(tried, answer=replace(decided.answer, verdict="not_read", because=because))
     return decided
+
+
+OFFERS = re.compile(
+    r"\b(?:for example|for instance|alternative\w*|another|either|options?|e\.g\.|or|also)\b|或|也可以|另一种|例如",
+    re.I,
+)
+
+
+def _other_offers(question: Question, region: Region, problem: Problem, decided: Decided) -> list[Answer]:
+    """Earlier constructions that the author offers beside the last one, each of which meets the goal too."""
+    single = sum(other.part == question.part for other in problem.questions) == 1
+    if question.kind != "construction" or not single or decided.answer.verdict not in ("meets", "limit"):
+        return []
+    if not OFFERS.search(region.words):
+        return []
+    found: dict[object, Answer] = {}
+    last = decided.construction
+    for other in find_constructions(question, region, problem)[:-1][:2]:
+        if last is None or other.values == last.values:
+            continue
+        tried = decide_answer(question, other, None, problem)
+        if tried.answer.verdict in ("meets", "limit"):
+            found.setdefault(other.values, tried.answer)
+    return list(found.values())
 
 
 def _scales(question: Question, problem: Problem, context: dict[str, Decided]) -> list[str]:

@@ -16,6 +16,18 @@ FUNCTIONS = frozenset({
 })  # fmt: skip
 
 
+OTHER_GAMMA = "gammascale"
+"""An author's scale called gamma, which in the language of problems is the number that varies."""
+
+
+@dataclass(frozen=True)
+class Length:
+    """The author's letter for the length of a key: the length is the letter plus `offset`, as in k_a = (1 + x) mu_a."""
+
+    letter: str
+    offset: int = 0
+
+
 @dataclass(frozen=True)
 class Construction:
     """The author's values for the holes of a question.

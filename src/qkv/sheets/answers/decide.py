@@ -9,7 +9,7 @@ from dataclasses import replace
 from qkv.sheets.answers.construction import Construction, Outcome, declared_names, is_expression, joined, names, renamed
 from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.goal_check import SHOWN_ITEMS, Found, decided, in_limit, shown
-from qkv.sheets.answers.letters import FRESH, Put, families, logarithms_as_scales, put_in
+from qkv.sheets.answers.letters import FRESH, Put, families, logarithms_as_scales, numbers_as_scales, put_in
 from qkv.sheets.answers.samples import decide_samples
 from qkv.sheets.answers.wording import number_text, people_write
 from qkv.sheets.feedback import Answer
@@ -96,6 +96,14 @@ def _decide_construction(question: Question, construction: Construction, problem
         if again.kind == "proved":
             because = f"{put.written()} meets the goal{put.said(limit)}"
             return Decided(_answer(question, construction, "limit", because, found), construction)
+    numbers = numbers_as_scales(put) if found.kind == "unknown" and not put.scales and question.show else None
+    if numbers is not None:
+        again = decided(
+            *_declarations(question, numbers), tuple(in_limit(goal, numbers.scales) for goal in question.goal)
+        )
+        if again.kind == "proved":
+            because = f"{put.written()} meets the goal nearly: its numbers are large"
+            return Decided(_answer(question, construction, "limit", because, again), construction)
     if found.kind == "unknown":
         return Decided(
             _answer(question, construction, "not_read", f"not decided: {found.because}", found), construction

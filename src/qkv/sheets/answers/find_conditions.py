@@ -30,6 +30,9 @@ MUCH_LARGER = re.compile(
     rf"\blarge\b[^.。]{{0,80}}\b(?:small|zero|close to 0|negative|low)\b|\blarge\W+(?:norm|magnitude|scal\w+|"
     rf"length)\b|"
     rf"\b(?:norm|magnitude|scale|length)\W[^.。]{{0,30}}\blarge\b|"
+    rf"\bby (?:a|some) (?:large|wide|big|huge|great|significant|considerable)\b|"
+    rf"\b(?:gap|difference|margin)s?\b[^.。]{{0,90}}\b(?:large|big|huge|wide|infinity)\b|差距?[^.。]{{0,40}}大|"
+    rf"\b{MUCH}\W+more\W+similar\b|"
     rf"远大于|远远大于|远高于|远超|大得多|非常大|很大|极大|无穷大",
     re.I | re.S,
 )
@@ -59,7 +62,7 @@ def decide_condition(question: Question, region: Region, problem: Problem) -> De
     """
     if region.empty:
         return Decided(none_found(question))
-    strong = _strong(question, region)
+    strong = _strong(question, region, problem)
     if strong is not None:
         return Decided(_answer(question, strong))
     weak = _weak(question, region)
@@ -99,12 +102,25 @@ def _gap(question: Question, words: str, line: int, written: str) -> Reading:
     return Reading(given, (), words, line, written, "m -> oo")
 
 
-def _strong(question: Question, region: Region) -> Reading | None:
+def _are_named_scores(left: T.Node, right: T.Node, problem: Problem) -> bool:
+    """s_j and s_i with a letter for scores."""
+    letters = problem.letters_for("score") or ("s",)
+    return (
+        isinstance(left, T.Symbol)
+        and isinstance(right, T.Symbol)
+        and left.base == right.base
+        and left.base in letters
+        and bool(left.index and right.index)
+    )
+
+
+def _strong(question: Question, region: Region, problem: Problem) -> Reading | None:
     """A score that is much larger than the others."""
     for one in said(list(region.formulas)):
         for left, sign, right in zip(one.clause.sides, one.clause.signs, one.clause.sides[1:], strict=False):
             scores = (_is_score(left), _is_score(right))
-            if (sign == ">>" and any(scores)) or (sign == "<<" and any(scores)):
+            named = _are_named_scores(left, right, problem)
+            if sign in (">>", "<<") and (any(scores) or named):
                 return _gap(question, "a score much larger than the others", one.formula.line, one.formula.source)
             if sign == "=" and _is_scaled_key(left, right):
                 words = "a long query in the direction of one key, for keys at right angles"

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from qkv.sheets.answers.construction import Construction, names, renamed
 from qkv.sheets.answers.regions import Region
-from qkv.sheets.answers.tree_text import basis_matrix, claim_text, said, symbol_of
+from qkv.sheets.answers.tree_text import Said, basis_matrix, claim_text, clauses, said, symbol_of, with_index
 from qkv.sheets.problems.problem import Problem, Question
+from qkv.sheets.reading.sheet import Formula
 from qkv.sheets.statements import tree as T
+from qkv.sheets.statements.parser import Unreadable, expression
 
 DROPPED = re.compile(
     r"(?:instead of|rather than|not enough|na[iï]ve|if we (?:only|just|simply)|unscaled|would(?: not|n't)|"
-    r"(?:do(?:es)?|can)(?: not|n't)|cannot|fails?|wrong|而不是|不能用|如果只)\W*(?:[\w'-]+\W+){0,4}$|\bnot\W*$|"
+    r"(?:do(?:es)?|can)(?: not|n't)|cannot|fails?|wrong|whereas|而不是|不能用|如果只)\W*(?:[\w'-]+\W+){0,4}$|\bnot\W*$|"
     r"不是\W*$",
+    re.I,
+)
+DROPPED_AFTER = re.compile(
+    r"^[\s,]*(?:alone\s+|only\s+|itself\s+)?(?:would (?:not|only|give|be too|fail)|wouldn't|is (?:not|too)|isn't|"
+    r"does(?: not|n't)|do(?: not|n't)|fails?\b|cannot|can't|不够|不行|是不够)",
     re.I,
 )
 SCALED_IN_WORDS = re.compile(
@@ -31,6 +38,16 @@ AS_BEFORE = re.compile(
     r"in (?:part|question))\b|同上|与.{0,12}相同",
     re.I | re.S,
 )
+PUT_IN_WORDS = re.compile(
+    r"\$(?P<hole>[^$]*)\$[^$.。;；]{0,25}?(?:\b(?:to be|be|as|is|equal to|equals|:)|取为|设为|等于|为|取)\W*"
+    r"(?:(?:the|a|simply|just|vector|query|sum|e\.g\.)\W+){0,3}$|"
+    r"(?<![\w$])(?P<bare>[qMVKQ](?:_\{?[12]\}?)?)\s*:?=\s*$|"
+    r"\b(?:query|choice|answer|solution)\b(?:\W+vector)?[^$.。;；]{0,30}?(?:\b(?:is|be|as)\b|:)\s*$",
+    re.I,
+)
+"""Words that put the formula after them in the place of a hole: "take $q$ to be", "a suitable query is"."""
+DIRECTION = re.compile(r"\b(?:direction|parallel|angle|orthogonal|perpendicular|projection)\b|方向|平行", re.I)
+BOTH_ITEMS = re.compile(r"(?:\\in|∈|\bin\b)\s*\$?\s*\\?\{\s*a\s*,\s*b|=\s*a\s*,\s*b|\ba\W{0,3}(?:and|,|or)\W{0,3}b\b")
 IDENTITIES = ("I", "E", "1")
 MATRICES = ("V", "K", "Q", "M")
 
@@ -52,11 +69,14 @@ def find_constructions(question: Question, region: Region, problem: Problem) -> 
         problem: The problem, for the letters that usually stand for the query.
     """
     known = _matrix_letters(region)
+    if question.holes[0].partition("_")[0] not in MATRICES:
+        known = _vector_letters(question, region, problem)
+    other = _other_matrices(question, region, known)
     matrices = question.holes[0].partition("_")[0] in MATRICES
     groups: list[dict[str, _Value]] = []
     current: dict[str, _Value] = {}
     last: list[_Value] = []
-    for one in said(list(region.formulas)):
+    for one in _assignments(question, region, problem):
         if last and isinstance(one.clause.sides[0], T.Missing) and one.clause.signs[0] == "=":
             text = _value(question, one.clause.sides[1:], known, problem)
             if text is not None:  # a further row of the same equation
@@ -67,13 +87,16 @@ def find_constructions(question: Question, region: Region, problem: Problem) -> 
         if not heads:
             last = []
             continue
-        text = _value(question, one.clause.sides[len(heads) :], known, problem)
+        text = _value(question, one.clause.sides[1:], known, problem)
+        if text is None and matrices:
+            text = other.get(claim_text(one.clause.sides[-1]) or "")
         if text is None and len(heads) == 1 and heads[0] in current:
             text = _rescaled(one.clause.sides[-1], current[heads[0]], problem)
-        if text is None or DROPPED.search(one.formula.before[-80:]):
+        dropped = DROPPED.search(one.formula.before[-80:]) or DROPPED_AFTER.match(one.formula.after)
+        if text is None or dropped:
             last = []
             continue
-        if one.clause.signs[len(heads) - 1] == "prop" or (
+        if "prop" in one.clause.signs[: len(heads)] or (
             not matrices and not _has_letters(text, problem) and SCALED_IN_WORDS.search(one.formula.after[:100])
         ):
             text = f"t*({text})"
@@ -86,6 +109,67 @@ def find_constructions(question: Question, region: Region, problem: Problem) -> 
         groups.append({**groups[-1], **current} if groups else current)
     found = [_construction(question, group) for group in groups]
     return [one for one in (_completed(question, c, region) for c in found) if one is not None]
+
+
+def _assignments(question: Question, region: Region, problem: Problem) -> Iterator[Said]:
+    """The clauses of a region; pairs, queries of both items and expressions that words put in as clauses of their own.
+
+    (q_1, q_2) = (x, y) gives q_1 = x and q_2 = y; "take $q$ to be $x$" gives q = x.
+    """
+    for formula in region.formulas:
+        found = [clause for clause in clauses(formula.math) if clause.sides]
+        if not found:
+            clause = _put_in_words(question, formula, problem)
+            found = [clause] if clause is not None else []
+        for clause in found:
+            for one in _one_by_one(question, clause, formula, problem):
+                yield Said(one, formula)
+
+
+def _put_in_words(question: Question, formula: Formula, problem: Problem) -> T.Clause | None:
+    """q = x for "take $q$ to be $x$"."""
+    words = PUT_IN_WORDS.search(formula.before)
+    if words is None or DIRECTION.search(formula.before[-60:]) or re.search(r"\b(?:not|n't)\b", words[0]):
+        return None
+    try:
+        value = expression(formula.math)
+        name = words["hole"] or words["bare"]
+        head = expression(name) if name else None
+    except Unreadable:
+        return None
+    if head is None:
+        if len(question.holes) != 1:
+            return None
+        head = T.Symbol(question.holes[0])
+    if hole_of(question.holes, head, problem) is None:
+        return None
+    return T.Clause((head, value), ("=",))
+
+
+def _one_by_one(question: Question, clause: T.Clause, formula: Formula, problem: Problem) -> list[T.Clause]:
+    head, last = clause.sides[0], clause.sides[-1]
+    if isinstance(head, T.Matrix) and isinstance(last, T.Matrix) and set(clause.signs) <= {"=", "~"}:
+        left, right = [cell for row in head.rows for cell in row], [cell for row in last.rows for cell in row]
+        if len(left) == len(right) == len(question.holes):
+            return [T.Clause((one, other), clause.signs[-1:]) for one, other in zip(left, right, strict=True)]
+    queries = problem.letters_for("query") or ("q",)
+    if (
+        len(question.holes) == 2
+        and isinstance(head, T.Symbol)
+        and head.base in queries
+        and head.index in (("i",), ("j",), ("h",))
+        and BOTH_ITEMS.search(f"{formula.math} {formula.after[:60]}")
+    ):
+        text = with_index(last, head.index[0], "a"), with_index(last, head.index[0], "b")
+        if text[0] != text[1]:
+            heads = [T.Symbol(*_split(hole)) for hole in question.holes]
+            return [T.Clause((one, other), ("=",)) for one, other in zip(heads, text, strict=True)]
+    return [clause]
+
+
+def _split(hole: str) -> tuple[str, tuple[str, ...]]:
+    base, _, index = hole.partition("_")
+    return base, (index,) if index else ()
 
 
 def says_as_before(region: Region) -> bool:
@@ -101,6 +185,13 @@ def says_scaled(region: Region) -> bool:
 def says_rows(region: Region) -> bool:
     """Whether the words speak of rows."""
     return bool(re.search(r"\brows?\b|行向量|每一?行", region.words, re.I))
+
+
+def says_columns(region: Region) -> bool:
+    """Whether the author says that the basis vectors are columns, in words or by writing the matrix."""
+    if re.search(r"\bcolumns?\b|列向量|每一?列|按列|列为", region.words, re.I):
+        return True
+    return _matrix_letters(region).get("A") == "A"
 
 
 def transposed_basis(found: Construction) -> Construction | None:
@@ -157,6 +248,9 @@ def _heads(question: Question, clause: T.Clause, problem: Problem) -> list[str]:
         if hole is None or sign not in ("=", "~", "prop"):
             break
         out.append(hole)
+    if out:  # q_1 = x = q_2
+        later = [hole_of(question.holes, side, problem) for side in clause.sides[len(out) :]]
+        out += [hole for hole in later if hole is not None and hole not in out]
     return out
 
 
@@ -197,12 +291,20 @@ def _value(question: Question, sides: Iterable[T.Node], known: dict[str, str], p
             best = "I"
             continue
         text = claim_text(side, known)
-        if text is not None and not matrix and re.fullmatch(r".*\w\)?'", text):  # a query that is written as a row
+        if text is not None and not matrix and _is_row(text, problem):  # a query that is written as a row
             text = text.replace("'", "")
         if text is None or not _has_vectors(text, matrix, question, problem):
             continue
         best = text
     return best
+
+
+def _is_row(text: str, problem: Problem) -> bool:
+    """Whether a query is written as a row: as a whole, or every vector of it."""
+    if re.fullmatch(r".*\w\)?'", text):
+        return True
+    vectors = "|".join(sorted({*problem.letters_for("key"), *problem.letters_for("mean")}))
+    return text.count("'") > 0 and text.count("'") == len(re.findall(rf"(?<![A-Za-z])(?:{vectors})_\w+", text))
 
 
 def _has_letters(text: str, problem: Problem) -> bool:
@@ -219,15 +321,56 @@ def _has_vectors(text: str, matrix: bool, question: Question, problem: Problem) 
         bases = {base for base, _ in found}
         if bases & {"M", "V", "K", "Q", "W", "x", "X", "c", "s"} or any(base == "v" for base in bases):
             return False
-        return bool(bases & {"A", "I"}) or any(base in vectors and index for base, index in found)
+        if "M" in question.holes:
+            vectors.add("b")
+        return bool(bases & {"A", "B", "I"}) or any(base in vectors and index for base, index in found)
     if any(base in ("v", "q", "alpha", "c") and index for base, index in found):
         return False
     return any(base in vectors and index for base, index in found) and "'" not in text
 
 
+def _other_matrices(question: Question, region: Region, known: dict[str, str]) -> dict[str, str]:
+    """Further matrices that the author defines by the basis: P_A = A A'."""
+    found: dict[str, str] = {}
+    if "M" not in question.holes:
+        return found
+    for one in said(list(region.formulas)):
+        head, text = symbol_of(one.clause.sides[0]), claim_text(one.clause.sides[-1], known)
+        if head is None or text is None or one.clause.signs[-1] != "=" or head.base == "M":
+            continue
+        if head.base.isupper() and {base for base, _ in names(text)} <= {"A", "B", "I", "a", "b", "m"}:
+            found[claim_text(head) or ""] = text
+    return found
+
+
+def _vector_letters(question: Question, region: Region, problem: Problem) -> dict[str, str]:
+    """Letters that the author defines as vectors: u = k_a + k_b."""
+    found: dict[str, str] = {}
+    queries = problem.letters_for("query") or ("q",)
+    for one in said(list(region.formulas)):
+        head = symbol_of(one.clause.sides[0])
+        if head is None or head.index or one.clause.signs != ("=",) or head.base in queries:
+            continue
+        text = claim_text(one.clause.sides[1])
+        if text is not None and _has_vectors(text, False, question, problem):
+            found[head.base] = f"({text})"
+    return found
+
+
+COLUMNS_OF = re.compile(
+    r"(?:\bcolumns?\b|列)[^$.。;；]{0,12}\$(?P<one>[A-Z])\$|"
+    r"\$(?P<two>[A-Z])\$[^.。;；]{0,60}?(?:\bcolumns?\b|以|列)[^.。;；]{0,40}?(?:a_|basis|基)",
+    re.I,
+)
+"""A letter for the matrix that has the basis vectors as columns, in words."""
+
+
 def _matrix_letters(region: Region) -> dict[str, str]:
     """Letters that the author defines as the matrix of the basis, or as its transpose."""
     found: dict[str, str] = {}
+    worded = [m["one"] or m["two"] for m in COLUMNS_OF.finditer(region.words)]
+    if len(set(worded)) == 1 and worded[0] not in ("M", "A", "B"):
+        found[worded[0]] = "A"
     for one in said(list(region.formulas)):
         head = symbol_of(one.clause.sides[0])
         if head is None or head.index or one.clause.signs[0] != "=" or head.base == "M":

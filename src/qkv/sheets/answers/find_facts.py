@@ -11,8 +11,14 @@ from qkv.sheets.answers.regions import Region
 from qkv.sheets.answers.tree_text import Said, claim_text, said
 from qkv.sheets.feedback import Answer
 from qkv.sheets.problems.problem import Question
+from qkv.sheets.statements import tree as T
 
 EQUALITIES = ("=", "~")
+SUMS_TO_ONE = re.compile(
+    r"\b(?:sum\w*|add\w*|total\w*)\b[^.。;]{0,60}?(?:\b(?:one|unity)\b|\b1\b)|\bnormali[sz]\w+\b|(?:和|总和|相加|之和)[^.。;]{0,20}(?:1|一)|归一",
+    re.I,
+)
+"""That weights sum to 1, in words."""
 
 
 def decide_facts(question: Question, region: Region) -> Decided:
@@ -26,7 +32,7 @@ def decide_facts(question: Question, region: Region) -> Decided:
                 stated[goal] = one
     written = " ".join(region.words.split())[:160]
     left = [goal for goal in question.goal if goal not in stated]
-    if stated and (not left or _in_words(question, region)):
+    if stated and all(_in_words(question, goal, region) for goal in left):
         line = min(one.formula.line for one in stated.values())
         given = ", ".join(dict.fromkeys(one.formula.source for one in stated.values()))
         found = decided(question.given, question.let, question.goal)
@@ -39,7 +45,13 @@ def _states(question: Question, goal: str, one: Said) -> bool:
     """Whether a clause says what a goal says: the same letters, the same kind of relation, and true."""
     equality = "=" in goal and not re.search(r"[<>]", goal)
     wanted = {base for base, _ in names(re.sub(r"sum_\w+", "", goal))}
-    for left, sign, right in zip(one.clause.sides, one.clause.signs, one.clause.sides[1:], strict=False):
+    sides, signs = one.clause.sides, one.clause.signs
+    links = list(zip(sides, signs, sides[1:], strict=False))
+    if len(signs) > 1 and set(signs) <= set(EQUALITIES):
+        links.append((sides[0], "=", sides[-1]))
+    for left, sign, right in links:
+        if sign == "in" and not equality and isinstance(right, T.Matrix) and right.rows and right.rows[0]:
+            sign, right = ">=", right.rows[0][0]  # an interval, of which the lower end is asked for
         if (sign in EQUALITIES) != equality:
             continue
         texts = (claim_text(left), claim_text(right))
@@ -54,6 +66,9 @@ def _states(question: Question, goal: str, one: Said) -> bool:
     return False
 
 
-def _in_words(question: Question, region: Region) -> bool:
+def _in_words(question: Question, goal: str, region: Region) -> bool:
+    """Whether words state a goal: a sum by the words for sums, others by those of the question."""
     low = region.words.lower()
+    if goal.startswith("sum_"):
+        return bool(SUMS_TO_ONE.search(low))
     return any(all(word in low for word in words) for words in question.words)

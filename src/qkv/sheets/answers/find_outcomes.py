@@ -6,87 +6,53 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from qkv.sheets.answers.construction import Outcome, joined, names, renamed
+from qkv.sheets.answers.construction import OTHER_GAMMA, Length, Outcome, joined, names, renamed
+from qkv.sheets.answers.outcome_words import (
+    ALL_LENGTHS,
+    ALWAYS,
+    AND_VALUE,
+    APPROACH,
+    CASES,
+    COMPARED,
+    CONDITION_AFTER,
+    CONTRAST,
+    COPIED,
+    DENIED,
+    GOAL,
+    IS,
+    IS_LARGE,
+    LARGER,
+    NEGATED,
+    OTHERWISE,
+    OTHERWISE_AFTER,
+    SMALLER,
+    SWINGS,
+    UNSTABLE,
+    VARIANCE_OF,
+    VARIES,
+    WRITTEN_PLAINLY,
+)
 from qkv.sheets.answers.regions import Region, is_length
 from qkv.sheets.answers.tree_text import Said, claim_text, clauses, said
 from qkv.sheets.reading.sheet import Formula
 from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.parser import Unreadable, expression
 
-APPROACH = (
-    r"\b(?:approximat\w*|approx\w*|close\w*|approach\w*|converg\w*|tend\w*|near\w*|equals|equal to|cop(?:y|"
-    r"ies)|essential\w*|"
-    r"remain\w*|stay\w*|keep\w*|becom\w*|oscillat\w*|swing\w*|flip\w*|jump\w*|fluctuat\w*|alternat\w*|"
-    r"switch\w*|bounc\w*|"
-    r"toward\w*|identical|dominated by|still|always|consistently)\b|仍|依然|接近|近似|趋|等于|振荡|震荡|波动|"
-    r"之间|偏向|变成|摇摆|约为|就是"
-)
-IS = r"\bis\b|\bbe\b|\balmost\b|\bjust\b|\bbasically\b|\bmostly\b|为|是|几乎"
-"""Further words for a question that asks what an output is."""
-NEGATED = re.compile(
-    r"\b(?:not|never|no longer|neither|nor|isn't|won't|doesn't|can't|cannot|rather than|instead of|unlike|"
-    r"impossible|unable)\b|"
-    r"n't\b|不再|不是|而不是|无法|不能|不会|不可能|并非",
-    re.I,
-)
-GOAL = re.compile(
-    r"\b(?:want|wish|need|goal|desired?|such that|so that we|in order|to get|to have|to obtain|to make|should|"
-    r"aim|require\w*)\b|"
-    r"希望|想要|为了|使得|需要|要使|目标",
-    re.I,
-)
-CONTRAST = re.compile(
-    r"\b(?:single|previous(?:ly)?|earlier|before|parts?|questions?|unlike|in contrast|instead|whereas|compared|"
-    r"former|originally|"
-    r"ideal(?:ly)?|on average|in expectation|expected value|mean of)\b|之前|单头|上一",
-    re.I,
-)
-"""Words that set a statement against another part, or that speak of means: such statements accuse nobody."""
-SWINGS = re.compile(r"oscillat|swing|flip|jump|fluctuat|alternat|switch|bounc|between|之间|摇摆|振荡|震荡", re.I)
-VARIES = re.compile(
-    r"^\W*(?:has|have|will have|would have|shows?|exhibits?|suffers? from)\W+(?:an?\W+)?(?:(?:very|more|quite|"
-    r"a lot of)\W+)?"
-    r"(?:high|large|significant|substantial|non-?\s?negligible|considerable|huge|big|great)\W+varianc",
-    re.I,
-)
-VARIANCE_OF = re.compile(r"varianc\w*\W+(?:of|in)\b\W*(?:the\b\W*)?$", re.I)
-IS_LARGE = re.compile(
-    r"^\W*(?:is|will be|would be|becomes|remains)\W+(?:(?:very|quite|more|still)\W+)?(?:high|large|significant|"
-    r"huge|considerable|"
-    r"substantial|non-?\s?negligible)\b(?!er)",
-    re.I,
-)
-UNSTABLE = re.compile(
-    r"^\W*(?:is|are|will be|becomes?|would be)\W+(?:(?:very|highly|more)\W+)?(?:unstable|volatile)\b|^\W*不稳定", re.I
-)
-AND_VALUE = re.compile(
-    r"^[^$.。;]{0,40}?\b(?:and|or|to)\b[^$.。;]{0,40}?\$([^$]+)\$|^\s*(?:和|或|与|到|跟|、)[^$.。;]{0,12}\$([^$]+)\$"
-)
-LARGER = re.compile(
-    r"k_a[^$]*\$?[^.。$]{0,60}\b(?:large|larger|long|longer|big|bigger|high|higher|greater)\b|"
-    r"k_a[^$]*\$[^.。$]{0,30}(?:较?长|较?大|变大)",
-    re.I,
-)
-SMALLER = re.compile(
-    r"k_a[^$]*\$?[^.。$]{0,60}\b(?:small|smaller|short|shorter|low|lower|less)\b|"
-    r"k_a[^$]*\$[^.。$]{0,30}(?:较?短|较?小|变小)",
-    re.I,
-)
 
-
-def length_letter(formulas: Iterable[Formula]) -> str:
-    """The author's letter for the length of k_a, or "" if none is named."""
+def length_letter(formulas: Iterable[Formula], scales: Iterable[str] = ()) -> Length | None:
+    """The author's letter for the length of k_a, or None if none is named; letters for scales are not taken for it."""
+    taken = set(scales)
     for one in said(list(formulas)):
         found = is_length(one.clause)
-        if found is not None:
-            return joined(found.base, "".join(found.index))
+        if found is not None and found.letter not in taken:
+            return found
         head = one.clause.sides[0]
         last = one.clause.sides[-1]
         drawn = one.clause.signs[-1] == ":" and isinstance(last, T.Call) and last.name == "N" and last.arguments
         mean = last.arguments[0] if drawn and isinstance(last, T.Call) else None
         if isinstance(head, T.Symbol) and isinstance(mean, T.Number) and mean.text in ("1", "1.0"):
-            return joined(head.base, "".join(head.index))
-    return ""
+            return Length(joined(head.base, "".join(head.index)))
+    return None
 
 
 def output_of(node: T.Node) -> str | None:
@@ -117,16 +83,49 @@ def find_outputs(hole: str, region: Region, letters: Iterable[str] = ()) -> list
     families = set(letters) or {"v"}
     found: list[Outcome] = []
     for one in said(list(region.formulas)):
+        one = replace(one, clause=_without_difference(one.clause))
         if (
             _is_output(one.clause.sides[0], hole)
             and set(one.clause.signs) <= {"=", "~", "->"}
             and not _is_goal(one.formula)
+            and not DENIED.match(one.formula.after)
         ):
             value = _last_value(one.clause.sides[1:], families)
             if value:
                 found.append(Outcome(hole, value, "", one.formula.line, one.formula.source))
-    found += [o for o in _in_words(region, families, IS) if o.output == hole]
+    worded = _in_words(region, families, IS)
+    if not any(o.output == hole and not o.loose for o in worded):  # "it approximates …"
+        worded = [replace(o, output=hole) if o.loose and o.output == "c" else o for o in worded]
+    found += [o for o in worded if o.output == hole]
+    if hole == "c":
+        found += _copied(region, families)
     return found
+
+
+def _copied(region: Region, families: set[str]) -> list[Outcome]:
+    """Values that are said to be copied, and values in text without mathematics: "C will approximate v_j"."""
+    found: list[Outcome] = []
+    for formula in region.formulas:
+        value = _value_text(formula.math, families)
+        if value and COPIED.match(formula.after) and not NEGATED.search(formula.after[:60]):
+            found.append(
+                Outcome("c", value, "", formula.line, f"{formula.source} {formula.after[:40].strip()}", loose=True)
+            )
+    if "v" in families:
+        for one in WRITTEN_PLAINLY.finditer(re.sub(r"\$[^$]*\$", " $ ", region.words)):
+            if not NEGATED.search(one[0]):
+                found.append(Outcome("c", f"v_{one['item']}", "", region.line, " ".join(one[0].split()), loose=True))
+    return found
+
+
+def _without_difference(clause: T.Clause) -> T.Clause:
+    """c ≈ v for c - v ≈ 0 and |c - v| ≈ 0."""
+    if len(clause.sides) != 2 or clause.signs[0] not in ("=", "~", "->") or clause.sides[1] != T.Number("0"):
+        return clause
+    inner = _plain(clause.sides[0])
+    if isinstance(inner, T.Binary) and inner.sign == "-" and output_of(inner.left) is not None:
+        return replace(clause, sides=(inner.left, inner.right))
+    return clause
 
 
 def _is_output(node: T.Node, hole: str) -> bool:
@@ -143,8 +142,10 @@ def _last_value(sides: Iterable[T.Node], families: set[str]) -> str:
         if text is None:
             continue
         bases = {base for base, _ in names(text)}
-        if "alpha" in bases and bases & families:
+        if bases & families and bases & {"alpha", "k", "q", "K"} and "sum_" in text:
             continue  # the definition as a weighted sum
+        if "alpha" in bases and bases & families and not re.fullmatch(r"alpha_(\w)\*v_\1", text):
+            continue
         if any(base in ("u", "mu") and index.isdigit() for base, index in names(text)):
             continue  # a slip: the vectors have letters
         if bases & families or bases == {"alpha"} or ({"alpha", "n"} >= bases and "alpha" in bases):
@@ -156,30 +157,37 @@ def _is_goal(formula: Formula) -> bool:
     return bool(GOAL.search(formula.before[-50:]))
 
 
-def find_samples(region: Region, scales: Iterable[str], length: str, holes: Sequence[str] = ()) -> list[Outcome]:
+def find_samples(
+    region: Region, scales: Iterable[str], length: Length | None, holes: Sequence[str] = ()
+) -> list[Outcome]:
     """What outputs are said to do as the length of k_a varies, in reading order.
 
     Args:
         region: What the sheet says on the part.
         scales: The author's letters for scales, which no condition on the length uses.
-        length: The author's letter for the length.
+        length: The author's letter for the length, where the region itself names none.
         holes: Names of the queries that a sentence may put in anew, such as "q_1".
     """
     formulas = list(region.formulas)
+    scales = set(scales)
+    length = length_letter(formulas, scales) or length
+    if length is not None and length.letter in scales:
+        length = None
+    clash = "gamma" in scales
     found: list[Outcome] = []
     for formula in formulas:
-        clauses_here = [c for c in clauses(formula.math) if c.sides]
+        clauses_here = [c for c in clauses(_by_cases(formula.math)) if c.sides]
         for place, clause in enumerate(clauses_here):
-            outcome = _in_clause(Said(clause, formula), clauses_here[:place], set(scales), length)
-            if outcome is not None:
-                found.append(outcome)
+            here = _in_clause(Said(clause, formula), clauses_here, place, scales, length)
+            if here is not None:
+                found.append(replace(here, value=value_in(here.value, length, clash)))
     for one in _in_words(region, {"v"}):
         sentence = next((f for f in formulas if f.line == one.line and one.written.startswith(f.source)), None)
         if sentence is not None and not one.condition and not one.loose:
             after = sentence.after[len(one.written) - len(sentence.source) :]
-            condition, worded = _condition_around(sentence.before, after, set(scales), length)
+            condition, worded = _condition_around(sentence.before, after, scales, length)
             one = replace(one, condition=condition, in_words=worded or bool(condition))
-        found.append(replace(one, value=value_in(one.value, length)))
+        found.append(replace(one, value=value_in(one.value, length, clash)))
     found = _alternatives(found)
     found += _moving(formulas)
     sentences = {(f.line, f.source): f.before for f in formulas}
@@ -214,7 +222,22 @@ def _with_queries(outcome: Outcome, sentences: dict[tuple[int, str], str], holes
     return outcome
 
 
-def _in_clause(one: Said, before: list[T.Clause], scales: set[str], length: str) -> Outcome | None:
+def _by_cases(math: str) -> str:
+    """Cases of an output one after another: c = v_a if …, c = v_b if …"""
+    found = CASES.match(math)
+    if found is None or not re.search(r"(?:=|\\approx|\\to|\\rightarrow|\\simeq)\s*$", found["head"]):
+        return math
+    rows = [row.partition("&") for row in re.split(r"\\\\(?:\[[^\]]*\])?", found["rows"]) if row.strip()]
+    if not rows or any(not condition.strip() for _, _, condition in rows):
+        return math
+    head = found["head"]
+    return r" ,\quad ".join(
+        rf"{head} {value.strip().rstrip(',')} \text{{ if }} " + re.sub(r"\\text\s*\{[^{}]*\}|,\s*$", " ", condition)
+        for value, _, condition in rows
+    )
+
+
+def _in_clause(one: Said, here: list[T.Clause], place: int, scales: set[str], length: Length | None) -> Outcome | None:
     head, formula = one.clause.sides[0], one.formula
     output = output_of(head)
     if output is None and isinstance(head, T.Missing):
@@ -222,18 +245,39 @@ def _in_clause(one: Said, before: list[T.Clause], scales: set[str], length: str)
         output = _output_text(subject[1]) if subject else None
     if output is None or not set(one.clause.signs) <= {"=", "~", "->"} or _is_goal(formula):
         return None
-    if NEGATED.search(_close(formula.before)) or NEGATED.match(formula.after.strip()[:12]):
+    if NEGATED.search(_close(formula.before)) or DENIED.match(formula.after):
         return None
     value = _last_value(one.clause.sides[1:], {"v"})
     if not value:
         return None
-    condition = next((c for c in (_condition(b, scales, length) for b in reversed(before)) if c), "")
-    worded = False
-    if not condition:
-        condition, worded = _condition_around(formula.before, "", scales, length)
+    condition, worded = _condition_of(one, here, place, scales, length)
     loose = bool(CONTRAST.search(formula.before))
-    value = value_in(value, length)
+    if not condition and place == len(here) - 1 and ALWAYS.match(formula.after):
+        condition = ALL_LENGTHS
     return Outcome(output, value, condition, formula.line, formula.source, in_words=worded, loose=loose)
+
+
+def _condition_of(
+    one: Said, here: list[T.Clause], place: int, scales: set[str], length: Length | None
+) -> tuple[str, bool]:
+    """The condition of an outcome, and whether it is in words only: after it, before it in its formula, around it."""
+    formula = one.formula
+    inner = [_condition(c, scales, length) for c in here]
+    outputs = [output_of(c.sides[0]) is not None for c in here]
+    before = next((c for c in reversed(inner[:place]) if c), "")
+    condition, worded = (before, False) if before else _condition_around(formula.before, "", scales, length)
+    if place == len(here) - 1 and not (condition and re.match(r"\s*[,，;；]", formula.after)):
+        found = CONDITION_AFTER.match(formula.after)
+        for clause in clauses(found[1]) if found else ():
+            said_after = _condition(clause, scales, length) if clause.sides else ""
+            if said_after:
+                return said_after, False
+    followed = place + 1 < len(here) and inner[place + 1]
+    if followed and (outputs[0] or not any(inner[:place])):  # c = v_a if x, c = v_b if y
+        return inner[place + 1], False
+    if condition and (OTHERWISE.search(_close(formula.before)) or OTHERWISE_AFTER.match(formula.after)):
+        condition = condition.translate(str.maketrans("<>", "><")).replace("=", "").replace("  ", " ")
+    return condition, worded
 
 
 def _close(before: str) -> str:
@@ -241,15 +285,18 @@ def _close(before: str) -> str:
     return re.split(r"[,;，；:：]", before)[-1][-60:]
 
 
-def value_in(value: str, length: str) -> str:
-    """A value with the author's length as gamma, and the length of another key as 1."""
-    if not length:
-        return value
-    base, _, index = length.partition("_")
+def value_in(value: str, length: Length | None, clash: bool = False) -> str:
+    """A value with the author's length as gamma, and the length of another key as 1.
+
+    With `clash` the author calls a scale gamma; it gets another name.
+    """
+    base, _, index = length.letter.partition("_") if length is not None else ("", "", "")
 
     def one(b: str, i: str) -> str | None:
-        if joined(b, i) == length:
-            return "gamma"
+        if length is not None and joined(b, i) == length.letter:
+            return f"(gamma - {length.offset})" if length.offset else "gamma"
+        if clash and joined(b, i) == "gamma":
+            return OTHER_GAMMA
         if index and b == base and i:
             return "1"
         return None
@@ -286,25 +333,33 @@ def _in_words(region: Region, families: set[str], more_words: str = "") -> list[
     words = f"{APPROACH}|{more_words}" if more_words else APPROACH
     link = re.compile(rf"^([^$.。;]{{0,100}}?(?:{words})[^$.。;]{{0,60}}?)\$([^$]+)\$(.*)$", re.I | re.S)
     plain = re.compile(
-        rf"(?:output|result|context vector|结果|输出)[^$.。;]{{0,60}}?(?:{words})[^$.。;]{{0,30}}?$", re.I
+        rf"(?:output|result|context vector|结果|输出|\b[cC]\b|\bit\b)[^$.。;]{{0,60}}?(?:{words})[^$.。;]{{0,30}}?$",
+        re.I,
     )
     copied = re.compile(r"\b(?:cop(?:y|ies|ied|ying)|outputs?|returns?)\b[^$.。;]{0,50}$|复制[^$.。;]{0,20}$", re.I)
     for formula in region.formulas:
         output = _output_text(formula.math)
         if output is not None:
-            match = link.match(formula.after)
-            if match is None or NEGATED.search(match[1]) or NEGATED.search(_close(formula.before)) or _is_goal(formula):
+            match = _past_keys(link.match(formula.after), families)
+            if (
+                match is None
+                or DENIED.match(formula.after)
+                or NEGATED.search(match[0])
+                or NEGATED.search(_close(formula.before))
+                or _is_goal(formula)
+            ):
                 continue
-            value = _value_text(match[2], families)
+            linked, math, rest = match
+            value = _value_text(math, families)
             if not value:
                 continue
-            more = AND_VALUE.match(match[3])
+            more = AND_VALUE.match(rest)
             second = _value_text(more[1] or more[2], families) if more else ""
-            swings = {"v_a": "gamma > 1", "v_b": "gamma < 1"} if SWINGS.search(match[1]) else {}
+            swings = {"v_a": "gamma > 1", "v_b": "gamma < 1"} if SWINGS.search(f"{linked} {rest[:40]}") else {}
             for one in (value, second):
                 if one:
-                    written = f"{formula.source} {match[1].strip()} {one}"
-                    loose = bool(CONTRAST.search(f"{formula.before} {match[1]}"))
+                    written = f"{formula.source} {linked.strip()} {one}"
+                    loose = bool(CONTRAST.search(f"{formula.before} {linked}") or COMPARED.search(linked))
                     found.append(Outcome(output, one, swings.get(one, ""), formula.line, written, loose=loose))
             continue
         value = _value_text(formula.math, families)
@@ -313,6 +368,21 @@ def _in_words(region: Region, families: set[str], more_words: str = "") -> list[
             written = f"{formula.before.strip()[-60:]} {formula.source}"
             found.append(Outcome("c", value, "", formula.line, written, loose=True))
     return found
+
+
+def _past_keys(match: re.Match[str] | None, families: set[str]) -> tuple[str, str, str] | None:
+    """The words, the value and what follows it; keys and queries named before the value are passed over."""
+    if match is None:
+        return None
+    words, math, rest = match[1], match[2], match[3]
+    for _ in range(2):
+        if _value_text(math, families) or not re.fullmatch(r"\s*\\?[a-zA-Z]*\{?[kqKQ]\}?(?:_\{?\w\}?)?\s*", math):
+            break
+        further = re.match(r"([^$.。;]{0,50})\$([^$]+)\$(.*)$", rest, re.S)
+        if further is None:
+            break
+        words, math, rest = f"{words} ${math}$ {further[1]}", further[2], further[3]
+    return words, math, rest
 
 
 def _moving(formulas: list[Formula]) -> list[Outcome]:
@@ -331,7 +401,7 @@ def _moving(formulas: list[Formula]) -> list[Outcome]:
     return found
 
 
-def _condition_around(before: str, after: str, scales: set[str], length: str) -> tuple[str, bool]:
+def _condition_around(before: str, after: str, scales: set[str], length: Length | None) -> tuple[str, bool]:
     """The condition on the length around a formula in its sentence, and whether it is in words only."""
     for math in reversed(re.findall(r"\$([^$]*)\$", before[-160:])):
         for clause in reversed([c for c in clauses(math) if c.sides]):
@@ -347,7 +417,7 @@ def _condition_around(before: str, after: str, scales: set[str], length: str) ->
     return "", False
 
 
-def _condition(clause: T.Clause, scales: set[str], length: str) -> str:
+def _condition(clause: T.Clause, scales: set[str], length: Length | None) -> str:
     """A clause as a condition on gamma: a length against a number or another length, a score against another."""
     if len(clause.sides) != 2 or clause.signs[0] not in ("<", ">", "<=", ">=", "=", "~", "->", ">>", "<<"):
         return ""
@@ -356,12 +426,21 @@ def _condition(clause: T.Clause, scales: set[str], length: str) -> str:
     one, two = _plain(left), _plain(right)
     if isinstance(one, T.Symbol) and isinstance(two, T.Number):
         name = joined(one.base, "".join(one.index))
-        if name in scales or (name != length and (length or one.base in ("k", "q", "c", "v", "n", "d", "alpha"))):
+        known = length.letter if length is not None else ""
+        key = one.base.lower() == "k" and one.index == ("a",) and one is not left
+        if not key and (
+            name in scales or (name != known and (known or one.base in ("k", "q", "c", "v", "n", "d", "alpha")))
+        ):
             return ""
-        number = two.text
-        if clause.signs[0] in (">>", "<<"):
-            number = "1"
+        offset = length.offset if length is not None and name == known and not key else 0
+        if clause.signs[0] in (">>", "<<") and not offset:
+            return f"gamma {sign} 1"
+        if offset and not re.fullmatch(r"\d+(?:\.\d+)?", two.text):
+            return ""
+        number = f"{float(two.text) + offset:g}" if offset else two.text
         return f"gamma {sign} {number}"
+    if isinstance(one, T.Symbol) and isinstance(two, T.Symbol) and {one.base.lower(), two.base} == {"k", "mu"}:
+        return f"gamma {sign} 1" if one.index == ("a",) and one is not left else ""
     if (
         isinstance(one, T.Symbol)
         and isinstance(two, T.Symbol)

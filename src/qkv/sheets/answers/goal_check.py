@@ -51,7 +51,7 @@ def block_of(given: tuple[str, ...], let: tuple[str, ...], then: tuple[str, ...]
 def decided(given: tuple[str, ...], let: tuple[str, ...], then: tuple[str, ...]) -> Found:
     """All statements of a block together: refuted if one is, proved if all are."""
     block = block_of(given, let, then)
-    verdicts = _verdicts(block)
+    verdicts = _renamed_verdicts(given, let, then)
     for kinds, kind in (
         (("refuted",), "refuted"),
         (("undecided", "malformed"), "unknown"),
@@ -63,6 +63,31 @@ def decided(given: tuple[str, ...], let: tuple[str, ...], then: tuple[str, ...])
     if not verdicts:
         return Found("unknown", "it could not be read as a claim", block)
     return Found("proved", verdicts[0][1], block, verdicts[0][2])
+
+
+CANONICAL = ("t", "s", "r", "w", "z")
+"""Names for the numbers of a limit, so that equal goals with equal constructions are decided once."""
+
+
+def _renamed_verdicts(
+    given: tuple[str, ...], let: tuple[str, ...], then: tuple[str, ...]
+) -> tuple[tuple[str, str, str], ...]:
+    """The verdicts on a block with canonical names for its scales, said in the names that it has."""
+    block = block_of(given, let, then)
+    limits = re.findall(r"(?:\bas|,)\s+([A-Za-z]+) -> (?:oo|0)\b", "\n".join(then))
+    declared = set(re.findall(r"[A-Za-z]+", "\n".join(given)))
+    scales = [name for name in dict.fromkeys(limits) if name not in declared]
+    used = set(re.findall(r"[A-Za-z]+", block)) - set(scales)
+    if not scales or len(scales) > len(CANONICAL) or used & set(CANONICAL):
+        return _verdicts(block)
+    names = dict(zip(scales, CANONICAL, strict=False))
+    back = {new: own for own, new in names.items()}
+    found = _verdicts(_with_names(block, names))
+    return tuple((verdict, _with_names(because, back), _with_names(says, back)) for verdict, because, says in found)
+
+
+def _with_names(text: str, names: dict[str, str]) -> str:
+    return re.sub(r"(?<![A-Za-z_])[A-Za-z]+(?![A-Za-z])", lambda found: names.get(found[0], found[0]), text)
 
 
 @lru_cache(maxsize=4096)

@@ -85,7 +85,8 @@ def put_in(question: Question, construction: Construction, problem: Problem | No
             return joined(family, index)
         if index and not index.isdigit() and base in declared:
             return None
-        if base in declared and base not in ("c", "alpha") and not (base == "n" and index):
+        varies = bool(question.varies) and joined(base, index) == question.varies
+        if base in declared and base not in ("c", "alpha") and not varies and not (base == "n" and index):
             if base in SIZES and base not in sizes:
                 sizes.append(base)
             return None
@@ -137,6 +138,28 @@ def _norms_of_divisors(value: str) -> str:
     value = re.sub(r"norm\((u|mu|k)\)", r"norm(\1_a)", value)  # all of one length
     value = value.replace("(A'*A)^(-1)", "I")
     return re.sub(r"/\s*((?:k|K|mu|u)_[A-Za-z])(?![\w'])", r"/norm(\1)", value)
+
+
+LARGE = 20  # a number that an author writes for a large one
+NUMBER = re.compile(r"(?<![\w.^/{])(\d+(?:\.\d+)?(?:\^\d+)?)(?![\w.])")
+
+
+def numbers_as_scales(put: Put) -> Put | None:
+    """The construction with its large numbers as one scale each, equal numbers as the same; None if it has none."""
+    taken = {base for _, value in put.values for base, _ in names(value)}
+    fresh = [name for name in FRESH if name not in taken]
+    found: dict[str, str] = {}
+
+    def one(number: re.Match[str]) -> str:
+        base, _, power = number[1].partition("^")
+        if min(float(base), 1e6) ** min(float(power or 1), 50) < LARGE or (number[1] not in found and not fresh):
+            return number[0]
+        if number[1] not in found:
+            found[number[1]] = fresh.pop(0)
+        return found[number[1]]
+
+    values = tuple((hole, NUMBER.sub(one, value)) for hole, value in put.values)
+    return replace(put, values=values, scales=(*put.scales, *found.values())) if found else None
 
 
 def logarithms_as_scales(put: Put) -> Put | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from qkv.sheets.answers.construction import Length, joined
 from qkv.sheets.answers.tree_text import clauses
 from qkv.sheets.problems.edition import part_named
 from qkv.sheets.problems.problem import Problem, Question
@@ -167,11 +168,36 @@ def _is_wide(head: T.Node) -> bool:
     return isinstance(head, T.Symbol) and head.base == "Sigma" and head.index == ("a",)
 
 
-def is_length(clause: T.Clause) -> T.Symbol | None:
-    """The letter L of a clause k_a ≈ L mu_a, or None if it says something else."""
+def is_length(clause: T.Clause) -> Length | None:
+    """The letter L of a clause k_a ≈ L mu_a or k_a ≈ (1 + L) mu_a, or None if it says something else."""
     head, last = clause.sides[0], clause.sides[-1]
     if not (isinstance(head, T.Symbol) and head.base.lower() == "k" and head.index == ("a",)):
         return None
+    found = _factor(last)
+    if found is not None:
+        return Length(joined(found.base, "".join(found.index)))
+    if not isinstance(last, T.Binary):
+        return None
+    if last.sign in ("*", "."):  # (1 + L) mu_a
+        for one, other in ((last.left, last.right), (last.right, last.left)):
+            if isinstance(other, T.Symbol) and other.base in MEANS and isinstance(one, T.Binary) and one.sign == "+":
+                sides = (one.left, one.right)
+                letter = next((s for s in sides if isinstance(s, T.Symbol)), None)
+                if letter is not None and any(isinstance(s, T.Number) and s.text in ("1", "1.0") for s in sides):
+                    return Length(joined(letter.base, "".join(letter.index)), 1)
+    if last.sign == "+":  # mu_a + L mu_a
+        for one, other in ((last.left, last.right), (last.right, last.left)):
+            found = _factor(other)
+            if isinstance(one, T.Symbol) and one.base in MEANS and found is not None:
+                return Length(joined(found.base, "".join(found.index)), 1)
+    return None
+
+
+MEANS = ("mu", "u")
+
+
+def _factor(last: T.Node) -> T.Symbol | None:
+    """The letter L of L mu_a."""
     if not isinstance(last, T.Binary) or last.sign not in ("*", "."):
         return None
     for one, other in ((last.left, last.right), (last.right, last.left)):

@@ -6,7 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from qkv.sheets.answers.construction import Construction, Outcome, declared_names, is_expression, joined, renamed
+from qkv.sheets.answers.construction import (
+    OTHER_GAMMA,
+    Construction,
+    Outcome,
+    declared_names,
+    is_expression,
+    joined,
+    names,
+    renamed,
+)
 from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.goal_check import Found, decided, in_limit
 from qkv.sheets.answers.letters import Put, logarithms_as_scales, put_in
@@ -109,6 +118,9 @@ def _tried(question: Question, put: Put, outcome: Outcome) -> Found:
     value = in_problem_letters(question, put, outcome.value)
     if value is None:
         return Found("unknown", "the value could not be read", "")
+    unknown = _unknown_letters(question, put, value)
+    if unknown and not outcome.moves:
+        return _with_readings(question, put, outcome, unknown)
     if outcome.moves:
         return _movement(question, put, lets, outcome.output, value)
     condition = outcome.condition or _expected(question, value)
@@ -143,6 +155,28 @@ def _tried(question: Question, put: Put, outcome: Outcome) -> Found:
     return found
 
 
+def _unknown_letters(question: Question, put: Put, value: str) -> list[str]:
+    """Letters of a value that nothing says the meaning of."""
+    known = {*declared_names(question.given, question.let), *put.scales, "c", "alpha", "v", "n", question.varies}
+    found = [joined(base, index) for base, index in names(value) if base not in known]
+    return [one for one in found if one not in known]
+
+
+def _with_readings(question: Question, put: Put, outcome: Outcome, unknown: list[str]) -> Found:
+    """A value with letters of unknown meaning: it fails only if it does with each of their likely meanings."""
+    own = [put.letters.get(scale, scale) for scale in put.scales]
+    tried = []
+    for meaning in ("1", question.varies, *own[:1]):
+        value = renamed(outcome.value, lambda base, index, m=meaning: m if joined(base, index) in unknown else None)
+        tried.append(_tried(question, put, replace(outcome, value=value)))
+        if tried[-1].kind == "proved":
+            return tried[-1]
+    if all(found.kind == "refuted" for found in tried):
+        return tried[0]
+    because = f"what {', '.join(unknown)} stands for is not said"
+    return replace(tried[0], kind="unknown", because=because)
+
+
 def _with_number(expression: str, name: str, number: str) -> str:
     """An expression with a number in the place of a letter."""
     return renamed(expression, lambda base, index: f"({number})" if joined(base, index) == name else None)
@@ -164,7 +198,9 @@ def in_problem_letters(question: Question, put: Put, value: str) -> str | None:
     known = {*declared, *put.scales, "c", "alpha", "v", "c_1", "c_2"}
 
     def one(base: str, index: str) -> str | None:
-        own = joined(base, index)
+        own = "gamma" if base == OTHER_GAMMA else joined(base, index)
+        if own == question.varies and base != OTHER_GAMMA:
+            return None
         if own in back and back[own] in put.scales:
             return back[own]
         if base in known or own in known:

@@ -12,6 +12,41 @@ from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.parser import Unreadable, parse
 
 LIMIT = re.compile(r"\\lim(?:\\limits)?\s*_\s*\{[^{}]*\}")
+NOTATIONS = (
+    (re.compile(r"^\s*\\boxed\s*\{(.*)\}\s*[.,]?\s*$", re.S), r"\1"),
+    (re.compile(r"(=[^,=]*?)\\in\s*\\mathbb\s*\{?\s*R\s*\}?\s*(?:\^\s*(?:\{[^{}]*\}|\w))?"), r"\1"),
+    (LIMIT, " "),
+    (re.compile(r"\b([qM])\s*\^\s*(?:\*|\{\s*\*\s*\}|\\ast|\\star|\{\\(?:ast|star)\})"), r"\1"),  # the best one
+    (re.compile(r"\b0\s*\^\s*(?:\{\s*[+-]\s*\}|[+-](?!\w))"), "0"),  # a limit from one side
+    (
+        re.compile(
+            r"(?<=[\w})])(\s*(?:\\[;,:! ]|\\q?quad)?\s*)"
+            r"\(((?:[^()=]*(?:\\(?:to|gg|rightarrow)(?![a-zA-Z])|>)[^()=]*))\)\s*$"
+        ),
+        r", \2",
+    ),
+    (re.compile(r"([A-Za-z]_\{?\w\}?)\s*\\otimes\s*([A-Za-z]_\{?\w\}?)"), r"\1 \2^\\top"),
+    (re.compile(r"\\(?:operatorname|mathrm|text)\s*\{[Pp]roj\}\s*_?\s*(?:\{[^{}]*\}|\w)?\s*(?:\([^()]*\))?\s*="), " "),
+    (re.compile(r"(?:\\left)?\[\s*a_\{?1\}?[^\[\]^]*a_\{?m\}?\s*(?:\\right)?\]\s*(?=(?:\\left)?\[)"), " A "),
+    (re.compile(r"(?<= A )\s*(?:\\left)?\[\s*a_\{?1\}?[^\[\]^]*a_\{?m\}?\s*(?:\\right)?\]"), "A"),
+    (re.compile(r"\\(?:mathbb|mathrm|operatorname)\s*\{E\}\s*(?=[\[({\\])"), "E"),
+    (re.compile(r"E\s*(?:\\left)?[\[(]\s*k_\{?([a-z])\}?\s*(?:\\right)?[\])]"), r"\\mu_\1"),  # the mean of a key
+    (re.compile(r"(?:\u03a3|\u2211)\s*(?=[a-z]_)"), r"\\sum "),
+    (re.compile(r"(?:\u03a3|\u2211)\s*_"), r"\\sum_"),
+    (
+        re.compile(
+            r"(\\sum(?:\\limits)?\s*_\s*\{\s*\w\s*=\s*1\s*\}\s*)\^\s*\{\s*(?:\\dim[^{}]*|\|\s*A\s*\||\\operatorname\{[^{}]*\}[^{}]*)\}"
+        ),
+        r"\1^m",
+    ),
+)
+"""Notations that mean the same as another."""
+CHOSEN_ITEMS = re.compile(
+    r"\\sum(?:\\limits)?\s*_\s*\{\s*(?P<i>\w)\s*\\in\s*\\\{(?P<items>[^{}]*)\\\}\s*\}\s*"
+    r"(?P<term>(?:(?:\\[a-z]+|[A-Za-z])\s*)?(?:\\[a-z]+|[A-Za-z])\s*_\s*\{?\s*(?P=i)\s*\}?)"
+)
+PRIMED = ("A", "B", "U", "P")
+"""Matrices of which a prime means the transpose."""
 STRONG, WEAK = 2, 1  # how tightly an expression holds together: a factor, a product
 
 
@@ -33,10 +68,22 @@ def said(formulas: list[Formula]) -> Iterator[Said]:
 
 def clauses(math: str) -> tuple[T.Clause, ...]:
     """The clauses of a formula, or none if it cannot be read."""
+    for notation, same in NOTATIONS:
+        math = notation.sub(same, math)
+    math = CHOSEN_ITEMS.sub(_written_out, math)
+    if re.search(r"\\sum(?:\\limits)?\s*_\s*\{\s*\w\s*\\in\s*\\\{", math):
+        return ()  # a sum over chosen items, which is not one over all
     try:
-        return parse(LIMIT.sub(" ", math))
+        return parse(math)
     except Unreadable:
         return ()
+
+
+def _written_out(found: re.Match[str]) -> str:
+    """A sum over a few items, term by term."""
+    items = [item.strip() for item in found["items"].split(",") if item.strip()]
+    terms = [re.sub(r"_\s*\{?\s*\w\s*\}?$", f"_{{{item}}}", found["term"]) for item in items]
+    return "(" + " + ".join(terms) + ")"
 
 
 def claim_text(node: T.Node, definitions: Mapping[str, str] | None = None) -> str | None:
@@ -76,6 +123,9 @@ def _text(node: T.Node, known: Mapping[str, str]) -> tuple[str, int] | None:
 def symbol_text(node: T.Symbol, known: Mapping[str, str] | None = None) -> str:
     """A letter with its index; empty if it cannot be a name of the language."""
     base = node.base.rstrip("'")
+    if not node.index and node.base == f"{base}'" and base in PRIMED:
+        text = (known or {}).get(base, base)
+        return text[:-1] if text.endswith("'") else f"{text}'"
     if not base.isascii() or not base.isalpha():
         return ""
     index = [i for i in node.index if i]
@@ -116,17 +166,17 @@ def _dotted_sum(node: T.Binary) -> T.Total | None:
     if len(last) != 1 or first != {"1"}:
         return None
     (end,) = last
-    return T.Total("i", (), end, _with_index(terms[0], "1", "i"))
+    return T.Total("i", (), end, with_index(terms[0], "1", "i"))
 
 
-def _with_index(node: Any, old: str, new: str) -> Any:
+def with_index(node: Any, old: str, new: str) -> Any:
     """A node with one index put for another."""
     if isinstance(node, T.Symbol):
         return replace(node, index=tuple(new if i == old else i for i in node.index))
     if isinstance(node, tuple):
-        return tuple(_with_index(one, old, new) for one in node)
+        return tuple(with_index(one, old, new) for one in node)
     if isinstance(node, T.Node):
-        return replace(node, **{f.name: _with_index(getattr(node, f.name), old, new) for f in fields(node)})
+        return replace(node, **{f.name: with_index(getattr(node, f.name), old, new) for f in fields(node)})
     return node
 
 
@@ -137,6 +187,8 @@ def _binary(node: T.Binary, known: Mapping[str, str]) -> tuple[str, int] | None:
     left, right = _text(node.left, known), _text(node.right, known)
     if left is None or right is None:
         return None
+    if node.sign == "*" and node.left == T.Symbol("sigma") and _is_argument(node.right):
+        return f"sigmoid({right[0]})", STRONG
     if node.sign in "+-":
         return f"{left[0]} {node.sign} {_bracketed(right, WEAK)}", 0
     if node.sign == "^":
@@ -144,6 +196,11 @@ def _binary(node: T.Binary, known: Mapping[str, str]) -> tuple[str, int] | None:
     if node.sign == "/":
         return f"{_bracketed(left, WEAK)}/{_bracketed(right, STRONG)}", WEAK
     return f"{_bracketed(left, WEAK)}*{_bracketed(right, STRONG if '/' in right[0] else WEAK)}", WEAK
+
+
+def _is_argument(node: T.Node) -> bool:
+    """Whether what follows a sigma can be the argument of a sigmoid: more than a letter, and no vector."""
+    return isinstance(node, T.Binary) and not any(isinstance(s, T.Symbol) and s.index for s in T.nodes(node))
 
 
 def _call(node: T.Call, known: Mapping[str, str]) -> tuple[str, int] | None:
@@ -161,8 +218,10 @@ def _total(node: T.Total, known: Mapping[str, str]) -> tuple[str, int] | None:
     if inner is None:
         return None
     last = node.last if node.last in ("m", "p") else ""
+    if last and {s.base for s in T.nodes(node.inner) if isinstance(s, T.Symbol) and s.index} == {"b"}:
+        last = "p"  # there are p columns of B
     if last and node.index != "i":
-        inner = _text(_with_index(node.inner, node.index, "i"), known) or inner
+        inner = _text(with_index(node.inner, node.index, "i"), known) or inner
         node = replace(node, index="i")
     below = f"{node.index} != {', '.join(node.but)}" if node.but else (f"{node.index}=1" if last else node.index)
     head = f"sum_{{{below}}}" + (f"^{last}" if last else "") if node.but or last else f"sum_{node.index}"

@@ -190,18 +190,24 @@ def _typst_marks(text: str) -> list[Mark]:
     out: list[Mark] = []
     counts: dict[int, int] = {}
     inner = 0
+    lettered = False  # whether headings name the letters, so that lists number what is below them
     for m in re.finditer(r"^(?P<indent>[ \t]*)(?:\+[ \t]|(?P<heading>=+)[ \t]+(?P<title>[^\n]*))", text, re.M):
         at, depth = m.start(), len(m["indent"])
         if m["heading"]:
             label = _labels(m["title"])
             out += [Mark(at, kind, value, True) for kind, value in label]
+            lettered = lettered or any(kind == "letter" for kind, _ in label)
+            counts.clear()
+            inner = 0
             if not label:
                 out.append(Mark(at, "question", "", True, m["title"]))
                 counts.clear()
             continue
         counts = {k: v for k, v in counts.items() if k <= depth}
         counts[depth] = counts.get(depth, 0) + 1
-        if depth == 0 and counts[0] <= len(LETTERS):
+        if depth == 0 and lettered:
+            out += [Mark(at, "roman", ROMAN[counts[0] - 1], True)] if counts[0] <= len(ROMAN) else []
+        elif depth == 0 and counts[0] <= len(LETTERS):
             out.append(Mark(at, "letter", LETTERS[counts[0] - 1], True))
             inner = 0
         elif depth and (not inner or depth == inner) and counts[depth] <= len(ROMAN):
@@ -221,7 +227,7 @@ _WORD = re.compile(
 )
 _NUMBER = re.compile(r"[\(（]?(\d{1,2})[\)）]?(?:[.:：、)]|[ \t]|$|(?=[\(（a-h]))[ \t]*")
 _LETTER = re.compile(
-    r"[\(（\[][ \t]*([a-h])[ \t]*[\)）\]][ \t.:：]*|([a-h])[\)）][ \t.:：]*"
+    r"[\(（\[][ \t]*([a-hA-H])[ \t]*[\)）\]][ \t.:：]*|([a-h])[\)）][ \t.:：]*"
     r"|([a-h])[.:：](?![A-Za-z])[ \t]*|([a-h])(?=[ \t]*$|\*\*|\})"
 )
 _AFTER_NUMBER = re.compile(r"([a-h])(?=[.\s):：*}]|$)[.):：]?[ \t]*")
@@ -255,7 +261,7 @@ def _labels(line: str) -> list[tuple[str, str]]:
             return []
     letter = _LETTER.match(line, at) or (_AFTER_NUMBER.match(line, at) if out else None)
     if letter:
-        out.append(("letter", next(g for g in letter.groups() if g)))
+        out.append(("letter", next(g for g in letter.groups() if g).lower()))
         at = letter.end()
     roman = _ROMAN.match(line, at) or (_BARE_ROMAN.match(line, at) if letter else None)
     if roman:

@@ -6,6 +6,8 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass
 
+from qkv.sheets.reading.forms import closing
+
 MAX_SPANS = 4000
 MAX_SPAN = 8000  # characters
 MAX_ROWS = 80
@@ -17,6 +19,7 @@ ENVIRONMENTS = (
 _NAMES = "|".join(ENVIRONMENTS)
 _OPEN = re.compile(
     rf"\\begin\{{(?P<env>(?:{_NAMES})\*?)\}}(?:\{{\d+\}})?|(?P<display>\\\[)|(?P<inline>\\\()|(?P<dollars>(?<!\\)\$\$?)"
+    r"|\\(?P<wrapper>[A-Za-z]{3,12})\{(?=[^{}$]*(?:\{[^{}$]*\}[^{}$]*)*&\s*(?:=|\\approx|\\to))"
     r"|(?P<fence>^[ \t]*```[ \t]*(?:math|latex|tex)[ \t]*\n)",
     re.M,
 )
@@ -62,6 +65,12 @@ def spans(text: str, form: str) -> list[Span]:
 
 def _span(text: str, found: re.Match[str], breaks: list[int]) -> Span | None:
     start, inner = found.start(), found.end()
+    if found["wrapper"]:  # an author's own command around aligned rows
+        end = closing(text, inner - 1)
+        math = text[inner:end] if end > 0 else ""
+        if not math or len(math) > MAX_SPAN or _PARAGRAPH.search(math) or "$" in math:
+            return None
+        return Span(start, end + 1, inner, math, True)
     if found["env"]:
         close, display = rf"\end{{{found['env']}}}", True
     elif found["display"]:

@@ -36,6 +36,11 @@ _HYPOTHESIS = re.compile(
     r"|\b(?:if|when)\b[^,.;$]{0,40}$|(?:如果|假设|假如|若|当|设)[^，。,$]{0,8}$",
     re.I,
 )
+_FULL_CONDITION = re.compile(
+    r"\b(?:if|when)\b[^,.;$]*(?:\$[^$]*\$)?[^,.;$]*\b(?:is|are|becomes?|gets?|grows?) (?:very |too |much |quite )*"
+    r"(?:large|larger|big|bigger|small|smaller|tiny|long|short|longer|shorter|huge)\s*$",
+    re.I,
+)
 _NEGATION = re.compile(
     r"\b(?:(?:is|are|does|do|will|would|can|was|be|did) not|never|cannot|can't|isn't|aren't|doesn't"
     r"|won't|no longer|rather than|instead of|fails? to)\b(?! only)[^.;,$]{0,18}$|(?:不能|不是|无法|不会"
@@ -97,6 +102,10 @@ class Circumstances:
         unclear: Whether a word such as "if" stands before it whose condition is not a formula that is understood.
         large: Vectors or letters that are said to be large under a condition.
         small: The same for small.
+        every: Whether all samples are spoken of.
+        some: Whether only some samples are spoken of.
+        by_choice: Whether "by setting" or the like follows, so that it is what a choice gives.
+        denominator: Whether the denominator of a softmax is spoken of.
     """
 
     goal: bool = False
@@ -112,6 +121,10 @@ class Circumstances:
     unclear: bool = False
     large: tuple[str, ...] = ()
     small: tuple[str, ...] = ()
+    every: bool = False
+    some: bool = False
+    by_choice: bool = False
+    denominator: bool = False
 
 
 def circumstances(formula: Formula) -> Circumstances:
@@ -119,12 +132,12 @@ def circumstances(formula: Formula) -> Circumstances:
     before, after = formula.before, formula.after
     tail = re.sub(r"\$[^$]*\$", "", before)
     recent = _since_last_assertion(before)
-    conditions = _both(_before(before), _after(after))
+    conditions = [*_both(_before(before), _after(after)), *_compared(before)]
     return Circumstances(
         goal=(_GOAL.search(recent) is not None and _CHOICE.search(recent) is None)
         or _GOAL_AFTER.search(after) is not None,
         perhaps_goal=_WEAK_GOAL.search(recent) is not None,
-        hypothesis=_HYPOTHESIS.search(before) is not None,
+        hypothesis=_HYPOTHESIS.search(before) is not None and _FULL_CONDITION.search(before) is None,
         negated=_NEGATION.search(before) is not None or _NEGATED_AFTER.search(after) is not None,
         choice=_CHOICE.search(before) is not None and formula.row == 0,
         others=_OTHERS.search(before) is not None,
@@ -146,11 +159,33 @@ def circumstances(formula: Formula) -> Circumstances:
                 r"(?:is|are|becomes?|gets?) (?:very |much |sufficiently |too )?(?:small|smaller|tiny)|很小|较小|变小",
             )
         ),
+        every=_EVERY.search(tail + after) is not None,
+        some=_SOME.search(tail + after) is not None,
+        by_choice=_BY_CHOICE.search(after) is not None,
+        denominator=_DENOMINATOR.search(tail[-80:] + after[:40]) is not None,
     )
 
 
+_SOME = re.compile(
+    r"\b(?:sometimes|(?:some|other|certain) (?:samples?|cases|draws?|times)|others|either|oscillat\w*"
+    r"|fluctuat\w*|jumps?|flips?|swings?|alternat\w*)\b|有时|某些|另一些|时而|一会|来回|摆动|波动",
+    re.I,
+)
+_EVERY = re.compile(
+    r"\b(?:each|every|all|any) (?:the )?(?:samples?|draws?|time)\b|\balways\b|\bregardless\b|\bno matter\b"
+    r"|所有样本|每个样本|每次|总是|始终|无论",
+    re.I,
+)
+_BY_CHOICE = re.compile(
+    r"^\W*(?:simply |just )?(?:by|through|if we|when we|with the choice)\s+(?:simply |just )?(?:setting|choosing|taking"
+    r"|using|letting|picking|set|choose|take|use|let|pick)\b",
+    re.I,
+)
+_DENOMINATOR = re.compile(r"\b(?:denominator|normali[sz]\w+|partition)\b|分母|归一", re.I)
+
+
 _IF = re.compile(
-    r"\b(?:if|when|whenever|unless|suppose|assume|assuming|instead|would|otherwise|in case|were)\b"
+    r"\b(?:if|when|whenever|unless|suppose|assume|assuming|instead|without|otherwise|in case|were)\b"
     r"|如果|假设|假如|若|当",
     re.I,
 )
@@ -161,9 +196,18 @@ _SIZE = re.compile(
 )
 
 
+_PLAIN_SIZE = re.compile(
+    r"\s*[a-zA-Z] (?:is|are|becomes?|gets?) (?:very |much |sufficiently |too )?"
+    r"(?:large|larger|big|small|smaller|tiny)",
+    re.I,
+)
+
+
 def _unclear(before: str) -> bool:
     """Whether a word of supposition is followed by something else than a formula that is understood."""
     for found in _IF.finditer(re.sub(r"\$[^$]*\$", lambda m: "\x00" * len(m[0]), before)):
+        if _PLAIN_SIZE.match(before, found.end()):
+            continue
         span = _SPAN.search(before, found.end())
         if span is None or span.start() - found.end() > 40:
             return True
@@ -221,6 +265,8 @@ def _as_conditions(math: str) -> list[T.Condition]:
 
 def _is_number_condition(clause: T.Clause) -> bool:
     """Whether a clause compares one letter with a number, as γ > 1, λ ≫ 1 or γ → 1/2 do."""
+    if compared_keys(clause):
+        return True
     if len(clause.sides) == 2 and is_norm_of_key(clause.sides[0]):
         return not T.symbols(clause.sides[1]) or is_norm_of_key(clause.sides[1])
     if len(clause.sides) != 2 or not isinstance(clause.sides[0], T.Symbol):
@@ -287,12 +333,19 @@ def _before(before: str) -> tuple[list[T.Condition], bool]:
             asserted = _asserts(before[found.end() :])
             close = re.match(r"\s*[)）]", before[found.end() :])
             only = [c for c in conditions if c.kind != "index"] if close or asserted else conditions
-            out = only or ([] if any(c.kind == "index" for c in conditions) else out)
+            values = [c for c in out if c.kind == "relation" and _is_value(c)]  # "with λ = 10 and n = 4"
+            out = [*values, *only] if only else [] if any(c.kind == "index" for c in conditions) else out
             fresh = not asserted
     return out, fresh
 
 
 _BELONGS = re.compile(r"\$[^$]*(?:[=≈<>~]|\\approx|\\to)[^$]*\$\s*(?:for|where|with|when|if)\s*(?:all|any|every)?\s*$")
+
+
+def _is_value(condition: T.Condition) -> bool:
+    """Whether a condition gives a letter a number."""
+    clause = condition.clause
+    return clause is not None and clause.signs == ("=",) and isinstance(clause.sides[1], T.Number)
 
 
 def _asserts(rest: str) -> bool:
@@ -301,4 +354,57 @@ def _asserts(rest: str) -> bool:
 
 
 def _said(before: str, words: str) -> list[str]:
-    return [m[1].strip() for m in re.finditer(rf"\$([^$]*)\$\s*(?:{words})", before)]
+    kept = before[_last_assertion(before) :]
+    longer = "large" in words and re.search(rf"\b(?:longer|larger|bigger)\s+(?:{_A_KEY})", kept, re.I)
+    shorter = "large" not in words and re.search(rf"\b(?:shorter|smaller)\s+(?:{_A_KEY})", kept, re.I)
+    if longer or shorter:
+        return ["k_a"]
+    found = re.finditer(rf"(?:\$([^$]*)\$|(?<![\w$\\])([a-zA-Z]))\s*(?:{words})", before)
+    return [(m[1] or m[2]).strip() for m in found]
+
+
+_A_KEY = r"\$[^$]*k_\{?a[^$]*\$|one\b"
+
+
+def _last_assertion(before: str) -> int:
+    """Where the last formula before ends that asserts something."""
+    ends = [
+        m.end() for m in _SPAN.finditer(before)
+        if any(c.sides and not _is_number_condition(c) for c in _clauses(m[1]))
+    ]  # fmt: skip
+    return max(ends, default=0)
+
+
+_MORE = r"(?:larger|greater|bigger|more|longer|higher) than|exceed(?:s|ing)?|above|大于|超过|高于"
+_LESS = r"(?:smaller|less|shorter|lower|fewer) than|below|小于|低于"
+_COMPARED = re.compile(
+    rf"\$([^$=<>]*)\$[^$.;,，。；]{{0,16}}?(?:(?P<more>{_MORE})|(?P<less>{_LESS}))\s*\$?\s*(\d+(?:\.\d+)?|one\b)", re.I
+)
+
+
+def _compared(before: str) -> list[T.Condition]:
+    """A number compared in words, as in "if $\\gamma$ is larger than 1"."""
+    found = list(_COMPARED.finditer(before))
+    if not found or _asserts(before[found[-1].end() :]):
+        return []
+    last = found[-1]
+    number = "1" if last[4] == "one" else last[4]
+    clauses = _clauses(f"{last[1]} {'>' if last['more'] else '<'} {number}")
+    return [T.Condition("relation", clause=c) for c in clauses if c.sides and _is_number_condition(c)]
+
+
+def compared_keys(clause: T.Clause) -> str:
+    """The sign between the scores, weights or lengths of a and b, as in k_a'q > k_b'q; empty for anything else."""
+    if len(clause.sides) != 2 or clause.signs[0] not in (">", "<", ">>", "<<", ">=", "<="):
+        return ""
+    items = []
+    for side in clause.sides:
+        inside = [s for s in T.symbols(side) if s.index]
+        single = len(inside) == 1 and inside[0].base in ("k", "K", "alpha") and inside[0].index in (("a",), ("b",))
+        if not single or any(isinstance(n, T.Binary) and n.sign not in "*." for n in T.nodes(side)):
+            return ""
+        items.append(inside[0].index[0])
+    sign = {">>": ">", "<<": "<", ">=": ">", "<=": "<"}.get(clause.signs[0], clause.signs[0])
+    if items == ["a", "b"]:
+        return sign
+    return {">": "<", "<": ">"}[sign] if items == ["b", "a"] else ""

@@ -127,6 +127,22 @@ class ConditionParser:
             break
         return out
 
+    def _bracketed_relation(self) -> int:
+        """The place of the bracket that closes the one here, if a relation such as β ≫ 0 stands in it, else 0."""
+        depth, relation = 0, False
+        for place in range(self.index, len(self.tokens)):
+            token = self.tokens[place]
+            if token.kind == "sign" and token.text in "([{":
+                depth += 1
+            elif token.kind == "sign" and token.text in ")]}":
+                depth -= 1
+                if depth == 0:
+                    return place if relation else 0
+            elif depth == 1 and token.kind != "text":
+                known = token.kind == "command" and token.text in SIGNS
+                relation = relation or known or (token.kind == "sign" and token.text in "=<>")
+        return 0
+
     def _bracketed_condition(self) -> list[T.Condition] | None:
         """(i ≠ a, b) after a clause."""
         if not self.at("("):

@@ -10,6 +10,7 @@ from qkv.sheets.statements.conditions import ConditionParser, Unreadable
 from qkv.sheets.statements.tokens import Token
 
 MAX_DEPTH = 40
+OTHERS = ("others", "other", "rest", "else", "remaining", "其他", "其余")  # as the index of a sum
 GREEK = {
     "alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "kappa", "lambda",
     "mu", "nu", "xi",
@@ -74,7 +75,7 @@ class ExpressionParser(ConditionParser):
         start = self.index
         found = self._bracketed_condition()
         self.index = start
-        return found is not None
+        return found is not None or self._bracketed_relation() > 0
 
     def _starts_factor(self, ahead: int) -> bool:
         token = self.peek(ahead)
@@ -439,6 +440,8 @@ def _sum_index(names: list[str]) -> tuple[str, tuple[str, ...]]:
     """The index of a sum and what it leaves out."""
     if not names:
         return "", ()
+    if any(name in OTHERS for name in names):
+        return "i", ("others",)
     letter = names[0] if re.fullmatch(r"[a-z]", names[0]) else ""
     but: list[str] = []
     if "!=" in names:

@@ -15,14 +15,34 @@ from qkv.sheets.statements.circumstances import Circumstances, circumstances, is
 from qkv.sheets.statements.deciding import Budget
 from qkv.sheets.statements.indices import INDICES, entries, in_subpart, indices, rest
 from qkv.sheets.statements.links import EXACT, LIMIT, OPEN, UNREAD, WRONG, Finding, Setting, decide_link, worst
-from qkv.sheets.statements.notation import Definition, Notation, current, infer, is_key, is_mean, is_query
+from qkv.sheets.statements.moves import for_no_length, is_length, moves, with_values
+from qkv.sheets.statements.notation import (
+    Definition,
+    Notation,
+    current,
+    infer,
+    is_key,
+    is_mean,
+    is_query,
+    names_scores,
+)
 from qkv.sheets.statements.parsed_formulas import Parsed, parsed_formulas
 from qkv.sheets.statements.reading_of import Reading
-from qkv.sheets.statements.worlds import World, worlds_of
-from qkv.sheets.statements.writing import Unwritable
+from qkv.sheets.statements.world_choice import (
+    fitting_worlds,
+    other_inputs,
+    siblings,
+    speaks_of_length,
+    speaks_of_noise,
+)
+from qkv.sheets.statements.worlds import worlds_of
 
 MAX_READINGS = 8
 MAX_LINKS = 8
+DENOMINATOR = T.Total(
+    "j", (), "", T.Call("exp", (T.Binary("*", T.Transposed(T.Symbol("k", ("j",))), T.Symbol("q")),))
+)  # of a softmax
+OTHERWISE_LINES = 3  # "otherwise" refers to a condition at most so far above it
 
 
 def judge(sheet: Sheet, problem: Problem, budget: Budget) -> tuple[tuple[Statement, ...], Notation]:
@@ -30,6 +50,7 @@ def judge(sheet: Sheet, problem: Problem, budget: Budget) -> tuple[tuple[Stateme
     parsed = [in_subpart(p, problem) for p in parsed_formulas(sheet)]
     notation = infer([(p.order, p.formula, p.clauses) for p in parsed])
     judge_one = _Judge(problem, notation, budget)
+    judge_one.scores_named = any(names_scores(clause) for p in parsed for clause in p.clauses)
     statements = [s for p in parsed if (s := judge_one.statement(p)) is not None]
     return tuple(statements), notation
 
@@ -43,8 +64,9 @@ class _Judge:
         self.budget = budget
         self.own: dict[str, dict[T.Symbol, Definition]] = {}  # letters of the author's own, by the letter of the part
         self.mistakes: dict[str, int] = {}  # the line of the first mistake, by the letter of the part
-        self.last_condition: tuple[T.Condition, ...] = ()
+        self.last_condition: tuple[int, tuple[T.Condition, ...]] = (0, ())  # with its line
         self.elsewhere = False  # whether the givens of sibling parts are tried
+        self.scores_named = False  # whether the sheet writes α for scores
         self.alpha = "weight"  # what α with an index stands for in the reading that is tried
 
     def statement(self, parsed: Parsed) -> Statement | None:
@@ -135,6 +157,10 @@ class _Judge:
     def _clause(
         self, parsed: Parsed, clause: T.Clause, around: Circumstances, extra: tuple[T.Condition, ...]
     ) -> tuple[str, Finding]:
+        if clause.signs[0] == "prop" and len(clause.sides) > 2:
+            clause = replace(clause, sides=clause.sides[1:], signs=clause.signs[1:])
+        if self._goes_on_from_matrix(parsed, clause):  # M = A A' = …: the first link chooses
+            clause = replace(clause, sides=clause.sides[1:], signs=clause.signs[1:])
         if clause.signs[0] in ("in", "notin", "prop"):
             return "skip", Finding(OPEN)
         if self._is_condition(clause, parsed.formula.part):
@@ -146,6 +172,9 @@ class _Judge:
         if around.goal and not asked:
             return "choice", Finding(OPEN, "", "a goal: wanted, not asserted")
         found = self._decided(parsed, clause, around, extra)
+        if found.kind in (OPEN, UNREAD) and parsed.head is not None and parsed.head != clause.sides[0]:
+            whole = self._decided(parsed, replace(clause, sides=(parsed.head, *clause.sides[1:])), around, extra)
+            found = whole if whole.kind in (EXACT, LIMIT) else found
         if found.kind == WRONG:
             spared = self._spared(parsed, clause, around, extra)
             if spared is not None:
@@ -169,7 +198,7 @@ class _Judge:
             return "choice", "supposed, wanted or denied, not asserted"
         if around.choice:
             return "choice", "chosen, not asserted"
-        if self._comes_first(parsed, clause):
+        if not around.by_choice and self._comes_first(parsed, clause):
             return "choice", "a goal: what it speaks of is chosen later"
         head = clause.sides[0]
         if isinstance(head, T.Symbol) and not head.index and not any(T.symbols(s) for s in clause.sides[1:]):
@@ -214,21 +243,14 @@ class _Judge:
             self.notation.length = keep
         return found.kind in (EXACT, LIMIT)
 
-    def _is_length(self, node: T.Node) -> bool:
-        """Whether a node is the random length of a key."""
-        if is_norm_of_key(node):
-            inner = T.symbols(node)[0]
-            return inner.index[-1] == "a"
-        return node == self.notation.length and node is not None
-
     def _understood(self, condition: T.Condition) -> bool:
         """Whether a condition beside a formula was taken into account or does not matter."""
         if condition.clause is None:
             return True
         left = condition.clause.sides[0]
         known = (
-            self._is_length(left)
-            or left in self._scales()
+            is_length(left, self.notation)
+            or (left in self._scales() and condition.clause.signs[0] != "=")
             or (left.base == "alpha" if isinstance(left, T.Symbol) else False)
         )
         return known or left in (T.Symbol("n"), T.Symbol("beta"), T.Symbol("d"))
@@ -280,6 +302,13 @@ class _Judge:
             return Finding(OPEN, "", "chooses a matrix")
         return None
 
+    def _goes_on_from_matrix(self, parsed: Parsed, clause: T.Clause) -> bool:
+        """Whether a chain begins with the choice of a matrix."""
+        head = clause.sides[0]
+        wanted = {"bases": ("M",), "tokens": ("V", "K", "Q")}.get(self._kind(parsed.formula.part), ())
+        chosen = isinstance(head, T.Symbol) and head.base in wanted and not head.index
+        return chosen and len(clause.sides) > 2 and clause.signs[0] == "="
+
     def _is_other_input(self, parsed: Parsed, clause: T.Clause) -> bool:
         """Whether a token gets another value than the given one."""
         world = worlds_of(self.problem, parsed.formula.part)[0]
@@ -311,21 +340,32 @@ class _Judge:
         """Decide a chain link by link: wrong if one is, right if all are."""
         if any(isinstance(s, T.Missing) for s in clause.sides):
             return Finding(UNREAD, "", "a side that is not written")
-        conditions = self._conditions(clause, around)
+        conditions = self._conditions(parsed, clause, around)
         found = self._chain(parsed, clause, conditions, around, extra, "weight")
         exact = all(sign == "=" for sign in clause.signs)
         if (
             found.kind == WRONG
             and (exact or around.scores)
             and any(s.base == "alpha" and s.index for s in T.symbols(clause))
+            and (around.scores or self.scores_named or self._valued_as_score(clause))
         ):
             for alpha in ("score", "exp"):
                 other = self._chain(parsed, clause, conditions, around, extra, alpha)
                 if other.kind in (EXACT, LIMIT):
                     return other
-        if found.kind == WRONG and self._kind(parsed.formula.part) == "means":
+        if found.kind == WRONG and self._kind(parsed.formula.part) == "means" and not around.every:
             return self._in_sibling(parsed, clause, conditions, around, extra) or found
         return found
+
+    def _valued_as_score(self, clause: T.Clause) -> bool:
+        """Whether one side is made of scales alone, as in α_a = λ or α_a = e^λ, which no weight is."""
+        scales = {*self._scales(), T.Symbol("beta")}
+        return any(
+            (inside := set(T.symbols(side)) - {T.Symbol("e")})
+            and inside <= scales
+            and not any(isinstance(node, T.Binary) and node.sign == "/" for node in T.nodes(side))
+            for side in clause.sides
+        )
 
     def _in_sibling(
         self,
@@ -354,7 +394,9 @@ class _Judge:
         for number, (left, sign, right) in enumerate(links):
             found = self._link(parsed, left, sign, right, conditions, around, extra)
             if found.kind == UNREAD and number == 0 and self._names(parsed, left, sign, right):
-                continue
+                if not around.denominator or left.base not in ("Z", "S", "D"):  # type: ignore[attr-defined]
+                    continue
+                found = self._link(parsed, DENOMINATOR, sign, right, conditions, around, extra)
             findings.append(found)
         if not findings:
             return Finding(UNREAD, "", "a letter is named")
@@ -395,17 +437,19 @@ class _Judge:
         known[left] = Definition(parsed.order, parsed.formula.part, parsed.formula.line, left, right)
         return True
 
-    def _conditions(self, clause: T.Clause, around: Circumstances) -> tuple[T.Condition, ...]:
+    def _conditions(self, parsed: Parsed, clause: T.Clause, around: Circumstances) -> tuple[T.Condition, ...]:
         found = clause.conditions
         if not any(c.kind in ("index", "all") for c in found):
             found = (*found, *around.conditions)
         else:
             found = (*found, *(c for c in around.conditions if c.kind == "relation"))
-        if around.otherwise and self.last_condition:
-            found = tuple(replace(c, inside=not c.inside) for c in self.last_condition)
         indexed = tuple(c for c in found if c.kind == "index")
-        if indexed:
-            self.last_condition = indexed
+        if around.otherwise:
+            line, last = self.last_condition
+            if last and 0 <= parsed.formula.line - line <= OTHERWISE_LINES:
+                found = tuple(replace(c, inside=not c.inside) for c in last)
+        elif indexed:
+            self.last_condition = (parsed.formula.line, indexed)
         return found
 
     def _link(
@@ -428,15 +472,39 @@ class _Judge:
             found = decide_link(left, sign, right, reading, setting, self.budget)
             if found.kind in (EXACT, LIMIT):
                 return found
+            if found.kind == OPEN and found.because.startswith("true when") and sign in ("=", "~", "->"):
+                found = for_no_length(left, sign, right, reading, setting, self.budget, around) or found
             if found.kind == WRONG:
                 refuted.append(found)
             elif found.kind == OPEN or best is None:
                 best = found if best is None or best.kind == UNREAD else best
+        if not refuted and (best is None or best.kind == UNREAD):
+            general = self._for_any_query(parsed, left, sign, right, conditions, around, extra)
+            if general is not None:
+                return general
         chosen = refuted[0] if refuted and (best is None or best.kind == UNREAD) else best
         if chosen is None:
             return Finding(UNREAD, "", "no reading of it")
         others = tuple(dict.fromkeys(f.claim for f in refuted if f.claim and f.claim != chosen.claim))
         return replace(chosen, readings=others[:3])
+
+    def _for_any_query(
+        self, parsed: Parsed, left: T.Node, sign: str, right: T.Node, conditions: tuple[T.Condition, ...],
+        around: Circumstances, extra: tuple[T.Condition, ...],
+    ) -> Finding | None:  # fmt: skip
+        """The finding where no query was read, if it is right whatever the query is."""
+        if any(is_query(s) for s in self.notation.in_part(parsed.formula.part, parsed.order)):
+            return None
+        for reading, setting in itertools.islice(
+            self._readings(parsed, left, right, conditions, around, extra), MAX_READINGS
+        ):
+            if reading.world.kind not in ("keys", "means", "noise"):
+                return None
+            reading.any_query = True
+            found = decide_link(left, sign, right, reading, setting, self.budget)
+            if found.kind in (EXACT, LIMIT):
+                return found
+        return None
 
     def _cases(
         self,
@@ -471,15 +539,17 @@ class _Judge:
         names = [n.name for n in T.nodes(both) if isinstance(n, T.Call) and n.name in ("Var", "Cov", "E", "N")]
         statistics = "N" if "N" in names else names[0] if names else ""
         if self.elsewhere:
-            worlds = [w for w in self._siblings(part) if w.kind in ("means", "noise")]
-            worlds = [w for w in worlds if (w.kind == "noise") == bool(statistics)]
+            worlds = [w for w in siblings(self.problem, part) if w.kind in ("means", "noise")]
+            worlds = [
+                w for w in worlds if (w.kind == "noise") == bool(statistics or speaks_of_noise(inside, self.notation))
+            ]
         else:
-            spoken = self._speaks_of_length(parsed, inside, (*conditions, *extra))
-            worlds = self._worlds(part, inside, statistics, spoken)
+            spoken = speaks_of_length(parsed, inside, (*conditions, *extra), self.notation)
+            worlds = fitting_worlds(self.problem, self.notation, part, inside, statistics, spoken)
         scales = self.notation.scales.get(part.split(".")[0], [])
         doubtful = any((s in scales or s == self.notation.length) and s.base in ("c", "C") for s in inside)
         if worlds and worlds[0].kind == "tokens":
-            worlds = [*self._other_inputs(worlds[0], definitions), *worlds]
+            worlds = [*other_inputs(worlds[0], definitions, self.notation), *worlds]
             definitions = {s: d for s, d in definitions.items() if s.base != "x"}
         for world in worlds:
             base = Reading(world, self.notation, current(definitions, inside), replaced={})
@@ -507,90 +577,6 @@ class _Judge:
                             plain_output=plain,
                             replaced=dict(replaced),
                         )
-                        for limits, when in self._moves(world, conditions, extra, around):
+                        with_values(reading, (*conditions, *extra))
+                        for limits, when in moves(world, (*conditions, *extra), around, self.notation):
                             yield reading, Setting(limits, stands_for, when)
-
-    def _other_inputs(self, world: World, definitions: dict[T.Symbol, Definition]) -> list[World]:
-        """The world with a token that the author supposed to be another one."""
-        for s, d in definitions.items():
-            if s.base == "x" and len(s.index) == 1:
-                try:
-                    value = Reading(world, self.notation, {}).writer().write(d.value).text
-                except Unwritable:
-                    continue
-                name = f"x_{s.index[0]}"
-                lets = tuple(f"{name} = {value}" if one.split("=")[0].strip() == name else one for one in world.let)
-                return [replace(world, let=lets)] if lets != world.let else []
-        return []
-
-    def _siblings(self, part: str) -> list[World]:
-        """The worlds of the other parts under the same letter."""
-        family = [p.id for p in self.problem.parts if p.id.split(".")[0] == part.split(".")[0] and p.id != part]
-        return [w for id in family for w in worlds_of(self.problem, id)]
-
-    def _speaks_of_length(self, parsed: Parsed, inside: list[T.Symbol], conditions: tuple[T.Condition, ...]) -> bool:
-        """Whether the random length of a key matters: it is named in the formula, beside it, or earlier in its part."""
-        length = self.notation.length
-        if length is None:
-            return False
-        if length in inside or any(c.clause is not None and length in T.symbols(c.clause) for c in conditions):
-            return True
-        order, part = self.notation.length_at
-        return part == parsed.formula.part and order < parsed.order
-
-    def _worlds(self, part: str, inside: list[T.Symbol], statistics: str, spoken: bool) -> list[World]:
-        found = list(worlds_of(self.problem, part))
-        if spoken and not any("gamma" in w.text for w in found):
-            found = [*(w for w in self._siblings(part) if "gamma" in w.text or "mu_a'" in w.text), *found]
-        noisy = any(s.base == self.notation.noise_vector and s.index for s in inside) or any(
-            s.base == "Sigma" for s in inside
-        )
-        noisy = noisy or any(s.base == "alpha" and not s.index for s in inside)
-        if statistics or noisy:
-            mine = [w for w in found if w.kind == "noise"]
-            if any(s.base == "Sigma" for s in inside) or statistics == "N":
-                mine += [w for w in self._siblings(part) if w.kind == "noise" and w not in mine]
-            return mine or found
-        if any(w.kind == "means" for w in found):
-            return [w for w in found if w.kind == "means"]
-        return found
-
-    def _moves(
-        self, world: World, conditions: tuple[T.Condition, ...], extra: tuple[T.Condition, ...], around: Circumstances
-    ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """Further limits and conditions on numbers: γ ≫ 1 is a limit, γ > 1 a condition."""
-        limits: list[str] = []
-        when: list[str] = []
-        if "gamma" in world.text:
-            for condition in (*conditions, *extra):
-                clause = condition.clause
-                if clause is None or not self._is_length(clause.sides[0]):
-                    continue
-                value = T.Number("1") if is_norm_of_key(clause.sides[1]) else clause.sides[1]
-                if not isinstance(value, (T.Number, T.Binary, T.Minus)) and clause.sides[1] != T.Symbol("oo"):
-                    continue
-                sign = clause.signs[0]
-                if sign == ">>":
-                    limits.append("gamma -> oo")
-                elif sign == "<<" and not self.notation.length_less_one:
-                    limits.append("gamma -> 0")
-                elif sign == "->" and value == T.Symbol("oo"):
-                    limits.append("gamma -> oo")
-                else:
-                    try:
-                        text = Reading(world, self.notation, {}).writer().write(value).text
-                    except Unwritable:
-                        continue
-                    less_one = self.notation.length_less_one and clause.sides[0] == self.notation.length
-                    text += " + 1" if less_one else ""
-                    when.append(f"gamma {'=' if sign in ('->', '~') else sign} {text}")
-            if not limits and not when:
-                if any(re.search(r"k_\{?a|\\lVert|\\\|", name) for name in around.large):
-                    when.append("gamma > 1")
-                elif any(re.search(r"k_\{?a|\\lVert|\\\|", name) for name in around.small):
-                    when.append("gamma < 1")
-        yield tuple(limits), tuple(when)
-        if limits and any("oo" in x for x in limits):
-            yield (), ("gamma > 1",)
-        elif limits:
-            yield (), ("gamma < 1",)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from qkv.claims.verdict import Step
 from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.deciding import Budget, ClaimText, decide
+from qkv.sheets.statements.notation import SPARE
 from qkv.sheets.statements.reading_of import Reading, with_columns
 from qkv.sheets.statements.writing import SCALAR, UNKNOWN, VECTOR, Term, Unwritable
 
@@ -105,8 +106,11 @@ def claim_of(reading: Reading, then: str, more: tuple[str, ...] = ()) -> ClaimTe
     kept = tuple(one for place, one in enumerate(lets) if names[place] not in names[place + 1 :])
     used = " ".join((*kept, then))
     positive = tuple(
-        f"{name} > 0" for name in dict.fromkeys(reading.letters.values()) if re.search(rf"\b{name}\b", used)
-    )
+        f"{name} > 0" for name in dict.fromkeys(reading.letters.values())
+        if name[0].isalpha() and re.search(rf"\b{name}\b", used)
+    )  # fmt: skip
+    if reading.any_query:
+        positive += tuple(f"{name} free" for name in reading.free_queries)
     given = tuple(g for g in reading.world.given if not g.startswith("gamma") or "gamma" in used)
     if "gamma" not in used:
         kept = tuple(one for one in kept if "gamma" not in one)
@@ -120,7 +124,7 @@ def limits_of(reading: Reading, text: str) -> tuple[str, ...]:
     """The limits that are meant: those of the world, then the author's scales."""
     used = " ".join((*reading.lets(), text))
     small = {reading.letters[s] for s in reading.small if s in reading.letters}
-    names = [name for name in dict.fromkeys(reading.letters.values()) if re.search(rf"\b{name}\b", used)]
+    names = [n for n in dict.fromkeys(reading.letters.values()) if n[0].isalpha() and re.search(rf"\b{n}\b", used)]
     return (*reading.world.limits, *(f"{name} -> {'0' if name in small else 'oo'}" for name in names))
 
 
@@ -166,12 +170,28 @@ def _equal(one: Term, two: Term, sign: str, reading: Reading, setting: Setting, 
             return exact
         if exact.kind == UNREAD:
             return exact
+        if exact.kind == WRONG and _meant_exactly(one, two, reading):
+            return exact
     found = _try(f"{one.text} -> {two.text}", said, reading, setting, budget)
     if found.kind in (OPEN, UNREAD):
         exact = _try(f"{one.text} = {two.text}", "", reading, setting, budget)
         if exact.kind in (EXACT, LIMIT):
             return exact
     return found
+
+
+def _meant_exactly(one: Term, two: Term, reading: Reading) -> bool:
+    """Whether = means equal: a side names a scale and the number of items, so that nothing was left out of it.
+
+    The other side must depend on the scale too; beside a number such as 1/2 the sign is written for ≈.
+    """
+    moving = [*reading.letters.values(), "alpha_\\w+", "alpha_{"]
+    sides = [[bool(re.search(rf"\b{name}", term.text)) for name in moving] for term in (one, two)]
+    counts = any(
+        re.search(r"\bn\b", term.text) and any(found[: len(reading.letters)])
+        for term, found in zip((one, two), sides, strict=True)
+    )
+    return counts and all(any(found) for found in sides)
 
 
 MAX_PLAIN = 4.0  # numbers up to this size are no large scale
@@ -182,20 +202,41 @@ def _near(one: Term, two: Term, exact: Finding, reading: Reading, setting: Setti
     numbers = [float(x) for x in re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])", " ".join(reading.lets()))]
     fixed = any(x > MAX_PLAIN for x in numbers)
     if one.shape != SCALAR:
-        return Finding(OPEN, exact.claim, "a fixed scale") if fixed else exact
+        return _as_scale(one, two, exact, reading, setting, budget) if fixed else exact
     ten = tuple(g for g in reading.world.given if not re.match(r"n\s*>", g))
+    said = any(re.match(r"n\s*=", g) for g in ten)
     world = reading.world
-    reading.world = type(world)(world.kind, (*ten, "n = 10"), world.let, world.limits, world.remark)
+    given = ten if said else (*ten, "n = 10")
+    reading.world = type(world)(world.kind, given, world.let, world.limits, world.remark)
     try:
         above = _try(f"{one.text} - {two.closed} <= 1/20", "", reading, setting, budget)
         below = _try(f"{two.text} - {one.closed} <= 1/20", "", reading, setting, budget)
     finally:
         reading.world = world
     if all(found.kind in (EXACT, LIMIT) for found in (above, below)):
-        return Finding(LIMIT, below.claim, "the sides differ by less than 0.05 for n = 10")
-    if not fixed and any(found.verdict in ("refuted", "conditional") for found in (above, below)):
+        items = "" if said else " for n = 10"
+        return Finding(LIMIT, below.claim, f"the sides differ by less than 0.05{items}")
+    if (said or not fixed) and any(found.verdict in ("refuted", "conditional") for found in (above, below)):
         return exact
     return Finding(OPEN, exact.claim, exact.because)
+
+
+def _as_scale(one: Term, two: Term, exact: Finding, reading: Reading, setting: Setting, budget: Budget) -> Finding:
+    """An ≈ between vectors where queries have a fixed large scale: read as one that grows."""
+    name = next(x for x in SPARE if x not in reading.letters.values())
+    fixed = dict(reading.used)
+
+    def grown(text: str) -> str:
+        return re.sub(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])", lambda m: name if float(m[0]) > MAX_PLAIN else m[0], text)
+
+    reading.used = {key: grown(value) for key, value in fixed.items()}
+    reading.letters[T.Symbol("a fixed scale")] = name
+    try:
+        found = _try(f"{one.text} -> {two.text}", f" as {name} -> oo", reading, setting, budget)
+    finally:
+        reading.used = fixed
+        del reading.letters[T.Symbol("a fixed scale")]
+    return found if found.kind in (LIMIT, WRONG) else Finding(OPEN, exact.claim, "a fixed scale")
 
 
 def _far_above(big: Term, small: Term, reading: Reading, setting: Setting, budget: Budget) -> Finding:

@@ -108,6 +108,19 @@ def is_query(s: T.Symbol) -> bool:
     return s.base in ("q", "g") and s.index in ((), ("1",), ("2",), ("a",), ("b",))
 
 
+def names_scores(clause: T.Clause) -> bool:
+    """Whether a clause writes α for a score or for its exponential, as in α_i = k_i'q."""
+    head, second = clause.sides[:2] if len(clause.sides) > 1 else (T.Missing(), T.Missing())
+    if not (isinstance(head, T.Symbol) and head.base == "alpha" and head.index) or clause.signs[0] != "=":
+        return False
+    if isinstance(second, T.Call) and second.name == "exp":
+        return True
+    product = isinstance(second, T.Binary) and second.sign in "*."
+    inside = T.symbols(second)
+    plain = not any(isinstance(node, (T.Call, T.Total)) for node in T.nodes(second))
+    return product and plain and any(is_key(s) for s in inside) and any(s.base in QUERIES for s in inside)
+
+
 def infer(parsed: list[tuple[int, Formula, tuple[T.Clause, ...]]]) -> Notation:
     """The notation of a sheet, from its formulas with their clauses."""
     found = Notation()

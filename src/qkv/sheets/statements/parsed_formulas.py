@@ -20,11 +20,13 @@ class Parsed:
     formula: Formula
     clauses: tuple[T.Clause, ...]
     problem: str = ""
+    head: T.Node | None = None  # the first side of the display that a row goes on with
 
 
 def parsed_formulas(sheet: Sheet) -> Iterator[Parsed]:
     """The formulas with their clauses; rows that begin with a relation go on from the row before."""
     last: T.Node | None = None
+    head: T.Node | None = None
     previous: Formula | None = None
     for order, formula in enumerate(sheet.formulas):
         if formula.own_text or not has_relation(formula.math):
@@ -34,15 +36,27 @@ def parsed_formulas(sheet: Sheet) -> Iterator[Parsed]:
         except Unreadable as why:
             yield Parsed(order, formula, (), str(why))
             if not formula.math.lstrip("& ").startswith("="):
-                last = None
+                head = last = _first_side(formula.math)
             previous = formula
             continue
+        goes_on = any(c.sides and isinstance(c.sides[0], T.Missing) for c in clauses[:1])
         clauses = _continued(clauses, formula, previous, last)
-        yield Parsed(order, formula, clauses)
+        yield Parsed(order, formula, clauses, head=head if goes_on else None)
+        if not goes_on:
+            head = next((c.sides[0] for c in clauses if c.sides), None)
         sides = [c for c in clauses if c.sides]
         if sides and not formula.math.startswith("("):
             last = sides[-1].sides[-1]
         previous = formula
+
+
+def _first_side(math: str) -> T.Node | None:
+    """The side before the first relation of a formula that cannot be read as a whole."""
+    found = re.match(r"([^=≈<>]*?)\s*(?:=|≈|\\approx(?![A-Za-z])|\\simeq(?![A-Za-z]))", math)
+    try:
+        return parse(f"{found[1]} = 0")[0].sides[0] if found and found[1].strip("& ") else None
+    except (Unreadable, IndexError):
+        return None
 
 
 def _continued(

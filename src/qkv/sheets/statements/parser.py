@@ -86,6 +86,10 @@ class _Parser(ExpressionParser):
                 if out:
                     out[-1] = replace(out[-1], conditions=(*out[-1].conditions, *bracket))
                 continue
+            if self.at("(") and (close := self._bracketed_relation()):  # (β ≫ 0) beside a clause is one of its own
+                self.tokens[close] = Token("sign", ",")
+                self.index += 1
+                continue
             for clause in self._chain(lead):
                 out.append(replace(clause, conditions=(*loose, *clause.conditions)))
             self._require_end()

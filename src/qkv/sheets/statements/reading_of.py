@@ -41,6 +41,8 @@ class Reading:
         plain_output: Whether c is the output even where it is a scale too.
         replaced: Letters of indices that stand for an item.
         used: The definitions that were used so far.
+        any_query: Whether a query that is not defined may be any one.
+        free_queries: The queries that may be any.
         small: Scales by which a query is divided, which go to 0.
         fixed: Whether keys are written as their means, inside a query that was chosen before they were sampled.
     """
@@ -58,6 +60,8 @@ class Reading:
     fixed: bool = False
     small: set[T.Symbol] = field(default_factory=set)
     depth: int = 0
+    any_query: bool = False
+    free_queries: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         """Name the scales."""
@@ -87,7 +91,13 @@ class Reading:
     def writer(self, taken: frozenset[str] = frozenset()) -> Writer:
         """The writer of this reading."""
         ends = ("m", "p") if self.world.kind == "bases" else ("n",) if self.world.kind != "tokens" else ("n", "3")
-        return Writer(self.resolve, self.replaced, taken, ends)
+        return Writer(self.resolve, self.replaced, taken, ends, named=self.named)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The items that the author's queries name."""
+        inside = [s for d in self.definitions.values() if is_query(d.symbol) for s in T.symbols(d.value)]
+        return tuple(sorted({i for s in inside for i in s.index if re.fullmatch(r"[a-h]", i)}))
 
     def lets(self) -> tuple[str, ...]:
         """The definitions that were used, in the language of claims."""
@@ -128,7 +138,7 @@ class Reading:
             return self._output(index)
         if base in ("n", "N") and not index:
             return Term("n", SCALAR, True)
-        if base in ("I", "E") and not index:
+        if base == "I" or (base == "E" and not index):
             return Term("I", MATRIX, True)
         if base == "e" and not index:
             return Term("exp(1)", SCALAR, True)
@@ -195,13 +205,16 @@ class Reading:
             found = self._definition(index)
             if found is not None:
                 return self._use(f"q_{number}", found)
-        return None
+        return self._use(f"q_{number}", None)
 
     def _definition(self, index: tuple[str, ...]) -> Definition | None:
         return next((d for s, d in self.definitions.items() if is_query(s) and s.index == index), None)
 
     def _use(self, name: str, definition: Definition | None) -> Term | None:
         """A query by its name, with its definition noted."""
+        if definition is None and self.any_query:
+            self.free_queries.add(name)
+            return Term(name, VECTOR, True)
         if definition is None:
             return None
         if name not in self.used:
@@ -225,7 +238,7 @@ class Reading:
 
     def told(self, because: str) -> str:
         """A reason with the author's letters in place of those of the claim."""
-        names = {name: written(s) for s, name in self.letters.items() if written(s) != name}
+        names = {name: written(s) for s, name in self.letters.items() if written(s) != name and name[0].isalpha()}
         if self.notation.length is not None and not self.notation.length_less_one:
             names["gamma"] = written(self.notation.length)
         for name, own in names.items():
@@ -356,7 +369,7 @@ class Reading:
             return Term(f"(a_{index[0]}'*A*x)", SCALAR, True)
         if base in ("d", "y", "c'") and len(index) == 1:
             return Term(f"(b_{index[0]}'*B*y)", SCALAR, True)
-        if base in ("I", "E") and not index:
+        if base == "I" or (base == "E" and not index):
             return Term("I", MATRIX, True)
         return self._defined(s)
 

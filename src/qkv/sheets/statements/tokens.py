@@ -7,6 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 
 MAX_TOKENS = 1500
+MAX_BRACES = 40
 
 UNICODE = {
     "²": "^{2}", "³": "^{3}", "ᵀ": r"^{\top}", "⊤": r"\top ", "½": r"\frac{1}{2}", "¼": r"\frac{1}{4}",
@@ -41,6 +42,7 @@ _DROPPED = {
     "mathbf", "mathit",
     "mathsf", "vec", "tilde", "widetilde", "hat", "widehat", "bar", "overline", "mathcal", "bf", "rm", "it", "mathrm",
     "mathnormal", "textbf", "underline", "boxed", "ensuremath", "color", "scriptstyle", "dot", "mathbb", "colon",
+    "cancel", "bcancel", "mathbin", "mathrel",
     "middle", "mathop", "operatornamewithlimits", "pmb", "strut", "symbf", "bold", "textit", "fbox", "cal",
 }  # fmt: skip
 _TEXT = ("text", "textrm", "textnormal", "mbox", "operatorname", "textsf", "texttt", "hbox", "mathrm", "rm", "textup")
@@ -60,7 +62,7 @@ class Token:
 def tokens(math: str) -> list[Token]:
     """The tokens of a formula, at most a fixed number of them."""
     out: list[Token] = []
-    text = _plain(math)
+    text = _unbraced(_plain(math))
     index = 0
     while index < len(text) and len(out) < MAX_TOKENS:
         found = _TOKEN.match(text, index)
@@ -106,6 +108,32 @@ def _plain(math: str) -> str:
         else:
             out.append(char)
     return "".join(out)
+
+
+_BRACE = re.compile(r"\\(?:underbrace|overbrace)(?![A-Za-z])")
+_SIDES = re.compile(r"[=<>]|\\(?:approx|simeq|geq?|leq?|gg|ll|to|rightarrow|neq?)(?![A-Za-z])")
+
+
+def _unbraced(text: str) -> str:
+    """The formula without braces under or over its parts, and without what is written at them."""
+    index = 0
+    for _ in range(MAX_BRACES):
+        found = _BRACE.search(text, index)
+        if found is None:
+            break
+        index = found.end()
+        inner, after = _group(text, index)
+        if inner is None:
+            continue
+        script = re.match(r"\s*[_^]\s*", text[after:])
+        if script is not None:
+            start = after + script.end()
+            note, end = _group(text, start)
+            after = end if note is not None else start + 1
+        kept = f" {inner} " if _SIDES.search(inner) else f"{{{inner}}}"
+        text = text[: found.start()] + kept + text[after:]
+        index = found.start()
+    return text
 
 
 def _letters(run: str, out: list[Token]) -> None:
@@ -156,6 +184,9 @@ def _command(name: str, text: str, index: int, out: list[Token]) -> int:
             out.append(Token("word", {"E": "E", "R": "Reals", "N": "N", "P": "P"}[inner.strip()]))
             return after
         return index
+    if name in ("overset", "underset", "stackrel", "cancelto"):  # what is written above or below says nothing
+        inner, after = _group(text, index)
+        return after if inner is not None else index
     if name in ("label", "tag", "hspace", "vspace", "phantom", "hphantom", "vphantom", "textcolor", "color"):
         inner, after = _group(text, index)
         return after if inner is not None else index

@@ -42,6 +42,7 @@ class Writer:
         bound: Letters of sums that are open, and what they were renamed to.
         replaced: Letters of indices that stand for an item, such as {"i": "b"}.
         taken: Letters that no sum may use.
+        named: The items that the author's queries name, which a sum over the others leaves out.
         ends: Where sums may end, such as "n", or "m" and "p" for columns.
     """
 
@@ -50,6 +51,7 @@ class Writer:
     taken: frozenset[str] = frozenset()
     ends: tuple[str, ...] = ("n",)
     bound: dict[str, str] = field(default_factory=dict)
+    named: tuple[str, ...] = ()
 
     def write(self, node: T.Node) -> Term:
         """The term of a node."""
@@ -103,6 +105,10 @@ class Writer:
             shape = left.shape if left.text != "0" else right.shape
             return Term(f"{left.text} {node.sign} {right.closed if node.sign == '-' else right.text}", shape)
         if node.sign in "*.":
+            if node.left == T.Symbol("sigma"):
+                logistic = self._logistic(node)
+                if logistic is not None:
+                    return logistic
             return product(self.write(node.left), self.write(node.right))
         if node.sign == "/":
             top, bottom = self.write(node.left), self.write(node.right)
@@ -117,6 +123,15 @@ class Writer:
             raise Unwritable(f"a power of a {base.shape}")
         up = power.text if re.fullmatch(r"\d+", power.text) else f"({power.text})"
         return Term(f"{base.closed}^{up}", SCALAR)
+
+    def _logistic(self, node: T.Binary) -> Term | None:
+        """σ(x) as 1/(1 + exp(-x)), where σ is no letter of its own."""
+        try:
+            self.write(node.left)
+        except Unwritable:
+            inner = self.write(node.right)
+            return Term(f"(1/(1 + exp(-{inner.closed})))", SCALAR, True) if inner.shape == SCALAR else None
+        return None
 
     def _call(self, node: T.Call) -> Term:
         if node.name in ("Var", "Cov", "E"):
@@ -151,6 +166,10 @@ class Writer:
         inner = self.write(node.inner)
         self.bound = outer
         but = [self.replaced.get(b, b) for b in node.but]
+        if but == ["others"]:
+            if not self.named:
+                raise Unwritable("a sum over the others")
+            but = list(self.named)
         head = f"sum_{{{free} != {', '.join(but)}}}" if but else f"sum_{free}"
         last = node.last if node.last or "m" not in self.ends else self._end_for(node.inner)
         if last and last != "n":

@@ -1,0 +1,70 @@
+"""Which worlds a formula may speak of: its part's, a sibling part's, one with another input; with noise or without."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from qkv.sheets.problems.problem import Problem
+from qkv.sheets.statements import tree as T
+from qkv.sheets.statements.notation import Definition, Notation
+from qkv.sheets.statements.parsed_formulas import Parsed
+from qkv.sheets.statements.reading_of import Reading
+from qkv.sheets.statements.worlds import World, worlds_of
+from qkv.sheets.statements.writing import Unwritable
+
+
+def other_inputs(world: World, definitions: dict[T.Symbol, Definition], notation: Notation) -> list[World]:
+    """The world with a token that the author supposed to be another one."""
+    for s, d in definitions.items():
+        if s.base == "x" and len(s.index) == 1:
+            try:
+                value = Reading(world, notation, {}).writer().write(d.value).text
+            except Unwritable:
+                continue
+            name = f"x_{s.index[0]}"
+            lets = tuple(f"{name} = {value}" if one.split("=")[0].strip() == name else one for one in world.let)
+            return [replace(world, let=lets)] if lets != world.let else []
+    return []
+
+
+def siblings(problem: Problem, part: str) -> list[World]:
+    """The worlds of the other parts under the same letter."""
+    family = [p.id for p in problem.parts if p.id.split(".")[0] == part.split(".")[0] and p.id != part]
+    return [w for id in family for w in worlds_of(problem, id)]
+
+
+def speaks_of_length(
+    parsed: Parsed, inside: list[T.Symbol], conditions: tuple[T.Condition, ...], notation: Notation
+) -> bool:
+    """Whether the random length of a key matters: it is named in the formula, beside it, or earlier in its part."""
+    length = notation.length
+    if length is None:
+        return False
+    if length in inside or any(c.clause is not None and length in T.symbols(c.clause) for c in conditions):
+        return True
+    order, part = notation.length_at
+    return part == parsed.formula.part and order < parsed.order
+
+
+def speaks_of_noise(inside: list[T.Symbol], notation: Notation) -> bool:
+    """Whether the noise of keys or its size is spoken of."""
+    return any(
+        (s.base == notation.noise_vector and s.index) or s.base == "Sigma" or s == T.Symbol("alpha") for s in inside
+    )
+
+
+def fitting_worlds(
+    problem: Problem, notation: Notation, part: str, inside: list[T.Symbol], statistics: str, spoken: bool
+) -> list[World]:
+    """The worlds in which a formula of a part is read, by its letters and statistics."""
+    found = list(worlds_of(problem, part))
+    if spoken and not any("gamma" in w.text for w in found):
+        found = [*(w for w in siblings(problem, part) if "gamma" in w.text or "mu_a'" in w.text), *found]
+    if statistics or speaks_of_noise(inside, notation):
+        mine = [w for w in found if w.kind == "noise"]
+        if any(s.base == "Sigma" for s in inside) or statistics == "N":
+            mine += [w for w in siblings(problem, part) if w.kind == "noise" and w not in mine]
+        return mine or found
+    if any(w.kind == "means" for w in found):
+        return [w for w in found if w.kind == "means"]
+    return found

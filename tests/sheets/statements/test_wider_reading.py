@@ -1,0 +1,140 @@
+"""Notations, conditions in words and kinds of statements beyond the plainest."""
+
+from __future__ import annotations
+
+import pytest
+
+from qkv.sheets.pipeline import grade
+from qkv.sheets.reading import read_sheet
+from qkv.sheets.statements.circumstances import circumstances, compared_keys
+from qkv.sheets.statements.deciding import Budget, ClaimText, canonical, decide, is_remembered
+from qkv.sheets.statements.parser import parse
+
+TWO = "(b) We take $q = s(k_a + k_b)$ with $s$ large.\n\n"
+LONG = "(c) ii. Our query was $q = s(\\mu_a + \\mu_b)$, and $k_a \\approx r\\mu_a$ now.\n\n"
+
+
+def last(text: str, problem: str = "attention-2021") -> str:
+    return grade(text, problem, "sheet.md").statements[-1].verdict
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict"),
+    [
+        (r"$\overset{\text{score}}{k_a^T q} = \underbrace{s}_{\text{large}}$", "right"),
+        (r"$\underbrace{k_a^T q = 2s}_{\text{twice}}$", "wrong"),
+        (r"$k_b^T q = s \quad (s \gg 0)$", "right"),
+        (r"$\alpha_b = \frac{e^s}{2e^s + \sum_{others} e^0}$", "right"),
+        (r"$\alpha_b = \frac{e^s}{e^s + \sum_{others} e^0}$", "wrong"),
+        (r"$\alpha_b = \frac{e^s}{2e^s + n}$", "wrong"),  # the number of the others is not n
+        (r"$\alpha_b = \frac{e^s}{2e^s}$", "limit"),  # what is small was left out
+        (r"$\alpha_b = \frac{e^s}{2e^s + n - 2} = \frac12$", "limit"),
+        (r"With $s = 9$ and $n = 30$ this is $\alpha_a \approx 0.499$.", "limit"),
+        (r"With $s = 1$ and $n = 30$ this is $\alpha_a \approx 0.499$.", "not_read"),  # slow to accuse
+        (r"The denominator is $Z = 2e^s + n - 2$.", "right"),
+        (r"The denominator is $Z = e^s + n - 2$.", "wrong"),
+    ],
+)
+def test_orthonormal_keys(words: str, verdict: str) -> None:
+    assert last(TWO + words) == verdict
+
+
+def test_weights_are_no_scores_without_a_sign_of_it() -> None:
+    half = r"(b) Let $q = \frac12 (k_a + k_b)$. Hence "
+    assert last(half + r"$\alpha_a = \alpha_b = \frac12$.") == "wrong"
+    assert last(half + r"the scores before the softmax are $\alpha_a = \alpha_b = \frac12$.") == "right"
+
+
+def test_what_holds_for_any_query() -> None:
+    assert last(r"(b) In general $c = \sum_i \alpha_i v_i$.") == "right"
+    assert last(r"(b) In general $\alpha_a = \frac12$.") == "not_read"
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict"),
+    [
+        (r"If $r$ is slightly larger than 1, then $c \approx v_a$.", "limit"),
+        (r"If $r$ is slightly smaller than 1, then $c \approx v_a$.", "not_read"),  # slow to accuse
+        (r"When $k_a^T q > k_b^T q$ we see $c \approx v_a$.", "limit"),
+        (r"In some samples $c \approx v_b$.", "limit"),
+        (r"A draw with a shorter $k_a$ gives $c \approx v_b$.", "limit"),
+        (r"$\frac{e^{rs}}{e^{rs} + e^s} = \frac{1}{1 + e^{(1-r)s}} = \sigma((r - 1)s)$", "limit"),
+        (r"$\frac{e^{rs}}{e^{rs} + e^s} = \frac{1}{1 + e^{(r-1)s}}$", "wrong"),
+    ],
+)
+def test_a_key_of_random_length(words: str, verdict: str) -> None:
+    assert last(LONG + words) == verdict
+
+
+def test_two_equal_heads_do_not_help() -> None:
+    text = "(d) i. Let $q_1 = q_2 = s(\\mu_a + \\mu_b)$.\n\nii. For each sample $c \\approx \\frac12(v_a + v_b)$."
+    assert last("(c) ii. We have $k_a \\approx r\\mu_a$.\n\n" + text) == "wrong"
+
+
+def test_a_fixed_large_scale() -> None:
+    text = "(d) i. Use $q_1 = 80\\mu_a$ and $q_2 = 80\\mu_b$, so "
+    assert last(text + r"$c_1 \approx v_a$.") == "limit"
+    assert last(text + r"$c_1 \approx v_b$.") == "wrong"
+
+
+def test_a_chain_that_chooses_a_matrix() -> None:
+    text = r"(b) i. At first $M = A^T$ came to mind. Better is $M = A A^T = \sum_{i=1}^m a_i a_i^T$."
+    assert last(text, "attention-2022") in ("right", "choice")
+
+
+def test_what_a_choice_gives() -> None:
+    text = r"(d) i. One gets $c_1 \approx v_a$ by setting $q_1 = \mu_a$ and $q_2 = \mu_b$."
+    assert grade(text, "attention-2021", "s.md").statements[0].verdict == "wrong"
+
+
+def test_otherwise_refers_to_its_own_paragraph() -> None:
+    gap = "\n" * 12
+    text = TWO + r"$\alpha_i \to 0$ for $i \neq a, b$." + gap + r"And $k_i^T q = 0$ otherwise."
+    assert last(text) == "right"
+
+
+def test_compared_keys() -> None:
+    def sign(math: str) -> str:
+        return compared_keys(parse(math)[0])
+
+    assert [sign(r"k_a^T q > k_b^T q"), sign(r"\alpha_b > \alpha_a"), sign(r"k_a^T q > 1")] == [">", "<", ""]
+
+
+def test_every_and_some_samples() -> None:
+    def said(text: str) -> tuple[bool, bool]:
+        found = circumstances(read_sheet(text, "s.md").formulas[0])
+        return found.every, found.some
+
+    assert said("(c) It is always $c = v_a$.") == (True, False)
+    assert said("(c) Sometimes $c = v_a$.") == (False, True)
+
+
+def test_own_command_around_rows() -> None:
+    text = "(b) Let $q = k_a$.\n\\eqs{\n k_a^T q &= k_a^T k_a \\\\\n &= 1\n}\nDone."
+    assert [f.math for f in read_sheet(text, "s.tex").formulas][1:] == ["k_a^T q &= k_a^T k_a", "&= 1"]
+
+
+def test_capital_and_listed_labels() -> None:
+    assert read_sheet("(A) $x = 1$\n\n(B) $y = 2$\n\n(C) $z = 3$", "s.md").parts == ("a", "b", "c")
+    typst = "= Attention\n\n== (a) One\n\n+ $k_a = 1$\n+ $k_b = 2$\n\n== (b) Two\n\n$k_c = 3$\n"
+    assert [f.part for f in read_sheet(typst, "s.typ").formulas] == ["a.i", "a.ii", "b"]
+
+
+def test_verdicts_are_shared_by_letters() -> None:
+    def claim(scale: str) -> ClaimText:
+        given = ("k_1..k_n orthonormal", "n >= 3", f"{scale} > 0")
+        return ClaimText(given, (f"q = {scale}*(k_a + k_b)",), f"k_a'*q = 2*{scale}")
+
+    assert canonical(claim("lambda").text)[0] == canonical(claim("beta").text)[0]
+    first = decide(claim("lambda"), Budget())
+    assert is_remembered(claim("beta").text)
+    second = decide(claim("beta"), Budget(seconds=0.0))
+    assert first is not None and second is not None
+    assert first.verdict == second.verdict == "refuted"
+    assert "lambda" in first.because and "beta" in second.because
+    assert "lambda" not in second.because
+
+
+def test_letters_that_clash_are_not_renamed() -> None:
+    text = "given lambda > 0, t free\nthen  lambda*t = 0"
+    assert canonical(text) == (text, {})
