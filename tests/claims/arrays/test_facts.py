@@ -14,6 +14,7 @@ from qkv.claims.arrays.facts import Fact, Library
 from qkv.claims.arrays.instances import drawn
 from qkv.claims.syntax import nodes as L
 from qkv.claims.syntax.markdown import read
+from qkv.claims.syntax.rewriting import free_indices
 
 CLAIMS = Path(__file__).parents[1]
 FILES = [*sorted((CLAIMS / "textbook").glob("*.md")), *sorted((CLAIMS / "hard_statements").glob("fresh_*.md"))]
@@ -59,8 +60,8 @@ def contexts(path, step):
         core = claim.statement.core if isinstance(claim, L.Claim) else None
         if not isinstance(core, L.Relation) or not is_about_arrays(claim):
             continue
-        if any(isinstance(n, L.Stat) for n in L.nodes(claim.statement)):
-            continue
+        if any(isinstance(n, L.Stat) for n in L.nodes(claim.statement)) or "i" in free_indices(core):
+            continue  # a mean has no value at an instance, and i stands for every item
         try:
             yield statement, build_array_context(claim), core
         except L.Malformed:

@@ -80,6 +80,8 @@ def test_the_form_says_what_the_theorem_speaks_of(body, form):
         (TOKENS + "then c is permutation equivariant", "permutations"),
         ("given q free, x real\nthen norm(R(x)*q) = norm(q)", "the function R"),
         (NOISY + "let q = t*mu_a\nthen Var[alpha_a] -> 1/4 as eps -> 0, t -> oo", "statistics of weights"),
+        ("given gamma ~ N(0, 1)\nthen E[gamma^4] = 3", "statistics of random numbers"),
+        ("given gamma ~ N(0, 1)\n" + NOISY + "then Var[gamma + mu_b'k_b] = eps", "statistics of random numbers"),
         (NOISY + "then P[mu_a'k_a > 0] -> Phi(sqrt(2)) as eps -> 0", "probabilities"),
         ("given k_1..k_n orthonormal\nlet q = k_a\nthen alpha_a -> 0 as n -> oo", "number of items"),
         ("given k_1..k_n orthonormal, n >= 3, t < 5\nlet q = t*k_a\nthen alpha_a -> 1 as t -> oo", "this place"),

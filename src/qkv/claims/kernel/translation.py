@@ -162,6 +162,8 @@ class Translator:
             raise NotExported("a statistic within a statistic")
         if any(isinstance(n, L.Name) and n.base in ("alpha", "c") for n in L.nodes(expr)):
             raise NotExported("statistics of weights and outputs")
+        if self.context.random or not self.context.noise:  # no law of a random number is stated in a theorem
+            raise NotExported("statistics of random numbers")
         self.random_argument = "outcome"
         inner = [self.number(one) for one in expr.inner]
         self.random_argument = ""
