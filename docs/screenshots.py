@@ -28,6 +28,7 @@ PAGES = {
     "noise": ("noise", None, ".layout .chart svg", 1060),
     "wiring": ("wiring?beta=1.4", None, ".derivation .katex-html", 1080),
     "claims": ("claims?open=average%20%231", None, ".verdict .katex-html", 860),
+    "sheets": ("sheets", None, ".sheet .note .katex-html", 1560),
     "heads": ("heads?model=built-in example", None, ".bits tbody tr", 1240),
     "knowledge": ("knowledge?q={question}&model={model}", None, "[data-fact=badge]", 940),
 }

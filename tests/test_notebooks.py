@@ -9,7 +9,13 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-NAMES = ["design_and_certify", "what_a_head_looks_up", "what_a_model_remembers", "what_noise_does"]
+NAMES = [
+    "design_and_certify",
+    "grade_answer_sheets",
+    "what_a_head_looks_up",
+    "what_a_model_remembers",
+    "what_noise_does",
+]
 
 
 def test_the_notebooks_are_there():

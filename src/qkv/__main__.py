@@ -46,9 +46,9 @@ def _leave() -> None:
     """End this process without running anything else of it; only temporary files of unfinished saves are removed."""
     import os
 
-    files = sys.modules.get("qkv.core.files")
-    if hasattr(files, "remove_unfinished"):  # not while the module itself is imported
-        files.remove_unfinished()
+    remove_unfinished = getattr(sys.modules.get("qkv.core.files"), "remove_unfinished", None)
+    if remove_unfinished is not None:  # not while the module itself is imported
+        remove_unfinished()
     os.write(2, b"qkv: stopped; no partial file was left\n")
     os._exit(130)  # as qkv.cli.EXIT_INTERRUPTED, which may not be imported yet
 

@@ -43,6 +43,10 @@ ONE_THREAD = dict.fromkeys(
 """Environment of worker processes: one BLAS thread each, since there is one worker per core."""
 
 
+class WorkerDied(QkvError):
+    """A worker process ended amid its work, for example because the system ran out of memory."""
+
+
 class WorkerPool:
     """Maps a function over pieces of work: in this process, in local processes, on a cluster or by an executor.
 
@@ -301,8 +305,8 @@ def exit_with_parent() -> None:
     threading.Thread(target=watch, name="qkv-exit-with-parent", daemon=True).start()
 
 
-def _worker_died() -> QkvError:
-    return QkvError("distributing the work", "a worker process died", "Give it more memory, or pass processes=1")
+def _worker_died() -> WorkerDied:
+    return WorkerDied("distributing the work", "a worker process died", "Give it more memory, or pass processes=1")
 
 
 def _connect(address: str) -> Any:

@@ -50,12 +50,12 @@ print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
     assert int(done.stdout) < 1e6  # kB
 
 
-def test_two_thousand_mutated_documents():
-    survives(2000, seed=5)
+def test_mutated_documents():
+    survives(400, seed=6)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 149))
+@pytest.mark.parametrize("seed", [5, *range(100, 149)])
 def test_a_hundred_thousand_mutated_documents(seed):
     survives(2000, seed)
 
@@ -79,6 +79,7 @@ def test_a_hundred_thousand_mutated_documents(seed):
 )
 def test_monsters_end_in_a_verdict_soon(statement):
     start = time.monotonic()
-    (verdict,) = qkv.check(f"```claim monster\ngiven k_1..k_n orthonormal, t > 0\nlet q = t*k_a\nthen {statement}\n```")
+    text = f"```claim monster\ngiven k_1..k_n orthonormal, t > 0\nlet q = t*k_a\nthen {statement}\n```"
+    (verdict,) = qkv.check(text, seconds=3)
     assert verdict.verdict in KINDS and "bug" not in verdict.because
-    assert time.monotonic() - start < 12
+    assert time.monotonic() - start < 5

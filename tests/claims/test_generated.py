@@ -24,6 +24,11 @@ def judged(count, seed):
     assert core_proved >= 0.95 * core
 
 
+def test_some_generated_claims():
+    judged(70, seed=12)
+
+
+@pytest.mark.slow
 def test_two_hundred_generated_claims():
     judged(200, seed=11)
 

@@ -71,3 +71,21 @@ def test_an_earlier_signal_handler_is_restored():
 
 def test_it_is_no_exception_that_a_library_may_catch():
     assert not issubclass(time_limit.TimedOut, Exception)
+
+
+def test_limits_nest_and_the_outer_one_goes_on():
+    start = time.monotonic()
+    with pytest.raises(time_limit.TimedOut), time_limit.time_limit(0.4):
+        for _ in range(100):
+            with time_limit.time_limit(30):  # each ends in time; the outer limit must still be there afterwards
+                time.sleep(0.01)
+            spin(0.05)
+    assert 0.3 < time.monotonic() - start < 10
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_an_inner_limit_never_outlasts_the_outer_one():
+    start = time.monotonic()
+    with pytest.raises(time_limit.TimedOut), time_limit.time_limit(0.2), time_limit.time_limit(30):
+        spin(20)
+    assert time.monotonic() - start < 10

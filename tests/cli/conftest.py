@@ -12,6 +12,14 @@ import pytest
 
 from qkv.cli import run
 
+SHEET = r"""\section*{Attention exploration}
+\begin{enumerate}
+\item[(b)] An average of two. The keys are orthonormal. Take $q = SCALE (k_a + k_b)$ with $\beta \gg 0$.
+Then $k_i^\top q = 0$ for all $i \neq a, b$, and $\alpha_a = \alpha_b$.
+\end{enumerate}
+"""
+"""An answer sheet, with a query whose scale a test puts in."""
+
 
 class Done(NamedTuple):
     """What a command did."""
@@ -99,6 +107,10 @@ def files(tmp_path):
     (tmp_path / "torn.json").write_text("[[0, 1, 0], [1, 0, 0]]")  # with equal vectors, the last token cannot do both
     (tmp_path / "true.md").write_text("```claim yes\ngiven t > 0\nthen 2*t > t\n```\n")
     (tmp_path / "false.md").write_text("```claim no\ngiven t > 0\nthen t < 0\n```\n")
+    (tmp_path / "sheet.tex").write_text(SHEET.replace("SCALE", r"\frac{1}{2}"), "utf-8")
+    (tmp_path / "right.tex").write_text(SHEET.replace("SCALE", r"\beta"), "utf-8")
+    (tmp_path / "words.md").write_text("# (a)\n\nThe weight is high.\n")
+    (tmp_path / "scan.pdf").write_bytes(b"%PDF-1.7\x00\xff")
     (tmp_path / "name.txt").write_text("Where was Ada born?\n")
     (tmp_path / "malformed.md").write_text("```claim odd\nthen then\n```\n")
     return tmp_path

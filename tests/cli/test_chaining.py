@@ -48,6 +48,14 @@ def test_a_saved_result_is_a_memory_with_its_keys_and_values(suffix, made, shell
     assert done.data["output"] == pytest.approx([5.0], abs=0.01)
 
 
+@pytest.mark.parametrize("suffix", [".json", ".safetensors"])
+def test_a_saved_result_keeps_the_names_of_its_items(suffix, made, shell):
+    made("q.json", "design", "blend", "keys.csv", "--weights", "a=1/4,b=3/4", "--save", f"saved{suffix}")
+    again = shell("design", "copy", f"saved{suffix}", "--item", "b", "--json")
+    assert again.data["wanted"] == {"b": 1.0}
+    assert shell("design", "verify", f"saved{suffix}").code == 0
+
+
 def test_a_result_goes_through_a_pipe(made, shell):
     text = json.dumps(made("q.json", "design", "copy", "keys.csv", "--item", "b"))
     done = shell("read", "keys.csv", "--query", "-", "--json", stdin=text)

@@ -11,7 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import qkv
-from qkv.core.display import Card, Displayable, brief, lower_bound, number, plain, power, times, upper_bound, vector
+from qkv.core.display import (
+    Card,
+    Displayable,
+    brief,
+    known_to,
+    lower_bound,
+    lower_power_of_ten,
+    number,
+    plain,
+    power,
+    times,
+    upper_bound,
+    vector,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,3 +168,16 @@ def test_a_narrow_terminal_breaks_lines_and_loses_nothing(width, monkeypatch):
     letters = sorted("".join(shown.split()))
     monkeypatch.setenv("COLUMNS", "200")
     assert letters == sorted("".join(str(Long()).split()))
+
+
+@pytest.mark.parametrize(("x", "text"), [(3.93e11, "1e+11"), (1e11, "1e+11"), (9.999e10, "1e+10"), (math.inf, "inf")])
+def test_a_power_of_ten_is_never_above_the_bound(x, text):
+    assert lower_power_of_ten(x) == text
+    assert float(text) <= x
+
+
+def test_digits_below_the_error_are_not_shown():
+    assert known_to(0.4657, 1e-12) == "0.4657"
+    assert known_to(1.466e-16, 1.05e-12) == "≤ 1.1e-12"
+    assert known_to(0.0, 1.05e-12) == "≤ 1.1e-12"
+    assert known_to(0.0, 0.0) == "0"

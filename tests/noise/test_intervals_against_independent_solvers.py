@@ -155,9 +155,9 @@ def check_law(seed):
     move = 4 * law.weight_error + 1e-15
 
     def truth(weights):
-        """P(weight ≤ w) between two numbers, since rounding moves a weight."""
+        """P(weight ≤ w) between two numbers from 0 to 1, since rounding moves a weight."""
         ends = [exact(logit(np.clip(weights + side * move, 1e-300, 1 - 1e-16))) for side in (-1, 1)]
-        return ends[0][0] - ends[0][1], ends[1][0] + ends[1][1]
+        return np.clip(ends[0][0] - ends[0][1], 0, 1), np.clip(ends[1][0] + ends[1][1], 0, 1)
 
     edges = law.edges.numpy()
     low, high = (np.concatenate([[0.0], x, [1.0]]) for x in truth(edges[1:-1]))

@@ -27,6 +27,13 @@ def formulas(text):
         ("1/(n + t)*(sum of the other v_i)", [r"\frac{1}{n + t} \sum_{\text{other } i} v_i"]),
         ("t^-2 and 2^(n - 1)", ["t^{-2}", "2^{n - 1}"]),
         (r"$\alpha_a \approx \frac{1}{2}$ as t -> oo", [r"\alpha_a \approx \frac{1}{2}", r"t \to \infty"]),
+        (
+            "α_a = e^{1/2}/(n − 2 + 2e^{1/2}), which is",
+            [r"\alpha_{a} = \frac{e^{\frac{1}{2}}}{n - 2 + 2 e^{\frac{1}{2}}}"],
+        ),
+        ("q = λ(μ_a + μ_b) as λ → ∞", [r"q = \lambda \left(\mu_{a} + \mu_{b}\right)", r"\lambda \to \infty"]),
+        ("c ≈ ½(v_a+v_b) for t ≫ 0", [r"c \approx \frac{1}{2} \left(v_{a} + v_{b}\right)", r"t \gg 0"]),
+        ("k_aᵀq ≤ 1", [r"k_{a}^\top q \le 1"]),
         ("(as eps -> 0, t -> oo), false", [r"\varepsilon \to 0", r"t \to \infty"]),
     ],
 )
@@ -49,7 +56,7 @@ def test_language_stays_text(text):
     assert formulas(text) == []
 
 
-@given(st.text(alphabet="abtkn_123+-*/^=<>()[]{}',.$ expsumoo\\", max_size=60))
+@given(st.text(alphabet="abtkn_123+-*/^=<>()[]{}',.$ expsumoo\\αλ∞→≈−½ᵀ", max_size=60))
 @settings(max_examples=300)
 def test_the_pieces_together_are_the_sentence(text):
     assert "".join(piece.text for piece in pieces(text)) == text

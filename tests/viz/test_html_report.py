@@ -52,9 +52,9 @@ def test_formulas_are_set_and_long_parts_are_behind_disclosures():
 
 
 def test_a_formula_that_is_not_known_stays_as_it_was_written():
-    verdict = Verdict("odd", "undecided", r"$\odot x$", "a < b")
+    verdict = Verdict("odd", "undecided", r"$\wp x$", "a < b")
     page = html_report.page("t", "l", [html_report.Chapter("One", (verdict,))])
-    assert r"<code>$\odot x$</code>" in page and "<mi>a</mi><mo>&lt;</mo><mi>b</mi>" in page
+    assert r"<code>$\wp x$</code>" in page and "<mi>a</mi><mo>&lt;</mo><mi>b</mi>" in page
 
 
 def test_a_long_card_shows_its_first_facts():

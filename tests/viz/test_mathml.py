@@ -13,6 +13,9 @@ from qkv.web.claim_examples import EXAMPLES
     ("latex", "inside"),
     [
         (r"\frac{1}{2}", "<mfrac><mrow><mn>1</mn></mrow><mrow><mn>2</mn></mrow></mfrac>"),
+        (r"\frac12 x^10", "<mfrac><mn>1</mn><mn>2</mn></mfrac><msup><mi>x</mi><mn>1</mn></msup><mn>0</mn>"),
+        (r"\frac1{12}\text{ of}", "<mfrac><mn>1</mn><mrow><mn>12</mn></mrow></mfrac><mtext>&#160;of</mtext>"),
+        (r"\mathbf k_a \gg 0", '<msub><mrow style="font-weight: bold"><mi>k</mi></mrow><mi>a</mi></msub><mo>≫</mo>'),
         (r"\alpha_{a}^\top", "<msubsup><mi>α</mi><mrow><mi>a</mi></mrow><mo>⊤</mo></msubsup>"),
         (r"a < b", "<mi>a</mi><mo>&lt;</mo><mi>b</mi>"),
         (r"\sum_{i} v_i", "<munder><mo>∑</mo><mrow><mi>i</mi></mrow></munder>"),
@@ -25,7 +28,7 @@ def test_commands(latex, inside):
     ElementTree.fromstring(mathml(latex).replace("&#160;", " "))
 
 
-@pytest.mark.parametrize("latex", [r"\odot", r"\frac{1", r"}", r"\left(x", r"\mathbb{Q}", r"\text{a{b}}", "^"])
+@pytest.mark.parametrize("latex", [r"\wp", r"\frac{1", r"}", r"\left(x", r"\mathbb{Q}", r"\text{a{b}}", "^"])
 def test_what_is_not_known_gives_nothing(latex):
     assert mathml(latex) == ""
 

@@ -21,7 +21,10 @@ class TimedOut(BaseException):
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimedOut in the body after `seconds`, even if it never checks the time."""
+    """Raise TimedOut in the body after `seconds`, even if it never checks the time.
+
+    Limits may be nested: an outer one goes on while an inner one runs, and applies again when that has ended.
+    """
     if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
         yield from _by_signal(seconds)
     else:
@@ -34,14 +37,20 @@ def _by_signal(seconds: float) -> Iterator[None]:
     def stop(signum: int, frame: FrameType | None) -> None:
         raise TimedOut
 
+    start = time.monotonic()
+    outer, repeat = signal.getitimer(signal.ITIMER_REAL)
+    limit = max(min(seconds, outer) if outer else seconds, MIN_SECONDS)
     old = signal.signal(signal.SIGALRM, stop)
     # Repeated: an exception that is raised inside a destructor or a callback is lost, the next one is not.
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, MIN_SECONDS), REPEAT_SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, limit, REPEAT_SECONDS)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
+        if outer:
+            left = outer - (time.monotonic() - start)
+            signal.setitimer(signal.ITIMER_REAL, max(left, MIN_SECONDS), repeat)
 
 
 def _by_profiler(seconds: float) -> Iterator[None]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from qkv.cli import claims, design, facts, head_evidence, heads, knowledge, noise, serve, texts, train
+from qkv.cli import claims, design, facts, head_evidence, heads, knowledge, noise, serve, sheets, texts, train
 from qkv.cli.common import JSON, MemoryFile, Orthonormal, Seed, heads_of, is_first_rank, memory_from, say, show
 from qkv.cli.exit_codes import BAD_INPUT, BROKEN_PIPE, INTERRUPTED, running_verb
 from qkv.cli.help_format import HELP_NAMES, CommandGroup
@@ -31,6 +31,7 @@ app = typer.Typer(
 design.app.command("wire-texts")(texts.wire_texts)
 app.add_typer(design.app, name="design")
 app.command()(claims.check)
+app.command()(sheets.grade)
 app.command()(serve.serve)
 app.add_typer(noise.app, name="noise")
 app.command()(heads.heads)

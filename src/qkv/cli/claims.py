@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -70,7 +71,8 @@ def check(
     kinds = every.counts()
     empty = [name for name, part in chapters if not part]
     for name in empty:
-        typer.echo(f"{name}: there is no claim in it, as no block begins with ```claim", err=True)
+        hint = f"; if it is an answer sheet, grade it as it stands: qkv grade {shlex.quote(name)}"
+        typer.echo(f"{name}: there is no claim in it, as no block begins with ```claim{hint}", err=True)
     if empty or kinds.get("malformed"):
         raise typer.Exit(BAD_INPUT)
     exit_if_negative(not (kinds.get("refuted") or (strict and set(kinds) - {"proved"})))

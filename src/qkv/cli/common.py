@@ -220,16 +220,20 @@ def deliver(
     save: Path | None,
     plot: Path | None = None,
     draw: Callable[[], Any] | None = None,
+    memory: Memory | None = None,
     **more: Any,
 ) -> None:
     """Print a result; save its certificates and draw it where paths are given. `more` are fields of its JSON document.
+
+    With `memory`, its labels are saved too, so that the next command that reads the file knows the items by name.
 
     Exits with code 1 if the result says that what was asked for is not possible.
     """
     if save is not None:
         from qkv.design.certificates import save as save_certificates
 
-        save_certificates(result.certificates, save, result.to_json())
+        labels = {} if memory is None else {"labels": list(memory.labels)}
+        save_certificates(result.certificates, save, labels | result.to_json())
     if plot is not None and draw is not None:
         from qkv.viz.theme import save as save_figure
 

@@ -75,7 +75,7 @@ def copy(
     found = memory_from(memory, orthonormal, seed)
     with working("finding the query"):
         result = design(found, found.labels[item_of(found, item)], tol, cast(Any, form))
-    deliver(result, as_json, save, plot, lambda: plots.reading(found, result))
+    deliver(result, as_json, save, plot, lambda: plots.reading(found, result), memory=found)
 
 
 @app.command()
@@ -99,7 +99,7 @@ def blend(
     wanted = weights_of(found, weights)
     with working("finding the query"):
         result = design(found, wanted, tol, cast(Any, form))
-    deliver(result, as_json, save, plot, lambda: plots.reading(found, result))
+    deliver(result, as_json, save, plot, lambda: plots.reading(found, result), memory=found)
 
 
 @app.command()

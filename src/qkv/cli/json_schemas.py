@@ -27,6 +27,7 @@ from qkv.cli.json_knowledge import (
     Training,
     Trust,
 )
+from qkv.cli.json_sheets import Sheets
 from qkv.core.documents import SCHEMA, VERSION
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -375,6 +376,7 @@ class Refusal(Fields):
 MODELS: dict[str, type[Fields]] = {
     "read": Reading,
     "check": Verdicts,
+    "grade": Sheets,
     "design copy": Design,
     "design blend": Design,
     "design project": Projection,

@@ -200,6 +200,16 @@ def lower_bound(x: float | int, digits: int = 4) -> str:
     return _rounded(float(x), digits, ROUND_FLOOR)
 
 
+def lower_power_of_ten(x: float) -> str:
+    """The largest power of ten that is not above x > 0, for large bounds whose digits are those of rounding."""
+    return f"1e{Decimal(x).adjusted():+03d}" if math.isfinite(x) else number(x)
+
+
+def known_to(x: float, error_bound: float) -> str:
+    """`number(x)`; where x is not above its error, only what is known of it: "≤" the sum of both."""
+    return number(x) if abs(x) > error_bound or not error_bound else f"≤ {upper_bound(abs(x) + error_bound, 2)}"
+
+
 def _rounded(x: float, digits: int, rounding: str) -> str:
     """The text of `number`, with the last digit rounded in the given direction, in exact decimal arithmetic.
 

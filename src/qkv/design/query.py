@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 
-from qkv.core.display import Card, Displayable, lower_bound, number, plain, upper_bound, vector
+from qkv.core.display import Card, Displayable, lower_bound, lower_power_of_ten, number, plain, upper_bound, vector
 from qkv.core.geometry import common_norm
 from qkv.core.memory import Memory
 from qkv.core.types import ArrayLike, FloatArray, Item, Weights
@@ -148,7 +148,7 @@ class Design(Displayable):
             facts.append(("norm within tol", f"≥ {lower_bound(self.least_norm_within_tol, 6)}, certified"))
         if self.distance_bound is not None:
             norm = float(self.distance_bound.claims["norm_at_least"])
-            which = "" if np.isinf(norm) else f" below a norm of {lower_bound(norm, 3)}"
+            which = "" if np.isinf(norm) else f" below a norm of {lower_power_of_ten(norm)}"
             least = lower_bound(float(self.distance_bound.data["tol"]), 6)
             facts.append(("distance of any query", f"≥ {least} in total variation, certified{which}"))
         facts.append(("query", vector(self.query.tolist())))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from qkv.errors import QkvError
-from qkv.tour import claims, design, heads, knowledge, noise, train
+from qkv.tour import claims, design, heads, knowledge, noise, sheets, train
 from qkv.viz.html_report import Chapter, write
 
 CHAPTERS: tuple[tuple[str, Callable[[], Chapter]], ...] = (
@@ -21,6 +21,7 @@ CHAPTERS: tuple[tuple[str, Callable[[], Chapter]], ...] = (
     ("keys of few bits", noise.quantised),
     ("what the heads of a model look up", heads.looking_up),
     ("claims become verdicts", claims.claims),
+    ("an answer sheet as it was written", sheets.sheets),
     ("training that does not lose work", train.learning),
     ("remembered or made up", knowledge.remembering),
 )

@@ -15,9 +15,20 @@ STATISTICS = {
     "P": r"\mathbb{P}",
 }  # fmt: skip
 RELATIONS = {
+    ">>": r"\gg", "<<": r"\ll",
     "->": r"\to", "-/->": r"\not\to", "~=": r"\approx", "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "=": "=", "<": "<",
     ">": ">", "~": r"\sim",
 }  # fmt: skip
+UNICODE_OPS = {
+    "→": "->", "≈": "~=", "≤": "<=", "≥": ">=", "≠": "!=", "≫": ">>", "≪": "<<", "−": "-", "·": "*", "ᵀ": "'",
+}  # fmt: skip
+UNICODE_NAMES = {
+    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "varepsilon", "ζ": "zeta", "η": "eta", "θ": "theta",
+    "ι": "iota", "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu", "ξ": "xi", "π": "pi", "ρ": "rho", "σ": "sigma",
+    "τ": "tau", "φ": "varphi", "χ": "chi", "ψ": "psi", "ω": "omega", "Γ": "Gamma", "Δ": "Delta", "Θ": "Theta",
+    "Λ": "Lambda", "Ξ": "Xi", "Π": "Pi", "Σ": "Sigma", "Φ": "Phi", "Ψ": "Psi", "Ω": "Omega", "∞": "infty",
+}  # fmt: skip
+UNICODE_NUMBERS = {"½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "¼": r"\frac{1}{4}"}
 SINGLE_WORDS = ("a", "A", "I")
 """Letters that are words of a sentence where no operator stands beside them."""
 MAX_FORMULA_LENGTH = 400
@@ -27,9 +38,9 @@ _TOKEN = re.compile(
     r"(?P<others>\((?P<kind>sum|weighted mean) of the other (?P<letter>[A-Za-z]+)_i\))"
     r"|(?P<sum>sum(?:_\{(?P<range>[^{}]*)\}|_(?P<index>[A-Za-z]))(?:\s*\^\s*\(?\{?(?P<upto>[nmp])\}?\)?)?)"
     r"|(?P<possessive>(?<=[A-Za-z])'s(?![A-Za-z0-9_]))"
-    r"|(?P<number>\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
-    r"|(?P<name>[A-Za-z]+(?:_(?:[A-Za-z0-9]+|\{[A-Za-z0-9]+(?:\s*,\s*[A-Za-z0-9]+)*\}))?)"
-    r"|(?P<op>-/->|->|~=|<=|>=|!=|[-+*/^=<>~'()\[\],])"
+    r"|(?P<number>\d+(?:\.\d+)?(?:e[-+]?\d+)?|[½⅓¼])"
+    r"|(?P<name>(?:[A-Za-z]+|[α-ξπ-ρσ-τφ-ωΓΔΘΛΞΠΣΦΨΩ∞])(?:_(?:[0-9]+(?=[A-Za-z])|[A-Za-z0-9]+|\{[A-Za-z0-9]+(?:\s*,\s*[A-Za-z0-9]+)*\}))?)"
+    r"|(?P<op>-/->|->|~=|<=|>=|!=|>>|<<|[-+*/^=<>~'()\[\],{}→≈≤≥≠≫≪−·ᵀ])"
     r"|(?P<space>[ \t]+)"
     r"|(?P<other>.)",
     re.DOTALL,
@@ -52,8 +63,8 @@ class Piece:
 def pieces(text: str) -> list[Piece]:
     """A sentence as words and formulas, in order; the texts of all pieces together are the sentence.
 
-    Formulas are parts in the notation of claims (`alpha_a -> 1/2`), or between dollar signs; what cannot be parsed is
-    text.
+    Formulas are parts in the notation of claims (`alpha_a -> 1/2`), also with Greek letters and signs (`α_a → ½`), or
+    between dollar signs; what cannot be parsed is text.
     """
     found: list[Piece] = []
     for index, part in enumerate(text.split("$") if text.count("$") % 2 == 0 else [text]):
@@ -69,16 +80,22 @@ def _sentence(text: str) -> list[Piece]:
     run: list[re.Match[str]] = []
     depth = 0
     for token in _TOKEN.finditer(text):
-        symbol = token["op"]
+        symbol = _op_of(token)
         ends = not _is_mathematical(token) or (symbol == "," and depth == 0)
         if ends:
             found += _formula(run)
             found.append(Piece(token[0]))
             run, depth = [], 0
         else:
-            depth = max(0, depth + (symbol in ("(", "[")) - (symbol in (")", "]")))
+            depth = max(0, depth + (symbol in ("(", "[", "{")) - (symbol in (")", "]", "}")))
             run.append(token)
     return found + _formula(run)
+
+
+def _op_of(token: re.Match[str]) -> str:
+    """The operator of a token in the notation of claims; empty where it is none."""
+    sign = token["op"] or ""
+    return UNICODE_OPS.get(sign, sign)
 
 
 def _is_mathematical(token: re.Match[str]) -> bool:
@@ -92,9 +109,9 @@ def _formula(run: list[re.Match[str]]) -> list[Piece]:
     """The pieces of a run of tokens: blanks and loose signs at its ends are text, the rest a formula if it parses."""
     before: list[Piece] = []
     after: list[Piece] = []
-    while run and (run[0]["space"] or run[0]["op"] in (")", "]", ",", "*", "/", "'") or _is_article(run)):
+    while run and (run[0]["space"] or _op_of(run[0]) in (")", "]", ",", "*", "/", "'", "}") or _is_article(run)):
         before.append(Piece(run.pop(0)[0]))
-    while run and (run[-1]["space"] or run[-1]["op"] in ("(", "[", ",", "-")):
+    while run and (run[-1]["space"] or _op_of(run[-1]) in ("(", "[", ",", "-", "{")):
         after.insert(0, Piece(run.pop()[0]))
     while run and run[-1]["op"] in (")", "]") and _count(run, ")", "]") > _count(run, "(", "["):
         after.insert(0, Piece(run.pop()[0]))
@@ -148,7 +165,7 @@ class _Parser:
         return latex
 
     def _op(self) -> str:
-        return self._tokens[self._at]["op"] or "" if self._at < len(self._tokens) else ""
+        return _op_of(self._tokens[self._at]) if self._at < len(self._tokens) else ""
 
     def _take(self, op: str) -> None:
         if self._op() != op:
@@ -196,6 +213,11 @@ class _Parser:
         latex = self._primed()
         if self._op() == "^":
             self._at += 1
+            if self._op() == "{":
+                self._at += 1
+                latex = f"{latex}^{{{self._sum()}}}"
+                self._take("}")
+                return latex
             sign = ""
             if self._op() == "-":
                 self._at += 1
@@ -267,8 +289,8 @@ def name_latex(name: str) -> str:
 
 
 def _letter(base: str) -> str:
-    if base in GREEK:
-        return rf"\{GREEK[base]}"
+    if base in GREEK or base in UNICODE_NAMES:
+        return rf"\{GREEK.get(base) or UNICODE_NAMES[base]}"
     return base if len(base) == 1 else rf"\mathrm{{{base}}}"
 
 
@@ -279,6 +301,8 @@ def _range(text: str) -> str:
 
 
 def _number(text: str) -> str:
+    if text in UNICODE_NUMBERS:
+        return UNICODE_NUMBERS[text]
     mantissa, _, exponent = text.partition("e")
     if not exponent:
         return mantissa

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import html
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from qkv import __version__
-from qkv.claims.verdict import SIGNS, Verdict, Verdicts
+from qkv.claims.verdict import SIGNS, Step, Verdict, Verdicts
 from qkv.core.display import Card, Displayable
 from qkv.core.files import write_text
 from qkv.viz.formulas import pieces
@@ -57,8 +58,20 @@ class Chapter:
 
 def page(title: str, lead: str, chapters: list[Chapter]) -> str:
     """The HTML document; it refers to no other file and fetches nothing."""
-    contents = "".join(f'<li><a href="#{_anchor(c.title)}">{html.escape(c.title)}</a></li>' for c in chapters)
-    body = "\n".join(_chapter(c) for c in chapters)
+    return document(title, lead, [(c.title, _chapter(c)) for c in chapters])
+
+
+def document(title: str, lead: str, chapters: list[tuple[str, str]], style: str = "") -> str:
+    """An HTML document of chapters that are HTML already, each beginning with its heading.
+
+    Args:
+        title: The title of the page.
+        lead: One paragraph; `code` in backticks.
+        chapters: Titles, from which anchors are made, and contents.
+        style: Rules beside those of the theme.
+    """
+    contents = "".join(f'<li><a href="#{anchor(name)}">{html.escape(name)}</a></li>' for name, _ in chapters)
+    body = "\n".join(content for _, content in chapters)
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -66,11 +79,11 @@ def page(title: str, lead: str, chapters: list[Chapter]) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{html.escape(title)}</title>
 <style>
-{css()}</style>
+{css()}{style}</style>
 </head>
 <body>
 <header><h1>{html.escape(title)}</h1>
-<p class="lead">{_paragraph(lead)}</p>
+<p class="lead">{paragraph(lead)}</p>
 <nav aria-label="Chapters"><ol>{contents}</ol></nav></header>
 <main>
 {body}
@@ -95,12 +108,17 @@ def write(path: str | Path, title: str, lead: str, chapters: list[Chapter]) -> N
     write_text(path, page(title, lead, chapters))
 
 
+def heading(title: str) -> str:
+    """The heading of a chapter, with the anchor that the contents link to."""
+    return f'<h2 id="{anchor(title)}">{html.escape(title)}</h2>'
+
+
 def _chapter(chapter: Chapter) -> str:
-    parts = [f'<h2 id="{_anchor(chapter.title)}">{html.escape(chapter.title)}</h2>']
+    parts = [heading(chapter.title)]
     for number, block in enumerate(chapter.blocks):
         if isinstance(block, Picture):
-            caption, command = _paragraph(block.caption), html.escape(block.command)
-            drawn = _prefix_ids(block.svg, f"{_anchor(chapter.title)}-{number}")
+            caption, command = paragraph(block.caption), html.escape(block.command)
+            drawn = _prefix_ids(block.svg, f"{anchor(chapter.title)}-{number}")
             parts.append(f"<figure>{drawn}<figcaption>{caption}<pre>{command}</pre></figcaption></figure>")
         elif isinstance(block, Verdict):
             parts.append(_verdict(block))
@@ -109,23 +127,23 @@ def _chapter(chapter: Chapter) -> str:
         elif isinstance(block, Displayable):
             parts.append(_card(block.card()))
         else:
-            parts.append(f"<p>{_paragraph(block)}</p>")
+            parts.append(f"<p>{paragraph(block)}</p>")
     return "\n".join(parts)
 
 
 def _card(card: Card) -> str:
     """A result: its title and facts; what would fill a page is behind a disclosure."""
-    facts = [f"<dt>{html.escape(name)}</dt><dd>{_paragraph(value)}</dd>" for name, value in card.facts]
+    facts = [f"<dt>{html.escape(name)}</dt><dd>{paragraph(value)}</dd>" for name, value in card.facts]
     out = [f'<section class="qkv-card"><h3>{html.escape(card.title)}</h3>']
     if facts:
         out.append(f"<dl>{''.join(facts[:MAX_FACTS])}</dl>")
     if len(facts) > MAX_FACTS:
-        out.append(_disclosure(f"{len(facts) - MAX_FACTS} more", f"<dl>{''.join(facts[MAX_FACTS:])}</dl>"))
+        out.append(disclosure(f"{len(facts) - MAX_FACTS} more", f"<dl>{''.join(facts[MAX_FACTS:])}</dl>"))
     if card.rows:
         rows = ["<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in card.rows]
         out.append(_table(card.columns, rows, card.title))
     if card.note:
-        out.append(f"<p>{_paragraph(card.note)}</p>")
+        out.append(f"<p>{paragraph(card.note)}</p>")
     return "".join(out) + "</section>"
 
 
@@ -136,19 +154,18 @@ def _verdict(verdict: Verdict) -> str:
     if kind == "malformed":
         stated, because = f"<code>{html.escape(verdict.says)}</code>", html.escape(verdict.because)
     else:
-        stated, because = _with_formulas(verdict.says), _with_formulas(verdict.because)
+        stated, because = with_formulas(verdict.says), with_formulas(verdict.because)
     out = [f'<section class="qkv-card {kind}">{head}<p class="stated">{stated}</p><p>{because}</p>']
     if verdict.kernel is not None:
         out.append(f'<p class="kernel">{html.escape(verdict.kernel.text)}</p>')
         if verdict.kernel.theorem:
             theorem = f'<pre tabindex="0" aria-label="Theorem">{html.escape(verdict.kernel.theorem)}</pre>'
-            out.append(_disclosure("Theorem, as Coq reads it", theorem))
+            out.append(disclosure("Theorem, as Coq reads it", theorem))
     if verdict.derivation:
-        steps = "".join(f"<li>{_step(step.text, step.latex)}</li>" for step in verdict.derivation)
-        out.append(_disclosure(f"Derivation, {len(verdict.derivation)} steps", f"<ol>{steps}</ol>"))
+        out.append(derivation(verdict.derivation))
     if verdict.counterexample:
         lines = "<br>".join(html.escape(line) for line in verdict.counterexample.split("\n"))
-        out.append(_disclosure("Numbers, as Python", f"<p><code>{lines}</code></p>"))
+        out.append(disclosure("Numbers, as Python", f"<p><code>{lines}</code></p>"))
     return "".join(out) + "</section>"
 
 
@@ -161,7 +178,7 @@ def _verdicts(verdicts: Verdicts) -> str:
     rows = []
     for v in verdicts:
         plain = v.verdict == "malformed"
-        cells = [html.escape(part) if plain else _with_formulas(part) for part in (v.says, v.because)]
+        cells = [html.escape(part) if plain else with_formulas(part) for part in (v.says, v.because)]
         kind = f'<span class="{v.verdict}">{SIGNS[v.verdict]} {html.escape(v.words)}</span>'
         rows.append(f"<tr><td>{html.escape(v.id)}</td><td>{kind}</td><td>{cells[0]}</td><td>{cells[1]}</td></tr>")
     many = f"{len(verdicts)} statement{'s' * (len(verdicts) != 1)}"
@@ -174,10 +191,17 @@ def _table(columns: tuple[str, ...], rows: list[str], title: str) -> str:
     head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
     text = f'<table tabindex="0" aria-label="{html.escape(title)}"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}'
     text += "</tbody></table>"
-    return text if len(rows) <= MAX_ROWS else _disclosure(f"All {len(rows)} rows", text)
+    return text if len(rows) <= MAX_ROWS else disclosure(f"All {len(rows)} rows", text)
 
 
-def _disclosure(summary: str, content: str) -> str:
+def derivation(steps: Sequence[Step]) -> str:
+    """The steps of a derivation behind a disclosure."""
+    lines = "".join(f"<li>{_step(step.text, step.latex)}</li>" for step in steps)
+    return disclosure(f"Derivation, {len(steps)} step{'s' * (len(steps) != 1)}", f"<ol>{lines}</ol>")
+
+
+def disclosure(summary: str, content: str) -> str:
+    """HTML that opens on a click."""
     return f"<details><summary>{html.escape(summary)}</summary>{content}</details>"
 
 
@@ -185,10 +209,10 @@ def _step(text: str, latex: str) -> str:
     """A line of a derivation: its words, unless they only repeat the formula, and the formula."""
     formula = "" if re.fullmatch(r"\\text\{(?:[^{}\\]|\\.)*\}", latex) else mathml(latex, display=True)
     words = not formula or re.search(r"[A-Za-z]{4}", text)
-    return (_with_formulas(text) if words else "") + formula
+    return (with_formulas(text) if words else "") + formula
 
 
-def _with_formulas(text: str) -> str:
+def with_formulas(text: str) -> str:
     """A sentence as HTML, its formulas as MathML; one that MathML cannot say stays as it was written."""
     out = []
     for piece in pieces(text):
@@ -197,14 +221,15 @@ def _with_formulas(text: str) -> str:
     return "".join(out)
 
 
-def _paragraph(text: str) -> str:
+def paragraph(text: str) -> str:
     """HTML of a paragraph: text in backticks becomes code; elsewhere the index of v_a becomes a subscript."""
     parts = html.escape(text).split("`")
     text_parts = [re.sub(r"(\b[A-Za-z]|[α-ω])_([a-z0-9])(?![A-Za-z0-9_])", r"\1<sub>\2</sub>", part) for part in parts]
     return "".join(f"<code>{parts[i]}</code>" if i % 2 else text_parts[i] for i in range(len(parts)))
 
 
-def _anchor(title: str) -> str:
+def anchor(title: str) -> str:
+    """The anchor of a title."""
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 

@@ -1,4 +1,4 @@
-"""LaTeX formulas as MathML, which browsers show without a script: the commands that qkv writes, and no others."""
+"""LaTeX formulas as MathML, which browsers show without a script: the commands that qkv and most authors write."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import re
 SYMBOLS = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "mu": "μ", "rho": "ρ", "sigma": "σ",
     "lambda": "λ", "varepsilon": "ε", "epsilon": "ε", "pi": "π", "Sigma": "Σ", "Phi": "Φ", "ell": "ℓ",
-    "nu": "ν", "eta": "η", "Gamma": "Γ",
+    "iota": "ι", "Xi": "Ξ", "Pi": "Π",
+    "nu": "ν", "eta": "η", "Gamma": "Γ", "phi": "ϕ", "varphi": "φ", "psi": "ψ", "omega": "ω", "xi": "ξ", "zeta": "ζ",
+    "kappa": "κ", "tau": "τ", "chi": "χ", "Lambda": "Λ", "Delta": "Δ", "Theta": "Θ", "Omega": "Ω", "Psi": "Ψ",
 }  # fmt: skip
 OPERATORS = {
     "to": "→", "infty": "∞", "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥", "ne": "≠", "neq": "≠", "approx": "≈",
@@ -16,10 +18,15 @@ OPERATORS = {
     "sim": "∼", "simeq": "≃", "cdot": "⋅", "times": "×", "top": "⊤", "in": "∈", "notin": "∉", "pm": "±", "dots": "…",
     "ldots": "…", "cdots": "⋯", "mid": "∣", "perp": "⊥", "propto": "∝", "lVert": "‖", "rVert": "‖", "langle": "⟨",
     "rangle": "⟩", "{": "{", "}": "}", "|": "‖", "rightarrow": "→", "Rightarrow": "⇒", "implies": "⇒", "_": "_",
+    "gg": "≫", "ll": "≪", "forall": "∀", "exists": "∃", "iff": "⇔", "Leftrightarrow": "⇔", "leftrightarrow": "↔",
+    "cup": "∪", "cap": "∩", "subset": "⊂", "setminus": "∖", "odot": "⊙", "otimes": "⊗", "circ": "∘", "star": "⋆",
+    "colon": ":", "leftarrow": "←", "longrightarrow": "⟶", "lt": "<", "gt": ">", "prime": "′", "vert": "|", "Vert": "‖",
+    "lbrace": "{", "rbrace": "}", "%": "%", "&": "&", "#": "#", "lesssim": "≲", "gtrsim": "≳", "therefore": "∴",
 }  # fmt: skip
 LARGE = {"sum": "∑", "prod": "∏", "int": "∫"}
 SPACES = {"quad": "1em", "qquad": "2em", ";": "0.28em", ":": "0.22em", ",": "0.17em", " ": "0.25em", "!": "0em"}
-WORDS = ("log", "exp", "max", "min", "arg", "lim")
+WORDS = ("log", "exp", "max", "min", "arg", "lim", "ln", "cos", "sin", "tan", "det", "dim", "ker", "argmax", "softmax")
+SIZES = ("big", "Big", "bigg", "Bigg", "bigl", "bigr", "Bigl", "Bigr", "biggl", "biggr")
 _TOKEN = re.compile(r"\\(?:[A-Za-z]+|.)|[{}_^]|\d+(?:\.\d+)?|\s+|.", re.DOTALL)
 
 
@@ -75,9 +82,22 @@ class _Converter:
         return f"<{under}>{base}{low}</{under}>" if low else f"<{over}>{base}{high}</{over}>"
 
     def _argument(self) -> str:
-        if self._tokens[self._at] == "{":
+        token = self._tokens[self._at]
+        if token == "{":
             return f"<mrow>{self._group()}</mrow>"
+        if token[0].isdigit() and len(token) > 1:  # without braces, an argument is one digit: \\frac12 is a half
+            self._split_number()
         return self._atom()
+
+    def _split_number(self) -> None:
+        """Make the first digit of the next token a token of its own."""
+        for tokens, at in ((self._raw, self._raw_index()), (self._tokens, self._at)):
+            token = tokens[at]
+            tokens[at : at + 1] = [token[0], token[1:]]
+
+    def _raw_index(self) -> int:
+        """Where the next token stands among the tokens with blanks."""
+        return [place for place, token in enumerate(self._raw) if not token.isspace()][self._at]
 
     def _group(self) -> str:
         self._at += 1
@@ -117,6 +137,10 @@ class _Converter:
         if name in ("mathcal", "mathbb"):
             letter = {"E": "𝔼", "P": "ℙ", "R": "ℝ", "N": "𝒩"}[self._plain()]
             return f"<mi>{letter}</mi>"
+        if name in ("mathbf", "boldsymbol", "bm", "mathit", "vec", "overline", "underline"):
+            return self._styled(name)
+        if name in ("displaystyle", "textstyle", "limits", "nolimits", *SIZES):
+            return ""
         if name == "not":
             following = self._tokens[self._at]
             self._at += 1
@@ -132,6 +156,17 @@ class _Converter:
         if name in OPERATORS:
             return f"<mo>{html.escape(OPERATORS[name])}</mo>"
         raise ValueError(name)
+
+    def _styled(self, name: str) -> str:
+        """An argument in bold type, or with an arrow or a line."""
+        inner = self._argument()
+        if name in ("mathbf", "boldsymbol", "bm"):
+            return f'<mrow style="font-weight: bold">{inner}</mrow>'
+        if name == "mathit":
+            return inner
+        if name == "underline":
+            return f"<munder>{inner}<mo>_</mo></munder>"
+        return f'<mover accent="true">{inner}<mo>{"→" if name == "vec" else "¯"}</mo></mover>'
 
     def _fenced(self) -> str:
         opening = self._delimiter()
@@ -162,8 +197,7 @@ class _Converter:
 
     def _words(self, name: str) -> str:
         """Upright text; blanks count, which the tokens do not have."""
-        solid = [place for place, token in enumerate(self._raw) if not token.isspace()]
-        raw = solid[self._at]
+        raw = self._raw_index()
         if self._raw[raw] != "{":
             raise ValueError(name)
         end = raw + 1

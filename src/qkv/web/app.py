@@ -24,8 +24,9 @@ from qkv.web.limits import HttpRefusal
 from qkv.web.middleware.fair_queue import FairQueueMiddleware
 from qkv.web.middleware.security import LOOPBACK_HOSTS, SecurityMiddleware
 from qkv.web.model_registry import DEFAULT_RUNS, ModelRegistry
-from qkv.web.routes import claims, defaults, heads, jobs, knowledge, lookup, noise, wiring
+from qkv.web.routes import claims, defaults, heads, jobs, knowledge, lookup, noise, sheets, wiring
 from qkv.web.schemas import refusal_reply
+from qkv.web.sheet_workers import SheetWorkers
 
 PRELOAD_SECONDS = 2.0
 """Time after which the server imports torch, unless a request has needed it before: the first page is served first."""
@@ -66,6 +67,7 @@ def application(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.claim_workers = ClaimWorkers()
         app.state.claim_workers.start()
+        app.state.sheet_workers = SheetWorkers()
         app.state.compute_pool = ComputePool(warm_up=noise.warm_up)
         preloading = asyncio.get_running_loop().call_later(PRELOAD_SECONDS, app.state.compute_pool.preload)
         app.state.job_manager = JobManager(on_trained=registry.add)
@@ -77,6 +79,7 @@ def application(
             preloading.cancel()
             app.state.job_manager.close()
             app.state.claim_workers.close()
+            app.state.sheet_workers.close()
             app.state.compute_pool.close()
             app.state.head_worker.close()
 
@@ -90,7 +93,7 @@ def application(
         redoc_url=None,
     )
     app.state.connections = lambda: 0
-    for module in (defaults, lookup, noise, wiring, claims, heads, knowledge, jobs):
+    for module in (defaults, lookup, noise, wiring, claims, sheets, heads, knowledge, jobs):
         app.include_router(module.router)
     app.include_router(static_files.router())
     app.add_exception_handler(QkvError, _refused)

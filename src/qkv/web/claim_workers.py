@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import multiprocessing
 import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from qkv.web import limits
 from qkv.web.claim_examples import FIRST_EXAMPLE
+from qkv.web.killable_process import KillableProcess
 from qkv.web.worker_process import initialise_worker
 
 if TYPE_CHECKING:
@@ -89,13 +89,11 @@ class ClaimWorkers:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-class ClaimWorker:
-    """One worker process and the pipe to it; used by one thread at a time."""
+class ClaimWorker(KillableProcess):
+    """One process that checks claims; used by one thread at a time."""
 
     def __init__(self, claim_seconds: float) -> None:
-        self._claim_seconds = claim_seconds
-        self._process: multiprocessing.process.BaseProcess | None = None
-        self._pipe: Connection | None = None
+        super().__init__(serve_claims, claim_seconds)
 
     def check(self, text: str, seconds: float) -> tuple[list[VerdictFields], bool]:
         """As `ClaimWorkers.check`. Claims that are not decided in time are undecided, and the process is ended."""
@@ -103,7 +101,7 @@ class ClaimWorker:
         try:
             pipe = self.start()
             pipe.send(text)
-            claims = self._receive(pipe, deadline)
+            claims = self.receive(pipe, deadline)
             if claims is None:
                 raise limits.HttpRefusal(503, REQUEST, "the text was not parsed in time", "Check less at a time")
             if len(claims) > limits.MAX_CLAIMS:
@@ -113,7 +111,7 @@ class ClaimWorker:
                 )
             verdicts: list[VerdictFields] = []
             for _ in claims:
-                verdict = self._receive(pipe, deadline)
+                verdict = self.receive(pipe, deadline)
                 if verdict is None:
                     break
                 verdicts.append(verdict)
@@ -127,34 +125,6 @@ class ClaimWorker:
         empty: dict[str, Any] = {"derivation": [], "counterexample": None, "kernel": None}
         undecided = [{**claim, "verdict": "undecided", "because": because, **empty} for claim in missing]
         return verdicts + undecided, not missing
-
-    def stop(self) -> None:
-        """Kill the process, whatever it does."""
-        process, pipe = self._process, self._pipe
-        self._process = self._pipe = None
-        if pipe is not None:
-            pipe.close()
-        if process is not None:
-            process.kill()
-            process.join(5)
-
-    def start(self) -> Connection:
-        """The pipe to a live process; starts one if there is none."""
-        if self._pipe is None or self._process is None or not self._process.is_alive():
-            self.stop()
-            context = multiprocessing.get_context("spawn")
-            self._pipe, worker_end = context.Pipe()
-            self._process = context.Process(target=serve_claims, args=(worker_end, self._claim_seconds), daemon=True)
-            self._process.start()
-            worker_end.close()
-        return self._pipe
-
-    def _receive(self, pipe: Connection, deadline: float) -> Any:
-        """The next message, or None at the deadline."""
-        if not pipe.poll(max(0.0, deadline - time.monotonic())):
-            self.stop()
-            return None
-        return pipe.recv()
 
 
 def serve_claims(pipe: Connection, claim_seconds: float) -> None:

@@ -173,6 +173,23 @@ def check(text: str, seconds: float) -> str:
     )
 
 
+def grade(text: str, problem: str | None, file: str) -> str:
+    """Code that grades a sheet."""
+    return "\n".join(
+        [
+            "from qkv.sheets import grade",
+            "",
+            f"text = {_text(text)}",
+            f"feedback = grade(text, problem={problem!r}, file={file!r})",
+            "print(feedback)",
+            "for statement in feedback.statements:",
+            '    print(f"{statement.line}: {statement.verdict}: {statement.formula}")',
+            '    print(f"    {statement.because}")',
+            "",
+        ]
+    )
+
+
 def ask(folder: str, question: str, temporary: bool = False) -> str:
     """Code that asks a model; `temporary` says that its folder is removed when the server stops."""
     warning = "# This folder is removed when the server stops: keep the model on the page first."

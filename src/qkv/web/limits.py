@@ -17,6 +17,10 @@ MAX_WIRING_TOKENS, MAX_WIRING_VECTORS = 6, 12
 """Tokens to be wired, and named vectors that they are sums of."""
 MAX_CLAIM_TEXT, MAX_CLAIMS = 60_000, 200
 """Characters of a document of claims, and claims in it."""
+MAX_SHEET_TEXT, MAX_FILE_NAME = 200_000, 200
+"""Characters of an answer sheet, and of the name of its file."""
+GRADE_SECONDS, GRADE_START_SECONDS, MAX_QUEUED_SHEETS = 45.0, 15.0, 4
+"""Time limit for a sheet, time for its process to start, and sheets that are being graded or wait."""
 MAX_HEADS_TEXT, MAX_HEADS_TOKENS, MAX_EFFECT_TOKENS = 20_000, 512, 64
 """Characters and tokens of a text on the page of heads, and tokens on which the effect of removing is measured."""
 MAX_LAYERS_OR_HEADS = 1024

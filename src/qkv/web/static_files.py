@@ -16,7 +16,7 @@ from qkv.web.documents import document_files
 from qkv.web.limits import HttpRefusal
 from qkv.web.schemas import refusal_reply
 
-PAGES = ("", "home", "lookup", "noise", "wiring", "claims", "heads", "knowledge")
+PAGES = ("", "home", "lookup", "noise", "wiring", "claims", "sheets", "heads", "knowledge")
 """Addresses that show index.html; the state of a page follows in the fragment."""
 DOCUMENTS = "/docs/"
 """Address of the index of the documents; links in it are relative to it."""
@@ -36,8 +36,8 @@ NOT_FOUND = (
     b"<title>Not found: qkv</title><link rel=stylesheet href=/theme.css><main><h1>There is no such page</h1>"
     b"<p>Start at <a href=/>Home</a>. The other pages are "
     b"<a href=/lookup>Lookup</a>, <a href=/noise>Noise</a>, <a href=/wiring>Wiring</a>, "
-    b"<a href=/claims>Claims</a>, <a href=/heads>Heads</a>, <a href=/knowledge>Knowledge</a> and the "
-    b"<a href=/docs/>documents</a>.</main>"
+    b"<a href=/claims>Claims</a>, <a href=/sheets>Sheets</a>, <a href=/heads>Heads</a>, "
+    b"<a href=/knowledge>Knowledge</a> and the <a href=/docs/>documents</a>.</main>"
 )
 """The reply to a path that is none; it does not repeat the path."""
 NO_PAGE = (

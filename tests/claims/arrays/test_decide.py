@@ -100,3 +100,25 @@ def test_false_statements_are_not_proved(given, then, let):
 def test_a_mean_under_a_condition_on_the_random_vector_is_not_decided():
     assert verdict("w ~ N(0, I), x in R^d, w'*x > 0", "E[w'*x] = 0").verdict == "undecided"
     assert verdict("w ~ N(0, I), x in R^d", "E[w'*x] = 0").verdict == "proved"
+
+
+@pytest.mark.parametrize(
+    ("then", "wanted"),
+    [
+        ("entropy(r) > 0", "refuted"),  # a vertex
+        ("entropy(softmax(z)) > 0", "proved"),
+        ("KL(r, s) >= 0", "proved"),
+        ("norm(r - s)^2 < 2", "refuted"),  # two vertices
+    ],
+)
+def test_entropy_at_a_vertex_is_zero(then, wanted):
+    assert verdict("z in R^n, r, s in simplex^n, n >= 2", then).verdict == wanted
+
+
+def test_instances_hold_only_what_is_used():
+    found = verdict("z in R^n, M in R^{n x n}", "max(z) > 0")
+    assert found.verdict == "refuted" and "M" not in found.counterexample
+
+
+def test_many_entries_are_tried_whatever_else_is_declared():
+    assert verdict("z in R^n, M in R^{n x n}", "exp(norm(z)) + max(abs(z)) + 1 >= lse(z)").verdict == "refuted"

@@ -29,7 +29,7 @@ INTERVALS = [
 ]
 ROOTS = [Fraction(v) for v in ("-1", "0", "1", "2", "1/2", "1/3", "-5/2")]
 EVERY = settings(
-    max_examples=120, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
 
 

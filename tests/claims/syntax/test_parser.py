@@ -1,5 +1,7 @@
 """The language: ASCII and LaTeX say the same, mistakes are located, and nothing is run as code."""
 
+import re
+
 import pytest
 
 import qkv
@@ -142,3 +144,34 @@ def test_greek_letters_and_words_may_stand_before_a_bracket(text):
 def test_digits_right_after_a_letter_are_asked_about():
     with pytest.raises(Malformed, match="_2 for an index"):
         parse(source("t2 = 1"), "then")
+
+
+@pytest.mark.parametrize(
+    ("text", "both"),
+    [
+        ("e^2t = 1", ("e^(2*t)", "e^(2)*t")),
+        ("3e^-2t > 0", ("e^(-2*t)", "e^(-2)*t")),
+        ("e^2(t + 1) = 1", ("e^(2*(t + 1))", "e^(2)*(t + 1)")),
+    ],
+)
+def test_a_product_right_after_a_power_of_e_is_asked_about(text, both):
+    with pytest.raises(Malformed) as caught:
+        parse(source(text), "then")
+    assert all(reading in str(caught.value) for reading in both)
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ("e^-t = 1", "e^(-t) = 1"),
+        ("e^sin(t) = 1", "e^(sin(t)) = 1"),
+        ("2^max(t, 1) = 1", "2^(max(t, 1)) = 1"),
+        ("t^2s = 1", "t^2*s = 1"),
+        ("e^2 t = 1", "e^2*t = 1"),
+    ],
+)
+def test_exponents_without_brackets(short, long):
+    def plain(node):
+        return re.sub(r"at=\([0-9, ]*\)", "", repr(node))
+
+    assert plain(parse(source(short), "then").core) == plain(parse(source(long), "then").core)

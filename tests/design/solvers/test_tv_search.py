@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qkv.design.solvers import tv_search
 from qkv.design.solvers.tv_search import nearest_query
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -74,3 +75,27 @@ def test_an_independent_search_comes_no_nearer(seed):
 def test_the_search_ends_within_tol():
     keys = np.random.default_rng(0).standard_normal((8, 2))
     assert nearest(keys, {0: 0.5, 1: 0.5}, tol=0.9) <= 0.9
+
+
+def test_score_axes_move_one_score_against_the_reference_and_keep_the_others():
+    keys = np.array([[1e-6, 2e-6, 0.0], [1e3, -2e2, 4e3], [3e-4, -6e-4, -4e-4], [2e3, -3e3, -1e4], [5.0, 1.0, 2.0]])
+    distance = tv_search._Distance(keys, [2, 1, 0], np.array([0.25, 0.45, 0.3]))
+    axes = tv_search._score_axes(distance, np.array([1.0, 2.0, 3.0]), rival=3)
+    moved = (keys - keys[2]) @ axes  # items 0 and 2 are the two that lie nearest to each other; 2 comes first
+    np.testing.assert_allclose(moved[[1, 0, 3]], np.eye(3), atol=1e-6)
+    np.testing.assert_allclose(moved[2], 0, atol=1e-12)
+
+
+def test_wanted_keys_of_very_different_sizes_are_read_as_well_as_they_can_be():
+    keys = np.array([
+        [-1.0094933e-06, 7.98239882e-07, 1.9696452e-06], [1.05952154e03, 2.69731242e03, -2.78358322e03],
+        [-1.71339379e04, 4.33539455e04, 1.10821374e05], [1.38473082e03, 2.1472425e02, 4.37701577e03],
+        [2.67304016e-04, -5.82419422e-04, -4.34659217e-04], [-6.57023123e02, 7.27751392e02, 1.69644913e03],
+        [-9.49972449e-05, 1.06712779e-05, 5.84140915e-05], [2.40683436e03, -2.9626024e03, -1.31312736e04],
+    ])  # fmt: skip
+    items, wanted = [4, 3, 0], np.array([0.2430580660, 0.4373844743, 0.3195574597])
+    query = tv_search.nearest_query(keys, items, wanted, 1e-7)
+    scores = keys @ query
+    weights = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+    short = np.maximum(wanted - weights[items], 0).sum()
+    assert short < 0.16249  # steps in the query alone stop at 0.1638 or 0.1643, by the rounding of the processor

@@ -13,6 +13,7 @@ READY = {
     "noise": ".layout .chart svg",
     "wiring": ".derivation .katex-html",
     "claims": ".verdict",
+    "sheets": ".sheet .note",
     "heads": ".arcs svg",
     "knowledge": ".training",
 }
@@ -102,6 +103,7 @@ TYPED = {
     "noise": ("[data-name=n] input.box", "17"),
     "wiring": ("[aria-label='What x_2 writes']", "2 u_a"),
     "claims": ("textarea", "```claim mine\ngiven k_1..k_n orthonormal, n >= 3\nthen k_a'k_b = 0\n```"),
+    "sheets": ("textarea", "(b) Take $q = t(k_a + k_b)$."),
     "heads": ("textarea", "Where was Ada"),
     "knowledge": ("input.text", "Where was no-one born?"),
 }

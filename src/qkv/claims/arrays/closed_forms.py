@@ -132,6 +132,10 @@ def _upright(inst: ArrayInstance, factor: Factor) -> Any:
         if factor.cols == "1":
             return softmax_rows(inner.transpose()).transpose()
         return softmax_rows(inner, factor.kind != "softmax")
+    if factor.kind == "select":
+        sizes, start, _ = factor.payload
+        before = sum(_size(inst, one) for one in sizes[:start])
+        return arb_mat(rows, cols, [int(j == before + i) for i in range(rows) for j in range(cols)])
     if factor.kind == "odot":
         left, right = (list(terms_at(inst, t).entries()) for t in factor.payload)
         return arb_mat(rows, cols, [x * y for x, y in zip(left, right, strict=True)])

@@ -41,17 +41,33 @@ def combined(goal: Scalar, facts: list[Fact], strict: bool) -> list[tuple[Fracti
         target[place[m]] = float(c)
     from scipy.optimize import linprog  # imported here: the older part of the language does not need it
 
-    # Strict facts are preferred where the goal is strict; otherwise the fewest.
+    # Strict facts are preferred where the goal is strict, then asked for; otherwise the fewest.
     cost = np.array([-0.001 if strict and f.strict else 1.0 for f in facts])
-    found = linprog(cost, A_eq=table, b_eq=target, bounds=[(0, 1000)] * len(facts), method="highs")
-    if not found.success:
-        return None
+    asked = np.array([[-1.0 if f.strict else 0.0 for f in facts]])
+    for least in (None, 1.0, 0.01) if strict else (None,):
+        limit = {} if least is None else {"A_ub": asked, "b_ub": [-least]}
+        found = linprog(cost, A_eq=table, b_eq=target, bounds=[(0, 1000)] * len(facts), method="highs", **limit)
+        used = _exact(goal, found.x, facts, strict) if found.success else None
+        if used is not None:
+            return used
+    return None
+
+
+def _exact(
+    goal: Scalar, multipliers: np.ndarray, facts: list[Fact], strict: bool
+) -> list[tuple[Fraction, Fact]] | None:
+    """Multipliers as fractions whose sum is the goal; None if there are none."""
     for most in DENOMINATORS:
         used = [
-            (Fraction(float(x)).limit_denominator(most), f) for x, f in zip(found.x, facts, strict=True) if x > 1e-9
+            (Fraction(float(x)).limit_denominator(most), f) for x, f in zip(multipliers, facts, strict=True) if x > 1e-9
         ]
-        used = [(x, f) for x, f in used if x > 0]
+        used = [(x, f) for x, f in used if x > 0 and f.value != 1]
         total = sum((sp.Rational(x.numerator, x.denominator) * f.value for x, f in used), sp.Integer(0))
-        if sp.expand(total - goal) == 0 and (not strict or any(f.strict for _, f in used)):
+        rest = sp.expand(goal - total)  # a constant, if the multipliers are right
+        if not rest.is_Rational or rest < 0:
+            continue
+        if rest > 0:
+            used.append((Fraction(int(rest.p), int(rest.q)), facts[-1]))
+        if not strict or any(f.strict for _, f in used):
             return used
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 from qkv.claims.semantics.ranges import Range
 from qkv.claims.syntax import nodes as L
@@ -33,6 +34,14 @@ class ArrayContext:
     conditions: list[L.Relation] = field(default_factory=list)
     lets: dict[str, L.Expr] = field(default_factory=dict)
     items: tuple[str, ...] = ()
+    shapes: dict[L.Expr, tuple[str, str] | None] = field(default_factory=dict)  # of expressions, where they were asked
+
+    @cached_property
+    def used(self) -> set[str]:
+        """Names that the statement, its conditions or a definition uses; entries count as their array."""
+        nodes = L.nodes((self.claim.statement, tuple(self.conditions), tuple(self.lets.values())))
+        names = [n for n in nodes if isinstance(n, L.Name)]
+        return {str(n) for n in names} | {n.base for n in names}
 
     def sizes(self) -> set[str]:
         found = {size for a in self.arrays.values() for size in (a.rows, a.cols)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
 
 import sympy as sp
@@ -10,13 +9,15 @@ import sympy as sp
 from qkv.claims.arrays import exact_values as exact
 from qkv.claims.arrays.closed_forms import at_instance
 from qkv.claims.arrays.context import ArrayContext, build_array_context
+from qkv.claims.arrays.draws import contradicted_by_draws
 from qkv.claims.arrays.errors import NoValue, Unsupported
 from qkv.claims.arrays.evaluator import ArrayEvaluator
 from qkv.claims.arrays.growth import growth
 from qkv.claims.arrays.instances import drawn
 from qkv.claims.arrays.signs import is_zero, proved_sign, proved_zero_by_cases, proved_zero_by_conditions
+from qkv.claims.arrays.special_places import false_at_angles, false_at_constants, takes_both_signs
 from qkv.claims.arrays.terms import Terms
-from qkv.claims.semantics.ranges import Range
+from qkv.claims.arrays.violation_search import nearest_to_violation
 from qkv.claims.symbolic.printing import step
 from qkv.claims.syntax import nodes as L
 from qkv.claims.syntax.nodes import NEGATED_OP
@@ -24,7 +25,6 @@ from qkv.claims.syntax.rewriting import FRESH_INDICES, free_indices
 from qkv.claims.verdict import Step, Verdict
 
 N_INSTANCES = 24
-TIES = (sp.Integer(0), sp.pi / 2, sp.pi, -sp.pi / 2, sp.pi / 4, sp.pi / 3, sp.pi / 6, 2 * sp.pi)
 MIN_AGREEING = 6
 LATEX = {"<=": r"\le", ">=": r"\ge", "!=": r"\ne"}
 
@@ -115,15 +115,36 @@ def _relation(context: ArrayContext, core: L.Relation) -> Outcome:
         return Outcome(
             "refuted", "false for the values shown, as ball arithmetic confirms", _sides_only(steps), tried.violation
         )
+    if proved and contradicted_by_draws(context, core):
+        return Outcome("undecided", "a bug: a proof was found, but draws disagree", tuple(steps))
     if context.conditions and not tried.total:
         return Outcome("undecided", "no instance was found that meets what is given", tuple(steps))
     if proved:
         seen = f"; {tried.agree} of {tried.total} exact instances agree, none disagrees" if tried.agree else ""
         how = "both sides have the same normal form" if set(core.ops) == {"="} else "by the facts that are listed"
         return Outcome("proved", how + seen, tuple(steps))
-    contrary = _contrary(evaluator, core) or _tie(evaluator, core) or _tie_at_zero(context, core)
+    contrary = _contrary(evaluator, core) or false_at_angles(evaluator, core) or _tie_at_zero(context, core)
+    contrary = contrary or takes_both_signs(context, core)
     if contrary is not None:
         return Outcome("refuted", contrary, _sides_only(steps))
+    return _searched(evaluator, core, tried, reason, steps)
+
+
+def _searched(evaluator: ArrayEvaluator, core: L.Relation, tried: Tried, reason: str, steps: list[Step]) -> Outcome:
+    """The outcome where neither a proof nor a simple instance decides: after a search for a violation."""
+    if "!=" in core.ops:
+        because = f"{reason}; instances cannot show that two numbers are never equal"
+        return Outcome("undecided", because, tuple(steps))
+    nearest = nearest_to_violation(evaluator.context, core)
+    if nearest.violation is not None:
+        because = "false for the values shown, as ball arithmetic confirms"
+        return Outcome("refuted", because, _sides_only(steps), nearest.violation.assignment())
+    if nearest.tie and nearest.place is not None and any(op in ("<", ">") for op in core.ops):
+        contrary = false_at_constants(evaluator, core, nearest.place.numbers)
+        if contrary is not None:
+            return Outcome("refuted", contrary, _sides_only(steps))
+        because = f"{reason}; both sides come as near to each other as floats can show"
+        return Outcome("undecided", because, tuple(steps))
     if tried.agree >= MIN_AGREEING and not tried.unclear and not tried.narrow:
         return Outcome("holds", f"no proof found ({reason}); all of {tried.agree} exact instances agree", tuple(steps))
     return Outcome("undecided", f"{reason}; the instances do not settle it", tuple(steps))
@@ -155,7 +176,8 @@ def _link(
             return ("left minus right is 0",), (said, step("left minus right is 0 in normal form"))
         if gap.is_number:
             found = proved_zero_by_cases(evaluator, gap.number())
-            if found is None and any(r.ops == ("=",) for r in evaluator.context.conditions):
+            equalities = any(r.ops == ("=",) for r in evaluator.context.conditions) or evaluator.given_sizes
+            if found is None and equalities:
                 found = proved_zero_by_conditions(evaluator, gap.number())
             if found is not None:
                 return found.lines, (said, *(step(line) for line in found.lines[:12]))
@@ -226,29 +248,10 @@ def _differs_somewhere(evaluator: ArrayEvaluator, gap: sp.Expr) -> str | None:
     return None
 
 
-def _tie(evaluator: ArrayEvaluator, core: L.Relation) -> str | None:
-    """Multiples of pi at which both sides of a strict order are equal, by exact values of sine and cosine."""
-    if len(core.ops) != 1 or core.ops[0] not in ("<", ">", "!=") or evaluator.context.conditions:
-        return None
-    try:
-        gap = evaluator.number(core.sides[0]) - evaluator.number(core.sides[1])
-    except Unsupported:
-        return None
-    symbols = sorted(gap.free_symbols, key=str)
-    free = [s for s in symbols if evaluator.context.numbers.get(s.name, Range(whole=True)) == Range()]
-    if not gap.has(sp.sin, sp.cos) or not symbols or len(free) < len(symbols) or len(symbols) > 2:
-        return None
-    for place in itertools.product(TIES, repeat=len(symbols)):
-        values = dict(zip(symbols, place, strict=True))
-        if sp.expand(gap.subs(values)) == 0:
-            return "both sides are equal for " + ", ".join(f"{s} = {v}" for s, v in values.items())
-    return None
-
-
 def _tie_at_zero(context: ArrayContext, core: L.Relation) -> str | None:
-    """Whether both sides of a strict order are equal when all vectors and matrices of no kind are 0."""
-    free = [name for name, declared in context.arrays.items() if declared.kind == ""]
-    if not free or len(core.ops) != 1 or core.ops[0] not in ("<", ">", "!=") or context.conditions or context.random:
+    """Whether both sides of a strict order are equal when all vectors and matrices that are free are 0."""
+    free = [name for name, own in context.arrays.items() if own.kind == "" and name not in context.random]
+    if not free or len(core.ops) != 1 or core.ops[0] not in ("<", ">", "!=") or context.conditions:
         return None
     evaluator = ArrayEvaluator(context)
     for name in free:

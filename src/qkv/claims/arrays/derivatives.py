@@ -139,6 +139,29 @@ def _jac(expr: L.Expr, name: str, size: str) -> L.Expr:
             return L.Op("/", _jac(left, name, size), right, at)
     if isinstance(expr, L.Apply) and expr.function == "softmax":
         return _times(_softmax_jacobian(expr.args[0]), _jac(expr.args[0], name, size))
+    if isinstance(expr, L.Apply) and expr.function == "odot":
+        pairs = [(one, other) for one, other in (expr.args, expr.args[::-1]) if _uses(one, name)]
+        parts = [_times(L.Apply("diag", (other,), at), _jac(one, name, size)) for one, other in pairs]
+        return parts[0] if len(parts) == 1 else L.Op("+", parts[0], parts[1], at)
+    if isinstance(expr, L.Call | L.Apply):
+        inner = expr.inner if isinstance(expr, L.Call) else expr.args[0]
+        return _times(L.Apply("diag", (_slopes(expr, inner),), at), _jac(inner, name, size))
+    raise Unsupported("the derivative of this vector")
+
+
+def _slopes(expr: L.Call | L.Apply, inner: L.Expr) -> L.Expr:
+    """The derivatives of a function of every entry, as a vector."""
+    at, ones = expr.at, L.Name("ones", (), expr.at)
+    if expr.function == "exp":
+        return expr
+    if expr.function == "sin":
+        return L.Apply("cos", (inner,), at)
+    if expr.function == "cos":
+        return L.Neg(L.Apply("sin", (inner,), at), at)
+    if expr.function == "sigmoid":
+        return L.Apply("odot", (expr, L.Op("-", ones, expr, at)), at)
+    if expr.function == "tanh":
+        return L.Op("-", ones, L.Apply("odot", (expr, expr), at), at)
     raise Unsupported("the derivative of this vector")
 
 
@@ -161,7 +184,27 @@ def _grad(expr: L.Expr, name: str) -> L.Expr:
         return _times(L.Transpose(_jac(expr.args[0], name, ""), at), L.Apply("softmax", expr.args, at))
     if isinstance(expr, L.Apply) and expr.function == "inner":
         return _grad_product(L.Transpose(expr.args[0], at), expr.args[1], name, at)
+    if isinstance(expr, L.Op) and expr.sign == "^" and _is_square_of_norm(expr):
+        assert isinstance(expr.left, L.Call)
+        u = expr.left.inner
+        return _times(_times(_num(2, at), L.Transpose(_jac(u, name, ""), at)), u)
+    if isinstance(expr, L.Apply) and expr.function == "entropy":
+        u = expr.args[0]
+        slopes = L.Op("+", L.Call("log", u, at), L.Name("ones", (), at), at)
+        return L.Neg(_times(L.Transpose(_jac(u, name, ""), at), slopes), at)
+    if isinstance(expr, L.Apply) and expr.function == "cross_entropy":
+        p, u = expr.args
+        if not _uses(p, name) and isinstance(u, L.Apply) and u.function == "softmax":  # lse(v)*sum(p) - p'v
+            total = _times(L.Transpose(L.Name("ones", (), at), at), p)
+            return _times(L.Transpose(_jac(u.args[0], name, ""), at), L.Op("-", _times(total, u), p, at))
+    if isinstance(expr, L.Sum) and not expr.but and expr.inner == L.Name(name, (expr.index,), expr.inner.at):
+        return L.Name("ones", (), at)
     raise Unsupported("the gradient of this expression")
+
+
+def _is_square_of_norm(expr: L.Op) -> bool:
+    square = isinstance(expr.right, L.Num) and expr.right.value == 2
+    return square and isinstance(expr.left, L.Call) and expr.left.function == "norm"
 
 
 def _grad_product(left: L.Expr, right: L.Expr, name: str, at: L.At) -> L.Expr:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import sympy as sp
 
 from qkv.claims.arrays.context import ArrayContext
@@ -10,7 +12,7 @@ from qkv.claims.arrays.errors import Unsupported
 from qkv.claims.arrays.expectations import expectation
 from qkv.claims.arrays.functions import ENTRYWISE, Functions
 from qkv.claims.arrays.sums import summed
-from qkv.claims.arrays.terms import Factor, Products, Scalar, Terms, ones, size_symbol, unit
+from qkv.claims.arrays.terms import Factor, Products, Scalar, Terms, ones, select, size_symbol, unit
 from qkv.claims.syntax import nodes as L
 
 MAX_EXPONENT = 12
@@ -105,9 +107,19 @@ class ArrayEvaluator:
             raise Unsupported("a power of zero")
         return self.products.number(self.tidied(base**second))
 
+    @cached_property
+    def given_sizes(self) -> dict[Scalar, int]:
+        """The sizes that are given as numbers."""
+        ranges = {s: self.context.numbers[s] for s in self.context.sizes() if s in self.context.numbers}
+        return {size_symbol(s): int(r.point) for s, r in ranges.items() if r.point is not None}
+
+    def at_given_sizes(self, expr: Scalar) -> Scalar:
+        """A scalar with the sizes put in that are given as numbers."""
+        return expr.subs(self.given_sizes) if self.given_sizes else expr
+
     def tidied(self, expr: Scalar) -> Scalar:
-        """A scalar with the squares of norms written out."""
-        expr = sp.expand(expr)
+        """A scalar with the squares of norms written out, and sizes that are given."""
+        expr = sp.expand(self.at_given_sizes(expr))
         norms = [s for s in expr.free_symbols if getattr(s, "sort", "") == "norm"]
         for norm in norms:
             square = self.functions.squared_norm(norm.payload)
@@ -197,13 +209,10 @@ class ArrayEvaluator:
             return self._joined("concat", left.transposed(), right.transposed()).transposed()
         if left.rows != right.rows:
             raise Unsupported("matrices of different heights side by side")
-        both = f"({left.cols.strip('()')}+{right.cols.strip('()')})"
-        parts = [
-            self.products.times(
-                part, self.products.single(Factor(f"select_{j}{both}", part.cols, both, "select", payload=both))
-            )
-            for j, part in enumerate((left, right))
-        ]
+        widths = [tuple(part.cols.strip("()").split("+")) for part in (left, right)]
+        sizes, cut = (*widths[0], *widths[1]), len(widths[0])
+        ends = ((left, 0, cut), (right, cut, len(sizes)))
+        parts = [self.products.times(part, self.products.single(select(sizes, *end))) for part, *end in ends]
         return parts[0].plus(parts[1])
 
     def _inverse(self, value: Terms) -> Terms:

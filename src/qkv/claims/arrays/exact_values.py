@@ -43,6 +43,8 @@ def value(inst: ArrayInstance, expr: L.Expr) -> Matrix:
         return _sum(inst, expr)
     if isinstance(expr, L.Cases):
         return _cases(inst, expr)
+    if isinstance(expr, L.Stat) and inst.estimate is not None:
+        return inst.estimate(expr)
     raise NoValue("a statistic")
 
 
@@ -164,6 +166,8 @@ def _operation(inst: ArrayInstance, expr: L.Op) -> Matrix:
         if not inverse.is_finite():
             raise NoValue("a division by zero")
         return value(inst, expr.left) * inverse
+    if isinstance(expr.left, L.Call) and expr.left.function == "norm" and second == 2:  # exact where the entries are
+        return _scalar(sum((x * x for x in _entries(value(inst, expr.left.inner))), arb(0)))
     base = number(inst, expr.left)
     whole = second.unique_fmpz()
     if second.is_exact() and whole is not None and abs(int(whole)) <= 64:
@@ -311,15 +315,14 @@ def _is_number(inst: ArrayInstance, expr: L.Expr) -> bool:
 
 def _declared_shape(inst: ArrayInstance, expr: L.Expr) -> tuple[str, str] | None:
     """The sizes of an expression as they are written; None if they are not known."""
-    key = f"shape {expr!r}"
-    if key not in inst.cache:
+    known = inst.context.shapes
+    if expr not in known:
         try:
             found = ArrayEvaluator(inst.context).value(expr)
-            inst.cache[key] = (found.rows, found.cols)
+            known[expr] = (found.rows, found.cols)
         except Unsupported:
-            inst.cache[key] = None
-    shape: tuple[str, str] | None = inst.cache[key]
-    return shape
+            known[expr] = None
+    return known[expr]
 
 
 def _joined(name: str, left: Matrix, right: Matrix) -> Matrix:
@@ -356,13 +359,11 @@ def _number_of(name: str, values: list[Matrix]) -> Any:
         return sum((values[0][i, i] for i in range(rows)), arb(0))
     if name == "rank":
         return _rank(values[0])
-    logs = [entry_function("log", x) for x in _entries(values[-1])]
-    crossed = -sum((p * x for p, x in zip(first, logs, strict=True)), arb(0))
-    if name in ("entropy", "cross_entropy"):
-        return crossed
-    if name == "KL":
-        return crossed + sum((p * entry_function("log", p) for p in first), arb(0))
-    raise NoValue(f"{name} as a value")
+    if name not in ("entropy", "cross_entropy", "KL"):
+        raise NoValue(f"{name} as a value")
+    used = [(p, x) for p, x in zip(first, _entries(values[-1]), strict=True) if not p.is_zero()]  # 0*log(0) is 0
+    crossed = -sum((p * entry_function("log", x) for p, x in used), arb(0))
+    return crossed + sum((p * entry_function("log", p) for p, _ in used), arb(0)) if name == "KL" else crossed
 
 
 def _rank(m: Matrix) -> arb:

@@ -8,7 +8,9 @@ Every fact is a theorem of one line:
   most (max - min)^2/4 <= |u|^2/2 (Popoviciu). relu, tanh and sin are 1-Lipschitz entry by entry, sigmoid 1/4.
 - entropy: 0 <= H(p) <= log n. Norms: Cauchy-Schwarz, the triangle inequality, |A B| <= |A| |B| (Frobenius).
 - ranks: at most every size on the way, and at most the sum of the ranks of the terms.
-- numbers: squares, exp(x) >= 1 + x, log(x) <= x - 1, |sin|, |cos| <= 1, given ranges and conditions.
+- variances by weights are never negative, and at most |y|^2/2.
+- numbers: squares, exp(x) >= 1 + x, log(x) <= x - 1, |sin|, |cos| <= 1, cos(x) >= 1 - x^2/2,
+  given ranges and conditions.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ import sympy as sp
 
 from qkv.claims.arrays.errors import Unsupported
 from qkv.claims.arrays.evaluator import ArrayEvaluator
-from qkv.claims.arrays.terms import Atom, Factor, Scalar, Terms, ones, size_symbol
+from qkv.claims.arrays.functions import entry_factors
+from qkv.claims.arrays.terms import Atom, Factor, Scalar, Terms, Word, ones, size_symbol
 from qkv.claims.syntax import nodes as L
 
 MAX_FACTS = 260
@@ -89,7 +92,7 @@ class Library:
 
     def about(self, expr: Scalar) -> list[Fact]:
         """Facts about everything in an expression, and about what those facts bring in."""
-        found: dict[Scalar, Fact] = {f.value: f for f in self.given}
+        found: dict[Scalar, Fact] = {f.value: f for f in (*self.given, *_amplitudes(expr))}
         seen: set[Scalar] = set()
         todo = [expr, *(f.value for f in self.given)]
         for _ in range(2):
@@ -131,14 +134,25 @@ class Library:
                 if x.is_Symbol and self._at_least_one(x):
                     yield Fact(part, "log(x) >= 0 for x >= 1", self._at_least_one(x) == "more")
         elif isinstance(part, sp.sin | sp.cos):
-            yield Fact(1 - part, "sine and cosine are at most 1")
-            yield Fact(1 + part, "sine and cosine are at least -1")
+            yield from self._wave(part, every)
         elif isinstance(part, Atom):
             yield from getattr(self, f"_{part.sort}", self._nothing)(part, every)
             if part.is_positive or part.is_nonnegative:
                 yield Fact(part, "never negative by its definition", bool(part.is_positive))
         elif part.is_Symbol and part.is_positive and part.is_integer:
             yield Fact(part - 1, "a size is at least 1")
+
+    def _wave(self, part: Scalar, every: set[Scalar]) -> Iterator[Fact]:
+        angle = part.args[0]
+        yield Fact(1 - part, "sine and cosine are at most 1")
+        yield Fact(1 + part, "sine and cosine are at least -1")
+        yield Fact(1 - part**2, "sine and cosine are at most 1")
+        if isinstance(part, sp.cos):
+            yield Fact(sp.expand(part - 1 + angle**2 / 2), "cos(x) >= 1 - x^2/2")
+            for sign in (1, -1) if sp.sin(angle) in every else ():
+                yield Fact(1 + 2 * sign * part * sp.sin(angle), "2*sin(x)*cos(x) is a sine")
+        elif angle.is_nonnegative:
+            yield Fact(angle - part, "sin(x) <= x for x >= 0")
 
     def _nothing(self, part: Atom, every: set[Scalar]) -> Iterator[Fact]:
         yield from ()
@@ -183,6 +197,8 @@ class Library:
             terms += sp.exp(entry)
             yield Fact(lse - entry, "lse(z) is at least every entry")
             yield Fact(part - sp.exp(entry), "the sum of exponentials is at least each of them")
+        if terms != 0 and self._is_all(z.rows):
+            yield Fact(sp.expand(terms - part), "the sum of exponentials has no other terms")
         if terms != 0:
             more = any(f.value == count - k for f in self.given for k in range(len(self._items(z.rows)) + 1, 60))
             yield Fact(sp.expand(part - terms), "the sum of exponentials is at least some of them", more)
@@ -217,6 +233,16 @@ class Library:
                 yield Fact(part, "a weight is never negative", True)
         lse = self.functions.lse(z)
         yield Fact(lse - part, "lse(z) >= max(z)")
+        yield Fact(self.functions.norm(z) - part, "an entry is at most the norm")
+        yield Fact(sp.expand(self.products.inner(z, z) - part**2), "the square of an entry is at most that of the norm")
+        if 1 < len(z.parts) <= 4:
+            terms = [self.functions.largest(Terms({w: c}, z.rows, z.cols)) for w, c in z.parts.items()]
+            yield Fact(sp.expand(sum(terms, -part)), "the maximum of a sum is at most the sum of the maxima")
+        (word, c), *more = z.parts.items()
+        if not more and c == 1 and len(word) == 1 and word[0].kind == "abs" and not word[0].flipped:
+            inner = self.functions.norm(word[0].payload)
+            yield Fact(inner - part, "an entry is at most the norm")
+            yield Fact(sp.sqrt(size_symbol(z.rows)) * part - inner, "|z| <= sqrt(n)*max(|z_i|)")
         for other in self._same(every, "max", part):
             distance = self.functions.norm(z.plus(other.payload.scaled(sp.Integer(-1))))
             yield Fact(distance - part + other, "max is 1-Lipschitz")
@@ -239,6 +265,12 @@ class Library:
         if len(word) == 2 and "unit" in kinds and "simplex" in kinds:
             yield Fact(part, "a weight is never negative")
             yield Fact(1 - part, "a weight is at most 1")
+            own = self.products.single(next(f if not f.flipped else f.turned() for f in word if f.kind == "simplex"))
+            named = sum((self.functions.at(own, item) for item in self._items(own.rows)), sp.Integer(0))
+            yield Fact(1 - named, "weights sum to 1, and none is negative")
+            if self._is_all(own.rows):
+                yield Fact(named - 1, "weights sum to 1")
+        yield from self._variance(part, word)
         for f in word:  # a mean by weights, and the logarithms of weights
             if f.kind in ("softmax", "simplex") and f.cols == "1":
                 for p, entropy in self._distributions(every, f.rows):
@@ -258,8 +290,29 @@ class Library:
                 bound = self.functions.norm(left) * self.functions.norm(right)
                 yield Fact(bound - part, "Cauchy-Schwarz")
                 yield Fact(bound + part, "Cauchy-Schwarz")
+                both = self.products.inner(left, left) + self.products.inner(right, right)
+                for sign in (1, -1):
+                    yield Fact(sp.expand(both + 2 * sign * part), "the squared norm of a sum")
                 squares = self.products.inner(left, left) * self.products.inner(right, right)
                 yield Fact(sp.expand(squares - part**2), "Cauchy-Schwarz")
+
+    def _variance(self, part: Atom, word: Word) -> Iterator[Fact]:
+        """The sum of p_i*y_i^2 less the square of p'y is a variance: at least 0, at most |y|^2/2 (Popoviciu)."""
+        head = Terms({tuple(f.turned() for f in reversed(word[:-1])): sp.Integer(1)}, word[-1].rows, "1")
+        if len(word) < 2 or word[-1].kind != "odot" or word[-1].flipped or word[0].shape[0] != "1":
+            return
+        vectors = [head, *entry_factors(self.products.single(word[-1]))]
+        for place, p in enumerate(vectors if len(vectors) == 3 else ()):
+            one, two = (v for j, v in enumerate(vectors) if j != place)
+            if one.key == two.key and _is_distribution(p):
+                variance = part - self.products.inner(p, one) ** 2
+                yield Fact(sp.expand(variance), "a variance is never negative")
+                yield Fact(sp.expand(self.products.inner(one, one) / 2 - variance), "a variance is at most |y|^2/2")
+
+    def _is_all(self, size: str) -> bool:
+        """Whether the named entries of a size are all that there are."""
+        where = self.evaluator.context.numbers.get(size)
+        return where is not None and where.point == len(self._items(size)) > 0
 
     def _norm(self, part: Atom, every: set[Scalar]) -> Iterator[Fact]:
         value: Terms = part.payload
@@ -277,6 +330,12 @@ class Library:
                 two = self.products.word(right, sp.Integer(1), right[0].shape[0], right[-1].shape[1])
                 bound = self.functions.norm(one) * self.functions.norm(two)
                 yield Fact(sp.Abs(c) * bound - part, "the norm of a product is at most the product of the norms")
+            if len(word) > 2:
+                bound = sp.Mul(*(self.functions.norm(self.products.single(f)) for f in word))
+                yield Fact(
+                    sp.Abs(c) * self.evaluator.tidied(bound) - part,
+                    "the norm of a product is at most the product of the norms",
+                )
             if len(word) == 1 and word[0].kind in ("softmax", "simplex") and word[0].cols == "1" and c == 1:
                 yield Fact(1 - part, "the norm of a distribution is at most 1")
         others = [a for a in every if isinstance(a, Atom) and a.sort == "norm" and a != part]
@@ -303,6 +362,15 @@ class Library:
                 LIPSCHITZ[one.kind] * distance - part, f"{one.kind} is Lipschitz with constant {LIPSCHITZ[one.kind]}"
             )
 
+    def _trace(self, part: Atom, every: set[Scalar]) -> Iterator[Fact]:
+        word: Word = part.payload
+        for cut in range(1, len(word)):
+            pieces = (word[:cut], word[cut:])
+            one, two = (self.products.word(w, sp.Integer(1), w[0].shape[0], w[-1].shape[1]) for w in pieces)
+            bound = self.functions.norm(one) * self.functions.norm(two)
+            yield Fact(bound - part, "Cauchy-Schwarz")
+            yield Fact(bound + part, "Cauchy-Schwarz")
+
     def _rank(self, part: Atom, every: set[Scalar]) -> Iterator[Fact]:
         value: Terms = part.payload
         for size in {value.rows, value.cols}:
@@ -320,6 +388,22 @@ class Library:
                 sp.Integer(0),
             )
             yield Fact(total - part, "the rank of a sum is at most the sum of the ranks")
+
+
+def _amplitudes(expr: Scalar) -> Iterator[Fact]:
+    """a*sin(x) + b*cos(x) is at least -sqrt(a^2 + b^2), for the coefficients of an expression."""
+    terms = sp.expand(expr).as_coefficients_dict()
+    for sine in [m for m in terms if isinstance(m, sp.sin)]:
+        cosine = sp.cos(sine.args[0])
+        if cosine in terms:
+            a, b = terms[sine], terms[cosine]
+            yield Fact(sp.sqrt(a**2 + b**2) + a * sine + b * cosine, "the amplitude of a*sin(x) + b*cos(x)")
+
+
+def _is_distribution(vector: Terms) -> bool:
+    """Whether a vector is a softmax or an element of the simplex."""
+    ((word, c),) = vector.parts.items()
+    return c == 1 and len(word) == 1 and word[0].kind in ("softmax", "simplex") and word[0].shape[1] == "1"
 
 
 def _inner_factors(factor: Factor) -> list[Factor]:

@@ -24,6 +24,7 @@ from qkv.claims.arrays.terms import (
 
 ENTRYWISE = ("exp", "log", "sqrt", "relu", "tanh", "sigmoid", "abs", "sign", "sin", "cos")
 TURNS = ("permutation",)
+MAX_OPERATIONS = 60
 
 
 def scalar_function(name: str, x: Scalar) -> Scalar:
@@ -55,6 +56,7 @@ class Functions:
     def __init__(self, products: Products) -> None:
         self.products = products
         products.entry = self.entry
+        products.diagonal = self.diagonal
 
     def made(self, name: str, argument: Terms, rows: str, cols: str) -> Terms:
         """A function of an array that stays as it is."""
@@ -167,10 +169,20 @@ class Functions:
                 return self.norm(rest)
         if not value.parts:
             return sp.Integer(0)
+        units = all(len(word) == 1 and word[0].kind == "unit" for word in value.parts)
+        if units and sum(c.count_ops() for c in value.parts.values()) < MAX_OPERATIONS:  # a vector of numbers
+            square = sp.trigsimp(sum(c**2 for c in value.parts.values()))
+            if square.is_number:
+                return sp.sqrt(square)
         scale, value = positive_content(value)
         if len(value.parts) == 1:
             ((word, c),) = value.parts.items()
             scale, value = scale * sp.Abs(c), Terms({word: sp.Integer(1)}, value.rows, value.cols)
+            for cut in range(1, len(word)):
+                if word[cut].shape[0] == "1":  # |u v'| = |u| |v|
+                    pieces = (word[:cut], word[cut:])
+                    one, two = (Terms({w: sp.Integer(1)}, w[0].shape[0], w[-1].shape[1]) for w in pieces)
+                    return scale * self.norm(one) * self.norm(two)
         negative = value.scaled(sp.Integer(-1))
         chosen = min(value, negative, value.transposed(), negative.transposed(), key=_sign_order)
         return scale * self.products.atom("norm", f"norm({chosen.key})", chosen, nonnegative=True)
@@ -190,6 +202,8 @@ class Functions:
     def _trace_of(self, word: Word, size: str) -> Scalar:
         if not word:
             return size_symbol(size)
+        if len(word) == 1 and word[0].kind == "diag":
+            return self.products.inner(self.products.single(ones(size)), word[0].payload)
         for cut in range(len(word)):
             turned = word[cut:] + word[:cut]
             if turned[0].shape[0] == "1":  # trace(u v') = v'u
@@ -265,15 +279,29 @@ class Functions:
             out = out.plus(self.products.single(factor).scaled(c))
         return out
 
+    def diagonal(self, left: Factor, right: Factor) -> Terms | None:
+        """A product of diag(v) with a vector or another diagonal matrix; None for any other."""
+        if left.kind == right.kind == "diag":
+            return self.diag(self.odot(left.payload, right.payload))
+        if left.kind == "diag" and right.shape[1] == "1" and not right.flipped:
+            return self._scaled_entries(left.payload, right)
+        if right.kind == "diag" and left.shape[0] == "1" and left.flipped:
+            return self._scaled_entries(right.payload, left.turned()).transposed()
+        return None
+
+    def _scaled_entries(self, vector: Terms, other: Factor) -> Terms:
+        if other.kind == "unit":
+            return _one(other).scaled(self.at(vector, other.payload))
+        return self.odot(vector, _one(other))
+
     # Entries.
     def entry(self, word: Word) -> Scalar | None:
         """A scalar word that is an entry of a function, as that function of an entry; None for any other."""
         if len(word) == 1 or len(word) > 3:
             return None
         first, last = word[0], word[-1]
-        for one, other in ((first, last), (last, first)):  # the entries of a product entry by entry, added up
-            if len(word) == 2 and one.kind == "ones" and other.kind == "odot" and other.cols == "1":
-                return self.products.inner(*other.payload)
+        if len(word) == 2 and "odot" in (first.kind, last.kind) and "unit" not in (first.kind, last.kind):
+            return self._sum_of_products(first.turned(), last)
         if len(word) == 2 and first.kind != "unit" and last.kind == "unit":
             return self.entry(tuple(f.turned() for f in reversed(word)))
         if len(word) == 2 and first.kind == "unit" and not last.flipped:
@@ -284,6 +312,22 @@ class Functions:
             inner = self.products.times(self.products.times(_one(first), argument), _one(last))
             return scalar_function(middle.kind, inner.number())
         return None
+
+    def _sum_of_products(self, left: Factor, right: Factor) -> Scalar | None:
+        """The sum over the entries of a product of vectors, whose order and brackets do not matter."""
+        if left.cols != "1" or right.cols != "1" or left.flipped or right.flipped:
+            return None
+        every = sorted((*entry_factors(_one(left)), *entry_factors(_one(right))), key=lambda t: t.key)
+        vectors = [t for t in every if t.key != _one(ones(t.rows)).key]
+        if len(vectors) <= 2:
+            return self.products.inner(*(vectors + [_one(ones(left.rows))] * 2)[:2])
+        tail = vectors[1]
+        for vector in vectors[2:]:
+            name = f"({tail.key} .* {vector.key})"
+            tail = _one(Factor(name, tail.rows, "1", "odot", payload=(tail, vector)))
+        ((head,), (last,)) = vectors[0].transposed().parts, tail.parts
+        word = (*head, *last)
+        return self.products.atom("word", word_text(word), word)
 
     def _vector_entry(self, at: Factor, vector: Factor) -> Scalar | None:
         if vector.kind in ENTRYWISE:
@@ -305,6 +349,14 @@ class Functions:
     def _require_vector(self, value: Terms) -> None:
         if value.cols != "1":
             raise Unsupported("a vector is needed here")
+
+
+def entry_factors(vector: Terms) -> list[Terms]:
+    """The vectors of which one is the product entry by entry."""
+    ((word, _),) = vector.parts.items()
+    if len(word) == 1 and word[0].kind == "odot" and not word[0].flipped:
+        return [t for one in word[0].payload for t in entry_factors(one)]
+    return [vector]
 
 
 def _one(factor: Factor) -> Terms:

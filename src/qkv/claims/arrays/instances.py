@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from qkv.claims.arrays.context import ArrayContext
 from qkv.claims.arrays.errors import NoValue
 from qkv.claims.semantics.ranges import Range
+from qkv.claims.syntax import nodes as L
 
 SIMPLE = (*(Fraction(x) for x in (1, 2, 0, -1, 3, 5, -3)), Fraction(1, 2), Fraction(-1, 2))
 MAX_SIZE = 4
@@ -26,6 +28,7 @@ class ArrayInstance:
     arrays: dict[str, list[list[Fraction]]]
     items: dict[str, int] = field(default_factory=dict)  # the place of each named item, from 0
     cache: dict[str, Matrix] = field(default_factory=dict)
+    estimate: Callable[[L.Stat], Matrix] | None = None  # of statistics, which have no exact value
 
     def assignment(self) -> str:
         """The instance as assignments that Python accepts."""
@@ -51,6 +54,7 @@ def drawn(context: ArrayContext, seed: int) -> ArrayInstance:
         NoValue: If no number of a range was found.
     """
     rng = random.Random(seed)
+    arrays = {name: declared for name, declared in context.arrays.items() if name in context.used}
     sizes = {}
     for size in sorted(context.sizes() | {"n", "d"}):
         where = context.numbers[size]
@@ -60,7 +64,7 @@ def drawn(context: ArrayContext, seed: int) -> ArrayInstance:
         high = int(where.hi) if where.hi is not None else low + MAX_SIZE
         if low > high or low > 60:
             raise NoValue("no size in range")
-        if seed % 12 == 11 and where.hi is None and all(a.cols == "1" for a in context.arrays.values()):
+        if seed % 12 == 11 and where.hi is None and all(a.cols == "1" for a in arrays.values()):
             sizes[size] = low + rng.choice([20, 60, 100])  # vectors only: many entries are cheap
             continue
         sizes[size] = low if seed % 6 == 0 else rng.randint(min(high, max(low, 2)), min(high, max(low, 2) + 2))
@@ -68,11 +72,11 @@ def drawn(context: ArrayContext, seed: int) -> ArrayInstance:
     if seed % 5 == 2 and len(numbers) > 1:  # equal or opposite numbers, where the ranges allow it
         first = next(iter(numbers.values()))
         for name, where in context.numbers.items():
-            if name in numbers and _inside(where, (-1) ** (seed % 2) * first):
+            if name in numbers and inside(where, (-1) ** (seed % 2) * first):
                 numbers[name] = (-1) ** (seed % 2) * first if name != next(iter(numbers)) else first
     numbers |= {name: Fraction(value) for name, value in sizes.items()}
     inst = ArrayInstance(context, sizes, numbers, {})
-    for name, declared in context.arrays.items():
+    for name, declared in arrays.items():
         rows, cols = (sizes[s] if s in sizes else int(s) for s in (declared.rows, declared.cols))
         inst.arrays[name] = _array(declared.kind, rows, cols, rng, seed)
     names = list(inst.arrays)
@@ -108,12 +112,13 @@ def _number(where: Range, rng: random.Random, seed: int) -> Fraction:
         elif where.hi is not None:
             x = where.hi - abs(x)
         x = Fraction(round(x)) if where.whole else x
-        if _inside(where, x):
+        if inside(where, x):
             return x
     raise NoValue("no number in range")
 
 
-def _inside(where: Range, x: Fraction) -> bool:
+def inside(where: Range, x: Fraction) -> bool:
+    """Whether a number lies in a range."""
     if where.whole and x.denominator > 1:
         return False
     low = where.lo is None or x > where.lo or (x == where.lo and not where.lo_open)

@@ -11,10 +11,12 @@ import sympy as sp
 from qkv.claims.arrays.combination import combined
 from qkv.claims.arrays.evaluator import ArrayEvaluator
 from qkv.claims.arrays.facts import Fact, Library
+from qkv.claims.arrays.polynomial_signs import polynomial_sign
 from qkv.claims.arrays.terms import Scalar
 
 MAX_SPLITS = 4
 MAX_OPERATIONS = 400
+CONSTANT_ERROR = sp.Rational(1, 10**6)
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,7 @@ def _rebuilt(value: Scalar, change: object) -> Scalar:
         return value
     args = value.args
     if isinstance(value, sp.Piecewise):
-        new = value.func(*[(_rebuilt(e, change), c) for e, c in args])
+        new = value.func(*[(_rebuilt(e, change), _rebuilt(c, change)) for e, c in args])
     else:
         new = value.func(*[_rebuilt(a, change) for a in args])
     if isinstance(new, sp.Abs | sp.sign | sp.Max | sp.Piecewise):
@@ -173,10 +175,15 @@ def _direct(library: Library, value: Scalar, extra: tuple[Fact, ...], strict: bo
         for more in extra:
             facts += [f for f in library.about(more.value) if f not in facts]
         facts += _products(facts, form)
+        facts = [replace(f, value=library.evaluator.at_given_sizes(f.value)) for f in facts]
+        facts += [c for c in _constants(form, facts) if c not in facts]
         found = combined(form, facts, strict)
         if found is not None:
             used = [f"{x if x != 1 else ''}{'*' if x != 1 else ''}({f.value})  [{f.why}]" for x, f in found]
             return Argument(tuple(used) or ("it is 0",))
+        why = polynomial_sign(form, [*extra, *library.given], strict)
+        if why is not None:
+            return Argument((f"{form}  [{why}]",))
     if extra and combined(sp.Integer(0), [*extra, *library.given], True) is not None:
         return Argument(("this case cannot occur",))
     return None
@@ -232,6 +239,17 @@ def _exponents(value: Scalar) -> Scalar | None:
         return sp.expand((x - y) if a > 0 else (y - x))
     del kept
     return None
+
+
+def _constants(form: Scalar, facts: list[Fact]) -> list[Fact]:
+    """Enclosures of the irrational constants that occur as terms, such as log(2)."""
+    terms = {m for e in (form, *(f.value for f in facts)) for m in e.as_coefficients_dict()}
+    out = []
+    for constant in sorted((m for m in terms if m.is_number and not m.is_Rational and m.is_real), key=str)[:6]:
+        middle = sp.Rational(str(constant.evalf(20))).limit_denominator(10**8)
+        out += [Fact(constant - middle + CONSTANT_ERROR, f"the value of {constant}", True)]
+        out += [Fact(middle + CONSTANT_ERROR - constant, f"the value of {constant}", True)]
+    return out
 
 
 def _products(facts: list[Fact], form: Scalar) -> list[Fact]:

@@ -48,17 +48,24 @@ class _Sum:
         for one in todo:
             self.sizes |= {f.rows for f in one if f.kind == "unit" and f.payload == self.index}
         for atom in c.free_symbols:
-            if isinstance(atom, Atom) and atom.sort not in ("word", "trace") and self.index in atom.name:
+            if isinstance(atom, Atom) and atom.sort not in ("word", "trace") and self._is_in(atom.name):
                 raise Unsupported("a sum over a function of the index")
 
     def _depends(self, c: Scalar) -> bool:
-        return any(isinstance(a, Atom) and self._in_word(a) for a in c.free_symbols)
+        return any(isinstance(a, Atom) and self._is_in(a.name) for a in c.free_symbols)
 
-    def _in_word(self, atom: Atom) -> bool:
-        return atom.sort == "word" and any(f.kind == "unit" and f.payload == self.index for f in atom.payload)
+    def _is_in(self, name: str) -> bool:
+        """Whether the name of a factor or an atom holds the index, also within a function."""
+        return f"unit_{self.index}[" in name
+
+    def _is_inside(self, word: Word) -> bool:
+        """Whether a factor that is not the unit vector itself depends on the index."""
+        return any(self._is_in(f.name) and f.kind != "unit" for f in word)
 
     def _term(self, word: Word, term: Scalar, size: str, value: Terms) -> Terms:
         units = [j for j, f in enumerate(word) if f.kind == "unit" and f.payload == self.index]
+        if self._is_inside(word):
+            raise Unsupported("a sum over a function of the index")
         if len(units) > 1:
             raise Unsupported("a sum of products of one index")
         constant, pieces = self._pieces(term, size)
@@ -125,6 +132,8 @@ class _Sum:
     def _atom_vector(self, atom: Atom) -> Terms | Scalar:
         """The vector of which an atom is the entry; for a diagonal entry, the trace."""
         word: Word = atom.payload
+        if atom.sort != "word" or self._is_inside(word):
+            raise Unsupported("a sum over a function of the index")
         if (
             word[-1].kind == "unit"
             and word[-1].payload == self.index

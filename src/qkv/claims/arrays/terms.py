@@ -148,6 +148,7 @@ class Products:
         self.owner = next(self._numbers)
         self.atoms: dict[str, Atom] = {}
         self.entry: Callable[[Word], Scalar | None] = lambda word: None  # entries of functions, set by the evaluator
+        self.diagonal: Callable[[Factor, Factor], Terms | None] = lambda left, right: None  # products with diag(v)
 
     def atom(self, kind: str, name: str, payload: Any, **assumptions: bool) -> Atom:
         if name not in self.atoms:
@@ -192,10 +193,12 @@ class Products:
     def _reduced(self, word: Word, coefficient: Scalar) -> tuple[Word, Scalar] | None:
         done: list[Factor] = []
         for place, factor in enumerate(word):
-            if done and {done[-1].kind, factor.kind} == {"diag", "ones"}:  # diag(v)*ones is v, and ones'*diag(v) is v'
-                own = _diagonal(done[-1], factor)
-                if own is not None:
-                    return self._reduced((*done[:-1], *own, *word[place + 1 :]), coefficient)
+            if done and "diag" in (done[-1].kind, factor.kind):
+                found = self.diagonal(done[-1], factor)
+                if found is not None and len(found.parts) <= 1:
+                    for own, c in found.parts.items():
+                        return self._reduced((*done[:-1], *own, *word[place + 1 :]), coefficient * c)
+                    return None
             now: Factor | None = factor
             while now is not None and done:
                 how = _joined(done[-1], now)
@@ -250,8 +253,8 @@ def _joined(left: Factor, right: Factor) -> Factor | Scalar | None:
     )
     if undone and left.flipped == right.flipped:
         return sp.Integer(1)
-    if left.kind == "select" and right.kind == "select" and not left.flipped and right.flipped:
-        return sp.Integer(1) if same else 0 if left.payload == right.payload else None
+    if left.kind == right.kind == "select":
+        return _selected(left, right)
     stochastic = left.kind in ("softmax", "causal_softmax") and not left.flipped and left.shape[1] != "1"
     if right.kind == "ones" and not right.flipped and (left.kind == "permutation" or stochastic):
         return ones(left.shape[0])
@@ -265,13 +268,30 @@ def _joined(left: Factor, right: Factor) -> Factor | Scalar | None:
     return None
 
 
-def _diagonal(left: Factor, right: Factor) -> Word | None:
-    """v of diag(v)*ones, or v' of ones'*diag(v)."""
-    diag, flat = (left, right) if left.kind == "diag" else (right, left)
-    if flat.flipped != (flat is left):
+def select(sizes: tuple[str, ...], start: int, stop: int) -> Factor:
+    """[0 I 0]: A*select + B*select stand side by side; it takes the sizes from `start` to `stop` of a width."""
+    own = sizes[start] if stop - start == 1 else f"({'+'.join(sizes[start:stop])})"
+    every = f"({'+'.join(sizes)})"
+    return Factor(f"select_{start}:{stop}{every}", own, every, "select", payload=(sizes, start, stop))
+
+
+def _selected(left: Factor, right: Factor) -> Factor | Scalar | None:
+    """The product of two selections: of a part of a part, of a part with itself, or of parts that do not meet."""
+    (sizes, a, b), (others, c, d) = left.payload, right.payload
+    if left.flipped and right.flipped:
+        found = _selected(right.turned(), left.turned())
+        return found.turned() if isinstance(found, Factor) else found
+    if not left.flipped and not right.flipped:  # a part of a part
+        return select(others, c + a, c + b) if sizes == others[c:d] else None
+    if left.flipped or sizes != others:
         return None
-    (word,) = diag.payload.parts
-    return tuple(f.turned() for f in reversed(word)) if flat is left else word
+    if b <= c or d <= a:
+        return sp.Integer(0)
+    if (a, b) == (c, d):
+        return sp.Integer(1)
+    if a <= c and d <= b:
+        return select(sizes[a:b], c - a, d - a).turned()
+    return select(sizes[c:d], a - c, b - c) if c <= a and b <= d else None
 
 
 def _inner(left: Factor, right: Factor) -> Scalar | None:

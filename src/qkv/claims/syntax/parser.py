@@ -234,6 +234,7 @@ class Builder:
     def _beside(self, children: list[Any], at: L.At) -> L.Op:
         """A product without a sign; after a quotient, it is not clear what is divided by."""
         self._require_no_quotient(*children)
+        self._require_no_short_exponent(*children)
         self._require_no_digits_after_a_letter(children[1])
         return self._binary("*", children, at)
 
@@ -252,6 +253,16 @@ class Builder:
         meant = f"({top}{bottom})*{after} or {top}({bottom}*{after})"
         raise L.Malformed(self.source.where(start), f"{top}{bottom} {after}, which can be read in two ways", meant)
 
+    def _require_no_short_exponent(self, left: Tree[Token], right: Tree[Token]) -> None:
+        """Refuse e^2x without a space, which people mean as e^(2*x)."""
+        power = cast(Tree[Token], left.children[-1]) if left.data in ("beside", "times", "over") else left
+        start, middle, text = power.meta.start_pos, right.meta.start_pos, self.source.text
+        if power.data == "power" and power.meta.end_pos == middle and text[start:middle].startswith("e^"):
+            exponent, after = text[start + 2 : middle], text[middle : right.meta.end_pos]
+            if exponent.lstrip("- ").replace(".", "").isdigit():
+                came = f"e^{exponent}{after}, which can be read in two ways"
+                raise L.Malformed(self.source.where(start), came, f"e^({exponent}*{after}) or e^({exponent})*{after}")
+
     def _require_no_digits_after_a_letter(self, right: Tree[Token]) -> None:
         """Refuse t2, which may be meant as an index."""
         start, text = right.meta.start_pos, self.source.text
@@ -269,19 +280,20 @@ class Builder:
     def _power(self, children: list[Any], at: L.At) -> L.Expr:
         base, exponent = children
         raised = [c for c in exponent.children if c is not None]
-        if len(raised) == 1 and isinstance(raised[0], Token) and raised[0] == "T":
+        if len(raised) == 1 and isinstance(raised[0], Token) and raised[0] == "T" and not self._has_minus(raised[0]):
             return L.Transpose(self._expr(base), at)
         part = raised[-1]
         if isinstance(part, Token):
             value: L.Expr = self._number([part], at) if part.type == "NUMBER" else self._named(part)
         else:
             value = self._expr(part)
-        # The bare minus of x^-1 is an anonymous token, so it shows in the text and not among the children.
-        if isinstance(part, Token) and part.type == "NUMBER":
-            before = self.source.text[: part.start_pos or 0].rstrip()
-            if before.endswith("-"):
-                value = L.Neg(value, at)
+        # The bare minus of x^-1 and e^-x is an anonymous token, so it shows in the text and not among the children.
+        if isinstance(part, Token) and self._has_minus(part):
+            value = L.Neg(value, at)
         return L.Op("^", self._expr(base), value, at)
+
+    def _has_minus(self, token: Token) -> bool:
+        return self.source.text[: token.start_pos or 0].rstrip().endswith("-")
 
     def _base(self, children: list[Any], at: L.At) -> L.Expr:
         value = self._expr(children[0])

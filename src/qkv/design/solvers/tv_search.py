@@ -30,6 +30,7 @@ N_SMOOTHED, N_POLISHED = 4, 2
 N_MAJORISED, MAX_SHORTFALL_STARTS, MAX_CONIC_KEYS = 2, 12, 1500
 MAX_LINEAR_PROGRAMS = 25
 MAX_RESTARTS, MIN_RESTART_GAIN = 12, 1e-7
+SCORE_STEP, N_RIVALS = 1.0, 3
 MAX_LAG = 2e-3
 """In few dimensions a query whose distance is larger than the best by more than this is not polished."""
 MIN_GAIN = 1e-9
@@ -146,9 +147,11 @@ def _search(distance: _Distance, enough: float) -> FloatArray:
 
 
 def _restarted(distance: _Distance, query: FloatArray) -> FloatArray:
-    """The simplex method from fresh simplices, as long as each gains something."""
+    """The simplex method from fresh simplices, in queries and in scores, as long as each round gains something."""
     for _ in range(MAX_RESTARTS):
         trial = _simplex(distance, query)
+        for rival in [None, *_strongest_rivals(distance, query)]:
+            trial = _best(distance, np.vstack([query, trial, _simplex_in_scores(distance, trial, rival)]))
         gain = float(distance(query)) - float(distance(trial))
         query = trial if gain > 0 else query
         if gain < MIN_RESTART_GAIN:
@@ -162,6 +165,56 @@ def _simplex(distance: _Distance, query: FloatArray) -> FloatArray:
     steps = {"maxfev": SIMPLEX_STEPS, "xatol": 1e-12, "fatol": 1e-14}
     found = minimize(lambda x: float(distance(unit * x)), query / unit, method="Nelder-Mead", options=steps)
     return np.asarray(unit * found.x)
+
+
+def _strongest_rivals(distance: _Distance, query: FloatArray) -> list[int]:
+    """The items of largest score that are not wanted, a few of them."""
+    scores = distance.keys @ query
+    scores[distance.items] = -np.inf
+    return [int(i) for i in np.argsort(-scores, kind="stable")[:N_RIVALS] if scores[i] > -np.inf]
+
+
+def _simplex_in_scores(distance: _Distance, query: FloatArray, rival: int | None) -> FloatArray:
+    """The same with the scores of a few keys as coordinates: a step of 1 in them matters for keys of every size.
+
+    Where keys differ in size by many powers of ten, a step that moves the score of a small key overturns the large
+    ones; with the score of a large rival as a coordinate, the others move while that one stays.
+    """
+    axes = _score_axes(distance, query, rival)
+    if not axes.size:
+        return query
+    first = np.vstack([np.zeros(axes.shape[1]), SCORE_STEP * np.eye(axes.shape[1])])
+    steps = {"maxfev": SIMPLEX_STEPS, "xatol": 1e-12, "fatol": 1e-14, "initial_simplex": first}
+    found = minimize(lambda s: float(distance(query + axes @ s)), first[0], method="Nelder-Mead", options=steps)
+    return np.asarray(query + axes @ found.x)
+
+
+def _score_axes(distance: _Distance, query: FloatArray, rival: int | None) -> FloatArray:
+    """Changes of the query, as columns, that move one score by 1 against a reference and keep some others.
+
+    The reference is one of the two wanted items that lie nearest to each other. The scores are those of the wanted
+    items, of the rival, and then of the items of largest weight, as many as are independent; with fewer dimensions
+    than wanted items the rival comes first.
+    """
+    wanted = distance.keys[distance.items]
+    apart = np.linalg.norm(wanted[:, None] - wanted, axis=2)
+    apart[apart == 0] = np.inf
+    keys = distance.keys - wanted[int(apart.min(axis=1).argmin())]
+    rank = -distance.weights(query)
+    rank[distance.items] = -1 - distance.wanted
+    if rival is not None:
+        rank[rival] = -1 if len(distance.items) <= len(query) else -3
+    chosen: list[FloatArray] = []
+    basis = np.zeros((0, len(query)))
+    for key in keys[np.argsort(rank, kind="stable")]:
+        left = key - basis.T @ (basis @ key)
+        length = float(np.linalg.norm(left))
+        if length > 1e-9 * float(np.linalg.norm(key)):
+            chosen.append(key)
+            basis = np.vstack([basis, left / length])
+        if len(chosen) == len(query):
+            break
+    return np.asarray(np.linalg.pinv(np.array(chosen).reshape(-1, len(query)), rcond=0.0))
 
 
 def _best(distance: _Distance, queries: FloatArray) -> FloatArray:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from qkv.core.attention import MAX_ROWS_SHOWN, Label
-from qkv.core.display import Card, Displayable, number, vector
+from qkv.core.display import Card, Displayable, known_to, number, upper_bound, vector
 from qkv.core.memory import Memory
 from qkv.core.types import ArrayLike
 from qkv.core.validation import check_range
@@ -75,8 +76,8 @@ class ReadingMoments(Displayable):
 
     def card(self) -> Card:
         n, heads = len(self.weights_mean), len(self.heads_mean)
-        order = self.weights_mean.detach().abs().argsort(descending=True, stable=True).tolist()
-        sd = self.weights_var.detach().clamp(min=0).sqrt()
+        mean, var, error = self.weights_mean.detach(), self.weights_var.detach().clamp(min=0), self.error_bound
+        order = mean.abs().where(mean.abs() > error, 0.0).argsort(descending=True, stable=True).tolist()
         by = f" by {heads} heads" if heads > 1 else ""
         notes = [f"… {n - MAX_ROWS_SHOWN} more"] if n > MAX_ROWS_SHOWN else []
         if self.is_rounding:
@@ -86,20 +87,27 @@ class ReadingMoments(Displayable):
             facts=(
                 ("mean output", vector(self.output_mean.tolist())),
                 ("total variance of output", number(float(self.total_variance))),
-                ("error of each weight's moments", f"≤ {number(self.error_bound, 2)}"),
+                ("error of each weight's moments", f"≤ {upper_bound(error, 2)}"),
             ),
             columns=("item", "mean weight", "standard deviation", "variance"),
             rows=tuple(
                 (
                     str(self.labels[i]),
-                    number(float(self.weights_mean[i])),
-                    number(float(sd[i])),
-                    number(float(self.weights_var[i])),
+                    known_to(float(mean[i]), error),
+                    _deviation(float(var[i]), error),
+                    known_to(float(var[i]), error),
                 )
                 for i in order[:MAX_ROWS_SHOWN]
             ),
             note=" ".join(notes),
         )
+
+
+def _deviation(variance: float, error_bound: float) -> str:
+    """The root of a variance; where that is not above its error, only what is known of it."""
+    if variance > error_bound or not error_bound:
+        return number(math.sqrt(variance))
+    return f"≤ {upper_bound(math.sqrt(variance + error_bound), 2)}"
 
 
 def reading_moments(

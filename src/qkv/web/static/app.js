@@ -1,4 +1,4 @@
-// The application: navigation and seven pages. The module of a page is loaded when the page is first opened.
+// The application: navigation and eight pages. The module of a page is loaded when the page is first opened.
 import { html, render, useEffect, useState } from "./vendor/htm-preact.js";
 import { normaliseAddress, pageOf, useHash } from "./lib/route.js";
 import { Problem } from "./lib/controls.js";
@@ -9,6 +9,7 @@ const PAGES = [
   { name: "noise", title: "Noise" },
   { name: "wiring", title: "Wiring" },
   { name: "claims", title: "Claims" },
+  { name: "sheets", title: "Sheets" },
   { name: "heads", title: "Heads" },
   { name: "knowledge", title: "Knowledge" },
 ];

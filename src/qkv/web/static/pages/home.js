@@ -111,6 +111,7 @@ export function cardsOf(models) {
       task: "Raise the scale to 20. Compare how the variance of one head and of the min-variance query change." },
     { question: "Is my answer right?", page: "Claims", link: `#/claims?${new URLSearchParams({ text: CLAIM })}`,
       answer: "Write down what you believe about attention. Each statement is proved, refuted with numbers, or left open.",
+      also: ["#/sheets", "Or give it a whole answer sheet, as you wrote it, on Sheets"],
       task: "Two limits are claimed and one is wrong. Change its number until both are proved." },
     { question: "What does my model’s head do?", page: "Heads", link: "#/heads",
       answer: "See which tokens every head of a model reads in a text, what kind of lookup that is, how firmly it holds, and how few bits its keys need.",
@@ -132,6 +133,6 @@ function Cards() {
     <h3>${card.question}</h3>
     <p>${card.answer}${card.command && html` <a href=${card.more}><code>${card.command}</code></a>`}</p>
     <p class="task"><b>First task, ${card.takes ?? "30 seconds"}:</b> ${card.task}</p>
-    <a href=${card.link}>Try it on ${card.page}</a>
+    <p class="links"><a href=${card.link}>Try it on ${card.page}</a>${card.also && html` <a class="also" href=${card.also[0]}>${card.also[1]}</a>`}</p>
   </li>`)}</ol>`;
 }

@@ -1,0 +1,59 @@
+"""Questions whose goal is a statement itself: which of the statements the author makes, in formulas or in words."""
+
+from __future__ import annotations
+
+import re
+
+from qkv.sheets.answers.construction import names
+from qkv.sheets.answers.decided import Decided, none_found
+from qkv.sheets.answers.goal_check import decided
+from qkv.sheets.answers.regions import Region
+from qkv.sheets.answers.tree_text import Said, claim_text, said
+from qkv.sheets.feedback import Answer
+from qkv.sheets.problems.problem import Question
+
+EQUALITIES = ("=", "~")
+
+
+def decide_facts(question: Question, region: Region) -> Decided:
+    """Every goal is stated by a formula, or one is and words state the others: "meets"; words alone stay words."""
+    if region.empty:
+        return Decided(none_found(question))
+    stated: dict[str, Said] = {}
+    for one in said(list(region.formulas)):
+        for goal in question.goal:
+            if goal not in stated and _states(question, goal, one):
+                stated[goal] = one
+    written = " ".join(region.words.split())[:160]
+    left = [goal for goal in question.goal if goal not in stated]
+    if stated and (not left or _in_words(question, region)):
+        line = min(one.formula.line for one in stated.values())
+        given = ", ".join(dict.fromkeys(one.formula.source for one in stated.values()))
+        found = decided(question.given, question.let, question.goal)
+        because = "what is asked for is stated, and true" if found.kind == "proved" else "what is asked for is stated"
+        return Decided(Answer(question.part, question.asked, line, given, "meets", because, found.block))
+    return Decided(Answer(question.part, question.asked, region.line, written, "prose", "words, which are not decided"))
+
+
+def _states(question: Question, goal: str, one: Said) -> bool:
+    """Whether a clause says what a goal says: the same letters, the same kind of relation, and true."""
+    equality = "=" in goal and not re.search(r"[<>]", goal)
+    wanted = {base for base, _ in names(re.sub(r"sum_\w+", "", goal))}
+    for left, sign, right in zip(one.clause.sides, one.clause.signs, one.clause.sides[1:], strict=False):
+        if (sign in EQUALITIES) != equality:
+            continue
+        texts = (claim_text(left), claim_text(right))
+        if texts[0] is None or texts[1] is None or sign not in ("=", "~", "<", ">", "<=", ">="):
+            continue
+        statement = f"{texts[0]} {'=' if equality else sign} {texts[1]}"
+        found = {base for base, _ in names(re.sub(r"sum_(\w+|\{[^}]*\})(\^\w+)?", "", statement))}
+        if found != wanted or ("sum_" in statement) != ("sum_" in goal):
+            continue
+        if decided(question.given, question.let, (statement,)).kind == "proved":
+            return True
+    return False
+
+
+def _in_words(question: Question, region: Region) -> bool:
+    low = region.words.lower()
+    return any(all(word in low for word in words) for words in question.words)

@@ -1,0 +1,156 @@
+"""read_sheet: the text of an answer sheet to formulas with their parts, lines and words."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from qkv.sheets.reading.forms import Document, expanded, read_document
+from qkv.sheets.reading.parts import Stretch, stretches
+from qkv.sheets.reading.regions import answer_regions, grams, is_own_text
+from qkv.sheets.reading.sentences import around, cleaned
+from qkv.sheets.reading.sheet import Formula, Passage, Sheet
+from qkv.sheets.reading.spans import Span, plain_formulas, rows, spans
+from qkv.sheets.reading.typst import as_latex
+
+MAX_FORMULAS = 1500
+_ABOUT = re.compile(r"k_|v_|\\mu|\\alpha|alpha_|mu_|q_|q\b")
+_TAG = re.compile(r"\\(?:label|tag)\*?\{[^{}]*\}|\\(?:nonumber|notag)(?![A-Za-z])")
+
+
+def read_sheet(
+    text: str, file: str = "", *, titles: Mapping[str, tuple[str, ...]] | None = None, own_text: Iterable[str] = ()
+) -> Sheet:
+    """Read an answer sheet.
+
+    Args:
+        text: The text of the sheet: LaTeX, Markdown, Typst, a notebook as JSON, or plain text.
+        file: Its name, whose ending tells the form; without one the form is told by the text.
+        titles: Phrases by which the parts of the problem are told where they have no label, for each part.
+        own_text: The problem's own text, which is not graded where the sheet repeats it.
+
+    Returns:
+        The sheet with every formula in reading order. Whatever the text, nothing is raised.
+
+    Example:
+        >>> from qkv.sheets.reading import read_sheet
+        >>> sheet = read_sheet("(a) We have $k_a^T q = 1$ here.\\n\\n(b) Take $q = k_a$.")
+        >>> [(f.part, f.line, f.math) for f in sheet.formulas]
+        [('a', 1, 'k_a^T q = 1'), ('b', 3, 'q = k_a')]
+    """
+    document = read_document(text, file)
+    body = document.text
+    found = spans(body, document.form)
+    if not any(_ABOUT.search(s.math) for s in found):
+        found = sorted([*found, *_apart(plain_formulas(body), found)], key=lambda s: s.start)
+    known: set[tuple[str, ...]] = set().union(*(grams(t) for t in own_text)) if own_text else set()
+    where = stretches(body, document.form, titles or {})
+    names = _names(where, found)
+    regions = answer_regions(body, document.form, [s.at for s in where])
+    formulas: list[Formula] = []
+    for index, span in enumerate(found):
+        if len(formulas) >= MAX_FORMULAS:
+            break
+        place = bisect_right(names[0], span.start) - 1
+        part = names[1][max(place, 0)]
+        before, after = around(body, found, index)
+        own = bool(regions) and not any(start <= span.start < end for start, end in regions)
+        if not own and known:
+            own = is_own_text(f"{before} {after}", known)
+        formulas += _formulas(document, span, part, before, after, own, index)
+    passages = _passages(document, names, regions, known)
+    parts = [p for p in dict.fromkeys([*(x.part for x in passages), *(x.part for x in formulas)]) if p]
+    return Sheet(file, document.form, body, tuple(formulas), tuple(passages), tuple(parts), document.cut)
+
+
+def _apart(more: list[Span], found: list[Span]) -> list[Span]:
+    return [m for m in more if not any(s.start < m.end and m.start < s.end for s in found)]
+
+
+def _names(where: list[Stretch], found: list[Span]) -> tuple[list[int], list[str]]:
+    """Where each stretch begins and what its part is called; the question about attention goes without a number."""
+    starts = [s.at for s in where]
+    votes: Counter[int] = Counter()
+    for span in found:
+        stretch = where[max(bisect_right(starts, span.start) - 1, 0)]
+        if stretch.part and _ABOUT.search(span.math) and "mathbf" not in span.math:
+            votes[stretch.question] += 1
+    for stretch in where:
+        if re.search(r"attention\s+(?:exploration|mech)", stretch.title, re.I):
+            votes[stretch.question] += 100
+    main = votes.most_common(1)[0][0] if votes else 1
+    names = []
+    for stretch in where:
+        if stretch.question == main:
+            names.append(stretch.part)
+        else:
+            names.append(f"{stretch.question}.{stretch.part}" if stretch.part else str(stretch.question))
+    return starts, names
+
+
+def _line(document: Document, at: int) -> int:
+    row = bisect_right(document.starts, at) - 1
+    return document.lines[min(row, len(document.lines) - 1)]
+
+
+def _formulas(
+    document: Document, span: Span, part: str, before: str, after: str, own: bool, index: int
+) -> list[Formula]:
+    """The formulas of a span, one for each row."""
+    math = span.math
+    pieces = _typst_rows(math) if document.form == "typst" else [(row.at, row.text) for row in rows(math)]
+    out = []
+    single = len(pieces) == 1
+    for number, (at, source) in enumerate(pieces):
+        lead = len(source) - len(source.lstrip())
+        latex = as_latex(source) if document.form == "typst" else expanded(source, document.macros)
+        latex = re.sub(r"\s+", " ", _TAG.sub("", latex)).strip()
+        line = _line(document, span.inner + at + lead)
+        written = source.strip()
+        last = number == len(pieces) - 1
+        out.append(
+            Formula(
+                line,
+                written,
+                latex,
+                part,
+                number,
+                -1 if single and not span.display else index,
+                before,
+                after if last else "",
+                own,
+            )
+        )
+    return out
+
+
+def _typst_rows(math: str) -> list[tuple[int, str]]:
+    out, start = [], 0
+    for found in re.finditer(r"\\[ \t]*(?=\n|$)", math):
+        out.append((start, math[start : found.start()]))
+        start = found.end()
+    out.append((start, math[start:]))
+    return [(at, piece) for at, piece in out if piece.strip()] or [(0, math)]
+
+
+def _passages(
+    document: Document, names: tuple[list[int], list[str]], regions: list[tuple[int, int]], known: set[tuple[str, ...]]
+) -> list[Passage]:
+    """The words of each stretch, answers and the problem's own text apart."""
+    out: list[Passage] = []
+    starts, parts = names
+    body = document.text
+    cuts = sorted({0, len(body), *starts, *(p for region in regions for p in region)})
+    for begin, end in itertools.pairwise(cuts):
+        part = parts[max(bisect_right(starts, begin) - 1, 0)]
+        own = bool(regions) and not any(start <= begin < stop for start, stop in regions)
+        words = cleaned(body[begin:end])
+        if not words or re.fullmatch(r"[\W_]*", words):
+            continue
+        lead = len(body[begin:end]) - len(body[begin:end].lstrip())
+        own = own or (bool(known) and is_own_text(words, known))
+        out.append(Passage(part, _line(document, begin + lead), words, own))
+    return out

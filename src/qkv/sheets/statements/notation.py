@@ -1,0 +1,214 @@
+"""What the letters of a sheet stand for, inferred from how its author defines and uses them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from qkv.sheets.reading.sheet import Formula
+from qkv.sheets.statements import tree as T
+
+KEYS = ("k", "K", "key")
+MEANS = ("mu", "u")
+QUERIES = ("q", "g", "Q")
+VALUES = ("v", "upsilon", "V")
+OUTPUTS = ("c", "C")
+_PLAIN = ("n", "e", "pi", "I", "i", "j", "l", "oo")
+SAFE = ("t", "lambda", "beta", "tau", "rho", "eta", "kappa", "omega", "theta", "delta", "sigma", "zeta")
+SPARE = ("t", "r", "w", "z", "f", "g", "h")
+GREEK = {
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "eta": "η", "theta": "θ", "kappa": "κ",
+    "lambda": "λ", "mu": "μ", "xi": "ξ", "rho": "ρ", "sigma": "σ", "tau": "τ", "omega": "ω", "zeta": "ζ",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A definition of the author: which letter, what it stands for, and where."""
+
+    order: int
+    part: str
+    line: int
+    symbol: T.Symbol
+    value: T.Node
+    local: bool = False
+
+
+@dataclass
+class Notation:
+    """The letters of a sheet.
+
+    Attributes:
+        definitions: In reading order.
+        scales: Letters that multiply vectors in the author's queries, by the letter of the part.
+        length: The letter for the length of one random key, such as γ in k_a ≈ γ μ_a, or None.
+        length_at: Where it is named: the order of the formula, and its part.
+        length_less_one: Whether the letter is the length less one, as δ in k_a ≈ (1 + δ) μ_a.
+        noise_vector: The letter of the noise in k_i = μ_i + ε_i, or empty.
+        means: The letter of the means.
+        keys: The letter of the keys.
+    """
+
+    definitions: list[Definition] = field(default_factory=list)
+    scales: dict[str, list[T.Symbol]] = field(default_factory=dict)
+    length: T.Symbol | None = None
+    length_at: tuple[int, str] = (0, "")
+    length_less_one: bool = False
+    noise_vector: str = ""
+    means: str = "mu"
+    keys: str = "k"
+
+    def in_part(self, part: str, order: int) -> dict[T.Symbol, Definition]:
+        """The definitions that hold at a place: the last before it, or else the first after it."""
+        letter = part.split(".")[0]
+        mine = [d for d in self.definitions if d.part.split(".")[0] == letter]
+        found: dict[T.Symbol, Definition] = {}
+        begun = any(is_query(d.symbol) and d.order < order for d in mine)
+        for d in reversed(mine):
+            if d.order >= order and not d.local and d.part == part and not (begun and is_query(d.symbol)):
+                found[d.symbol] = d
+        for d in mine:
+            if d.order < order and (not d.local or d.part == part):
+                found[d.symbol] = d
+        return found
+
+    def said(self) -> tuple[tuple[str, str], ...]:
+        """How letters were read, for the report."""
+        out: list[tuple[str, str]] = []
+        for symbols in self.scales.values():
+            out += [(written(s), "the scale") for s in symbols]
+        if self.length is not None:
+            out.append((written(self.length), "the length of a key"))
+        if self.noise_vector:
+            out.append((GREEK.get(self.noise_vector, self.noise_vector), "the noise of a key"))
+        if self.means == "u":
+            out.append(("u", "the means"))
+        if self.keys == "K":
+            out.append(("K", "the keys"))
+        return tuple(dict.fromkeys(out))
+
+
+def written(symbol: T.Symbol) -> str:
+    """A symbol as people write it."""
+    base = GREEK.get(symbol.base, symbol.base)
+    return f"{base}_{''.join(symbol.index)}" if symbol.index else base
+
+
+def is_key(s: T.Symbol) -> bool:
+    """Whether a symbol is a key."""
+    return s.base in KEYS and bool(s.index)
+
+
+def is_mean(s: T.Symbol) -> bool:
+    """Whether a symbol is a mean, or one of the orthogonal vectors."""
+    return s.base in MEANS and bool(s.index)
+
+
+def is_query(s: T.Symbol) -> bool:
+    """Whether a symbol is a query."""
+    return s.base in ("q", "g") and s.index in ((), ("1",), ("2",), ("a",), ("b",))
+
+
+def infer(parsed: list[tuple[int, Formula, tuple[T.Clause, ...]]]) -> Notation:
+    """The notation of a sheet, from its formulas with their clauses."""
+    found = Notation()
+    counts: dict[str, int] = {}
+    for order, formula, clauses in parsed:
+        for clause in clauses:
+            for s in T.symbols(clause):
+                if s.index and s.base in ("mu", "u", "k", "K"):
+                    counts[s.base] = counts.get(s.base, 0) + 1
+            _length(found, clause, order, formula)
+            _define(found, clause, order, formula)
+    found.means = "u" if counts.get("u", 0) > counts.get("mu", 0) else "mu"
+    found.keys = "K" if counts.get("K", 0) > counts.get("k", 0) else "k"
+    for d in found.definitions:
+        if is_query(d.symbol):
+            scales = found.scales.setdefault(d.part.split(".")[0], [])
+            scales += [s for s in scale_symbols(d.value) if s not in scales]
+    return found
+
+
+def scale_symbols(value: T.Node) -> list[T.Symbol]:
+    """The letters of a query's definition that are numbers."""
+    return [
+        s for s in T.symbols(value)
+        if not is_key(s) and not is_mean(s) and not is_query(s) and s.base not in _PLAIN and s.base not in ("v",)
+    ]  # fmt: skip
+
+
+def vanishing(value: T.Node) -> set[T.Symbol]:
+    """The letters of a query's definition by which it is divided: they go to 0 where others grow."""
+    divisors = [n.right for n in T.nodes(value) if isinstance(n, T.Binary) and n.sign == "/"]
+    return {s for d in divisors for s in scale_symbols(d)}
+
+
+def _define(found: Notation, clause: T.Clause, order: int, formula: Formula) -> None:
+    """Note what a clause defines: queries, matrices, tokens."""
+    if len(clause.sides) < 2 or clause.signs[0] != "=":
+        return
+    heads = [s for s in clause.sides if isinstance(s, T.Symbol) and _definable(s)]
+    if not heads or clause.sides[0] not in heads:
+        return
+    value = next((s for s in clause.sides[1:] if not (isinstance(s, T.Symbol) and _definable(s))), None)
+    if value is None or any(h in T.symbols(value) for h in heads):
+        return
+    inside = T.symbols(value)
+    for head in heads:
+        if is_query(head) and not any(is_key(s) or is_mean(s) for s in inside):
+            continue
+        if is_query(head) and any(is_query(s) or (s.base in ("x", "Q", "c", "C") and s.index) for s in inside):
+            continue
+        local = head.base == "x"
+        found.definitions.append(Definition(order, formula.part, formula.line, head, value, local))
+
+
+def _definable(s: T.Symbol) -> bool:
+    return is_query(s) or (s.base in ("M", "V", "K", "Q") and not s.index) or (s.base == "x" and s.index == ("2",))
+
+
+def _length(found: Notation, clause: T.Clause, order: int, formula: Formula) -> None:
+    """k_a ≈ γ μ_a names the length, k_a = μ_a + ε_a the noise."""
+    if len(clause.sides) < 2 or not isinstance(clause.sides[0], T.Symbol) or not is_key(clause.sides[0]):
+        return
+    item = clause.sides[0].index[-1]
+    right = clause.sides[1]
+    if isinstance(right, T.Binary) and right.sign in "*.":
+        pair = (right.left, right.right)
+        for one, other in (pair, pair[::-1]):
+            if isinstance(one, T.Symbol) and isinstance(other, T.Symbol) and is_mean(other) and not is_mean(one):
+                if item == "a" and found.length is None and not is_key(one):
+                    found.length, found.length_at = one, (order, formula.part)
+            elif item == "a" and found.length is None and isinstance(other, T.Symbol) and is_mean(other):
+                less = _one_plus(one)
+                if less is not None:
+                    found.length, found.length_at, found.length_less_one = less, (order, formula.part), True
+    if isinstance(right, T.Binary) and right.sign == "+":
+        pair = (right.left, right.right)
+        for one, other in (pair, pair[::-1]):
+            if not (isinstance(one, T.Symbol) and isinstance(other, T.Symbol)):
+                continue
+            if is_mean(one) and not is_mean(other) and not is_key(other):
+                found.noise_vector = other.base
+
+
+def _one_plus(node: T.Node) -> T.Symbol | None:
+    """δ of 1 + δ."""
+    if isinstance(node, T.Binary) and node.sign == "+":
+        for one, other in ((node.left, node.right), (node.right, node.left)):
+            if one == T.Number("1") and isinstance(other, T.Symbol) and not is_key(other) and not is_mean(other):
+                return other
+    return None
+
+
+def current(definitions: dict[T.Symbol, Definition], inside: list[T.Symbol]) -> dict[T.Symbol, Definition]:
+    """The definitions that hold: either one query or those of two heads, whichever came last or is spoken of."""
+    single = [d for s, d in definitions.items() if is_query(s) and not s.index]
+    several = [d for s, d in definitions.items() if is_query(s) and s.index]
+    if not single or not several:
+        return definitions
+    heads = any((is_query(s) or s.base in ("c", "C")) and s.index in (("1",), ("2",)) for s in inside) or any(
+        s.base == "alpha" and len(s.index) == 2 for s in inside
+    )
+    heads = heads or max(d.order for d in several) > max(d.order for d in single)
+    drop = single if heads else several
+    return {s: d for s, d in definitions.items() if d not in drop}

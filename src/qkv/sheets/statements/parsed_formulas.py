@@ -1,0 +1,72 @@
+"""The formulas of a sheet that state something, with their clauses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from qkv.sheets.reading.sheet import Formula, Sheet
+from qkv.sheets.reading.spans import has_relation
+from qkv.sheets.statements import tree as T
+from qkv.sheets.statements.parser import Unreadable, parse
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A formula with its clauses, or with the reason why it has none."""
+
+    order: int
+    formula: Formula
+    clauses: tuple[T.Clause, ...]
+    problem: str = ""
+
+
+def parsed_formulas(sheet: Sheet) -> Iterator[Parsed]:
+    """The formulas with their clauses; rows that begin with a relation go on from the row before."""
+    last: T.Node | None = None
+    previous: Formula | None = None
+    for order, formula in enumerate(sheet.formulas):
+        if formula.own_text or not has_relation(formula.math):
+            continue
+        try:
+            clauses = parse(formula.math)
+        except Unreadable as why:
+            yield Parsed(order, formula, (), str(why))
+            if not formula.math.lstrip("& ").startswith("="):
+                last = None
+            previous = formula
+            continue
+        clauses = _continued(clauses, formula, previous, last)
+        yield Parsed(order, formula, clauses)
+        sides = [c for c in clauses if c.sides]
+        if sides and not formula.math.startswith("("):
+            last = sides[-1].sides[-1]
+        previous = formula
+
+
+def _continued(
+    clauses: tuple[T.Clause, ...], formula: Formula, previous: Formula | None, last: T.Node | None
+) -> tuple[T.Clause, ...]:
+    out = list(clauses)
+    for place, clause in enumerate(out):
+        if not clause.sides or not isinstance(clause.sides[0], T.Missing):
+            continue
+        left: T.Node | None = None
+        if place == 0 and previous is not None and last is not None and previous.part == formula.part:
+            same = previous.display == formula.display and formula.display >= 0
+            near = formula.line - previous.line <= 6 and not re.sub(r"\W", "", formula.before.rsplit("$", 1)[-1])
+            left = last if same or near else None
+        if left is None and formula.display < 0:
+            found = re.search(
+                r"\$([^$]*)\$\s*(?:is|are|remains?|stays?|still|will|be|becomes|approximately|roughly|\s)*$",
+                formula.before,
+            )
+            if found is not None:
+                try:
+                    left = parse(f"{found[1]} = 0")[0].sides[0]
+                except (Unreadable, IndexError):
+                    left = None
+        if left is not None:
+            out[place] = replace(clause, sides=(left, *clause.sides[1:]))
+    return tuple(out)

@@ -1,0 +1,11 @@
+"""The chapter on answer sheets: its numbers are those of the grade that it shows."""
+
+from qkv.sheets.feedback import Grade
+from qkv.tour.sheets import sheets
+
+
+def test_the_chapter_shows_the_mistakes_of_the_example():
+    chapter = sheets()
+    words, grade = chapter.blocks
+    assert isinstance(grade, Grade) and grade.mistakes and grade.summary() in words
+    assert f"first mistake is in line {grade.mistakes[0].line}" in words
