@@ -46,7 +46,7 @@ CURVES = (
     Curve("noise harden", "n", "n noisy keys in 16 dimensions", (8, 16, 32, 64, 128)),
     Curve("noise sample", "n", "a million draws over n keys", (8, 32, 128)),
     Curve("check", "n", "n claims, one after another", (4, 8, 16, 32)),
-    Curve("grade", "n", "a sheet of n statements", (4, 8, 16, 32)),
+    Curve("grade", "n", "n sheets of a class, in one process", (1, 2, 4)),
     Curve("heads", "n", "a text of n tokens, 2 layers of 4 heads", (128, 256, 512)),
     Curve("pretrain", "n", "one step of n sequences of 64 tokens", (4, 16, 64, 256)),
     Curve("evaluate", "n", "n questions to a small model", (128, 512, 2048)),
@@ -233,13 +233,10 @@ def _check(n: int) -> Work:
 
 
 def _grade(n: int) -> Work:
-    """The command itself, since it reads files."""
-    folder = Path(tempfile.mkdtemp())
-    (folder / "sheet.md").write_text(_claims(n), "utf-8")
+    from qkv.sheets import grade_files
 
-    from qkv.cli import run
-
-    return lambda: run(["grade", str(folder / "sheet.md"), "--json"])
+    sheet = Path(__file__).parents[1] / "examples" / "answer_sheet.tex"
+    return lambda: grade_files([sheet] * n, processes=1)
 
 
 def _heads(n: int) -> Work:

@@ -352,6 +352,19 @@ def _verdicts(path: Path) -> Read:
     return decide
 
 
+def _sheet(path: Path) -> Read:
+    from qkv.sheets import read_sheet
+    from qkv.sheets.sheet_files import sheet_text
+
+    return lambda: repr(read_sheet(sheet_text(path), path.name))
+
+
+def _problem(path: Path) -> Read:
+    from qkv.sheets.problems import load_problem
+
+    return lambda: repr(load_problem(path))
+
+
 def _options(path: Path) -> Read:
     from qkv.cli.train import _file
     from qkv.model.config import ModelConfig
@@ -424,6 +437,9 @@ def kinds() -> list[FileKind]:
         FileKind("texts, .txt", partial(_input, "text.txt", _texts), INPUT, other),
         FileKind("claims, parsed", partial(_input, "claims.md", _claims), INPUT, other),
         FileKind("claims, decided", partial(_input, "claims.md", _verdicts), INPUT, other, slowness=10),
+        FileKind("answer sheet, .tex", partial(_input, "sheet.tex", _sheet), INPUT, other, slowness=2),
+        FileKind("answer sheet, .md", partial(_input, "answers.md", _sheet), INPUT, other),
+        FileKind("problem file", partial(_input, "problem.md", _problem), INPUT, other, slowness=2),
         FileKind("options, .toml", partial(_input, "options.toml", _options), INPUT, other),
         FileKind("options, .json", partial(_input, "options.json", _options), INPUT, other),
         FileKind("texts as token numbers, .json", partial(_input, "token_texts.json", _token_texts), INPUT, other),

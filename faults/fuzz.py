@@ -86,28 +86,32 @@ def file_readers() -> Target:
 
 
 def sheet_reader() -> Target:
-    """Answer sheets, if this version reads them."""
+    """Answer sheets in every format, and problem files: the first byte chooses one."""
     from qkv.errors import QkvError
+    from qkv.sheets import read_sheet
+    from qkv.sheets.problems import load_problem
+    from qkv.sheets.sheet_files import sheet_text
 
-    read = _sheet_read()
-    assert read is not None
+    memory = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="qkv-fuzz-", dir=memory if memory.is_dir() else None))
+    suffixes = (".tex", ".md", ".typ", ".txt", ".ipynb", ".problem.md")
 
     def target(data: bytes) -> bool:
+        if not data:
+            return True
+        suffix = suffixes[data[0] % len(suffixes)]
+        path = folder / f"sheet{suffix}"
+        path.write_bytes(data[1:])
         try:
-            read(data.decode("utf-8", "replace"))
+            if suffix == ".problem.md":
+                load_problem(path)
+            else:
+                read_sheet(sheet_text(path), path.name)
         except QkvError:
             return True
         return False
 
     return target
-
-
-def _sheet_read() -> Callable[[str], Any] | None:
-    """The function that reads an answer sheet; None if there is none."""
-    for module, name in (("qkv.sheets", "read_sheet"), ("qkv.sheets.reader", "read"), ("qkv.sheets.sheet", "read")):
-        with contextlib.suppress(ImportError, AttributeError):
-            return getattr(importlib.import_module(module), name)
-    return None
 
 
 TARGETS: dict[str, Callable[[], Target]] = {
@@ -119,6 +123,13 @@ def seeds_of(name: str) -> list[bytes]:
     """Sound inputs to begin with."""
     from qkv.claims.catalogue import documents
 
+    if name == "sheet reader":
+        here = samples()
+        cell = {"cell_type": "markdown", "source": (here / "answers.md").read_text("utf-8").splitlines(True)}
+        notebook = json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}).encode()
+        sheet, answers = (here / "sheet.tex").read_bytes(), (here / "answers.md").read_bytes()
+        sound = (sheet, answers, answers, answers, notebook, (here / "problem.md").read_bytes())
+        return [bytes([i]) + text for i, text in enumerate(sound)]
     if name != "file readers":
         texts = [text for _, text in documents()]
         blocks = [f"```claim{block.partition('```')[0]}```\n" for text in texts for block in text.split("```claim")[1:]]
@@ -237,8 +248,7 @@ def _fuzz(name: str, seconds: int, seed: int, report: Path) -> None:
 
 def kinds() -> list[tuple[str, Callable[[int, int, Progress], FaultCount]]]:
     """Name and function of each target that there is."""
-    names = [name for name in TARGETS if name != "sheet reader" or _sheet_read() is not None]
-    return [(name, partial(run, name)) for name in names]
+    return [(name, partial(run, name)) for name in TARGETS]
 
 
 if __name__ == "__main__":

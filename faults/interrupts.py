@@ -15,6 +15,8 @@ from faults.verbs import half_written, usable_verbs, words_of
 INTERRUPTED = 130
 LONGEST = 6.0
 """Seconds after which every verb has been interrupted at the latest."""
+SHORT = 0.5
+"""The same for a few interrupts, which are not worth measuring how long a verb takes."""
 STARTING = 3.0
 """Seconds in which a process that has imported nothing yet is interrupted."""
 
@@ -27,7 +29,7 @@ def run_at_work(count: int, seed: int, progress: Progress = nothing) -> FaultCou
     for i in range(count):
         verb = verbs[i % len(verbs)]
         with scratch() as out:
-            after = draw.random() * min(_duration(verb), LONGEST)
+            after = draw.random() * (min(_duration(verb), LONGEST) if count > len(verbs) else SHORT)
             fork = forked_command(words_of(verb, out), out)
             time.sleep(after)
             late += not fork.send(signal.SIGINT)

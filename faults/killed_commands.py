@@ -142,13 +142,25 @@ def _start_check(out: Path) -> Fork:
 
 
 def _start_class(out: Path) -> Fork:
-    """The grading of a class: a folder of sheets."""
-    sheets = out / "sheets"
-    if not sheets.is_dir():
-        sheets.mkdir()
-        for i in range(6):
-            (sheets / f"student{i}.md").write_text((samples() / "claims.md").read_text("utf-8"), "utf-8")
-    return forked_command(["grade", "sheets", "--html", "grades.html"], out)
+    """The grading of a class, in two processes."""
+    sheets = [out / f"student{i}.md" for i in range(4)]
+    for i, sheet in enumerate(sheets):
+        if not sheet.is_file():
+            text = (samples() / "answers.md").read_text("utf-8")
+            sheet.write_text(text.replace("t k_a", f"{i + 1} t k_a"), "utf-8")
+    outputs = ["--html", "grades.html", "--csv", "grades.csv", "--processes", "2"]
+    problem = ["--problem", str(samples() / "problem.md")]
+    return forked_command(["grade", *(sheet.name for sheet in sheets), *problem, *outputs], out)
+
+
+def _grades(out: Path) -> Any:
+    """The page and the table of a class; the table is written last, so that it is never there without the page."""
+    page, table = _page("grades.html", out), out / "grades.csv"
+    if not table.is_file():
+        return None
+    if page is None:
+        raise ValueError("a table without its page")
+    return page, table.read_text("utf-8")
 
 
 def kinds() -> list[tuple[str, Callable[[int, int, Progress], FaultCount]]]:
@@ -163,6 +175,6 @@ def kinds() -> list[tuple[str, Callable[[int, int, Progress], FaultCount]]]:
         ("check", partial(run, "killed in qkv check", _start_check, partial(_page, "claims.html"), again)),
     ]
     if "grade" in verbs():
-        grading = partial(run, "killed while grading a class", _start_class, partial(_page, "grades.html"), again)
+        grading = partial(run, "killed while grading a class", _start_class, _grades, again)
         found.append(("grade", grading))
     return found

@@ -67,7 +67,7 @@ def _count(entry: dict[str, Any]) -> FaultCount:
 
 def _summary(counts: list[FaultCount], kinds: list[dict[str, Any]], whole: dict[str, Any] | None) -> str:
     tried = sum(count.tried for count in counts)
-    harm = ", ".join(f"**{sum(getattr(c, name) for c in counts)}** {name}" for name in HARMFUL)
+    harm = ", ".join(f"{sum(getattr(c, name) for c in counts)} {name}" for name in HARMFUL)
     dates = sorted({entry["date"] for entry in kinds})
     when = f"on {dates[0]}" if len(dates) == 1 else f"from {dates[0]} to {dates[-1]}" if dates else "never"
     lasted = ""

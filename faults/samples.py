@@ -26,6 +26,16 @@ given t > 0
 then t < 0
 ```
 """
+SHEET = """# Temperature
+
+## a) Cold
+
+I take $q = t k_a$. Then $\\alpha_a \\to 1$ as $t \\to \\infty$, and so $c \\to v_a$.
+
+## b) Hot
+
+As t goes to 0, all weights are $\\frac{1}{n}$.
+"""
 SAMPLES_VARIABLE = "QKV_FAULT_SAMPLES"
 """Environment variable with a folder that `make` has filled already."""
 
@@ -85,6 +95,10 @@ def _arrays(here: Path) -> None:
 
 def _texts(here: Path) -> None:
     (here / "claims.md").write_text(CLAIMS)
+    (here / "answers.md").write_text(SHEET)
+    for name, example in (("sheet.tex", "answer_sheet.tex"), ("problem.md", "temperature_problem.md")):
+        if (ROOT / "examples" / example).is_file():
+            (here / name).write_bytes((ROOT / "examples" / example).read_bytes())
     facts = ["title,author,year", *(f"Book {i},Writer {i % 5},{1900 + i}" for i in range(12))]
     (here / "facts.csv").write_text("\n".join(facts) + "\n")
     lines = [f'{{"subject": "Book {i}", "relation": "author", "object": "Writer {i % 5}"}}' for i in range(12)]

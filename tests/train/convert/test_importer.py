@@ -209,3 +209,20 @@ def test_a_damaged_state_dict_gives_no_traceback(tmp_path, damaged_copies):
         path.write_bytes(copy)
         with pytest.raises(QkvError):
             import_model(path, tmp_path / "out", n_head=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("transformer.wte.weight", lambda t: t[0]), ("transformer.wpe.weight", lambda t: t[:, :-1]),
+        ("transformer.h.0.mlp.c_fc.weight", lambda t: t[0]), ("transformer.h.0.attn.c_attn.weight", lambda t: t.sum()),
+        ("transformer.h.one.mlp.c_fc.weight", lambda t: torch.zeros(3, 3)),
+    ],
+)  # fmt: skip
+def test_a_state_dict_of_other_shapes_or_names_is_refused_in_a_sentence(name, change, tmp_path):
+    state, _ = other_gpt("nanoGPT")
+    state = {key: value.detach() for key, value in state.items()}
+    state[name] = change(state.get(name)).clone()
+    torch.save(state, tmp_path / "model.pt")
+    with pytest.raises(QkvError):
+        import_model(tmp_path / "model.pt", tmp_path / "run", n_head=2)

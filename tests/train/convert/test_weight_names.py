@@ -7,7 +7,8 @@ import transformers
 from qkv.errors import QkvError
 from qkv.model.config import ModelConfig
 from qkv.model.gpt import GPT
-from qkv.train.checkpoint import weights_of
+from qkv.model.numpy_gpt import shapes
+from qkv.train.checkpoint import check_shapes, weights_of
 from qkv.train.convert.hf_export import gpt2_config, llama_config
 from qkv.train.convert.weight_names import FIRST_MIN_GPT, GPT2, LLAMA, NANO_GPT
 
@@ -55,3 +56,19 @@ def test_missing_weights_are_named():
     del state["transformer.h.1.mlp.c_fc.bias"]
     with pytest.raises(QkvError, match=r"importing a test as GPT-2.*it lacks transformer.h.1.mlp.c_fc.bias"):
         GPT2.to_ours(state, config, "a test")
+
+
+def test_shapes_that_do_not_fit_are_refused_in_a_sentence():
+    config = ModelConfig(attention="rope", **SMALL)
+    state = LLAMA.to_theirs(weights_of(GPT(config)), config)
+    state["model.layers.0.self_attn.k_proj.weight"] = torch.zeros(16, 15)
+    with pytest.raises(QkvError, match="do not fit together"):
+        LLAMA.to_ours(state, config, "a test")
+
+
+def test_positions_of_another_width_are_left_for_the_check_of_shapes():
+    config = ModelConfig(**SMALL)
+    state = GPT2.to_theirs(weights_of(GPT(config)), config)
+    state["transformer.wpe.weight"] = torch.zeros(8, 15)
+    with pytest.raises(QkvError, match=r"places.weight has shape \(8, 15\)"):
+        check_shapes(shapes(config), GPT2.to_ours(state, config, "a test"), "a test")

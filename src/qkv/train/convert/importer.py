@@ -192,9 +192,12 @@ def _infer_config(path: Path, state: Mapping[str, Tensor], n_head: int) -> tuple
         raise QkvError(request, f"its names ({some}, …) are not GPT's", "Give a minGPT or nanoGPT state dict")
     if n_head < 1:
         raise QkvError(request, "a state dict does not say how many heads there are", "Give their number, n_head")
-    numbers = {int(name.split(".")[prefix.count(".")]) for name in state if name.startswith(prefix)}
+    numbers = {name.split(".")[prefix.count(".")] for name in state if name.startswith(prefix)}
     if embedding is None or places is None or f"{prefix}0.{wide}" not in state:
         raise QkvError(request, "embeddings or the first block are missing", "Give a complete state dict")
+    matrices = embedding.dim() == 2 and state[f"{prefix}0.{wide}"].dim() == 2 and embedding.numel() > 0
+    if not matrices or places.numel() % embedding.shape[1] or not all(number.isdecimal() for number in numbers):
+        raise QkvError(request, "its embeddings or blocks have other shapes or names", "Give a minGPT or nanoGPT model")
     # nanoGPT ties the output layer to the embedding and uses the exact GELU, as the first minGPT does;
     # the later minGPT keeps masks in its state dict, and uses the tanh approximation.
     approximate = names is NANO_GPT and f"{prefix}0.attn.bias" in state and f"{prefix}0.attn.c_attn.bias" in state

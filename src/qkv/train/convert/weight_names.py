@@ -96,9 +96,17 @@ class WeightNames:
                     f"importing {source} as {self.name}", f"it lacks {', '.join(missing)}", "Give a complete state dict"
                 )
             parts = [state[n].T if n.endswith(self.transposed) and self.transposed else state[n] for n in names]
+            if len({tuple(part.shape[1:]) for part in parts}) > 1 or any(part.dim() == 0 for part in parts):
+                shapes = ", ".join(str(tuple(part.shape)) for part in parts)
+                raise QkvError(
+                    f"importing {source} as {self.name}",
+                    f"{', '.join(names)} have shapes {shapes}, which do not fit together",
+                    "Give a complete state dict",
+                )
             out[ours] = (torch.cat(parts) if len(parts) > 1 else parts[0]).contiguous().clone()
-        if out["embedding.weight"].dim() == 2 and "places.weight" in out:
-            out["places.weight"] = out["places.weight"].reshape(-1, config.d_model)
+        places = out.get("places.weight")
+        if places is not None and places.numel() % config.d_model == 0:  # else `check_shapes` says what is wrong
+            out["places.weight"] = places.reshape(-1, config.d_model)
         return out
 
     def _pairs(self, config: ModelConfig) -> list[tuple[str, list[str]]]:
