@@ -167,7 +167,11 @@ def _with_readings(question: Question, put: Put, outcome: Outcome, unknown: list
     own = [put.letters.get(scale, scale) for scale in put.scales]
     tried = []
     for meaning in ("1", question.varies, *own[:1]):
-        value = renamed(outcome.value, lambda base, index, m=meaning: m if joined(base, index) in unknown else None)
+
+        def meant(base: str, index: str, meaning: str = meaning) -> str | None:
+            return meaning if joined(base, index) in unknown else None
+
+        value = renamed(outcome.value, meant)
         tried.append(_tried(question, put, replace(outcome, value=value)))
         if tried[-1].kind == "proved":
             return tried[-1]
