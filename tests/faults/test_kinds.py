@@ -9,15 +9,7 @@ from faults.kinds import SECTIONS, kinds
 from faults.page import write_page
 from faults.processes import Fork
 
-SHORT = {
-    "training: AdamW, one process": 1,
-    "saving": 6,
-    "check": 1,
-    "full disk": 2,
-    "read-only": 2,
-    "two processes": 1,
-    "ctrl-c at work": 2,
-}
+SHORT = {"training: AdamW, one process": 1, "saving": 6, "full disk": 1, "read-only": 2, "ctrl-c at work": 2}
 
 
 def test_a_short_part_of_each_kind_does_no_harm(in_a_process):
