@@ -10,6 +10,7 @@ import pytest
 
 from qkv.claims.syntax.nodes import Malformed
 from qkv.errors import EXTRAS, MissingExtra, QkvError, QkvWarning
+from qkv.parallel import WorkerDied
 from qkv.train.distributed import PeerFailed
 from qkv.web.limits import HttpRefusal
 
@@ -17,6 +18,7 @@ ERRORS = [
     QkvError("attending", "the mask is empty", "Allow an item"),
     MissingExtra("a cluster", "cluster"),
     PeerFailed(2),
+    WorkerDied("distributing", "a process died", "Give it more memory"),
     HttpRefusal(413, "posting", "too long", "Send less"),
     Malformed((3, 4), "a comma", "a number"),
 ]

@@ -1,7 +1,7 @@
 """Grades made by hand, for tests of what shows them."""
 
 from qkv.claims.verdict import Step
-from qkv.sheets.feedback import Answer, Grade, Statement
+from qkv.sheets.feedback import Grade, GradedAnswer, Statement
 
 TEXT = "\n".join(
     [
@@ -23,12 +23,12 @@ STATEMENTS = (
     Statement(16, r"\phi \leadsto x", "c", "not_read", "", "two readings disagree", readings=("phi = x",)),
 )  # fmt: skip
 ANSWERS = (
-    Answer("a", "the condition for copying", 0, "", "none"),
-    Answer("b", "q with c = (v_a + v_b)/2", 14, r"q = \frac{1}{2}(k_a + k_b)", "misses", NO_SCALE,
+    GradedAnswer("a", "the condition for copying", 0, "", "none"),
+    GradedAnswer("b", "q with c = (v_a + v_b)/2", 14, r"q = \frac{1}{2}(k_a + k_b)", "misses", NO_SCALE,
            GIVEN + "then c -> (v_a + v_b)/2 as t -> oo"),
-    Answer("c", "q under noise", 16, r"q = \lambda(\mu_a + \mu_b)", "limit", "meets the goal as lambda -> oo",
+    GradedAnswer("c", "q under noise", 16, r"q = \lambda(\mu_a + \mu_b)", "limit", "meets the goal as lambda -> oo",
            "given mu_1..mu_n orthonormal, n >= 3, t > 0\nlet q = t*(mu_a + mu_b)\nthen mu_a'q = t"),
-    Answer("d", "how several heads help", 16, "They help.", "prose"),
+    GradedAnswer("d", "how several heads help", 16, "They help.", "prose"),
 )  # fmt: skip
 
 

@@ -12,9 +12,9 @@ def test_what_follows_from_a_mistake_is_not_counted_again():
     grade = sample_grade()
     assert grade.counts() == {"right": 1, "wrong": 1, "follows": 1, "choice": 2, "not_read": 1}
     assert grade.answer_counts() == {"limit": 1, "misses": 1, "prose": 1, "none": 1}
-    assert [(type(m).__name__, m.line) for m in grade.mistakes] == [("Answer", 14), ("Statement", 14)]
+    assert [(type(m).__name__, m.line) for m in grade.mistakes] == [("GradedAnswer", 14), ("Statement", 14)]
     assert "1 from an earlier mistake" in grade.summary() and "1 without an answer" in grade.summary()
-    assert "follows from line 14: c is not that" in str(grade)
+    assert "follows from line 14: c is not that" in " ".join(str(grade).split())
 
 
 def test_a_miss_that_follows_from_a_mistake_is_no_mistake_of_its_own():

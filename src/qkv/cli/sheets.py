@@ -16,7 +16,7 @@ from qkv.errors import QkvError
 
 if TYPE_CHECKING:
     from qkv.sheets.classes import ClassGrade
-    from qkv.sheets.feedback import Answer, Grade, Statement
+    from qkv.sheets.feedback import Grade, GradedAnswer, Statement
 
 WIDTH = 100
 """Columns of the annotated sheet."""
@@ -149,7 +149,7 @@ def _parts(grade: Grade, show: bool) -> list[str]:
     return [head, "\n".join(["", "Answers", *answers, ""]) if answers else "", "\n".join(lines) + "\n"]
 
 
-def _answer(answer: Answer, show: bool) -> list[str]:
+def _answer(answer: GradedAnswer, show: bool) -> list[str]:
     from qkv.sheets.feedback import SIGNS, said, words
 
     where = f"line {answer.line}" if answer.line else ""

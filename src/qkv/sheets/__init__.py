@@ -14,15 +14,15 @@ from qkv._lazy import lazily
 if TYPE_CHECKING:  # what editors and mypy see; at run time the same names are imported when they are first used
     from qkv.sheets.claim_blocks import claim_document as claim_document
     from qkv.sheets.classes import ClassGrade as ClassGrade
-    from qkv.sheets.feedback import Answer as Answer
     from qkv.sheets.feedback import Grade as Grade
+    from qkv.sheets.feedback import GradedAnswer as GradedAnswer
     from qkv.sheets.feedback import Statement as Statement
     from qkv.sheets.pipeline import grade as grade
     from qkv.sheets.reading.reader import read_sheet as read_sheet
     from qkv.sheets.sheet_files import grade_files as grade_files
 else:
     _HOME = {
-        "Answer": "feedback",
+        "GradedAnswer": "feedback",
         "ClassGrade": "classes",
         "claim_document": "claim_blocks",
         "grade_files": "sheet_files",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from qkv.sheets.feedback import Answer, Grade, Statement, said, words
+from qkv.sheets.feedback import Grade, GradedAnswer, Statement, said, words
 
 MAX_QUOTED = 300
 """Characters of a formula in the text beside its block."""
@@ -39,7 +39,7 @@ def claim_document(grades: Iterable[Grade]) -> str:
     return "\n".join(parts)
 
 
-def _section(one: Statement | Answer, kind: str) -> str:
+def _section(one: Statement | GradedAnswer, kind: str) -> str:
     """The line, what was written, the verdict, and the claim as a block."""
     written = one.formula if isinstance(one, Statement) else one.given
     place = f"Line {one.line}" + (f", part {one.part}" if one.part else "")

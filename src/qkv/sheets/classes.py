@@ -11,7 +11,7 @@ from typing import Any
 
 from qkv.core.display import Card, Displayable
 from qkv.sheets.equivalent_answers import normal_form
-from qkv.sheets.feedback import SIGNS, Answer, Grade, Statement, said, words
+from qkv.sheets.feedback import SIGNS, Grade, GradedAnswer, Statement, said, words
 
 MAX_SHOWN_PLACES = 8
 """Places of a mistake that the card names; further ones are counted."""
@@ -94,9 +94,10 @@ class ClassGrade(Displayable):
 
     Example:
         >>> from qkv.sheets.classes import ClassGrade
-        >>> from qkv.sheets.feedback import Answer, Grade
+        >>> from qkv.sheets.feedback import GradedAnswer, Grade
         >>> def sheet(name, query, verdict):
-        ...     answer = Answer("b", "a query", 3, query, verdict, claim=f"let q = {query}\\nthen c -> v_a as t -> oo")
+        ...     claim = f"let q = {query}\\nthen c -> v_a as t -> oo"
+        ...     answer = GradedAnswer("b", "a query", 3, query, verdict, claim=claim)
         ...     return Grade(name, "demo", (), (), (answer,))
         >>> found = ClassGrade((sheet("x.md", "t*(k_a+k_b)", "misses"), sheet("y.md", "s*k_b + s*k_a", "misses")))
         >>> [(m.written, m.n_sheets) for m in found.mistakes]
@@ -123,7 +124,7 @@ class ClassGrade(Displayable):
     @cached_property
     def alike(self) -> tuple[AlikeAnswers, ...]:
         """Groups of answers that say the same, by question and then from the largest; missing answers are left out."""
-        groups: dict[tuple[str, ...], list[tuple[Answer, Place]]] = {}
+        groups: dict[tuple[str, ...], list[tuple[GradedAnswer, Place]]] = {}
         for place, answer in self._answers():
             if answer.verdict != "none":
                 groups.setdefault((answer.part, answer.verdict, *_form(answer)), []).append((answer, place))
@@ -138,7 +139,7 @@ class ClassGrade(Displayable):
     @cached_property
     def mistakes(self) -> tuple[Mistake, ...]:
         """The mistakes from the commonest to the rarest; what follows from another mistake is not counted."""
-        found: dict[tuple[str, ...], list[tuple[Statement | Answer, Place]]] = {}
+        found: dict[tuple[str, ...], list[tuple[Statement | GradedAnswer, Place]]] = {}
         told = set()  # a construction that is missed is not counted again as a formula
         for place, answer in self._answers():
             if answer.is_mistake:
@@ -151,7 +152,7 @@ class ClassGrade(Displayable):
         rows = []
         for key, group in found.items():
             one = group[0][0]
-            written = one.given if isinstance(one, Answer) else one.formula
+            written = one.given if isinstance(one, GradedAnswer) else one.formula
             rows.append(Mistake(key[1], key[0], written, one.because, tuple(p for _, p in group)))
         return tuple(sorted(rows, key=lambda m: (-m.n_sheets, m.kind, m.part)))
 
@@ -171,7 +172,7 @@ class ClassGrade(Displayable):
                     found.append(NotRead(s.part, s.formula, s.because, Place(grade.file, i, s.line)))
         return tuple(found)
 
-    def table(self, problem: str) -> list[tuple[Grade, tuple[Answer | None, ...]]]:
+    def table(self, problem: str) -> list[tuple[Grade, tuple[GradedAnswer | None, ...]]]:
         """One row for each sheet on a problem: the grade, and its answers in the order of `questions`."""
         questions = self.questions(problem)
         rows = []
@@ -237,7 +238,7 @@ class ClassGrade(Displayable):
         """The sheets as a list of JSON objects."""
         return {"sheets": [grade.to_json() for grade in self.sheets]}
 
-    def _answers(self) -> Iterator[tuple[Place, Answer]]:
+    def _answers(self) -> Iterator[tuple[Place, GradedAnswer]]:
         for i, grade in enumerate(self.sheets):
             for answer in grade.answers:
                 yield Place(grade.file, i, answer.line), answer
@@ -262,7 +263,7 @@ def question_labels(questions: Iterable[tuple[str, str]]) -> list[str]:
     return out
 
 
-def _form(answer: Answer) -> tuple[str, str]:
+def _form(answer: GradedAnswer) -> tuple[str, str]:
     """What is asked, and the normal form of what was given."""
     return answer.asked, normal_form(answer.claim, answer.given)
 

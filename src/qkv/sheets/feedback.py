@@ -1,4 +1,4 @@
-"""Statement, Answer, Grade: the feedback on one answer sheet, with terminal, HTML and JSON views."""
+"""Statement, GradedAnswer, Grade: the feedback on one answer sheet, with terminal, HTML and JSON views."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Answer:
+class GradedAnswer:
     """The answer to one question of the problem, put to the question's goal.
 
     Attributes:
@@ -120,7 +120,7 @@ class Grade(Displayable):
     problem: str
     notation: tuple[tuple[str, str], ...]
     statements: tuple[Statement, ...]
-    answers: tuple[Answer, ...]
+    answers: tuple[GradedAnswer, ...]
     remarks: tuple[str, ...] = ()
     failed: bool = False
     text: str = field(default="", repr=False)
@@ -132,9 +132,9 @@ class Grade(Displayable):
         return self.failed or not (self.statements or found)
 
     @property
-    def mistakes(self) -> tuple[Statement | Answer, ...]:
+    def mistakes(self) -> tuple[Statement | GradedAnswer, ...]:
         """The wrong statements and the answers that miss their goal, without what follows from others, by line."""
-        found: list[Statement | Answer] = [a for a in self.answers if a.is_mistake]
+        found: list[Statement | GradedAnswer] = [a for a in self.answers if a.is_mistake]
         told = {(a.line, a.given) for a in self.answers if a.is_mistake}
         found += [s for s in self.statements if s.is_mistake and (s.line, s.formula) not in told]
         return tuple(sorted(found, key=lambda one: one.line))
@@ -192,7 +192,7 @@ def counted(kind: str) -> str:
     return names.get(kind, words(kind))
 
 
-def said(one: Statement | Answer) -> str:
+def said(one: Statement | GradedAnswer) -> str:
     """The reason, after the earlier mistake that it follows from."""
     if one.follows_from is None:
         return one.because

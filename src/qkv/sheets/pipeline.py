@@ -8,7 +8,7 @@ from pathlib import Path
 
 from qkv.errors import QkvError
 from qkv.sheets.answers import answers_of
-from qkv.sheets.feedback import Answer, Grade, Statement
+from qkv.sheets.feedback import Grade, GradedAnswer, Statement
 from qkv.sheets.problems import Problem, detect_edition, editions, is_own_text
 from qkv.sheets.reading import Sheet, read_sheet
 from qkv.sheets.statements.deciding import Budget
@@ -59,7 +59,7 @@ def grade(
     return replace(known, answers=answers, statements=statements, notation=notation.said())
 
 
-def _with_answers(statement: Statement, problem: Problem, answers: tuple[Answer, ...]) -> Statement:
+def _with_answers(statement: Statement, problem: Problem, answers: tuple[GradedAnswer, ...]) -> Statement:
     """The statement in the light of the answers.
 
     A condition that is not enough is wrong, and what rests on a construction that misses its goal follows from it.

@@ -140,11 +140,17 @@ def _card(card: Card) -> str:
     if len(facts) > MAX_FACTS:
         out.append(disclosure(f"{len(facts) - MAX_FACTS} more", f"<dl>{''.join(facts[MAX_FACTS:])}</dl>"))
     if card.rows:
-        rows = ["<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in card.rows]
+        rows = ["<tr>" + "".join(f"<td>{_cell(cell)}</td>" for cell in row) + "</tr>" for row in card.rows]
         out.append(_table(card.columns, rows, card.title))
     if card.note:
         out.append(f"<p>{paragraph(card.note)}</p>")
     return "".join(out) + "</section>"
+
+
+def _cell(text: str) -> str:
+    """The text of a cell; what an author wrote in LaTeX is set as a formula."""
+    formula = mathml(text.replace("&", " ")) if re.search(r"\\[A-Za-z]", text) else ""
+    return formula or html.escape(text)
 
 
 def _verdict(verdict: Verdict) -> str:

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import PurePath
 
 from qkv.sheets.classes import ClassGrade, Mistake, Place, question_labels
-from qkv.sheets.feedback import MEANINGS, SIGNS, Answer, Grade, Statement, counted, words
+from qkv.sheets.feedback import MEANINGS, SIGNS, Grade, GradedAnswer, Statement, counted, words
 from qkv.sheets.source_view import SourceView
 from qkv.viz.formulas import GREEK
 from qkv.viz.html_report import derivation, disclosure, document, heading, with_formulas
@@ -129,8 +129,8 @@ def annotated_sheet(grade: Grade, only_notes: bool = False, prefix: str = "") ->
         prefix: Put before the ids of the lines, where a page holds several sheets.
     """
     view = SourceView.of(grade)
-    notes: dict[int, list[Statement | Answer]] = {}
-    every: list[Statement | Answer] = [*grade.answers, *grade.statements]
+    notes: dict[int, list[Statement | GradedAnswer]] = {}
+    every: list[Statement | GradedAnswer] = [*grade.answers, *grade.statements]
     for one in every:
         if one.line:
             notes.setdefault(one.line, []).append(one)
@@ -167,10 +167,12 @@ def _plain_line(number: int, source: str) -> str:
     )
 
 
-def _line(number: int, source: str, notes: list[Statement | Answer], view: SourceView, prefix: str, brief: bool) -> str:
+def _line(
+    number: int, source: str, notes: list[Statement | GradedAnswer], view: SourceView, prefix: str, brief: bool
+) -> str:
     """A line with its formulas underlined by verdict, and the notes below; `brief` leaves out most derivations."""
     statements = [one for one in notes if isinstance(one, Statement)]
-    shown = "".join(_answer_note(one, view) for one in notes if isinstance(one, Answer))
+    shown = "".join(_answer_note(one, view) for one in notes if isinstance(one, GradedAnswer))
     shown += "".join(_statement_note(one, view) for one in statements if one.verdict not in QUIET)
     if kept := [one for one in statements if one.verdict in QUIET]:
         kinds = ", ".join(
@@ -205,7 +207,7 @@ def _marked(source: str, statements: Iterable[Statement]) -> str:
     return "".join(out) + html.escape(source[done:])
 
 
-def _answer_note(answer: Answer, view: SourceView, linked: bool = False) -> str:
+def _answer_note(answer: GradedAnswer, view: SourceView, linked: bool = False) -> str:
     """The verdict on an answer, with what was asked, what was given, and the claim behind a disclosure."""
     where = f'<a href="#line-{answer.line}">line {answer.line}</a>' if linked and answer.line else ""
     head = f"{html.escape(answer.part)}, {with_formulas(answer.asked)}" if answer.asked else html.escape(answer.part)
@@ -230,7 +232,7 @@ def _word(verdict: str) -> str:
     return f'<b class="word {TONES[verdict]}" title="{title}">{SIGNS[verdict]} {words(verdict)}</b>'
 
 
-def _reason(one: Statement | Answer) -> str:
+def _reason(one: Statement | GradedAnswer) -> str:
     follows = ""
     if one.follows_from is not None:
         follows = f'Follows from <a href="#line-{one.follows_from}">line {one.follows_from}</a>. '
@@ -316,7 +318,7 @@ def _tables(found: ClassGrade, names: _Names) -> str:
     return "".join(out) if found.problems else "<p>No sheet was read.</p>"
 
 
-def _cell(answer: Answer | None, group: int | None) -> str:
+def _cell(answer: GradedAnswer | None, group: int | None) -> str:
     if answer is None:
         return "<td></td>"
     number = f" <small>{group}</small>" if group is not None else ""

@@ -240,7 +240,7 @@ def test_the_task_of_noise_shows_two_variances_that_change(watched):
 
 def test_the_task_of_claims_has_one_wrong_limit_that_can_be_corrected(watched):
     page = watched().open("home")
-    card(page, QUESTIONS[2]).get_by_role("link").click()
+    card(page, QUESTIONS[2]).get_by_role("link", name="Try it on Claims").click()
     words = page.locator(".verdict .word")
     expect(words.nth(0)).to_contain_text("proved", timeout=60_000)
     expect(words.nth(1)).to_contain_text("refuted")

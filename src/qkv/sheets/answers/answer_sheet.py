@@ -23,7 +23,7 @@ from qkv.sheets.answers.find_outcomes import find_outputs, find_samples, length_
 from qkv.sheets.answers.letters import put_in
 from qkv.sheets.answers.regions import Region, regions_of
 from qkv.sheets.answers.tree_text import claim_text, said
-from qkv.sheets.feedback import Answer
+from qkv.sheets.feedback import GradedAnswer
 from qkv.sheets.problems.problem import Problem, Question
 from qkv.sheets.reading.sheet import Sheet
 from qkv.sheets.statements import tree as T
@@ -36,7 +36,7 @@ SECONDS_PER_SHEET = 8.0  # of processor time
 MAX_REASON_LENGTH = 300  # characters
 
 
-def answers_of(sheet: Sheet, problem: Problem) -> tuple[Answer, ...]:
+def answers_of(sheet: Sheet, problem: Problem) -> tuple[GradedAnswer, ...]:
     """The answers to all questions of a problem, in its order.
 
     Args:
@@ -46,19 +46,19 @@ def answers_of(sheet: Sheet, problem: Problem) -> tuple[Answer, ...]:
     regions = regions_of(sheet, problem)
     length = length_letter(f for f in sheet.formulas if not f.own_text) or length_letter(sheet.formulas)
     context: dict[str, Decided] = {}
-    found: list[Answer] = []
+    found: list[GradedAnswer] = []
     start = process_time()
     for question in problem.questions:
         region = regions.get(question.part, Region())
         if process_time() - start > SECONDS_PER_SHEET:
             because = "the time for one sheet was used up"
-            found.append(Answer(question.part, question.asked, region.line, "", "not_read", because))
+            found.append(GradedAnswer(question.part, question.asked, region.line, "", "not_read", because))
             continue
         try:
             decided = _answer(question, region, problem, context, length)
         except Exception as why:  # a defect must not end the reading of the sheet
             because = f"the checker failed on it, which is a bug ({type(why).__name__}: {why})"[:MAX_REASON_LENGTH]
-            decided = Decided(Answer(question.part, question.asked, region.line, "", "not_read", because))
+            decided = Decided(GradedAnswer(question.part, question.asked, region.line, "", "not_read", because))
         if question.kind == "construction" or question.part not in context:
             context[question.part] = decided
         found += _other_offers(question, region, problem, decided)
@@ -130,14 +130,14 @@ OFFERS = re.compile(
 )
 
 
-def _other_offers(question: Question, region: Region, problem: Problem, decided: Decided) -> list[Answer]:
+def _other_offers(question: Question, region: Region, problem: Problem, decided: Decided) -> list[GradedAnswer]:
     """Earlier constructions that the author offers beside the last one, each of which meets the goal too."""
     single = sum(other.part == question.part for other in problem.questions) == 1
     if question.kind != "construction" or not single or decided.answer.verdict not in ("meets", "limit"):
         return []
     if not OFFERS.search(region.words):
         return []
-    found: dict[object, Answer] = {}
+    found: dict[object, GradedAnswer] = {}
     last = decided.construction
     for other in find_constructions(question, region, problem)[:-1][:2]:
         if last is None or other.values == last.values:
@@ -182,14 +182,14 @@ def _words(question: Question, region: Region) -> Decided:
     if region.formulas and question.kind == "construction":
         holes = ", ".join(question.holes)
         because = f"there are formulas, and none that gives {holes} in the vectors of the problem"
-        return Decided(Answer(question.part, question.asked, region.line, words[:160], "not_read", because))
+        return Decided(GradedAnswer(question.part, question.asked, region.line, words[:160], "not_read", because))
     if (
         not region.formulas
         and sum(char.isalpha() or "\u4e00" <= char <= "\u9fff" for char in re.sub(r"\$[^$]*\$", "", words)) < 12
     ):
         return Decided(none_found(question))
     because = "words, which are not decided"
-    return Decided(Answer(question.part, question.asked, region.line, words[:160], "prose", because))
+    return Decided(GradedAnswer(question.part, question.asked, region.line, words[:160], "prose", because))
 
 
 def _possibility(question: Question, region: Region, problem: Problem) -> Decided:

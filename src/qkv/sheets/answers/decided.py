@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from qkv.sheets.answers.construction import Construction
-from qkv.sheets.feedback import Answer
+from qkv.sheets.feedback import GradedAnswer
 from qkv.sheets.problems.problem import Question
 
 
@@ -13,11 +13,11 @@ from qkv.sheets.problems.problem import Question
 class Decided:
     """An answer with the construction that it rests on, for the questions that take it over."""
 
-    answer: Answer
+    answer: GradedAnswer
     construction: Construction | None = None
     lacks_scale: bool = False
 
 
 def none_found(question: Question) -> Answer:
     """The answer to a question to which nothing was found."""
-    return Answer(question.part, question.asked, 0, "", "none", "no answer was found")
+    return GradedAnswer(question.part, question.asked, 0, "", "none", "no answer was found")

@@ -9,7 +9,7 @@ from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.goal_check import Found, decided
 from qkv.sheets.answers.regions import Region
 from qkv.sheets.answers.tree_text import said
-from qkv.sheets.feedback import Answer
+from qkv.sheets.feedback import GradedAnswer
 from qkv.sheets.problems.problem import Problem, Question
 from qkv.sheets.statements import tree as T
 
@@ -71,7 +71,9 @@ def decide_condition(question: Question, region: Region, problem: Problem) -> De
     written = " ".join(region.words.split())[:160]
     if sum(char.isalpha() for char in written) < 12:
         return Decided(none_found(question))
-    return Decided(Answer(question.part, question.asked, region.line, written, "prose", "words, which are not decided"))
+    return Decided(
+        GradedAnswer(question.part, question.asked, region.line, written, "prose", "words, which are not decided")
+    )
 
 
 def _answer(question: Question, reading: Reading) -> Answer:
@@ -93,7 +95,7 @@ def _answer(question: Question, reading: Reading) -> Answer:
 
 
 def _said(question: Question, reading: Reading, verdict: str, because: str, found: Found) -> Answer:
-    return Answer(question.part, question.asked, reading.line, reading.written, verdict, because, found.block)  # type: ignore[arg-type]
+    return GradedAnswer(question.part, question.asked, reading.line, reading.written, verdict, because, found.block)  # type: ignore[arg-type]
 
 
 def _gap(question: Question, words: str, line: int, written: str) -> Reading:

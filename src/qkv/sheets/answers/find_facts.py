@@ -9,7 +9,7 @@ from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.goal_check import decided
 from qkv.sheets.answers.regions import Region
 from qkv.sheets.answers.tree_text import Said, claim_text, said
-from qkv.sheets.feedback import Answer
+from qkv.sheets.feedback import GradedAnswer
 from qkv.sheets.problems.problem import Question
 from qkv.sheets.statements import tree as T
 
@@ -37,8 +37,10 @@ def decide_facts(question: Question, region: Region) -> Decided:
         given = ", ".join(dict.fromkeys(one.formula.source for one in stated.values()))
         found = decided(question.given, question.let, question.goal)
         because = "what is asked for is stated, and true" if found.kind == "proved" else "what is asked for is stated"
-        return Decided(Answer(question.part, question.asked, line, given, "meets", because, found.block))
-    return Decided(Answer(question.part, question.asked, region.line, written, "prose", "words, which are not decided"))
+        return Decided(GradedAnswer(question.part, question.asked, line, given, "meets", because, found.block))
+    return Decided(
+        GradedAnswer(question.part, question.asked, region.line, written, "prose", "words, which are not decided")
+    )
 
 
 def _states(question: Question, goal: str, one: Said) -> bool:

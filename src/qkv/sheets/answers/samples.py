@@ -19,7 +19,7 @@ from qkv.sheets.answers.construction import (
 from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.goal_check import Found, decided, in_limit
 from qkv.sheets.answers.letters import Put, logarithms_as_scales, put_in
-from qkv.sheets.feedback import Answer
+from qkv.sheets.feedback import GradedAnswer
 from qkv.sheets.problems.problem import HOLE, Problem, Question
 
 PROBES = ("2", "3/2", "1/2", "3/4")  # values of the number that varies at which a statement is tried
@@ -107,7 +107,7 @@ def _missed(question: Question, put: Put, earlier: Decided | None, failed: tuple
 
 def _answer(question: Question, outcome: Outcome, verdict: str, because: str, found: Found | None = None) -> Answer:
     block = found.block if found is not None else ""
-    return Answer(question.part, question.asked, outcome.line, outcome.written, verdict, because, block)  # type: ignore[arg-type]
+    return GradedAnswer(question.part, question.asked, outcome.line, outcome.written, verdict, because, block)  # type: ignore[arg-type]
 
 
 def _tried(question: Question, put: Put, outcome: Outcome) -> Found:
