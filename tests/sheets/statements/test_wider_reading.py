@@ -138,3 +138,20 @@ def test_verdicts_are_shared_by_letters() -> None:
 def test_letters_that_clash_are_not_renamed() -> None:
     text = "given lambda > 0, t free\nthen  lambda*t = 0"
     assert canonical(text) == (text, {})
+
+
+@pytest.mark.parametrize(
+    "expectation", [r"\mathrm{E}[%s]", r"E[%s]", r"\text{E}(%s)", r"E\left[%s\right]", r"\mathbb{E}[%s]"]
+)
+def test_an_e_before_a_bracket_is_the_expectation(expectation):
+    score = expectation % r"k_a^\top q"
+    sheet = rf"(c) i. Take $q=\lambda(\mu_a+\mu_b)$ for large $\lambda$. Then ${score} = \lambda$, not ${score} = 1$."
+    told = [s.verdict for s in grade(sheet, "attention-2021").statements if s.formula.endswith(r"= \lambda")]
+    assert told == ["right"]
+
+
+def test_an_index_condition_without_dollar_signs_has_all_its_letters():
+    sheet = "(b) Choose q = β(k_a + k_b) , β very large.\n    k_iᵀq = 0   for i ≠ a, b\n    k_iᵀq = 1   for i ≠ a, b\n"
+    told = [(s.verdict, s.claim.splitlines()[-1]) for s in grade(sheet, "attention-2021").statements[1:]]
+    assert [verdict for verdict, _ in told] == ["right", "wrong"]
+    assert all(claim.endswith("for i != a, b") for _, claim in told)

@@ -247,8 +247,15 @@ def _extent(words: list[tuple[int, str]], place: int, taken: int) -> tuple[int, 
         if re.search(r"[.,;:。，；]$", words[first - 1][1]) or words[first - 1][1] in ("a", "A", "I", "i."):
             break
         first -= 1
-    while last + 1 < len(words) and last - place < MAX_PLAIN_WORDS and not re.search(r"[.,;:。，；]$", words[last][1]):
+    while last + 1 < len(words) and last - place < MAX_PLAIN_WORDS:
         following = words[last + 1][1]
+        if words[place][1] in ("≠", "!=", "∉", "∈") and re.fullmatch(r"[a-z],", words[last][1]):
+            if re.fullmatch(r"[a-z][.,;:]?", following):  # i ≠ a, b
+                last += 1
+                continue
+            break
+        if re.search(r"[.,;:。，；]$", words[last][1]):
+            break
         if not _is_math(following) or (following in ("a", "A", "I") and not _SIGN.match(words[last][1])):
             break
         last += 1

@@ -90,6 +90,16 @@ def tokens(math: str) -> list[Token]:
             continue
         elif other:
             out.append(Token("sign", other))
+    return _with_expectations(out)
+
+
+def _with_expectations(found: list[Token]) -> list[Token]:
+    """The letter E before a square bracket is the expectation."""
+    out = list(found)
+    for i, token in enumerate(found[:-1]):
+        following = found[i + 2] if found[i + 1] == Token("command", "left") and i + 2 < len(found) else found[i + 1]
+        if token == Token("letter", "E") and following == Token("sign", "["):
+            out[i] = Token("word", "E")
     return out
 
 
@@ -169,6 +179,8 @@ def _command(name: str, text: str, index: int, out: list[Token]) -> int:
             bare = inner.strip()
             if bare in ("T", r"\top"):
                 out.append(Token("command", "top"))
+            elif bare == "E" and re.match(r"\s*(?:\\left\s*)?[\[(]", text[after:]):
+                out.append(Token("word", "E"))
             elif re.fullmatch(r"[A-Za-z]", bare):
                 out.append(Token("letter", bare))
             elif bare in WORDS or (name == "operatorname" and bare.isalpha()):
