@@ -1,5 +1,5 @@
 """Mutation testing: `python -m faults.mutation [PACKAGE…]` changes one operator or number at a time in a copy of the
-source and runs the tests of that module. A change that no test notices survives, and is looked at (faults/mutation.md).
+source and runs the tests of that module. A change that no test notices survives, and is looked at (survivors.toml).
 
 Mutants are a sample, drawn by a seed. Each is tested in a fork of a process that has imported torch, SymPy and pytest.
 """
@@ -164,7 +164,7 @@ def sampled(package: Package, count: int, seed: int) -> list[Mutant]:
     return [mutant_at(spot) for spot in random.Random(seed).sample(every, min(count, len(every)))]
 
 
-def tests_of(package: Package, module: str) -> list[list[str]]:
+def stages_of(package: Package, module: str) -> list[list[str]]:
     """Arguments of pytest in stages: the module's own test file, then those of the package."""
     name = f"test_{Path(module).stem}.py"
     own = [p for p in sorted((ROOT / package.tests).rglob("test_*.py")) if p.name == name]
@@ -184,7 +184,7 @@ def killed(mutant: Mutant, package: Package, overlay: Path) -> bool:
     good = path.read_text("utf-8")
     path.write_text(mutant.source, "utf-8")
     try:
-        for stage in tests_of(package, mutant.module):
+        for stage in stages_of(package, mutant.module):
             if Fork(lambda stage=stage: _run_tests(stage, overlay), overlay).wait(SECONDS).code != 0:
                 return True
         return False
