@@ -20,8 +20,8 @@ from typing import NamedTuple
 from faults.processes import ROOT, Fork, scratch
 
 RESULTS = Path(__file__).parent / "results"
-SECONDS = 90.0
-"""Time for the tests of one mutant; one that makes them hang is killed too."""
+CPU_SECONDS, SECONDS = 90, 600.0
+"""Time for the tests of one mutant, of the processor and of the clock; one that makes them hang is killed too."""
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -193,10 +193,18 @@ def killed(mutant: Mutant, package: Package, overlay: Path) -> bool:
 
 
 def _run_tests(arguments: list[str], overlay: Path) -> None:
+    import resource
+
     import pytest
 
+    for name in [name for name in sys.modules if name == "qkv" or name.startswith("qkv.")]:
+        del sys.modules[name]  # those of the source itself, which this process has imported
     sys.path.insert(0, str(overlay / "src"))
     os.environ["PYTHONPATH"] = str(overlay / "src")
+    import qkv
+
+    assert Path(qkv.__file__).is_relative_to(overlay)
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(ROOT)]
     sys.exit(int(pytest.main([*options, *arguments])))
 

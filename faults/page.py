@@ -73,8 +73,8 @@ def _mutation(results: Path, reasons: Path) -> str:
         "## Mutation testing",
         "",
         "One operator, comparison, condition or number of the source is changed at a time, and the tests of its "
-        "module and a few of its package run. A change that they notice is killed. Mutants are a sample of each package "
-        "(`python -m faults.mutation`); reasons are those of `faults/survivors.toml`.",
+        "module and a few of its package run. A change that they notice is killed. Mutants are a sample of each "
+        "package (`python -m faults.mutation`); reasons are those of `faults/survivors.toml`.",
         "",
         "| package | mutants | killed | share | seed |",
         "|---|---|---|---|---|",

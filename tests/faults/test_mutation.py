@@ -22,6 +22,7 @@ def changes(tmp_path, monkeypatch):
     path = tmp_path / "src" / "qkv" / "x.py"
     path.parent.mkdir(parents=True)
     path.write_text(SOURCE)
+    (path.parent / "__init__.py").write_text("")
     return [mutant_at(spot) for spot in spots_of(path)]
 
 
@@ -41,11 +42,7 @@ def test_a_mutant_is_killed_by_a_test_that_notices_it_and_survives_one_that_does
     tests.mkdir()
     package = Package("src/qkv/x.py", "tests", ())
     (mutant,) = (m for m in found if m.change == "x * 2 → x / 2")
-    import_x = "import sys; sys.modules.pop('x', None)\nimport importlib.util, pathlib\n"
-    import_x += (
-        f"spec = importlib.util.spec_from_file_location('x', pathlib.Path({str(tmp_path)!r}) / 'src/qkv/x.py')\n"
-    )
-    import_x += "x = importlib.util.module_from_spec(spec); spec.loader.exec_module(x)\n"
+    import_x = "from qkv import x\n"  # of the copy, not of the source that this process has imported
     (tests / "test_x.py").write_text(import_x + "def test():\n    assert x.f(9) > 0\n")
     assert stages_of(package, "x.py") == [[str(tests / "test_x.py")]]
     assert not mutation.killed(mutant, package, tmp_path)
