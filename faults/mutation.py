@@ -1,5 +1,5 @@
 """Mutation testing: `python -m faults.mutation [PACKAGE…]` changes one operator or number at a time in a copy of the
-source and runs the tests of that module. A change that no test notices survives, and is looked at (faults/mutation.md).
+source and runs the tests of that module. A change that no test notices survives, and is looked at (survivors.toml).
 
 Mutants are a sample, drawn by a seed. Each is tested in a fork of a process that has imported torch, SymPy and pytest.
 """
@@ -20,8 +20,8 @@ from typing import NamedTuple
 from faults.processes import ROOT, Fork, scratch
 
 RESULTS = Path(__file__).parent / "results"
-SECONDS = 90.0
-"""Time for the tests of one mutant; one that makes them hang is killed too."""
+CPU_SECONDS, SECONDS = 90, 600.0
+"""Time for the tests of one mutant, of the processor and of the clock; one that makes them hang is killed too."""
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -164,7 +164,7 @@ def sampled(package: Package, count: int, seed: int) -> list[Mutant]:
     return [mutant_at(spot) for spot in random.Random(seed).sample(every, min(count, len(every)))]
 
 
-def tests_of(package: Package, module: str) -> list[list[str]]:
+def stages_of(package: Package, module: str) -> list[list[str]]:
     """Arguments of pytest in stages: the module's own test file, then those of the package."""
     name = f"test_{Path(module).stem}.py"
     own = [p for p in sorted((ROOT / package.tests).rglob("test_*.py")) if p.name == name]
@@ -184,7 +184,7 @@ def killed(mutant: Mutant, package: Package, overlay: Path) -> bool:
     good = path.read_text("utf-8")
     path.write_text(mutant.source, "utf-8")
     try:
-        for stage in tests_of(package, mutant.module):
+        for stage in stages_of(package, mutant.module):
             if Fork(lambda stage=stage: _run_tests(stage, overlay), overlay).wait(SECONDS).code != 0:
                 return True
         return False
@@ -193,10 +193,18 @@ def killed(mutant: Mutant, package: Package, overlay: Path) -> bool:
 
 
 def _run_tests(arguments: list[str], overlay: Path) -> None:
+    import resource
+
     import pytest
 
+    for name in [name for name in sys.modules if name == "qkv" or name.startswith("qkv.")]:
+        del sys.modules[name]  # those of the source itself, which this process has imported
     sys.path.insert(0, str(overlay / "src"))
     os.environ["PYTHONPATH"] = str(overlay / "src")
+    import qkv
+
+    assert Path(qkv.__file__).is_relative_to(overlay)
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(ROOT)]
     sys.exit(int(pytest.main([*options, *arguments])))
 

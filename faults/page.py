@@ -7,6 +7,7 @@ import json
 import platform
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +57,39 @@ def write_page(results: Path, page: Path) -> None:
         if own:
             parts.append(_section(section, [(entry, counts[entry["name"]]) for entry in own]))
     mended = results.parent / "mended.md"
-    mutation = results.parent / "mutation.md"
-    parts += [path.read_text("utf-8") for path in (mended, mutation) if path.is_file()]
+    if mended.is_file():
+        parts.append(mended.read_text("utf-8"))
+    if (results / "mutation").is_dir():
+        parts.append(_mutation(results / "mutation", results.parent / "survivors.toml"))
     page.write_text("\n".join(part.strip() + "\n" for part in parts), "utf-8")
+
+
+def _mutation(results: Path, reasons: Path) -> str:
+    """The share of mutants that the tests kill, by package, and each survivor with its reason."""
+    found = [json.loads(path.read_text("utf-8")) for path in sorted(results.glob("*.json"))]
+    known = tomllib.loads(reasons.read_text("utf-8"))["survivor"] if reasons.is_file() else []
+    why = {(each["module"], each["change"]): each["reason"] for each in known}
+    lines = [
+        "## Mutation testing",
+        "",
+        "One operator, comparison, condition or number of the source is changed at a time, and the tests of its "
+        "module and a few of its package run. A change that they notice is killed. Mutants are a sample of each "
+        "package (`python -m faults.mutation`); reasons are those of `faults/survivors.toml`.",
+        "",
+        "| package | mutants | killed | share | seed |",
+        "|---|---|---|---|---|",
+    ]
+    for each in found:
+        share = each["killed"] / each["mutants"]
+        lines.append(f"| {each['package']} | {each['mutants']} | {each['killed']} | {share:.0%} | {each['seed']} |")
+    rows = []
+    for survivor in (each for package in found for each in package["survivors"]):
+        module, change = survivor["module"], survivor["change"]
+        shown = change.replace("|", "&#124;").replace("\n", " ")
+        rows.append(f"| {module} | `{shown}` | {why.get((module, change), 'not looked at')} |")
+    if rows:
+        lines += ["", "| survivor in | change | why |", "|---|---|---|", *rows]
+    return "\n".join(lines)
 
 
 def _count(entry: dict[str, Any]) -> FaultCount:
