@@ -103,3 +103,8 @@ def test_quantised_keys_and_covariance_files_are_noise_too(files):
 def test_what_makes_no_sense_is_refused(arguments, mentions):
     code, message = qkv("noise", *arguments)
     assert code == 2 and mentions in message
+
+
+def test_missing_weights_are_named(files):
+    code, message = qkv("noise", "harden", files / "m.npz", "--isotropic", "0.1")
+    assert code == 2 and "--weights was not given" in message

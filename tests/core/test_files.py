@@ -20,6 +20,7 @@ from safetensors.torch import save_file
 
 from qkv.core import files
 from qkv.core.files import ClaimedFolder, pick, read_arrays, replacing, sort_metadata, write_tensors, write_text
+from qkv.core.memory import Memory
 from qkv.core.validation import tensor
 from qkv.errors import QkvError
 
@@ -312,3 +313,17 @@ def test_the_folder_of_a_killed_process_is_removed_by_the_next_claim_and_others_
     alive.kill()
     alive.communicate()
     dead.communicate()
+
+
+def test_a_file_with_values_alone_has_no_keys(tmp_path):
+    path = tmp_path / "memory.json"
+    path.write_text('{"values": [[1, 2], [3, 4]]}')
+    with pytest.raises(QkvError, match="the file holds values"):
+        Memory.load(path)
+    path.write_text('{"embeddings": [[1, 2], [3, 4]]}')
+    assert len(Memory.load(path)) == 2
+
+
+def test_a_folder_is_no_file_of_arrays(tmp_path):
+    with pytest.raises(QkvError, match="it is a folder"):
+        read_arrays(tmp_path)

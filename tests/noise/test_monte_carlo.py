@@ -206,3 +206,9 @@ def test_statistics_of_kept_weights_refuse_what_they_cannot_read(call):
     found = sample(memory, 3 * memory.keys[0], Gaussian(isotropic=0.3), n_draws=50)
     with pytest.raises(QkvError):
         call(found)
+
+
+def test_one_draw_has_no_variance():
+    memory = qkv.Memory.orthonormal(3, 3)
+    drawn = qkv.noise.sample(memory, memory.keys[0], qkv.noise.Gaussian(isotropic=0.1), n_draws=1)
+    assert {row[2] for row in drawn.card().rows} == {"unknown"}

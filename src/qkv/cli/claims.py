@@ -105,7 +105,11 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as why:
-        reason = "it is not UTF-8 text" if isinstance(why, UnicodeDecodeError) else "it cannot be read"
+        reason = "it is not UTF-8 text"
+        if isinstance(why, OSError):
+            reason = (
+                "it is a folder" if path.is_dir() else "it cannot be read" if path.exists() else "there is no such file"
+            )
         raise QkvError(f"checking {path}", reason, "Give a Markdown file") from None
 
 

@@ -128,6 +128,10 @@ def run_folder(path: Path) -> Path:
 
 def weights_of(memory: Memory, text: str) -> dict[Any, float]:
     """Parse weights such as "0=0.5,1=0.5" or "a=1/3,b=2/3", or read them from the result of another command."""
+    if not text:
+        raise QkvError(
+            "reading the wanted weights", "--weights was not given", "Add, for example, --weights 0=0.5,1=0.5"
+        )
     if text == STDIN or ("=" not in text and Path(text).suffix):
         return _weights_in(memory, text)
     out: dict[Any, float] = {}

@@ -81,7 +81,9 @@ def copy(
 @app.command()
 def blend(
     memory: MemoryFile = None,
-    weights: Annotated[str, typer.Option(help="Wanted weights, such as 0=0.5,1=0.5 or a=1/3,b=2/3.")] = "",
+    weights: Annotated[
+        str, typer.Option(help="Wanted weights, such as 0=0.5,1=0.5 or a=1/3,b=2/3; or a file that has some.")
+    ] = "",
     tol: Tol = 1e-3,
     form: Form = "smallest",
     orthonormal: Orthonormal = None,

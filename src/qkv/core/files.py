@@ -35,6 +35,8 @@ MAX_UNPACKED_BYTES = 2**30
 """Most bytes that a compressed file may unpack to; a file that is larger itself may have its own size."""
 MAX_TEXT_BYTES = 2**28
 """Largest .json or .csv file: as Python objects, its numbers take many times the memory of their digits."""
+ROLES = frozenset({"keys", "values", "labels", "query", "queries", "weights"})
+"""Names of arrays that mean one thing only: a file with `values` alone has no keys."""
 TEMPORARY_PREFIX = ".qkv-tmp-"
 _UNFINISHED: set[Path] = set()  # temporary files that this process is writing
 
@@ -45,6 +47,8 @@ def read_arrays(path: str | Path) -> dict[str, Any]:
         raise QkvError("reading arrays from a file", f"the path is {path!r}", "Give a path")
     path = Path(path)
     request = f"reading arrays from {path}"
+    if path.is_dir():
+        raise QkvError(request, "it is a folder", f"Give a file: {', '.join(READABLE_SUFFIXES)}")
     if path.suffix not in READABLE_SUFFIXES:
         raise QkvError(request, f"'{path.suffix}' is not a format qkv reads", f"Use {', '.join(READABLE_SUFFIXES)}")
     if not path.is_file():
@@ -59,10 +63,10 @@ def read_arrays(path: str | Path) -> dict[str, Any]:
 
 
 def pick(arrays: dict[str, Any], name: str, path: str | Path) -> Any:
-    """The array called `name`, or the file's only one."""
+    """The array called `name`, or the file's only one, unless its name says that it is something else."""
     if name in arrays:
         return arrays[name]
-    if len(arrays) == 1:
+    if len(arrays) == 1 and not ROLES & arrays.keys():
         return next(iter(arrays.values()))
     raise QkvError(
         f"reading '{name}' from {path}",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
+import reprlib
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any
@@ -41,13 +42,14 @@ def tensor(name: str, value: ArrayLike, dims: str | None = None) -> torch.Tensor
             array = np.asarray(value)
             if array.dtype.kind not in "fiub":
                 _refuse_column(name, value)
-                raise TypeError(f"its entries are of type {array.dtype}")
+                raise TypeError(_odd_entry(value) or f"its entries are of type {array.dtype}")
             out = torch.from_numpy(np.array(array, dtype=np.float64, order="C"))  # a copy: the caller's may change
     except QkvError:
         raise
     except (TypeError, ValueError, RuntimeError, OverflowError) as why:
+        problem = _odd_entry(value) or str(why)
         raise QkvError(
-            f"reading {name} as an array of numbers", str(why), "Give a tensor, a numpy array or nested lists"
+            f"reading {name} as an array of numbers", problem, "Give a tensor, a numpy array or nested lists"
         ) from None
     if out.numel() == 0:
         raise QkvError(f"reading {name}", f"it is empty, of shape {tuple(out.shape)}", "Give at least one entry")
@@ -99,6 +101,36 @@ def _refuse_column(name: str, value: Any) -> None:
             problem = f"the column {column!r} holds entries of type {kind}"
             hint = f"Drop it, or make it the index, which gives the labels: set_index({column!r})"
             raise QkvError(f"reading {name} as an array of numbers", problem, hint)
+
+
+def _odd_entry(value: Any, at: tuple[int, ...] = ()) -> str:
+    """What keeps nested lists from being an array: a row of another length, or an entry that is no number.
+
+    Example:
+        >>> from qkv.core.validation import _odd_entry
+        >>> _odd_entry([[1, 2], [3]]), _odd_entry([[1, 2], [3, "z"]])
+        ('row 1 has length 1, and row 0 has length 2', "entry (1, 1) is 'z'")
+    """
+    if not isinstance(value, list | tuple):
+        is_number = isinstance(value, int | float | np.number | np.ndarray | Tensor) or hasattr(value, "__array__")
+        if is_number:
+            return ""
+        return (
+            f"entry {at if len(at) != 1 else at[0]} is {reprlib.repr(value)}"
+            if at
+            else f"it is of type {type(value).__name__}"
+        )
+    if not at and not value:
+        return ""
+    sizes = [len(each) if isinstance(each, list | tuple) else -1 for each in value]
+    for i, size in enumerate(sizes):
+        if size != sizes[0]:
+            return f"row {i} {_length(size)}, and row 0 {_length(sizes[0])}"
+    return next((found for i, each in enumerate(value) if (found := _odd_entry(each, (*at, i)))), "")
+
+
+def _length(size: int) -> str:
+    return "is no list" if size < 0 else f"has length {size}"
 
 
 def booleans(request: str, mask: ArrayLike) -> Bool[Tensor, " ..."]:

@@ -119,7 +119,9 @@ class Sample(Displayable):
             return (
                 str(self.labels[i]),
                 f"{number(float(mean[i]))} ± {_error_text(float(self.weights_mean_se[i]))}",
-                f"{number(float(var[i]))} ± {_error_text(float(self.weights_var_se[i]))}",
+                f"{number(float(var[i]))} ± {_error_text(float(self.weights_var_se[i]))}"
+                if self.n_draws > 1
+                else "unknown",
             )
 
         few = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from scipy.stats import norm
 
 import qkv
 from qkv.errors import QkvError
-from qkv.noise import Gaussian, Quantised, sample, success_probability
+from qkv.noise import Gaussian, Quantised, SuccessProbability, sample, success_probability
 
 EYE = qkv.Memory(np.eye(3), np.eye(3)[:, :1], labels=["a", "b", "c"])
 
@@ -96,3 +97,10 @@ def test_rounding_is_sampled_for_real():
 def test_questions_without_an_answer_are_refused(target, tol, more, says):
     with pytest.raises(QkvError, match=says):
         success_probability(EYE, [1.0, 0.0, 0.0], Gaussian(along={"a": 0.1}), target, tol, **more)
+
+
+def test_the_card_names_the_confidence_of_an_interval_from_draws():
+    drawn = SuccessProbability.from_counts(90, 100, radius=0.1, confidence=0.9)
+    assert drawn.card().facts[1][0] == "90 % interval"
+    integrated = replace(drawn, method="exact", n_draws=0, confidence=1.0)
+    assert integrated.card().facts[1][0] == "bounds"

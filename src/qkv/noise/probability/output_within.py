@@ -73,13 +73,19 @@ class SuccessProbability(Displayable):
         found = draws.probability_within(memory.values, target, radius, confidence)
         return cls(*found, "conditional_mc", radius, len(draws.logit), confidence)
 
+    def _interval_name(self) -> str:
+        """What the interval is: one at a confidence where readings were drawn, otherwise that of the computation."""
+        if self.n_draws:
+            return f"{number(100 * self.confidence)} % interval"
+        return "error estimate" if self.method == "quadrature" else "bounds"
+
     def card(self) -> Card:
         how = f"from {self.n_draws} draws" if self.method == "monte_carlo" else IN_WORDS[self.method]
         return Card(
             title=f"Output within {number(self.radius)} of the target",
             facts=(
                 ("probability", f"{number(self.probability, 6)}, {how}"),
-                ("between", f"{number(self.low, 6)} and {number(self.high, 6)}"),
+                (self._interval_name(), f"{number(self.low, 6)} to {number(self.high, 6)}"),
             ),
         )
 

@@ -2,6 +2,7 @@
 import { html, useEffect, useRef, useState } from "../vendor/htm-preact.js";
 import { script } from "./chart.js";
 
+const OVERHANG = 4; // pixels by which italic letters may stand out of their box
 let ready = false;
 async function load() {
   if (!document.querySelector("link[data-katex]")) {
@@ -26,9 +27,13 @@ export function Maths({ tex, text, display = false }) {
       place.current.textContent = text ?? tex;
     }
   }, [loaded, tex, text, display]);
-  useEffect(() => { // a formula that scrolls can be reached by the keyboard
+  useEffect(() => { // only a formula that does not fit scrolls, not one whose last letter leans out; the keyboard reaches it
     const element = place.current;
-    const watch = new ResizeObserver(() => (element.clientWidth && element.scrollWidth > element.clientWidth ? element.setAttribute("tabindex", "0") : element.removeAttribute("tabindex")));
+    const watch = new ResizeObserver(() => {
+      const wide = element.clientWidth > 0 && element.scrollWidth > element.clientWidth + OVERHANG;
+      element.classList.toggle("wide", wide);
+      wide ? element.setAttribute("tabindex", "0") : element.removeAttribute("tabindex");
+    });
     watch.observe(element);
     return () => watch.disconnect();
   }, [loaded, tex, display]);
