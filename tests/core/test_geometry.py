@@ -25,7 +25,13 @@ def test_the_point_of_least_norm_in_a_hull_is_what_a_general_minimiser_finds(see
     points = np.random.default_rng(seed).standard_normal((n, d)) + 0.7
     found = geometry.min_norm_point(points)
     simplex = {"type": "eq", "fun": lambda w: w.sum() - 1}
-    best = minimize(lambda w: ((w @ points) ** 2).sum(), np.full(n, 1 / n), bounds=[(0, 1)] * n, constraints=simplex)
+    best = minimize(
+        lambda w: ((w @ points) ** 2).sum(),
+        np.full(n, 1 / n),
+        bounds=[(0, 1)] * n,
+        constraints=simplex,
+        options={"ftol": 1e-13, "maxiter": 500},  # its default stops early where the least norm is near 0
+    )
     weights = np.clip(best.x, 0, None) / np.clip(best.x, 0, None).sum()  # it lets them sum to a little less than 1
     theirs = np.linalg.norm(weights @ points)
     assert np.linalg.norm(found) == pytest.approx(theirs, abs=2e-3)
