@@ -1,4 +1,8 @@
-"""Settings of all tests: shapes in signatures are checked, hypothesis has no deadline, and broken AMX is avoided."""
+"""Settings of all tests: shapes in signatures are checked, hypothesis has no deadline, and broken AMX is avoided.
+
+`make test` leaves out what is slow, draws fewer examples, and begins with the longest files: with two workers, none is
+left alone at the end with a long file.
+"""
 
 import random
 
@@ -9,11 +13,28 @@ from jaxtyping import install_import_hook
 from qkv.core.cpu_features import avoid_broken_amx
 
 settings.register_profile("qkv", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("qkv"), max_examples=40)
 settings.load_profile("qkv")
+QUICK = "not slow"
+LONGEST_FIRST = (
+    "test_site.py",
+    "test_notebooks.py",
+)
+"""Files that take longest, and folders; all others follow in their order."""
 
 install_import_hook("qkv.core", "beartype.beartype")
 
 avoid_broken_amx()  # before the first product, also of other libraries' models
+
+
+def pytest_configure(config):
+    settings.load_profile("quick" if config.option.markexpr == QUICK else "qkv")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    place = {name: i for i, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(place)))  # stable: the rest keeps its order
 
 
 @pytest.fixture(scope="session")

@@ -228,7 +228,7 @@ def test_a_cluster_that_gives_up_is_one_error(monkeypatch):
 
 def test_threads_that_use_processes_at_once_leave_environment_and_main_module_alone():
     """Starting workers must not be visible to other threads: not in os.environ, not in sys.modules["__main__"]."""
-    keys = gaussian(900, 6, seed=3)
+    keys = gaussian(300, 6, seed=3)
     expected = copyable(keys, processes=1)
     environment, main = dict(os.environ), sys.modules["__main__"]
     changes, errors, results = [], [], []
@@ -271,7 +271,7 @@ from qkv.parallel import WorkerPool
 
 def work(pipe):
     assert multiprocessing.current_process().daemon
-    keys = np.random.default_rng(0).standard_normal((400, 6))
+    keys = np.random.default_rng(0).standard_normal((100, 6))
     pipe.send([WorkerPool().size, *(int(copyable(keys, processes=p).possible.sum()) for p in (None, 1, 2))])
 
 if __name__ == "__main__":
@@ -289,7 +289,7 @@ def test_inside_a_daemonic_process_no_processes_are_started_unless_they_are_requ
     run = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120)
     size, *counts = eval(run.stdout)  # noqa: S307
     assert size == 1, run.stderr
-    assert len(set(counts)) == 1 and 0 < counts[0] < 400
+    assert len(set(counts)) == 1 and 0 < counts[0] < 100
 
 
 SCRIPT = """
