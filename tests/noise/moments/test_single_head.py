@@ -50,7 +50,7 @@ def test_finer_grids_change_nothing_beyond_the_reported_error(scale):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 7), st.integers(1, 2))
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=settings.default.max_examples * 4 // 5, deadline=None, derandomize=True)
 def test_the_true_error_is_below_the_reported_one(seed, n, noisy):
     """One or two noisy scores of any width, integrated directly: softmax has no pole within π of the line."""
     rng = np.random.default_rng(seed)
