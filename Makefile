@@ -9,8 +9,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraint
 tour: $(VENV)/.base
 	$(BIN)/qkv tour
 
-# Two workers with one thread each: threads that fight for cores slow each other down.
-TEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+# Two workers with one thread each: threads that fight for cores slow each other down. Files go to the worker that is
+# free, in the order of tests/conftest.py, the longest first. Bytecode is kept, whatever the environment says: hundreds of
+# processes are started.
+TEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/.dev
 	$(TEST) -m "not slow"

@@ -5,6 +5,7 @@ left alone at the end with a long file.
 """
 
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,10 +18,12 @@ settings.register_profile("quick", settings.get_profile("qkv"), max_examples=40)
 settings.load_profile("qkv")
 QUICK = "not slow"
 LONGEST_FIRST = (
-    "test_site.py",
-    "test_notebooks.py",
-)
-"""Files that take longest, and folders; all others follow in their order."""
+    "tour/test_tour.py", "test_public_api.py", "test_site.py", "test_notebooks.py", "web/browser/", "claims/test_catalogue.py",
+    "train/test_distributed.py", "train/test_loop.py", "test_docs.py", "faults/", "knowledge/confidence/",
+    "claims/kernel/", "test_absurd_arguments.py", "test_parallel.py", "test_distribution.py", "knowledge/studies/",
+    "train/convert/", "train/test_run_lock.py", "claims/symbolic/", "claims/",
+)  # fmt: skip
+"""Files and folders that take long, as paths begin; all others follow in their order."""
 
 install_import_hook("qkv.core", "beartype.beartype")
 
@@ -33,8 +36,13 @@ def pytest_configure(config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    place = {name: i for i, name in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: place.get(item.path.name, len(place)))  # stable: the rest keeps its order
+    here = Path(__file__).parent
+
+    def place(item):
+        path = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""
+        return next((i for i, start in enumerate(LONGEST_FIRST) if path.startswith(start)), len(LONGEST_FIRST))
+
+    items.sort(key=place)  # stable: what is not named keeps its order
 
 
 @pytest.fixture(scope="session")
