@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -386,3 +387,20 @@ def test_many_clusters_that_do_not_answer_leave_nothing_for_the_garbage_collecto
         with pytest.raises(QkvError, match="does not answer"):
             WorkerPool(cluster="tcp://127.0.0.1:1")
         assert not [c for c in gc.get_objects() if isinstance(c, distributed.Client) and c.status != "closed"]
+
+
+def test_a_cluster_whose_workers_with_the_data_are_gone_is_told_in_a_sentence():
+    """Dask cancels what needs data that only killed workers held."""
+
+    class Gone:
+        def submit(self, *work):
+            future = Future()
+            future.cancel()
+            future.set_running_or_notify_cancel()
+            return future
+
+    pool = WorkerPool(processes=1)
+    pool._executor = Gone()
+    pool._client = SimpleNamespace(scatter=lambda shared, **options: shared)
+    with pytest.raises(QkvError, match="that held its data are gone.*Start it again"):
+        pool.map(operator.add, 1, [(1,), (2,)], None)
