@@ -402,5 +402,5 @@ def test_a_cluster_whose_workers_with_the_data_are_gone_is_told_in_a_sentence():
     pool = WorkerPool(processes=1)
     pool._executor = Gone()
     pool._client = SimpleNamespace(scatter=lambda shared, **options: shared)
-    with pytest.raises(QkvError, match="that held its data are gone.*Start it again"):
+    with pytest.raises(QkvError, match=r"that held its data are gone.*Start it again"):
         pool.map(operator.add, 1, [(1,), (2,)], None)
