@@ -18,7 +18,8 @@ settings.register_profile("quick", settings.get_profile("qkv"), max_examples=40)
 settings.load_profile("qkv")
 QUICK = "not slow"
 LONGEST_FIRST = (
-    "tour/test_tour.py", "test_public_api.py", "test_site.py", "test_notebooks.py", "web/browser/", "claims/test_catalogue.py",
+    "tour/test_tour.py", "test_public_api.py", "test_site.py", "test_notebooks.py", "web/browser/",
+    "claims/test_catalogue.py",
     "train/test_distributed.py", "train/test_loop.py", "test_docs.py", "faults/", "knowledge/confidence/",
     "claims/kernel/", "test_absurd_arguments.py", "test_parallel.py", "test_distribution.py", "knowledge/studies/",
     "train/convert/", "train/test_run_lock.py", "claims/symbolic/", "claims/",
