@@ -4,19 +4,30 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
 
-.PHONY: tour test test-all test-lowest faults bench check docs clean
+.PHONY: tour test test-all coverage test-lowest faults bench check docs clean
 
 tour: $(VENV)/.base
 	$(BIN)/qkv tour
 
-# Two workers with one thread each: threads that fight for cores slow each other down.
-TEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+# Two workers with one thread each: threads that fight for cores slow each other down. Files go to the worker that is
+# free, in the order of tests/conftest.py, the longest first. Bytecode is kept, whatever the environment says: hundreds of
+# processes are started.
+PYTEST := pytest -n 2 --dist loadfile --no-loadscope-reorder
+TEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m $(PYTEST)
 
 test: $(VENV)/.dev
 	$(TEST) -m "not slow"
 
 test-all: $(VENV)/.dev
 	$(TEST)
+
+# Which lines of src/qkv the fast tests run, in processes of their own too; every module with lines that none runs.
+coverage: $(VENV)/.dev
+	$(PIP) "coverage>=7.10,<8"
+	$(BIN)/python -m coverage erase
+	OMP_NUM_THREADS=1 $(BIN)/python -m coverage run -m $(PYTEST) -m "not slow"
+	$(BIN)/python -m coverage combine -q
+	$(BIN)/python -m coverage report
 
 # The suite's core on the lowest admitted version of every dependency (torch stays at the development pin).
 LOWEST := .venv-lowest
@@ -62,4 +73,4 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@ $(VENV)/.base
 
 clean:
-	rm -rf $(VENV) $(LOWEST) tour build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LOWEST) tour build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*

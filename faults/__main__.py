@@ -44,7 +44,7 @@ def main() -> int:
     given = parser.parse_args()
     if given.here:
         return max(_run_here(k, given.share, given.seed) for k in kinds() if k.name in given.names)
-    chosen = [k for k in kinds() if not given.names or any(name in k.name for name in given.names)]
+    chosen = _chosen(given.names)
     if given.list:
         for kind in chosen:
             sys.stdout.write(f"{kind.count:6}  {kind.name}\n")
@@ -57,6 +57,13 @@ def main() -> int:
     if given.share == 1.0:
         write_page(RESULTS, ROOT / "docs" / "reliability.md")
     return 0 if harmless else 1
+
+
+def _chosen(names: list[str]) -> list[Kind]:
+    """The kinds of these names; a word that is no whole name stands for all kinds whose name has it in it."""
+    every = kinds()
+    whole = {kind.name for kind in every}
+    return [k for k in every if not names or any(k.name == n or (n not in whole and n in k.name) for n in names)]
 
 
 def _run_all(chosen: list[Kind], share: float, at_once: int, seed: int) -> bool:

@@ -1,6 +1,11 @@
-"""Settings of all tests: shapes in signatures are checked, hypothesis has no deadline, and broken AMX is avoided."""
+"""Settings of all tests: shapes in signatures are checked, hypothesis has no deadline, and broken AMX is avoided.
+
+`make test` leaves out what is slow, draws fewer examples, and begins with the longest files: with two workers, none is
+left alone at the end with a long file.
+"""
 
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -9,11 +14,36 @@ from jaxtyping import install_import_hook
 from qkv.core.cpu_features import avoid_broken_amx
 
 settings.register_profile("qkv", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("qkv"), max_examples=40)
 settings.load_profile("qkv")
+QUICK = "not slow"
+LONGEST_FIRST = (
+    "tour/test_tour.py", "test_public_api.py", "test_site.py", "test_notebooks.py", "web/browser/",
+    "claims/test_catalogue.py",
+    "train/test_distributed.py", "train/test_loop.py", "test_docs.py", "faults/", "knowledge/confidence/",
+    "claims/kernel/", "test_absurd_arguments.py", "test_parallel.py", "test_distribution.py", "knowledge/studies/",
+    "train/convert/", "train/test_run_lock.py", "claims/symbolic/", "claims/",
+)  # fmt: skip
+"""Files and folders that take long, as paths begin; all others follow in their order."""
 
 install_import_hook("qkv.core", "beartype.beartype")
 
 avoid_broken_amx()  # before the first product, also of other libraries' models
+
+
+def pytest_configure(config):
+    settings.load_profile("quick" if config.option.markexpr == QUICK else "qkv")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    here = Path(__file__).parent
+
+    def place(item):
+        path = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""
+        return next((i for i, start in enumerate(LONGEST_FIRST) if path.startswith(start)), len(LONGEST_FIRST))
+
+    items.sort(key=place)  # stable: what is not named keeps its order
 
 
 @pytest.fixture(scope="session")

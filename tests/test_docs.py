@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,7 @@ def test_examples_run(path):
     assert {p: p.read_bytes() for p in before} == before
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_blend_runs_and_ends_in_json():
     run = subprocess.run(
         [sys.executable, str(ROOT / "benchmarks" / "blend.py"), "--quick"], capture_output=True, text=True
@@ -159,13 +161,18 @@ def commands_in(text):
     return [line for line in found if re.match(r"(qkv|python benchmarks/\w+\.py)( |$)", line)]
 
 
-def unknown_in(command):
-    """The first word of a command that qkv does not have, or an option that it does not take; None if there is none."""
+@cache
+def all_commands():
     import typer
 
     from qkv.cli import app
 
-    here, words = typer.main.get_command(app), command.split()[1:]
+    return typer.main.get_command(app)
+
+
+def unknown_in(command):
+    """The first word of a command that qkv does not have, or an option that it does not take; None if there is none."""
+    here, words = all_commands(), command.split()[1:]
     while words and getattr(here, "commands", None) and re.fullmatch(r"[a-z-]+", words[0]) and words[0][0] != "-":
         if words[0] not in here.commands:
             return words[0]

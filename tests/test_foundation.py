@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PACKAGES = ("core", "design", "noise", "claims", "model", "train", "knowledge")
 
 
+@cache
 def tree_of(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -63,9 +65,8 @@ def test_every_module_has_a_docstring_and_at_most_600_lines():
 def test_functions_have_at_most_60_lines_of_code_or_a_reason():
     """Docstrings do not count. A longer function says why in a comment `# long: …` in its body."""
     for path in MODULES:
-        text = path.read_text(encoding="utf-8")
-        lines = text.splitlines()
-        for node in ast.walk(ast.parse(text)):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 described = ast.get_docstring(node, clean=False)
                 length = node.end_lineno - node.lineno + 1 - (described.count("\n") + 1 if described else 0)

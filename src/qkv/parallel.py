@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor, as_completed
 from multiprocessing import connection
 from numbers import Integral
 from pathlib import Path
@@ -131,6 +131,9 @@ class WorkerPool:
             for future in futures:
                 with contextlib.suppress(Exception):  # a cluster that is gone cannot cancel anything
                     future.cancel()
+            if self._client is not None and isinstance(why, CancelledError):  # no worker is left that holds `shared`
+                problem = "the workers of the cluster that held its data are gone"
+                raise QkvError("distributing the work", problem, "Start it again when the cluster has others") from None
             if self._client is not None and type(why).__module__.split(".")[0] == "distributed":
                 problem = f"the cluster gave up ({type(why).__name__})"
                 raise QkvError("distributing the work", problem, "Look at the logs of its workers") from None

@@ -52,7 +52,7 @@ def exact_residual_square(keys, item, others, weights):
 
 @pytest.mark.parametrize("entries", [PLAIN, WILD], ids=["plain", "wild"])
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=settings.default.max_examples * 3 // 2, deadline=None)
 def test_a_margin_bound_is_never_above_the_exact_margin(entries, data):
     n, d = data.draw(SIZES)
     keys = data.draw(arrays(np.float64, (n, d), elements=entries))
@@ -70,7 +70,7 @@ def test_a_margin_bound_is_never_above_the_exact_margin(entries, data):
 
 @pytest.mark.parametrize("entries", [PLAIN, WILD], ids=["plain", "wild"])
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=settings.default.max_examples * 3 // 2, deadline=None)
 def test_a_residual_bound_is_never_below_the_exact_residual(entries, data):
     n, d = data.draw(SIZES)
     keys = data.draw(arrays(np.float64, (n, d), elements=entries))

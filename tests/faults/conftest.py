@@ -1,5 +1,6 @@
 """The package faults lies beside src: it is imported from the folder of the source. Samples are made once a session."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -16,10 +17,15 @@ from faults.samples import SAMPLES_VARIABLE  # noqa: E402
 
 @pytest.fixture(scope="session")
 def fault_samples(tmp_path_factory):
-    folder = Path(os.environ.get(SAMPLES_VARIABLE) or tmp_path_factory.mktemp("samples"))
-    if not (folder / "complete").is_file():
-        command = [sys.executable, "-m", "faults.samples", str(folder)]
-        subprocess.run(command, cwd=ROOT, env=environment(), check=True, capture_output=True)
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # all workers of a session share them
+    folder = Path(os.environ.get(SAMPLES_VARIABLE) or base / "fault-samples")
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "complete").is_file():
+            command = [sys.executable, "-m", "faults.samples", str(folder)]
+            subprocess.run(command, cwd=ROOT, env=environment(), check=True, capture_output=True)
     before = os.environ.get(SAMPLES_VARIABLE)
     os.environ[SAMPLES_VARIABLE] = str(folder)
     yield folder

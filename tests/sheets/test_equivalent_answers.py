@@ -56,7 +56,7 @@ def test_what_cannot_be_parsed_is_compared_as_it_was_written():
     assert normal_form("") == ""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings.default.max_examples * 3 // 5, deadline=None)
 @given(st.text(alphabet="tkq_ab()+-*/^'=,. 0123456789\n", max_size=60))
 def test_any_text_has_a_form(text):
     assert isinstance(normal_form(f"let q = {text}\n{GOAL}", text), str)

@@ -8,9 +8,9 @@ from qkv.train.settings import TrainSettings
 PLACES = ("Paris", "Rome", "Oslo", "Łódź")
 
 
-@pytest.fixture
-def text(tmp_path):
-    path = tmp_path / "text.txt"
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "text.txt"
     path.write_text("\n".join(f"Person {i} was born in {PLACES[i % 4]} in {1800 + i}." for i in range(60)), "utf-8")
     return path
 

@@ -11,7 +11,8 @@ import pytest
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.mark.parametrize("name", [pytest.param("train", marks=pytest.mark.slow), "generate"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["train", "generate"])
 def test_the_benchmark_runs(name):
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, str(FOLDER / f"{name}.py"), "--quick"]

@@ -1,5 +1,6 @@
 """Two processes train what one trains."""
 
+import contextlib
 import json
 import os
 import socket
@@ -20,36 +21,80 @@ OPTIONS = (
 ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
-def pretrain(text, out, processes, *more):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes), "--master-port", str(port)]
-    start = [sys.executable, *(torchrun if processes > 1 else []), "-m", "qkv", "pretrain"]
-    options = OPTIONS.split()
-    done = subprocess.run(
-        [*start, "--text", str(text), "--out", str(out), *options, *more], env=ENV, capture_output=True, text=True
+SETTINGS = [("ddp", "adamw"), ("fsdp", "adamw"), ("ddp", "muon")]
+IN_TURN = """
+import json, os, sys
+from qkv.cli import run
+for words, port in zip(json.loads(sys.argv[1]), sys.argv[2:], strict=True):
+    os.environ |= {"MASTER_PORT": port, "TORCHELASTIC_USE_AGENT_STORE": "False"}
+    assert run(words) == 0, words
+"""
+"""Runs commands one after another, each with a port of its own: starting processes takes longer than training here."""
+
+
+def free_ports(count):
+    with contextlib.ExitStack() as opened:
+        sockets = [opened.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [str(each.getsockname()[1]) for each in sockets]
+
+
+def started(*command):
+    """What two processes of torchrun print."""
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", *free_ports(1)]
+    return subprocess.run([*torchrun, *command], env=ENV, capture_output=True, text=True, timeout=300)
+
+
+def words(text, out, *more):
+    return ["pretrain", "--text", str(text), "--out", str(out), *OPTIONS.split(), *more]
+
+
+def ends_of(printed):
+    """The result of each of the commands that were run in turn."""
+    return [run for line in printed.splitlines() if line.startswith("{") for run in json.loads(line)["runs"]]
+
+
+@pytest.fixture(scope="module")
+def runs(text, tmp_path_factory):
+    """Each run with its folder, by optimizer for one process and by setting for two."""
+    here = tmp_path_factory.mktemp("runs")
+    alone = {kind: words(text, here / kind, "--optimizer", kind) for kind in ("adamw", "muon")}
+    shared = {
+        (spread, kind): words(text, here / f"{spread}-{kind}", "--parallel", spread, "--optimizer", kind)
+        for spread, kind in SETTINGS
+    }
+    script = here / "in_turn.py"
+    script.write_text(IN_TURN)
+    one = subprocess.run(
+        [sys.executable, script, json.dumps(list(alone.values())), *free_ports(2)],
+        env=ENV,
+        capture_output=True,
+        text=True,
     )
-    assert done.returncode == 0, done.stderr
-    (run,) = json.loads(done.stdout.splitlines()[-1])["runs"]
-    return run
+    two = started(str(script), json.dumps(list(shared.values())), *free_ports(3))
+    found = {}
+    for commands, done in ((alone, one), (shared, two)):
+        assert done.returncode == 0, done.stderr
+        found |= dict(zip(commands, ends_of(done.stdout), strict=True))
+    return here, found
 
 
-@pytest.mark.parametrize(("spread", "optimizer"), [("ddp", "adamw"), ("fsdp", "adamw"), ("ddp", "muon")])
-def test_two_processes_reach_the_loss_of_one(spread, optimizer, text, tmp_path):
-    one = pretrain(text, tmp_path / "one", 1, "--optimizer", optimizer)
-    two = pretrain(text, tmp_path / "two", 2, "--parallel", spread, "--optimizer", optimizer)
+@pytest.mark.parametrize(("spread", "optimizer"), SETTINGS)
+def test_two_processes_reach_the_loss_of_one(spread, optimizer, runs):
+    here, found = runs
+    one, two = found[optimizer], found[spread, optimizer]
     assert two["loss"] == pytest.approx(one["loss"], abs=1e-5)
     assert two["val_loss"] == pytest.approx(one["val_loss"], abs=1e-5)
-    single, double = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
+    single, double = (load_file(here / name / "model.safetensors") for name in (optimizer, f"{spread}-{optimizer}"))
     for name in single:
         torch.testing.assert_close(single[name], double[name], rtol=0, atol=1e-4)
-    assert [line["step"] for line in read_log(tmp_path / "two")] == list(range(1, 21))
+    assert [line["step"] for line in read_log(here / f"{spread}-{optimizer}")] == list(range(1, 21))
 
 
 def test_a_batch_too_small_to_share_is_refused(text, tmp_path):
-    with pytest.raises(AssertionError, match="cannot be shared by 2 processes"):
-        pretrain(text, tmp_path / "two", 2, "--grad-accum", "5")
+    done = started("-m", "qkv", *words(text, tmp_path / "two", "--grad-accum", "5"))
+    assert done.returncode != 0 and "cannot be shared by 2 processes" in done.stderr
 
 
 def test_a_single_process_is_its_own_group():

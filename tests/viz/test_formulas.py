@@ -57,7 +57,7 @@ def test_language_stays_text(text):
 
 
 @given(st.text(alphabet="abtkn_123+-*/^=<>()[]{}',.$ expsumoo\\αλ∞→≈−½ᵀ", max_size=60))
-@settings(max_examples=300)
+@settings(max_examples=3 * settings.default.max_examples)
 def test_the_pieces_together_are_the_sentence(text):
     assert "".join(piece.text for piece in pieces(text)) == text
     for piece in pieces(text):

@@ -8,7 +8,11 @@ from hypothesis import strategies as st
 
 GIVEN = "A, B orthonormal bases at right angles, x in R^m, y in R^p"
 EVERY = settings(
-    max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=settings.default.max_examples * 3 // 5,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 

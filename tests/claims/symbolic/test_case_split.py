@@ -29,7 +29,11 @@ INTERVALS = [
 ]
 ROOTS = [Fraction(v) for v in ("-1", "0", "1", "2", "1/2", "1/3", "-5/2")]
 EVERY = settings(
-    max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=settings.default.max_examples * 3 // 5,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 
@@ -69,7 +73,7 @@ def test_every_value_lies_in_one_piece_and_has_the_sign_found_there(interval, ro
         assert SIGNS[inside[0].found](expr.subs(x.symbol, rational(value))), (expr, value)
 
 
-@settings(EVERY, max_examples=60)
+@settings(EVERY, max_examples=settings.default.max_examples * 3 // 5)
 @given(st.sampled_from(INTERVALS), st.sampled_from(INTERVALS), st.sampled_from(ROOTS), st.sampled_from(ROOTS))
 def test_every_pair_lies_in_one_piece_when_two_numbers_are_cut(first, second, one, other):
     x, y = number("x", first), number("y", second)
@@ -89,7 +93,7 @@ def test_every_pair_lies_in_one_piece_when_two_numbers_are_cut(first, second, on
         assert SIGNS[signs[0]](a - one) and SIGNS[signs[1]](b - other)
 
 
-@settings(EVERY, max_examples=60)
+@settings(EVERY, max_examples=settings.default.max_examples * 3 // 5)
 @given(st.sampled_from(INTERVALS), st.lists(st.sampled_from(ROOTS), min_size=1, max_size=3, unique=True))
 def test_single_points_of_random_numbers_are_left_out_and_nothing_else(interval, roots):
     x = number("x", interval)

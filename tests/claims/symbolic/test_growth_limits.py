@@ -20,7 +20,11 @@ T, S, BETA, N = number("t", "(0, oo)"), number("s", "(0, 1)"), number("beta"), n
 t, s, beta, n = T.symbol, S.symbol, BETA.symbol, N.symbol
 GIVEN = [T, S, BETA, N]
 EVERY = settings(
-    max_examples=80, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=settings.default.max_examples * 4 // 5,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 

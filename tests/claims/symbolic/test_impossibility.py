@@ -31,7 +31,13 @@ def possible(sides, parameters) -> bool:
 PARTS_OF = PARTS | OF_S
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=settings.default.max_examples * 3 // 5,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
 @given(*(st.sampled_from(sorted(PARTS)) for _ in range(4)))
 def test_an_impossibility_is_proved_only_if_no_number_does_it(one, two, three, four):
     """Coefficients of two orthonormal keys, without parameters."""

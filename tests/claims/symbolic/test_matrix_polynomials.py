@@ -24,7 +24,11 @@ DIMENSION = 4
 X, Y, Z = (polynomial(vector_atom(name)) for name in "xyz")
 A, B = polynomial(basis_atom("A", "m")), polynomial(basis_atom("B", "p"))
 EVERY = settings(
-    max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=settings.default.max_examples * 3 // 2,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 

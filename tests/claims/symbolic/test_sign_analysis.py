@@ -76,7 +76,7 @@ def test_many_more_signs_of_differences_of_weights_hold(number_of_run):
     seed(number_of_run)(settings(EVERY, derandomize=False, max_examples=300)(run))()
 
 
-@settings(EVERY, max_examples=60)
+@settings(EVERY, max_examples=settings.default.max_examples * 3 // 5)
 @given(st.data())
 def test_a_sign_of_a_polynomial_of_one_number_holds_at_every_root_and_between(data):
     """Products of (x - root)^power, also with roots at the ends of the range, where open and closed ends differ."""

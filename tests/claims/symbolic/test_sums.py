@@ -8,7 +8,11 @@ from hypothesis import strategies as st
 
 FREE, ORTHONORMAL = "k_1..k_n free, n >= 3, t > 0", "k_1..k_n orthonormal, n >= 3, t > 0"
 EVERY = settings(
-    max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=settings.default.max_examples * 3 // 5,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 

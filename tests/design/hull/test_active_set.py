@@ -65,7 +65,7 @@ def feasible(keys, j):
         lambda s: arrays(np.int64, s, elements=st.integers(-2, 2))
     )
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=settings.default.max_examples * 6 // 5, deadline=None)
 def test_small_grids_are_decided_as_exact_arithmetic_decides_them(keys):
     keys = keys.astype(float)
     assert decided(keys) == {j: not inside_exactly(keys, j) for j in range(len(keys))}

@@ -26,7 +26,7 @@ def separable(y):
     return linprog(np.zeros(y.shape[1]), y, -np.ones(len(y)), bounds=(None, None)).status == 0
 
 
-@settings(max_examples=60)
+@settings(max_examples=settings.default.max_examples * 3 // 5)
 @given(
     st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 5), st.sampled_from(["least_squares", "linear_program"])
 )

@@ -67,7 +67,7 @@ def test_the_score_of_a_row_does_not_depend_on_its_label():
     assert len(before.scores) == 120
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings.default.max_examples * 3 // 5, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 40), st.sampled_from(["known", "outsider"]), st.booleans()), min_size=1))
 def test_a_person_is_in_one_fold_and_the_folds_are_equally_large(rows):
     people, kinds, right = zip(*rows, strict=True)

@@ -59,7 +59,7 @@ def test_few_of_three_hundred_statements_are_false(world):
     assert share_of_false_statements(*WORLDS[world], 120, 0.9, 300, seed=1) <= 0.09
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples, deadline=None)
 @given(graded, st.floats(0.01, 0.99), st.floats(0.01, 0.99))
 def test_a_lower_level_never_accepts_less(rows, one, two):
     s, y = zip(*rows, strict=True)
@@ -68,7 +68,7 @@ def test_a_lower_level_never_accepts_less(rows, one, two):
     assert high.level <= max(one, two, 0.5) and (not low.reached) <= (not high.reached)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples, deadline=None)
 @given(graded, st.floats(0.3, 0.99))
 def test_the_statement_is_the_exact_bound_of_its_counts(rows, wanted):
     s, y = (np.array(column) for column in zip(*rows, strict=True))

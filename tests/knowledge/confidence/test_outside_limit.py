@@ -19,7 +19,7 @@ def exact_upper(k, n, confidence=0.95):
     return stats.binomtest(k, n, alternative="less").proportion_ci(confidence, method="exact").high
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(scores, st.floats(0.01, 0.5), st.sampled_from([0.8, 0.95]))
 def test_as_many_names_pass_as_the_exact_bound_allows(rows, wanted, confidence):
     found = outside_limit(rows, "outsider", wanted, confidence)

@@ -132,7 +132,7 @@ def cases(draw):
 
 
 @given(cases())
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=settings.default.max_examples * 3 // 5, deadline=None, derandomize=True)
 def test_exact_and_sampled_moments_agree_within_five_standard_errors(case):
     memory, q, noise = case
     draws = 20_000
@@ -146,7 +146,7 @@ def test_exact_and_sampled_moments_agree_within_five_standard_errors(case):
 
 
 @given(cases())
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=settings.default.max_examples * 3 // 5, deadline=None, derandomize=True)
 def test_means_sum_to_one_and_covariances_are_positive_within_the_error(case):
     memory, q, noise = case
     s = reading_moments(memory, q, noise, covariance=True)

@@ -31,14 +31,14 @@ def written(rows, delimiter, quoting):
     return out.getvalue()
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(st.lists(st.tuples(PHRASE, PHRASE, PHRASE), min_size=1, max_size=6), st.sampled_from(["\t", ";", ","]), QUOTING)
 def test_what_the_csv_module_writes_is_read_back(rows, delimiter, quoting):
     lines = numbered(written(rows, delimiter, quoting))
     assert [row.cells for row in split_rows(lines, delimiter)] == rows
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(
     st.lists(st.tuples(PHRASE.map(lambda q: f"{q}?"), PHRASE), min_size=1, max_size=8),
     st.sampled_from(["\t", ";", ","]),
