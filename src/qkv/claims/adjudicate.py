@@ -334,6 +334,13 @@ TABLE = (
         lambda f: f.proof.witness.assignment() if f.proof.witness is not None else None,
     ),
     Row(
+        "refutation of a limit in n, whose formulas do not go there",
+        (REFUTED,),
+        lambda f: f.traits.item_limit and not f.checks.item_limit[0],
+        "refuted",
+        lambda f: f"{f.proof.because}; the formulas at large n do not go there",
+    ),
+    Row(
         "refutation that no instance confirms",
         (REFUTED,),
         lambda f: True,

@@ -44,7 +44,7 @@ def test_what_is_malformed_says_why(given, then, message):
     [
         ("z in R^n", "max(z) -> 0 as n -> oo"),
         ("A in R^{n x n}", "rank(softmax(A)) <= n"),
-        ("k_1..k_n free, q free, x real", "alpha_a < 1 + |x|"),
+        ("k_1..k_n free, q free, x real", "alpha_a < 1 + max(x, 0)"),
     ],
 )
 def test_what_cannot_be_decided_is_no_proof(given, then):

@@ -54,12 +54,18 @@ def is_about_arrays(claim: L.Claim) -> bool:
         if isinstance(node, L.Space | L.Exists | L.Growth | L.Cases):
             return True
         if isinstance(node, L.Apply) and node.function not in SCALAR_FUNCTIONS | {"inner"}:
-            return True
+            if node.function != "abs" or not _has_keys(claim):
+                return True
         if isinstance(node, L.Gaussian) and node.name.subs == () and _is_vector_law(node):
             return True
         if isinstance(node, L.Name) and node.base == "pi" and not node.subs and not _is_declared(claim, "pi"):
             return True
     return False
+
+
+def _has_keys(claim: L.Claim) -> bool:
+    """Whether a claim declares a family of vectors, beside which an absolute value is a root of a square."""
+    return any(isinstance(g, L.Family) and g.kind in ("orthonormal", "orthogonal", "free") for g in claim.given)
 
 
 def _is_vector_law(node: L.Gaussian) -> bool:

@@ -331,4 +331,10 @@ def _exists(context: ArrayContext, core: L.Exists) -> Outcome:
             return Outcome("undecided", f"no witness was found; {why}")
         if lines is not None:
             return Outcome("refuted", "the contrary holds for all values", steps)
+        place = false_at_angles(ArrayEvaluator(context), contrary)
+        if place is not None:
+            return Outcome("proved", place.replace("false for", "true for"))
+        crossing = takes_both_signs(context, contrary)
+        if crossing is not None:
+            return Outcome("proved", crossing)
     return Outcome("undecided", "no witness was found among the values that were tried")

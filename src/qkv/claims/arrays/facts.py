@@ -6,7 +6,8 @@ Every fact is a theorem of one line:
   are 1-Lipschitz; lse z >= z_a; the sum of exponentials is at least any of its terms together.
 - softmax is 1/2-Lipschitz in the Euclidean norm: its Jacobian is the covariance of a distribution, and a variance is at
   most (max - min)^2/4 <= |u|^2/2 (Popoviciu). relu, tanh and sin are 1-Lipschitz entry by entry, sigmoid 1/4.
-- entropy: 0 <= H(p) <= log n. Norms: Cauchy-Schwarz, the triangle inequality, |A B| <= |A| |B| (Frobenius).
+- entropy: 0 <= H(p) <= log n, 1 - |p|^2 <= H(p), -log max p <= H(p), KL(p, r) >= |p - r|^2 (Pinsker, as the 1-norm of
+  numbers with sum 0 is at least sqrt 2 times their norm). Norms: Cauchy-Schwarz, the triangle inequality, |A B| <= |A| |B| (Frobenius).
 - ranks: at most every size on the way, and at most the sum of the ranks of the terms.
 - variances by weights are never negative, and at most |y|^2/2.
 - numbers: squares, exp(x) >= 1 + x, log(x) <= x - 1, |sin|, |cos| <= 1, cos(x) >= 1 - x^2/2,
@@ -24,10 +25,11 @@ import sympy as sp
 from qkv.claims.arrays.errors import Unsupported
 from qkv.claims.arrays.evaluator import ArrayEvaluator
 from qkv.claims.arrays.functions import entry_factors
-from qkv.claims.arrays.terms import Atom, Factor, Scalar, Terms, Word, ones, size_symbol
+from qkv.claims.arrays.terms import Atom, Factor, Scalar, Terms, Word, common_ends, ones, size_symbol
 from qkv.claims.syntax import nodes as L
 
 MAX_FACTS = 260
+ROWS_OF_WEIGHTS = ("softmax", "causal_softmax")
 LIPSCHITZ = {"softmax": sp.Rational(1, 2), "relu": sp.Integer(1), "tanh": sp.Integer(1), "sin": sp.Integer(1),
              "cos": sp.Integer(1), "sigmoid": sp.Rational(1, 4), "abs": sp.Integer(1)}  # fmt: skip
 
@@ -60,6 +62,11 @@ def given_facts(evaluator: ArrayEvaluator) -> list[Fact]:
         gap = evaluator.tidied(evaluator.number(left) - evaluator.number(right))
         gap = gap if op in (">", ">=", "=") else -gap
         out.append(Fact(gap, "a condition that is given", op in ("<", ">")))
+        one, two = evaluator.number(left), evaluator.number(right)
+        if isinstance(one, Atom) and isinstance(two, Atom) and one.is_nonnegative and two.is_nonnegative:
+            squares = evaluator.tidied(one**2 - two**2) * (1 if op in (">", ">=", "=") else -1)
+            out += [Fact(squares, "the squares of a condition that is given", op in ("<", ">"))]
+            out += [Fact(-squares, "the squares of a condition that is given")] if op == "=" else []
         if op == "=":
             out.append(Fact(-gap, "a condition that is given"))
     return out
@@ -153,6 +160,10 @@ class Library:
                 yield Fact(1 + 2 * sign * part * sp.sin(angle), "2*sin(x)*cos(x) is a sine")
         elif angle.is_nonnegative:
             yield Fact(angle - part, "sin(x) <= x for x >= 0")
+        for other in [p for p in every if p.func == part.func and p != part][:4]:
+            apart = sp.Abs(sp.expand(angle - other.args[0]))
+            yield Fact(apart - part + other, "sine and cosine are 1-Lipschitz")
+            yield Fact(apart + part - other, "sine and cosine are 1-Lipschitz")
 
     def _nothing(self, part: Atom, every: set[Scalar]) -> Iterator[Fact]:
         yield from ()
@@ -276,9 +287,12 @@ class Library:
                 for p, entropy in self._distributions(every, f.rows):
                     yield Fact(sp.expand(entropy), "an entropy is never negative")
                     yield Fact(sp.expand(sp.log(size_symbol(f.rows)) - entropy), "an entropy is at most log(n)")
+                    yield from self._entropy(p, entropy, every)
                     for r, _ in self._distributions(every, f.rows):
                         crossed = -self.products.inner(p, self.functions.entrywise("log", r))
                         yield Fact(sp.expand(crossed - entropy), "Gibbs: cross-entropy is at least entropy")
+                        apart = self.functions.squared_norm(p.plus(r.scaled(sp.Integer(-1))))
+                        yield Fact(sp.expand(crossed - entropy - apart), "Pinsker: KL(p, r) >= |p - r|^2")
         if len(word) == 2 and all(f.kind in ("softmax", "simplex") and f.cols == "1" for f in word):
             yield Fact(1 - part, "a mean of weights is at most 1")
             yield Fact(part, "a mean of weights is never negative")
@@ -295,6 +309,13 @@ class Library:
                     yield Fact(sp.expand(both + 2 * sign * part), "the squared norm of a sum")
                 squares = self.products.inner(left, left) * self.products.inner(right, right)
                 yield Fact(sp.expand(squares - part**2), "Cauchy-Schwarz")
+
+    def _entropy(self, p: Terms, entropy: Scalar, every: set[Scalar]) -> Iterator[Fact]:
+        """-log(x) is at least 1 - x, and at least -log(max(p)) for every weight x."""
+        yield Fact(sp.expand(entropy - 1 + self.products.inner(p, p)), "an entropy is at least 1 - |p|^2")
+        largest = sp.log(self.functions.largest(p))
+        if largest in every:
+            yield Fact(sp.expand(entropy + largest), "an entropy is at least -log(max(p))")
 
     def _variance(self, part: Atom, word: Word) -> Iterator[Fact]:
         """The sum of p_i*y_i^2 less the square of p'y is a variance: at least 0, at most |y|^2/2 (Popoviciu)."""
@@ -338,6 +359,8 @@ class Library:
                 )
             if len(word) == 1 and word[0].kind in ("softmax", "simplex") and word[0].cols == "1" and c == 1:
                 yield Fact(1 - part, "the norm of a distribution is at most 1")
+        if len(parts) > 1:
+            yield from self._common_factor(part, value)
         others = [a for a in every if isinstance(a, Atom) and a.sort == "norm" and a != part]
         for one, two in combinations(others[:6], 2):
             if (
@@ -348,6 +371,15 @@ class Library:
                     both = one.payload.plus(two.payload.scaled(sp.Integer(sign)))
                     if both.key in (value.key, value.scaled(sp.Integer(-1)).key):
                         yield Fact(one + two - part, "the triangle inequality")
+
+    def _common_factor(self, part: Atom, value: Terms) -> Iterator[Fact]:
+        """The norm of A*x + A*y is at most that of A times that of x + y."""
+        for right in (False, True):
+            kinds = tuple({f.kind for word in value.parts for f in word})
+            end, rest = common_ends(value, kinds, right)
+            if end is not None:
+                bound = self.functions.norm(self.products.single(end)) * self.functions.norm(rest)
+                yield Fact(bound - part, "the norm of a product is at most the product of the norms")
 
     def _lipschitz(self, part: Atom, value: Terms) -> Iterator[Fact]:
         """The norm of f(x) - f(y) is at most the constant of f times that of x - y."""
@@ -364,12 +396,32 @@ class Library:
 
     def _trace(self, part: Atom, every: set[Scalar]) -> Iterator[Fact]:
         word: Word = part.payload
+        if len(word) == 1:
+            yield from self._diagonal_sum(part, word[0])
+        if len(word) == 2 and word[0].name == word[1].name and word[0].kind in ROWS_OF_WEIGHTS:
+            rows = size_symbol(word[0].rows)
+            yield Fact(rows - part, "the squares of the weights of a row sum to 1 at most")
         for cut in range(1, len(word)):
             pieces = (word[:cut], word[cut:])
             one, two = (self.products.word(w, sp.Integer(1), w[0].shape[0], w[-1].shape[1]) for w in pieces)
             bound = self.functions.norm(one) * self.functions.norm(two)
             yield Fact(bound - part, "Cauchy-Schwarz")
             yield Fact(bound + part, "Cauchy-Schwarz")
+
+    def _diagonal_sum(self, part: Atom, factor: Factor) -> Iterator[Fact]:
+        """Bounds of the trace of a matrix by its norm, and of matrices of weights and permutations by their entries."""
+        size = size_symbol(factor.rows)
+        orthogonal = factor.kind in ("orthogonal", "permutation")
+        bound = size if orthogonal else sp.sqrt(size) * self.functions.norm(self.products.single(factor))
+        yield Fact(bound - part, "Cauchy-Schwarz")
+        yield Fact(bound + part, "Cauchy-Schwarz")
+        if factor.kind == "permutation":
+            yield Fact(part, "the entries of a permutation matrix are never negative")
+        if factor.kind in ROWS_OF_WEIGHTS:
+            yield Fact(part, "weights are positive", True)
+            yield Fact(size - part, "a weight is at most 1")
+        if factor.kind == "causal_softmax":
+            yield Fact(part - 1, "the first row of a causal softmax sees one item")
 
     def _rank(self, part: Atom, every: set[Scalar]) -> Iterator[Fact]:
         value: Terms = part.payload
