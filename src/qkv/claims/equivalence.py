@@ -40,7 +40,9 @@ def equivalence(claim: L.Claim, decide: Callable[[L.Claim], Verdict]) -> Verdict
     worst = min(found, key=lambda v: _ORDER.index(v.verdict))
     names = ("from right to left", *("from left to right" for _ in others))
     place = names[found.index(worst)] if worst.verdict not in ("proved", "holds") else "in both directions"
-    verdict = "undecided" if worst.verdict == "conditional" else worst.verdict
+    verdict = worst.verdict
+    if verdict == "conditional":  # one direction holds under a further condition only, and fails for the numbers shown
+        verdict = "undecided" if worst.counterexample is None else "refuted"
     steps = tuple(s for v in found for s in v.derivation) if verdict == "proved" else worst.derivation
     return Verdict(claim.id, verdict, claim.says, f"{place}: {worst.because}", steps, worst.counterexample)
 

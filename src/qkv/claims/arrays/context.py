@@ -50,12 +50,12 @@ class ArrayContext:
 
 def is_about_arrays(claim: L.Claim) -> bool:
     """Whether a claim needs the part of the language for arrays and for functions that are no exponentials."""
+    scalar = SCALAR_FUNCTIONS | {"inner"} | ({"abs"} if _has_keys(claim) else set())
     for node in L.nodes(claim):
         if isinstance(node, L.Space | L.Exists | L.Growth | L.Cases):
             return True
-        if isinstance(node, L.Apply) and node.function not in SCALAR_FUNCTIONS | {"inner"}:
-            if node.function != "abs" or not _has_keys(claim):
-                return True
+        if isinstance(node, L.Apply) and node.function not in scalar:
+            return True
         if isinstance(node, L.Gaussian) and node.name.subs == () and _is_vector_law(node):
             return True
         if isinstance(node, L.Name) and node.base == "pi" and not node.subs and not _is_declared(claim, "pi"):

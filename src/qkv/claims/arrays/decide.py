@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import sympy as sp
 
@@ -226,23 +228,28 @@ def _contrary(evaluator: ArrayEvaluator, core: L.Relation) -> str | None:
         if op in ("=", "!="):
             if op == "!=" and is_zero(evaluator, gap):
                 return "both sides are equal for all values"
-            return _differs_somewhere(evaluator, gap) if op == "=" else None
+            return _somewhere(evaluator, gap, lambda x: not x.contains(0)) if op == "=" else None
         if proved_sign(evaluator, down, strict) is not None:
             return "the contrary holds for all values"
+        return _somewhere(evaluator, gap, lambda x: x > 0 if op in ("<", "<=") else x < 0)
     except Unsupported:
         return None
     return None
 
 
-def _differs_somewhere(evaluator: ArrayEvaluator, gap: sp.Expr) -> str | None:
-    """An instance at which a closed form is not 0, by exact numbers for what it is made of."""
+def _somewhere(evaluator: ArrayEvaluator, gap: sp.Expr, violates: Callable[[Any], bool]) -> str | None:
+    """An instance at which a closed form violates a comparison with 0, by exact numbers for what it is made of."""
     for seed in range(N_INSTANCES):
         with exact.precision():
             try:
                 inst = drawn(evaluator.context, seed)
-                if exact.meets(inst) and not at_instance(inst, gap).contains(0):
+                if not exact.meets(inst):
+                    continue
+                value = at_instance(inst, gap)
+                if violates(value):
                     where = inst.assignment().replace("\n", ", ")
-                    return f"left minus right is {str(gap).replace('**', '^')}, which is not 0 for {where}"[:400]
+                    sign = "positive" if value > 0 else "negative" if value < 0 else "not 0"
+                    return f"left minus right is {str(gap).replace('**', '^')}, which is {sign} for {where}"[:400]
             except NoValue:
                 continue
     return None

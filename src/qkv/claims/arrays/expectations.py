@@ -1,8 +1,8 @@
 """Means over independent Gaussian vectors w ~ N(0, s*I), in closed form.
 
 Products of w'u follow Wick's rule, E[|w|^(2j) w'u_1 ... w'u_2m] = s^(j+m) (D + 2m)(D + 2m + 2) ... (j factors) times
-the sum over pairings of u_a'u_b, with D the dimension of w; E[w'A w] = s trace(A); E[exp(w'u)] = exp(s u'u/2) and E[cos(w'u + c)] =
-exp(-s u'u/2) cos(c). One vector is integrated after the other.
+the sum over pairings of u_a'u_b, with D the dimension of w; E[w'A w] = s trace(A); E[exp(w'u)] = exp(s u'u/2) and
+E[cos(w'u + c)] = exp(-s u'u/2) cos(c). One vector is integrated after the other.
 """
 
 from __future__ import annotations

@@ -7,7 +7,9 @@ Every fact is a theorem of one line:
 - softmax is 1/2-Lipschitz in the Euclidean norm: its Jacobian is the covariance of a distribution, and a variance is at
   most (max - min)^2/4 <= |u|^2/2 (Popoviciu). relu, tanh and sin are 1-Lipschitz entry by entry, sigmoid 1/4.
 - entropy: 0 <= H(p) <= log n, 1 - |p|^2 <= H(p), -log max p <= H(p), KL(p, r) >= |p - r|^2 (Pinsker, as the 1-norm of
-  numbers with sum 0 is at least sqrt 2 times their norm). Norms: Cauchy-Schwarz, the triangle inequality, |A B| <= |A| |B| (Frobenius).
+  numbers with sum 0 is at least sqrt 2 times their norm).
+- norms: Cauchy-Schwarz, the triangle inequality, |A B| <= |A| |B| (Frobenius), |trace A| <= sqrt(n) |A|; a row of
+  weights has a norm of 1 at most, and two distributions are at most sqrt(2) apart.
 - ranks: at most every size on the way, and at most the sum of the ranks of the terms.
 - variances by weights are never negative, and at most |y|^2/2.
 - numbers: squares, exp(x) >= 1 + x, log(x) <= x - 1, |sin|, |cos| <= 1, cos(x) >= 1 - x^2/2,
@@ -242,6 +244,9 @@ class Library:
             if len(word) == 1 and word[0].kind in ("softmax", "simplex") and c == 1:
                 yield Fact(1 - part, "a weight is at most 1")
                 yield Fact(part, "a weight is never negative", True)
+            if len(word) > 1 and c == 1 and word[0].kind in ROWS_OF_WEIGHTS and not word[0].flipped and z.cols == "1":
+                rest = self.products.word(word[1:], sp.Integer(1), word[1].shape[0], "1")
+                yield Fact(self.functions.largest(rest) - part, "means are at most the maximum")
         lse = self.functions.lse(z)
         yield Fact(lse - part, "lse(z) >= max(z)")
         yield Fact(self.functions.norm(z) - part, "an entry is at most the norm")
@@ -254,6 +259,9 @@ class Library:
             inner = self.functions.norm(word[0].payload)
             yield Fact(inner - part, "an entry is at most the norm")
             yield Fact(sp.sqrt(size_symbol(z.rows)) * part - inner, "|z| <= sqrt(n)*max(|z_i|)")
+            for sign in (1, -1):
+                signed = self.functions.largest(word[0].payload.scaled(sp.Integer(sign)))
+                yield Fact(part - signed, "an absolute value is at least its number")
         for other in self._same(every, "max", part):
             distance = self.functions.norm(z.plus(other.payload.scaled(sp.Integer(-1))))
             yield Fact(distance - part + other, "max is 1-Lipschitz")
@@ -279,9 +287,14 @@ class Library:
             own = self.products.single(next(f if not f.flipped else f.turned() for f in word if f.kind == "simplex"))
             named = sum((self.functions.at(own, item) for item in self._items(own.rows)), sp.Integer(0))
             yield Fact(1 - named, "weights sum to 1, and none is negative")
+            yield Fact(sp.expand(part * (1 - named)), "a product of numbers that are not negative")
             if self._is_all(own.rows):
                 yield Fact(named - 1, "weights sum to 1")
         yield from self._variance(part, word)
+        if len(word) > 2 and word[0].kind == word[-1].kind == "unit":  # an entry of a matrix
+            inner = self.products.word(word[1:-1], sp.Integer(1), word[1].shape[0], word[-2].shape[1])
+            square = self.functions.squared_norm(inner)
+            yield Fact(sp.expand(square - part**2), "the square of an entry is at most that of the norm")
         for f in word:  # a mean by weights, and the logarithms of weights
             if f.kind in ("softmax", "simplex") and f.cols == "1":
                 for p, entropy in self._distributions(every, f.rows):
@@ -340,10 +353,11 @@ class Library:
         yield from self._lipschitz(part, value)
         parts = list(value.parts.items())
         if 1 < len(parts) <= 4:
-            total: Scalar = sp.Integer(0)
-            for word, c in parts:
-                total += sp.Abs(c) * self.functions.norm(Terms({word: sp.Integer(1)}, value.rows, value.cols))
-            yield Fact(total - part, "the triangle inequality")
+            norms = [self.functions.norm(Terms({word: c}, value.rows, value.cols)) for word, c in parts]
+            yield Fact(sp.Add(*norms) - part, "the triangle inequality")
+            if len(parts) == 2:
+                yield Fact(part - norms[0] + norms[1], "the triangle inequality")
+                yield Fact(part + norms[0] - norms[1], "the triangle inequality")
         for word, c in parts if len(parts) == 1 else ():
             for cut in range(1, len(word)):
                 left, right = word[:cut], word[cut:]
@@ -359,6 +373,11 @@ class Library:
                 )
             if len(word) == 1 and word[0].kind in ("softmax", "simplex") and word[0].cols == "1" and c == 1:
                 yield Fact(1 - part, "the norm of a distribution is at most 1")
+            elif len(word) == 1 and word[0].kind in ROWS_OF_WEIGHTS and c == 1:
+                yield Fact(sp.sqrt(size_symbol(word[0].rows)) - part, "the norm of a row of weights is at most 1")
+            if len(word) == 1 and word[0].kind in ("relu", "tanh", "sin", "abs") and c == 1:
+                bound = LIPSCHITZ[word[0].kind] * self.functions.norm(word[0].payload)
+                yield Fact(bound - part, f"{word[0].kind} is 0 at 0, and 1-Lipschitz")
         if len(parts) > 1:
             yield from self._common_factor(part, value)
         others = [a for a in every if isinstance(a, Atom) and a.sort == "norm" and a != part]
@@ -387,6 +406,8 @@ class Library:
         if len(words) != 2 or {c for _, c in words} != {1, -1} or any(len(w) != 1 for w, _ in words):
             return
         (one,), (two,) = (w for w, _ in words)
+        if all(f.kind in ("softmax", "simplex") and f.cols == "1" for f in (one, two)):
+            yield Fact(sp.sqrt(2) - part, "two distributions are at most sqrt(2) apart")
         if one.kind == two.kind and one.kind in LIPSCHITZ and not one.flipped and not two.flipped:
             inner = one.payload.plus(two.payload.scaled(sp.Integer(-1)))
             distance = self.functions.norm(inner)
@@ -399,8 +420,9 @@ class Library:
         if len(word) == 1:
             yield from self._diagonal_sum(part, word[0])
         if len(word) == 2 and word[0].name == word[1].name and word[0].kind in ROWS_OF_WEIGHTS:
-            rows = size_symbol(word[0].rows)
+            rows, cols = size_symbol(word[0].rows), size_symbol(word[0].cols)
             yield Fact(rows - part, "the squares of the weights of a row sum to 1 at most")
+            yield Fact(part - rows / cols, "the squares of n weights sum to 1/n at least")
         for cut in range(1, len(word)):
             pieces = (word[:cut], word[cut:])
             one, two = (self.products.word(w, sp.Integer(1), w[0].shape[0], w[-1].shape[1]) for w in pieces)
