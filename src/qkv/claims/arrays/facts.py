@@ -266,6 +266,8 @@ class Library:
             distance = self.functions.norm(z.plus(other.payload.scaled(sp.Integer(-1))))
             yield Fact(distance - part + other, "max is 1-Lipschitz")
             yield Fact(distance + part - other, "max is 1-Lipschitz")
+            shift = self.functions.largest(z.plus(other.payload.scaled(sp.Integer(-1))))
+            yield Fact(other + shift - part, "max(y + s) <= max(y) + max(s)")
 
     def _mean_facts(self, z: Terms, above: Scalar, why: str) -> Iterator[Fact]:
         total = self.products.inner(self.products.single(ones(z.rows)), z)
