@@ -142,6 +142,7 @@ class Library:
                 yield Fact(x - 1 - part, "log(x) <= x - 1")
                 if x.is_Symbol and self._at_least_one(x):
                     yield Fact(part, "log(x) >= 0 for x >= 1", self._at_least_one(x) == "more")
+                yield from self._logarithm(part, x)
         elif isinstance(part, sp.sin | sp.cos):
             yield from self._wave(part, every)
         elif isinstance(part, Atom):
@@ -150,6 +151,19 @@ class Library:
                 yield Fact(part, "never negative by its definition", bool(part.is_positive))
         elif part.is_Symbol and part.is_positive and part.is_integer:
             yield Fact(part - 1, "a size is at least 1")
+
+    def _logarithm(self, part: Scalar, x: Scalar) -> Iterator[Fact]:
+        """The logarithm rises: that of a number between its bounds, and that of a sum above that of each term."""
+        if x.is_Symbol:
+            for fact in self.given:
+                for end, sign in ((x - fact.value, 1), (x + fact.value, -1)):
+                    if end.is_Rational and end > 0:
+                        yield Fact(sign * (part - sp.log(end)), "the logarithm rises", fact.strict)
+        terms = sp.Add.make_args(x)
+        if len(terms) > 1 and all(t.is_positive for t in terms):
+            for term in terms[:4]:
+                rest = part - sp.expand_log(sp.log(term))
+                yield Fact(sp.expand(rest), "the logarithm of a sum is above that of each term", True)
 
     def _wave(self, part: Scalar, every: set[Scalar]) -> Iterator[Fact]:
         angle = part.args[0]
@@ -242,7 +256,8 @@ class Library:
         if len(z.parts) == 1:
             ((word, c),) = z.parts.items()
             if len(word) == 1 and word[0].kind in ("softmax", "simplex") and c == 1:
-                yield Fact(1 - part, "a weight is at most 1")
+                several = any(f.value == size_symbol(z.rows) - k for f in self.given for k in range(2, 60))
+                yield Fact(1 - part, "a weight is at most 1", several and word[0].kind == "softmax")
                 yield Fact(part, "a weight is never negative", True)
             if len(word) > 1 and c == 1 and word[0].kind in ROWS_OF_WEIGHTS and not word[0].flipped and z.cols == "1":
                 rest = self.products.word(word[1:], sp.Integer(1), word[1].shape[0], "1")

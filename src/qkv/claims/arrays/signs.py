@@ -39,11 +39,25 @@ def is_zero(evaluator: ArrayEvaluator, value: Scalar) -> bool:
         value = sp.expand(sp.expand_trig(value))
         if value == 0 or _pythagoras(value) == 0:
             return True
+    if _is_one(value):
+        return True
     top = sp.expand(sp.numer(sp.together(value)))
     top = sp.expand(sp.powsimp(top, deep=True))
     if top == 0 or sp.expand(sp.expand_log(top)) == 0:
         return True
     return bool(evaluator.tidied(sp.expand(sp.powsimp(top))) == 0)
+
+
+def _is_one(value: Scalar) -> bool:
+    """Whether the exponential of a sum with logarithms of sums is 1: log(1 + e^x) - log(1 + e^-x) - x."""
+    logs = [(c, m) for m, c in value.as_coefficients_dict().items() if isinstance(m, sp.log) and m.args[0].is_Add]
+    if not logs or not all(c.is_Integer and abs(c) < 4 and m.args[0].is_positive for c, m in logs):
+        return False
+    rest = sp.expand(value - sum(c * m for c, m in logs))
+    if rest.has(sp.log):
+        return False
+    top, bottom = sp.fraction(sp.together(sp.Mul(*(m.args[0] ** c for c, m in logs)) * sp.exp(rest)))
+    return bool(sp.expand(sp.powsimp(sp.expand(top - bottom))) == 0)
 
 
 def _pythagoras(value: Scalar) -> Scalar:
@@ -266,7 +280,9 @@ def _constants(form: Scalar, facts: list[Fact]) -> list[Fact]:
 def _products(facts: list[Fact], form: Scalar) -> list[Fact]:
     """Products of facts with the positive symbols that occur in the goal, so that conditions can be scaled."""
     positive = [s for s in form.free_symbols if s.is_positive or s.is_nonnegative][:4]
-    powers = [p for p in sp.preorder_traversal(form) if p.is_Pow and p.base.is_positive and p.base.is_Symbol][:4]
+    small = [f.value for f in facts if f.value.count_ops() < 12][:60]
+    powers = [p for e in (form, *small) for p in sp.preorder_traversal(e) if p.is_Pow and p.base.is_positive]
+    powers = [p for p in dict.fromkeys(powers) if p.base.is_Symbol][:4]
     base = [f for f in facts if f.value.count_ops() < 12][:40]
     out: list[Fact] = []
     for by in dict.fromkeys([*positive, *powers]):
