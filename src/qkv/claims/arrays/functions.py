@@ -178,8 +178,8 @@ class Functions:
         if len(value.parts) == 1:
             ((word, c),) = value.parts.items()
             scale, value = scale * sp.Abs(c), Terms({word: sp.Integer(1)}, value.rows, value.cols)
-            if [f.kind for f in word] == ["ones"]:
-                return scale * sp.sqrt(size_symbol(word[0].rows))
+            if not word or (word[0].kind == "ones" and len(word) == 1):  # I, or a vector of ones
+                return scale * sp.sqrt(size_symbol(word[0].rows if word else value.rows))
             for cut in range(1, len(word)):
                 if word[cut].shape[0] == "1":  # |u v'| = |u| |v|
                     pieces = (word[:cut], word[cut:])
