@@ -14,6 +14,7 @@ from qkv.claims.arrays.context import ArrayContext, build_array_context
 from qkv.claims.arrays.draws import contradicted_by_draws
 from qkv.claims.arrays.errors import NoValue, Unsupported
 from qkv.claims.arrays.evaluator import ArrayEvaluator
+from qkv.claims.arrays.facts import indexed_items
 from qkv.claims.arrays.growth import growth
 from qkv.claims.arrays.instances import drawn
 from qkv.claims.arrays.signs import is_zero, proved_sign, proved_zero_by_cases, proved_zero_by_conditions
@@ -93,6 +94,9 @@ def _free_names(value: L.Expr, index: str) -> list[L.Name]:
 def _relation(context: ArrayContext, core: L.Relation) -> Outcome:
     """A chain of comparisons: proved link by link, and tried on exact instances in any case."""
     evaluator = ArrayEvaluator(context)
+    crowded = _too_many_items(evaluator)
+    if crowded is not None:
+        return Outcome("undecided", crowded)
     steps: list[Step] = []
     reason, shapes_differ = "", False
     proved = True
@@ -130,6 +134,15 @@ def _relation(context: ArrayContext, core: L.Relation) -> Outcome:
     if contrary is not None:
         return Outcome("refuted", contrary, _sides_only(steps))
     return _searched(evaluator, core, tried, reason, steps)
+
+
+def _too_many_items(evaluator: ArrayEvaluator) -> str | None:
+    """Why no instance has as many different entries as are named, so that a claim would say nothing."""
+    for size, items in indexed_items(evaluator).items():
+        most = evaluator.context.numbers[size].hi if size in evaluator.context.numbers else None
+        if most is not None and len(items) > most:
+            return f"{len(items)} different entries are named where {size} is at most {most}: no instance meets that"
+    return None
 
 
 def _searched(evaluator: ArrayEvaluator, core: L.Relation, tried: Tried, reason: str, steps: list[Step]) -> Outcome:
@@ -322,6 +335,9 @@ def _exists(context: ArrayContext, core: L.Exists) -> Outcome:
     missing = sorted((declared & used) - named)
     if missing:
         raise L.Malformed(core.at, f"{', '.join(missing)}, which is not said to exist", "every variable behind exists")
+    crowded = _too_many_items(ArrayEvaluator(context))
+    if crowded is not None:
+        return Outcome("undecided", crowded)
     for seed in range(3 * N_INSTANCES):
         with exact.precision():
             try:
