@@ -19,3 +19,11 @@ import qkv
 def test_an_equivalence_needs_both_directions(then, kind):
     (found,) = qkv.check(f"```claim x\ngiven k_1..k_n free, q free, n >= 3\nthen {then}\n```")
     assert found.verdict == kind, found.because
+
+
+def test_a_direction_that_needs_a_further_condition_refutes():
+    text = "```claim x\ngiven k_1..k_n orthonormal, n >= 2, t real\nlet q = t*k_a\nthen alpha_a > 1/2 iff t > 0\n```"
+    (found,) = qkv.check(text)
+    assert found.verdict == "refuted"
+    assert found.because == "from right to left: true exactly when t > log(n - 1)"
+    assert found.counterexample is not None

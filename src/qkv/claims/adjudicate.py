@@ -236,12 +236,23 @@ TABLE = (
         lambda f: f"a proof was found ({f.proof.because}), but instances far along the limits do not show it",
     ),
     Row(
+        "proof, but instances disagree in floating point only",
+        (PROVED,),
+        lambda f: f.evidence.disagree and not f.evidence.confirmed and not f.traits.computed,
+        "undecided",
+        lambda f: (
+            f"a proof was found ({f.proof.because}); {f.evidence.disagree} of {f.evidence.total} instances disagree in "
+            "floating point, and exact arithmetic confirms none of them"
+        ),
+    ),
+    Row(
         "proof, but instances disagree",
         (PROVED,),
         lambda f: f.evidence.disagree,
         "undecided",
         lambda f: (
-            f"a bug: the proof ({f.proof.because}) and {f.evidence.disagree} of {f.evidence.total} instances disagree"
+            f"{'a bug' if f.evidence.confirmed else 'a bug, or an error of draws or of places on the way to a limit'}: "
+            f"the proof ({f.proof.because}) and {f.evidence.disagree} of {f.evidence.total} instances disagree"
         ),
         lambda f: f.evidence.counterexample,
     ),
@@ -332,6 +343,13 @@ TABLE = (
         "refuted",
         lambda f: f.proof.because,
         lambda f: f.proof.witness.assignment() if f.proof.witness is not None else None,
+    ),
+    Row(
+        "refutation of a limit in n, whose formulas do not go there",
+        (REFUTED,),
+        lambda f: f.traits.item_limit and not f.checks.item_limit[0],
+        "refuted",
+        lambda f: f"{f.proof.because}; the formulas at large n do not go there",
     ),
     Row(
         "refutation that no instance confirms",

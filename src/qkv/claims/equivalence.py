@@ -35,14 +35,39 @@ def equivalence(claim: L.Claim, decide: Callable[[L.Claim], Verdict]) -> Verdict
     parts += [(negated, replace(right, ops=(op,))) for op in others]
     found = []
     for core_part, condition in parts:
-        statement = replace(claim.statement, core=core_part, when=(*claim.statement.when, condition))
-        found.append(decide(replace(claim, statement=statement)))
+        direct = _under(claim, core_part, condition, decide)
+        found.append(
+            direct if direct.verdict == "proved" else _contrapositive(claim, core_part, condition, decide) or direct
+        )
     worst = min(found, key=lambda v: _ORDER.index(v.verdict))
     names = ("from right to left", *("from left to right" for _ in others))
     place = names[found.index(worst)] if worst.verdict not in ("proved", "holds") else "in both directions"
-    verdict = "undecided" if worst.verdict == "conditional" else worst.verdict
+    verdict = worst.verdict
+    if verdict == "conditional":  # one direction holds under a further condition only, and fails for the numbers shown
+        verdict = "undecided" if worst.counterexample is None else "refuted"
     steps = tuple(s for v in found for s in v.derivation) if verdict == "proved" else worst.derivation
     return Verdict(claim.id, verdict, claim.says, f"{place}: {worst.because}", steps, worst.counterexample)
+
+
+def _under(claim: L.Claim, core: L.Relation, condition: L.Relation, decide: Callable[[L.Claim], Verdict]) -> Verdict:
+    """The verdict on one comparison where another one holds."""
+    return decide(
+        replace(claim, statement=replace(claim.statement, core=core, when=(*claim.statement.when, condition)))
+    )
+
+
+def _contrapositive(
+    claim: L.Claim, core: L.Relation, condition: L.Relation, decide: Callable[[L.Claim], Verdict]
+) -> Verdict | None:
+    """A proof that the condition fails where the comparison does; None if there is none, or it cannot be said."""
+    if core.ops == ("=",) or _speaks_of_weights(core):
+        return None
+    contrary, failing = (replace(r, ops=(NEGATED_OP[r.ops[0]],)) for r in (condition, core))
+    try:
+        found = _under(claim, contrary, failing, decide)
+    except L.Malformed:
+        return None
+    return found if found.verdict == "proved" else None
 
 
 def _speaks_of_weights(relation: L.Relation) -> bool:

@@ -44,7 +44,7 @@ def test_what_is_malformed_says_why(given, then, message):
     [
         ("z in R^n", "max(z) -> 0 as n -> oo"),
         ("A in R^{n x n}", "rank(softmax(A)) <= n"),
-        ("k_1..k_n free, q free, x real", "alpha_a < 1 + |x|"),
+        ("k_1..k_n free, q free, x real", "alpha_a < 1 + max(x, 0)"),
     ],
 )
 def test_what_cannot_be_decided_is_no_proof(given, then):
@@ -122,3 +122,16 @@ def test_instances_hold_only_what_is_used():
 
 def test_many_entries_are_tried_whatever_else_is_declared():
     assert verdict("z in R^n, M in R^{n x n}", "exp(norm(z)) + max(abs(z)) + 1 >= lse(z)").verdict == "refuted"
+
+
+@pytest.mark.parametrize(
+    "then", ["r_a*r_b > n when n = 1", "r_a < 0 when n = 2 and r_b > r_c", "r_a + r_b < 0 when n < 2"]
+)
+def test_more_different_entries_than_there_are_prove_nothing(then):
+    """Conditions that nothing meets would prove every statement."""
+    found = verdict("r in simplex^n", then)
+    assert found.verdict == "undecided" and "different entries are named" in found.because
+
+
+def test_all_entries_may_be_named():
+    assert verdict("r in simplex^n", "r_a + r_b = 1 when n = 2").verdict == "proved"

@@ -183,3 +183,16 @@ def test_no_flipped_claim_of_the_catalogue_is_accepted(needs_coq):
             exports[place] = exported(claim)
     assert len(exports) > 200
     assert [false[place].statement.core for place in names_accepted(exports)] == []
+
+
+def test_functions_that_are_written_out_are_checked(needs_coq):
+    given = "given k_1..k_n orthonormal, n = 2, t real\nlet q = t*k_a\n"
+    said = {
+        "norm(q) = abs(t)": True,
+        "norm(q) = t": False,
+        "alpha_a = sigmoid(t)": True,
+        "alpha_a = sigmoid(-t)": False,
+        "inner(k_a, q) = t": True,
+    }
+    claims = claims_of("\n".join(f"```claim x\n{given}then {then}\n```" for then in said))
+    assert accepted(claims) == list(said.values())

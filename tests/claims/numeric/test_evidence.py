@@ -3,6 +3,7 @@
 import pytest
 from claim_builders import cases_of
 
+import qkv
 from qkv.claims.numeric.evidence import N_INSTANCES, Evidence, gather, smallest
 
 KEYS = "k_1..k_n orthonormal, n >= 3, t > 0"
@@ -138,3 +139,14 @@ def test_draws_contradict_by_many_times_their_error():
     assert gather(cases_of(KEYS, "", "E[(k_a'mu_b)^4] = 6*eps^2")).contradicted > 0
     assert gather(cases_of("gamma ~ N(0, 1)", "", "P[gamma > 0] = 2/3")).contradicted > 0
     assert gather(cases_of("gamma ~ N(0, 1)", "", "E[exp(9*gamma)] = 1")).contradicted == 0  # a few draws dominate
+
+
+def test_instances_that_do_not_meet_a_condition_do_not_count():
+    """A place that the search rounds to simple numbers may leave the condition: it speaks neither for nor against."""
+    text = (
+        "```claim x\ngiven k_1..k_n orthonormal, n >= 3, t > 0\nlet q = t*(k_a + k_b)\n"
+        "then alpha_a >= 0.49 when e^t >= 24.5*(n - 2)\nthen alpha_a >= 0.49 when e^t >= 24*(n - 2)\n```"
+    )
+    true, false = qkv.check(text)
+    assert true.verdict == "holds" and "speak against" not in true.because
+    assert false.verdict == "refuted"

@@ -50,16 +50,22 @@ class ArrayContext:
 
 def is_about_arrays(claim: L.Claim) -> bool:
     """Whether a claim needs the part of the language for arrays and for functions that are no exponentials."""
+    scalar = SCALAR_FUNCTIONS | {"inner"} | ({"abs"} if _has_keys(claim) else set())
     for node in L.nodes(claim):
         if isinstance(node, L.Space | L.Exists | L.Growth | L.Cases):
             return True
-        if isinstance(node, L.Apply) and node.function not in SCALAR_FUNCTIONS | {"inner"}:
+        if isinstance(node, L.Apply) and node.function not in scalar:
             return True
         if isinstance(node, L.Gaussian) and node.name.subs == () and _is_vector_law(node):
             return True
         if isinstance(node, L.Name) and node.base == "pi" and not node.subs and not _is_declared(claim, "pi"):
             return True
     return False
+
+
+def _has_keys(claim: L.Claim) -> bool:
+    """Whether a claim declares a family of vectors, beside which an absolute value is a root of a square."""
+    return any(isinstance(g, L.Family) and g.kind in ("orthonormal", "orthogonal", "free") for g in claim.given)
 
 
 def _is_vector_law(node: L.Gaussian) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import sympy as sp
 
@@ -12,6 +14,7 @@ from qkv.claims.arrays.context import ArrayContext, build_array_context
 from qkv.claims.arrays.draws import contradicted_by_draws
 from qkv.claims.arrays.errors import NoValue, Unsupported
 from qkv.claims.arrays.evaluator import ArrayEvaluator
+from qkv.claims.arrays.facts import indexed_items
 from qkv.claims.arrays.growth import growth
 from qkv.claims.arrays.instances import drawn
 from qkv.claims.arrays.signs import is_zero, proved_sign, proved_zero_by_cases, proved_zero_by_conditions
@@ -91,6 +94,9 @@ def _free_names(value: L.Expr, index: str) -> list[L.Name]:
 def _relation(context: ArrayContext, core: L.Relation) -> Outcome:
     """A chain of comparisons: proved link by link, and tried on exact instances in any case."""
     evaluator = ArrayEvaluator(context)
+    crowded = _too_many_items(evaluator)
+    if crowded is not None:
+        return Outcome("undecided", crowded)
     steps: list[Step] = []
     reason, shapes_differ = "", False
     proved = True
@@ -128,6 +134,15 @@ def _relation(context: ArrayContext, core: L.Relation) -> Outcome:
     if contrary is not None:
         return Outcome("refuted", contrary, _sides_only(steps))
     return _searched(evaluator, core, tried, reason, steps)
+
+
+def _too_many_items(evaluator: ArrayEvaluator) -> str | None:
+    """Why no instance has as many different entries as are named, so that a claim would say nothing."""
+    for size, items in indexed_items(evaluator).items():
+        most = evaluator.context.numbers[size].hi if size in evaluator.context.numbers else None
+        if most is not None and len(items) > most:
+            return f"{len(items)} different entries are named where {size} is at most {most}: no instance meets that"
+    return None
 
 
 def _searched(evaluator: ArrayEvaluator, core: L.Relation, tried: Tried, reason: str, steps: list[Step]) -> Outcome:
@@ -226,23 +241,28 @@ def _contrary(evaluator: ArrayEvaluator, core: L.Relation) -> str | None:
         if op in ("=", "!="):
             if op == "!=" and is_zero(evaluator, gap):
                 return "both sides are equal for all values"
-            return _differs_somewhere(evaluator, gap) if op == "=" else None
+            return _somewhere(evaluator, gap, lambda x: not x.contains(0)) if op == "=" else None
         if proved_sign(evaluator, down, strict) is not None:
             return "the contrary holds for all values"
+        return _somewhere(evaluator, gap, lambda x: x > 0 if op in ("<", "<=") else x < 0)
     except Unsupported:
         return None
     return None
 
 
-def _differs_somewhere(evaluator: ArrayEvaluator, gap: sp.Expr) -> str | None:
-    """An instance at which a closed form is not 0, by exact numbers for what it is made of."""
+def _somewhere(evaluator: ArrayEvaluator, gap: sp.Expr, violates: Callable[[Any], bool]) -> str | None:
+    """An instance at which a closed form violates a comparison with 0, by exact numbers for what it is made of."""
     for seed in range(N_INSTANCES):
         with exact.precision():
             try:
                 inst = drawn(evaluator.context, seed)
-                if exact.meets(inst) and not at_instance(inst, gap).contains(0):
+                if not exact.meets(inst):
+                    continue
+                value = at_instance(inst, gap)
+                if violates(value):
                     where = inst.assignment().replace("\n", ", ")
-                    return f"left minus right is {str(gap).replace('**', '^')}, which is not 0 for {where}"[:400]
+                    sign = "positive" if value > 0 else "negative" if value < 0 else "not 0"
+                    return f"left minus right is {str(gap).replace('**', '^')}, which is {sign} for {where}"[:400]
             except NoValue:
                 continue
     return None
@@ -315,6 +335,9 @@ def _exists(context: ArrayContext, core: L.Exists) -> Outcome:
     missing = sorted((declared & used) - named)
     if missing:
         raise L.Malformed(core.at, f"{', '.join(missing)}, which is not said to exist", "every variable behind exists")
+    crowded = _too_many_items(ArrayEvaluator(context))
+    if crowded is not None:
+        return Outcome("undecided", crowded)
     for seed in range(3 * N_INSTANCES):
         with exact.precision():
             try:
@@ -331,4 +354,10 @@ def _exists(context: ArrayContext, core: L.Exists) -> Outcome:
             return Outcome("undecided", f"no witness was found; {why}")
         if lines is not None:
             return Outcome("refuted", "the contrary holds for all values", steps)
+        place = false_at_angles(ArrayEvaluator(context), contrary)
+        if place is not None:
+            return Outcome("proved", place.replace("false for", "true for"))
+        crossing = takes_both_signs(context, contrary)
+        if crossing is not None:
+            return Outcome("proved", crossing)
     return Outcome("undecided", "no witness was found among the values that were tried")

@@ -137,6 +137,8 @@ class ArrayEvaluator:
             raise Unsupported("rotations by a position beside arrays")
         argument = self.value(inner)
         if function == "norm":
+            if DEFAULT in (argument.rows, argument.cols):
+                raise Unsupported("ones or I without a neighbour that says its size")
             return self.products.number(self.functions.norm(argument))
         if function == "Phi":
             x = self.number(inner)

@@ -1,8 +1,8 @@
 """Means over independent Gaussian vectors w ~ N(0, s*I), in closed form.
 
 Products of w'u follow Wick's rule, E[|w|^(2j) w'u_1 ... w'u_2m] = s^(j+m) (D + 2m)(D + 2m + 2) ... (j factors) times
-the sum over pairings of u_a'u_b, with D the dimension of w; E[exp(w'u)] = exp(s u'u/2) and E[cos(w'u + c)] =
-exp(-s u'u/2) cos(c). One vector is integrated after the other.
+the sum over pairings of u_a'u_b, with D the dimension of w; E[w'A w] = s trace(A); E[exp(w'u)] = exp(s u'u/2) and
+E[cos(w'u + c)] = exp(-s u'u/2) cos(c). One vector is integrated after the other.
 """
 
 from __future__ import annotations
@@ -50,6 +50,10 @@ def _mean(evaluator: ArrayEvaluator, name: str, term: Scalar) -> Scalar:
     squares = 0
     exponent: Scalar = sp.Integer(0)
     wave: Scalar | None = None
+    alone = [f for f in sp.Mul.make_args(term) if _depends(f, name)]
+    form = _quadratic_form(evaluator, alone[0], name) if len(alone) == 1 else None
+    if form is not None:
+        return sp.Mul(*(f for f in sp.Mul.make_args(term) if f not in alone)) * form * _variance(evaluator, name)
     for factor in sp.Mul.make_args(term):
         base, power = factor.as_base_exp()
         if not _depends(factor, name):
@@ -66,9 +70,7 @@ def _mean(evaluator: ArrayEvaluator, name: str, term: Scalar) -> Scalar:
                 vectors += [found] * int(power)
         else:
             raise Unsupported("the mean of this function of a random vector")
-    variance = evaluator.number(evaluator.context.random[name])
-    if _depends(variance, name):
-        raise Unsupported("a variance that depends on the vector")
+    variance = _variance(evaluator, name)
     if exponent == 0 and wave is None:
         return constant * _wick(evaluator, name, vectors, squares, variance)
     if vectors or squares or (wave is not None and exponent != 0):
@@ -78,6 +80,25 @@ def _mean(evaluator: ArrayEvaluator, name: str, term: Scalar) -> Scalar:
     if wave is None:
         return constant * sp.exp(sp.expand(shift + variance * size / 2))
     return constant * sp.exp(-variance * size / 2) * wave.func(shift)
+
+
+def _variance(evaluator: ArrayEvaluator, name: str) -> Scalar:
+    """s of w ~ N(0, s*I)."""
+    variance = evaluator.number(evaluator.context.random[name])
+    if _depends(variance, name):
+        raise Unsupported("a variance that depends on the vector")
+    return variance
+
+
+def _quadratic_form(evaluator: ArrayEvaluator, atom: Scalar, name: str) -> Scalar | None:
+    """trace(A) of a number w'A w, whose mean is s*trace(A); None for other numbers."""
+    if not isinstance(atom, Atom) or atom.sort != "word" or len(atom.payload) < 3:
+        return None
+    first, *inner, last = atom.payload
+    if first.name != name or last.name != name or any(name in f.name for f in inner):
+        return None
+    size = evaluator.context.arrays[name].rows
+    return evaluator.functions.trace(evaluator.products.word(tuple(inner), sp.Integer(1), size, size))
 
 
 def _linear_part(evaluator: ArrayEvaluator, atom: Atom, name: str) -> Terms | None:

@@ -6,7 +6,10 @@ Every fact is a theorem of one line:
   are 1-Lipschitz; lse z >= z_a; the sum of exponentials is at least any of its terms together.
 - softmax is 1/2-Lipschitz in the Euclidean norm: its Jacobian is the covariance of a distribution, and a variance is at
   most (max - min)^2/4 <= |u|^2/2 (Popoviciu). relu, tanh and sin are 1-Lipschitz entry by entry, sigmoid 1/4.
-- entropy: 0 <= H(p) <= log n. Norms: Cauchy-Schwarz, the triangle inequality, |A B| <= |A| |B| (Frobenius).
+- entropy: 0 <= H(p) <= log n, 1 - |p|^2 <= H(p), -log max p <= H(p), KL(p, r) >= |p - r|^2 (Pinsker, as the 1-norm of
+  numbers with sum 0 is at least sqrt 2 times their norm).
+- norms: Cauchy-Schwarz, the triangle inequality, |A B| <= |A| |B| (Frobenius), |trace A| <= sqrt(n) |A|; a row of
+  weights has a norm of 1 at most, and two distributions are at most sqrt(2) apart.
 - ranks: at most every size on the way, and at most the sum of the ranks of the terms.
 - variances by weights are never negative, and at most |y|^2/2.
 - numbers: squares, exp(x) >= 1 + x, log(x) <= x - 1, |sin|, |cos| <= 1, cos(x) >= 1 - x^2/2,
@@ -24,10 +27,11 @@ import sympy as sp
 from qkv.claims.arrays.errors import Unsupported
 from qkv.claims.arrays.evaluator import ArrayEvaluator
 from qkv.claims.arrays.functions import entry_factors
-from qkv.claims.arrays.terms import Atom, Factor, Scalar, Terms, Word, ones, size_symbol
+from qkv.claims.arrays.terms import Atom, Factor, Scalar, Terms, Word, common_ends, ones, size_symbol
 from qkv.claims.syntax import nodes as L
 
 MAX_FACTS = 260
+ROWS_OF_WEIGHTS = ("softmax", "causal_softmax")
 LIPSCHITZ = {"softmax": sp.Rational(1, 2), "relu": sp.Integer(1), "tanh": sp.Integer(1), "sin": sp.Integer(1),
              "cos": sp.Integer(1), "sigmoid": sp.Rational(1, 4), "abs": sp.Integer(1)}  # fmt: skip
 
@@ -60,6 +64,11 @@ def given_facts(evaluator: ArrayEvaluator) -> list[Fact]:
         gap = evaluator.tidied(evaluator.number(left) - evaluator.number(right))
         gap = gap if op in (">", ">=", "=") else -gap
         out.append(Fact(gap, "a condition that is given", op in ("<", ">")))
+        one, two = evaluator.number(left), evaluator.number(right)
+        if isinstance(one, Atom) and isinstance(two, Atom) and one.is_nonnegative and two.is_nonnegative:
+            squares = evaluator.tidied(one**2 - two**2) * (1 if op in (">", ">=", "=") else -1)
+            out += [Fact(squares, "the squares of a condition that is given", op in ("<", ">"))]
+            out += [Fact(-squares, "the squares of a condition that is given")] if op == "=" else []
         if op == "=":
             out.append(Fact(-gap, "a condition that is given"))
     return out
@@ -133,6 +142,7 @@ class Library:
                 yield Fact(x - 1 - part, "log(x) <= x - 1")
                 if x.is_Symbol and self._at_least_one(x):
                     yield Fact(part, "log(x) >= 0 for x >= 1", self._at_least_one(x) == "more")
+                yield from self._logarithm(part, x)
         elif isinstance(part, sp.sin | sp.cos):
             yield from self._wave(part, every)
         elif isinstance(part, Atom):
@@ -141,6 +151,19 @@ class Library:
                 yield Fact(part, "never negative by its definition", bool(part.is_positive))
         elif part.is_Symbol and part.is_positive and part.is_integer:
             yield Fact(part - 1, "a size is at least 1")
+
+    def _logarithm(self, part: Scalar, x: Scalar) -> Iterator[Fact]:
+        """The logarithm rises: that of a number between its bounds, and that of a sum above that of each term."""
+        if x.is_Symbol:
+            for fact in self.given:
+                for end, sign in ((x - fact.value, 1), (x + fact.value, -1)):
+                    if end.is_Rational and end > 0:
+                        yield Fact(sign * (part - sp.log(end)), "the logarithm rises", fact.strict)
+        terms = sp.Add.make_args(x)
+        if len(terms) > 1 and all(t.is_positive for t in terms):
+            for term in terms[:4]:
+                rest = part - sp.expand_log(sp.log(term))
+                yield Fact(sp.expand(rest), "the logarithm of a sum is above that of each term", True)
 
     def _wave(self, part: Scalar, every: set[Scalar]) -> Iterator[Fact]:
         angle = part.args[0]
@@ -153,6 +176,10 @@ class Library:
                 yield Fact(1 + 2 * sign * part * sp.sin(angle), "2*sin(x)*cos(x) is a sine")
         elif angle.is_nonnegative:
             yield Fact(angle - part, "sin(x) <= x for x >= 0")
+        for other in [p for p in every if p.func == part.func and p != part][:4]:
+            apart = sp.Abs(sp.expand(angle - other.args[0]))
+            yield Fact(apart - part + other, "sine and cosine are 1-Lipschitz")
+            yield Fact(apart + part - other, "sine and cosine are 1-Lipschitz")
 
     def _nothing(self, part: Atom, every: set[Scalar]) -> Iterator[Fact]:
         yield from ()
@@ -229,8 +256,12 @@ class Library:
         if len(z.parts) == 1:
             ((word, c),) = z.parts.items()
             if len(word) == 1 and word[0].kind in ("softmax", "simplex") and c == 1:
-                yield Fact(1 - part, "a weight is at most 1")
+                several = any(f.value == size_symbol(z.rows) - k for f in self.given for k in range(2, 60))
+                yield Fact(1 - part, "a weight is at most 1", several and word[0].kind == "softmax")
                 yield Fact(part, "a weight is never negative", True)
+            if len(word) > 1 and c == 1 and word[0].kind in ROWS_OF_WEIGHTS and not word[0].flipped and z.cols == "1":
+                rest = self.products.word(word[1:], sp.Integer(1), word[1].shape[0], "1")
+                yield Fact(self.functions.largest(rest) - part, "means are at most the maximum")
         lse = self.functions.lse(z)
         yield Fact(lse - part, "lse(z) >= max(z)")
         yield Fact(self.functions.norm(z) - part, "an entry is at most the norm")
@@ -243,10 +274,15 @@ class Library:
             inner = self.functions.norm(word[0].payload)
             yield Fact(inner - part, "an entry is at most the norm")
             yield Fact(sp.sqrt(size_symbol(z.rows)) * part - inner, "|z| <= sqrt(n)*max(|z_i|)")
+            for sign in (1, -1):
+                signed = self.functions.largest(word[0].payload.scaled(sp.Integer(sign)))
+                yield Fact(part - signed, "an absolute value is at least its number")
         for other in self._same(every, "max", part):
             distance = self.functions.norm(z.plus(other.payload.scaled(sp.Integer(-1))))
             yield Fact(distance - part + other, "max is 1-Lipschitz")
             yield Fact(distance + part - other, "max is 1-Lipschitz")
+            shift = self.functions.largest(z.plus(other.payload.scaled(sp.Integer(-1))))
+            yield Fact(other + shift - part, "max(y + s) <= max(y) + max(s)")
 
     def _mean_facts(self, z: Terms, above: Scalar, why: str) -> Iterator[Fact]:
         total = self.products.inner(self.products.single(ones(z.rows)), z)
@@ -268,17 +304,25 @@ class Library:
             own = self.products.single(next(f if not f.flipped else f.turned() for f in word if f.kind == "simplex"))
             named = sum((self.functions.at(own, item) for item in self._items(own.rows)), sp.Integer(0))
             yield Fact(1 - named, "weights sum to 1, and none is negative")
+            yield Fact(sp.expand(part * (1 - named)), "a product of numbers that are not negative")
             if self._is_all(own.rows):
                 yield Fact(named - 1, "weights sum to 1")
         yield from self._variance(part, word)
+        if len(word) > 2 and word[0].kind == word[-1].kind == "unit":  # an entry of a matrix
+            inner = self.products.word(word[1:-1], sp.Integer(1), word[1].shape[0], word[-2].shape[1])
+            square = self.functions.squared_norm(inner)
+            yield Fact(sp.expand(square - part**2), "the square of an entry is at most that of the norm")
         for f in word:  # a mean by weights, and the logarithms of weights
             if f.kind in ("softmax", "simplex") and f.cols == "1":
                 for p, entropy in self._distributions(every, f.rows):
                     yield Fact(sp.expand(entropy), "an entropy is never negative")
                     yield Fact(sp.expand(sp.log(size_symbol(f.rows)) - entropy), "an entropy is at most log(n)")
+                    yield from self._entropy(p, entropy, every)
                     for r, _ in self._distributions(every, f.rows):
                         crossed = -self.products.inner(p, self.functions.entrywise("log", r))
                         yield Fact(sp.expand(crossed - entropy), "Gibbs: cross-entropy is at least entropy")
+                        apart = self.functions.squared_norm(p.plus(r.scaled(sp.Integer(-1))))
+                        yield Fact(sp.expand(crossed - entropy - apart), "Pinsker: KL(p, r) >= |p - r|^2")
         if len(word) == 2 and all(f.kind in ("softmax", "simplex") and f.cols == "1" for f in word):
             yield Fact(1 - part, "a mean of weights is at most 1")
             yield Fact(part, "a mean of weights is never negative")
@@ -295,6 +339,13 @@ class Library:
                     yield Fact(sp.expand(both + 2 * sign * part), "the squared norm of a sum")
                 squares = self.products.inner(left, left) * self.products.inner(right, right)
                 yield Fact(sp.expand(squares - part**2), "Cauchy-Schwarz")
+
+    def _entropy(self, p: Terms, entropy: Scalar, every: set[Scalar]) -> Iterator[Fact]:
+        """-log(x) is at least 1 - x, and at least -log(max(p)) for every weight x."""
+        yield Fact(sp.expand(entropy - 1 + self.products.inner(p, p)), "an entropy is at least 1 - |p|^2")
+        largest = sp.log(self.functions.largest(p))
+        if largest in every:
+            yield Fact(sp.expand(entropy + largest), "an entropy is at least -log(max(p))")
 
     def _variance(self, part: Atom, word: Word) -> Iterator[Fact]:
         """The sum of p_i*y_i^2 less the square of p'y is a variance: at least 0, at most |y|^2/2 (Popoviciu)."""
@@ -319,10 +370,11 @@ class Library:
         yield from self._lipschitz(part, value)
         parts = list(value.parts.items())
         if 1 < len(parts) <= 4:
-            total: Scalar = sp.Integer(0)
-            for word, c in parts:
-                total += sp.Abs(c) * self.functions.norm(Terms({word: sp.Integer(1)}, value.rows, value.cols))
-            yield Fact(total - part, "the triangle inequality")
+            norms = [self.functions.norm(Terms({word: c}, value.rows, value.cols)) for word, c in parts]
+            yield Fact(sp.Add(*norms) - part, "the triangle inequality")
+            if len(parts) == 2:
+                yield Fact(part - norms[0] + norms[1], "the triangle inequality")
+                yield Fact(part + norms[0] - norms[1], "the triangle inequality")
         for word, c in parts if len(parts) == 1 else ():
             for cut in range(1, len(word)):
                 left, right = word[:cut], word[cut:]
@@ -338,6 +390,13 @@ class Library:
                 )
             if len(word) == 1 and word[0].kind in ("softmax", "simplex") and word[0].cols == "1" and c == 1:
                 yield Fact(1 - part, "the norm of a distribution is at most 1")
+            elif len(word) == 1 and word[0].kind in ROWS_OF_WEIGHTS and c == 1:
+                yield Fact(sp.sqrt(size_symbol(word[0].rows)) - part, "the norm of a row of weights is at most 1")
+            if len(word) == 1 and word[0].kind in ("relu", "tanh", "sin", "abs") and c == 1:
+                bound = LIPSCHITZ[word[0].kind] * self.functions.norm(word[0].payload)
+                yield Fact(bound - part, f"{word[0].kind} is 0 at 0, and 1-Lipschitz")
+        if len(parts) > 1:
+            yield from self._common_factor(part, value)
         others = [a for a in every if isinstance(a, Atom) and a.sort == "norm" and a != part]
         for one, two in combinations(others[:6], 2):
             if (
@@ -349,12 +408,23 @@ class Library:
                     if both.key in (value.key, value.scaled(sp.Integer(-1)).key):
                         yield Fact(one + two - part, "the triangle inequality")
 
+    def _common_factor(self, part: Atom, value: Terms) -> Iterator[Fact]:
+        """The norm of A*x + A*y is at most that of A times that of x + y."""
+        for right in (False, True):
+            kinds = tuple({f.kind for word in value.parts for f in word})
+            end, rest = common_ends(value, kinds, right)
+            if end is not None:
+                bound = self.functions.norm(self.products.single(end)) * self.functions.norm(rest)
+                yield Fact(bound - part, "the norm of a product is at most the product of the norms")
+
     def _lipschitz(self, part: Atom, value: Terms) -> Iterator[Fact]:
         """The norm of f(x) - f(y) is at most the constant of f times that of x - y."""
         words = list(value.parts.items())
         if len(words) != 2 or {c for _, c in words} != {1, -1} or any(len(w) != 1 for w, _ in words):
             return
         (one,), (two,) = (w for w, _ in words)
+        if all(f.kind in ("softmax", "simplex") and f.cols == "1" for f in (one, two)):
+            yield Fact(sp.sqrt(2) - part, "two distributions are at most sqrt(2) apart")
         if one.kind == two.kind and one.kind in LIPSCHITZ and not one.flipped and not two.flipped:
             inner = one.payload.plus(two.payload.scaled(sp.Integer(-1)))
             distance = self.functions.norm(inner)
@@ -364,12 +434,33 @@ class Library:
 
     def _trace(self, part: Atom, every: set[Scalar]) -> Iterator[Fact]:
         word: Word = part.payload
+        if len(word) == 1:
+            yield from self._diagonal_sum(part, word[0])
+        if len(word) == 2 and word[0].name == word[1].name and word[0].kind in ROWS_OF_WEIGHTS:
+            rows, cols = size_symbol(word[0].rows), size_symbol(word[0].cols)
+            yield Fact(rows - part, "the squares of the weights of a row sum to 1 at most")
+            yield Fact(part - rows / cols, "the squares of n weights sum to 1/n at least")
         for cut in range(1, len(word)):
             pieces = (word[:cut], word[cut:])
             one, two = (self.products.word(w, sp.Integer(1), w[0].shape[0], w[-1].shape[1]) for w in pieces)
             bound = self.functions.norm(one) * self.functions.norm(two)
             yield Fact(bound - part, "Cauchy-Schwarz")
             yield Fact(bound + part, "Cauchy-Schwarz")
+
+    def _diagonal_sum(self, part: Atom, factor: Factor) -> Iterator[Fact]:
+        """Bounds of the trace of a matrix by its norm, and of matrices of weights and permutations by their entries."""
+        size = size_symbol(factor.rows)
+        orthogonal = factor.kind in ("orthogonal", "permutation")
+        bound = size if orthogonal else sp.sqrt(size) * self.functions.norm(self.products.single(factor))
+        yield Fact(bound - part, "Cauchy-Schwarz")
+        yield Fact(bound + part, "Cauchy-Schwarz")
+        if factor.kind == "permutation":
+            yield Fact(part, "the entries of a permutation matrix are never negative")
+        if factor.kind in ROWS_OF_WEIGHTS:
+            yield Fact(part, "weights are positive", True)
+            yield Fact(size - part, "a weight is at most 1")
+        if factor.kind == "causal_softmax":
+            yield Fact(part - 1, "the first row of a causal softmax sees one item")
 
     def _rank(self, part: Atom, every: set[Scalar]) -> Iterator[Fact]:
         value: Terms = part.payload

@@ -174,10 +174,12 @@ class Functions:
             square = sp.trigsimp(sum(c**2 for c in value.parts.values()))
             if square.is_number:
                 return sp.sqrt(square)
-        scale, value = positive_content(value)
+        scale, value = common_content(value)
         if len(value.parts) == 1:
             ((word, c),) = value.parts.items()
             scale, value = scale * sp.Abs(c), Terms({word: sp.Integer(1)}, value.rows, value.cols)
+            if not word or (word[0].kind == "ones" and len(word) == 1):  # I, or a vector of ones
+                return scale * sp.sqrt(size_symbol(word[0].rows if word else value.rows))
             for cut in range(1, len(word)):
                 if word[cut].shape[0] == "1":  # |u v'| = |u| |v|
                     pieces = (word[:cut], word[cut:])
@@ -378,6 +380,16 @@ def _without_row_constants(matrix: Terms) -> Terms:
     """Without the terms u*ones', which add the same number to every entry of a row."""
     parts = {w: c for w, c in matrix.parts.items() if not (w and w[-1].kind == "ones" and w[-1].flipped)}
     return Terms(parts, matrix.rows, matrix.cols)
+
+
+def common_content(value: Terms) -> tuple[Scalar, Terms]:
+    """The size of a factor common to all coefficients, and the terms without it; a norm is the product of both."""
+    scale, value = positive_content(value)
+    first = next(iter(value.parts.values()))
+    ratios = {w: sp.cancel(c / first) for w, c in value.parts.items()}
+    if first.is_number or not all(r.is_Rational for r in ratios.values()):
+        return scale, value
+    return scale * sp.Abs(first), Terms(ratios, value.rows, value.cols)
 
 
 def positive_content(value: Terms) -> tuple[Scalar, Terms]:

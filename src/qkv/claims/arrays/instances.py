@@ -153,6 +153,9 @@ def _array(kind: str, rows: int, cols: int, rng: random.Random, seed: int) -> li
         out = [[Fraction(rng.choice([1, 2, 3, 4]) if i == 0 else 0)] * cols for i in range(rows)]
     if seed % 10 == 7 and kind in ("", "symmetric"):  # no entry below 0, for logarithms and roots
         out = [[abs(x) + (seed % 20 == 7) for x in row] for row in out]
+    if seed % 9 == 4 and kind == "" and rows == cols > 1:  # one entry: products with it are often 0
+        place = [rng.randrange(rows), rng.randrange(cols)]
+        out = [[Fraction(int([i, j] == place)) for j in range(cols)] for i in range(rows)]
     if seed % 11 == 3 and kind == "":
         out = [[Fraction(0)] * cols for _ in range(rows)]
     return out

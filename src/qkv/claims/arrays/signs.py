@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement
 
 import sympy as sp
 
@@ -16,6 +17,7 @@ from qkv.claims.arrays.terms import Scalar
 
 MAX_SPLITS = 4
 MAX_OPERATIONS = 400
+SCALED = ("the case", "a condition that is given")
 CONSTANT_ERROR = sp.Rational(1, 10**6)
 
 
@@ -37,11 +39,25 @@ def is_zero(evaluator: ArrayEvaluator, value: Scalar) -> bool:
         value = sp.expand(sp.expand_trig(value))
         if value == 0 or _pythagoras(value) == 0:
             return True
+    if _is_one(value):
+        return True
     top = sp.expand(sp.numer(sp.together(value)))
     top = sp.expand(sp.powsimp(top, deep=True))
     if top == 0 or sp.expand(sp.expand_log(top)) == 0:
         return True
     return bool(evaluator.tidied(sp.expand(sp.powsimp(top))) == 0)
+
+
+def _is_one(value: Scalar) -> bool:
+    """Whether the exponential of a sum with logarithms of sums is 1: log(1 + e^x) - log(1 + e^-x) - x."""
+    logs = [(c, m) for m, c in value.as_coefficients_dict().items() if isinstance(m, sp.log) and m.args[0].is_Add]
+    if not logs or not all(c.is_Integer and abs(c) < 4 and m.args[0].is_positive for c, m in logs):
+        return False
+    rest = sp.expand(value - sum(c * m for c, m in logs))
+    if rest.has(sp.log):
+        return False
+    top, bottom = sp.fraction(sp.together(sp.Mul(*(m.args[0] ** c for c, m in logs)) * sp.exp(rest)))
+    return bool(sp.expand(sp.powsimp(sp.expand(top - bottom))) == 0)
 
 
 def _pythagoras(value: Scalar) -> Scalar:
@@ -115,9 +131,9 @@ def _in_case(value: Scalar, at: Scalar, how: str) -> Scalar:
     def known(expr: Scalar) -> str | None:
         expr = sp.expand(expr)
         if sp.expand(expr - at) == 0:
-            return how
+            return how or None
         if sp.expand(expr + at) == 0:
-            return {"> 0": "< 0", "= 0": "= 0", "< 0": "> 0"}[how]
+            return {"> 0": "< 0", "= 0": "= 0", "< 0": "> 0"}.get(how)
         return None
 
     def change(node: Scalar) -> Scalar:
@@ -175,7 +191,7 @@ def _direct(library: Library, value: Scalar, extra: tuple[Fact, ...], strict: bo
         for more in extra:
             facts += [f for f in library.about(more.value) if f not in facts]
         facts += _products(facts, form)
-        facts = [replace(f, value=library.evaluator.at_given_sizes(f.value)) for f in facts]
+        facts = [replace(f, value=library.evaluator.at_given_sizes(_known(f.value, extra))) for f in facts]
         facts += [c for c in _constants(form, facts) if c not in facts]
         found = combined(form, facts, strict)
         if found is not None:
@@ -187,6 +203,15 @@ def _direct(library: Library, value: Scalar, extra: tuple[Fact, ...], strict: bo
     if extra and combined(sp.Integer(0), [*extra, *library.given], True) is not None:
         return Argument(("this case cannot occur",))
     return None
+
+
+def _known(value: Scalar, extra: tuple[Fact, ...]) -> Scalar:
+    """A fact as it reads in the case that is looked at: absolute values whose sign is known are written out."""
+    if value.has(sp.Abs):
+        opposite = {-f.value for f in extra}
+        for case in extra:
+            value = _in_case(value, case.value, "> 0" if case.strict else "= 0" if case.value in opposite else "")
+    return value
 
 
 def _forms(library: Library, value: Scalar) -> Iterator[Scalar]:
@@ -213,8 +238,7 @@ def _is_positive(expr: Scalar) -> bool:
 
 
 def _exponents(value: Scalar) -> Scalar | None:
-    """The difference of the exponents of e^x - e^y, times a positive number; its sign is the same."""
-    kept: Scalar = sp.Integer(1)
+    """The difference of the logarithms of a difference of two positive terms, such as e^x - n; its sign is the same."""
     found = None
     for factor in sp.Mul.make_args(value):
         if factor.is_positive:
@@ -227,17 +251,18 @@ def _exponents(value: Scalar) -> Scalar | None:
     signs = []
     for term in found.args:
         c, rest = term.as_coeff_Mul()
-        exponent: Scalar = sp.Integer(0)
+        exponent: Scalar = sp.log(abs(c))
         for part in sp.Mul.make_args(rest):
             if isinstance(part, sp.exp):
                 exponent += part.args[0]
-            elif part != 1:
+            elif part.is_positive:
+                exponent += sp.log(part)
+            else:
                 return None
         signs.append((c, exponent))
     (a, x), (b, y) = signs
-    if a == -b and a != 0:
+    if a * b < 0:
         return sp.expand((x - y) if a > 0 else (y - x))
-    del kept
     return None
 
 
@@ -255,9 +280,16 @@ def _constants(form: Scalar, facts: list[Fact]) -> list[Fact]:
 def _products(facts: list[Fact], form: Scalar) -> list[Fact]:
     """Products of facts with the positive symbols that occur in the goal, so that conditions can be scaled."""
     positive = [s for s in form.free_symbols if s.is_positive or s.is_nonnegative][:4]
-    powers = [p for p in sp.preorder_traversal(form) if p.is_Pow and p.base.is_positive and p.base.is_Symbol][:4]
+    small = [f.value for f in facts if f.value.count_ops() < 12][:60]
+    powers = [p for e in (form, *small) for p in sp.preorder_traversal(e) if p.is_Pow and p.base.is_positive]
+    powers = [p for p in dict.fromkeys(powers) if p.base.is_Symbol][:4]
     base = [f for f in facts if f.value.count_ops() < 12][:40]
     out: list[Fact] = []
     for by in dict.fromkeys([*positive, *powers]):
         out += [replace(f, value=sp.expand(f.value * by), strict=f.strict and bool(by.is_positive)) for f in base]
-    return out[:160]
+    out = out[:160]
+    known = [f for f in facts if f.why in SCALED][:6]
+    for one, two in combinations_with_replacement(known, 2):
+        both = sp.expand(one.value * two.value)
+        out.append(Fact(both, "a product of conditions", one.strict and two.strict))
+    return out[:200]

@@ -12,6 +12,7 @@ from qkv.claims.kernel.statement import Statement, stated
 from qkv.claims.kernel.terms import NotExported
 from qkv.claims.semantics.context import Context
 from qkv.claims.semantics.declarations import build_context
+from qkv.claims.semantics.shorthands import without_shorthands
 from qkv.claims.syntax import nodes as L
 
 OVER_VECTORS = "over vectors and n items"
@@ -52,7 +53,7 @@ def exported(claim: L.Claim) -> Export:
         raise NotExported("masks")
     if is_about_arrays(claim):
         raise NotExported("arrays and functions of them")
-    context = build_context(claim)
+    context = build_context(without_shorthands(claim))
     statement = stated(context)
     return Export(statement.text("claim"), _script(context, statement), _form(context, statement), comment(claim.says))
 

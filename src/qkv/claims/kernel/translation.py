@@ -83,7 +83,7 @@ class Translator:
             return self._sum(expr)
         if isinstance(expr, L.Stat):
             return self._statistic(expr)
-        raise NotExported("probabilities")
+        raise NotExported("probabilities" if isinstance(expr, L.Chance) else "this form")
 
     def number(self, expr: L.Expr) -> str:
         """The text of an expression that must be a number."""

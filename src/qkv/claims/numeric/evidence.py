@@ -14,7 +14,7 @@ from qkv.claims.numeric.confirmation import Violation, equality_at, moves_output
 from qkv.claims.numeric.counterexample import python_assignments
 from qkv.claims.numeric.counterexample_search import likely_counterexamples
 from qkv.claims.numeric.evaluator import Array, CannotEvaluate, Instance, NotLoaded, evaluate, sides
-from qkv.claims.numeric.instances import holds, instances
+from qkv.claims.numeric.instances import conditions_hold, holds, instances
 from qkv.claims.numeric.limit_checks import (
     PATH,
     approaches,
@@ -132,6 +132,8 @@ def gather(
                     tally.add(inst, case.core, meeting)
         if thorough and not tally.disagree:
             for suggested in likely_counterexamples(case, seed):
+                if not _meets(suggested.instance):
+                    continue
                 found = _judged(suggested.instance, case.core, hint)
                 if found.verdict is True and suggested.near_tie:
                     found = Judgement(None)  # both sides may be equal between two floats
@@ -140,6 +142,14 @@ def gather(
                 if found.certain:
                     break
     return tally.evidence()
+
+
+def _meets(inst: Instance) -> bool:
+    """Whether an instance meets the conditions of its claim, up to rounding."""
+    try:
+        return conditions_hold(inst)
+    except (CannotEvaluate, ValueError, KeyError):
+        return False
 
 
 class _Tally:

@@ -1,4 +1,4 @@
-"""Shorthands that the language says by other words: the logistic function, tanh, inner products."""
+"""Shorthands that the language says by other words: the logistic function, tanh, absolute values, inner products."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from qkv.claims.syntax.rewriting import mapped
 
 
 def without_shorthands(claim: L.Claim) -> L.Claim:
-    """A claim in which sigmoid, tanh and inner are written out by exp and products."""
+    """A claim in which sigmoid, tanh, abs and inner are written out by exp, roots and products."""
     if not any(isinstance(n, L.Apply) for n in L.nodes(claim)):
         return claim
     return replace(
@@ -31,6 +31,8 @@ def _written_out(node: L.Node) -> L.Node:
     if node.function == "tanh":
         power = L.Call("exp", L.Op("*", two, x, at), at)
         return L.Op("/", L.Op("-", power, one, at), L.Op("+", power, one, at), at)
+    if node.function == "abs":
+        return L.Call("sqrt", L.Op("^", x, two, at), at)
     if node.function == "inner":
         return L.Op("*", L.Transpose(x, at), node.args[1], at)
     return node

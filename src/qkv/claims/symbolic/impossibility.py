@@ -38,7 +38,7 @@ def never(context: Context, core: L.Never) -> Proof:
         return _no_query(context, core)
     if isinstance(core.inner, L.Relation) and core.inner.ops in (("<",), ("<=",), (">",), (">=",)):
         return _no_order(context, core, core.inner)
-    algebra, cases = _parts_of_difference(context, core)
+    algebra, difference, cases = _parts_of_difference(context, core)
     if algebra.random:
         raise Unsupported("impossibility with random keys")
     r = algebra.symbol(str(core.name))
@@ -65,9 +65,11 @@ def never(context: Context, core: L.Never) -> Proof:
             because = f"{core.name} = {scalar_text(root)} makes it true for {other} = {at}"
             witness = Witness(str(core.name), root, ((str(other), at),))
             return Proof(REFUTED, because, tuple(steps), witness=witness)
+        _orthogonal_only(algebra, difference)
         if not _no_common_root(values, r, here):
             return Proof(UNKNOWN, "it is not settled whether all parts can vanish at once")
         steps.append(step("the parts of left minus right have no common zero"))
+    _orthogonal_only(algebra, difference)
     return Proof(PROVED, f"left minus right cannot vanish for any {core.name}", tuple(steps))
 
 
@@ -85,8 +87,8 @@ def _no_order(context: Context, core: L.Never, order: L.Relation) -> Proof:
 
 def _parts_of_difference(
     context: Context, core: L.Never
-) -> tuple[Algebra, list[tuple[Assumptions, tuple[Scalar, ...]]]]:
-    """The parts of left minus right, in the limit where there is one, on every piece of the numbers' ranges."""
+) -> tuple[Algebra, MatrixPolynomial, list[tuple[Assumptions, tuple[Scalar, ...]]]]:
+    """Left minus right, and its parts, in the limit where there is one, on every piece of the numbers' ranges."""
     if isinstance(core.inner, L.Limit):
         if not core.inner.tends:
             raise Unsupported("a double negation")
@@ -95,10 +97,9 @@ def _parts_of_difference(
         left, right = algebra.value(core.inner.left), algebra.value(core.inner.right)
         require_same_shape(left, right, core.at)
         difference = left.minus(right)
-        _orthogonal_only(algebra, difference)
         assumptions = assumptions_of(algebra, path.moving)
         cases = limit_cases(algebra, difference, assumptions, follower(algebra, path), path)
-        return algebra, [(c.assumptions, c.found) for c in cases]
+        return algebra, difference, [(c.assumptions, c.found) for c in cases]
     algebra = Evaluator(context)
     (one, two), (op,) = core.inner.sides[:2], core.inner.ops[:1]
     if op != "=" or len(core.inner.ops) > 1:
@@ -106,8 +107,7 @@ def _parts_of_difference(
     left, right = algebra.value(one), algebra.value(two)
     require_same_shape(left, right, core.at)
     difference = left.minus(right)
-    _orthogonal_only(algebra, difference)
-    return algebra, [(assumptions_of(algebra), tuple(difference.terms.values()))]
+    return algebra, difference, [(assumptions_of(algebra), tuple(difference.terms.values()))]
 
 
 def _orthogonal_only(algebra: Algebra, difference: MatrixPolynomial) -> None:
