@@ -134,6 +134,7 @@ class HeadTable(Fields):
     windows: int
     effect_tokens: int
     effect_unit: str
+    removal: Annotated[str, Field(description="What takes the place of a removed head's output: mean or zero.")]
     keys_asked: int
     repeated: bool
     rows: list[HeadRow]
@@ -200,4 +201,5 @@ class NameHeads(Fields):
     random: Answering
     random_worst: Answering
     draws: int
+    removal: Annotated[str, Field(description="What takes the place of a removed head's output: mean or zero.")]
     rows: list[NameHead]
