@@ -38,6 +38,8 @@ EXACT_QUERIES = 4
 """Queries of each head and window that are predicted by exact moments, where the noise is wide."""
 NEAREST, NODES = 24, 9
 """Competitors of the top item, and nodes of its own error, for the chance that it stays on top."""
+ROWS = 64
+"""Tokens whose probabilities are compared at once."""
 SLACK = 1e-12
 """Rounding of float64 in scores and grids, relative to the largest possible score: far more than it can be."""
 
@@ -398,12 +400,12 @@ def _chance_of_top(scores: Tensor, variances: Tensor, top: Tensor, visible: Tens
     distance = ahead / (variances + own).sqrt().clamp(min=1e-300)
     count = min(NEAREST, distance.shape[-1])
     nearest = distance.topk(count, -1, largest=False, sorted=False).indices
-    far = torch.special.log_ndtr(distance.float()).scatter(-1, nearest, 0).sum(-1).double()
+    # no item is ahead of the top one, so that distances are not negative and log1p loses no digits
+    far = torch.log1p(-0.5 * torch.erfc(distance.float() / math.sqrt(2))).scatter(-1, nearest, 0).sum(-1).double()
     near, spread = ahead.gather(-1, nearest), variances.gather(-1, nearest).sqrt().clamp(min=1e-150)
-    chance = torch.zeros_like(far)
+    chance, own = torch.zeros_like(far), own.sqrt()
     for node, weight in zip(*np.polynomial.hermite_e.hermegauss(NODES), strict=True):
-        moved = (near + own.sqrt() * node) / spread
-        chance += weight * torch.special.log_ndtr(moved).sum(-1).exp()
+        chance += weight * (0.5 * torch.erfc((near + own * node) / (-math.sqrt(2) * spread))).prod(-1)
     return (chance / math.sqrt(2 * math.pi) * far.exp()).clamp(max=1)
 
 
@@ -415,12 +417,27 @@ def mean_kl(model: AttentionModel, windows: Sequence[Tensor], keys: Any) -> floa
         windows: Token ids, from `AttentionModel.windows`.
         keys: Gives the keys and values of a layer to compute with, from the model's own.
     """
-    total = 0.0
+    return mean_kls(model, windows, [keys])[0]
+
+
+def mean_kls(model: AttentionModel, windows: Sequence[Tensor], changes: Sequence[Any]) -> list[float]:
+    """`mean_kl` for several changes of keys; the model's own probabilities are computed once."""
+    totals = [0.0] * len(changes)
     for ids in windows:
-        own = model.run(ids[None]).logits[0].double().log_softmax(-1)
-        other = model.run(ids[None], keys=keys).logits[0].double().log_softmax(-1)
-        total += float((own.exp() * (own - other)).sum())
-    return total / sum(map(len, windows))
+        own = model.run(ids[None]).logits[0].log_softmax(-1)
+        for at, keys in enumerate(changes):
+            totals[at] += kl_of_rows(own, model.run(ids[None], keys=keys).logits[0])
+    return [total / sum(map(len, windows)) for total in totals]
+
+
+def kl_of_rows(own: Tensor, logits: Tensor) -> float:
+    """Sum over tokens of the KL divergence of other logits from the model's own log-probabilities, in float64."""
+    total = 0.0
+    for start in range(0, len(own), ROWS):  # a few tokens at a time: a vocabulary in float64 is large
+        mine = own[start : start + ROWS].double()
+        other = logits[start : start + ROWS].double().log_softmax(-1)
+        total += float(torch.nn.functional.kl_div(other, mine, reduction="sum", log_target=True))
+    return total
 
 
 def whole_model_kl(
@@ -433,7 +450,7 @@ def whole_model_kl(
     def rounded(at: int) -> Any:
         return lambda layer, key, value: (key_grid(key, at, per).rounded(key), value)
 
-    return tuple(mean_kl(model, windows, rounded(at)) for at in bits)
+    return tuple(mean_kls(model, windows, [rounded(at) for at in bits]))
 
 
 def rounding(
