@@ -28,6 +28,7 @@ from qkv.heads.sensitivity import key_gradients, sensitivity
 
 UNIFORM, ALLOCATED = (4, 6), (4, 5)
 BAR = 1.3
+KINDS = ("measured over expected", "over that from calibration", "over second order")
 
 
 def licence():
@@ -81,7 +82,7 @@ def compared(model, windows, bits, before):
 def summary(rows, fresh):
     """The ratios of fresh or known texts: least, largest, and how many are within the bar."""
     out = {}
-    for kind in ("measured over expected", "over that from calibration", "over second order"):
+    for kind in KINDS:
         ratios = [
             figures[kind]
             for row in rows.values()
@@ -108,19 +109,11 @@ def main():
         found = compared(model, windows, bits, before)
         rows[name] = {"fresh": not known, "tokens": sum(map(len, windows)), "bits": found}
         for label, f in found.items():
-            print(
-                f"{name}, {label} bits: measured {f['measured']:.5f}, expected {f['expected']:.5f} ± {f['spread']:.5f}; "
-                f"measured over it {f['measured over expected']:.2f}, over that from calibration "
-                f"{f['over that from calibration']:.2f}, over second order {f['over second order']:.2f}",
-                flush=True,
-            )
-    known, fresh = summary(rows, False), summary(rows, True)
-    seconds = time.perf_counter() - start
-    print(
-        json.dumps(
-            {"known": known, "fresh": fresh, "expected from calibration": before, "texts": rows, "seconds": seconds}
-        )
-    )
+            shown = f"measured {f['measured']:.5f}, expected {f['expected']:.5f} ± {f['spread']:.5f}"
+            ratios = ", ".join(f"{kind} {f[kind]:.2f}" for kind in KINDS)
+            print(f"{name}, {label} bits: {shown}; {ratios}", flush=True)
+    out = {"known": summary(rows, False), "fresh": summary(rows, True), "expected from calibration": before}
+    print(json.dumps(out | {"texts": rows, "seconds": time.perf_counter() - start}))
 
 
 if __name__ == "__main__":

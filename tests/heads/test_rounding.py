@@ -109,7 +109,7 @@ def test_no_error_of_half_a_step_moves_a_certified_top_item(family, per, seed):
     model = opened(family, seed)
     checked = 0
     for call in model.capture(text(20, seed)).calls:
-        queries = _Queries.of(call, per)
+        (queries,) = _Queries.blocks(call, per)
         key, step = call.key.double(), key_grid(call.key.double(), 1, per).step
         for bits in (6, 8):
             sure, half = queries.certified(2.0**bits - 1), (step / (2.0**bits - 1) / 2).expand(key.shape)
@@ -124,10 +124,21 @@ def test_no_error_of_half_a_step_moves_a_certified_top_item(family, per, seed):
     assert checked > 20
 
 
+@pytest.mark.parametrize("family", CONFIGS)
+@pytest.mark.parametrize("per", ["channel", "token"])
+def test_blocks_of_queries_give_what_all_queries_at_once_give(family, per, monkeypatch):
+    model, found = opened(family), []
+    for size in (1000, 7):
+        monkeypatch.setattr("qkv.heads.rounding.BLOCK", size)
+        found.append(model.rounding(text(60), (5, 2), per=per, exact_queries=2).records())
+    for one, two in zip(*found, strict=True):
+        assert one == pytest.approx(two, rel=1e-6)
+
+
 def test_the_certificate_is_sharp_for_heads_without_a_cap():
     """Just beyond the margin, the worst error does bring another item on top."""
     call = opened("llama").capture(text(20)).calls[0]
-    queries = _Queries.of(call, "channel")
+    (queries,) = _Queries.blocks(call, "channel")
     last = torch.full(queries.top.shape, 0.0, dtype=torch.float64)
     top2 = queries.scores.topk(2, -1).values
     last = 2 * queries.unit_error[..., 0] / (top2[..., 0] - top2[..., 1])  # where both sides are equal

@@ -129,8 +129,9 @@ def head_effects(
     rows = torch.arange(len(copies)).reshape(shape.heads, len(ids))
     kept = ids.shape[1] if last is None else last + 1
     own = MeanOutputs()
-    with _resumable(model) as blocks:
-        base = _summary(model, model.run(copies, output=own, logits=kept), copies, kept)
+    with _resumable(model, shape.heads) as blocks:
+        once = _summary(model, model.run(ids, output=own, logits=kept), ids, kept)
+        base = _repeated(once, shape.heads)
         means = None if by == "zero" else own.result() if means is None else means
         for layer in range(shape.layers):
             progress(layer, shape.layers)
@@ -181,11 +182,18 @@ def without_heads(removed: Iterable[tuple[int, int]], means: Sequence[Tensor] | 
     return change if by_layer else None
 
 
-class _Blocks:
-    """The blocks of a model: those before `start` give back what they gave in the first run."""
+def _repeated(found: Any, copies: int) -> Any:
+    """The output of a block for several copies of its batch."""
+    if isinstance(found, Tensor):
+        return found.repeat(copies, *[1] * (found.dim() - 1))
+    return tuple(_repeated(part, copies) for part in found) if isinstance(found, tuple) else found
 
-    def __init__(self, blocks: Sequence[nn.Module]) -> None:
-        self.blocks = blocks
+
+class _Blocks:
+    """The blocks of a model: those before `start` give back what they gave in the first run, for each copy of it."""
+
+    def __init__(self, blocks: Sequence[nn.Module], copies: int) -> None:
+        self.blocks, self.copies = blocks, copies
         self.kept: dict[int, Any] = {}
         self.first = 0
 
@@ -195,7 +203,7 @@ class _Blocks:
     def forward(self, number: int, own: Any) -> Any:
         def run(*args: Any, **options: Any) -> Any:
             if number < self.first:
-                return self.kept[number]
+                return _repeated(self.kept[number], self.copies)
             found = own(*args, **options)
             self.kept.setdefault(number, found)
             return found
@@ -204,7 +212,7 @@ class _Blocks:
 
 
 @contextmanager
-def _resumable(model: AttentionModel) -> Iterator[_Blocks]:
+def _resumable(model: AttentionModel, copies: int) -> Iterator[_Blocks]:
     """While open, blocks below the layer in question are not computed again.
 
     Where the layers are no list of blocks with one attention each, everything is computed every time.
@@ -220,7 +228,7 @@ def _resumable(model: AttentionModel) -> Iterator[_Blocks]:
         ),
         [],
     )
-    blocks = _Blocks(found)
+    blocks = _Blocks(found, copies)
     try:
         for number, block in enumerate(found):
             block.forward = blocks.forward(number, block.forward)
