@@ -12,7 +12,7 @@ from families import CONFIGS, ENCODERS, text, tiny, tokenizer
 from qkv.errors import QkvError
 from qkv.heads.attention_model import from_transformers
 from qkv.heads.key_grid import key_grid
-from qkv.heads.rounding import SLACK, RoundingParts, _chance_of_top, _Queries
+from qkv.heads.rounding import SLACK, RoundingParts, _chance_of_top, _Queries, kl_of_rows
 
 
 def opened(family, seed=0):
@@ -133,6 +133,17 @@ def test_blocks_of_queries_give_what_all_queries_at_once_give(family, per, monke
         found.append(model.rounding(text(60), (5, 2), per=per, exact_queries=2).records())
     for one, two in zip(*found, strict=True):
         assert one.pop("method") == two.pop("method") and one == pytest.approx(two, rel=1e-6)
+
+
+def test_a_kl_divergence_is_never_negative():
+    """Equal tokens have equal values, so that rounding changes nothing but the last digits."""
+    kl = opened("llama").rounding(" ".join(["w5"] * 30), (8, 4, 1)).kl
+    assert min(kl) >= 0 and max(kl) < 1e-9
+    logits = torch.randn(70, 97, generator=torch.Generator().manual_seed(0))
+    other = logits + torch.randn(70, 97, generator=torch.Generator().manual_seed(1))
+    own, there = logits.double().log_softmax(-1), other.double().log_softmax(-1)
+    assert kl_of_rows(logits, other) == pytest.approx(float((own.exp() * (own - there)).sum()), rel=1e-12)
+    assert kl_of_rows(logits, logits + 3) < 1e-9
 
 
 def test_the_certificate_is_sharp_for_heads_without_a_cap():

@@ -13,6 +13,7 @@ from qkv.core.display import Card, Displayable
 from qkv.core.validation import whole
 from qkv.errors import QkvError
 from qkv.heads.ablation import REPLACEMENTS, MeanOutputs, Removal, checked_removal, without_heads
+from qkv.heads.table import signed
 
 if TYPE_CHECKING:
     from qkv.heads.adapter import AttentionCall
@@ -114,7 +115,7 @@ class NameHeads(Displayable):
             (f"without {count} others", said(self.random) + (f"; mean of {self.draws} random choices" if more else "")),
             *([("the worst of these", said(self.random_worst))] if more else []),
         )
-        rows = tuple((f"{r.layer}.{r.head}", f"{r.weight:.2f}", f"{r.effect:+.4f}") for r in self.rows)
+        rows = tuple((f"{r.layer}.{r.head}", f"{r.weight:.2f}", signed(r.effect)) for r in self.rows)
         note = (
             "weight: mean weight of the question's last token on the name. effect: how much the loss of the answers "
             f"grows, in nats per token, when the head's output is {REPLACEMENTS[self.removal]}."

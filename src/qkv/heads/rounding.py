@@ -356,7 +356,8 @@ class _Queries:
     def blocks(cls, call: AttentionCall, per: Per) -> list[_Queries]:
         """All queries of a layer but the first few, in blocks."""
         tokens = call.query.shape[-2]
-        whole = replace(call, key=call.key[:1].double(), value=call.value[:1].double())
+        sinks = None if call.sinks is None else call.sinks.detach()
+        whole = replace(call, key=call.key[:1].double(), value=call.value[:1].double(), sinks=sinks)
         starts = range(min(SKIPPED, tokens - 1), tokens, BLOCK)
         return [cls.of(whole, slice(start, min(start + BLOCK, tokens)), per) for start in starts]
 
@@ -456,19 +457,19 @@ def mean_kls(model: AttentionModel, windows: Sequence[Tensor], changes: Sequence
     """`mean_kl` for several changes of keys; the model's own probabilities are computed once."""
     totals = [0.0] * len(changes)
     for ids in windows:
-        own = model.run(ids[None]).logits[0].log_softmax(-1)
+        own = model.run(ids[None]).logits[0]
         for at, keys in enumerate(changes):
             totals[at] += kl_of_rows(own, model.run(ids[None], keys=keys).logits[0])
     return [total / sum(map(len, windows)) for total in totals]
 
 
 def kl_of_rows(own: Tensor, logits: Tensor) -> float:
-    """Sum over tokens of the KL divergence of other logits from the model's own log-probabilities, in float64."""
+    """Sum over tokens of the KL divergence of other logits from the model's own, in float64."""
     total = 0.0
     for start in range(0, len(own), ROWS):  # a few tokens at a time: a vocabulary in float64 is large
-        mine = own[start : start + ROWS].double()
-        other = logits[start : start + ROWS].double().log_softmax(-1)
-        total += float(torch.nn.functional.kl_div(other, mine, reduction="sum", log_target=True))
+        mine, other = (part[start : start + ROWS].double().log_softmax(-1) for part in (own, logits))
+        rows = torch.nn.functional.kl_div(other, mine, reduction="none", log_target=True).sum(-1)
+        total += float(rows.clamp(min=0).sum())  # below zero by rounding only
     return total
 
 

@@ -165,7 +165,7 @@ class HeadTable(Displayable):
         )
         rows = tuple(
             (
-                f"{r.layer}.{r.head}", r.kind, f"{r.score:.2f}", f"{r.effect:+.4f}", f"{r.effective:.1f}",
+                f"{r.layer}.{r.head}", r.kind, f"{r.score:.2f}", signed(r.effect), f"{r.effective:.1f}",
                 f"{r.margin:.2f}", lower_bound(r.radius, 3), f"{r.reads:.0%}", _proved(r.keys_readable),
                 _share(r.keys_read), _shown(r.copying, "+.2f"), _shown(r.rank, ".1f"), _shown(r.subspace, ".2f"),
             )
@@ -307,6 +307,12 @@ def _rows(
                 )
             )
     return rows
+
+
+def signed(effect: float) -> str:
+    """An effect with its sign, and no sign where it rounds to zero."""
+    shown = f"{effect:+.4f}"
+    return shown if float(shown) else "0.0000"
 
 
 def _known(value: torch.Tensor) -> float | None:
