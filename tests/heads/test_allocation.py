@@ -145,7 +145,7 @@ def test_allocated_bits_cost_less_than_uniform_ones():
 def test_a_shifted_calibration_text_is_no_other_text(shift, window):
     model, words = opened(), text(192).split()
     for moved in (" ".join(words[shift:]), " ".join([*text(shift, 5).split(), *words])):
-        with pytest.raises(QkvError, match="share 32 tokens in a row with the calibration text"):
+        with pytest.raises(QkvError, match="32 tokens in a row stand in the calibration text"):
             split_windows(model, " ".join(words), moved, window)
 
 
@@ -163,7 +163,7 @@ def test_windows_that_share_a_run_are_left_out_and_no_others():
     repeated = " ".join(words[:64] * 4)
     with pytest.raises(QkvError, match="2 of the 2 windows"):
         split_windows(model, repeated, None, None)
-    with pytest.raises(QkvError, match="share 10 tokens in a row"):
+    with pytest.raises(QkvError, match="10 tokens in a row stand"):
         split_windows(model, " ".join(words[:20]), " ".join(words[1:21]), None)
 
 
@@ -173,7 +173,7 @@ def test_calibration_and_evaluation_never_share_a_window():
     assert sum(map(len, first)) + sum(map(len, second)) == 60 and len(first) == len(second) == 1
     with pytest.raises(QkvError, match="Give different texts"):
         split_windows(model, text(64), text(64), None)
-    with pytest.raises(QkvError, match="were calibrated on"):
+    with pytest.raises(QkvError, match="calibrated on"):
         split_windows(model, [text(40), text(30, 1)], [text(30, 2), text(40)], None)
     with pytest.raises(QkvError, match="one window only"):
         split_windows(model, text(30), None, 30)

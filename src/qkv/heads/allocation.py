@@ -111,11 +111,12 @@ class Allocation(Displayable):
         )
         what = "coordinates of each head's own basis" if self.basis is not None else "channels"
         heads = self.bits.double().mean(-1)
+        passes = f"{self.samples} backward pass{'es' if self.samples > 1 else ''}"
         facts = (
             ("average", f"{self.mean_bits:.3f} bits of {self.bits.numel()} {what}"),
             ("bits", shares),
             ("key heads", f"{float(heads.min()):.2f} to {float(heads.max()):.2f} bits on average"),
-            ("calibrated on", f"{self.calibration_tokens} tokens, {self.samples} backward passes of each window"),
+            ("calibrated on", f"{self.calibration_tokens} tokens, {passes} of each window"),
             ("measured on", f"{self.evaluation_tokens} other tokens"),
         )
 
@@ -474,10 +475,10 @@ def split_windows(
     run = min(RUN, max(2, min(sum(map(len, first)), sum(map(len, second))) // 2))
     shared = _share_a_run(first, second, run)
     if 2 * sum(shared) >= len(second):
-        problem = (
-            f"{sum(shared)} of the {len(second)} windows that would be measured on were calibrated on, in part or as a "
-            f"whole: they share {run} tokens in a row with the calibration text"
-        )
+        which = f"{sum(shared)} of the {len(second)} windows that would be measured on were calibrated on"
+        if len(second) == 1:
+            which = "the window that would be measured on was calibrated on"
+        problem = f"{which}, in part or as a whole: {run} tokens in a row stand in the calibration text as well"
         raise QkvError(request, problem, "Give different texts")
     return first, [ids for ids, common in zip(second, shared, strict=True) if not common]
 
