@@ -356,8 +356,7 @@ class _Queries:
     def blocks(cls, call: AttentionCall, per: Per) -> list[_Queries]:
         """All queries of a layer but the first few, in blocks."""
         tokens = call.query.shape[-2]
-        sinks = None if call.sinks is None else call.sinks.detach()
-        whole = replace(call, key=call.key[:1].double(), value=call.value[:1].double(), sinks=sinks)
+        whole = replace(call, key=call.key[:1].double(), value=call.value[:1].double())
         starts = range(min(SKIPPED, tokens - 1), tokens, BLOCK)
         return [cls.of(whole, slice(start, min(start + BLOCK, tokens)), per) for start in starts]
 

@@ -136,7 +136,7 @@ class Survey(Displayable):
             key=call.key[:, shared],
             value=call.value[:, shared],
             mask=mask,
-            sinks=None if call.sinks is None else call.sinks.detach().reshape(-1)[own],
+            sinks=None if call.sinks is None else call.sinks.reshape(-1)[own],
         )
         parts = RoundingParts(1, 1, checked_bits(request, bits), checked_per(request, per))
         parts.add(replace(alone, weights=alone.softmax(alone.scores())))
