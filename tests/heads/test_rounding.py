@@ -12,7 +12,7 @@ from families import CONFIGS, ENCODERS, text, tiny, tokenizer
 from qkv.errors import QkvError
 from qkv.heads.attention_model import from_transformers
 from qkv.heads.key_grid import key_grid
-from qkv.heads.rounding import SLACK, RoundingParts, _chance_of_top, _Queries, kl_of_rows
+from qkv.heads.rounding import SLACK, OwnChances, RoundingParts, _chance_of_top, _Queries
 
 
 def opened(family, seed=0):
@@ -142,8 +142,8 @@ def test_a_kl_divergence_is_never_negative():
     logits = torch.randn(70, 97, generator=torch.Generator().manual_seed(0))
     other = logits + torch.randn(70, 97, generator=torch.Generator().manual_seed(1))
     own, there = logits.double().log_softmax(-1), other.double().log_softmax(-1)
-    assert kl_of_rows(logits, other) == pytest.approx(float((own.exp() * (own - there)).sum()), rel=1e-12)
-    assert kl_of_rows(logits, logits + 3) < 1e-9
+    assert OwnChances(logits).kl(other) == pytest.approx(float((own.exp() * (own - there)).sum()), rel=1e-12)
+    assert OwnChances(logits).kl(logits + 3) < 1e-9
 
 
 def test_the_certificate_is_sharp_for_heads_without_a_cap():

@@ -29,7 +29,7 @@ REPLACEMENTS = {"mean": "replaced by its mean over all tokens", "zero": "set to 
 def checked_removal(request: str, by: Any) -> Removal:
     """The word "mean" or "zero"."""
     if by not in get_args(Removal):
-        raise QkvError(request, f"by is {by!r:.40}", "Choose mean or zero")
+        raise QkvError(request, f"outputs are to be replaced by {by!r:.40}", "Choose mean or zero")
     return by
 
 

@@ -456,20 +456,36 @@ def mean_kls(model: AttentionModel, windows: Sequence[Tensor], changes: Sequence
     """`mean_kl` for several changes of keys; the model's own probabilities are computed once."""
     totals = [0.0] * len(changes)
     for ids in windows:
-        own = model.run(ids[None]).logits[0]
+        own = OwnChances(model.run(ids[None]).logits[0])
         for at, keys in enumerate(changes):
-            totals[at] += kl_of_rows(own, model.run(ids[None], keys=keys).logits[0])
+            totals[at] += own.kl(model.run(ids[None], keys=keys).logits[0])
     return [total / sum(map(len, windows)) for total in totals]
 
 
-def kl_of_rows(own: Tensor, logits: Tensor) -> float:
-    """Sum over tokens of the KL divergence of other logits from the model's own, in float64."""
-    total = 0.0
-    for start in range(0, len(own), ROWS):  # a few tokens at a time: a vocabulary in float64 is large
-        mine, other = (part[start : start + ROWS].double().log_softmax(-1) for part in (own, logits))
-        rows = torch.nn.functional.kl_div(other, mine, reduction="none", log_target=True).sum(-1)
-        total += float(rows.clamp(min=0).sum())  # below zero by rounding only
-    return total
+class OwnChances:
+    """A model's own next-token probabilities, for comparison with others.
+
+    With logits x of the model and y of another, KL = log Σ exp y - log Σ exp x - Σ p (y - x), in float64: one
+    exponential of each entry for every comparison.
+
+    Args:
+        logits: (tokens, vocabulary).
+    """
+
+    def __init__(self, logits: Tensor) -> None:
+        self.logits = logits
+        self.chances = [part.double().softmax(-1) for part in logits.split(ROWS)]  # a large vocabulary in pieces
+        self.totals = [part.double().logsumexp(-1) for part in logits.split(ROWS)]
+
+    def kl(self, logits: Tensor) -> float:
+        """Sum over tokens of the KL divergence of other logits from these."""
+        total = 0.0
+        parts = zip(self.logits.split(ROWS), self.chances, self.totals, logits.split(ROWS), strict=True)
+        for own, chances, own_total, part in parts:
+            other = part.double()
+            rows = other.logsumexp(-1) - own_total - (chances * (other - own)).sum(-1)
+            total += float(rows.clamp(min=0).sum())  # below zero by rounding only
+        return total
 
 
 def whole_model_kl(
