@@ -98,8 +98,15 @@ def heads(
         return
     opened = _opened(model, offline=not online)
     with progress("measuring heads") as step:
-        options = {"window": window, "effect_tokens": effect_tokens, "removal": by, "bits": chosen, "per": per_grid}
-        found = opened.table(content, **options, progress=step)
+        found = opened.table(
+            content,
+            window=window,
+            effect_tokens=effect_tokens,
+            removal=by,
+            bits=chosen,
+            per=per_grid,
+            progress=step,
+        )
     if csv is not None:
         write_text(csv, found.to_csv())
     if html is not None:
