@@ -1,7 +1,7 @@
 """Forecast of the KL divergence that keys of few bits cost the whole model: independent errors in place of rounding.
 
 The second order of `sensitivity` tells where bits are needed, and what uniform bits of four and more cost. It says too
-little of allocated bits, whose coarse channels take a few tokens out of its range: no quadratic form sees these, although
+little of allocated bits, whose coarse channels take a few tokens out of its range: no quadratic form sees these, and
 they can make half of the divergence. So a forecast runs the model with errors drawn independently and uniformly within
 half a step, none for the least and the largest entry of a channel, and takes the mean of the divergence over several
 draws. Nothing is rounded, but each draw takes one pass of the model, as measuring does; what it tells beyond one
