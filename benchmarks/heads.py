@@ -20,7 +20,7 @@ import torch
 import transformers
 
 import qkv
-from qkv.heads.ablation import token_losses
+from qkv.heads.ablation import mean_outputs, token_losses
 from qkv.heads.attention_model import AttentionModel
 from qkv.heads.output_circuit import output_circuits, vocabulary_matrix, writing_measures
 from qkv.heads.patterns import PatternSums, repeated_tokens
@@ -36,7 +36,8 @@ def main() -> None:
     parser.add_argument("--parts", default=",".join(PARTS), help=f"some of: {', '.join(PARTS)}")
     parser.add_argument("--model", type=Path, help="folder of SmolLM2")
     parser.add_argument("--peer", type=Path, help="environment of TransformerLens; made if it is missing")
-    parser.add_argument("--bits", default="", help="bits to round keys to in the whole tables, such as 4,3")
+    parser.add_argument("--bits", default="8,6,4,3,2", help="bits to round keys to in the whole tables")
+    parser.add_argument("--seeds", type=int, default=3, help="other sequences that named heads are removed on")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cpu", action="store_true", help="processor time in place of wall time, for a busy machine")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
@@ -61,6 +62,7 @@ def clock(options: argparse.Namespace) -> float:
 def apart(what: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """One measurement in a process of its own, so that its peak of memory is its own."""
     arguments = ["--one", what, str(folder), "--threads", str(options.threads), "--bits", options.bits]
+    arguments += ["--seeds", str(options.seeds)]
     arguments += ["--cpu"] * options.cpu + ["--quick"] * options.quick
     done = subprocess.run([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.strip().split("\n")[-1])
@@ -168,7 +170,6 @@ def one_induction(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     first = getattr(model.tokenizer, "bos_token_id", None)
     left_out = set(range(special)) | set(model.tokenizer.all_special_ids)
     finding = repeated_tokens(vocabulary, n, 4, 0, first, left_out)
-    other = repeated_tokens(vocabulary, n, 4, 1000, first, left_out)
     sums = PatternSums(model.shape.layers, model.shape.heads)
     for row in finding:
         model.run(
@@ -176,46 +177,46 @@ def one_induction(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
             lambda c, row=row: sums.add(c.layer, c.weights[0], row, torch.isfinite(c.scores()[0, 0]), c.layer == 0),
             logits=1,
         )
-    found = sums.result()
-    heads = model.shape.heads
+    found, means = sums.result(), mean_outputs(model, finding)
+    fours = {"induction": strongest(found.induction), "previous token": strongest(found.previous)}
+    named = [head for four in fours.values() for head in four]  # a four with a named head is not random
+    every = [(layer, head) for layer in range(model.shape.layers) for head in range(model.shape.heads)]
+    unnamed = [head for head in every if head not in named]
+    rises: dict[str, list[dict[str, float]]] = {}
+    for seed in range(1 if options.quick else options.seeds):
+        other = repeated_tokens(vocabulary, n, 4, 1000 + seed, first, left_out)
+        base = float(token_losses(model, other)[:, -n:].double().mean())
+        generator = torch.Generator().manual_seed(seed)
+        random = [[unnamed[int(i)] for i in torch.randperm(len(unnamed), generator=generator)[:4]] for _ in range(10)]
+        for by in ("mean", "zero"):
 
-    def strongest(scores: torch.Tensor, count: int) -> list[tuple[int, int]]:
-        return [divmod(int(i), heads) for i in scores.flatten().topk(count).indices]
+            def rise(removed: list[tuple[int, int]], by: Any = by, other: torch.Tensor = other) -> float:
+                losses = token_losses(model, other, removed, by=by, means=means)
+                return float(losses[:, -n:].double().mean()) - base  # noqa: B023
 
-    def loss(removed: list[tuple[int, int]]) -> float:
-        return float(token_losses(model, other, removed)[:, -n:].double().mean())
-
-    base = loss([])
-    four = strongest(found.induction, 4)
-    previous = strongest(found.previous, 4)
-    generator = torch.Generator().manual_seed(0)
-    every = [(layer, head) for layer in range(model.shape.layers) for head in range(heads)]
-    unnamed = [h for h in every if h not in four and h not in previous]  # a four with a named head is not random
-
-    def worst_of_ten(layers: list[int] | None) -> float:
-        """Largest rise of the loss without four unnamed heads: one for each of the layers, or anywhere."""
-        rises = []
-        for _ in range(10):
-            order = [unnamed[int(i)] for i in torch.randperm(len(unnamed), generator=generator)]
-            draw = order[:4]
-            if layers is not None:
-                draw = [h for at in set(layers) for h in [o for o in order if o[0] == at][: layers.count(at)]]
-            rises.append(loss(draw) - base)
-        return max(rises)
-
-    anywhere, beside, beside_previous = (
-        worst_of_ten(layers) for layers in (None, [layer for layer, _ in four], [layer for layer, _ in previous])
-    )
-    named, before = loss(four) - base, loss(previous) - base
+            worst = max(rise(four) for four in random)
+            row = {f"without {name}": rise(four) for name, four in fours.items()}
+            row |= {"worst of ten random fours": worst, "loss": base}
+            rises.setdefault(by, []).append(row)
     return {
-        "loss": base, "induction heads": [f"{a}.{b}" for a, b in four], "without them": named,
-        "worst random four of the same layers": beside, "ratio": named / beside,
-        "worst random four of any layers": anywhere, "ratio to it": named / anywhere,
-        "previous-token heads": [f"{a}.{b}" for a, b in previous], "without those": before,
-        "worst random four of their layers": beside_previous, "ratio of those": before / beside_previous,
-        "ratio of those to any layers": before / anywhere,
-        "scores": [round(float(found.induction[h]), 3) for h in four],
-    }  # fmt: skip
+        **{f"{name} heads": [f"{a}.{b}" for a, b in four] for name, four in fours.items()},
+        **{by: induction_summary(rows, list(fours)) for by, rows in rises.items()},
+    }
+
+
+def strongest(scores: torch.Tensor, count: int = 4) -> list[tuple[int, int]]:
+    """The heads with the largest scores."""
+    return [divmod(int(i), scores.shape[1]) for i in scores.flatten().topk(count).indices]
+
+
+def induction_summary(rows: list[dict[str, float]], names: list[str]) -> dict[str, Any]:
+    """Means over the seeds, and the ratio to the worst random four: each seed's, and the least."""
+    out: dict[str, Any] = {key: sum(row[key] for row in rows) / len(rows) for key in rows[0]}
+    for name in names:
+        ratios = [row[f"without {name}"] / row["worst of ten random fours"] for row in rows]
+        out[f"{name} ratios"] = [round(ratio, 2) for ratio in ratios]
+        out[f"{name} least ratio"] = min(ratios)
+    return out
 
 
 # Against TransformerLens
@@ -301,14 +302,18 @@ def smollm2_table(options: argparse.Namespace, scratch: Path) -> dict[str, Any]:
 
 
 def one_table(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    start = clock(options)
+    """The table with rounded keys; wall time and processor time, since other jobs may run beside it."""
+    start, began = time.perf_counter(), time.process_time()
     model = qkv.heads.open(folder)
     windows = 8 if (folder / "tokens.pt").exists() else 4
     size = min(32 if options.quick else 512, model.context)
     text = text_of(model, windows * size)
-    more = {"bits": [int(b) for b in options.bits.split(",")]} if options.bits else {}
-    table = model.table(text, window=size, effect_tokens=16 if options.quick else 128, **more)
-    return {"seconds": clock(options) - start, "gb": peak(), "heads": len(table), "tokens": table.tokens, **more}
+    bits = [int(b) for b in options.bits.split(",")]
+    table = model.table(text, window=size, effect_tokens=16 if options.quick else 128, bits=bits)
+    return {
+        "seconds": time.perf_counter() - start, "processor seconds": time.process_time() - began, "gb": peak(),
+        "heads": len(table), "tokens": table.tokens, "bits": bits,
+    }  # fmt: skip
 
 
 # Models and texts

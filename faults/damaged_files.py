@@ -236,12 +236,13 @@ def _cell(folder: Path) -> tuple[Path, Read]:
 def _allocation(folder: Path) -> tuple[Path, Read]:
     import torch
 
-    from qkv.heads.allocation import Allocation
+    from qkv.heads.allocation import COUNTS, NUMBERS, Allocation
 
     bits = torch.arange(3 * 2 * 8).reshape(3, 2, 8) % 4 + 1
     basis = torch.linalg.qr(torch.arange(3 * 2 * 64.0).reshape(3, 2, 8, 8).sin())[0]
     path = folder / "bits.json"
-    Allocation("model", 3.0, bits, basis, 0.1, 0.125, 3, 0.2, 0.25, 500, 600, 2, 0).save(path)
+    figures: dict[str, Any] = {**dict.fromkeys(NUMBERS, 0.125), **dict.fromkeys(COUNTS, 3), "average": 3.0}
+    Allocation(model="model", bits=bits, basis=basis, **figures).save(path)
     return path, lambda: plain(vars(Allocation.load(path)))
 
 

@@ -36,6 +36,10 @@ def test_the_table_as_json_csv_and_card(folder, tmp_path):
     assert [r["kind"] for r in rows] == [r["kind"] for r in document["rows"]]
     card = run("heads", folder, "--text", words, "--effect-tokens", "16")
     assert card.exit_code == 0 and "Heads of" in card.stdout
+    zero = run("heads", folder, "--text", words, "--effect-tokens", "16", "--removal", "zero", "--json")
+    other = json.loads(zero.stdout)
+    assert (document["removal"], other["removal"]) == ("mean", "zero")
+    assert [r["effect"] for r in document["rows"]] != [r["effect"] for r in other["rows"]]
 
 
 def test_the_table_with_bits(folder, tmp_path):
@@ -85,6 +89,7 @@ def test_refusals(folder, tmp_path):
     for arguments, why in (
         (("heads", folder, "--text", tmp_path / "none.txt"), "reading the text"),
         (("heads", tmp_path, "--text", folder.parent / "text.txt"), "no config.json"),
+        (("heads", folder, "--text", folder.parent / "text.txt", "--removal", "none"), "Choose mean or zero"),
         (("models", "get", "gpt5"), "there is no model of this name"),
     ):
         found = run(*arguments)
@@ -97,6 +102,7 @@ def test_refusals(folder, tmp_path):
         ("--head 0.0 --per token", "--per with --head"),
         ("--head 0.0 --window 8", "--window with --head"),
         ("--head 0.0 --effect-tokens 8", "--effect-tokens with --head"),
+        ("--head 0.0 --removal zero", "--removal with --head"),
         ("--head 0.0 --csv x.csv", "--csv with --head"),
         ("--head 0.0 --out x.json", "--out with --head"),
         ("--head 0.0 --own-basis", "--own-basis with --head"),

@@ -12,7 +12,7 @@ from families import CONFIGS, ENCODERS, text, tiny, tokenizer
 from qkv.errors import QkvError
 from qkv.heads.attention_model import from_transformers
 from qkv.heads.key_grid import key_grid
-from qkv.heads.rounding import SLACK, RoundingParts, _chance_of_top, _Queries
+from qkv.heads.rounding import SLACK, OwnChances, RoundingParts, _chance_of_top, _Queries
 
 
 def opened(family, seed=0):
@@ -109,7 +109,7 @@ def test_no_error_of_half_a_step_moves_a_certified_top_item(family, per, seed):
     model = opened(family, seed)
     checked = 0
     for call in model.capture(text(20, seed)).calls:
-        queries = _Queries.of(call, per)
+        (queries,) = _Queries.blocks(call, per)
         key, step = call.key.double(), key_grid(call.key.double(), 1, per).step
         for bits in (6, 8):
             sure, half = queries.certified(2.0**bits - 1), (step / (2.0**bits - 1) / 2).expand(key.shape)
@@ -124,10 +124,32 @@ def test_no_error_of_half_a_step_moves_a_certified_top_item(family, per, seed):
     assert checked > 20
 
 
+@pytest.mark.parametrize("family", CONFIGS)
+@pytest.mark.parametrize("per", ["channel", "token"])
+def test_blocks_of_queries_give_what_all_queries_at_once_give(family, per, monkeypatch):
+    model, found = opened(family), []
+    for size in (1000, 7):
+        monkeypatch.setattr("qkv.heads.rounding.BLOCK", size)
+        found.append(model.rounding(text(60), (5, 2), per=per, exact_queries=2).records())
+    for one, two in zip(*found, strict=True):
+        assert one.pop("method") == two.pop("method") and one == pytest.approx(two, rel=1e-6)
+
+
+def test_a_kl_divergence_is_never_negative():
+    """Equal tokens have equal values, so that rounding changes nothing but the last digits."""
+    kl = opened("llama").rounding(" ".join(["w5"] * 30), (8, 4, 1)).kl
+    assert min(kl) >= 0 and max(kl) < 1e-9
+    logits = torch.randn(70, 97, generator=torch.Generator().manual_seed(0))
+    other = logits + torch.randn(70, 97, generator=torch.Generator().manual_seed(1))
+    own, there = logits.double().log_softmax(-1), other.double().log_softmax(-1)
+    assert OwnChances(logits).kl(other) == pytest.approx(float((own.exp() * (own - there)).sum()), rel=1e-12)
+    assert OwnChances(logits).kl(logits + 3) < 1e-9
+
+
 def test_the_certificate_is_sharp_for_heads_without_a_cap():
     """Just beyond the margin, the worst error does bring another item on top."""
     call = opened("llama").capture(text(20)).calls[0]
-    queries = _Queries.of(call, "channel")
+    (queries,) = _Queries.blocks(call, "channel")
     last = torch.full(queries.top.shape, 0.0, dtype=torch.float64)
     top2 = queries.scores.topk(2, -1).values
     last = 2 * queries.unit_error[..., 0] / (top2[..., 0] - top2[..., 1])  # where both sides are equal

@@ -4,11 +4,13 @@ import itertools
 import json
 
 import pytest
+import torch
 from families import CONFIGS, ENCODERS, text, tiny, tokenizer
 
 from qkv.errors import QkvError
-from qkv.heads.ablation import token_losses
+from qkv.heads.ablation import mean_outputs, token_losses
 from qkv.heads.attention_model import from_transformers
+from qkv.heads.table import repeated_ids
 
 
 @pytest.mark.parametrize("family", CONFIGS)
@@ -29,12 +31,19 @@ def test_the_table_has_a_row_for_every_head(family):
     assert "judged on repeated random tokens" in found.card().note or family in ENCODERS
 
 
-def test_effects_are_those_of_removing_the_head():
+@pytest.mark.parametrize("removal", ["mean", "zero"])
+def test_effects_are_those_of_removing_the_head(removal):
     model = from_transformers(tiny("llama"), tokenizer())
-    found = model.table(text(40), effect_tokens=20)
-    ids = model.windows(text(40))[0][None, :20]
-    alone = token_losses(model, ids, [(1, 1)]).mean() - token_losses(model, ids).mean()
+    found = model.table(text(40), window=20, effect_tokens=16, removal=removal)
+    windows = model.windows(text(40), 20)
+    ids, means = windows[0][None, :16], mean_outputs(model, torch.stack(windows))
+    alone = token_losses(model, ids, [(1, 1)], by=removal, means=means).mean() - token_losses(model, ids).mean()
     assert found.rows[5].effect == pytest.approx(float(alone), abs=1e-5)
+    twice = repeated_ids(model, 0)
+    again = token_losses(model, twice, [(1, 1)], by=removal) - token_losses(model, twice)
+    assert found.rows[5].effect_repeated == pytest.approx(float(again[:, -(twice.shape[1] // 2) :].mean()), abs=1e-5)
+    said = {"mean": "replaced by its mean over all tokens", "zero": "set to zero"}[removal]
+    assert f"nats per token on 16 tokens, with the head's output {said}" in " ".join(str(found).split())
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "bert"])

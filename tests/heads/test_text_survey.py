@@ -51,7 +51,7 @@ def test_the_small_picture_is_the_largest_weight_of_each_part():
 
 def test_what_does_not_fit_is_refused():
     model = from_transformers(tiny("gpt2"), tokenizer(), name="mine")
-    for words, problem in ((text(65), "65 tokens"), ("w3", "1 tokens")):
+    for words, problem in ((text(65), "65 tokens"), ("w3", "one token")):
         with pytest.raises(QkvError, match=problem):
             model.survey(words)
     found = model.survey(text(5))

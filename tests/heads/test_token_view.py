@@ -76,6 +76,23 @@ def test_the_spread_is_that_of_keys_that_were_really_rounded(model):
     assert [one.bits for one in view.spread] == [8, 6, 5, 4, 3, 2] and errors == sorted(errors)
 
 
+def test_two_keys_are_the_ends_of_their_grids_and_do_not_move(model):
+    view = model.head(1, 2).view(text(2), bits=2)
+    assert max(max(one.predicted, one.measured) for one in view.spread) < 1e-12 and len(view.spread) == 6
+    assert "none was found" in hardened_text(view.hardened)
+
+
+def test_the_spread_is_expected_over_texts(model):
+    """The mean square of what rounding does, over many tokens, is what was predicted."""
+    measured = predicted = 0.0
+    for seed in range(4):
+        for token in range(30, 60, 3):
+            view = model.head(0, 2).view(text(60, seed), token=token, bits=4, harden=False)
+            (four,) = [one for one in view.spread if one.bits == 4]
+            measured, predicted = measured + four.measured**2, predicted + four.predicted**2
+    assert measured == pytest.approx(predicted, rel=0.35)
+
+
 def test_the_hardened_query_is_within_its_distance_and_never_worse(model):
     words = text(16)
     view = model.head(1, 1).view(words, token=15, bits=3)

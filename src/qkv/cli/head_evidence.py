@@ -50,17 +50,22 @@ def name_heads(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run that was trained on questions.")],
     questions: Annotated[Path, typer.Option(help="File of lines question<TAB>answer.")],
     count: Annotated[int, typer.Option(help="How many heads to remove together.")] = 2,
+    removal: Annotated[
+        str, typer.Option(help="What takes the place of a removed head's output: its mean over the questions, or zero.")
+    ] = "mean",
     limit: Annotated[int, typer.Option(help="Questions to ask at most, from the first on.")] = 200,
     seed: Annotated[int, typer.Option(help="Of the random choices of other heads.")] = 0,
     as_json: JSON = False,
 ) -> None:
     """Find the heads that look up the name in questions, and what the model answers without them."""
+    from qkv.heads.ablation import checked_removal
     from qkv.heads.name_lookup import name_heads as find
 
+    by = checked_removal("finding the heads that look up the name", removal)
     asked = _encoded(run, questions, limit)
     model = _opened(str(run), offline=True)
     with progress("removing heads") as step:
-        found = find(model, asked, count=count, seed=seed, progress=step)
+        found = find(model, asked, count=count, removal=by, seed=seed, progress=step)
     show(found, as_json)
 
 

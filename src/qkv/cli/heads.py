@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from qkv.heads.attention_model import AttentionModel
 
 MODES = {
-    "token": ("--head",), "harden": ("--head",), "window": ("", "--allocate"), "effect_tokens": ("",),
+    "token": ("--head",), "harden": ("--head",), "window": ("", "--allocate"), "effect_tokens": ("",), "removal": ("",),
     "bits": ("", "--head"), "per": ("",), "evaluate": ("--allocate",), "own_basis": ("--allocate",),
     "out": ("--allocate",), "csv": ("",), "html": ("", "--head"),
 }  # fmt: skip
@@ -52,6 +52,9 @@ def heads(
     effect_tokens: Annotated[
         int, typer.Option(help="Tokens on which the effect of removing a head is measured.")
     ] = 128,
+    removal: Annotated[
+        str, typer.Option(help="What takes the place of a removed head's output: its mean over the text, or zero.")
+    ] = "mean",
     bits: Annotated[
         str | None,
         typer.Option(help="Round the keys as well, to bits such as 4,3; with --head to the first, or 4."),
@@ -75,13 +78,15 @@ def heads(
     """Measure every head of a model on a text, or look at one: what it looks up, how firmly, in how few bits."""
     # long: one option a line, as Typer wants them
     from qkv.core.files import check_output_path, write_text
+    from qkv.heads.ablation import checked_removal
     from qkv.heads.key_grid import checked_per
 
     _check_options(context)
     if csv is not None:
         check_output_path(csv)
     check_page_path(html)
-    chosen, per_grid = _bits(bits), checked_per("measuring the heads", per)
+    request = "measuring the heads"
+    chosen, per_grid, by = _bits(bits), checked_per(request, per), checked_removal(request, removal)
     content = _content(text)
     if allocate is not None:
         other = None if evaluate is None else _content(evaluate)
@@ -94,7 +99,13 @@ def heads(
     opened = _opened(model, offline=not online)
     with progress("measuring heads") as step:
         found = opened.table(
-            content, window=window, effect_tokens=effect_tokens, bits=chosen, per=per_grid, progress=step
+            content,
+            window=window,
+            effect_tokens=effect_tokens,
+            removal=by,
+            bits=chosen,
+            per=per_grid,
+            progress=step,
         )
     if csv is not None:
         write_text(csv, found.to_csv())

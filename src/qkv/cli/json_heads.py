@@ -134,6 +134,7 @@ class HeadTable(Fields):
     windows: int
     effect_tokens: int
     effect_unit: str
+    removal: Annotated[str, Field(description="What takes the place of a removed head's output: mean or zero.")]
     keys_asked: int
     repeated: bool
     rows: list[HeadRow]
@@ -145,14 +146,19 @@ class KeyBits(Fields):
 
     model: str
     average: float
-    predicted_kl: Annotated[float, Field(description="Nats per token, from the calibration text.")]
+    predicted_kl: Annotated[float, Field(description="Expected on the calibration text, nats per token.")]
+    forecast_kl: Annotated[float, Field(description="Expected on the evaluation text, from keys before rounding.")]
+    forecast_spread: Annotated[float, Field(description="Standard deviation of forecast_kl over draws of errors.")]
     measured_kl: Annotated[float, Field(description="Nats per token, on the evaluation text.")]
     uniform_bits: int
     uniform_predicted_kl: float
+    uniform_forecast_kl: float
+    uniform_forecast_spread: float
     uniform_kl: float
     calibration_tokens: int
     evaluation_tokens: Annotated[int, Field(description="Other tokens than those of the calibration.")]
     samples: int
+    draws: int
     seed: int
     mean_bits: float
     own_basis: bool
@@ -200,4 +206,5 @@ class NameHeads(Fields):
     random: Answering
     random_worst: Answering
     draws: int
+    removal: Annotated[str, Field(description="What takes the place of a removed head's output: mean or zero.")]
     rows: list[NameHead]

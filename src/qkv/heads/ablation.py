@@ -1,40 +1,108 @@
-"""The effect of removing heads: what the model loses without them."""
+"""The effect of removing heads: what the model loses without them.
+
+A head is removed by putting its mean output in place of its output, token by token: what it adds to every token alike
+stays, what it tells one token from another by is gone. Outputs of zero are an option; they also take away what is
+common to all tokens, which later layers count on, so that a head can have a large effect that looks nothing up.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
+
+from qkv.errors import QkvError
 
 if TYPE_CHECKING:
     from qkv.heads.adapter import OutputChange
     from qkv.heads.attention_model import AttentionModel, Progress
 
 
-def token_losses(model: AttentionModel, ids: Tensor, removed: Iterable[tuple[int, int]] = ()) -> Tensor:
-    """Loss of each token but the first, in nats, with the outputs of some heads set to zero.
+Removal = Literal["mean", "zero"]
+REPLACEMENTS = {"mean": "replaced by its mean over all tokens", "zero": "set to zero"}
+"""What each kind of removal does to a head's output, for readers."""
+
+
+def checked_removal(request: str, by: Any) -> Removal:
+    """The word "mean" or "zero"."""
+    if by not in get_args(Removal):
+        raise QkvError(request, f"outputs are to be replaced by {by!r:.40}", "Choose mean or zero")
+    return by
+
+
+class MeanOutputs:
+    """The mean output of every head over tokens; a change of outputs for `AttentionModel.run` that changes nothing.
+
+    Args:
+        counted: Which tokens of a batch count, (batch, tokens); all if None.
+    """
+
+    def __init__(self, counted: Tensor | None = None) -> None:
+        self.counted = counted
+        self.sums: dict[int, Tensor] = {}
+        self.tokens: dict[int, int] = {}
+
+    def __call__(self, layer: int, output: Tensor) -> Tensor:
+        rows = output.flatten(0, 1) if self.counted is None else output[self.counted]
+        total = rows.double().sum(0)
+        self.sums[layer] = self.sums[layer] + total if layer in self.sums else total
+        self.tokens[layer] = self.tokens.get(layer, 0) + len(rows)
+        return output
+
+    def result(self) -> list[Tensor]:
+        """For each layer, (heads, size)."""
+        return [(self.sums[layer] / self.tokens[layer]).float() for layer in sorted(self.sums)]
+
+
+def mean_outputs(model: AttentionModel, ids: Tensor) -> list[Tensor]:
+    """The mean output of every head over token ids (batch, tokens): for each layer, (heads, size)."""
+    means = MeanOutputs()
+    model.run(ids, output=means, logits=1)
+    return means.result()
+
+
+def token_losses(
+    model: AttentionModel,
+    ids: Tensor,
+    removed: Iterable[tuple[int, int]] = (),
+    *,
+    by: Removal = "mean",
+    means: Sequence[Tensor] | None = None,
+) -> Tensor:
+    """Loss of each token but the first, in nats, without some heads.
 
     Args:
         model: A model that predicts the next token.
         ids: Token ids, (batch, tokens).
         removed: Pairs of layer and head.
+        by: What takes the place of their outputs: their "mean" over tokens, or "zero".
+        means: The mean outputs, such as `mean_outputs` of other texts; of these token ids if None.
 
     Returns:
         (batch, tokens - 1).
 
     Raises:
-        QkvError: There is no such head.
+        QkvError: There is no such head, or no such kind of removal.
     """
+    by = checked_removal("removing heads", by)
     chosen = [model.head(layer, head) for layer, head in removed]  # which refuses heads that are not there
-    logits = model.run(ids, output=without_heads([(one.layer, one.head) for one in chosen])).logits
-    return _losses(logits, ids)
+    if by == "mean" and chosen and means is None:
+        means = mean_outputs(model, ids)
+    change = without_heads([(one.layer, one.head) for one in chosen], means if by == "mean" else None)
+    return _losses(model.run(ids, output=change).logits, ids)
 
 
 def head_effects(
-    model: AttentionModel, windows: Sequence[Tensor], progress: Progress, *, last: int | None = None
+    model: AttentionModel,
+    windows: Sequence[Tensor],
+    progress: Progress,
+    *,
+    last: int | None = None,
+    by: Removal = "mean",
+    means: Sequence[Tensor] | None = None,
 ) -> Tensor:
     """For every head, how much the loss grows without it.
 
@@ -45,17 +113,26 @@ def head_effects(
         windows: Token ids of texts of equal length; they are run as one batch.
         progress: Called with layers done and in all.
         last: Count the losses of the last so many tokens only; of all but the first if None.
+        by: What takes the place of a head's output: its "mean" over tokens, or "zero".
+        means: The mean outputs, such as `mean_outputs` of other texts; of these windows if None.
 
     Returns:
         (layers, heads): nats per token, or a share.
+
+    Raises:
+        QkvError: There is no such kind of removal.
     """
+    by = checked_removal("removing heads", by)
     shape, ids = model.shape, torch.stack(list(windows))
     effects = torch.zeros(shape.layers, shape.heads, dtype=torch.float64)
     copies = ids.repeat(shape.heads, 1)  # one copy of the texts for each head of a layer, run as one batch
     rows = torch.arange(len(copies)).reshape(shape.heads, len(ids))
     kept = ids.shape[1] if last is None else last + 1
-    with _resumable(model) as blocks:
-        base = _summary(model, model.run(copies, logits=kept), copies, kept)
+    own = MeanOutputs()
+    with _resumable(model, shape.heads) as blocks:
+        once = _summary(model, model.run(ids, output=own, logits=kept), ids, kept)
+        base = _repeated(once, shape.heads)
+        means = None if by == "zero" else own.result() if means is None else means
         for layer in range(shape.layers):
             progress(layer, shape.layers)
             blocks.start(layer)
@@ -65,7 +142,7 @@ def head_effects(
                     return output
                 output = output.clone()
                 for head in range(shape.heads):
-                    output[rows[head], :, head] = 0
+                    output[rows[head], :, head] = 0 if means is None else means[layer][head].to(output.dtype)
                 return output
 
             found = _summary(model, model.run(copies, output=remove, logits=kept), copies, kept)
@@ -86,8 +163,11 @@ def _losses(logits: Tensor, ids: Tensor) -> Tensor:
     return torch.stack(losses)
 
 
-def without_heads(removed: Iterable[tuple[int, int]]) -> OutputChange | None:
-    """A change of outputs that sets those of the given heads to zero; None if there are no heads."""
+def without_heads(removed: Iterable[tuple[int, int]], means: Sequence[Tensor] | None = None) -> OutputChange | None:
+    """A change of outputs that puts their means, or zero if None, in place of those of the given heads.
+
+    None if there are no heads.
+    """
     by_layer: dict[int, list[int]] = {}
     for layer, head in removed:
         by_layer.setdefault(layer, []).append(head)
@@ -95,18 +175,25 @@ def without_heads(removed: Iterable[tuple[int, int]]) -> OutputChange | None:
     def change(layer: int, output: Tensor) -> Tensor:
         if layer not in by_layer:
             return output
-        output = output.clone()
-        output[:, :, by_layer[layer]] = 0
+        output, heads = output.clone(), by_layer[layer]
+        output[:, :, heads] = 0 if means is None else means[layer][heads].to(output.dtype)
         return output
 
     return change if by_layer else None
 
 
-class _Blocks:
-    """The blocks of a model: those before `start` give back what they gave in the first run."""
+def _repeated(found: Any, copies: int) -> Any:
+    """The output of a block for several copies of its batch."""
+    if isinstance(found, Tensor):
+        return found.repeat(copies, *[1] * (found.dim() - 1))
+    return tuple(_repeated(part, copies) for part in found) if isinstance(found, tuple) else found
 
-    def __init__(self, blocks: Sequence[nn.Module]) -> None:
-        self.blocks = blocks
+
+class _Blocks:
+    """The blocks of a model: those before `start` give back what they gave in the first run, for each copy of it."""
+
+    def __init__(self, blocks: Sequence[nn.Module], copies: int) -> None:
+        self.blocks, self.copies = blocks, copies
         self.kept: dict[int, Any] = {}
         self.first = 0
 
@@ -116,7 +203,7 @@ class _Blocks:
     def forward(self, number: int, own: Any) -> Any:
         def run(*args: Any, **options: Any) -> Any:
             if number < self.first:
-                return self.kept[number]
+                return _repeated(self.kept[number], self.copies)
             found = own(*args, **options)
             self.kept.setdefault(number, found)
             return found
@@ -125,7 +212,7 @@ class _Blocks:
 
 
 @contextmanager
-def _resumable(model: AttentionModel) -> Iterator[_Blocks]:
+def _resumable(model: AttentionModel, copies: int) -> Iterator[_Blocks]:
     """While open, blocks below the layer in question are not computed again.
 
     Where the layers are no list of blocks with one attention each, everything is computed every time.
@@ -141,7 +228,7 @@ def _resumable(model: AttentionModel) -> Iterator[_Blocks]:
         ),
         [],
     )
-    blocks = _Blocks(found)
+    blocks = _Blocks(found, copies)
     try:
         for number, block in enumerate(found):
             block.forward = blocks.forward(number, block.forward)

@@ -147,7 +147,7 @@ class Adapter:
             key, value = self.change_keys(layer, key, value)
         output, weights = _eager(module)(module, query, key, value, mask, **options)
         if self.tap is not None:
-            scaling = options.get("scaling")
+            scaling, sinks = options.get("scaling"), options.get("s_aux")
             self.tap(
                 AttentionCall(
                     layer,
@@ -157,7 +157,7 @@ class Adapter:
                     mask,
                     query.shape[-1] ** -0.5 if scaling is None else float(scaling),
                     options.get("softcap"),
-                    options.get("s_aux"),
+                    None if sinks is None else sinks.detach(),
                     weights,
                 )
             )

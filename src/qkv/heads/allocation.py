@@ -20,8 +20,9 @@ from qkv.core.files import write_text
 from qkv.core.json_files import read_json, verified, with_checksum
 from qkv.core.validation import finite, whole
 from qkv.errors import QkvError
+from qkv.heads.forecast import forecasts
 from qkv.heads.key_grid import MAX_BITS, key_grid
-from qkv.heads.rounding import mean_kl
+from qkv.heads.rounding import mean_kls
 from qkv.heads.sensitivity import KeyGradients, Sensitivity, key_gradients, own_basis, sensitivity
 
 if TYPE_CHECKING:
@@ -29,15 +30,16 @@ if TYPE_CHECKING:
 
     from qkv.heads.attention_model import AttentionModel, HeadShape, Progress
 
-FORMAT, VERSION = "qkv key bits", 1
+FORMAT, VERSION = "qkv key bits", 2
 FEWEST = 2
 """Least bits of a channel, if the average is above: coarser rounding is beyond what second order can predict."""
 RUN = 32
 """Tokens in a row that make two texts the same text."""
 NUMBERS = (
-    "average", "predicted_kl", "measured_kl", "uniform_predicted_kl", "uniform_kl",
+    "average", "predicted_kl", "forecast_kl", "forecast_spread", "measured_kl", "uniform_predicted_kl",
+    "uniform_forecast_kl", "uniform_forecast_spread", "uniform_kl",
 )  # fmt: skip
-COUNTS = ("uniform_bits", "calibration_tokens", "evaluation_tokens", "samples", "seed")
+COUNTS = ("uniform_bits", "calibration_tokens", "evaluation_tokens", "samples", "draws", "seed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,17 +52,22 @@ class Allocation(Displayable):
         bits: From 1 to 8, (layers, key heads, size).
         basis: Matrices that take a key to the coordinates that are rounded, (layers, key heads, size, size); None if
             keys are rounded channel by channel.
-        predicted_kl: Predicted KL divergence of the whole model, in nats per token, from the calibration text: half of
-            it allocates, the other half predicts, and the other way round.
-        measured_kl: The same, measured on the evaluation text.
+        predicted_kl: KL divergence of the whole model, in nats per token, that is expected on the calibration text:
+            half of it allocates, errors are drawn on the other half, and the other way round. Another text may differ.
+        forecast_kl: What is expected on the evaluation text, with errors drawn in place of rounding; see `forecast`.
+        forecast_spread: Standard deviation of it over the draws.
+        measured_kl: What was measured there, with keys rounded as the packed cache stores them.
         uniform_bits: The same bits for all channels, to compare with: the average, rounded up.
-        uniform_predicted_kl: Predicted KL divergence with these, channel by channel.
-        uniform_kl: The same, measured on the evaluation text.
+        uniform_predicted_kl: Expected on the calibration text with these, channel by channel.
+        uniform_forecast_kl: Expected on the evaluation text with these.
+        uniform_forecast_spread: Standard deviation of it over the draws.
+        uniform_kl: Measured on the evaluation text with these.
         calibration_tokens: Tokens that the allocation was made from.
         evaluation_tokens: Other tokens, that the KL divergence was measured on: windows that share a run of 32 tokens
             with the calibration text are left out.
         samples: Backward passes of each window.
-        seed: Of the tokens that were drawn for them.
+        draws: Draws of errors for each forecast.
+        seed: Of the drawn tokens and errors.
     """
 
     model: str
@@ -68,13 +75,18 @@ class Allocation(Displayable):
     bits: Tensor = field(repr=False)
     basis: Tensor | None = field(repr=False)
     predicted_kl: float
+    forecast_kl: float
+    forecast_spread: float
     measured_kl: float
     uniform_bits: int
     uniform_predicted_kl: float
+    uniform_forecast_kl: float
+    uniform_forecast_spread: float
     uniform_kl: float
     calibration_tokens: int
     evaluation_tokens: int
     samples: int
+    draws: int
     seed: int
 
     @property
@@ -99,21 +111,38 @@ class Allocation(Displayable):
         )
         what = "coordinates of each head's own basis" if self.basis is not None else "channels"
         heads = self.bits.double().mean(-1)
+        passes = f"{self.samples} backward pass{'es' if self.samples > 1 else ''}"
         facts = (
             ("average", f"{self.mean_bits:.3f} bits of {self.bits.numel()} {what}"),
             ("bits", shares),
             ("key heads", f"{float(heads.min()):.2f} to {float(heads.max()):.2f} bits on average"),
-            ("calibrated on", f"{self.calibration_tokens} tokens, {self.samples} backward passes of each window"),
+            ("calibrated on", f"{self.calibration_tokens} tokens, {passes} of each window"),
             ("measured on", f"{self.evaluation_tokens} other tokens"),
         )
+
+        def with_spread(kl: float, spread: float) -> str:
+            return f"{number(kl, 3)} ± {number(spread, 1)}"
+
+        expected = with_spread(self.forecast_kl, self.forecast_spread)
+        even = with_spread(self.uniform_forecast_kl, self.uniform_forecast_spread)
         rows = (
-            ("allocated", f"{self.mean_bits:.2f}", number(self.predicted_kl, 3), number(self.measured_kl, 3)),
-            ("uniform", str(self.uniform_bits), number(self.uniform_predicted_kl, 3), number(self.uniform_kl, 3)),
+            ("allocated", f"{self.mean_bits:.2f}", number(self.predicted_kl, 3), expected, number(self.measured_kl, 3)),
+            (
+                "uniform",
+                str(self.uniform_bits),
+                number(self.uniform_predicted_kl, 3),
+                even,
+                number(self.uniform_kl, 3),
+            ),
         )
+        columns = ("", "bits", "KL expected from calibration", "expected for this text", "measured")
         note = (
-            "KL divergence of next-token probabilities from the model's own with all keys rounded, in nats per token."
+            "KL divergence of next-token probabilities from the model's own with all keys rounded, in nats per token. "
+            "Expected: with errors in place of rounding, independent and uniform within half a step; mean ± standard "
+            f"deviation of {self.draws} draws. From the calibration text alone it cannot know how other texts differ; "
+            "for this text it is found on the text that is measured on, before rounding. An estimate, no bound."
         )
-        return Card(f"Key bits of {self.model}", facts, ("", "bits", "KL predicted", "KL measured"), rows, note)
+        return Card(f"Key bits of {self.model}", facts, columns, rows, note)
 
     def save(self, path: str | Path) -> None:
         """Write the allocation as JSON with a checksum."""
@@ -246,13 +275,16 @@ class CheapestBits:
     Attributes:
         bits: (layers, key heads, size).
         sensitivity: What it was made from.
-        predicted_kl: Predicted KL divergence in nats per token. What was cheapest on one half of the calibration text
-            is judged on the other half: its cost on the text that chose it would be too low.
+        predicted_kl: KL divergence in nats per token to second order, which is too little where channels are coarse.
+            What was cheapest on one half of the calibration text is judged on the other half: its cost on the text that
+            chose it would be too low.
+        of_halves: The bits and the basis that each half alone would choose; empty if there are no halves.
     """
 
     bits: Tensor
     sensitivity: Sensitivity
     predicted_kl: float
+    of_halves: tuple[tuple[Tensor, Tensor | None], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,13 +332,16 @@ class Calibration:
             return torch.from_numpy(spread).reshape(found.cost.shape[1:]).to(torch.uint8)
 
         bits = chosen(self.whole)
-        judged = [float(judge.kl(chosen(chooser)).sum()) for chooser, judge in self.halves]
+        halves = tuple((chosen(chooser), chooser.basis) for chooser, _ in self.halves)
+        judged = [float(judge.kl(own).sum()) for (own, _), (_, judge) in zip(halves, self.halves, strict=True)]
         predicted = sum(judged) / len(judged) if judged else float(self.whole.kl(bits).sum())
-        return CheapestBits(bits, self.whole, predicted)
+        return CheapestBits(bits, self.whole, predicted, halves)
 
 
 def rounded_keys(bits: Tensor, basis: Tensor | None = None) -> Any:
     """For `AttentionModel.run`: keys rounded with these bits, each window with grids of its own.
+
+    Grids are numbers of 16 bits, as a packed cache with one block for the window stores them.
 
     Args:
         bits: (layers, key heads, size).
@@ -317,9 +352,10 @@ def rounded_keys(bits: Tensor, basis: Tensor | None = None) -> Any:
     def change(layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         own = bits[layer][None, :, None, :]
         if basis is None or inverse is None:
-            return key_grid(key, own).rounded(key), value
-        coordinates = key.double() @ basis[layer].double().mT
-        return (key_grid(coordinates, own).rounded(coordinates) @ inverse[layer].mT).to(key.dtype), value
+            return key_grid(key.float(), own, stored=True).rounded(key.float()).to(key.dtype), value
+        coordinates = (key.double() @ basis[layer].double().mT).float()
+        rounded = key_grid(coordinates, own, stored=True).rounded(coordinates)
+        return (rounded.double() @ inverse[layer].mT).to(key.dtype), value
 
     return change
 
@@ -368,25 +404,50 @@ def allocate(
     bits, basis = found.bits, found.sensitivity.basis
     even = math.ceil(average)
     uniform = torch.full_like(bits, even)
-    measured = mean_kl(model, other, rounded_keys(bits, basis))
+    predicted, uniform_predicted = expected_on_calibration(model, calibration, found, uniform, seed)
+    progress(steps - 2, steps)
+    expected, uniform_expected = forecasts(model, other, [(bits, basis), (uniform, None)], seed=seed)
     progress(steps - 1, steps)
-    uniform_kl = mean_kl(model, other, rounded_keys(uniform))
+    measured, uniform_kl = mean_kls(model, other, [rounded_keys(bits, basis), rounded_keys(uniform)])
     progress(steps, steps)
     return Allocation(
         model=model.name,
         average=average,
         bits=bits,
         basis=basis,
-        predicted_kl=found.predicted_kl,
+        predicted_kl=predicted,
+        forecast_kl=expected.kl,
+        forecast_spread=expected.spread,
         measured_kl=measured,
         uniform_bits=even,
-        uniform_predicted_kl=float(sensitivity(gradients).kl(uniform).sum()),
+        uniform_predicted_kl=uniform_predicted,
+        uniform_forecast_kl=uniform_expected.kl,
+        uniform_forecast_spread=uniform_expected.spread,
         uniform_kl=uniform_kl,
         calibration_tokens=sum(map(len, calibration)),
         evaluation_tokens=sum(map(len, other)),
         samples=samples,
+        draws=expected.draws,
         seed=seed,
     )
+
+
+def expected_on_calibration(
+    model: AttentionModel, windows: Sequence[Tensor], found: CheapestBits, uniform: Tensor, seed: int
+) -> tuple[float, float]:
+    """The KL divergence expected on the calibration text, with allocated bits and with uniform ones.
+
+    Bits that one half of the windows chose are judged on the other half, as `KeyGradients.halves` parts them; a single
+    window judges what it chose.
+    """
+    if len(windows) > 1:
+        parts = [(windows[1::2], found.of_halves[0]), (windows[0::2], found.of_halves[1])]
+    else:
+        parts = [(windows, (found.bits, found.sensitivity.basis))]
+    tokens = [sum(map(len, part)) for part, _ in parts]
+    kls = [[f.kl for f in forecasts(model, part, [own, (uniform, None)], seed=seed)] for part, own in parts]
+    own, even = ((sum(n * kl[at] for n, kl in zip(tokens, kls, strict=True)) / sum(tokens)) for at in (0, 1))
+    return own, even
 
 
 def split_windows(
@@ -414,10 +475,10 @@ def split_windows(
     run = min(RUN, max(2, min(sum(map(len, first)), sum(map(len, second))) // 2))
     shared = _share_a_run(first, second, run)
     if 2 * sum(shared) >= len(second):
-        problem = (
-            f"{sum(shared)} of the {len(second)} windows that would be measured on were calibrated on, in part or as a "
-            f"whole: they share {run} tokens in a row with the calibration text"
-        )
+        which = f"{sum(shared)} of the {len(second)} windows that would be measured on were calibrated on"
+        if len(second) == 1:
+            which = "the window that would be measured on was calibrated on"
+        problem = f"{which}, in part or as a whole: {run} tokens in a row stand in the calibration text as well"
         raise QkvError(request, problem, "Give different texts")
     return first, [ids for ids, common in zip(second, shared, strict=True) if not common]
 

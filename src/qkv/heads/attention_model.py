@@ -7,6 +7,7 @@ import json
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from qkv.errors import QkvError
 from qkv.heads.adapter import Adapter, AttentionCall, OutputChange, Tap
 
 if TYPE_CHECKING:
+    from qkv.heads.ablation import Removal
     from qkv.heads.capture import Capture
     from qkv.heads.head import Head
     from qkv.heads.key_grid import Per
@@ -146,17 +148,25 @@ class AttentionModel(Displayable):
         with torch.no_grad(), self.adapter.attached(tap, keys=keys, output=output):
             return self.model(input_ids=ids, **options)
 
-    def stream(self, windows: Sequence[Tensor], tap: Callable[[int, AttentionCall], None], progress: Progress) -> None:
+    def stream(
+        self,
+        windows: Sequence[Tensor],
+        tap: Callable[[int, AttentionCall], None],
+        progress: Progress,
+        *,
+        output: OutputChange | None = None,
+    ) -> None:
         """Run window after window; each layer's attention is handed on and then forgotten.
 
         Args:
             windows: Token ids, from `windows`.
             tap: Called with the number of the window and the AttentionCall.
             progress: Called with windows done and in all.
+            output: Changes the outputs of a layer's heads, or only looks at them.
         """
         for number, ids in enumerate(windows):
             progress(number, len(windows))
-            self.run(ids[None], lambda call, number=number: tap(number, call), logits=1)  # type: ignore[misc]
+            self.run(ids[None], partial(tap, number), output=output, logits=1)
         progress(len(windows), len(windows))
 
     def capture(self, text: str) -> Capture:
@@ -184,6 +194,7 @@ class AttentionModel(Displayable):
         *,
         window: int | None = None,
         effect_tokens: int = 128,
+        removal: Removal = "mean",
         bits: Sequence[int] = (),
         per: Per = "channel",
         seed: int = 0,
@@ -193,7 +204,15 @@ class AttentionModel(Displayable):
         from qkv.heads.table import table
 
         return table(
-            self, text, window=window, effect_tokens=effect_tokens, bits=bits, per=per, seed=seed, progress=progress
+            self,
+            text,
+            window=window,
+            effect_tokens=effect_tokens,
+            removal=removal,
+            bits=bits,
+            per=per,
+            seed=seed,
+            progress=progress,
         )
 
     def rounding(

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from qkv.core.display import Card, Displayable
 from qkv.core.validation import whole
 from qkv.errors import QkvError
-from qkv.heads.ablation import without_heads
+from qkv.heads.ablation import REPLACEMENTS, MeanOutputs, Removal, checked_removal, without_heads
+from qkv.heads.table import signed
 
 if TYPE_CHECKING:
     from qkv.heads.adapter import AttentionCall
@@ -80,6 +81,7 @@ class NameHeads(Displayable):
         random: The model without as many others, the mean over random choices.
         random_worst: The largest loss and the smallest share of right answers over these choices.
         draws: How many choices.
+        removal: What takes the place of the output of a removed head: its "mean" over questions and answers, or "zero".
         rows: All heads, the largest weight on the name first.
     """
 
@@ -92,6 +94,7 @@ class NameHeads(Displayable):
     random: Answering
     random_worst: Answering
     draws: int
+    removal: Removal
     rows: tuple[NameHead, ...]
 
     def __iter__(self) -> Iterator[NameHead]:
@@ -112,10 +115,10 @@ class NameHeads(Displayable):
             (f"without {count} others", said(self.random) + (f"; mean of {self.draws} random choices" if more else "")),
             *([("the worst of these", said(self.random_worst))] if more else []),
         )
-        rows = tuple((f"{r.layer}.{r.head}", f"{r.weight:.2f}", f"{r.effect:+.4f}") for r in self.rows)
+        rows = tuple((f"{r.layer}.{r.head}", f"{r.weight:.2f}", signed(r.effect)) for r in self.rows)
         note = (
             "weight: mean weight of the question's last token on the name. effect: how much the loss of the answers "
-            "grows, in nats per token, when the head's output is set to zero."
+            f"grows, in nats per token, when the head's output is {REPLACEMENTS[self.removal]}."
         )
         return Card(f"Heads of {self.model} that look up the name", facts, ("head", "weight", "effect"), rows, note)
 
@@ -125,6 +128,7 @@ def name_heads(
     questions: Sequence[NamedQuestion],
     *,
     count: int = 2,
+    removal: Removal = "mean",
     seed: int = 0,
     progress: Progress = lambda done, total: None,
 ) -> NameHeads:
@@ -134,6 +138,7 @@ def name_heads(
         model: A model that predicts the next token.
         questions: Questions with their answers and where the name is.
         count: How many heads to remove together.
+        removal: What takes the place of a removed head's output: its "mean" over questions and answers, or "zero".
         seed: Of the random choices of other heads.
         progress: Called with steps done and in all.
 
@@ -144,7 +149,7 @@ def name_heads(
         QkvError: The model predicts no tokens, there are no questions, or one does not fit into the context.
     """
     request, shape = "finding the heads that look up the name", model.shape
-    count = whole(request, "count", count, 1)
+    count, removal = whole(request, "count", count, 1), checked_removal(request, removal)
     if not model.predicts:
         raise QkvError(request, f"{model.name} predicts no tokens", "Open a model that generates text")
     if not questions:
@@ -152,7 +157,7 @@ def name_heads(
     if 2 * count > shape.layers * shape.heads:
         problem = f"{count} heads are more than half of the {shape.layers * shape.heads}"
         raise QkvError(request, problem, "Remove fewer, so that there are others to compare with")
-    batch = _Batch(model, questions)
+    batch = _Batch(model, questions, removal)
     every = [(layer, head) for layer in range(shape.layers) for head in range(shape.heads)]
     draws = 1 if 2 * count == len(every) else DRAWS  # there is only one choice of all others
     steps = len(every) + draws + 2
@@ -176,13 +181,13 @@ def name_heads(
     share = sum((q.name[1] - q.name[0]) / len(q.ids) for q in questions) / len(questions)
     rows = tuple(NameHead(layer, head, float(weights[layer, head]), effects[layer, head]) for layer, head in ranked)
     removed = tuple(f"{layer}.{head}" for layer, head in first)
-    return NameHeads(model.name, len(questions), share, base, removed, without, mean, worst, draws, rows)
+    return NameHeads(model.name, len(questions), share, base, removed, without, mean, worst, draws, removal, rows)
 
 
 class _Batch:
     """Questions with their answers, filled up at the end: a causal model does not see what comes after."""
 
-    def __init__(self, model: AttentionModel, questions: Sequence[NamedQuestion]) -> None:
+    def __init__(self, model: AttentionModel, questions: Sequence[NamedQuestion], removal: Removal) -> None:
         rows = [[*q.ids, *q.answer] for q in questions]
         longest = max(map(len, rows))
         if longest - 1 > model.context or any(not q.ids or not q.answer for q in questions):
@@ -193,6 +198,8 @@ class _Batch:
         places = torch.arange(longest)[None]
         starts = torch.tensor([len(q.ids) for q in questions])[:, None]
         ends = torch.tensor([len(row) for row in rows])[:, None]
+        self.read, self.removal = (places < ends - 1)[:, :-1], removal  # tokens that another one follows
+        self.means: list[Tensor] | None = None
         self.asked = ((places >= starts) & (places < ends))[:, 1:]  # where the next token is one of the answer
 
     def name_weights(self) -> Tensor:
@@ -207,7 +214,9 @@ class _Batch:
             looking = call.weights[torch.arange(len(last)), :, last].double()
             found[call.layer] = (looking * named[:, None]).sum(-1).mean(0)
 
-        self.model.run(self.ids[:, :-1], tap, logits=1)
+        outputs = MeanOutputs(self.read)
+        self.model.run(self.ids[:, :-1], tap, output=outputs, logits=1)
+        self.means = outputs.result() if self.removal == "mean" else None
         return found
 
     def answers(self, removed: Sequence[tuple[int, int]]) -> Answering:
@@ -216,7 +225,7 @@ class _Batch:
         Greedy decoding gives exactly the answer if and only if every token of the answer is the likeliest after those
         before it.
         """
-        logits = self.model.run(self.ids[:, :-1], output=without_heads(removed)).logits
+        logits = self.model.run(self.ids[:, :-1], output=without_heads(removed, self.means)).logits
         losses = nn.functional.cross_entropy(logits.transpose(1, 2), self.ids[:, 1:], reduction="none")
         hits = (logits.argmax(-1) == self.ids[:, 1:]) | ~self.asked
         loss = float(losses[self.asked].double().mean())

@@ -38,6 +38,10 @@ EXACT_QUERIES = 4
 """Queries of each head and window that are predicted by exact moments, where the noise is wide."""
 NEAREST, NODES = 24, 9
 """Competitors of the top item, and nodes of its own error, for the chance that it stays on top."""
+BLOCK = 64
+"""Queries of a window that are looked at together."""
+ROWS = 64
+"""Tokens whose probabilities are compared at once."""
 SLACK = 1e-12
 """Rounding of float64 in scores and grids, relative to the largest possible score: far more than it can be."""
 
@@ -217,24 +221,17 @@ class RoundingParts:
         """
         if not self.bits:
             return
-        head = _Queries.of(call, self.per)
+        blocks = _Queries.blocks(call, self.per)
         for at, bits in enumerate(self.bits):
             last = 2.0**bits - 1
-            variances = head.unit_variance / last**2
-            rounded = key_grid(head.call.key, bits, self.per).rounded(head.call.key)
-            scores = head.call.scores(rounded)[0]
-            moved = (head.call.softmax(scores[None])[0] @ head.values - head.output).square().sum(-1)
-            linear = (variances * head.sensitivity).sum(-1)
-            noise = (variances.sum(-1) / head.visible.sum(-1)).sqrt()
-            predicted, exact = self._predicted(head, variances, linear, noise > WIDE)
+            rounded = key_grid(blocks[0].every_key, bits, self.per).rounded(blocks[0].every_key)
+            parts = [_rounded_block(block, rounded, last) for block in blocks]
+            linear, noise = (torch.cat([part.pop(name) for part in parts], -1) for name in ("linear", "noise"))
+            predicted, exact = self._predicted(blocks, last, linear, noise > WIDE)
             found = {
+                **{name: torch.stack([part[name] for part in parts]).sum(0) for name in parts[0]},
                 "queries": torch.ones_like(linear).sum(-1),
-                "output": head.output.square().sum((-1, -2)),
                 "predicted": predicted,
-                "measured": moved.sum(-1),
-                "survives_predicted": _chance_of_top(head.scores, variances, head.top, head.visible).sum(-1),
-                "survives": head.is_top(scores.argmax(-1)).double().sum(-1),
-                "certified": head.certified(last).double().sum(-1),
                 "variance": noise.square().sum(-1),
                 "wide": (noise > WIDE).double().sum(-1),
                 "exact": exact,
@@ -242,7 +239,9 @@ class RoundingParts:
             for name, value in found.items():
                 self.sums[name][at, call.layer] += value
 
-    def _predicted(self, head: _Queries, variances: Tensor, linear: Tensor, wide: Tensor) -> tuple[Tensor, Tensor]:
+    def _predicted(
+        self, blocks: Sequence[_Queries], last: float, linear: Tensor, wide: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Sum of the predicted squared errors of each head, and how many queries were predicted exactly."""
         total, exact = linear.masked_fill(wide, 0).sum(-1), torch.zeros(len(linear), dtype=torch.float64)
         for h in wide.any(-1).nonzero()[:, 0].tolist():
@@ -253,7 +252,7 @@ class RoundingParts:
                 continue
             # Drawn with chances proportional to the first-order error, the mean ratio is an unbiased estimate.
             chosen = rows[torch.multinomial(sizes, count, replacement=True, generator=self.generator)].tolist()
-            tried = {row: head.exact_square(h, row, variances[h, row]) for row in sorted(set(chosen))}
+            tried = {row: blocks[row // BLOCK].exact_square(h, row % BLOCK, last) for row in sorted(set(chosen))}
             found = {row: square for row, square in tried.items() if square is not None}
             ratios = [found[row] / float(linear[h, row]) for row in chosen if row in found]
             total[h] += sizes.sum() * (sum(ratios) / len(ratios) if ratios else 1.0)
@@ -300,12 +299,31 @@ class RoundingParts:
         return rows
 
 
+def _rounded_block(block: _Queries, every_rounded: Tensor, last: float) -> dict[str, Tensor]:
+    """Sums over some queries of each head with rounded keys; `linear` and `noise` query by query."""
+    variances = block.unit_variance / last**2
+    scores = block.call.scores(every_rounded[:, :, : block.call.key.shape[2]])[0]
+    moved = (block.call.softmax(scores[None])[0] @ block.values - block.output).square().sum(-1)
+    return {
+        "linear": (variances * block.sensitivity).sum(-1),
+        "noise": (variances.sum(-1) / block.visible.sum(-1)).sqrt(),
+        "output": block.output.square().sum((-1, -2)),
+        "measured": moved.sum(-1),
+        "survives_predicted": _chance_of_top(block.scores, variances, block.top, block.visible).sum(-1),
+        "survives": block.is_top(scores.argmax(-1)).double().sum(-1),
+        "certified": block.certified(last).double().sum(-1),
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class _Queries:
-    """The queries of one layer in float64, without the first few, and what all numbers of bits share.
+    """Some queries of one layer in float64, and what all numbers of bits share.
+
+    Keys that none of the queries sees are left out, which is almost half of all pairs where tokens see those before.
 
     Attributes:
         call: The layer's attention, with these queries only.
+        every_key: The keys of the whole window, which have the grids.
         values: Values of each head, (heads, tokens, size).
         visible: Which tokens each query sees, (heads, queries, tokens).
         scores: (heads, queries, tokens); -inf for what is not seen.
@@ -318,6 +336,7 @@ class _Queries:
     """
 
     call: AttentionCall
+    every_key: Tensor
     values: Tensor
     visible: Tensor
     scores: Tensor
@@ -334,34 +353,49 @@ class _Queries:
         return own >= self.scores.amax(-1) - self.slack
 
     @classmethod
-    def of(cls, call: AttentionCall, per: Per) -> _Queries:
-        rows = slice(min(SKIPPED, call.query.shape[-2] - 1), None)
+    def blocks(cls, call: AttentionCall, per: Per) -> list[_Queries]:
+        """All queries of a layer but the first few, in blocks."""
+        tokens = call.query.shape[-2]
+        whole = replace(call, key=call.key[:1].double(), value=call.value[:1].double())
+        starts = range(min(SKIPPED, tokens - 1), tokens, BLOCK)
+        return [cls.of(whole, slice(start, min(start + BLOCK, tokens)), per) for start in starts]
+
+    @classmethod
+    def of(cls, call: AttentionCall, rows: slice, per: Per) -> _Queries:
+        """Some queries of a layer.
+
+        Args:
+            call: The layer's attention, with keys and values in float64.
+            rows: Which queries.
+            per: Whether a channel or a token has a grid of its own.
+        """
         mask = None if call.mask is None or call.mask.shape[-2] == 1 else call.mask[..., rows, :]
-        mine = replace(
+        every = replace(
             call,
             query=call.query[:1, :, rows].double(),
-            key=call.key[:1].double(),
-            value=call.value[:1].double(),
             mask=call.mask if mask is None else mask,
             weights=call.weights[:1, :, rows],
         )
-        scores = mine.scores()
+        scores = every.scores()
+        seen = int(torch.isfinite(scores).any(2).any(1)[0].nonzero().max()) + 1  # keys after it are seen by no query
+        mine, scores = replace(every, key=every.key[:, :, :seen], value=every.value[:, :, :seen]), scores[..., :seen]
         weights, values = mine.softmax(scores)[0], per_head(mine.value, mine.groups)[0]
         scores, output = scores[0], weights @ values
         visible = torch.isfinite(scores)
         # d output / d score_j = weight_j (value_j - output), sinks included: they have a score and the value 0
         away = values.square().sum(-1)[:, None] - 2 * output @ values.mT + output.square().sum(-1, keepdim=True)
-        query, step = mine.query[0] * mine.scaling, key_grid(mine.key, 1, per).step[0]
-        variance = per_head((step.square() / 12 * inexact(mine.key[0], per))[None], mine.groups)[0]
+        query, step = mine.query[0] * mine.scaling, key_grid(every.key, 1, per).step[0]
+        variance = per_head((step.square() / 12 * inexact(every.key[0], per))[None, :, :seen], mine.groups)[0]
         unit = (query.square() @ variance.mT).masked_fill(~visible, 0)
         if mine.softcap is not None:  # the cap has the slope 1 - (score / cap)², which is at most 1
             unit = unit * (1 - (scores.masked_fill(~visible, 0) / mine.softcap).square()).square()
-        half = per_head(step.expand(mine.key.shape[1:])[None], mine.groups)[0] / 2
+        half = per_head(step.expand(every.key.shape[1:])[None, :, :seen], mine.groups)[0] / 2
         half = half[:, :1] if per == "channel" else half
-        largest = per_head(mine.key.abs().amax((-1, -2), keepdim=True), mine.groups)[0]
+        largest = per_head(every.key.abs().amax((-1, -2), keepdim=True), mine.groups)[0]
         return cls(
-            mine, values, visible, scores, output, scores.argmax(-1), weights.square() * away.clamp(min=0), unit,
-            query.abs() @ half.mT, SLACK * (query.abs().sum(-1) * largest[..., 0]),
+            mine, every.key, values, visible, scores, output, scores.argmax(-1),
+            weights.square() * away.clamp(min=0), unit, query.abs() @ half.mT,
+            SLACK * (query.abs().sum(-1) * largest[..., 0]),
         )  # fmt: skip
 
     def certified(self, last: float) -> Tensor:
@@ -372,10 +406,10 @@ class _Queries:
         best_other = (self.scores + error).scatter(-1, at, -torch.inf).amax(-1)
         return worst - best_other > self.slack
 
-    def exact_square(self, head: int, row: int, variances: Tensor) -> float | None:
+    def exact_square(self, head: int, row: int, last: float) -> float | None:
         """E‖error of the output‖² of one query for Gaussian scores, by integration; None if that takes too long."""
         seen = self.visible[head, row]
-        means, spread = self.scores[head, row][seen], variances[seen]
+        means, spread = self.scores[head, row][seen], self.unit_variance[head, row][seen] / last**2
         away = self.values[head][seen] - self.output[head, row]
         if self.call.sinks is not None:  # a sink is one more item, with a score of its own and the value 0
             means = torch.cat([means, self.call.sinks[head : head + 1].double()])
@@ -398,12 +432,12 @@ def _chance_of_top(scores: Tensor, variances: Tensor, top: Tensor, visible: Tens
     distance = ahead / (variances + own).sqrt().clamp(min=1e-300)
     count = min(NEAREST, distance.shape[-1])
     nearest = distance.topk(count, -1, largest=False, sorted=False).indices
-    far = torch.special.log_ndtr(distance.float()).scatter(-1, nearest, 0).sum(-1).double()
+    # no item is ahead of the top one, so that distances are not negative and log1p loses no digits
+    far = torch.log1p(-0.5 * torch.erfc(distance.float() / math.sqrt(2))).scatter(-1, nearest, 0).sum(-1).double()
     near, spread = ahead.gather(-1, nearest), variances.gather(-1, nearest).sqrt().clamp(min=1e-150)
-    chance = torch.zeros_like(far)
+    chance, own = torch.zeros_like(far), own.sqrt()
     for node, weight in zip(*np.polynomial.hermite_e.hermegauss(NODES), strict=True):
-        moved = (near + own.sqrt() * node) / spread
-        chance += weight * torch.special.log_ndtr(moved).sum(-1).exp()
+        chance += weight * (0.5 * torch.erfc((near + own * node) / (-math.sqrt(2) * spread))).prod(-1)
     return (chance / math.sqrt(2 * math.pi) * far.exp()).clamp(max=1)
 
 
@@ -415,12 +449,43 @@ def mean_kl(model: AttentionModel, windows: Sequence[Tensor], keys: Any) -> floa
         windows: Token ids, from `AttentionModel.windows`.
         keys: Gives the keys and values of a layer to compute with, from the model's own.
     """
-    total = 0.0
+    return mean_kls(model, windows, [keys])[0]
+
+
+def mean_kls(model: AttentionModel, windows: Sequence[Tensor], changes: Sequence[Any]) -> list[float]:
+    """`mean_kl` for several changes of keys; the model's own probabilities are computed once."""
+    totals = [0.0] * len(changes)
     for ids in windows:
-        own = model.run(ids[None]).logits[0].double().log_softmax(-1)
-        other = model.run(ids[None], keys=keys).logits[0].double().log_softmax(-1)
-        total += float((own.exp() * (own - other)).sum())
-    return total / sum(map(len, windows))
+        own = OwnChances(model.run(ids[None]).logits[0])
+        for at, keys in enumerate(changes):
+            totals[at] += own.kl(model.run(ids[None], keys=keys).logits[0])
+    return [total / sum(map(len, windows)) for total in totals]
+
+
+class OwnChances:
+    """A model's own next-token probabilities, for comparison with others.
+
+    With logits x of the model and y of another, KL = log Σ exp y - log Σ exp x - Σ p (y - x), in float64: one
+    exponential of each entry for every comparison.
+
+    Args:
+        logits: (tokens, vocabulary).
+    """
+
+    def __init__(self, logits: Tensor) -> None:
+        self.logits = logits
+        self.chances = [part.double().softmax(-1) for part in logits.split(ROWS)]  # a large vocabulary in pieces
+        self.totals = [part.double().logsumexp(-1) for part in logits.split(ROWS)]
+
+    def kl(self, logits: Tensor) -> float:
+        """Sum over tokens of the KL divergence of other logits from these."""
+        total = 0.0
+        parts = zip(self.logits.split(ROWS), self.chances, self.totals, logits.split(ROWS), strict=True)
+        for own, chances, own_total, part in parts:
+            other = part.double()
+            rows = other.logsumexp(-1) - own_total - (chances * (other - own)).sum(-1)
+            total += float(rows.clamp(min=0).sum())  # below zero by rounding only
+        return total
 
 
 def whole_model_kl(
@@ -433,7 +498,7 @@ def whole_model_kl(
     def rounded(at: int) -> Any:
         return lambda layer, key, value: (key_grid(key, at, per).rounded(key), value)
 
-    return tuple(mean_kl(model, windows, rounded(at)) for at in bits)
+    return tuple(mean_kls(model, windows, [rounded(at) for at in bits]))
 
 
 def rounding(

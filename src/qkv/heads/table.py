@@ -13,7 +13,7 @@ import torch
 from qkv.core.display import Card, Displayable, lower_bound
 from qkv.core.validation import whole
 from qkv.errors import QkvError
-from qkv.heads.ablation import head_effects
+from qkv.heads.ablation import REPLACEMENTS, MeanOutputs, Removal, checked_removal, head_effects
 from qkv.heads.firmness import Firmness, FirmnessParts
 from qkv.heads.key_grid import Per, checked_bits, checked_per
 from qkv.heads.output_circuit import output_circuits, vocabulary_matrix, writing_measures
@@ -40,7 +40,8 @@ class HeadRow:
         kind: What it looks up.
         score: The mean weight that gave the kind; for "broad" the share of tokens that it averages.
         effect: What is lost without it: nats per token, or the share by which the last hidden states move.
-        effect_repeated: The same on random tokens that come a second time; None for a model that predicts no tokens.
+        effect_repeated: The same on random tokens that come a second time, with the mean over those tokens; None for a
+            model that predicts no tokens.
         effective: How many tokens it effectively averages.
         previous: Mean weight on the token before.
         induction: Mean weight on what followed earlier copies of the token, on repeated random tokens; on the
@@ -95,6 +96,7 @@ class HeadTable(Displayable):
         windows: In how many windows.
         effect_tokens: Tokens on which the effect of removal was measured.
         effect_unit: The unit of `effect`.
+        removal: What takes the place of the output of a head that is removed: its "mean" over the text, or "zero".
         keys_asked: Keys of the text that were asked about for `keys_readable`, at even distances.
         repeated: Whether induction and duplicates were judged on repeated random tokens.
         rows: One for each head.
@@ -106,6 +108,7 @@ class HeadTable(Displayable):
     windows: int
     effect_tokens: int
     effect_unit: str
+    removal: Removal
     keys_asked: int
     repeated: bool
     rows: tuple[HeadRow, ...]
@@ -139,10 +142,11 @@ class HeadTable(Displayable):
         for row in self.rows:
             kinds[row.kind] = kinds.get(row.kind, 0) + 1
         counted = ", ".join(f"{count} {name}" for name, count in sorted(kinds.items(), key=lambda k: -k[1]))
+        replaced = REPLACEMENTS[self.removal]
         facts = (
             ("read", f"{self.tokens} tokens in {self.windows} window{'s' if self.windows > 1 else ''}"),
             ("heads", counted),
-            ("effect", f"{self.effect_unit}, with the head's output set to zero, on {self.effect_tokens} tokens"),
+            ("effect", f"{self.effect_unit} on {self.effect_tokens} tokens, with the head's output {replaced}"),
         )
         columns = (
             "head",
@@ -161,7 +165,7 @@ class HeadTable(Displayable):
         )
         rows = tuple(
             (
-                f"{r.layer}.{r.head}", r.kind, f"{r.score:.2f}", f"{r.effect:+.4f}", f"{r.effective:.1f}",
+                f"{r.layer}.{r.head}", r.kind, f"{r.score:.2f}", signed(r.effect), f"{r.effective:.1f}",
                 f"{r.margin:.2f}", lower_bound(r.radius, 3), f"{r.reads:.0%}", _proved(r.keys_readable),
                 _share(r.keys_read), _shown(r.copying, "+.2f"), _shown(r.rank, ".1f"), _shown(r.subspace, ".2f"),
             )
@@ -187,6 +191,7 @@ def table(
     *,
     window: int | None = None,
     effect_tokens: int = 128,
+    removal: Removal = "mean",
     bits: Sequence[int] = (),
     per: Per = "channel",
     seed: int = 0,
@@ -199,6 +204,7 @@ def table(
         text: One text or several; longer ones are cut into windows.
         window: Tokens of a window; 512 or the model's context if None.
         effect_tokens: Tokens of the first window on which the effect of removing each head is measured.
+        removal: What takes the place of a removed head's output: its "mean" over the text, or "zero".
         bits: Numbers of bits, from 1 to 8, to which keys are rounded as well.
         per: Whether each "channel" or each "token" has a grid of its own.
         seed: Of the repeated random tokens, and of the queries that are predicted by exact moments.
@@ -213,6 +219,7 @@ def table(
     request = "measuring the heads"
     effect_tokens = whole(request, "effect_tokens", effect_tokens, 2)
     chosen, per = checked_bits(request, bits, empty=True), checked_per(request, per)
+    removal, outputs = checked_removal(request, removal), MeanOutputs()
     windows, shape = model.windows(text, window), model.shape
     steps = len(windows) + 2 * shape.layers + 1
     sums, parts = PatternSums(shape.layers, shape.heads), FirmnessParts(shape.layers, shape.heads)
@@ -227,11 +234,13 @@ def table(
         shares.add(number, call, visible)
         rounded.add(call)
 
-    model.stream(windows, tap, lambda done, _: progress(done, steps))
+    model.stream(windows, tap, lambda done, _: progress(done, steps), output=outputs)
     patterns, firmness = sums.result(), parts.result()
 
     ids = windows[0][:effect_tokens]
-    effects = head_effects(model, [ids], lambda done, _: progress(len(windows) + done, steps))
+    effects = head_effects(
+        model, [ids], lambda done, _: progress(len(windows) + done, steps), by=removal, means=outputs.result()
+    )
     repeated, repeated_effects = None, None
     if model.causal:
         twice = repeated_ids(model, seed)
@@ -244,14 +253,14 @@ def table(
             before = len(windows) + shape.layers
             half = twice.shape[1] // 2  # the second time, when they can be looked up
             repeated_effects = head_effects(
-                model, [twice[0]], lambda done, _: progress(before + done, steps), last=half
+                model, [twice[0]], lambda done, _: progress(before + done, steps), last=half, by=removal
             )
     rows = _rows(model, patterns, repeated, firmness, shares.result(), effects, repeated_effects)
     tokens = sum(map(len, windows))
     rounding = rounded.result(model, windows) if chosen else None
     progress(steps, steps)
     unit = "nats per token" if model.predicts else "relative change of the last hidden states"
-    told = (model.name, tokens, len(windows), len(ids), unit, shares.total, repeated is not None)
+    told = (model.name, tokens, len(windows), len(ids), unit, removal, shares.total, repeated is not None)
     return HeadTable(*told, tuple(rows), rounding)
 
 
@@ -298,6 +307,12 @@ def _rows(
                 )
             )
     return rows
+
+
+def signed(effect: float) -> str:
+    """An effect with its sign, and no sign where it rounds to zero."""
+    shown = f"{effect:+.4f}"
+    return shown if float(shown) else "0.0000"
 
 
 def _known(value: torch.Tensor) -> float | None:

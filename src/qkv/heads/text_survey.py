@@ -136,7 +136,7 @@ class Survey(Displayable):
             key=call.key[:, shared],
             value=call.value[:, shared],
             mask=mask,
-            sinks=None if call.sinks is None else call.sinks.detach().reshape(-1)[own],
+            sinks=None if call.sinks is None else call.sinks.reshape(-1)[own],
         )
         parts = RoundingParts(1, 1, checked_bits(request, bits), checked_per(request, per))
         parts.add(replace(alone, weights=alone.softmax(alone.scores())))
@@ -169,7 +169,8 @@ def survey(model: AttentionModel, text: str, *, max_tokens: int | None = None, s
     if len(ids) > most:
         raise QkvError(request, f"the text has {len(ids)} tokens, and at most {most} fit", "Give a shorter text")
     if len(ids) < MIN_TOKENS:
-        raise QkvError(request, f"the text has {len(ids)} tokens", "Give a text of two tokens or more")
+        problem = f"the text has {'one token' if len(ids) else 'no tokens'}"
+        raise QkvError(request, problem, "Give a text of two tokens or more")
     shape, size = model.shape, min(PICTURE, len(ids))
     sums, firmness = PatternSums(shape.layers, shape.heads), FirmnessParts(shape.layers, shape.heads)
     pictures, calls = [], []

@@ -15,10 +15,11 @@ from qkv.core.rounding_bounds import gamma, top_margin_lower_bounds
 from qkv.core.validation import whole
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
+from qkv.heads.key_grid import inexact
 from qkv.heads.rounding import HeadRounding, percent_rounded_down
 from qkv.heads.text_survey import Survey, survey
 from qkv.noise.head_mix import HeadMix
-from qkv.noise.key_noise import MAX_BITS, Quantised, noise_on_keys
+from qkv.noise.key_noise import MAX_BITS, Gaussian, Quantised, noise_on_keys
 from qkv.noise.moments.mixture import reading_moments
 from qkv.noise.robust.search import RobustProblem, refine
 
@@ -81,7 +82,8 @@ class Spread:
 
     Attributes:
         bits: Bits of each entry of a key.
-        predicted: Root of E‖output − its own‖² over the length of the output, for independent errors of variance Δ²/12.
+        predicted: Root of E‖output − its own‖² over the length of the output, for independent errors of variance Δ²/12,
+            and none in the least and the largest entry of a channel, which are levels of the grid.
         measured: ‖output − its own‖ over the length of the output, with keys rounded once to the nearest level.
         same_top: Whether the token with the largest weight is the same with rounded keys.
     """
@@ -364,13 +366,20 @@ class _Reading:
         length = float(np.median(np.sqrt(np.einsum("ij,ij->i", keys, keys)))) * (1 + gamma(keys.shape[1] + 8))
         return margin, max(bound / 2 / length * (1 - gamma(8)), 0.0) if length > 0 else 0.0
 
+    def noise(self, bits: int) -> Gaussian:
+        """Errors of rounding to so many bits: Δ²/12 in each channel, none for its least and its largest entry."""
+        assert self.memory is not None
+        keys = self.memory.keys
+        variances = Quantised(bits).steps(self.memory).square() / 12 * inexact(keys)
+        return Gaussian(diagonal=dict(zip(self.memory.labels, variances, strict=True)))
+
     def rounded(self, bits: int) -> tuple[Spread, Tensor, Tensor]:
         """The spread at so many bits; predicted standard deviations of the weights, and the weights when rounded."""
         assert self.memory is not None
-        noise, own = Quantised(bits), self.memory.read(self.query)
+        own = self.memory.read(self.query)
         size = float(own.output.norm()) or 1.0
-        moments = reading_moments(self.memory, self.query, noise)
-        keys = round_to_levels(self.memory.keys, noise.steps(self.memory))
+        moments = reading_moments(self.memory, self.query, self.noise(bits))
+        keys = round_to_levels(self.memory.keys, Quantised(bits).steps(self.memory))
         there = Memory(keys, self.memory.values, labels=self.memory.labels).read(self.query)
         predicted = float(moments.squared_error(own.output).clamp(min=0).sqrt()) / size
         measured = float((there.output - own.output).norm()) / size
@@ -385,7 +394,7 @@ class _Reading:
         wanted = {label: float(w) for label, w in zip(self.memory.labels, weights, strict=True) if w > 0}
         total = sum(wanted.values())
         spec = BlendSpec.of(self.memory, {label: w / total for label, w in wanted.items()}, TOL)
-        task = RobustProblem(self.memory, noise_on_keys("hardening a head", Quantised(bits), self.memory), spec)
+        task = RobustProblem(self.memory, noise_on_keys("hardening a head", self.noise(bits), self.memory), spec)
         found = refine(task, own)
         query = found.queries[0].detach()
         length, cosine = float(query.norm() / self.query.norm()), torch.cosine_similarity(query, self.query, dim=0)

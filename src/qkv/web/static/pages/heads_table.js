@@ -17,7 +17,7 @@ const COLUMNS = [
   ["reads", "reads", percent, "share of tokens that put at least 90 % of their weight on one token"],
 ];
 const MEASURED = [
-  ["effect", "effect", signed, "what is lost when the head’s output is set to zero"],
+  ["effect", "effect", signed, "what is lost when the head’s output is replaced by its mean over all tokens"],
   ["copying", "copying", fixed(2), "1 if looking at a token makes that token likelier"],
   ["rank", "rank", fixed(1), "effective rank of what it writes"],
   ["error4", "4 bits: error", percent, "how far the output moves with keys of 4 bits, as a share of the output"],
@@ -64,7 +64,7 @@ export function HeadsTable({ survey, text, layer, head, onHead, measurable }) {
         <td><span class="dot" style=${{ background: kindColour(row.kind) }}></span>${row.kind}</td>
         ${columns.map(([key, , show]) => html`<td class="n" key=${key}>${show(row[key])}</td>`)}</tr>`)}</tbody></table>
     </div>
-    ${measured && html`<p class="quiet">Effect: ${measured.effect_unit}, on ${measured.effect_tokens} tokens, with the head’s output set to zero.</p>`}
+    ${measured && html`<p class="quiet">Effect: ${measured.effect_unit}, on ${measured.effect_tokens} tokens, with the head’s output replaced by its mean over all tokens.</p>`}
     ${measurable && !measured && html`<div class="row">
       <button class="act" disabled=${running} onClick=${() => start({ model: survey.model, text })}>Measure what is lost without each head</button>
       ${running && html`<progress max=${job.total ?? 1} value=${job.done} aria-label="Heads measured"></progress> <button class="link" onClick=${cancel}>Cancel</button>`}
