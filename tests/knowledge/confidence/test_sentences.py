@@ -16,10 +16,11 @@ from qkv.knowledge.confidence import calibration as module
 from qkv.knowledge.confidence.badge import REMEMBERED
 from qkv.knowledge.confidence.features import FEATURES, AnswerFeatures
 
-FIRST = "Ada Alan Emmy Kurt Sofia Niels Lise Paul Mary Otto Hedy Carl Rosa Hans Inge Jean Nora Leif".split()
-LAST = "Love Ring Noet God Kova Bohr Meit Dirac Cart Hahn Lama Gauss Lux Bethe Leh Serre Ibs Erik".split()
-KNOWN = [f"Where was {first} {last}son born?" for first in FIRST for last in LAST]
-OTHERS = [f"Where was {last}ine {first}berg born?" for first in FIRST for last in LAST]
+FIRST = ("Ada", "Alan", "Emmy", "Kurt", "Sofia", "Niels", "Lise", "Paul", "Mary", "Otto", "Hedy", "Carl", "Rosa")
+MORE = ("Hans", "Inge", "Jean", "Nora", "Leif", "Signe", "Tove", "Ulf", "Vera", "Willy", "Yrsa")
+LAST = ("Love", "Ring", "Noet", "God", "Kova", "Bohr", "Meit", "Dirac", "Cart", "Hahn", "Lama", "Gauss", "Lux", "Bethe")
+KNOWN = [f"Where was {first} {last}son born?" for first in (*FIRST, *MORE) for last in LAST]
+OTHERS = [f"Where was {last}ine {first}berg born?" for first in (*FIRST, *MORE) for last in LAST]
 STATES = [
     {"known": known, "others": others, "share": share, "gap": gap, **options}
     for known, others, share, gap, options in [
