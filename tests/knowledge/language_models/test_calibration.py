@@ -98,7 +98,7 @@ def test_a_badge_is_read_back_as_it_was_and_refused_when_damaged_or_of_another_m
         ModelBadge.load(tmp_path, "city", "another")
     path = badge_path(tmp_path, "city")
     data = json.loads(path.read_text())
-    path.write_text(json.dumps({**data, "probe_real": {**data["probe_real"], "bias": 1.25}}))
+    path.write_text(json.dumps({**data, "model": "another"}))
     with pytest.raises(QkvError, match="damaged"):
         ModelBadge.load(tmp_path, "city", "print")
 
