@@ -103,9 +103,9 @@ def test_the_probes_are_fitted_on_names_that_are_not_asked_about(
     asked = frozenset(person.name for person in pantheon().people[:9000])
     read, done, own = [], [], SignalReader.read_names
 
-    def reading(self: SignalReader, names: list[str]) -> object:
+    def reading(self: SignalReader, names: list[str], n_contexts: int) -> object:
         read.extend(names)
-        return own(self, names)
+        return own(self, names, n_contexts)
 
     monkeypatch.setattr(SignalReader, "read_names", reading)
     reader = SignalReader(model, "city")

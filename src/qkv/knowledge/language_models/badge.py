@@ -1,4 +1,4 @@
-"""The badge of a language model's answers for one relation: a probe, rates of answers and a calibrator, in one file."""
+"""The badge of a language model's answers for one relation: probes, rates of answers and a calibrator, in one file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,14 @@ from qkv.knowledge.language_models.signals import Signals
 FORMAT = "qkv-language-model-trust-3"
 MAX_ABS_INPUT = 30.0  # inputs of the calibrator are clipped to ± this
 REAL, INVENTED = "known", "invented"  # the groups of the calibrator
-USED = ("log_probability", "mean_log_probability", "other_ways", "name_given_answer", "name_bond")
+USED = (
+    "log_probability",
+    "mean_log_probability",
+    "other_ways",
+    "name_given_answer",
+    "name_bond",
+    "bond_among_famous",
+)
 INPUTS = (*USED, "true_against_said", "name_is_real", "fits_name")
 """Columns of the calibrator: a few signals, `AnswerRates.log_ratio`, and what the probes of the name say: the log-odds
 that it is real, and the log-probability of the answer's country (`NameProbes`).

@@ -134,7 +134,7 @@ def read_name_probes(
     made = [name for name in Facts(tuple(people)).invented_names(n, seed) if name not in taken]
     names, rows = [*(person.name for person in people), *made], list[NameSignals]()
     for start in range(0, len(names), NAMES_PER_STEP):
-        rows += reader.read_names(names[start : start + NAMES_PER_STEP])
+        rows += reader.read_names(names[start : start + NAMES_PER_STEP], n_contexts=1)
         progress(len(rows), len(names))
     return fit_name_probes(people, rows[: len(people)], rows[len(people) :])
 

@@ -26,8 +26,8 @@ SIGNALS = {
     "contrast": "log-probability of the answer for this name minus that for invented names",
     "name_log_probability": "log-probability of the name's tokens, on average",
     "name_least": "the least of these",
-    "name_bond": "log-probability of the name's last word after its first words minus that after other first names, "
-    "mean over two contexts",
+    "name_bond": "log-probability of the name's last word after its first words minus that after other first names",
+    "bond_among_famous": "the same in a list of famous people",
     "name_given_answer": "log-probability of the name in a list of people that the answer fits, minus that without it",
     "copied": "1 if the answer is that of an example, 0 if not",
 }
@@ -46,18 +46,19 @@ class NameSignals(NamedTuple):
 
     Attributes:
         logs: Log-probability of each token of it in the first context.
-        bond: How much likelier its last word is after its first words than after other first names.
+        bonds: How much likelier its last word is after its first words than after other first names (difference of
+            log-probabilities), in each context that was read.
         hidden: (2, width): hidden state at its end, in the middle layer and at three quarters of the layers.
     """
 
     logs: np.ndarray
-    bond: float
+    bonds: tuple[float, ...]
     hidden: np.ndarray
 
     @property
     def signals(self) -> np.ndarray:
         """The values of NAME_SIGNALS."""
-        return np.array([self.logs.mean(), self.logs.min(), self.bond])
+        return np.array([self.logs.mean(), self.logs.min(), self.bonds[0]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +149,7 @@ class SignalReader:
                 nobody,
                 main - nobody,
                 *np.stack([name.signals for name in names]).T,
+                np.array([name.bonds[1] for name in names]),
                 self._name_given_answer(questions, texts),
                 np.array([float(self._is_copied(text)) for text in texts]),
             ],
@@ -215,16 +217,18 @@ class SignalReader:
             self._nobody.update(zip(new, mean.tolist(), strict=True))
         return [self._nobody[tokens] for tokens in answers]
 
-    def read_names(self, names: Sequence[str]) -> list[NameSignals]:
-        """Signals and hidden states of names, which do not depend on a question."""
-        new = sorted(set(names) - set(self._names))
+    def read_names(self, names: Sequence[str], n_contexts: int = len(NAME_CONTEXTS)) -> list[NameSignals]:
+        """Signals and hidden states of names, which do not depend on a question, with the bonds in so many contexts."""
+        new = sorted(
+            name for name in set(names) if name not in self._names or len(self._names[name].bonds) < n_contexts
+        )
         if new:
             tokens = [self._name_tokens(name) for name in new]
             lasts = [self.model.encode(f" {_last_word(name)}") for name in new]
-            found = [self._bonds(self._context(text), tokens, lasts) for text in NAME_CONTEXTS]
-            bonds = np.mean([bonds for _, bonds in found], axis=0).tolist()
-            for name, one, bond in zip(new, found[0][0], bonds, strict=True):
-                self._names[name] = NameSignals(one.logs, bond, one.hidden)
+            found = [self._bonds(self._context(text), tokens, lasts) for text in NAME_CONTEXTS[:n_contexts]]
+            bonds = np.stack([bonds for _, bonds in found], axis=1).tolist()
+            for name, one, own in zip(new, found[0][0], bonds, strict=True):
+                self._names[name] = NameSignals(one.logs, tuple(own), one.hidden)
         return [self._names[name] for name in names]
 
     def _bonds(
