@@ -33,6 +33,7 @@ from qkv.knowledge.language_models.badge import fit_model_badge
 from qkv.knowledge.language_models.calibration import LOWER_IS_BETTER, measured
 from qkv.knowledge.language_models.causal_model import CausalModel, open_causal_model
 from qkv.knowledge.language_models.known_facts import questions_about, scored
+from qkv.knowledge.language_models.name_probes import NameProbes, name_inputs, read_name_probes
 from qkv.knowledge.language_models.prompts import Question, about, example_people
 from qkv.knowledge.language_models.signals import MAX_ANSWER_TOKENS, SIGNALS, SignalReader, Signals, answer_text
 
@@ -111,7 +112,9 @@ def measure(model: CausalModel, relation: str, options: argparse.Namespace) -> d
     # Rates of answers count the whole table but the people measured on.
     measured_on = {person.name for person in draw()[0]}
     others = [getattr(person, relation) for person in pantheon() if person.name not in measured_on]
-    settings = {"level": options.level, "confidence": 0.95, "seed": 0}
+    asked = frozenset(question.name for each in (fit_rows, rows) for question in each.questions)
+    probes = read_name_probes(SignalReader(model, relation), len(to_fit), asked)
+    settings = {"level": options.level, "confidence": 0.95, "seed": 0, "probes": probes}
     badge, fit = fit_model_badge(relation, fingerprint(model), fit_rows, fit_wanted, values=others, **settings)
     own, other = measured(badge, fit, fit_rows, fit_wanted), measured(badge, None, rows, row_wanted)
     # As a user would calibrate it on the people measured on: every person judged by a fit without them.
@@ -141,6 +144,7 @@ def measure(model: CausalModel, relation: str, options: argparse.Namespace) -> d
         result["auroc_real"] = {
             "invented": int(sum(not each for each in row_wanted)),
             "badge, fitted on other people": other.quality("badge").auroc_seen,
+            "probe of the name": real_names(probes, rows, row_wanted),
             **{name: other.quality(name).auroc_seen for name in SIGNALS},
         }
     if options.samples:
@@ -155,6 +159,13 @@ def measure(model: CausalModel, relation: str, options: argparse.Namespace) -> d
             "log_probability on the same people": auroc(found.column("log_probability")[: len(some)], own_right),
         }
     return result
+
+
+def real_names(probes: NameProbes, rows: Signals, wanted: list[str]) -> float:
+    """AUROC of the probe for real names, among names of two words or more."""
+    several = np.array([" " in question.name for question in rows.questions])
+    scores = probes.real.score(name_inputs(rows.name_values, rows.middle_hidden))
+    return auroc(scores[several], np.array([bool(each) for each in wanted])[several])
 
 
 def _joined(found: Signals, wanted: list[str], more: list[Signals]) -> tuple[Signals, list[str]]:

@@ -13,7 +13,7 @@ from qkv.knowledge import pantheon
 from qkv.knowledge.language_models import answer_file
 from qkv.knowledge.language_models.answer_file import read_signals
 from qkv.knowledge.language_models.causal_model import CausalModel, from_transformers
-from qkv.knowledge.language_models.prompts import NAME_CONTEXT, about, understood
+from qkv.knowledge.language_models.prompts import NAME_CONTEXTS, about, understood
 from qkv.knowledge.language_models.signals import SIGNALS, SignalReader, answer_text, first_names, invented_names
 
 from .conftest import tiny_model, tiny_tokenizer
@@ -43,21 +43,24 @@ def test_signals_are_what_they_are_called(model: CausalModel) -> None:
             "nobody": np.logaddexp.reduce(nobody) - np.log(len(nobody)),
             "contrast": main - np.logaddexp.reduce(nobody) + np.log(len(nobody)),
         }
-        context = [*reader._name_context]
         words = [model.encode(f" {word}") for word in (name.rpartition(" ")[0], name.rpartition(" ")[2]) if word]
-        ids = [token for word in words for token in word]
-        logs = plain_logs(model.model, [*context, *ids])[len(context) - 1 :]
-        own = [float(logs[j, token]) for j, token in enumerate(ids)]
-        wanted |= {"name_log_probability": np.mean(own), "name_least": min(own)}
-        last, bonds = words[-1], []
-        for first in first_names():
-            start = [*context, *model.encode(f" {first}")]
-            after = plain_logs(model.model, [*start, *last])[len(start) - 1 :]
-            bonds.append(sum(float(after[j, token]) for j, token in enumerate(last)))
-        wanted["name_bond"] = sum(own[-len(last) :]) - np.logaddexp.reduce(bonds) + np.log(len(bonds))
+        ids, last, bonds = [token for word in words for token in word], words[-1], []
+        for i_context, text in enumerate(NAME_CONTEXTS):
+            context = reader._context(text)
+            logs = plain_logs(model.model, [*context, *ids])[len(context) - 1 :]
+            own = [float(logs[j, token]) for j, token in enumerate(ids)]
+            if i_context == 0:
+                wanted |= {"name_log_probability": np.mean(own), "name_least": min(own)}
+            others = []
+            for first in first_names():
+                start = [*context, *model.encode(f" {first}")]
+                after = plain_logs(model.model, [*start, *last])[len(start) - 1 :]
+                others.append(sum(float(after[j, token]) for j, token in enumerate(last)))
+            bonds.append(sum(own[-len(last) :]) - np.logaddexp.reduce(others) + np.log(len(others)))
+        wanted |= {"name_bond": bonds[0], "bond_among_famous": bonds[1]}
         for signal, value in wanted.items():
             assert found.column(signal)[i] == pytest.approx(value, abs=2e-3), signal
-    assert model.decode(reader._name_context).endswith(NAME_CONTEXT)
+    assert model.decode(reader._context(NAME_CONTEXTS[0])).endswith(NAME_CONTEXTS[0])
 
 
 def test_invented_names_are_of_nobody_in_the_shipped_table() -> None:

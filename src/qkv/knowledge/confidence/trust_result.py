@@ -192,8 +192,8 @@ class Trust(Displayable):
         if self.more_questions is None and self.outside and not self.badge.remembered.bound:
             return ((f"for {wanted}", "no set of the surest answers passes both the level and the limits below"),)
         if self.more_questions is None:
-            n, right = self.n_remembered, self.n_right
-            surest = f": of the {n} surest answers {right} are right" if n else ""
+            made = self.badge.remembered  # of the people fitted on, who may be others than those measured on
+            surest = f": of the {made.accepted} surest answers {made.right} are right" if made.accepted else ""
             return ((f"for {wanted}", f"more questions would not do{surest}"),)
         return ((f"for {wanted}", f"about {self.more_questions} more questions like these, if as many are right"),)
 

@@ -19,10 +19,10 @@ import numpy as np
 from qkv.core.json_files import parse_json, verified, with_checksum
 from qkv.errors import QkvError
 from qkv.knowledge.language_models.causal_model import CausalModel
-from qkv.knowledge.language_models.prompts import EXAMPLES, STATEMENTS, WORDINGS, Question
+from qkv.knowledge.language_models.prompts import EXAMPLES, NAME_CONTEXTS, STATEMENTS, WORDINGS, Question
 from qkv.knowledge.language_models.signals import SIGNALS, SignalReader, Signals
 
-FORMAT = "qkv-answers-2"
+FORMAT = "qkv-answers-3"
 QUESTIONS_PER_STEP = 128
 Progress = Callable[[int, int], None]
 
@@ -84,7 +84,7 @@ def fingerprint(model: CausalModel) -> str:
 
 
 def _header(model: CausalModel, relation: str) -> dict[str, Any]:
-    prompts = hashlib.sha256(repr((WORDINGS, STATEMENTS, EXAMPLES)).encode()).hexdigest()[:16]
+    prompts = hashlib.sha256(repr((WORDINGS, STATEMENTS, EXAMPLES, NAME_CONTEXTS)).encode()).hexdigest()[:16]
     return {
         "format": FORMAT,
         "model": fingerprint(model),

@@ -1,10 +1,10 @@
-"""The badge of a language model's answers for one relation: a probe, rates of answers and a calibrator, in one file."""
+"""The badge of a language model's answers for one relation: probes, rates of answers and a calibrator, in one file."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,15 +19,23 @@ from qkv.knowledge.confidence.guarantee import CONFIDENCE, Guarantee
 from qkv.knowledge.confidence.logistic import LogisticModel, fit_cross_validated
 from qkv.knowledge.datasets.accepted_names import is_accepted
 from qkv.knowledge.language_models.answer_rates import AnswerRates
-from qkv.knowledge.language_models.signals import SIGNALS, Signals
+from qkv.knowledge.language_models.name_probes import NameProbes, name_inputs
+from qkv.knowledge.language_models.signals import Signals
 
-FORMAT = "qkv-language-model-trust-2"
+FORMAT = "qkv-language-model-trust-3"
 MAX_ABS_INPUT = 30.0  # inputs of the calibrator are clipped to ± this
-N_COMPONENTS = 32  # principal components of the hidden states that the probe is fitted on
 REAL, INVENTED = "known", "invented"  # the groups of the calibrator
-USED = ("log_probability", "mean_log_probability", "other_ways", "name_given_answer", "name_bond")
-INPUTS = (*USED, "true_against_said", "probe_real")
-"""Columns of the calibrator: a few signals, `AnswerRates.log_ratio`, and the log-odds of a probe of the hidden states.
+USED = (
+    "log_probability",
+    "mean_log_probability",
+    "other_ways",
+    "name_given_answer",
+    "name_bond",
+    "bond_among_famous",
+)
+INPUTS = (*USED, "true_against_said", "name_is_real", "fits_name")
+"""Columns of the calibrator: a few signals, `AnswerRates.log_ratio`, and what the probes of the name say: the log-odds
+that it is real, and the log-probability of the answer's country (`NameProbes`).
 
 The other signals say the same again; with few right answers to fit on, more columns made the badge worse, and so did a
 probe of the hidden states for right answers.
@@ -41,14 +49,14 @@ class ModelBadge:
     Attributes:
         relation: What the questions ask for.
         model: Fingerprint of the model that it was fitted on.
-        probe_real: Linear probe of the hidden states: is it a real name, or an invented one?
+        probes: Linear probes of the name: is it real, and which country does it point to?
         rates: How often each answer is true, and how often the model gives it.
         calibrator: Models and thresholds, with what is guaranteed of the answers above and below them.
     """
 
     relation: str
     model: str
-    probe_real: LogisticModel
+    probes: NameProbes
     rates: AnswerRates
     calibrator: Calibrator
 
@@ -59,8 +67,8 @@ class ModelBadge:
 
     def inputs(self, found: Signals, counted: Sequence[str | None] | None = None) -> np.ndarray:
         """Rows for the calibrator; `counted` as in `AnswerRates.log_ratio`."""
-        ratio = self.rates.log_ratio(found.answers, counted)
-        return calibrator_inputs(found.values, ratio, self.probe_real.score(found.hidden))
+        real = self.probes.real.score(name_inputs(found.name_values, found.middle_hidden))
+        return calibrator_inputs(found, self.rates.log_ratio(found.answers, counted), real, self.probes)
 
     def judge(self, found: Signals) -> list[Judgement]:
         """The badge of each answer."""
@@ -80,7 +88,7 @@ class ModelBadge:
         data = {
             "relation": self.relation,
             "model": self.model,
-            "probe_real": asdict(self.probe_real),
+            "probes": self.probes.to_json(),
             "rates": self.rates.to_json(),
             "calibrator": self.calibrator.to_json(),
         }
@@ -98,8 +106,8 @@ class ModelBadge:
                 raise ValueError(f"it is no {FORMAT} for {relation}")
             if data["model"] != model:
                 raise ValueError("it was fitted on other weights")
-            real, rates = LogisticModel.from_json(data["probe_real"]), AnswerRates.from_json(data["rates"])
-            badge = cls(relation, model, real, rates, Calibrator.from_json(data["calibrator"]))
+            probes, rates = NameProbes.from_json(data["probes"]), AnswerRates.from_json(data["rates"])
+            badge = cls(relation, model, probes, rates, Calibrator.from_json(data["calibrator"]))
             if badge.calibrator.features != INPUTS:
                 raise ValueError("it was fitted on other signals")
             return badge
@@ -124,11 +132,12 @@ def fit_model_badge(
     confidence: float = CONFIDENCE,
     seed: int = 0,
     values: Sequence[str] | None = None,
+    probes: NameProbes | None = None,
 ) -> tuple[ModelBadge, CrossFit]:
-    """Fit probe, rates and calibrator to answers that are known to be right or wrong.
+    """Fit rates and calibrator to answers that are known to be right or wrong.
 
-    What the calibrator is fitted on is out of fold: the probe's scores come from fits without the row, and the rates
-    count other people only.
+    What the calibrator is fitted on is out of fold: the probes come from other names, or their scores from fits without
+    the row, and the rates count other people only.
 
     Args:
         relation: What the questions ask for.
@@ -140,6 +149,8 @@ def fit_model_badge(
         seed: Seed of the folds.
         values: True values of all people whose values are known, these and others, for the rates; those in `expected`
             if left out.
+        probes: Probes that were fitted on other names. If left out, one for real names is fitted on these, and none for
+            countries.
 
     Returns:
         The badge, and the out-of-fold scores of the rows.
@@ -155,13 +166,14 @@ def fit_model_badge(
         raise QkvError("fitting a badge", problem, "Ask for more people: five of each are needed, and more are better")
     said = [answer for answer, own in zip(found.answers, real, strict=True) if own]
     rates = AnswerRates.of(relation, [each for each in expected if each] if values is None else values, said)
-    probe, scores = (
-        fit_probe(found.hidden, real, np.ones(len(real), dtype=bool), seed)
-        if not real.all()
-        else (_constant_probe(found.hidden), np.zeros(len(real)))
-    )
+    rows = name_inputs(found.name_values, found.middle_hidden)
+    if probes is None:
+        probes, scores = _own_probe(rows, real, seed)
+    else:
+        scores = probes.real.score(rows)
+    ratio = rates.log_ratio(found.answers, [each or None for each in expected])
     fit = cross_fit(
-        calibrator_inputs(found.values, rates.log_ratio(found.answers, [each or None for each in expected]), scores),
+        calibrator_inputs(found, ratio, scores, probes),
         right,
         groups=[REAL if own else INVENTED for own in real],
         people=[question.name for question in found.questions],
@@ -170,38 +182,21 @@ def fit_model_badge(
         confidence=confidence,
         seed=seed,
     )
-    return ModelBadge(relation, model, probe, rates, fit.calibrator), fit
+    return ModelBadge(relation, model, probes, rates, fit.calibrator), fit
 
 
-def fit_probe(
-    hidden: np.ndarray, labels: np.ndarray, fitted: np.ndarray, seed: int = 0
-) -> tuple[LogisticModel, np.ndarray]:
-    """A linear probe of hidden states on their principal components, and the score of each row, out of fold.
-
-    The components do not depend on the labels. Rows that are not `fitted` are scored by the probe of all that are.
-    """
-    mean = hidden.mean(0)
-    scale = np.maximum(hidden.std(0), 1e-6)
-    _, sizes, rows = np.linalg.svd((hidden - mean) / scale, full_matrices=False)
-    keep = min(N_COMPONENTS, len(sizes))
-    project = rows[:keep].T
-    x = (hidden - mean) / scale @ project
-    model, scores = fit_cross_validated(x[fitted], labels[fitted].astype(float), seed)
-    weights = project @ (np.array(model.weights) / np.array(model.scale))
-    bias = model.bias - float(np.array(model.mean) / np.array(model.scale) @ np.array(model.weights))
-    whole = LogisticModel(tuple(mean.tolist()), tuple(scale.tolist()), tuple(weights.tolist()), bias)
-    out = whole.score(hidden)
-    out[fitted] = scores
-    return whole, out
+def calibrator_inputs(found: Signals, ratio: np.ndarray, real: np.ndarray, probes: NameProbes) -> np.ndarray:
+    """Rows (n, INPUTS): the signals that are used, the rates of the answers and what the probes say, clipped."""
+    columns = [found.column(name) for name in USED]
+    relation = found.questions[0].relation if found.questions else ""
+    fits = probes.fits(found.answers, relation, found.late_hidden)
+    return np.clip(np.column_stack((*columns, ratio, real, fits)), -MAX_ABS_INPUT, MAX_ABS_INPUT)
 
 
-def calibrator_inputs(values: np.ndarray, ratio: np.ndarray, probe_real: np.ndarray) -> np.ndarray:
-    """Rows (n, INPUTS): the signals that are used, the rates of the answers and the score of the probe, clipped."""
-    columns = [values[:, list(SIGNALS).index(name)] for name in USED]
-    return np.clip(np.column_stack((*columns, ratio, probe_real)), -MAX_ABS_INPUT, MAX_ABS_INPUT)
-
-
-def _constant_probe(hidden: np.ndarray) -> LogisticModel:
-    """A probe that scores everything 0, where there are no invented names."""
-    width = hidden.shape[1]
-    return LogisticModel((0.0,) * width, (1.0,) * width, (0.0,) * width, 0.0)
+def _own_probe(rows: np.ndarray, real: np.ndarray, seed: int) -> tuple[NameProbes, np.ndarray]:
+    """A probe for real names from the rows themselves, with the score of each out of fold."""
+    if real.all():  # there are no invented names: everything scores 0
+        width = rows.shape[1]
+        return NameProbes(LogisticModel((0.0,) * width, (1.0,) * width, (0.0,) * width, 0.0), None), np.zeros(len(rows))
+    model, scores = fit_cross_validated(rows, real.astype(float), seed)
+    return NameProbes(model, None), scores

@@ -27,8 +27,9 @@ from qkv.knowledge.language_models.answer_file import Progress, fingerprint, rea
 from qkv.knowledge.language_models.badge import INVENTED, REAL, ModelBadge, badge_path, fit_model_badge
 from qkv.knowledge.language_models.causal_model import CausalModel, open_causal_model
 from qkv.knowledge.language_models.known_facts import draw_people, questions_about
+from qkv.knowledge.language_models.name_probes import read_name_probes
 from qkv.knowledge.language_models.prompts import about
-from qkv.knowledge.language_models.signals import SIGNALS, Signals, invented_names
+from qkv.knowledge.language_models.signals import SIGNALS, SignalReader, Signals, invented_names
 
 INVENTED_PER_PERSON = 0.5
 LOWER_IS_BETTER = ("entropy", "movement", "nobody", "copied")
@@ -76,8 +77,9 @@ def trust(
     """Calibrate the badge of a causal language model for a relation, and state what is guaranteed of it.
 
     Every answer is judged by a fit without its person. Where `level` cannot be guaranteed, the highest level that can
-    is stated. Answers about invented names, made of parts of the names of these people and in no row of the shipped
-    table, teach the badge what the model says of nobody; they do not count for the level.
+    is stated. Two probes of the name, for real names and for countries, are fitted on other people of the shipped table
+    and on invented names, without asking. Answers about invented names, made of parts of the names of these people and
+    in no row of the shipped table, teach the badge what the model says of nobody; they do not count for the level.
 
     Args:
         model: The model, its folder, or its hub name.
@@ -90,7 +92,7 @@ def trust(
         save: Whether to write the badge to the model's folder, where `ask` finds it.
         answers: File that the answers are appended to; a stopped run continues from it.
         offline: Look only at folders and at what was downloaded before.
-        progress: Called with questions done and in all.
+        progress: Called with questions done and in all, then with names done and in all, for the probes.
 
     Returns:
         What is guaranteed of "remembered", its precision and coverage, and the quality of each signal.
@@ -110,9 +112,12 @@ def trust(
     found = read_signals(opened, asked, path=answers, progress=progress)
     expected = [person.facts()[relation] for person in chosen] + [""] * len(names)
     values = [p.facts()[relation] for p in (pantheon() if facts is None else facts) if relation in p.facts()]
+    reader, left_out = SignalReader(opened, relation), frozenset(question.name for question in asked)
+    probes = read_name_probes(reader, len(chosen), left_out, seed, progress)
     badge, fit = fit_model_badge(
-        relation, fingerprint(opened), found, expected, level=level, confidence=confidence, seed=seed, values=values
-    )
+        relation, fingerprint(opened), found, expected, level=level, confidence=confidence, seed=seed, values=values,
+        probes=probes,
+    )  # fmt: skip
     kept = save and Path(opened.name).is_dir() and not _save_unless_worse(badge, opened.name)
     return measured(badge, fit, found, expected, seed=seed, kept_earlier=kept)
 

@@ -87,8 +87,11 @@ GENERAL_EXAMPLES = (
     ),
 )
 """Examples for a question of no known relation, one set for each way of asking."""
-NAME_CONTEXT = "A short biography of"
-"""What comes before a name whose familiarity is measured."""
+NAME_CONTEXTS = (
+    "A short biography of",
+    f"Famous people: {', '.join((*EXAMPLES[0], *EXAMPLES[1]))},",
+)
+"""What comes before a name whose familiarity is measured; the people named in it are never asked about."""
 
 
 class Question(NamedTuple):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
 from qkv.knowledge.datasets.accepted_names import same_name
 from qkv.knowledge.datasets.pantheon import pantheon
-from qkv.knowledge.language_models.causal_model import CausalModel, Generated
-from qkv.knowledge.language_models.prompts import NAME_CONTEXT, REVERSED, Question, Way, about, ways
+from qkv.knowledge.language_models.causal_model import CausalModel, Generated, Scored
+from qkv.knowledge.language_models.prompts import NAME_CONTEXTS, REVERSED, Question, Way, about, ways
 
 SIGNALS = {
     "log_probability": "log-probability of the answer and its end",
@@ -26,15 +27,38 @@ SIGNALS = {
     "name_log_probability": "log-probability of the name's tokens, on average",
     "name_least": "the least of these",
     "name_bond": "log-probability of the name's last word after its first words minus that after other first names",
+    "bond_among_famous": "the same in a list of famous people",
     "name_given_answer": "log-probability of the name in a list of people that the answer fits, minus that without it",
     "copied": "1 if the answer is that of an example, 0 if not",
 }
 """The signals and their meanings, in the order of the columns of `Signals.values`."""
+NAME_SIGNALS = ("name_log_probability", "name_least", "name_bond")
+"""The signals of a name that do not depend on what is asked."""
 MAX_ANSWER_TOKENS = 10
 N_INVENTED, N_FIRST_NAMES = 4, 3
 INVENTED_SEED = 71
 TOP_FIRST_TOKENS = 5
 NOBODY = "somebody"  # stands for the name where a question has none
+
+
+class NameSignals(NamedTuple):
+    """What a model makes of a name.
+
+    Attributes:
+        logs: Log-probability of each token of it in the first context.
+        bonds: How much likelier its last word is after its first words than after other first names (difference of
+            log-probabilities), in each context that was read.
+        hidden: (2, width): hidden state at its end, in the middle layer and at three quarters of the layers.
+    """
+
+    logs: np.ndarray
+    bonds: tuple[float, ...]
+    hidden: np.ndarray
+
+    @property
+    def signals(self) -> np.ndarray:
+        """The values of NAME_SIGNALS."""
+        return np.array([self.logs.mean(), self.logs.min(), self.bonds[0]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +72,7 @@ class Signals:
         ended: Whether each answer ended by itself.
         first: The likeliest first tokens of each answer with their log-probabilities.
         values: (questions, signals), columns in the order of SIGNALS.
-        hidden: (questions, width): hidden states at the end of the name and at the end of the prompt, side by side.
+        hidden: (questions, 2·width): hidden states at the end of the name in two layers (`NameSignals`), side by side.
     """
 
     questions: tuple[Question, ...]
@@ -63,6 +87,21 @@ class Signals:
         """One signal of all answers."""
         return self.values[:, list(SIGNALS).index(signal)]
 
+    @property
+    def name_values(self) -> np.ndarray:
+        """(questions, NAME_SIGNALS): the signals of the names."""
+        return np.column_stack([self.column(signal) for signal in NAME_SIGNALS])
+
+    @property
+    def middle_hidden(self) -> np.ndarray:
+        """(questions, width): the hidden states of the middle layer."""
+        return self.hidden[:, : self.hidden.shape[1] // 2]
+
+    @property
+    def late_hidden(self) -> np.ndarray:
+        """(questions, width): those at three quarters of the layers."""
+        return self.hidden[:, self.hidden.shape[1] // 2 :]
+
 
 @dataclass(eq=False)
 class SignalReader:
@@ -76,32 +115,27 @@ class SignalReader:
     model: CausalModel
     relation: str
     _nobody: dict[tuple[int, ...], float] = field(default_factory=dict, repr=False)
-    _names: dict[str, tuple[np.ndarray, float, np.ndarray]] = field(default_factory=dict, repr=False)
+    _names: dict[str, NameSignals] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.ways: tuple[Way, ...] = ways(self.model, self.relation)
 
     @property
-    def name_layer(self) -> int:
-        """The hidden state at the end of the name is taken here: in the middle."""
-        return self.model.layers // 2
-
-    @property
-    def prompt_layer(self) -> int:
-        """The hidden state at the end of the prompt is taken here: at two thirds."""
-        return 2 * self.model.layers // 3
+    def name_layers(self) -> tuple[int, int]:
+        """The hidden states at the end of the name are taken here: in the middle, and at three quarters."""
+        return self.model.layers // 2, round(0.775 * self.model.layers)
 
     def read(self, questions: Sequence[Question]) -> Signals:
         """Answer questions greedily, and compute the signals of each answer."""
         model = self.model
         prompts = [self.prompt(question) for question in questions]
-        found = model.generate(prompts, MAX_ANSWER_TOKENS, layers=[self.prompt_layer], top=TOP_FIRST_TOKENS)
+        found = model.generate(prompts, MAX_ANSWER_TOKENS, top=TOP_FIRST_TOKENS)
         texts = [answer_text(model, one.tokens) for one in found]
         answers = [one.tokens for one in found]
         main = np.array([one.log_probability for one in found])
         others, agreement = self._other_ways(questions, answers)
         nobody = np.array(self._nobody_logs(answers))
-        names, least, bond, states = self._name_signals([question.name for question in questions])
+        names = self.read_names([question.name for question in questions])
         every = np.vstack((main, others)) if len(others) else main[None]
         values = np.stack(
             [
@@ -114,15 +148,14 @@ class SignalReader:
                 every.std(0),
                 nobody,
                 main - nobody,
-                names,
-                least,
-                bond,
+                *np.stack([name.signals for name in names]).T,
+                np.array([name.bonds[1] for name in names]),
                 self._name_given_answer(questions, texts),
                 np.array([float(self._is_copied(text)) for text in texts]),
             ],
             axis=1,
         )
-        hidden = np.hstack((states, np.stack([one.hidden[0] for one in found])))
+        hidden = np.stack([name.hidden.reshape(-1) for name in names])
         return Signals(
             tuple(questions),
             tuple(texts),
@@ -184,46 +217,48 @@ class SignalReader:
             self._nobody.update(zip(new, mean.tolist(), strict=True))
         return [self._nobody[tokens] for tokens in answers]
 
-    def _name_signals(self, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Mean and least log-probability of a name's tokens, the bond of its last word, and its hidden state."""
-        new = sorted(set(names) - set(self._names))
-        if new:
-            context = [*self._name_context]
-            ids = [self._name_tokens(name) for name in new]
-            lasts = [self.model.encode(f" {_last_word(name)}") for name in new]
-            scored = self.model.score([context] * len(new), ids, layers=[self.name_layer])
-            bonds = np.array([one.logs[-len(last) :].sum() for one, last in zip(scored, lasts, strict=True)])
-            other = []
-            for first in first_names():
-                start = [*context, *self.model.encode(f" {first}")]
-                other.append([one.logs.sum() for one in self.model.score([start] * len(new), lasts)])
-            bonds = bonds - (np.logaddexp.reduce(other, axis=0) - np.log(len(other)))
-            for name, one, bond in zip(new, scored, bonds, strict=True):
-                self._names[name] = (one.logs, float(bond), one.hidden[0])
-        kept = [self._names[name] for name in names]
-        return (
-            np.array([logs.mean() for logs, _, _ in kept]),
-            np.array([logs.min() for logs, _, _ in kept]),
-            np.array([bond for _, bond, _ in kept]),
-            np.stack([hidden for _, _, hidden in kept]),
+    def read_names(self, names: Sequence[str], n_contexts: int = len(NAME_CONTEXTS)) -> list[NameSignals]:
+        """Signals and hidden states of names, which do not depend on a question, with the bonds in so many contexts."""
+        new = sorted(
+            name for name in set(names) if name not in self._names or len(self._names[name].bonds) < n_contexts
         )
+        if new:
+            tokens = [self._name_tokens(name) for name in new]
+            lasts = [self.model.encode(f" {_last_word(name)}") for name in new]
+            found = [self._bonds(self._context(text), tokens, lasts) for text in NAME_CONTEXTS[:n_contexts]]
+            bonds = np.stack([bonds for _, bonds in found], axis=1).tolist()
+            for name, one, own in zip(new, found[0][0], bonds, strict=True):
+                self._names[name] = NameSignals(one.logs, tuple(own), one.hidden)
+        return [self._names[name] for name in names]
+
+    def _bonds(
+        self, context: list[int], names: Sequence[list[int]], lasts: Sequence[list[int]]
+    ) -> tuple[list[Scored], np.ndarray]:
+        """The scores of names after a context, and the bond of the last word of each with the words before it."""
+        scored = self.model.score([context] * len(names), names, layers=self.name_layers)
+        own = np.array([one.logs[-len(last) :].sum() for one, last in zip(scored, lasts, strict=True)])
+        other = []
+        for first in first_names():
+            start = [*context, *self.model.encode(f" {first}")]
+            other.append([one.logs.sum() for one in self.model.score([start] * len(lasts), lasts)])
+        return scored, own - (np.logaddexp.reduce(other, axis=0) - np.log(len(other)))
 
     def _name_tokens(self, name: str) -> list[int]:
         first = (name or NOBODY).rpartition(" ")[0]
         start = self.model.encode(f" {first}") if first else []
         return [*start, *self.model.encode(f" {_last_word(name)}")]
 
-    @property
-    def _name_context(self) -> list[int]:
+    def _context(self, text: str) -> list[int]:
+        """A context of names, after the token that begins a text."""
         start = self.model.encode("", begin=True)[:1] or [int(self.model.ends.nonzero()[0])]
-        return [*start, *self.model.encode(NAME_CONTEXT)]
+        return [*start, *self.model.encode(text)]
 
     def _name_given_answer(self, questions: Sequence[Question], texts: Sequence[str]) -> np.ndarray:
         """log P(name in a list of people that the answer fits) − log P(name alone), each for the whole name."""
         names = [self._name_tokens(question.name) for question in questions]
         given = [self._ids(REVERSED.get(self.relation, REVERSED[""]).format(answer=text)) for text in texts]
         after = self.model.score(given, names)
-        alone = [self._names[question.name][0].sum() for question in questions]
+        alone = [self._names[question.name].logs.sum() for question in questions]
         return np.array([one.logs.sum() for one in after]) - np.array(alone)
 
     def _is_copied(self, text: str) -> bool:
