@@ -16,7 +16,9 @@ from qkv.claims.syntax.markdown import read
 
 CLAIMS = Path(__file__).parents[1]
 FILES = sorted((CLAIMS / "textbook").glob("*.md"))
-FRESH = sorted((CLAIMS / "hard_statements").glob("fresh_*.md"))
+FRESH = [
+    p for p in sorted((CLAIMS / "hard_statements").glob("fresh_*.md")) if " in R^" in p.read_text(encoding="utf-8")
+]
 
 
 def sides_of(claim):
