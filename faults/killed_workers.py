@@ -42,7 +42,8 @@ def run_cluster(count: int, seed: int, progress: Progress = nothing) -> FaultCou
             with contextlib.suppress(TimeoutError), distributed.Client(cluster) as client:
                 client.wait_for_workers(2, timeout=30)  # the cluster starts a new one
     return tally.result(
-        "Unchanged: the cluster gave the work to another worker, and the result is the same. Refused: no other worker held the data."
+        "Unchanged: the cluster gave the work to another worker, and the result is the same. "
+        "Refused: no other worker held the data."
     )
 
 
