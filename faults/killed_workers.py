@@ -41,7 +41,10 @@ def run_cluster(count: int, seed: int, progress: Progress = nothing) -> FaultCou
             _decide_keys(tally, draw, {"cluster": cluster.scheduler_address})
             with contextlib.suppress(TimeoutError), distributed.Client(cluster) as client:
                 client.wait_for_workers(2, timeout=30)  # the cluster starts a new one
-    return tally.result("Unchanged: the cluster gave the work to another worker, and the result is the same.")
+    return tally.result(
+        "Unchanged: the cluster gave the work to another worker, and the result is the same. "
+        "Refused: no other worker held the data."
+    )
 
 
 def _decide_keys(tally: Tally, draw: random.Random, who: dict[str, Any]) -> None:
