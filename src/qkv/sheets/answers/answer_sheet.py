@@ -17,6 +17,7 @@ from qkv.sheets.answers.find_constructions import (
     says_rows,
     says_scaled,
     transposed_basis,
+    writes_basis,
 )
 from qkv.sheets.answers.find_facts import decide_facts
 from qkv.sheets.answers.find_outcomes import find_outputs, find_samples, length_letter
@@ -107,7 +108,7 @@ def _construction(question: Question, region: Region, problem: Problem, context:
             f"{decided.answer.because}; the words beside it speak of a large number, which the formula does not have"
         )
         return replace(decided, answer=replace(decided.answer, verdict="not_read", because=because))
-    other_way = transposed_basis(found[-1])
+    other_way = transposed_basis(found[-1]) if not writes_basis(region) else None
     if other_way is not None and (says_rows(region) or not says_columns(region)):
         tried = decide_answer(question, other_way, context, problem)
         if tried.answer.verdict == "meets":

@@ -194,6 +194,11 @@ def says_columns(region: Region) -> bool:
     return _matrix_letters(region).get("A") == "A"
 
 
+def writes_basis(region: Region) -> bool:
+    """Whether the author writes the matrix of the basis out, so that its rows and columns are known."""
+    return "A" in _matrix_letters(region)
+
+
 def transposed_basis(found: Construction) -> Construction | None:
     """The construction with A for A' and A' for A, if it uses the matrix of the basis; else None."""
     if not any(base == "A" for _, value in found.values for base, _ in names(value)):
@@ -324,7 +329,7 @@ def _has_vectors(text: str, matrix: bool, question: Question, problem: Problem) 
         if "M" in question.holes:
             vectors.add("b")
         return bool(bases & {"A", "B", "I"}) or any(base in vectors and index for base, index in found)
-    if any(base in ("v", "q", "alpha", "c") and index for base, index in found):
+    if any(base in ("v", "q", "alpha", "c") and index not in ("", "0") for base, index in found):
         return False
     return any(base in vectors and index for base, index in found) and "'" not in text
 

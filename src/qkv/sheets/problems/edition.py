@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from qkv.sheets.problems.problem import Part, Problem
 
@@ -30,10 +30,18 @@ def detect_edition(parts: Iterable[str], text: str, candidates: Sequence[Problem
         >>> detect_edition(["a.i", "a.ii", "a.iii", "b.i", "b.ii"], "", editions("attention")).id
         'attention-2022'
     """
-    found = list(parts)
-    low = _flat(text)
+    return max(candidates, key=_fits(parts, text))
+
+
+def best_fit(parts: Iterable[str], text: str, candidates: Sequence[Problem]) -> float:
+    """How well the best edition fits to the parts and the words of a sheet."""
+    return max(map(_fits(parts, text), candidates))
+
+
+def _fits(parts: Iterable[str], text: str) -> Callable[[Problem], float]:
+    found, low = list(parts), _flat(text)
     words = set(low.split())
-    return max(candidates, key=lambda problem: _fit(problem, found, low, words))
+    return lambda problem: _fit(problem, found, low, words)
 
 
 def _fit(problem: Problem, parts: Sequence[str], text: str, words: set[str]) -> float:
@@ -61,6 +69,15 @@ def part_named(problem: Problem, label: str) -> Part | None:
             if other.startswith(ANY_QUESTION) and re.fullmatch(rf"\d+\.{re.escape(other[2:])}", label):
                 return part
     return None
+
+
+def part_holding(problem: Problem, label: str) -> Part | None:
+    """The part that a label means, or else the part above it in which something is asked: b for b.i."""
+    found = part_named(problem, label)
+    if found is not None or "." not in label:
+        return found
+    above = part_named(problem, label.rpartition(".")[0])
+    return above if above is not None and above.questions else None
 
 
 def is_own_text(problem: Problem, paragraph: str) -> bool:

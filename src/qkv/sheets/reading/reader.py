@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from qkv.sheets.reading.forms import Document, expanded, read_document
 from qkv.sheets.reading.parts import Stretch, stretches
@@ -22,7 +23,12 @@ _TAG = re.compile(r"\\(?:label|tag)\*?\{[^{}]*\}|\\(?:nonumber|notag)(?![A-Za-z]
 
 
 def read_sheet(
-    text: str, file: str = "", *, titles: Mapping[str, tuple[str, ...]] | None = None, own_text: Iterable[str] = ()
+    text: str,
+    file: str = "",
+    *,
+    titles: Mapping[str, tuple[str, ...]] | None = None,
+    own_text: Iterable[str] = (),
+    numbered: bool = False,
 ) -> Sheet:
     """Read an answer sheet.
 
@@ -31,6 +37,7 @@ def read_sheet(
         file: Its name, whose ending tells the form; without one the form is told by the text.
         titles: Phrases by which the parts of the problem are told where they have no label, for each part.
         own_text: The problem's own text, which is not graded where the sheet repeats it.
+        numbered: Whether numbers at the beginning of lines count the parts under a letter.
 
     Returns:
         The sheet with every formula in reading order. Whatever the text, nothing is raised.
@@ -47,16 +54,17 @@ def read_sheet(
     if not any(_ABOUT.search(s.math) for s in found):
         found = sorted([*found, *_apart(plain_formulas(body), found)], key=lambda s: s.start)
     known: set[tuple[str, ...]] = set().union(*(grams(t) for t in own_text)) if own_text else set()
-    where = stretches(body, document.form, titles or {})
+    where = stretches(body, document.form, titles or {}, numbered)
     names = _names(where, found)
     regions = answer_regions(body, document.form, [s.at for s in where])
     formulas: list[Formula] = []
+    said = [replace(span, math=_latex(document, span.math)) for span in found]
     for index, span in enumerate(found):
         if len(formulas) >= MAX_FORMULAS:
             break
         place = bisect_right(names[0], span.start) - 1
         part = names[1][max(place, 0)]
-        before, after = around(body, found, index)
+        before, after = around(body, said, index)
         own = bool(regions) and not any(start <= span.start < end for start, end in regions)
         if not own and known:
             own = is_own_text(f"{before} {after}", known)
@@ -106,7 +114,7 @@ def _formulas(
     single = len(pieces) == 1
     for number, (at, source) in enumerate(pieces):
         lead = len(source) - len(source.lstrip())
-        latex = as_latex(source) if document.form == "typst" else expanded(source, document.macros)
+        latex = _latex(document, source)
         latex = re.sub(r"\s+", " ", _TAG.sub("", latex)).strip()
         line = _line(document, span.inner + at + lead)
         written = source.strip()
@@ -125,6 +133,11 @@ def _formulas(
             )
         )
     return out
+
+
+def _latex(document: Document, math: str) -> str:
+    """Math in LaTeX, with the author's macros put in."""
+    return as_latex(math) if document.form == "typst" else expanded(math, document.macros)
 
 
 def _typst_rows(math: str) -> list[tuple[int, str]]:

@@ -13,7 +13,7 @@ from qkv.sheets.reading.sheet import Formula, Sheet
 from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.circumstances import Circumstances, circumstances, is_norm_of_key
 from qkv.sheets.statements.deciding import Budget
-from qkv.sheets.statements.indices import INDICES, entries, in_subpart, indices, rest
+from qkv.sheets.statements.indices import INDICES, by_entries, entries, in_subpart, indices, rest
 from qkv.sheets.statements.links import EXACT, LIMIT, OPEN, UNREAD, WRONG, Finding, Setting, decide_link, worst
 from qkv.sheets.statements.moves import for_no_length, is_length, moves, with_values
 from qkv.sheets.statements.notation import (
@@ -42,6 +42,7 @@ MAX_LINKS = 8
 DENOMINATOR = T.Total(
     "j", (), "", T.Call("exp", (T.Binary("*", T.Transposed(T.Symbol("k", ("j",))), T.Symbol("q")),))
 )  # of a softmax
+NOISES = ("epsilon", "sigma", "delta")  # letters that stand for the size of noise, where nothing else is said
 OTHERWISE_LINES = 3  # "otherwise" refers to a condition at most so far above it
 
 
@@ -140,6 +141,8 @@ class _Judge:
         """Whether a clause only says how large a letter is: β ≫ 0, γ → ½, t > 0."""
         if len(clause.sides) == 2 and is_norm_of_key(clause.sides[0]) and self._kind(part) == "means":
             return clause.signs[0] in (">>", "<<", ">", "<", ">=", "<=", "->", "~")
+        if len(clause.sides) == 2 and clause.signs[0] in (">>", "<<") and self._are_numbers(clause):
+            return True
         if len(clause.sides) != 2 or not isinstance(clause.sides[0], T.Symbol):
             return False
         left = clause.sides[0]
@@ -150,6 +153,14 @@ class _Judge:
         return clause.signs[0] in (">>", "<<", ">", "<", ">=", "<=", "->") and not any(
             s.index for s in T.symbols(clause.sides[1])
         )
+
+    def _are_numbers(self, clause: T.Clause) -> bool:
+        """Whether a clause compares an expression in scales, lengths and sizes with a number, as α C² ≪ 1 does."""
+        if not any(isinstance(side, T.Number) for side in clause.sides):
+            return False
+        known = {*self._scales(), self.notation.length, T.Symbol("alpha"), T.Symbol("n"), T.Symbol("d")}
+        inside = T.symbols(clause)
+        return bool(inside) and all(s in known or (s.base in NOISES and not s.index) for s in inside)
 
     def _scales(self) -> list[T.Symbol]:
         return [s for symbols in self.notation.scales.values() for s in symbols]
@@ -214,14 +225,35 @@ class _Judge:
             return "not_read", "a slash leaves open what is divided by what"
         if around.unclear or any(not self._understood(c) for c in (*around.conditions, *extra)):
             return "not_read", "it stands under a condition that was not understood"
+        if around.likewise:
+            return "not_read", "said of another case by likeness"
+        if self._is_example(clause, around):
+            return "not_read", "numbers of an example whose values were not read"
+        if self._is_output_statistic(parsed, clause):
+            return "not_read", "a statistic of outputs, which depends on the samples that are left out"
         free = self._kind(parsed.formula.part) == "margin" and len(set(clause.sides)) > 1
-        if free and any(is_key(s) or is_query(s) for s in T.symbols(clause)):
+        if free and any(is_key(s) or is_query(s) or s in (T.Symbol("n"), T.Symbol("e")) for s in T.symbols(clause)):
             return "not_read", "keys and query are not fixed in this part"
         if self._lacks_matrices(parsed):
             return "not_read", "a matrix that was not read"
         if self._at_length_zero(parsed, clause, around):
             return "not_read", "true where the length of the key is about 0"
         return None
+
+    @staticmethod
+    def _is_example(clause: T.Clause, around: Circumstances) -> bool:
+        """Whether a side is a decimal number such as 0.4999, of values that no condition beside it gives."""
+        last = clause.sides[-1]
+        given = any(c.clause is not None and c.clause.signs == ("=",) for c in around.conditions)
+        return isinstance(last, T.Number) and len(last.text.partition(".")[2]) > 1 and not given
+
+    def _is_output_statistic(self, parsed: Parsed, clause: T.Clause) -> bool:
+        """Whether a variance or a mean of outputs or weights is spoken of where one key has a random length."""
+        calls = [n for n in T.nodes(clause) if isinstance(n, T.Call) and n.name in ("Var", "Cov", "E")]
+        inside = {base for call in calls for base in T.bases(call)}
+        return bool(inside & {"c", "C", "alpha"}) and any(
+            "gamma" in w.text for w in worlds_of(self.problem, parsed.formula.part)
+        )
 
     def _at_length_zero(self, parsed: Parsed, clause: T.Clause, around: Circumstances) -> bool:
         """Whether a clause that no condition stands beside is true for a random key of length 0."""
@@ -353,7 +385,12 @@ class _Judge:
                 other = self._chain(parsed, clause, conditions, around, extra, alpha)
                 if other.kind in (EXACT, LIMIT):
                     return other
-        if found.kind == WRONG and self._kind(parsed.formula.part) == "means" and not around.every:
+        if (
+            found.kind == WRONG
+            and self._kind(parsed.formula.part) == "means"
+            and not around.every
+            and not self._is_output_statistic(parsed, clause)
+        ):
             return self._in_sibling(parsed, clause, conditions, around, extra) or found
         return found
 
@@ -464,6 +501,9 @@ class _Judge:
             if pairs:
                 entry = [self._link(parsed, one, sign, two, conditions, around, extra) for one, two in pairs]
                 return worst(entry)
+        listed = by_entries(left, right)
+        if listed:
+            return worst([self._link(parsed, one, sign, two, conditions, around, extra) for one, two in listed])
         refuted: list[Finding] = []
         best: Finding | None = None
         for reading, setting in itertools.islice(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qkv.claims.verdict import Step
 from qkv.sheets.statements import tree as T
@@ -72,6 +72,8 @@ def _decide(left: T.Node, sign: str, right: T.Node, reading: Reading, setting: S
         return _try(f"{one.closed}'*{two.closed} = 0", "", reading, setting, budget)
     if sign in ("=", "~", "->"):
         return _equal(one, two, sign, reading, setting, budget)
+    if sign == "!~":
+        return _differ(one, two, reading, setting, budget)
     if sign in (">>", "<<"):
         big, small = (one, two) if sign == ">>" else (two, one)
         return _far_above(big, small, reading, setting, budget)
@@ -112,6 +114,8 @@ def claim_of(reading: Reading, then: str, more: tuple[str, ...] = ()) -> ClaimTe
     if reading.any_query:
         positive += tuple(f"{name} free" for name in reading.free_queries)
     given = tuple(g for g in reading.world.given if not g.startswith("gamma") or "gamma" in used)
+    if re.search(r"\bwhen\b.*\bgamma (?:=|<=?) (?:0$|0 |-)", then):  # a key that has no length, or points backwards
+        given = tuple("gamma real" if g == "gamma > 0" else g for g in given)
     if "gamma" not in used:
         kept = tuple(one for one in kept if "gamma" not in one)
     if reading.world.kind == "noise" and not re.search(r"\bk_|alpha_|\bc\b|\bc_|Var|Cov|E\[|\bq\b|\bq_", then):
@@ -237,6 +241,15 @@ def _as_scale(one: Term, two: Term, exact: Finding, reading: Reading, setting: S
         reading.used = fixed
         del reading.letters[T.Symbol("a fixed scale")]
     return found if found.kind in (LIMIT, WRONG) else Finding(OPEN, exact.claim, "a fixed scale")
+
+
+def _differ(one: Term, two: Term, reading: Reading, setting: Setting, budget: Budget) -> Finding:
+    """left ≉ right: right if left ≈ right fails, for some values at least; never wrong, as it may speak of some."""
+    found = _equal(one, two, "~", reading, setting, budget)
+    sometimes = found.verdict == "conditional" or "speak against it" in found.because
+    if found.kind == WRONG or (found.kind == OPEN and sometimes):
+        return replace(found, kind=LIMIT)
+    return replace(found, kind=OPEN) if found.kind in (EXACT, LIMIT) else found
 
 
 def _far_above(big: Term, small: Term, reading: Reading, setting: Setting, budget: Budget) -> Finding:

@@ -119,6 +119,10 @@ class Writer:
         base = self.write(node.left)
         if base.shape == VECTOR and power.text == "2":
             return Term(f"norm({base.text})^2", SCALAR)
+        if base.shape == MATRIX and power.text == "2":
+            return Term(f"({base.closed}*{base.closed})", MATRIX, True)
+        if base.shape == MATRIX and power.text == "-1":
+            return Term(f"inv({base.text})", MATRIX, True)
         if base.shape not in (SCALAR, UNKNOWN) or power.shape not in (SCALAR, UNKNOWN):
             raise Unwritable(f"a power of a {base.shape}")
         up = power.text if re.fullmatch(r"\d+", power.text) else f"({power.text})"
