@@ -76,7 +76,7 @@ def _answer(
     if question.kind == "condition":
         return decide_condition(question, region, problem)
     if question.kind == "facts":
-        return decide_facts(question, region)
+        return decide_facts(question, region, problem.letters_for("weights") or ("alpha",))
     if question.kind == "output":
         hole = question.holes[0]
         family = "u" if hole != "c" else "v"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from qkv.sheets.answers.construction import Construction, names, renamed
+from qkv.sheets.answers.construction import Construction, joined, names, renamed
 from qkv.sheets.answers.regions import Region
 from qkv.sheets.answers.tree_text import Said, basis_matrix, claim_text, clauses, said, symbol_of, with_index
 from qkv.sheets.problems.problem import Problem, Question
@@ -107,7 +107,8 @@ def find_constructions(question: Question, region: Region, problem: Problem) -> 
         current.update({v.hole: v for v in last})
     if current:  # what a restatement leaves out is as before
         groups.append({**groups[-1], **current} if groups else current)
-    found = [_construction(question, group) for group in groups]
+    equal = _equal_letters(region)
+    found = [replace(_construction(question, group), same=_are_equal(group, equal)) for group in groups]
     return [one for one in (_completed(question, c, region) for c in found) if one is not None]
 
 
@@ -210,6 +211,34 @@ def transposed_basis(found: Construction) -> Construction | None:
     return replace(found, values=tuple(values))
 
 
+SAME_SCALE = re.compile(
+    r"\b(?:same|equal|identical|common)\b[^.。;]{0,30}\b(?:scal\w+|constants?|factors?|size|weights?|large|value)\b|相同的?[^.。;]{0,8}(?:常数|系数|数)",
+    re.I,
+)
+"""Words that say that the scales of a construction are equal."""
+
+
+def _equal_letters(region: Region) -> list[set[str]]:
+    """Letters that the author says to be equal, as in λ_1 = λ_2; everything if words say so."""
+    found: list[set[str]] = [{"*"}] if SAME_SCALE.search(region.words) else []
+    for one in said(list(region.formulas)):
+        run: set[str] = set()
+        for side, sign in zip(one.clause.sides, (*one.clause.signs, ""), strict=False):
+            text = claim_text(side) if isinstance(side, T.Symbol) else None
+            if text is not None:
+                run.add(text)
+            if text is None or sign not in ("=", "~"):
+                found += [run] if len(run) > 1 else []
+                run = set()
+    return found
+
+
+def _are_equal(values: dict[str, _Value], equal: list[set[str]]) -> bool:
+    """Whether all numbers of the values are among letters that are said to be equal."""
+    letters = {joined(base, index) for v in values.values() for base, index in names(v.text)}
+    return any(run == {"*"} or len(run & letters) > 1 for run in equal)
+
+
 def _construction(question: Question, current: dict[str, _Value]) -> Construction:
     values = [current[hole] for hole in question.holes if hole in current]
     written = ", ".join(dict.fromkeys(v.written for v in values))
@@ -296,12 +325,23 @@ def _value(question: Question, sides: Iterable[T.Node], known: dict[str, str], p
             best = "I"
             continue
         text = claim_text(side, known)
-        if text is not None and not matrix and _is_row(text, problem):  # a query that is written as a row
-            text = text.replace("'", "")
+        if text is not None and not matrix and (_is_row(text, problem) or _is_linear(side, problem)):
+            text = text.replace("'", "")  # a query that is written as a row, or as the transpose of one
         if text is None or not _has_vectors(text, matrix, question, problem):
             continue
         best = text
     return best
+
+
+def _is_linear(side: T.Node, problem: Problem) -> bool:
+    """Whether no two vectors are multiplied in an expression, so that transposes in it change nothing."""
+    vectors = {*problem.letters_for("key"), *problem.letters_for("mean")}
+
+    def holds_vector(node: T.Node) -> bool:
+        return any(isinstance(n, T.Symbol) and n.index and n.base in vectors for n in T.nodes(node))
+
+    products = [n for n in T.nodes(side) if isinstance(n, T.Binary) and n.sign in "*."]
+    return not any(holds_vector(p.left) and holds_vector(p.right) for p in products)
 
 
 def _is_row(text: str, problem: Problem) -> bool:
@@ -364,7 +404,8 @@ def _vector_letters(question: Question, region: Region, problem: Problem) -> dic
 
 COLUMNS_OF = re.compile(
     r"(?:\bcolumns?\b|列)[^$.。;；]{0,12}\$(?P<one>[A-Z])\$|"
-    r"\$(?P<two>[A-Z])\$[^.。;；]{0,60}?(?:\bcolumns?\b|以|列)[^.。;；]{0,40}?(?:a_|basis|基)",
+    r"\$(?P<two>[A-Z])\$[^.。;；]{0,60}?(?:\bcolumns?\b|以|列)[^.。;；]{0,40}?(?:a_|basis|基)|"
+    r"\$(?P<three>[A-Z])\$[^.。;；]{0,40}?(?:a_|basis|基)[^。;；]{0,50}?(?:\bcolumns?\b|列)",
     re.I,
 )
 """A letter for the matrix that has the basis vectors as columns, in words."""
@@ -373,7 +414,7 @@ COLUMNS_OF = re.compile(
 def _matrix_letters(region: Region) -> dict[str, str]:
     """Letters that the author defines as the matrix of the basis, or as its transpose."""
     found: dict[str, str] = {}
-    worded = [m["one"] or m["two"] for m in COLUMNS_OF.finditer(region.words)]
+    worded = [m["one"] or m["two"] or m["three"] for m in COLUMNS_OF.finditer(region.words)]
     if len(set(worded)) == 1 and worded[0] not in ("M", "A", "B"):
         found[worded[0]] = "A"
     for one in said(list(region.formulas)):

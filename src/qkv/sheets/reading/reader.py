@@ -19,6 +19,7 @@ from qkv.sheets.reading.typst import as_latex
 
 MAX_FORMULAS = 1500
 _ABOUT = re.compile(r"k_|v_|\\mu|\\alpha|alpha_|mu_|q_|q\b")
+_DISTRIBUTED = re.compile(r"(?<!\\)~(?=\s*(?:\\(?:mathcal|cal|mathscr|mathrm)\s*\{?\s*)?N\s*\}?\s*(?:\\left\s*)?\()")  # x ~ N(0, 1)
 _TAG = re.compile(r"\\(?:label|tag)\*?\{[^{}]*\}|\\(?:nonumber|notag)(?![A-Za-z])")
 
 
@@ -137,7 +138,9 @@ def _formulas(
 
 def _latex(document: Document, math: str) -> str:
     """Math in LaTeX, with the author's macros put in."""
-    return as_latex(math) if document.form == "typst" else expanded(math, document.macros)
+    if document.form == "typst":
+        return as_latex(math)
+    return _DISTRIBUTED.sub(r"\\sim ", expanded(math, document.macros))
 
 
 def _typst_rows(math: str) -> list[tuple[int, str]]:

@@ -242,7 +242,7 @@ def plain_formulas(text: str) -> list[Span]:
             first, last = _extent(words, place, taken)
             begin, end = words[first][0], words[last][0] + len(words[last][1])
             body = line[begin:end].rstrip(".,;:。，；")
-            if re.search(r"[A-Za-zα-ω]", body) and len(body) < 300 and len(out) < 400:
+            if re.search(r"[A-Za-zα-ωℓ]", body) and len(body) < 300 and len(out) < 400:
                 out.append(Span(start + begin, start + begin + len(body), start + begin, body, False))
             taken = last
         start += len(line) + 1
@@ -272,7 +272,9 @@ def _extent(words: list[tuple[int, str]], place: int, taken: int) -> tuple[int, 
                 last += 1
                 continue
             break
-        if re.search(r"[.,;:。，；]$", words[last][1]):
+        opened = "".join(word for _, word in words[first : last + 1])
+        inside = opened.count("(") + opened.count("{") > opened.count(")") + opened.count("}")
+        if re.search(r"[.,;:。，；]$", words[last][1]) and not inside:
             break
         if not _is_math(following) or (following in ("a", "A", "I") and not _SIGN.match(words[last][1])):
             break

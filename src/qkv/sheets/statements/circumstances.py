@@ -281,6 +281,8 @@ def _is_number_condition(clause: T.Clause) -> bool:
         return not T.symbols(clause.sides[1]) or is_norm_of_key(clause.sides[1])
     if len(clause.sides) != 2 or not isinstance(clause.sides[0], T.Symbol):
         return False
+    if clause.sides[0].base == "alpha" and clause.sides[0].index:
+        return False
     if clause.sides[0].base in ("q", "k", "v", "x", "V", "K", "Q", "M", "c") and clause.sides[0].index != ("a",):
         return False
     return clause.signs[0] in (">", "<", ">=", "<=", ">>", "<<", "->", "=", "!=", "~") and not any(
@@ -361,9 +363,8 @@ def _before(before: str) -> tuple[list[T.Condition], bool]:
 _THEN = re.compile(r"\s*(?:[:：]|(?:[,，]?\s*(?:then\b|时|的时候|的话|，?则|，?那么))|⇒|⟹|→|=>)", re.I)
 r"""What follows a condition that no word introduces: "$\gamma > 1$: $c \approx v_a$"."""
 _BELONGS = re.compile(
-    r"\$([^$]*)\$\s*[(（]?(?:for|where|with|when|whenever|if|in|provided|as long as|once|only|exactly|at|若|当|如果)?"
+    r"\$([^$]*)\$\s*(?:[(（]|[(（]?(?:for|where|with|when|whenever|if|in|provided|as long as|once|only|exactly|at|若|当|如果))"
     r"(?:\s*\b(?:all|any|every|each|samples?|draws?|cases?|those|the|which|where|with|when|if|that|in|of)\b)*\s*$",
-    re.I,
 )
 
 

@@ -72,7 +72,9 @@ class _Judge:
 
     def statement(self, parsed: Parsed) -> Statement | None:
         formula = parsed.formula
-        if not formula.part or self.problem.part(formula.part.split(".")[0]) is None:
+        if not formula.part:
+            return self._before_all_parts(parsed)
+        if self.problem.part(formula.part.split(".")[0]) is None:
             return None
         if parsed.problem:
             return self._made(formula, "not_read", because=f"not read: {parsed.problem}")
@@ -89,6 +91,16 @@ class _Judge:
         for clause in real:
             findings.append(self._clause(parsed, clause, around, tuple(extra)))
         return self._combined(formula, around, findings)
+
+    def _before_all_parts(self, parsed: Parsed) -> Statement | None:
+        """A formula before the first part, such as the definition of the weights: said only where it is right."""
+        first = next((part.id for part in self.problem.parts if part.given), "")
+        if not first:
+            return None
+        mistakes = dict(self.mistakes)
+        found = self.statement(replace(parsed, formula=replace(parsed.formula, part=first)))
+        self.mistakes = mistakes
+        return found if found is not None and found.verdict in ("right", "limit") else None
 
     # One verdict from those of the clauses.
     def _combined(

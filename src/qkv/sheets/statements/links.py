@@ -10,7 +10,7 @@ from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.deciding import Budget, ClaimText, decide
 from qkv.sheets.statements.notation import SPARE
 from qkv.sheets.statements.reading_of import Reading, with_columns
-from qkv.sheets.statements.writing import SCALAR, UNKNOWN, VECTOR, Term, Unwritable
+from qkv.sheets.statements.writing import addends, SCALAR, UNKNOWN, VECTOR, Term, Unwritable
 
 EXACT, LIMIT, WRONG, OPEN, UNREAD = "exact", "limit", "wrong", "open", "unread"
 GOOD = ("proved", "holds")
@@ -71,7 +71,9 @@ def _decide(left: T.Node, sign: str, right: T.Node, reading: Reading, setting: S
             raise Unwritable("two matrices at right angles")
         return _try(f"{one.closed}'*{two.closed} = 0", "", reading, setting, budget)
     if sign in ("=", "~", "->"):
-        return _equal(one, two, sign, reading, setting, budget)
+        found = _equal(one, two, sign, reading, setting, budget)
+        miscounted = sign == "=" and found.kind == LIMIT and "alpha" in one.text and _counts_items(right)
+        return _with_more_items(one, two, found, reading, setting, budget) if miscounted else found
     if sign == "!~":
         return _differ(one, two, reading, setting, budget)
     if sign in (">>", "<<"):
@@ -198,6 +200,37 @@ def _meant_exactly(one: Term, two: Term, reading: Reading) -> bool:
     return counts and all(any(found) for found in sides)
 
 
+def _counts_items(node: T.Node) -> bool:
+    """Whether a fraction adds plain numbers to exponentials below, e^t/(2e^t + 1), as if it counted the other items."""
+    if not (isinstance(node, T.Binary) and node.sign == "/") or any(
+        isinstance(n, (T.Total, T.Dots)) or n in (T.Symbol("n"), T.Symbol("N")) for n in T.nodes(node)
+    ):
+        return False
+    terms = addends(node.right)
+    grows = any(isinstance(n, T.Call) and n.name == "exp" for t in terms for n in T.nodes(t))
+    return grows and node.left != T.Number("1") and any(not T.symbols(t) and not _is_nothing(t) for t in terms)
+
+
+def _is_nothing(node: T.Node) -> bool:
+    return isinstance(node, T.Minus) or node == T.Number("0")
+
+
+def _with_more_items(
+    one: Term, two: Term, found: Finding, reading: Reading, setting: Setting, budget: Budget
+) -> Finding:
+    """An equation that counts items by a plain number: wrong if it fails for ten items, which no sheet fixes."""
+    world = reading.world
+    if any(re.match(r"n\s*=", g) for g in world.given):
+        return found
+    given = (*(g for g in world.given if not re.match(r"n\s*>", g)), "n = 10")
+    reading.world = replace(world, given=given)
+    try:
+        exact = _try(f"{one.text} = {two.text}", "", reading, setting, budget)
+    finally:
+        reading.world = world
+    return replace(exact, because=f"for n = 10, {exact.because}") if exact.kind == WRONG else found
+
+
 MAX_PLAIN = 4.0  # numbers up to this size are no large scale
 
 
@@ -211,7 +244,7 @@ def _near(one: Term, two: Term, exact: Finding, reading: Reading, setting: Setti
     said = any(re.match(r"n\s*=", g) for g in ten)
     world = reading.world
     given = ten if said else (*ten, "n = 10")
-    reading.world = type(world)(world.kind, given, world.let, world.limits, world.remark)
+    reading.world = replace(world, given=given)
     try:
         above = _try(f"{one.text} - {two.closed} <= 1/20", "", reading, setting, budget)
         below = _try(f"{two.text} - {one.closed} <= 1/20", "", reading, setting, budget)

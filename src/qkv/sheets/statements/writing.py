@@ -182,7 +182,7 @@ class Writer:
 
     def _dotted(self, node: T.Binary) -> Term | None:
         """x_1 + x_2 + … + x_n as a sum, 1 + … + 1 as a number of ones."""
-        terms = _addends(node)
+        terms = addends(node)
         if not any(isinstance(t, T.Dots) for t in terms):
             return None
         place = next(i for i, t in enumerate(terms) if isinstance(t, T.Dots))
@@ -234,9 +234,10 @@ def product(left: Term, right: Term) -> Term:
     return Term(f"{first}*{right.closed}", shape)
 
 
-def _addends(node: T.Node) -> list[T.Node]:
+def addends(node: T.Node) -> list[T.Node]:
+    """The terms of a sum."""
     if isinstance(node, T.Binary) and node.sign == "+":
-        return [*_addends(node.left), *_addends(node.right)]
+        return [*addends(node.left), *addends(node.right)]
     return [node]
 
 
