@@ -123,16 +123,27 @@ def _marks(text: str, form: str, titles: Mapping[str, tuple[str, ...]], numbered
         found += _typst_marks(text)
     if not has_parts and form != "typst":
         found += _line_marks(text)
+    if not any(mark.kind == "letter" for mark in found):
+        found += _capital_marks(text)
     found += _title_marks(text, titles)
     return found + (_number_marks(text) if numbered else [])
 
 
-_NUMBERED = re.compile(r"^[ \t]*(?:[-*+>][ \t]+|\*\*|\#{1,6}[ \t]*)*[\(（]?([1-4])[.)）、:：](?!\d)[ \t*]*", re.M)
+_NUMBERED = re.compile(r"^[ \t]*(?:[-*+>][ \t]+|\*\*|\#{1,6}[ \t]*)*(?:[\(（]?([1-4])[.)）、:：](?!\d)|([①②③④]))", re.M)
+_CAPITAL = re.compile(r"^[ \t]*(?:\*\*|\#{1,6}[ \t]*)?([A-F])[.)](?:\*\*)?(?=\s)", re.M)
 
 
 def _number_marks(text: str) -> list[Mark]:
     """Lines that begin with a number, as numerals."""
-    return [Mark(m.start(), "roman", ROMAN[int(m[1]) - 1]) for m in _NUMBERED.finditer(text)]
+    found = _NUMBERED.finditer(text)
+    return [Mark(m.start(), "roman", ROMAN[int(m[1]) - 1 if m[1] else "①②③④".index(m[2])]) for m in found]
+
+
+def _capital_marks(text: str) -> list[Mark]:
+    """Lines that begin with A., B., C., where these letters follow each other."""
+    found = list(_CAPITAL.finditer(text))
+    letters = "".join(m[1] for m in found)
+    return [Mark(m.start(), "letter", m[1].lower()) for m in found] if letters in ("ABC", "ABCD", "ABCDE") else []
 
 
 _LATEX = re.compile(
@@ -228,7 +239,7 @@ def _typst_marks(text: str) -> list[Mark]:
 
 
 _PREFIX = re.compile(
-    r"[ \t]*(?:>[ \t]*|[-*+•][ \t]+(?=[\[\(（*#\w])|(?P<hash>\#{1,6})[ \t]*|\*\*|__"
+    r"[ \t]*(?:>[ \t]*|[-*+•][ \t]+(?=[\[\(（*#\w])|(?P<hash>\#{1,6})[ \t]*|\*{1,3}(?=\S)|_{1,2}(?=[(\w])"
     r"|\\(?P<section>(?:sub)*(?:section|paragraph))\*?\{"
     r"|\\text(?:bf|it|rm)?\{|\\noindent[ \t]*|\\item[ \t]*\[?|\$\$?[ \t]*|\\\[[ \t]*|\\large[ \t]*"
     r"|\{[ \t]*|<b>|<strong>)*"
@@ -236,26 +247,27 @@ _PREFIX = re.compile(
 _WORD = re.compile(
     r"(?P<word>Question|Problem|Part|Subpart|Sub-?question|Exercise|Ex|Q|Task|Answer(?: to)?|Ans|Solution(?: to)?|Aufgabe|"
     r"Teil|Frage|Exercice|Partie|Pregunta|Ejercicio|Parte|Questão|Задача|Часть|问题|题目|题|第|小题|问)"
-    r"[ \t]*[.:：]?[ \t]*(?=[\d(（a-h])",
+    r"[ \t]*[.:：]?[ \t]*(?=[\d(（a-i])",
     re.I,
 )
 _FURTHER = re.compile(r"[ \t]*,?[ \t]*(?:part|subpart|teil|partie|parte)?[ \t]*(?=[(（]?[a-h][)）.:])", re.I)
 _NUMBER = re.compile(r"[\(（]?(\d{1,2})[\)）]?(?:[.:：、)]|[ \t]|$|(?=[\(（a-h]))[ \t]*")
 _JOINED = re.compile(
-    r"[\(（\[]?[ \t]*([a-hA-H])[ \t]*[.\-–][ \t]?(?:([1-4])|(iv|v|i{1,3}))(?![\w.]*\w)[ \t]*[\)）\]]?[ \t.:：]*"
+    r"[\(（\[]?[ \t]*([a-hA-H])[ \t]*[.\-–](?:([1-4])|(iv|v|i{1,3}))(?![\w.]*\w)[ \t]*[\)）\]]?[ \t.:：]*"
 )
 _LETTER = re.compile(
     r"[\(（\[][ \t]*([a-hA-H])[ \t]*[\)）\]][ \t.:：]*|([a-h])[\)）][ \t.:：]*"
     r"|([a-h])[.:：](?![A-Za-z])[ \t]*|([a-h])(?=[ \t]*$|\*\*|\})"
 )
-_AFTER_NUMBER = re.compile(r"([a-h])(?=[.\s):：*}]|$)[.):：]?[ \t]*")
+_AFTER_NUMBER = re.compile(r"([a-h])(?=[.\s):：*}(（]|$)[.):：]?[ \t]*")
+_AFTER_WORD = re.compile(r"([a-hA-H])(?=[.):：*}]|[ \t]*$|[ \t]+[(（])[.):：]?[ \t]*")
 _ROMAN = re.compile(
     r"[\(（\[][ \t]*(i{1,3}|iv|vi{0,3})[ \t]*[\)）\]][ \t.:：]*|(i{1,3}|iv|vi{0,3})[\)）.:：](?![A-Za-z])[ \t]*"
     r"|(ii|iii|iv|vi)(?=\s|$|\*\*|\})|(i)(?=[ \t]*(?:\\quad|\\qquad|$))"
 )
 _BARE_ROMAN = re.compile(r"(i{1,3}|iv|vi{0,3})(?=\s|$|[\u4e00-\u9fff])")
 _DIGIT = re.compile(r"[\(（]([1-4])[\)）]|([1-4])(?=[ \t]*[.):：]|[ \t]*$|\*\*|\})(?!\.\d)")
-_BETWEEN = re.compile(r"(?:\*\*|__|[ \t]|,|\}\s*\\text(?:bf|it)\{)*")
+_BETWEEN = re.compile(r"(?:\*\*|__|[ \t]|,|[-–](?=[(（i])|\}\s*\\text(?:bf|it)\{)*")
 _POINTS = re.compile(r"[\(\[（]\s*\d+\s*(?:points?|pts?|分)", re.I)
 
 
@@ -305,6 +317,7 @@ def _labels(line: str) -> list[tuple[str, str]]:
         numeral = both[3] or ROMAN[int(both[2]) - 1]
         return [*out, ("letter", both[1].lower()), ("roman", numeral)]
     letter = _LETTER.match(line, at) or (_AFTER_NUMBER.match(line, at) if out else None)
+    letter = letter or (_AFTER_WORD.match(line, at) if word else None)
     if letter:
         out.append(("letter", next(g for g in letter.groups() if g).lower()))
         at = letter.end()
