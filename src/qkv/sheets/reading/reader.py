@@ -20,6 +20,10 @@ from qkv.sheets.reading.typst import as_latex
 MAX_FORMULAS = 1500
 _ABOUT = re.compile(r"k_|v_|\\mu|\\alpha|alpha_|mu_|q_|q\b")
 _DISTRIBUTED = re.compile(r"(?<!\\)~(?=\s*(?:\\(?:mathcal|cal|mathscr|mathrm)\s*\{?\s*)?N\s*\}?\s*(?:\\left\s*)?\()")  # x ~ N(0, 1)
+_FONT = re.compile(
+    r"\\(?:mathbf|boldsymbol|bm|pmb|vec|symbf|mathit|bold)(?:\s*\{\s*(\\?[A-Za-z]+(?:_\{?\w\}?)?)\s*\}|\s*(?=\\[A-Za-z])|\s+(?=[A-Za-z]))"
+)  # \mathbf{k}, \boldsymbol\mu, \vec q
+_INDEX = re.compile(r"_\s*\{\s*([A-Za-z0-9])\s*\}(?=[^A-Za-z0-9]|$)")
 _TAG = re.compile(r"\\(?:label|tag)\*?\{[^{}]*\}|\\(?:nonumber|notag)(?![A-Za-z])")
 
 
@@ -137,10 +141,17 @@ def _formulas(
 
 
 def _latex(document: Document, math: str) -> str:
-    """Math in LaTeX, with the author's macros put in."""
-    if document.form == "typst":
-        return as_latex(math)
-    return _DISTRIBUTED.sub(r"\\sim ", expanded(math, document.macros))
+    """Math in LaTeX, with the author's macros put in; vectors lose their fonts, and indices of one letter their braces."""
+    latex = as_latex(math) if document.form == "typst" else expanded(math, document.macros)
+    latex = _INDEX.sub(r"_\1", _FONT.sub(_without_font, latex))
+    return _DISTRIBUTED.sub(r"\\sim ", latex)
+
+
+def _without_font(found: re.Match[str]) -> str:
+    """The letter by itself, apart from a command before it."""
+    letter = found[1] or ""
+    gap = found.start() > 0 and found.string[found.start() - 1].isalpha() and letter[:1].isalpha()
+    return f" {letter}" if gap else letter
 
 
 def _typst_rows(math: str) -> list[tuple[int, str]]:
