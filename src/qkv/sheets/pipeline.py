@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from qkv.errors import QkvError
 from qkv.sheets.answers import answers_of
 from qkv.sheets.feedback import Grade, GradedAnswer, Statement
 from qkv.sheets.problems import Problem, best_fit, detect_edition, editions, is_own_text
-from qkv.sheets.reading import Sheet, read_sheet
+from qkv.sheets.reading import Formula, Sheet, read_sheet
 from qkv.sheets.statements.deciding import Budget
 from qkv.sheets.statements.judge import judge
 
@@ -87,8 +88,15 @@ def _without_own_text(sheet: Sheet, problem: Problem) -> Sheet:
     """The sheet with formulas in the problem's own words marked as such, where no marks tell answers from questions."""
     if any(formula.own_text for formula in sheet.formulas):
         return sheet
-    lines = {f.line for f in sheet.formulas if is_own_text(problem, f"{f.before} {f.after}")}
-    return replace(sheet, formulas=tuple(replace(f, own_text=f.line in lines) for f in sheet.formulas))
+    return replace(sheet, formulas=tuple(replace(f, own_text=_is_given(f, problem)) for f in sheet.formulas))
+
+
+_CHOSEN = re.compile(r"\s*(?:[qMVKQ](?:_\{?[12ab]\}?)?|[qg])\s*(?:&\s*)?(?:=|:=|\\propto|\\coloneqq)")
+
+
+def _is_given(formula: Formula, problem: Problem) -> bool:
+    """Whether a formula stands in a sentence of the problem and chooses nothing."""
+    return _CHOSEN.match(formula.math) is None and is_own_text(problem, f"{formula.before} {formula.after}")
 
 
 def _titles(sheet: Sheet, problem: Problem) -> dict[str, tuple[str, ...]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from qkv.sheets.answers.construction import Construction, joined, names, renamed
 from qkv.sheets.answers.regions import Region
-from qkv.sheets.answers.tree_text import Said, basis_matrix, claim_text, clauses, said, symbol_of, with_index
+from qkv.sheets.answers.tree_text import Said, basis_matrix, claim_text, clauses, said, symbol_of
 from qkv.sheets.problems.problem import Problem, Question
 from qkv.sheets.reading.sheet import Formula
 from qkv.sheets.statements import tree as T
@@ -161,7 +161,7 @@ def _one_by_one(question: Question, clause: T.Clause, formula: Formula, problem:
         and head.index in (("i",), ("j",), ("h",))
         and BOTH_ITEMS.search(f"{formula.math} {formula.after[:60]}")
     ):
-        text = with_index(last, head.index[0], "a"), with_index(last, head.index[0], "b")
+        text = T.with_index(last, head.index[0], "a"), T.with_index(last, head.index[0], "b")
         if text[0] != text[1]:
             heads = [T.Symbol(*_split(hole)) for hole in question.holes]
             return [T.Clause((one, other), ("=",)) for one, other in zip(heads, text, strict=True)]

@@ -58,6 +58,9 @@ def _states(question: Question, goal: str, one: Said, weights: Collection[str]) 
     links = list(zip(sides, signs, sides[1:], strict=False))
     if len(signs) > 1 and set(signs) <= set(EQUALITIES):
         links.append((sides[0], "=", sides[-1]))
+    unequal = set(signs) - set(EQUALITIES)
+    if len(signs) > 1 and len(unequal) == 1 and unequal <= {">", ">="}:  # α_i = … > 0
+        links.append((sides[0], unequal.pop(), sides[-1]))
     for left, sign, right in links:
         if sign == "in" and not equality and isinstance(right, T.Matrix) and right.rows and right.rows[0]:
             sign, right = ">=", right.rows[0][0]  # an interval, of which the lower end is asked for

@@ -11,6 +11,7 @@ ASKED_PART = 2.0  # for a part of the sheet in which the edition asks something
 KNOWN_PART = 0.5  # for a part that only holds others
 UNKNOWN_PART = -2.0
 SIGN = 1.5  # for each set of words that only this edition has
+MANY_WORDS = 7  # a set of so many words may lack one and still tell the problem's own text
 ANY_QUESTION = "*."
 """Before a label in `also`: the part under any number of a further question, as in "*.a.i" for "2.a.i"."""
 
@@ -88,7 +89,7 @@ def is_own_text(problem: Problem, paragraph: str) -> bool:
 
 def _nearly_all(words: set[str], sought: tuple[str, ...]) -> bool:
     missing = sum(word not in words and f"{word}s" not in words for word in sought)
-    return missing <= (len(sought) >= 5) + (len(sought) >= 8)
+    return missing <= (len(sought) >= MANY_WORDS)
 
 
 def _flat(text: str) -> str:

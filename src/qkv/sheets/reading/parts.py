@@ -245,8 +245,8 @@ _PREFIX = re.compile(
     r"|\{[ \t]*|<b>|<strong>)*"
 )
 _WORD = re.compile(
-    r"(?P<word>Question|Problem|Part|Subpart|Sub-?question|Exercise|Ex|Q|Task|Answer(?: to)?|Ans|Solution(?: to)?|Aufgabe|"
-    r"Teil|Frage|Exercice|Partie|Pregunta|Ejercicio|Parte|Questão|Задача|Часть|问题|题目|题|第|小题|问)"
+    r"(?P<word>Question|Problem|Part|Subpart|Sub-?question|Exercise|Ex|Q|Task|Answer(?: to)?|Ans|Solution(?: to)?|"
+    r"Aufgabe|Teil|Frage|Exercice|Partie|Pregunta|Ejercicio|Parte|Questão|Задача|Часть|问题|题目|题|第|小题|问)"
     r"[ \t]*[.:：]?[ \t]*(?=[\d(（a-i])",
     re.I,
 )

@@ -6,12 +6,12 @@ import itertools
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from qkv.sheets.reading.forms import Document, expanded, read_document
 from qkv.sheets.reading.parts import Stretch, stretches
-from qkv.sheets.reading.regions import answer_regions, grams, is_own_text
+from qkv.sheets.reading.regions import answer_regions
 from qkv.sheets.reading.sentences import around, cleaned
 from qkv.sheets.reading.sheet import Formula, Passage, Sheet
 from qkv.sheets.reading.spans import Span, plain_formulas, rows, spans
@@ -19,7 +19,9 @@ from qkv.sheets.reading.typst import as_latex
 
 MAX_FORMULAS = 1500
 _ABOUT = re.compile(r"k_|v_|\\mu|\\alpha|alpha_|mu_|q_|q\b")
-_DISTRIBUTED = re.compile(r"(?<!\\)~(?=\s*(?:\\(?:mathcal|cal|mathscr|mathrm)\s*\{?\s*)?N\s*\}?\s*(?:\\left\s*)?\()")  # x ~ N(0, 1)
+_DISTRIBUTED = re.compile(
+    r"(?<!\\)~(?=\s*(?:\\(?:mathcal|cal|mathscr|mathrm)\s*\{?\s*)?N\s*\}?\s*(?:\\left\s*)?\()"
+)  # x ~ N(0, 1)
 _FONT = re.compile(
     r"\\(?:mathbf|boldsymbol|bm|pmb|vec|symbf|mathit|bold)(?:\s*\{\s*(\\?[A-Za-z]+(?:_\{?\w\}?)?)\s*\}|\s*(?=\\[A-Za-z])|\s+(?=[A-Za-z]))"
 )  # \mathbf{k}, \boldsymbol\mu, \vec q
@@ -32,7 +34,6 @@ def read_sheet(
     file: str = "",
     *,
     titles: Mapping[str, tuple[str, ...]] | None = None,
-    own_text: Iterable[str] = (),
     numbered: bool = False,
 ) -> Sheet:
     """Read an answer sheet.
@@ -41,7 +42,6 @@ def read_sheet(
         text: The text of the sheet: LaTeX, Markdown, Typst, a notebook as JSON, or plain text.
         file: Its name, whose ending tells the form; without one the form is told by the text.
         titles: Phrases by which the parts of the problem are told where they have no label, for each part.
-        own_text: The problem's own text, which is not graded where the sheet repeats it.
         numbered: Whether numbers at the beginning of lines count the parts under a letter.
 
     Returns:
@@ -58,7 +58,6 @@ def read_sheet(
     found = spans(body, document.form)
     if not any(_ABOUT.search(s.math) for s in found):
         found = sorted([*found, *_apart(plain_formulas(body), found)], key=lambda s: s.start)
-    known: set[tuple[str, ...]] = set().union(*(grams(t) for t in own_text)) if own_text else set()
     where = stretches(body, document.form, titles or {}, numbered)
     names = _names(where, found)
     regions = answer_regions(body, document.form, [s.at for s in where])
@@ -71,10 +70,8 @@ def read_sheet(
         part = names[1][max(place, 0)]
         before, after = around(body, said, index)
         own = bool(regions) and not any(start <= span.start < end for start, end in regions)
-        if not own and known:
-            own = is_own_text(f"{before} {after}", known)
         formulas += _formulas(document, span, part, before, after, own, index)
-    passages = _passages(document, names, regions, known)
+    passages = _passages(document, names, regions)
     parts = [p for p in dict.fromkeys([*(x.part for x in passages), *(x.part for x in formulas)]) if p]
     return Sheet(file, document.form, body, tuple(formulas), tuple(passages), tuple(parts), document.cut)
 
@@ -141,7 +138,7 @@ def _formulas(
 
 
 def _latex(document: Document, math: str) -> str:
-    """Math in LaTeX, with the author's macros put in; vectors lose their fonts, and indices of one letter their braces."""
+    """Math in LaTeX with the author's macros put in; vectors lose their fonts, indices of one letter their braces."""
     latex = as_latex(math) if document.form == "typst" else expanded(math, document.macros)
     latex = _INDEX.sub(r"_\1", _FONT.sub(_without_font, latex))
     return _DISTRIBUTED.sub(r"\\sim ", latex)
@@ -150,7 +147,7 @@ def _latex(document: Document, math: str) -> str:
 def _without_font(found: re.Match[str]) -> str:
     """The letter by itself, apart from a command before it."""
     letter = found[1] or ""
-    gap = found.start() > 0 and found.string[found.start() - 1].isalpha() and letter[:1].isalpha()
+    gap = found.start() > 0 and found.string[found.start() - 1].isalpha() and not letter.startswith("\\")
     return f" {letter}" if gap else letter
 
 
@@ -163,9 +160,7 @@ def _typst_rows(math: str) -> list[tuple[int, str]]:
     return [(at, piece) for at, piece in out if piece.strip()] or [(0, math)]
 
 
-def _passages(
-    document: Document, names: tuple[list[int], list[str]], regions: list[tuple[int, int]], known: set[tuple[str, ...]]
-) -> list[Passage]:
+def _passages(document: Document, names: tuple[list[int], list[str]], regions: list[tuple[int, int]]) -> list[Passage]:
     """The words of each stretch, answers and the problem's own text apart."""
     out: list[Passage] = []
     starts, parts = names
@@ -178,6 +173,5 @@ def _passages(
         if not words or re.fullmatch(r"[\W_]*", words):
             continue
         lead = len(body[begin:end]) - len(body[begin:end].lstrip())
-        own = own or (bool(known) and is_own_text(words, known))
         out.append(Passage(part, _line(document, begin + lead), words, own))
     return out

@@ -19,7 +19,8 @@ _TYPST_MARK = re.compile(r"^([ \t]*)#(?:answer|solution|proof|ans|sol)\b", re.M)
 _TYPST_STOP = re.compile(r"^([ \t]*)(?:\+|\d+\.|=+)[ \t]", re.M)
 _WORDS_MARK = re.compile(
     r"^[ \t]*(?:[-*>][ \t]+|#{1,6}[ \t]*)?(?:\*\*|__|\*|_)?[ \t]*"
-    r"(?:(?:My )?Answers?|Ans|Solutions?|Sol|Response|(?-i:A)(?=[:：*_])|答案|解答|答|解|Antwort|Lösung|Réponse|Respuesta)"
+    r"(?:(?:My )?Answers?|Ans|Solutions?|Sol|Response|(?-i:A)(?=[:：*_])|答案|解答|答|解|"
+    r"Antwort|Lösung|Réponse|Respuesta)"
     r"(?:\*\*|__|\*|_)?(?:[ \t]*[:：.]|(?:\*\*|__)?[ \t]*$)(?:\*\*|__)?",
     re.M | re.I,
 )
@@ -90,20 +91,3 @@ def _words(text: str, stops: list[int]) -> list[tuple[int, int]]:
     if out and len(unmarked) > len(parts) / 2:
         out += unmarked
     return out
-
-
-_WORD = re.compile(r"[a-z]+")
-GRAM = 4
-
-
-def grams(words: str) -> set[tuple[str, ...]]:
-    """Runs of four words, without formulas and commands."""
-    plain = re.sub(r"\$[^$]*\$|\\[A-Za-z]+", " ", words).lower()
-    found = _WORD.findall(plain)
-    return {tuple(found[i : i + GRAM]) for i in range(len(found) - GRAM + 1)}
-
-
-def is_own_text(sentence: str, known: set[tuple[str, ...]], share: float = 0.6) -> bool:
-    """Whether most of a sentence stands in the problem's own text."""
-    mine = grams(sentence)
-    return len(mine) >= 3 and len(mine & known) >= share * len(mine)

@@ -243,7 +243,8 @@ def plain_formulas(text: str) -> list[Span]:
             begin, end = words[first][0], words[last][0] + len(words[last][1])
             body = line[begin:end].rstrip(".,;:。，；")
             if re.search(r"[A-Za-zα-ωℓ]", body) and len(body) < 300 and len(out) < 400:
-                out.append(Span(start + begin, start + begin + len(body), start + begin, body, False))
+                math = body.replace("~=", "≈").replace("=~", "≈").replace("~~", "≈")
+                out.append(Span(start + begin, start + begin + len(body), start + begin, math, False))
             taken = last
         start += len(line) + 1
     return out

@@ -23,12 +23,15 @@ NAMES = {
     "min": r"\min", "sin": r"\sin", "cos": r"\cos", "tanh": r"\tanh", "lim": r"\lim", "therefore": r"\therefore",
     "because": r"\because", "minus": "-", "plus": "+", "tilde.op": r"\sim", "approx.eq": r"\approx",
     "tilde.eq": r"\simeq",
-    "gt.gt": r"\gg", "gt.triple": r"\gg", "lt.triple": r"\ll", "gt": ">", "lt": "<", "eq": "=", "ell": r"\ell", "angle.l": r"\langle",
+    "gt.gt": r"\gg", "gt.triple": r"\gg", "lt.triple": r"\ll", "gt": ">", "lt": "<", "eq": "=", "ell": r"\ell",
+    "angle.l": r"\langle",
     "angle.r": r"\rangle", "chevron.l": r"\langle", "chevron.r": r"\rangle", "dot.op": r"\cdot", "bullet": r"\cdot",
     "without": r"\setminus", "arrow.long": r"\to", "arrow.r.long": r"\to", "arrow.r.long.double": r"\Rightarrow",
     "arrow.double": r"\Rightarrow", "arrow.r.squiggly": r"\to", "implies": r"\Rightarrow", "iff": r"\iff",
-    "approx.not": r"\napprox", "prop.to": r"\propto", "eq.triple": r"\equiv", "space": r"\ ", "med": r"\ ", "thin": r"\ ",
-    "thick": r"\ ", "wide": r"\quad", "bar.v.double": r"\|", "parallel": r"\|", "NN": "N", "compose": r"\circ", "and": r"\land",
+    "approx.not": r"\napprox", "prop.to": r"\propto", "eq.triple": r"\equiv", "space": r"\ ", "med": r"\ ",
+    "thin": r"\ ",
+    "thick": r"\ ", "wide": r"\quad", "bar.v.double": r"\|", "parallel": r"\|", "NN": "N", "compose": r"\circ",
+    "and": r"\land",
     "colon.eq": "=", "approx.eq.not": r"\napprox", "TT": r"\top", "transpose": r"\top",
 }  # fmt: skip
 GREEK = [

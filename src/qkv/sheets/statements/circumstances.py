@@ -64,11 +64,12 @@ _SPAN = re.compile(r"\$([^$]*)\$")
 _CONDITION_WORD = re.compile(
     r"(?:\b(?:if|when|whenever|for|where|with|given|since|while|as|once|because|case|keys?|indices"
     r"|all|any|every|each|other|samples?|provided|assuming|suppose|that|letting|let|take|taking|say|example|instance"
-    r"|until|only|sending|setting|at|long)\b|e\.g\.|[(（]|当|若|如果|对|对于|其中|且|只要|只有|仅当|例如|比如|假设|假如|令|取|,|，|、|and)\s*$",
+    r"|until|only|sending|setting|at|long)\b|e\.g\.|i\.e\.|[(（]|当|若|如果|对|对于|其中|且|只要|只有|仅当|例如|比如|假设|假如|令|取|,|，|、|and)\s*$",
     re.I,
 )
 _AFTER_CONDITION = re.compile(
-    r"^[\s,，(（]*(?:(?:still |also |must |will |which )*(?:holds?|is true)?\s*(?:only |exactly |just |again )?(?:for|if|when|whenever"
+    r"^[\s,，(（]*(?:(?:still |also |must |will |which )*(?:holds?|is true)?\s*(?:only |exactly |just |again )?"
+    r"(?:for|if|when|whenever"
     r"|where|with|as|given|provided|since|once|until|at|in|as long as|so long as|对|对于|其中|当|若|如果|只要|在)?"
     r"\s*(?:that|all|any|every|each|other|the other|the|those|some|其他|所有|任意|所有的|任意的)?\s*"
     r"(?:remaining |other )?(?:keys?|indices|items?|samples?|draws?|cases?)?"
@@ -109,6 +110,7 @@ class Circumstances:
         by_choice: Whether "by setting" or the like follows, so that it is what a choice gives.
         denominator: Whether the denominator of a softmax is spoken of.
         likewise: Whether it is said of another case by likeness, as with "similarly".
+        unreal: Whether it is said of what would be, not of what is.
     """
 
     goal: bool = False
@@ -129,6 +131,7 @@ class Circumstances:
     by_choice: bool = False
     denominator: bool = False
     likewise: bool = False
+    unreal: bool = False
 
 
 def circumstances(formula: Formula) -> Circumstances:
@@ -168,6 +171,7 @@ def circumstances(formula: Formula) -> Circumstances:
         by_choice=_BY_CHOICE.search(after) is not None,
         denominator=_DENOMINATOR.search(tail[-80:] + after[:40]) is not None,
         likewise=_LIKEWISE.search(recent) is not None,
+        unreal=_UNREAL.search(recent) is not None,
     )
 
 
@@ -177,7 +181,8 @@ _SOME = re.compile(
     re.I,
 )
 _EVERY = re.compile(
-    r"\b(?:each|every|all|any|most) (?:of )?(?:the )?(?:samples?|draws?|times?)\b|\balways\b|\bregardless\b|\bno matter\b"
+    r"\b(?:each|every|all|any|most) (?:of )?(?:the )?(?:samples?|draws?|times?)\b|\balways\b"
+    r"|\bregardless\b|\bno matter\b"
     r"|所有样本|每个样本|每次|总是|始终|无论",
     re.I,
 )
@@ -187,9 +192,13 @@ _BY_CHOICE = re.compile(
     re.I,
 )
 _LIKEWISE = re.compile(
-    r"\b(?:same|similar(?:ly)?|likewise|analogous(?:ly)?|symmetric\w*|vice versa|in the same way|respectively|conversely)\b"
+    r"\b(?:same|similar(?:ly)?|likewise|analogous(?:ly)?|symmetric\w*|vice versa"
+    r"|in the same way|respectively|conversely)\b"
     r"|同理|同样|类似|对称|反过来",
     re.I,
+)
+_UNREAL = re.compile(
+    r"\b(?:would|wouldn't|could|might|tempt\w+|na[iï]ve\w*|wrongly|mistake\w*)\b|本来|原本|误以为|错误地", re.I
 )
 _DENOMINATOR = re.compile(r"\b(?:denominator|normali[sz]\w+|partition)\b|分母|归一", re.I)
 
@@ -363,7 +372,8 @@ def _before(before: str) -> tuple[list[T.Condition], bool]:
 _THEN = re.compile(r"\s*(?:[:：]|(?:[,，]?\s*(?:then\b|时|的时候|的话|，?则|，?那么))|⇒|⟹|→|=>)", re.I)
 r"""What follows a condition that no word introduces: "$\gamma > 1$: $c \approx v_a$"."""
 _BELONGS = re.compile(
-    r"\$([^$]*)\$\s*(?:[(（]|[(（]?(?:for|where|with|when|whenever|if|in|provided|as long as|once|only|exactly|at|若|当|如果))"
+    r"\$([^$]*)\$\s*(?:[(（]|[(（]?(?:for|where|with|when|whenever|if|in|provided|as long as|once|only|exactly"
+    r"|at|若|当|如果))"
     r"(?:\s*\b(?:all|any|every|each|samples?|draws?|cases?|those|the|which|where|with|when|if|that|in|of)\b)*\s*$",
 )
 

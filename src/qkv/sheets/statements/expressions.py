@@ -12,6 +12,7 @@ from qkv.sheets.statements.tokens import Token
 MAX_DEPTH = 40
 VECTORS = ("k", "K", "q", "g", "mu", "u", "v", "x")  # letters that stand for vectors
 OTHERWISE = ("otherwise", "else", "rest", "others", "sonst", "sinon", "否则", "其他", "其它", "其余")
+_OTHER_ITEMS = re.compile(r"\b(?:otherwise|else|others?|rest|remaining)\b|其他|其它|其余|否则", re.I)
 OTHERS = ("others", "other", "rest", "else", "remaining", "其他", "其余")  # as the index of a sum
 GREEK = {
     "alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "kappa", "lambda",
@@ -470,7 +471,7 @@ class ExpressionParser(ConditionParser):
                     conditions += found
                     continue
                 token = self.take()
-                if token.text.strip(" .,") in OTHERWISE:
+                if token.text.strip(" .,") in OTHERWISE or (token.kind == "text" and _OTHER_ITEMS.search(token.text)):
                     conditions.append(T.Condition("otherwise"))
             conditions = conditions or self.relations(self.tokens[start : self.index])
             pieces.append(T.Piece(value, tuple(conditions)))

@@ -237,8 +237,8 @@ class _Judge:
             return "not_read", "a slash leaves open what is divided by what"
         if around.unclear or any(not self._understood(c) for c in (*around.conditions, *extra)):
             return "not_read", "it stands under a condition that was not understood"
-        if around.likewise:
-            return "not_read", "said of another case by likeness"
+        if around.likewise or around.unreal:
+            return "not_read", "said of another case, or of what would be"
         if self._is_example(clause, around):
             return "not_read", "numbers of an example whose values were not read"
         if self._is_output_statistic(parsed, clause):
@@ -291,10 +291,10 @@ class _Judge:
         """Whether a condition beside a formula was taken into account or does not matter."""
         if condition.clause is None:
             return True
-        left = condition.clause.sides[0]
+        left, right = condition.clause.sides[0], condition.clause.sides[-1]
         known = (
             is_length(left, self.notation)
-            or (left in self._scales() and condition.clause.signs[0] != "=")
+            or (left in self._scales() and (condition.clause.signs[0] != "=" or isinstance(right, T.Number)))
             or (left.base == "alpha" if isinstance(left, T.Symbol) else False)
         )
         return known or left in (T.Symbol("n"), T.Symbol("beta"), T.Symbol("d"))

@@ -10,7 +10,7 @@ from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.deciding import Budget, ClaimText, decide
 from qkv.sheets.statements.notation import SPARE
 from qkv.sheets.statements.reading_of import Reading, with_columns
-from qkv.sheets.statements.writing import addends, SCALAR, UNKNOWN, VECTOR, Term, Unwritable
+from qkv.sheets.statements.writing import SCALAR, UNKNOWN, VECTOR, Term, Unwritable, addends
 
 EXACT, LIMIT, WRONG, OPEN, UNREAD = "exact", "limit", "wrong", "open", "unread"
 GOOD = ("proved", "holds")

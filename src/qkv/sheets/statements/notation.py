@@ -212,6 +212,12 @@ def _length(found: Notation, clause: T.Clause, order: int, formula: Formula) -> 
                 continue
             if is_mean(one) and not is_mean(other) and not is_key(other):
                 found.noise_vector = other.base
+        for one, other in (pair, pair[::-1]):  # μ_a + ε μ_a
+            stretched = isinstance(other, T.Binary) and other.sign in "*." and one in (other.left, other.right)
+            if item == "a" and found.length is None and isinstance(one, T.Symbol) and is_mean(one) and stretched:
+                factor = other.left if other.right == one else other.right  # type: ignore[attr-defined]
+                if isinstance(factor, T.Symbol):
+                    found.length, found.length_at, found.length_less_one = factor, (order, formula.part), True
 
 
 def _noise(found: Notation, clause: T.Clause) -> None:

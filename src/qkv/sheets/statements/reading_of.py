@@ -21,7 +21,7 @@ from qkv.sheets.statements.notation import (
     written,
 )  # fmt: skip
 from qkv.sheets.statements.worlds import World
-from qkv.sheets.statements.writing import MATRIX, ROW, SCALAR, VECTOR, Term, Unwritable, Writer, renamed
+from qkv.sheets.statements.writing import MATRIX, ROW, SCALAR, VECTOR, Term, Unwritable, Writer
 
 ITEMS = re.compile(r"[a-z]")
 
@@ -325,7 +325,7 @@ class Reading:
                 and other.index[0].isalpha()
                 and s.index[0].isalpha()
             ):
-                return replace(definition, value=renamed(definition.value, other.index[0], s.index[0]))
+                return replace(definition, value=T.with_index(definition.value, other.index[0], s.index[0]))
         return None
 
     def _other_scale(self, s: T.Symbol) -> Term | None:

@@ -16,8 +16,10 @@ UNICODE = {
     "⅓": r"\frac{1}{3}", "∞": r"\infty ", "∑": r"\sum ", "·": r"\cdot ", "⋅": r"\cdot ", "∙": r"\cdot ", "•": r"\cdot ",
     "×": r"\times ", "−": "-", "–": "-", "∈": r"\in ", "∉": r"\notin ", "∀": r"\forall ", "⇒": r"\Rightarrow ",
     "⟹": r"\Rightarrow ", "∴": r"\therefore ", "∵": r"\because ", "′": "'", "’": "'", "‖": r"\|", "∥": r"\|",
-    "√": r"\sqrt ", "⊙": r"\odot ", "…": r"\dots ", "⋯": r"\dots ", "（": "(", "）": ")", "，": ",", "；": ";", "：": ":",
-    "、": ",", "。": ".", "｜": "|", "\u00a0": " ", "µ": r"\mu ", "∖": r"\setminus ", "〈": r"\langle ", "〉": r"\rangle ",
+    "√": r"\sqrt ", "⊙": r"\odot ", "…": r"\dots ", "⋯": r"\dots ", "（": "(", "）": ")", "，": ",", "；": ";",
+    "：": ":",
+    "、": ",", "。": ".", "｜": "|", "\u00a0": " ", "µ": r"\mu ", "∖": r"\setminus ", "〈": r"\langle ",
+    "〉": r"\rangle ",
     "⟨": r"\langle ", "⟩": r"\rangle ", "Σ": r"\Sigma ", "ℝ": r"\mathbb{R}", "𝔼": r"\mathbb{E}", "∧": r"\land ",
     "⇔": r"\iff ", "∕": "/", "⁄": "/", "∗": "*", "ℓ": r"\ell ", "¬": r"\not ", "∣": "|", "\u2009": " ", "\u202f": " ",
     "\u200b": "", "\ufeff": "",
@@ -34,6 +36,7 @@ SUPERSCRIPTS = dict(
     zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ", "0123456789+-()abcdefghijklmnoprstuvwxyz", strict=True)
 ) | {"ᵝ": r"\beta ", "ᵞ": r"\gamma ", "ᵟ": r"\delta ", "ᵅ": r"\alpha "}
 _SUBSCRIPTED = re.compile("[₀₁₂₃₄₅₆₇₈₉₊₋ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ](?:,?[₀₁₂₃₄₅₆₇₈₉₊₋ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ])*")
+_DOTTED = re.compile(r"(_(?:\w|\{\w+\}))\.(?=[A-Za-z])")  # k_a.q is a dot product
 _SUPERSCRIPTED = re.compile(f"[{''.join(SUPERSCRIPTS)}]+")
 WORDS = {
     "exp", "log", "ln", "softmax", "Softmax", "Var", "var", "Cov", "cov", "max", "min", "when", "where",
@@ -87,6 +90,8 @@ def tokens(math: str) -> list[Token]:
                 out.append(Token("command", "space"))
         elif number:
             out.append(Token("number", number))
+        elif letters == "mu" and text[index : index + 1] == "_":  # a mean without its backslash
+            out.append(Token("command", "mu"))
         elif letters:
             _letters(letters, out)
         elif sign:
@@ -113,6 +118,7 @@ def _plain(math: str) -> str:
     """The formula in ASCII: Greek letters and signs as commands, raised and lowered characters as scripts."""
     out = []
     math = _SUBSCRIPTED.sub(lambda run: f"_{{{''.join(SUBSCRIPTS[c] for c in run[0])}}}", math[:20_000])
+    math = _DOTTED.sub(r"\1\\cdot ", math)
     math = _SUPERSCRIPTED.sub(lambda run: f"^{{{''.join(SUPERSCRIPTS[c] for c in run[0])}}}", math)
     for char in math:
         if char in UNICODE:

@@ -202,7 +202,7 @@ class Writer:
         if not ends or not starts:
             raise Unwritable("an ellipsis")
         end = sorted(ends)[0]
-        body = renamed(first, "1", "ℓ")
+        body = T.with_index(first, "1", "ℓ")
         return self._total(T.Total("ℓ", (), end if end in self.ends else self._end_for(body), body))
 
     def _end_for(self, body: T.Node) -> str:
@@ -239,21 +239,6 @@ def addends(node: T.Node) -> list[T.Node]:
     if isinstance(node, T.Binary) and node.sign == "+":
         return [*addends(node.left), *addends(node.right)]
     return [node]
-
-
-def renamed(node: T.Node, old: str, new: str) -> T.Node:
-    """The node with one index renamed."""
-    if isinstance(node, T.Symbol):
-        return T.Symbol(node.base, tuple(new if i == old else i for i in node.index))
-    if isinstance(node, T.Binary):
-        return T.Binary(node.sign, renamed(node.left, old, new), renamed(node.right, old, new))
-    if isinstance(node, T.Transposed):
-        return T.Transposed(renamed(node.inner, old, new))
-    if isinstance(node, T.Minus):
-        return T.Minus(renamed(node.inner, old, new))
-    if isinstance(node, T.Call):
-        return T.Call(node.name, tuple(renamed(a, old, new) for a in node.arguments))
-    return node
 
 
 def _number(text: str) -> str:
