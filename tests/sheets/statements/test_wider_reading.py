@@ -30,7 +30,8 @@ def last(text: str, problem: str = "attention-2021") -> str:
         (r"$\alpha_b = \frac{e^s}{2e^s}$", "limit"),  # what is small was left out
         (r"$\alpha_b = \frac{e^s}{2e^s + n - 2} = \frac12$", "limit"),
         (r"With $s = 9$ and $n = 30$ this is $\alpha_a \approx 0.499$.", "limit"),
-        (r"With $s = 1$ and $n = 30$ this is $\alpha_a \approx 0.499$.", "not_read"),  # slow to accuse
+        (r"With $s = 1$ and $n = 30$ this is $\alpha_a \approx 0.499$.", "wrong"),
+        (r"It is then $\alpha_a \approx 0.497$.", "not_read"),  # numbers of an example that was not read
         (r"The denominator is $Z = 2e^s + n - 2$.", "right"),
         (r"The denominator is $Z = e^s + n - 2$.", "wrong"),
     ],

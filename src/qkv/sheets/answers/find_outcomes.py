@@ -189,10 +189,25 @@ def find_samples(
             condition, worded = _condition_around(sentence.before, after, scales, length)
             one = replace(one, condition=condition, in_words=worded or bool(condition))
         found.append(replace(one, value=value_in(one.value, length, clash)))
+    found += _named_plainly(region, scales, length)
     found = _alternatives(found)
     found += _moving(formulas)
     sentences = {(f.line, f.source): f.before for f in formulas}
     return _distinct([_with_queries(o, sentences, holes) for o in found])
+
+
+def _named_plainly(region: Region, scales: set[str], length: Length | None) -> list[Outcome]:
+    """Values that an output is said to be under a condition: "for $g > 0$ the output is $v_a$"; they accuse nobody."""
+    known = _in_words(region, {"v"})
+    found: list[Outcome] = []
+    for one in _in_words(region, {"v"}, IS):
+        place = next((f for f in region.formulas if f.line == one.line and one.written.endswith(f.source)), None)
+        if one in known or place is None:
+            continue
+        condition, _ = _condition_around(place.before, "", scales, length)
+        if condition:
+            found.append(replace(one, condition=condition, loose=True, value=value_in(one.value, length)))
+    return found
 
 
 def _alternatives(outcomes: list[Outcome]) -> list[Outcome]:

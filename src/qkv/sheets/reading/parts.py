@@ -242,7 +242,7 @@ _PREFIX = re.compile(
     r"[ \t]*(?:>[ \t]*|[-*+•][ \t]+(?=[\[\(（*#\w])|(?P<hash>\#{1,6})[ \t]*|\*{1,3}(?=\S)|_{1,2}(?=[(\w])"
     r"|\\(?P<section>(?:sub)*(?:section|paragraph))\*?\{"
     r"|\\text(?:bf|it|rm)?\{|\\noindent[ \t]*|\\item[ \t]*\[?|\$\$?[ \t]*|\\\[[ \t]*|\\large[ \t]*"
-    r"|\{[ \t]*|<b>|<strong>)*"
+    r"|\{[ \t]*|</?[a-z][a-z0-9]*(?:\s[^<>\n]*)?>[ \t]*)*"
 )
 _WORD = re.compile(
     r"(?P<word>Question|Problem|Part|Subpart|Sub-?question|Exercise|Ex|Q|Task|Answer(?: to)?|Ans|Solution(?: to)?|"

@@ -369,7 +369,7 @@ def _before(before: str) -> tuple[list[T.Condition], bool]:
     return out, fresh
 
 
-_THEN = re.compile(r"\s*(?:[:：]|(?:[,，]?\s*(?:then\b|时|的时候|的话|，?则|，?那么))|⇒|⟹|→|=>)", re.I)
+_THEN = re.compile(r"\s*(?:[:：|]|(?:[,，]?\s*(?:then\b|时|的时候|的话|，?则|，?那么))|⇒|⟹|→|=>)", re.I)
 r"""What follows a condition that no word introduces: "$\gamma > 1$: $c \approx v_a$"."""
 _BELONGS = re.compile(
     r"\$([^$]*)\$\s*(?:[(（]|[(（]?(?:for|where|with|when|whenever|if|in|provided|as long as|once|only|exactly"

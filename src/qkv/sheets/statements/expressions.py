@@ -120,7 +120,7 @@ class ExpressionParser(ConditionParser):
                 if head:
                     heads.append(head)
                 else:
-                    powers.append(self._superscript())
+                    powers.append(self._superscript(_is_number(base)))
             elif self.at("'", "prime"):
                 self.index += 1
                 if self._is_vector(base) and self._starts_factor(0):  # k_a' q
@@ -191,20 +191,22 @@ class ExpressionParser(ConditionParser):
                 out.append(token.text)
         return out
 
-    def _superscript(self) -> T.Node | None:
-        if self.at("top", "intercal", "T", "prime"):
+    def _superscript(self, of_number: bool = False) -> T.Node | None:
+        """A power, or None for a transpose; a T above a number is a letter."""
+        if self.at("top", "intercal", "prime") or (self.at("T") and not of_number):
             self.index += 1
             return None
         if self.at("{"):
             self.index += 1
             if (
-                self.at("{")
+                not of_number
+                and self.at("{")
                 and self.peek(1).text in ("top", "T", "intercal")
                 and self.peek(2).text == self.peek(3).text == "}"
             ):
                 self.index += 4
                 return None
-            if self.at("top", "intercal", "T", "prime") and self.peek(1).text == "}":
+            if self.at("top", "intercal", "T", "prime") and self.peek(1).text == "}" and not of_number:
                 self.index += 2
                 return None
             inner = self.sum()
@@ -477,6 +479,11 @@ class ExpressionParser(ConditionParser):
             pieces.append(T.Piece(value, tuple(conditions)))
         self.index += 1
         return T.Cases(tuple(pieces))
+
+
+def _is_number(base: T.Node) -> bool:
+    """Whether a base is a number or e, so that nothing above it is a transpose."""
+    return isinstance(base, T.Number) or base == T.Symbol("e")
 
 
 def _sum_index(names: list[str]) -> tuple[str, tuple[str, ...]]:

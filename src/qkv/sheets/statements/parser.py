@@ -183,6 +183,10 @@ class _Parser(ExpressionParser):
                 self._skip_set()
                 break
             signs.append(sign)
+            if sign in ("in", "notin") and (self.at("Reals", "N", "P") or self._letter_set()):
+                self._skip_set()
+                sides.append(T.Missing())
+                break
             if sign in ("in", "notin") and self.at("{"):
                 self._members()
                 sides.append(T.Missing())
@@ -230,6 +234,10 @@ class _Parser(ExpressionParser):
             if depth == 0 and (token.text in "=<>" or SIGNS.get(token.text) in ("~", ">>", ">=", "<=")):
                 return True
         return False
+
+    def _letter_set(self) -> bool:
+        """Whether a set such as R^d or S follows."""
+        return self.peek().kind == "letter" and self.peek().text.isupper() and self.peek(1).text in ("^", "", ",", ".")
 
     def _skip_set(self) -> None:
         """Pass over the set of which a value is said to be a member."""
