@@ -248,6 +248,8 @@ class _Judge:
             return "not_read", "keys and query are not fixed in this part"
         if self._lacks_matrices(parsed):
             return "not_read", "a matrix that was not read"
+        if self._grows_with_items(parsed):
+            return "not_read", "a query that grows with the number of items"
         if self._at_length_zero(parsed, clause, around):
             return "not_read", "true where the length of the key is about 0"
         return None
@@ -305,6 +307,11 @@ class _Judge:
         asked = {h for q in part.questions for h in q.holes if h in ("V", "K", "Q")} if part else set()
         found = self.notation.in_part(parsed.formula.part, parsed.order)
         return bool(asked - {s.base for s in found})
+
+    def _grows_with_items(self, parsed: Parsed) -> bool:
+        """Whether a query is a multiple of n, which may be meant as a large number."""
+        found = self.notation.in_part(parsed.formula.part, parsed.order)
+        return any(is_query(s) and T.Symbol("n") in T.symbols(d.value) for s, d in found.items())
 
     def _comes_first(self, parsed: Parsed, clause: T.Clause) -> bool:
         """Whether the construction that a clause speaks of is chosen only after it."""
