@@ -197,10 +197,6 @@ NOISY = r"(c) i. $q = s(\mu_a + \mu_b)$ with $s \gg 0$ and $\Sigma_i = \sigma^2 
         (r"$k_a \approx \mu_a + \delta \mu_a$, so $k_a^T q \approx (1 + \delta) s$", "limit"),
         (r"$k_a \approx r \mu_a$, and only $r = 1$ gives $\alpha_a \approx \alpha_b$", "limit"),
         (r"$k_a \approx r \mu_a$ and $\alpha_a \approx \frac{r}{r + 1}$", "wrong"),
-        (
-            r"$k_a \approx r \mu_a$ and $c \approx v_b$ when $r < 1$, and $c \approx v_a$ (for $r > 1$, \(c \approx v_a\))",
-            "limit",
-        ),
         (r"$k_a \approx r \mu_a$. When $r < 1$, $\alpha_a \approx 0$ and $\alpha_b \approx 1$", "limit"),
         (r"$k_a \approx r \mu_a$ and in general $c \not\approx \frac12(v_a + v_b)$", "limit"),
         (r"$\mathrm{Var}(c) \approx 0$", "not_read"),
@@ -208,3 +204,9 @@ NOISY = r"(c) i. $q = s(\mu_a + \mu_b)$ with $s \gg 0$ and $\Sigma_i = \sigma^2 
 )
 def test_noise_and_lengths(words: str, verdict: str) -> None:
     assert last(NOISY + words) == verdict
+
+
+def test_each_assertion_keeps_its_own_condition() -> None:
+    text = NOISY + r"$k_a \approx r \mu_a$ and $c \approx v_a$ when $r > 1$, and $c \approx v_b$ when $r < 1$."
+    found = grade(text, "attention-2021", "sheet.md").statements
+    assert [s.verdict for s in found if s.formula.startswith("c")] == ["limit", "limit"]

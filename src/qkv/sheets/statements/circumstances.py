@@ -171,7 +171,7 @@ def circumstances(formula: Formula) -> Circumstances:
         by_choice=_BY_CHOICE.search(after) is not None,
         denominator=_DENOMINATOR.search(tail[-80:] + after[:40]) is not None,
         likewise=_LIKEWISE.search(recent) is not None,
-        unreal=_UNREAL.search(recent) is not None,
+        unreal=_UNREAL.search(tail[-80:]) is not None,
     )
 
 
