@@ -241,7 +241,8 @@ def _typst_marks(text: str) -> list[Mark]:
 _PREFIX = re.compile(
     r"[ \t]*(?:>[ \t]*|[-*+•][ \t]+(?=[\[\(（*#\w])|(?P<hash>\#{1,6})[ \t]*|\*{1,3}(?=\S)|_{1,2}(?=[(\w])"
     r"|\\(?P<section>(?:sub)*(?:section|paragraph))\*?\{"
-    r"|\\begin\{(?:enumerate|itemize|description)\}(?:\[[^\]\n]*\])?[ \t]*|\\text(?:bf|it|rm)?\{|\\noindent[ \t]*|\\item[ \t]*\[?|\$\$?[ \t]*|\\\[[ \t]*|\\large[ \t]*"
+    r"|\\begin\{(?:enumerate|itemize|description)\}(?:\[[^\]\n]*\])?[ \t]*"
+    r"|\\text(?:bf|it|rm)?\{|\\noindent[ \t]*|\\item[ \t]*\[?|\$\$?[ \t]*|\\\[[ \t]*|\\large[ \t]*"
     r"|\{[ \t]*|</?[a-z][a-z0-9]*(?:\s[^<>\n]*)?>[ \t]*)*"
 )
 _WORD = re.compile(

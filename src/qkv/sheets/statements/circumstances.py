@@ -198,7 +198,9 @@ _LIKEWISE = re.compile(
     re.I,
 )
 _UNREAL = re.compile(
-    r"\b(?:would|wouldn't|could|might|tempt\w+|na[iï]ve\w*|wrongly|mistake\w*)\b|本来|原本|误以为|错误地", re.I
+    r"\b(?:would|could) (?:only|just|merely|not)\b|\bwouldn't\b|\b(?:if|without|unless|otherwise|instead)\b[^.;]*\bwould\b"
+    r"|\b(?:tempt\w+|na[iï]ve\w*|wrongly|mistaken\w*)\b|本来|原本|误以为|错误地",
+    re.I,
 )
 _DENOMINATOR = re.compile(r"\b(?:denominator|normali[sz]\w+|partition)\b|分母|归一", re.I)
 
