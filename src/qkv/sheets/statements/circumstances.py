@@ -198,7 +198,8 @@ _LIKEWISE = re.compile(
     re.I,
 )
 _UNREAL = re.compile(
-    r"\b(?:would|could) (?:only|just|merely|not)\b|\bwouldn't\b|\b(?:if|without|unless|otherwise|instead)\b[^.;]*\bwould\b"
+    r"\b(?:would|could) (?:only|just|merely|not)\b|\bwouldn't\b"
+    r"|\b(?:if|without|unless|otherwise|instead)\b[^.;]*\bwould\b"
     r"|\b(?:tempt\w+|na[iï]ve\w*|wrongly|mistaken\w*)\b|本来|原本|误以为|错误地",
     re.I,
 )

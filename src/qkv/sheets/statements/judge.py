@@ -15,7 +15,7 @@ from qkv.sheets.statements.circumstances import Circumstances, circumstances, is
 from qkv.sheets.statements.deciding import Budget
 from qkv.sheets.statements.indices import INDICES, by_entries, entries, in_subpart, indices, rest
 from qkv.sheets.statements.links import EXACT, LIMIT, OPEN, UNREAD, WRONG, Finding, Setting, decide_link, worst
-from qkv.sheets.statements.moves import for_no_length, is_length, moves, with_values
+from qkv.sheets.statements.moves import for_no_length, moves, with_values
 from qkv.sheets.statements.notation import (
     Definition,
     Notation,
@@ -28,6 +28,14 @@ from qkv.sheets.statements.notation import (
 )
 from qkv.sheets.statements.parsed_formulas import Parsed, parsed_formulas
 from qkv.sheets.statements.reading_of import Reading
+from qkv.sheets.statements.sparing import (
+    comes_first,
+    grows_with_items,
+    is_example,
+    is_output_statistic,
+    is_understood,
+    lacks_matrices,
+)
 from qkv.sheets.statements.world_choice import (
     fitting_worlds,
     other_inputs,
@@ -221,7 +229,7 @@ class _Judge:
             return "choice", "supposed, wanted or denied, not asserted"
         if around.choice:
             return "choice", "chosen, not asserted"
-        if not around.by_choice and self._comes_first(parsed, clause):
+        if not around.by_choice and comes_first(self.problem, self.notation, parsed):
             return "choice", "a goal: what it speaks of is chosen later"
         head = clause.sides[0]
         if isinstance(head, T.Symbol) and not head.index and not any(T.symbols(s) for s in clause.sides[1:]):
@@ -235,39 +243,24 @@ class _Judge:
             return "not_read", "an index with an accent, which may stand for another one"
         if clause.doubtful:
             return "not_read", "a slash leaves open what is divided by what"
-        if around.unclear or any(not self._understood(c) for c in (*around.conditions, *extra)):
+        if around.unclear or any(not is_understood(c, self.notation) for c in (*around.conditions, *extra)):
             return "not_read", "it stands under a condition that was not understood"
         if around.likewise or around.unreal:
             return "not_read", "said of another case, or of what would be"
-        if self._is_example(clause, around):
+        if is_example(clause, around):
             return "not_read", "numbers of an example whose values were not read"
-        if self._is_output_statistic(parsed, clause):
+        if is_output_statistic(self.problem, parsed, clause):
             return "not_read", "a statistic of outputs, which depends on the samples that are left out"
         free = self._kind(parsed.formula.part) == "margin" and len(set(clause.sides)) > 1
         if free and any(is_key(s) or is_query(s) or s in (T.Symbol("n"), T.Symbol("e")) for s in T.symbols(clause)):
             return "not_read", "keys and query are not fixed in this part"
-        if self._lacks_matrices(parsed):
+        if lacks_matrices(self.problem, self.notation, parsed):
             return "not_read", "a matrix that was not read"
-        if self._grows_with_items(parsed):
+        if grows_with_items(self.notation, parsed):
             return "not_read", "a query that grows with the number of items"
         if self._at_length_zero(parsed, clause, around):
             return "not_read", "true where the length of the key is about 0"
         return None
-
-    @staticmethod
-    def _is_example(clause: T.Clause, around: Circumstances) -> bool:
-        """Whether a side is a decimal number such as 0.4999, of values that no condition beside it gives."""
-        last = clause.sides[-1]
-        given = any(c.clause is not None and c.clause.signs == ("=",) for c in around.conditions)
-        return isinstance(last, T.Number) and len(last.text.partition(".")[2]) > 1 and not given
-
-    def _is_output_statistic(self, parsed: Parsed, clause: T.Clause) -> bool:
-        """Whether a variance or a mean of outputs or weights is spoken of where one key has a random length."""
-        calls = [n for n in T.nodes(clause) if isinstance(n, T.Call) and n.name in ("Var", "Cov", "E")]
-        inside = {base for call in calls for base in T.bases(call)}
-        return bool(inside & {"c", "C", "alpha"}) and any(
-            "gamma" in w.text for w in worlds_of(self.problem, parsed.formula.part)
-        )
 
     def _at_length_zero(self, parsed: Parsed, clause: T.Clause, around: Circumstances) -> bool:
         """Whether a clause that no condition stands beside is true for a random key of length 0."""
@@ -288,43 +281,6 @@ class _Judge:
         finally:
             self.notation.length = keep
         return found.kind in (EXACT, LIMIT)
-
-    def _understood(self, condition: T.Condition) -> bool:
-        """Whether a condition beside a formula was taken into account or does not matter."""
-        if condition.clause is None:
-            return True
-        left, right = condition.clause.sides[0], condition.clause.sides[-1]
-        known = (
-            is_length(left, self.notation)
-            or (left in self._scales() and (condition.clause.signs[0] != "=" or isinstance(right, T.Number)))
-            or (left.base == "alpha" if isinstance(left, T.Symbol) else False)
-        )
-        return known or left in (T.Symbol("n"), T.Symbol("beta"), T.Symbol("d"))
-
-    def _lacks_matrices(self, parsed: Parsed) -> bool:
-        """Whether the part asks for matrices of which not all are known."""
-        part = self.problem.part(parsed.formula.part)
-        asked = {h for q in part.questions for h in q.holes if h in ("V", "K", "Q")} if part else set()
-        found = self.notation.in_part(parsed.formula.part, parsed.order)
-        return bool(asked - {s.base for s in found})
-
-    def _grows_with_items(self, parsed: Parsed) -> bool:
-        """Whether a query is a multiple of n, which may be meant as a large number."""
-        found = self.notation.in_part(parsed.formula.part, parsed.order)
-        return any(is_query(s) and T.Symbol("n") in T.symbols(d.value) for s, d in found.items())
-
-    def _comes_first(self, parsed: Parsed, clause: T.Clause) -> bool:
-        """Whether the construction that a clause speaks of is chosen only after it."""
-        kind = self._kind(parsed.formula.part)
-        found = self.notation.in_part(parsed.formula.part, parsed.order)
-        mine = [
-            d
-            for s, d in found.items()
-            if (is_query(s) if kind not in ("tokens", "bases") else s.base in ("M", "V", "K", "Q"))
-        ]
-        if kind == "tokens":
-            return any(d.order >= parsed.order for d in mine if d.part == parsed.formula.part)
-        return bool(mine) and all(d.order >= parsed.order for d in mine)
 
     def _choice(self, parsed: Parsed, clause: T.Clause, around: Circumstances) -> Finding | None:
         """The finding for a clause that defines or chooses, or None if it asserts."""
@@ -408,7 +364,7 @@ class _Judge:
             found.kind == WRONG
             and self._kind(parsed.formula.part) == "means"
             and not around.every
-            and not self._is_output_statistic(parsed, clause)
+            and not is_output_statistic(self.problem, parsed, clause)
         ):
             return self._in_sibling(parsed, clause, conditions, around, extra) or found
         return found
