@@ -33,6 +33,7 @@ VECTORS = {"v": ("v",), "u": ("u", "mu", "x", "v")}
 """Families in which the value of an output may be written, by the family of the problem."""
 
 
+STATED_ITEMS = re.compile(r"(?<![A-Za-z_\\])n\s*=\s*(\d{1,9})(?![\d.])")
 SECONDS_PER_SHEET = 8.0  # of processor time
 MAX_REASON_LENGTH = 300  # characters
 
@@ -101,6 +102,10 @@ def _construction(question: Question, region: Region, problem: Problem, context:
     if not found:
         return _words(question, region)
     decided = decide_answer(question, found[-1], context, problem)
+    stated = STATED_ITEMS.search(region.words)
+    if decided.for_items and stated is not None and int(stated[1]) > decided.for_items:
+        because = f"{decided.answer.because}; the sheet states n = {stated[1]}"
+        return replace(decided, answer=replace(decided.answer, verdict="not_read", because=because))
     if decided.answer.verdict != "misses":
         return decided
     if decided.lacks_scale and says_scaled(region):

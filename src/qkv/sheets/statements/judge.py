@@ -288,7 +288,7 @@ class _Judge:
         kind = self._kind(parsed.formula.part)
         if clause.signs[0] == "=" and isinstance(head, T.Symbol):
             if is_query(head) and kind not in ("tokens", "bases") and self._is_query_value(clause):
-                return Finding(OPEN, "", "chooses a query")
+                return Finding(OPEN, "", "a query that is not chosen" if around.negated else "chooses a query")
             if all(isinstance(s, T.Symbol) and is_query(s) for s in clause.sides):
                 return Finding(OPEN, "", "supposes that queries are alike")
             if head.base == "M" and not head.index and kind == "bases" and len(clause.sides) == 2:

@@ -243,7 +243,8 @@ def _near(one: Term, two: Term, exact: Finding, reading: Reading, setting: Setti
     ten = tuple(g for g in reading.world.given if not re.match(r"n\s*>", g))
     said = any(re.match(r"n\s*=", g) for g in ten)
     world = reading.world
-    given = ten if said else (*ten, "n = 10")
+    count = reading.notation.items or "10"
+    given = ten if said else (*ten, f"n = {count}")
     reading.world = replace(world, given=given)
     try:
         above = _try(f"{one.text} - {two.closed} <= 1/20", "", reading, setting, budget)
@@ -251,7 +252,7 @@ def _near(one: Term, two: Term, exact: Finding, reading: Reading, setting: Setti
     finally:
         reading.world = world
     if all(found.kind in (EXACT, LIMIT) for found in (above, below)):
-        items = "" if said else " for n = 10"
+        items = "" if said else f" for n = {count}"
         return Finding(LIMIT, below.claim, f"the sides differ by less than 0.05{items}")
     if (said or not fixed) and any(found.verdict in ("refuted", "conditional") for found in (above, below)):
         return exact
@@ -259,7 +260,9 @@ def _near(one: Term, two: Term, exact: Finding, reading: Reading, setting: Setti
 
 
 def _as_scale(one: Term, two: Term, exact: Finding, reading: Reading, setting: Setting, budget: Budget) -> Finding:
-    """An ≈ between vectors where queries have a fixed large scale: read as one that grows."""
+    """An ≈ between vectors where queries have a fixed large scale: read as one that grows, unless n is stated."""
+    if reading.notation.items:
+        return Finding(OPEN, exact.claim, f"not decided for n = {reading.notation.items}: {exact.because}")
     name = next(x for x in SPARE if x not in reading.letters.values())
     fixed = dict(reading.used)
 
@@ -273,7 +276,9 @@ def _as_scale(one: Term, two: Term, exact: Finding, reading: Reading, setting: S
     finally:
         reading.used = fixed
         del reading.letters[T.Symbol("a fixed scale")]
-    return found if found.kind in (LIMIT, WRONG) else Finding(OPEN, exact.claim, "a fixed scale")
+    if found.kind not in (LIMIT, WRONG):
+        return Finding(OPEN, exact.claim, "a fixed scale")
+    return replace(found, because=f"with the number of the query taken for a large one: {found.because}")
 
 
 def _differ(one: Term, two: Term, reading: Reading, setting: Setting, budget: Budget) -> Finding:

@@ -49,6 +49,7 @@ class Notation:
         noise: The author's number for the size of the noise, as σ² in Σ_i = σ² I, or None.
         noise_factor: What the letter of the noise is multiplied with in k_i = μ_i + √α z_i, or None.
         upright: Letters of matrices whose rows are the basis vectors, A or B.
+        items: The number of items if the sheet states one, as in n = 1000.
     """
 
     definitions: list[Definition] = field(default_factory=list)
@@ -62,6 +63,7 @@ class Notation:
     noise: T.Node | None = None
     noise_factor: T.Node | None = None
     upright: set[str] = field(default_factory=set)
+    items: str = ""
 
     def in_part(self, part: str, order: int) -> dict[T.Symbol, Definition]:
         """The definitions that hold at a place: the last before it, or else the first after it."""
@@ -139,6 +141,12 @@ def infer(parsed: list[tuple[int, Formula, tuple[T.Clause, ...]]]) -> Notation:
             _length(found, clause, order, formula)
             _noise(found, clause)
             _upright(found, clause)
+            if (
+                clause.sides[:1] == (T.Symbol("n"),)
+                and clause.signs == ("=",)
+                and isinstance(clause.sides[1], T.Number)
+            ):
+                found.items = clause.sides[1].text
             _define(found, clause, order, formula)
     found.means = "u" if counts.get("u", 0) > counts.get("mu", 0) else "mu"
     found.keys = "K" if counts.get("K", 0) > counts.get("k", 0) else "k"
