@@ -68,11 +68,11 @@ def mutated(text: str, seed: int) -> str:
     return text[:200_000]
 
 
-def write(folder: Path, count: int, make) -> list[Path]:
-    """So many sheets as files."""
+def write(folder: Path, count: int, make, first: int = 0) -> list[Path]:
+    """So many sheets as files, from a seed on."""
     text = EXAMPLE.read_text(encoding="utf-8")
-    paths = [folder / f"sheet_{i:05}.tex" for i in range(count)]
-    for i, path in enumerate(paths):
+    paths = [folder / f"sheet_{i:05}.tex" for i in range(first, first + count)]
+    for i, path in enumerate(paths, first):
         path.write_text(make(text, i), encoding="utf-8", errors="replace")
     return paths
 
@@ -107,12 +107,12 @@ def a_class(count: int, processes: int) -> dict[str, float]:
     return {"sheets": count, "class_seconds": seconds, "rows": len(rows) - 1, "page_bytes": page}
 
 
-def garbled(count: int, processes: int) -> dict[str, float]:
+def garbled(count: int, processes: int, first: int = 0) -> dict[str, float]:
     """How many garbled sheets failed, and the largest memory of a process."""
     from qkv.sheets.sheet_files import grade_files
 
     with tempfile.TemporaryDirectory() as folder:
-        paths = write(Path(folder), count, mutated)
+        paths = write(Path(folder), count, mutated, first)
         start = time.perf_counter()
         grades = grade_files(paths, processes=processes)
         seconds = time.perf_counter() - start
@@ -125,19 +125,23 @@ def garbled(count: int, processes: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sheets", type=int, default=200)
+    parser.add_argument("--sheets", type=int, default=200, help="0: only garbled ones")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--mutated", type=int, default=0, help="grade so many garbled sheets too, such as 10000")
+    parser.add_argument("--first", type=int, default=0, help="the first seed of the garbled ones, to run them in parts")
     parser.add_argument("--quick", action="store_true", help="ten sheets, and as many garbled ones")
     options = parser.parse_args()
-    found: dict[str, float] = one_sheet()
-    print(f"one sheet in {found['one_sheet']:.1f} s, its first line after {found['first_line']:.1f} s")
-    found |= a_class(10 if options.quick else options.sheets, options.processes)
-    print(
-        f"{found['sheets']} sheets in {found['class_seconds']:.0f} s; the page has {found['page_bytes'] / 1e6:.1f} MB"
-    )
+    found: dict[str, float] = {}
+    if options.sheets:
+        found |= one_sheet()
+        print(f"one sheet in {found['one_sheet']:.1f} s, its first line after {found['first_line']:.1f} s")
+        found |= a_class(10 if options.quick else options.sheets, options.processes)
+        print(
+            f"{found['sheets']} sheets in {found['class_seconds']:.0f} s; "
+            f"the page has {found['page_bytes'] / 1e6:.1f} MB"
+        )
     if count := 10 if options.quick else options.mutated:
-        found |= garbled(count, options.processes)
+        found |= garbled(count, options.processes, options.first)
         print(f"{count} garbled sheets in {found['mutated_seconds']:.0f} s, {found['mutated_failed']} failed")
         print(f"largest process: {found['peak_bytes'] / 1e6:.0f} MB")
     print(json.dumps(found))

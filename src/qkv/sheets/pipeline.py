@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from qkv.errors import QkvError
 from qkv.sheets.answers import answers_of
 from qkv.sheets.feedback import Grade, GradedAnswer, Statement
-from qkv.sheets.problems import Problem, detect_edition, editions, is_own_text
-from qkv.sheets.reading import Sheet, read_sheet
+from qkv.sheets.problems import Problem, best_fit, detect_edition, editions, is_own_text
+from qkv.sheets.reading import Formula, Sheet, read_sheet
 from qkv.sheets.statements.deciding import Budget
 from qkv.sheets.statements.judge import judge
 
@@ -45,9 +46,9 @@ def grade(
     if not isinstance(text, str):
         raise QkvError("grading a sheet", f"the sheet is a {type(text).__name__}", "Give its text as a string")
     candidates = editions(problem or DEFAULT_PROBLEM)
-    sheet = read_sheet(text, Path(file).name)
+    sheet, numbered = _as_labelled(text, Path(file).name, candidates)
     chosen = detect_edition(sheet.parts, sheet.text, candidates)
-    sheet = read_sheet(text, Path(file).name, titles=_titles(sheet, chosen))
+    sheet = read_sheet(text, Path(file).name, titles=_titles(sheet, chosen), numbered=numbered)
     report = callback or (lambda so_far: None)
     known = Grade(file, chosen.id, (), (), (), tuple(_remarks(sheet)), text=text)
     report(known)
@@ -57,6 +58,13 @@ def grade(
     statements, notation = judge(sheet, chosen, Budget())
     statements = tuple(_with_answers(statement, chosen, answers) for statement in statements)
     return replace(known, answers=answers, statements=statements, notation=notation.said())
+
+
+def _as_labelled(text: str, file: str, candidates: Sequence[Problem]) -> tuple[Sheet, bool]:
+    """The sheet, and whether numbers under a letter count parts: as it fits an edition better."""
+    plain, numbered = read_sheet(text, file), read_sheet(text, file, numbered=True)
+    fits = [best_fit(sheet.parts, sheet.text, candidates) for sheet in (plain, numbered)]
+    return (numbered, True) if fits[1] > fits[0] else (plain, False)
 
 
 def _with_answers(statement: Statement, problem: Problem, answers: tuple[GradedAnswer, ...]) -> Statement:
@@ -80,8 +88,15 @@ def _without_own_text(sheet: Sheet, problem: Problem) -> Sheet:
     """The sheet with formulas in the problem's own words marked as such, where no marks tell answers from questions."""
     if any(formula.own_text for formula in sheet.formulas):
         return sheet
-    lines = {f.line for f in sheet.formulas if is_own_text(problem, f"{f.before} {f.after}")}
-    return replace(sheet, formulas=tuple(replace(f, own_text=f.line in lines) for f in sheet.formulas))
+    return replace(sheet, formulas=tuple(replace(f, own_text=_is_given(f, problem)) for f in sheet.formulas))
+
+
+_CHOSEN = re.compile(r"\s*(?:[qMVKQ](?:_\{?[12ab]\}?)?|[qg])\s*(?:&\s*)?(?:=|:=|\\propto|\\coloneqq)")
+
+
+def _is_given(formula: Formula, problem: Problem) -> bool:
+    """Whether a formula stands in a sentence of the problem and chooses nothing."""
+    return _CHOSEN.match(formula.math) is None and is_own_text(problem, f"{formula.before} {formula.after}")
 
 
 def _titles(sheet: Sheet, problem: Problem) -> dict[str, tuple[str, ...]]:

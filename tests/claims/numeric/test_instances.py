@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from claim_builders import context_of, expression
 
+from qkv.claims import check
 from qkv.claims.numeric.evaluator import evaluate
 from qkv.claims.numeric.instances import N_DRAWS, conditions_hold, holds, in_range, instances
 from qkv.claims.semantics.ranges import Range
@@ -100,3 +101,12 @@ def test_numbers_of_a_limit_may_leave_their_range():
     assert not in_range(inst) and in_range(inst, frozenset({"t"}))
     assert inst.context.numbers["t"] == Range(0, 1, True, True)
     assert float(evaluate(inst, expression("t"))[0, 0, 0]) == 5.0
+
+
+def test_sums_over_columns_do_not_capture_each_others_index():
+    text = (
+        "~~~claim nested\ngiven A, B orthonormal bases at right angles, x in R^m, y in R^p\nlet v_a = A*x\n"
+        "then v_a = sum_{l=1}^m (sum_{r=1}^m ((a_r'*A*x)*(a_l'*a_r)*a_l))\n~~~"
+    )
+    (found,) = check(text)
+    assert found.verdict in ("holds", "proved")

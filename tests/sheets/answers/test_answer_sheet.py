@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from qkv.sheets import grade
 from qkv.sheets.answers import answers_of
 from qkv.sheets.problems import load_problem
 from qkv.sheets.reading import read_sheet
@@ -300,3 +301,48 @@ def test_two_constructions_that_are_offered_are_two_answers():
     assert [a.verdict for a in found] == ["limit", "limit"]
     assert "q_1 = r μ_a" in found[1].because
     assert len(answers(text.replace(r"q_1 = q_2 = r(\mu_a", r"q_1 = q_2 = (\mu_a"))["d.i"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict"), [("$q = 6(k_a + k_b)$.", "limit"), ("$q = 6(k_a + k_b)$, $n = 1000$.", "not_read")]
+)
+def test_a_stated_number_of_items_is_respected(words: str, verdict: str) -> None:
+    found = grade(f"(b) {words} So $c \\approx \\frac12(v_a + v_b)$.", "attention-2021")
+    assert next(a.verdict for a in found.answers if a.part == "b") == verdict
+    assert found.statements[-1].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        r"$q = \lambda_1 k_a + \lambda_2 k_b$ with $\lambda_1 = \lambda_2$ large.",
+        r"$q = s k_a + t k_b$, both with the same large constant.",
+        r"$q = t(k_a^\top + k_b^\top)^\top$ for $t \to \infty$.",
+        r"$q = k(k_a + k_b)$ where $k$ is large.",
+    ],
+)
+def test_equal_scales_rows_and_scales_called_like_vectors(words: str) -> None:
+    found = grade(f"(b) {words}", "attention-2021")
+    assert next(a.verdict for a in found.answers if a.part == "b") == "limit"
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict"),
+    [
+        (r"$A = \begin{pmatrix} a_1^T \\ \vdots \\ a_m^T \end{pmatrix}$ and $M = A A^T$.", "misses"),
+        (r"$A = \begin{pmatrix} a_1^T \\ \vdots \\ a_m^T \end{pmatrix}$ and $M = A^T A$.", "meets"),
+        (r"$M = UU^T$ where $U$ has the vectors $a_1, \dots, a_m$ as its columns.", "meets"),
+    ],
+)
+def test_rows_that_are_written_out_are_rows(words: str, verdict: str) -> None:
+    found = grade(f"(b) i. {words}", "attention-2022")
+    assert next(a.verdict for a in found.answers if a.part == "b.i") == verdict
+
+
+def test_an_outcome_under_a_condition_that_is_not_understood_does_not_miss() -> None:
+    text = (
+        "(d) i. $q_1 = t\\mu_a$, $q_2 = t\\mu_b$, $t \\gg 0$.\n\n(d) ii. $k_a \\approx (1 + z)\\mu_a$. So "
+        "$c \\approx \\frac12(v_a + v_b)$. Only if $z = -1$ would the first head give $c_1 = \\frac1n\\sum_i v_i$."
+    )
+    found = grade(text, "attention-2024")
+    assert next(a.verdict for a in found.answers if a.part == "d.ii") == "limit"

@@ -30,7 +30,8 @@ def last(text: str, problem: str = "attention-2021") -> str:
         (r"$\alpha_b = \frac{e^s}{2e^s}$", "limit"),  # what is small was left out
         (r"$\alpha_b = \frac{e^s}{2e^s + n - 2} = \frac12$", "limit"),
         (r"With $s = 9$ and $n = 30$ this is $\alpha_a \approx 0.499$.", "limit"),
-        (r"With $s = 1$ and $n = 30$ this is $\alpha_a \approx 0.499$.", "not_read"),  # slow to accuse
+        (r"With $s = 1$ and $n = 30$ this is $\alpha_a \approx 0.499$.", "wrong"),
+        (r"It is then $\alpha_a \approx 0.497$.", "not_read"),  # numbers of an example that was not read
         (r"The denominator is $Z = 2e^s + n - 2$.", "right"),
         (r"The denominator is $Z = e^s + n - 2$.", "wrong"),
     ],
@@ -155,3 +156,57 @@ def test_an_index_condition_without_dollar_signs_has_all_its_letters():
     told = [(s.verdict, s.claim.splitlines()[-1]) for s in grade(sheet, "attention-2021").statements[1:]]
     assert [verdict for verdict, _ in told] == ["right", "wrong"]
     assert all(claim.endswith("for i != a, b") for _, claim in told)
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict"),
+    [
+        (r"$\alpha_a = \frac{e^s}{e^s + e^s + 1}$", "wrong"),  # other items counted as one
+        (r"$\alpha_a \approx \frac{e^s}{e^s + e^s + 1}$", "limit"),
+        (r"A smaller query would only give $\alpha_a = \frac{e}{2e + n - 2}$.", "not_read"),
+        (r"If we do not scale (i.e. $s = 1$), $\alpha_a = \frac{e}{2e + n - 2}$.", "right"),
+        (r"In the same way we find for the third one $\alpha_b \approx 1$.", "not_read"),
+        (r"For example $n = 10,\ s = 10$ gives $\alpha_a \approx 0.4998$.", "limit"),
+        (r"$\lim_{s \to 0} \alpha_a = \frac12$", "wrong"),
+        (r"$\lim_{s \to \infty} \alpha_a = \frac12$", "limit"),
+        (r"$c \not\approx v_a$", "limit"),
+        (r"$k_a^T q \gg \max_{i \neq a, b} k_i^T q$", "limit"),
+        (r"$(k_a^T q, k_b^T q) = (s, s)$", "right"),
+        (r"$(k_a^T q, k_b^T q) = (s, 0)$", "wrong"),
+        (r"$k_i^T q = \begin{cases} s & i \in \{a, b\} \\ 0 & \text{for all other } i \end{cases}$", "right"),
+        (r"$k_i^T q = 0$ when $i \ne a$ and $i \ne b$.", "right"),
+        (r"$k_a^T q = s \in \mathbb{R}$", "right"),
+        (
+            r"As $s \to \infty$ the weight $\alpha_a = \frac{e^s}{2e^s + n - 2}$ grows, and this is $\approx \frac12$.",
+            "limit",
+        ),
+    ],
+)
+def test_cases_examples_and_counts(words: str, verdict: str) -> None:
+    assert last(TWO + words) == verdict
+
+
+NOISY = r"(c) i. $q = s(\mu_a + \mu_b)$ with $s \gg 0$ and $\Sigma_i = \sigma^2 I$." + "\n\n(c) ii. "
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict"),
+    [
+        (r"$\mathrm{Var}(k_a^T q) = 2\sigma^2 s^2 + \frac12 s^2$", "right"),  # the author's letter for the noise
+        (r"$\mathbb{E} \langle k_a, q \rangle = s$", "right"),
+        (r"$k_a \approx \mu_a + \delta \mu_a$, so $k_a^T q \approx (1 + \delta) s$", "limit"),
+        (r"$k_a \approx r \mu_a$, and only $r = 1$ gives $\alpha_a \approx \alpha_b$", "limit"),
+        (r"$k_a \approx r \mu_a$ and $\alpha_a \approx \frac{r}{r + 1}$", "wrong"),
+        (r"$k_a \approx r \mu_a$. When $r < 1$, $\alpha_a \approx 0$ and $\alpha_b \approx 1$", "limit"),
+        (r"$k_a \approx r \mu_a$ and in general $c \not\approx \frac12(v_a + v_b)$", "limit"),
+        (r"$\mathrm{Var}(c) \approx 0$", "not_read"),
+    ],
+)
+def test_noise_and_lengths(words: str, verdict: str) -> None:
+    assert last(NOISY + words) == verdict
+
+
+def test_each_assertion_keeps_its_own_condition() -> None:
+    text = NOISY + r"$k_a \approx r \mu_a$ and $c \approx v_a$ when $r > 1$, and $c \approx v_b$ when $r < 1$."
+    found = grade(text, "attention-2021", "sheet.md").statements
+    assert [s.verdict for s in found if s.formula.startswith("c")] == ["limit", "limit"]

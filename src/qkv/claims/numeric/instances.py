@@ -318,8 +318,20 @@ def basis_columns(context: Context, name: str) -> list[str]:
     """The columns of a basis that a claim names; different names are different columns."""
     if name not in context.bases:
         return []
-    names = [n for n in L.nodes(context.claim) if isinstance(n, L.Name) and n.base == name.lower()]
-    return sorted({s for n in names for s in n.subs})
+    return sorted(_free_columns(context.claim, name.lower(), frozenset()))
+
+
+def _free_columns(part: object, base: str, bound: frozenset[str]) -> set[str]:
+    """The indices of a family of columns that no sum binds: a bound one must not be captured by another sum."""
+    if isinstance(part, L.Name):
+        return {s for s in part.subs if s not in bound} if part.base == base else set()
+    if isinstance(part, L.Sum):
+        bound = bound | {part.index}
+    inner = part if isinstance(part, tuple) else ()
+    if isinstance(part, L.Node | L.Claim):
+        inner = tuple(getattr(part, name) for name in L.parts(type(part).__name__))
+    found: set[str] = set()
+    return found.union(*(_free_columns(one, base, bound) for one in inner))
 
 
 def _meet_score_condition(inst: Instance, fact: L.Fact, rng: np.random.Generator, tight: bool) -> None:

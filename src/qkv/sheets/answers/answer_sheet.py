@@ -17,6 +17,7 @@ from qkv.sheets.answers.find_constructions import (
     says_rows,
     says_scaled,
     transposed_basis,
+    writes_basis,
 )
 from qkv.sheets.answers.find_facts import decide_facts
 from qkv.sheets.answers.find_outcomes import find_outputs, find_samples, length_letter
@@ -32,6 +33,7 @@ VECTORS = {"v": ("v",), "u": ("u", "mu", "x", "v")}
 """Families in which the value of an output may be written, by the family of the problem."""
 
 
+STATED_ITEMS = re.compile(r"(?<![A-Za-z_\\])n\s*=\s*(\d{1,9})(?![\d.])")
 SECONDS_PER_SHEET = 8.0  # of processor time
 MAX_REASON_LENGTH = 300  # characters
 
@@ -75,7 +77,7 @@ def _answer(
     if question.kind == "condition":
         return decide_condition(question, region, problem)
     if question.kind == "facts":
-        return decide_facts(question, region)
+        return decide_facts(question, region, problem.letters_for("weights") or ("alpha",))
     if question.kind == "output":
         hole = question.holes[0]
         family = "u" if hole != "c" else "v"
@@ -100,6 +102,10 @@ def _construction(question: Question, region: Region, problem: Problem, context:
     if not found:
         return _words(question, region)
     decided = decide_answer(question, found[-1], context, problem)
+    stated = STATED_ITEMS.search(region.words)
+    if decided.for_items and stated is not None and int(stated[1]) > decided.for_items:
+        because = f"{decided.answer.because}; the sheet states n = {stated[1]}"
+        return replace(decided, answer=replace(decided.answer, verdict="not_read", because=because))
     if decided.answer.verdict != "misses":
         return decided
     if decided.lacks_scale and says_scaled(region):
@@ -107,7 +113,7 @@ def _construction(question: Question, region: Region, problem: Problem, context:
             f"{decided.answer.because}; the words beside it speak of a large number, which the formula does not have"
         )
         return replace(decided, answer=replace(decided.answer, verdict="not_read", because=because))
-    other_way = transposed_basis(found[-1])
+    other_way = transposed_basis(found[-1]) if not writes_basis(region) else None
     if other_way is not None and (says_rows(region) or not says_columns(region)):
         tried = decide_answer(question, other_way, context, problem)
         if tried.answer.verdict == "meets":

@@ -59,7 +59,7 @@ def decide_answer(
 
 def _answer(
     question: Question, given: Construction | Outcome, verdict: str, because: str, found: Found | None = None
-) -> Answer:
+) -> GradedAnswer:
     return GradedAnswer(
         question.part,
         question.asked,
@@ -148,7 +148,9 @@ def _missed(question: Question, construction: Construction, put: Put, found: Fou
                 f"{put.written()} is near the goal: {put.said(question.show[0])} = {number_text(number.value)} at "
                 f"n = {SHOWN_ITEMS}; more items need a larger number"
             )
-            return Decided(_answer(question, construction, "limit", because, found), construction)
+            return Decided(
+                _answer(question, construction, "limit", because, found), construction, for_items=SHOWN_ITEMS
+            )
         scaled = _scaled(question, put)
         if scaled is not None:
             because = f"{put.written()} has no large scale"

@@ -76,7 +76,7 @@ def decide_condition(question: Question, region: Region, problem: Problem) -> De
     )
 
 
-def _answer(question: Question, reading: Reading) -> Answer:
+def _answer(question: Question, reading: Reading) -> GradedAnswer:
     item = question.item or "j"
     if reading.limit:
         goals = tuple(f"{goal} as {reading.limit}" for goal in question.goal)
@@ -94,7 +94,7 @@ def _answer(question: Question, reading: Reading) -> Answer:
     return _said(question, reading, "not_read", f"not decided: {found.because}", found)
 
 
-def _said(question: Question, reading: Reading, verdict: str, because: str, found: Found) -> Answer:
+def _said(question: Question, reading: Reading, verdict: str, because: str, found: Found) -> GradedAnswer:
     return GradedAnswer(question.part, question.asked, reading.line, reading.written, verdict, because, found.block)  # type: ignore[arg-type]
 
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from qkv.sheets.answers.construction import Construction, names, renamed
+from qkv.sheets.answers.construction import Construction, joined, names, renamed
 from qkv.sheets.answers.regions import Region
-from qkv.sheets.answers.tree_text import Said, basis_matrix, claim_text, clauses, said, symbol_of, with_index
+from qkv.sheets.answers.tree_text import Said, basis_matrix, claim_text, clauses, said, symbol_of
 from qkv.sheets.problems.problem import Problem, Question
 from qkv.sheets.reading.sheet import Formula
 from qkv.sheets.statements import tree as T
@@ -107,7 +107,8 @@ def find_constructions(question: Question, region: Region, problem: Problem) -> 
         current.update({v.hole: v for v in last})
     if current:  # what a restatement leaves out is as before
         groups.append({**groups[-1], **current} if groups else current)
-    found = [_construction(question, group) for group in groups]
+    equal = _equal_letters(region)
+    found = [replace(_construction(question, group), same=_are_equal(group, equal)) for group in groups]
     return [one for one in (_completed(question, c, region) for c in found) if one is not None]
 
 
@@ -160,7 +161,7 @@ def _one_by_one(question: Question, clause: T.Clause, formula: Formula, problem:
         and head.index in (("i",), ("j",), ("h",))
         and BOTH_ITEMS.search(f"{formula.math} {formula.after[:60]}")
     ):
-        text = with_index(last, head.index[0], "a"), with_index(last, head.index[0], "b")
+        text = T.with_index(last, head.index[0], "a"), T.with_index(last, head.index[0], "b")
         if text[0] != text[1]:
             heads = [T.Symbol(*_split(hole)) for hole in question.holes]
             return [T.Clause((one, other), ("=",)) for one, other in zip(heads, text, strict=True)]
@@ -194,6 +195,11 @@ def says_columns(region: Region) -> bool:
     return _matrix_letters(region).get("A") == "A"
 
 
+def writes_basis(region: Region) -> bool:
+    """Whether the author writes the matrix of the basis out, so that its rows and columns are known."""
+    return "A" in _matrix_letters(region)
+
+
 def transposed_basis(found: Construction) -> Construction | None:
     """The construction with A for A' and A' for A, if it uses the matrix of the basis; else None."""
     if not any(base == "A" for _, value in found.values for base, _ in names(value)):
@@ -203,6 +209,34 @@ def transposed_basis(found: Construction) -> Construction | None:
         marked = re.sub(r"\bA'", "\x00", value)
         values.append((hole, re.sub(r"\bA\b", "A'", marked).replace("\x00", "A")))
     return replace(found, values=tuple(values))
+
+
+SAME_SCALE = re.compile(
+    r"\b(?:same|equal|identical|common)\b[^.。;]{0,30}\b(?:scal\w+|constants?|factors?|size|weights?|large|value)\b|相同的?[^.。;]{0,8}(?:常数|系数|数)",
+    re.I,
+)
+"""Words that say that the scales of a construction are equal."""
+
+
+def _equal_letters(region: Region) -> list[set[str]]:
+    """Letters that the author says to be equal, as in λ_1 = λ_2; everything if words say so."""
+    found: list[set[str]] = [{"*"}] if SAME_SCALE.search(region.words) else []
+    for one in said(list(region.formulas)):
+        run: set[str] = set()
+        for side, sign in zip(one.clause.sides, (*one.clause.signs, ""), strict=False):
+            text = claim_text(side) if isinstance(side, T.Symbol) else None
+            if text is not None:
+                run.add(text)
+            if text is None or sign not in ("=", "~"):
+                found += [run] if len(run) > 1 else []
+                run = set()
+    return found
+
+
+def _are_equal(values: dict[str, _Value], equal: list[set[str]]) -> bool:
+    """Whether all numbers of the values are among letters that are said to be equal."""
+    letters = {joined(base, index) for v in values.values() for base, index in names(v.text)}
+    return any(run == {"*"} or len(run & letters) > 1 for run in equal)
 
 
 def _construction(question: Question, current: dict[str, _Value]) -> Construction:
@@ -291,12 +325,23 @@ def _value(question: Question, sides: Iterable[T.Node], known: dict[str, str], p
             best = "I"
             continue
         text = claim_text(side, known)
-        if text is not None and not matrix and _is_row(text, problem):  # a query that is written as a row
-            text = text.replace("'", "")
+        if text is not None and not matrix and (_is_row(text, problem) or _is_linear(side, problem)):
+            text = text.replace("'", "")  # a query that is written as a row, or as the transpose of one
         if text is None or not _has_vectors(text, matrix, question, problem):
             continue
         best = text
     return best
+
+
+def _is_linear(side: T.Node, problem: Problem) -> bool:
+    """Whether no two vectors are multiplied in an expression, so that transposes in it change nothing."""
+    vectors = {*problem.letters_for("key"), *problem.letters_for("mean")}
+
+    def holds_vector(node: T.Node) -> bool:
+        return any(isinstance(n, T.Symbol) and n.index and n.base in vectors for n in T.nodes(node))
+
+    products = [n for n in T.nodes(side) if isinstance(n, T.Binary) and n.sign in "*."]
+    return not any(holds_vector(p.left) and holds_vector(p.right) for p in products)
 
 
 def _is_row(text: str, problem: Problem) -> bool:
@@ -324,7 +369,7 @@ def _has_vectors(text: str, matrix: bool, question: Question, problem: Problem) 
         if "M" in question.holes:
             vectors.add("b")
         return bool(bases & {"A", "B", "I"}) or any(base in vectors and index for base, index in found)
-    if any(base in ("v", "q", "alpha", "c") and index for base, index in found):
+    if any(base in ("v", "q", "alpha", "c") and index not in ("", "0") for base, index in found):
         return False
     return any(base in vectors and index for base, index in found) and "'" not in text
 
@@ -359,7 +404,8 @@ def _vector_letters(question: Question, region: Region, problem: Problem) -> dic
 
 COLUMNS_OF = re.compile(
     r"(?:\bcolumns?\b|列)[^$.。;；]{0,12}\$(?P<one>[A-Z])\$|"
-    r"\$(?P<two>[A-Z])\$[^.。;；]{0,60}?(?:\bcolumns?\b|以|列)[^.。;；]{0,40}?(?:a_|basis|基)",
+    r"\$(?P<two>[A-Z])\$[^.。;；]{0,60}?(?:\bcolumns?\b|以|列)[^.。;；]{0,40}?(?:a_|basis|基)|"
+    r"\$(?P<three>[A-Z])\$[^.。;；]{0,40}?(?:a_|basis|基)[^。;；]{0,50}?(?:\bcolumns?\b|列)",
     re.I,
 )
 """A letter for the matrix that has the basis vectors as columns, in words."""
@@ -368,7 +414,7 @@ COLUMNS_OF = re.compile(
 def _matrix_letters(region: Region) -> dict[str, str]:
     """Letters that the author defines as the matrix of the basis, or as its transpose."""
     found: dict[str, str] = {}
-    worded = [m["one"] or m["two"] for m in COLUMNS_OF.finditer(region.words)]
+    worded = [m["one"] or m["two"] or m["three"] for m in COLUMNS_OF.finditer(region.words)]
     if len(set(worded)) == 1 and worded[0] not in ("M", "A", "B"):
         found[worded[0]] = "A"
     for one in said(list(region.formulas)):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
-from qkv.sheets.answers.construction import names
+from qkv.sheets.answers.construction import names, renamed
 from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.goal_check import decided
 from qkv.sheets.answers.regions import Region
@@ -21,14 +22,20 @@ SUMS_TO_ONE = re.compile(
 """That weights sum to 1, in words."""
 
 
-def decide_facts(question: Question, region: Region) -> Decided:
-    """Every goal is stated by a formula, or one is and words state the others: "meets"; words alone stay words."""
+def decide_facts(question: Question, region: Region, weights: Collection[str] = ("alpha",)) -> Decided:
+    """Every goal is stated by a formula, or one is and words state the others: "meets"; words alone stay words.
+
+    Args:
+        question: A question of the kind "facts".
+        region: What the sheet says on its part.
+        weights: The letters that may stand for weights.
+    """
     if region.empty:
         return Decided(none_found(question))
     stated: dict[str, Said] = {}
     for one in said(list(region.formulas)):
         for goal in question.goal:
-            if goal not in stated and _states(question, goal, one):
+            if goal not in stated and _states(question, goal, one, weights):
                 stated[goal] = one
     written = " ".join(region.words.split())[:160]
     left = [goal for goal in question.goal if goal not in stated]
@@ -43,7 +50,7 @@ def decide_facts(question: Question, region: Region) -> Decided:
     )
 
 
-def _states(question: Question, goal: str, one: Said) -> bool:
+def _states(question: Question, goal: str, one: Said, weights: Collection[str]) -> bool:
     """Whether a clause says what a goal says: the same letters, the same kind of relation, and true."""
     equality = "=" in goal and not re.search(r"[<>]", goal)
     wanted = {base for base, _ in names(re.sub(r"sum_\w+", "", goal))}
@@ -51,6 +58,9 @@ def _states(question: Question, goal: str, one: Said) -> bool:
     links = list(zip(sides, signs, sides[1:], strict=False))
     if len(signs) > 1 and set(signs) <= set(EQUALITIES):
         links.append((sides[0], "=", sides[-1]))
+    unequal = set(signs) - set(EQUALITIES)
+    if len(signs) > 1 and len(unequal) == 1 and unequal <= {">", ">="}:  # α_i = … > 0
+        links.append((sides[0], unequal.pop(), sides[-1]))
     for left, sign, right in links:
         if sign == "in" and not equality and isinstance(right, T.Matrix) and right.rows and right.rows[0]:
             sign, right = ">=", right.rows[0][0]  # an interval, of which the lower end is asked for
@@ -60,6 +70,7 @@ def _states(question: Question, goal: str, one: Said) -> bool:
         if texts[0] is None or texts[1] is None or sign not in ("=", "~", "<", ">", "<=", ">="):
             continue
         statement = f"{texts[0]} {'=' if equality else sign} {texts[1]}"
+        statement = renamed(statement, lambda base, index: f"alpha_{index}" if base in weights and index else None)
         found = {base for base, _ in names(re.sub(r"sum_(\w+|\{[^}]*\})(\^\w+)?", "", statement))}
         if found != wanted or ("sum_" in statement) != ("sum_" in goal):
             continue

@@ -36,6 +36,7 @@ from qkv.sheets.answers.regions import Region, is_length
 from qkv.sheets.answers.tree_text import Said, claim_text, clauses, said
 from qkv.sheets.reading.sheet import Formula
 from qkv.sheets.statements import tree as T
+from qkv.sheets.statements.circumstances import circumstances
 from qkv.sheets.statements.parser import Unreadable, expression
 
 
@@ -188,10 +189,25 @@ def find_samples(
             condition, worded = _condition_around(sentence.before, after, scales, length)
             one = replace(one, condition=condition, in_words=worded or bool(condition))
         found.append(replace(one, value=value_in(one.value, length, clash)))
+    found += _named_plainly(region, scales, length)
     found = _alternatives(found)
     found += _moving(formulas)
     sentences = {(f.line, f.source): f.before for f in formulas}
     return _distinct([_with_queries(o, sentences, holes) for o in found])
+
+
+def _named_plainly(region: Region, scales: set[str], length: Length | None) -> list[Outcome]:
+    """Values that an output is said to be under a condition: "for $g > 0$ the output is $v_a$"; they accuse nobody."""
+    known = _in_words(region, {"v"})
+    found: list[Outcome] = []
+    for one in _in_words(region, {"v"}, IS):
+        place = next((f for f in region.formulas if f.line == one.line and one.written.endswith(f.source)), None)
+        if one in known or place is None:
+            continue
+        condition, _ = _condition_around(place.before, "", scales, length)
+        if condition:
+            found.append(replace(one, condition=condition, loose=True, value=value_in(one.value, length)))
+    return found
 
 
 def _alternatives(outcomes: list[Outcome]) -> list[Outcome]:
@@ -251,7 +267,8 @@ def _in_clause(one: Said, here: list[T.Clause], place: int, scales: set[str], le
     if not value:
         return None
     condition, worded = _condition_of(one, here, place, scales, length)
-    loose = bool(CONTRAST.search(formula.before))
+    unread = not condition and circumstances(formula).unclear  # under a condition that was not understood
+    loose = unread or bool(CONTRAST.search(formula.before))
     if not condition and place == len(here) - 1 and ALWAYS.match(formula.after):
         condition = ALL_LENGTHS
     return Outcome(output, value, condition, formula.line, formula.source, in_words=worded, loose=loose)
@@ -424,6 +441,8 @@ def _condition(clause: T.Clause, scales: set[str], length: Length | None) -> str
     left, right = clause.sides
     sign = {">>": ">", "<<": "<", "~": "=", "->": "="}.get(clause.signs[0], clause.signs[0])
     one, two = _plain(left), _plain(right)
+    if isinstance(two, T.Minus) and isinstance(two.inner, T.Number):
+        two = T.Number(f"-{two.inner.text}")
     if isinstance(one, T.Symbol) and isinstance(two, T.Number):
         name = joined(one.base, "".join(one.index))
         known = length.letter if length is not None else ""
@@ -435,7 +454,7 @@ def _condition(clause: T.Clause, scales: set[str], length: Length | None) -> str
         offset = length.offset if length is not None and name == known and not key else 0
         if clause.signs[0] in (">>", "<<") and not offset:
             return f"gamma {sign} 1"
-        if offset and not re.fullmatch(r"\d+(?:\.\d+)?", two.text):
+        if offset and not re.fullmatch(r"-?\d+(?:\.\d+)?", two.text):
             return ""
         number = f"{float(two.text) + offset:g}" if offset else two.text
         return f"gamma {sign} {number}"

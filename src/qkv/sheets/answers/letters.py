@@ -86,7 +86,14 @@ def put_in(question: Question, construction: Construction, problem: Problem | No
         if index and not index.isdigit() and base in declared:
             return None
         varies = bool(question.varies) and joined(base, index) == question.varies
-        if base in declared and base not in ("c", "alpha") and not varies and not (base == "n" and index):
+        family_letter = not index and base in ("k", "mu", "u", "v")  # a scale that is called like vectors
+        if (
+            base in declared
+            and base not in ("c", "alpha")
+            and not varies
+            and not (base == "n" and index)
+            and not family_letter
+        ):
             if base in SIZES and base not in sizes:
                 sizes.append(base)
             return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from qkv.sheets.answers.construction import Length, joined
 from qkv.sheets.answers.tree_text import clauses
-from qkv.sheets.problems.edition import part_named
+from qkv.sheets.problems.edition import part_holding
 from qkv.sheets.problems.problem import Problem, Question
 from qkv.sheets.reading.sheet import Formula, Sheet
 from qkv.sheets.statements import tree as T
@@ -49,7 +49,7 @@ def regions_of(sheet: Sheet, problem: Problem) -> dict[str, Region]:
 
 
 def _placed(formula: Formula, problem: Problem) -> Formula:
-    part = part_named(problem, formula.part)
+    part = part_holding(problem, formula.part)
     return formula if part is None else replace(formula, part=part.id)
 
 
@@ -73,7 +73,7 @@ def _words(
 
 
 def _id(problem: Problem, label: str) -> str:
-    part = part_named(problem, label)
+    part = part_holding(problem, label)
     return part.id if part is not None else label
 
 

@@ -87,7 +87,7 @@ def _when(put: Put, condition: str) -> str:
     return f" when {put.said(condition)}" if condition else ""
 
 
-def _missed(question: Question, put: Put, earlier: Decided | None, failed: tuple[Outcome, Found]) -> Answer:
+def _missed(question: Question, put: Put, earlier: Decided | None, failed: tuple[Outcome, Found]) -> GradedAnswer:
     outcome, found = failed
     if outcome.moves:
         because = (
@@ -105,7 +105,9 @@ def _missed(question: Question, put: Put, earlier: Decided | None, failed: tuple
     return answer
 
 
-def _answer(question: Question, outcome: Outcome, verdict: str, because: str, found: Found | None = None) -> Answer:
+def _answer(
+    question: Question, outcome: Outcome, verdict: str, because: str, found: Found | None = None
+) -> GradedAnswer:
     block = found.block if found is not None else ""
     return GradedAnswer(question.part, question.asked, outcome.line, outcome.written, verdict, because, block)  # type: ignore[arg-type]
 

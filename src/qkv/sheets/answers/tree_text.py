@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from qkv.sheets.reading.sheet import Formula
 from qkv.sheets.statements import tree as T
@@ -166,18 +165,7 @@ def _dotted_sum(node: T.Binary) -> T.Total | None:
     if len(last) != 1 or first != {"1"}:
         return None
     (end,) = last
-    return T.Total("i", (), end, with_index(terms[0], "1", "i"))
-
-
-def with_index(node: Any, old: str, new: str) -> Any:
-    """A node with one index put for another."""
-    if isinstance(node, T.Symbol):
-        return replace(node, index=tuple(new if i == old else i for i in node.index))
-    if isinstance(node, tuple):
-        return tuple(with_index(one, old, new) for one in node)
-    if isinstance(node, T.Node):
-        return replace(node, **{f.name: with_index(getattr(node, f.name), old, new) for f in fields(node)})
-    return node
+    return T.Total("i", (), end, T.with_index(terms[0], "1", "i"))
 
 
 def _binary(node: T.Binary, known: Mapping[str, str]) -> tuple[str, int] | None:
@@ -221,7 +209,7 @@ def _total(node: T.Total, known: Mapping[str, str]) -> tuple[str, int] | None:
     if last and {s.base for s in T.nodes(node.inner) if isinstance(s, T.Symbol) and s.index} == {"b"}:
         last = "p"  # there are p columns of B
     if last and node.index != "i":
-        inner = _text(with_index(node.inner, node.index, "i"), known) or inner
+        inner = _text(T.with_index(node.inner, node.index, "i"), known) or inner
         node = replace(node, index="i")
     below = f"{node.index} != {', '.join(node.but)}" if node.but else (f"{node.index}=1" if last else node.index)
     head = f"sum_{{{below}}}" + (f"^{last}" if last else "") if node.but or last else f"sum_{node.index}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from qkv.sheets.problems.problem import Part, Problem
 
@@ -11,6 +11,7 @@ ASKED_PART = 2.0  # for a part of the sheet in which the edition asks something
 KNOWN_PART = 0.5  # for a part that only holds others
 UNKNOWN_PART = -2.0
 SIGN = 1.5  # for each set of words that only this edition has
+MANY_WORDS = 7  # a set of so many words may lack one and still tell the problem's own text
 ANY_QUESTION = "*."
 """Before a label in `also`: the part under any number of a further question, as in "*.a.i" for "2.a.i"."""
 
@@ -30,10 +31,18 @@ def detect_edition(parts: Iterable[str], text: str, candidates: Sequence[Problem
         >>> detect_edition(["a.i", "a.ii", "a.iii", "b.i", "b.ii"], "", editions("attention")).id
         'attention-2022'
     """
-    found = list(parts)
-    low = _flat(text)
+    return max(candidates, key=_fits(parts, text))
+
+
+def best_fit(parts: Iterable[str], text: str, candidates: Sequence[Problem]) -> float:
+    """How well the best edition fits to the parts and the words of a sheet."""
+    return max(map(_fits(parts, text), candidates))
+
+
+def _fits(parts: Iterable[str], text: str) -> Callable[[Problem], float]:
+    found, low = list(parts), _flat(text)
     words = set(low.split())
-    return max(candidates, key=lambda problem: _fit(problem, found, low, words))
+    return lambda problem: _fit(problem, found, low, words)
 
 
 def _fit(problem: Problem, parts: Sequence[str], text: str, words: set[str]) -> float:
@@ -63,6 +72,15 @@ def part_named(problem: Problem, label: str) -> Part | None:
     return None
 
 
+def part_holding(problem: Problem, label: str) -> Part | None:
+    """The part that a label means, or else the part above it in which something is asked: b for b.i."""
+    found = part_named(problem, label)
+    if found is not None or "." not in label:
+        return found
+    above = part_named(problem, label.rpartition(".")[0])
+    return above if above is not None and above.questions else None
+
+
 def is_own_text(problem: Problem, paragraph: str) -> bool:
     """Whether a paragraph is the problem's own text: almost all words of one of its sets occur in it."""
     words = set(_flat(paragraph).split())
@@ -71,7 +89,7 @@ def is_own_text(problem: Problem, paragraph: str) -> bool:
 
 def _nearly_all(words: set[str], sought: tuple[str, ...]) -> bool:
     missing = sum(word not in words and f"{word}s" not in words for word in sought)
-    return missing <= (len(sought) >= 5) + (len(sought) >= 8)
+    return missing <= (len(sought) >= MANY_WORDS)
 
 
 def _flat(text: str) -> str:

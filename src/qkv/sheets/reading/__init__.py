@@ -1,8 +1,8 @@
 """Reading answer sheets: documents to parts to formulas.
 
-Reading order: sheet (the results); forms (the form of a sheet, comments, macros); spans (where math stands, rows);
-typst (Typst math as LaTeX); parts (labels and headings); regions (answers and the problem's own text); sentences (the
-words around a formula); reader (all of it).
+Reading order: sheet (the results); forms (the form of a sheet, comments, macros); relations (signs); spans (where math
+stands, rows); typst (Typst math as LaTeX); parts (labels and headings); regions (answers and the problem's own text);
+sentences (the words around a formula); reader (all of it).
 """
 
 from __future__ import annotations

@@ -40,9 +40,12 @@ class Stretch:
     title: str = ""
 
 
-def stretches(text: str, form: str, titles: Mapping[str, tuple[str, ...]]) -> list[Stretch]:
-    """The stretches of a text in order; the first begins at 0 and belongs to no part."""
-    marks = _marks(text, form, titles)
+def stretches(text: str, form: str, titles: Mapping[str, tuple[str, ...]], numbered: bool = False) -> list[Stretch]:
+    """The stretches of a text in order; the first begins at 0 and belongs to no part.
+
+    With `numbered`, lines under a letter that begin with 1., 2. and so on begin its parts i, ii and so on.
+    """
+    marks = _marks(text, form, titles, numbered)
     return _Walk().run(sorted(marks, key=lambda m: (m.at, _ORDER[m.kind]))[:MAX_MARKS])
 
 
@@ -111,7 +114,7 @@ class _Walk:
         return False
 
 
-def _marks(text: str, form: str, titles: Mapping[str, tuple[str, ...]]) -> list[Mark]:
+def _marks(text: str, form: str, titles: Mapping[str, tuple[str, ...]], numbered: bool) -> list[Mark]:
     found: list[Mark] = []
     has_parts = re.search(r"\\part(?![A-Za-z])", text) is not None
     if form == "latex":
@@ -120,8 +123,27 @@ def _marks(text: str, form: str, titles: Mapping[str, tuple[str, ...]]) -> list[
         found += _typst_marks(text)
     if not has_parts and form != "typst":
         found += _line_marks(text)
+    if not any(mark.kind == "letter" for mark in found):
+        found += _capital_marks(text)
     found += _title_marks(text, titles)
-    return found
+    return found + (_number_marks(text) if numbered else [])
+
+
+_NUMBERED = re.compile(r"^[ \t]*(?:[-*+>][ \t]+|\*\*|\#{1,6}[ \t]*)*(?:[\(（]?([1-4])[.)）、:：](?!\d)|([①②③④]))", re.M)
+_CAPITAL = re.compile(r"^[ \t]*(?:\*\*|\#{1,6}[ \t]*)?([A-F])[.)](?:\*\*)?(?=\s)", re.M)
+
+
+def _number_marks(text: str) -> list[Mark]:
+    """Lines that begin with a number, as numerals."""
+    found = _NUMBERED.finditer(text)
+    return [Mark(m.start(), "roman", ROMAN[int(m[1]) - 1 if m[1] else "①②③④".index(m[2])]) for m in found]
+
+
+def _capital_marks(text: str) -> list[Mark]:
+    """Lines that begin with A., B., C., where these letters follow each other."""
+    found = list(_CAPITAL.finditer(text))
+    letters = "".join(m[1] for m in found)
+    return [Mark(m.start(), "letter", m[1].lower()) for m in found] if letters in ("ABC", "ABCD", "ABCDE") else []
 
 
 _LATEX = re.compile(
@@ -217,25 +239,36 @@ def _typst_marks(text: str) -> list[Mark]:
 
 
 _PREFIX = re.compile(
-    r"[ \t]*(?:>[ \t]*|[-*+•][ \t]+(?=[\[\(（*#\w])|(?P<hash>\#{1,6})[ \t]*|\*\*|__"
+    r"[ \t]*(?:>[ \t]*|[-*+•][ \t]+(?=[\[\(（*#\w])|(?P<hash>\#{1,6})[ \t]*|\*{1,3}(?=\S)|_{1,2}(?=[(\w])"
     r"|\\(?P<section>(?:sub)*(?:section|paragraph))\*?\{"
+    r"|\\begin\{(?:enumerate|itemize|description)\}(?:\[[^\]\n]*\])?[ \t]*"
     r"|\\text(?:bf|it|rm)?\{|\\noindent[ \t]*|\\item[ \t]*\[?|\$\$?[ \t]*|\\\[[ \t]*|\\large[ \t]*"
-    r"|\{[ \t]*|<b>|<strong>)*"
+    r"|\{[ \t]*|</?[a-z][a-z0-9]*(?:\s[^<>\n]*)?>[ \t]*)*"
 )
 _WORD = re.compile(
-    r"(?P<word>Question|Problem|Part|Exercise|Ex|Q|Task|问题|题目|题|第|小题)[ \t]*[.:]?[ \t]*(?=[\d(（a-h])", re.I
+    r"(?P<word>Question|Problem|Part|Subpart|Sub-?question|Exercise|Ex|Q|Task|Answer(?: to)?|Ans|Solution(?: to)?|"
+    r"Aufgabe|Teil|Frage|Exercice|Partie|Pregunta|Ejercicio|Parte|Questão|Задача|Часть|问题|题目|题|第|小题|问)"
+    r"[ \t]*[.:：]?[ \t]*(?=[\d(（a-i])",
+    re.I,
 )
+_FURTHER = re.compile(r"[ \t]*,?[ \t]*(?:part|subpart|teil|partie|parte)?[ \t]*(?=[(（]?[a-h][)）.:])", re.I)
 _NUMBER = re.compile(r"[\(（]?(\d{1,2})[\)）]?(?:[.:：、)]|[ \t]|$|(?=[\(（a-h]))[ \t]*")
+_JOINED = re.compile(
+    r"[\(（\[]?[ \t]*([a-hA-H])[ \t]*[.\-–](?:([1-4])|(iv|v|i{1,3}))(?![\w.]*\w)[ \t]*[\)）\]]?[ \t.:：]*"
+)
 _LETTER = re.compile(
     r"[\(（\[][ \t]*([a-hA-H])[ \t]*[\)）\]][ \t.:：]*|([a-h])[\)）][ \t.:：]*"
     r"|([a-h])[.:：](?![A-Za-z])[ \t]*|([a-h])(?=[ \t]*$|\*\*|\})"
 )
-_AFTER_NUMBER = re.compile(r"([a-h])(?=[.\s):：*}]|$)[.):：]?[ \t]*")
+_AFTER_NUMBER = re.compile(r"([a-h])(?=[.\s):：*}(（]|$)[.):：]?[ \t]*")
+_AFTER_WORD = re.compile(r"([a-hA-H])(?=[.):：*}]|[ \t]*$|[ \t]+[(（])[.):：]?[ \t]*")
 _ROMAN = re.compile(
     r"[\(（\[][ \t]*(i{1,3}|iv|vi{0,3})[ \t]*[\)）\]][ \t.:：]*|(i{1,3}|iv|vi{0,3})[\)）.:：](?![A-Za-z])[ \t]*"
     r"|(ii|iii|iv|vi)(?=\s|$|\*\*|\})|(i)(?=[ \t]*(?:\\quad|\\qquad|$))"
 )
 _BARE_ROMAN = re.compile(r"(i{1,3}|iv|vi{0,3})(?=\s|$|[\u4e00-\u9fff])")
+_DIGIT = re.compile(r"[\(（]([1-4])[\)）]|([1-4])(?=[ \t]*[.):：]|[ \t]*$|\*\*|\})(?!\.\d)")
+_BETWEEN = re.compile(r"(?:\*\*|__|[ \t]|,|[-–](?=[(（i])|\}\s*\\text(?:bf|it)\{)*")
 _POINTS = re.compile(r"[\(\[（]\s*\d+\s*(?:points?|pts?|分)", re.I)
 
 
@@ -250,22 +283,51 @@ def _labels(line: str) -> list[tuple[str, str]]:
     out: list[tuple[str, str]] = []
     number = _NUMBER.match(line, at)
     if number:
-        rest = number.end()
-        letter = _LETTER.match(line, rest) or _AFTER_NUMBER.match(line, rest)
+        further = _FURTHER.match(line, number.end(1)) if word else None
+        rest = further.end() if further and further.end() > number.end() else number.end()
+        letter = _JOINED.match(line, rest) or _LETTER.match(line, rest) or _AFTER_NUMBER.match(line, rest)
         if letter:
             out.append(("question", number[1]))
             at = rest
-        elif heading or (word and word["word"].lower() not in ("part", "小题", "ex")) or _POINTS.search(line):
+        elif (
+            heading
+            or (
+                word
+                and word["word"].lower()
+                not in (
+                    "part",
+                    "小题",
+                    "ex",
+                    "teil",
+                    "partie",
+                    "parte",
+                    "answer",
+                    "ans",
+                    "solution",
+                    "subpart",
+                    "часть",
+                )
+            )
+            or _POINTS.search(line)
+        ):
             return [("question", number[1])]
         else:
             return []
+    both = _JOINED.match(line, at)
+    if both:
+        numeral = both[3] or ROMAN[int(both[2]) - 1]
+        return [*out, ("letter", both[1].lower()), ("roman", numeral)]
     letter = _LETTER.match(line, at) or (_AFTER_NUMBER.match(line, at) if out else None)
+    letter = letter or (_AFTER_WORD.match(line, at) if word else None)
     if letter:
         out.append(("letter", next(g for g in letter.groups() if g).lower()))
         at = letter.end()
+    at = _BETWEEN.match(line, at).end() if letter else at  # type: ignore[union-attr]  # it always matches
     roman = _ROMAN.match(line, at) or (_BARE_ROMAN.match(line, at) if letter else None)
     if roman:
         out.append(("roman", next(g for g in roman.groups() if g)))
+    elif letter and (digit := _DIGIT.match(line, at)):
+        out.append(("roman", ROMAN[int(digit[1] or digit[2]) - 1]))
     return out
 
 

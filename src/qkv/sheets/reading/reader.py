@@ -6,11 +6,12 @@ import itertools
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 
 from qkv.sheets.reading.forms import Document, expanded, read_document
 from qkv.sheets.reading.parts import Stretch, stretches
-from qkv.sheets.reading.regions import answer_regions, grams, is_own_text
+from qkv.sheets.reading.regions import answer_regions
 from qkv.sheets.reading.sentences import around, cleaned
 from qkv.sheets.reading.sheet import Formula, Passage, Sheet
 from qkv.sheets.reading.spans import Span, plain_formulas, rows, spans
@@ -18,11 +19,22 @@ from qkv.sheets.reading.typst import as_latex
 
 MAX_FORMULAS = 1500
 _ABOUT = re.compile(r"k_|v_|\\mu|\\alpha|alpha_|mu_|q_|q\b")
+_DISTRIBUTED = re.compile(
+    r"(?<!\\)~(?=\s*(?:\\(?:mathcal|cal|mathscr|mathrm)\s*\{?\s*)?N\s*\}?\s*(?:\\left\s*)?\()"
+)  # x ~ N(0, 1)
+_FONT = re.compile(
+    r"\\(?:mathbf|boldsymbol|bm|pmb|vec|symbf|mathit|bold)(?:\s*\{\s*(\\?[A-Za-z]+(?:_\{?\w\}?)?)\s*\}|\s*(?=\\[A-Za-z])|\s+(?=[A-Za-z]))"
+)  # \mathbf{k}, \boldsymbol\mu, \vec q
+_INDEX = re.compile(r"_\s*\{\s*([A-Za-z0-9])\s*\}(?=[^A-Za-z0-9]|$)")
 _TAG = re.compile(r"\\(?:label|tag)\*?\{[^{}]*\}|\\(?:nonumber|notag)(?![A-Za-z])")
 
 
 def read_sheet(
-    text: str, file: str = "", *, titles: Mapping[str, tuple[str, ...]] | None = None, own_text: Iterable[str] = ()
+    text: str,
+    file: str = "",
+    *,
+    titles: Mapping[str, tuple[str, ...]] | None = None,
+    numbered: bool = False,
 ) -> Sheet:
     """Read an answer sheet.
 
@@ -30,7 +42,7 @@ def read_sheet(
         text: The text of the sheet: LaTeX, Markdown, Typst, a notebook as JSON, or plain text.
         file: Its name, whose ending tells the form; without one the form is told by the text.
         titles: Phrases by which the parts of the problem are told where they have no label, for each part.
-        own_text: The problem's own text, which is not graded where the sheet repeats it.
+        numbered: Whether numbers at the beginning of lines count the parts under a letter.
 
     Returns:
         The sheet with every formula in reading order. Whatever the text, nothing is raised.
@@ -46,22 +58,20 @@ def read_sheet(
     found = spans(body, document.form)
     if not any(_ABOUT.search(s.math) for s in found):
         found = sorted([*found, *_apart(plain_formulas(body), found)], key=lambda s: s.start)
-    known: set[tuple[str, ...]] = set().union(*(grams(t) for t in own_text)) if own_text else set()
-    where = stretches(body, document.form, titles or {})
+    where = stretches(body, document.form, titles or {}, numbered)
     names = _names(where, found)
     regions = answer_regions(body, document.form, [s.at for s in where])
     formulas: list[Formula] = []
+    said = [replace(span, math=_latex(document, span.math)) for span in found]
     for index, span in enumerate(found):
         if len(formulas) >= MAX_FORMULAS:
             break
         place = bisect_right(names[0], span.start) - 1
         part = names[1][max(place, 0)]
-        before, after = around(body, found, index)
+        before, after = around(body, said, index)
         own = bool(regions) and not any(start <= span.start < end for start, end in regions)
-        if not own and known:
-            own = is_own_text(f"{before} {after}", known)
         formulas += _formulas(document, span, part, before, after, own, index)
-    passages = _passages(document, names, regions, known)
+    passages = _passages(document, names, regions)
     parts = [p for p in dict.fromkeys([*(x.part for x in passages), *(x.part for x in formulas)]) if p]
     return Sheet(file, document.form, body, tuple(formulas), tuple(passages), tuple(parts), document.cut)
 
@@ -106,7 +116,7 @@ def _formulas(
     single = len(pieces) == 1
     for number, (at, source) in enumerate(pieces):
         lead = len(source) - len(source.lstrip())
-        latex = as_latex(source) if document.form == "typst" else expanded(source, document.macros)
+        latex = _latex(document, source)
         latex = re.sub(r"\s+", " ", _TAG.sub("", latex)).strip()
         line = _line(document, span.inner + at + lead)
         written = source.strip()
@@ -127,6 +137,20 @@ def _formulas(
     return out
 
 
+def _latex(document: Document, math: str) -> str:
+    """Math in LaTeX with the author's macros put in; vectors lose their fonts, indices of one letter their braces."""
+    latex = as_latex(math) if document.form == "typst" else expanded(math, document.macros)
+    latex = _INDEX.sub(r"_\1", _FONT.sub(_without_font, latex))
+    return _DISTRIBUTED.sub(r"\\sim ", latex)
+
+
+def _without_font(found: re.Match[str]) -> str:
+    """The letter by itself, apart from a command before it."""
+    letter = found[1] or ""
+    gap = found.start() > 0 and found.string[found.start() - 1].isalpha() and not letter.startswith("\\")
+    return f" {letter}" if gap else letter
+
+
 def _typst_rows(math: str) -> list[tuple[int, str]]:
     out, start = [], 0
     for found in re.finditer(r"\\[ \t]*(?=\n|$)", math):
@@ -136,9 +160,7 @@ def _typst_rows(math: str) -> list[tuple[int, str]]:
     return [(at, piece) for at, piece in out if piece.strip()] or [(0, math)]
 
 
-def _passages(
-    document: Document, names: tuple[list[int], list[str]], regions: list[tuple[int, int]], known: set[tuple[str, ...]]
-) -> list[Passage]:
+def _passages(document: Document, names: tuple[list[int], list[str]], regions: list[tuple[int, int]]) -> list[Passage]:
     """The words of each stretch, answers and the problem's own text apart."""
     out: list[Passage] = []
     starts, parts = names
@@ -151,6 +173,5 @@ def _passages(
         if not words or re.fullmatch(r"[\W_]*", words):
             continue
         lead = len(body[begin:end]) - len(body[begin:end].lstrip())
-        own = own or (bool(known) and is_own_text(words, known))
         out.append(Passage(part, _line(document, begin + lead), words, own))
     return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from qkv.sheets.reading.forms import closing
 
@@ -18,8 +19,9 @@ _TYPST_MARK = re.compile(r"^([ \t]*)#(?:answer|solution|proof|ans|sol)\b", re.M)
 _TYPST_STOP = re.compile(r"^([ \t]*)(?:\+|\d+\.|=+)[ \t]", re.M)
 _WORDS_MARK = re.compile(
     r"^[ \t]*(?:[-*>][ \t]+|#{1,6}[ \t]*)?(?:\*\*|__|\*|_)?[ \t]*"
-    r"(?:(?:My )?Answers?|Ans|Solutions?|Sol|Response|A|答案|解答|答|解)(?:\*\*|__|\*|_)?"
-    r"(?:[ \t]*[:：.]|(?:\*\*|__)?[ \t]*$)(?:\*\*|__)?",
+    r"(?:(?:My )?Answers?|Ans|Solutions?|Sol|Response|(?-i:A)(?=[:：*_])|答案|解答|答|解|"
+    r"Antwort|Lösung|Réponse|Respuesta)"
+    r"(?:\*\*|__|\*|_)?(?:[ \t]*[:：.]|(?:\*\*|__)?[ \t]*$)(?:\*\*|__)?",
     re.M | re.I,
 )
 MIN_MARKS = 2
@@ -79,25 +81,13 @@ def _typst(text: str) -> list[tuple[int, int]]:
 
 
 def _words(text: str, stops: list[int]) -> list[tuple[int, int]]:
+    """From each mark to the next part; where most parts have no mark, a part without one is an answer as a whole."""
     out = []
     for match in _WORDS_MARK.finditer(text):
         end = next((stop for stop in stops if stop > match.end()), len(text))
         out.append((match.end(), end))
+    parts = [(start, end) for start, end in pairwise([*stops, len(text)]) if text[start:end].strip()]
+    unmarked = [(start, end) for start, end in parts[1:] if not any(start <= one < end for one, _ in out)]
+    if out and len(unmarked) > len(parts) / 2:
+        out += unmarked
     return out
-
-
-_WORD = re.compile(r"[a-z]+")
-GRAM = 4
-
-
-def grams(words: str) -> set[tuple[str, ...]]:
-    """Runs of four words, without formulas and commands."""
-    plain = re.sub(r"\$[^$]*\$|\\[A-Za-z]+", " ", words).lower()
-    found = _WORD.findall(plain)
-    return {tuple(found[i : i + GRAM]) for i in range(len(found) - GRAM + 1)}
-
-
-def is_own_text(sentence: str, known: set[tuple[str, ...]], share: float = 0.6) -> bool:
-    """Whether most of a sentence stands in the problem's own text."""
-    mine = grams(sentence)
-    return len(mine) >= 3 and len(mine & known) >= share * len(mine)

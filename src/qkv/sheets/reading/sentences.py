@@ -9,7 +9,8 @@ from qkv.sheets.reading.spans import Span
 MAX_WORDS = 400  # characters on each side
 
 _END = re.compile(
-    r"(?<![ .][A-Za-z])(?<!i\.e)(?<!e\.g)(?<!etc)[.!?](?=\s|$|\\\\|[\u4e00-\u9fff])|[。！？；]|;(?=\s)|\n[ \t]*\n"
+    r"(?<![ .][A-Za-z])(?<!i\.e)(?<!e\.g)(?<!etc)[.!?](?=[)）]?(?:\s|$|\\\\|[\u4e00-\u9fff]))[)）]?|[。！？；]"
+    r"|;(?=\s)|\n[ \t]*\n"
     r"|\\(?:item|part|subpart|section|subsection|begin\{(?:itemize|enumerate|answer|solution)\}|ifans)(?![A-Za-z])"
     r"|\n[ \t]*(?:[-*+•>]|\#{1,6}|\d{1,2}[.)])[ \t]|①|②|③"
 )

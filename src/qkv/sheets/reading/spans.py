@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import pairwise
 
 from qkv.sheets.reading.forms import closing
+from qkv.sheets.reading.relations import CHARACTERS, COMMANDS
 
 MAX_SPANS = 4000
 MAX_SPAN = 8000  # characters
@@ -119,8 +121,7 @@ _EQUATIONS = re.compile(
     r"(?:\{[lcr|\d ]*\}|\[[a-z]\])?"
 )
 _RELATION = re.compile(
-    r"=|≈|≃|≫|≪|<|>|\\(?:approx|simeq|sim|gg|ll|to|rightarrow|geq?|leq?|neq?|ll|lt|gt|equiv|propto"
-    r"|perp|cong|doteq)(?![A-Za-z])"
+    rf"[=<>{''.join(CHARACTERS)}]|\\(?:{'|'.join(c for c in COMMANDS if c not in ('in', 'notin'))})(?![A-Za-z])"
 )
 _CONTINUES = re.compile(r"^(?:\s|&|\\(?:quad|qquad|,|;|!| )|\\(?:implies|Rightarrow|therefore)(?![A-Za-z]))*$")
 
@@ -135,7 +136,24 @@ class Row:
 
 def rows(math: str) -> list[Row]:
     """The rows of a display; a matrix or a list of cases of numbers stays in its row."""
-    return [r for r in _rows(math, 0, 0) if r.text.strip()][:MAX_ROWS] or [Row(0, math)]
+    cells = [cell for row in _rows(math, 0, 0) for cell in _columns(row)]
+    return [r for r in cells if r.text.strip()][:MAX_ROWS] or [Row(0, math)]
+
+
+_CELL = re.compile(r"\\begin\{|\\end\{|\\.|&", re.S)
+
+
+def _columns(row: Row) -> list[Row]:
+    """The equations of a row with several columns: of alignment signs in no environment, every second one parts two."""
+    cuts, depth = [], 0
+    for found in _CELL.finditer(row.text):
+        depth += (found[0] == r"\begin{") - (found[0] == r"\end{")
+        if found[0] == "&" and depth == 0:
+            cuts.append(found.start())
+    edges = [0, *cuts[1::2], len(row.text)]
+    cells = [Row(row.at + one, row.text[one:two]) for one, two in pairwise(edges)]
+    whole = [cell for cell in cells if re.search(r"[^\s&]\s*&?\s*(?:" + _RELATION.pattern + r")\s*&?\s*\S", cell.text)]
+    return cells if len(cells) > 1 and len(whole) == len(cells) else [row]
 
 
 def _rows(math: str, at: int, depth: int) -> list[Row]:
@@ -199,12 +217,12 @@ def has_relation(math: str) -> bool:
     return _RELATION.search(math) is not None
 
 
-_SIGN = re.compile(r"^(?:=|≈|≃|≫|≪|>>|<<|>=|<=|≥|≤|→|->|~=|!=|≠|<|>|:=|~)$")
-_SIGN_INSIDE = re.compile(r"=|≈|≃|≫|≪|>|<|≥|≤|→|≠")
+_SIGN = re.compile(rf"^(?:[=<>~{''.join(CHARACTERS)}]|>>|<<|>=|<=|-+>|~=|!=|:=|~~|\\(?:{'|'.join(COMMANDS)}))$")
+_SIGN_INSIDE = re.compile(rf"[=<>{''.join(CHARACTERS)}]")
 _FUNCTION = re.compile(r"^(?:exp|log|ln|softmax|sum|sqrt|Var|Cov|max|min)$")
 _MATH_WORD = re.compile(
-    r"^[(\[{|]*(?:[A-Za-zα-ωΑ-Ω]|mu|alpha|beta|gamma|lambda|eps|epsilon|exp"
-    r"|log)?(?:[_^'ᵀ⊤²₀-₉ₐᵢⱼ½\d.(){}\[\]|*/+·⋅−=≈,-].*)?$"
+    r"^[-−(\[{|‖∥⟨]*(?:[A-Za-zα-ωΑ-Ωℓ∑√∞]|[α-ωℓ]{1,2}[A-Za-z]?|[A-Za-z][α-ωℓ]|mu|alpha|beta|gamma|lambda|sigma|delta|eps|epsilon|tau|eta|exp|log|ln|Var|Cov|softmax"
+    r"|sum|sqrt|norm)?(?:[_^'ᵀ⊤²³¹⁰-⁹₀-₉ₐᵢⱼₖₙ½¼\d.(){}\[\]|‖∥⟨⟩*/+·⋅−=≈→≫≪≤≥,~ᵃ-ᶻⁿⁱ-].*)?$"
 )
 _LABEL = re.compile(r"^\(?(?:[a-h]|i{1,3}|iv|v|\d{1,2})[.):]+$|^Q\d$")
 _OPERATOR = re.compile(r"^[-+*/·⋅−×()\[\]{}|]+$")
@@ -224,8 +242,9 @@ def plain_formulas(text: str) -> list[Span]:
             first, last = _extent(words, place, taken)
             begin, end = words[first][0], words[last][0] + len(words[last][1])
             body = line[begin:end].rstrip(".,;:。，；")
-            if re.search(r"[A-Za-zα-ω]", body) and len(body) < 300 and len(out) < 400:
-                out.append(Span(start + begin, start + begin + len(body), start + begin, body, False))
+            if re.search(r"[A-Za-zα-ωℓ]", body) and len(body) < 300 and len(out) < 400:
+                math = body.replace("~=", "≈").replace("=~", "≈").replace("~~", "≈")
+                out.append(Span(start + begin, start + begin + len(body), start + begin, math, False))
             taken = last
         start += len(line) + 1
     return out
@@ -254,7 +273,9 @@ def _extent(words: list[tuple[int, str]], place: int, taken: int) -> tuple[int, 
                 last += 1
                 continue
             break
-        if re.search(r"[.,;:。，；]$", words[last][1]):
+        opened = "".join(word for _, word in words[first : last + 1])
+        inside = opened.count("(") + opened.count("{") > opened.count(")") + opened.count("}")
+        if re.search(r"[.,;:。，；]$", words[last][1]) and not inside:
             break
         if not _is_math(following) or (following in ("a", "A", "I") and not _SIGN.match(words[last][1])):
             break

@@ -23,7 +23,16 @@ NAMES = {
     "min": r"\min", "sin": r"\sin", "cos": r"\cos", "tanh": r"\tanh", "lim": r"\lim", "therefore": r"\therefore",
     "because": r"\because", "minus": "-", "plus": "+", "tilde.op": r"\sim", "approx.eq": r"\approx",
     "tilde.eq": r"\simeq",
-    "gt.gt": r"\gg",
+    "gt.gt": r"\gg", "gt.triple": r"\gg", "lt.triple": r"\ll", "gt": ">", "lt": "<", "eq": "=", "ell": r"\ell",
+    "angle.l": r"\langle",
+    "angle.r": r"\rangle", "chevron.l": r"\langle", "chevron.r": r"\rangle", "dot.op": r"\cdot", "bullet": r"\cdot",
+    "without": r"\setminus", "arrow.long": r"\to", "arrow.r.long": r"\to", "arrow.r.long.double": r"\Rightarrow",
+    "arrow.double": r"\Rightarrow", "arrow.r.squiggly": r"\to", "implies": r"\Rightarrow", "iff": r"\iff",
+    "approx.not": r"\napprox", "prop.to": r"\propto", "eq.triple": r"\equiv", "space": r"\ ", "med": r"\ ",
+    "thin": r"\ ",
+    "thick": r"\ ", "wide": r"\quad", "bar.v.double": r"\|", "parallel": r"\|", "NN": "N", "compose": r"\circ",
+    "and": r"\land",
+    "colon.eq": "=", "approx.eq.not": r"\napprox", "TT": r"\top", "transpose": r"\top",
 }  # fmt: skip
 GREEK = [
     "alpha",
@@ -125,14 +134,24 @@ class _Translator:
         """An atom with its subscripts, superscripts and primes."""
         self._skip()
         out = self.atom()
-        while self.peek() in ("_", "^", "'"):
+        while self._script():
             sign = self.peek()
             self.index += 1
+            self._skip()
             if sign == "'":
                 out += "'"
                 continue
             out += f"{sign}{{{_bare(self.atom())}}}"
         return out
+
+    def _script(self) -> bool:
+        """Whether a subscript, a superscript or a prime follows; spaces before it are passed over."""
+        start = self.index
+        self._skip()
+        if self.peek() in ("_", "^") or (self.peek() == "'" and self.index == start):
+            return True
+        self.index = start
+        return False
 
     def atom(self) -> str:
         token = self.peek()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qkv.sheets.reading.sheet import Formula
 from qkv.sheets.statements import tree as T
@@ -43,7 +43,7 @@ _FULL_CONDITION = re.compile(
 )
 _NEGATION = re.compile(
     r"\b(?:(?:is|are|does|do|will|would|can|was|be|did) not|never|cannot|can't|isn't|aren't|doesn't"
-    r"|won't|no longer|rather than|instead of|fails? to)\b(?! only)[^.;,$]{0,18}$|(?:不能|不是|无法|不会"
+    r"|won't|no longer|rather than|instead of|fails? to)\b(?! only)[^.;,:$]{0,18}$|(?:不能|不是|无法|不会"
     r"|不可能)[^，。$]{0,8}$",
     re.I,
 )
@@ -63,14 +63,17 @@ _OTHERS = re.compile(
 _SPAN = re.compile(r"\$([^$]*)\$")
 _CONDITION_WORD = re.compile(
     r"(?:\b(?:if|when|whenever|for|where|with|given|since|while|as|once|because|case|keys?|indices"
-    r"|all|any|every|each|other|samples?)\b|[(（]|当|若|如果|对|对于|其中|且|,|，|、|and)\s*$",
+    r"|all|any|every|each|other|samples?|provided|assuming|suppose|that|letting|let|take|taking|say|example|instance"
+    r"|until|only|sending|setting|at|long)\b|e\.g\.|i\.e\.|[(（]|当|若|如果|对|对于|其中|且|只要|只有|仅当|例如|比如|假设|假如|令|取|,|，|、|and)\s*$",
     re.I,
 )
 _AFTER_CONDITION = re.compile(
-    r"^[\s,，(（]*(?:(?:still |also |must |will |which )*(?:holds?|is true)?\s*(?:for|if|when|whenever"
-    r"|where|with|as|given|provided|since|对|对于|其中|当)?"
-    r"\s*(?:that|all|any|every|each|other|the other|some|其他|所有|任意)?\s*(?:keys?|indices|items?"
-    r"|)?)[\s,，(（]*\$([^$]*)\$",
+    r"^[\s,，(（]*(?:(?:still |also |must |will |which )*(?:holds?|is true)?\s*(?:only |exactly |just |again )?"
+    r"(?:for|if|when|whenever"
+    r"|where|with|as|given|provided|since|once|until|at|in|as long as|so long as|对|对于|其中|当|若|如果|只要|在)?"
+    r"\s*(?:that|all|any|every|each|other|the other|the|those|some|其他|所有|任意|所有的|任意的)?\s*"
+    r"(?:remaining |other )?(?:keys?|indices|items?|samples?|draws?|cases?)?"
+    r"\s*(?:with|where|in which|for which|when|of)?)[\s,，(（]*\$([^$]*)\$",
     re.I,
 )
 _OTHERWISE = re.compile(r"^[\s,，(（]*(?:otherwise|else|否则|其他情况)", re.I)
@@ -106,6 +109,8 @@ class Circumstances:
         some: Whether only some samples are spoken of.
         by_choice: Whether "by setting" or the like follows, so that it is what a choice gives.
         denominator: Whether the denominator of a softmax is spoken of.
+        likewise: Whether it is said of another case by likeness, as with "similarly".
+        unreal: Whether it is said of what would be, not of what is.
     """
 
     goal: bool = False
@@ -125,6 +130,8 @@ class Circumstances:
     some: bool = False
     by_choice: bool = False
     denominator: bool = False
+    likewise: bool = False
+    unreal: bool = False
 
 
 def circumstances(formula: Formula) -> Circumstances:
@@ -163,6 +170,8 @@ def circumstances(formula: Formula) -> Circumstances:
         some=_SOME.search(tail + after) is not None,
         by_choice=_BY_CHOICE.search(after) is not None,
         denominator=_DENOMINATOR.search(tail[-80:] + after[:40]) is not None,
+        likewise=_LIKEWISE.search(recent) is not None,
+        unreal=_UNREAL.search(tail[-80:]) is not None,
     )
 
 
@@ -172,7 +181,8 @@ _SOME = re.compile(
     re.I,
 )
 _EVERY = re.compile(
-    r"\b(?:each|every|all|any) (?:the )?(?:samples?|draws?|time)\b|\balways\b|\bregardless\b|\bno matter\b"
+    r"\b(?:each|every|all|any|most) (?:of )?(?:the )?(?:samples?|draws?|times?)\b|\balways\b"
+    r"|\bregardless\b|\bno matter\b"
     r"|所有样本|每个样本|每次|总是|始终|无论",
     re.I,
 )
@@ -181,12 +191,24 @@ _BY_CHOICE = re.compile(
     r"|using|letting|picking|set|choose|take|use|let|pick)\b",
     re.I,
 )
+_LIKEWISE = re.compile(
+    r"\b(?:same|similar(?:ly)?|likewise|analogous(?:ly)?|symmetric\w*|vice versa"
+    r"|in the same way|respectively|conversely)\b"
+    r"|同理|同样|类似|对称|反过来",
+    re.I,
+)
+_UNREAL = re.compile(
+    r"\b(?:would|could) (?:only|just|merely|not)\b|\bwouldn't\b"
+    r"|\b(?:if|without|unless|otherwise|instead)\b[^.;]*\bwould\b"
+    r"|\b(?:tempt\w+|na[iï]ve\w*|wrongly|mistaken\w*)\b|本来|原本|误以为|错误地",
+    re.I,
+)
 _DENOMINATOR = re.compile(r"\b(?:denominator|normali[sz]\w+|partition)\b|分母|归一", re.I)
 
 
 _IF = re.compile(
     r"\b(?:if|when|whenever|unless|suppose|assume|assuming|instead|without|otherwise|in case|were)\b"
-    r"|如果|假设|假如|若|当",
+    r"|如果|假设|假如|若|当|比如|的话",
     re.I,
 )
 _SIZE = re.compile(
@@ -271,6 +293,8 @@ def _is_number_condition(clause: T.Clause) -> bool:
         return not T.symbols(clause.sides[1]) or is_norm_of_key(clause.sides[1])
     if len(clause.sides) != 2 or not isinstance(clause.sides[0], T.Symbol):
         return False
+    if clause.sides[0].base == "alpha" and clause.sides[0].index:
+        return False
     if clause.sides[0].base in ("q", "k", "v", "x", "V", "K", "Q", "M", "c") and clause.sides[0].index != ("a",):
         return False
     return clause.signs[0] in (">", "<", ">=", "<=", ">>", "<<", "->", "=", "!=", "~") and not any(
@@ -297,12 +321,20 @@ def _after(after: str) -> list[T.Condition]:
     if re.fullmatch(r"[,，\s]*(?:and|且)?", head) and any(c.kind == "relation" for c in conditions):
         return []
     rest = after[found.end() :]
-    more = re.match(r"[\s,，]*(?:and|且|，|,)?\s*\$([^$]*)\$", rest)
+    more = re.match(r"[\s,，]*(?:and|or|且|和|，|,)?\s*\$([^$]*)\$", rest)
     if conditions and more is not None:
         further = _as_conditions(more[1])
         if further and all(c.kind == "index" for c in further):
-            conditions += further
+            conditions = _joined(conditions, further)
     return conditions
+
+
+def _joined(first: list[T.Condition], second: list[T.Condition]) -> list[T.Condition]:
+    """Conditions on one index together: i ≠ a and i ≠ b are i ≠ a, b."""
+    last, more = first[-1], second[0]
+    if last.kind == more.kind == "index" and last.index == more.index and last.inside == more.inside:
+        return [*first[:-1], replace(last, members=(*last.members, *more.members)), *second[1:]]
+    return [*first, *second]
 
 
 def _both(before: tuple[list[T.Condition], bool], after: list[T.Condition]) -> list[T.Condition]:
@@ -322,11 +354,12 @@ def _before(before: str) -> tuple[list[T.Condition], bool]:
     fresh = False
     for found in _SPAN.finditer(before):
         head = before[: found.start()]
-        if _BELONGS.search(head) is not None:
+        if _belongs(head):
             continue  # the condition of the formula before it
-        if _CONDITION_WORD.search(head) is None and not re.search(
+        worded = _CONDITION_WORD.search(head) is not None or re.search(
             r"\b(?:if|when|for|If|When|For)\b[^$,.;]{0,40}$|当[^$，。]{0,10}$", head
-        ):
+        )
+        if not worded and _THEN.match(before, found.end()) is None:
             continue
         conditions = _as_conditions(found[1])
         if conditions:
@@ -339,7 +372,19 @@ def _before(before: str) -> tuple[list[T.Condition], bool]:
     return out, fresh
 
 
-_BELONGS = re.compile(r"\$[^$]*(?:[=≈<>~]|\\approx|\\to)[^$]*\$\s*(?:for|where|with|when|if)\s*(?:all|any|every)?\s*$")
+_THEN = re.compile(r"\s*(?:[:：|]|(?:[,，]?\s*(?:then\b|时|的时候|的话|，?则|，?那么))|⇒|⟹|→|=>)", re.I)
+r"""What follows a condition that no word introduces: "$\gamma > 1$: $c \approx v_a$"."""
+_BELONGS = re.compile(
+    r"\$([^$]*)\$\s*(?:[(（]|[(（]?(?:for|where|with|when|whenever|if|in|provided|as long as|once|only|exactly"
+    r"|at|若|当|如果))"
+    r"(?:\s*\b(?:all|any|every|each|samples?|draws?|cases?|those|the|which|where|with|when|if|that|in|of)\b)*\s*$",
+)
+
+
+def _belongs(head: str) -> bool:
+    """Whether what follows is the condition of the formula before it, as in "$c \\approx v_a$ when"."""
+    found = _BELONGS.search(head)
+    return found is not None and _asserts(f"${found[1]}$")
 
 
 def _is_value(condition: T.Condition) -> bool:

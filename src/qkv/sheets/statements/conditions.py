@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from qkv.sheets.reading.relations import COMMANDS as SIGNS
 from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.tokens import Token
-
-SIGNS = {
-    "approx": "~", "simeq": "~", "cong": "~", "thickapprox": "~", "approxeq": "~", "doteq": "~", "to": "->",
-    "rightarrow": "->", "longrightarrow": "->", "xrightarrow": "->", "gg": ">>", "ll": "<<", "gggtr": ">>", "ggg": ">>",
-    "geq": ">=", "ge": ">=", "leq": "<=", "le": "<=", "neq": "!=", "ne": "!=", "lt": "<", "gt": ">", "equiv": "=",
-    "eq": "=", "triangleq": "=", "coloneqq": "=", "sim": ":", "perp": "perp", "in": "in", "notin": "notin",
-    "gtrsim": ">>", "geqslant": ">=", "leqslant": "<=", "propto": "prop",
-}  # fmt: skip
 
 
 class Unreadable(Exception):
@@ -31,6 +24,8 @@ class ConditionParser:
         self.implied = False  # the last relation was an implication
         self.limit = False  # a lim stands before a side
         self.bars = 0  # norms and absolute values that are open
+        self.beside: list[T.Condition] = []  # conditions written inside an expression, as below a lim
+        self.maxima = 0  # maxima over an index in the sides read so far
 
     def peek(self, ahead: int = 0) -> Token:
         place = self.index + ahead

@@ -10,6 +10,9 @@ from qkv.sheets.statements.conditions import ConditionParser, Unreadable
 from qkv.sheets.statements.tokens import Token
 
 MAX_DEPTH = 40
+VECTORS = ("k", "K", "q", "g", "mu", "u", "v", "x")  # letters that stand for vectors
+OTHERWISE = ("otherwise", "else", "rest", "others", "sonst", "sinon", "否则", "其他", "其它", "其余")
+_OTHER_ITEMS = re.compile(r"\b(?:otherwise|else|others?|rest|remaining)\b|其他|其它|其余|否则", re.I)
 OTHERS = ("others", "other", "rest", "else", "remaining", "其他", "其余")  # as the index of a sum
 GREEK = {
     "alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "kappa", "lambda",
@@ -113,14 +116,16 @@ class ExpressionParser(ConditionParser):
                 index += self._subscript()
             elif self.at("^"):
                 self.index += 1
-                head = self._head() if isinstance(base, T.Symbol) else ""
+                head = self._head(replace(base, index=tuple(index))) if isinstance(base, T.Symbol) else ""
                 if head:
                     heads.append(head)
                 else:
-                    powers.append(self._superscript())
+                    powers.append(self._superscript(_is_number(base)))
             elif self.at("'", "prime"):
                 self.index += 1
-                if isinstance(base, T.Symbol):
+                if self._is_vector(base) and self._starts_factor(0):  # k_a' q
+                    powers.append(None)
+                elif isinstance(base, T.Symbol):
                     base = replace(base, base=base.base + "'")
             elif self.at("top") and powers == []:
                 self.index += 1
@@ -133,7 +138,7 @@ class ExpressionParser(ConditionParser):
             elif isinstance(base, T.Call) and base.name == "norm":
                 pass  # the norm's own subscript, as in ‖x‖_2
         for power in powers:
-            if power is None:
+            if power is None or (power == T.Symbol("t") and self._is_vector(base)):  # no vector has a power
                 base = T.Transposed(base)
             elif isinstance(base, T.Symbol) and base.base == "e" and not base.index:
                 base = T.Call("exp", (power,))
@@ -141,15 +146,26 @@ class ExpressionParser(ConditionParser):
                 base = T.Binary("^", base, power)
         return base
 
-    def _head(self) -> str:
-        """A number in round brackets as a superscript, which names a head: c^{(1)}."""
+    @staticmethod
+    def _is_vector(base: T.Node) -> bool:
+        """Whether a letter is one that stands for vectors."""
+        return isinstance(base, T.Symbol) and base.base in VECTORS
+
+    def _head(self, base: T.Symbol) -> str:
+        """A superscript that is an index: a head or an item in round brackets, c^{(1)} and k^{(a)}; c^1, q^{2}, k^a."""
         words = [self.peek(ahead).text for ahead in range(5)]
-        if words[0] == "{" and words[1] == "(" and words[2].isdigit() and words[3] == ")" and words[4] == "}":
-            self.index += 5
-            return words[2]
-        if words[0] == "(" and words[1].isdigit() and words[2] == ")":
-            self.index += 3
-            return words[1]
+        for opened, closed in ((("{", "("), (")", "}")), (("(",), (")",))):
+            inner = words[len(opened)] if len(words) > len(opened) else ""
+            size = len(opened) + 1 + len(closed)
+            if (*opened, inner, *closed) == tuple(words[:size]) and re.fullmatch(r"\d|[a-z]", inner):
+                self.index += size
+                return inner
+        braced = words[0] == "{" and words[2] == "}"
+        inner = words[1] if braced else words[0]
+        numbered = base.base in ("q", "g") and inner in ("1", "2")
+        if not base.index and (numbered or (base.base in ("k", "mu", "v") and inner in ("a", "b", "i", "j"))):
+            self.index += 3 if braced else 1
+            return inner
         return ""
 
     def _subscript(self) -> list[str]:
@@ -175,20 +191,22 @@ class ExpressionParser(ConditionParser):
                 out.append(token.text)
         return out
 
-    def _superscript(self) -> T.Node | None:
-        if self.at("top", "intercal", "T", "prime"):
+    def _superscript(self, of_number: bool = False) -> T.Node | None:
+        """A power, or None for a transpose; a T above a number is a letter."""
+        if self.at("top", "intercal", "prime") or (self.at("T") and not of_number):
             self.index += 1
             return None
         if self.at("{"):
             self.index += 1
             if (
-                self.at("{")
+                not of_number
+                and self.at("{")
                 and self.peek(1).text in ("top", "T", "intercal")
                 and self.peek(2).text == self.peek(3).text == "}"
             ):
                 self.index += 4
                 return None
-            if self.at("top", "intercal", "T") and self.peek(1).text == "}":
+            if self.at("top", "intercal", "T", "prime") and self.peek(1).text == "}" and not of_number:
                 self.index += 2
                 return None
             inner = self.sum()
@@ -326,7 +344,7 @@ class ExpressionParser(ConditionParser):
         if text == "lim":
             if self.at("_"):
                 self.index += 1
-                self._subscript()
+                self.beside += self._limit_below()
             self.limit = True
             return self.term()
         if text == "{":
@@ -343,6 +361,8 @@ class ExpressionParser(ConditionParser):
             if name == "exp" and power is not None:
                 return T.Call("exp", (power,))
             raise Unreadable(f"a power of {name}")
+        if self.at("_") and name == "max":
+            return self._maximum()
         if self.at("_"):
             self.index += 1
             self._subscript()
@@ -358,9 +378,32 @@ class ExpressionParser(ConditionParser):
                 raise Unreadable("a probability")
             self.expect(close)
             return T.Call(name, tuple(inner))
+        if name == "E" and self._starts_factor(0):  # the expectation of all that follows
+            return T.Call("E", (self.term(),))
         if name in ("E", "N", "P"):
             return T.Symbol(name)
         return T.Call(name, (self._argument(),))
+
+    def _limit_below(self) -> list[T.Condition]:
+        """What is written below a lim, such as t → ∞."""
+        start = self.index
+        self._subscript()
+        return self.relations(self.tokens[start + 1 : self.index - 1])
+
+    def relations(self, found: list[Token]) -> list[T.Condition]:
+        """Tokens as conditions; what cannot be read is none."""
+        raise NotImplementedError
+
+    def _maximum(self) -> T.Node:
+        """max over an index: what it is the largest of, with the condition on its index noted beside the formula."""
+        self.index += 1
+        names = self._subscript()
+        index, but = _sum_index(names)
+        if not index:
+            raise Unreadable("a maximum")
+        self.beside.append(T.Condition("index", index, but) if but else T.Condition("all", index))
+        self.maxima += 1
+        return self.term()
 
     def _argument(self) -> T.Node:
         """What follows a function without brackets: factors up to a sign."""
@@ -423,17 +466,24 @@ class ExpressionParser(ConditionParser):
                 continue
             value = self.sum()
             conditions: list[T.Condition] = []
+            start = self.index
             while not self.at("\\\\", f"end:{name}") and self.index < len(self.tokens):
                 found = self._index_condition()
                 if found is not None:
                     conditions += found
                     continue
                 token = self.take()
-                if token.text in ("otherwise", "else", "rest"):
+                if token.text.strip(" .,") in OTHERWISE or (token.kind == "text" and _OTHER_ITEMS.search(token.text)):
                     conditions.append(T.Condition("otherwise"))
+            conditions = conditions or self.relations(self.tokens[start : self.index])
             pieces.append(T.Piece(value, tuple(conditions)))
         self.index += 1
         return T.Cases(tuple(pieces))
+
+
+def _is_number(base: T.Node) -> bool:
+    """Whether a base is a number or e, so that nothing above it is a transpose."""
+    return isinstance(base, T.Number) or base == T.Symbol("e")
 
 
 def _sum_index(names: list[str]) -> tuple[str, tuple[str, ...]]:

@@ -143,6 +143,34 @@ def entries(left: T.Symbol, right: T.Matrix) -> list[tuple[T.Node, T.Node]]:
     return [(T.Symbol("alpha", (left.index[0], str(place))), cell) for place, cell in enumerate(cells, 1)]
 
 
+MAX_ENTRIES = 6
+
+
+def by_entries(left: T.Node, right: T.Node) -> list[tuple[T.Node, T.Node]]:
+    """(k_1, k_2)·q = (x, y) entry by entry: both sides hold lists of one length; empty for anything else."""
+    lists = [[n for n in T.nodes(side) if isinstance(n, T.Matrix)] for side in (left, right)]
+    sizes = {len(n.rows[0]) for both in lists for n in both if len(n.rows) == 1 and n.rows}
+    every = all(len(n.rows) == 1 for both in lists for n in both)
+    if not (lists[0] and lists[1] and every and len(sizes) == 1 and 2 <= max(sizes) <= MAX_ENTRIES):
+        return []
+    if any(isinstance(n, (T.Call, T.Dots)) for side in (left, right) for n in T.nodes(side)):
+        return []
+    return [(_entry(left, place), _entry(right, place)) for place in range(max(sizes))]
+
+
+def _entry(node: T.Node, place: int) -> T.Node:
+    """A node with one entry in the place of each list."""
+    if isinstance(node, T.Matrix):
+        return node.rows[0][place]
+    if isinstance(node, T.Binary):
+        return T.Binary(node.sign, _entry(node.left, place), _entry(node.right, place))
+    if isinstance(node, T.Transposed):
+        return T.Transposed(_entry(node.inner, place))
+    if isinstance(node, T.Minus):
+        return T.Minus(_entry(node.inner, place))
+    return node
+
+
 def in_subpart(parsed: Parsed, problem: Problem) -> Parsed:
     """The formula under the subpart whose givens speak of its letters, where the sheet labels none."""
     part = problem.part(parsed.formula.part)

@@ -13,9 +13,9 @@ from qkv.sheets.reading.sheet import Formula, Sheet
 from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.circumstances import Circumstances, circumstances, is_norm_of_key
 from qkv.sheets.statements.deciding import Budget
-from qkv.sheets.statements.indices import INDICES, entries, in_subpart, indices, rest
+from qkv.sheets.statements.indices import INDICES, by_entries, entries, in_subpart, indices, rest
 from qkv.sheets.statements.links import EXACT, LIMIT, OPEN, UNREAD, WRONG, Finding, Setting, decide_link, worst
-from qkv.sheets.statements.moves import for_no_length, is_length, moves, with_values
+from qkv.sheets.statements.moves import for_no_length, moves, with_values
 from qkv.sheets.statements.notation import (
     Definition,
     Notation,
@@ -28,6 +28,14 @@ from qkv.sheets.statements.notation import (
 )
 from qkv.sheets.statements.parsed_formulas import Parsed, parsed_formulas
 from qkv.sheets.statements.reading_of import Reading
+from qkv.sheets.statements.sparing import (
+    comes_first,
+    grows_with_items,
+    is_example,
+    is_output_statistic,
+    is_understood,
+    lacks_matrices,
+)
 from qkv.sheets.statements.world_choice import (
     fitting_worlds,
     other_inputs,
@@ -42,6 +50,7 @@ MAX_LINKS = 8
 DENOMINATOR = T.Total(
     "j", (), "", T.Call("exp", (T.Binary("*", T.Transposed(T.Symbol("k", ("j",))), T.Symbol("q")),))
 )  # of a softmax
+NOISES = ("epsilon", "sigma", "delta")  # letters that stand for the size of noise, where nothing else is said
 OTHERWISE_LINES = 3  # "otherwise" refers to a condition at most so far above it
 
 
@@ -71,7 +80,9 @@ class _Judge:
 
     def statement(self, parsed: Parsed) -> Statement | None:
         formula = parsed.formula
-        if not formula.part or self.problem.part(formula.part.split(".")[0]) is None:
+        if not formula.part:
+            return self._before_all_parts(parsed)
+        if self.problem.part(formula.part.split(".")[0]) is None:
             return None
         if parsed.problem:
             return self._made(formula, "not_read", because=f"not read: {parsed.problem}")
@@ -88,6 +99,16 @@ class _Judge:
         for clause in real:
             findings.append(self._clause(parsed, clause, around, tuple(extra)))
         return self._combined(formula, around, findings)
+
+    def _before_all_parts(self, parsed: Parsed) -> Statement | None:
+        """A formula before the first part, such as the definition of the weights: said only where it is right."""
+        first = next((part.id for part in self.problem.parts if part.given), "")
+        if not first:
+            return None
+        mistakes = dict(self.mistakes)
+        found = self.statement(replace(parsed, formula=replace(parsed.formula, part=first)))
+        self.mistakes = mistakes
+        return found if found is not None and found.verdict in ("right", "limit") else None
 
     # One verdict from those of the clauses.
     def _combined(
@@ -140,6 +161,8 @@ class _Judge:
         """Whether a clause only says how large a letter is: β ≫ 0, γ → ½, t > 0."""
         if len(clause.sides) == 2 and is_norm_of_key(clause.sides[0]) and self._kind(part) == "means":
             return clause.signs[0] in (">>", "<<", ">", "<", ">=", "<=", "->", "~")
+        if len(clause.sides) == 2 and clause.signs[0] in (">>", "<<") and self._are_numbers(clause):
+            return True
         if len(clause.sides) != 2 or not isinstance(clause.sides[0], T.Symbol):
             return False
         left = clause.sides[0]
@@ -150,6 +173,14 @@ class _Judge:
         return clause.signs[0] in (">>", "<<", ">", "<", ">=", "<=", "->") and not any(
             s.index for s in T.symbols(clause.sides[1])
         )
+
+    def _are_numbers(self, clause: T.Clause) -> bool:
+        """Whether a clause compares an expression in scales, lengths and sizes with a number, as α C² ≪ 1 does."""
+        if not any(isinstance(side, T.Number) for side in clause.sides):
+            return False
+        known = {*self._scales(), self.notation.length, T.Symbol("alpha"), T.Symbol("n"), T.Symbol("d")}
+        inside = T.symbols(clause)
+        return bool(inside) and all(s in known or (s.base in NOISES and not s.index) for s in inside)
 
     def _scales(self) -> list[T.Symbol]:
         return [s for symbols in self.notation.scales.values() for s in symbols]
@@ -198,7 +229,7 @@ class _Judge:
             return "choice", "supposed, wanted or denied, not asserted"
         if around.choice:
             return "choice", "chosen, not asserted"
-        if not around.by_choice and self._comes_first(parsed, clause):
+        if not around.by_choice and comes_first(self.problem, self.notation, parsed):
             return "choice", "a goal: what it speaks of is chosen later"
         head = clause.sides[0]
         if isinstance(head, T.Symbol) and not head.index and not any(T.symbols(s) for s in clause.sides[1:]):
@@ -212,13 +243,21 @@ class _Judge:
             return "not_read", "an index with an accent, which may stand for another one"
         if clause.doubtful:
             return "not_read", "a slash leaves open what is divided by what"
-        if around.unclear or any(not self._understood(c) for c in (*around.conditions, *extra)):
+        if around.unclear or any(not is_understood(c, self.notation) for c in (*around.conditions, *extra)):
             return "not_read", "it stands under a condition that was not understood"
+        if around.likewise or around.unreal:
+            return "not_read", "said of another case, or of what would be"
+        if is_example(clause, around):
+            return "not_read", "numbers of an example whose values were not read"
+        if is_output_statistic(self.problem, parsed, clause):
+            return "not_read", "a statistic of outputs, which depends on the samples that are left out"
         free = self._kind(parsed.formula.part) == "margin" and len(set(clause.sides)) > 1
-        if free and any(is_key(s) or is_query(s) for s in T.symbols(clause)):
+        if free and any(is_key(s) or is_query(s) or s in (T.Symbol("n"), T.Symbol("e")) for s in T.symbols(clause)):
             return "not_read", "keys and query are not fixed in this part"
-        if self._lacks_matrices(parsed):
+        if lacks_matrices(self.problem, self.notation, parsed):
             return "not_read", "a matrix that was not read"
+        if grows_with_items(self.notation, parsed):
+            return "not_read", "a query that grows with the number of items"
         if self._at_length_zero(parsed, clause, around):
             return "not_read", "true where the length of the key is about 0"
         return None
@@ -243,45 +282,13 @@ class _Judge:
             self.notation.length = keep
         return found.kind in (EXACT, LIMIT)
 
-    def _understood(self, condition: T.Condition) -> bool:
-        """Whether a condition beside a formula was taken into account or does not matter."""
-        if condition.clause is None:
-            return True
-        left = condition.clause.sides[0]
-        known = (
-            is_length(left, self.notation)
-            or (left in self._scales() and condition.clause.signs[0] != "=")
-            or (left.base == "alpha" if isinstance(left, T.Symbol) else False)
-        )
-        return known or left in (T.Symbol("n"), T.Symbol("beta"), T.Symbol("d"))
-
-    def _lacks_matrices(self, parsed: Parsed) -> bool:
-        """Whether the part asks for matrices of which not all are known."""
-        part = self.problem.part(parsed.formula.part)
-        asked = {h for q in part.questions for h in q.holes if h in ("V", "K", "Q")} if part else set()
-        found = self.notation.in_part(parsed.formula.part, parsed.order)
-        return bool(asked - {s.base for s in found})
-
-    def _comes_first(self, parsed: Parsed, clause: T.Clause) -> bool:
-        """Whether the construction that a clause speaks of is chosen only after it."""
-        kind = self._kind(parsed.formula.part)
-        found = self.notation.in_part(parsed.formula.part, parsed.order)
-        mine = [
-            d
-            for s, d in found.items()
-            if (is_query(s) if kind not in ("tokens", "bases") else s.base in ("M", "V", "K", "Q"))
-        ]
-        if kind == "tokens":
-            return any(d.order >= parsed.order for d in mine if d.part == parsed.formula.part)
-        return bool(mine) and all(d.order >= parsed.order for d in mine)
-
     def _choice(self, parsed: Parsed, clause: T.Clause, around: Circumstances) -> Finding | None:
         """The finding for a clause that defines or chooses, or None if it asserts."""
         head = clause.sides[0]
         kind = self._kind(parsed.formula.part)
         if clause.signs[0] == "=" and isinstance(head, T.Symbol):
             if is_query(head) and kind not in ("tokens", "bases") and self._is_query_value(clause):
-                return Finding(OPEN, "", "chooses a query")
+                return Finding(OPEN, "", "a query that is not chosen" if around.negated else "chooses a query")
             if all(isinstance(s, T.Symbol) and is_query(s) for s in clause.sides):
                 return Finding(OPEN, "", "supposes that queries are alike")
             if head.base == "M" and not head.index and kind == "bases" and len(clause.sides) == 2:
@@ -353,7 +360,12 @@ class _Judge:
                 other = self._chain(parsed, clause, conditions, around, extra, alpha)
                 if other.kind in (EXACT, LIMIT):
                     return other
-        if found.kind == WRONG and self._kind(parsed.formula.part) == "means" and not around.every:
+        if (
+            found.kind == WRONG
+            and self._kind(parsed.formula.part) == "means"
+            and not around.every
+            and not is_output_statistic(self.problem, parsed, clause)
+        ):
             return self._in_sibling(parsed, clause, conditions, around, extra) or found
         return found
 
@@ -464,6 +476,9 @@ class _Judge:
             if pairs:
                 entry = [self._link(parsed, one, sign, two, conditions, around, extra) for one, two in pairs]
                 return worst(entry)
+        listed = by_entries(left, right)
+        if listed:
+            return worst([self._link(parsed, one, sign, two, conditions, around, extra) for one, two in listed])
         refuted: list[Finding] = []
         best: Finding | None = None
         for reading, setting in itertools.islice(

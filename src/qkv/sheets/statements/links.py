@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qkv.claims.verdict import Step
 from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.deciding import Budget, ClaimText, decide
 from qkv.sheets.statements.notation import SPARE
 from qkv.sheets.statements.reading_of import Reading, with_columns
-from qkv.sheets.statements.writing import SCALAR, UNKNOWN, VECTOR, Term, Unwritable
+from qkv.sheets.statements.writing import SCALAR, UNKNOWN, VECTOR, Term, Unwritable, addends
 
 EXACT, LIMIT, WRONG, OPEN, UNREAD = "exact", "limit", "wrong", "open", "unread"
 GOOD = ("proved", "holds")
@@ -71,7 +71,11 @@ def _decide(left: T.Node, sign: str, right: T.Node, reading: Reading, setting: S
             raise Unwritable("two matrices at right angles")
         return _try(f"{one.closed}'*{two.closed} = 0", "", reading, setting, budget)
     if sign in ("=", "~", "->"):
-        return _equal(one, two, sign, reading, setting, budget)
+        found = _equal(one, two, sign, reading, setting, budget)
+        miscounted = sign == "=" and found.kind == LIMIT and "alpha" in one.text and _counts_items(right)
+        return _with_more_items(one, two, found, reading, setting, budget) if miscounted else found
+    if sign == "!~":
+        return _differ(one, two, reading, setting, budget)
     if sign in (">>", "<<"):
         big, small = (one, two) if sign == ">>" else (two, one)
         return _far_above(big, small, reading, setting, budget)
@@ -112,6 +116,8 @@ def claim_of(reading: Reading, then: str, more: tuple[str, ...] = ()) -> ClaimTe
     if reading.any_query:
         positive += tuple(f"{name} free" for name in reading.free_queries)
     given = tuple(g for g in reading.world.given if not g.startswith("gamma") or "gamma" in used)
+    if re.search(r"\bwhen\b.*\bgamma (?:=|<=?) (?:0$|0 |-)", then):  # a key that has no length, or points backwards
+        given = tuple("gamma real" if g == "gamma > 0" else g for g in given)
     if "gamma" not in used:
         kept = tuple(one for one in kept if "gamma" not in one)
     if reading.world.kind == "noise" and not re.search(r"\bk_|alpha_|\bc\b|\bc_|Var|Cov|E\[|\bq\b|\bq_", then):
@@ -194,6 +200,37 @@ def _meant_exactly(one: Term, two: Term, reading: Reading) -> bool:
     return counts and all(any(found) for found in sides)
 
 
+def _counts_items(node: T.Node) -> bool:
+    """Whether a fraction adds plain numbers to exponentials below, e^t/(2e^t + 1), as if it counted the other items."""
+    if not (isinstance(node, T.Binary) and node.sign == "/") or any(
+        isinstance(n, (T.Total, T.Dots)) or n in (T.Symbol("n"), T.Symbol("N")) for n in T.nodes(node)
+    ):
+        return False
+    terms = addends(node.right)
+    grows = any(isinstance(n, T.Call) and n.name == "exp" for t in terms for n in T.nodes(t))
+    return grows and node.left != T.Number("1") and any(not T.symbols(t) and not _is_nothing(t) for t in terms)
+
+
+def _is_nothing(node: T.Node) -> bool:
+    return isinstance(node, T.Minus) or node == T.Number("0")
+
+
+def _with_more_items(
+    one: Term, two: Term, found: Finding, reading: Reading, setting: Setting, budget: Budget
+) -> Finding:
+    """An equation that counts items by a plain number: wrong if it fails for ten items, which no sheet fixes."""
+    world = reading.world
+    if any(re.match(r"n\s*=", g) for g in world.given):
+        return found
+    given = (*(g for g in world.given if not re.match(r"n\s*>", g)), "n = 10")
+    reading.world = replace(world, given=given)
+    try:
+        exact = _try(f"{one.text} = {two.text}", "", reading, setting, budget)
+    finally:
+        reading.world = world
+    return replace(exact, because=f"for n = 10, {exact.because}") if exact.kind == WRONG else found
+
+
 MAX_PLAIN = 4.0  # numbers up to this size are no large scale
 
 
@@ -206,15 +243,16 @@ def _near(one: Term, two: Term, exact: Finding, reading: Reading, setting: Setti
     ten = tuple(g for g in reading.world.given if not re.match(r"n\s*>", g))
     said = any(re.match(r"n\s*=", g) for g in ten)
     world = reading.world
-    given = ten if said else (*ten, "n = 10")
-    reading.world = type(world)(world.kind, given, world.let, world.limits, world.remark)
+    count = reading.notation.items or "10"
+    given = ten if said else (*ten, f"n = {count}")
+    reading.world = replace(world, given=given)
     try:
         above = _try(f"{one.text} - {two.closed} <= 1/20", "", reading, setting, budget)
         below = _try(f"{two.text} - {one.closed} <= 1/20", "", reading, setting, budget)
     finally:
         reading.world = world
     if all(found.kind in (EXACT, LIMIT) for found in (above, below)):
-        items = "" if said else " for n = 10"
+        items = "" if said else f" for n = {count}"
         return Finding(LIMIT, below.claim, f"the sides differ by less than 0.05{items}")
     if (said or not fixed) and any(found.verdict in ("refuted", "conditional") for found in (above, below)):
         return exact
@@ -222,7 +260,9 @@ def _near(one: Term, two: Term, exact: Finding, reading: Reading, setting: Setti
 
 
 def _as_scale(one: Term, two: Term, exact: Finding, reading: Reading, setting: Setting, budget: Budget) -> Finding:
-    """An ≈ between vectors where queries have a fixed large scale: read as one that grows."""
+    """An ≈ between vectors where queries have a fixed large scale: read as one that grows, unless n is stated."""
+    if reading.notation.items:
+        return Finding(OPEN, exact.claim, f"not decided for n = {reading.notation.items}: {exact.because}")
     name = next(x for x in SPARE if x not in reading.letters.values())
     fixed = dict(reading.used)
 
@@ -236,7 +276,18 @@ def _as_scale(one: Term, two: Term, exact: Finding, reading: Reading, setting: S
     finally:
         reading.used = fixed
         del reading.letters[T.Symbol("a fixed scale")]
-    return found if found.kind in (LIMIT, WRONG) else Finding(OPEN, exact.claim, "a fixed scale")
+    if found.kind not in (LIMIT, WRONG):
+        return Finding(OPEN, exact.claim, "a fixed scale")
+    return replace(found, because=f"with the number of the query taken for a large one: {found.because}")
+
+
+def _differ(one: Term, two: Term, reading: Reading, setting: Setting, budget: Budget) -> Finding:
+    """left ≉ right: right if left ≈ right fails, for some values at least; never wrong, as it may speak of some."""
+    found = _equal(one, two, "~", reading, setting, budget)
+    sometimes = found.verdict == "conditional" or "speak against it" in found.because
+    if found.kind == WRONG or (found.kind == OPEN and sometimes):
+        return replace(found, kind=LIMIT)
+    return replace(found, kind=OPEN) if found.kind in (EXACT, LIMIT) else found
 
 
 def _far_above(big: Term, small: Term, reading: Reading, setting: Setting, budget: Budget) -> Finding:

@@ -71,6 +71,7 @@ def _move(clause: T.Clause, world: World, notation: Notation, limits: list[str],
             return
         less_one = notation.length_less_one and clause.sides[0] == notation.length
         text += " + 1" if less_one else ""
+        text = "0" if text == "-1 + 1" else text
         when.append(f"gamma {'=' if sign in ('->', '~') else sign} {text}")
 
 
@@ -91,7 +92,9 @@ def for_no_length(
     if "gamma" not in reading.world.text or setting.when or setting.limits or around.some:
         return None
     numbers = {*reading.letters, reading.notation.length, T.Symbol("n"), T.Symbol("e")}
-    if not around.every and not set(T.symbols(T.Binary("+", left, right))) <= numbers:
+    inside = set(T.symbols(T.Binary("+", left, right)))
+    named = reading.notation.length in T.symbols(right) and any(s.base == "alpha" for s in T.symbols(left))
+    if not around.every and not named and not inside <= numbers:
         return None
     found = None
     for when in ("gamma > 1", "gamma < 1"):
@@ -105,7 +108,11 @@ def with_values(reading: Reading, conditions: tuple[T.Condition, ...]) -> None:
     """Put in the values that conditions give to scales and to the number of items: λ = 10, n = 4."""
     for condition in conditions:
         clause = condition.clause
-        if clause is None or clause.signs != ("=",) or not isinstance(clause.sides[0], T.Symbol):
+        if clause is None or len(clause.sides) != 2 or not isinstance(clause.sides[0], T.Symbol):
+            continue
+        if clause.signs == ("->",) and clause.sides[0] in reading.letters and clause.sides[1] == T.Number("0"):
+            reading.small.add(clause.sides[0])  # a scale that goes to 0
+        if clause.signs != ("=",):
             continue
         head, value = clause.sides
         if not isinstance(value, T.Number):

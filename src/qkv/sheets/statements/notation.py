@@ -46,6 +46,10 @@ class Notation:
         noise_vector: The letter of the noise in k_i = μ_i + ε_i, or empty.
         means: The letter of the means.
         keys: The letter of the keys.
+        noise: The author's number for the size of the noise, as σ² in Σ_i = σ² I, or None.
+        noise_factor: What the letter of the noise is multiplied with in k_i = μ_i + √α z_i, or None.
+        upright: Letters of matrices whose rows are the basis vectors, A or B.
+        items: The number of items if the sheet states one, as in n = 1000.
     """
 
     definitions: list[Definition] = field(default_factory=list)
@@ -56,6 +60,10 @@ class Notation:
     noise_vector: str = ""
     means: str = "mu"
     keys: str = "k"
+    noise: T.Node | None = None
+    noise_factor: T.Node | None = None
+    upright: set[str] = field(default_factory=set)
+    items: str = ""
 
     def in_part(self, part: str, order: int) -> dict[T.Symbol, Definition]:
         """The definitions that hold at a place: the last before it, or else the first after it."""
@@ -131,6 +139,14 @@ def infer(parsed: list[tuple[int, Formula, tuple[T.Clause, ...]]]) -> Notation:
                 if s.index and s.base in ("mu", "u", "k", "K"):
                     counts[s.base] = counts.get(s.base, 0) + 1
             _length(found, clause, order, formula)
+            _noise(found, clause)
+            _upright(found, clause)
+            if (
+                clause.sides[:1] == (T.Symbol("n"),)
+                and clause.signs == ("=",)
+                and isinstance(clause.sides[1], T.Number)
+            ):
+                found.items = clause.sides[1].text
             _define(found, clause, order, formula)
     found.means = "u" if counts.get("u", 0) > counts.get("mu", 0) else "mu"
     found.keys = "K" if counts.get("K", 0) > counts.get("k", 0) else "k"
@@ -169,7 +185,9 @@ def _define(found: Notation, clause: T.Clause, order: int, formula: Formula) -> 
     for head in heads:
         if is_query(head) and not any(is_key(s) or is_mean(s) for s in inside):
             continue
-        if is_query(head) and any(is_query(s) or (s.base in ("x", "Q", "c", "C") and s.index) for s in inside):
+        if is_query(head) and any(
+            is_query(s) or (s.base in ("x", "Q", "c", "C") and s.index not in ((), ("0",))) for s in inside
+        ):
             continue
         local = head.base == "x"
         found.definitions.append(Definition(order, formula.part, formula.line, head, value, local))
@@ -202,6 +220,64 @@ def _length(found: Notation, clause: T.Clause, order: int, formula: Formula) -> 
                 continue
             if is_mean(one) and not is_mean(other) and not is_key(other):
                 found.noise_vector = other.base
+        for one, other in (pair, pair[::-1]):  # μ_a + ε μ_a
+            stretched = isinstance(other, T.Binary) and other.sign in "*." and one in (other.left, other.right)
+            if item == "a" and found.length is None and isinstance(one, T.Symbol) and is_mean(one) and stretched:
+                factor = other.left if other.right == one else other.right  # type: ignore[attr-defined]
+                if isinstance(factor, T.Symbol):
+                    found.length, found.length_at, found.length_less_one = factor, (order, formula.part), True
+
+
+def _noise(found: Notation, clause: T.Clause) -> None:
+    """Σ_i = σ² I and k_i ~ N(μ_i, σ² I) name the size of the noise, k_i = μ_i + √α z_i its letter."""
+    if len(clause.sides) < 2:
+        return
+    head, last = clause.sides[0], clause.sides[-1]
+    spread = last if isinstance(head, T.Symbol) and head.base == "Sigma" else None
+    if isinstance(last, T.Call) and last.name == "N" and len(last.arguments) == 2:
+        spread = last.arguments[1]
+    if (
+        found.noise is None
+        and isinstance(spread, T.Binary)
+        and spread.sign in "*."
+        and spread.right in (T.Symbol("I"), T.Symbol("I", ("d",)))
+        and _is_size(spread.left)
+    ):
+        found.noise = spread.left
+    if isinstance(head, T.Symbol) and is_key(head) and isinstance(last, T.Binary) and last.sign == "+":
+        noise = last.right
+        factor = noise.left if isinstance(noise, T.Binary) and noise.sign in "*." else None
+        letter = noise.right if isinstance(noise, T.Binary) and noise.sign in "*." else None
+        mean = isinstance(last.left, T.Symbol) and is_mean(last.left)
+        if mean and factor is not None and isinstance(letter, T.Symbol) and letter.index and not is_mean(letter):
+            found.noise_vector, found.noise_factor = letter.base, factor
+
+
+def _is_size(node: T.Node) -> bool:
+    """Whether a node is a letter or its square."""
+    if isinstance(node, T.Binary) and node.sign == "^" and node.right == T.Number("2"):
+        node = node.left
+    return isinstance(node, T.Symbol) and not (node.index and node.base == "alpha") and not is_mean(node)
+
+
+def _upright(found: Notation, clause: T.Clause) -> None:
+    """A matrix that is written with the basis vectors as rows."""
+    head = clause.sides[0] if clause.sides else None
+    if not (isinstance(head, T.Symbol) and head.base in ("A", "B") and not head.index and clause.signs[0] == "="):
+        return
+    written_out = clause.sides[1]
+    flipped = isinstance(written_out, T.Transposed)
+    matrix = written_out.inner if isinstance(written_out, T.Transposed) else written_out
+    if isinstance(matrix, T.Matrix):
+        cells = [c for row in matrix.rows for c in row if not isinstance(c, T.Dots)]
+        rows = len(matrix.rows) > 1 and all(isinstance(c, T.Transposed) for c in cells)
+        if (
+            rows != flipped
+            and cells
+            and (rows or flipped)
+            and not (flipped and any(isinstance(c, T.Transposed) for c in cells))
+        ):
+            found.upright.add(head.base)
 
 
 def _one_plus(node: T.Node) -> T.Symbol | None:

@@ -40,14 +40,20 @@ def parsed_formulas(sheet: Sheet) -> Iterator[Parsed]:
             previous = formula
             continue
         goes_on = any(c.sides and isinstance(c.sides[0], T.Missing) for c in clauses[:1])
-        clauses = _continued(clauses, formula, previous, last)
+        clauses = _continued(clauses, formula, previous, last, head)
         yield Parsed(order, formula, clauses, head=head if goes_on else None)
-        if not goes_on:
+        if not goes_on and not all(_is_size(c) for c in clauses):
             head = next((c.sides[0] for c in clauses if c.sides), None)
         sides = [c for c in clauses if c.sides]
         if sides and not formula.math.startswith("("):
             last = sides[-1].sides[-1]
         previous = formula
+
+
+def _is_size(clause: T.Clause) -> bool:
+    """Whether a clause only says where a letter goes or how large it is, as α → 0 does."""
+    sized = clause.signs[:1] and clause.signs[0] in ("->", ">>", "<<", ">", "<")
+    return not clause.sides or bool(sized and isinstance(clause.sides[0], T.Symbol) and not clause.sides[0].index)
 
 
 def _first_side(math: str) -> T.Node | None:
@@ -59,8 +65,12 @@ def _first_side(math: str) -> T.Node | None:
         return None
 
 
+_PRONOUN = re.compile(r"\b(?:this|which|it)\s+(?:is|becomes|tends to|goes to|will be|equals)\s*$", re.I)
+r"""Words that take up the left side of the formula before: "as $\alpha \to 0$ this is $\approx t$"."""
+
+
 def _continued(
-    clauses: tuple[T.Clause, ...], formula: Formula, previous: Formula | None, last: T.Node | None
+    clauses: tuple[T.Clause, ...], formula: Formula, previous: Formula | None, last: T.Node | None, head: T.Node | None
 ) -> tuple[T.Clause, ...]:
     out = list(clauses)
     for place, clause in enumerate(out):
@@ -71,6 +81,8 @@ def _continued(
             same = previous.display == formula.display and formula.display >= 0
             near = formula.line - previous.line <= 6 and not re.sub(r"\W", "", formula.before.rsplit("$", 1)[-1])
             left = last if same or near else None
+        if left is None and place == 0 and previous is not None and _PRONOUN.search(formula.before):
+            left = head if previous.part == formula.part and formula.line - previous.line <= 6 else None
         if left is None and formula.display < 0:
             found = re.search(
                 r"\$([^$]*)\$\s*(?:is|are|remains?|stays?|still|will|be|becomes|approximately|roughly|\s)*$",

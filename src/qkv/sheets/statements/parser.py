@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from qkv.sheets.reading.relations import COMMANDS as SIGNS
 from qkv.sheets.statements import tree as T
-from qkv.sheets.statements.conditions import SIGNS
 from qkv.sheets.statements.conditions import Unreadable as Unreadable
 from qkv.sheets.statements.expressions import FUNCTIONS, ExpressionParser
 from qkv.sheets.statements.tokens import Token, tokens
@@ -170,7 +170,7 @@ class _Parser(ExpressionParser):
             sign = self._relation()
             if sign is None:
                 break
-            if sign == "->" and signs and signs[-1] in ("~", "->") and self._relation_ahead():
+            if sign == "->" and signs and self._relation_ahead() and (signs[-1] in ("~", "->") or self._new_subject()):
                 self._take_relation()
                 self.implied = True
                 break
@@ -179,7 +179,14 @@ class _Parser(ExpressionParser):
                 self.index += 1
             if sign == ":" and self.peek().kind == "letter" and self.at("N") and self.peek(1).text == "(":
                 self.tokens[self.index] = Token("word", "N")
+            if sign == "in" and signs:  # A = … ∈ ℝ^{m×d}: the size of what was written
+                self._skip_set()
+                break
             signs.append(sign)
+            if sign in ("in", "notin") and (self.at("Reals", "N", "P") or self._letter_set()):
+                self._skip_set()
+                sides.append(T.Missing())
+                break
             if sign in ("in", "notin") and self.at("{"):
                 self._members()
                 sides.append(T.Missing())
@@ -192,7 +199,19 @@ class _Parser(ExpressionParser):
         if self.limit:
             signs = ["->" if sign == "=" else sign for sign in signs]
             self.limit = False
-        return [T.Clause((head, *sides[1:]), tuple(signs), (), lead, self.doubtful) for head in (*heads, sides[0])]
+        if self.maxima and not set(signs) <= {">", ">=", ">>"}:
+            raise Unreadable("a maximum")
+        beside, self.beside, self.maxima = tuple(self.beside), [], 0
+        return [T.Clause((head, *sides[1:]), tuple(signs), beside, lead, self.doubtful) for head in (*heads, sides[0])]
+
+    def relations(self, found: list[Token]) -> list[T.Condition]:
+        """Tokens as conditions; what cannot be read is none."""
+        try:
+            clauses = _Parser([t for t in found if not (t.kind == "sign" and t.text == "&")]).formula()
+        except (Unreadable, IndexError):
+            return []
+        conditions = [c for clause in clauses for c in clause.conditions]
+        return [*conditions, *(T.Condition("relation", clause=clause) for clause in clauses if len(clause.sides) > 1)]
 
     def _lists_a_side(self) -> bool:
         """Whether after a comma another left side follows, as in s, t ≫ n."""
@@ -216,11 +235,32 @@ class _Parser(ExpressionParser):
                 return True
         return False
 
+    def _letter_set(self) -> bool:
+        """Whether a set such as R^d or S follows."""
+        return self.peek().kind == "letter" and self.peek().text.isupper() and self.peek(1).text in ("^", "", ",", ".")
+
+    def _skip_set(self) -> None:
+        """Pass over the set of which a value is said to be a member."""
+        depth = 0
+        while self.index < len(self.tokens):
+            token = self.peek()
+            if depth == 0 and (token.kind == "text" or token.text in BREAKS or token.text in (",", ";", ".", ")", "]")):
+                return
+            depth += (token.text in "({[") - (token.text in ")}]") if token.kind == "sign" else 0
+            self.index += 1
+
+    def _new_subject(self) -> bool:
+        """Whether after an arrow an output, a weight, a key or a query follows, of which something new is said."""
+        token = self.peek(1)
+        return (token.kind == "letter" and token.text in "cCkKqw") or (token.kind, token.text) == ("command", "alpha")
+
     def _relation(self) -> str | None:
         token = self.peek()
         if token.kind == "sign" and token.text in ("=", "<", ">", "~"):
             return ":" if token.text == "~" else token.text
-        if token.kind == "command" and token.text == "not" and self.peek(1).text in ("=", "in", "to", "approx"):
+        if token.kind == "command" and token.text == "not" and SIGNS.get(self.peek(1).text) in ("~", "->", ":"):
+            return "!~"
+        if token.kind == "command" and token.text == "not" and self.peek(1).text in ("=", "in"):
             return "!="
         if token.kind == "command" and token.text in SIGNS:
             return SIGNS[token.text]
@@ -232,8 +272,6 @@ class _Parser(ExpressionParser):
             self.index += 1
         if token.text == ">" and self.at(">"):
             self.index += 1
-        if token.text == "xrightarrow":
-            self._group_or_one()
         while self.at(":", "="):
             if self.at("=") and token.text in (":", "=", "<", ">"):
                 self.index += 1

@@ -21,7 +21,7 @@ from qkv.sheets.statements.notation import (
     written,
 )  # fmt: skip
 from qkv.sheets.statements.worlds import World
-from qkv.sheets.statements.writing import MATRIX, ROW, SCALAR, VECTOR, Term, Unwritable, Writer, renamed
+from qkv.sheets.statements.writing import MATRIX, ROW, SCALAR, VECTOR, Term, Unwritable, Writer
 
 ITEMS = re.compile(r"[a-z]")
 
@@ -167,14 +167,30 @@ class Reading:
             return (
                 Term("1", SCALAR, True) if self.world.kind == "means" else Term(f"(mu_{item}'*k_{item})", SCALAR, True)
             )
-        if s.base == "alpha" and not s.index:
-            return Term("eps", SCALAR, True) if self.world.kind == "noise" else Term("0", SCALAR, True)
+        size = self._noise_size(s)
+        if size is not None:
+            return size
         if s.base == self.notation.noise_vector and s.index:
             item = s.index[-1]
-            return Term(f"(k_{item} - mu_{item})", VECTOR, True)
+            if self.notation.noise_factor is None:
+                return Term(f"(k_{item} - mu_{item})", VECTOR, True)
+            factor = self.writer().write(self.notation.noise_factor)
+            if self.world.kind != "noise" or factor.shape != SCALAR:
+                raise Unwritable("noise of a key, as if it had not vanished")
+            return Term(f"((k_{item} - mu_{item})/{factor.closed})", VECTOR, True)
         if s.base == "Sigma" and s.index:
             return Term(self.spread(s.index[-1]), MATRIX)
         return None
+
+    def _noise_size(self, s: T.Symbol) -> Term | None:
+        """The size of the noise: α, or the author's letter, of which the square may be the variance."""
+        own = self.notation.noise
+        root = isinstance(own, T.Binary) and own.left == s
+        if not root and s != own and s != T.Symbol("alpha"):
+            return None
+        if self.world.kind != "noise":
+            return Term("0", SCALAR, True)
+        return Term("sqrt(eps)" if root else "eps", SCALAR, True)
 
     def spread(self, item: str) -> str:
         """The covariance of a key, as it is given."""
@@ -309,7 +325,7 @@ class Reading:
                 and other.index[0].isalpha()
                 and s.index[0].isalpha()
             ):
-                return replace(definition, value=renamed(definition.value, other.index[0], s.index[0]))
+                return replace(definition, value=T.with_index(definition.value, other.index[0], s.index[0]))
         return None
 
     def _other_scale(self, s: T.Symbol) -> Term | None:
@@ -350,7 +366,7 @@ class Reading:
     def _in_bases(self, s: T.Symbol) -> Term | None:
         base, index = s.base, s.index
         if base in ("A", "B") and not index:
-            return Term(base, MATRIX, True)
+            return Term(f"{base}'" if base in self.notation.upright else base, MATRIX, True)
         if base in ("a", "b") and len(index) == 1:
             return Term(f"{base}_{index[0]}", VECTOR, True)
         if base == "v" and index in (("a",), ("b",)):

@@ -6,21 +6,24 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from qkv.sheets.reading.relations import CHARACTERS
+
 MAX_TOKENS = 1500
 MAX_BRACES = 40
 
 UNICODE = {
-    "²": "^{2}", "³": "^{3}", "ᵀ": r"^{\top}", "⊤": r"\top ", "½": r"\frac{1}{2}", "¼": r"\frac{1}{4}",
-    "≈": r"\approx ",
-    "≃": r"\approx ", "≅": r"\approx ", "≫": r"\gg ", "≪": r"\ll ", "≥": r"\geq ", "≤": r"\leq ", "≠": r"\neq ",
-    "→": r"\to ", "∞": r"\infty ", "∑": r"\sum ", "·": r"\cdot ", "⋅": r"\cdot ", "×": r"\times ", "−": "-",
-    "∈": r"\in ",
-    "∉": r"\notin ", "∀": r"\forall ", "∼": r"\sim ", "⊥": r"\perp ", "⇒": r"\Rightarrow ", "⟹": r"\Rightarrow ",
-    "∴": r"\therefore ", "∵": r"\because ", "′": "'", "’": "'", "‖": r"\|", "∥": r"\|", "√": r"\sqrt ", "⊙": r"\odot ",
-    "…": r"\dots ", "⋯": r"\dots ", "（": "(", "）": ")", "，": ",", "；": ";", "：": ":", "＝": "=", "\u00a0": " ",
-    "µ": r"\mu ", "∖": r"\setminus ", "〈": r"\langle ", "〉": r"\rangle ", "⟨": r"\langle ",
-    "⟩": r"\rangle ", "Σ": r"\Sigma ",
-    "ℝ": r"\mathbb{R}", "𝔼": r"\mathbb{E}", "≡": "=", "∝": r"\propto ", "∧": r"\land ", "⟶": r"\to ", "⇔": r"\iff ",
+    "ᵀ": r"^{\top}", "⊤": r"\top ", "⊺": r"\top ", "½": r"\frac{1}{2}", "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}",
+    "⅓": r"\frac{1}{3}", "∞": r"\infty ", "∑": r"\sum ", "·": r"\cdot ", "⋅": r"\cdot ", "∙": r"\cdot ", "•": r"\cdot ",
+    "×": r"\times ", "−": "-", "–": "-", "∈": r"\in ", "∉": r"\notin ", "∀": r"\forall ", "⇒": r"\Rightarrow ",
+    "⟹": r"\Rightarrow ", "∴": r"\therefore ", "∵": r"\because ", "′": "'", "’": "'", "‖": r"\|", "∥": r"\|",
+    "√": r"\sqrt ", "⊙": r"\odot ", "…": r"\dots ", "⋯": r"\dots ", "（": "(", "）": ")", "，": ",", "；": ";",
+    "：": ":",
+    "、": ",", "。": ".", "｜": "|", "\u00a0": " ", "µ": r"\mu ", "∖": r"\setminus ", "〈": r"\langle ",
+    "〉": r"\rangle ",
+    "⟨": r"\langle ", "⟩": r"\rangle ", "Σ": r"\Sigma ", "ℝ": r"\mathbb{R}", "𝔼": r"\mathbb{E}", "∧": r"\land ",
+    "⇔": r"\iff ", "∕": "/", "⁄": "/", "∗": "*", "ℓ": r"\ell ", "¬": r"\not ", "∣": "|", "\u2009": " ", "\u202f": " ",
+    "\u200b": "", "\ufeff": "",
+    **{sign: rf"\{command} " for sign, command in CHARACTERS.items()},
 }  # fmt: skip
 GREEK = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ϵ": "epsilon", "ζ": "zeta", "η": "eta",
@@ -28,7 +31,13 @@ GREEK = {
     "τ": "tau", "φ": "phi", "ϕ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega", "Φ": "Phi", "Δ": "Delta", "Λ": "Lambda",
     "Ω": "Omega", "Γ": "Gamma", "Θ": "Theta",
 }  # fmt: skip
-SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉ₐᵢⱼₖₙ", "0123456789aijkn", strict=True))
+SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉₊₋ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ,", "0123456789+-aehijklmnoprstuvx,", strict=True))
+SUPERSCRIPTS = dict(
+    zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ", "0123456789+-()abcdefghijklmnoprstuvwxyz", strict=True)
+) | {"ᵝ": r"\beta ", "ᵞ": r"\gamma ", "ᵟ": r"\delta ", "ᵅ": r"\alpha "}
+_SUBSCRIPTED = re.compile("[₀₁₂₃₄₅₆₇₈₉₊₋ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ](?:,?[₀₁₂₃₄₅₆₇₈₉₊₋ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ])*")
+_DOTTED = re.compile(r"(_(?:\w|\{\w+\}))\.(?=[A-Za-z])")  # k_a.q is a dot product
+_SUPERSCRIPTED = re.compile(f"[{''.join(SUPERSCRIPTS)}]+")
 WORDS = {
     "exp", "log", "ln", "softmax", "Softmax", "Var", "var", "Cov", "cov", "max", "min", "when", "where",
     "for", "if", "and",
@@ -81,6 +90,8 @@ def tokens(math: str) -> list[Token]:
                 out.append(Token("command", "space"))
         elif number:
             out.append(Token("number", number))
+        elif letters == "mu" and text[index : index + 1] == "_":  # a mean without its backslash
+            out.append(Token("command", "mu"))
         elif letters:
             _letters(letters, out)
         elif sign:
@@ -104,14 +115,16 @@ def _with_expectations(found: list[Token]) -> list[Token]:
 
 
 def _plain(math: str) -> str:
+    """The formula in ASCII: Greek letters and signs as commands, raised and lowered characters as scripts."""
     out = []
-    for char in math[:20_000]:
+    math = _SUBSCRIPTED.sub(lambda run: f"_{{{''.join(SUBSCRIPTS[c] for c in run[0])}}}", math[:20_000])
+    math = _DOTTED.sub(r"\1\\cdot ", math)
+    math = _SUPERSCRIPTED.sub(lambda run: f"^{{{''.join(SUPERSCRIPTS[c] for c in run[0])}}}", math)
+    for char in math:
         if char in UNICODE:
             out.append(UNICODE[char])
         elif char in GREEK:
             out.append(f"\\{GREEK[char]} ")
-        elif char in SUBSCRIPTS:
-            out.append(f"_{SUBSCRIPTS[char]}")
         elif ord(char) > 0x1D3FF:
             plain = unicodedata.normalize("NFKC", char)
             out.append(f"\\{GREEK[plain]} " if plain in GREEK else plain)
@@ -198,6 +211,11 @@ def _command(name: str, text: str, index: int, out: list[Token]) -> int:
         return index
     if name in ("overset", "underset", "stackrel", "cancelto"):  # what is written above or below says nothing
         inner, after = _group(text, index)
+        return after if inner is not None else index
+    if name in ("xrightarrow", "xlongrightarrow"):  # what is written at the arrow says nothing
+        out.append(Token("command", "to"))
+        below = re.match(r"\s*\[[^\]]*\]", text[index:])
+        inner, after = _group(text, index + (below.end() if below else 0))
         return after if inner is not None else index
     if name in ("label", "tag", "hspace", "vspace", "phantom", "hphantom", "vphantom", "textcolor", "color"):
         inner, after = _group(text, index)

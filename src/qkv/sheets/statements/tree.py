@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -164,3 +165,14 @@ def symbols(node: Node) -> list[Symbol]:
 def bases(node: Node) -> set[str]:
     """The letters of a node without their indices."""
     return {s.base for s in symbols(node)}
+
+
+def with_index(node: Any, old: str, new: str) -> Any:
+    """A node with one index put for another."""
+    if isinstance(node, Symbol):
+        return replace(node, index=tuple(new if i == old else i for i in node.index))
+    if isinstance(node, tuple):
+        return tuple(with_index(one, old, new) for one in node)
+    if isinstance(node, Node):
+        return replace(node, **{f.name: with_index(getattr(node, f.name), old, new) for f in fields(node)})
+    return node

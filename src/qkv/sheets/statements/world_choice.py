@@ -48,8 +48,10 @@ def speaks_of_length(
 
 def speaks_of_noise(inside: list[T.Symbol], notation: Notation) -> bool:
     """Whether the noise of keys or its size is spoken of."""
+    sizes = T.symbols(notation.noise) if notation.noise is not None else []
     return any(
-        (s.base == notation.noise_vector and s.index) or s.base == "Sigma" or s == T.Symbol("alpha") for s in inside
+        (s.base == notation.noise_vector and s.index) or s.base == "Sigma" or s in (T.Symbol("alpha"), *sizes)
+        for s in inside
     )
 
 

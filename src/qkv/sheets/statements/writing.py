@@ -119,6 +119,10 @@ class Writer:
         base = self.write(node.left)
         if base.shape == VECTOR and power.text == "2":
             return Term(f"norm({base.text})^2", SCALAR)
+        if base.shape == MATRIX and power.text == "2":
+            return Term(f"({base.closed}*{base.closed})", MATRIX, True)
+        if base.shape == MATRIX and power.text == "-1":
+            return Term(f"inv({base.text})", MATRIX, True)
         if base.shape not in (SCALAR, UNKNOWN) or power.shape not in (SCALAR, UNKNOWN):
             raise Unwritable(f"a power of a {base.shape}")
         up = power.text if re.fullmatch(r"\d+", power.text) else f"({power.text})"
@@ -178,7 +182,7 @@ class Writer:
 
     def _dotted(self, node: T.Binary) -> Term | None:
         """x_1 + x_2 + … + x_n as a sum, 1 + … + 1 as a number of ones."""
-        terms = _addends(node)
+        terms = addends(node)
         if not any(isinstance(t, T.Dots) for t in terms):
             return None
         place = next(i for i, t in enumerate(terms) if isinstance(t, T.Dots))
@@ -198,7 +202,7 @@ class Writer:
         if not ends or not starts:
             raise Unwritable("an ellipsis")
         end = sorted(ends)[0]
-        body = renamed(first, "1", "ℓ")
+        body = T.with_index(first, "1", "ℓ")
         return self._total(T.Total("ℓ", (), end if end in self.ends else self._end_for(body), body))
 
     def _end_for(self, body: T.Node) -> str:
@@ -230,25 +234,11 @@ def product(left: Term, right: Term) -> Term:
     return Term(f"{first}*{right.closed}", shape)
 
 
-def _addends(node: T.Node) -> list[T.Node]:
+def addends(node: T.Node) -> list[T.Node]:
+    """The terms of a sum."""
     if isinstance(node, T.Binary) and node.sign == "+":
-        return [*_addends(node.left), *_addends(node.right)]
+        return [*addends(node.left), *addends(node.right)]
     return [node]
-
-
-def renamed(node: T.Node, old: str, new: str) -> T.Node:
-    """The node with one index renamed."""
-    if isinstance(node, T.Symbol):
-        return T.Symbol(node.base, tuple(new if i == old else i for i in node.index))
-    if isinstance(node, T.Binary):
-        return T.Binary(node.sign, renamed(node.left, old, new), renamed(node.right, old, new))
-    if isinstance(node, T.Transposed):
-        return T.Transposed(renamed(node.inner, old, new))
-    if isinstance(node, T.Minus):
-        return T.Minus(renamed(node.inner, old, new))
-    if isinstance(node, T.Call):
-        return T.Call(node.name, tuple(renamed(a, old, new) for a in node.arguments))
-    return node
 
 
 def _number(text: str) -> str:
