@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+_SPAN = re.compile(r"\$[^$]*\$")
+_WORD = re.compile(r"\w{2}|[\u4e00-\u9fff]")
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,20 @@ class Formula:
     before: str = ""
     after: str = ""
     own_text: bool = False
+
+    @property
+    def aside(self) -> bool:
+        """Whether it stands in a remark between brackets, after words of that remark.
+
+        Example:
+            >>> Formula(1, "q = k_a", "q = k_a", "b", before="(The choice ", after=" would do too.)").aside
+            True
+            >>> Formula(1, "q = k_a", "q = k_a", "b", before="(i) We choose ").aside
+            False
+        """
+        words = _SPAN.sub("", self.before).replace("（", "(").replace("）", ")")
+        opened = words.rfind("(")
+        return opened > words.rfind(")") and _WORD.search(words[opened:]) is not None
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,10 @@ _GOAL_AFTER = re.compile(
 )
 _HYPOTHESIS = re.compile(
     r"\b(?:if|when|whenever|suppose|assume|assuming|unless|in case|even if|provided|imagine|where"
-    r"|ignore cases (?:where|when|in which)"
+    r"|(?:ignor|neglect|disregard|exclud|except|omit|discard)\w*(?: (?:all|the|those|any))?"
+    r"(?: (?:cases?|samples?|draws?|situations?|events?))?(?: (?:where|when|in which|with|that|of))?"
     r"|supposing|were to set|setting|instead|with|worst case|extreme case)\s*(?:that|we|of|set|have|also)*\W*$"
-    r"|\b(?:if|when)\b[^,.;$]{0,40}$|(?:如果|假设|假如|若|当|设)[^，。,$]{0,8}$",
+    r"|\b(?:if|when)\b[^,.;$]{0,40}$|(?:如果|假设|假如|若|当|设|忽略|不考虑|排除|除了)[^，。,$]{0,8}$",
     re.I,
 )
 _FULL_CONDITION = re.compile(
@@ -338,11 +339,16 @@ def _joined(first: list[T.Condition], second: list[T.Condition]) -> list[T.Condi
 
 
 def _both(before: tuple[list[T.Condition], bool], after: list[T.Condition]) -> list[T.Condition]:
-    """Conditions on indices and on numbers, from right before the formula, or else from after it."""
+    """Conditions on indices and on numbers, from right before the formula, or else from after it.
+
+    In "a step at $\\gamma = 1$: $c \\approx v_a$ for $\\gamma > 1$" the value before is no condition of the formula.
+    """
     first, fresh = before
+    own = {c.clause.sides[0] for c in after if c.clause is not None and c.clause.signs[0] != "="}
     out: list[T.Condition] = []
     for relation in (False, True):
         mine = [c for c in first if (c.kind == "relation") == relation]
+        mine = [c for c in mine if not (_is_value(c) and c.clause is not None and c.clause.sides[0] in own)]
         later = [c for c in after if (c.kind == "relation") == relation]
         out += (mine or later) if fresh else (later or mine)
     return out

@@ -322,7 +322,10 @@ def _distributed(left: T.Node, right: T.Node, reading: Reading, setting: Setting
         item = re.search(r"_(\w)", term.text)
         own = reading.spread(item[1] if item else "i")
         first = _try(f"E[{term.text}] = {mean.text}", "", reading, setting, budget)
-        second = _try(f"{own} = {spread.text}", "", reading, setting, budget)
+        factor = reading.notation.noise_factor
+        scaled = factor is not None and isinstance(left, T.Symbol) and left.base == reading.notation.noise_vector
+        wanted = f"({writer.write(factor).text})^2*{spread.closed}" if scaled and factor is not None else spread.text
+        second = _try(f"{own} = {wanted}", "", reading, setting, budget)
     else:
         if spread.shape != SCALAR:
             return Finding(WRONG, "", "the variance of a number is a number, not a matrix")

@@ -189,6 +189,8 @@ def _define(found: Notation, clause: T.Clause, order: int, formula: Formula) -> 
             is_query(s) or (s.base in ("x", "Q", "c", "C") and s.index not in ((), ("0",))) for s in inside
         ):
             continue
+        if formula.aside and any(d.symbol == head and d.part == formula.part for d in found.definitions):
+            continue  # another choice that a remark between brackets names
         local = head.base == "x"
         found.definitions.append(Definition(order, formula.part, formula.line, head, value, local))
 
