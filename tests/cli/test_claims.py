@@ -53,7 +53,7 @@ def test_a_page_holds_every_verdict(tmp_path):
 
 def test_a_missing_file_is_refused(tmp_path):
     result = CliRunner().invoke(app, ["check", str(tmp_path / "none.md")])
-    assert result.exit_code != 0 and "cannot be read" in str(result.exception)
+    assert result.exit_code != 0 and "there is no such file" in str(result.exception)
 
 
 def test_the_time_for_a_claim_is_finite_and_a_byte_order_mark_is_not_text(tmp_path):

@@ -38,7 +38,7 @@ def test_weights_are_read_by_label_or_index():
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("a", "item=weight"), ("a=1,0=1", "named twice"), ("z=1", "no item has this label"), ("", "form")],
+    [("a", "item=weight"), ("a=1,0=1", "named twice"), ("z=1", "no item has this label"), ("", "was not given")],
 )
 def test_malformed_weights_are_refused(text, says):
     with pytest.raises(QkvError, match=says):

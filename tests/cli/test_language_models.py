@@ -89,13 +89,15 @@ def test_trust_prints_what_is_guaranteed(folder: Path, tmp_path: Path, monkeypat
 
     cities = {person.name: person.city for person in pantheon()}
 
+    width = json.loads((folder / "config.json").read_text())["hidden_size"]
+
     def fake(model: object, questions: list, **options: object) -> Signals:
         random = np.random.default_rng(0)
         knows = np.array([q.name in cities and bool(random.random() < 0.5) for q in questions])
         values = random.normal(size=(len(questions), len(SIGNALS))) + 6 * knows[:, None]
         n = len(questions)
         answers = tuple(cities[q.name] if own else "Nowhere" for q, own in zip(questions, knows, strict=True))
-        hidden = random.normal(size=(n, 8)).astype(np.float32)
+        hidden = random.normal(size=(n, 2 * width)).astype(np.float32)
         return Signals(tuple(questions), answers, ((5,),) * n, (True,) * n, (((5, -1.0),),) * n, values, hidden)
 
     monkeypatch.setattr(calibration, "read_signals", fake)

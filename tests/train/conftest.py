@@ -8,11 +8,22 @@ from qkv.train.settings import TrainSettings
 PLACES = ("Paris", "Rome", "Oslo", "Łódź")
 
 
-@pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    path = tmp_path_factory.mktemp("text") / "text.txt"
+def write_text(folder):
+    """Sixty short documents, as a file in a folder."""
+    path = folder / "text.txt"
     path.write_text("\n".join(f"Person {i} was born in {PLACES[i % 4]} in {1800 + i}." for i in range(60)), "utf-8")
     return path
+
+
+@pytest.fixture
+def text(tmp_path):
+    return write_text(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shared_text(tmp_path_factory):
+    """The same for the tests of a module that do not change it."""
+    return write_text(tmp_path_factory.mktemp("text"))
 
 
 @pytest.fixture

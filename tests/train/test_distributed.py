@@ -56,12 +56,12 @@ def ends_of(printed):
 
 
 @pytest.fixture(scope="module")
-def runs(text, tmp_path_factory):
+def runs(shared_text, tmp_path_factory):
     """Each run with its folder, by optimizer for one process and by setting for two."""
     here = tmp_path_factory.mktemp("runs")
-    alone = {kind: words(text, here / kind, "--optimizer", kind) for kind in ("adamw", "muon")}
+    alone = {kind: words(shared_text, here / kind, "--optimizer", kind) for kind in ("adamw", "muon")}
     shared = {
-        (spread, kind): words(text, here / f"{spread}-{kind}", "--parallel", spread, "--optimizer", kind)
+        (spread, kind): words(shared_text, here / f"{spread}-{kind}", "--parallel", spread, "--optimizer", kind)
         for spread, kind in SETTINGS
     }
     script = here / "in_turn.py"

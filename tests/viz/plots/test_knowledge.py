@@ -1,6 +1,7 @@
 """Figures of qkv.knowledge show the numbers that they are given."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -60,7 +61,8 @@ def test_reliability_shows_bins_with_intervals_and_the_answers_of_each_badge():
     assert facts["invented names"] == "9 of 9 answers about them are called remembered; not counted above"
     none = {badge: dict.fromkeys(kinds, 0) for badge, kinds in counts.items()}
     changes = {"stated_level": 0.0, "precision": 1.0, "coverage": 0.0, "counts": none, "more_questions": None}
-    empty = replace(found, **changes).card()
+    fitted = SimpleNamespace(remembered=SimpleNamespace(accepted=0, right=0, bound=0.0))
+    empty = replace(found, badge=fitted, **changes).card()
     assert dict(empty.facts)["for 90 %"] == "more questions would not do"
     assert empty.title == "No answer can be called “remembered” at 90 %" and "invented names" not in dict(empty.facts)
 
