@@ -93,8 +93,8 @@ def find_constructions(question: Question, region: Region, problem: Problem) -> 
         if text is None and len(heads) == 1 and heads[0] in current:
             text = _rescaled(one.clause.sides[-1], current[heads[0]], problem)
         dropped = DROPPED.search(one.formula.before[-80:]) or DROPPED_AFTER.match(one.formula.after)
-        dropped = dropped or (one.formula.aside and any(hole in current for hole in heads))
-        if text is None or dropped:
+        another = one.formula.aside and any(hole in current for hole in heads)  # a choice that a remark names
+        if text is None or dropped or another:
             last = []
             continue
         if "prop" in one.clause.signs[: len(heads)] or (
