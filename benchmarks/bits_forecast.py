@@ -22,8 +22,8 @@ from bits import CALIBRATION_WINDOWS, DOMAINS, EVALUATION_WINDOWS, ROOT, SAMPLES
 
 import qkv
 from qkv.heads.allocation import Calibration, expected_on_calibration, rounded_keys
+from qkv.heads.divergence import mean_kls
 from qkv.heads.forecast import forecasts
-from qkv.heads.rounding import mean_kls
 from qkv.heads.sensitivity import key_gradients, sensitivity
 
 UNIFORM, ALLOCATED = (4, 6), (4, 5)

@@ -21,8 +21,8 @@ from qkv.heads.allocation import (
     spread_bits,
 )
 from qkv.heads.attention_model import from_transformers
+from qkv.heads.divergence import mean_kl
 from qkv.heads.forecast import forecasts
-from qkv.heads.rounding import mean_kl
 from qkv.heads.sensitivity import key_gradients, own_basis, sensitivity
 
 

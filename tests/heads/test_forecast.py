@@ -6,9 +6,9 @@ from families import text, tiny, tokenizer
 
 from qkv.heads.allocation import rounded_keys
 from qkv.heads.attention_model import from_transformers
+from qkv.heads.divergence import mean_kl
 from qkv.heads.forecast import DRAWS, drawn_errors, forecasts
 from qkv.heads.key_grid import inexact
-from qkv.heads.rounding import mean_kl
 
 
 def opened(family="llama", seed=0):

@@ -9,9 +9,9 @@ from transformers import DynamicCache
 from qkv.errors import QkvError
 from qkv.heads.allocation import COUNTS, NUMBERS, Allocation, rounded_keys
 from qkv.heads.attention_model import from_transformers
+from qkv.heads.divergence import mean_kl
 from qkv.heads.key_grid import key_grid
 from qkv.heads.packed_cache import PackedKeyLayer, quantised_cache
-from qkv.heads.rounding import mean_kl
 
 FAMILIES = [
     "gpt2", "llama", "qwen2", "gpt_oss",

@@ -11,8 +11,9 @@ from families import CONFIGS, ENCODERS, text, tiny, tokenizer
 
 from qkv.errors import QkvError
 from qkv.heads.attention_model import from_transformers
+from qkv.heads.divergence import OwnChances
 from qkv.heads.key_grid import key_grid
-from qkv.heads.rounding import SLACK, OwnChances, RoundingParts, _chance_of_top, _Queries
+from qkv.heads.rounding import SLACK, RoundingParts, _Queries, _Rivals
 
 
 def opened(family, seed=0):
@@ -139,11 +140,18 @@ def test_a_kl_divergence_is_never_negative():
     """Equal tokens have equal values, so that rounding changes nothing but the last digits."""
     kl = opened("llama").rounding(" ".join(["w5"] * 30), (8, 4, 1)).kl
     assert min(kl) >= 0 and max(kl) < 1e-9
-    logits = torch.randn(70, 97, generator=torch.Generator().manual_seed(0))
-    other = logits + torch.randn(70, 97, generator=torch.Generator().manual_seed(1))
-    own, there = logits.double().log_softmax(-1), other.double().log_softmax(-1)
-    assert OwnChances(logits).kl(other) == pytest.approx(float((own.exp() * (own - there)).sum()), rel=1e-12)
+    logits = 4 * torch.randn(70, 97, generator=torch.Generator().manual_seed(0))
     assert OwnChances(logits).kl(logits + 3) < 1e-9
+
+
+@pytest.mark.parametrize("apart", [1e-3, 0.01, 0.1, 1, 10, 1000])
+@pytest.mark.parametrize("sharp", [0.1, 4, 30])
+def test_a_kl_divergence_is_that_of_float64(apart, sharp):
+    logits = sharp * torch.randn(70, 997, generator=torch.Generator().manual_seed(0))
+    other = logits + apart * torch.randn(70, 997, generator=torch.Generator().manual_seed(1))
+    own, there = logits.double().log_softmax(-1), other.double().log_softmax(-1)
+    wanted = float((own.exp() * (own - there)).sum())
+    assert OwnChances(logits).kl(other) == pytest.approx(wanted, rel=1e-4, abs=1e-9)
 
 
 def test_the_certificate_is_sharp_for_heads_without_a_cap():
@@ -162,9 +170,9 @@ def test_the_certificate_is_sharp_for_heads_without_a_cap():
 def test_the_chance_of_the_top_item():
     scores = torch.tensor([[[1.0, 0.0, -torch.inf]]], dtype=torch.float64)
     variances = torch.tensor([[[0.5, 0.5, 0.0]]], dtype=torch.float64)
-    found = _chance_of_top(scores, variances, torch.tensor([[0]]), torch.isfinite(scores))
+    found = _Rivals.of(scores, variances, torch.tensor([[0]]), torch.isfinite(scores)).chance_of_top(1.0)
     assert float(found) == pytest.approx(0.8413447, abs=1e-4)
-    sure = _chance_of_top(scores, 0 * variances, torch.tensor([[0]]), torch.isfinite(scores))
+    sure = _Rivals.of(scores, 0 * variances, torch.tensor([[0]]), torch.isfinite(scores)).chance_of_top(1.0)
     assert float(sure) == 1.0
 
 

@@ -20,9 +20,9 @@ from qkv.core.files import write_text
 from qkv.core.json_files import read_json, verified, with_checksum
 from qkv.core.validation import finite, whole
 from qkv.errors import QkvError
+from qkv.heads.divergence import mean_kls
 from qkv.heads.forecast import forecasts
 from qkv.heads.key_grid import MAX_BITS, key_grid
-from qkv.heads.rounding import mean_kls
 from qkv.heads.sensitivity import KeyGradients, Sensitivity, key_gradients, own_basis, sensitivity
 
 if TYPE_CHECKING:

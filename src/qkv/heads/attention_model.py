@@ -155,6 +155,7 @@ class AttentionModel(Displayable):
         progress: Progress,
         *,
         output: OutputChange | None = None,
+        after: Callable[[int, Any], None] | None = None,
     ) -> None:
         """Run window after window; each layer's attention is handed on and then forgotten.
 
@@ -163,10 +164,13 @@ class AttentionModel(Displayable):
             tap: Called with the number of the window and the AttentionCall.
             progress: Called with windows done and in all.
             output: Changes the outputs of a layer's heads, or only looks at them.
+            after: Called with the number of a window and what the model returned for it.
         """
         for number, ids in enumerate(windows):
             progress(number, len(windows))
-            self.run(ids[None], partial(tap, number), output=output, logits=1)
+            out = self.run(ids[None], partial(tap, number), output=output, logits=None if after else 1)
+            if after:
+                after(number, out)
         progress(len(windows), len(windows))
 
     def capture(self, text: str) -> Capture:

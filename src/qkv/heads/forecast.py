@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from qkv.heads.divergence import mean_kls
 from qkv.heads.key_grid import inexact, key_grid
-from qkv.heads.rounding import mean_kls
 
 if TYPE_CHECKING:
     from qkv.heads.adapter import KeyChange

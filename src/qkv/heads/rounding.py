@@ -23,6 +23,7 @@ from qkv.core.display import Card, Displayable, number
 from qkv.core.validation import whole
 from qkv.errors import QkvError
 from qkv.heads.adapter import AttentionCall, per_head
+from qkv.heads.divergence import window_kls
 from qkv.heads.key_grid import Per, checked_bits, checked_per, inexact, key_grid
 from qkv.heads.patterns import SKIPPED
 from qkv.noise.moments.single_head import head_moments
@@ -38,10 +39,10 @@ EXACT_QUERIES = 4
 """Queries of each head and window that are predicted by exact moments, where the noise is wide."""
 NEAREST, NODES = 24, 9
 """Competitors of the top item, and nodes of its own error, for the chance that it stays on top."""
+BEYOND = 9.0
+"""Distance in standard deviations from which an item has no chance that float64 could tell from 0."""
 BLOCK = 64
 """Queries of a window that are looked at together."""
-ROWS = 64
-"""Tokens whose probabilities are compared at once."""
 SLACK = 1e-12
 """Rounding of float64 in scores and grids, relative to the largest possible score: far more than it can be."""
 
@@ -212,6 +213,7 @@ class RoundingParts:
         self.bits, self.per, self.exact_queries = tuple(bits), per, exact_queries
         self.sums = {name: torch.zeros(len(self.bits), layers, heads, dtype=torch.float64) for name in self.NAMES}
         self.generator = torch.Generator().manual_seed(seed)
+        self.kl = [0.0] * len(self.bits)
 
     def add(self, call: AttentionCall) -> None:
         """Add one window.
@@ -259,15 +261,27 @@ class RoundingParts:
             exact[h] = len(found)
         return total, exact
 
+    def compare(self, model: AttentionModel, ids: Tensor, own: Any) -> None:
+        """Add the whole model's KL on one window, for a model that predicts tokens.
+
+        Args:
+            model: The model.
+            ids: Token ids of the window.
+            own: What the model returned for them.
+        """
+        if model.predicts and self.bits:
+            found = window_kls(model, ids, own.logits[0], [_rounded_keys(bits, self.per) for bits in self.bits])
+            self.kl = [total + more for total, more in zip(self.kl, found, strict=True)]
+
     def result(self, model: AttentionModel, windows: Sequence[Tensor]) -> Rounding:
         """All heads, and the whole model's KL.
 
         Args:
             model: The model.
-            windows: Token ids of the windows that were added.
+            windows: Token ids of the windows that were added and compared.
         """
-        kl = whole_model_kl(model, windows, self.bits, self.per)
         tokens = sum(map(len, windows))
+        kl = tuple(total / tokens for total in self.kl) if model.predicts else None
         return Rounding(model.name, self.per, self.bits, tokens, len(windows), kl, tuple(self.rows()))
 
     def rows(self) -> list[HeadRounding]:
@@ -301,15 +315,14 @@ class RoundingParts:
 
 def _rounded_block(block: _Queries, every_rounded: Tensor, last: float) -> dict[str, Tensor]:
     """Sums over some queries of each head with rounded keys; `linear` and `noise` query by query."""
-    variances = block.unit_variance / last**2
     scores = block.call.scores(every_rounded[:, :, : block.call.key.shape[2]])[0]
     moved = (block.call.softmax(scores[None])[0] @ block.values - block.output).square().sum(-1)
     return {
-        "linear": (variances * block.sensitivity).sum(-1),
-        "noise": (variances.sum(-1) / block.visible.sum(-1)).sqrt(),
+        "linear": block.unit_square / last**2,
+        "noise": block.unit_noise / last,
         "output": block.output.square().sum((-1, -2)),
         "measured": moved.sum(-1),
-        "survives_predicted": _chance_of_top(block.scores, variances, block.top, block.visible).sum(-1),
+        "survives_predicted": block.rivals.chance_of_top(last).sum(-1),
         "survives": block.is_top(scores.argmax(-1)).double().sum(-1),
         "certified": block.certified(last).double().sum(-1),
     }
@@ -329,10 +342,12 @@ class _Queries:
         scores: (heads, queries, tokens); -inf for what is not seen.
         output: (heads, queries, size).
         top: The item with the largest score, (heads, queries).
-        sensitivity: Squared length of the output's derivative by each score, (heads, queries, tokens).
         unit_variance: Variance of each score for a grid of one step (1 bit); 0 for what is not seen.
+        unit_square: First-order square of the output's error for a grid of one step, (heads, queries).
+        unit_noise: Root mean square of the scores' standard deviations for a grid of one step, (heads, queries).
         unit_error: Largest error of each score for a grid of one step, broadcast over (heads, queries, tokens).
         slack: What float64 may be off by, (heads, queries).
+        rivals: What the chance of the top item to stay on top is computed from.
     """
 
     call: AttentionCall
@@ -342,15 +357,17 @@ class _Queries:
     scores: Tensor
     output: Tensor
     top: Tensor
-    sensitivity: Tensor
     unit_variance: Tensor
+    unit_square: Tensor
+    unit_noise: Tensor
     unit_error: Tensor
     slack: Tensor
+    rivals: _Rivals
 
     def is_top(self, items: Tensor) -> Tensor:
         """Whether an item of each query has the largest score of the model's own keys; of a tie, each item has it."""
-        own = self.scores.gather(-1, items[..., None])[..., 0]
-        return own >= self.scores.amax(-1) - self.slack
+        chosen, largest = (self.scores.gather(-1, at[..., None])[..., 0] for at in (items, self.top))
+        return chosen >= largest - self.slack
 
     @classmethod
     def blocks(cls, call: AttentionCall, per: Per) -> list[_Queries]:
@@ -392,16 +409,19 @@ class _Queries:
         half = per_head(step.expand(every.key.shape[1:])[None, :, :seen], mine.groups)[0] / 2
         half = half[:, :1] if per == "channel" else half
         largest = per_head(every.key.abs().amax((-1, -2), keepdim=True), mine.groups)[0]
+        top, sensitivity = scores.argmax(-1), weights.square() * away.clamp(min=0)
         return cls(
-            mine, every.key, values, visible, scores, output, scores.argmax(-1),
-            weights.square() * away.clamp(min=0), unit, query.abs() @ half.mT,
-            SLACK * (query.abs().sum(-1) * largest[..., 0]),
+            mine, every.key, values, visible, scores, output, top, unit,
+            (unit * sensitivity).sum(-1), (unit.sum(-1) / visible.sum(-1)).sqrt(), query.abs() @ half.mT,
+            SLACK * (query.abs().sum(-1) * largest[..., 0]), _Rivals.of(scores, unit, top, visible),
         )  # fmt: skip
 
     def certified(self, last: float) -> Tensor:
         """Queries whose top item stays on top, whatever error of up to half a step each entry of the keys has."""
-        error = (self.unit_error / last).expand(self.scores.shape)
         at = self.top[..., None]
+        if self.unit_error.shape[-1] == 1:  # the same for all items
+            return self.rivals.margin - 2 * self.unit_error[..., 0] / last > self.slack
+        error = (self.unit_error / last).expand(self.scores.shape)
         worst = (self.scores.gather(-1, at) - error.gather(-1, at))[..., 0]
         best_other = (self.scores + error).scatter(-1, at, -torch.inf).amax(-1)
         return worst - best_other > self.slack
@@ -420,85 +440,64 @@ class _Queries:
             return None
 
 
-def _chance_of_top(scores: Tensor, variances: Tensor, top: Tensor, visible: Tensor) -> Tensor:
-    """Chance that the top item's score stays the largest, for independent Gaussian scores.
+@dataclass(frozen=True, eq=False)
+class _Rivals:
+    """The items that may take the top item's place, for a grid of one step; finer grids only scale their distances.
 
-    Given the top item's own error, the others fall behind independently: a product of chances, averaged over that
-    error by Gauss-Hermite quadrature. Items beyond the nearest few count pair by pair.
-    """
-    at = top[..., None]
-    ahead = (scores.gather(-1, at) - scores).masked_fill(~visible, torch.inf).scatter(-1, at, torch.inf)
-    own = variances.gather(-1, at)
-    distance = ahead / (variances + own).sqrt().clamp(min=1e-300)
-    count = min(NEAREST, distance.shape[-1])
-    nearest = distance.topk(count, -1, largest=False, sorted=False).indices
-    # no item is ahead of the top one, so that distances are not negative and log1p loses no digits
-    far = torch.log1p(-0.5 * torch.erfc(distance.float() / math.sqrt(2))).scatter(-1, nearest, 0).sum(-1).double()
-    near, spread = ahead.gather(-1, nearest), variances.gather(-1, nearest).sqrt().clamp(min=1e-150)
-    chance, own = torch.zeros_like(far), own.sqrt()
-    for node, weight in zip(*np.polynomial.hermite_e.hermegauss(NODES), strict=True):
-        chance += weight * (0.5 * torch.erfc((near + own * node) / (-math.sqrt(2) * spread))).prod(-1)
-    return (chance / math.sqrt(2 * math.pi) * far.exp()).clamp(max=1)
-
-
-def mean_kl(model: AttentionModel, windows: Sequence[Tensor], keys: Any) -> float:
-    """Mean KL divergence of next-token probabilities from the model's own, in nats per token.
-
-    Args:
-        model: A model that predicts the next token.
-        windows: Token ids, from `AttentionModel.windows`.
-        keys: Gives the keys and values of a layer to compute with, from the model's own.
-    """
-    return mean_kls(model, windows, [keys])[0]
-
-
-def mean_kls(model: AttentionModel, windows: Sequence[Tensor], changes: Sequence[Any]) -> list[float]:
-    """`mean_kl` for several changes of keys; the model's own probabilities are computed once."""
-    totals = [0.0] * len(changes)
-    for ids in windows:
-        own = OwnChances(model.run(ids[None]).logits[0])
-        for at, keys in enumerate(changes):
-            totals[at] += own.kl(model.run(ids[None], keys=keys).logits[0])
-    return [total / sum(map(len, windows)) for total in totals]
-
-
-class OwnChances:
-    """A model's own next-token probabilities, for comparison with others.
-
-    With logits x of the model and y of another, KL = log Σ exp y - log Σ exp x - Σ p (y - x), in float64: one
-    exponential of each entry for every comparison.
-
-    Args:
-        logits: (tokens, vocabulary).
+    Attributes:
+        margin: How far the top item is ahead of the next, (heads, queries).
+        near: How far its score is ahead of those of the nearest few, (heads, queries, few).
+        nearest: The least of these distances in standard deviations of the difference, (heads, queries).
+        near_spread: Standard deviations of these items' scores.
+        own_spread: That of the top item's score, (heads, queries, 1).
+        far: Distances of the others in standard deviations of the difference, (heads, queries, tokens); inf for what
+            is not seen.
+        far_nearest: The least of them, (heads, queries).
     """
 
-    def __init__(self, logits: Tensor) -> None:
-        self.logits = logits
-        self.chances = [part.double().softmax(-1) for part in logits.split(ROWS)]  # a large vocabulary in pieces
-        self.totals = [part.double().logsumexp(-1) for part in logits.split(ROWS)]
+    margin: Tensor
+    near: Tensor
+    nearest: Tensor
+    near_spread: Tensor
+    own_spread: Tensor
+    far: Tensor
+    far_nearest: Tensor
 
-    def kl(self, logits: Tensor) -> float:
-        """Sum over tokens of the KL divergence of other logits from these."""
-        total = 0.0
-        parts = zip(self.logits.split(ROWS), self.chances, self.totals, logits.split(ROWS), strict=True)
-        for own, chances, own_total, part in parts:
-            other = part.double()
-            rows = other.logsumexp(-1) - own_total - (chances * (other - own)).sum(-1)
-            total += float(rows.clamp(min=0).sum())  # below zero by rounding only
-        return total
+    @classmethod
+    def of(cls, scores: Tensor, variances: Tensor, top: Tensor, visible: Tensor) -> _Rivals:
+        """The rivals of each query's top item; variances are those of scores for a grid of one step."""
+        at = top[..., None]
+        ahead = (scores.gather(-1, at) - scores).masked_fill(~visible, torch.inf).scatter(-1, at, torch.inf)
+        own = variances.gather(-1, at)
+        distance = ahead / (variances + own).sqrt().clamp(min=1e-300)
+        nearest = distance.topk(min(NEAREST, distance.shape[-1]), -1, largest=False, sorted=False).indices
+        far = distance.float().scatter(-1, nearest, torch.inf)
+        spread = variances.gather(-1, nearest).sqrt().clamp(min=1e-150)
+        near = ahead.gather(-1, nearest)
+        return cls(ahead.amin(-1), near, distance.amin(-1), spread, own.sqrt(), far, far.amin(-1))
+
+    def chance_of_top(self, last: float) -> Tensor:
+        """Chance that the top item's score stays the largest, for independent Gaussian scores.
+
+        Given the top item's own error, the others fall behind independently: a product of chances, averaged over that
+        error by Gauss-Hermite quadrature. Items beyond the nearest few count pair by pair.
+        """
+        chance, close = torch.ones_like(self.margin), last * self.nearest < BEYOND
+        near, spread, own = last * self.near[close], -math.sqrt(2) * self.near_spread[close], self.own_spread[close]
+        total = torch.zeros(len(near), dtype=torch.float64)
+        for node, weight in zip(*np.polynomial.hermite_e.hermegauss(NODES), strict=True):
+            total += weight * (0.5 * torch.erfc((near + own * node) / spread)).prod(-1)
+        chance[close] = total / math.sqrt(2 * math.pi)
+        far = last * self.far_nearest < BEYOND
+        # no item is ahead of the top one, so that distances are not negative and log1p loses no digits
+        less = torch.log1p(-0.5 * torch.erfc(last / math.sqrt(2) * self.far[far])).sum(-1)
+        chance[far] *= less.double().exp()
+        return chance.clamp(max=1)
 
 
-def whole_model_kl(
-    model: AttentionModel, windows: Sequence[Tensor], bits: Sequence[int], per: Per
-) -> tuple[float, ...] | None:
-    """Mean KL divergence with all keys rounded, for each number of bits; None for a model that predicts no tokens."""
-    if not model.predicts:
-        return None
-
-    def rounded(at: int) -> Any:
-        return lambda layer, key, value: (key_grid(key, at, per).rounded(key), value)
-
-    return tuple(mean_kls(model, windows, [rounded(at) for at in bits]))
+def _rounded_keys(bits: int, per: Per) -> Any:
+    """A change of keys for `AttentionModel.run`: every key rounded to so many bits."""
+    return lambda layer, key, value: (key_grid(key, bits, per).rounded(key), value)
 
 
 def rounding(
@@ -537,7 +536,12 @@ def rounding(
     windows = model.windows(text, window)
     steps = len(windows) + 1
     parts = RoundingParts(model.shape.layers, model.shape.heads, chosen, per, exact_queries, seed)
-    model.stream(windows, lambda _, call: parts.add(call), lambda done, _: progress(done, steps))
+    model.stream(
+        windows,
+        lambda _, call: parts.add(call),
+        lambda done, _: progress(done, steps),
+        after=lambda number, out: parts.compare(model, windows[number], out),
+    )
     found = parts.result(model, windows)
     progress(steps, steps)
     return found

@@ -234,7 +234,10 @@ def table(
         shares.add(number, call, visible)
         rounded.add(call)
 
-    model.stream(windows, tap, lambda done, _: progress(done, steps), output=outputs)
+    def after(number: int, out: Any) -> None:
+        rounded.compare(model, windows[number], out)
+
+    model.stream(windows, tap, lambda done, _: progress(done, steps), output=outputs, after=after if chosen else None)
     patterns, firmness = sums.result(), parts.result()
 
     ids = windows[0][:effect_tokens]
