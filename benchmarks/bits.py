@@ -32,7 +32,7 @@ DOMAINS = {
 }
 WINDOW = 256
 """Tokens of the windows that allocations are calibrated and measured on."""
-CALIBRATION_WINDOWS, SAMPLES, EVALUATION_WINDOWS = 4, 2, 2
+CALIBRATION_WINDOWS, SAMPLES, EVALUATION_WINDOWS = 4, 2, 8
 KIVI_GROUP = 32
 
 

@@ -18,7 +18,7 @@ import time
 
 import numpy as np
 import torch
-from bits import CALIBRATION_WINDOWS, DOMAINS, EVALUATION_WINDOWS, ROOT, SAMPLES, WINDOW, calibration_windows
+from bits import CALIBRATION_WINDOWS, DOMAINS, ROOT, SAMPLES, WINDOW, calibration_windows
 
 import qkv
 from qkv.heads.allocation import Calibration, expected_on_calibration, rounded_keys
@@ -105,7 +105,7 @@ def main():
     rows = {}
     for name, (text, known) in texts().items():
         windows = [w for w in model.windows(text, WINDOW) if len(w) == WINDOW]
-        windows = windows[: 1 if options.quick else EVALUATION_WINDOWS]
+        windows = windows[: 1 if options.quick else 2]
         found = compared(model, windows, bits, before)
         rows[name] = {"fresh": not known, "tokens": sum(map(len, windows)), "bits": found}
         for label, f in found.items():

@@ -1,6 +1,7 @@
 """Worker processes: same results wherever the work is done, no process left behind, no global state touched."""
 
 import gc
+import importlib
 import multiprocessing
 import operator
 import os
@@ -49,6 +50,46 @@ def test_results_come_in_order_from_here_from_processes_and_from_threads():
                 pool.map(operator.mul, 10, PIECES, lambda done, total, r=reports: r.append((done, total))) == expected
             )
             assert reports == [(i, 7) for i in range(1, 8)]
+
+
+@pytest.fixture
+def nap(tmp_path, monkeypatch):
+    """Work that waits and tells which process waited, in a module that worker processes can import."""
+    code = "import os, time\n\ndef nap(seconds, number):\n    time.sleep(seconds)\n    return number, os.getpid()\n"
+    (tmp_path / "qkv_test_nap.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    return importlib.import_module("qkv_test_nap").nap
+
+
+@pytest.mark.parametrize("processes", [None, 1, 2, 3])
+def test_a_stream_gives_results_in_order(processes):
+    pieces = [(i,) for i in range(40)]
+    with WorkerPool(processes=processes) as pool:
+        assert list(pool.stream(operator.mul, 10, pieces)) == [10 * i for i in range(40)]
+        assert list(pool.stream(operator.mul, 10, [])) == []
+
+
+def test_a_stream_starts_processes_only_if_much_remains(monkeypatch, nap):
+    monkeypatch.setattr("qkv.parallel._available_cores", lambda: 2)
+    monkeypatch.setattr("qkv.parallel.MIN_SECONDS_TO_JUDGE", 0.05)
+    with WorkerPool() as pool:
+        assert len(list(pool.stream(nap, 0.02, [(i,) for i in range(20)]))) == 20
+        assert pool._workers is None
+    monkeypatch.setattr("qkv.parallel.MIN_SECONDS_FOR_PROCESSES", 0.5)
+    with WorkerPool() as pool:
+        found = list(pool.stream(nap, 0.02, [(i,) for i in range(150)]))
+        assert pool._workers is not None
+    assert [number for number, _ in found] == list(range(150))
+    assert {process for _, process in found} > {os.getpid()}  # this process has worked as well as its child
+
+
+def test_a_stream_that_is_left_early_or_fails_leaves_no_process(nap):
+    before = children()
+    with WorkerPool(processes=2) as pool:
+        assert next(pool.stream(nap, 0.05, [(i,) for i in range(50)]))[0] == 0
+    with WorkerPool(processes=3) as pool, pytest.raises(ZeroDivisionError):
+        list(pool.stream(operator.truediv, 1, [(1,)] * 20 + [(0,)] + [(1,)] * 20))
+    assert children() <= before
 
 
 def test_a_pool_maps_several_times_over_and_over_no_pieces():
@@ -269,6 +310,7 @@ import multiprocessing, sys
 import numpy as np
 from qkv.design.hull.selectable import copyable
 from qkv.parallel import WorkerPool
+
 
 def work(pipe):
     assert multiprocessing.current_process().daemon

@@ -35,6 +35,8 @@ Progress = Callable[[int, int], None]
 
 MIN_SECONDS_FOR_PROCESSES = 5.0
 """Remaining work for which worker processes are started; starting them takes about one second."""
+MIN_SECONDS_TO_JUDGE = 0.5
+"""Work after which `WorkerPool.stream` judges how much remains: its pieces are small and differ in size."""
 CLUSTER_TIMEOUT = 10
 """Seconds to wait for a cluster."""
 ONE_THREAD = dict.fromkeys(
@@ -138,6 +140,48 @@ class WorkerPool:
                 problem = f"the cluster gave up ({type(why).__name__})"
                 raise QkvError("distributing the work", problem, "Look at the logs of its workers") from None
             raise
+
+    def stream(self, work: Callable[..., Any], shared: Any, pieces: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        """work(shared, *piece) for each piece in their order, each as soon as those before it are there.
+
+        This process works too, so that the first results come at once; `work` and `shared` are as in `map`. Only for
+        local processes.
+        """
+        first = 0
+        if self._requested in (None, 1):
+            for done in self._here(work, shared, pieces):
+                yield done
+                first += 1
+        rest = pieces[first:]
+        if not rest:
+            return
+        self._workers = _WorkerProcesses(max(1, self.size - 1))
+        futures = self._workers.submit(work, shared, rest)
+        mine: dict[int, Any] = {}
+        for number, future in enumerate(futures):
+            later = number
+            while number not in mine and not future.done():
+                # what no child has begun is withdrawn and done here
+                while later < len(futures) and not futures[later].cancel():
+                    later += 1
+                if later == len(futures):
+                    break  # every piece is done or in work
+                mine[later] = work(shared, *rest[later])
+                later += 1
+            yield mine.pop(number) if number in mine else future.result()
+
+    def _here(self, work: Callable[..., Any], shared: Any, pieces: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        """Results of the first pieces, computed in this process: of all, unless the rest would take long."""
+        start = time.monotonic()
+        for count, piece in enumerate(pieces, 1):
+            yield work(shared, *piece)
+            if count == 1:
+                start = time.monotonic()  # the first one also imports what it needs
+            left, spent = len(pieces) - count, time.monotonic() - start
+            remaining = spent / max(1, count - 1) * left
+            judged = self._requested is None and self.size > 1 and left > 1 and spent > MIN_SECONDS_TO_JUDGE
+            if judged and remaining > MIN_SECONDS_FOR_PROCESSES:
+                return
 
     def _map_here(
         self, work: Callable[..., Any], shared: Any, pieces: Sequence[tuple[Any, ...]], report: Progress

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import qkv
+from qkv.claims.pipeline import decided_documents
 
 
 def one(given, let, then):
@@ -155,3 +156,20 @@ def test_what_is_false_is_never_proved(given, let, then):
     found = one(given, let, then)
     assert found.verdict not in ("proved", "holds", "conditional"), found
     assert "bug" not in found.because, found
+
+
+def test_several_processes_give_the_same_verdicts_in_the_same_order():
+    parts = [
+        "".join(f"```claim {name}{i}\ngiven t > 0\nthen {then}\n```\n" for i, then in enumerate(statements))
+        for name, statements in (
+            ("first ", ["2*t > t", "t < 0", "t > ", "exp(t) > 1"]),
+            ("empty ", []),
+            ("third ", ["t^2 >= 0", "log(t) > 0", "1/t > 0"] * 3),
+        )
+    ]
+    alone, together = (list(decided_documents(parts, processes=count)) for count in (1, 2))
+    assert alone == together
+    assert [number for number, _ in alone] == [0] * 4 + [2] * 9
+    assert [v.verdict for _, v in alone[:4]] == ["proved", "refuted", "malformed", "proved"]
+    with pytest.raises(qkv.QkvError, match="processes is 0"):
+        qkv.check(parts[0], processes=0)

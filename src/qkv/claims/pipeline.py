@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +35,7 @@ def check(
     *,
     kernel: str | None = None,
     save_proofs: str | Path | None = None,
+    processes: int | None = None,
 ) -> Verdicts:
     """Decide every claim in a Markdown text.
 
@@ -47,6 +48,7 @@ def check(
         kernel: "coq" has Coq check a theorem of each proved claim, and `Verdict.kernel` says what it found
             (docs/kernel.md).
         save_proofs: A folder in which the accepted theorems are written; needs `kernel`.
+        processes: Number of processes; if None, several are started where many claims remain.
 
     Returns:
         The verdicts in the order of the document; `len` is 0 if the text has no claim.
@@ -81,7 +83,7 @@ def check(
     if kernel is not None:
         folder = None if save_proofs is None else Path(save_proofs)
         return Verdicts(tuple(checked_by_kernel(text, kernel, seconds, folder)))
-    return Verdicts(tuple(decided(text, seconds)))
+    return Verdicts(tuple(verdict for _, verdict in decided_documents([text], seconds, processes)))
 
 
 def checked_by_kernel(
@@ -103,7 +105,33 @@ def checked_by_kernel(
 def decided(text: str, seconds: float = SECONDS_PER_CLAIM) -> Iterator[Verdict]:
     """The verdicts of a Markdown text one by one, as they are reached."""
     for claim in read(text):
-        yield malformed(claim) if isinstance(claim, UnparsedClaim) else verdict(claim, seconds)
+        yield _verdict_of(seconds, claim)
+
+
+def decided_documents(
+    texts: Sequence[str], seconds: float = SECONDS_PER_CLAIM, processes: int | None = None
+) -> Iterator[tuple[int, Verdict]]:
+    """The verdicts of Markdown texts one by one, each with the number of its text, in their order.
+
+    Args:
+        texts: Markdown documents.
+        seconds: The longest time for one claim.
+        processes: Number of processes; if None, several are started where many claims remain.
+
+    Raises:
+        QkvError: The number of processes is not a whole number above 0.
+    """
+    from qkv.parallel import WorkerPool
+
+    claims = [(number, claim) for number, text in enumerate(texts) for claim in read(text)]
+    with WorkerPool(processes=processes) as pool:
+        found = pool.stream(_verdict_of, seconds, [(claim,) for _, claim in claims])
+        for (number, _), verdict in zip(claims, found, strict=True):
+            yield number, verdict
+
+
+def _verdict_of(seconds: float, claim: Claim | UnparsedClaim) -> Verdict:
+    return malformed(claim) if isinstance(claim, UnparsedClaim) else verdict(claim, seconds)
 
 
 def malformed(claim: UnparsedClaim) -> Verdict:

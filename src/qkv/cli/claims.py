@@ -49,14 +49,12 @@ def check(
         from qkv.claims.catalogue import documents
 
         texts += documents()
-    chapters: list[tuple[str, Verdicts]] = []
-    for name, text in texts:
-        found = []
-        for verdict in _checked(name, text, seconds, save_proofs) if kernel else _decided(text, seconds):
-            found.append(verdict)
-            if not as_json:
-                _print(verdict, show)
-        chapters.append((name, Verdicts(tuple(found))))
+    by_text: list[list[Verdict]] = [[] for _ in texts]
+    for number, verdict in _checked(texts, seconds, save_proofs) if kernel else _decided(texts, seconds):
+        by_text[number].append(verdict)
+        if not as_json:
+            _print(verdict, show)
+    chapters = [(name, Verdicts(tuple(found))) for (name, _), found in zip(texts, by_text, strict=True)]
     every = Verdicts(tuple(v for _, part in chapters for v in part))
     if as_json:
         say(document_text(_report(chapters)))
@@ -87,18 +85,20 @@ def _report(chapters: list[tuple[str, Verdicts]]) -> dict[str, Any]:
     return {"documents": [name for name, _ in chapters], "counts": counts, "verdicts": verdicts}
 
 
-def _decided(text: str, seconds: float) -> Iterator[Verdict]:
-    """The verdicts of a text; imported here, since `qkv --help` must not import SymPy."""
-    from qkv.claims.pipeline import decided
+def _decided(texts: list[tuple[str, str]], seconds: float) -> Iterator[tuple[int, Verdict]]:
+    """The verdicts of named texts; imported here, since `qkv --help` must not import SymPy."""
+    from qkv.claims.pipeline import decided_documents
 
-    yield from decided(text, seconds)
+    return decided_documents([text for _, text in texts], seconds)
 
 
-def _checked(name: str, text: str, seconds: float, save_proofs: Path | None) -> list[Verdict]:
-    """The verdicts of a text, with what Coq says of those that are proved."""
+def _checked(texts: list[tuple[str, str]], seconds: float, save_proofs: Path | None) -> Iterator[tuple[int, Verdict]]:
+    """The verdicts of named texts, with what Coq says of those that are proved."""
     from qkv.claims.pipeline import checked_by_kernel
 
-    return checked_by_kernel(text, "coq", seconds, save_proofs, name)
+    for number, (name, text) in enumerate(texts):
+        for verdict in checked_by_kernel(text, "coq", seconds, save_proofs, name):
+            yield number, verdict
 
 
 def _read(path: Path) -> str:

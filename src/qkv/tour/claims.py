@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 
-from qkv.claims import Verdicts, check
+from qkv.claims import Verdicts
 from qkv.claims.catalogue import documents
+from qkv.claims.pipeline import decided_documents
 from qkv.viz.html_report import Chapter
 
 
 def claims() -> Chapter:
     """Decide every statement of the answer sheets of the catalogue."""
     start = time.monotonic()
-    parts = [(name, check(text)) for name, text in documents()]
+    parts = documents()
+    every = Verdicts(tuple(verdict for _, verdict in decided_documents([text for _, text in parts])))
     seconds = time.monotonic() - start
-    every = Verdicts(tuple(v for _, part in parts for v in part))
     counts = ", ".join(f"{count} {kind}" for kind, count in every.counts().items())
     telling = [v for v in every if v.verdict in ("refuted", "conditional")]
     chosen = ("first (b) ii, scaled #1", "first (c) ii, not robust", "second 3.d.ii #1", "fifth (e) i, u_d")
