@@ -53,6 +53,7 @@ Radius = Annotated[
 ]
 Tol = Annotated[float, typer.Option(help="Largest distance of the weights from the wanted ones, without noise.")]
 PICTURES = ("weights", "variance", "success")
+DrawSeed = Annotated[int, typer.Option("--seed", help="Seed of the draws, and of a generated memory.")]
 
 
 @app.command()
@@ -84,7 +85,7 @@ def probability(
     radius: Radius = 0.1,
     noise: NoiseOptions = NO_NOISE,
     orthonormal: Orthonormal = None,
-    seed: Seed = 0,
+    seed: DrawSeed = 0,
     as_json: JSON = False,
 ) -> None:
     """The probability that the output is near the wanted blend."""
@@ -105,7 +106,7 @@ def sample(
     n_draws: Annotated[int, typer.Option(help="How many readings to draw.")] = 1_000_000,
     noise: NoiseOptions = NO_NOISE,
     orthonormal: Orthonormal = None,
-    seed: Seed = 0,
+    seed: DrawSeed = 0,
     as_json: JSON = False,
 ) -> None:
     """Monte Carlo: the same figures from drawn scores, with standard errors; true rounding with --bits."""
@@ -131,16 +132,20 @@ def compare(
     as_json: JSON = False,
     plot: Plot = None,
     picture: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="What to plot: weights, or variance or success against scale.", autocompletion=one_of(PICTURES)
+            help="With --plot: weights (the default), or variance or success against scale.",
+            autocompletion=one_of(PICTURES),
         ),
-    ] = "weights",
+    ] = None,
 ) -> None:
     """One plain head, one head per item, and a hardened one for the same blend, side by side."""
     from qkv.viz.theme import check_plot_path
 
     check_plot_path(plot)
+    if picture is not None and plot is None:
+        raise QkvError(f"--picture {picture}", "there is no file to draw it to", "Give --plot FILE.png too")
+    picture = picture or PICTURES[0]
     if picture not in PICTURES:
         raise QkvError(f"--picture {picture}", "there is no such picture", f"Use one of {', '.join(PICTURES)}")
     found = memory_from(memory, orthonormal, seed)

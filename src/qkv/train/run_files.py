@@ -60,6 +60,8 @@ def is_run(folder: Path) -> bool:
 def read_description(folder: Path) -> RunDescription:
     """Read a run's config.json, of this format or of an older one; one that does not fit its checksum is refused."""
     request, path = f"opening the run {folder}", folder / CONFIG_FILE
+    if not folder.exists():
+        raise QkvError(request, "there is no such folder", "Give the folder of a run that qkv made")
     if not path.is_file():
         raise QkvError(request, f"there is no {CONFIG_FILE} in it", "Give the folder of a run that qkv made")
     try:

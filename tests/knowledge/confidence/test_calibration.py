@@ -1,6 +1,7 @@
 """trust: every person is judged out of fold, and the badge keeps its level on new answers."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from qkv.knowledge import ask, questions, trust
 from qkv.knowledge.confidence import calibration as module
 from qkv.knowledge.confidence.badge import FILE, MADE_UP, REMEMBERED
 from qkv.knowledge.confidence.calibration import _calibration_split, _questions, fit_badge, name_of
-from qkv.knowledge.confidence.features import FEATURES
+from qkv.knowledge.confidence.features import FEATURES, answer_features
 from qkv.viz.plots.knowledge import reliability
 
 
@@ -220,3 +221,14 @@ def test_where_the_level_cannot_be_guaranteed_the_card_says_which_can_and_what_i
     assert float(found.card().title.split("at least ")[1].split(" %")[0]) <= 100 * made.level
     said = dict(found.card().facts)["for 98 %"]
     assert (made.right == made.accepted) <= (said.startswith("about ") and f"{found.more_questions} more" in said)
+
+
+def test_a_run_that_says_nothing_is_refused_with_that_reason(run, people, monkeypatch):
+    def empty(*args, **options):
+        found = answer_features(*args, **options)
+        return replace(found, texts=tuple(("", *rest) for _, *rest in found.texts))
+
+    monkeypatch.setattr(module, "answer_features", empty)
+    asked, names = questions(people, ["city"]), invented_names(people)
+    with pytest.raises(QkvError, match=rf"gives an empty answer to {len(asked) + len(names)} of \d+ questions"):
+        trust(run, asked, names, save=False)

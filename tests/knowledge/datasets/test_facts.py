@@ -102,6 +102,8 @@ def test_only_keeps_the_named_relations():
     ada = Person("Ada", "London", "England", "1815", "mathematician", (("pet", "Puff"), ("hobby", "flying")))
     (kept,) = Facts((ada,)).only("city", "hobby")
     assert kept.facts() == {"city": "London", "hobby": "flying"} and kept.name == "Ada"
+    with pytest.raises(QkvError, match=r"nobody has a fact 'citty'.*city, country, hobby"):
+        Facts((ada,)).only("citty")
 
 
 @pytest.mark.parametrize("count", [0, 1, MAX_PROBLEMS_SHOWN, MAX_PROBLEMS_SHOWN + 3])

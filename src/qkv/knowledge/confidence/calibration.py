@@ -126,6 +126,8 @@ def trust(
             for answer, (_, expected) in zip(found.answers, pairs, strict=True)
         ]
     )
+    filled = np.array([answer != "" for answer in found.answers])
+    _check_filled(filled, groups)
     answers = _Answers(
         pairs,
         groups,
@@ -135,7 +137,7 @@ def trust(
         fitted,
         limiting,
         fitted | limiting if calibration == 1 else ~(fitted | limiting),
-        np.array([answer != "" for answer in found.answers]),
+        filled,
     )
     badge, out_of_fold = _fit(answers, level, confidence, max_outside, seed)
     kept_earlier = save and not save_unless_worse(badge, run.folder)
@@ -398,6 +400,14 @@ def _check_shares(level: float, confidence: float, max_outside: float, calibrati
             raise QkvError("calibrating trust", f"the {name} is {value}", "Give a share in (0, 1), such as 0.95")
     if not 0 < calibration <= 1:
         raise QkvError("calibrating trust", f"the calibration share is {calibration}", "Give a share in (0, 1]")
+
+
+def _check_filled(filled: np.ndarray, groups: np.ndarray) -> None:
+    """Refuse a run that says nothing to almost all questions, before their number is called too small."""
+    given = groups != INVENTED
+    if int((filled & given).sum()) < MIN_QUESTIONS <= int(given.sum()):
+        problem = f"the run gives an empty answer to {int((~filled & given).sum())} of {int(given.sum())} questions"
+        raise QkvError("fitting a badge", problem, "Finetune the run on questions like these first, or longer")
 
 
 def _check_counts(groups: np.ndarray, right: np.ndarray) -> None:

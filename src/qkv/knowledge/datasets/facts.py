@@ -82,7 +82,15 @@ class Facts(Displayable):
         return iter(self.people)
 
     def only(self, *relations: str) -> Facts:
-        """The same people with only these relations."""
+        """The same people with only these relations.
+
+        Raises:
+            QkvError: Nobody has a fact of one of them.
+        """
+        known = {r for person in self.people for r in (*RELATIONS, *(name for name, _ in person.more))}
+        if missing := [relation for relation in relations if relation not in known]:
+            problem = f"nobody has a fact {', '.join(map(repr, missing))}"
+            raise QkvError("keeping some relations of the facts", problem, f"There are {', '.join(sorted(known))}")
         people = []
         for person in self.people:
             four = {r: str(getattr(person, r)) for r in RELATIONS if r in relations}
