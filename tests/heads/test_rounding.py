@@ -170,7 +170,7 @@ def test_the_certificate_is_sharp_for_heads_without_a_cap():
 def test_the_chance_of_the_top_item():
     scores = torch.tensor([[[1.0, 0.0, -torch.inf]]], dtype=torch.float64)
     variances = torch.tensor([[[0.5, 0.5, 0.0]]], dtype=torch.float64)
-    found = _Rivals.of(scores, variances, torch.tensor([[0]]), torch.isfinite(scores)).chance_of_top(1.0)
+    found = _Rivals.of(scores, variances, torch.tensor([[0]]), torch.isfinite(scores), torch.zeros(1, 1)).chance_of_top(1.0)
     assert float(found) == pytest.approx(0.8413447, abs=1e-4)
     sure = _Rivals.of(scores, 0 * variances, torch.tensor([[0]]), torch.isfinite(scores)).chance_of_top(1.0)
     assert float(sure) == 1.0

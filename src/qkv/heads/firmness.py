@@ -65,7 +65,14 @@ class FirmnessParts:
         margin, radius = (
             torch.stack([torch.cat(of, -1).double() for of in parts]) for parts in (self.margins, self.radii)
         )
-        return Firmness(margin.median(-1).values, radius.median(-1).values, self.firm / margin.shape[-1])
+        return Firmness(_median(margin), _median(radius), self.firm / margin.shape[-1])
+
+
+def _median(numbers: Tensor) -> Tensor:
+    """Medians of the last axis; of an even count the mean of the middle two, where torch takes the lower one."""
+    ordered, n = numbers.sort(-1).values, numbers.shape[-1]
+    low, high = ordered[..., (n - 1) // 2], ordered[..., n // 2]
+    return torch.where(low == high, low, (low + high) / 2)  # which also keeps two infinite ones
 
 
 def _relative_radii(call: AttentionCall, visible: Tensor, rows: slice, items: Tensor) -> Tensor:
