@@ -83,6 +83,9 @@ def _relative_radii(call: AttentionCall, visible: Tensor, rows: slice, items: Te
         keys, queries = _arrays(call, head)
         length = float(np.median(np.sqrt(np.einsum("ij,ij->i", keys, keys)))) * (1 + gamma(keys.shape[1] + 8))
         bounds = top_margin_lower_bounds(keys, queries[rows], chosen, first, last)
+        if not length > 0:  # most keys are 0, and there is no length to compare with
+            out.append(np.zeros_like(bounds))
+            continue
         out.append(np.clip(bounds / 2 / length * (1 - gamma(8)), 0, None))
     return torch.from_numpy(np.stack(out))
 

@@ -13,6 +13,7 @@ from qkv.core.display import Card, Displayable
 from qkv.core.validation import whole
 from qkv.errors import QkvError
 from qkv.heads.ablation import REPLACEMENTS, MeanOutputs, Removal, checked_removal, without_heads
+from qkv.heads.patterns import checked_seed
 from qkv.heads.table import signed
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ def name_heads(
     """
     request, shape = "finding the heads that look up the name", model.shape
     count, removal = whole(request, "count", count, 1), checked_removal(request, removal)
+    seed = checked_seed(request, seed)
     if not model.predicts:
         raise QkvError(request, f"{model.name} predicts no tokens", "Open a model that generates text")
     if not questions:

@@ -25,7 +25,7 @@ from qkv.errors import QkvError
 from qkv.heads.adapter import AttentionCall, per_head
 from qkv.heads.divergence import window_kls
 from qkv.heads.key_grid import Per, checked_bits, checked_per, inexact, key_grid
-from qkv.heads.patterns import SKIPPED
+from qkv.heads.patterns import SKIPPED, checked_seed
 from qkv.noise.moments.single_head import head_moments
 
 if TYPE_CHECKING:
@@ -133,11 +133,11 @@ class Rounding(Displayable):
         if self.kl is not None:
             shown = ", ".join(f"{number(kl, 3)} at {bits} bits" for bits, kl in zip(self.bits, self.kl, strict=True))
             facts.append(("KL of the whole model", f"{shown} (nats per token)"))
-        columns = ("head", "bits", "error", "predicted", "by", "top stays", "predicted", "proved")
+        columns = ("head", "bits", "error", "error predicted", "by", "top stays", "stay predicted", "proved")
         rows = tuple(
             (
                 f"{r.layer}.{r.head}", str(r.bits), f"{r.measured:.1%}", f"{r.predicted:.1%}", r.method,
-                f"{r.survives:.0%}", f"{r.survives_predicted:.0%}", percent_rounded_down(r.certified),
+                share_text(r.survives), share_text(r.survives_predicted), percent_rounded_down(r.certified),
             )
             for r in self.rows
         )  # fmt: skip
@@ -156,6 +156,13 @@ def percent_rounded_down(share: float) -> str:
     return f"{math.floor(100 * share)}%"
 
 
+def share_text(share: float) -> str:
+    """A share in percent, all or nothing only where it is: 0.998 is 99.8%, and 1 is 100%."""
+    if 0 < share < 0.005 or 0.995 <= share < 1:
+        return "< 0.1%" if share < 0.001 else "> 99.9%" if share > 0.999 else f"{share:.1%}"
+    return f"{share:.0%}"
+
+
 def rounding_columns(rounding: Rounding, layer: int, head: int) -> dict[str, Any]:
     """The figures of one head as columns of one row: `measured_4`, `survives_4`, … for 4 bits."""
     skipped = ("layer", "head", "bits")
@@ -170,7 +177,7 @@ def rounding_columns(rounding: Rounding, layer: int, head: int) -> dict[str, Any
 def with_rounding(card: Card, rounding: Rounding) -> Card:
     """The card of a table of heads, with columns for each number of bits."""
     facts = rounding.card().facts[1:]
-    names = ("error", "predicted", "top", "proved")
+    names = ("error", "error predicted", "top", "proved")
     columns = tuple(f"{bits} bits: {name}" for bits in rounding.bits for name in names)
     by_head = [rounding.rows[i : i + len(rounding.bits)] for i in range(0, len(rounding), len(rounding.bits))]
     cells = [
@@ -180,7 +187,7 @@ def with_rounding(card: Card, rounding: Rounding) -> Card:
             for cell in (
                 f"{r.measured:.1%}",
                 f"{r.predicted:.1%}",
-                f"{r.survives:.0%}",
+                share_text(r.survives),
                 percent_rounded_down(r.certified),
             )
         )
@@ -549,7 +556,7 @@ def rounding(
     """
     request = "rounding the keys of heads"
     chosen, per = checked_bits(request, bits), checked_per(request, per)
-    exact_queries = whole(request, "exact_queries", exact_queries, 0)
+    exact_queries, seed = whole(request, "exact_queries", exact_queries, 0), checked_seed(request, seed)
     windows = model.windows(text, window)
     steps = len(windows) + 1
     parts = RoundingParts(model.shape.layers, model.shape.heads, chosen, per, exact_queries, seed)
