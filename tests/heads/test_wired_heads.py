@@ -173,3 +173,28 @@ def test_odd_windows_seeds_and_tokenizers_are_refused(model):
     larger.add_tokens(["more"])
     with pytest.raises(QkvError, match="gives token 97, and the model knows 97"):
         from_transformers(tiny("llama"), larger).table("w3 more w4")
+
+
+def test_texts_that_cannot_be_read_are_told_without_numbers_of_the_system(tmp_path):
+    from qkv.cli.heads import _content
+
+    (tmp_path / "bytes.txt").write_bytes(b"w3 \xff")
+    for name, problem in (
+        ("none.txt", "there is no such file"),
+        ("bytes.txt", "byte 3 is no UTF-8"),
+        ("", "directory"),
+    ):
+        with pytest.raises(QkvError, match=problem) as refused:
+            _content(tmp_path / name)
+        assert "Errno" not in str(refused.value)
+    with pytest.raises(QkvError, match="there is no such file"):
+        qkv.heads.Allocation.load(tmp_path / "bits.json")
+    with pytest.raises(QkvError, match=r"--head 1\.0"):
+        qkv.heads.example().table("a b")
+
+
+def test_shares_are_all_or_nothing_only_where_they_are():
+    from qkv.heads.rounding import share_text
+
+    shown = {0: "0%", 0.0004: "< 0.1%", 0.004: "0.4%", 0.5: "50%", 0.996: "99.6%", 0.9996: "> 99.9%", 1: "100%"}
+    assert {share: share_text(share) for share in shown} == shown
