@@ -113,7 +113,10 @@ class NameHeads(Displayable):
             ("asked", f"{self.questions} questions; {self.name_share:.0%} of their tokens are of the name"),
             ("whole model", said(self.whole)),
             (f"without {', '.join(self.removed)}", said(self.without)),
-            (f"without {count} others", said(self.random) + (f"; mean of {self.draws} random choices" if more else "")),
+            (
+                f"without {count} other{'s' * (count > 1)}",
+                said(self.random) + (f"; mean of {self.draws} random choices" if more else ""),
+            ),
             *([("the worst of these", said(self.random_worst))] if more else []),
         )
         rows = tuple((f"{r.layer}.{r.head}", f"{r.weight:.2f}", signed(r.effect)) for r in self.rows)
