@@ -325,7 +325,8 @@ def from_transformers(
             weights are not finite.
     """
     request = f"opening the model {name}"
-    if not isinstance(model, torch.nn.Module) or not hasattr(model, "set_attn_implementation"):
+    known = isinstance(model, torch.nn.Module) and hasattr(model, "set_attn_implementation")
+    if not known:
         problem = f"it is a {type(model).__name__}, no model of transformers"
         raise QkvError(request, problem, "Give a model that transformers loaded, or open its folder")
     model.eval()
@@ -352,9 +353,9 @@ def from_transformers(
         raise QkvError(request, "its layers have heads of different sizes", "Open another model")
     shape = HeadShape(len(calls), first.query.shape[1], first.key.shape[1], first.query.shape[-1])
     causal = float(first.weights[0, :, 0, 1:].abs().max()) == 0.0
-    known = causal and hasattr(out, "logits") and out.logits.shape[1] == ids.shape[1]
+    likely = causal and hasattr(out, "logits") and out.logits.shape[1] == ids.shape[1]
     return AttentionModel(
-        name, type(model).__name__, shape, causal, known if predicts is None else predicts and known, context, model,
+        name, type(model).__name__, shape, causal, likely if predicts is None else predicts and likely, context, model,
         tokenizer, adapter,
     )  # fmt: skip
 
