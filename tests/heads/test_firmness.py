@@ -1,5 +1,7 @@
 """No change of keys within the radius brings another item on top; a slightly larger one can."""
 
+import statistics
+
 import pytest
 import torch
 from families import CONFIGS, text, tiny, tokenizer
@@ -41,7 +43,7 @@ def test_medians_over_windows():
                 margins.append(top[:, 0] - top[:, 1])
     found = parts.result()
     assert found.margin.shape == (3, 4)
-    assert float(found.margin[1, 2]) == float(torch.cat(margins).median())
+    assert float(found.margin[1, 2]) == float(torch.cat(margins).quantile(0.5))
     assert ((found.reads >= 0) & (found.reads <= 1)).all()
 
 
@@ -72,5 +74,5 @@ def test_the_radii_of_the_table_are_below_the_true_ones_and_near_them():
     for row in range(4, 20):
         top = (keys[: row + 1] @ queries[row]).topk(2).values
         true.append(float(top[0] - top[1]) / (2 * float(queries[row].norm())))
-    median = sorted(true)[(len(true) - 1) // 2] / float(keys.norm(dim=1).quantile(0.5))
+    median = statistics.median(true) / float(keys.norm(dim=1).quantile(0.5))
     assert median * (1 - 1e-9) <= float(parts.result().radius[1, 2]) <= median * (1 + 1e-15)

@@ -170,9 +170,10 @@ def test_the_certificate_is_sharp_for_heads_without_a_cap():
 def test_the_chance_of_the_top_item():
     scores = torch.tensor([[[1.0, 0.0, -torch.inf]]], dtype=torch.float64)
     variances = torch.tensor([[[0.5, 0.5, 0.0]]], dtype=torch.float64)
-    found = _Rivals.of(scores, variances, torch.tensor([[0]]), torch.isfinite(scores)).chance_of_top(1.0)
+    top, slack = torch.tensor([[0]]), torch.zeros(1, 1)
+    found = _Rivals.of(scores, variances, top, torch.isfinite(scores), slack).chance_of_top(1.0)
     assert float(found) == pytest.approx(0.8413447, abs=1e-4)
-    sure = _Rivals.of(scores, 0 * variances, torch.tensor([[0]]), torch.isfinite(scores)).chance_of_top(1.0)
+    sure = _Rivals.of(scores, 0 * variances, top, torch.isfinite(scores), slack).chance_of_top(1.0)
     assert float(sure) == 1.0
 
 
@@ -195,7 +196,7 @@ def test_the_table_with_bits():
     assert found.rounding == model.rounding(text(30), (4, 3))
     rows = list(csv.DictReader(io.StringIO(found.to_csv())))
     assert float(rows[5]["measured_3"]) == found.rounding.of(1, 1)[1].measured
-    assert found.card().columns[-8:-4] == ("4 bits: error", "4 bits: predicted", "4 bits: top", "4 bits: proved")
+    assert found.card().columns[-8:-4] == ("4 bits: error", "4 bits: error predicted", "4 bits: top", "4 bits: proved")
     assert json.dumps(found.to_json(), allow_nan=False)
 
 

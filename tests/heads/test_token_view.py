@@ -133,7 +133,12 @@ def test_sentences_are_those_of_the_numbers():
     assert firmness_text(0.0, 0.0) == "a tie: no token is alone on top"
     assert "too close" in firmness_text(1e-12, 0.0)
     assert "less than 0.1234 of" in firmness_text(1.0, 0.12349)
-    assert kind_text("broad", 0.6).startswith("broad: it averages 0.60")
+    assert kind_text("broad", 0.6, "the text") == "broad: it averages 0.60 of the tokens that it sees on the text"
+    assert kind_text("mixed", 0.3999, "the text").endswith("the largest takes 0.39")
+    assert (
+        kind_text("induction", 0.9, "repeated random tokens")
+        == "induction: 0.90 of its weight on repeated random tokens"
+    )
     assert [shown_weight(w) for w in (0, 1e-5, 0.5, 0.99999, 1)] == [
         "0.000",
         "< 0.001",

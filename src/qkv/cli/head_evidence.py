@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from qkv.cli.common import JSON, progress, show, working
-from qkv.cli.heads import _opened
+from qkv.cli.heads import _content, _opened
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
@@ -33,10 +33,7 @@ def certify(
     if not (dot and layer.isdecimal() and number.isdecimal()):
         raise QkvError(f"--head {head}", "it is not of the form LAYER.HEAD", "Write it like 18.6")
     check_output_path(save)
-    try:
-        content = text.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as why:
-        raise QkvError(f"reading the text {text}", str(why), "Give a text file in UTF-8") from None
+    content = _content(text)
     with working(f"certifying head {head}"):
         opened = _opened(model, offline=not online)
         made = opened.head(int(layer), int(number)).radius_certificates(content, window)

@@ -144,8 +144,14 @@ def _check_options(context: typer.Context) -> None:
 def _content(text: Path) -> str:
     try:
         return text.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as why:
-        raise QkvError(f"reading the text {text}", str(why), "Give a text file in UTF-8") from None
+    except FileNotFoundError:
+        raise QkvError(f"reading the text {text}", "there is no such file", "Name a text file in UTF-8") from None
+    except UnicodeDecodeError as why:
+        problem = f"byte {why.start} is no UTF-8"
+        raise QkvError(f"reading the text {text}", problem, "Give a text file in UTF-8") from None
+    except OSError as why:
+        problem = (why.strerror or type(why).__name__).lower()
+        raise QkvError(f"reading the text {text}", problem, "Give a text file in UTF-8") from None
 
 
 def _allocate(

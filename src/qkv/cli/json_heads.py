@@ -113,6 +113,7 @@ class HeadView(Fields):
     head: str
     kind: str
     score: float
+    judged_on: Annotated[str, Field(description="What the kind was judged on: the text, or repeated random tokens.")]
     tokens: list[str]
     token: int
     margin: float | None
@@ -137,6 +138,7 @@ class HeadTable(Fields):
     removal: Annotated[str, Field(description="What takes the place of a removed head's output: mean or zero.")]
     keys_asked: int
     repeated: bool
+    told_apart: Annotated[bool, Field(description="Whether some window has more than four tokens.")]
     rows: list[HeadRow]
     rounding: Annotated[Rounding | None, Field(description="null without --bits.")]
 

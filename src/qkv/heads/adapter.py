@@ -57,12 +57,24 @@ class AttentionCall:
 
     def scores(self, key: Tensor | None = None) -> Tensor:
         """Scores before the softmax, of the given keys or of the model's own; -inf where a token may not look."""
+        return self.scores_and_plain(key)[0]
+
+    def scores_and_plain(self, key: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Scores as in `scores`, and without the soft cap: the same tensor if there is none.
+
+        A cap keeps the order of scores, but large ones are equal after it in floating point.
+        """
         keys = per_head(self.key if key is None else key, self.groups)
         found = self.query @ keys.transpose(-1, -2) * self.scaling
-        if self.softcap is not None:
-            found = self.softcap * torch.tanh(found / self.softcap)
+        plain = self._masked(found)
+        if self.softcap is None:
+            return plain, plain
+        return self._masked(self.softcap * torch.tanh(found / self.softcap)), plain
+
+    def _masked(self, found: Tensor) -> Tensor:
+        """Scores with the mask added; -inf where a token may not look."""
         if self.mask is not None:
-            mask = self.mask[..., : keys.shape[-2]]
+            mask = self.mask[..., : found.shape[-1]]
             hidden = ~mask if mask.dtype == torch.bool else mask <= torch.finfo(mask.dtype).min / 2
             found = (found if mask.dtype == torch.bool else found + mask).masked_fill(hidden, -torch.inf)
         return found

@@ -23,6 +23,7 @@ from qkv.errors import QkvError
 from qkv.heads.divergence import mean_kls
 from qkv.heads.forecast import forecasts
 from qkv.heads.key_grid import MAX_BITS, key_grid
+from qkv.heads.patterns import checked_seed
 from qkv.heads.sensitivity import KeyGradients, Sensitivity, key_gradients, own_basis, sensitivity
 
 if TYPE_CHECKING:
@@ -166,8 +167,14 @@ class Allocation(Displayable):
         request = f"reading key bits from {path}"
         try:
             return cls._checked(verified(read_json(Path(path))))
+        except FileNotFoundError:
+            raise QkvError(request, "there is no such file", "Write it with --allocate … --out") from None
         except (OSError, ValueError, RecursionError) as why:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
-            raise QkvError(request, str(why), "Write it again with --allocate … --out, or restore it") from None
+            raise QkvError(
+                request,
+                getattr(why, "strerror", None) or str(why),
+                "Write it again with --allocate … --out, or restore it",
+            ) from None
 
     @classmethod
     def _checked(cls, content: dict[str, Any]) -> Allocation:
@@ -396,7 +403,7 @@ def allocate(
     average = finite(request, "average", average)
     if not 1 < average <= MAX_BITS:
         raise QkvError(request, f"the average is {average:g}", f"Give an average above 1 and at most {MAX_BITS}")
-    samples, seed = whole(request, "samples", samples), whole(request, "seed", seed, 0)
+    samples, seed = whole(request, "samples", samples), checked_seed(request, seed)
     calibration, other = split_windows(model, text, evaluation, window)
     steps = len(calibration) + 3
     gradients = key_gradients(model, calibration, samples, seed, lambda done, _: progress(done, steps))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -104,18 +105,28 @@ class AttentionModel(Displayable):
         texts = [text] if isinstance(text, str) else list(text)
         size = min(MAX_WINDOW, self.context) if window is None else window
         request = f"cutting a text into windows of {size} tokens"
-        if not 2 <= size <= self.context:
-            raise QkvError(request, f"{self.name} takes 2 to {self.context} tokens", "Choose a window in that range")
+        if isinstance(size, bool) or not hasattr(size, "__index__") or not 2 <= size <= self.context:
+            hint = "Choose a whole number in that range"
+            raise QkvError(request, f"{self.name} takes 2 to {self.context} tokens", hint)
         found = []
         for one in texts:
-            found += [part for part in self.token_ids(one).split(size) if len(part) >= 2]
+            found += [part for part in self.token_ids(one).split(int(size)) if len(part) >= 2]
         if not found:
             raise QkvError(request, "the text has less than two tokens", "Give a longer text")
         return found
 
     def token_ids(self, text: str) -> Tensor:
         """All token ids of a text, those included that the tokenizer puts around it."""
-        return self.tokenizer(text, return_tensors="pt", truncation=False, verbose=False)["input_ids"][0].long()
+        request, known = "reading a text", self.model.get_input_embeddings().weight.shape[0]
+        try:
+            found = self.tokenizer(checked_text(text), return_tensors="pt", truncation=False, verbose=False)
+        except TypeError:  # the tokenizers of transformers take no halves of surrogate pairs
+            raise QkvError(request, "it holds characters that are no Unicode text", "Give a text in UTF-8") from None
+        ids: Tensor = found["input_ids"][0].long()
+        if len(ids) and int(ids.max()) >= known:
+            problem = f"the tokenizer gives token {int(ids.max())}, and the model knows {known}"
+            raise QkvError(request, problem, "Give the tokenizer that belongs to the model")
+        return ids
 
     def token_texts(self, ids: Tensor) -> tuple[str, ...]:
         """Each token as a reader sees it."""
@@ -257,6 +268,13 @@ class AttentionModel(Displayable):
         return Head(self, layer, head)
 
 
+def checked_text(text: Any) -> str:
+    """One text."""
+    if not isinstance(text, str):
+        raise QkvError("reading a text", f"it is a {type(text).__name__}", "Give one text")
+    return text
+
+
 def open(source: str | Path, *, offline: bool = True) -> AttentionModel:
     """Open a Hugging Face model, or a run of qkv's own, to look at its heads.
 
@@ -273,6 +291,9 @@ def open(source: str | Path, *, offline: bool = True) -> AttentionModel:
             attention in a way that cannot be watched.
         MissingExtra: transformers is not installed.
     """
+    if not isinstance(source, str | os.PathLike) or isinstance(os.fspath(source), bytes):
+        problem = f"it is a {type(source).__name__}"
+        raise QkvError(f"opening the model {source!r:.40}", problem, "Name a folder, or a model of the hub")
     if is_own_run(source):
         return _open_run(Path(source))
     predicts = False
@@ -303,8 +324,12 @@ def from_transformers(
         QkvError: Its family computes attention in a way that cannot be watched, its layers share their weights, or
             weights are not finite.
     """
-    model.eval()
     request = f"opening the model {name}"
+    known = isinstance(model, torch.nn.Module) and hasattr(model, "set_attn_implementation")
+    if not known:
+        problem = f"it is a {type(model).__name__}, no model of transformers"
+        raise QkvError(request, problem, "Give a model that transformers loaded, or open its folder")
+    model.eval()
     _check_weights(request, model)
     adapter, context = Adapter(model), _context(model)
     if context < 2:
@@ -328,9 +353,9 @@ def from_transformers(
         raise QkvError(request, "its layers have heads of different sizes", "Open another model")
     shape = HeadShape(len(calls), first.query.shape[1], first.key.shape[1], first.query.shape[-1])
     causal = float(first.weights[0, :, 0, 1:].abs().max()) == 0.0
-    known = causal and hasattr(out, "logits") and out.logits.shape[1] == ids.shape[1]
+    likely = causal and hasattr(out, "logits") and out.logits.shape[1] == ids.shape[1]
     return AttentionModel(
-        name, type(model).__name__, shape, causal, known if predicts is None else predicts and known, context, model,
+        name, type(model).__name__, shape, causal, likely if predicts is None else predicts and likely, context, model,
         tokenizer, adapter,
     )  # fmt: skip
 

@@ -18,7 +18,7 @@ from qkv.design.sequences.text_wiring import wire_texts
 from qkv.design.sequences.texts import Vocabulary
 from qkv.errors import QkvError
 from qkv.heads.adapter import AttentionCall, OutputChange, Tap
-from qkv.heads.attention_model import AttentionModel, HeadShape
+from qkv.heads.attention_model import AttentionModel, HeadShape, checked_text
 
 if TYPE_CHECKING:
     from qkv.heads.table import HeadTable
@@ -43,7 +43,7 @@ class ExampleModel(AttentionModel):
 
     def token_ids(self, text: str) -> Tensor:
         """The numbers of a text's words, in the order in which they first occur, after the first token."""
-        written = text.split()
+        written = checked_text(text).split()
         if len(written) >= LENGTH:
             problem = f"the text has {len(written)} words, and the example takes {LENGTH - 1}"
             raise QkvError("reading a text with the example", problem, "Give a shorter text, or a model of your own")
@@ -59,7 +59,8 @@ class ExampleModel(AttentionModel):
     def table(self, text: str | Sequence[str], **options: Any) -> HeadTable:
         """Refused: the example has no loss, and no other parts that a head's output goes to."""
         problem = "the example has no model around its heads, so that nothing is lost without one"
-        raise QkvError("measuring the heads of the example", problem, "Look at one head, or name a model of your own")
+        hint = "Look at one head (--head 1.0, or .head(1, 0).view(text)), or name a model of your own"
+        raise QkvError("measuring the heads of the example", problem, hint)
 
     def run(
         self,

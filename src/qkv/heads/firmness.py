@@ -65,7 +65,14 @@ class FirmnessParts:
         margin, radius = (
             torch.stack([torch.cat(of, -1).double() for of in parts]) for parts in (self.margins, self.radii)
         )
-        return Firmness(margin.median(-1).values, radius.median(-1).values, self.firm / margin.shape[-1])
+        return Firmness(_median(margin), _median(radius), self.firm / margin.shape[-1])
+
+
+def _median(numbers: Tensor) -> Tensor:
+    """Medians of the last axis; of an even count the mean of the middle two, where torch takes the lower one."""
+    ordered, n = numbers.sort(-1).values, numbers.shape[-1]
+    low, high = ordered[..., (n - 1) // 2], ordered[..., n // 2]
+    return torch.where(low == high, low, (low + high) / 2)  # which also keeps two infinite ones
 
 
 def _relative_radii(call: AttentionCall, visible: Tensor, rows: slice, items: Tensor) -> Tensor:
@@ -76,6 +83,9 @@ def _relative_radii(call: AttentionCall, visible: Tensor, rows: slice, items: Te
         keys, queries = _arrays(call, head)
         length = float(np.median(np.sqrt(np.einsum("ij,ij->i", keys, keys)))) * (1 + gamma(keys.shape[1] + 8))
         bounds = top_margin_lower_bounds(keys, queries[rows], chosen, first, last)
+        if not length > 0:  # most keys are 0, and there is no length to compare with
+            out.append(np.zeros_like(bounds))
+            continue
         out.append(np.clip(bounds / 2 / length * (1 - gamma(8)), 0, None))
     return torch.from_numpy(np.stack(out))
 

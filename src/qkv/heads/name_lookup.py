@@ -13,6 +13,7 @@ from qkv.core.display import Card, Displayable
 from qkv.core.validation import whole
 from qkv.errors import QkvError
 from qkv.heads.ablation import REPLACEMENTS, MeanOutputs, Removal, checked_removal, without_heads
+from qkv.heads.patterns import checked_seed
 from qkv.heads.table import signed
 
 if TYPE_CHECKING:
@@ -112,7 +113,10 @@ class NameHeads(Displayable):
             ("asked", f"{self.questions} questions; {self.name_share:.0%} of their tokens are of the name"),
             ("whole model", said(self.whole)),
             (f"without {', '.join(self.removed)}", said(self.without)),
-            (f"without {count} others", said(self.random) + (f"; mean of {self.draws} random choices" if more else "")),
+            (
+                f"without {count} other{'s' * (count > 1)}",
+                said(self.random) + (f"; mean of {self.draws} random choices" if more else ""),
+            ),
             *([("the worst of these", said(self.random_worst))] if more else []),
         )
         rows = tuple((f"{r.layer}.{r.head}", f"{r.weight:.2f}", signed(r.effect)) for r in self.rows)
@@ -150,6 +154,7 @@ def name_heads(
     """
     request, shape = "finding the heads that look up the name", model.shape
     count, removal = whole(request, "count", count, 1), checked_removal(request, removal)
+    seed = checked_seed(request, seed)
     if not model.predicts:
         raise QkvError(request, f"{model.name} predicts no tokens", "Open a model that generates text")
     if not questions:

@@ -174,12 +174,18 @@ def writing_measures(circuit: OutputCircuit, head: int, vocabulary: Tensor | Non
 
 
 def vocabulary_matrix(model: AttentionModel) -> Tensor | None:
-    """Embedding times unembedding, so that a head's matrix can be taken from token to logits; None without logits."""
+    """Embedding times unembedding, so that a head's matrix can be taken from token to logits; None without logits.
+
+    Raises:
+        QkvError: Tokens are not embedded as hidden states, or hidden states are projected before the logits.
+    """
     if not model.predicts:
         return None
     embedding, head = model.model.get_input_embeddings(), model.model.get_output_embeddings()
-    if embedding is None or head is None or embedding.weight.shape[1] != head.weight.shape[1]:
-        return None
+    width = model.model.config.hidden_size
+    if embedding is None or head is None or {embedding.weight.shape[1], head.weight.shape[1]} != {width}:
+        problem = "tokens and logits are not those of the hidden states"
+        raise QkvError(f"the vocabulary of {model.name}", problem, "Measure what its heads look at instead")
     total = torch.zeros(embedding.weight.shape[1], embedding.weight.shape[1], dtype=torch.float64)
     with torch.no_grad():  # in pieces, since a large vocabulary in float64 takes more memory than the model
         for one, two in zip(embedding.weight.split(PIECE), head.weight.split(PIECE), strict=True):

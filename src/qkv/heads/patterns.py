@@ -6,10 +6,13 @@ All scores are mean weights over the queries for which the pattern can be told a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
+
+from qkv.core.validation import whole
+from qkv.errors import QkvError
 
 Kind = Literal["previous token", "induction", "duplicate", "first token", "self", "broad", "mixed"]
 
@@ -21,6 +24,9 @@ SPREAD = 0.5
 
 SKIPPED = 4
 """The first tokens see too few others to tell patterns apart."""
+
+ON_TEXT, ON_REPEATED = "the text", "repeated random tokens"
+"""What the kind of a head can be judged on."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,8 @@ class Patterns:
         effective: exp(entropy): how many tokens the head effectively averages.
         share: `effective` as a share of the tokens that are seen.
         repeats: How many queries had an earlier copy of their token.
+        told: How many queries see enough tokens to tell the patterns apart; if none does, the figures are of the last
+            token of each window.
     """
 
     previous: Tensor
@@ -46,6 +54,7 @@ class Patterns:
     effective: Tensor
     share: Tensor
     repeats: int
+    told: int
 
 
 class PatternSums:
@@ -60,7 +69,7 @@ class PatternSums:
 
     def __init__(self, layers: int, heads: int) -> None:
         self.sums = {name: torch.zeros(layers, heads, dtype=torch.float64) for name in self.NAMES}
-        self.counts = dict.fromkeys(self.NAMES, 0)
+        self.counts = dict.fromkeys((*self.NAMES, "told"), 0)
 
     def add(self, layer: int, weights: Tensor, ids: Tensor, visible: Tensor, first_layer: bool) -> None:
         """Add one window.
@@ -98,11 +107,13 @@ class PatternSums:
             self.sums[name][layer] += value
             if first_layer:
                 self.counts[name] += count
+        if first_layer:
+            self.counts["told"] += max(0, n - SKIPPED)
 
     def result(self) -> Patterns:
         """The means; a pattern that no query could show is NaN."""
         means = {n: s / self.counts[n] if self.counts[n] else s * torch.nan for n, s in self.sums.items()}
-        return Patterns(**means, repeats=self.counts["duplicate"])
+        return Patterns(**means, repeats=self.counts["duplicate"], told=self.counts["told"])
 
 
 def _chosen(weights: Tensor, places: Tensor) -> Tensor:
@@ -133,9 +144,10 @@ def kind(text: Patterns, repeated: Patterns | None, layer: int, head: int) -> tu
     """The name of what a head does, and the score that gave it.
 
     Induction and duplicates are judged on repeated random tokens where there are any, since ordinary text also repeats
-    the words that a head would look at anyway; the others on the text.
+    the words that a head would look at anyway; the others on the text, if it has a token that can tell them apart.
     """
     copies = text if repeated is None else repeated
+    text = repeated if repeated is not None and not text.told and repeated.told else text
     scores: dict[Kind, float] = {
         "previous token": float(text.previous[layer, head]),
         "induction": float(copies.induction[layer, head]),
@@ -151,3 +163,22 @@ def kind(text: Patterns, repeated: Patterns | None, layer: int, head: int) -> tu
     if share >= SPREAD:
         return "broad", share
     return "mixed", max(scores.values(), key=lambda s: -1.0 if s != s else s)
+
+
+def judged_on(kind: str, told_apart: bool, repeated: bool) -> str:
+    """What the kind of a head was judged on.
+
+    Args:
+        kind: Its name.
+        told_apart: Whether a token of the text sees enough others to tell patterns apart.
+        repeated: Whether there were repeated random tokens.
+    """
+    return ON_REPEATED if repeated and (kind in ("induction", "duplicate") or not told_apart) else ON_TEXT
+
+
+def checked_seed(request: str, seed: Any) -> int:
+    """A seed that every generator takes."""
+    found = whole(request, "seed", seed, 0)
+    if found >= 1 << 32:
+        raise QkvError(request, f"seed is {found}", f"Give a whole number below {1 << 32}")
+    return found

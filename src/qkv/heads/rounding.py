@@ -25,7 +25,7 @@ from qkv.errors import QkvError
 from qkv.heads.adapter import AttentionCall, per_head
 from qkv.heads.divergence import window_kls
 from qkv.heads.key_grid import Per, checked_bits, checked_per, inexact, key_grid
-from qkv.heads.patterns import SKIPPED
+from qkv.heads.patterns import SKIPPED, checked_seed
 from qkv.noise.moments.single_head import head_moments
 
 if TYPE_CHECKING:
@@ -133,11 +133,11 @@ class Rounding(Displayable):
         if self.kl is not None:
             shown = ", ".join(f"{number(kl, 3)} at {bits} bits" for bits, kl in zip(self.bits, self.kl, strict=True))
             facts.append(("KL of the whole model", f"{shown} (nats per token)"))
-        columns = ("head", "bits", "error", "predicted", "by", "top stays", "predicted", "proved")
+        columns = ("head", "bits", "error", "error predicted", "by", "top stays", "stay predicted", "proved")
         rows = tuple(
             (
                 f"{r.layer}.{r.head}", str(r.bits), f"{r.measured:.1%}", f"{r.predicted:.1%}", r.method,
-                f"{r.survives:.0%}", f"{r.survives_predicted:.0%}", percent_rounded_down(r.certified),
+                share_text(r.survives), share_text(r.survives_predicted), percent_rounded_down(r.certified),
             )
             for r in self.rows
         )  # fmt: skip
@@ -156,6 +156,13 @@ def percent_rounded_down(share: float) -> str:
     return f"{math.floor(100 * share)}%"
 
 
+def share_text(share: float) -> str:
+    """A share in percent, all or nothing only where it is: 0.998 is 99.8%, and 1 is 100%."""
+    if 0 < share < 0.005 or 0.995 <= share < 1:
+        return "< 0.1%" if share < 0.001 else "> 99.9%" if share > 0.999 else f"{share:.1%}"
+    return f"{share:.0%}"
+
+
 def rounding_columns(rounding: Rounding, layer: int, head: int) -> dict[str, Any]:
     """The figures of one head as columns of one row: `measured_4`, `survives_4`, … for 4 bits."""
     skipped = ("layer", "head", "bits")
@@ -170,7 +177,7 @@ def rounding_columns(rounding: Rounding, layer: int, head: int) -> dict[str, Any
 def with_rounding(card: Card, rounding: Rounding) -> Card:
     """The card of a table of heads, with columns for each number of bits."""
     facts = rounding.card().facts[1:]
-    names = ("error", "predicted", "top", "proved")
+    names = ("error", "error predicted", "top", "proved")
     columns = tuple(f"{bits} bits: {name}" for bits in rounding.bits for name in names)
     by_head = [rounding.rows[i : i + len(rounding.bits)] for i in range(0, len(rounding), len(rounding.bits))]
     cells = [
@@ -180,7 +187,7 @@ def with_rounding(card: Card, rounding: Rounding) -> Card:
             for cell in (
                 f"{r.measured:.1%}",
                 f"{r.predicted:.1%}",
-                f"{r.survives:.0%}",
+                share_text(r.survives),
                 percent_rounded_down(r.certified),
             )
         )
@@ -246,18 +253,25 @@ class RoundingParts:
     ) -> tuple[Tensor, Tensor]:
         """Sum of the predicted squared errors of each head, and how many queries were predicted exactly."""
         total, exact = linear.masked_fill(wide, 0).sum(-1), torch.zeros(len(linear), dtype=torch.float64)
+        away = torch.cat([block.away for block in blocks], -1)
         for h in wide.any(-1).nonzero()[:, 0].tolist():
             rows = wide[h].nonzero()[:, 0]
             sizes, count = linear[h, rows], self.exact_queries
-            if not count or not bool(sizes.sum() > 0):  # exact moments were not asked for, or values do not differ
+            farthest = away[h, rows]
+            if not count or not bool(farthest.sum() > 0):  # exact moments were not asked for, or values do not differ
                 total[h] += sizes.sum()
                 continue
-            # Drawn with chances proportional to the first-order error, the mean ratio is an unbiased estimate.
-            chosen = rows[torch.multinomial(sizes, count, replacement=True, generator=self.generator)].tolist()
-            tried = {row: blocks[row // BLOCK].exact_square(h, row % BLOCK, last) for row in sorted(set(chosen))}
-            found = {row: square for row, square in tried.items() if square is not None}
-            ratios = [found[row] / float(linear[h, row]) for row in chosen if row in found]
-            total[h] += sizes.sum() * (sum(ratios) / len(ratios) if ratios else 1.0)
+            # The mean of square / chance is unbiased for any chances. Half of them follow the first order, half how far
+            # the values are from the output: of queries that are sure of their item the first order knows nothing.
+            chances = farthest / farthest.sum()
+            chances = (chances + sizes / sizes.sum()) / 2 if bool(sizes.sum() > 0) else chances
+            drawn = torch.multinomial(chances, count, replacement=True, generator=self.generator).tolist()
+            places = {at: int(rows[at]) for at in sorted(set(drawn))}
+            tried = {at: blocks[row // BLOCK].exact_square(h, row % BLOCK, last) for at, row in places.items()}
+            found = {at: square for at, square in tried.items() if square is not None}
+            least = sizes.minimum(farthest)  # for queries whose integral would take too long
+            squares = [found.get(at, float(least[at])) / float(chances[at]) for at in drawn]
+            total[h] += sum(squares) / count if found else sizes.sum()
             exact[h] = len(found)
         return total, exact
 
@@ -315,15 +329,15 @@ class RoundingParts:
 
 def _rounded_block(block: _Queries, every_rounded: Tensor, last: float) -> dict[str, Tensor]:
     """Sums over some queries of each head with rounded keys; `linear` and `noise` query by query."""
-    scores = block.call.scores(every_rounded[:, :, : block.call.key.shape[2]])[0]
-    moved = (block.call.softmax(scores[None])[0] @ block.values - block.output).square().sum(-1)
+    scores, plain = block.call.scores_and_plain(every_rounded[:, :, : block.call.key.shape[2]])
+    moved = (block.call.softmax(scores)[0] @ block.values - block.output).square().sum(-1)
     return {
         "linear": block.unit_square / last**2,
         "noise": block.unit_noise / last,
         "output": block.output.square().sum((-1, -2)),
         "measured": moved.sum(-1),
         "survives_predicted": block.rivals.chance_of_top(last).sum(-1),
-        "survives": block.is_top(scores.argmax(-1)).double().sum(-1),
+        "survives": block.is_top(plain[0].argmax(-1)).double().sum(-1),
         "certified": block.certified(last).double().sum(-1),
     }
 
@@ -340,7 +354,9 @@ class _Queries:
         values: Values of each head, (heads, tokens, size).
         visible: Which tokens each query sees, (heads, queries, tokens).
         scores: (heads, queries, tokens); -inf for what is not seen.
+        plain: The same without a soft cap, which does not change their order but can make them equal.
         output: (heads, queries, size).
+        away: Mean square of the distance of the values that are seen from the output, (heads, queries).
         top: The item with the largest score, (heads, queries).
         unit_variance: Variance of each score for a grid of one step (1 bit); 0 for what is not seen.
         unit_square: First-order square of the output's error for a grid of one step, (heads, queries).
@@ -355,7 +371,9 @@ class _Queries:
     values: Tensor
     visible: Tensor
     scores: Tensor
+    plain: Tensor
     output: Tensor
+    away: Tensor
     top: Tensor
     unit_variance: Tensor
     unit_square: Tensor
@@ -366,7 +384,7 @@ class _Queries:
 
     def is_top(self, items: Tensor) -> Tensor:
         """Whether an item of each query has the largest score of the model's own keys; of a tie, each item has it."""
-        chosen, largest = (self.scores.gather(-1, at[..., None])[..., 0] for at in (items, self.top))
+        chosen, largest = (self.plain.gather(-1, at[..., None])[..., 0] for at in (items, self.top))
         return chosen >= largest - self.slack
 
     @classmethod
@@ -393,27 +411,29 @@ class _Queries:
             mask=call.mask if mask is None else mask,
             weights=call.weights[:1, :, rows],
         )
-        scores = every.scores()
+        scores, plain = every.scores_and_plain()
         seen = int(torch.isfinite(scores).any(2).any(1)[0].nonzero().max()) + 1  # keys after it are seen by no query
-        mine, scores = replace(every, key=every.key[:, :, :seen], value=every.value[:, :, :seen]), scores[..., :seen]
+        mine, plain = replace(every, key=every.key[:, :, :seen], value=every.value[:, :, :seen]), plain[0, ..., :seen]
+        scores = scores[..., :seen]
         weights, values = mine.softmax(scores)[0], per_head(mine.value, mine.groups)[0]
         scores, output = scores[0], weights @ values
         visible = torch.isfinite(scores)
         # d output / d score_j = weight_j (value_j - output), sinks included: they have a score and the value 0
         away = values.square().sum(-1)[:, None] - 2 * output @ values.mT + output.square().sum(-1, keepdim=True)
+        away = away.clamp(min=0)
         query, step = mine.query[0] * mine.scaling, key_grid(every.key, 1, per).step[0]
         variance = per_head((step.square() / 12 * inexact(every.key[0], per))[None, :, :seen], mine.groups)[0]
-        unit = (query.square() @ variance.mT).masked_fill(~visible, 0)
+        unit = variances = (query.square() @ variance.mT).masked_fill(~visible, 0)
         if mine.softcap is not None:  # the cap has the slope 1 - (score / cap)², which is at most 1
             unit = unit * (1 - (scores.masked_fill(~visible, 0) / mine.softcap).square()).square()
         half = per_head(step.expand(every.key.shape[1:])[None, :, :seen], mine.groups)[0] / 2
         half = half[:, :1] if per == "channel" else half
         largest = per_head(every.key.abs().amax((-1, -2), keepdim=True), mine.groups)[0]
-        top, sensitivity = scores.argmax(-1), weights.square() * away.clamp(min=0)
+        top, slack = plain.argmax(-1), SLACK * (query.abs().sum(-1) * largest[..., 0])
         return cls(
-            mine, every.key, values, visible, scores, output, top, unit,
-            (unit * sensitivity).sum(-1), (unit.sum(-1) / visible.sum(-1)).sqrt(), query.abs() @ half.mT,
-            SLACK * (query.abs().sum(-1) * largest[..., 0]), _Rivals.of(scores, unit, top, visible),
+            mine, every.key, values, visible, scores, plain, output, (away * visible).sum(-1) / visible.sum(-1), top,
+            unit, (unit * weights.square() * away).sum(-1), (unit.sum(-1) / visible.sum(-1)).sqrt(),
+            query.abs() @ half.mT, slack, _Rivals.of(plain, variances, top, visible, slack),
         )  # fmt: skip
 
     def certified(self, last: float) -> Tensor:
@@ -421,9 +441,9 @@ class _Queries:
         at = self.top[..., None]
         if self.unit_error.shape[-1] == 1:  # the same for all items
             return self.rivals.margin - 2 * self.unit_error[..., 0] / last > self.slack
-        error = (self.unit_error / last).expand(self.scores.shape)
-        worst = (self.scores.gather(-1, at) - error.gather(-1, at))[..., 0]
-        best_other = (self.scores + error).scatter(-1, at, -torch.inf).amax(-1)
+        error = (self.unit_error / last).expand(self.plain.shape)
+        worst = (self.plain.gather(-1, at) - error.gather(-1, at))[..., 0]
+        best_other = (self.plain + error).scatter(-1, at, -torch.inf).amax(-1)
         return worst - best_other > self.slack
 
     def exact_square(self, head: int, row: int, last: float) -> float | None:
@@ -464,17 +484,21 @@ class _Rivals:
     far_nearest: Tensor
 
     @classmethod
-    def of(cls, scores: Tensor, variances: Tensor, top: Tensor, visible: Tensor) -> _Rivals:
-        """The rivals of each query's top item; variances are those of scores for a grid of one step."""
+    def of(cls, scores: Tensor, variances: Tensor, top: Tensor, visible: Tensor, slack: Tensor) -> _Rivals:
+        """The rivals of each query's top item; variances are those of scores for a grid of one step.
+
+        Items that tie with the top one, up to `slack`, leave no margin, but take nobody's place: see `is_top`.
+        """
         at = top[..., None]
         ahead = (scores.gather(-1, at) - scores).masked_fill(~visible, torch.inf).scatter(-1, at, torch.inf)
+        margin, ahead = ahead.amin(-1), ahead.masked_fill(ahead <= slack[..., None], torch.inf)
         own = variances.gather(-1, at)
         distance = ahead / (variances + own).sqrt().clamp(min=1e-300)
         nearest = distance.topk(min(NEAREST, distance.shape[-1]), -1, largest=False, sorted=False).indices
         far = distance.float().scatter(-1, nearest, torch.inf)
         spread = variances.gather(-1, nearest).sqrt().clamp(min=1e-150)
         near = ahead.gather(-1, nearest)
-        return cls(ahead.amin(-1), near, distance.amin(-1), spread, own.sqrt(), far, far.amin(-1))
+        return cls(margin, near, distance.amin(-1), spread, own.sqrt(), far, far.amin(-1))
 
     def chance_of_top(self, last: float) -> Tensor:
         """Chance that the top item's score stays the largest, for independent Gaussian scores.
@@ -532,7 +556,7 @@ def rounding(
     """
     request = "rounding the keys of heads"
     chosen, per = checked_bits(request, bits), checked_per(request, per)
-    exact_queries = whole(request, "exact_queries", exact_queries, 0)
+    exact_queries, seed = whole(request, "exact_queries", exact_queries, 0), checked_seed(request, seed)
     windows = model.windows(text, window)
     steps = len(windows) + 1
     parts = RoundingParts(model.shape.layers, model.shape.heads, chosen, per, exact_queries, seed)

@@ -17,9 +17,26 @@ from qkv.heads.ablation import REPLACEMENTS, MeanOutputs, Removal, checked_remov
 from qkv.heads.firmness import Firmness, FirmnessParts
 from qkv.heads.key_grid import Per, checked_bits, checked_per
 from qkv.heads.output_circuit import output_circuits, vocabulary_matrix, writing_measures
-from qkv.heads.patterns import CLEAR, Patterns, PatternSums, kind, repeated_tokens
+from qkv.heads.patterns import (
+    CLEAR,
+    ON_REPEATED,
+    ON_TEXT,
+    SKIPPED,
+    Patterns,
+    PatternSums,
+    checked_seed,
+    kind,
+    repeated_tokens,
+)
 from qkv.heads.readable_keys import KeyShareParts, KeyShares
-from qkv.heads.rounding import Rounding, RoundingParts, percent_rounded_down, rounding_columns, with_rounding
+from qkv.heads.rounding import (
+    Rounding,
+    RoundingParts,
+    percent_rounded_down,
+    rounding_columns,
+    share_text,
+    with_rounding,
+)
 
 if TYPE_CHECKING:
     from qkv.heads.adapter import AttentionCall
@@ -60,7 +77,7 @@ class HeadRow:
         copying: Whether looking at a token makes it likelier: from -1 to 1.
         rank: Effective rank of what it writes.
         subspace: How nearly it keeps a subspace as it is: from 0 to 1. These three are None where the matrices that a
-            head writes with cannot be found.
+            head writes with cannot be found, and copying where tokens are not embedded as hidden states.
     """
 
     layer: int
@@ -99,6 +116,8 @@ class HeadTable(Displayable):
         removal: What takes the place of the output of a head that is removed: its "mean" over the text, or "zero".
         keys_asked: Keys of the text that were asked about for `keys_readable`, at even distances.
         repeated: Whether induction and duplicates were judged on repeated random tokens.
+        told_apart: Whether some window has more than four tokens. If none has, all kinds are judged on repeated random
+            tokens where there are any, and the other figures are of the last token of each window.
         rows: One for each head.
         rounding: The heads with their keys rounded; None if no bits were asked for.
     """
@@ -111,6 +130,7 @@ class HeadTable(Displayable):
     removal: Removal
     keys_asked: int
     repeated: bool
+    told_apart: bool
     rows: tuple[HeadRow, ...]
     rounding: Rounding | None = None
 
@@ -166,23 +186,32 @@ class HeadTable(Displayable):
         rows = tuple(
             (
                 f"{r.layer}.{r.head}", r.kind, f"{r.score:.2f}", signed(r.effect), f"{r.effective:.1f}",
-                f"{r.margin:.2f}", lower_bound(r.radius, 3), f"{r.reads:.0%}", _proved(r.keys_readable),
+                f"{r.margin:.2f}", lower_bound(r.radius, 3), share_text(r.reads), _proved(r.keys_readable),
                 _share(r.keys_read), _shown(r.copying, "+.2f"), _shown(r.rank, ".1f"), _shown(r.subspace, ".2f"),
             )
             for r in self.rows
         )  # fmt: skip
-        judged = "repeated random tokens" if self.repeated else "the text, in which other tokens may stand out as well"
+        judged = ON_REPEATED if self.repeated else f"{ON_TEXT}, in which other tokens may stand out as well"
+        which = "induction and duplicate are" if self.told_apart or not self.repeated else "all kinds are"
         note = (
-            f"A kind is a mean weight of at least {CLEAR}; induction and duplicate are judged on {judged}. "
+            f"A kind is a mean weight of at least {CLEAR}; {which} judged on {judged}. {self._short_text()}"
             "score: that weight. averages: exp(entropy). radius: how far every key may move, as a share of a key's "
             "length, before another item can be on top. reads: queries with at least 90 % of their weight on one item. "
             f"readable: keys, of {self.keys_asked} at even distances, that some query no longer than the head's "
             "longest could read at 90 % when they are written. read: those that one of the head's own queries reads so."
         )
-        if any(r.copying is None for r in self.rows):
+        if any(r.copying is None and r.rank is not None for r in self.rows):
+            note += " copying is empty: the model's tokens and logits are projections of its hidden states."
+        if any(r.rank is None for r in self.rows):
             note += " copying, rank and subspace are empty: the matrices that the heads write with could not be found."
         found = Card(f"Heads of {self.model}", facts, columns, rows, note)
         return found if self.rounding is None else with_rounding(found, self.rounding)
+
+    def _short_text(self) -> str:
+        """What a reader must know of a text without a window of five tokens."""
+        what = "the other figures" if self.repeated else "all figures, the kinds among them,"
+        said = f"No window has {SKIPPED + 1} tokens, too few to tell patterns apart: {what} are of its last token. "
+        return "" if self.told_apart else said
 
 
 def table(
@@ -219,7 +248,7 @@ def table(
     request = "measuring the heads"
     effect_tokens = whole(request, "effect_tokens", effect_tokens, 2)
     chosen, per = checked_bits(request, bits, empty=True), checked_per(request, per)
-    removal, outputs = checked_removal(request, removal), MeanOutputs()
+    removal, outputs, seed = checked_removal(request, removal), MeanOutputs(), checked_seed(request, seed)
     windows, shape = model.windows(text, window), model.shape
     steps = len(windows) + 2 * shape.layers + 1
     sums, parts = PatternSums(shape.layers, shape.heads), FirmnessParts(shape.layers, shape.heads)
@@ -263,7 +292,17 @@ def table(
     rounding = rounded.result(model, windows) if chosen else None
     progress(steps, steps)
     unit = "nats per token" if model.predicts else "relative change of the last hidden states"
-    told = (model.name, tokens, len(windows), len(ids), unit, removal, shares.total, repeated is not None)
+    told = (
+        model.name,
+        tokens,
+        len(windows),
+        len(ids),
+        unit,
+        removal,
+        shares.total,
+        repeated is not None,
+        patterns.told > 0,
+    )
     return HeadTable(*told, tuple(rows), rounding)
 
 
@@ -277,9 +316,13 @@ def _rows(
     repeated_effects: torch.Tensor | None,
 ) -> list[HeadRow]:
     try:
-        circuits, vocabulary = output_circuits(model), vocabulary_matrix(model)
+        circuits = output_circuits(model)
     except QkvError:  # what heads look at can be measured all the same
-        circuits, vocabulary = [], None
+        circuits = []
+    try:
+        vocabulary, unknown = vocabulary_matrix(model), {}
+    except QkvError:  # and how heads write without the logits
+        vocabulary, unknown = None, {"copying": None}
     copies = patterns if repeated is None else repeated
     rows = []
     for layer in range(model.shape.layers):
@@ -306,7 +349,7 @@ def _rows(
                     keys_readable=_known(shares.readable[at]),
                     keys_readable_at_most=_known(shares.at_most[at]),
                     keys_read=_known(shares.read[at]),
-                    **(asdict(writing_measures(circuits[layer], head, vocabulary)) if circuits else UNKNOWN),
+                    **(asdict(writing_measures(circuits[layer], head, vocabulary)) | unknown if circuits else UNKNOWN),
                 )
             )
     return rows
@@ -331,7 +374,7 @@ def _proved(value: float | None) -> str:
 
 
 def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0%}"
+    return "–" if value is None else share_text(value)
 
 
 def repeated_ids(model: AttentionModel, seed: int) -> torch.Tensor:

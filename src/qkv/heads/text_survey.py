@@ -15,8 +15,8 @@ from qkv.errors import QkvError
 from qkv.heads.adapter import AttentionCall
 from qkv.heads.firmness import Firmness, FirmnessParts
 from qkv.heads.key_grid import Per, checked_bits, checked_per
-from qkv.heads.patterns import Patterns, PatternSums, kind
-from qkv.heads.rounding import HeadRounding, RoundingParts
+from qkv.heads.patterns import SKIPPED, Patterns, PatternSums, checked_seed, judged_on, kind
+from qkv.heads.rounding import HeadRounding, RoundingParts, share_text
 from qkv.heads.table import repeated_ids
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Survey(Displayable):
         counted = ", ".join(f"{count} {name}" for name, count in sorted(kinds.items(), key=lambda k: -k[1]))
         rows = tuple(
             (f"{h.layer}.{h.head}", h.kind, f"{h.score:.2f}", f"{h.effective:.1f}", _shown(h.margin, 2),
-             "–" if h.radius is None else lower_bound(h.radius, 3), f"{h.reads:.0%}")
+             "–" if h.radius is None else lower_bound(h.radius, 3), share_text(h.reads))
             for h in self.heads
         )  # fmt: skip
         columns = ("head", "kind", "score", "averages", "margin", "radius", "reads")
@@ -142,6 +142,10 @@ class Survey(Displayable):
         parts.add(replace(alone, weights=alone.softmax(alone.scores())))
         return tuple(replace(row, layer=layer, head=head) for row in parts.rows())
 
+    def judged_on(self, kind: str) -> str:
+        """What a kind of these heads was judged on: "the text", or "repeated random tokens"."""
+        return judged_on(kind, len(self.tokens) > SKIPPED, self.repeated)
+
     def _call(self, layer: int, head: int) -> AttentionCall:
         if not (0 <= layer < len(self.calls) and 0 <= head < self.calls[0].query.shape[1]):
             problem = f"layers are 0 to {len(self.calls) - 1}, heads 0 to {self.calls[0].query.shape[1] - 1}"
@@ -166,6 +170,7 @@ def survey(model: AttentionModel, text: str, *, max_tokens: int | None = None, s
     """
     ids, most = model.token_ids(text), min(model.context, max_tokens or model.context)
     request = f"looking at the heads of {model.name} on a text"
+    seed = checked_seed(request, seed)
     if len(ids) > most:
         raise QkvError(request, f"the text has {len(ids)} tokens, and at most {most} fit", "Give a shorter text")
     if len(ids) < MIN_TOKENS:

@@ -16,7 +16,8 @@ from qkv.core.validation import whole
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
 from qkv.heads.key_grid import inexact
-from qkv.heads.rounding import HeadRounding, percent_rounded_down
+from qkv.heads.patterns import CLEAR, ON_REPEATED
+from qkv.heads.rounding import HeadRounding, percent_rounded_down, share_text
 from qkv.heads.text_survey import Survey, survey
 from qkv.noise.head_mix import HeadMix
 from qkv.noise.key_noise import MAX_BITS, Gaussian, Quantised, noise_on_keys
@@ -129,8 +130,9 @@ class HeadView(Displayable):
     Attributes:
         model: The model's name.
         head: The head, such as "18.6".
-        kind: What it looks up, on this text.
+        kind: What it looks up.
         score: The mean weight that gave the kind.
+        judged_on: What the kind and its score were judged on: "the text", or "repeated random tokens".
         tokens: The text's tokens.
         token: The place of the chosen token.
         margin: How much higher the largest score of the chosen token is than the second; None if it sees one token.
@@ -150,6 +152,7 @@ class HeadView(Displayable):
     head: str
     kind: str
     score: float
+    judged_on: str
     tokens: tuple[str, ...]
     token: int
     margin: float | None
@@ -168,7 +171,7 @@ class HeadView(Displayable):
         return f"{position} {shown_token(self.tokens[position])}"
 
     def card(self) -> Card:
-        facts = [("what it looks up", kind_text(self.kind, self.score))]
+        facts = [("what it looks up", kind_text(self.kind, self.score, self.judged_on))]
         pairs = ", ".join(
             f"{self.named(k.token)} → {self.named(k.seen)} ({shown_weight(k.weight)})" for k in self.links[:6]
         )
@@ -220,13 +223,13 @@ def shown_weight(weight: float) -> str:
     return f"1 − {1 - weight:.1e}" if 0.9995 < weight < 1 else f"{weight:.3f}"
 
 
-def kind_text(kind: str, score: float) -> str:
-    """What a head looks up, with the number that says so."""
-    if kind == "broad":
-        return f"broad: it averages {score:.2f} of the tokens that it sees"
-    if kind == "mixed":
-        return f"mixed: no pattern takes 0.4 of its weight, the largest takes {score:.2f}"
-    return f"{kind}: {score:.2f} of its weight"
+def kind_text(kind: str, score: float, judged_on: str) -> str:
+    """What a head looks up, with the number that says so, and on what it was found."""
+    if kind == "mixed":  # copies are always judged on repeated tokens; rounded down, since 0.399 is below the limit
+        where = f" on {judged_on}" * (judged_on == ON_REPEATED)
+        return f"mixed: no pattern takes {CLEAR} of its weight{where}, the largest takes {lower_bound(score, 2)}"
+    averages = f"it averages {score:.2f} of the tokens that it sees"
+    return f"{kind}: {averages if kind == 'broad' else f'{score:.2f} of its weight'} on {judged_on}"
 
 
 def firmness_text(margin: float, radius: float) -> str:
@@ -241,9 +244,10 @@ def firmness_text(margin: float, radius: float) -> str:
 
 def rounding_text(row: HeadRounding) -> str:
     """What rounding does to a head over all tokens, in a sentence."""
+    stays, expected = share_text(row.survives), share_text(row.survives_predicted)
     return (
-        f"output off by {row.measured:.2%} (predicted {row.predicted:.2%}); the top item stays for {row.survives:.0%} "
-        f"of queries (predicted {row.survives_predicted:.0%}, proved for {percent_rounded_down(row.certified)})"
+        f"output off by {row.measured:.2%} (predicted {row.predicted:.2%}); the top item stays for {stays} "
+        f"of queries (predicted {expected}, proved for {percent_rounded_down(row.certified)})"
     )
 
 
@@ -324,8 +328,9 @@ def head_view(
         for i in order
     )  # fmt: skip
     return HeadView(
-        surveyed.model, f"{layer}.{head}", summary.kind, summary.score, surveyed.tokens, place, margin, radius,
-        looked_up, _links(weights, scores), spread, bits, whole_head, hardened, note, weights,
+        surveyed.model, f"{layer}.{head}", summary.kind, summary.score, surveyed.judged_on(summary.kind),
+        surveyed.tokens, place, margin, radius, looked_up, _links(weights, scores), spread, bits, whole_head, hardened,
+        note, weights,
     )  # fmt: skip
 
 

@@ -62,7 +62,9 @@ def view_page(view: HeadView) -> str:
         f"token to see its own. Drawn are the {MOST_ARCS} largest weights of each token from {LEAST_WEIGHT} on.",
         f"qkv heads {view.model} --head {view.head} --token {view.token} --text FILE --html head.html",
     )
-    lead = f"On this text of {len(view.tokens)} tokens it is {kind_text(view.kind, view.score)}."
+    lead = (
+        f"A text of {len(view.tokens)} tokens. What it looks up is {kind_text(view.kind, view.score, view.judged_on)}."
+    )
     blocks: list[str | Picture] = [arcs]
     first = view.looked_up[0]
     said = f"“{chosen}” looks most at “{view.named(first.position)}”, with weight {shown_weight(first.weight)}"

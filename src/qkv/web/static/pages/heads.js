@@ -159,7 +159,7 @@ function HeadFacts({ summary, place }) {
         ["reads", `${Math.round(100 * summary.reads)} % of tokens put 90 % of their weight on one`],
       ]} /></div>
     <div aria-busy=${Boolean(place) && !rows && !error}><h3>How few bits</h3>
-      ${rows ? html`<table class="looked bits"><thead><tr><th>bits</th><th class="n">error</th><th class="n">predicted</th><th class="n">top stays</th><th class="n off-phone">predicted</th><th class="n">proved</th></tr></thead>
+      ${rows ? html`<table class="looked bits"><thead><tr><th>bits</th><th class="n">error</th><th class="n">error predicted</th><th class="n">top stays</th><th class="n off-phone">stay predicted</th><th class="n">proved</th></tr></thead>
         <tbody>${rows.map((row) => html`<tr key=${row.bits}><th scope="row">${row.bits}</th><td class="n">${percent(row.measured)}</td><td class="n">${percent(row.predicted)}</td><td class="n">${Math.round(100 * row.survives)} %</td>
           <td class="n off-phone">${Math.round(100 * row.survives_predicted)} %</td><td class="n">${Math.floor(100 * row.certified)} %</td></tr>`)}</tbody></table>
         <p class="quiet">Keys are rounded channel by channel. Error: of the output, as a share of it. Top stays: tokens that look most at the same token as before. Proved: those for which rounding cannot change that.</p>`
