@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 def main() -> None:
     """Import the command line and run it."""
     try:
+        import atexit
         import signal
 
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # ignored in background jobs of some shells
             signal.signal(signal.SIGINT, _interrupted)
+            # Python ends by giving up its handlers: then Ctrl-C would kill a process that has done its work
+            atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
         from qkv.cli import main as run
     except KeyboardInterrupt:
         _leave()

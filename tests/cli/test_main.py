@@ -162,6 +162,14 @@ def test_an_interrupt_before_or_after_the_command_ends_the_process_too():
     assert done.returncode == 130 and done.stderr == "qkv: stopped; no partial file was left\n"
 
 
+def test_an_interrupt_while_python_ends_does_not_kill_a_command_that_has_done_its_work():
+    code = "import os, signal, sys; sys.argv = ['qkv', '--version']\n"
+    code += "class Last:\n    def __del__(self, kill=os.kill, me=os.getpid()):\n        kill(me, 2)\nsys.last = Last()\n"
+    code += "from qkv.__main__ import main\nmain()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout and done.stderr == ""
+
+
 def test_an_interrupt_that_is_ignored_stays_so():
     code = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.argv = ['qkv', '--version']\n"
     code += "from qkv.__main__ import main\ntry:\n    main()\nexcept SystemExit:\n    print(signal.getsignal(2).name)"
