@@ -163,9 +163,15 @@ def test_an_interrupt_before_or_after_the_command_ends_the_process_too():
 
 
 def test_an_interrupt_while_python_ends_does_not_kill_a_command_that_has_done_its_work():
-    code = "import os, signal, sys; sys.argv = ['qkv', '--version']\n"
-    code += "class Last:\n    def __del__(self, kill=os.kill, me=os.getpid()):\n        kill(me, 2)\nsys.last = Last()\n"
-    code += "from qkv.__main__ import main\nmain()"
+    code = """
+import os, signal, sys
+class Last:
+    def __del__(self, kill=os.kill, me=os.getpid()):
+        kill(me, 2)
+sys.last, sys.argv = Last(), ["qkv", "--version"]
+from qkv.__main__ import main
+main()
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout and done.stderr == ""
 
