@@ -184,7 +184,7 @@ def forked_command(words: Sequence[object], cwd: Path) -> Fork:
 
     def work() -> None:
         sys.argv = ["qkv", *map(str, words)]
-        from qkv.cli import main
+        from qkv.__main__ import main
 
         main()
 

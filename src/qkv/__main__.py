@@ -34,15 +34,30 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
     Libraries in C++ abort the process when an import inside them raises KeyboardInterrupt, and NumPy is left half
     imported.
     """
-    at_work = False
+    at_work = destructor = False
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             _leave()
+        destructor = destructor or frame.f_code.co_name == "__del__"
         at_work = at_work or (frame.f_code.co_name == "run" and frame.f_globals.get("__name__") == "qkv.cli")
         frame = frame.f_back
     if not at_work:
         _leave()
-    raise KeyboardInterrupt
+    if destructor:  # Python would tell of an exception there, and forget it
+        _again()
+    else:
+        raise KeyboardInterrupt
+
+
+def _again() -> None:
+    """Send Ctrl-C once more in a moment."""
+    import os
+    import signal
+    import threading
+
+    timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT))
+    timer.daemon = True
+    timer.start()
 
 
 def _leave() -> None:

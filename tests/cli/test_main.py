@@ -176,6 +176,26 @@ main()
     assert done.returncode == 0 and done.stdout and done.stderr == ""
 
 
+def test_an_interrupt_in_a_destructor_is_not_forgotten(tmp_path):
+    code = """
+import os, sys, time
+import qkv.cli
+class Last:
+    def __del__(self):
+        os.kill(os.getpid(), 2)
+        for _ in range(100):
+            pass
+def app(*args, **options):
+    Last()
+    time.sleep(20)
+qkv.cli.app, sys.argv = app, ["qkv", "design"]
+from qkv.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "qkv: stopped; no partial file was left\n")
+
+
 def test_an_interrupt_that_is_ignored_stays_so():
     code = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.argv = ['qkv', '--version']\n"
     code += "from qkv.__main__ import main\ntry:\n    main()\nexcept SystemExit:\n    print(signal.getsignal(2).name)"
