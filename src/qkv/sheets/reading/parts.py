@@ -242,6 +242,8 @@ _PREFIX = re.compile(
     r"[ \t]*(?:>[ \t]*|[-*+•][ \t]+(?=[\[\(（*#\w])|(?P<hash>\#{1,6})[ \t]*|\*{1,3}(?=\S)|_{1,2}(?=[(\w])"
     r"|\\(?P<section>(?:sub)*(?:section|paragraph))\*?\{"
     r"|\\begin\{(?:enumerate|itemize|description)\}(?:\[[^\]\n]*\])?[ \t]*"
+    r"|\\(?:begin\{)?(?:answers?|ans|solution|sol|problem|prob|exercise|question|task|subquestion|homeworkProblem)\*?\}?"
+    r"[ \t]*[\[{][ \t]*|\[![a-z]+\][+-]?[ \t]*"
     r"|\\text(?:bf|it|rm)?\{|\\noindent[ \t]*|\\item[ \t]*\[?|\$\$?[ \t]*|\\\[[ \t]*|\\large[ \t]*"
     r"|\{[ \t]*|</?[a-z][a-z0-9]*(?:\s[^<>\n]*)?>[ \t]*)*"
 )

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from qkv.sheets.problems.problem import Problem
 from qkv.sheets.statements import tree as T
-from qkv.sheets.statements.circumstances import Circumstances
+from qkv.sheets.statements.changed_tokens import asked_token, changed_inputs
+from qkv.sheets.statements.changes import changes_in, sentence
 from qkv.sheets.statements.moves import is_length
 from qkv.sheets.statements.notation import Notation, is_query
 from qkv.sheets.statements.parsed_formulas import Parsed
 from qkv.sheets.statements.worlds import worlds_of
 
 
-def is_example(clause: T.Clause, around: Circumstances) -> bool:
-    """Whether a side is a decimal number such as 0.4999, of values that no condition beside it gives."""
+def is_example(clause: T.Clause, conditions: tuple[T.Condition, ...], scales: list[T.Symbol]) -> bool:
+    """Whether a side is a decimal number such as 0.4999, of values that conditions beside it do not give for all scales."""
     last = clause.sides[-1]
-    given = any(c.clause is not None and c.clause.signs == ("=",) for c in around.conditions)
-    return isinstance(last, T.Number) and len(last.text.partition(".")[2]) > 1 and not given
+    given = {c.clause.sides[0] for c in conditions if c.clause is not None and c.clause.signs == ("=",)}
+    decimal = isinstance(last, T.Number) and len(last.text.partition(".")[2]) > 1
+    return decimal and (not given or any(s not in given for s in scales))
 
 
 def is_output_statistic(problem: Problem, parsed: Parsed, clause: T.Clause) -> bool:
@@ -41,12 +43,22 @@ def is_understood(condition: T.Condition, notation: Notation) -> bool:
     return known or left in (T.Symbol("n"), T.Symbol("beta"), T.Symbol("d"))
 
 
-def lacks_matrices(problem: Problem, notation: Notation, parsed: Parsed) -> bool:
-    """Whether the part asks for matrices of which not all are known."""
+def understood_changes(problem: Problem, parsed: Parsed, notation: Notation) -> bool:
+    """Whether the change that the words around a formula tell is one of a token that could be put in."""
+    worlds = worlds_of(problem, parsed.formula.part)
+    token = asked_token(problem, parsed.formula.part)
+    if not token or not worlds or worlds[0].kind != "tokens":
+        return False
+    found = changes_in(f"{parsed.formula.previous}. {sentence(parsed.formula)}", token)
+    return bool(changed_inputs(worlds[0], found, notation))
+
+
+def lacks_matrices(problem: Problem, notation: Notation, parsed: Parsed, clause: T.Clause) -> bool:
+    """Whether the part asks for matrices of which not all that a clause rests on are known."""
     part = problem.part(parsed.formula.part)
     asked = {h for q in part.questions for h in q.holes if h in ("V", "K", "Q")} if part else set()
     found = notation.in_part(parsed.formula.part, parsed.order)
-    return bool(asked - {s.base for s in found})
+    return bool((asked & _matrices_of(clause)) - {s.base for s in found})
 
 
 def grows_with_items(notation: Notation, parsed: Parsed) -> bool:
@@ -55,8 +67,8 @@ def grows_with_items(notation: Notation, parsed: Parsed) -> bool:
     return any(is_query(s) and T.Symbol("n") in T.symbols(d.value) for s, d in found.items())
 
 
-def comes_first(problem: Problem, notation: Notation, parsed: Parsed) -> bool:
-    """Whether the construction that a formula speaks of is chosen only after it."""
+def comes_first(problem: Problem, notation: Notation, parsed: Parsed, clause: T.Clause) -> bool:
+    """Whether the construction that a clause speaks of is chosen only after it."""
     worlds = worlds_of(problem, parsed.formula.part)
     kind = worlds[0].kind if worlds else ""
     found = notation.in_part(parsed.formula.part, parsed.order)
@@ -66,5 +78,14 @@ def comes_first(problem: Problem, notation: Notation, parsed: Parsed) -> bool:
         if (is_query(s) if kind not in ("tokens", "bases") else s.base in ("M", "V", "K", "Q"))
     ]
     if kind == "tokens":
-        return any(d.order >= parsed.order for d in mine if d.part == parsed.formula.part)
+        needed = _matrices_of(clause)
+        return any(d.order >= parsed.order for d in mine if d.part == parsed.formula.part and d.symbol.base in needed)
     return bool(mine) and all(d.order >= parsed.order for d in mine)
+
+
+def _matrices_of(clause: T.Clause) -> set[str]:
+    """The matrices that a clause about tokens rests on: V for values, K for keys, Q for queries, all for outputs."""
+    bases = {s.base for s in T.symbols(clause)}
+    if bases & {"alpha", "a", "c", "C", "s", "S"} or not bases & {"v", "k", "q", "V", "K", "Q"}:
+        return {"V", "K", "Q"}
+    return {base.upper() for base in bases & {"v", "k", "q", "V", "K", "Q"}}
