@@ -78,7 +78,8 @@ WRITTEN_PLAINLY = re.compile(
 CASES = re.compile(r"^(?P<head>.*?)\\begin\s*\{cases\}(?P<rows>.*?)\\end\s*\{cases\}\s*[.,]?\s*$", re.S)
 CONDITION_AFTER = re.compile(
     r"^\s*(?:[(（]\s*|[,，(（]?\s*(?:(?:always|again|then|and|only|just|exactly|mostly)\s+)?"
-    r"(?:(?:if|when|whenever|for|provided|as long as|as soon as|in|where|with|once|while)\b|在|当|若|如果)[^$.。;；]{0,40})"
+    r"(?:(?:if|when|whenever|for|provided|as long as|as soon as|in|where|with|once|while)\b"
+    r"|在|当|若|如果)[^$.。;；]{0,40})"
     r"\$([^$]+)\$",
     re.I,
 )

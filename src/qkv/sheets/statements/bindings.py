@@ -12,13 +12,16 @@ SPAN = re.compile(r"\$([^$]*)\$")
 _CONDITION_WORD = re.compile(
     r"(?:\b(?:if|when|whenever|for|where|with|given|since|while|as|once|because|case|keys?|indices"
     r"|all|any|every|each|other|samples?|provided|assuming|suppose|that|letting|let|take|taking|say|example|instance"
-    r"|until|only|sending|setting|at|long|have|has|having|check|try|plug(?:ging)? in|insert(?:ing)?)\b|e\.g\.|i\.e\.|[(（]|当|若|如果|对|对于|在|凡|其中|且|只要|只有|仅当|例如|比如|假设|假如|令|取|,|，|、|and)\s*$",
+    r"|until|only|sending|setting|at|long|have|has|having|check|try|plug(?:ging)? in|insert(?:ing)?)\b"
+    r"|e\.g\.|i\.e\.|[(（]|当|若|如果|对|对于|在|凡|其中|且"
+    r"|只要|只有|仅当|例如|比如|假设|假如|令|取|,|，|、|and)\s*$",
     re.I,
 )
 _AFTER_CONDITION = re.compile(
     r"^[\s,，(（]*(?:(?:still |also |must |will |which )*(?:holds?|is true)?\s*(?:only |exactly |just |again )?"
     r"(?:for|if|when|whenever"
-    r"|where|with|as|given|provided|since|once|until|at|in|as long as|as soon as|so long as|对|对于|其中|当|若|如果|只要|在)?"
+    r"|where|with|as|given|provided|since|once|until|at|in|as long as|as soon as|so long as"
+    r"|对|对于|其中|当|若|如果|只要|在)?"
     r"\s*(?:that|all|any|every|each|other|the other|the|those|some|其他|所有|任意|所有的|任意的)?\s*"
     r"(?:remaining |other )?(?:keys?|indices|items?|samples?|draws?|cases?)?"
     r"\s*(?:with|where|in which|for which|when|of)?)[\s,，(（]*\$([^$]*)\$",
@@ -128,7 +131,7 @@ def beside(before: str, after: str) -> Beside:
         others.append([*first.conditions, *first.taken])
     if later and opens_next(after):
         others.append(first.conditions)
-    if first.doubtful:
+    if first.doubtful and any(c.kind == "relation" for c in first.conditions):
         others.append([c for c in first.conditions if c.kind != "relation"])
     if _OTHERWISE_BEFORE.search(before[last_assertion(before) :]) or _OTHERWISE_AFTER.match(after):
         known = [c for c in (first.conditions or first.taken) if c.kind == "relation"]
@@ -214,7 +217,8 @@ def _before(before: str) -> _Before:
             asserted = asserts(before[found.end() :])
             close = re.match(r"\s*[)）]", before[found.end() :])
             only = [c for c in conditions if c.kind != "index"] if close or asserted else conditions
-            values = [c for c in out if c.kind == "relation" and _is_value(c)]  # "with λ = 10 and n = 4"
+            mine = {c.clause.sides[0] for c in conditions if c.clause is not None}
+            values = [c for c in out if _is_equation(c, mine)]  # "with λ = 10 and n = 4"
             out = [*values, *only] if only else [] if any(c.kind == "index" for c in conditions) else out
             fresh = not asserted
     since = SPAN.sub(" ", before[last_assertion(before) :])
@@ -228,7 +232,8 @@ _ABOVE = re.compile(
     r"\b(?:(?P<above>above|beyond|past)|(?P<below>below|under)) (?:it|that|this)\b|(?P<over>以上)|(?P<less>以下)", re.I
 )
 _NEW_CASE = re.compile(
-    r"\b(?:above|below|beyond|elsewhere|other(?:s|wise)?|the rest|as soon as|once|if|when|whenever|unless|larger|smaller"
+    r"\b(?:above|below|beyond|elsewhere|other(?:s|wise)?|the rest|as soon as|once|if|when|whenever|unless"
+    r"|larger|smaller"
     r"|shorter|longer|long|short|large|small)\b|否则|反之|以上|以下|若|当|如果|大于|小于|其余|其他|变[大小长短]",
     re.I,
 )
@@ -259,7 +264,8 @@ _LEFT_OUT = re.compile(
 _THEN_NEXT = re.compile(r"\s*(?:[,，]?\s*then\b|[:：])", re.I)
 _BELONGS = re.compile(r"\$([^$]*)\$\s*(?:[(（]\s*$|[(（]?(?P<words>[^$,;:，；、：。]{1,60})$)")
 _BINDS = re.compile(
-    r"\b(?:for|where|with|when|whenever|if|in|provided|as long as|as soon as|once|only|exactly|at|until|unless|on|over)\b"
+    r"\b(?:for|where|with|when|whenever|if|in|provided|as long as|as soon as|once|only|exactly|at"
+    r"|until|unless|on|over)\b"
     r"|若|当|如果|在|只要|只在",
     re.I,
 )
@@ -279,6 +285,12 @@ def belongs(head: str) -> bool:
     if words is not None and re.match(r"\s*[A-Z]", words):
         return False  # the next sentence
     return words is None or (_BINDS.search(words) is not None and _JOINS.search(words) is None)
+
+
+def _is_equation(condition: T.Condition, other_than: set[T.Node]) -> bool:
+    """Whether a condition sets a letter, and none of these."""
+    clause = condition.clause
+    return clause is not None and clause.signs == ("=",) and clause.sides[0] not in other_than
 
 
 def _is_value(condition: T.Condition) -> bool:

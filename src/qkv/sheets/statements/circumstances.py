@@ -45,13 +45,16 @@ _FULL_CONDITION = re.compile(
 )
 _NEGATION = re.compile(
     r"\b(?:(?:is|are|does|do|will|would|can|was|be|did) not|never|cannot|can't|isn't|aren't|doesn't"
-    r"|won't|no longer|rather than|instead of|fails? to|far from|contrary to|anything but|short of)\b(?! only)[^.;,:$]{0,18}$|(?:不能|不是|无法|不会"
+    r"|won't|no longer|rather than|instead of|fails? to|far from|contrary to|anything but|short of)\b(?! only)"
+    r"[^.;,:$]{0,18}$|(?:不能|不是|无法|不会"
     r"|不可能)[^，。$]{0,8}$",
     re.I,
 )
 _FALSE = (
-    r"(?:simply |just |plainly |clearly |of course |definitely )?(?:false|wrong|incorrect|untrue|impossible|not\b(?! only)"
-    r"|an? (?:common |frequent |typical )?(?:mistake|error|misconception))"
+    r"(?:simply |just |plainly |clearly |of course |definitely )?(?:false|wrong|incorrect|untrue|impossible"
+    r"|not\b(?! only)"
+    r"|out of reach|unattainable|unreachable|hopeless|an? (?:common |frequent |typical )?"
+    r"(?:mistake|error|misconception))"
 )
 _NEGATED_AFTER = re.compile(
     r"^\W*(?:does|will|can|would)(?: not|n't)\b(?! only)|^\W*isn't\b|^\W*(?:cannot|can't)\b"
@@ -69,11 +72,13 @@ _ELSEWHERE = re.compile(
     re.I,
 )
 _ONE_HEAD = re.compile(
-    r"\b(?:one|single|only one|the same)[ -](?:attention )?(?:head\w*|query)\b|\bsingle[- ]headed|单头|单个头|一个头|单个查询",
+    r"\b(?:one|single|only one|the same)[ -](?:attention )?(?:head\w*|query)\b|\bsingle[- ]headed"
+    r"|单头|单个头|一个头|单个查询",
     re.I,
 )
 _CHOICE = re.compile(
-    r"\b(?:let|set|choose|pick|take|define|design|select|construct|consider|use|using|try|denote"
+    r"\b(?:let(?! me\b| us (?:see|check|verify|compute|look|calculate))|set|choose|pick|take"
+    r"|define|design|select|construct|consider|use|using|try|denote"
     r"|by setting|setting|namely|put|write)\b[^.;$]{0,40}$"
     r"|(?:令|设|取|选|构造|定义|记)[^，。$]{0,8}$",
     re.I,
@@ -170,7 +175,7 @@ def circumstances(formula: Formula) -> Circumstances:
         changed=says_changed(f"{_lead(formula)} {before}", _first_words(after)),
         large=large,
         small=small,
-        every=_EVERY.search(tail + after) is not None,
+        every=_EVERY.search(f"{tail} {_first_words(after)}") is not None,
         some=_SOME.search(tail + after) is not None,
         by_choice=_BY_CHOICE.search(after) is not None,
         denominator=_DENOMINATOR.search(tail[-80:] + after[:40]) is not None,
@@ -205,7 +210,8 @@ _LIKEWISE = re.compile(
     re.I,
 )
 _UNREAL = re.compile(
-    r"\b(?:would|could) (?:only|just|merely|not)\b|\bwouldn't\b"
+    r"\b(?:would|could) (?:only|just|merely|not)\b|\bwouldn't\b|\b(?:might|could)\b|\bmay (?:fail|happen|occur|end)\b"
+    r"|\b(?:on average|in expectation|averaged over|would have|would get|would be|would give)\b|平均|期望上"
     r"|\b(?:if|without|unless|otherwise|instead)\b[^.;]*\bwould\b"
     r"|\b(?:tempt\w+|na[iï]ve\w*|wrongly|mistaken\w*)\b|本来|原本|误以为|错误地",
     re.I,
@@ -284,7 +290,8 @@ _SHORT = r"(?:small|short|tiny)"
 _SIZED = re.compile(
     r"(?:\$(?P<one>[^$]*)\$|\b(?P<that>key))\s*(?:(?:is|are|was|becomes?|gets?|grows?|happens to be|turns? out)\s+)"
     rf"(?:very |much |sufficiently |too |quite |rather )*(?:(?P<l1>{_LONG})|(?P<s1>{_SHORT}))(?:r|er|ger|est)?\b"
-    rf"|(?:(?P<l2>{_LONG})|(?P<s2>{_SHORT}))(?:r|er|ger)?\s+(?:values? of )?(?:\$(?P<two>[^$=<>]*)\$|(?P<key>one|key)\b)"
+    rf"|(?:(?P<l2>{_LONG})|(?P<s2>{_SHORT}))(?:r|er|ger)?\s+(?:values? of )?"
+    rf"(?:\$(?P<two>[^$=<>]*)\$|(?P<key>one|key)\b)"
     r"|(?<![\w$\\])(?P<three>[a-zA-Z]) (?:is|becomes?|gets?) (?:very |much |sufficiently |too )?"
     rf"(?:(?P<l3>{_LONG})|(?P<s3>{_SHORT}))(?:r|er|ger)?\b"
     r"|\$(?P<four>[^$]*)\$\s*(?:(?:很|较|偏|变|更|非常|特别|比较)*(?:(?P<l4>大(?!于)|长(?!度))|(?P<s4>小(?!于)|短))"
@@ -334,7 +341,8 @@ _THEN_FIRST = re.compile(
     re.I,
 )
 _SUPPOSES = re.compile(
-    r"^\W*(?:(?:now|but|and|next|so|or)\b,?\s*)?(?:suppose|imagine|assume|what if|if|consider|let us|say|were|instead|without"
+    r"^\W*(?:(?:now|but|and|next|so|or)\b,?\s*)?(?:suppose|imagine|assume|what if|if|consider|let us"
+    r"|say|were|instead|without"
     r"|假设|假如|设想|如果|若|考虑)|^\W*(?:now|next)\b",
     re.I,
 )

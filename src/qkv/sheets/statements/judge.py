@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -26,21 +25,12 @@ from qkv.sheets.statements.notation import (
     current,
     infer,
     is_key,
-    is_mean,
     is_query,
     names_scores,
 )
 from qkv.sheets.statements.parsed_formulas import Parsed, parsed_formulas
 from qkv.sheets.statements.reading_of import Reading
-from qkv.sheets.statements.sparing import (
-    comes_first,
-    grows_with_items,
-    is_example,
-    is_output_statistic,
-    is_understood,
-    lacks_matrices,
-    understood_changes,
-)
+from qkv.sheets.statements.sparing import Refuted, is_output_statistic, spared
 from qkv.sheets.statements.world_choice import (
     fitting_worlds,
     siblings,
@@ -51,6 +41,7 @@ from qkv.sheets.statements.worlds import worlds_of
 
 MAX_READINGS = 8
 MAX_LINKS = 8
+MAX_OTHER_QUERIES = 2
 DENOMINATOR = T.Total(
     "j", (), "", T.Call("exp", (T.Binary("*", T.Transposed(T.Symbol("k", ("j",))), T.Symbol("q")),))
 )  # of a softmax
@@ -80,6 +71,7 @@ class _Judge:
         self.mistakes: dict[str, int] = {}  # the line of the first mistake, by the letter of the part
         self.last_condition: tuple[int, tuple[T.Condition, ...]] = (0, ())  # with its line
         self.changes: tuple[Change, ...] = ()  # of tokens, told in words
+        self.query: Definition | None = None  # a query that is tried in the place of the one that holds
         self.unchanged = False  # whether tokens are as the problem gives them, whatever the words tell
         self.elsewhere = False  # whether the givens of sibling parts are tried
         self.scores_named = False  # whether the sheet writes α for scores
@@ -217,9 +209,12 @@ class _Judge:
             whole = self._decided(parsed, replace(clause, sides=(parsed.head, *clause.sides[1:])), around, extra)
             found = whole if whole.kind in (EXACT, LIMIT) else found
         if found.kind == WRONG:
-            spared = self._spared(parsed, clause, around, extra)
-            if spared is not None:
-                return f"spared {spared[0]}", replace(found, because=spared[1])
+            case = Refuted(self.problem, self.notation, parsed, clause, around, extra, found.because)
+            reason = spared(case)
+            if reason is None and self._at_length_zero(parsed, clause, around):
+                reason = ("not_read", "true where the length of the key is about 0")
+            if reason is not None:
+                return f"spared {reason[0]}", replace(found, because=reason[1])
             return "wrong", found
         if around.negated:
             return "not_read", replace(found, because="denied in the words around it")
@@ -230,63 +225,6 @@ class _Judge:
         if around.hypothesis or around.perhaps_goal:
             return "choice", replace(found, because="supposed or wanted, not asserted")
         return "not_read", found
-
-    def _spared(
-        self, parsed: Parsed, clause: T.Clause, around: Circumstances, extra: tuple[T.Condition, ...]
-    ) -> tuple[str, str] | None:
-        """Why a clause that is refuted is not called wrong: its verdict and the reason; or None."""
-        told = clause.signs == (":",) and clause.sides[0] == self.notation.length  # "where $\\gamma \\sim N(1, 1)$"
-        supposed = around.hypothesis and not (told and re.search(r"\bwhere\s*$|其中\s*$", parsed.formula.before, re.I))
-        if around.negated or supposed or around.perhaps_goal:
-            return "choice", "supposed, wanted or denied, not asserted"
-        if around.choice:
-            return "choice", "chosen, not asserted"
-        if not around.by_choice and comes_first(self.problem, self.notation, parsed, clause):
-            return "choice", "a goal: what it speaks of is chosen later"
-        head = clause.sides[0]
-        number = isinstance(head, T.Symbol) and not head.index and not any(T.symbols(s) for s in clause.sides[1:])
-        if number and not told:
-            return "choice", "a letter is given a value"
-        valued = isinstance(head, T.Symbol) and (
-            head in self._scales() or head in (self.notation.length, T.Symbol("n"))
-        )
-        if (
-            valued
-            and not told
-            and not (T.bases(head) & {"c", "C"} and any(s.base == "v" or is_mean(s) for s in T.symbols(clause)))
-        ):
-            return "choice", "a letter is given a value"
-        if re.search(r"_\{?\s*\\(?:tilde|hat|bar)|_\{\d,\s*\\(?:tilde|hat)", parsed.formula.math):
-            return "not_read", "an index with an accent, which may stand for another one"
-        if clause.doubtful:
-            return "not_read", "a slash leaves open what is divided by what"
-        if around.changed and not understood_changes(self.problem, parsed, self.notation):
-            return "not_read", "a change told in words that was not understood"
-        if around.unclear or any(not is_understood(c, self.notation) for c in (*around.conditions, *extra)):
-            return "not_read", "it stands under a condition that was not understood"
-        if around.likewise or around.unreal or (around.one_head and self._speaks_of_one_head(parsed, clause)):
-            return "not_read", "said of another case, or of what would be"
-        scales = self.notation.scales.get(parsed.formula.part.split(".")[0], [])
-        if is_example(clause, (*around.conditions, *extra), scales):
-            return "not_read", "numbers of an example whose values were not read"
-        if is_output_statistic(self.problem, parsed, clause):
-            return "not_read", "a statistic of outputs, which depends on the samples that are left out"
-        free = self._kind(parsed.formula.part) == "margin" and len(set(clause.sides)) > 1
-        if free and any(is_key(s) or is_query(s) or s in (T.Symbol("n"), T.Symbol("e")) for s in T.symbols(clause)):
-            return "not_read", "keys and query are not fixed in this part"
-        if lacks_matrices(self.problem, self.notation, parsed, clause):
-            return "not_read", "a matrix that was not read"
-        if grows_with_items(self.notation, parsed):
-            return "not_read", "a query that grows with the number of items"
-        if self._at_length_zero(parsed, clause, around):
-            return "not_read", "true where the length of the key is about 0"
-        return None
-
-    def _speaks_of_one_head(self, parsed: Parsed, clause: T.Clause) -> bool:
-        """Whether a clause names none of the two heads that the author's part has."""
-        found = self.notation.in_part(parsed.formula.part, parsed.order)
-        heads = any(is_query(s) and s.index for s in found)
-        return heads and not any(s.base in ("q", "g", "c", "C") and s.index for s in T.symbols(clause))
 
     def _at_length_zero(self, parsed: Parsed, clause: T.Clause, around: Circumstances) -> bool:
         """Whether a clause that no condition stands beside is true for a random key of length 0."""
@@ -332,13 +270,22 @@ class _Judge:
                 other = self._chain(parsed, clause, conditions, around, extra, alpha)
                 if other.kind in (EXACT, LIMIT):
                     return other
+        place = (parsed.formula.part, parsed.order)
         tokens = found.kind == WRONG and around.changed and self._kind(parsed.formula.part) == "tokens"
-        if tokens and not is_supposed_here(parsed, self.notation.in_part(parsed.formula.part, parsed.order)):
+        if tokens and not is_supposed_here(parsed, self.notation.in_part(*place)):
             self.unchanged = True
             other = self._chain(parsed, clause, conditions, around, extra, "weight")
             self.unchanged = False
             if other.kind in (EXACT, LIMIT):
                 return replace(found, kind=OPEN, because="right only without the change that the words tell")
+        for query in self.notation.other_queries(*place)[:MAX_OTHER_QUERIES] if found.kind == WRONG else ():
+            self.query = query
+            other = self._chain(parsed, clause, conditions, around, extra, "weight")
+            self.query = None
+            if other.kind in (EXACT, LIMIT):
+                return replace(
+                    found, kind=OPEN, because=f"right with the query of line {query.line}, not with the last"
+                )
         for bound in around.other_conditions if found.kind == WRONG else ():
             other = self._chain(parsed, clause, (*clause.conditions, *bound), around, extra, "weight")
             if other.kind in (EXACT, LIMIT, OPEN):
@@ -535,6 +482,8 @@ class _Judge:
         inside = T.symbols(both)
         definitions = dict(self.own.get(part.split(".")[0], {}))
         definitions |= self.notation.in_part(part, order)
+        if self.query is not None:
+            definitions[self.query.symbol] = self.query
         names = [n.name for n in T.nodes(both) if isinstance(n, T.Call) and n.name in ("Var", "Cov", "E", "N")]
         statistics = "N" if "N" in names else names[0] if names else ""
         if self.elsewhere:

@@ -2,18 +2,133 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+
 from qkv.sheets.problems.problem import Problem
 from qkv.sheets.statements import tree as T
+from qkv.sheets.statements.bindings import is_norm_of_key
 from qkv.sheets.statements.changed_tokens import asked_token, changed_inputs
 from qkv.sheets.statements.changes import changes_in, sentence
 from qkv.sheets.statements.moves import is_length
-from qkv.sheets.statements.notation import Notation, is_query
+from qkv.sheets.statements.notation import Notation, is_key, is_mean, is_query
 from qkv.sheets.statements.parsed_formulas import Parsed
 from qkv.sheets.statements.worlds import worlds_of
 
 
+@dataclass(frozen=True)
+class Refuted:
+    """A clause that is refuted as it was read, with what bears on whether it is called wrong.
+
+    Attributes:
+        problem: The problem.
+        notation: The letters of the sheet.
+        parsed: The formula.
+        clause: The clause of it.
+        around: What the words around it say.
+        extra: Conditions in the formula itself.
+        because: How it was refuted.
+    """
+
+    problem: Problem
+    notation: Notation
+    parsed: Parsed
+    clause: T.Clause
+    around: Circumstances
+    extra: tuple[T.Condition, ...]
+    because: str
+
+    @property
+    def kind(self) -> str:
+        """The kind of world of its part."""
+        worlds = worlds_of(self.problem, self.parsed.formula.part)
+        return worlds[0].kind if worlds else ""
+
+    @property
+    def conditions(self) -> tuple[T.Condition, ...]:
+        """The conditions beside it and in it."""
+        return (*self.around.conditions, *self.extra)
+
+
+def spared(case: Refuted) -> tuple[str, str] | None:
+    """Why a clause that is refuted is not called wrong: its verdict and the reason; or None."""
+    not_asserted = _not_asserted(case)
+    if not_asserted:
+        return "choice", not_asserted
+    uncertain = _uncertain_words(case) or _uncertain_letters(case)
+    return ("not_read", uncertain) if uncertain else None
+
+
+_WHERE = re.compile(r"\bwhere\s*$|其中\s*$", re.I)
+
+
+def _not_asserted(case: Refuted) -> str:
+    """Why a clause asserts nothing, or empty."""
+    clause, around, notation = case.clause, case.around, case.notation
+    told = clause.signs == (":",) and clause.sides[0] == notation.length  # "where $\\gamma \\sim N(1, 1)$"
+    supposed = around.hypothesis and not (told and _WHERE.search(case.parsed.formula.before))
+    if around.negated or supposed or around.perhaps_goal:
+        return "supposed, wanted or denied, not asserted"
+    if around.choice:
+        return "chosen, not asserted"
+    if not around.by_choice and comes_first(case.problem, notation, case.parsed, clause):
+        return "a goal: what it speaks of is chosen later"
+    head = clause.sides[0]
+    if told or not isinstance(head, T.Symbol):
+        return ""
+    if not head.index and not any(T.symbols(s) for s in clause.sides[1:]):
+        return "a letter is given a value"
+    scales = [s for symbols in notation.scales.values() for s in symbols]
+    valued = head in scales or head in (notation.length, T.Symbol("n"))
+    output = head.base in ("c", "C") and any(s.base == "v" or is_mean(s) for s in T.symbols(clause))
+    return "a letter is given a value" if valued and not output else ""
+
+
+def _uncertain_words(case: Refuted) -> str:
+    """Why the words around a clause leave open what it speaks of, or empty."""
+    around = case.around
+    if around.changed and not understood_changes(case.problem, case.parsed, case.notation):
+        return "a change told in words that was not understood"
+    if around.unclear or any(not is_understood(c, case.notation, case.kind) for c in case.conditions):
+        return "it stands under a condition that was not understood"
+    if around.likewise or around.unreal or (around.one_head and _is_of_one_head(case)):
+        return "said of another case, or of what would be"
+    return ""
+
+
+def _uncertain_letters(case: Refuted) -> str:
+    """Why the letters of a clause leave open what it says, or empty."""
+    clause, parsed = case.clause, case.parsed
+    inside = T.symbols(clause)
+    if re.search(r"_\{?\s*\\(?:tilde|hat|bar)|_\{\d,\s*\\(?:tilde|hat)", parsed.formula.math):
+        return "an index with an accent, which may stand for another one"
+    if case.because.startswith("the shapes do not fit") and {T.Symbol("c"), T.Symbol("C")} & set(inside):
+        return "a letter c that may be the output or a number"
+    if clause.doubtful:
+        return "a slash leaves open what is divided by what"
+    if is_example(clause, case.conditions, case.notation.scales.get(parsed.formula.part.split(".")[0], [])):
+        return "numbers of an example whose values were not read"
+    if is_output_statistic(case.problem, parsed, clause):
+        return "a statistic of outputs, which depends on the samples that are left out"
+    free = case.kind == "margin" and len(set(clause.sides)) > 1
+    if free and any(is_key(s) or is_query(s) or s in (T.Symbol("n"), T.Symbol("e")) for s in inside):
+        return "keys and query are not fixed in this part"
+    if lacks_matrices(case.problem, case.notation, parsed, clause):
+        return "a matrix that was not read"
+    if grows_with_items(case.notation, parsed):
+        return "a query that grows with the number of items"
+    return ""
+
+
+def _is_of_one_head(case: Refuted) -> bool:
+    """Whether a clause names none of the two heads that the author's part has."""
+    found = case.notation.in_part(case.parsed.formula.part, case.parsed.order)
+    heads = any(is_query(s) and s.index for s in found)
+    return heads and not any(s.base in ("q", "g", "c", "C") and s.index for s in T.symbols(case.clause))
+
+
 def is_example(clause: T.Clause, conditions: tuple[T.Condition, ...], scales: list[T.Symbol]) -> bool:
-    """Whether a side is a decimal number such as 0.4999, of values that conditions beside it do not give for all scales."""
+    """Whether a side is a decimal number such as 0.4999, and conditions beside it do not give values to all scales."""
     last = clause.sides[-1]
     given = {c.clause.sides[0] for c in conditions if c.clause is not None and c.clause.signs == ("=",)}
     decimal = isinstance(last, T.Number) and len(last.text.partition(".")[2]) > 1
@@ -29,11 +144,13 @@ def is_output_statistic(problem: Problem, parsed: Parsed, clause: T.Clause) -> b
     )
 
 
-def is_understood(condition: T.Condition, notation: Notation) -> bool:
-    """Whether a condition beside a formula was taken into account or does not matter."""
+def is_understood(condition: T.Condition, notation: Notation, kind: str) -> bool:
+    """Whether a condition beside a formula was taken into account or does not matter, in a world of this kind."""
     if condition.clause is None:
         return True
     left, right = condition.clause.sides[0], condition.clause.sides[-1]
+    if is_norm_of_key(left) and kind == "keys" and right != T.Number("1"):
+        return False  # keys have unit length there
     scales = [s for symbols in notation.scales.values() for s in symbols]
     known = (
         is_length(left, notation)
