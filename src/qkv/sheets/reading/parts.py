@@ -235,7 +235,16 @@ def _typst_marks(text: str) -> list[Mark]:
         elif depth and (not inner or depth == inner) and counts[depth] <= len(ROMAN):
             inner = inner or depth
             out.append(Mark(at, "roman", ROMAN[counts[depth] - 1], True))
-    return out
+    return out + _bracketed_marks(text)
+
+
+_BRACKETED = re.compile(r"^[ \t]*(?:\#\w+(?:\([^()\n]*\))?\[[ \t]*)?(?=\((?:[a-h]|i{1,3}|iv|v)\)[ \t])", re.M)
+
+
+def _bracketed_marks(text: str) -> list[Mark]:
+    """Lines of Typst that begin with a label in brackets, as in "(ii) Now"."""
+    lines = [(m.start(), text[m.end() : text.find("\n", m.end())]) for m in _BRACKETED.finditer(text)]
+    return [Mark(at, kind, value) for at, line in lines for kind, value in _labels(line)]
 
 
 _PREFIX = re.compile(

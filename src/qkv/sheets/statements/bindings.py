@@ -262,7 +262,7 @@ _LEFT_OUT = re.compile(
     r"\b(?:except|apart from|other than|unless|aside from)\b[^$]{0,20}$|(?:除了|除非|除)[^$]{0,6}$", re.I
 )
 _THEN_NEXT = re.compile(r"\s*(?:[,，]?\s*then\b|[:：])", re.I)
-_BELONGS = re.compile(r"\$([^$]*)\$\s*(?:[(（]\s*$|[(（]?(?P<words>[^$,;:，；、：。]{1,60})$)")
+_BELONGS = re.compile(r"\$([^$]*)\$\s*(?:[(（]\s*$|[(（]?(?P<words>[^$,;:.，；、：。]{1,60})$)")
 _BINDS = re.compile(
     r"\b(?:for|where|with|when|whenever|if|in|provided|as long as|as soon as|once|only|exactly|at"
     r"|until|unless|on|over)\b"

@@ -28,7 +28,8 @@ _ADDED_INTO = (re.compile(rf"(?:把|将)\s*{_MATH}\s*(?:加到|加入到?|加进
 _BECOMES = (
     re.compile(rf"\breplac(?:e|es|ed|ing)\s*{_VECTOR}{_MATH}\s*(?:by|with)\s*{_VECTOR}{_MATH}", re.I),
     re.compile(
-        rf"{_MATH}\s*(?:is|was|were|gets?|being)\s+(?:replaced (?:by|with)|(?:changed|turned) (?:in)?to)\s*{_MATH}", re.I
+        rf"{_MATH}\s*(?:is|was|were|gets?|being)\s+(?:replaced (?:by|with)|(?:changed|turned) (?:in)?to)\s*{_MATH}",
+        re.I,
     ),
     re.compile(rf"\b(?:chang|turn|modify|alter)\w*\s*{_VECTOR}{_MATH}\s*(?:in)?to\s*{_VECTOR}{_MATH}", re.I),
     re.compile(rf"(?:把|将)\s*{_MATH}\s*(?:换成|换为|改成|改为|替换为|替换成|变成|变为|取为|设为)\s*{_MATH}"),

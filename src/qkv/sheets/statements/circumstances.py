@@ -211,7 +211,7 @@ _LIKEWISE = re.compile(
 )
 _UNREAL = re.compile(
     r"\b(?:would|could) (?:only|just|merely|not)\b|\bwouldn't\b|\b(?:might|could)\b|\bmay (?:fail|happen|occur|end)\b"
-    r"|\b(?:on average|in expectation|averaged over|would have|would get|would be|would give)\b|平均|期望上"
+    r"|\b(?:on average|in expectation|averaged over)\b|平均(?:来看|来说|而言|意义|下来)|期望上"
     r"|\b(?:if|without|unless|otherwise|instead)\b[^.;]*\bwould\b"
     r"|\b(?:tempt\w+|na[iï]ve\w*|wrongly|mistaken\w*)\b|本来|原本|误以为|错误地",
     re.I,

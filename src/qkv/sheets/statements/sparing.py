@@ -59,7 +59,7 @@ def spared(case: Refuted) -> tuple[str, str] | None:
     return ("not_read", uncertain) if uncertain else None
 
 
-_WHERE = re.compile(r"\bwhere\s*$|其中\s*$", re.I)
+_WHERE = re.compile(r"\b(?:where|with)\s*$|其中\s*$", re.I)
 
 
 def _not_asserted(case: Refuted) -> str:
@@ -102,7 +102,7 @@ def _uncertain_letters(case: Refuted) -> str:
     inside = T.symbols(clause)
     if re.search(r"_\{?\s*\\(?:tilde|hat|bar)|_\{\d,\s*\\(?:tilde|hat)", parsed.formula.math):
         return "an index with an accent, which may stand for another one"
-    if case.because.startswith("the shapes do not fit") and {T.Symbol("c"), T.Symbol("C")} & set(inside):
+    if case.because.startswith("the shapes do not fit") and _has_number_c(case):
         return "a letter c that may be the output or a number"
     if clause.doubtful:
         return "a slash leaves open what is divided by what"
@@ -118,6 +118,12 @@ def _uncertain_letters(case: Refuted) -> str:
     if grows_with_items(case.notation, parsed):
         return "a query that grows with the number of items"
     return ""
+
+
+def _has_number_c(case: Refuted) -> bool:
+    """Whether c is a factor of a product, and so perhaps a number and not the output."""
+    factors = [f for n in T.nodes(case.clause) if isinstance(n, T.Binary) and n.sign in "*." for f in (n.left, n.right)]
+    return case.kind not in ("bases", "tokens") and bool({T.Symbol("c"), T.Symbol("C")} & set(factors))
 
 
 def _is_of_one_head(case: Refuted) -> bool:
