@@ -29,7 +29,8 @@ GOAL = re.compile(
 CONTRAST = re.compile(
     r"\b(?:single|previous(?:ly)?|earlier|before|parts?|questions?|unlike|in contrast|instead|whereas|compared|"
     r"former|originally|than|one[ -]head\w*|"
-    r"ideal(?:ly)?|on average|in expectation|expected value|mean of)\b|之前|单头|上一",
+    r"ideal(?:ly)?|on average|in expectation|expected value|mean of)\b"
+    r"|\b(?:in|of|from|with|to|unlike) \([a-h]\)|之前|单头|上一",
     re.I,
 )
 """Words that set a statement against another part, or that speak of means: such statements accuse nobody."""

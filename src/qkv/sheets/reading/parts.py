@@ -85,6 +85,8 @@ class _Walk:
 
     def _title(self, mark: Mark) -> bool:
         letter, _, numeral = mark.value.partition(".")
+        if numeral and numeral not in ROMAN:
+            return False
         roman = ROMAN.index(numeral) + 1 if numeral else 0
         if letter == self.letter and not roman:
             return False

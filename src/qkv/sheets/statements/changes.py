@@ -44,7 +44,8 @@ _CHANGED = re.compile(
     rf"|disregard\w*)\s+{_THING}"
     r"|\$\s*(?:is|are|was|were|gets?|being)?\s*(?:added|dropped|removed|omitted|left out|replaced|swapped|changed"
     r"|exchanged|doubled|ignored|neglected)\b|\bkeys are (?:dropped|removed|ignored|left out)\b"
-    r"|\bin place of\b|\bwithout\s+(?:the |a |any |this |that )*(?:\$|factor|scal|large|constant)"
+    r"|\bin place of\b|\bwhat(?:ever)? (?:we|you|one|is) add"
+    r"|\bwithout\s+(?:the |a |any |this |that )*(?:\$|factor|scal|large|constant)"
     r"|(?:加上|加入|添加|加了|去掉|删去|删掉|去除|省略|略去|忽略|不乘|换成|换为|改成|改为|替换|交换|对调|没有|不加|加)\s*"
     r"(?:(?:其他|其余|别的|的|键|项|因子|系数|常数|两个|这个|那个)*\s*(?:\$|键|项|因子|系数|头|查询))"
     r"|\$\s*(?:换成|改成|改为|交换|对调|加到|去掉)|(?:头|查询|query)\s*(?:交换|对调|互换)",

@@ -44,6 +44,8 @@ _FULL_CONDITION = re.compile(
     re.I,
 )
 _NEGATION = re.compile(
+    r"\b(?:wrong|false|incorrect|a mistake|an error) to (?:say|think|write|believe|claim|conclude|expect)\b"
+    r"[^.;,:$]{0,18}$|"
     r"\b(?:(?:is|are|does|do|will|would|can|was|be|did) not|never|cannot|can't|isn't|aren't|doesn't"
     r"|won't|no longer|rather than|instead of|fails? to|far from|contrary to|anything but|short of)\b(?! only)"
     r"[^.;,:$]{0,18}$|(?:不能|不是|无法|不会"
@@ -67,6 +69,8 @@ _UNREAL_AFTER = re.compile(
     r"^\W*(?:would|could|might) (?:need|require|be|hold|follow|happen|only|have|mean|demand|result|take)\b", re.I
 )
 _ELSEWHERE = re.compile(
+    r"\b(?:compared (?:to|with)|unlike|in contrast to|as opposed to|different from) (?:in )?[(（][a-h][)）]"
+    r"|\bin \([a-h]\)[^.;]*\b(?:had|was|were|got|saw|found|used)\b|(?:与|和|不像|相比)\s*[(（][a-h][)）]|"
     r"\b(?:in|from|of|unlike|to|with) (?:the |our )?(?:(?:previous|earlier|last|preceding|first) )?"
     r"(?:sub)?(?:part|question|problem|exercise)s?\b[^.;]*\b(?:had|was|were|got|saw|found|used)\b|(?:上|前)一?(?:题|问|小题|部分)",
     re.I,
@@ -238,8 +242,13 @@ _PLAIN_SIZE = re.compile(
 )
 
 
+_INVERTED = re.compile(r"(?:^|[.;,(]\s*)(?:had|were|should)\s+(?:we|the|all|both|it|there|this|that|\$)", re.I)
+
+
 def _unclear(before: str) -> bool:
     """Whether a word of supposition is followed by something else than a formula that is understood."""
+    if _INVERTED.search(before):
+        return True
     for found in _IF.finditer(re.sub(r"\$[^$]*\$", lambda m: "\x00" * len(m[0]), before)):
         if _PLAIN_SIZE.match(before, found.end()):
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -46,6 +47,7 @@ DENOMINATOR = T.Total(
     "j", (), "", T.Call("exp", (T.Binary("*", T.Transposed(T.Symbol("k", ("j",))), T.Symbol("q")),))
 )  # of a softmax
 NOISES = ("epsilon", "sigma", "delta")  # letters that stand for the size of noise, where nothing else is said
+EXACTLY = re.compile(r"^\s*(?:exactly|precisely|without any error|恰好|精确)", re.I)
 OTHERWISE_LINES = 3  # "otherwise" refers to a condition at most so far above it
 
 
@@ -220,6 +222,8 @@ class _Judge:
             return "not_read", replace(found, because="denied in the words around it")
         if found.kind == EXACT:
             return "right", found
+        if found.kind == LIMIT and set(clause.signs) == {"="} and EXACTLY.match(parsed.formula.after):
+            return "not_read", replace(found, because="said to hold exactly, and right in a limit")
         if found.kind == LIMIT:
             return "limit", found
         if around.hypothesis or around.perhaps_goal:
