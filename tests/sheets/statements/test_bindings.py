@@ -16,7 +16,7 @@ def signs(before, after):
     [
         (r"For $g > 1$ we get", "", [">"]),
         (r"$c \approx v_a$ for $g > 1$ and", r"for $g < 1$", ["<"]),
-        (r"$c \approx v_a$ in the draws with $g > 1$ and", r"in the draws with $g < 1$", ["<"]),
+        (r"$c \approx v_a$ in the samples with $g > 1$ and", r"in the samples with $g < 1$", ["<"]),
         (r"For $g > 1$ we get $c \approx v_a$, otherwise", "", ["<"]),
         (r"$c \approx v_a$ if $g > 1$ and", "if not", ["<"]),
         (r"At $g = 1$ we get $c \approx v_c$, above it", "", [">"]),

@@ -222,7 +222,8 @@ class _Judge:
             return "not_read", replace(found, because="denied in the words around it")
         if found.kind == EXACT:
             return "right", found
-        if found.kind == LIMIT and set(clause.signs) == {"="} and EXACTLY.match(parsed.formula.after):
+        weights = any(s.base == "alpha" and s.index for s in T.symbols(clause))
+        if found.kind == LIMIT and weights and set(clause.signs) == {"="} and EXACTLY.match(parsed.formula.after):
             return "not_read", replace(found, because="said to hold exactly, and right in a limit")
         if found.kind == LIMIT:
             return "limit", found
