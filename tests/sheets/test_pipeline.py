@@ -90,3 +90,14 @@ def test_reasons_are_told_in_the_authors_letters() -> None:
     found = grade("(b) $q = x(k_a + k_b)$ gives $\\alpha_a \\approx 1$.", "attention-2021")
     assert found.statements[-1].verdict == "wrong"
     assert "x -> oo" in found.statements[-1].because
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "Nothing to see here."])
+def test_a_sheet_without_formulas_and_parts_has_no_edition(text):
+    found = grade(text)
+    assert (found.problem, found.answers, found.is_empty) == ("", (), True)
+    assert grade(text, "attention-2024").problem == "attention-2024"
+
+
+def test_a_title_of_a_part_below_a_named_one_is_no_numeral():
+    assert grade("Permuting the input\n\n$x = 1$", "attention-2024").problem == "attention-2024"

@@ -51,6 +51,8 @@ def grade(
     sheet = read_sheet(text, Path(file).name, titles=_titles(sheet, chosen), numbered=numbered)
     report = callback or (lambda so_far: None)
     known = Grade(file, chosen.id, (), (), (), tuple(_remarks(sheet)), text=text)
+    if not sheet.formulas and not sheet.parts and len(candidates) > 1:
+        return replace(known, problem="")  # nothing that could tell an edition
     report(known)
     answers = answers_of(sheet, chosen)
     report(replace(known, answers=answers))

@@ -260,7 +260,7 @@ ONE_HEAD = r"(c) i. $q = \beta(\mu_a + \mu_b)$"
         (ONE_HEAD, r"$c \approx \begin{cases} v_a & \|k_a\| > 1 \\ v_b & \|k_a\| < 1 \end{cases}$", "limit"),
         (ONE_HEAD, r"$c$ jumps between $v_a$ and $v_b$; $c \approx \frac12(v_a+v_b)$ 不成立.", "limit"),
         (ONE_HEAD, r"$c$ 在 $v_a$ 和 $v_b$ 之间波动", "limit"),
-        (ONE_HEAD.replace(r"\beta", ""), r"$c$ is closer to $v_a$ where $k_a$ is long.", "prose"),
+        (ONE_HEAD.replace(r"\beta", ""), r"$c$ is closer to $v_a$ where $k_a$ is long.", "meets"),
         (ONE_HEAD.replace(r"\beta", ""), r"The variance of $c$ grows.", "prose"),
         (ONE_HEAD.replace(r"\beta", r"\gamma"), r"$\|k_a\| > 1$ gives $c \approx v_a$", "limit"),
     ],

@@ -78,9 +78,9 @@ def test_what_is_said_uses_the_authors_letters():
 
 
 def test_a_weight_of_a_large_number_is_near_the_goal_only_if_it_is():
-    for factor, verdict in ((2, "misses"), (4, "misses"), (7, "limit")):
+    for factor, verdict in ((2, "misses"), (3, "misses"), (4, "limit"), (7, "limit")):
         weight = math.exp(factor) / (2 * math.exp(factor) + 8)
-        assert (abs(weight - 0.5) < 0.01) == (verdict == "limit")
+        assert (abs(weight - 0.5) < 0.05) == (verdict == "limit")
         assert decided("b", {"q": f"{factor}*(k_a + k_b)"}).answer.verdict == verdict
 
 

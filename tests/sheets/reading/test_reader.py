@@ -178,3 +178,32 @@ def test_titles_tell_parts_that_have_no_label() -> None:
 
 def test_long_sheets_are_cut() -> None:
     assert read_sheet("$a = 1$ " * 80_000).cut
+
+
+def test_kets_are_vectors_and_bras_their_transposes():
+    sheet = read_sheet(
+        r"(b) $\braket{k_a|q} = t$, $\ket{c} \approx \ket{v_a}$, $M = |a_i\rangle\langle a_i|$, $\bra{k_a} = 0$."
+    )
+    assert [f.math for f in sheet.formulas] == [
+        r"k_a^\top q = t",
+        r"c \approx v_a",
+        r"M = a_i a_i^\top",
+        r"k_a^\top = 0",
+    ]
+    assert read_sheet(r"(b) $\langle k_a, q \rangle = |t|$.").formulas[0].math == r"\langle k_a, q \rangle = |t|"
+
+
+def test_labels_in_the_argument_of_an_environment_or_a_callout():
+    latex = "\\begin{answer}{1 (a)}\n$x = 1$\n\\end{answer}\n\\begin{solution}[(b)]\n$x = 2$\n\\end{solution}"
+    assert [f.part for f in read_sheet(latex, "s.tex").formulas] == ["a", "b"]
+    assert read_sheet("> [!question] (a) Copying\n\nSo $k_j = 1$.", "s.md").formulas[0].part == "a"
+
+
+def test_bracketed_labels_in_typst():
+    sheet = read_sheet("== (c) Heads\n#ans[\n  (i) $q = t$ here.\n\n  (ii) So $c = v$.\n]\n", "s.typ")
+    assert [f.part for f in sheet.formulas] == ["c.i", "c.ii"]
+
+
+def test_the_sentence_before():
+    sheet = read_sheet("(b) Suppose we drop $t$. Then $x = 1$ and $y = 2$.\n\nNothing more, so $z = 3$.")
+    assert [f.previous for f in sheet.formulas] == ["", *["(b) Suppose we drop $t$"] * 2, "Then $x = 1$ and $y = 2$"]

@@ -86,7 +86,7 @@ $k_a \approx \gamma u_a$ with $\gamma \sim N(1, \frac12)$ and {second}.
     [
         (r"$\alpha_a \approx \frac12$", r"$k_a^T q = \gamma \beta$", "limit"),
         (r"$\alpha_a \approx \frac12$", r"$k_a^T q \approx \beta$", "not_read"),
-        (r"$\alpha_a \approx \frac12$", r"$k_b^T q \approx \gamma \beta$", "not_read"),
+        (r"$\alpha_a \approx \frac12$", r"$k_b^T q \approx \gamma \beta$", "wrong"),
         (r"$\alpha_a \approx \frac12$", r"when $\gamma > 1$, $c \approx v_a$", "limit"),
         (r"$\alpha_a \approx \frac12$", r"when $\gamma < 1$, $c \approx v_a$", "wrong"),
         (r"$\alpha_a \approx \frac12$", r"$\mathrm{Var}[k_a^T q] = \beta^2 (2\alpha + \frac12)$", "right"),

@@ -6,7 +6,8 @@ import pytest
 
 from qkv.sheets.pipeline import grade
 from qkv.sheets.reading import read_sheet
-from qkv.sheets.statements.circumstances import circumstances, compared_keys
+from qkv.sheets.statements.bindings import compared_keys
+from qkv.sheets.statements.circumstances import circumstances
 from qkv.sheets.statements.deciding import Budget, ClaimText, canonical, decide, is_remembered
 from qkv.sheets.statements.parser import parse
 

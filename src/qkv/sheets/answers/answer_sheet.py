@@ -28,6 +28,7 @@ from qkv.sheets.feedback import GradedAnswer
 from qkv.sheets.problems.problem import Problem, Question
 from qkv.sheets.reading.sheet import Sheet
 from qkv.sheets.statements import tree as T
+from qkv.sheets.statements.changes import changes_in, sentence
 
 VECTORS = {"v": ("v",), "u": ("u", "mu", "x", "v")}
 """Families in which the value of an output may be written, by the family of the problem."""
@@ -207,6 +208,7 @@ def _possibility(question: Question, region: Region, problem: Problem) -> Decide
         if isinstance(head, T.Symbol) and joined(head.base, "".join(head.index)) == token:
             texts = [claim_text(side) for side in one.clause.sides[1:]]
             chosen += [(one.formula.line, text) for text in texts if text is not None and "+" in text]
+    chosen += _told_tokens(region, token, problem, question.part)
     for line, text in chosen:
         for outcome in find_outputs(output, region, VECTORS["u"]):
             if outcome.line < line:
@@ -215,3 +217,17 @@ def _possibility(question: Question, region: Region, problem: Problem) -> Decide
             if tried.answer.verdict in ("meets", "limit"):
                 return tried
     return _words(question, region)
+
+
+def _told_tokens(region: Region, token: str, problem: Problem, part: str) -> list[tuple[int, str]]:
+    """What a token becomes by changes that are told in words, with their lines."""
+    here = problem.part(part)
+    lets = [one for let in (here.let if here is not None else ()) for one in re.split(r",\s*(?=\w+ =)", let)]
+    given = next((one.partition("=")[2].strip() for one in lets if one.split("=")[0].strip() == token), "")
+    found: dict[tuple[int, str], None] = {}
+    for formula in region.formulas:
+        for change in changes_in(sentence(formula), token):
+            value = claim_text(change.value)
+            if change.token == token and value is not None and given:
+                found[formula.line, f"{given} + {value}" if change.added else value] = None
+    return list(found)

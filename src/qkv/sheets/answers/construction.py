@@ -69,6 +69,8 @@ class Outcome:
         in_words: Whether the condition was read from words, so that it does not fail an outcome by itself.
         loose: Whether the words name no output, so that they can agree with a goal but not fail it.
         queries: Queries that the same sentence puts in the place of those of the earlier part.
+        compares: Whether it says that the output is nearer to the value than to the other one, not that it is there.
+        rest: The words after it in its sentence.
     """
 
     output: str
@@ -80,6 +82,8 @@ class Outcome:
     in_words: bool = False
     loose: bool = False
     queries: tuple[tuple[str, str], ...] = ()
+    compares: bool = False
+    rest: str = ""
 
 
 def renamed(expression: str, change: Callable[[str, str], str | None]) -> str:

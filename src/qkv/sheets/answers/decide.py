@@ -12,10 +12,9 @@ from qkv.sheets.answers.goal_check import SHOWN_ITEMS, Found, decided, in_limit,
 from qkv.sheets.answers.letters import FRESH, Put, families, logarithms_as_scales, numbers_as_scales, put_in
 from qkv.sheets.answers.samples import decide_samples
 from qkv.sheets.answers.wording import number_text, people_write
+from qkv.sheets.closeness import CLOSE
 from qkv.sheets.feedback import GradedAnswer
 from qkv.sheets.problems.problem import HOLE, SCALE, Problem, Question
-
-CLOSE = 0.01  # how near to the wanted weight a large number must come
 
 
 def decide_answer(

@@ -9,9 +9,12 @@ from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.goal_check import Found, decided
 from qkv.sheets.answers.regions import Region
 from qkv.sheets.answers.tree_text import said
+from qkv.sheets.closeness import CLOSE
 from qkv.sheets.feedback import GradedAnswer
 from qkv.sheets.problems.problem import Problem, Question
 from qkv.sheets.statements import tree as T
+from qkv.sheets.statements.bindings import is_norm_of_key
+from qkv.sheets.statements.circumstances import circumstances
 
 MUCH = (
     r"(?:much|significantly|far|substantially|considerably|way|very much|a lot|vastly|drastically|"
@@ -39,7 +42,10 @@ MUCH_LARGER = re.compile(
 LARGEST = re.compile(r"\b(?:largest|biggest|highest|maximum|maximal|greatest)\b|最大", re.I)
 WEAKER = re.compile(r"\b(?:larger|greater|higher|bigger) than\b|大于", re.I)
 NEGATED = re.compile(r"\b(?:not|no|never|isn't|n't)\b", re.I)
-ENOUGH = "99/100"  # what "almost all of the weight" is taken to be where a condition is refuted
+NOT_ENOUGH = re.compile(
+    r"\b(?:not|n't) (?:be )?(?:enough|sufficient)|\binsufficient|\b(?:not|n't) suffice|不够|不足|不充分", re.I
+)
+ENOUGH = 1 - CLOSE  # what "almost all of the weight" is taken to be where a condition is refuted
 
 
 @dataclass(frozen=True)
@@ -169,10 +175,15 @@ def _weak(question: Question, region: Region) -> Reading | None:
     free = "k_1..k_n free, q free, n >= 2"
     for one in said(list(region.formulas)):
         clause, formula = one.clause, one.formula
+        if NOT_ENOUGH.search(f"{formula.before} {formula.after}") or circumstances(formula).negated:
+            continue
         left, right, sign = clause.sides[0], clause.sides[-1], clause.signs[0]
         if len(clause.sides) == 2 and _is_score(left) and _is_score(right) and sign in (">", ">="):
             given = (f"{free}, k_{item}'q {sign} k_i'q for i != {item}",)
             return Reading(given, (), "a score larger than the others", formula.line, formula.source)
+        if len(clause.sides) == 2 and sign in (">", ">=", ">>") and is_norm_of_key(left) and is_norm_of_key(right):
+            given = (f"{free}, norm(k_{item}) > norm(k_i) for i != {item}",)
+            return Reading(given, (), "a key longer than the others", formula.line, formula.source)
         everything = re.search(r"\ball\b|\bany\b|\bevery\b|所有|任意", f"{formula.before} {formula.after}", re.I)
         if sign == "perp" and _is_query_and_key(left, right) and (everything or _item_of(right, left) == item):
             return Reading(

@@ -36,6 +36,7 @@ from qkv.sheets.answers.regions import Region, is_length
 from qkv.sheets.answers.tree_text import Said, claim_text, clauses, said
 from qkv.sheets.reading.sheet import Formula
 from qkv.sheets.statements import tree as T
+from qkv.sheets.statements.bindings import belongs, is_new_case, opens_next
 from qkv.sheets.statements.circumstances import circumstances
 from qkv.sheets.statements.parser import Unreadable, expression
 
@@ -186,8 +187,11 @@ def find_samples(
         sentence = next((f for f in formulas if f.line == one.line and one.written.startswith(f.source)), None)
         if sentence is not None and not one.condition and not one.loose:
             after = sentence.after[len(one.written) - len(sentence.source) :]
-            condition, worded = _condition_around(sentence.before, after, scales, length)
-            one = replace(one, condition=condition, in_words=worded or bool(condition))
+            condition, worded = _condition_after(one.rest, scales, length), False
+            if not condition:
+                condition, worded = _condition_around(sentence.before, after, scales, length)
+                worded = worded or bool(condition)
+            one = replace(one, condition=condition, in_words=worded)
         found.append(replace(one, value=value_in(one.value, length, clash)))
     found += _named_plainly(region, scales, length)
     found = _alternatives(found)
@@ -268,7 +272,7 @@ def _in_clause(one: Said, here: list[T.Clause], place: int, scales: set[str], le
         return None
     condition, worded = _condition_of(one, here, place, scales, length)
     unread = not condition and circumstances(formula).unclear  # under a condition that was not understood
-    loose = unread or bool(CONTRAST.search(formula.before))
+    loose = unread or bool(CONTRAST.search(formula.before)) or (bool(condition) and is_new_case(formula.before))
     if not condition and place == len(here) - 1 and ALWAYS.match(formula.after):
         condition = ALL_LENGTHS
     return Outcome(output, value, condition, formula.line, formula.source, in_words=worded, loose=loose)
@@ -284,17 +288,24 @@ def _condition_of(
     before = next((c for c in reversed(inner[:place]) if c), "")
     condition, worded = (before, False) if before else _condition_around(formula.before, "", scales, length)
     if place == len(here) - 1 and not (condition and re.match(r"\s*[,，;；]", formula.after)):
-        found = CONDITION_AFTER.match(formula.after)
-        for clause in clauses(found[1]) if found else ():
-            said_after = _condition(clause, scales, length) if clause.sides else ""
-            if said_after:
-                return said_after, False
+        said_after = _condition_after(formula.after, scales, length)
+        if said_after:
+            return said_after, False
     followed = place + 1 < len(here) and inner[place + 1]
     if followed and (outputs[0] or not any(inner[:place])):  # c = v_a if x, c = v_b if y
         return inner[place + 1], False
     if condition and (OTHERWISE.search(_close(formula.before)) or OTHERWISE_AFTER.match(formula.after)):
         condition = condition.translate(str.maketrans("<>", "><")).replace("=", "").replace("  ", " ")
     return condition, worded
+
+
+def _condition_after(after: str, scales: set[str], length: Length | None) -> str:
+    """The condition right after a formula or a value, unless it opens the next statement."""
+    found = CONDITION_AFTER.match(after)
+    if found is None or opens_next(after):
+        return ""
+    conditions = [_condition(clause, scales, length) for clause in clauses(found[1]) if clause.sides]
+    return next((one for one in conditions if one), "")
 
 
 def _close(before: str) -> str:
@@ -376,8 +387,15 @@ def _in_words(region: Region, families: set[str], more_words: str = "") -> list[
             for one in (value, second):
                 if one:
                     written = f"{formula.source} {linked.strip()} {one}"
-                    loose = bool(CONTRAST.search(f"{formula.before} {linked}") or COMPARED.search(linked))
-                    found.append(Outcome(output, one, swings.get(one, ""), formula.line, written, loose=loose))
+                    compares = COMPARED.search(linked) is not None
+                    loose = compares or CONTRAST.search(f"{formula.before} {linked}") is not None
+                    rest_of = rest[more.end() :] if more and one == second else rest
+                    found.append(
+                        Outcome(
+                            output, one, swings.get(one, ""), formula.line, written,
+                            loose=loose, compares=compares, rest=rest_of,
+                        )
+                    )  # fmt: skip
             continue
         value = _value_text(formula.math, families)
         subject = plain.search(formula.before) or (more_words and copied.search(formula.before))
@@ -420,8 +438,10 @@ def _moving(formulas: list[Formula]) -> list[Outcome]:
 
 def _condition_around(before: str, after: str, scales: set[str], length: Length | None) -> tuple[str, bool]:
     """The condition on the length around a formula in its sentence, and whether it is in words only."""
-    for math in reversed(re.findall(r"\$([^$]*)\$", before[-160:])):
-        for clause in reversed([c for c in clauses(math) if c.sides]):
+    for place in reversed(list(re.finditer(r"\$([^$]*)\$", before[-160:]))):
+        if belongs(before[-160:][: place.start()]):
+            continue  # the condition of the formula before it
+        for clause in reversed([c for c in clauses(place[1]) if c.sides]):
             found = _condition(clause, scales, length)
             if found:
                 return found, False

@@ -29,7 +29,8 @@ GOAL = re.compile(
 CONTRAST = re.compile(
     r"\b(?:single|previous(?:ly)?|earlier|before|parts?|questions?|unlike|in contrast|instead|whereas|compared|"
     r"former|originally|than|one[ -]head\w*|"
-    r"ideal(?:ly)?|on average|in expectation|expected value|mean of)\b|之前|单头|上一",
+    r"ideal(?:ly)?|on average|in expectation|expected value|mean of)\b"
+    r"|\b(?:in|of|from|with|to|unlike) \([a-h]\)|之前|单头|上一",
     re.I,
 )
 """Words that set a statement against another part, or that speak of means: such statements accuse nobody."""
@@ -51,7 +52,7 @@ UNSTABLE = re.compile(
     r"^\W*(?:is|are|will be|becomes?|would be)\W+(?:(?:very|highly|more)\W+)?(?:unstable|volatile)\b|^\W*不稳定", re.I
 )
 AND_VALUE = re.compile(
-    r"^[^$.。;]{0,40}?\b(?:and|or|to)\b[^$.。;]{0,40}?\$([^$]+)\$|^\s*(?:和|或|与|到|跟|、)[^$.。;]{0,12}\$([^$]+)\$"
+    r"^(?:[^$.。;]{0,40}?\$[^$]*[<>][^$]*\$)?[^$.。;]{0,40}?\b(?:and|or|to)\b[^$.。;]{0,40}?\$([^$]+)\$|^\s*(?:和|或|与|到|跟|、)[^$.。;]{0,12}\$([^$]+)\$"
 )
 LARGER = re.compile(
     r"k_a[^$]*\$?[^.。$]{0,60}\b(?:large|larger|long|longer|big|bigger|high|higher|greater)\b|"
@@ -77,8 +78,10 @@ WRITTEN_PLAINLY = re.compile(
 )
 CASES = re.compile(r"^(?P<head>.*?)\\begin\s*\{cases\}(?P<rows>.*?)\\end\s*\{cases\}\s*[.,]?\s*$", re.S)
 CONDITION_AFTER = re.compile(
-    r"^\s*[,(]?\s*(?:(?:always|again|then|and|only|just|exactly|mostly)\s+)?"
-    r"(?:(?:if|when|whenever|for|provided|as long as|in case|once|while)\b|在|当|若|如果)[^$.。;；]{0,40}\$([^$]+)\$",
+    r"^\s*(?:[(（]\s*|[,，(（]?\s*(?:(?:always|again|then|and|only|just|exactly|mostly)\s+)?"
+    r"(?:(?:if|when|whenever|for|provided|as long as|as soon as|in|where|with|once|while)\b"
+    r"|在|当|若|如果)[^$.。;；]{0,40})"
+    r"\$([^$]+)\$",
     re.I,
 )
 OTHERWISE = re.compile(r"\b(?:otherwise|else|others?|the rest|in the other case)\b|否则|反之|其余|其他", re.I)
@@ -98,8 +101,8 @@ DENIED = re.compile(
 )
 """Words after a formula that deny it."""
 COMPARED = re.compile(
-    r"\b(?:sometimes|occasionally|closer|nearer|more|less|lean\w*|bias\w*|skew\w*|shift\w*|pull\w*|drawn|favou?r\w*|vary|varies|influenced|"
-    r"varianc\w*)\b|偏向|有时|更接近|更靠近|更偏",
+    r"\b(?:sometimes|occasionally|closer|nearer|more|less|lean\w*|bias\w*|skew\w*|shift\w*|pull\w*|drawn?|draws|toward\w*|direction|tilt\w*|favou?r\w*|vary|varies|influenced|"
+    r"varianc\w*)\b|偏|有时|更接近|更靠近|越|拉向|靠向|拉近",
     re.I,
 )
 """Words that compare and do not equate: what they say can agree with a goal, and does not fail it."""

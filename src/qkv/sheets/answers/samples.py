@@ -62,12 +62,16 @@ def decide_samples(
         return Decided(_missed(question, put, earlier, failed[0]))
     if not held:
         return Decided(_answer(question, outcomes[0], "not_read", f"not decided: {tried[0][1].because}", tried[0][1]))
-    said = "; ".join(
-        f"{outcome.output} → {put.said(outcome.value)}{_when(put, outcome.condition)}" for outcome, _ in held[:3]
-    )
+    said = "; ".join(f"{_told(put, outcome, found)}{_when(put, outcome.condition)}" for outcome, found in held[:3])
     scales = ", ".join(f"{put.said(scale)} → ∞" for scale in put.scales)
     because = f"{said} as {scales}" if scales else said
     return Decided(_answer(question, held[-1][0], "limit" if scales else "meets", because, held[-1][1]))
+
+
+def _told(put: Put, outcome: Outcome, found: Found) -> str:
+    """What holds: the weights that are compared, or what the output approaches."""
+    compared = outcome.compares and " > " in found.says.partition(" when ")[0]
+    return put.said(found.says.partition(" when ")[0]) if compared else f"{outcome.output} → {put.said(outcome.value)}"
 
 
 def _about_another_part(question: Question, held: list[Outcome], failed: list[Outcome]) -> bool:
@@ -139,6 +143,8 @@ def _tried(question: Question, put: Put, outcome: Outcome) -> Found:
     found = decided(question.given, lets, (f"{goal} when {condition}" if condition else goal,))
     if found.kind == "proved" or not question.varies:
         return found
+    if outcome.compares:
+        return _nearer(question, put, lets, outcome, value) or found
     expected = _expected(question, value)
     if outcome.in_words and expected and decided(question.given, lets, (f"{goal} when {expected}",)).kind == "proved":
         because = f"as it is worded it fails when {condition}, and holds when {expected}"
@@ -155,6 +161,17 @@ def _tried(question: Question, put: Put, outcome: Outcome) -> Found:
         if tried.kind == "refuted":
             return replace(tried, because=f"at {question.varies} = {probe}, {tried.because}")
     return found
+
+
+def _nearer(question: Question, put: Put, lets: tuple[str, ...], outcome: Outcome, value: str) -> Found | None:
+    """That an output leans to one of the two values: its weight is the larger one; None for another value."""
+    pair = {"v_a": ("alpha_a", "alpha_b"), "v_b": ("alpha_b", "alpha_a")}.get(_plain(value))
+    condition = outcome.condition or _expected(question, value)
+    if pair is None or outcome.output != "c" or not condition:
+        return None
+    given = (*question.given, *(f"{scale} > 0" for scale in put.scales))
+    found = decided(given, lets, (f"{pair[0]} > {pair[1]} when {condition}",))
+    return found if found.kind == "proved" else None
 
 
 def _unknown_letters(question: Question, put: Put, value: str) -> list[str]:

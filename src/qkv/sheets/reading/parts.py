@@ -85,6 +85,8 @@ class _Walk:
 
     def _title(self, mark: Mark) -> bool:
         letter, _, numeral = mark.value.partition(".")
+        if numeral and numeral not in ROMAN:
+            return False
         roman = ROMAN.index(numeral) + 1 if numeral else 0
         if letter == self.letter and not roman:
             return False
@@ -235,13 +237,24 @@ def _typst_marks(text: str) -> list[Mark]:
         elif depth and (not inner or depth == inner) and counts[depth] <= len(ROMAN):
             inner = inner or depth
             out.append(Mark(at, "roman", ROMAN[counts[depth] - 1], True))
-    return out
+    return out + _bracketed_marks(text)
+
+
+_BRACKETED = re.compile(r"^[ \t]*(?:\#\w+(?:\([^()\n]*\))?\[[ \t]*)?(?=\((?:[a-h]|i{1,3}|iv|v)\)[ \t])", re.M)
+
+
+def _bracketed_marks(text: str) -> list[Mark]:
+    """Lines of Typst that begin with a label in brackets, as in "(ii) Now"."""
+    lines = [(m.start(), text[m.end() : text.find("\n", m.end())]) for m in _BRACKETED.finditer(text)]
+    return [Mark(at, kind, value) for at, line in lines for kind, value in _labels(line)]
 
 
 _PREFIX = re.compile(
     r"[ \t]*(?:>[ \t]*|[-*+•][ \t]+(?=[\[\(（*#\w])|(?P<hash>\#{1,6})[ \t]*|\*{1,3}(?=\S)|_{1,2}(?=[(\w])"
     r"|\\(?P<section>(?:sub)*(?:section|paragraph))\*?\{"
     r"|\\begin\{(?:enumerate|itemize|description)\}(?:\[[^\]\n]*\])?[ \t]*"
+    r"|\\(?:begin\{)?(?:answers?|ans|solution|sol|problem|prob|exercise|question|task|subquestion|homeworkProblem)\*?\}?"
+    r"[ \t]*[\[{][ \t]*|\[![a-z]+\][+-]?[ \t]*"
     r"|\\text(?:bf|it|rm)?\{|\\noindent[ \t]*|\\item[ \t]*\[?|\$\$?[ \t]*|\\\[[ \t]*|\\large[ \t]*"
     r"|\{[ \t]*|</?[a-z][a-z0-9]*(?:\s[^<>\n]*)?>[ \t]*)*"
 )

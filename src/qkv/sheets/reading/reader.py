@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from qkv.sheets.reading.forms import Document, expanded, read_document
+from qkv.sheets.reading.kets import without_kets
 from qkv.sheets.reading.parts import Stretch, stretches
 from qkv.sheets.reading.regions import answer_regions
-from qkv.sheets.reading.sentences import around, cleaned
+from qkv.sheets.reading.sentences import around, cleaned, previous
 from qkv.sheets.reading.sheet import Formula, Passage, Sheet
 from qkv.sheets.reading.spans import Span, plain_formulas, rows, spans
 from qkv.sheets.reading.typst import as_latex
@@ -70,7 +71,8 @@ def read_sheet(
         part = names[1][max(place, 0)]
         before, after = around(body, said, index)
         own = bool(regions) and not any(start <= span.start < end for start, end in regions)
-        formulas += _formulas(document, span, part, before, after, own, index)
+        lead = previous(body, said, index)
+        formulas += [replace(f, previous=lead) for f in _formulas(document, span, part, before, after, own, index)]
     passages = _passages(document, names, regions)
     parts = [p for p in dict.fromkeys([*(x.part for x in passages), *(x.part for x in formulas)]) if p]
     return Sheet(file, document.form, body, tuple(formulas), tuple(passages), tuple(parts), document.cut)
@@ -140,7 +142,7 @@ def _formulas(
 def _latex(document: Document, math: str) -> str:
     """Math in LaTeX with the author's macros put in; vectors lose their fonts, indices of one letter their braces."""
     latex = as_latex(math) if document.form == "typst" else expanded(math, document.macros)
-    latex = _INDEX.sub(r"_\1", _FONT.sub(_without_font, latex))
+    latex = without_kets(_INDEX.sub(r"_\1", _FONT.sub(_without_font, latex)))
     return _DISTRIBUTED.sub(r"\\sim ", latex)
 
 

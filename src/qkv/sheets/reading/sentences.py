@@ -1,4 +1,4 @@
-"""The words around a formula: from the beginning of its sentence, and up to its end."""
+"""The words around a formula: from the beginning of its sentence, up to its end, and the sentence before."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from qkv.sheets.reading.spans import Span
 
 MAX_WORDS = 400  # characters on each side
+MAX_NEAR = 60  # formulas that are looked at for the sentence before
 
 _END = re.compile(
     r"(?<![ .][A-Za-z])(?<!i\.e)(?<!e\.g)(?<!etc)[.!?](?=[)）]?(?:\s|$|\\\\|[\u4e00-\u9fff]))[)）]?|[。！？；]"
@@ -36,6 +37,35 @@ def around(text: str, spans: list[Span], index: int) -> tuple[str, str]:
     """The words before and after the span with this index, in its sentence."""
     span = spans[index]
     return _before(text, spans, index, span), _after(text, spans, index, span)
+
+
+def previous(text: str, spans: list[Span], index: int) -> str:
+    """The sentence before the one in which the span with this index stands; empty if there is none near it."""
+    end = spans[index].start
+    low = max(0, end - 2 * MAX_WORDS)
+    blank = list(text[low:end])
+    near = [span for span in spans[max(0, index - MAX_NEAR) : index] if span.start >= low]
+    for span in near:  # a sentence does not end inside math, but may end with a display
+        length = span.end - span.start
+        ends = span.display and span.math.rstrip().endswith((".", "。"))
+        blank[span.start - low : span.end - low] = "\x00" * (length - 1) + ("." if ends else "\x00")
+    cuts = list(_END.finditer("".join(blank)))
+    for place in range(len(cuts) - 1, -1, -1):
+        first, last = low + (cuts[place - 1].end() if place else 0), low + cuts[place].start()
+        words = cleaned(_with_math(text, near, first, last))
+        if re.search(r"\w", words):
+            return words
+    return ""
+
+
+def _with_math(text: str, near: list[Span], first: int, last: int) -> str:
+    """The text between two places, math between dollar signs."""
+    out, at = "", first
+    for span in near:
+        if first <= span.start and span.end <= last + 1:
+            out += f"{text[at : span.start]} ${' '.join(span.math.split())}$ "
+            at = span.end
+    return out + text[at:last]
 
 
 def _before(text: str, spans: list[Span], index: int, span: Span) -> str:

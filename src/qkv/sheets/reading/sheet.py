@@ -24,6 +24,7 @@ class Formula:
         before: The words before it in its sentence, other formulas between dollar signs.
         after: The words after it in its sentence.
         own_text: Whether it belongs to the text of the problem and not to the answer.
+        previous: The sentence before its own.
     """
 
     line: int
@@ -35,6 +36,7 @@ class Formula:
     before: str = ""
     after: str = ""
     own_text: bool = False
+    previous: str = ""
 
     @property
     def aside(self) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from qkv.sheets.reading.sheet import Formula
 from qkv.sheets.statements import tree as T
-from qkv.sheets.statements.parser import Unreadable, parse
+from qkv.sheets.statements.bindings import SPAN, belongs, beside, clauses_of, is_number_condition
+from qkv.sheets.statements.changes import says_changed
 
 _GOAL = re.compile(
     r"\b(?:we|i|you|to)\s+(?:would\s+|also\s+|only\s+|just\s+|then\s+)?(?:want|wish|aim|desire)\b"
@@ -34,7 +35,7 @@ _HYPOTHESIS = re.compile(
     r"|(?:ignor|neglect|disregard|exclud|except|omit|discard)\w*(?: (?:all|the|those|any))?"
     r"(?: (?:cases?|samples?|draws?|situations?|events?))?(?: (?:where|when|in which|with|that|of))?"
     r"|supposing|were to set|setting|instead|with|worst case|extreme case)\s*(?:that|we|of|set|have|also)*\W*$"
-    r"|\b(?:if|when)\b[^,.;$]{0,40}$|(?:如果|假设|假如|若|当|设|忽略|不考虑|排除|除了)[^，。,$]{0,8}$",
+    r"|\b(?:if|when)\b(?:(?!\bthen\b)[^,.;$]){0,40}$|(?:如果|假设|假如|若|当|设|忽略|不考虑|排除|除了)[^，。,$]{0,8}$",
     re.I,
 )
 _FULL_CONDITION = re.compile(
@@ -43,38 +44,51 @@ _FULL_CONDITION = re.compile(
     re.I,
 )
 _NEGATION = re.compile(
+    r"\b(?:wrong|false|incorrect|a mistake|an error) to (?:say|think|write|believe|claim|conclude|expect)\b"
+    r"[^.;,:$]{0,18}$|"
     r"\b(?:(?:is|are|does|do|will|would|can|was|be|did) not|never|cannot|can't|isn't|aren't|doesn't"
-    r"|won't|no longer|rather than|instead of|fails? to)\b(?! only)[^.;,:$]{0,18}$|(?:不能|不是|无法|不会"
+    r"|won't|no longer|rather than|instead of|fails? to|far from|contrary to|anything but|short of)\b(?! only)"
+    r"[^.;,:$]{0,18}$|(?:不能|不是|无法|不会"
     r"|不可能)[^，。$]{0,8}$",
     re.I,
 )
+_FALSE = (
+    r"(?:simply |just |plainly |clearly |of course |definitely )?(?:false|wrong|incorrect|untrue|impossible"
+    r"|not\b(?! only)"
+    r"|out of reach|unattainable|unreachable|hopeless|an? (?:common |frequent |typical )?"
+    r"(?:mistake|error|misconception))"
+)
 _NEGATED_AFTER = re.compile(
-    r"^\W*(?:is|does|will|can|would)(?: not|n't)\b(?! only)|^\W*isn't\b|^\W*(?:不成立|是错)", re.I
+    r"^\W*(?:does|will|can|would)(?: not|n't)\b(?! only)|^\W*isn't\b|^\W*(?:cannot|can't)\b"
+    rf"|^\W*(?:is|are|was|would be) {_FALSE}"
+    rf"|^\W*(?:but |and )?(?:which|this|that|it) (?:is|was|would be) {_FALSE}"
+    r"|^\W*(?:但|可)?(?:这|那)?(?:是|就是|显然)?(?:不成立|错|不对|不正确|不可能)",
+    re.I,
+)
+_UNREAL_AFTER = re.compile(
+    r"^\W*(?:would|could|might) (?:need|require|be|hold|follow|happen|only|have|mean|demand|result|take)\b", re.I
+)
+_ELSEWHERE = re.compile(
+    r"\b(?:compared (?:to|with)|unlike|in contrast to|as opposed to|different from) (?:in )?[(（][a-h][)）]"
+    r"|\bin \([a-h]\)[^.;]*\b(?:had|was|were|got|saw|found|used)\b|(?:与|和|不像|相比)\s*[(（][a-h][)）]|"
+    r"\b(?:in|from|of|unlike|to|with) (?:the |our )?(?:(?:previous|earlier|last|preceding|first) )?"
+    r"(?:sub)?(?:part|question|problem|exercise)s?\b[^.;]*\b(?:had|was|were|got|saw|found|used)\b|(?:上|前)一?(?:题|问|小题|部分)",
+    re.I,
+)
+_ONE_HEAD = re.compile(
+    r"\b(?:one|single|only one|the same)[ -](?:attention )?(?:head\w*|query)\b|\bsingle[- ]headed"
+    r"|单头|单个头|一个头|单个查询",
+    re.I,
 )
 _CHOICE = re.compile(
-    r"\b(?:let|set|choose|pick|take|define|design|select|construct|consider|use|using|try|denote"
+    r"\b(?:let(?! me\b| us (?:see|check|verify|compute|look|calculate))|set|choose|pick|take"
+    r"|define|design|select|construct|consider|use|using|try|denote"
     r"|by setting|setting|namely|put|write)\b[^.;$]{0,40}$"
     r"|(?:令|设|取|选|构造|定义|记)[^，。$]{0,8}$",
     re.I,
 )
 _OTHERS = re.compile(
     r"\b(?:others?|remaining|rest|all the rest|everything else)\b[^.;$]{0,40}$|(?:其他|其余|剩下|别的)[^。$]{0,12}$",
-    re.I,
-)
-_SPAN = re.compile(r"\$([^$]*)\$")
-_CONDITION_WORD = re.compile(
-    r"(?:\b(?:if|when|whenever|for|where|with|given|since|while|as|once|because|case|keys?|indices"
-    r"|all|any|every|each|other|samples?|provided|assuming|suppose|that|letting|let|take|taking|say|example|instance"
-    r"|until|only|sending|setting|at|long)\b|e\.g\.|i\.e\.|[(（]|当|若|如果|对|对于|其中|且|只要|只有|仅当|例如|比如|假设|假如|令|取|,|，|、|and)\s*$",
-    re.I,
-)
-_AFTER_CONDITION = re.compile(
-    r"^[\s,，(（]*(?:(?:still |also |must |will |which )*(?:holds?|is true)?\s*(?:only |exactly |just |again )?"
-    r"(?:for|if|when|whenever"
-    r"|where|with|as|given|provided|since|once|until|at|in|as long as|so long as|对|对于|其中|当|若|如果|只要|在)?"
-    r"\s*(?:that|all|any|every|each|other|the other|the|those|some|其他|所有|任意|所有的|任意的)?\s*"
-    r"(?:remaining |other )?(?:keys?|indices|items?|samples?|draws?|cases?)?"
-    r"\s*(?:with|where|in which|for which|when|of)?)[\s,，(（]*\$([^$]*)\$",
     re.I,
 )
 _OTHERWISE = re.compile(r"^[\s,，(（]*(?:otherwise|else|否则|其他情况)", re.I)
@@ -103,7 +117,9 @@ class Circumstances:
         scores: Whether scores are spoken of.
         much: Whether words such as "much" or "large" stand near.
         conditions: Conditions on indices and numbers beside it.
+        other_conditions: Other ways to bind conditions of its sentence.
         unclear: Whether a word such as "if" stands before it whose condition is not a formula that is understood.
+        changed: Whether a change is told, as in "without the factor $t$".
         large: Vectors or letters that are said to be large under a condition.
         small: The same for small.
         every: Whether all samples are spoken of.
@@ -111,7 +127,8 @@ class Circumstances:
         by_choice: Whether "by setting" or the like follows, so that it is what a choice gives.
         denominator: Whether the denominator of a softmax is spoken of.
         likewise: Whether it is said of another case by likeness, as with "similarly".
-        unreal: Whether it is said of what would be, not of what is.
+        unreal: Whether it is said of what would be, or of another part.
+        one_head: Whether a single head or query is spoken of.
     """
 
     goal: bool = False
@@ -124,7 +141,9 @@ class Circumstances:
     scores: bool = False
     much: bool = False
     conditions: tuple[T.Condition, ...] = ()
+    other_conditions: tuple[tuple[T.Condition, ...], ...] = ()
     unclear: bool = False
+    changed: bool = False
     large: tuple[str, ...] = ()
     small: tuple[str, ...] = ()
     every: bool = False
@@ -133,6 +152,7 @@ class Circumstances:
     denominator: bool = False
     likewise: bool = False
     unreal: bool = False
+    one_head: bool = False
 
 
 def circumstances(formula: Formula) -> Circumstances:
@@ -140,7 +160,8 @@ def circumstances(formula: Formula) -> Circumstances:
     before, after = formula.before, formula.after
     tail = re.sub(r"\$[^$]*\$", "", before)
     recent = _since_last_assertion(before)
-    conditions = [*_both(_before(before), _after(after)), *_compared(before)]
+    bound = beside(before, after)
+    large, small = _sizes(before, after)
     return Circumstances(
         goal=(_GOAL.search(recent) is not None and _CHOICE.search(recent) is None)
         or _GOAL_AFTER.search(after) is not None,
@@ -152,27 +173,21 @@ def circumstances(formula: Formula) -> Circumstances:
         otherwise=_OTHERWISE.search(after) is not None,
         scores=_SCORES.search(tail + after) is not None,
         much=_MUCH.search(tail + after) is not None,
-        conditions=tuple(conditions),
-        unclear=_unclear(before),
-        large=tuple(
-            _said(
-                before,
-                r"(?:is|are|becomes?|gets?) (?:very |much |sufficiently |too )?(?:large|larger|big|bigger)|很大|较大"
-                r"|变大",
-            )
-        ),
-        small=tuple(
-            _said(
-                before,
-                r"(?:is|are|becomes?|gets?) (?:very |much |sufficiently |too )?(?:small|smaller|tiny)|很小|较小|变小",
-            )
-        ),
-        every=_EVERY.search(tail + after) is not None,
+        conditions=bound.conditions,
+        other_conditions=bound.others,
+        unclear=_unclear(before) or _unclear_after(after) or _unclear_lead(_lead(formula)),
+        changed=says_changed(f"{_lead(formula)} {before}", _first_words(after)),
+        large=large,
+        small=small,
+        every=_EVERY.search(f"{tail} {_first_words(after)}") is not None,
         some=_SOME.search(tail + after) is not None,
         by_choice=_BY_CHOICE.search(after) is not None,
         denominator=_DENOMINATOR.search(tail[-80:] + after[:40]) is not None,
         likewise=_LIKEWISE.search(recent) is not None,
-        unreal=_UNREAL.search(tail[-80:]) is not None,
+        unreal=_UNREAL.search(tail[-80:]) is not None
+        or _UNREAL_AFTER.match(after) is not None
+        or _ELSEWHERE.search(recent) is not None,
+        one_head=_ONE_HEAD.search(tail) is not None,
     )
 
 
@@ -199,7 +214,8 @@ _LIKEWISE = re.compile(
     re.I,
 )
 _UNREAL = re.compile(
-    r"\b(?:would|could) (?:only|just|merely|not)\b|\bwouldn't\b"
+    r"\b(?:would|could) (?:only|just|merely|not)\b|\bwouldn't\b|\b(?:might|could)\b|\bmay (?:fail|happen|occur|end)\b"
+    r"|\b(?:on average|in expectation|averaged over)\b|平均(?:来看|来说|而言|意义|下来)|期望上"
     r"|\b(?:if|without|unless|otherwise|instead)\b[^.;]*\bwould\b"
     r"|\b(?:tempt\w+|na[iï]ve\w*|wrongly|mistaken\w*)\b|本来|原本|误以为|错误地",
     re.I,
@@ -208,13 +224,13 @@ _DENOMINATOR = re.compile(r"\b(?:denominator|normali[sz]\w+|partition)\b|分母|
 
 
 _IF = re.compile(
-    r"\b(?:if|when|whenever|unless|suppose|assume|assuming|instead|without|otherwise|in case|were)\b"
+    r"\b(?:if|when|whenever|unless|suppose|assume|assuming|imagine|instead|without|otherwise|in case|were)\b"
     r"|如果|假设|假如|若|当|比如|的话",
     re.I,
 )
 _SIZE = re.compile(
-    r"\s*(?:is|are|becomes?|gets?) (?:very |much |sufficiently |too )?(?:large|larger|big|bigger"
-    r"|small|smaller|tiny)|很大|较大|变大|很小|较小",
+    r"\s*(?:(?:is|are|becomes?|gets?) (?:very |much |sufficiently |too )?(?:large|larger|big|bigger|long|longer"
+    r"|small|smaller|tiny|short|shorter)|(?:很|较|变|偏|非常)*(?:大|小|长|短))",
     re.I,
 )
 
@@ -226,19 +242,32 @@ _PLAIN_SIZE = re.compile(
 )
 
 
+_INVERTED = re.compile(r"(?:^|[.;,(]\s*)(?:had|were|should)\s+(?:we|the|all|both|it|there|this|that|\$)", re.I)
+
+
 def _unclear(before: str) -> bool:
     """Whether a word of supposition is followed by something else than a formula that is understood."""
+    if _INVERTED.search(before):
+        return True
     for found in _IF.finditer(re.sub(r"\$[^$]*\$", lambda m: "\x00" * len(m[0]), before)):
         if _PLAIN_SIZE.match(before, found.end()):
             continue
-        span = _SPAN.search(before, found.end())
+        if found[0].lower() == "instead" and _after_definition(before[: found.start()]):
+            continue
+        span = SPAN.search(before, found.end())
         if span is None or span.start() - found.end() > 40:
             return True
-        clauses = _clauses(span[1])
+        clauses = clauses_of(span[1])
         sized = _SIZE.match(before, span.end()) is not None
-        if not sized and not any(not c.sides or _is_number_condition(c) or _is_definition(c) for c in clauses):
+        if not sized and not any(not c.sides or is_number_condition(c) or _is_definition(c) for c in clauses):
             return True
     return False
+
+
+def _after_definition(words: str) -> bool:
+    """Whether words end with a formula that defines something."""
+    found = re.search(r"\$([^$]*)\$\s*$", words)
+    return found is not None and any(_is_definition(c) for c in clauses_of(found[1]) if c.sides)
 
 
 def _is_definition(clause: T.Clause) -> bool:
@@ -265,197 +294,77 @@ def _since_last_assertion(before: str) -> str:
     return before[cut:]
 
 
-def _clauses(math: str) -> tuple[T.Clause, ...]:
-    try:
-        return parse(math)
-    except Unreadable:
-        return ()
-
-
-def _as_conditions(math: str) -> list[T.Condition]:
-    """A formula beside another one as conditions; empty if it is none."""
-    out: list[T.Condition] = []
-    for clause in _clauses(math):
-        if not clause.sides:
-            out += clause.conditions
-        elif _is_number_condition(clause):
-            out.append(T.Condition("relation", clause=clause))
-            out += clause.conditions
-        else:
-            return []
-    return out
-
-
-def _is_number_condition(clause: T.Clause) -> bool:
-    """Whether a clause compares one letter with a number, as γ > 1, λ ≫ 1 or γ → 1/2 do."""
-    if compared_keys(clause):
-        return True
-    if len(clause.sides) == 2 and is_norm_of_key(clause.sides[0]):
-        return not T.symbols(clause.sides[1]) or is_norm_of_key(clause.sides[1])
-    if len(clause.sides) != 2 or not isinstance(clause.sides[0], T.Symbol):
-        return False
-    if clause.sides[0].base == "alpha" and clause.sides[0].index:
-        return False
-    if clause.sides[0].base in ("q", "k", "v", "x", "V", "K", "Q", "M", "c") and clause.sides[0].index != ("a",):
-        return False
-    return clause.signs[0] in (">", "<", ">=", "<=", ">>", "<<", "->", "=", "!=", "~") and not any(
-        s.index for s in T.symbols(clause.sides[1])
-    )
-
-
-def is_norm_of_key(node: T.Node) -> bool:
-    """Whether a node is the norm of a key."""
-    if not isinstance(node, T.Call) or node.name not in ("norm", "abs"):
-        return False
-    inner = node.arguments[0]
-    return isinstance(inner, T.Symbol) and inner.base in ("k", "K") and bool(inner.index)
-
-
-def _after(after: str) -> list[T.Condition]:
-    found = _AFTER_CONDITION.match(after)
-    if found is None:
-        return []
-    head = after[: found.start(1)].strip(" $")
-    conditions = _as_conditions(found[1])
-    if not head and not conditions:
-        return []
-    if re.fullmatch(r"[,，\s]*(?:and|且)?", head) and any(c.kind == "relation" for c in conditions):
-        return []
-    rest = after[found.end() :]
-    more = re.match(r"[\s,，]*(?:and|or|且|和|，|,)?\s*\$([^$]*)\$", rest)
-    if conditions and more is not None:
-        further = _as_conditions(more[1])
-        if further and all(c.kind == "index" for c in further):
-            conditions = _joined(conditions, further)
-    return conditions
-
-
-def _joined(first: list[T.Condition], second: list[T.Condition]) -> list[T.Condition]:
-    """Conditions on one index together: i ≠ a and i ≠ b are i ≠ a, b."""
-    last, more = first[-1], second[0]
-    if last.kind == more.kind == "index" and last.index == more.index and last.inside == more.inside:
-        return [*first[:-1], replace(last, members=(*last.members, *more.members)), *second[1:]]
-    return [*first, *second]
-
-
-def _both(before: tuple[list[T.Condition], bool], after: list[T.Condition]) -> list[T.Condition]:
-    """Conditions on indices and on numbers, from right before the formula, or else from after it.
-
-    In "a step at $\\gamma = 1$: $c \\approx v_a$ for $\\gamma > 1$" the value before is no condition of the formula.
-    """
-    first, fresh = before
-    own = {c.clause.sides[0] for c in after if c.clause is not None and c.clause.signs[0] != "="}
-    out: list[T.Condition] = []
-    for relation in (False, True):
-        mine = [c for c in first if (c.kind == "relation") == relation]
-        mine = [c for c in mine if not (_is_value(c) and c.clause is not None and c.clause.sides[0] in own)]
-        later = [c for c in after if (c.kind == "relation") == relation]
-        out += (mine or later) if fresh else (later or mine)
-    return out
-
-
-def _before(before: str) -> tuple[list[T.Condition], bool]:
-    """The last condition before, "If $c_a > 1$, …", and whether nothing was asserted since."""
-    out: list[T.Condition] = []
-    fresh = False
-    for found in _SPAN.finditer(before):
-        head = before[: found.start()]
-        if _belongs(head):
-            continue  # the condition of the formula before it
-        worded = _CONDITION_WORD.search(head) is not None or re.search(
-            r"\b(?:if|when|for|If|When|For)\b[^$,.;]{0,40}$|当[^$，。]{0,10}$", head
-        )
-        if not worded and _THEN.match(before, found.end()) is None:
-            continue
-        conditions = _as_conditions(found[1])
-        if conditions:
-            asserted = _asserts(before[found.end() :])
-            close = re.match(r"\s*[)）]", before[found.end() :])
-            only = [c for c in conditions if c.kind != "index"] if close or asserted else conditions
-            values = [c for c in out if c.kind == "relation" and _is_value(c)]  # "with λ = 10 and n = 4"
-            out = [*values, *only] if only else [] if any(c.kind == "index" for c in conditions) else out
-            fresh = not asserted
-    return out, fresh
-
-
-_THEN = re.compile(r"\s*(?:[:：|]|(?:[,，]?\s*(?:then\b|时|的时候|的话|，?则|，?那么))|⇒|⟹|→|=>)", re.I)
-r"""What follows a condition that no word introduces: "$\gamma > 1$: $c \approx v_a$"."""
-_BELONGS = re.compile(
-    r"\$([^$]*)\$\s*(?:[(（]|[(（]?(?:for|where|with|when|whenever|if|in|provided|as long as|once|only|exactly"
-    r"|at|若|当|如果))"
-    r"(?:\s*\b(?:all|any|every|each|samples?|draws?|cases?|those|the|which|where|with|when|if|that|in|of)\b)*\s*$",
+_LONG = r"(?:large|big|long|huge|great)"
+_SHORT = r"(?:small|short|tiny)"
+_SIZED = re.compile(
+    r"(?:\$(?P<one>[^$]*)\$|\b(?P<that>key))\s*(?:(?:is|are|was|becomes?|gets?|grows?|happens to be|turns? out)\s+)"
+    rf"(?:very |much |sufficiently |too |quite |rather )*(?:(?P<l1>{_LONG})|(?P<s1>{_SHORT}))(?:r|er|ger|est)?\b"
+    rf"|(?:(?P<l2>{_LONG})|(?P<s2>{_SHORT}))(?:r|er|ger)?\s+(?:values? of )?"
+    rf"(?:\$(?P<two>[^$=<>]*)\$|(?P<key>one|key)\b)"
+    r"|(?<![\w$\\])(?P<three>[a-zA-Z]) (?:is|becomes?|gets?) (?:very |much |sufficiently |too )?"
+    rf"(?:(?P<l3>{_LONG})|(?P<s3>{_SHORT}))(?:r|er|ger)?\b"
+    r"|\$(?P<four>[^$]*)\$\s*(?:(?:很|较|偏|变|更|非常|特别|比较)*(?:(?P<l4>大(?!于)|长(?!度))|(?P<s4>小(?!于)|短))"
+    r"|(?:is )?(?P<s5>(?:near|close to|about) (?:0|zero)\b|接近\s*0))",
+    re.I,
 )
+"""Something that is said to be large or small."""
 
 
-def _belongs(head: str) -> bool:
-    """Whether what follows is the condition of the formula before it, as in "$c \\approx v_a$ when"."""
-    found = _BELONGS.search(head)
-    return found is not None and _asserts(f"${found[1]}$")
-
-
-def _is_value(condition: T.Condition) -> bool:
-    """Whether a condition gives a letter a number."""
-    clause = condition.clause
-    return clause is not None and clause.signs == ("=",) and isinstance(clause.sides[1], T.Number)
-
-
-def _asserts(rest: str) -> bool:
-    """Whether another assertion stands between a condition and the formula."""
-    return any(c.sides and not _is_number_condition(c) for m in _SPAN.finditer(rest) for c in _clauses(m[1]))
-
-
-def _said(before: str, words: str) -> list[str]:
-    kept = before[_last_assertion(before) :]
-    longer = "large" in words and re.search(rf"\b(?:longer|larger|bigger)\s+(?:{_A_KEY})", kept, re.I)
-    shorter = "large" not in words and re.search(rf"\b(?:shorter|smaller)\s+(?:{_A_KEY})", kept, re.I)
-    if longer or shorter:
-        return ["k_a"]
-    found = re.finditer(rf"(?:\$([^$]*)\$|(?<![\w$\\])([a-zA-Z]))\s*(?:{words})", before)
-    return [(m[1] or m[2]).strip() for m in found]
-
-
-_A_KEY = r"\$[^$]*k_\{?a[^$]*\$|one\b"
-
-
-def _last_assertion(before: str) -> int:
-    """Where the last formula before ends that asserts something."""
-    ends = [
-        m.end() for m in _SPAN.finditer(before)
-        if any(c.sides and not _is_number_condition(c) for c in _clauses(m[1]))
-    ]  # fmt: skip
-    return max(ends, default=0)
-
-
-_MORE = r"(?:larger|greater|bigger|more|longer|higher) than|exceed(?:s|ing)?|above|大于|超过|高于"
-_LESS = r"(?:smaller|less|shorter|lower|fewer) than|below|小于|低于"
-_COMPARED = re.compile(
-    rf"\$([^$=<>]*)\$[^$.;,，。；]{{0,16}}?(?:(?P<more>{_MORE})|(?P<less>{_LESS}))\s*\$?\s*(\d+(?:\.\d+)?|one\b)", re.I
-)
-
-
-def _compared(before: str) -> list[T.Condition]:
-    """A number compared in words, as in "if $\\gamma$ is larger than 1"."""
-    found = list(_COMPARED.finditer(before))
-    if not found or _asserts(before[found[-1].end() :]):
-        return []
+def _sizes(before: str, after: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is said to be large, and what small: the last mention before the formula, or one right after it."""
+    found = [m for m in _SIZED.finditer(before) if not belongs(before[: m.start()])]
+    if not found:
+        head = _first_words(after)
+        found = [m for m in _SIZED.finditer(head) if belongs(f"$c = v$ {head[: m.start()]}")][:1]
+    if not found:
+        return (), ()
     last = found[-1]
-    number = "1" if last[4] == "one" else last[4]
-    clauses = _clauses(f"{last[1]} {'>' if last['more'] else '<'} {number}")
-    return [T.Condition("relation", clause=c) for c in clauses if c.sides and _is_number_condition(c)]
+    name = (
+        "k_a"
+        if last["key"] or last["that"]
+        else next(last[k] for k in ("one", "two", "three", "four") if last[k]).strip()
+    )
+    is_large = any(last[f"l{k}"] for k in range(1, 5))
+    return ((name,), ()) if is_large else ((), (name,))
 
 
-def compared_keys(clause: T.Clause) -> str:
-    """The sign between the scores, weights or lengths of a and b, as in k_a'q > k_b'q; empty for anything else."""
-    if len(clause.sides) != 2 or clause.signs[0] not in (">", "<", ">>", "<<", ">=", "<="):
-        return ""
-    items = []
-    for side in clause.sides:
-        inside = [s for s in T.symbols(side) if s.index]
-        single = len(inside) == 1 and inside[0].base in ("k", "K", "alpha") and inside[0].index in (("a",), ("b",))
-        if not single or any(isinstance(n, T.Binary) and n.sign not in "*." for n in T.nodes(side)):
-            return ""
-        items.append(inside[0].index[0])
-    sign = {">>": ">", "<<": "<", ">=": ">", "<=": "<"}.get(clause.signs[0], clause.signs[0])
-    if items == ["a", "b"]:
-        return sign
-    return {">": "<", "<": ">"}[sign] if items == ["b", "a"] else ""
+def _first_words(after: str) -> str:
+    """The words after a formula up to the next comma or main clause."""
+    return re.split(r"[,，;；:：]|\b(?:and|but|while|so|whereas|or)\b", after)[0]
+
+
+def _unclear_after(after: str) -> bool:
+    """Whether a supposition follows that is not a formula that is understood, as in "$c = v_a$ if nobody looks"."""
+    head = _first_words(after)
+    return _SUPPOSED_AFTER.match(head) is not None and _unclear(head)
+
+
+_SUPPOSED_AFTER = re.compile(
+    r"^[\s(（]*(?:(?:only|but|even|at least|exactly|just)\s+)?(?:if|when|unless|whenever|provided|in case|were)\b"
+    r"|^[\s(（]*(?:如果|若|当|假如)",
+    re.I,
+)
+_THEN_FIRST = re.compile(
+    r"^\W*(?:then|so|now|hence|thus|here|in (?:that|this|which) case|this (?:gives|yields|means)|we (?:would|get|have)"
+    r"|则|那么|此时|这时|于是|这样|所以)(?![a-z])",
+    re.I,
+)
+_SUPPOSES = re.compile(
+    r"^\W*(?:(?:now|but|and|next|so|or)\b,?\s*)?(?:suppose|imagine|assume|what if|if|consider|let us"
+    r"|say|were|instead|without"
+    r"|假设|假如|设想|如果|若|考虑)|^\W*(?:now|next)\b",
+    re.I,
+)
+"""How a sentence begins that supposes something."""
+
+
+def _unclear_lead(lead: str) -> bool:
+    """Whether the sentence before supposes something that is not understood; a definition in it says what is meant."""
+    defined = any(_is_definition(c) for m in SPAN.finditer(lead) for c in clauses_of(m[1]) if c.sides)
+    return not defined and _unclear(lead)
+
+
+def _lead(formula: Formula) -> str:
+    """The sentence before, where it supposes something and this one says what then holds; else empty."""
+    goes_on = _THEN_FIRST.match(formula.before) is not None and _SUPPOSES.search(formula.previous) is not None
+    return formula.previous if goes_on else ""

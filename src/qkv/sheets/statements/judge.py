@@ -11,34 +11,29 @@ from qkv.sheets.feedback import Statement, StatementVerdict
 from qkv.sheets.problems.problem import Problem
 from qkv.sheets.reading.sheet import Formula, Sheet
 from qkv.sheets.statements import tree as T
-from qkv.sheets.statements.circumstances import Circumstances, circumstances, is_norm_of_key
+from qkv.sheets.statements.bindings import is_norm_of_key
+from qkv.sheets.statements.changed_tokens import is_supposed_here, token_worlds, told_changes
+from qkv.sheets.statements.changes import Change
+from qkv.sheets.statements.choices import begins_with_matrix, choice
+from qkv.sheets.statements.circumstances import Circumstances, circumstances
 from qkv.sheets.statements.deciding import Budget
 from qkv.sheets.statements.indices import INDICES, by_entries, entries, in_subpart, indices, rest
 from qkv.sheets.statements.links import EXACT, LIMIT, OPEN, UNREAD, WRONG, Finding, Setting, decide_link, worst
-from qkv.sheets.statements.moves import for_no_length, moves, with_values
+from qkv.sheets.statements.moves import for_no_length, limits_length, moves, with_values
 from qkv.sheets.statements.notation import (
     Definition,
     Notation,
     current,
     infer,
     is_key,
-    is_mean,
     is_query,
     names_scores,
 )
 from qkv.sheets.statements.parsed_formulas import Parsed, parsed_formulas
 from qkv.sheets.statements.reading_of import Reading
-from qkv.sheets.statements.sparing import (
-    comes_first,
-    grows_with_items,
-    is_example,
-    is_output_statistic,
-    is_understood,
-    lacks_matrices,
-)
+from qkv.sheets.statements.sparing import Refuted, is_output_statistic, spared
 from qkv.sheets.statements.world_choice import (
     fitting_worlds,
-    other_inputs,
     siblings,
     speaks_of_length,
     speaks_of_noise,
@@ -47,10 +42,12 @@ from qkv.sheets.statements.worlds import worlds_of
 
 MAX_READINGS = 8
 MAX_LINKS = 8
+MAX_OTHER_QUERIES = 2
 DENOMINATOR = T.Total(
     "j", (), "", T.Call("exp", (T.Binary("*", T.Transposed(T.Symbol("k", ("j",))), T.Symbol("q")),))
 )  # of a softmax
 NOISES = ("epsilon", "sigma", "delta")  # letters that stand for the size of noise, where nothing else is said
+EXACTLY = re.compile(r"^\s*(?:exactly|precisely|without any error|恰好|精确)", re.I)
 OTHERWISE_LINES = 3  # "otherwise" refers to a condition at most so far above it
 
 
@@ -59,6 +56,7 @@ def judge(sheet: Sheet, problem: Problem, budget: Budget) -> tuple[tuple[Stateme
     parsed = [in_subpart(p, problem) for p in parsed_formulas(sheet)]
     notation = infer([(p.order, p.formula, p.clauses) for p in parsed])
     judge_one = _Judge(problem, notation, budget)
+    judge_one.changes = told_changes(sheet, problem)
     judge_one.scores_named = any(names_scores(clause) for p in parsed for clause in p.clauses)
     statements = [s for p in parsed if (s := judge_one.statement(p)) is not None]
     return tuple(statements), notation
@@ -74,6 +72,9 @@ class _Judge:
         self.own: dict[str, dict[T.Symbol, Definition]] = {}  # letters of the author's own, by the letter of the part
         self.mistakes: dict[str, int] = {}  # the line of the first mistake, by the letter of the part
         self.last_condition: tuple[int, tuple[T.Condition, ...]] = (0, ())  # with its line
+        self.changes: tuple[Change, ...] = ()  # of tokens, told in words
+        self.query: Definition | None = None  # a query that is tried in the place of the one that holds
+        self.unchanged = False  # whether tokens are as the problem gives them, whatever the words tell
         self.elsewhere = False  # whether the givens of sibling parts are tried
         self.scores_named = False  # whether the sheet writes α for scores
         self.alpha = "weight"  # what α with an index stands for in the reading that is tried
@@ -114,6 +115,9 @@ class _Judge:
     def _combined(
         self, formula: Formula, around: Circumstances, findings: list[tuple[str, Finding]]
     ) -> Statement | None:
+        if any(kind in ("right", "limit") for kind, _ in findings):  # it is not right as a whole
+            findings = [("not_read" if kind == "spared choice" else kind, f) for kind, f in findings]
+        findings = [(kind.removeprefix("spared "), f) for kind, f in findings]
         kinds = [kind for kind, _ in findings]
         if all(kind == "skip" for kind in kinds):
             return None
@@ -190,13 +194,13 @@ class _Judge:
     ) -> tuple[str, Finding]:
         if clause.signs[0] == "prop" and len(clause.sides) > 2:
             clause = replace(clause, sides=clause.sides[1:], signs=clause.signs[1:])
-        if self._goes_on_from_matrix(parsed, clause):  # M = A A' = …: the first link chooses
+        if begins_with_matrix(clause, self._kind(parsed.formula.part)):  # M = A A' = …: the first link chooses
             clause = replace(clause, sides=clause.sides[1:], signs=clause.signs[1:])
         if clause.signs[0] in ("in", "notin", "prop"):
             return "skip", Finding(OPEN)
         if self._is_condition(clause, parsed.formula.part):
             return "choice", Finding(OPEN, "", "says how large a letter is")
-        chosen = self._choice(parsed, clause, around)
+        chosen = choice(clause, around, worlds_of(self.problem, parsed.formula.part), self.notation, self.budget)
         if chosen is not None:
             return "choice", chosen
         asked = self._kind(parsed.formula.part) == "margin" and clause.signs[-1] in (">>", "<<")
@@ -207,60 +211,25 @@ class _Judge:
             whole = self._decided(parsed, replace(clause, sides=(parsed.head, *clause.sides[1:])), around, extra)
             found = whole if whole.kind in (EXACT, LIMIT) else found
         if found.kind == WRONG:
-            spared = self._spared(parsed, clause, around, extra)
-            if spared is not None:
-                return spared[0], replace(found, because=spared[1])
+            case = Refuted(self.problem, self.notation, parsed, clause, around, extra, found.because)
+            reason = spared(case)
+            if reason is None and self._at_length_zero(parsed, clause, around):
+                reason = ("not_read", "true where the length of the key is about 0")
+            if reason is not None:
+                return f"spared {reason[0]}", replace(found, because=reason[1])
             return "wrong", found
         if around.negated:
             return "not_read", replace(found, because="denied in the words around it")
         if found.kind == EXACT:
             return "right", found
+        weights = any(s.base == "alpha" and s.index for s in T.symbols(clause))
+        if found.kind == LIMIT and weights and set(clause.signs) == {"="} and EXACTLY.match(parsed.formula.after):
+            return "not_read", replace(found, because="said to hold exactly, and right in a limit")
         if found.kind == LIMIT:
             return "limit", found
         if around.hypothesis or around.perhaps_goal:
             return "choice", replace(found, because="supposed or wanted, not asserted")
         return "not_read", found
-
-    def _spared(
-        self, parsed: Parsed, clause: T.Clause, around: Circumstances, extra: tuple[T.Condition, ...]
-    ) -> tuple[str, str] | None:
-        """Why a clause that is refuted is not called wrong: its verdict and the reason; or None."""
-        if around.negated or around.hypothesis or around.perhaps_goal:
-            return "choice", "supposed, wanted or denied, not asserted"
-        if around.choice:
-            return "choice", "chosen, not asserted"
-        if not around.by_choice and comes_first(self.problem, self.notation, parsed):
-            return "choice", "a goal: what it speaks of is chosen later"
-        head = clause.sides[0]
-        if isinstance(head, T.Symbol) and not head.index and not any(T.symbols(s) for s in clause.sides[1:]):
-            return "choice", "a letter is given a value"
-        valued = isinstance(head, T.Symbol) and (
-            head in self._scales() or head in (self.notation.length, T.Symbol("n"))
-        )
-        if valued and not (T.bases(head) & {"c", "C"} and any(s.base == "v" or is_mean(s) for s in T.symbols(clause))):
-            return "choice", "a letter is given a value"
-        if re.search(r"_\{?\s*\\(?:tilde|hat|bar)|_\{\d,\s*\\(?:tilde|hat)", parsed.formula.math):
-            return "not_read", "an index with an accent, which may stand for another one"
-        if clause.doubtful:
-            return "not_read", "a slash leaves open what is divided by what"
-        if around.unclear or any(not is_understood(c, self.notation) for c in (*around.conditions, *extra)):
-            return "not_read", "it stands under a condition that was not understood"
-        if around.likewise or around.unreal:
-            return "not_read", "said of another case, or of what would be"
-        if is_example(clause, around):
-            return "not_read", "numbers of an example whose values were not read"
-        if is_output_statistic(self.problem, parsed, clause):
-            return "not_read", "a statistic of outputs, which depends on the samples that are left out"
-        free = self._kind(parsed.formula.part) == "margin" and len(set(clause.sides)) > 1
-        if free and any(is_key(s) or is_query(s) or s in (T.Symbol("n"), T.Symbol("e")) for s in T.symbols(clause)):
-            return "not_read", "keys and query are not fixed in this part"
-        if lacks_matrices(self.problem, self.notation, parsed):
-            return "not_read", "a matrix that was not read"
-        if grows_with_items(self.notation, parsed):
-            return "not_read", "a query that grows with the number of items"
-        if self._at_length_zero(parsed, clause, around):
-            return "not_read", "true where the length of the key is about 0"
-        return None
 
     def _at_length_zero(self, parsed: Parsed, clause: T.Clause, around: Circumstances) -> bool:
         """Whether a clause that no condition stands beside is true for a random key of length 0."""
@@ -281,60 +250,6 @@ class _Judge:
         finally:
             self.notation.length = keep
         return found.kind in (EXACT, LIMIT)
-
-    def _choice(self, parsed: Parsed, clause: T.Clause, around: Circumstances) -> Finding | None:
-        """The finding for a clause that defines or chooses, or None if it asserts."""
-        head = clause.sides[0]
-        kind = self._kind(parsed.formula.part)
-        if clause.signs[0] == "=" and isinstance(head, T.Symbol):
-            if is_query(head) and kind not in ("tokens", "bases") and self._is_query_value(clause):
-                return Finding(OPEN, "", "a query that is not chosen" if around.negated else "chooses a query")
-            if all(isinstance(s, T.Symbol) and is_query(s) for s in clause.sides):
-                return Finding(OPEN, "", "supposes that queries are alike")
-            if head.base == "M" and not head.index and kind == "bases" and len(clause.sides) == 2:
-                return Finding(OPEN, "", "chooses a matrix")
-            if head.base in ("V", "K", "Q") and not head.index and kind == "tokens" and len(clause.sides) == 2:
-                return Finding(OPEN, "", "chooses a matrix")
-            if (
-                head.base == "x"
-                and head.index
-                and kind == "tokens"
-                and len(clause.sides) == 2
-                and self._is_other_input(parsed, clause)
-            ):
-                return Finding(OPEN, "", "another input, supposed")
-            if head.base in ("A", "B") and not head.index and isinstance(clause.sides[1], T.Matrix):
-                return Finding(OPEN, "", "names a matrix")
-        if kind == "tokens" and clause.signs[0] == "=" and T.bases(head) == {"K", "Q"}:
-            return Finding(OPEN, "", "chooses a matrix")
-        return None
-
-    def _goes_on_from_matrix(self, parsed: Parsed, clause: T.Clause) -> bool:
-        """Whether a chain begins with the choice of a matrix."""
-        head = clause.sides[0]
-        wanted = {"bases": ("M",), "tokens": ("V", "K", "Q")}.get(self._kind(parsed.formula.part), ())
-        chosen = isinstance(head, T.Symbol) and head.base in wanted and not head.index
-        return chosen and len(clause.sides) > 2 and clause.signs[0] == "="
-
-    def _is_other_input(self, parsed: Parsed, clause: T.Clause) -> bool:
-        """Whether a token gets another value than the given one."""
-        world = worlds_of(self.problem, parsed.formula.part)[0]
-        found = decide_link(
-            clause.sides[0], "=", clause.sides[1], Reading(world, self.notation, {}), Setting(), self.budget
-        )
-        return found.kind not in (EXACT, LIMIT)
-
-    def _is_query_value(self, clause: T.Clause) -> bool:
-        last = clause.sides[-1]
-        others = [s for s in clause.sides if not (isinstance(s, T.Symbol) and is_query(s))]
-        if any(sign != "=" for sign in clause.signs):
-            return False
-        inside = [s for side in others for s in T.symbols(side)]
-        return (
-            bool(others)
-            and any(is_key(s) or is_mean(s) for s in inside)
-            and not any(is_query(s) for s in T.symbols(last))
-        )
 
     def _kind(self, part: str) -> str:
         found = worlds_of(self.problem, part)
@@ -360,11 +275,32 @@ class _Judge:
                 other = self._chain(parsed, clause, conditions, around, extra, alpha)
                 if other.kind in (EXACT, LIMIT):
                     return other
+        place = (parsed.formula.part, parsed.order)
+        tokens = found.kind == WRONG and around.changed and self._kind(parsed.formula.part) == "tokens"
+        if tokens and not is_supposed_here(parsed, self.notation.in_part(*place)):
+            self.unchanged = True
+            other = self._chain(parsed, clause, conditions, around, extra, "weight")
+            self.unchanged = False
+            if other.kind in (EXACT, LIMIT):
+                return replace(found, kind=OPEN, because="right only without the change that the words tell")
+        for query in self.notation.other_queries(*place)[:MAX_OTHER_QUERIES] if found.kind == WRONG else ():
+            self.query = query
+            other = self._chain(parsed, clause, conditions, around, extra, "weight")
+            self.query = None
+            if other.kind in (EXACT, LIMIT):
+                return replace(
+                    found, kind=OPEN, because=f"right with the query of line {query.line}, not with the last"
+                )
+        for bound in around.other_conditions if found.kind == WRONG else ():
+            other = self._chain(parsed, clause, (*clause.conditions, *bound), around, extra, "weight")
+            if other.kind in (EXACT, LIMIT, OPEN):
+                return other
         if (
             found.kind == WRONG
             and self._kind(parsed.formula.part) == "means"
             and not around.every
             and not is_output_statistic(self.problem, parsed, clause)
+            and not limits_length((*conditions, *extra), self.notation)
         ):
             return self._in_sibling(parsed, clause, conditions, around, extra) or found
         return found
@@ -551,6 +487,8 @@ class _Judge:
         inside = T.symbols(both)
         definitions = dict(self.own.get(part.split(".")[0], {}))
         definitions |= self.notation.in_part(part, order)
+        if self.query is not None:
+            definitions[self.query.symbol] = self.query
         names = [n.name for n in T.nodes(both) if isinstance(n, T.Call) and n.name in ("Var", "Cov", "E", "N")]
         statistics = "N" if "N" in names else names[0] if names else ""
         if self.elsewhere:
@@ -564,7 +502,8 @@ class _Judge:
         scales = self.notation.scales.get(part.split(".")[0], [])
         doubtful = any((s in scales or s == self.notation.length) and s.base in ("c", "C") for s in inside)
         if worlds and worlds[0].kind == "tokens":
-            worlds = [*other_inputs(worlds[0], definitions, self.notation), *worlds]
+            if not self.unchanged:
+                worlds = token_worlds(parsed, worlds[0], definitions, self.changes, self.problem, self.notation)
             definitions = {s: d for s, d in definitions.items() if s.base != "x"}
         for world in worlds:
             base = Reading(world, self.notation, current(definitions, inside), replaced={})

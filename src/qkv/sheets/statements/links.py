@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from qkv.claims.verdict import Step
+from qkv.sheets.closeness import CLOSE
 from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.deciding import Budget, ClaimText, decide
 from qkv.sheets.statements.notation import SPARE
@@ -235,7 +236,7 @@ MAX_PLAIN = 4.0  # numbers up to this size are no large scale
 
 
 def _near(one: Term, two: Term, exact: Finding, reading: Reading, setting: Setting, budget: Budget) -> Finding:
-    """An ≈ without any number that could be large: wrong if the sides differ by more than a twentieth for ten items."""
+    """An ≈ without any number that could be large: wrong if the sides differ by more than CLOSE for ten items."""
     numbers = [float(x) for x in re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])", " ".join(reading.lets()))]
     fixed = any(x > MAX_PLAIN for x in numbers)
     if one.shape != SCALAR:
@@ -247,13 +248,13 @@ def _near(one: Term, two: Term, exact: Finding, reading: Reading, setting: Setti
     given = ten if said else (*ten, f"n = {count}")
     reading.world = replace(world, given=given)
     try:
-        above = _try(f"{one.text} - {two.closed} <= 1/20", "", reading, setting, budget)
-        below = _try(f"{two.text} - {one.closed} <= 1/20", "", reading, setting, budget)
+        above = _try(f"{one.text} - {two.closed} <= {CLOSE}", "", reading, setting, budget)
+        below = _try(f"{two.text} - {one.closed} <= {CLOSE}", "", reading, setting, budget)
     finally:
         reading.world = world
     if all(found.kind in (EXACT, LIMIT) for found in (above, below)):
         items = "" if said else f" for n = {count}"
-        return Finding(LIMIT, below.claim, f"the sides differ by less than 0.05{items}")
+        return Finding(LIMIT, below.claim, f"the sides differ by less than {float(CLOSE)}{items}")
     if (said or not fixed) and any(found.verdict in ("refuted", "conditional") for found in (above, below)):
         return exact
     return Finding(OPEN, exact.claim, exact.because)
@@ -300,6 +301,8 @@ def _far_above(big: Term, small: Term, reading: Reading, setting: Setting, budge
     if reading.world.kind == "margin":
         if "alpha" in text:
             return _try(f"{small.closed}/{big.closed} -> 0", said, reading, setting, budget)
+        if "q" not in f"{big.text} {small.text}":
+            raise Unwritable("sizes of keys, which say nothing of scores")
         item = re.search(r"k_(\w)'q - k_i'q >= m", reading.world.text)
         name = item[1] if item else "j"
         return _try(f"alpha_{name} -> 1", said, reading, Setting(setting.limits), budget)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from qkv.sheets.statements import tree as T
-from qkv.sheets.statements.circumstances import Circumstances, compared_keys, is_norm_of_key
+from qkv.sheets.statements.bindings import compared_keys, is_norm_of_key
+from qkv.sheets.statements.circumstances import Circumstances
 from qkv.sheets.statements.deciding import Budget
 from qkv.sheets.statements.links import WRONG, Finding, Setting, decide_link
 from qkv.sheets.statements.notation import Notation, written
@@ -21,6 +22,16 @@ def is_length(node: T.Node, notation: Notation) -> bool:
     if is_norm_of_key(node):
         return T.symbols(node)[0].index[-1] == "a"
     return node == notation.length and node is not None
+
+
+def limits_length(conditions: tuple[T.Condition, ...], notation: Notation) -> bool:
+    """Whether a condition says that the random length of a key is above or below a number, so that it is no mean."""
+    clauses = [c.clause for c in conditions if c.clause is not None]
+    return any(
+        (len(c.sides) == 2 and is_length(c.sides[0], notation) and c.signs[0] in ("<", ">", "<<", ">>"))
+        or bool(compared_keys(c))
+        for c in clauses
+    )
 
 
 def moves(
@@ -93,7 +104,8 @@ def for_no_length(
         return None
     numbers = {*reading.letters, reading.notation.length, T.Symbol("n"), T.Symbol("e")}
     inside = set(T.symbols(T.Binary("+", left, right)))
-    named = reading.notation.length in T.symbols(right) and any(s.base == "alpha" for s in T.symbols(left))
+    known = all(s in numbers or s.base in ("alpha", "k", "K", "q", "g", "c", "C") for s in T.symbols(left))
+    named = reading.notation.length in T.symbols(right) and known
     if not around.every and not named and not inside <= numbers:
         return None
     found = None

@@ -50,6 +50,7 @@ class Notation:
         noise_factor: What the letter of the noise is multiplied with in k_i = μ_i + √α z_i, or None.
         upright: Letters of matrices whose rows are the basis vectors, A or B.
         items: The number of items if the sheet states one, as in n = 1000.
+        asides: Definitions in remarks between brackets, which replace none.
     """
 
     definitions: list[Definition] = field(default_factory=list)
@@ -64,6 +65,7 @@ class Notation:
     noise_factor: T.Node | None = None
     upright: set[str] = field(default_factory=set)
     items: str = ""
+    asides: list[Definition] = field(default_factory=list)
 
     def in_part(self, part: str, order: int) -> dict[T.Symbol, Definition]:
         """The definitions that hold at a place: the last before it, or else the first after it."""
@@ -78,6 +80,13 @@ class Notation:
             if d.order < order and (not d.local or d.part == part):
                 found[d.symbol] = d
         return found
+
+    def other_queries(self, part: str, order: int) -> list[Definition]:
+        """Queries that the author named before this place and that do not hold there, the last first."""
+        letter = part.split(".")[0]
+        holding = list(self.in_part(part, order).values())
+        named = [d for d in (*self.definitions, *self.asides) if d.part.split(".")[0] == letter and d.order < order]
+        return [d for d in reversed(named) if is_query(d.symbol) and d not in holding]
 
     def said(self) -> tuple[tuple[str, str], ...]:
         """How letters were read, for the report."""
@@ -189,9 +198,10 @@ def _define(found: Notation, clause: T.Clause, order: int, formula: Formula) -> 
             is_query(s) or (s.base in ("x", "Q", "c", "C") and s.index not in ((), ("0",))) for s in inside
         ):
             continue
-        if formula.aside and any(d.symbol == head and d.part == formula.part for d in found.definitions):
-            continue  # another choice that a remark between brackets names
         local = head.base == "x"
+        if formula.aside and any(d.symbol == head and d.part == formula.part for d in found.definitions):
+            found.asides.append(Definition(order, formula.part, formula.line, head, value, local))
+            continue  # another choice that a remark between brackets names
         found.definitions.append(Definition(order, formula.part, formula.line, head, value, local))
 
 

@@ -1,30 +1,12 @@
-"""Which worlds a formula may speak of: its part's, a sibling part's, one with another input; with noise or without."""
+"""Which worlds a formula may speak of: its part's or a sibling part's, with noise or without."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from qkv.sheets.problems.problem import Problem
 from qkv.sheets.statements import tree as T
-from qkv.sheets.statements.notation import Definition, Notation
+from qkv.sheets.statements.notation import Notation
 from qkv.sheets.statements.parsed_formulas import Parsed
-from qkv.sheets.statements.reading_of import Reading
 from qkv.sheets.statements.worlds import World, worlds_of
-from qkv.sheets.statements.writing import Unwritable
-
-
-def other_inputs(world: World, definitions: dict[T.Symbol, Definition], notation: Notation) -> list[World]:
-    """The world with a token that the author supposed to be another one."""
-    for s, d in definitions.items():
-        if s.base == "x" and len(s.index) == 1:
-            try:
-                value = Reading(world, notation, {}).writer().write(d.value).text
-            except Unwritable:
-                continue
-            name = f"x_{s.index[0]}"
-            lets = tuple(f"{name} = {value}" if one.split("=")[0].strip() == name else one for one in world.let)
-            return [replace(world, let=lets)] if lets != world.let else []
-    return []
 
 
 def siblings(problem: Problem, part: str) -> list[World]:
