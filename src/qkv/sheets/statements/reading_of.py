@@ -317,15 +317,14 @@ class Reading:
         return Term(f"({term.text})", term.shape, True)
 
     def _alike(self, s: T.Symbol) -> Definition | None:
-        """S_b by the definition of S_a."""
+        """S_b by the definition of S_a, where that is about item a alone: S_a = k_a'q, but not S_a = t or k_a'k_b."""
         for other, definition in self.definitions.items():
-            if (
-                other.base == s.base
-                and len(other.index) == len(s.index) == 1
-                and other.index[0].isalpha()
-                and s.index[0].isalpha()
-            ):
-                return replace(definition, value=T.with_index(definition.value, other.index[0], s.index[0]))
+            if other.base != s.base or len(other.index) != 1 or len(s.index) != 1:
+                continue
+            (theirs,), (mine,) = other.index, s.index
+            items = {i for inside in T.symbols(definition.value) for i in inside.index}
+            if theirs.isalpha() and mine.isalpha() and items == {theirs}:
+                return replace(definition, value=T.with_index(definition.value, theirs, mine))
         return None
 
     def _other_scale(self, s: T.Symbol) -> Term | None:
