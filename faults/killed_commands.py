@@ -52,9 +52,9 @@ def run(
             fork.wait()
             tally.add(*_outcome(read, out, wanted))
             if read_safely(read, out) == wanted or draw.random() < 0.2:
-                ended = start(out).wait(300)
-                if ended.code not in (0, 1) or read_safely(read, out) != wanted:
-                    tally.add("lost", f"run again, it ended with {ended.code}: {ended.err[-600:]}")
+                again = start(out).wait(300)
+                if again.code != ended.code or read_safely(read, out) != wanted:
+                    tally.add("lost", f"run again, it ended with {again.code}: {again.err[-600:]}")
                 shutil.rmtree(out)
     return tally.result(note)
 
