@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,7 @@ def check(
     as_json: JSON = False,
 ) -> None:
     """Decide written claims about attention: exit 0, 1 if any is refuted, 2 if any is malformed or there is none."""
+    _use_one_thread()
     from qkv.claims.verdict import Verdicts
 
     if not files and not catalogue:
@@ -74,6 +76,14 @@ def check(
     if empty or kinds.get("malformed"):
         raise typer.Exit(BAD_INPUT)
     exit_if_negative(not (kinds.get("refuted") or (strict and set(kinds) - {"proved"})))
+
+
+def _use_one_thread() -> None:
+    """Give NumPy, which is not imported yet, one thread: small products gain nothing by more."""
+    from qkv.parallel import ONE_THREAD
+
+    for name, threads in ONE_THREAD.items():
+        os.environ.setdefault(name, threads)
 
 
 def _report(chapters: list[tuple[str, Verdicts]]) -> dict[str, Any]:
