@@ -438,16 +438,16 @@ def kinds() -> list[FileKind]:
         FileKind("texts, .txt", partial(_input, "text.txt", _texts), INPUT, other),
         FileKind("claims, parsed", partial(_input, "claims.md", _claims), INPUT, other),
         FileKind("claims, decided", partial(_input, "claims.md", _verdicts), INPUT, other, slowness=10),
-        FileKind("answer sheet, .tex", partial(_input, "sheet.tex", _sheet), INPUT, other, slowness=2),
+        FileKind("answer sheet, .tex", partial(_input, "sheet.tex", _sheet), INPUT, other),
         FileKind("answer sheet, .md", partial(_input, "answers.md", _sheet), INPUT, other),
-        FileKind("problem file", partial(_input, "problem.md", _problem), INPUT, other, slowness=2),
+        FileKind("problem file", partial(_input, "problem.md", _problem), INPUT, other),
         FileKind("options, .toml", partial(_input, "options.toml", _options), INPUT, other),
         FileKind("options, .json", partial(_input, "options.json", _options), INPUT, other),
         FileKind("texts as token numbers, .json", partial(_input, "token_texts.json", _token_texts), INPUT, other),
     ]
     if find_spec("transformers") is not None:
         found += [
-            FileKind(f"{name} of another library", partial(_imported, name), INPUT, other, slowness=slowness)
-            for name, slowness in (("config.json", 2), ("model.safetensors", 2), ("tokenizer.json", 2))
+            FileKind(f"{name} of another library", partial(_imported, name), INPUT, other)
+            for name in ("config.json", "model.safetensors", "tokenizer.json")
         ]
     return found

@@ -28,9 +28,8 @@ def test_the_whole_way_from_a_spreadsheet_to_a_badge_runs_by_the_command_line_al
     assert asked.code == 0, asked.err
     known = ("--known", "books/dev.tsv", "--unknown", "books/outside.tsv", "--level", "0.6", "--no-save")
     badge = shell("trust", "run", *known, "--json")
-    assert (
-        badge.code == 0 or "right answers" in badge.err or "questions about people in the text" in badge.err
-    )  # three steps teach too little for a badge
+    refusals = ("right answers", "questions about people in the text", "gives an empty answer")
+    assert badge.code == 0 or any(why in badge.err for why in refusals)  # three steps teach too little for a badge
 
 
 def test_what_cannot_be_drilled_is_said_before_training_starts(tmp_path, shell, recwarn):

@@ -84,8 +84,8 @@ def test_going_on_refuses_contradictions_and_draws_the_curve(base, tmp_path):
         (("pretrain", "--text", "none.txt", "--attention linear"), "attention is 'linear'"),
         (("pretrain", "--text", "none.txt", "--objective guess"), "none called 'guess'"),
         (("pretrain", "--text", "none.txt", "--preset huge"), "none called 'huge'"),
-        (("generate", "none", "hello"), "there is no config.json"),
-        (("export", "none", "--out", "x"), "there is no config.json"),
+        (("generate", "none", "hello"), "there is no such folder"),
+        (("export", "none", "--out", "x"), "there is no such folder"),
         (("import", "none.pt", "--out", "x"), "there is no such file"),
     ],
 )

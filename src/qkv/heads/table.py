@@ -273,37 +273,32 @@ def table(
     effects = head_effects(
         model, [ids], lambda done, _: progress(len(windows) + done, steps), by=removal, means=outputs.result()
     )
-    repeated, repeated_effects = None, None
-    if model.causal:
-        twice = repeated_ids(model, seed)
-        again = PatternSums(shape.layers, shape.heads)
-        model.run(
-            twice, lambda c: again.add(c.layer, c.weights[0], twice[0], torch.isfinite(c.scores()[0, 0]), c.layer == 0)
-        )
-        repeated = again.result()
-        if model.predicts:
-            before = len(windows) + shape.layers
-            half = twice.shape[1] // 2  # the second time, when they can be looked up
-            repeated_effects = head_effects(
-                model, [twice[0]], lambda done, _: progress(before + done, steps), last=half, by=removal
-            )
+    before = len(windows) + shape.layers
+    repeated, repeated_effects = _on_repeated_tokens(
+        model, seed, removal, lambda done, _: progress(before + done, steps)
+    )
     rows = _rows(model, patterns, repeated, firmness, shares.result(), effects, repeated_effects)
     tokens = sum(map(len, windows))
     rounding = rounded.result(model, windows) if chosen else None
     progress(steps, steps)
     unit = "nats per token" if model.predicts else "relative change of the last hidden states"
-    told = (
-        model.name,
-        tokens,
-        len(windows),
-        len(ids),
-        unit,
-        removal,
-        shares.total,
-        repeated is not None,
-        patterns.told > 0,
-    )
+    judged = (repeated is not None, patterns.told > 0)
+    told = (model.name, tokens, len(windows), len(ids), unit, removal, shares.total, *judged)
     return HeadTable(*told, tuple(rows), rounding)
+
+
+def _on_repeated_tokens(
+    model: AttentionModel, seed: int, removal: Removal, progress: Progress
+) -> tuple[Patterns | None, torch.Tensor | None]:
+    """Patterns and effects of removal on random tokens that come twice; None where a model has no such thing."""
+    if not model.causal:
+        return None, None
+    twice = repeated_ids(model, seed)
+    patterns = repeated_patterns(model, twice)
+    if not model.predicts:
+        return patterns, None
+    half = twice.shape[1] // 2  # the second time, when they can be looked up
+    return patterns, head_effects(model, [twice[0]], progress, last=half, by=removal)
 
 
 def _rows(
@@ -383,3 +378,12 @@ def repeated_ids(model: AttentionModel, seed: int) -> torch.Tensor:
     first = getattr(model.tokenizer, "bos_token_id", None)
     n = min(REPEATED, (model.context - 1) // 2)
     return repeated_tokens(model.model.config.vocab_size, n, 1, seed, first, special)
+
+
+def repeated_patterns(model: AttentionModel, twice: torch.Tensor) -> Patterns:
+    """Patterns of all heads on random tokens that come twice, from `repeated_ids`."""
+    sums = PatternSums(model.shape.layers, model.shape.heads)
+    model.run(
+        twice, lambda c: sums.add(c.layer, c.weights[0], twice[0], torch.isfinite(c.scores()[0, 0]), c.layer == 0)
+    )
+    return sums.result()

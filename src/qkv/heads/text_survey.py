@@ -17,7 +17,7 @@ from qkv.heads.firmness import Firmness, FirmnessParts
 from qkv.heads.key_grid import Per, checked_bits, checked_per
 from qkv.heads.patterns import SKIPPED, Patterns, PatternSums, checked_seed, judged_on, kind
 from qkv.heads.rounding import HeadRounding, RoundingParts, share_text
-from qkv.heads.table import repeated_ids
+from qkv.heads.table import repeated_ids, repeated_patterns
 
 if TYPE_CHECKING:
     from qkv.heads.attention_model import AttentionModel
@@ -189,7 +189,7 @@ def survey(model: AttentionModel, text: str, *, max_tokens: int | None = None, s
         calls.append(replace(call, weights=call.weights[..., :0]))
 
     model.run(ids[None], tap)
-    repeated = _on_repeated_tokens(model, seed) if model.causal else None
+    repeated = repeated_patterns(model, repeated_ids(model, seed)) if model.causal else None
     return Survey(
         model.name,
         model.token_texts(ids),
@@ -199,15 +199,6 @@ def survey(model: AttentionModel, text: str, *, max_tokens: int | None = None, s
         torch.stack(pictures),
         tuple(calls),
     )
-
-
-def _on_repeated_tokens(model: AttentionModel, seed: int) -> Patterns:
-    twice = repeated_ids(model, seed)
-    sums = PatternSums(model.shape.layers, model.shape.heads)
-    model.run(
-        twice, lambda c: sums.add(c.layer, c.weights[0], twice[0], torch.isfinite(c.scores()[0, 0]), c.layer == 0)
-    )
-    return sums.result()
 
 
 def _summaries(patterns: Patterns, repeated: Patterns | None, firmness: Firmness) -> tuple[HeadSummary, ...]:

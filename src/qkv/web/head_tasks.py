@@ -35,7 +35,7 @@ def survey_reply(name: str, folder: str | None, text: str) -> dict[str, Any]:
         "heads": heads,
         "causal": found.causal,
         "repeated": found.repeated,
-        "rows": [asdict(row) for row in found.heads],
+        "rows": [{**asdict(row), "judged_on": found.judged_on(row.kind)} for row in found.heads],
         "picture_size": size,
         "pictures": base64.b64encode(found.pictures.numpy().tobytes()).decode("ascii"),
         "python": code_snippets.head_survey(folder, text),

@@ -27,7 +27,7 @@ def test_without_a_model_the_page_says_how_to_name_one_and_shows_the_example(chr
         page.goto(f"{address}/#/heads")
         expect(page.locator("[data-fact=naming]")).to_contain_text("qkv serve --model FOLDER")
         expect(page.locator("[data-fact=title]")).to_have_text(
-            "Head 1.0, induction: 1.00 of its weight", timeout=90_000
+            "Head 1.0, induction: 1.00 of its weight on repeated random tokens", timeout=90_000
         )
         expect(page.locator("[data-name=model] option")).to_have_text(["built-in example"])
     context.close()
@@ -73,7 +73,7 @@ def test_a_head_is_chosen_in_the_grid_by_mouse_and_keys_and_in_the_table(watched
     assert page.locator(".head-grid [tabindex='0']").count() == 1
     page.get_by_role("button", name="Show head 1.1").click()
     expect(page.locator("[data-fact=title]")).to_have_text(
-        "Head 1.1, broad: it averages 1.00 of the tokens that it sees"
+        "Head 1.1, broad: it averages 1.00 of the tokens that it sees on the text"
     )
 
 

@@ -57,6 +57,7 @@ class HeadReply(BaseModel):
     head: int
     kind: str
     score: float
+    judged_on: str = Field(description='What gave kind and score: "the text", or "repeated random tokens".')
     effective: float = Field(description="How many tokens it effectively averages: exp(entropy).")
     margin: float | None = Field(description="Median difference between the largest score and the second.")
     radius: float | None = Field(

@@ -13,11 +13,14 @@ export function kindColour(kind) {
 }
 
 /** What a head looks up, with the number that says so. */
-export function kindText({ kind, score }) {
+export function kindText({ kind, score, judged_on: on }) {
   const number = score.toFixed(2);
-  if (kind === "broad") return `broad: it averages ${number} of the tokens that it sees`;
-  if (kind === "mixed") return `mixed: no pattern takes 0.4 of its weight, the largest takes ${number}`;
-  return `${kind}: ${number} of its weight`;
+  if (kind === "broad") return `broad: it averages ${number} of the tokens that it sees on ${on}`;
+  if (kind === "mixed") {  // rounded down, since 0.399 is below the limit
+    const where = on === "repeated random tokens" ? ` on ${on}` : "";
+    return `mixed: no pattern takes 0.4 of its weight${where}, the largest takes ${(Math.floor(100 * score) / 100).toFixed(2)}`;
+  }
+  return `${kind}: ${number} of its weight on ${on}`;
 }
 
 /** The grid. Arrow keys move the choice; one cell is in the tab order. */

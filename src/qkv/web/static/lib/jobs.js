@@ -28,7 +28,7 @@ export function useJob(kind, { onDone, onFound } = {}) {
   useEffect(() => {
     const control = new AbortController();
     ask("api/jobs", undefined, { signal: control.signal }).then((reply) => {
-      const latest = reply.jobs.find((j) => j.kind === kind && (j.status === "running" || j.status === "done"));
+      const latest = (reply?.jobs ?? []).find((j) => j.kind === kind && (j.status === "running" || j.status === "done"));
       if (latest?.status === "running") follow(latest.id, latest.settings);
       else if (latest) onFound?.(latest.result, latest.settings);
     }, () => {});
