@@ -130,10 +130,10 @@ def test_a_hardened_query_stands_beside_the_models_own(watched):
 def test_a_text_of_ones_own_and_one_that_is_too_long(watched):
     one = watched()
     page = shown(one.open(EXAMPLE))
-    page.get_by_label("Text").fill("to be or not to be")
+    page.get_by_label("Text", exact=True).fill("to be or not to be")
     page.get_by_role("button", name="Look", exact=True).click()
     expect(page.locator(".shaded")).to_have_text("[start] to be or not to be")
-    page.get_by_label("Text").fill("word " * 64)
+    page.get_by_label("Text", exact=True).fill("word " * 64)
     page.get_by_role("button", name="Look", exact=True).click()
     expect(page.locator(".problem").first).to_contain_text("64 words, and the example takes 63")
     expect(page.locator(".one-head")).to_have_count(0)  # what was shown is about another text
