@@ -83,6 +83,17 @@ def test_a_stream_starts_processes_only_if_much_remains(monkeypatch, nap):
     assert {process for _, process in found} > {os.getpid()}  # this process has worked as well as its child
 
 
+def test_what_a_worker_died_of_is_done_here(tmp_path, monkeypatch):
+    code = "import os\n\ndef die(parent, number):\n    return number if os.getpid() == parent else os._exit(9)\n"
+    (tmp_path / "qkv_test_die.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    die = importlib.import_module("qkv_test_die").die
+    with WorkerPool(processes=2) as pool:
+        assert list(pool.stream(die, os.getpid(), [(i,) for i in range(9)])) == list(range(9))
+        assert list(pool.stream(die, os.getpid(), [(i,) for i in range(5)])) == list(range(5))
+    assert pool._workers is not None
+
+
 def test_a_stream_that_is_left_early_or_fails_leaves_no_process(nap):
     before = children()
     with WorkerPool(processes=2) as pool:

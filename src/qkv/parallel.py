@@ -144,8 +144,8 @@ class WorkerPool:
     def stream(self, work: Callable[..., Any], shared: Any, pieces: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
         """work(shared, *piece) for each piece in their order, each as soon as those before it are there.
 
-        This process works too, so that the first results come at once; `work` and `shared` are as in `map`. Only for
-        local processes.
+        This process works too, so that the first results come at once, and does again what a worker died of; `work` and
+        `shared` are as in `map`. Only for local processes.
         """
         first = 0
         if self._requested in (None, 1):
@@ -155,7 +155,8 @@ class WorkerPool:
         rest = pieces[first:]
         if not rest:
             return
-        self._workers = _WorkerProcesses(max(1, self.size - 1))
+        if self._workers is None:
+            self._workers = _WorkerProcesses(max(1, self.size - 1))
         futures = self._workers.submit(work, shared, rest)
         mine: dict[int, Any] = {}
         for number, future in enumerate(futures):
@@ -168,7 +169,11 @@ class WorkerPool:
                     break  # every piece is done or in work
                 mine[later] = work(shared, *rest[later])
                 later += 1
-            yield mine.pop(number) if number in mine else future.result()
+            try:
+                found = mine.pop(number) if number in mine else future.result()
+            except WorkerDied:
+                found = work(shared, *rest[number])
+            yield found
 
     def _here(self, work: Callable[..., Any], shared: Any, pieces: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
         """Results of the first pieces, computed in this process: of all, unless the rest would take long."""
