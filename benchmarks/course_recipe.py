@@ -23,7 +23,7 @@ from qkv.train.recipes import RECIPES
 from qkv.train.runs import finetune, load, pretrain
 
 PUBLISHED = {"median": 0.25, "best": 0.38}  # the course's model and objective, about an hour on a GPU
-WARM_UP_STEPS, TIMED_STEPS = 5, 15  # steps until the pace is steady, and that it is measured on
+WARM_UP_STEPS, TIMED_STEPS = 20, 60  # steps until the pace is steady, and that it is measured on
 
 
 def main() -> None:
