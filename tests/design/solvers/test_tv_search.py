@@ -72,6 +72,12 @@ def test_an_independent_search_comes_no_nearer(seed):
     assert attack.beaten_by(keys, wanted, found, np.random.default_rng(seed)) <= 1e-6
 
 
+def test_one_item_takes_all_weight_beside_a_key_that_is_very_far_away():
+    """A descent on the divergence alone stopped at a distance of 1e-3."""
+    keys = np.array([[0.694227361], [0.263458438], [-3.57576158e4]])
+    assert nearest(keys, {0: 1.0}) <= 1e-12
+
+
 def test_the_search_ends_within_tol():
     keys = np.random.default_rng(0).standard_normal((8, 2))
     assert nearest(keys, {0: 0.5, 1: 0.5}, tol=0.9) <= 0.9

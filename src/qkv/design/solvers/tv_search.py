@@ -41,6 +41,8 @@ MAX_LP_SIZE = 20_000
 MAX_SIMPLEX_DIMENSION, N_SIMPLEX, SIMPLEX_STEPS = 6, 3, 400
 """Dimensions up to which the simplex method is used, queries that it improves, and its steps for each."""
 MAX_LOG_SCALE = 5.0
+SHARP_MARGIN = 50.0
+"""By how much an item's score exceeds the others where it takes all weight but rounding."""
 MAX_SPREAD_RATIO = 30.0
 
 
@@ -122,7 +124,7 @@ def _search(distance: _Distance, enough: float) -> FloatArray:
         if float(distance(group).min()) <= enough:
             return _best(distance, group)
     if len(distance.items) == 1:  # the distance is 1 - α, and α is largest where the divergence is smallest
-        return _best(distance, np.vstack(starts))
+        return _best(distance, np.vstack([*starts, *(_sharpened(distance, q)[None] for q in starts[-1])]))
     starts.extend(_shortfall_starts(distance))
     starts.append(_rays(distance, np.vstack(starts)))
     ranked = _distinct(distance, np.vstack(starts), N_SMOOTHED)
@@ -144,6 +146,18 @@ def _search(distance: _Distance, enough: float) -> FloatArray:
         near = ranked[values <= values.min() + (MAX_LAG if small else 1.0)]
         ranked = np.vstack([ranked, *(_polish(distance, q, enough)[None] for q in near)])
     return _restarted(distance, _best(distance, ranked)) if small else _best(distance, ranked)
+
+
+def _sharpened(distance: _Distance, query: FloatArray) -> FloatArray:
+    """The query made so long that the one wanted item has all weight but rounding; as it is if another item scores more.
+
+    Where one key is very far away, the divergence is flat along its minimum, and a descent stops at a query too short.
+    """
+    scores = distance.keys @ query
+    margin = float((scores[distance.items[0]] - np.delete(scores, distance.items[0])).min(initial=np.inf))
+    if not 0 < margin < np.inf:
+        return query
+    return np.asarray(query * max(1.0, SHARP_MARGIN / margin))
 
 
 def _restarted(distance: _Distance, query: FloatArray) -> FloatArray:
