@@ -206,7 +206,8 @@ def expanded(math: str, macros: dict[str, Macro]) -> str:
         for number, value in enumerate(given, 1):
             body = body.replace(f"#{number}", value)
         gap = " " if body[-1:].isalpha() and math[at : at + 1].isalpha() else ""
-        math = math[: found.start()] + body + gap + math[at:]
+        lead = " " if body[:1].isalpha() and re.search(r"\\[A-Za-z]+$", math[: found.start()]) else ""  # \approx\dotp
+        math = math[: found.start()] + lead + body + gap + math[at:]
         index = found.start()
         done += 1
         if len(math) > MAX_EXPANDED:

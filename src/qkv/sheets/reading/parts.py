@@ -162,6 +162,8 @@ def _latex_marks(text: str, has_parts: bool) -> list[Mark]:
     letters = romans = 0
     for m in _LATEX.finditer(text):
         at = m.start()
+        if m["question"] and any(kind == "letter" for kind, _ in _labels(m["title"] or "")):
+            continue  # \section*{(a)} names a part, and begins no question
         if m["question"]:
             number = re.match(r"(?:Question|Problem|Q)?\s*(\d+)", m["title"] or "")
             out.append(Mark(at, "question", number[1] if number else "", True, m["title"] or ""))
@@ -240,11 +242,15 @@ def _typst_marks(text: str) -> list[Mark]:
     return out + _bracketed_marks(text)
 
 
-_BRACKETED = re.compile(r"^[ \t]*(?:\#\w+(?:\([^()\n]*\))?\[[ \t]*)?(?=\((?:[a-h]|i{1,3}|iv|v)\)[ \t])", re.M)
+_BRACKETED = re.compile(
+    r"^[ \t]*(?:\#\w+(?:\([^()\n]*\))?\[[ \t]*)?"
+    r"(?=\((?:[a-h]|i{1,3}|iv|v)\)[ \t]|(?P<mark>[_*])\(?(?:[a-h]|i{1,3}|iv|v)[.)]+(?P=mark))",
+    re.M,
+)
 
 
 def _bracketed_marks(text: str) -> list[Mark]:
-    """Lines of Typst that begin with a label in brackets, as in "(ii) Now"."""
+    """Lines of Typst that begin with a label in brackets or in another font, as in "(ii) Now" or "_ii._ Now"."""
     lines = [(m.start(), text[m.end() : text.find("\n", m.end())]) for m in _BRACKETED.finditer(text)]
     return [Mark(at, kind, value) for at, line in lines for kind, value in _labels(line)]
 

@@ -41,7 +41,11 @@ def _as_conditions(math: str) -> list[T.Condition]:
     """A formula beside another one as conditions; empty if it is none."""
     out: list[T.Condition] = []
     for clause in clauses_of(math):
+        ends = between(clause)
         if not clause.sides:
+            out += clause.conditions
+        elif ends and all(map(is_number_condition, ends)):
+            out += [T.Condition("relation", clause=one) for one in ends]
             out += clause.conditions
         elif is_number_condition(clause):
             out.append(T.Condition("relation", clause=clause))
@@ -49,6 +53,19 @@ def _as_conditions(math: str) -> list[T.Condition]:
         else:
             return []
     return out
+
+
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "<<": ">>", ">>": "<<"}
+
+
+def between(clause: T.Clause) -> tuple[T.Clause, ...]:
+    """A letter between two numbers as two clauses, γ > 0 and γ < 1 for 0 < γ < 1; none for anything else."""
+    if len(clause.sides) != 3 or not isinstance(clause.sides[1], T.Symbol):
+        return ()
+    (low, letter, high), (first, second) = clause.sides, clause.signs
+    if T.symbols(low) or T.symbols(high) or first not in _TURNED or second not in _TURNED:
+        return ()
+    return T.Clause((letter, low), (_TURNED[first],)), T.Clause((letter, high), (second,))
 
 
 def is_number_condition(clause: T.Clause) -> bool:
@@ -253,7 +270,7 @@ def _beyond(condition: T.Condition, sign: str) -> T.Condition:
 
 
 _THEN = re.compile(
-    r"\s*(?:[:：|]|(?:[,，]?\s*(?:then\b|时|的时候|的话|，?则|，?那么|的样本|的采样|的情况))|⇒|⟹|→|=>"
+    r"\s*(?:exactly|precisely|恰好)?\s*(?:[:：|]|(?:[,，]?\s*(?:then\b|时|的时候|的话|，?则|，?那么|的样本|的采样|的情况))|⇒|⟹|→|=>"
     r"|(?:gives?|yields?|means|implies|leads? to|makes?|results? in)\b)",
     re.I,
 )

@@ -48,7 +48,7 @@ _NEGATION = re.compile(
     r"[^.;,:$]{0,18}$|"
     r"\b(?:(?:is|are|does|do|will|would|can|was|be|did) not|never|cannot|can't|isn't|aren't|doesn't"
     r"|won't|no longer|rather than|instead of|fails? to|far from|contrary to|anything but|short of)\b(?! only)"
-    r"[^.;,:$]{0,18}$|(?:不能|不是|无法|不会"
+    r"(?![^.;,:$]*\b(?:and|so|hence|thus|then)\s*$)[^.;,:$]{0,18}$|(?:不能|不是|无法|不会"
     r"|不可能)[^，。$]{0,8}$",
     re.I,
 )
@@ -59,7 +59,8 @@ _FALSE = (
     r"(?:mistake|error|misconception))"
 )
 _NEGATED_AFTER = re.compile(
-    r"^\W*(?:does|will|can|would)(?: not|n't)\b(?! only)|^\W*isn't\b|^\W*(?:cannot|can't)\b"
+    r"^\W*(?:does|will|can|would)(?: not|n't)\b(?! only)(?! (?:vanish|change|depend|matter|move|grow|shrink|disappear"
+    r"|affect|fluctuate|vary|influence|involve|contain|go to)\b)|^\W*isn't\b|^\W*(?:cannot|can't)\b"
     rf"|^\W*(?:is|are|was|would be) {_FALSE}"
     rf"|^\W*(?:but |and )?(?:which|this|that|it) (?:is|was|would be) {_FALSE}"
     r"|^\W*(?:但|可)?(?:这|那)?(?:是|就是|显然)?(?:不成立|错|不对|不正确|不可能)",

@@ -162,7 +162,7 @@ class ExpressionParser(ConditionParser):
                 return inner
         braced = words[0] == "{" and words[2] == "}"
         inner = words[1] if braced else words[0]
-        numbered = base.base in ("q", "g") and inner in ("1", "2")
+        numbered = base.base == "q" and inner in ("1", "2")
         if not base.index and (numbered or (base.base in ("k", "mu", "v") and inner in ("a", "b", "i", "j"))):
             self.index += 3 if braced else 1
             return inner

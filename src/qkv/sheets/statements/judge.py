@@ -11,7 +11,7 @@ from qkv.sheets.feedback import Statement, StatementVerdict
 from qkv.sheets.problems.problem import Problem
 from qkv.sheets.reading.sheet import Formula, Sheet
 from qkv.sheets.statements import tree as T
-from qkv.sheets.statements.bindings import is_norm_of_key
+from qkv.sheets.statements.bindings import between, is_norm_of_key
 from qkv.sheets.statements.changed_tokens import is_supposed_here, token_worlds, told_changes
 from qkv.sheets.statements.changes import Change
 from qkv.sheets.statements.choices import begins_with_matrix, choice
@@ -62,6 +62,11 @@ def judge(sheet: Sheet, problem: Problem, budget: Budget) -> tuple[tuple[Stateme
     return tuple(statements), notation
 
 
+def _without_bars(node: T.Node) -> T.Node:
+    """δ of |δ|."""
+    return node.arguments[0] if isinstance(node, T.Call) and node.name in ("abs", "norm") else node
+
+
 class _Judge:
     """The state while the statements of a sheet are judged."""
 
@@ -70,6 +75,7 @@ class _Judge:
         self.notation = notation
         self.budget = budget
         self.own: dict[str, dict[T.Symbol, Definition]] = {}  # letters of the author's own, by the letter of the part
+        self.everywhere: dict[T.Symbol, Definition] = {}  # those of every item, which hold in all parts
         self.mistakes: dict[str, int] = {}  # the line of the first mistake, by the letter of the part
         self.last_condition: tuple[int, tuple[T.Condition, ...]] = (0, ())  # with its line
         self.changes: tuple[Change, ...] = ()  # of tokens, told in words
@@ -95,7 +101,7 @@ class _Judge:
             return None
         for clause in clauses:
             if self._is_condition(clause, formula.part) and len(clauses) > 1:
-                extra.append(T.Condition("relation", clause=clause))
+                extra += [T.Condition("relation", clause=one) for one in between(clause) or (clause,)]
         real = [c for c in clauses if not (self._is_condition(c, formula.part) and len(clauses) > 1)] or clauses
         for clause in real:
             findings.append(self._clause(parsed, clause, around, tuple(extra)))
@@ -167,9 +173,13 @@ class _Judge:
             return clause.signs[0] in (">>", "<<", ">", "<", ">=", "<=", "->", "~")
         if len(clause.sides) == 2 and clause.signs[0] in (">>", "<<") and self._are_numbers(clause):
             return True
-        if len(clause.sides) != 2 or not isinstance(clause.sides[0], T.Symbol):
+        if ends := between(clause):
+            return all(self._is_condition(one, part) for one in ends)
+        left = _without_bars(clause.sides[0])
+        if len(clause.sides) != 2 or not isinstance(left, T.Symbol):
             return False
-        left = clause.sides[0]
+        if left.index and (left.base in ("p", "w") or left.base in {s.base for s in self.everywhere}):
+            return False  # weights and scores
         if left.base in ("q", "k", "v", "x", "V", "K", "Q", "M", "mu", "u") or (left.base == "alpha" and left.index):
             return False
         if left.base in ("c", "C") and left != self.notation.length and left not in self._scales():
@@ -382,8 +392,22 @@ class _Judge:
         known = self.own.setdefault(letter, {})
         if left in known or left in self._scales() or left == self.notation.length:
             return False
-        known[left] = Definition(parsed.order, parsed.formula.part, parsed.formula.line, left, right)
+        found = Definition(parsed.order, parsed.formula.part, parsed.formula.line, left, right)
+        known[left] = found
+        if sign == "=" and self._holds_everywhere(left, right):
+            self.everywhere[left] = found
         return True
+
+    def _holds_everywhere(self, left: T.Symbol, right: T.Node) -> bool:
+        """Whether a definition is of every item and of keys and query alone, as s_i = k_i'q: it holds in all parts."""
+        inside = [s for s in T.symbols(right) if s != T.Symbol("e")]
+        own = {s.base for s in self.everywhere}
+        return (
+            len(left.index) == 1
+            and left.index[0] in INDICES
+            and any(s.index[-1:] == left.index for s in inside)
+            and all((is_key(s) or is_query(s) or s.base in own) and "a" not in s.index for s in inside)
+        )
 
     def _conditions(self, parsed: Parsed, clause: T.Clause, around: Circumstances) -> tuple[T.Condition, ...]:
         found = clause.conditions
@@ -421,6 +445,8 @@ class _Judge:
             self._readings(parsed, left, right, conditions, around, extra), MAX_READINGS
         ):
             found = decide_link(left, sign, right, reading, setting, self.budget)
+            if reading.guessed and found.kind not in (EXACT, LIMIT):
+                found = replace(found, kind=UNREAD, because="a letter that is not defined")
             if found.kind in (EXACT, LIMIT):
                 return found
             if found.kind == OPEN and found.because.startswith("true when") and sign in ("=", "~", "->"):
@@ -485,7 +511,7 @@ class _Judge:
         part, order = parsed.formula.part, parsed.order
         both = T.Binary("+", left, right)
         inside = T.symbols(both)
-        definitions = dict(self.own.get(part.split(".")[0], {}))
+        definitions = self.everywhere | self.own.get(part.split(".")[0], {})
         definitions |= self.notation.in_part(part, order)
         if self.query is not None:
             definitions[self.query.symbol] = self.query

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from sympy import SympifyError, sympify
+
 from qkv.claims.verdict import Step
 from qkv.sheets.closeness import CLOSE
 from qkv.sheets.statements import tree as T
@@ -180,11 +182,34 @@ def _equal(one: Term, two: Term, sign: str, reading: Reading, setting: Setting, 
         if exact.kind == WRONG and _meant_exactly(one, two, reading):
             return exact
     found = _try(f"{one.text} -> {two.text}", said, reading, setting, budget)
+    rounded = sign == "~" and one.shape == two.shape == SCALAR and re.search(r"\d\.\d", text) is not None
+    if found.kind == WRONG and rounded and _share_scale(one, two, reading):
+        return _by_ratio(one, two, said, found, reading, setting, budget)
     if found.kind in (OPEN, UNREAD):
         exact = _try(f"{one.text} = {two.text}", "", reading, setting, budget)
         if exact.kind in (EXACT, LIMIT):
             return exact
     return found
+
+
+def _share_scale(one: Term, two: Term, reading: Reading) -> bool:
+    """Whether both sides name the same scale."""
+    return any(all(re.search(rf"\b{name}\b", term.text) for term in (one, two)) for name in reading.letters.values())
+
+
+def _by_ratio(
+    one: Term, two: Term, said: str, found: Finding, reading: Reading, setting: Setting, budget: Budget
+) -> Finding:
+    """An ≈ with a rounded number between sides that grow, as 0.71 t for t/√2: right if their ratio is nearly 1."""
+    ratio = _try(f"{one.closed}/{two.closed} -> 1", said, reading, setting, budget)
+    if ratio.kind == LIMIT:
+        return ratio
+    limit = re.match(r"the limit is (\S.*?) as ", ratio.because)
+    try:
+        near = limit is not None and abs(float(sympify(limit[1].split(" = ")[-1])) - 1) <= CLOSE
+    except (SympifyError, TypeError, ValueError, SyntaxError):
+        near = False
+    return replace(ratio, kind=LIMIT, because=f"the ratio of the sides: {ratio.because}") if near else found
 
 
 def _meant_exactly(one: Term, two: Term, reading: Reading) -> bool:
@@ -333,7 +358,8 @@ def _distributed(left: T.Node, right: T.Node, reading: Reading, setting: Setting
         if spread.shape != SCALAR:
             return Finding(WRONG, "", "the variance of a number is a number, not a matrix")
         first = _try(f"E[{term.text}] = {mean.text}", "", reading, setting, budget)
-        second = _equal(Term(f"{statistic}[{term.text}]", SCALAR, True), spread, "~", reading, setting, budget)
+        sign = "=" if re.search(r"\beps\b", spread.text) else "~"  # a noise that is kept is not meant to vanish
+        second = _equal(Term(f"{statistic}[{term.text}]", SCALAR, True), spread, sign, reading, setting, budget)
     if WRONG in (first.kind, second.kind):
         return first if first.kind == WRONG else second
     if first.kind in (EXACT, LIMIT) and second.kind in (EXACT, LIMIT):

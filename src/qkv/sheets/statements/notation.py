@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from qkv.sheets.reading.sheet import Formula
@@ -17,7 +18,7 @@ SAFE = ("t", "lambda", "beta", "tau", "rho", "eta", "kappa", "omega", "theta", "
 SPARE = ("t", "r", "w", "z", "f", "g", "h")
 GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "eta": "η", "theta": "θ", "kappa": "κ",
-    "lambda": "λ", "mu": "μ", "xi": "ξ", "rho": "ρ", "sigma": "σ", "tau": "τ", "omega": "ω", "zeta": "ζ",
+    "lambda": "λ", "mu": "μ", "xi": "ξ", "rho": "ρ", "sigma": "σ", "tau": "τ", "omega": "ω", "zeta": "ζ", "ℊ": "g",
 }  # fmt: skip
 
 
@@ -148,6 +149,7 @@ def infer(parsed: list[tuple[int, Formula, tuple[T.Clause, ...]]]) -> Notation:
                 if s.index and s.base in ("mu", "u", "k", "K"):
                     counts[s.base] = counts.get(s.base, 0) + 1
             _length(found, clause, order, formula)
+            _length_in_words(found, clause, order, formula)
             _noise(found, clause)
             _upright(found, clause)
             if (
@@ -215,6 +217,8 @@ def _length(found: Notation, clause: T.Clause, order: int, formula: Formula) -> 
         return
     item = clause.sides[0].index[-1]
     right = clause.sides[1]
+    if isinstance(right, T.Binary) and right.sign == "+" and _is_product(right.left):  # k_a = γ μ_a + noise
+        _length(found, T.Clause((clause.sides[0], right.left), clause.signs[:1]), order, formula)
     if isinstance(right, T.Binary) and right.sign in "*.":
         pair = (right.left, right.right)
         for one, other in (pair, pair[::-1]):
@@ -238,6 +242,23 @@ def _length(found: Notation, clause: T.Clause, order: int, formula: Formula) -> 
                 factor = other.left if other.right == one else other.right  # type: ignore[attr-defined]
                 if isinstance(factor, T.Symbol):
                     found.length, found.length_at, found.length_less_one = factor, (order, formula.part), True
+
+
+_NAMED_LENGTH = re.compile(
+    r"(?:\b(?:length|norm|magnitude)\b[^.;。]{0,25}\$k_\{?a\}?\$|\$k_\{?a\}?\$[^.;。]{0,6}(?:的)?(?:长度|模长|模))[^.;。=]{0,40}$"
+)
+
+
+def _length_in_words(found: Notation, clause: T.Clause, order: int, formula: Formula) -> None:
+    """ "Call the length of $k_a$ $m = 1 + …$" names the length."""
+    head = clause.sides[0] if clause.sides else None
+    plain = isinstance(head, T.Symbol) and not is_key(head) and not is_mean(head) and not is_query(head)
+    if plain and found.length is None and clause.signs[0] in ("=", ":", "~") and _NAMED_LENGTH.search(formula.before):
+        found.length, found.length_at = head, (order, formula.part)  # type: ignore[assignment]
+
+
+def _is_product(node: T.Node) -> bool:
+    return isinstance(node, T.Binary) and node.sign in "*."
 
 
 def _noise(found: Notation, clause: T.Clause) -> None:

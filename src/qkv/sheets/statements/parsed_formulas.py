@@ -23,8 +23,19 @@ class Parsed:
     head: T.Node | None = None  # the first side of the display that a row goes on with
 
 
-def parsed_formulas(sheet: Sheet) -> Iterator[Parsed]:
+OTHER_G = "ℊ"
+"""The letter g where queries are called q, so that g is none."""
+
+
+def parsed_formulas(sheet: Sheet) -> list[Parsed]:
     """The formulas with their clauses; rows that begin with a relation go on from the row before."""
+    found = list(_parsed(sheet))
+    if not any("q" in T.bases(clause) for one in found for clause in one.clauses):
+        return found
+    return [replace(one, **{n: T.with_base(getattr(one, n), "g", OTHER_G) for n in ("clauses", "head")}) for one in found]
+
+
+def _parsed(sheet: Sheet) -> Iterator[Parsed]:
     last: T.Node | None = None
     head: T.Node | None = None
     previous: Formula | None = None
@@ -32,7 +43,7 @@ def parsed_formulas(sheet: Sheet) -> Iterator[Parsed]:
         if formula.own_text or not has_relation(formula.math):
             continue
         try:
-            clauses = parse(formula.math)
+            clauses = parse(_without_rest(formula.math))
         except Unreadable as why:
             yield Parsed(order, formula, (), str(why))
             if not formula.math.lstrip("& ").startswith("="):
@@ -48,6 +59,19 @@ def parsed_formulas(sheet: Sheet) -> Iterator[Parsed]:
         if sides and not formula.math.startswith("("):
             last = sides[-1].sides[-1]
         previous = formula
+
+
+_REST = re.compile(
+    r"\s*(?:\+|-|\\pm)\s*\\(?:text|textrm|mathrm|mbox)\s*\{[^{}]*"
+    r"(?:tiny|small|nois|negligib|error|rest\b|correction|fluctuation|微小|噪声|小量|忽略)[^{}]*\}",
+    re.I,
+)
+
+
+def _without_rest(math: str) -> str:
+    """A formula whose addend is "tiny" or "noise" in words, as an approximation without it."""
+    bare = _REST.sub("", math)
+    return math if bare == math else re.sub(r"(?<![<>:!\\])=(?!=)", r"\\approx ", bare)
 
 
 def _is_size(clause: T.Clause) -> bool:

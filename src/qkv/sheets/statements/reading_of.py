@@ -24,6 +24,14 @@ from qkv.sheets.statements.worlds import World
 from qkv.sheets.statements.writing import MATRIX, ROW, SCALAR, VECTOR, Term, Unwritable, Writer
 
 ITEMS = re.compile(r"[a-z]")
+SCORES = ("s", "z", "e", "l", "o")
+"""Letters that people write for scores, where they do not say so."""
+
+
+def _is_item_of_head(index: tuple[str, ...]) -> bool:
+    """Whether an index names an item, or an item and one of two heads."""
+    items = [i for i in index if ITEMS.fullmatch(i)]
+    return len(items) == 1 and (len(index) == 1 or (len(index) == 2 and bool({"1", "2"} & set(index))))
 
 
 @dataclass
@@ -45,6 +53,7 @@ class Reading:
         free_queries: The queries that may be any.
         small: Scales by which a query is divided, which go to 0.
         fixed: Whether keys are written as their means, inside a query that was chosen before they were sampled.
+        guessed: Whether a letter was taken for a score though nothing says so; what that refutes is not wrong.
     """
 
     world: World
@@ -62,6 +71,7 @@ class Reading:
     depth: int = 0
     any_query: bool = False
     free_queries: set[str] = field(default_factory=set)
+    guessed: bool = False
 
     def __post_init__(self) -> None:
         """Name the scales."""
@@ -143,9 +153,19 @@ class Reading:
         if base == "e" and not index:
             return Term("exp(1)", SCALAR, True)
         found = self._defined(s)
-        if found is None and base in ("beta", "w", "p", "a") and len(index) == 1 and ITEMS.fullmatch(index[0]):
+        if found is None and base in ("beta", "w", "p", "a") and _is_item_of_head(index):
             return self._weight(index)
+        if found is None and base in SCORES and len(index) == 1 and ITEMS.fullmatch(index[0]):
+            return self._guessed_score(index[0])
         return found
+
+    def _guessed_score(self, item: str) -> Term | None:
+        """s_a as the score of a, where nothing says what s stands for."""
+        query = self._query(())
+        if query is None:
+            return None
+        self.guessed = True
+        return Term(f"({self._key(item).text}'*{query.text})", SCALAR, True)
 
     def _mean_name(self) -> str:
         return "mu" if self.world.kind in ("means", "noise") else "k"
@@ -185,7 +205,8 @@ class Reading:
     def _noise_size(self, s: T.Symbol) -> Term | None:
         """The size of the noise: α, or the author's letter, of which the square may be the variance."""
         own = self.notation.noise
-        root = isinstance(own, T.Binary) and own.left == s
+        deviation = s == self.notation.noise_factor and s.base != "alpha" and own is None  # σ of k_i = μ_i + σ ξ_i
+        root = deviation or (isinstance(own, T.Binary) and own.left == s)
         if not root and s != own and s != T.Symbol("alpha"):
             return None
         if self.world.kind != "noise":
@@ -423,7 +444,9 @@ def with_columns(node: T.Node) -> T.Node:
     if isinstance(node, T.Binary):
         return T.Binary(node.sign, with_columns(node.left), with_columns(node.right))
     if isinstance(node, T.Transposed):
-        return T.Transposed(with_columns(node.inner))
+        inner = with_columns(node.inner)
+        listed = isinstance(node.inner, T.Matrix) and len(node.inner.rows) == 1 and isinstance(inner, T.Symbol)
+        return inner if listed else T.Transposed(inner)  # (c_1, …, c_m)^T is the column that (c_1, …, c_m) is
     if isinstance(node, T.Minus):
         return T.Minus(with_columns(node.inner))
     return node

@@ -74,14 +74,30 @@ def _not_asserted(case: Refuted) -> str:
     if not around.by_choice and comes_first(case.problem, notation, case.parsed, clause):
         return "a goal: what it speaks of is chosen later"
     head = clause.sides[0]
+    if clause.signs == ("=",) and _gives_value(clause, notation):
+        return "a letter is given a value"
     if told or not isinstance(head, T.Symbol):
         return ""
+    if _names_length(clause, notation) and case.parsed.order == notation.length_at[0]:
+        return "a length is named"
     if not head.index and not any(T.symbols(s) for s in clause.sides[1:]):
         return "a letter is given a value"
     scales = [s for symbols in notation.scales.values() for s in symbols]
     valued = head in scales or head in (notation.length, T.Symbol("n"))
     output = head.base in ("c", "C") and any(s.base == "v" or is_mean(s) for s in T.symbols(clause))
     return "a letter is given a value" if valued and not output else ""
+
+
+def _gives_value(clause: T.Clause, notation: Notation) -> bool:
+    """Whether a clause says which number an expression in the length of a key is, as 1 + w = 0.5 does."""
+    inside = T.symbols(clause)
+    return bool(inside) and set(inside) == {notation.length} and not T.symbols(clause.sides[1])
+
+
+def _names_length(clause: T.Clause, notation: Notation) -> bool:
+    """Whether a clause says what a key is made of in a letter of the author's own, as k_a = γ μ_a + σ ξ_a does."""
+    head = clause.sides[0]
+    return isinstance(head, T.Symbol) and is_key(head) and notation.length in T.symbols(clause)
 
 
 def _uncertain_words(case: Refuted) -> str:

@@ -167,6 +167,17 @@ def bases(node: Node) -> set[str]:
     return {s.base for s in symbols(node)}
 
 
+def with_base(node: Any, old: str, new: str) -> Any:
+    """A node with one letter put for another."""
+    if isinstance(node, Symbol):
+        return replace(node, base=new) if node.base == old else node
+    if isinstance(node, tuple):
+        return tuple(with_base(one, old, new) for one in node)
+    if isinstance(node, Node):
+        return replace(node, **{f.name: with_base(getattr(node, f.name), old, new) for f in fields(node)})
+    return node
+
+
 def with_index(node: Any, old: str, new: str) -> Any:
     """A node with one index put for another."""
     if isinstance(node, Symbol):
