@@ -350,6 +350,8 @@ class _Judge:
         self.alpha = alpha
         findings: list[Finding] = []
         for number, (left, sign, right) in enumerate(links):
+            if number == 0 and self._names_everywhere(parsed, left, sign, right):
+                continue
             found = self._link(parsed, left, sign, right, conditions, around, extra)
             if found.kind == UNREAD and number == 0 and self._names(parsed, left, sign, right):
                 if not around.denominator or left.base not in ("Z", "S", "D"):  # type: ignore[attr-defined]
@@ -392,22 +394,24 @@ class _Judge:
         known = self.own.setdefault(letter, {})
         if left in known or left in self._scales() or left == self.notation.length:
             return False
-        found = Definition(parsed.order, parsed.formula.part, parsed.formula.line, left, right)
-        known[left] = found
-        if sign == "=" and self._holds_everywhere(left, right):
-            self.everywhere[left] = found
+        known[left] = Definition(parsed.order, parsed.formula.part, parsed.formula.line, left, right)
         return True
 
-    def _holds_everywhere(self, left: T.Symbol, right: T.Node) -> bool:
-        """Whether a definition is of every item and of keys and query alone, as s_i = k_i'q: it holds in all parts."""
+    def _names_everywhere(self, parsed: Parsed, left: T.Node, sign: str, right: T.Node) -> bool:
+        """Whether a link defines a letter for every item by keys and query alone, as s_i = k_i'q: it holds in all parts."""
+        if sign != "=" or not isinstance(left, T.Symbol) or left.base in {s.base for s in self.everywhere}:
+            return False
+        if left.base in ("q", "k", "K", "v", "c", "C", "alpha", "mu", "u", "x", "Sigma") or len(left.index) != 1:
+            return False
         inside = [s for s in T.symbols(right) if s != T.Symbol("e")]
         own = {s.base for s in self.everywhere}
-        return (
-            len(left.index) == 1
-            and left.index[0] in INDICES
-            and any(s.index[-1:] == left.index for s in inside)
-            and all((is_key(s) or is_query(s) or s.base in own) and "a" not in s.index for s in inside)
-        )
+        general = left.index[0] in INDICES and any(s.index[-1:] == left.index for s in inside)
+        if any(isinstance(node, T.Total) for node in T.nodes(right)):
+            return False  # weights, which are known
+        if not general or not all((is_key(s) or is_query(s) or s.base in own) and "a" not in s.index for s in inside):
+            return False
+        self.everywhere[left] = Definition(parsed.order, parsed.formula.part, parsed.formula.line, left, right)
+        return True
 
     def _conditions(self, parsed: Parsed, clause: T.Clause, around: Circumstances) -> tuple[T.Condition, ...]:
         found = clause.conditions

@@ -32,7 +32,9 @@ def parsed_formulas(sheet: Sheet) -> list[Parsed]:
     found = list(_parsed(sheet))
     if not any("q" in T.bases(clause) for one in found for clause in one.clauses):
         return found
-    return [replace(one, **{n: T.with_base(getattr(one, n), "g", OTHER_G) for n in ("clauses", "head")}) for one in found]
+    return [
+        replace(one, **{n: T.with_base(getattr(one, n), "g", OTHER_G) for n in ("clauses", "head")}) for one in found
+    ]
 
 
 def _parsed(sheet: Sheet) -> Iterator[Parsed]:
