@@ -149,7 +149,7 @@ def _search(distance: _Distance, enough: float) -> FloatArray:
 
 
 def _sharpened(distance: _Distance, query: FloatArray) -> FloatArray:
-    """The query made so long that the one wanted item has all weight but rounding; as it is if another item scores more.
+    """The query made so long that the one wanted item takes all weight; as it is if another item scores more.
 
     Where one key is very far away, the divergence is flat along its minimum, and a descent stops at a query too short.
     """
