@@ -1,4 +1,4 @@
-"""Letters that an author gives a meaning of their own: scores, weights, noise, lengths, and scales that look like queries."""
+"""Letters that an author gives a meaning: scores, weights, noise, lengths, and scales that look like queries."""
 
 from __future__ import annotations
 
@@ -114,7 +114,9 @@ def test_noise_with_a_deviation_of_its_own_letter() -> None:
     head = "(c) i. Let $q = t(\\mu_a + \\mu_b)$. With $k_i = \\mu_i + \\sigma\\xi_i$, $\\xi_i \\sim N(0, I)$, "
     assert last(f"{head}$\\mathrm{{Var}}(k_i^T q) = 2\\sigma^2 t^2$.") == "right"
     assert last(f"{head}$\\mathrm{{Var}}(k_i^T q) = 2\\sigma t^2$.") == "wrong"
-    long = "(c) ii. Let $q = t(\\mu_a + \\mu_b)$, $k_i = \\mu_i + \\sigma\\xi_i$ and $k_a = \\ell_a\\mu_a + \\sigma\\xi_a$. "
+    long = (
+        "(c) ii. Let $q = t(\\mu_a + \\mu_b)$, $k_i = \\mu_i + \\sigma\\xi_i$, $k_a = \\ell_a\\mu_a + \\sigma\\xi_a$. "
+    )
     assert grade(long, "attention-2021", "a.md").statements[-1].verdict != "wrong"
     assert last(f"{long}For $\\ell_a > 1$ we have $c \\approx v_a$.") == "limit"
 

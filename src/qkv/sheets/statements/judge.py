@@ -398,7 +398,7 @@ class _Judge:
         return True
 
     def _names_everywhere(self, parsed: Parsed, left: T.Node, sign: str, right: T.Node) -> bool:
-        """Whether a link defines a letter of every item by keys and query, as s_i = k_i'q; it then holds in all parts."""
+        """Whether a link defines a letter of every item by keys and query, as s_i = k_i'q, which holds in all parts."""
         if sign != "=" or not isinstance(left, T.Symbol) or left.base in {s.base for s in self.everywhere}:
             return False
         if left.base in ("q", "k", "K", "v", "c", "C", "alpha", "mu", "u", "x", "Sigma") or len(left.index) != 1:
