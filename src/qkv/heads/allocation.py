@@ -27,6 +27,7 @@ from qkv.heads.fingerprint import Fingerprint
 from qkv.heads.forecast import forecasts
 from qkv.heads.key_grid import MAX_BITS, key_grid
 from qkv.heads.patterns import checked_seed
+from qkv.heads.rounding import share_text
 from qkv.heads.sensitivity import KeyGradients, Sensitivity, key_gradients, own_basis, sensitivity
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class Allocation(Displayable):
 
     def card(self) -> Card:
         shares = ", ".join(
-            f"{b}: {float((self.bits == b).double().mean()):.0%}"
+            f"{b}: {share_text(float((self.bits == b).double().mean()))}"
             for b in range(1, MAX_BITS + 1)
             if (self.bits == b).any()
         )

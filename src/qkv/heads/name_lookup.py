@@ -16,6 +16,7 @@ from qkv.heads.ablation import REPLACEMENTS, MeanOutputs, Removal, checked_ids, 
 from qkv.heads.adapter import widened
 from qkv.heads.attention_model import checked_model
 from qkv.heads.patterns import checked_seed
+from qkv.heads.rounding import share_text
 from qkv.heads.table import signed
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class NameHeads(Displayable):
 
     def card(self) -> Card:
         def said(found: Answering) -> str:
-            return f"{found.right:.0%} right, loss {found.loss:.3f}"
+            return f"{share_text(found.right)} right, loss {found.loss:.3f}"
 
         count, more = len(self.removed), self.draws > 1
         facts = (

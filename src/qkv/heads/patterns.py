@@ -5,6 +5,7 @@ All scores are mean weights over the queries for which the pattern can be told a
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -165,6 +166,11 @@ def kind(text: Patterns, repeated: Patterns | None, layer: int, head: int) -> tu
     if share >= SPREAD:
         return "broad", share
     return "mixed", max(scores.values(), key=lambda s: -1.0 if s != s else s)
+
+
+def score_text(kind: str, score: float) -> str:
+    """A score in two digits; that of a mixed head is rounded down, since 0.399 is below what makes a kind."""
+    return f"{math.floor(100 * score) / 100 if kind == 'mixed' and math.isfinite(score) else score:.2f}"
 
 
 def judged_on(kind: str, told_apart: bool, repeated: bool) -> str:

@@ -27,6 +27,7 @@ from qkv.heads.patterns import (
     checked_seed,
     kind,
     repeated_tokens,
+    score_text,
 )
 from qkv.heads.readable_keys import KeyShareParts, KeyShares
 from qkv.heads.rounding import (
@@ -185,7 +186,7 @@ class HeadTable(Displayable):
         )
         rows = tuple(
             (
-                f"{r.layer}.{r.head}", r.kind, f"{r.score:.2f}", signed(r.effect), f"{r.effective:.1f}",
+                f"{r.layer}.{r.head}", r.kind, score_text(r.kind, r.score), signed(r.effect), f"{r.effective:.1f}",
                 f"{r.margin:.2f}", lower_bound(r.radius, 3), share_text(r.reads), _proved(r.keys_readable),
                 _share(r.keys_read), _shown(r.copying, "+.2f"), _shown(r.rank, ".1f"), _shown(r.subspace, ".2f"),
             )

@@ -17,7 +17,7 @@ from qkv.heads.adapter import AttentionCall
 from qkv.heads.attention_model import checked_model
 from qkv.heads.firmness import Firmness, FirmnessParts
 from qkv.heads.key_grid import Per, checked_bits, checked_per
-from qkv.heads.patterns import SKIPPED, Patterns, PatternSums, checked_seed, judged_on, kind
+from qkv.heads.patterns import SKIPPED, Patterns, PatternSums, checked_seed, judged_on, kind, score_text
 from qkv.heads.rounding import HeadRounding, RoundingParts, share_text
 from qkv.heads.table import repeated_ids, repeated_patterns
 
@@ -83,7 +83,7 @@ class Survey(Displayable):
             kinds[one.kind] = kinds.get(one.kind, 0) + 1
         counted = ", ".join(f"{count} {name}" for name, count in sorted(kinds.items(), key=lambda k: -k[1]))
         rows = tuple(
-            (f"{h.layer}.{h.head}", h.kind, f"{h.score:.2f}", f"{h.effective:.1f}", _shown(h.margin, 2),
+            (f"{h.layer}.{h.head}", h.kind, score_text(h.kind, h.score), f"{h.effective:.1f}", _shown(h.margin, 2),
              "–" if h.radius is None else lower_bound(h.radius, 3), share_text(h.reads))
             for h in self.heads
         )  # fmt: skip

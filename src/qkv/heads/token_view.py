@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from qkv.core.display import Card, Displayable, lower_bound, number, times
+from qkv.core.display import Card, Displayable, lower_bound, number, times, upper_bound
 from qkv.core.memory import Memory
 from qkv.core.rounding_bounds import gamma, top_margin_lower_bounds
 from qkv.core.validation import whole
@@ -195,9 +195,9 @@ class HeadView(Displayable):
         columns += ["hardened"] if self.hardened is not None else []
         rows = tuple(self._row(one) for one in self.looked_up[:SHOWN])
         left = len(self.looked_up) - len(rows)
-        rest = f"{left} more tokens have {sum(one.weight for one in self.looked_up[SHOWN:]):.3f} together. " * (
-            left > 0
-        )
+        together = shown_weight(sum(one.weight for one in self.looked_up[SHOWN:]))
+        many = f"{left} more tokens have {together} together. " if left > 1 else f"1 more token has {together}. "
+        rest = many if left else ""
         return Card(
             f"Head {self.head} of {self.model}, seen from {self.named(self.token)}", tuple(facts), tuple(columns), rows,
             (rest + self.note).strip(),
@@ -242,7 +242,8 @@ def firmness_text(margin: float, radius: float) -> str:
     if radius <= 0:
         return f"margin {number(margin)}: too close to certify which token is on top"
     moved = f"while every key moves by less than {lower_bound(radius)} of a key's median length"
-    return f"margin {number(margin)}: the same token stays on top {moved}"
+    told = f"margin {number(margin)}" if margin > 0 else "a margin too small to tell after the soft cap"
+    return f"{told}: the same token stays on top {moved}"
 
 
 def rounding_text(row: HeadRounding) -> str:
@@ -261,7 +262,7 @@ def hardened_text(found: HardenedQuery) -> str:
     return (
         f"squared error at {found.bits} bits {times(found.gain)} less than with the model's own "
         f"({number(found.squared_error)} against {number(found.own_squared_error)}); weights within "
-        f"{number(found.distance)} of the head's; {found.length:.2f} times as long, cosine {found.cosine:.3f}"
+        f"{upper_bound(found.distance)} of the head's; {found.length:.2f} times as long, cosine {found.cosine:.3f}"
     )
 
 
