@@ -5,7 +5,6 @@ All scores are mean weights over the queries for which the pattern can be told a
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -169,8 +168,9 @@ def kind(text: Patterns, repeated: Patterns | None, layer: int, head: int) -> tu
 
 
 def score_text(kind: str, score: float) -> str:
-    """A score in two digits; that of a mixed head is rounded down, since 0.399 is below what makes a kind."""
-    return f"{math.floor(100 * score) / 100 if kind == 'mixed' and math.isfinite(score) else score:.2f}"
+    """A score in two digits; 0.399 of a mixed head is 0.39, since 0.40 would have made a kind."""
+    below = kind == "mixed" and CLEAR - 0.005 <= score < CLEAR
+    return f"{CLEAR - 0.01 if below else score:.2f}"
 
 
 def judged_on(kind: str, told_apart: bool, repeated: bool) -> str:

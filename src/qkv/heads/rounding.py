@@ -115,10 +115,11 @@ class Rounding(Displayable):
         Raises:
             QkvError: There is no such head.
         """
-        found = tuple(row for row in self.rows if (row.layer, row.head) == (layer, head))
+        request = f"head {layer!s:.20}.{head!s:.20} of {self.model} with rounded keys"
+        at = whole(request, "layer", layer, 0), whole(request, "head", head, 0)
+        found = tuple(row for row in self.rows if (row.layer, row.head) == at)
         if not found:
             problem = f"layers are 0 to {self.rows[-1].layer}, heads 0 to {self.rows[-1].head}"
-            request = f"head {layer!s:.20}.{head!s:.20} of {self.model} with rounded keys"
             raise QkvError(request, problem, "Choose a head that is there")
         return found
 

@@ -9,7 +9,7 @@ const fixed = (digits) => (x) => (x === null || x === undefined ? "–" : x.toFi
 const proved = (x) => (x === null || x === undefined ? "–" : atLeast(x, 3));
 const signed = (x) => (x === null || x === undefined ? "–" : `${x < 0 ? "−" : "+"}${number(Math.abs(x), 2)}`);
 const COLUMNS = [
-  ["score", "score", (x, row) => fixed(2)(row.kind === "mixed" ? Math.floor(100 * x) / 100 : x), "mean weight on the pattern; for broad, the share of tokens that it averages"],
+  ["score", "score", (x, row) => fixed(2)(row.kind === "mixed" ? Math.min(x, 0.39) : x), "mean weight on the pattern; for broad, the share of tokens that it averages"],
   ["effective", "averages", fixed(1), "how many tokens it effectively averages: e to the entropy of its weights"],
   ["margin", "margin", fixed(2), "median difference between the largest score and the second"],
   ["radius", "radius", proved, "how far every key may move, as a share of a key’s length, before another item can be on top; a proved bound, and the median over tokens"],
