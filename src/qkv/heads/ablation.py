@@ -163,7 +163,7 @@ def _pairs(removed: Any) -> list[tuple[Any, Any]]:
         pairs = [()]
     if any(len(pair) != 2 for pair in pairs):
         raise QkvError("removing heads", f"they are {removed!r:.60}", "Give pairs of layer and head, such as [(0, 1)]")
-    return pairs  # type: ignore[return-value]
+    return pairs
 
 
 def head_effects(
