@@ -164,6 +164,22 @@ def test_a_query_of_zeros_has_a_whole_view():
     assert "a tie: no token is alone on top" in dict(view.card().facts)["how firmly"]
 
 
+def test_scores_beyond_prediction_leave_the_rest_of_the_view():
+    model = tiny("llama")
+    for layer in model.model.layers:
+        layer.self_attn.q_proj.weight.data *= 1e6
+    found = opened(model)
+    view = found.head(1, 1).view(WORDS)
+    assert not view.spread and view.hardened is None and view.note.startswith("Spread and hardened query are left out")
+    assert view.radius > 0 and view.looked_up and len(view.rounding) == 6
+    assert all(
+        math.isfinite(x)
+        for row in found.table(WORDS, bits=(3,)).records()
+        for x in row.values()
+        if isinstance(x, float)
+    )
+
+
 def test_tokens_that_see_only_themselves():
     model = opened(made(AutoModelForCausalLM, transformers.MistralConfig(**_SHARED, sliding_window=1)))
     facts = dict(model.head(0, 0).view(WORDS).card().facts)

@@ -116,6 +116,13 @@ def test_heads_of_a_survey(model, surveyed, layer):
 def test_whole_numbers_of_numpy_are_whole_numbers(surveyed):
     one = heads.head_view(None, np.int64(1), np.int32(2), surveyed=surveyed, token=np.int64(7), harden=False)
     assert (one.head, one.token) == ("1.2", 7)
+    memory = heads.from_transformers(tiny("llama"), tokenizer()).head(1, 2).memory(WORDS)
+    assert torch.equal(memory.at(np.int64(7))[1], memory.at(7)[1]) and torch.equal(memory.at(-13)[1], memory.at(7)[1])
+    for wrong in (20, -21, True, 1.0, "1", None, torch.tensor([1, 2])):
+        refused(lambda wrong=wrong: memory.at(wrong), "taking the query of token")
+        refused(
+            lambda wrong=wrong: heads.head_view(None, 0, 0, surveyed=surveyed, token=wrong), "the text has 20 tokens"
+        )
     assert one.looked_up == heads.head_view(None, 1, 2, surveyed=surveyed, token=7, harden=False).looked_up
 
 

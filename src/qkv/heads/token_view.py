@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -142,7 +143,8 @@ class HeadView(Displayable):
             token can be on top: a lower bound that holds with rounding errors; None if it sees one token.
         looked_up: The tokens that it sees, the largest weight first.
         links: The strongest pairs in the whole text.
-        spread: What rounding does to what the chosen token reads; empty where the head is no plain lookup.
+        spread: What rounding does to what the chosen token reads; empty where the head is no plain lookup, or its
+            scores are too large to predict it.
         bits: The bits that `looked_up` and `hardened` are for.
         rounding: The whole head, over all tokens, with its keys rounded to each number of bits.
         hardened: The hardened query; None where it was not asked for, or the head is no plain lookup.
@@ -191,7 +193,7 @@ class HeadView(Displayable):
         if self.hardened is not None:
             facts.append(("hardened query", hardened_text(self.hardened)))
         columns = ["looks at", "score", "weight"]
-        columns += [f"at {self.bits} bits", "± predicted"] if self.spread else []
+        columns += [f"at {self.bits} bit{'s' * (self.bits > 1)}", "± predicted"] if self.spread else []
         columns += ["hardened"] if self.hardened is not None else []
         rows = tuple(self._row(one) for one in self.looked_up[:SHOWN])
         left = len(self.looked_up) - len(rows)
@@ -320,12 +322,15 @@ def head_view(
     predicted, rounded = None, None
     hardened, hard_weights, note = None, None, reading.note
     if reading.memory is not None:
-        wanted = tuple(sorted({*BITS, bits}, reverse=True))
-        found = {b: reading.rounded(b) for b in wanted}
-        spread = tuple(one for one, _, _ in found.values())
-        _, predicted, rounded = found[bits]
-        if harden and len(seen) > 1:
-            hardened, hard_weights = reading.hardened(bits)
+        try:
+            found = {b: reading.rounded(b) for b in sorted({*BITS, bits}, reverse=True)}
+        except QkvError as why:  # scores so large that their errors cannot be integrated over
+            note = f"Spread and hardened query are left out: {why.problem}."
+        else:
+            spread = tuple(one for one, _, _ in found.values())
+            _, predicted, rounded = found[bits]
+            if harden and len(seen) > 1:
+                hardened, hard_weights = reading.hardened(bits)
     whole_head = surveyed.rounding(layer, head, _few_bits(bits)) if rounding else ()
     looked_up = tuple(
         LookedUp(
@@ -458,10 +463,14 @@ def _few_bits(bits: int) -> tuple[int, ...]:
 
 
 def _place(request: str, token: int, n: int) -> int:
-    whole_number = hasattr(token, "__index__") and not isinstance(token, bool)
-    if not whole_number or not -n <= int(token) < n:
-        raise QkvError(f"{request}, seen from token {token!r:.40}", f"the text has {n} tokens", "Count them from 0")
-    return int(token) % n
+    request = f"{request}, seen from token {token!r:.40}"
+    try:
+        place = None if isinstance(token, bool) else operator.index(token)
+    except TypeError:
+        place = None
+    if place is None or not -n <= place < n:
+        raise QkvError(request, f"the text has {n} tokens", "Count them from 0, in whole numbers")
+    return place % n
 
 
 def _at(values: Tensor | None, i: int) -> float | None:
