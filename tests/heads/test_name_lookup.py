@@ -90,7 +90,7 @@ def test_refusals():
         ([one], {"count": 7}, "more than half"),
         ([one], {"count": 0}, "count"),
         ([one], {"removal": "none"}, "Choose mean or zero"),
-        ([NamedQuestion([5] * 60, [8] * 9, (1, 2))], {}, "nor longer than 64"),
+        ([NamedQuestion([5] * 60, [8] * 9, (1, 2))], {}, "no longer than 64"),
         ([NamedQuestion([5], [], (0, 1))], {}, "must not be empty"),
     ):
         with pytest.raises(QkvError, match=why):

@@ -162,6 +162,9 @@ class KeyBits(Fields):
     samples: int
     draws: int
     seed: int
+    calibration_windows: Annotated[
+        int | None, Field(description="A single window judges the bits that it chose itself.")
+    ]
     mean_bits: float
     own_basis: bool
     channels_with_bits: dict[str, int]

@@ -26,7 +26,7 @@ NAME = "qkv_heads"
 
 @dataclass(frozen=True)
 class AttentionCall:
-    """What one attention layer computed from.
+    """What one attention layer computed from; numbers of a model in half precision are widened to float32.
 
     Attributes:
         layer: Which layer, from 0.
@@ -69,7 +69,13 @@ class AttentionCall:
         plain = self._masked(found)
         if self.softcap is None:
             return plain, plain
-        return self._masked(self.softcap * torch.tanh(found / self.softcap)), plain
+        return self._masked(self.capped(found)), plain
+
+    def capped(self, scores: Tensor) -> Tensor:
+        """Scores with the soft cap; as they are where there is none, or a token may not look."""
+        if self.softcap is None:
+            return scores
+        return torch.where(scores.isneginf(), scores, self.softcap * torch.tanh(scores / self.softcap))
 
     def _masked(self, found: Tensor) -> Tensor:
         """Scores with the mask added; -inf where a token may not look."""
@@ -78,6 +84,12 @@ class AttentionCall:
             hidden = ~mask if mask.dtype == torch.bool else mask <= torch.finfo(mask.dtype).min / 2
             found = (found if mask.dtype == torch.bool else found + mask).masked_fill(hidden, -torch.inf)
         return found
+
+    def has_bias(self) -> bool:
+        """Whether something is added to the scores of tokens that are seen, such as a bias for each distance."""
+        if self.mask is None or self.mask.dtype == torch.bool:
+            return False
+        return bool(((self.mask > torch.finfo(self.mask.dtype).min / 2) & (self.mask != 0)).any())
 
     def softmax(self, scores: Tensor) -> Tensor:
         """Weights of scores, with the part of the sinks left out."""
@@ -90,6 +102,15 @@ class AttentionCall:
 Tap = Callable[[AttentionCall], None]
 OutputChange = Callable[[int, Tensor], Tensor]
 KeyChange = Callable[[int, Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+def _is_array(option: Any) -> bool:
+    return isinstance(option, Tensor) and option.is_floating_point()
+
+
+def widened(numbers: Tensor) -> Tensor:
+    """Numbers of half precision in float32, which holds them exactly; others as they are."""
+    return numbers.float() if numbers.dtype in (torch.float16, torch.bfloat16) else numbers
 
 
 def per_head(keys: Tensor, groups: int) -> Tensor:
@@ -119,6 +140,7 @@ class Adapter:
         self.change_keys: KeyChange | None = None
         self.change_output: OutputChange | None = None
         self.modules: list[nn.Module] = []
+        self.additions: set[str] = set()  # what a family's function takes beside queries, keys, values, mask and sinks
         self._lock = threading.RLock()
 
     @contextmanager
@@ -159,18 +181,19 @@ class Adapter:
             key, value = self.change_keys(layer, key, value)
         output, weights = _eager(module)(module, query, key, value, mask, **options)
         if self.tap is not None:
+            self.additions |= {n for n, v in options.items() if _is_array(v) and n != "s_aux"}
             scaling, sinks = options.get("scaling"), options.get("s_aux")
             self.tap(
                 AttentionCall(
                     layer,
-                    query,
-                    key,
-                    value,
+                    widened(query),
+                    widened(key),
+                    widened(value),
                     mask,
                     query.shape[-1] ** -0.5 if scaling is None else float(scaling),
                     options.get("softcap"),
-                    None if sinks is None else sinks.detach(),
-                    weights,
+                    None if sinks is None else widened(sinks.detach()),
+                    widened(weights),
                 )
             )
         if self.change_output is not None:

@@ -6,6 +6,7 @@ import base64
 import binascii
 import json
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,11 +20,14 @@ from qkv.core.display import Card, Displayable, number
 from qkv.core.files import write_text
 from qkv.core.json_files import read_json, verified, with_checksum
 from qkv.core.validation import finite, whole
-from qkv.errors import QkvError
+from qkv.errors import QkvError, QkvWarning
+from qkv.heads.attention_model import checked_model
 from qkv.heads.divergence import mean_kls
+from qkv.heads.fingerprint import Fingerprint
 from qkv.heads.forecast import forecasts
 from qkv.heads.key_grid import MAX_BITS, key_grid
 from qkv.heads.patterns import checked_seed
+from qkv.heads.rounding import share_text
 from qkv.heads.sensitivity import KeyGradients, Sensitivity, key_gradients, own_basis, sensitivity
 
 if TYPE_CHECKING:
@@ -31,9 +35,13 @@ if TYPE_CHECKING:
 
     from qkv.heads.attention_model import AttentionModel, HeadShape, Progress
 
-FORMAT, VERSION = "qkv key bits", 2
+FORMAT, VERSION = "qkv key bits", 3
+READ = (2, 3)
+"""Versions that can be read; files of version 2 do not say which model they are for, nor in how many windows it was
+calibrated."""
 FEWEST = 2
 """Least bits of a channel, if the average is above: coarser rounding is beyond what second order can predict."""
+UNKNOWN_MODEL = "Which model these bits are for is not known beyond its name: the file says nothing of its weights."
 RUN = 32
 """Tokens in a row that make two texts the same text."""
 NUMBERS = (
@@ -54,7 +62,8 @@ class Allocation(Displayable):
         basis: Matrices that take a key to the coordinates that are rounded, (layers, key heads, size, size); None if
             keys are rounded channel by channel.
         predicted_kl: KL divergence of the whole model, in nats per token, that is expected on the calibration text:
-            half of it allocates, errors are drawn on the other half, and the other way round. Another text may differ.
+            half of its windows allocate, errors are drawn on the other half, and the other way round. Another text may
+            differ.
         forecast_kl: What is expected on the evaluation text, with errors drawn in place of rounding; see `forecast`.
         forecast_spread: Standard deviation of it over the draws.
         measured_kl: What was measured there, with keys rounded as the packed cache stores them.
@@ -69,6 +78,9 @@ class Allocation(Displayable):
         samples: Backward passes of each window.
         draws: Draws of errors for each forecast.
         seed: Of the drawn tokens and errors.
+        calibration_windows: Windows that the allocation was made from. A single one judges the bits that it chose
+            itself, and `predicted_kl` may be too low; None if that is not known.
+        fingerprint: Which model the bits are for; None if that is not known.
     """
 
     model: str
@@ -89,6 +101,8 @@ class Allocation(Displayable):
     samples: int
     draws: int
     seed: int
+    calibration_windows: int | None = None
+    fingerprint: Fingerprint | None = field(default=None, repr=False)
 
     @property
     def mean_bits(self) -> float:
@@ -106,18 +120,21 @@ class Allocation(Displayable):
 
     def card(self) -> Card:
         shares = ", ".join(
-            f"{b}: {float((self.bits == b).double().mean()):.0%}"
+            f"{b}: {share_text(float((self.bits == b).double().mean()))}"
             for b in range(1, MAX_BITS + 1)
             if (self.bits == b).any()
         )
         what = "coordinates of each head's own basis" if self.basis is not None else "channels"
         heads = self.bits.double().mean(-1)
         passes = f"{self.samples} backward pass{'es' if self.samples > 1 else ''}"
+        alone = ", which judges its own bits" if self.calibration_windows == 1 else ""
+        count = self.calibration_windows
+        windows = "" if count is None else f" in {count} window{'s' if count > 1 else ''}{alone}"
         facts = (
             ("average", f"{self.mean_bits:.3f} bits of {self.bits.numel()} {what}"),
             ("bits", shares),
             ("key heads", f"{float(heads.min()):.2f} to {float(heads.max()):.2f} bits on average"),
-            ("calibrated on", f"{self.calibration_tokens} tokens, {passes} of each window"),
+            ("calibrated on", f"{self.calibration_tokens} tokens{windows}; {passes} of each window"),
             ("measured on", f"{self.evaluation_tokens} other tokens"),
         )
 
@@ -143,6 +160,8 @@ class Allocation(Displayable):
             f"deviation of {self.draws} draws. From the calibration text alone it cannot know how other texts differ; "
             "for this text it is found on the text that is measured on, before rounding. An estimate, no bound."
         )
+        if self.fingerprint is None:
+            note += f" {UNKNOWN_MODEL}"
         return Card(f"Key bits of {self.model}", facts, columns, rows, note)
 
     def save(self, path: str | Path) -> None:
@@ -153,7 +172,8 @@ class Allocation(Displayable):
         content = {
             "format": FORMAT, "version": VERSION, "model": self.model, "shape": list(self.bits.shape),
             **{name: getattr(self, name) for name in (*NUMBERS, *COUNTS)},
-            "bits": self.bits.tolist(), "basis": basis,
+            "bits": self.bits.tolist(), "basis": basis, "calibration_windows": self.calibration_windows,
+            "fingerprint": None if self.fingerprint is None else self.fingerprint.to_json(),
         }  # fmt: skip
         write_text(path, json.dumps(with_checksum(content), allow_nan=False) + "\n")
 
@@ -180,8 +200,10 @@ class Allocation(Displayable):
     def _checked(cls, content: dict[str, Any]) -> Allocation:
         """An allocation from the content of a file; ValueError if it is none."""
         known = {"format", "version", "model", "shape", *NUMBERS, *COUNTS, "bits", "basis"}
-        if content.get("format") != FORMAT or content.get("version") != VERSION:
-            raise ValueError(f"it is no file of the format {FORMAT!r}, version {VERSION}")
+        if content.get("format") != FORMAT or content.get("version") not in READ:
+            raise ValueError(f"it is no file of the format {FORMAT!r}, version {' or '.join(map(str, READ))}")
+        if content["version"] == VERSION:
+            known |= {"calibration_windows", "fingerprint"}
         if set(content) != known:
             odd = sorted(set(content) ^ known)
             raise ValueError(f"fields are missing or unknown: {', '.join(odd)}")
@@ -204,7 +226,13 @@ class Allocation(Displayable):
         if float(bits.double().mean()) > content["average"] + 1e-9:
             raise ValueError(f"bits are {float(bits.double().mean()):.6g} on average, more than {content['average']}")
         basis = _basis_of(content["basis"], (*shape, shape[-1]))
-        return cls(model=model, bits=bits, basis=basis, **{name: content[name] for name in (*NUMBERS, *COUNTS)})
+        windows, told = content.get("calibration_windows"), content.get("fingerprint")
+        if windows is not None and (type(windows) is not int or windows < 1):
+            raise ValueError("calibration_windows is no whole number")
+        return cls(
+            model=model, bits=bits, basis=basis, **{name: content[name] for name in (*NUMBERS, *COUNTS)},
+            calibration_windows=windows, fingerprint=None if told is None else Fingerprint.from_json(told),
+        )  # fmt: skip
 
 
 def _bits_of(value: Any, shape: tuple[int, ...]) -> Tensor:
@@ -400,6 +428,7 @@ def allocate(
             calibrated on; see `split_windows`.
     """
     request = "allocating key bits"
+    model = checked_model(request, model, predicts=True)
     average = finite(request, "average", average)
     if not 1 < average <= MAX_BITS:
         raise QkvError(request, f"the average is {average:g}", f"Give an average above 1 and at most {MAX_BITS}")
@@ -436,6 +465,8 @@ def allocate(
         samples=samples,
         draws=expected.draws,
         seed=seed,
+        calibration_windows=len(calibration),
+        fingerprint=Fingerprint.of(model.model),
     )
 
 
@@ -508,3 +539,17 @@ def check_shape(request: str, allocation: Allocation, shape: HeadShape) -> None:
     if own != wanted:
         problem = f"the bits are for {own[0]} layers, {own[1]} key heads and size {own[2]}, the model has {wanted}"
         raise QkvError(request, problem, "Allocate bits for this model")
+
+
+def check_model(request: str, allocation: Allocation, model: torch.nn.Module) -> None:
+    """Refuse an allocation for a model with other weights; warn if the allocation does not know its model.
+
+    What its card says of the KL divergence holds for the model that it was made from.
+    """
+    own = Fingerprint.of(model)
+    if allocation.fingerprint is None or own is None:
+        problem = UNKNOWN_MODEL if own is not None else "The model's weights cannot be compared with those of the bits."
+        warnings.warn(f"{request}: the bits of {allocation.model}. {problem}", QkvWarning, stacklevel=4)
+    elif not allocation.fingerprint.fits(own):
+        problem = f"the bits are for {allocation.model}, and this model has other weights"
+        raise QkvError(request, problem, "Allocate bits for this model, or take them all the same: any_model=True")

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 MAX_WINDOW = 512
 """Longer texts are cut into windows of at most this many tokens, or of the model's context if that is shorter."""
 
+EXPLAINED = 0.01
+"""How far weights may be from those of the captured queries and keys, beside what the model's own type rounds off."""
+
 Progress = Callable[[int, int], None]
 
 
@@ -118,8 +121,12 @@ class AttentionModel(Displayable):
     def token_ids(self, text: str) -> Tensor:
         """All token ids of a text, those included that the tokenizer puts around it."""
         request, known = "reading a text", self.model.get_input_embeddings().weight.shape[0]
+        text = checked_text(text)
+        if not callable(self.tokenizer):
+            problem = f"{self.name} was opened without a tokenizer (it is a {type(self.tokenizer).__name__})"
+            raise QkvError(request, problem, "Give one: qkv.heads.from_transformers(model, tokenizer)")
         try:
-            found = self.tokenizer(checked_text(text), return_tensors="pt", truncation=False, verbose=False)
+            found = self.tokenizer(text, return_tensors="pt", truncation=False, verbose=False)
         except TypeError:  # the tokenizers of transformers take no halves of surrogate pairs
             raise QkvError(request, "it holds characters that are no Unicode text", "Give a text in UTF-8") from None
         ids: Tensor = found["input_ids"][0].long()
@@ -268,6 +275,16 @@ class AttentionModel(Displayable):
         return Head(self, layer, head)
 
 
+def checked_model(request: str, model: Any, *, predicts: bool = False) -> AttentionModel:
+    """A model of `qkv.heads.open`; one that predicts tokens, if that is needed."""
+    if not isinstance(model, AttentionModel):
+        hint = "Open it with qkv.heads.open(folder), or with qkv.heads.from_transformers(model, tokenizer)"
+        raise QkvError(request, f"the model is a {type(model).__name__}", hint)
+    if predicts and not model.predicts:
+        raise QkvError(request, f"{model.name} predicts no tokens", "Open a model that predicts the next token")
+    return model
+
+
 def checked_text(text: Any) -> str:
     """One text."""
     if not isinstance(text, str):
@@ -320,9 +337,14 @@ def from_transformers(
         name: What to call it.
         predicts: Whether it gives next-token probabilities; found out from its class if None.
 
+    Returns:
+        The model. One with another head than that of next-token probabilities, such as a classifier, is opened without
+        that head, as the part of it that gives hidden states.
+
     Raises:
-        QkvError: Its family computes attention in a way that cannot be watched, its layers share their weights, or
-            weights are not finite.
+        QkvError: Its family computes attention in a way that cannot be watched, its layers share their weights, its
+            scores are more than inner products of queries and keys, it reads one text and writes another, or weights
+            are not finite.
     """
     request = f"opening the model {name}"
     known = isinstance(model, torch.nn.Module) and hasattr(model, "set_attn_implementation")
@@ -334,8 +356,25 @@ def from_transformers(
     adapter, context = Adapter(model), _context(model)
     if context < 2:
         raise QkvError(request, "its context is one token", "Open a model that takes several tokens")
-    calls: list[AttentionCall] = []
     ids = ((torch.tensor([[0, 1, 0]]) + 5) % int(model.config.vocab_size))[:, :context]
+    calls, out = _tried(request, model, adapter, ids)
+    first = calls[0]
+    if len({(c.query.shape, c.key.shape) for c in calls}) > 1:
+        raise QkvError(request, "its layers have heads of different sizes", "Open another model")
+    _check_one_text(request, out)
+    _check_scores(request, calls, bool(adapter.additions), torch.finfo(model.dtype).eps)
+    shape = HeadShape(len(calls), first.query.shape[1], first.key.shape[1], first.query.shape[-1])
+    causal = float(first.weights[0, :, 0, 1:].abs().max()) == 0.0
+    likely = causal and _gives_next_tokens(model, out, ids)
+    predicts = likely if predicts is None else bool(predicts) and likely
+    if not predicts and not hasattr(out, "last_hidden_state"):
+        return _without_its_head(request, model, tokenizer, name)
+    return AttentionModel(name, type(model).__name__, shape, causal, predicts, context, model, tokenizer, adapter)
+
+
+def _tried(request: str, model: Any, adapter: Adapter, ids: Tensor) -> tuple[list[AttentionCall], Any]:
+    """What every layer computed on a few tokens, and what the model returned."""
+    calls: list[AttentionCall] = []
     with torch.no_grad(), adapter.attached(calls.append):
         try:
             out = model(input_ids=ids)
@@ -348,16 +387,51 @@ def from_transformers(
     if len(adapter.modules) < len(calls):
         problem = f"its {len(calls)} layers share {len(adapter.modules)} attention modules and cannot be told apart"
         raise QkvError(request, problem, "Open a model whose layers have weights of their own")
-    first = calls[0]
-    if len({(c.query.shape, c.key.shape) for c in calls}) > 1:
-        raise QkvError(request, "its layers have heads of different sizes", "Open another model")
-    shape = HeadShape(len(calls), first.query.shape[1], first.key.shape[1], first.query.shape[-1])
-    causal = float(first.weights[0, :, 0, 1:].abs().max()) == 0.0
-    likely = causal and hasattr(out, "logits") and out.logits.shape[1] == ids.shape[1]
-    return AttentionModel(
-        name, type(model).__name__, shape, causal, likely if predicts is None else predicts and likely, context, model,
-        tokenizer, adapter,
-    )  # fmt: skip
+    return calls, out
+
+
+def _without_its_head(request: str, model: Any, tokenizer: Any, name: str) -> AttentionModel:
+    """A classifier, or another model whose output is neither next-token probabilities nor hidden states."""
+    inner = getattr(model, "base_model", model)
+    if inner is model:
+        problem = f"{type(model).__name__} gives neither next-token probabilities nor hidden states"
+        raise QkvError(request, problem, "Open a model that predicts the next token, or one without a head")
+    return replace(from_transformers(inner, tokenizer, name=name, predicts=False), family=type(model).__name__)
+
+
+def _gives_next_tokens(model: Any, out: Any, ids: Tensor) -> bool:
+    """Whether the output has a probability for each token of the vocabulary at each place, and no classes."""
+    try:
+        words = model.get_output_embeddings()
+    except (AttributeError, NotImplementedError):
+        return False
+    size = getattr(getattr(words, "weight", None), "shape", None)
+    return size is not None and tuple(getattr(out, "logits", ids).shape) == (*ids.shape, size[0])
+
+
+def _check_one_text(request: str, out: Any) -> None:
+    """Refuse models that read one text and write another."""
+    if hasattr(out, "encoder_last_hidden_state"):
+        problem = "it reads one text and writes another, so that some layers look from one text at the other"
+        raise QkvError(request, problem, "Open a model of one text, such as Llama, GPT-2 or BERT")
+
+
+def _check_scores(request: str, calls: Sequence[AttentionCall], added: bool, precision: float) -> None:
+    """Refuse models whose weights are not what the captured queries and keys give.
+
+    Margins, radii, certificates and rounding are computed from queries and keys alone.
+    """
+    for call in calls:
+        if not bool(call.weights.isfinite().all()):
+            problem = f"in layer {call.layer} the weights are not finite: its numbers are too large for their type"
+            raise QkvError(request, problem, "Open it in float32, as qkv.heads.open does")
+        scores = call.scores()
+        off = float((call.softmax(scores) - call.weights).abs().max())
+        largest = float(scores[scores.isfinite()].abs().max())
+        if added or call.has_bias() or not off <= EXPLAINED + 4 * precision * largest:
+            problem = f"in layer {call.layer} something is added to the inner products of queries and keys"
+            hint = "Open a model whose scores are inner products, such as Llama, GPT-2 or BERT"
+            raise QkvError(request, f"{problem}, such as a bias for each distance", hint)
 
 
 def _check_weights(request: str, model: Any) -> None:

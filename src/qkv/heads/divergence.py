@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from qkv.heads.adapter import widened
+
 if TYPE_CHECKING:
     from qkv.heads.attention_model import AttentionModel
 
@@ -53,13 +55,14 @@ class OwnChances:
     """
 
     def __init__(self, logits: Tensor) -> None:
-        self.logits = logits
-        self.chances = [part.softmax(-1) for part in logits.split(ROWS)]  # a large vocabulary in pieces
+        self.logits = widened(logits)
+        self.chances = [part.softmax(-1) for part in self.logits.split(ROWS)]  # a large vocabulary in pieces
 
     def kl(self, logits: Tensor) -> float:
         """Sum over tokens of the KL divergence of other logits from these."""
         total = 0.0
         for own, chances, other in zip(self.logits.split(ROWS), self.chances, logits.split(ROWS), strict=True):
+            other = widened(other)
             rows = _divergences(chances, other - own)
             if not bool(rows.isfinite().all()):  # logits so far apart that float32 overflows
                 mine, there = own.double().log_softmax(-1), other.double().log_softmax(-1)

@@ -50,13 +50,14 @@ class FirmnessParts:
 
         Args:
             call: The layer's attention, of one text.
-            scores: Its scores, (heads, tokens, tokens), -inf where a token may not look.
+            scores: Its scores without the soft cap, (heads, tokens, tokens), -inf where a token may not look: large
+                ones are equal after a cap, and the top item could not be told.
         """
         rows = slice(min(SKIPPED, scores.shape[-1] - 1), None)
-        seen = scores[:, rows]
+        seen = scores[:, rows].double()
         first, items = seen.max(-1)
         second = seen.scatter(-1, items[..., None], -torch.inf).amax(-1)
-        self.margins[call.layer].append(first - second)
+        self.margins[call.layer].append(call.capped(first) - call.capped(second))
         self.radii[call.layer].append(_relative_radii(call, torch.isfinite(scores[0]), rows, items))
         self.firm[call.layer] += (call.weights[0, :, rows].amax(-1) >= FIRM).sum(-1)
 

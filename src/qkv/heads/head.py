@@ -11,6 +11,7 @@ from torch import Tensor
 
 from qkv.core.display import Card, Displayable
 from qkv.core.memory import Memory
+from qkv.core.validation import whole
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
@@ -50,10 +51,8 @@ class HeadMemory(Displayable):
         Raises:
             QkvError: There is no such token.
         """
-        if isinstance(position, bool) or not isinstance(position, int):
-            problem = f"{position!r:.40} is no whole number"
-            raise QkvError(f"taking the query of token {position!r:.40}", problem, "Count tokens from 0")
-        if not -len(self.tokens) <= position < len(self.tokens):
+        position = whole(f"taking the query of token {position!r:.40}", "its place", position, -len(self.tokens))
+        if position >= len(self.tokens):
             problem = f"the text has {len(self.tokens)} tokens"
             raise QkvError(f"taking the query of token {position}", problem, "Choose a token that is there")
         seen = self.visible[position].nonzero()[:, 0]

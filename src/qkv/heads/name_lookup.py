@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -12,8 +12,11 @@ from torch import Tensor, nn
 from qkv.core.display import Card, Displayable
 from qkv.core.validation import whole
 from qkv.errors import QkvError
-from qkv.heads.ablation import REPLACEMENTS, MeanOutputs, Removal, checked_removal, without_heads
+from qkv.heads.ablation import REPLACEMENTS, MeanOutputs, Removal, checked_ids, checked_removal, without_heads
+from qkv.heads.adapter import widened
+from qkv.heads.attention_model import checked_model
 from qkv.heads.patterns import checked_seed
+from qkv.heads.rounding import share_text
 from qkv.heads.table import signed
 
 if TYPE_CHECKING:
@@ -106,7 +109,7 @@ class NameHeads(Displayable):
 
     def card(self) -> Card:
         def said(found: Answering) -> str:
-            return f"{found.right:.0%} right, loss {found.loss:.3f}"
+            return f"{share_text(found.right)} right, loss {found.loss:.3f}"
 
         count, more = len(self.removed), self.draws > 1
         facts = (
@@ -150,15 +153,16 @@ def name_heads(
         Weight on the name and effect of every head, and the model's answers with and without the first ones.
 
     Raises:
-        QkvError: The model predicts no tokens, there are no questions, or one does not fit into the context.
+        QkvError: The model predicts no tokens, there are no questions, one does not fit into the context, is not of
+            the model's tokens, or its name is not in it.
     """
-    request, shape = "finding the heads that look up the name", model.shape
+    request = "finding the heads that look up the name"
+    shape = checked_model(request, model).shape
     count, removal = whole(request, "count", count, 1), checked_removal(request, removal)
     seed = checked_seed(request, seed)
     if not model.predicts:
         raise QkvError(request, f"{model.name} predicts no tokens", "Open a model that generates text")
-    if not questions:
-        raise QkvError(request, "there are no questions", "Give at least one")
+    questions = _checked_questions(request, model, questions)
     if 2 * count > shape.layers * shape.heads:
         problem = f"{count} heads are more than half of the {shape.layers * shape.heads}"
         raise QkvError(request, problem, "Remove fewer, so that there are others to compare with")
@@ -189,14 +193,51 @@ def name_heads(
     return NameHeads(model.name, len(questions), share, base, removed, without, mean, worst, draws, removal, rows)
 
 
+def _checked_questions(request: str, model: AttentionModel, questions: Any) -> list[NamedQuestion]:
+    """Questions of the model's tokens, each with an answer, and a name in the question itself."""
+    if not isinstance(questions, Iterable) or isinstance(questions, str):
+        raise QkvError(request, f"questions are a {type(questions).__name__}", "Give a list of NamedQuestion")
+    found = []
+    for number, one in enumerate(questions):
+        if not isinstance(one, tuple) or len(one) != 3:
+            problem = f"question {number} is a {type(one).__name__}"
+            raise QkvError(request, problem, "Give NamedQuestion(ids, answer, (first, last))")
+        which = f"{request}, question {number}"
+        ids, answer = (_row(which, model, part) for part in one[:2])
+        found.append(NamedQuestion(ids, answer, _place_of_name(which, one[2], len(ids))))
+    if not found:
+        raise QkvError(request, "there are no questions", "Give at least one")
+    return found
+
+
+def _row(request: str, model: AttentionModel, part: Any) -> list[int]:
+    """Token ids of a question or an answer."""
+    if hasattr(part, "__len__") and not len(part):
+        raise QkvError(request, "questions and answers must not be empty", "Leave it out")
+    rows = part[None] if isinstance(part, Tensor) else [list(part)] if isinstance(part, Iterable) else part
+    ids: list[int] = checked_ids(request, model, rows, 1)[0].tolist()
+    return ids
+
+
+def _place_of_name(request: str, name: Any, tokens: int) -> tuple[int, int]:
+    """The positions [first, last) of a name, which is a part of the question."""
+    hint = "Give the places (first, last) of its tokens in the question, the last one not included"
+    if not isinstance(name, Sequence) or isinstance(name, str) or len(name) != 2:
+        raise QkvError(request, f"the place of the name is {name!r:.40}", hint)
+    first, last = whole(request, "the first token of the name", name[0], 0), whole(request, "its end", name[1], 1)
+    if not first < last <= tokens:
+        raise QkvError(request, f"the name is at {first} to {last}, and the question has {tokens} tokens", hint)
+    return first, last
+
+
 class _Batch:
     """Questions with their answers, filled up at the end: a causal model does not see what comes after."""
 
     def __init__(self, model: AttentionModel, questions: Sequence[NamedQuestion], removal: Removal) -> None:
         rows = [[*q.ids, *q.answer] for q in questions]
         longest = max(map(len, rows))
-        if longest - 1 > model.context or any(not q.ids or not q.answer for q in questions):
-            problem = f"questions and answers must not be empty, nor longer than {model.context} tokens together"
+        if longest - 1 > model.context:
+            problem = f"a question and its answer must be no longer than {model.context} tokens together"
             raise QkvError("reading questions", problem, "Leave the others out")
         self.model, self.questions = model, questions
         self.ids = torch.tensor([row + [row[-1]] * (longest - len(row)) for row in rows])
@@ -231,7 +272,7 @@ class _Batch:
         before it.
         """
         logits = self.model.run(self.ids[:, :-1], output=without_heads(removed, self.means)).logits
-        losses = nn.functional.cross_entropy(logits.transpose(1, 2), self.ids[:, 1:], reduction="none")
+        losses = nn.functional.cross_entropy(widened(logits).transpose(1, 2), self.ids[:, 1:], reduction="none")
         hits = (logits.argmax(-1) == self.ids[:, 1:]) | ~self.asked
         loss = float(losses[self.asked].double().mean())
         return Answering(loss, float(hits.all(1).double().mean()))

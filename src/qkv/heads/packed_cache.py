@@ -15,7 +15,7 @@ from torch import Tensor
 
 from qkv.core.validation import whole
 from qkv.errors import MissingExtra, QkvError
-from qkv.heads.allocation import Allocation, check_shape
+from qkv.heads.allocation import Allocation, check_model, check_shape
 from qkv.heads.attention_model import AttentionModel, HeadShape, from_transformers
 from qkv.heads.key_grid import HALF, MAX_BITS, checked_bits, key_grid
 
@@ -207,6 +207,7 @@ def quantised_cache(
     tail: int = 32,
     group: int = 128,
     exact_prompt: bool = True,
+    any_model: bool = False,
 ) -> QuantisedCache:
     """A key-value cache of few bits for a model: `model.generate(…, past_key_values=quantised_cache(model, 4))`.
 
@@ -217,12 +218,15 @@ def quantised_cache(
         group: Tokens of a block that share a grid, a multiple of 8.
         exact_prompt: Whether tokens of one forward pass, such as a prompt, see each other's keys whole. Without, a
             prompt sees its own rounded keys, as a measurement of the rounding needs.
+        any_model: Whether to take an allocation that was made for a model with other weights, such as one that was
+            finetuned since; what its card says was not measured on this one.
 
     Returns:
         An empty cache.
 
     Raises:
-        QkvError: Bits are out of range, the file is damaged, or the allocation is for a model with other heads.
+        QkvError: Bits are out of range, the file is damaged, the allocation is for a model with other heads or other
+            weights, or the model's tokens see those that come after them.
         MissingExtra: transformers is not installed.
 
     Example:
@@ -232,7 +236,8 @@ def quantised_cache(
         >>> model.model.generate(ids, past_key_values=cache)  # doctest: +SKIP
     """
     shape = _shape(model)
-    _check_every_layer(model.model if isinstance(model, AttentionModel) else model, shape)
+    inner = model.model if isinstance(model, AttentionModel) else model
+    _check_every_layer(inner, shape)
     tail, group = whole(REQUEST, "tail", tail, 0), whole(REQUEST, "group", group, 8)
     if group % 8:
         raise QkvError(REQUEST, f"group is {group}", "Give a multiple of 8")
@@ -240,6 +245,8 @@ def quantised_cache(
         bits = Allocation.load(bits)
     if isinstance(bits, Allocation):
         check_shape(REQUEST, bits, shape)
+        if not any_model:
+            check_model(REQUEST, bits, inner)
         return QuantisedCache(bits.bits, bits.basis, tail, group, bool(exact_prompt))
     if isinstance(bits, bool) or not isinstance(bits, int):
         problem = f"bits is a {type(bits).__name__}"
@@ -257,14 +264,21 @@ def _check_every_layer(model: Any, shape: HeadShape) -> None:
         raise QkvError(REQUEST, problem, "Use a model whose layers all have attention")
 
 
+def _causal(model: AttentionModel) -> AttentionModel:
+    if not model.causal:
+        problem = f"in {model.name} each token sees all, so that nothing is generated and no keys are kept"
+        raise QkvError(REQUEST, problem, "Give a model that generates text")
+    return model
+
+
 def _shape(model: Any) -> HeadShape:
     if isinstance(model, AttentionModel):
-        return model.shape
+        return _causal(model).shape
     if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
         problem = f"the model is a {type(model).__name__}"
         raise QkvError(REQUEST, problem, "Give a transformers model or one of qkv.heads.open")
     training = model.training
     try:
-        return from_transformers(model, None).shape
+        return _causal(from_transformers(model, None)).shape
     finally:
         model.train(training)

@@ -39,7 +39,8 @@ class Patterns:
         duplicate: On earlier copies of this token.
         first: On the first token.
         itself: On the token itself.
-        effective: exp(entropy): how many tokens the head effectively averages.
+        effective: exp(entropy): how many tokens the head effectively averages. Of a head with a sink, the weights are
+            taken as shares of what does not go to the sink.
         share: `effective` as a share of the tokens that are seen.
         repeats: How many queries had an earlier copy of their token.
         told: How many queries see enough tokens to tell the patterns apart; if none does, the figures are of the last
@@ -92,8 +93,9 @@ class PatternSums:
         copied = same.any(1) & (places >= SKIPPED)
         followed = after.any(1) & (places >= SKIPPED)
         # Entries in float32 are summed query by query, which few of them matter in, and queries in float64.
-        entropy = torch.special.entr(weights[:, rows]).sum(-1).double()
-        effective = entropy.exp()
+        total = weights[:, rows].sum(-1).double().clamp(min=1e-300)
+        entropy = torch.special.entr(weights[:, rows]).sum(-1).double() / total + total.log()
+        effective = entropy.exp().clamp(min=1).minimum(visible.sum(-1)[rows].double())
         parts = {
             "previous": (weights[:, rows, rows - 1].double().sum(-1), len(rows)),
             "first": (weights[:, rows, 0].double().sum(-1), len(rows)),
@@ -163,6 +165,12 @@ def kind(text: Patterns, repeated: Patterns | None, layer: int, head: int) -> tu
     if share >= SPREAD:
         return "broad", share
     return "mixed", max(scores.values(), key=lambda s: -1.0 if s != s else s)
+
+
+def score_text(kind: str, score: float) -> str:
+    """A score in two digits; 0.399 of a mixed head is 0.39, since 0.40 would have made a kind."""
+    below = kind == "mixed" and CLEAR - 0.005 <= score < CLEAR
+    return f"{CLEAR - 0.01 if below else score:.2f}"
 
 
 def judged_on(kind: str, told_apart: bool, repeated: bool) -> str:

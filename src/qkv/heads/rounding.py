@@ -110,8 +110,18 @@ class Rounding(Displayable):
         return len(self.rows)
 
     def of(self, layer: int, head: int) -> tuple[HeadRounding, ...]:
-        """The rows of one head, one for each number of bits."""
-        return tuple(row for row in self.rows if (row.layer, row.head) == (layer, head))
+        """The rows of one head, one for each number of bits.
+
+        Raises:
+            QkvError: There is no such head.
+        """
+        request = f"head {layer!s:.20}.{head!s:.20} of {self.model} with rounded keys"
+        at = whole(request, "layer", layer, 0), whole(request, "head", head, 0)
+        found = tuple(row for row in self.rows if (row.layer, row.head) == at)
+        if not found:
+            problem = f"layers are 0 to {self.rows[-1].layer}, heads 0 to {self.rows[-1].head}"
+            raise QkvError(request, problem, "Choose a head that is there")
+        return found
 
     def records(self) -> list[dict[str, Any]]:
         """The rows as dicts: `pandas.DataFrame(rounding.records())`."""
@@ -152,8 +162,8 @@ NOTE = (
 
 
 def percent_rounded_down(share: float) -> str:
-    """A share that was proved, in whole percent: never more than was proved."""
-    return f"{math.floor(100 * share)}%"
+    """A share that was proved, in whole percent: never more than was proved; 0.29 is 29%, though 100 · 0.29 is less."""
+    return f"{math.floor(100 * share + 1e-9)}%"
 
 
 def share_text(share: float) -> str:
@@ -337,7 +347,7 @@ def _rounded_block(block: _Queries, every_rounded: Tensor, last: float) -> dict[
         "output": block.output.square().sum((-1, -2)),
         "measured": moved.sum(-1),
         "survives_predicted": block.rivals.chance_of_top(last).sum(-1),
-        "survives": block.is_top(plain[0].argmax(-1)).double().sum(-1),
+        "survives": block.stays_top(plain[0]).double().sum(-1),
         "certified": block.certified(last).double().sum(-1),
     }
 
@@ -382,10 +392,14 @@ class _Queries:
     slack: Tensor
     rivals: _Rivals
 
-    def is_top(self, items: Tensor) -> Tensor:
-        """Whether an item of each query has the largest score of the model's own keys; of a tie, each item has it."""
-        chosen, largest = (self.plain.gather(-1, at[..., None])[..., 0] for at in (items, self.top))
-        return chosen >= largest - self.slack
+    def stays_top(self, scores: Tensor) -> Tensor:
+        """Whether an item with the largest score of the model's own keys has the largest of these too.
+
+        Of items that tie, each is on top, before rounding and after it: two keys can round to the same one.
+        """
+        slack = self.slack[..., None]
+        tops = self.plain >= self.plain.amax(-1, keepdim=True) - slack
+        return (tops & (scores >= scores.amax(-1, keepdim=True) - slack)).any(-1)
 
     @classmethod
     def blocks(cls, call: AttentionCall, per: Per) -> list[_Queries]:
@@ -487,7 +501,7 @@ class _Rivals:
     def of(cls, scores: Tensor, variances: Tensor, top: Tensor, visible: Tensor, slack: Tensor) -> _Rivals:
         """The rivals of each query's top item; variances are those of scores for a grid of one step.
 
-        Items that tie with the top one, up to `slack`, leave no margin, but take nobody's place: see `is_top`.
+        Items that tie with the top one, up to `slack`, leave no margin, but take nobody's place: see `stays_top`.
         """
         at = top[..., None]
         ahead = (scores.gather(-1, at) - scores).masked_fill(~visible, torch.inf).scatter(-1, at, torch.inf)

@@ -27,6 +27,7 @@ from qkv.heads.patterns import (
     checked_seed,
     kind,
     repeated_tokens,
+    score_text,
 )
 from qkv.heads.readable_keys import KeyShareParts, KeyShares
 from qkv.heads.rounding import (
@@ -185,7 +186,7 @@ class HeadTable(Displayable):
         )
         rows = tuple(
             (
-                f"{r.layer}.{r.head}", r.kind, f"{r.score:.2f}", signed(r.effect), f"{r.effective:.1f}",
+                f"{r.layer}.{r.head}", r.kind, score_text(r.kind, r.score), signed(r.effect), f"{r.effective:.1f}",
                 f"{r.margin:.2f}", lower_bound(r.radius, 3), share_text(r.reads), _proved(r.keys_readable),
                 _share(r.keys_read), _shown(r.copying, "+.2f"), _shown(r.rank, ".1f"), _shown(r.subspace, ".2f"),
             )
@@ -256,7 +257,7 @@ def table(
     rounded = RoundingParts(shape.layers, shape.heads, chosen, per, seed=seed)
 
     def tap(number: int, call: AttentionCall) -> None:
-        scores = call.scores()[0]
+        scores = call.scores_and_plain()[1][0]
         visible = torch.isfinite(scores[0])
         sums.add(call.layer, call.weights[0], windows[number], visible, call.layer == 0)
         parts.add(call, scores)
@@ -291,11 +292,9 @@ def _on_repeated_tokens(
     model: AttentionModel, seed: int, removal: Removal, progress: Progress
 ) -> tuple[Patterns | None, torch.Tensor | None]:
     """Patterns and effects of removal on random tokens that come twice; None where a model has no such thing."""
-    if not model.causal:
-        return None, None
     twice = repeated_ids(model, seed)
     patterns = repeated_patterns(model, twice)
-    if not model.predicts:
+    if patterns is None or not model.predicts:
         return patterns, None
     half = twice.shape[1] // 2  # the second time, when they can be looked up
     return patterns, head_effects(model, [twice[0]], progress, last=half, by=removal)
@@ -380,8 +379,13 @@ def repeated_ids(model: AttentionModel, seed: int) -> torch.Tensor:
     return repeated_tokens(model.model.config.vocab_size, n, 1, seed, first, special)
 
 
-def repeated_patterns(model: AttentionModel, twice: torch.Tensor) -> Patterns:
-    """Patterns of all heads on random tokens that come twice, from `repeated_ids`."""
+def repeated_patterns(model: AttentionModel, twice: torch.Tensor) -> Patterns | None:
+    """Patterns of all heads on random tokens that come twice, from `repeated_ids`.
+
+    None for a model whose tokens see what comes after them, or whose context is too short to tell patterns apart.
+    """
+    if not model.causal or twice.shape[1] <= SKIPPED:
+        return None
     sums = PatternSums(model.shape.layers, model.shape.heads)
     model.run(
         twice, lambda c: sums.add(c.layer, c.weights[0], twice[0], torch.isfinite(c.scores()[0, 0]), c.layer == 0)

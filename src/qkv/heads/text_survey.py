@@ -11,11 +11,13 @@ from torch import Tensor
 from torch.nn.functional import adaptive_max_pool2d
 
 from qkv.core.display import Card, Displayable, lower_bound
+from qkv.core.validation import whole
 from qkv.errors import QkvError
 from qkv.heads.adapter import AttentionCall
+from qkv.heads.attention_model import checked_model
 from qkv.heads.firmness import Firmness, FirmnessParts
 from qkv.heads.key_grid import Per, checked_bits, checked_per
-from qkv.heads.patterns import SKIPPED, Patterns, PatternSums, checked_seed, judged_on, kind
+from qkv.heads.patterns import SKIPPED, Patterns, PatternSums, checked_seed, judged_on, kind, score_text
 from qkv.heads.rounding import HeadRounding, RoundingParts, share_text
 from qkv.heads.table import repeated_ids, repeated_patterns
 
@@ -81,7 +83,7 @@ class Survey(Displayable):
             kinds[one.kind] = kinds.get(one.kind, 0) + 1
         counted = ", ".join(f"{count} {name}" for name, count in sorted(kinds.items(), key=lambda k: -k[1]))
         rows = tuple(
-            (f"{h.layer}.{h.head}", h.kind, f"{h.score:.2f}", f"{h.effective:.1f}", _shown(h.margin, 2),
+            (f"{h.layer}.{h.head}", h.kind, score_text(h.kind, h.score), f"{h.effective:.1f}", _shown(h.margin, 2),
              "–" if h.radius is None else lower_bound(h.radius, 3), share_text(h.reads))
             for h in self.heads
         )  # fmt: skip
@@ -112,7 +114,7 @@ class Survey(Displayable):
             QkvError: There is no such head.
         """
         self._call(layer, head)
-        return next(one for one in self.heads if (one.layer, one.head) == (layer, head))
+        return next(one for one in self.heads if (one.layer, one.head) == (int(layer), int(head)))
 
     def rounding(self, layer: int, head: int, bits: Sequence[int], per: Per = "channel") -> tuple[HeadRounding, ...]:
         """One head with its keys rounded to each number of bits; see `qkv.heads.rounding`.
@@ -147,9 +149,11 @@ class Survey(Displayable):
         return judged_on(kind, len(self.tokens) > SKIPPED, self.repeated)
 
     def _call(self, layer: int, head: int) -> AttentionCall:
-        if not (0 <= layer < len(self.calls) and 0 <= head < self.calls[0].query.shape[1]):
+        request = f"head {layer!s:.20}.{head!s:.20} of {self.model}"
+        layer, head = whole(request, "layer", layer, 0), whole(request, "head", head, 0)
+        if not (layer < len(self.calls) and head < self.calls[0].query.shape[1]):
             problem = f"layers are 0 to {len(self.calls) - 1}, heads 0 to {self.calls[0].query.shape[1] - 1}"
-            raise QkvError(f"head {layer}.{head} of {self.model}", problem, "Choose a head that is there")
+            raise QkvError(request, problem, "Choose a head that is there")
         return self.calls[layer]
 
 
@@ -168,8 +172,10 @@ def survey(model: AttentionModel, text: str, *, max_tokens: int | None = None, s
     Raises:
         QkvError: The text has less than two tokens, or too many.
     """
-    ids, most = model.token_ids(text), min(model.context, max_tokens or model.context)
+    model = checked_model("looking at the heads of a model on a text", model)
     request = f"looking at the heads of {model.name} on a text"
+    limit = model.context if max_tokens is None else whole(request, "max_tokens", max_tokens, MIN_TOKENS)
+    ids, most = model.token_ids(text), min(model.context, limit)
     seed = checked_seed(request, seed)
     if len(ids) > most:
         raise QkvError(request, f"the text has {len(ids)} tokens, and at most {most} fit", "Give a shorter text")
@@ -181,7 +187,7 @@ def survey(model: AttentionModel, text: str, *, max_tokens: int | None = None, s
     pictures, calls = [], []
 
     def tap(call: AttentionCall) -> None:
-        scores = call.scores()[0]
+        scores = call.scores_and_plain()[1][0]
         sums.add(call.layer, call.weights[0], ids, torch.isfinite(scores[0]), call.layer == 0)
         firmness.add(call, scores)
         small = adaptive_max_pool2d(call.weights[0].float(), (size, size)).clamp(0, 1)
@@ -189,7 +195,7 @@ def survey(model: AttentionModel, text: str, *, max_tokens: int | None = None, s
         calls.append(replace(call, weights=call.weights[..., :0]))
 
     model.run(ids[None], tap)
-    repeated = repeated_patterns(model, repeated_ids(model, seed)) if model.causal else None
+    repeated = repeated_patterns(model, repeated_ids(model, seed))
     return Survey(
         model.name,
         model.token_texts(ids),

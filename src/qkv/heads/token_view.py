@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -9,15 +10,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from qkv.core.display import Card, Displayable, lower_bound, number, times
+from qkv.core.display import Card, Displayable, lower_bound, number, times, upper_bound
 from qkv.core.memory import Memory
 from qkv.core.rounding_bounds import gamma, top_margin_lower_bounds
 from qkv.core.validation import whole
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError
+from qkv.heads.attention_model import checked_model
 from qkv.heads.key_grid import inexact
 from qkv.heads.patterns import CLEAR, ON_REPEATED
-from qkv.heads.rounding import HeadRounding, percent_rounded_down, share_text
+from qkv.heads.rounding import SLACK, HeadRounding, percent_rounded_down, share_text
 from qkv.heads.text_survey import Survey, survey
 from qkv.noise.head_mix import HeadMix
 from qkv.noise.key_noise import MAX_BITS, Gaussian, Quantised, noise_on_keys
@@ -25,6 +27,7 @@ from qkv.noise.moments.mixture import reading_moments
 from qkv.noise.robust.search import RobustProblem, refine
 
 if TYPE_CHECKING:
+    from qkv.heads.adapter import AttentionCall
     from qkv.heads.attention_model import AttentionModel
 
 LINKS = 40
@@ -140,7 +143,8 @@ class HeadView(Displayable):
             token can be on top: a lower bound that holds with rounding errors; None if it sees one token.
         looked_up: The tokens that it sees, the largest weight first.
         links: The strongest pairs in the whole text.
-        spread: What rounding does to what the chosen token reads; empty where the head is no plain lookup.
+        spread: What rounding does to what the chosen token reads; empty where the head is no plain lookup, or its
+            scores are too large to predict it.
         bits: The bits that `looked_up` and `hardened` are for.
         rounding: The whole head, over all tokens, with its keys rounded to each number of bits.
         hardened: The hardened query; None where it was not asked for, or the head is no plain lookup.
@@ -175,26 +179,27 @@ class HeadView(Displayable):
         pairs = ", ".join(
             f"{self.named(k.token)} → {self.named(k.seen)} ({shown_weight(k.weight)})" for k in self.links[:6]
         )
-        facts.append(("strongest", pairs))
+        if pairs:
+            facts.append(("strongest", pairs))
         if self.margin is not None and self.radius is not None:
             facts.append(("how firmly", firmness_text(self.margin, self.radius)))
         for one in (s for s in self.spread if s.bits in (8, 4, 3, 2, self.bits)):
             kept = "the same token" if one.same_top else "another token"
             said = f"output off by {one.measured:.2%} (predicted {one.predicted:.2%}), {kept} on top"
-            facts.append((f"keys of {one.bits} bits", said))
+            facts.append((f"keys of {one.bits} bit{'s' * (one.bits > 1)}", said))
         for row in self.rounding:
             if row.bits in (4, 3, 2, self.bits):
-                facts.append((f"whole head, {row.bits} bits", rounding_text(row)))
+                facts.append((f"whole head, {row.bits} bit{'s' * (row.bits > 1)}", rounding_text(row)))
         if self.hardened is not None:
             facts.append(("hardened query", hardened_text(self.hardened)))
         columns = ["looks at", "score", "weight"]
-        columns += [f"at {self.bits} bits", "± predicted"] if self.spread else []
+        columns += [f"at {self.bits} bit{'s' * (self.bits > 1)}", "± predicted"] if self.spread else []
         columns += ["hardened"] if self.hardened is not None else []
         rows = tuple(self._row(one) for one in self.looked_up[:SHOWN])
         left = len(self.looked_up) - len(rows)
-        rest = f"{left} more tokens have {sum(one.weight for one in self.looked_up[SHOWN:]):.3f} together. " * (
-            left > 0
-        )
+        together = shown_weight(sum(one.weight for one in self.looked_up[SHOWN:]))
+        many = f"{left} more tokens have {together} together. " if left > 1 else f"1 more token has {together}. "
+        rest = many if left else ""
         return Card(
             f"Head {self.head} of {self.model}, seen from {self.named(self.token)}", tuple(facts), tuple(columns), rows,
             (rest + self.note).strip(),
@@ -234,12 +239,13 @@ def kind_text(kind: str, score: float, judged_on: str) -> str:
 
 def firmness_text(margin: float, radius: float) -> str:
     """Margin and radius of one query, in a sentence; the radius is rounded down."""
-    if margin <= 0:
+    if margin <= 0 and radius <= 0:
         return "a tie: no token is alone on top"
     if radius <= 0:
         return f"margin {number(margin)}: too close to certify which token is on top"
     moved = f"while every key moves by less than {lower_bound(radius)} of a key's median length"
-    return f"margin {number(margin)}: the same token stays on top {moved}"
+    told = f"margin {number(margin)}" if margin > 0 else "a margin too small to tell after the soft cap"
+    return f"{told}: the same token stays on top {moved}"
 
 
 def rounding_text(row: HeadRounding) -> str:
@@ -258,7 +264,7 @@ def hardened_text(found: HardenedQuery) -> str:
     return (
         f"squared error at {found.bits} bits {times(found.gain)} less than with the model's own "
         f"({number(found.squared_error)} against {number(found.own_squared_error)}); weights within "
-        f"{number(found.distance)} of the head's; {found.length:.2f} times as long, cosine {found.cosine:.3f}"
+        f"{upper_bound(found.distance)} of the head's; {found.length:.2f} times as long, cosine {found.cosine:.3f}"
     )
 
 
@@ -294,10 +300,14 @@ def head_view(
         QkvError: There is no such head or token, or the text does not fit.
     """
     if surveyed is None:
+        request = f"looking at head {layer!s:.20}.{head!s:.20}"
         if model is None:
-            raise QkvError(f"looking at head {layer}.{head}", "there is no model", "Give a model, or a survey")
-        model.head(layer, head)
+            raise QkvError(request, "there is no model", "Give a model, or a survey")
+        checked_model(request, model).head(layer, head)
         surveyed = survey(model, text)
+    if not isinstance(surveyed, Survey):
+        problem = f"surveyed is a {type(surveyed).__name__}"
+        raise QkvError(f"looking at head {layer!s:.20}.{head!s:.20}", problem, "Give what model.survey(text) returns")
     request = f"head {layer}.{head} of {surveyed.model}"
     bits = whole(request, "bits", bits)
     if bits > MAX_BITS:
@@ -307,25 +317,27 @@ def head_view(
     scores = surveyed.scores(layer, head)
     seen = torch.isfinite(scores[place]).nonzero()[:, 0]
     reading = _Reading.of(surveyed, layer, head, place, seen)
-    margin, radius = reading.firmness(scores[place, seen])
+    margin, radius = reading.firmness()
     spread: tuple[Spread, ...] = ()
     predicted, rounded = None, None
     hardened, hard_weights, note = None, None, reading.note
     if reading.memory is not None:
-        wanted = tuple(sorted({*BITS, bits}, reverse=True))
-        found = {b: reading.rounded(b) for b in wanted}
-        spread = tuple(one for one, _, _ in found.values())
-        _, predicted, rounded = found[bits]
-        if harden and len(seen) > 1:
-            hardened, hard_weights = reading.hardened(bits)
-    whole_head = surveyed.rounding(layer, head, BITS) if rounding else ()
-    order = weights[place][seen].argsort(descending=True, stable=True).tolist()
+        try:
+            found = {b: reading.rounded(b) for b in sorted({*BITS, bits}, reverse=True)}
+        except QkvError as why:  # scores so large that their errors cannot be integrated over
+            note = f"Spread and hardened query are left out: {why.problem}."
+        else:
+            spread = tuple(one for one, _, _ in found.values())
+            _, predicted, rounded = found[bits]
+            if harden and len(seen) > 1:
+                hardened, hard_weights = reading.hardened(bits)
+    whole_head = surveyed.rounding(layer, head, _few_bits(bits)) if rounding else ()
     looked_up = tuple(
         LookedUp(
             int(seen[i]), surveyed.tokens[int(seen[i])], float(scores[place, seen[i]]), float(weights[place, seen[i]]),
             _at(predicted, i), _at(rounded, i), _at(hard_weights, i),
         )
-        for i in order
+        for i in reading.order(weights[place][seen])
     )  # fmt: skip
     return HeadView(
         surveyed.model, f"{layer}.{head}", summary.kind, summary.score, surveyed.judged_on(summary.kind),
@@ -341,6 +353,7 @@ class _Reading:
     memory: Memory | None
     query: Tensor
     keys: Tensor
+    call: AttentionCall
     note: str
 
     @classmethod
@@ -351,20 +364,25 @@ class _Reading:
         keys, values = call.key[0, key_head, seen].double(), call.value[0, key_head, seen].double()
         if call.softcap is not None or call.sinks is not None:
             what = "a soft cap on its scores" if call.softcap is not None else "a sink that takes weight"
-            return cls(
-                None, query, keys, f"This head has {what}: spread and hardened query are for plain lookups only."
-            )
-        return cls(Memory(keys, values, labels=[int(i) for i in seen]), query, keys, "")
+            note = f"This head has {what}: spread and hardened query are for plain lookups only."
+            return cls(None, query, keys, call, note)
+        return cls(Memory(keys, values, labels=[int(i) for i in seen]), query, keys, call, "")
 
-    def firmness(self, scores: Tensor) -> tuple[float | None, float | None]:
+    def order(self, weights: Tensor) -> list[int]:
+        """The tokens that are seen, the largest weight first; of equal weights, the largest score without a cap."""
+        by_score = (self.keys @ self.query).argsort(descending=True, stable=True)
+        found: list[int] = by_score[weights[by_score].argsort(descending=True, stable=True)].tolist()
+        return found
+
+    def firmness(self) -> tuple[float | None, float | None]:
         """Margin of the query, and a lower bound on its radius as in `qkv.heads.firmness`; None if it sees one token.
 
         A soft cap does not change the order of scores, and a sink is no item, so the bound holds for both.
         """
-        if len(scores) < 2:
+        if len(self.keys) < 2:
             return None, None
-        margin = float(scores.double().topk(2).values.diff().abs())
         keys, plain = self.keys.numpy(), self.keys @ self.query
+        margin = float(self.call.capped(plain.topk(2).values).diff().abs())
         item = np.array([int(plain.argmax())])
         ends = np.array([0]), np.array([len(keys) - 1])
         bound = float(top_margin_lower_bounds(keys, self.query[None].numpy(), item, *ends)[0])
@@ -388,8 +406,14 @@ class _Reading:
         there = Memory(keys, self.memory.values, labels=self.memory.labels).read(self.query)
         predicted = float(moments.squared_error(own.output).clamp(min=0).sqrt()) / size
         measured = float((there.output - own.output).norm()) / size
-        same = bool(own.weights[there.weights.argmax()] == own.weights.max())
+        same = self._same_top(keys)
         return Spread(bits, predicted, measured, same), moments.weights_var.clamp(min=0).sqrt(), there.weights
+
+    def _same_top(self, keys: Tensor) -> bool:
+        """Whether an item with the largest score has the largest with other keys too; of a tie, each item has it."""
+        own, there = self.keys @ self.query, keys @ self.query
+        slack = SLACK * float(self.query.abs().sum() * self.keys.abs().max())
+        return bool(((own >= own.max() - slack) & (there >= there.max() - slack)).any())
 
     def hardened(self, bits: int) -> tuple[HardenedQuery, Tensor]:
         """A query of less squared error under rounding, searched from the model's own, and its weights."""
@@ -402,7 +426,9 @@ class _Reading:
         task = RobustProblem(self.memory, noise_on_keys("hardening a head", self.noise(bits), self.memory), spec)
         found = refine(task, own)
         query = found.queries[0].detach()
-        length, cosine = float(query.norm() / self.query.norm()), torch.cosine_similarity(query, self.query, dim=0)
+        length, cosine = 1.0, torch.ones(())  # of a query that the search left as it was, be it of zeros
+        if not torch.equal(query, self.query):
+            length, cosine = float(query.norm() / self.query.norm()), torch.cosine_similarity(query, self.query, dim=0)
         result = HardenedQuery(
             bits, task.value(found), task.value(own), float(task.distance(found)), length, float(cosine),
             tuple(query.tolist()),
@@ -431,10 +457,20 @@ def _links(weights: Tensor, scores: Tensor) -> tuple[Link, ...]:
     return tuple(Link(i, j, w, float(scores[i, j])) for w, i, j in found if w > 0)
 
 
+def _few_bits(bits: int) -> tuple[int, ...]:
+    """The numbers of bits for the whole head: the usual ones, and the one that was asked for if it is as few."""
+    return tuple(sorted({*BITS, *({bits} if bits <= max(BITS) else ())}, reverse=True))
+
+
 def _place(request: str, token: int, n: int) -> int:
-    if isinstance(token, bool) or not isinstance(token, int) or not -n <= token < n:
-        raise QkvError(f"{request}, seen from token {token!r:.40}", f"the text has {n} tokens", "Count them from 0")
-    return token % n
+    request = f"{request}, seen from token {token!r:.40}"
+    try:
+        place = None if isinstance(token, bool) else operator.index(token)
+    except TypeError:
+        place = None
+    if place is None or not -n <= place < n:
+        raise QkvError(request, f"the text has {n} tokens", "Count them from 0, in whole numbers")
+    return place % n
 
 
 def _at(values: Tensor | None, i: int) -> float | None:

@@ -6,6 +6,7 @@ import html
 from typing import TYPE_CHECKING
 
 from qkv.core.display import number
+from qkv.heads.patterns import score_text
 from qkv.heads.token_view import firmness_text, hardened_text, kind_text, shown_token, shown_weight
 from qkv.viz.attention_arcs import LEAST_WEIGHT, MOST_ARCS, arcs_svg
 from qkv.viz.html_report import Chapter, Picture, page
@@ -94,7 +95,9 @@ def grid_svg(table: HeadTable) -> str:
     for row in table:
         x, y = SIDE + CELL * row.head + 1, TOP + CELL * row.layer + 1
         bar = (CELL - 2) * max(row.effect, 0.0) / most
-        title = html.escape(f"{row.layer}.{row.head}: {row.kind} ({row.score:.2f}), effect {row.effect:+.4f}")
+        title = html.escape(
+            f"{row.layer}.{row.head}: {row.kind} ({score_text(row.kind, row.score)}), effect {row.effect:+.4f}"
+        )
         parts.append(
             f'<g><title>{title}</title><rect x="{x}" y="{y}" width="{CELL - 2}" height="{CELL - 2}" '
             f'fill="{KIND_COLOURS[row.kind]}" fill-opacity="0.35"/><rect x="{x}" y="{y + CELL - 2 - bar:.1f}" '

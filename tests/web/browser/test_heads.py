@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from harness import downloaded, serving
 
+from qkv.heads.rounding import percent_rounded_down, share_text
+
 expect = pytest.importorskip("playwright.sync_api").expect
 pytest.importorskip("transformers")
 
@@ -100,6 +102,23 @@ def test_unknown_numbers_come_last_however_a_column_is_sorted(watched):
              return [true, false].map((down) => sorted(rows, "x", down).map((row) => row.head)); }"""
     )
     assert [order[:2] for order in found] == [[1, 3], [3, 1]]
+
+
+def test_shares_are_all_or_nothing_only_where_they_are(watched):
+    """As in the terminal, with a space before the sign; what is proved is never rounded up."""
+    shares = [0, 0.0004, 0.003, 0.29, 0.57, 0.58, 0.994, 0.996, 0.9995, 1, *np.linspace(0, 1, 101).tolist()]
+    found = (
+        watched()
+        .open(EXAMPLE)
+        .evaluate(
+            """async (shares) => { const { percentage, provedPercentage } = await import("/static/lib/numbers.js");
+             return shares.map((x) => [percentage(x), provedPercentage(x)]); }""",
+            shares,
+        )
+    )
+    expected = [(share_text(x).replace("%", " %"), percent_rounded_down(x).replace("%", " %")) for x in shares]
+    apart = [(x, got, wanted) for x, got, wanted in zip(shares, found, expected, strict=True) if tuple(got) != wanted]
+    assert not [one for one in apart if round(100 * one[0], 6) % 1 != 0.5]  # where Python and JavaScript round alike
 
 
 def test_arcs_are_the_largest_weights_for_any_matrix(watched):

@@ -27,6 +27,17 @@ export function share(x) {
   return x.toFixed(3);
 }
 
+/** A share in percent, all or nothing only where it is: 0.998 is 99.8 %, and 1 is 100 %. */
+export function percentage(x) {
+  if (x === null || x === undefined) return "–";
+  const near = (x > 0 && x < 0.005) || (x >= 0.995 && x < 1);
+  if (!near) return `${Math.round(100 * x)} %`;
+  return x < 0.001 ? "< 0.1 %" : x > 0.999 ? "> 99.9 %" : `${(100 * x).toFixed(1)} %`;
+}
+
+/** A share that was proved, in whole percent: never more than was proved; 100 · 0.29 is 29, not 28.999999999999996. */
+export const provedPercentage = (x) => `${Math.floor(100 * x + 1e-9)} %`;
+
 /** A vector in one line; of a long one, the first entries. */
 export function vector(values, maxEntries = 6) {
   const shown = values.slice(0, maxEntries).map((v) => number(v, 3)).join(", ");

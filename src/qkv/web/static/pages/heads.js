@@ -3,7 +3,7 @@ import { html, useEffect, useMemo, useState } from "../vendor/htm-preact.js";
 import { useFetch, useReply } from "../lib/api.js";
 import { Arcs, ShadedText, decoded, strongest, tokenText, weightText } from "../lib/arcs.js";
 import { HeadGrid, Legend, kindText } from "../lib/head_grid.js";
-import { number } from "../lib/numbers.js";
+import { number, percentage, provedPercentage } from "../lib/numbers.js";
 import { capitalise } from "../lib/text.js";
 import { Announcement, Facts, Figure, Problem, Select, Slider, useId } from "../lib/controls.js";
 import { useRemembered, useUrlState } from "../lib/route.js";
@@ -122,7 +122,8 @@ function TokenDetail({ survey, matrix, token, detail, place, bits, onBits }) {
   const n = survey.tokens.length, full = hardened ?? detail;
   const rows = full?.looked_up.slice(0, SHOWN) ?? strongest(matrix, n, token, { most: SHOWN, least: 0 }).map(([j, w]) => ({ position: j, token: survey.tokens[j], weight: w }));
   const rounded = full?.spread.length > 0, exact = full?.spread.find((one) => one.bits === bits);
-  const rest = 1 - rows.reduce((sum, row) => sum + row.weight, 0), left = (full?.looked_up.length ?? n) - rows.length;
+  const all = matrix.slice(n * token, n * token + n).reduce((sum, w) => sum + w, 0); // less than 1 where a sink takes weight
+  const rest = all - rows.reduce((sum, row) => sum + row.weight, 0), left = (full?.looked_up.length ?? n) - rows.length;
   return html`<div class="token-detail" aria-busy=${!full}>
     <h3>What “${tokenText(survey.tokens[token])}” looks at</h3>
     <table class="looked"><thead><tr><th>token</th><th class="n">score</th><th class="n">weight</th>${rounded && html`<th class="n">${bits} bits</th><th class="n off-phone" title="predicted standard deviation of the weight">±</th>`}${hardened && html`<th class="n">hardened</th>`}</tr></thead>
@@ -156,12 +157,12 @@ function HeadFacts({ summary, place }) {
         ["averages", `${summary.effective.toFixed(1)} tokens`],
         ["margin", summary.margin === null ? "–" : `${summary.margin.toFixed(2)}, median`],
         ["radius", summary.radius === null ? "–" : html`${Math.floor(1000 * summary.radius) / 1000} of a key’s length: while every key moves by less, half of the tokens keep what they look at most`],
-        ["reads", `${Math.round(100 * summary.reads)} % of tokens put 90 % of their weight on one`],
+        ["reads", `${percentage(summary.reads)} of tokens put 90 % of their weight on one`],
       ]} /></div>
     <div aria-busy=${Boolean(place) && !rows && !error}><h3>How few bits</h3>
       ${rows ? html`<table class="looked bits"><thead><tr><th>bits</th><th class="n">error</th><th class="n">error predicted</th><th class="n">top stays</th><th class="n off-phone">stay predicted</th><th class="n">proved</th></tr></thead>
-        <tbody>${rows.map((row) => html`<tr key=${row.bits}><th scope="row">${row.bits}</th><td class="n">${percent(row.measured)}</td><td class="n">${percent(row.predicted)}</td><td class="n">${Math.round(100 * row.survives)} %</td>
-          <td class="n off-phone">${Math.round(100 * row.survives_predicted)} %</td><td class="n">${Math.floor(100 * row.certified)} %</td></tr>`)}</tbody></table>
+        <tbody>${rows.map((row) => html`<tr key=${row.bits}><th scope="row">${row.bits}</th><td class="n">${percent(row.measured)}</td><td class="n">${percent(row.predicted)}</td><td class="n">${percentage(row.survives)}</td>
+          <td class="n off-phone">${percentage(row.survives_predicted)}</td><td class="n">${provedPercentage(row.certified)}</td></tr>`)}</tbody></table>
         <p class="quiet">Keys are rounded channel by channel. Error: of the output, as a share of it. Top stays: tokens that look most at the same token as before. Proved: those for which rounding cannot change that.</p>`
       : html`<p class="quiet" role="status">rounding …</p>`}
       <${Problem} error=${error} /></div></div>`;

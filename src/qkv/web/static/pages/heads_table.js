@@ -3,25 +3,24 @@ import { html, useMemo, useState } from "../vendor/htm-preact.js";
 import { Problem } from "../lib/controls.js";
 import { useJob } from "../lib/jobs.js";
 import { kindColour } from "../lib/head_grid.js";
-import { atLeast, number } from "../lib/numbers.js";
+import { atLeast, number, percentage } from "../lib/numbers.js";
 
-const percent = (x) => (x === null || x === undefined ? "–" : `${Math.round(100 * x)} %`);
 const fixed = (digits) => (x) => (x === null || x === undefined ? "–" : x.toFixed(digits));
 const proved = (x) => (x === null || x === undefined ? "–" : atLeast(x, 3));
 const signed = (x) => (x === null || x === undefined ? "–" : `${x < 0 ? "−" : "+"}${number(Math.abs(x), 2)}`);
 const COLUMNS = [
-  ["score", "score", fixed(2), "mean weight on the pattern; for broad, the share of tokens that it averages"],
+  ["score", "score", (x, row) => fixed(2)(row.kind === "mixed" ? Math.min(x, 0.39) : x), "mean weight on the pattern; for broad, the share of tokens that it averages"],
   ["effective", "averages", fixed(1), "how many tokens it effectively averages: e to the entropy of its weights"],
   ["margin", "margin", fixed(2), "median difference between the largest score and the second"],
   ["radius", "radius", proved, "how far every key may move, as a share of a key’s length, before another item can be on top; a proved bound, and the median over tokens"],
-  ["reads", "reads", percent, "share of tokens that put at least 90 % of their weight on one token"],
+  ["reads", "reads", percentage, "share of tokens that put at least 90 % of their weight on one token"],
 ];
 const MEASURED = [
   ["effect", "effect", signed, "what is lost when the head’s output is replaced by its mean over all tokens"],
   ["copying", "copying", fixed(2), "1 if looking at a token makes that token likelier"],
   ["rank", "rank", fixed(1), "effective rank of what it writes"],
-  ["error4", "4 bits: error", percent, "how far the output moves with keys of 4 bits, as a share of the output"],
-  ["kept4", "top stays", percent, "share of tokens whose largest weight stays where it is with keys of 4 bits"],
+  ["error4", "4 bits: error", percentage, "how far the output moves with keys of 4 bits, as a share of the output"],
+  ["kept4", "top stays", percentage, "share of tokens whose largest weight stays where it is with keys of 4 bits"],
 ];
 
 /** Rows in the order of a column; what is not known comes last. */
@@ -62,7 +61,7 @@ export function HeadsTable({ survey, text, layer, head, onHead, measurable }) {
       <tbody>${rows.map((row) => html`<tr key=${`${row.layer}.${row.head}`} class=${row.layer === layer && row.head === head ? "picked" : ""}>
         <th scope="row"><button type="button" class="link" aria-label=${`Show head ${row.layer}.${row.head}`} onClick=${() => onHead(row.layer, row.head)}>${row.layer}.${row.head}</button></th>
         <td><span class="dot" style=${{ background: kindColour(row.kind) }}></span>${row.kind}</td>
-        ${columns.map(([key, , show]) => html`<td class="n" key=${key}>${show(row[key])}</td>`)}</tr>`)}</tbody></table>
+        ${columns.map(([key, , show]) => html`<td class="n" key=${key}>${show(row[key], row)}</td>`)}</tr>`)}</tbody></table>
     </div>
     ${measured && html`<p class="quiet">Effect: ${measured.effect_unit}, on ${measured.effect_tokens} tokens, with the head’s output replaced by its mean over all tokens.</p>`}
     ${measurable && !measured && html`<div class="row">
