@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from importlib import resources
 from pathlib import PurePath
 
+from qkv.core.display import html_text
 from qkv.sheets.classes import ClassGrade, Mistake, Place, question_labels
 from qkv.sheets.feedback import MEANINGS, SIGNS, Grade, GradedAnswer, Statement, counted, words
 from qkv.sheets.source_view import SourceView
@@ -102,7 +103,7 @@ def style() -> str:
 def legend() -> str:
     """What each verdict means."""
     rows = "".join(
-        f'<li><b class="{TONES[kind]}">{SIGNS[kind]} {words(kind)}</b> {html.escape(meaning)}</li>'
+        f'<li><b class="{TONES[kind]}">{SIGNS[kind]} {words(kind)}</b> {html_text(meaning)}</li>'
         for kind, meaning in MEANINGS.items()
     )
     return f'<ul class="legend">{rows}</ul>'
@@ -110,11 +111,11 @@ def legend() -> str:
 
 def _overview(grade: Grade) -> str:
     """Counts, notation and remarks, then one note for each question."""
-    out = [f"<p>{html.escape(grade.summary())}</p>"]
+    out = [f"<p>{html_text(grade.summary())}</p>"]
     facts = [f"Problem: {grade.problem}."] if grade.problem else []
     if grade.notation:
         facts.append("Read " + ", ".join(f"{letter} as {role}" for letter, role in grade.notation) + ".")
-    out += [f'<p class="facts">{html.escape(fact)}</p>' for fact in [*facts, *grade.remarks]]
+    out += [f'<p class="facts">{html_text(fact)}</p>' for fact in [*facts, *grade.remarks]]
     view = SourceView.of(grade)
     out += [_answer_note(answer, view, linked=True) for answer in grade.answers]
     return "".join(out)
@@ -351,7 +352,7 @@ def _not_read(found: ClassGrade, names: _Names) -> str:
     rows = []
     for one in entries[:MAX_LISTED]:
         written = formula(one.written, names.view(one.place.sheet)) if one.written else ""
-        cells = (_link(one.place, names), html.escape(one.part), written, html.escape(one.because))
+        cells = (_link(one.place, names), html.escape(one.part), written, html_text(one.because))
         rows.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
     more = f"<p>And {len(entries) - MAX_LISTED} more.</p>" if len(entries) > MAX_LISTED else ""
     table = (
@@ -371,7 +372,7 @@ def _sheets(found: ClassGrade, names: _Names) -> str:
     """Every sheet behind a disclosure: the lines that got feedback."""
     out = []
     for i, grade in enumerate(found):
-        why = "".join(f"<p>{html.escape(remark)}</p>" for remark in grade.remarks)
+        why = "".join(f"<p>{html_text(remark)}</p>" for remark in grade.remarks)
         inner = why + (annotated_sheet(grade, only_notes=True, prefix=f"s{i}-") if not grade.is_empty else "")
         inner = inner.replace('href="#line-', f'href="#s{i}-line-')
         out.append(f'<div id="s{i}">{disclosure(f"{names.file(i)}: {grade.summary()}", inner)}</div>')

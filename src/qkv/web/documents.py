@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from qkv.core.display import html_text
 from qkv.web.document_formulas import formula, with_formulas
 
 INDEX = "index.html"
@@ -126,6 +128,8 @@ def render(name: str, text: str, documents: Collection[str], pictures: Collectio
         '<h1 id="a-b">A <em>b</em></h1>\\n<p>See <a href="c#d">c</a> and e.</p>\\n'
     """
     parser = with_formulas(MarkdownIt("commonmark", {"html": False}).enable("table"))
+    for kind in ("text", "code_inline"):
+        parser.add_render_rule(kind, _render_text)
     base = "docs" if name != "readme" else ""
     tokens = [t for t in parser.parse(text) if not (t.type == "fence" and t.info.startswith("{"))]
     title = summary = ""
@@ -144,6 +148,11 @@ def render(name: str, text: str, documents: Collection[str], pictures: Collectio
     body = parser.renderer.render(tokens, parser.options, {})
     body = re.sub(r"<pre>(<code[^>]*?) tabindex=\"0\"", r'<pre tabindex="0">\1', body)
     return Document(name, title or name, summary, body)
+
+
+def _render_text(_self: Any, tokens: Sequence[Token], at: int, _options: Any, _env: Any) -> str:
+    text = html_text(tokens[at].content)
+    return f"<code>{text}</code>" if tokens[at].type == "code_inline" else text
 
 
 def _linked(

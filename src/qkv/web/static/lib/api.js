@@ -1,5 +1,5 @@
 // Requests to the server: at most one in flight per view, and only the newest further one waits.
-import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/htm-preact.js";
+import { useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 import { capitalise } from "./text.js";
 
 /** A refusal of the server, as a sentence. */

@@ -1,5 +1,5 @@
 // Text: subscripts in names such as u_b, and capital letters.
-import { html } from "../vendor/htm-preact.js";
+import { html } from "./html.js";
 
 /** A sentence in which the index of every name such as x_1 is a subscript. */
 export function subscripts(text) {

@@ -1,5 +1,5 @@
 // Heads page: what the heads of a model look up in a text, head by head and token by token.
-import { html, useEffect, useMemo, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useMemo, useState } from "../lib/html.js";
 import { useFetch, useReply } from "../lib/api.js";
 import { Arcs, ShadedText, decoded, strongest, tokenText, weightText } from "../lib/arcs.js";
 import { HeadGrid, Legend, kindText } from "../lib/head_grid.js";
@@ -7,7 +7,7 @@ import { number } from "../lib/numbers.js";
 import { capitalise } from "../lib/text.js";
 import { Announcement, Facts, Figure, Problem, Select, Slider, useId } from "../lib/controls.js";
 import { useRemembered, useUrlState } from "../lib/route.js";
-import { Code, Share } from "../lib/export.js";
+import { Code, NOTHING, Share } from "../lib/export.js";
 import { HeadsTable } from "./heads_table.js";
 
 const DEFAULTS = { model: "", text: "", layer: -1, head: -1, token: -1, bits: 4 };
@@ -35,11 +35,12 @@ export function Page() {
   // What does not depend on the token is the same object while the token moves, and Preact leaves it alone.
   const grid = useMemo(() => fits && html`<${HeadGrid} survey=${survey} layer=${layer} head=${head} onHead=${onHead} /><${Legend} rows=${survey.rows} />`, [fits, survey, layer, head]);
   const table = useMemo(() => fits && html`<${HeadsTable} survey=${survey} text=${text} layer=${layer} head=${head} onHead=${onHead} measurable=${model.kind !== "example"} />`, [fits, survey, text, layer, head, model?.kind]);
+  const python = fits ? (detail ?? drawn ?? survey).python : null;
   const summary = fits && survey.rows[layer * survey.heads + head];
   return html`
     <h1>Heads</h1>
     <p class="lead">A head of a model is a lookup: every token asks with a query, and the arcs show which tokens it reads. Choose a text, a head and a token.</p>
-    <${Share} name="heads" python=${(detail ?? drawn ?? survey)?.python} json=${survey && { survey, head: drawn, token: detail }} onReset=${() => patch(DEFAULTS)} />
+    <${Share} name="heads" python=${python} json=${fits ? { survey, head: drawn, token: detail } : null} pictured=${Boolean(matrix)} missing=${gone ? "Choose a model first." : error || unknown ? NOTHING : ""} onReset=${() => patch(DEFAULTS)} />
     <${Problem} error=${unknown ?? error ?? weights.error} />
     ${gone && html`<p class="problem" role="alert">There is no model ${gone} on this server. Only models that were named when it was started can be opened.</p>`}
     ${known && models.every((m) => m.kind === "example") && html`<p class="quiet naming" data-fact="naming">This is a built-in example, whose heads qkv designed. To look at a model of your own, name its folder when you start the server: <code>qkv serve --model FOLDER</code></p>`}
@@ -65,7 +66,7 @@ export function Page() {
     </div>
     ${table}
     ${matrix && html`<${Announcement}>${arcsLabel(survey, matrix, layer, head, token)}<//>`}
-    <${Code} python=${(detail ?? drawn ?? survey)?.python} />`;
+    <${Code} python=${python} />`;
 }
 
 const clamp = (x, low, high) => Math.min(Math.max(Math.round(x), low), high);

@@ -1,5 +1,5 @@
 // The picture of Home: query and keys in the plane, weights, output, and one weight under noise.
-import { html, useRef } from "../vendor/htm-preact.js";
+import { html, useRef } from "../lib/html.js";
 import { colour, inkOn, itemColour } from "../lib/items.js";
 import { share } from "../lib/numbers.js";
 import { useWidth } from "../lib/chart.js";

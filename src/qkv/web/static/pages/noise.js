@@ -1,11 +1,11 @@
 // Noise page: the same average read by one head, by one head per item, and by the min-variance query, while a key varies.
-import { html, useMemo } from "../vendor/htm-preact.js";
+import { html, useMemo } from "../lib/html.js";
 import { useReply } from "../lib/api.js";
 import { Chart, loadPlot } from "../lib/chart.js";
 import { atLeast, atMost, listed, number, share, typed } from "../lib/numbers.js";
 import { Facts, Figure, Problem, Slider, Announcement } from "../lib/controls.js";
 import { useUrlState } from "../lib/route.js";
-import { Code, Share } from "../lib/export.js";
+import { Code, NOTHING, Share } from "../lib/export.js";
 import { Term } from "../lib/terms.js";
 import { Study } from "./noise_study.js";
 
@@ -30,13 +30,13 @@ export function requestOf(state) {
 export function Page() {
   const [state, patch] = useUrlState("noise", DEFAULTS);
   const request = useMemo(() => requestOf(state), [state]);
-  const { reply, error, current } = useReply("api/noise", request);
+  const { reply, error, current, of } = useReply("api/noise", request);
   const set = (name) => (value) => patch({ [name]: value });
   const heads = reply?.layouts[1].heads ?? request.heads;
   return html`
     <h1>Noise</h1>
     <p class="lead">We want ${blend(heads)}${variation(request)}</p>
-    <${Share} name="noise" python=${reply?.python} json=${reply && { request, reply }} onReset=${() => patch(DEFAULTS)} />
+    <${Share} name="noise" python=${reply?.python} json=${reply && !error ? { request: JSON.parse(of), reply } : null} missing=${error ? NOTHING : ""} onReset=${() => patch(DEFAULTS)} />
     <${Problem} error=${error} />
     <div class="page noise" aria-busy=${!current}>
       <section class="charts" aria-label="The weight of a">${reply && html`

@@ -1,5 +1,5 @@
 // Sheets page: an answer sheet as its author wrote it comes back with the feedback in place.
-import { html, useEffect, useMemo, useRef, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useMemo, useRef, useState } from "../lib/html.js";
 import { ask, useFetch, useReply } from "../lib/api.js";
 import { Lines } from "../lib/derivation.js";
 import { capitalise, subscripts } from "../lib/text.js";
@@ -68,7 +68,7 @@ export function Page() {
   return html`
     <h1>Sheets</h1>
     <p class="lead">Is my answer right? Paste or drop your answers on the attention-exploration problems as you wrote them: they come back with feedback in place, and every reason. It is feedback, not a mark; nothing leaves this machine.</p>
-    <${Share} name="sheet" python=${feedback?.python} json=${feedback} draw=${picture} onReset=${() => { setRefused(null); setDraft(EMPTY); setSent(EMPTY); patch(DEFAULTS); }}>
+    <${Share} name="sheet" python=${feedback?.python} json=${feedback} missing=${start.reply && !body ? "There is no sheet." : ""} draw=${picture} onReset=${() => { setRefused(null); setDraft(EMPTY); setSent(EMPTY); patch(DEFAULTS); }}>
       <button disabled=${!feedback} onClick=${() => download(body).catch(setRefused)}>Save as a page</button>
     <//>
     <section class=${`giving${over ? " over" : ""}`} aria-label="Your sheet" onDragOver=${(e) => { e.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)} onDrop=${drop}>

@@ -1,5 +1,5 @@
 // Wiring page: tokens, rules (which token reads which and writes what), and Q, K, V that satisfy them.
-import { html, useMemo } from "../vendor/htm-preact.js";
+import { html, useMemo } from "../lib/html.js";
 import { useReply } from "../lib/api.js";
 import { HeatMap } from "../lib/heatmap.js";
 import { atMost, listed, number } from "../lib/numbers.js";
@@ -7,7 +7,7 @@ import { Lines } from "../lib/derivation.js";
 import { subscripts } from "../lib/text.js";
 import { Problem, Slider, Announcement } from "../lib/controls.js";
 import { useUrlState } from "../lib/route.js";
-import { Code, Share } from "../lib/export.js";
+import { Code, NOTHING, Share } from "../lib/export.js";
 import { readReads, readSum } from "../lib/vector_sums.js";
 
 const DEFAULTS = {
@@ -43,7 +43,7 @@ function rowsOf(rows, width) {
 export function Page() {
   const [state, patch] = useUrlState("wiring", DEFAULTS);
   const request = useMemo(() => requestOf(state), [state]);
-  const { reply: latest, error, current } = useReply("api/wiring", request, { delay: 60 });
+  const { reply: latest, error, current, of } = useReply("api/wiring", request, { delay: 60 });
   const reply = request && !error ? latest : null; // an earlier result says nothing of inputs that cannot be used
   const tokens = rowsOf(state.tokens, 2), rules = rowsOf(state.rules, 3);
   const edit = (name, rows) => (i, column, text) => patch({ [name]: rows.map((r, j) => (i === j ? r.map((c, k) => (k === column ? text : c)) : r)) });
@@ -53,7 +53,7 @@ export function Page() {
     <h1>Wiring</h1>
     <p class="lead">Tokens are sums of orthogonal vectors of length β. State which token reads which and what it writes,
       and get Q, K and V that do it, or a proof that there are none.</p>
-    <${Share} name="wiring" python=${reply?.python} json=${reply && { request, reply }} onReset=${() => patch(DEFAULTS)} />
+    <${Share} name="wiring" python=${reply?.python} json=${reply && { request: JSON.parse(of), reply }} missing=${unparsed || error ? NOTHING : ""} onReset=${() => patch(DEFAULTS)} />
     <${Problem} error=${unparsed ?? error} />
     <div class="page wiring" aria-busy=${!current}>
       <div class="controls">
