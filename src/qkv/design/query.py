@@ -22,7 +22,7 @@ from qkv.design.solvers.infeasibility import no_query_certificate
 from qkv.design.solvers.near import distance_bound, excludes_all, exclusion_within_tol, norm_bound_within_tol
 from qkv.design.solvers.tv_search import nearest_query
 from qkv.design.specs import BlendSpec, covariances
-from qkv.errors import QkvError
+from qkv.errors import QkvError, with_full_stop
 
 Status = Literal["exact", "within", "out of reach", "best found"]
 STATUS_TEXT: dict[Status, str] = {
@@ -152,7 +152,7 @@ class Design(Displayable):
             least = lower_bound(float(self.distance_bound.data["tol"]), 6)
             facts.append(("distance of any query", f"≥ {least} in total variation, certified{which}"))
         facts.append(("query", vector(self.query.tolist())))
-        note = f"What is proved: {self._statement(self.obstacle)}." if self.obstacle else ""
+        note = f"What is proved: {with_full_stop(self._statement(self.obstacle))}" if self.obstacle else ""
         title = f"Copy {next(iter(self.wanted))}" if len(self.wanted) == 1 else f"Read {blend}"
         return Card(title, tuple(facts), note=note)
 

@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import PurePath
 
 from qkv.core.display import html_text
+from qkv.errors import with_full_stop
 from qkv.sheets.classes import ClassGrade, Mistake, Place, question_labels
 from qkv.sheets.feedback import MEANINGS, SIGNS, Grade, GradedAnswer, Statement, counted, words
 from qkv.sheets.source_view import SourceView
@@ -112,7 +113,7 @@ def legend() -> str:
 def _overview(grade: Grade) -> str:
     """Counts, notation and remarks, then one note for each question."""
     out = [f"<p>{html_text(grade.summary())}</p>"]
-    facts = [f"Problem: {grade.problem}."] if grade.problem else []
+    facts = [with_full_stop(f"Problem: {grade.problem}")] if grade.problem else []
     if grade.notation:
         facts.append("Read " + ", ".join(f"{letter} as {role}" for letter, role in grade.notation) + ".")
     out += [f'<p class="facts">{html_text(fact)}</p>' for fact in [*facts, *grade.remarks]]

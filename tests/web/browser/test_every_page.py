@@ -288,3 +288,15 @@ def test_a_slider_takes_the_place_of_a_number_that_cannot_be_used(watched):
     page.keyboard.press("ArrowLeft")
     expect(page.locator(".wrong")).to_have_count(0)
     expect(page.locator("[data-name=scale] input.box")).not_to_have_value("lots")
+
+
+def test_a_refusal_that_ends_in_a_question_gets_no_full_stop(watched):
+    page = watched().open("home")
+    said = page.evaluate(
+        """async () => { const { refusalText } = await import("/static/lib/api.js");
+             return ["Ask, like: Where was Ada born?", "Give one", "Wait …"]
+               .map((hint) => refusalText({ request: "asking", problem: "it is empty", hint })); }"""
+    )
+    assert said == [
+        f"Asking: it is empty. {hint}" for hint in ("Ask, like: Where was Ada born?", "Give one.", "Wait …")
+    ]

@@ -11,7 +11,12 @@ export function capitalise(text) {
   return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
-/** The same for one name, as SVG. */
+/** A text as the end of a sentence, as `with_full_stop` of qkv.errors: a full stop is added, unless it ends like a sentence already. */
+export function withFullStop(text) {
+  return /[.?!…]$/.test(text) ? text : `${text}.`;
+}
+
+/** A name with its index as a subscript, as SVG. */
 export function svgSubscripts(name) {
   const found = /^([A-Za-z])_([A-Za-z0-9]+)$/.exec(name);
   return found ? html`${found[1]}<tspan dy="3" font-size="10">${found[2]}</tspan>` : name;

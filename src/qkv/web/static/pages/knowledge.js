@@ -3,7 +3,7 @@ import { html, useCallback, useEffect, useMemo, useState } from "../lib/html.js"
 import { ask, useReply } from "../lib/api.js";
 import { Arcs, decoded, strongest, tokenText, weightText } from "../lib/arcs.js";
 import { HeatMap } from "../lib/heatmap.js";
-import { capitalise } from "../lib/text.js";
+import { capitalise, withFullStop } from "../lib/text.js";
 import { number, share } from "../lib/numbers.js";
 import { Facts, Figure, Problem, Select, Announcement, useId } from "../lib/controls.js";
 import { useRemembered, useUrlState } from "../lib/route.js";
@@ -78,7 +78,7 @@ export function Page() {
       </section>
       <${Training} onDone=${onTrained} onFound=${offer} hasModels=${known.length > 0} />
     </div>
-    ${reply && html`<${Announcement}>${reply.answer || "No answer"}${reply.badge ? `: ${reply.badge}` : ""}. ${capitalise(reply.why)}<//>`}
+    ${reply && html`<${Announcement}>${withFullStop(`${reply.answer || "No answer"}${reply.badge ? `: ${reply.badge}` : ""}`)} ${capitalise(reply.why)}<//>`}
     <${Code} python=${reply?.python} />`;
 }
 
@@ -155,7 +155,7 @@ function Answer({ reply, model, stale, hint }) {
   return html`<div class=${`answer${stale ? " stale" : ""}`}>
     <p class="quiet asked">${reply.question}</p>
     <p class="said"><span data-fact="answer">${reply.answer || "(no answer)"}</span> ${sign && html`<span class=${`badge ${tone}`} data-fact="badge">${sign} ${reply.badge}</span>`}</p>
-    ${hint && html`<p class="check">${hint.kind === "not read about" ? `The training text says nothing about this person; the right answer is ${hint.answer}.`
+    ${hint && html`<p class="check">${hint.kind === "not read about" ? `The training text says nothing about this person; the right answer is ${withFullStop(hint.answer)}`
       : `The training text says ${hint.answer}: the answer is ${hint.answer === reply.answer ? "right" : "wrong"}.`}</p>`}
     <p class="why">${capitalise(reply.why)}</p>
     <div class="pair">

@@ -8,6 +8,7 @@ import { atMost, listed, number, share, vector } from "../lib/numbers.js";
 import { Box, Choice, Facts, Figure, Problem, Slider, Announcement } from "../lib/controls.js";
 import { useUrlState } from "../lib/route.js";
 import { Code, NOTHING, Share } from "../lib/export.js";
+import { withFullStop } from "../lib/text.js";
 import { Term } from "../lib/terms.js";
 import { Blend } from "../lib/weights.js";
 import { Path } from "./lookup_path.js";
@@ -176,7 +177,7 @@ function DesignResult({ design, weights, applied, onApply }) {
   return html`<div class="found no" role="status"><p><b>✗ ${excludes(design) ? "Impossible" : "Out of reach"}</b> ${excludes(design) ? "No query has exactly these weights." : "Within a bound on its norm, no query has exactly these weights."}</p>${best}${again}
     ${average && html`<p>${names.length === 1 ? `${names[0]} is an average of other keys: ${average}.` : `An average of other keys, ${average}, lies on the ${names.length === 2 ? "line" : "plane"} through ${listed(names)}.`}
       ${" "}An average never scores more than the best of the keys in it.</p>`}
-    <p class="quiet">The certificate says: ${design.obstacle.says}.</p></div>`;
+    <p class="quiet">The certificate says: ${withFullStop(design.obstacle.says)}</p></div>`;
 }
 
 /** The proof in the plane: a point that is an average of other keys, on the line or plane through the wanted ones. */

@@ -4,7 +4,7 @@ import { useReply } from "../lib/api.js";
 import { HeatMap } from "../lib/heatmap.js";
 import { atMost, listed, number } from "../lib/numbers.js";
 import { Lines } from "../lib/derivation.js";
-import { subscripts } from "../lib/text.js";
+import { subscripts, withFullStop } from "../lib/text.js";
 import { Problem, Slider, Announcement } from "../lib/controls.js";
 import { useUrlState } from "../lib/route.js";
 import { Code, NOTHING, Share } from "../lib/export.js";
@@ -99,10 +99,10 @@ export function Page() {
               <${HeatMap} title="K" matrix=${reply.K} columns=${reply.vectors} />
               <${HeatMap} title="V" matrix=${reply.V} rows=${reply.vectors} columns=${reply.vectors} />
             </div>
-            <p class="quiet" data-picture>At β = 1, ${reply.says}.</p>
+            <p class="quiet" data-picture>At β = 1, ${withFullStop(reply.says)}</p>
           </section>` : html`<div class=${`found ${outcome(reply).look}`}><p><b>${outcome(reply).word}</b> ${outcome(reply).sentence}</p>
-            ${[...new Set(reply.rules.map((r) => r.why).filter(Boolean))].map((why) => html`<p>${subscripts(why)}.</p>`)}
-            <p class="quiet" data-picture>The certificate says: ${subscripts(reply.says)}.</p></div>`}
+            ${[...new Set(reply.rules.map((r) => r.why).filter(Boolean))].map((why) => html`<p>${subscripts(withFullStop(why))}</p>`)}
+            <p class="quiet" data-picture>The certificate says: ${subscripts(withFullStop(reply.says))}</p></div>`}
         <section><h2>Derivation</h2>
           <${Lines} lines=${reply.derivation} />
         </section>
