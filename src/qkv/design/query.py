@@ -53,8 +53,9 @@ class Design(Displayable):
         wanted: Wanted weight by label.
         tol: Largest total-variation distance that was allowed.
         query: The query, (d,); it equals `scale` · `direction`.
-        scale: Where status is "exact", the difference in score between the wanted items and the strongest other one
-            (the t of t(k_a + k_b)), the smallest that brings the leak down to tol; else the norm of the query.
+        scale: The factor in front of `direction`. Where status is "exact", the direction has a gap of 1 between the
+            wanted items and the strongest other one, so that this is the gap of the query (the t of t(k_a + k_b)), the
+            smallest that brings the leak down to tol; else the direction has norm 1.
         distance: Certified bound on the total-variation distance of the weights from the wanted ones.
         output_distance: Certified bound on the distance of the output from the wanted weighted sum of values.
         certificate: Certificate of both bounds, and, where status is "exact", of a lower bound on the norm of every
@@ -137,7 +138,7 @@ class Design(Displayable):
         radius = upper_bound(self.output_distance, 6 if self.output_distance > 1e-6 else 2)
         facts = [
             ("status", f"{self.status}: {STATUS_TEXT[self.status]}"),
-            ("scale", number(self.scale, 6)),
+            *((("scale", number(self.scale, 6)),) if self.status == "exact" else ()),  # else it is the norm
             ("norm of query", number(float(self.query.norm()), 6)),
             ("distance of weights", f"≤ {upper_bound(self.distance, 6)} in total variation (tol {number(self.tol)})"),
             ("distance of output", f"≤ {radius}"),
