@@ -26,7 +26,7 @@ TEXT_WIDTH = 100
 """Columns of `str(result)` where the terminal's width is not known."""
 
 
-_NUMBER = re.compile(r"(?:1 − )?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?: %)?")
+_NUMBER = re.compile(r"(?:(?:&lt;|&gt;|[≤≥±≈]) )?(?:1 − )?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?: (?:%|m?s\b|[kMG]B\b))?")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,8 +133,8 @@ def html_text(text: str) -> str:
 def number_spans(escaped: str) -> str:
     """The same for a text that is HTML already, without tags.
 
-    Browsers break lines behind the hyphen of 3.5e-05, and at the spaces of 94 % and 1 − 3.5e-05. theme.css has the
-    rule for the class, and static/lib/html.js does the same in the explorer.
+    Browsers break lines behind the hyphen of 3.5e-05, and at the spaces of 94 %, 5 s, < 0.01 and 1 − 3.5e-05.
+    theme.css has the rule for the class, and static/lib/html.js does the same in the explorer.
     """
     return _NUMBER.sub(lambda m: f'<span class="whole">{m[0]}</span>' if re.search("e-| ", m[0]) else m[0], escaped)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from qkv import __version__
 from qkv.claims.verdict import SIGNS, Step, Verdict, Verdicts
 from qkv.core.display import Card, Displayable, html_text, number_spans
 from qkv.core.files import write_text
-from qkv.viz.formulas import pieces
+from qkv.viz.formulas import GREEK, pieces
 from qkv.viz.mathml import mathml
 from qkv.viz.theme import css
 
@@ -20,6 +20,9 @@ MAX_ROWS = 8
 """Rows of a table; a longer one is behind a disclosure, which prints closed."""
 MAX_FACTS = 9
 """Facts of a card; further ones are behind a disclosure."""
+
+_NUMERIC = re.compile(r"(?:[≤≥<>±+−-] ?)*(?:1 − )?\d[\d.,]*(?:e[-+]?\d+)?(?: ?%)?|[–-]?")
+"""A cell that holds a number, or nothing."""
 
 CLAIMS_LEAD = (
     "Each claim was parsed from its document, examined symbolically and tested on numbers. `proved` holds for all "
@@ -140,8 +143,12 @@ def _card(card: Card) -> str:
     if len(facts) > MAX_FACTS:
         out.append(disclosure(f"{len(facts) - MAX_FACTS} more", f"<dl>{''.join(facts[MAX_FACTS:])}</dl>"))
     if card.rows:
-        rows = ["<tr>" + "".join(f"<td>{_cell(cell)}</td>" for cell in row) + "</tr>" for row in card.rows]
-        out.append(_table(card.columns, rows, card.title))
+        numeric = {i for i in range(len(card.columns)) if all(_NUMERIC.fullmatch(row[i]) for row in card.rows)}
+        rows = [
+            "<tr>" + "".join(f"<td{_right(i in numeric)}>{_cell(cell)}</td>" for i, cell in enumerate(row)) + "</tr>"
+            for row in card.rows
+        ]
+        out.append(_table(card.columns, rows, card.title, numeric))
     if card.note:
         out.append(f"<p>{paragraph(card.note)}</p>")
     return "".join(out) + "</section>"
@@ -160,7 +167,7 @@ def _verdict(verdict: Verdict) -> str:
     if kind == "malformed":
         stated, because = f"<code>{html_text(verdict.says)}</code>", html_text(verdict.because)
     else:
-        stated, because = with_formulas(verdict.says), with_formulas(verdict.because)
+        stated, because = with_formulas(verdict.says), sentence(verdict.because)
     out = [f'<section class="qkv-card {kind}">{head}<p class="stated">{stated}</p><p>{because}</p>']
     if verdict.kernel is not None:
         out.append(f'<p class="kernel">{html_text(verdict.kernel.text)}</p>')
@@ -192,9 +199,20 @@ def _verdicts(verdicts: Verdicts) -> str:
     return f'<section class="qkv-card"><h3>{many}</h3><ul class="counts">{counts}</ul>{table}</section>'
 
 
-def _table(columns: tuple[str, ...], rows: list[str], title: str) -> str:
-    """A table that scrolls where it is too wide, and that is behind a disclosure where it is long."""
-    head = "".join(f"<th>{html_text(column)}</th>" for column in columns)
+def _right(is_numeric: bool) -> str:
+    return ' class="n"' if is_numeric else ""
+
+
+def _table(columns: tuple[str, ...], rows: list[str], title: str, numeric: Collection[int] = ()) -> str:
+    """A table that scrolls where it is too wide, and that is behind a disclosure where it is long.
+
+    Args:
+        columns: Its headers.
+        rows: Its rows, as HTML.
+        title: What it shows, for screen readers.
+        numeric: Which columns hold numbers only.
+    """
+    head = "".join(f"<th{_right(i in numeric)}>{html_text(column)}</th>" for i, column in enumerate(columns))
     text = f'<table tabindex="0" aria-label="{html.escape(title)}"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}'
     text += "</tbody></table>"
     return text if len(rows) <= MAX_ROWS else disclosure(f"All {len(rows)} rows", text)
@@ -223,8 +241,20 @@ def with_formulas(text: str) -> str:
     out = []
     for piece in pieces(text):
         formula = mathml(piece.latex) if piece.latex else ""
-        out.append(formula or (f"<code>{html_text(piece.text)}</code>" if piece.latex else html_text(piece.text)))
+        out.append(formula or (f"<code>{html_text(piece.text)}</code>" if piece.latex else _with_code(piece.text)))
     return "".join(out)
+
+
+def sentence(text: str) -> str:
+    """A reason as HTML, with its formulas set; a first word that is no formula gets a capital letter."""
+    word = re.match(r"(?:a|[a-z]{2,})(?=[ ,:] ?[a-z])", text)
+    plain = word is not None and word[0] not in GREEK
+    return with_formulas(text[:1].upper() + text[1:] if plain else text)
+
+
+def _with_code(text: str) -> str:
+    """A text as HTML, in which what stands in backticks is code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", html_text(text))
 
 
 def paragraph(text: str) -> str:

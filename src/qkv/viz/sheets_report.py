@@ -13,8 +13,7 @@ from qkv.errors import with_full_stop
 from qkv.sheets.classes import ClassGrade, Mistake, Place, question_labels
 from qkv.sheets.feedback import MEANINGS, SIGNS, Grade, GradedAnswer, Statement, counted, words
 from qkv.sheets.source_view import SourceView
-from qkv.viz.formulas import GREEK
-from qkv.viz.html_report import derivation, disclosure, document, heading, with_formulas
+from qkv.viz.html_report import derivation, disclosure, document, heading, sentence, with_formulas
 from qkv.viz.mathml import mathml
 
 LEAD = (
@@ -178,7 +177,7 @@ def _line(
     shown += "".join(_statement_note(one, view) for one in statements if one.verdict not in QUIET)
     if kept := [one for one in statements if one.verdict in QUIET]:
         kinds = ", ".join(
-            f"{count} {counted(kind)}" for kind in QUIET if (count := sum(one.verdict == kind for one in kept))
+            f"{count} {counted(kind, count)}" for kind in QUIET if (count := sum(one.verdict == kind for one in kept))
         )
         many = "they were" if len(kept) > 1 else "it was"
         inner = "".join(_statement_note(one, view, derived=not brief) for one in kept)
@@ -255,13 +254,6 @@ def formula(text: str, view: SourceView) -> str:
     latex = view.latex(text).replace("&", " ")
     looks_like_latex = re.search(r"[\\_^=<>+]", latex) and "\\\\" not in latex
     return (mathml(latex) if looks_like_latex else "") or f"<code>{html.escape(plain)}</code>"
-
-
-def sentence(text: str) -> str:
-    """A reason as HTML, with its formulas set; a first word that is no formula gets a capital letter."""
-    word = re.match(r"(?:a|[a-z]{2,})(?=[ ,:] ?[a-z])", text)
-    plain = word is not None and word[0] not in GREEK
-    return with_formulas(text[:1].upper() + text[1:] if plain else text)
 
 
 def _mistakes(mistakes: tuple[Mistake, ...], names: _Names) -> str:

@@ -16,15 +16,15 @@ from qkv.viz.sheets_report import sheet_page
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
-# Every number of a page that has a place at which a browser breaks lines ("e-05", " %", "1 − x"), with whether it lies
-# on one line when the block around it is as narrow as it can be. The width is restored before the page is drawn again.
+# Every number of a page that has a place at which a browser breaks lines ("e-05", " %", "< x", "1 − x"), with whether
+# it lies on one line when the block around it is as narrow as it can be. The width is restored before the next drawing.
 NUMBERS = r"""() => {
   const out = [], range = document.createRange();
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   document.querySelectorAll("details").forEach((d) => { d.open = true; });
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     if (node.parentElement.closest("script, style, svg, math, .katex, textarea, option, pre, .unseen")) continue;
-    for (const found of node.data.matchAll(/(?:1 − )?\d[\d.]*(?:e[-+]\d+)?(?: %)?/g)) {
+    for (const found of node.data.matchAll(/(?:[<≤≥±] )?(?:1 − )?\d[\d.]*(?:e[-+]\d+)?(?: %| s\b)?/g)) {
       if (!/e-| /.test(found[0])) continue;
       let block = node.parentElement;
       while (getComputedStyle(block).display.startsWith("inline")) block = block.parentElement;
@@ -76,11 +76,11 @@ def test_a_number_in_a_sentence_of_the_server_is_not_divided(watched):
              const { Problem } = await import("/static/lib/controls.js");
              const place = document.body.appendChild(document.createElement("div"));
              place.id = "said";
-             const message = "It is at most 1.5e-07, or 3 % of 1 − 2e-05.";
+             const message = "It is ≤ 1.5e-07, or 3 % of 1 − 2e-05, after 5 s.";
              render(html`<${Problem} error=${{ message }} />`, place); }"""
     )
-    assert shown.locator("#said").inner_text() == "It is at most 1.5e-07, or 3 % of 1 − 2e-05."
-    assert divided(shown, 3) == []
+    assert shown.locator("#said").inner_text() == "It is ≤ 1.5e-07, or 3 % of 1 − 2e-05, after 5 s."
+    assert divided(shown, 4) == []
 
 
 @pytest.mark.parametrize("name", ["knowledge", "benchmarks", "readme"])
@@ -95,7 +95,11 @@ class Small(Displayable):
 
     def card(self):
         return Card(
-            "Below 1.5e-07", (("error ≤ 1e-06", "at most 2.5e-05, 3 %"),), ("p 1e-3",), (("4.5e-11",),), "And `6e-12`."
+            "Below 1.5e-07",
+            (("error ≤ 1e-06", "at most 2.5e-05, 3 %, < 0.01"),),
+            ("p 1e-3",),
+            (("4.5e-11",),),
+            "And `6e-12`.",
         )
 
 
@@ -103,9 +107,9 @@ def test_no_number_of_a_report_is_divided(chromium):
     context = chromium.new_context(**PHONE)
     shown = context.new_page()
     shown.set_content(page("Up to 1e-3", "It is at most 2e-04.", [Chapter("Within 7e-05", ("So 8e-06.", Small()))]))
-    assert divided(shown, 12) == []
+    assert divided(shown, 13) == []
     shown.set_content(page("A sheet", "Lead.", []).replace("<main>", f"<main>{Small()._repr_html_()}"))
-    assert divided(shown, 6) == []
+    assert divided(shown, 7) == []
     shown.set_content(sheet_page(dataclasses.replace(sample_grade(), remarks=("Weights below 1e-09 are 0.",))))
     assert divided(shown, 1) == []
     context.close()

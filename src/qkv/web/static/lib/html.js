@@ -3,8 +3,8 @@ import { h, html as element } from "../vendor/htm-preact.js";
 
 export * from "../vendor/htm-preact.js";
 
-// Browsers break lines behind the hyphen of 3.5e-05, and at the spaces of 94 % and 1 − 3.5e-05. `number_spans` of qkv.core.display has the same rule.
-const NUMBER = /((?:1 − )?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?: %)?)/;
+// Browsers break lines behind the hyphen of 3.5e-05, and at the spaces of 94 %, 5 s, < 0.01 and 1 − 3.5e-05. `number_spans` of qkv.core.display has the same rule.
+const NUMBER = /((?:[<>≤≥±≈] )?(?:1 − )?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?: (?:%|m?s\b|[kMG]B\b))?)/;
 const DIVISIBLE = /e-| /;
 const TEXT_ONLY = new Set(["text", "tspan", "title", "option", "textarea"]); // no elements may stand in them
 const done = new WeakSet();

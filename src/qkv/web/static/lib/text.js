@@ -1,8 +1,12 @@
 // Text: subscripts in names such as u_b, and capital letters.
 import { html } from "./html.js";
 
-/** A sentence in which the index of every name such as x_1 is a subscript. */
+/** A sentence in which the index of every name such as x_1 is a subscript, and what stands in backticks is code. */
 export function subscripts(text) {
+  return text.split(/`([^`]+)`/).map((part, i) => (i % 2 ? html`<code>${part}</code>` : indices(part)));
+}
+
+function indices(text) {
   return text.split(/\b([A-Za-z]_[A-Za-z0-9]+)\b/).map((part, i) => (i % 2 ? html`${part[0]}<sub>${part.slice(2)}</sub>` : part));
 }
 

@@ -126,10 +126,10 @@ function TokenDetail({ survey, matrix, token, detail, place, bits, onBits }) {
   const rest = 1 - rows.reduce((sum, row) => sum + row.weight, 0), left = (full?.looked_up.length ?? n) - rows.length;
   return html`<div class="token-detail" aria-busy=${!full}>
     <h3>What “${tokenText(survey.tokens[token])}” looks at</h3>
-    <table class="looked"><thead><tr><th>token</th><th class="n">score</th><th class="n">weight</th>${rounded && html`<th class="n">${bits} bits</th><th class="n off-phone" title="predicted standard deviation of the weight">±</th>`}${hardened && html`<th class="n">hardened</th>`}</tr></thead>
+    <table class="looked"><thead><tr><th>token</th><th class="n">score</th><th class="n">weight</th>${rounded && html`<th class="n">${bits} bits</th><th class=${`n${hardened ? " off-phone" : ""}`} title="predicted standard deviation of the weight">±</th>`}${hardened && html`<th class="n">hardened</th>`}</tr></thead>
       <tbody>${rows.map((row) => html`<tr key=${row.position}><th scope="row"><span class="place">${row.position}</span> ${tokenText(row.token)}</th><td class="n">${row.score === undefined ? "…" : row.score.toFixed(2)}</td>
         <td class="n weight" style=${{ "--weight": row.weight }} data-weight=${row.position}>${weightText(row.weight)}</td>
-        ${rounded && html`<td class="n">${row.rounded === null ? "–" : weightText(row.rounded)}</td><td class="n off-phone">${row.spread === null ? "–" : deviation(row.spread)}</td>`}${hardened && html`<td class="n">${weightText(row.hardened)}</td>`}</tr>`)}</tbody></table>
+        ${rounded && html`<td class="n">${row.rounded === null ? "–" : weightText(row.rounded)}</td><td class=${`n${hardened ? " off-phone" : ""}`}>${row.spread === null ? "–" : deviation(row.spread)}</td>`}${hardened && html`<td class="n">${weightText(row.hardened)}</td>`}</tr>`)}</tbody></table>
     ${left > 0 && html`<p class="quiet">${left} more with ${weightText(Math.max(rest, 0))} together.</p>`}
     ${full && html`<${Facts} rows=${[
       full.firmly && ["how firmly", capitalise(full.firmly), "firmly"],
@@ -160,9 +160,9 @@ function HeadFacts({ summary, place }) {
         ["reads", `${Math.round(100 * summary.reads)} % of tokens put 90 % of their weight on one`],
       ]} /></div>
     <div aria-busy=${Boolean(place) && !rows && !error}><h3>How few bits</h3>
-      ${rows ? html`<table class="looked bits"><thead><tr><th>bits</th><th class="n">error</th><th class="n">error predicted</th><th class="n">top stays</th><th class="n off-phone">stay predicted</th><th class="n">proved</th></tr></thead>
+      ${rows ? html`<table class="looked bits"><thead><tr><th>bits</th><th class="n">error</th><th class="n">error predicted</th><th class="n">top stays</th><th class="n">stay predicted</th><th class="n">proved</th></tr></thead>
         <tbody>${rows.map((row) => html`<tr key=${row.bits}><th scope="row">${row.bits}</th><td class="n">${percent(row.measured)}</td><td class="n">${percent(row.predicted)}</td><td class="n">${Math.round(100 * row.survives)} %</td>
-          <td class="n off-phone">${Math.round(100 * row.survives_predicted)} %</td><td class="n">${Math.floor(100 * row.certified)} %</td></tr>`)}</tbody></table>
+          <td class="n">${Math.round(100 * row.survives_predicted)} %</td><td class="n">${Math.floor(100 * row.certified)} %</td></tr>`)}</tbody></table>
         <p class="quiet">Keys are rounded channel by channel. Error: of the output, as a share of it. Top stays: tokens that look most at the same token as before. Proved: those for which rounding cannot change that.</p>`
       : html`<p class="quiet" role="status">rounding …</p>`}
       <${Problem} error=${error} /></div></div>`;

@@ -46,7 +46,7 @@ export function Page() {
       <div class="controls">
         <${Slider} name="along" label="Noise of a along itself" hint="variance of the length of the key" value=${request.along} min=${0.001} max=${10} log zero onInput=${set("along")} />
         <${Slider} name="isotropic" label="Isotropic noise" hint="variance of every key in every direction" value=${request.isotropic} min=${1e-8} max=${1} log zero onInput=${set("isotropic")} />
-        <${Slider} name="scale" label="Scale" hint="factor in front of the keys, and so the gap in score" value=${request.scale} min=${0} max=${50} step=${0.1} onInput=${set("scale")} />
+        <${Slider} name="scale" label="Scale" hint="factor of the keys, and gap in score" value=${request.scale} min=${0} max=${50} step=${0.1} onInput=${set("scale")} />
         <${Slider} name="heads" label="Heads" hint="one for each wanted item" value=${request.heads} min=${2} max=${Math.min(8, request.n - 1)} step=${1} onInput=${set("heads")} />
         <${Slider} name="n" label="Items" value=${request.n} min=${3} max=${100} step=${1} onInput=${set("n")} />
         <${Slider} name="radius" label="Radius of success" hint="largest distance of the output from the wanted average" value=${request.radius} min=${0.001} max=${2} log onInput=${set("radius")} />

@@ -163,7 +163,7 @@ function Fold({ lines }) {
 function Line({ row, open, onOpen }) {
   const statements = row.notes.filter((n) => n.statement).map((n) => n.statement);
   const quiet = statements.filter((s) => QUIET.includes(s.verdict));
-  const counts = QUIET.map((kind) => [kind, quiet.filter((s) => s.verdict === kind).length]).filter(([, many]) => many).map(([kind, many]) => `${many} ${kind === "limit" ? "in a limit" : kind}`).join(", ");
+  const counts = QUIET.map((kind) => [kind, quiet.filter((s) => s.verdict === kind).length]).filter(([, many]) => many).map(([kind, many]) => `${many} ${kind === "limit" ? "in a limit" : kind === "choice" && many > 1 ? "choices" : kind}`).join(", ");
   const key = `q${row.number}`;
   return html`<li id=${row.notes.length ? `line-${row.number}` : null}><span class="number">${row.number}</span>
     <code class="source">${row.text ? marked(row.text, statements) : "\u200b"}</code>

@@ -79,7 +79,7 @@ export function Page() {
           <${Add} many=${newRule(tokens, rules) ? rules.length : MAX_ROWS} onClick=${() => patch({ rules: [...rules, newRule(tokens, rules)] })}>Add a rule<//>
         </fieldset>
         <${Slider} name="beta" label="β" hint="length of the vectors: scores grow as β²" value=${request?.beta ?? state.beta} min=${0.1} max=${20} log onInput=${(beta) => patch({ beta })} />
-        <${Slider} name="tol" label="Tolerance at β = 1" hint="largest distance of the weights from the rules" value=${request?.tol ?? state.tol} min=${1e-6} max=${0.5} log onInput=${(tol) => patch({ tol })} />
+        <${Slider} name="tol" label="Tolerance at β = 1" hint="largest distance of the weights from the rules" value=${request?.tol ?? state.tol} min=${1e-6} max=${0.5} log onInput=${(tol) => patch({ tol })} />
       </div>
       ${request && !error && !reply && html`<p class="quiet" role="status">computing …</p>`}
       ${reply && html`<div class="views">
