@@ -133,7 +133,7 @@ function TokenDetail({ survey, matrix, token, detail, place, bits, onBits }) {
     ${left > 0 && html`<p class="quiet">${left} more with ${weightText(Math.max(rest, 0))} together.</p>`}
     ${full && html`<${Facts} rows=${[
       full.firmly && ["how firmly", capitalise(full.firmly), "firmly"],
-      exact && [`at ${bits} bits`, html`its output moves by ${percent(exact.measured)} (predicted ${percent(exact.predicted)}), ${exact.same_top ? "the same token stays on top" : "another token comes on top"}`, "spread"],
+      exact && [`at ${bits} bits`, html`Its output moves by ${percent(exact.measured)} (predicted ${percent(exact.predicted)}), ${exact.same_top ? "the same token stays on top" : "another token comes on top"}`, "spread"],
       hardened && ["hardened query", capitalise(hardened.hardened.says), "hardened"],
     ]} />`}
     ${full?.note && html`<p class="quiet">${full.note}</p>`}
