@@ -303,10 +303,10 @@ def test_a_refusal_that_ends_in_a_question_gets_no_full_stop(watched):
 
 
 # Elements that reach beyond the right edge of the page's text, other than in boxes that scroll or hide what is too
-# wide; a mark in a line of a sheet may end in a space that hangs.
+# wide; a mark in a line of a sheet may end in a space that hangs, and a ring of focus takes 3 pixels.
 BEYOND = """() => {
   const main = document.querySelector("main");
-  const edge = main.getBoundingClientRect().right - parseFloat(getComputedStyle(main).paddingRight) + 3.5; // room for a ring of focus
+  const edge = main.getBoundingClientRect().right - parseFloat(getComputedStyle(main).paddingRight) + 3.5;
   const clips = (e) => e !== main && (getComputedStyle(e).overflowX !== "visible" || clips(e.parentElement));
   return [...main.querySelectorAll("*")]
     .filter((e) => !e.closest(".unseen, .katex, svg *, [hidden], mark") && !clips(e.parentElement))
