@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from qkv.claims.syntax.nodes import Malformed
-from qkv.errors import EXTRAS, MissingExtra, QkvError, QkvWarning
+from qkv.errors import EXTRAS, MissingExtra, QkvError, QkvWarning, with_full_stop
 from qkv.parallel import WorkerDied
 from qkv.train.distributed import PeerFailed
 from qkv.web.limits import HttpRefusal
@@ -28,6 +28,21 @@ def test_the_message_restates_the_request_the_problem_and_the_hint():
     error = QkvError("attending", "the mask is empty", "Allow an item")
     assert str(error) == "attending: the mask is empty. Allow an item."
     assert isinstance(error, ValueError)
+
+
+@pytest.mark.parametrize("mark", [".", "?", "!", "…"])
+def test_a_text_that_ends_like_a_sentence_gets_no_second_full_stop(mark):
+    error = QkvError("asking", f"there is no answer to: Who{mark}", f"Ask, like: Where was Ada Lovelace born{mark}")
+    assert str(error) == f"asking: there is no answer to: Who{mark} Ask, like: Where was Ada Lovelace born{mark}"
+    assert with_full_stop(f"“Who{mark}”") == f"“Who{mark}”." and with_full_stop("Rome") == "Rome."
+
+
+def test_an_empty_question_is_refused_in_sentences():
+    from qkv.knowledge.datasets.templates import question_characters
+
+    with pytest.raises(QkvError) as refused:
+        question_characters(" ")
+    assert str(refused.value).endswith("like: Where was Ada Lovelace born?")
 
 
 def test_a_missing_extra_is_one_sentence_with_a_command_that_needs_neither_an_index_of_qkv_nor_a_clone():

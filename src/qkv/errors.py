@@ -38,12 +38,24 @@ class QkvError(ValueError):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.request}: {self.problem}. {self.hint}."
+        return f"{self.request}: {with_full_stop(self.problem)} {with_full_stop(self.hint)}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exceptions are pickled as "call the class with self.args", which fails for subclasses whose __init__ takes
         # other arguments than QkvError's three. Their state is restored instead, without calling __init__.
         return _restored, (type(self), self.args), vars(self)
+
+
+def with_full_stop(text: str) -> str:
+    """A text as the end of a sentence: a full stop is added, unless it ends like a sentence already.
+
+    Questions, names and answers that are quoted without quotation marks may end in a mark of their own.
+
+    Example:
+        >>> with_full_stop("Ask, like: Where was Ada Lovelace born?"), with_full_stop("They answer Rome")
+        ('Ask, like: Where was Ada Lovelace born?', 'They answer Rome.')
+    """
+    return text if text.endswith((".", "?", "!", "…")) else f"{text}."
 
 
 EXTRAS = {

@@ -27,4 +27,4 @@ def test_the_chapter_says_which_model_it_shows(missing, said, monkeypatch):
     (found,) = [block for block in chapter.blocks if isinstance(block, Survey)]
     assert said in chapter.blocks[0] and f"{len(found.calls)} layers of" in chapter.blocks[0]
     firmest = max(found.heads, key=lambda one: (one.reads, one.radius or 0.0))
-    assert f"Head {firmest.layer}.{firmest.head} reads most firmly: {firmest.reads:.0%}" in chapter.blocks[2]
+    assert f"Head {firmest.layer}.{firmest.head} reads most firmly: {100 * firmest.reads:.0f} %" in chapter.blocks[2]

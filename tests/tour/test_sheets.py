@@ -6,6 +6,7 @@ from qkv.tour.sheets import sheets
 
 def test_the_chapter_shows_the_mistakes_of_the_example():
     chapter = sheets()
-    words, grade = chapter.blocks
-    assert isinstance(grade, Grade) and grade.mistakes and grade.summary() in words
-    assert f"first mistake is in line {grade.mistakes[0].line}" in words
+    words, grade, first = chapter.blocks
+    assert isinstance(grade, Grade) and grade.mistakes and f"decides {len(grade.statements)} formulas" in words
+    mistake = grade.mistakes[0]
+    assert first == f"The first mistake is in line {mistake.line}: {mistake.because}."

@@ -69,3 +69,10 @@ def test_every_statement_of_the_catalogue_has_a_formula():
     lines = [line[4:].strip() for _, text in documents() for line in text.splitlines() if line.startswith("then")]
     without = [line for line in lines if not formulas(line)]
     assert len(lines) > 300 and len(without) < 10, without
+
+
+def test_the_bars_of_an_absolute_value_belong_to_its_formula():
+    found = pieces("samples when |k_a| varies, and |x|")
+    assert [piece.text for piece in found if piece.latex] == ["|k_a|", "|x|"]
+    assert "".join(piece.text for piece in found) == "samples when |k_a| varies, and |x|"
+    assert mathml(found[1].latex).count('<mo stretchy="false">|</mo>') == 2

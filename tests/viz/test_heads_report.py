@@ -31,7 +31,9 @@ def test_the_page_of_a_head_states_its_numbers():
     view = example().head(1, 0).view(TEXT, token=11, bits=2)
     page = self_contained(view_page(view))
     assert page.count('class="row') == len(view.tokens) == 12
-    assert "“11 cat” looks most at “3 saw”, with weight 1 − " in page and "With keys of 2 bits" in page
+    assert (
+        '“11 cat” looks most at “3 saw”, with weight <span class="whole">1 − ' in page and "With keys of 2 bits" in page
+    )
     assert "induction: 1.00 of its weight" in page and "A hardened query:" in page
     without = view_page(example().head(1, 0).view(TEXT, token=0, harden=False))
     assert "hardened query:" not in without and "“0 [start]” looks most at “0 [start]”, with weight 1.000." in without

@@ -9,7 +9,7 @@ from qkv.viz import html_report
 def test_text_from_results_is_escaped_and_indices_are_set_low():
     page = html_report.page("<b>", "lead", [html_report.Chapter("A <script>", ("v_a & `v_a < 1`",))])
     assert "<script>" not in page and "<b>" not in page
-    assert "v<sub>a</sub> &amp; <code>v_a &lt; 1</code>" in page
+    assert 'v<sub>a</sub> &amp; <code>v_a <span class="whole">&lt; 1</span></code>' in page
 
 
 def test_pictures_keep_their_ids_apart():
@@ -64,3 +64,17 @@ def test_a_long_card_shows_its_first_facts():
 
     page = html_report.page("t", "l", [html_report.Chapter("One", (Long(),))])
     assert "<summary>3 more</summary>" in page and "<td>&lt;1&gt;</td>" in page
+
+
+def test_a_reason_begins_with_a_capital_letter_and_names_functions_as_code():
+    assert html_report.sentence("both sides agree, as `harden` says") == "Both sides agree, as <code>harden</code> says"
+    assert html_report.sentence("lambda -> 0").startswith("<math>")
+
+
+def test_columns_of_numbers_are_set_to_the_right():
+    class Table(Displayable):
+        def card(self):
+            return Card("T", columns=("name", "share", "bound"), rows=(("a", "75 %", "≤ 1e-05"), ("b", "9 %", "–")))
+
+    page = html_report.page("T", "", [html_report.Chapter("One", (Table(),))])
+    assert '<th>name</th><th class="n">share</th><th class="n">bound</th>' in page and page.count('<td class="n">') == 4

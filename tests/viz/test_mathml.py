@@ -39,3 +39,10 @@ def test_every_step_of_the_examples_is_converted():
     assert len(steps) > 40 and without == []
     for step in steps:
         ElementTree.fromstring(mathml(step.latex).replace("&#160;", " "))
+
+
+def test_infinity_is_no_operator_and_a_sign_after_a_bracket_is_a_prefix():
+    assert mathml(r"t \to \infty") == "<math><mrow><mi>t</mi><mo>→</mo><mi>∞</mi></mrow></math>"
+    for bracket in (r"t\left(-x\right)", "t(-x)", "-x"):
+        assert '<mo form="prefix">−</mo><mi>x</mi>' in mathml(bracket)
+    assert "<mi>t</mi><mo>−</mo><mi>x</mi>" in mathml("t-x")

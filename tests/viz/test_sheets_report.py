@@ -65,6 +65,11 @@ def test_a_sheet_is_shown_line_by_line_with_its_feedback_in_place():
     assert 'Follows from <a href="#line-14">line 14</a>' in later and "&lt;b&gt;for all&lt;/b&gt;" in later
 
 
+@pytest.mark.parametrize(("problem", "said"), [("demo", "demo."), ("What is attention?", "What is attention?")])
+def test_the_name_of_a_problem_ends_its_sentence(problem, said):
+    assert f"Problem: {said}</p>" in sheet_page(sample_grade(problem=problem))
+
+
 def test_long_runs_of_lines_without_feedback_are_folded():
     page = annotated_sheet(sample_grade())
     assert "<summary>lines 1 to 11</summary>" in page

@@ -1,5 +1,6 @@
 """The documents as pages: safe HTML in which every link leads to something that is served."""
 
+import html
 import re
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from qkv.web import documents
 from qkv.web.documents import document_files, render
 
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 NAMES, PICTURES = ["readme", "noise", "claims"], ["pictures/a.png"]
 
 
@@ -62,7 +64,7 @@ def test_what_may_scroll_can_be_reached_by_the_keyboard_and_directives_are_left_
 def test_every_document_is_served_and_listed_and_no_link_is_dead(monkeypatch):
     monkeypatch.setattr(documents, "SITE", ("nowhere",))
     files = document_files()
-    written = {path.stem.lower() for path in (Path(__file__).resolve().parents[2] / "docs").glob("*.md")}
+    written = {path.stem.lower() for path in DOCS.glob("*.md")}
     assert written | {"readme"} <= files.keys() and files["index"] == files[""]
     anchors = {name: set(re.findall(r'id="([^"]*)"', page.decode())) for name, page in files.items() if "." not in name}
     index = files[""].decode()
@@ -77,15 +79,42 @@ def test_every_document_is_served_and_listed_and_no_link_is_dead(monkeypatch):
             assert not fragment or fragment in (anchors[target] if target else ids), f"{name}: {link}"
 
 
-def test_documents_are_listed_once_in_the_order_of_the_tables_of_contents(monkeypatch):
+def listed(monkeypatch):
+    """Name, title and summary of every document on the served list, in its order."""
     monkeypatch.setattr(documents, "SITE", ("nowhere",))
-    index = document_files()[""].decode().partition("<ul class=documents>")[2]
-    names, titles = zip(*re.findall(r'<li><a href="([^"]*)">([^<]*)</a>', index), strict=True)
-    assert len(set(titles)) == len(titles) and names[:3] == ("quickstart", "guide-lookup", "guide-noise")
-    places = [
-        names.index(n) for n in ("guide-knowledge", "mathematics", "core", "explorer", "command-line", "code-map")
-    ]
-    assert places == sorted(places)
+    index = document_files()[""].decode()
+    return re.findall(r'<li><a href="([^"]*)">([^<]*)</a>(?:<p>(.*?)</p>)?</li>', index)
+
+
+def test_documents_are_listed_once_in_the_order_of_the_site(monkeypatch):
+    names, titles, _ = zip(*listed(monkeypatch), strict=True)
+    assert len(set(names)) == len(names) and len(set(titles)) == len(titles)
+    tables = re.findall(r"```\{toctree\}(.*?)```", (DOCS / "index.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    site = [name for name in " ".join(tables).split() if name in names]
+    assert list(names) == [site[0], "readme", *site[1:]]
+
+
+def test_every_document_has_one_line_that_says_what_it_is_for(monkeypatch):
+    rows = listed(monkeypatch)
+    assert {name for name, _, _ in rows} == {path.stem.lower() for path in DOCS.glob("*.md")} - {"index"} | {"readme"}
+    lines = [html.unescape(re.sub("<[^>]*>", "", line)) for _, _, line in rows]
+    assert len(set(lines)) == len(lines)
+    for line in lines:
+        assert line[0].isupper() and line.endswith(".") and 25 <= len(line) <= 125, line
+        assert ". " not in line and line.count("`") == 0
+
+
+def test_a_document_without_a_line_is_listed_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(documents, "_folder", lambda: tmp_path)
+    (tmp_path / "index.md").write_text(
+        "# I\n\n- [A](a.md): about <b>.\n- [gone](gone.md): none.\n\nSee [c](c.md): no.\n"
+    )
+    for name in "abc":
+        (tmp_path / f"{name}.md").write_text(f"# Title of {name}\n\nText. More.\n")
+    found = document_files()[""].decode()
+    assert '<li><a href="a">A</a><p>About &lt;b&gt;.</p></li>' in found and "gone" not in found
+    assert '<h2>More</h2>\n<ul class=documents>\n<li><a href="b">Title of b</a></li>' in found
+    assert found.count("<p>") == 1
 
 
 def test_formulas_are_mathml_and_not_changed_by_markdown(monkeypatch):

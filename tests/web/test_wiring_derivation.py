@@ -37,7 +37,7 @@ def test_tokens_length_scores_weights_output_and_limit_are_stated_in_order():
         "x_2 = 2 v",
         "the named vectors are orthogonal, of length β = 2",
         "token i scores token j by s_ij = x_iᵀ W x_j with W = QᵀK, so all scores grow as β²",
-        "scores of x_1: x_1: 0, x_2: 2",  # 2² · 1 · 0.25 · 2
+        "x_1 gives the scores 0 for x_1, 2 for x_2",  # 2² · 1 · 0.25 · 2
         f"softmax gives x_1 the weights {low:.3g}, {1 - low:.3g}",
         "so x_1 writes 0.5 u - 2 v",
         "as β → ∞ the highest score takes all the weight: x_1 reads x_2",

@@ -15,7 +15,7 @@ from qkv.cli.help_format import HELP_NAMES, CommandGroup
 from qkv.cli.json_documents import document_text, error_text
 from qkv.cli.plain_text import degrade_output
 from qkv.cli.streams import ReaderClosed, prepare_streams
-from qkv.errors import QkvError
+from qkv.errors import QkvError, with_full_stop
 
 STOPPED = "qkv: stopped; no partial file was left\n"
 
@@ -113,8 +113,8 @@ def run(arguments: list[str] | None = None) -> int:
     except ReaderClosed:
         return BROKEN_PIPE
     except (OSError, MemoryError, OverflowError) as why:
-        problem = f"the system refused: {why or type(why).__name__}. Check paths, permissions, space and sizes."
-        code = _refuse(problem, as_json)
+        problem = with_full_stop(f"the system refused: {str(why) or type(why).__name__}")
+        code = _refuse(f"{problem} Check paths, permissions, space and sizes.", as_json)
     except Exception as usage:
         if not hasattr(usage, "format_message"):
             raise

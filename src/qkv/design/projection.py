@@ -13,7 +13,7 @@ from qkv.core.display import Card, Displayable, number, power
 from qkv.core.types import ArrayLike, FloatArray
 from qkv.core.validation import tensor
 from qkv.design.certificates.certificate import Certificate
-from qkv.errors import QkvError
+from qkv.errors import QkvError, with_full_stop
 
 MIN_SINE = 1e-9
 """Two spans count as intersecting if the sine of the smallest angle between them is at most this."""
@@ -56,7 +56,7 @@ class Projection(Displayable):
             title = "No matrix reads A out of A + B" if exact else "The spans of A and B are too near to tell apart"
             where = "a vector in both" if exact else "a vector in A, near B"
             facts: tuple[tuple[str, str], ...] = ((where, f"({shared})"),)
-            return Card(title, facts, note=self.certificate.statement + ".")
+            return Card(title, facts, note=with_full_stop(self.certificate.statement))
         assert self.matrix is not None and self.coordinates is not None
         d = len(self.matrix)
         facts = (

@@ -22,7 +22,7 @@ from qkv.design.solvers.infeasibility import no_query_certificate
 from qkv.design.solvers.near import distance_bound, excludes_all, exclusion_within_tol, norm_bound_within_tol
 from qkv.design.solvers.tv_search import nearest_query
 from qkv.design.specs import BlendSpec, covariances
-from qkv.errors import QkvError
+from qkv.errors import QkvError, with_full_stop
 
 Status = Literal["exact", "within", "out of reach", "best found"]
 STATUS_TEXT: dict[Status, str] = {
@@ -53,8 +53,9 @@ class Design(Displayable):
         wanted: Wanted weight by label.
         tol: Largest total-variation distance that was allowed.
         query: The query, (d,); it equals `scale` · `direction`.
-        scale: Where status is "exact", the difference in score between the wanted items and the strongest other one
-            (the t of t(k_a + k_b)), the smallest that brings the leak down to tol; else the norm of the query.
+        scale: The factor in front of `direction`. Where status is "exact", the direction has a gap of 1 between the
+            wanted items and the strongest other one, so that this is the gap of the query (the t of t(k_a + k_b)), the
+            smallest that brings the leak down to tol; else the direction has norm 1.
         distance: Certified bound on the total-variation distance of the weights from the wanted ones.
         output_distance: Certified bound on the distance of the output from the wanted weighted sum of values.
         certificate: Certificate of both bounds, and, where status is "exact", of a lower bound on the norm of every
@@ -137,7 +138,7 @@ class Design(Displayable):
         radius = upper_bound(self.output_distance, 6 if self.output_distance > 1e-6 else 2)
         facts = [
             ("status", f"{self.status}: {STATUS_TEXT[self.status]}"),
-            ("scale", number(self.scale, 6)),
+            *((("scale", number(self.scale, 6)),) if self.status == "exact" else ()),  # else it is the norm
             ("norm of query", number(float(self.query.norm()), 6)),
             ("distance of weights", f"≤ {upper_bound(self.distance, 6)} in total variation (tol {number(self.tol)})"),
             ("distance of output", f"≤ {radius}"),
@@ -152,7 +153,7 @@ class Design(Displayable):
             least = lower_bound(float(self.distance_bound.data["tol"]), 6)
             facts.append(("distance of any query", f"≥ {least} in total variation, certified{which}"))
         facts.append(("query", vector(self.query.tolist())))
-        note = f"What is proved: {self._statement(self.obstacle)}." if self.obstacle else ""
+        note = f"What is proved: {with_full_stop(self._statement(self.obstacle))}" if self.obstacle else ""
         title = f"Copy {next(iter(self.wanted))}" if len(self.wanted) == 1 else f"Read {blend}"
         return Card(title, tuple(facts), note=note)
 

@@ -15,7 +15,7 @@ from qkv.core.memory import Memory
 from qkv.core.types import ArrayLike
 from qkv.core.validation import tensor, tolerance
 from qkv.design.certificates.certificate import Certificate
-from qkv.errors import QkvError
+from qkv.errors import QkvError, with_full_stop
 
 MAX_ENTRY = 1e60
 """Inputs whose largest entry is above this, or below its inverse, are refused: products would leave float64's range."""
@@ -61,7 +61,7 @@ class Reachability(Displayable):
         facts = [("best multiple", number(self.multiple + 0.0, 6)), ("distance there", number(self.distance, 6))]
         if self.certificate is not None:
             facts.append(("distance for every multiple", f"≥ {lower_bound(self.at_least, 6)}, certified"))
-        note = self.certificate.statement + "." if self.status == "out of reach" and self.certificate else ""
+        note = with_full_stop(self.certificate.statement) if self.status == "out of reach" and self.certificate else ""
         return Card(TITLES[self.status], tuple(facts), note=note)
 
     def to_json(self) -> dict[str, Any]:

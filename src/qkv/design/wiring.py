@@ -30,7 +30,7 @@ from qkv.design.solvers.kernel_machine import KernelSolution, check_memory, smal
 from qkv.design.solvers.near_wiring import nearest_matrix
 from qkv.design.solvers.sequence_rules import SequenceRules
 from qkv.design.specs import WiringSpec
-from qkv.errors import QkvError
+from qkv.errors import QkvError, with_full_stop
 from qkv.parallel import Progress
 
 PREFERENCES = ("norm", "rank")
@@ -145,7 +145,7 @@ class Wiring(Displayable):
         rows = (
             rows if len(rows) <= MAX_ROWS else (*rows[: MAX_ROWS - 1], (f"… {len(rows) - MAX_ROWS + 1} more", "", ""))
         )
-        short = f"V cannot write all of it: {'; '.join(self.reasons)}." if self.reasons else ""
+        short = f"V cannot write all of it: {with_full_stop('; '.join(self.reasons))}" if self.reasons else ""
         return Card(TITLES[self.status], facts, ("token", "distance of weights", "distance of output"), rows, short)
 
     @property

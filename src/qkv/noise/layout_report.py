@@ -89,7 +89,7 @@ def reference_layouts(memory: Memory, weights: Weights, noise: Noise, scale: flo
         memory: The memory; its keys must be orthogonal and of one norm.
         weights: The wanted weights of at least two items, which sum to 1.
         noise: The noise on the keys.
-        scale: The gap in score between the wanted items and the others, at least 0.
+        scale: The factor in front of the wanted keys, and so the gap in score between them and the others, at least 0.
 
     Returns:
         The layouts by name: "one head", "two heads" (or as many as there are items), and "min variance".

@@ -186,9 +186,10 @@ class Grade(Displayable):
         return super().to_json()
 
 
-def counted(kind: str) -> str:
+def counted(kind: str, count: int) -> str:
     """A verdict after a number: "in a limit" for "limit"; "follows" is what follows from an earlier mistake."""
     names = {"follows": "from an earlier mistake", "none": "without an answer", "limit": "in a limit"}
+    names["choice"] = "choice" if count == 1 else "choices"
     return names.get(kind, words(kind))
 
 
@@ -201,5 +202,5 @@ def said(one: Statement | GradedAnswer) -> str:
 
 def _counted(many: int, noun: str, counts: dict[str, int]) -> str:
     plural = {"formula": "formulas"}.get(noun, f"{noun}s")
-    each = ", ".join(f"{count} {counted(kind)}" for kind, count in counts.items())
+    each = ", ".join(f"{count} {counted(kind, count)}" for kind, count in counts.items())
     return f"{many} {noun if many == 1 else plural}{f': {each}' if each else ''}."

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qkv.claims.time_limit import TimedOut, time_limit
-from qkv.errors import QkvError
+from qkv.errors import QkvError, with_full_stop
 from qkv.sheets.feedback import Grade
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def grade_file(shared: tuple[str | None, float], path: str, callback: Callable[[
     try:
         text = sheet_text(Path(path))
     except QkvError as why:
-        return failed_grade(path, f"{why.problem}. {why.hint}.")
+        return failed_grade(path, f"{with_full_stop(why.problem)} {with_full_stop(why.hint)}")
     return grade_text(text, problem, path, seconds, callback)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,8 +32,13 @@ def looking_up() -> Chapter:
         place = (firmest.layer, firmest.head)
         view = head_view(model, *place, text, bits=3, rounding=False, harden=False, surveyed=found)
         rounded = found.rounding(*place, BITS)
-    said = "; ".join(
-        f"{r.bits} bits: {r.measured:.1%} (predicted {r.predicted:.1%}), top kept for {r.survives:.0%}" for r in rounded
+    figures = [
+        f"{_percent(r.measured)} (predicted {_percent(r.predicted)}), top kept for {100 * r.survives:.0f} %"
+        for r in rounded
+    ]
+    said = "; ".join(  # equal figures are said once
+        f"{', '.join(str(bits) for bits, _ in same)} bits: {figure}"
+        for figure, same in groupby(zip(BITS, figures, strict=True), key=lambda one: one[1])
     )
     shape = f"{model.shape.layers} layers of {model.shape.heads} heads"
     return Chapter(
@@ -41,7 +47,7 @@ def looking_up() -> Chapter:
             f"{which} It has {shape}. `qkv heads` runs it on a text and watches its attention, without changing its "
             "output by a bit. On one text:",
             found,
-            f"Head {view.head} reads most firmly: {firmest.reads:.0%} of the tokens put 90 % of their weight on one token.",
+            f"Head {view.head} reads most firmly: {100 * firmest.reads:.0f} % of the tokens put 90 % of their weight on one token.",
             Picture(
                 arcs_svg([shown_token(t) for t in view.tokens], view.weights, view.token, f"Head {view.head}"),
                 f"Left: the token that looks; right: what it looks at, from a weight of {LEAST_WEIGHT} on. In front: the last token.",
@@ -51,6 +57,10 @@ def looking_up() -> Chapter:
             f"The error of its output, over all tokens, when its keys are rounded: {said}.",
         ),
     )
+
+
+def _percent(x: float) -> str:
+    return f"{100 * x:.1f} %" if x == 0 or x >= 5e-4 else "< 0.1 %"
 
 
 def _model(folder: Path) -> tuple[AttentionModel, str, str]:

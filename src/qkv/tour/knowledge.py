@@ -7,6 +7,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
+from qkv.errors import with_full_stop
 from qkv.knowledge.answer import NO_ANSWER, ask
 from qkv.knowledge.confidence.calibration import trust
 from qkv.knowledge.datasets.templates import biographies, question_text, questions
@@ -65,7 +66,7 @@ def remembering() -> Chapter:
                 "Attention of each head from the last token of the question to the name.",
                 f'qkv ask RUN "{known.question}" --plot heads.svg',
             ),
-            f"Invented names, made of parts of names in the text: {answers}.",
+            with_full_stop(f"Invented names, made of parts of names in the text: {answers}"),
             invented[0],
         ),
     )

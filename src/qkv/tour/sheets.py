@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from importlib import resources
 
+from qkv.errors import with_full_stop
 from qkv.sheets import grade
 from qkv.viz.html_report import Chapter
 
@@ -22,7 +23,8 @@ def sheets() -> Chapter:
         "An answer sheet as it was written",
         (
             f"`qkv grade` reads a sheet of {len(text.splitlines())} lines of LaTeX as its author wrote it, with no claim in it, and decides "
-            f"{len(found.statements)} formulas in {seconds:.0f} s: {found.summary()} The first mistake is in line {first.line}; it is feedback, not a mark.",
+            f"{len(found.statements)} formulas in {seconds:.0f} s. It is feedback, not a mark.",
             found,
+            with_full_stop(f"The first mistake is in line {first.line}: {first.because}"),
         ),
     )

@@ -13,6 +13,8 @@ LEAST_WEIGHT = 0.02
 MOST_ARCS = 12
 """Arcs of one token that are drawn, the largest weights first."""
 MAX_LETTERS = 16
+LETTER = 7
+"""Width that is kept for a letter of the widest token, behind which its weights stand."""
 LEVELS = 8
 """Degrees of darkness of the arcs that are always shown."""
 
@@ -38,6 +40,7 @@ def arcs_svg(tokens: Sequence[str], weights: Any, chosen: int | None = None, lab
         An SVG element that takes the colours of the page.
     """
     rows = [_strongest(row) for row in weights.tolist()]
+    end = min(WIDTH, RIGHT + 50 + LETTER * max(len(_cut(token)) for token in tokens))
     height = ROW * len(tokens) + 8
     levels: list[list[str]] = [[] for _ in range(LEVELS)]
     for i, row in enumerate(rows):
@@ -52,7 +55,7 @@ def arcs_svg(tokens: Sequence[str], weights: Any, chosen: int | None = None, lab
     for i, (token, row) in enumerate(zip(tokens, rows, strict=True)):
         own = "".join(
             f'<path class="own" d="{_arc(i, j)}" stroke-width="{0.5 + 3 * w:.2f}"/>'
-            f'<text class="own" x="{WIDTH}" y="{_y(j) + 4}" text-anchor="end">{w:.2f}</text>'
+            f'<text class="own" x="{end}" y="{_y(j) + 4}" text-anchor="end">{w:.2f}</text>'
             for j, w in row
         )
         kind = "row chosen" if i == chosen else "row"
@@ -79,4 +82,8 @@ def _arc(i: int, j: int) -> str:
 
 
 def _word(token: str) -> str:
-    return html.escape(token if len(token) <= MAX_LETTERS else token[: MAX_LETTERS - 1] + "…")
+    return html.escape(_cut(token))
+
+
+def _cut(token: str) -> str:
+    return token if len(token) <= MAX_LETTERS else token[: MAX_LETTERS - 1] + "…"

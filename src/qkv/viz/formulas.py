@@ -72,7 +72,18 @@ def pieces(text: str) -> list[Piece]:
             found.append(Piece(f"${part}$", part.strip()))
         else:
             found += _sentence(part)
-    return _joined(found)
+    return _with_bars(_joined(found))
+
+
+def _with_bars(found: list[Piece]) -> list[Piece]:
+    """The bars of an absolute value or a norm belong to its formula."""
+    out = list(found)
+    for i in range(1, len(out) - 1):
+        before, inner, after = out[i - 1 : i + 2]
+        if inner.latex and not (before.latex or after.latex) and before.text.endswith("|") and after.text[:1] == "|":
+            out[i - 1], out[i + 1] = Piece(before.text[:-1]), Piece(after.text[1:])
+            out[i] = Piece(f"|{inner.text}|", f"|{inner.latex}|")
+    return [piece for piece in out if piece.text]
 
 
 def _sentence(text: str) -> list[Piece]:

@@ -8,12 +8,12 @@ import re
 SYMBOLS = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "mu": "μ", "rho": "ρ", "sigma": "σ",
     "lambda": "λ", "varepsilon": "ε", "epsilon": "ε", "pi": "π", "Sigma": "Σ", "Phi": "Φ", "ell": "ℓ",
-    "iota": "ι", "Xi": "Ξ", "Pi": "Π",
+    "iota": "ι", "Xi": "Ξ", "Pi": "Π", "infty": "∞",
     "nu": "ν", "eta": "η", "Gamma": "Γ", "phi": "ϕ", "varphi": "φ", "psi": "ψ", "omega": "ω", "xi": "ξ", "zeta": "ζ",
     "kappa": "κ", "tau": "τ", "chi": "χ", "Lambda": "Λ", "Delta": "Δ", "Theta": "Θ", "Omega": "Ω", "Psi": "Ψ",
 }  # fmt: skip
 OPERATORS = {
-    "to": "→", "infty": "∞", "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥", "ne": "≠", "neq": "≠", "approx": "≈",
+    "to": "→", "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥", "ne": "≠", "neq": "≠", "approx": "≈",
     "nequiv": "≢", "equiv": "≡",
     "sim": "∼", "simeq": "≃", "cdot": "⋅", "times": "×", "top": "⊤", "in": "∈", "notin": "∉", "pm": "±", "dots": "…",
     "ldots": "…", "cdots": "⋯", "mid": "∣", "perp": "⊥", "propto": "∝", "lVert": "‖", "rVert": "‖", "langle": "⟨",
@@ -62,7 +62,10 @@ class _Converter:
             elif self._tokens[self._at] == "}":
                 raise ValueError("unbalanced")
             else:
-                parts.append(self._atom())
+                part = self._atom()
+                is_first = not parts or parts[-1] == '<mo stretchy="false">(</mo>'
+                # Inside brackets a browser takes a sign for one between two terms, with spaces around it.
+                parts.append('<mo form="prefix">−</mo>' if part == "<mo>−</mo>" and is_first else part)
         return "".join(parts)
 
     def _scripts(self, base: str) -> str:

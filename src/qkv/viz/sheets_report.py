@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from importlib import resources
 from pathlib import PurePath
 
+from qkv.core.display import html_text
+from qkv.errors import with_full_stop
 from qkv.sheets.classes import ClassGrade, Mistake, Place, question_labels
 from qkv.sheets.feedback import MEANINGS, SIGNS, Grade, GradedAnswer, Statement, counted, words
 from qkv.sheets.source_view import SourceView
-from qkv.viz.formulas import GREEK
-from qkv.viz.html_report import derivation, disclosure, document, heading, with_formulas
+from qkv.viz.html_report import derivation, disclosure, document, heading, sentence, with_formulas
 from qkv.viz.mathml import mathml
 
 LEAD = (
@@ -102,7 +103,7 @@ def style() -> str:
 def legend() -> str:
     """What each verdict means."""
     rows = "".join(
-        f'<li><b class="{TONES[kind]}">{SIGNS[kind]} {words(kind)}</b> {html.escape(meaning)}</li>'
+        f'<li><b class="{TONES[kind]}">{SIGNS[kind]} {words(kind)}</b> {html_text(meaning)}</li>'
         for kind, meaning in MEANINGS.items()
     )
     return f'<ul class="legend">{rows}</ul>'
@@ -110,11 +111,11 @@ def legend() -> str:
 
 def _overview(grade: Grade) -> str:
     """Counts, notation and remarks, then one note for each question."""
-    out = [f"<p>{html.escape(grade.summary())}</p>"]
-    facts = [f"Problem: {grade.problem}."] if grade.problem else []
+    out = [f"<p>{html_text(grade.summary())}</p>"]
+    facts = [with_full_stop(f"Problem: {grade.problem}")] if grade.problem else []
     if grade.notation:
         facts.append("Read " + ", ".join(f"{letter} as {role}" for letter, role in grade.notation) + ".")
-    out += [f'<p class="facts">{html.escape(fact)}</p>' for fact in [*facts, *grade.remarks]]
+    out += [f'<p class="facts">{html_text(fact)}</p>' for fact in [*facts, *grade.remarks]]
     view = SourceView.of(grade)
     out += [_answer_note(answer, view, linked=True) for answer in grade.answers]
     return "".join(out)
@@ -176,7 +177,7 @@ def _line(
     shown += "".join(_statement_note(one, view) for one in statements if one.verdict not in QUIET)
     if kept := [one for one in statements if one.verdict in QUIET]:
         kinds = ", ".join(
-            f"{count} {counted(kind)}" for kind in QUIET if (count := sum(one.verdict == kind for one in kept))
+            f"{count} {counted(kind, count)}" for kind in QUIET if (count := sum(one.verdict == kind for one in kept))
         )
         many = "they were" if len(kept) > 1 else "it was"
         inner = "".join(_statement_note(one, view, derived=not brief) for one in kept)
@@ -253,13 +254,6 @@ def formula(text: str, view: SourceView) -> str:
     latex = view.latex(text).replace("&", " ")
     looks_like_latex = re.search(r"[\\_^=<>+]", latex) and "\\\\" not in latex
     return (mathml(latex) if looks_like_latex else "") or f"<code>{html.escape(plain)}</code>"
-
-
-def sentence(text: str) -> str:
-    """A reason as HTML, with its formulas set; a first word that is no formula gets a capital letter."""
-    word = re.match(r"(?:a|[a-z]{2,})(?=[ ,:] ?[a-z])", text)
-    plain = word is not None and word[0] not in GREEK
-    return with_formulas(text[:1].upper() + text[1:] if plain else text)
 
 
 def _mistakes(mistakes: tuple[Mistake, ...], names: _Names) -> str:
@@ -351,7 +345,7 @@ def _not_read(found: ClassGrade, names: _Names) -> str:
     rows = []
     for one in entries[:MAX_LISTED]:
         written = formula(one.written, names.view(one.place.sheet)) if one.written else ""
-        cells = (_link(one.place, names), html.escape(one.part), written, html.escape(one.because))
+        cells = (_link(one.place, names), html.escape(one.part), written, html_text(one.because))
         rows.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
     more = f"<p>And {len(entries) - MAX_LISTED} more.</p>" if len(entries) > MAX_LISTED else ""
     table = (
@@ -371,7 +365,7 @@ def _sheets(found: ClassGrade, names: _Names) -> str:
     """Every sheet behind a disclosure: the lines that got feedback."""
     out = []
     for i, grade in enumerate(found):
-        why = "".join(f"<p>{html.escape(remark)}</p>" for remark in grade.remarks)
+        why = "".join(f"<p>{html_text(remark)}</p>" for remark in grade.remarks)
         inner = why + (annotated_sheet(grade, only_notes=True, prefix=f"s{i}-") if not grade.is_empty else "")
         inner = inner.replace('href="#line-', f'href="#s{i}-line-')
         out.append(f'<div id="s{i}">{disclosure(f"{names.file(i)}: {grade.summary()}", inner)}</div>')

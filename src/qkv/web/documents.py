@@ -5,17 +5,20 @@ from __future__ import annotations
 import html
 import posixpath
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
+from itertools import groupby, pairwise
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from qkv.web.document_formulas import formula, with_formulas
+from qkv.core.display import html_text
+from qkv.web.document_formulas import with_formulas
 
 INDEX = "index.html"
 SITE = ("_build", "html")
@@ -23,7 +26,10 @@ SITE = ("_build", "html")
 PICTURES = "pictures"
 PICTURE_SUFFIXES = (".png", ".svg")
 CONTENTS = "index"
-"""The document whose tables of contents order the others; the list of the documents stands in its place."""
+"""The document that lists the others, with a line on each; the list alone is served in its place."""
+README = "readme"
+README_SUMMARY = "What qkv does, how it is installed, an example of each part, and its limits."
+_ENTRY = re.compile(r"\[(?P<title>[^]]+)\]\((?P<name>[\w-]+)\.md\): (?P<summary>.+)", re.DOTALL)
 NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 TEMPLATE = """<!doctype html>
 <html lang="en">
@@ -54,13 +60,11 @@ class Document:
     Attributes:
         name: Its address below /docs/: the name of the file in lower case, without its suffix.
         title: Its first heading.
-        summary: The first sentence of its first paragraph, as HTML.
         body: The whole text, as HTML.
     """
 
     name: str
     title: str
-    summary: str
     body: str
 
 
@@ -79,31 +83,54 @@ def document_files() -> dict[str, bytes]:
         return _site_files(dict(_walk(site, "")))
     texts = {name: text for name, text in _markdown(folder) if NAME.fullmatch(name)}
     pictures = dict(_walk(folder.joinpath(PICTURES), f"{PICTURES}/", PICTURE_SUFFIXES))
-    served = [render(name, text, texts.keys(), pictures.keys()) for name, text in texts.items()]
-    first = listed_first(texts.get(CONTENTS, ""))
-    served.sort(key=lambda d: (first.index(d.name) if d.name in first else len(first), d.name))
-    listed = [d for d in served if d.name != CONTENTS]
-    pages = {d.name: _page(d.title, d.body, index=False) for d in listed}
-    index = _page("Documents", _index(listed), index=True)
-    return {"": index, CONTENTS: index, **pages, **pictures} if listed else {}
+    contents = texts.pop(CONTENTS, "")
+    served = {name: render(name, text, [CONTENTS, *texts], pictures.keys()) for name, text in texts.items()}
+    pages = {d.name: _page(d.title, d.body, index=False) for d in served.values()}
+    index = _page("Documents", _index(served, table_of_contents(contents)), index=True)
+    return {"": index, CONTENTS: index, **pages, **pictures} if served else {}
 
 
-def listed_first(contents: str) -> list[str]:
-    """Names in the tables of contents of a Markdown text, in their order; the other documents follow by name.
+@dataclass(frozen=True)
+class Entry:
+    """A line of the table of contents.
+
+    Attributes:
+        name: The name of the document.
+        title: What it is called in the list.
+        section: The heading above the line; empty for the first lines.
+        summary: What the document is for, as HTML.
+    """
+
+    name: str
+    title: str
+    section: str
+    summary: str
+
+
+def table_of_contents(text: str) -> list[Entry]:
+    """The list of all documents in a Markdown text: items of the form `[title](name.md): summary`.
 
     Args:
-        contents: The Markdown text.
+        text: The Markdown text.
 
     Returns:
-        The names.
+        The entries, in their order.
 
     Example:
-        >>> listed_first("# A\\n\\n```{toctree}\\n:hidden:\\n\\nb\\na\\n```\\n")
-        ['b', 'a']
+        >>> table_of_contents("- [A](a.md): say `a`.\\n\\n### More\\n\\n- [B](b.md): one.\\n")[1]
+        Entry(name='b', title='B', section='More', summary='One.')
     """
-    tables = [t.content for t in MarkdownIt("commonmark").parse(contents) if t.info.startswith("{toctree}")]
-    lines = [line.strip() for table in tables for line in table.splitlines()]
-    return [line for line in lines if line and not line.startswith(":")]
+    parser = MarkdownIt("commonmark", {"html": False})
+    entries, section, in_item = [], "", False
+    for before, token in pairwise(parser.parse(text)):
+        if token.type in ("list_item_open", "list_item_close"):
+            in_item = token.type == "list_item_open"
+        if before.type == "heading_open":
+            section = _plain(token) if before.tag == "h3" else ""
+        elif token.type == "inline" and in_item and (found := _ENTRY.fullmatch(token.content)):
+            summary = parser.renderInline(found["summary"])
+            entries.append(Entry(found["name"], found["title"], section, summary[:1].upper() + summary[1:]))
+    return entries
 
 
 def render(name: str, text: str, documents: Collection[str], pictures: Collection[str]) -> Document:
@@ -126,9 +153,11 @@ def render(name: str, text: str, documents: Collection[str], pictures: Collectio
         '<h1 id="a-b">A <em>b</em></h1>\\n<p>See <a href="c#d">c</a> and e.</p>\\n'
     """
     parser = with_formulas(MarkdownIt("commonmark", {"html": False}).enable("table"))
-    base = "docs" if name != "readme" else ""
+    for kind in ("text", "code_inline"):
+        parser.add_render_rule(kind, _render_text)
+    base = "docs" if name != README else ""
     tokens = [t for t in parser.parse(text) if not (t.type == "fence" and t.info.startswith("{"))]
-    title = summary = ""
+    title = ""
     seen: dict[str, int] = {}
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
         if token.type == "heading_open" and following is not None:
@@ -139,11 +168,14 @@ def render(name: str, text: str, documents: Collection[str], pictures: Collectio
             token.children = list(_linked(token.children or [], base, documents, pictures))
         elif token.type in ("fence", "code_block", "table_open"):
             token.attrSet("tabindex", "0")  # it may scroll, which the keyboard must reach
-        if token.type == "paragraph_open" and following is not None and not summary and title:
-            summary = _first_sentence(following)
     body = parser.renderer.render(tokens, parser.options, {})
     body = re.sub(r"<pre>(<code[^>]*?) tabindex=\"0\"", r'<pre tabindex="0">\1', body)
-    return Document(name, title or name, summary, body)
+    return Document(name, title or name, body)
+
+
+def _render_text(_self: Any, tokens: Sequence[Token], at: int, _options: Any, _env: Any) -> str:
+    text = html_text(tokens[at].content)
+    return f"<code>{text}</code>" if tokens[at].type == "code_inline" else text
 
 
 def _linked(
@@ -182,7 +214,7 @@ def _target(address: str, base: str, documents: Collection[str], pictures: Colle
         return fragment or None
     path = posixpath.normpath(posixpath.join(base, parts.path))
     if path == "README.md":
-        return f"readme{fragment}" if "readme" in documents else None
+        return f"{README}{fragment}" if README in documents else None
     if not path.startswith("docs/"):
         return None
     below = path.removeprefix("docs/")
@@ -206,19 +238,22 @@ def _plain(token: Token) -> str:
     ).strip()
 
 
-def _first_sentence(token: Token) -> str:
-    """The first sentence of an inline token as HTML, without its markup but with its formulas."""
-    parts = [
-        " " if t.type in ("softbreak", "hardbreak") else formula(t) if t.type == "formula" else html.escape(t.content)
-        for t in token.children or []
-        if t.type != "image"
-    ]
-    return re.split(r"(?<=[.!?])\s", "".join(parts).strip(), maxsplit=1)[0]
-
-
-def _index(documents: Sequence[Document]) -> str:
-    entries = "\n".join(f'<li><a href="{d.name}">{html.escape(d.title)}</a><p>{d.summary}</p></li>' for d in documents)
-    return f"<h1>Documents</h1>\n<ul class=documents>\n{entries}\n</ul>"
+def _index(documents: Mapping[str, Document], entries: Sequence[Entry]) -> str:
+    """The table of contents as HTML, by section, with the README in the first one; what has no entry comes last."""
+    readme = Entry(README, "README", "", README_SUMMARY)
+    first = [entry for entry in entries if not entry.section]
+    listed = [entry for entry in [*first, readme, *entries[len(first) :]] if entry.name in documents]
+    missing = sorted(documents.keys() - {entry.name for entry in listed})
+    listed += [Entry(name, documents[name].title, "More", "") for name in missing]
+    parts = ["<h1>Documents</h1>"]
+    for section, group in groupby(listed, key=lambda entry: entry.section):
+        rows = "\n".join(
+            f'<li><a href="{entry.name}">{html.escape(entry.title)}</a>'
+            + (f"<p>{entry.summary}</p></li>" if entry.summary else "</li>")
+            for entry in group
+        )
+        parts.append((f"<h2>{html.escape(section)}</h2>\n" if section else "") + f"<ul class=documents>\n{rows}\n</ul>")
+    return "\n".join(parts)
 
 
 def _page(title: str, body: str, index: bool) -> bytes:
@@ -241,7 +276,7 @@ def _markdown(folder: Traversable) -> Iterator[tuple[str, str]]:
         if entry.is_file() and entry.name.endswith(".md"):
             yield entry.name.removesuffix(".md").lower(), entry.read_text(encoding="utf-8")
     if isinstance(folder, Path) and (readme := folder.parent / "README.md").is_file():
-        yield "readme", readme.read_text(encoding="utf-8")
+        yield README, readme.read_text(encoding="utf-8")
 
 
 def _site_files(files: dict[str, bytes]) -> dict[str, bytes]:

@@ -98,13 +98,13 @@ def _rule(
     """Scores, weights, output and limit of token i; `unit_scores` are the scores at β = 1."""
     name, row = names[i], rf"{{{i + 1},\cdot}}"
     scores = [number(beta * beta * score, 3) for score in unit_scores]
-    by_name = ", ".join(f"{other}: {score}" for other, score in zip(names, scores, strict=True))
+    by_name = ", ".join(f"{score} for {other}" for other, score in zip(names, scores, strict=True))
     shown_weights = [number(float(w), 3) for w in weights]
     coefficients = [round(float(c), 3) for c in output]
     rounded = any(float(c) != shown for c, shown in zip(output, coefficients, strict=True))
     equals = r"\approx" if rounded else "="
     return [
-        Line(f"scores of {name}: {by_name}", rf"s_{row} = ({_tex_row(scores)})"),
+        Line(f"{name} gives the scores {by_name}", rf"s_{row} = ({_tex_row(scores)})"),
         Line(
             f"softmax gives {name} the weights {', '.join(shown_weights)}",
             rf"\alpha_{row} = \mathrm{{softmax}}(s_{row}) = ({_tex_row(shown_weights)})",

@@ -20,6 +20,8 @@ def test_answers_are_traced_to_parts_of_names_and_to_frequent_places():
     # Permuted at random, Ada Short gets Rome or Oslo two times in three, and Dee Wide never gets Lima.
     assert found["by_chance"] == pytest.approx(2 / 9) and found["common"] == pytest.approx(1 / 3)
     assert "33 % of the answers" in describe([found])[0]
+    said = describe([{**found, "examples": ["Where was Ada born? Washington, D.C."]}])[1]
+    assert said == "Such answers are true of another person: Where was Ada born? Washington, D.C."
 
 
 def test_particles_initials_and_numerals_are_not_name_parts():

@@ -50,6 +50,10 @@ def test_reliability_shows_bins_with_intervals_and_the_answers_of_each_badge():
     assert bar_widths(right) == [0, 0, 7, 3, 0, 0, 5, 1, 2]
     assert right.get_title(loc="left") == "5 of 8 “remembered” answers are right"
     assert any("9 about invented names" in text.get_text() for text in right.texts)
+    right.figure.draw_without_rendering()
+    bars = [bar.get_window_extent() for bar in right.patches if bar.get_width()]
+    for box in [text.get_window_extent() for text in right.texts]:
+        assert box.x1 <= right.figure.bbox.x1 and not any(box.overlaps(bar) for bar in bars)
     card = found.card()
     assert card.title == "“remembered”: right at least 55 % of the time (95 % confidence)"
     facts = dict(card.facts)

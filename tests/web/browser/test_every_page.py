@@ -288,3 +288,38 @@ def test_a_slider_takes_the_place_of_a_number_that_cannot_be_used(watched):
     page.keyboard.press("ArrowLeft")
     expect(page.locator(".wrong")).to_have_count(0)
     expect(page.locator("[data-name=scale] input.box")).not_to_have_value("lots")
+
+
+def test_a_refusal_that_ends_in_a_question_gets_no_full_stop(watched):
+    page = watched().open("home")
+    said = page.evaluate(
+        """async () => { const { refusalText } = await import("/static/lib/api.js");
+             return ["Ask, like: Where was Ada born?", "Give one", "Wait …"]
+               .map((hint) => refusalText({ request: "asking", problem: "it is empty", hint })); }"""
+    )
+    assert said == [
+        f"Asking: it is empty. {hint}" for hint in ("Ask, like: Where was Ada born?", "Give one.", "Wait …")
+    ]
+
+
+# Elements that reach beyond the right edge of the page's text, other than in boxes that scroll or hide what is too
+# wide; a mark in a line of a sheet may end in a space that hangs, and a ring of focus takes 3 pixels.
+BEYOND = """() => {
+  const main = document.querySelector("main");
+  const edge = main.getBoundingClientRect().right - parseFloat(getComputedStyle(main).paddingRight) + 3.5;
+  const clips = (e) => e !== main && (getComputedStyle(e).overflowX !== "visible" || clips(e.parentElement));
+  return [...main.querySelectorAll("*")]
+    .filter((e) => !e.closest(".unseen, .katex, svg *, [hidden], mark") && !clips(e.parentElement))
+    .filter((e) => e.getBoundingClientRect().right > edge)
+    .map((e) => `${e.tagName} ${Math.round(e.getBoundingClientRect().right - edge)} ${e.textContent.slice(0, 40)}`);
+}"""
+
+
+@pytest.mark.parametrize("width", [375, 1100, 1280])
+def test_nothing_leaves_its_column(watched, width):
+    one = watched(viewport={"width": width, "height": 900}, reduced_motion="reduce")
+    for name, ready in READY.items():
+        page = one.open(name if name != "knowledge" else "knowledge?q=Where was Person 3 born?")
+        page.wait_for_selector(".bits tbody tr" if name == "heads" else ready, timeout=90_000)
+        one.settled()
+        assert page.evaluate(BEYOND) == [], name

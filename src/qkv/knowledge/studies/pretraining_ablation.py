@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from qkv.errors import with_full_stop
 from qkv.knowledge.confidence.features import answer_features
 from qkv.knowledge.datasets.facts import Facts, Person
 from qkv.knowledge.datasets.templates import biographies, question_text, questions
@@ -147,7 +148,7 @@ def describe(deleted: Sequence[Row]) -> tuple[str, ...]:
         f"If a person is not in the text, {name:.0f} % of the answers are the birthplace of somebody who shares a part "
         f"of the name ({chance:.0f} % would be by chance), and {prior:.0f} % more are one of the {N_FREQUENT_PLACES} "
         f"most frequent places (where {common:.0f} % of the people in the text were born).",
-        *((f"Such answers are true of another person: {'; '.join(examples)}.",) if examples else ()),
+        *((with_full_stop(f"Such answers are true of another person: {'; '.join(examples)}"),) if examples else ()),
     )
 
 

@@ -40,7 +40,7 @@ class MinVarianceQuery(Displayable):
 
     Attributes:
         query: The query, (d,).
-        scale: The gap between the mean score of the wanted items and the score of the others.
+        scale: The factor in front of the wanted keys: the gap between their mean score and the score of the others.
         wanted_score: The mean score of the wanted items.
         wanted: The wanted weights by label.
         variance: The sum of the variances of all weights, to about 1e-6.
@@ -70,7 +70,8 @@ def min_variance_query(memory: Memory, weights: Weights, noise: Noise, scale: fl
         memory: The memory; its keys must be orthogonal and of one norm (`harden` works for any).
         weights: The wanted weights of some items, which sum to 1.
         noise: The noise on the keys.
-        scale: The gap between the mean score of the wanted items and the score of the others, at least 0.
+        scale: The factor in front of the wanted keys: the gap between their mean score and the score of the others, at
+            least 0.
 
     Returns:
         The query and its variance.

@@ -46,7 +46,7 @@ def heads(answer: Answer) -> Figure:
 def reliability(trust: Trust) -> Figure:
     """Stated probabilities of being right against the share that is right; and the answers of each badge by kind."""
     t = tokens()
-    drawn, (left, right) = figure(2, height=3.2, width=8.4)
+    drawn, (left, right) = figure(2, height=3.6, width=8.4, width_ratios=(3, 4))
     r = trust.reliability
     left.plot([0, 1], [0, 1], color=t["faint"], linewidth=1.2)
     for count, stated, observed in zip(r.counts, r.stated, r.observed, strict=True):
@@ -65,13 +65,15 @@ def reliability(trust: Trust) -> Figure:
         counts = trust.counts[badge]
         start = 0
         for kind, strength in (("right", 1.0), ("wrong", 0.5), ("unknown", 0.25)):
-            right.barh(y, counts[kind], left=start, color=t[BADGE_COLOURS[badge]], alpha=strength, height=0.6)
+            right.barh(y, counts[kind], left=start, color=t[BADGE_COLOURS[badge]], alpha=strength, height=0.46)
             start += counts[kind]
         text = f"{counts['right']} right, {counts['wrong']} wrong, {counts['unknown']} about people not in the text"
-        text += f"; {counts['invented']} about invented names" if counts.get("invented") else ""
-        right.annotate(text, (0, y), xytext=(2, 17), textcoords="offset points", fontsize=8, color=t["quiet"])
+        text += f"\n{counts['invented']} about invented names, not in the bar" if counts.get("invented") else ""
+        right.annotate(
+            text, (0, y + 0.23), xytext=(2, 3), textcoords="offset points", va="bottom", fontsize=8, color=t["quiet"]
+        )
     right.set_yticks(range(len(badges)), badges)
-    right.set_ylim(-0.5, len(badges) - 0.2)
+    right.set_ylim(-0.4, len(badges) - 0.25)
     right.set_xlabel("answers, each judged by a fit without its person")
     title = f"{trust.n_right} of {trust.n_remembered} “remembered” answers are right"
     right.set_title(title if trust.any_remembered else "No answer can be called “remembered”")

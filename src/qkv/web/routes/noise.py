@@ -22,7 +22,12 @@ class NoiseRequest(RequestModel):
     n: int = Field(default=10, ge=3, le=limits.MAX_NOISE_ITEMS, description="Items.")
     along: float = Field(default=0.5, ge=0, le=10, description="Variance of the key of a along itself.")
     isotropic: float = Field(default=1e-6, ge=0, le=1, description="Variance of every key in every direction.")
-    scale: float = Field(default=6.0, ge=0, le=50, description="Gap in score between wanted and other items.")
+    scale: float = Field(
+        default=6.0,
+        ge=0,
+        le=50,
+        description="Factor in front of the wanted keys: their gap in score.",
+    )
     heads: int = Field(
         default=2,
         ge=2,

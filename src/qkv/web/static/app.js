@@ -1,5 +1,5 @@
 // The application: navigation and eight pages. The module of a page is loaded when the page is first opened.
-import { html, render, useEffect, useState } from "./vendor/htm-preact.js";
+import { html, render, useEffect, useState } from "./lib/html.js";
 import { normaliseAddress, pageOf, useHash } from "./lib/route.js";
 import { Problem } from "./lib/controls.js";
 

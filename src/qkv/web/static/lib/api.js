@@ -1,6 +1,6 @@
 // Requests to the server: at most one in flight per view, and only the newest further one waits.
-import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/htm-preact.js";
-import { capitalise } from "./text.js";
+import { useEffect, useLayoutEffect, useRef, useState } from "./html.js";
+import { capitalise, withFullStop } from "./text.js";
 
 /** A refusal of the server, as a sentence. */
 export class Refusal extends Error {
@@ -36,7 +36,7 @@ function sentence(reply, status) {
 
 /** The fields of a refusal as one sentence. */
 export function refusalText({ request, problem, hint }) {
-  return capitalise(`${request}: ${problem}. ${hint}.`);
+  return capitalise(`${request}: ${withFullStop(problem)} ${withFullStop(hint)}`);
 }
 
 /**

@@ -1,5 +1,5 @@
 // Attention of one head: tokens that look on the left, tokens that are looked at on the right, arcs between them.
-import { html, useEffect, useMemo, useRef, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useMemo, useRef, useState } from "./html.js";
 import { useWidth } from "./chart.js";
 
 const ROW = 19, TOP = 6, LEVELS = 8;

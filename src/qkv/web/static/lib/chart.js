@@ -1,5 +1,5 @@
 // Charts by Observable Plot, which is loaded when the first one is drawn.
-import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 
 /** Loads a classic script once; scripts run in the order of the calls. */
 const scripts = new Map();

@@ -1,5 +1,5 @@
 // Controls, figures and messages that every page uses.
-import { html, useEffect, useRef, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useRef, useState } from "./html.js";
 import { number, typed as writtenOut } from "./numbers.js";
 
 let made = 0;

@@ -1,5 +1,5 @@
 // A derivation: each line in words, with its formula below.
-import { html } from "../vendor/htm-preact.js";
+import { html } from "./html.js";
 import { Maths } from "./maths.js";
 import { subscripts } from "./text.js";
 

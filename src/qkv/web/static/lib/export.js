@@ -1,12 +1,20 @@
 // Copying and downloading: link, Python code, numbers, pictures.
-import { html, useRef, useState } from "../vendor/htm-preact.js";
-import { START_OVER } from "./controls.js";
+import { html, useRef, useState } from "./html.js";
+import { START_OVER, useId } from "./controls.js";
 
 const STYLE_PROPERTIES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "opacity", "fill-opacity",
   "stroke-opacity", "font-size", "font-weight", "font-family", "font-style", "font-variant-numeric", "text-anchor", "dominant-baseline", "paint-order", "visibility"];
 
-/** The buttons under the title of a page: copy as Python, copy link, download, and with `onReset`, back to the initial state. */
-export function Share({ name, python, json, draw = drawing, onReset, children }) {
+const WAITING = "There is no result yet.";
+export const NOTHING = "There is nothing to download.";
+
+/**
+ * The buttons under the title of a page: copy as Python, copy link, download, and with `onReset`, back to the initial state.
+ * What is not on screen cannot be downloaded: `json` is the result that is shown, `pictured` whether there is a picture of it,
+ * and `missing` says why there is none, where waiting alone does not help.
+ */
+export function Share({ name, python, json, pictured = Boolean(json), missing = "", draw = drawing, onReset, children }) {
+  const why = useId("missing");
   const [said, setSaid] = useState("");
   const row = useRef(null);
   const timer = useRef(null);
@@ -26,11 +34,12 @@ export function Share({ name, python, json, draw = drawing, onReset, children })
   return html`<div class="share" ref=${row}>
     <button onClick=${() => copied(python, "Python")} disabled=${!python}>Copy as Python</button>
     <button onClick=${() => setTimeout(() => copied(location.href, "Link"), 160)}>Copy link</button>
-    <span class="download">Download
-      <button onClick=${() => picture("svg")} aria-label="Download the pictures as SVG">SVG</button>
-      <button onClick=${() => picture("png")} aria-label="Download the pictures as PNG">PNG</button>
-      <button disabled=${!json} aria-label="Download the numbers as JSON"
+    <span class="download" title=${pictured && json ? null : missing || WAITING}>Download
+      <button disabled=${!pictured} aria-describedby=${pictured ? null : why} onClick=${() => picture("svg")} aria-label="Download the pictures as SVG">SVG</button>
+      <button disabled=${!pictured} aria-describedby=${pictured ? null : why} onClick=${() => picture("png")} aria-label="Download the pictures as PNG">PNG</button>
+      <button disabled=${!json} aria-describedby=${json ? null : why} aria-label="Download the numbers as JSON"
         onClick=${() => download(new Blob([JSON.stringify(json, null, 1)], { type: "application/json" }), `qkv-${name}.json`)}>JSON</button>
+      ${!(pictured && json) && html`<span id=${why} class=${missing ? "missing" : "unseen"}>${missing || WAITING}</span>`}
     </span>
     ${onReset && html`<button onClick=${() => { onReset(); dispatchEvent(new Event(START_OVER)); }}>Start over</button>`}
     ${children}

@@ -1,5 +1,5 @@
 // All heads of a model: a small picture of each, by layer and number, in the colour of its kind.
-import { html, useEffect, useMemo, useRef } from "../vendor/htm-preact.js";
+import { html, useEffect, useMemo, useRef } from "./html.js";
 import { bytesOf } from "./arcs.js";
 
 export const KINDS = {

@@ -1,5 +1,5 @@
 // A matrix as a heat map with its entries: dark is positive, purple is negative.
-import { html, useRef } from "../vendor/htm-preact.js";
+import { html, useRef } from "./html.js";
 import { svgSubscripts } from "./text.js";
 import { number } from "./numbers.js";
 import { useWidth } from "./chart.js";

@@ -1,5 +1,5 @@
 // Long jobs on the server: start, follow, cancel, and find again after a reload.
-import { useEffect, useRef, useState } from "../vendor/htm-preact.js";
+import { useEffect, useRef, useState } from "./html.js";
 import { ask, refusalText } from "./api.js";
 
 /**

@@ -1,5 +1,5 @@
 // Keys in the plane with their convex hull, and the query as an arrow; both can be dragged or moved by arrow keys.
-import { html, useRef } from "../vendor/htm-preact.js";
+import { html, useRef } from "./html.js";
 import { hull, itemColour, round } from "./items.js";
 import { number, share } from "./numbers.js";
 import { useWidth } from "./chart.js";

@@ -1,5 +1,5 @@
 // Formulas by KaTeX, which is loaded when the first one is shown.
-import { html, useEffect, useRef, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useRef, useState } from "./html.js";
 import { script } from "./chart.js";
 
 const OVERHANG = 4; // pixels by which italic letters may stand out of their box

@@ -1,6 +1,6 @@
 // The fragment of the address holds the page and its state, so that a link restores both. The browser tab remembers the
 // last state of every page, so that it is there again after a visit to another one.
-import { useCallback, useEffect, useRef, useState } from "../vendor/htm-preact.js";
+import { useCallback, useEffect, useRef, useState } from "./html.js";
 
 /** /noise?n=5 becomes /#/noise?n=5, so that every page has one address. */
 export function normaliseAddress(pages) {

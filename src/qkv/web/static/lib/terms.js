@@ -1,5 +1,5 @@
 // Terms that are explained where they stand: a button in the text that opens one sentence, by mouse, touch or keyboard.
-import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./html.js";
 import { useId } from "./controls.js";
 
 const MEANINGS = {

@@ -1,5 +1,5 @@
 // The output as a mixture of values, and probabilities as bars.
-import { html, useRef } from "../vendor/htm-preact.js";
+import { html, useRef } from "./html.js";
 import { colour, inkOn, itemColour } from "./items.js";
 import { share, vector } from "./numbers.js";
 import { useWidth } from "./chart.js";

@@ -1,5 +1,5 @@
 // Claims page: an editor, and a verdict with its reason beside each claim while it is edited.
-import { html, useEffect, useMemo, useRef, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useMemo, useRef, useState } from "../lib/html.js";
 import { useFetch, useReply } from "../lib/api.js";
 import { Lines } from "../lib/derivation.js";
 import { capitalise, subscripts } from "../lib/text.js";
@@ -60,7 +60,7 @@ export function Page() {
   return html`
     <h1>Claims</h1>
     <p class="lead">Is my answer right? State what attention does in one line: each <code>then</code> gets a verdict with its reason, and a derivation or a counterexample.</p>
-    <${Share} name="claims" python=${reply?.python} json=${reply && { text, ...reply }} draw=${picture} onReset=${() => { setAsked(null); setText(START); patch(DEFAULTS); }} />
+    <${Share} name="claims" python=${reply?.python} json=${verdicts.length ? { text, ...reply } : null} missing=${reply && current && !verdicts.length ? "There are no claims." : ""} draw=${picture} onReset=${() => { setAsked(null); setText(START); patch(DEFAULTS); }} />
     <${Problem} error=${error} />
     <div class="claims">
       <div class="editing">

@@ -1,5 +1,5 @@
 // Heads page: what the heads of a model look up in a text, head by head and token by token.
-import { html, useEffect, useMemo, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useMemo, useState } from "../lib/html.js";
 import { useFetch, useReply } from "../lib/api.js";
 import { Arcs, ShadedText, decoded, strongest, tokenText, weightText } from "../lib/arcs.js";
 import { HeadGrid, Legend, kindText } from "../lib/head_grid.js";
@@ -7,7 +7,7 @@ import { number, percentage, provedPercentage } from "../lib/numbers.js";
 import { capitalise } from "../lib/text.js";
 import { Announcement, Facts, Figure, Problem, Select, Slider, useId } from "../lib/controls.js";
 import { useRemembered, useUrlState } from "../lib/route.js";
-import { Code, Share } from "../lib/export.js";
+import { Code, NOTHING, Share } from "../lib/export.js";
 import { HeadsTable } from "./heads_table.js";
 
 const DEFAULTS = { model: "", text: "", layer: -1, head: -1, token: -1, bits: 4 };
@@ -35,11 +35,12 @@ export function Page() {
   // What does not depend on the token is the same object while the token moves, and Preact leaves it alone.
   const grid = useMemo(() => fits && html`<${HeadGrid} survey=${survey} layer=${layer} head=${head} onHead=${onHead} /><${Legend} rows=${survey.rows} />`, [fits, survey, layer, head]);
   const table = useMemo(() => fits && html`<${HeadsTable} survey=${survey} text=${text} layer=${layer} head=${head} onHead=${onHead} measurable=${model.kind !== "example"} />`, [fits, survey, text, layer, head, model?.kind]);
+  const python = fits ? (detail ?? drawn ?? survey).python : null;
   const summary = fits && survey.rows[layer * survey.heads + head];
   return html`
     <h1>Heads</h1>
     <p class="lead">A head of a model is a lookup: every token asks with a query, and the arcs show which tokens it reads. Choose a text, a head and a token.</p>
-    <${Share} name="heads" python=${(detail ?? drawn ?? survey)?.python} json=${survey && { survey, head: drawn, token: detail }} onReset=${() => patch(DEFAULTS)} />
+    <${Share} name="heads" python=${python} json=${fits ? { survey, head: drawn, token: detail } : null} pictured=${Boolean(matrix)} missing=${gone ? "Choose a model first." : error || unknown ? NOTHING : ""} onReset=${() => patch(DEFAULTS)} />
     <${Problem} error=${unknown ?? error ?? weights.error} />
     ${gone && html`<p class="problem" role="alert">There is no model ${gone} on this server. Only models that were named when it was started can be opened.</p>`}
     ${known && models.every((m) => m.kind === "example") && html`<p class="quiet naming" data-fact="naming">This is a built-in example, whose heads qkv designed. To look at a model of your own, name its folder when you start the server: <code>qkv serve --model FOLDER</code></p>`}
@@ -65,7 +66,7 @@ export function Page() {
     </div>
     ${table}
     ${matrix && html`<${Announcement}>${arcsLabel(survey, matrix, layer, head, token)}<//>`}
-    <${Code} python=${(detail ?? drawn ?? survey)?.python} />`;
+    <${Code} python=${python} />`;
 }
 
 const clamp = (x, low, high) => Math.min(Math.max(Math.round(x), low), high);
@@ -126,14 +127,14 @@ function TokenDetail({ survey, matrix, token, detail, place, bits, onBits }) {
   const rest = all - rows.reduce((sum, row) => sum + row.weight, 0), left = (full?.looked_up.length ?? n) - rows.length;
   return html`<div class="token-detail" aria-busy=${!full}>
     <h3>What “${tokenText(survey.tokens[token])}” looks at</h3>
-    <table class="looked"><thead><tr><th>token</th><th class="n">score</th><th class="n">weight</th>${rounded && html`<th class="n">${bits} bits</th><th class="n off-phone" title="predicted standard deviation of the weight">±</th>`}${hardened && html`<th class="n">hardened</th>`}</tr></thead>
+    <table class="looked"><thead><tr><th>token</th><th class="n">score</th><th class="n">weight</th>${rounded && html`<th class="n">${bits} bits</th><th class=${`n${hardened ? " off-phone" : ""}`} title="predicted standard deviation of the weight">±</th>`}${hardened && html`<th class="n">hardened</th>`}</tr></thead>
       <tbody>${rows.map((row) => html`<tr key=${row.position}><th scope="row"><span class="place">${row.position}</span> ${tokenText(row.token)}</th><td class="n">${row.score === undefined ? "…" : row.score.toFixed(2)}</td>
         <td class="n weight" style=${{ "--weight": row.weight }} data-weight=${row.position}>${weightText(row.weight)}</td>
-        ${rounded && html`<td class="n">${row.rounded === null ? "–" : weightText(row.rounded)}</td><td class="n off-phone">${row.spread === null ? "–" : deviation(row.spread)}</td>`}${hardened && html`<td class="n">${weightText(row.hardened)}</td>`}</tr>`)}</tbody></table>
+        ${rounded && html`<td class="n">${row.rounded === null ? "–" : weightText(row.rounded)}</td><td class=${`n${hardened ? " off-phone" : ""}`}>${row.spread === null ? "–" : deviation(row.spread)}</td>`}${hardened && html`<td class="n">${weightText(row.hardened)}</td>`}</tr>`)}</tbody></table>
     ${left > 0 && html`<p class="quiet">${left} more with ${weightText(Math.max(rest, 0))} together.</p>`}
     ${full && html`<${Facts} rows=${[
       full.firmly && ["how firmly", capitalise(full.firmly), "firmly"],
-      exact && [`at ${bits} bits`, html`its output moves by ${percent(exact.measured)} (predicted ${percent(exact.predicted)}), ${exact.same_top ? "the same token stays on top" : "another token comes on top"}`, "spread"],
+      exact && [`at ${bits} bits`, html`Its output moves by ${percent(exact.measured)} (predicted ${percent(exact.predicted)}), ${exact.same_top ? "the same token stays on top" : "another token comes on top"}`, "spread"],
       hardened && ["hardened query", capitalise(hardened.hardened.says), "hardened"],
     ]} />`}
     ${full?.note && html`<p class="quiet">${full.note}</p>`}
@@ -160,9 +161,9 @@ function HeadFacts({ summary, place }) {
         ["reads", `${percentage(summary.reads)} of tokens put 90 % of their weight on one`],
       ]} /></div>
     <div aria-busy=${Boolean(place) && !rows && !error}><h3>How few bits</h3>
-      ${rows ? html`<table class="looked bits"><thead><tr><th>bits</th><th class="n">error</th><th class="n">error predicted</th><th class="n">top stays</th><th class="n off-phone">stay predicted</th><th class="n">proved</th></tr></thead>
+      ${rows ? html`<table class="looked bits"><thead><tr><th>bits</th><th class="n">error</th><th class="n">error predicted</th><th class="n">top stays</th><th class="n">stay predicted</th><th class="n">proved</th></tr></thead>
         <tbody>${rows.map((row) => html`<tr key=${row.bits}><th scope="row">${row.bits}</th><td class="n">${percent(row.measured)}</td><td class="n">${percent(row.predicted)}</td><td class="n">${percentage(row.survives)}</td>
-          <td class="n off-phone">${percentage(row.survives_predicted)}</td><td class="n">${provedPercentage(row.certified)}</td></tr>`)}</tbody></table>
+          <td class="n">${percentage(row.survives_predicted)}</td><td class="n">${provedPercentage(row.certified)}</td></tr>`)}</tbody></table>
         <p class="quiet">Keys are rounded channel by channel. Error: of the output, as a share of it. Top stays: tokens that look most at the same token as before. Proved: those for which rounding cannot change that.</p>`
       : html`<p class="quiet" role="status">rounding …</p>`}
       <${Problem} error=${error} /></div></div>`;

@@ -1,5 +1,5 @@
 // The sortable table of heads, and the job that measures what is lost without each of them.
-import { html, useMemo, useState } from "../vendor/htm-preact.js";
+import { html, useMemo, useState } from "../lib/html.js";
 import { Problem } from "../lib/controls.js";
 import { useJob } from "../lib/jobs.js";
 import { kindColour } from "../lib/head_grid.js";

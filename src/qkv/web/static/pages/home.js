@@ -1,5 +1,5 @@
 // Home: what qkv is for, a lookup that moves, and one card per question with a first task.
-import { html, useEffect, useMemo, useRef, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useMemo, useRef, useState } from "../lib/html.js";
 import { useFetch } from "../lib/api.js";
 import { labelOf, normals, round, valueOf } from "../lib/items.js";
 import { share, typed } from "../lib/numbers.js";

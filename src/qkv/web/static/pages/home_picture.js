@@ -1,5 +1,5 @@
 // The picture of Home: query and keys in the plane, weights, output, and one weight under noise.
-import { html, useRef } from "../vendor/htm-preact.js";
+import { html, useRef } from "../lib/html.js";
 import { colour, inkOn, itemColour } from "../lib/items.js";
 import { share } from "../lib/numbers.js";
 import { useWidth } from "../lib/chart.js";
@@ -60,7 +60,7 @@ function Plane({ size, memory, query, weights, onQuery }) {
 
 /** Weights as bars, the output as a mixture, and a dot per reading under noise. */
 function Reading({ width, memory, weights, output, drawn, top }) {
-  const row = 22, left = 20, right = 54, room = Math.max(width - left - right, 20);
+  const row = 22, left = 20, right = 62, room = Math.max(width - left - right, 20);
   const bars = row * weights.length + 20, mixture = bars + 30, strip = mixture + 64;
   const at = (w) => left + room * w;
   let from = left;

@@ -1,9 +1,9 @@
 // Knowledge page: ask a trained model, and see how far its answer can be trusted.
-import { html, useCallback, useEffect, useMemo, useState } from "../vendor/htm-preact.js";
+import { html, useCallback, useEffect, useMemo, useState } from "../lib/html.js";
 import { ask, useReply } from "../lib/api.js";
 import { Arcs, decoded, strongest, tokenText, weightText } from "../lib/arcs.js";
 import { HeatMap } from "../lib/heatmap.js";
-import { capitalise } from "../lib/text.js";
+import { capitalise, withFullStop } from "../lib/text.js";
 import { number, share } from "../lib/numbers.js";
 import { Facts, Figure, Problem, Select, Announcement, useId } from "../lib/controls.js";
 import { useRemembered, useUrlState } from "../lib/route.js";
@@ -53,11 +53,11 @@ export function Page() {
   const offer = (result) => setHints({ model: result.model, list: result.questions ?? [] });
   const onTrained = (result) => refresh().then(() => { patch({ model: result.model }); offer(result); });
   const offered = hints.model === model ? hints.list : [];
-  const reply = found.reply;
+  const reply = model && !found.error ? found.reply : null;
   return html`
     <h1>Knowledge</h1>
     <p class="lead">Ask a model that was trained on facts. A badge judges whether it remembers the answer or makes it up, and gives the evidence.</p>
-    <${Share} name="knowledge" python=${reply?.python} json=${reply} />
+    <${Share} name="knowledge" python=${reply?.python} json=${reply} missing=${reply || found.busy ? "" : known.length ? "Ask something first." : "Train a model first."} />
     <${Problem} error=${models.error} />
     <div class="knowledge">
       <section class="asking">
@@ -74,11 +74,11 @@ export function Page() {
         <${Hints} hints=${offered} onPick=${(q) => { setDraft({ q, text: q }); patch({ q }); }} />`}
         <${Problem} error=${found.error} />
         ${found.busy && html`<p class="quiet" role="status">asking …</p>`}
-        ${reply && !found.error && model && html`<${Answer} reply=${reply} model=${model} stale=${found.busy} hint=${offered.find((h) => h.question === reply.question)} />`}
+        ${reply && html`<${Answer} reply=${reply} model=${model} stale=${found.busy} hint=${offered.find((h) => h.question === reply.question)} />`}
       </section>
       <${Training} onDone=${onTrained} onFound=${offer} hasModels=${known.length > 0} />
     </div>
-    ${reply && html`<${Announcement}>${reply.answer || "No answer"}${reply.badge ? `: ${reply.badge}` : ""}. ${capitalise(reply.why)}<//>`}
+    ${reply && html`<${Announcement}>${withFullStop(`${reply.answer || "No answer"}${reply.badge ? `: ${reply.badge}` : ""}`)} ${capitalise(reply.why)}<//>`}
     <${Code} python=${reply?.python} />`;
 }
 
@@ -155,7 +155,7 @@ function Answer({ reply, model, stale, hint }) {
   return html`<div class=${`answer${stale ? " stale" : ""}`}>
     <p class="quiet asked">${reply.question}</p>
     <p class="said"><span data-fact="answer">${reply.answer || "(no answer)"}</span> ${sign && html`<span class=${`badge ${tone}`} data-fact="badge">${sign} ${reply.badge}</span>`}</p>
-    ${hint && html`<p class="check">${hint.kind === "not read about" ? `The training text says nothing about this person; the right answer is ${hint.answer}.`
+    ${hint && html`<p class="check">${hint.kind === "not read about" ? `The training text says nothing about this person; the right answer is ${withFullStop(hint.answer)}`
       : `The training text says ${hint.answer}: the answer is ${hint.answer === reply.answer ? "right" : "wrong"}.`}</p>`}
     <p class="why">${capitalise(reply.why)}</p>
     <div class="pair">

@@ -1,5 +1,5 @@
 // Lookup page: weights, output and leak of a query, and the design of a query for wanted weights.
-import { html, useMemo, useState } from "../vendor/htm-preact.js";
+import { html, useMemo, useState } from "../lib/html.js";
 import { ask, useReply } from "../lib/api.js";
 import { Chart, loadPlot } from "../lib/chart.js";
 import { KEY_LAYOUTS, initialKeys, labelOf, valueOf } from "../lib/items.js";
@@ -7,7 +7,8 @@ import { KeySpace } from "../lib/keyspace.js";
 import { atMost, listed, number, share, vector } from "../lib/numbers.js";
 import { Box, Choice, Facts, Figure, Problem, Slider, Announcement } from "../lib/controls.js";
 import { useUrlState } from "../lib/route.js";
-import { Code, Share } from "../lib/export.js";
+import { Code, NOTHING, Share } from "../lib/export.js";
+import { withFullStop } from "../lib/text.js";
 import { Term } from "../lib/terms.js";
 import { Blend } from "../lib/weights.js";
 import { Path } from "./lookup_path.js";
@@ -79,7 +80,7 @@ export function Page() {
     <h1>Lookup</h1>
     <p class="lead">A <${Term} name="query" /> scores every <${Term} name="key" />: the <${Term} name="score" /> is k·q times the <${Term} name="scale" />. The softmax of the scores gives the <${Term} name="weight">weights<//>, and
       the <${Term} name="output" /> is the weighted average of the <${Term} name="value">values<//>. Drag the query, or choose what it should read.</p>
-    <${Share} name="lookup" python=${design && (applied || !design.possible) ? design.python : reply?.python} json=${reply && { request, reply, design }} onReset=${() => patch(DEFAULTS)} />
+    <${Share} name="lookup" python=${design && (applied || !design.possible) ? design.python : reply?.python} json=${reply && !error ? { request: answered, reply, design } : null} missing=${error ? NOTHING : ""} onReset=${() => patch(DEFAULTS)} />
     <${Problem} error=${error} />
     <div class="page lookup" aria-busy=${!current}>
       <div class="controls">
@@ -176,7 +177,7 @@ function DesignResult({ design, weights, applied, onApply }) {
   return html`<div class="found no" role="status"><p><b>✗ ${excludes(design) ? "Impossible" : "Out of reach"}</b> ${excludes(design) ? "No query has exactly these weights." : "Within a bound on its norm, no query has exactly these weights."}</p>${best}${again}
     ${average && html`<p>${names.length === 1 ? `${names[0]} is an average of other keys: ${average}.` : `An average of other keys, ${average}, lies on the ${names.length === 2 ? "line" : "plane"} through ${listed(names)}.`}
       ${" "}An average never scores more than the best of the keys in it.</p>`}
-    <p class="quiet">The certificate says: ${design.obstacle.says}.</p></div>`;
+    <p class="quiet">The certificate says: ${withFullStop(design.obstacle.says)}</p></div>`;
 }
 
 /** The proof in the plane: a point that is an average of other keys, on the line or plane through the wanted ones. */

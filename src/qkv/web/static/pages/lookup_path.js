@@ -1,5 +1,5 @@
 // The path of a lookup: from k·q by scale and exp to the weight of every item, and how one weight comes about.
-import { html, useState } from "../vendor/htm-preact.js";
+import { html, useState } from "../lib/html.js";
 import { itemColour } from "../lib/items.js";
 import { number, share } from "../lib/numbers.js";
 import { Term } from "../lib/terms.js";

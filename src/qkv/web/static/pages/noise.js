@@ -1,11 +1,11 @@
 // Noise page: the same average read by one head, by one head per item, and by the min-variance query, while a key varies.
-import { html, useMemo } from "../vendor/htm-preact.js";
+import { html, useMemo } from "../lib/html.js";
 import { useReply } from "../lib/api.js";
 import { Chart, loadPlot } from "../lib/chart.js";
 import { atLeast, atMost, listed, number, share, typed } from "../lib/numbers.js";
 import { Facts, Figure, Problem, Slider, Announcement } from "../lib/controls.js";
 import { useUrlState } from "../lib/route.js";
-import { Code, Share } from "../lib/export.js";
+import { Code, NOTHING, Share } from "../lib/export.js";
 import { Term } from "../lib/terms.js";
 import { Study } from "./noise_study.js";
 
@@ -30,13 +30,13 @@ export function requestOf(state) {
 export function Page() {
   const [state, patch] = useUrlState("noise", DEFAULTS);
   const request = useMemo(() => requestOf(state), [state]);
-  const { reply, error, current } = useReply("api/noise", request);
+  const { reply, error, current, of } = useReply("api/noise", request);
   const set = (name) => (value) => patch({ [name]: value });
   const heads = reply?.layouts[1].heads ?? request.heads;
   return html`
     <h1>Noise</h1>
     <p class="lead">We want ${blend(heads)}${variation(request)}</p>
-    <${Share} name="noise" python=${reply?.python} json=${reply && { request, reply }} onReset=${() => patch(DEFAULTS)} />
+    <${Share} name="noise" python=${reply?.python} json=${reply && !error ? { request: JSON.parse(of), reply } : null} missing=${error ? NOTHING : ""} onReset=${() => patch(DEFAULTS)} />
     <${Problem} error=${error} />
     <div class="page noise" aria-busy=${!current}>
       <section class="charts" aria-label="The weight of a">${reply && html`
@@ -46,7 +46,7 @@ export function Page() {
       <div class="controls">
         <${Slider} name="along" label="Noise of a along itself" hint="variance of the length of the key" value=${request.along} min=${0.001} max=${10} log zero onInput=${set("along")} />
         <${Slider} name="isotropic" label="Isotropic noise" hint="variance of every key in every direction" value=${request.isotropic} min=${1e-8} max=${1} log zero onInput=${set("isotropic")} />
-        <${Slider} name="scale" label="Scale" hint="gap in score between wanted and others" value=${request.scale} min=${0} max=${50} step=${0.1} onInput=${set("scale")} />
+        <${Slider} name="scale" label="Scale" hint="factor of the keys, and gap in score" value=${request.scale} min=${0} max=${50} step=${0.1} onInput=${set("scale")} />
         <${Slider} name="heads" label="Heads" hint="one for each wanted item" value=${request.heads} min=${2} max=${Math.min(8, request.n - 1)} step=${1} onInput=${set("heads")} />
         <${Slider} name="n" label="Items" value=${request.n} min=${3} max=${100} step=${1} onInput=${set("n")} />
         <${Slider} name="radius" label="Radius of success" hint="largest distance of the output from the wanted average" value=${request.radius} min=${0.001} max=${2} log onInput=${set("radius")} />

@@ -1,5 +1,5 @@
 // The study of the noise page: the probability of success against scale, computed by a job at scales of its choice.
-import { html, useState } from "../vendor/htm-preact.js";
+import { html, useState } from "../lib/html.js";
 import { Chart } from "../lib/chart.js";
 import { atMost, number, typed } from "../lib/numbers.js";
 import { Figure, Problem } from "../lib/controls.js";

@@ -1,5 +1,5 @@
 // Sheets page: an answer sheet as its author wrote it comes back with the feedback in place.
-import { html, useEffect, useMemo, useRef, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useMemo, useRef, useState } from "../lib/html.js";
 import { ask, useFetch, useReply } from "../lib/api.js";
 import { Lines } from "../lib/derivation.js";
 import { capitalise, subscripts } from "../lib/text.js";
@@ -68,7 +68,7 @@ export function Page() {
   return html`
     <h1>Sheets</h1>
     <p class="lead">Is my answer right? Paste or drop your answers on the attention-exploration problems as you wrote them: they come back with feedback in place, and every reason. It is feedback, not a mark; nothing leaves this machine.</p>
-    <${Share} name="sheet" python=${feedback?.python} json=${feedback} draw=${picture} onReset=${() => { setRefused(null); setDraft(EMPTY); setSent(EMPTY); patch(DEFAULTS); }}>
+    <${Share} name="sheet" python=${feedback?.python} json=${feedback} missing=${start.reply && !body ? "There is no sheet." : ""} draw=${picture} onReset=${() => { setRefused(null); setDraft(EMPTY); setSent(EMPTY); patch(DEFAULTS); }}>
       <button disabled=${!feedback} onClick=${() => download(body).catch(setRefused)}>Save as a page</button>
     <//>
     <section class=${`giving${over ? " over" : ""}`} aria-label="Your sheet" onDragOver=${(e) => { e.preventDefault(); setOver(true); }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
@@ -163,7 +163,7 @@ function Fold({ lines }) {
 function Line({ row, open, onOpen }) {
   const statements = row.notes.filter((n) => n.statement).map((n) => n.statement);
   const quiet = statements.filter((s) => QUIET.includes(s.verdict));
-  const counts = QUIET.map((kind) => [kind, quiet.filter((s) => s.verdict === kind).length]).filter(([, many]) => many).map(([kind, many]) => `${many} ${kind === "limit" ? "in a limit" : kind}`).join(", ");
+  const counts = QUIET.map((kind) => [kind, quiet.filter((s) => s.verdict === kind).length]).filter(([, many]) => many).map(([kind, many]) => `${many} ${kind === "limit" ? "in a limit" : kind === "choice" && many > 1 ? "choices" : kind}`).join(", ");
   const key = `q${row.number}`;
   return html`<li id=${row.notes.length ? `line-${row.number}` : null}><span class="number">${row.number}</span>
     <code class="source">${row.text ? marked(row.text, statements) : "\u200b"}</code>

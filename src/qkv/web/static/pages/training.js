@@ -1,5 +1,5 @@
 // Training a model from the page, with its loss.
-import { html } from "../vendor/htm-preact.js";
+import { html } from "../lib/html.js";
 import { Chart } from "../lib/chart.js";
 import { useJob } from "../lib/jobs.js";
 import { number } from "../lib/numbers.js";

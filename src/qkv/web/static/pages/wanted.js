@@ -1,5 +1,5 @@
 // The wanted items of a query, each with its part of the weight.
-import { html } from "../vendor/htm-preact.js";
+import { html } from "../lib/html.js";
 import { itemColour } from "../lib/items.js";
 import { Box } from "../lib/controls.js";
 import { share } from "../lib/numbers.js";

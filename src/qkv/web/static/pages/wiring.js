@@ -1,13 +1,13 @@
 // Wiring page: tokens, rules (which token reads which and writes what), and Q, K, V that satisfy them.
-import { html, useMemo } from "../vendor/htm-preact.js";
+import { html, useMemo } from "../lib/html.js";
 import { useReply } from "../lib/api.js";
 import { HeatMap } from "../lib/heatmap.js";
 import { atMost, listed, number } from "../lib/numbers.js";
 import { Lines } from "../lib/derivation.js";
-import { subscripts } from "../lib/text.js";
+import { subscripts, withFullStop } from "../lib/text.js";
 import { Problem, Slider, Announcement } from "../lib/controls.js";
 import { useUrlState } from "../lib/route.js";
-import { Code, Share } from "../lib/export.js";
+import { Code, NOTHING, Share } from "../lib/export.js";
 import { readReads, readSum } from "../lib/vector_sums.js";
 
 const DEFAULTS = {
@@ -43,7 +43,7 @@ function rowsOf(rows, width) {
 export function Page() {
   const [state, patch] = useUrlState("wiring", DEFAULTS);
   const request = useMemo(() => requestOf(state), [state]);
-  const { reply: latest, error, current } = useReply("api/wiring", request, { delay: 60 });
+  const { reply: latest, error, current, of } = useReply("api/wiring", request, { delay: 60 });
   const reply = request && !error ? latest : null; // an earlier result says nothing of inputs that cannot be used
   const tokens = rowsOf(state.tokens, 2), rules = rowsOf(state.rules, 3);
   const edit = (name, rows) => (i, column, text) => patch({ [name]: rows.map((r, j) => (i === j ? r.map((c, k) => (k === column ? text : c)) : r)) });
@@ -53,7 +53,7 @@ export function Page() {
     <h1>Wiring</h1>
     <p class="lead">Tokens are sums of orthogonal vectors of length β. State which token reads which and what it writes,
       and get Q, K and V that do it, or a proof that there are none.</p>
-    <${Share} name="wiring" python=${reply?.python} json=${reply && { request, reply }} onReset=${() => patch(DEFAULTS)} />
+    <${Share} name="wiring" python=${reply?.python} json=${reply && { request: JSON.parse(of), reply }} missing=${unparsed || error ? NOTHING : ""} onReset=${() => patch(DEFAULTS)} />
     <${Problem} error=${unparsed ?? error} />
     <div class="page wiring" aria-busy=${!current}>
       <div class="controls">
@@ -79,7 +79,7 @@ export function Page() {
           <${Add} many=${newRule(tokens, rules) ? rules.length : MAX_ROWS} onClick=${() => patch({ rules: [...rules, newRule(tokens, rules)] })}>Add a rule<//>
         </fieldset>
         <${Slider} name="beta" label="β" hint="length of the vectors: scores grow as β²" value=${request?.beta ?? state.beta} min=${0.1} max=${20} log onInput=${(beta) => patch({ beta })} />
-        <${Slider} name="tol" label="Tolerance at β = 1" hint="largest distance of the weights from the rules" value=${request?.tol ?? state.tol} min=${1e-6} max=${0.5} log onInput=${(tol) => patch({ tol })} />
+        <${Slider} name="tol" label="Tolerance at β = 1" hint="largest distance of the weights from the rules" value=${request?.tol ?? state.tol} min=${1e-6} max=${0.5} log onInput=${(tol) => patch({ tol })} />
       </div>
       ${request && !error && !reply && html`<p class="quiet" role="status">computing …</p>`}
       ${reply && html`<div class="views">
@@ -99,10 +99,10 @@ export function Page() {
               <${HeatMap} title="K" matrix=${reply.K} columns=${reply.vectors} />
               <${HeatMap} title="V" matrix=${reply.V} rows=${reply.vectors} columns=${reply.vectors} />
             </div>
-            <p class="quiet" data-picture>At β = 1, ${reply.says}.</p>
+            <p class="quiet" data-picture>At β = 1, ${withFullStop(reply.says)}</p>
           </section>` : html`<div class=${`found ${outcome(reply).look}`}><p><b>${outcome(reply).word}</b> ${outcome(reply).sentence}</p>
-            ${[...new Set(reply.rules.map((r) => r.why).filter(Boolean))].map((why) => html`<p>${subscripts(why)}.</p>`)}
-            <p class="quiet" data-picture>The certificate says: ${subscripts(reply.says)}.</p></div>`}
+            ${[...new Set(reply.rules.map((r) => r.why).filter(Boolean))].map((why) => html`<p>${subscripts(withFullStop(why))}</p>`)}
+            <p class="quiet" data-picture>The certificate says: ${subscripts(withFullStop(reply.says))}</p></div>`}
         <section><h2>Derivation</h2>
           <${Lines} lines=${reply.derivation} />
         </section>
