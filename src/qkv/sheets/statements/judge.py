@@ -31,7 +31,7 @@ from qkv.sheets.statements.notation import (
 )
 from qkv.sheets.statements.parsed_formulas import Parsed, parsed_formulas
 from qkv.sheets.statements.reading_of import Reading
-from qkv.sheets.statements.sparing import Refuted, is_output_statistic, spared
+from qkv.sheets.statements.sparing import Refuted, is_example, is_output_statistic, spared
 from qkv.sheets.statements.world_choice import (
     fitting_worlds,
     siblings,
@@ -216,6 +216,8 @@ class _Judge:
         asked = self._kind(parsed.formula.part) == "margin" and clause.signs[-1] in (">>", "<<")
         if around.goal and not asked:
             return "choice", Finding(OPEN, "", "a goal: wanted, not asserted")
+        if self._kind(parsed.formula.part) == "margin" and is_example(clause, (), []):
+            return "not_read", Finding(OPEN, "", "numbers of an example, where keys and query may be any")
         found = self._decided(parsed, clause, around, extra)
         if found.kind in (OPEN, UNREAD) and parsed.head is not None and parsed.head != clause.sides[0]:
             whole = self._decided(parsed, replace(clause, sides=(parsed.head, *clause.sides[1:])), around, extra)
