@@ -24,17 +24,23 @@ class Parsed:
 
 
 OTHER_G = "ℊ"
-"""The letter g where queries are called q, so that g is none."""
+"""The letter g where a query q is made with it, so that g is none."""
 
 
 def parsed_formulas(sheet: Sheet) -> list[Parsed]:
     """The formulas with their clauses; rows that begin with a relation go on from the row before."""
     found = list(_parsed(sheet))
-    if not any("q" in T.bases(clause) for one in found for clause in one.clauses):
+    if not any(_is_made_with_g(clause) for one in found for clause in one.clauses):
         return found
     return [
         replace(one, **{n: T.with_base(getattr(one, n), "g", OTHER_G) for n in ("clauses", "head")}) for one in found
     ]
+
+
+def _is_made_with_g(clause: T.Clause) -> bool:
+    """Whether a clause defines a query q by an expression with g, as q = g(k_a + k_b) does."""
+    head = clause.sides[0] if clause.sides else None
+    return isinstance(head, T.Symbol) and head.base == "q" and any("g" in T.bases(side) for side in clause.sides[1:])
 
 
 def _parsed(sheet: Sheet) -> Iterator[Parsed]:
