@@ -1,0 +1,155 @@
+"""Words by which authors say when one weight dominates: which of a score, a gap, a length or an angle they speak of."""
+
+from __future__ import annotations
+
+import re
+
+from qkv.sheets.answers.tree_text import clauses
+from qkv.sheets.statements import tree as T
+from qkv.sheets.statements.bindings import is_norm_of_key
+from qkv.sheets.statements.parser import Unreadable, expression
+
+MUCH = (
+    r"(?:much|significantly|far|substantially|considerably|way|very much|a lot|vastly|drastically|"
+    r"exponentially|overwhelmingly|"
+    r"dramatically|greatly)"
+)
+SCORES = (
+    r"(?:dot[ -]?products?|inner products?|scores?|products?|similarit\w+|projections?|logits?|"
+    r"内积|点积|得分|分数|打分|相似度)"
+)
+MUCH_LARGER = re.compile(
+    rf"\b{MUCH}\W+(?:more\W+)?(?:larger|greater|bigger|higher|exceed\w*|stronger|aligned|dominat\w*|above)|\bdominat\w+|"
+    rf"\blarge(?:r)?\W+(?:relative|compared)\W+to\b|\bvery large\b|\bextremely large\b|\bsufficiently large\b|"
+    rf"\blarge enough\b|"
+    rf"\bexceeds?\W.{{0,40}}\bby a (?:large|wide)\b|\bgoes? to infinity\b|\bapproach\w* infinity\b|"
+    rf"\blarge\b[^.。]{{0,80}}\b(?:small|zero|close to 0|negative|low)\b|\blarge\W+(?:norm|magnitude|scal\w+|"
+    rf"length)\b|"
+    rf"\b(?:norm|magnitude|scale|length)\W[^.。]{{0,30}}\blarge\b|"
+    rf"\bby (?:a|some) (?:large|wide|big|huge|great|significant|considerable)\b|"
+    rf"\b(?:gap|difference|margin)s?\b[^.。]{{0,90}}\b(?:large|big|huge|wide|infinity)\b|差距?[^.。]{{0,40}}大|"
+    rf"\bGAP\b[^.。]{{0,30}}(?:\b(?:large|big|huge|wide|infinity|infinite)\b|大)|"
+    rf"\b{MUCH}\W+more\W+similar\b|"
+    rf"远大于|远远大于|远高于|远超|大得多|非常大|很大|极大|无穷大",
+    re.I | re.S,
+)
+"""That something is much larger than something else, or large."""
+NEGATED = re.compile(r"\b(?:not|no|never|isn't|n't)\b|不(?!同|等|相)|并非|没有|无法", re.I)
+NOT_ENOUGH = re.compile(
+    r"\b(?:not|n't) (?:be )?(?:enough|sufficient)|\binsufficient|\b(?:not|n't) suffice|不够|不足|不充分", re.I
+)
+SIZE = re.compile(
+    r"\b(?:large|big|huge|long|high|strong\w*|much|far|very|significant\w*|substantial\w*|considerabl\w*|dominat\w*|"
+    r"infin\w*|scal\w+|sharp\w*|enough|sufficien\w*|exponential\w*|extreme\w*|multiples?|norm|length|magnitude|margin|"
+    r"QNORM|GAP)\b|[很远极大长](?!于)|非常|足够|无穷|倍|\bto oo\b|>>",
+    re.I,
+)
+"""Words that may ask for something large: beside them a weak condition is not held against the author."""
+ALIGNED = re.compile(
+    r"\b(?:align\w*|direction\w*|angles?|along|parallel|cosine|cos|similar\w*|point\w*|projection\w*|components?|"
+    r"orthogonal\w*|perpendicular\w*|collinear|QUERY|QNORM|SCORE[IJ]?|GAP)\b|方向|夹角|平行|正交|垂直|相似|一致|QUERY",
+    re.I,
+)
+"""Words that set a key beside the query, so that more than its length is asked for."""
+REASON = re.compile(r"\b(?:since|because|as (?:it|then|this|the)|which|so(?! that)|hence|thus|then)\b.*|(?:因为|由于|所以|从而|于是|这样|则).*", re.I | re.S)
+WEIGHTS = re.compile(r"\b(?:WEIGHT|weights?|softmax|mass|probabilit\w+|attention)\b|权重|概率", re.I)
+OF_LENGTH = r"(?:norms?|lengths?|magnitudes?|模长?|长度|范数)"
+LONGER = re.compile(
+    rf"\b{OF_LENGTH} of (?:the |its |that |this )?(?:key )?(?:vector )?(?:KEYJ|key\b)[^.。]*?\b(?:larger|greater|bigger|"
+    rf"longer|higher|large|exceeds?|dominates?|largest|greatest)\b[^.。,，]*|"
+    rf"(?:KEYJ|\bkeys?)\b[^.。]{{0,30}}?\b(?:(?:{MUCH} )?longer than|the longest)[^.。,，]*|"
+    rf"(?:KEYJ|\bkeys?)\b[^.。]{{0,30}}?\bha(?:s|ve) (?:the|a) (?:\w+ ){{0,3}}(?:larger|largest|greater|greatest|biggest) "
+    rf"{OF_LENGTH}[^.。,，]*|"
+    rf"\bKEYNORMJ[^.。]{{0,30}}?\b(?:larger|greater|bigger|exceeds?)\b[^.。,，]*|"
+    rf"\bkeys\b[^.。]{{0,30}}?\b(?:{MUCH} )?shorter than KEYJ[^.。,，]*|"
+    rf"(?:KEYJ|键)\s*的{OF_LENGTH}[^。]*?(?:大于|大得多|最大|超过)[^。，,]*|"
+    r"\bKEYNORMJ\s*远?远?(?:大于|超过)[^。，,]*|KEYJ\s*(?:最长|比[^。，]*长得多)",
+    re.I,
+)
+"""A key that is longer than the others."""
+OTHER_KEYS = (
+    r"(?:(?:all|every|each|any|the|each of the|all of the|all the)\s+)*(?:(?:other|remaining)\s+)?(?:keys?|key vectors?)"
+)
+RIGHT_ANGLES = r"(?:orthogonal|perpendicular|at right angles)"
+AT_RIGHT_ANGLES = re.compile(
+    rf"\b(?:QUERY|query)\b[^.。,，]{{0,30}}?\b{RIGHT_ANGLES}\s+(?:to|with)\s+{OTHER_KEYS}"
+    rf"(?:\s+(?P<except>vectors?|except|but|other than|apart from|besides)[^.。,，]{{0,20}}KEYJ)?|"
+    rf"\b(?:all|every|each|the)?\s*(?P<others>other|remaining)\s+keys?\b[^.。,，]{{0,20}}?\b{RIGHT_ANGLES}\s+to\s+"
+    rf"(?:the\s+)?(?:QUERY|query)|"
+    rf"(?:QUERY|查询)[^。，,]{{0,6}}(?:与|和)[^。，,]{{0,4}}(?P<zh>除|其他|其余|其它)[^。，,]{{0,24}}(?:正交|垂直)",
+    re.I,
+)
+"""A query at right angles to keys."""
+PARALLEL = re.compile(
+    r"\b(?:QUERY|query)\b[^.。,，]{0,20}?\b(?:parallel|collinear)\s+(?:to|with)\s+(?:the\s+key\s+)?KEYJ|"
+    r"\b(?:QUERY|query)\b[^.。,，]{0,20}?\b(?:points?|lies|is)\b[^.。,，]{0,20}\bdirection\s+(?:of|as)\s+(?:the\s+key\s+)?KEYJ|"
+    r"(?:QUERY|查询)\s*(?:与|和)\s*KEYJ\s*(?:平行|方向(?:相同|一致)|同向|共线)",
+    re.I,
+)
+"""A query in the direction of a key, of which no length is said."""
+LARGEST = re.compile(
+    rf"\b(?:largest|biggest|highest|maximum|maximal|greatest)\W+{SCORES}|"
+    rf"(?:\bSCOREJ\b|{SCORES})[^.。,，]{{0,30}}?\b(?:is|be|being)\W+(?:the\W+)?(?:largest|biggest|highest|maximal|greatest)\b|"
+    rf"(?:\bSCOREJ\b|{SCORES})[^.。,，]{{0,30}}?\b(?:larger|greater|higher|bigger)\W+than\b[^.。,，]*|"
+    rf"\bSCOREJ\s*(?:大于|高于|最大)[^。，,]*",
+    re.I,
+)
+"""A score that is larger than the others, without a word of how much."""
+
+
+LARGEST_SIGN = re.compile(r"(?P<score>[^=>]*?)(?:=|\\geq?(?![a-z])|≥)\s*\\max(?![a-z])|\s*j\s*=\s*\\(?:operatorname\*?\{)?arg")
+PARALLEL_SIGN = re.compile(r"\$([^$]*?)(?:\\parallel(?![a-zA-Z])|∥)([^$]*)\$")
+
+
+def tagged(words: str, item: str) -> str:
+    """Words with every formula as the kind of thing that it names: SCOREJ, GAP, KEYNORMJ, KEYJ, QUERY, WEIGHT, …
+
+    Example:
+        >>> tagged(r"$k_j^\\top q$ is larger than $k_i^\\top q$", "j")
+        'SCOREJ is larger than SCOREI'
+    """
+    words = PARALLEL_SIGN.sub(r"$\1$ is parallel to $\2$", words)
+    return re.sub(r"\$([^$]*)\$", lambda found: _tag(found[1], item), words)
+
+
+def _tag(math: str, item: str) -> str:
+    try:
+        node = expression(math)
+    except Unreadable:
+        largest = LARGEST_SIGN.match(math)
+        if largest is not None and (largest["score"] is None or _tag(largest["score"], item) == "SCOREJ"):
+            return "SCOREJ is the largest"
+        found = [clause for clause in clauses(math) if clause.sides]
+        larger = [c for c in found if set(c.signs) <= {">", ">=", ">>"}]
+        lengths = any(is_norm_of_key(c.sides[0]) and is_norm_of_key(c.sides[-1]) for c in larger)
+        return ("LENGTHS" if lengths else "RELATION") if found else "MATH"
+    symbols = [n for n in T.nodes(node) if isinstance(n, T.Symbol)]
+    kinds = {_kind(n) for n in symbols}
+    indices = {n.index for n in symbols if _kind(n) == "KEY"}
+    place = "J" if indices == {(item,)} else "I"
+    if {"KEY", "QUERY"} <= kinds:
+        apart = isinstance(node, T.Binary) and node.sign == "-" or len(indices) > 1
+        return "GAP" if apart else f"SCORE{place}"
+    if is_norm_of_key(node):
+        return f"KEYNORM{place}"
+    if isinstance(node, T.Call) and node.name in ("norm", "abs") and kinds == {"QUERY"}:
+        return "QNORM"
+    if isinstance(node, T.Symbol):
+        return f"KEY{place}" if _kind(node) == "KEY" else _kind(node)
+    return "MATH"
+
+
+def _kind(symbol: T.Symbol) -> str:
+    base = symbol.base.lower()
+    if base == "k" and symbol.index:
+        return "KEY"
+    return {"q": "QUERY", "g": "QUERY", "alpha": "WEIGHT", "v": "VALUE"}.get(base, "MATH")
+
+
+def without_reasons(text: str) -> str:
+    """The clauses of a tagged text that state the condition: without reasons, and without what weights then are."""
+    kept = []
+    for sentence in re.split(r"(?<=[.。;；])\s*", text):
+        stated = REASON.sub("", sentence)
+        kept += [clause for clause in re.split(r"[,，:：]", stated) if not WEIGHTS.search(clause)]
+    return " , ".join(kept)
