@@ -53,17 +53,19 @@ ALIGNED = re.compile(
 """Words that set a key beside the query, so that more than its length is asked for."""
 REASON = re.compile(r"\b(?:since|because|as (?:it|then|this|the)|which|so(?! that)|hence|thus|then)\b.*|(?:因为|由于|所以|从而|于是|这样|则).*", re.I | re.S)
 WEIGHTS = re.compile(r"\b(?:WEIGHT|weights?|softmax|mass|probabilit\w+|attention)\b|权重|概率", re.I)
+EQUAL_LENGTHS = re.compile(r"\b(?:same|equal|unit|identical)\s+(?:norm|length|magnitude)s?\b", re.I)
 OF_LENGTH = r"(?:norms?|lengths?|magnitudes?|模长?|长度|范数)"
+TO_END = r"(?:(?!\band\b|\bwith\b|且|并)[^.。,，])*"
 LONGER = re.compile(
     rf"\b{OF_LENGTH} of (?:the |its |that |this )?(?:key )?(?:vector )?(?:KEYJ|key\b)[^.。]*?\b(?:larger|greater|bigger|"
-    rf"longer|higher|large|exceeds?|dominates?|largest|greatest)\b[^.。,，]*|"
-    rf"(?:KEYJ|\bkeys?)\b[^.。]{{0,30}}?\b(?:(?:{MUCH} )?longer than|the longest)[^.。,，]*|"
+    rf"longer|higher|large|exceeds?|dominates?|largest|greatest)\b{TO_END}|"
+    rf"(?:KEYJ|\bkeys?)\b[^.。]{{0,30}}?\b(?:(?:{MUCH} )?longer than|the longest){TO_END}|"
     rf"(?:KEYJ|\bkeys?)\b[^.。]{{0,30}}?\bha(?:s|ve) (?:the|a) (?:\w+ ){{0,3}}(?:larger|largest|greater|greatest|biggest) "
-    rf"{OF_LENGTH}[^.。,，]*|"
-    rf"\bKEYNORMJ[^.。]{{0,30}}?\b(?:larger|greater|bigger|exceeds?)\b[^.。,，]*|"
-    rf"\bkeys\b[^.。]{{0,30}}?\b(?:{MUCH} )?shorter than KEYJ[^.。,，]*|"
-    rf"(?:KEYJ|键)\s*的{OF_LENGTH}[^。]*?(?:大于|大得多|最大|超过)[^。，,]*|"
-    r"\bKEYNORMJ\s*远?远?(?:大于|超过)[^。，,]*|KEYJ\s*(?:最长|比[^。，]*长得多)",
+    rf"{OF_LENGTH}{TO_END}|"
+    rf"\bKEYNORMJ[^.。]{{0,30}}?\b(?:larger|greater|bigger|exceeds?)\b{TO_END}|"
+    rf"\bkeys\b[^.。]{{0,30}}?\b(?:{MUCH} )?shorter than KEYJ{TO_END}|"
+    rf"(?:KEYJ|键)\s*的{OF_LENGTH}[^。]*?(?:大于|大得多|最大|超过){TO_END}|"
+    rf"\bKEYNORMJ\s*远?远?(?:大于|超过){TO_END}|KEYJ\s*(?:最长|比[^。，]*长得多)",
     re.I,
 )
 """A key that is longer than the others."""
@@ -90,8 +92,8 @@ PARALLEL = re.compile(
 LARGEST = re.compile(
     rf"\b(?:largest|biggest|highest|maximum|maximal|greatest)\W+{SCORES}|"
     rf"(?:\bSCOREJ\b|{SCORES})[^.。,，]{{0,30}}?\b(?:is|be|being)\W+(?:the\W+)?(?:largest|biggest|highest|maximal|greatest)\b|"
-    rf"(?:\bSCOREJ\b|{SCORES})[^.。,，]{{0,30}}?\b(?:larger|greater|higher|bigger)\W+than\b[^.。,，]*|"
-    rf"\bSCOREJ\s*(?:大于|高于|最大)[^。，,]*",
+    rf"(?:\bSCOREJ\b|{SCORES})[^.。,，]{{0,30}}?\b(?:larger|greater|higher|bigger)\W+than\b{TO_END}|"
+    rf"\bSCOREJ\s*(?:大于|高于|最大){TO_END}",
     re.I,
 )
 """A score that is larger than the others, without a word of how much."""
@@ -122,7 +124,10 @@ def _tag(math: str, item: str) -> str:
         found = [clause for clause in clauses(math) if clause.sides]
         larger = [c for c in found if set(c.signs) <= {">", ">=", ">>"}]
         lengths = any(is_norm_of_key(c.sides[0]) and is_norm_of_key(c.sides[-1]) for c in larger)
-        return ("LENGTHS" if lengths else "RELATION") if found else "MATH"
+        kinds = {_kind(n) for c in found for n in T.nodes(c) if isinstance(n, T.Symbol)}
+        if lengths or not found:
+            return "LENGTHS" if lengths else "MATH"
+        return "SCORERELATION" if {"KEY", "QUERY"} <= kinds else "RELATION"
     symbols = [n for n in T.nodes(node) if isinstance(n, T.Symbol)]
     kinds = {_kind(n) for n in symbols}
     indices = {n.index for n in symbols if _kind(n) == "KEY"}
@@ -150,6 +155,6 @@ def without_reasons(text: str) -> str:
     """The clauses of a tagged text that state the condition: without reasons, and without what weights then are."""
     kept = []
     for sentence in re.split(r"(?<=[.。;；])\s*", text):
-        stated = REASON.sub("", sentence)
+        stated = EQUAL_LENGTHS.sub(" ", REASON.sub("", sentence))
         kept += [clause for clause in re.split(r"[,，:：]", stated) if not WEIGHTS.search(clause)]
     return " , ".join(kept)

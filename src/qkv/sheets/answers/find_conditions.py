@@ -167,7 +167,7 @@ def _strong_in_words(question: Question, region: Region) -> Reading | None:
     return None
 
 
-SCORE_NAMED = re.compile(rf"{SCORES}|\b(?:SCORE[IJ]|GAP)\b", re.I)
+SCORE_NAMED = re.compile(rf"{SCORES}|\b(?:SCORE[IJ]|GAP|SCORERELATION)\b", re.I)
 
 
 def _speaks_of_lengths(text: str) -> bool:
@@ -248,6 +248,11 @@ def _of_scores(clause: T.Clause) -> bool:
     """Whether a clause relates the score of a key to a number or to another score, in signs that ask for no size."""
     plain = {"=", "~", ">", ">=", "<", "<=", "!=", "perp"}
     return set(clause.signs) <= plain and any(_is_score(s) and not _holds_exponential(s) for s in clause.sides)
+
+
+def _is_single(node: T.Node) -> bool:
+    """Whether a side is the score of one key and nothing beside it."""
+    return _is_score(node) and sum(isinstance(n, (T.Symbol, T.Number)) for n in T.nodes(node)) == 2
 
 
 def _holds_exponential(node: T.Node) -> bool:
@@ -333,12 +338,15 @@ def _weak(question: Question, region: Region) -> Reading | None:
     """A condition in formulas that does not ask for a large gap."""
     item = question.item or "j"
     free = FREE
+    asks_size = SIZE.search(without_reasons(tagged(region.words, item)))
     for one in said(list(region.formulas)):
         clause, formula = one.clause, one.formula
         if NOT_ENOUGH.search(f"{formula.before} {formula.after}") or circumstances(formula).negated:
             continue
         left, right, sign = clause.sides[0], clause.sides[-1], clause.signs[0]
-        if len(clause.sides) == 2 and _is_score(left) and _is_score(right) and sign in (">", ">="):
+        if len(clause.sides) == 2 and _is_single(left) and _is_single(right) and sign in (">", ">="):
+            if asks_size:
+                continue
             given = (f"{free}, k_{item}'q {sign} k_i'q for i != {item}",)
             return Reading(given, (), "a score larger than the others", formula.line, formula.source)
         if len(clause.sides) == 2 and sign in (">", ">=", ">>") and is_norm_of_key(left) and is_norm_of_key(right):
