@@ -85,7 +85,7 @@ def find_outputs(hole: str, region: Region, letters: Iterable[str] = ()) -> list
     families = set(letters) or {"v"}
     found: list[Outcome] = []
     for one in said(list(region.formulas)):
-        one = replace(one, clause=_without_difference(one.clause))
+        one = replace(one, clause=_without_difference(_up_to_unequal(one.clause)))
         if (
             _is_output(one.clause.sides[0], hole)
             and set(one.clause.signs) <= {"=", "~", "->"}
@@ -118,6 +118,14 @@ def _copied(region: Region, families: set[str]) -> list[Outcome]:
             if not NEGATED.search(one[0]):
                 found.append(Outcome("c", f"v_{one['item']}", "", region.line, " ".join(one[0].split()), loose=True))
     return found
+
+
+def _up_to_unequal(clause: T.Clause) -> T.Clause:
+    """c ≈ x = y for c ≈ x = y ≠ z."""
+    for place, sign in enumerate(clause.signs):
+        if sign in ("!=", "!~") and place > 0:
+            return replace(clause, sides=clause.sides[: place + 1], signs=clause.signs[:place])
+    return clause
 
 
 def _without_difference(clause: T.Clause) -> T.Clause:
