@@ -25,6 +25,7 @@ from qkv.sheets.answers.find_outcomes import find_outputs, find_samples, length_
 from qkv.sheets.answers.letters import put_in
 from qkv.sheets.answers.possibility import TOKENS, decide_possibility
 from qkv.sheets.answers.regions import Region, regions_of
+from qkv.sheets.answers.weight_outcomes import find_either, find_weights
 from qkv.sheets.feedback import GradedAnswer
 from qkv.sheets.problems.problem import Problem, Question
 from qkv.sheets.reading.sheet import Sheet
@@ -85,7 +86,11 @@ def _answer(
         return _or_words(question, region, decide_answer(question, None, context, problem, outcomes))
     if question.kind == "samples":
         holes = [hole for hole, _ in question.default]
-        outcomes = find_samples(region, _scales(question, problem, context), length, holes)
+        scales = _scales(question, problem, context)
+        outcomes = find_samples(region, scales, length, holes)
+        if len(holes) == 1:
+            outcomes += find_weights(region, scales, length)
+            outcomes += find_either(region) if not outcomes else []
         return _or_words(question, region, decide_answer(question, None, context, problem, outcomes))
     if question.kind == "possibility":
         return decide_possibility(question, region, problem) or _words(question, region)
