@@ -30,17 +30,18 @@ MUCH_LARGER = re.compile(
     rf"\b(?:gap|difference|margin)s?\b[^.。]{{0,90}}\b(?:large|big|huge|wide|infinity)\b|差距?[^.。]{{0,40}}大|"
     rf"\bGAP\b[^.。]{{0,30}}(?:\b(?:large|big|huge|wide|infinity|infinite)\b|大)|"
     rf"\b{MUCH}\W+more\W+similar\b|"
-    rf"远大于|远远大于|远高于|远超|大得多|非常大|很大|极大|无穷大",
+    rf"远大于|远远大于|远高于|远超|大得多|大很多|非常大|特别大|相当大|很大|极大|无穷大|(?:明显|显著)(?:地)?(?:大|高)于",
     re.I | re.S,
 )
 """That something is much larger than something else, or large."""
-NEGATED = re.compile(r"\b(?:not|no|never|isn't|n't)\b|不(?!同|等|相)|并非|没有|无法", re.I)
+NEGATED = re.compile(r"\b(?:not|no|never|isn't|n't)\b|不(?!同|等|相|正交|垂直)|并非|没有|无法", re.I)
 NOT_ENOUGH = re.compile(
     r"\b(?:not|n't) (?:be )?(?:enough|sufficient)|\binsufficient|\b(?:not|n't) suffice|不够|不足|不充分", re.I
 )
 SIZE = re.compile(
     r"\b(?:large|big|huge|long|high|strong\w*|much|far|very|significant\w*|substantial\w*|considerabl\w*|dominat\w*|"
-    r"infin\w*|scal\w+|sharp\w*|enough|sufficien\w*|exponential\w*|extreme\w*|multiples?|norm|length|magnitude|margin|"
+    r"infin\w*|scal\w+|sharp\w*|peak\w*|differences?|gaps?|orders?|least|by|ratio|times|twice|factors?|temperature|"
+    r"well|clear\w*|decisive\w*|overwhelm\w*|outweigh\w*|exceed\w*|lot|great|enough|sufficien\w*|exponential\w*|extreme\w*|multiples?|norm|length|magnitude|margin|"
     r"QNORM|GAP)\b|[很远极大长](?!于)|非常|足够|无穷|倍|\bto oo\b|>>",
     re.I,
 )
@@ -51,11 +52,12 @@ ALIGNED = re.compile(
     re.I,
 )
 """Words that set a key beside the query, so that more than its length is asked for."""
-REASON = re.compile(r"\b(?:since|because|as (?:it|then|this|the)|which|so(?! that)|hence|thus|then)\b.*|(?:因为|由于|所以|从而|于是|这样|则).*", re.I | re.S)
+REASON = re.compile(r"\b(?:since|because|as (?:it|then|this|the)|which (?:makes|gives|means|implies|leads|leaves|yields|ensures|is why)|so(?! that)|hence|thus|then)\b.*|(?:因为|由于|所以|从而|于是|这样|则).*", re.I | re.S)
 WEIGHTS = re.compile(r"\b(?:WEIGHT|weights?|softmax|mass|probabilit\w+|attention)\b|权重|概率", re.I)
+CLAUSES = re.compile(r"[,，:：]|\b(?:as soon as|if|when|whenever|provided(?: that)?|once|as long as)\b|只要|如果|当|若", re.I)
 EQUAL_LENGTHS = re.compile(r"\b(?:same|equal|unit|identical)\s+(?:norm|length|magnitude)s?\b", re.I)
 OF_LENGTH = r"(?:norms?|lengths?|magnitudes?|模长?|长度|范数)"
-TO_END = r"(?:(?!\band\b|\bwith\b|且|并)[^.。,，])*"
+TO_END = r"(?:(?!\band\b|\bwith\b|\bby\b|且|并)[^.。,，])*"
 LONGER = re.compile(
     rf"\b{OF_LENGTH} of (?:the |its |that |this )?(?:key )?(?:vector )?(?:KEYJ|key\b)[^.。]*?\b(?:larger|greater|bigger|"
     rf"longer|higher|large|exceeds?|dominates?|largest|greatest)\b{TO_END}|"
@@ -78,7 +80,10 @@ AT_RIGHT_ANGLES = re.compile(
     rf"(?:\s+(?P<except>vectors?|except|but|other than|apart from|besides)[^.。,，]{{0,20}}KEYJ)?|"
     rf"\b(?:all|every|each|the)?\s*(?P<others>other|remaining)\s+keys?\b[^.。,，]{{0,20}}?\b{RIGHT_ANGLES}\s+to\s+"
     rf"(?:the\s+)?(?:QUERY|query)|"
-    rf"(?:QUERY|查询)[^。，,]{{0,6}}(?:与|和)[^。，,]{{0,4}}(?P<zh>除|其他|其余|其它)[^。，,]{{0,24}}(?:正交|垂直)",
+    rf"\bkeys?\s+(?P<apart>apart from|except|other than|but|besides)[^.。,，]{{0,12}}KEYJ[^.。,，]{{0,12}}?\b{RIGHT_ANGLES}\s+to\s+"
+    rf"(?:the\s+)?(?:QUERY|query)|"
+    rf"(?:QUERY|查询)[^。，,]{{0,6}}(?:与|和)[^。，,]{{0,4}}(?P<zh>除|其他|其余|其它)[^。，,]{{0,24}}(?:正交|垂直)|"
+    r"(?P<zhout>除)[^。，,]{0,12}(?:外|以外|之外)[^。，,]{0,12}(?:与|和|跟)\s*(?:QUERY|查询)\s*都?(?:正交|垂直)",
     re.I,
 )
 """A query at right angles to keys."""
@@ -93,7 +98,7 @@ LARGEST = re.compile(
     rf"\b(?:largest|biggest|highest|maximum|maximal|greatest)\W+{SCORES}|"
     rf"(?:\bSCOREJ\b|{SCORES})[^.。,，]{{0,30}}?\b(?:is|be|being)\W+(?:the\W+)?(?:largest|biggest|highest|maximal|greatest)\b|"
     rf"(?:\bSCOREJ\b|{SCORES})[^.。,，]{{0,30}}?\b(?:larger|greater|higher|bigger)\W+than\b{TO_END}|"
-    rf"\bSCOREJ\s*(?:大于|高于|最大){TO_END}",
+    rf"\bSCOREJ\s*(?:大于|高于|最大){TO_END}|\bSCOREJ\s*是[^。，,]{{0,20}}最大",
     re.I,
 )
 """A score that is larger than the others, without a word of how much."""
@@ -156,5 +161,5 @@ def without_reasons(text: str) -> str:
     kept = []
     for sentence in re.split(r"(?<=[.。;；])\s*", text):
         stated = EQUAL_LENGTHS.sub(" ", REASON.sub("", sentence))
-        kept += [clause for clause in re.split(r"[,，:：]", stated) if not WEIGHTS.search(clause)]
+        kept += [clause for clause in CLAUSES.split(stated) if not WEIGHTS.search(clause)]
     return " , ".join(kept)

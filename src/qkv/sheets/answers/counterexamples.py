@@ -96,6 +96,8 @@ def weighted_sum(side: T.Node, region: Region) -> Weighted | None:
     if total is None:
         return None
     factors = _factors(total.inner)
+    if len(factors) == 4:
+        return _by_products(total, factors)
     vectors = [f for f in factors if _base(f) == "a"]
     coefficients = [f for f in factors if isinstance(f, T.Symbol) and f.base not in ("a", "b")]
     if len(vectors) != 2 or len(coefficients) != 1 or len(factors) != 3 or coefficients[0].index != (total.index,):
@@ -106,6 +108,16 @@ def weighted_sum(side: T.Node, region: Region) -> Weighted | None:
         return None
     inner = T.Binary("*", T.Binary("*", T.Number(known or PUT_NUMBER), vectors[0]), vectors[1])
     return Weighted("" if known else f"{letter}_{total.index}", replace(total, inner=inner))
+
+
+def _by_products(total: T.Total, factors: list[T.Node]) -> Weighted | None:
+    """Σ (a_j'v_a) a_j a_j': the coefficients of v_a, written out."""
+    if [_base(f) for f in factors] not in (["a", "v", "a", "a"], ["v", "a", "a", "a"]):
+        return None
+    if [isinstance(f, T.Transposed) for f in factors] != [True, False, False, True]:
+        return None
+    inner = T.Binary("*", T.Binary("*", T.Number(PUT_NUMBER), factors[2]), factors[3])
+    return Weighted(f"a_{total.index}ᵀv_a", replace(total, inner=inner))
 
 
 def _factors(node: T.Node) -> list[T.Node]:

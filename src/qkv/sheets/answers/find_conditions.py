@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qkv.sheets.answers.condition_words import (
     ALIGNED,
@@ -22,7 +22,7 @@ from qkv.sheets.answers.condition_words import (
 from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.goal_check import SHOWN_ITEMS, Found, decided, shown
 from qkv.sheets.answers.regions import Region
-from qkv.sheets.answers.tree_text import said
+from qkv.sheets.answers.tree_text import clauses, said
 from qkv.sheets.answers.wording import number_text, people_write
 from qkv.sheets.closeness import CLOSE
 from qkv.sheets.feedback import GradedAnswer
@@ -59,10 +59,11 @@ def decide_condition(question: Question, region: Region, problem: Problem) -> De
     """
     if region.empty:
         return Decided(none_found(question))
+    region = _scores_written_out(region, problem)
     strong = _strong(question, region, problem)
     if strong is not None:
         return Decided(_answer(question, strong))
-    weak = _weak(question, region) or _weak_in_words(question, region) or _weak_relations(question, region)
+    weak = _weak(question, region) or _weak_relations(question, region) or _weak_in_words(question, region)
     if weak is not None:
         return Decided(_answer(question, weak))
     written = " ".join(region.words.split())[:160]
@@ -71,6 +72,38 @@ def decide_condition(question: Question, region: Region, problem: Problem) -> De
     return Decided(
         GradedAnswer(question.part, question.asked, region.line, written, "prose", "words, which are not decided")
     )
+
+
+OVER_OTHERS = re.compile(r"\\max(?:\\limits)?\s*_\s*\{[^{}]*(?:\\neq?|≠)[^{}]*\}")
+QUANTIFIER = re.compile(r"\\exists\s*[a-z]\s*(?:[:,]|\\(?:text|mathrm)\s*\{[^{}]*\}|\\;|\\,)?")
+
+
+def _scores_written_out(region: Region, problem: Problem) -> Region:
+    """The region with k_j'q for a letter s_j of scores, and with the largest of the other scores as any of them."""
+    others = {"e"}  # letters that mean something else
+    defined: set[str] = set()
+    for one in said(list(region.formulas)):
+        head = one.clause.sides[0]
+        if isinstance(head, T.Symbol) and head.index and one.clause.signs[0] == "=":
+            (defined if _is_score(one.clause.sides[1]) else others).add(head.base)
+    letters = (defined | set(problem.letters_for("score"))) - (others - defined)
+    pattern = re.compile(rf"(?<![\\A-Za-z_])(?:{'|'.join(sorted(letters))})\s*_\s*\{{?\s*([a-z])\s*\}}?") if letters else None
+
+    def plain(math: str) -> str:
+        math = QUANTIFIER.sub("", OVER_OTHERS.sub("", math))
+        return pattern.sub(r"{k_{\1}^\\top q}", math) if pattern is not None else math
+
+    kept = [f for f in region.formulas if not _defines(f, defined)]
+    formulas = tuple(replace(f, math=plain(f.math)) for f in kept)
+    words = re.sub(r"\$([^$]*)\$", lambda found: f"${plain(found[1])}$", region.words)
+    return replace(region, formulas=formulas, words=words)
+
+
+def _defines(formula: Formula, letters: set[str]) -> bool:
+    """Whether a formula does nothing but define scores."""
+    found = [clause for clause in clauses(formula.math) if clause.sides]
+    heads = [clause.sides[0] for clause in found]
+    return len(found) == 1 and isinstance(heads[0], T.Symbol) and heads[0].base in letters and found[0].signs == ("=",)
 
 
 def _answer(question: Question, reading: Reading) -> GradedAnswer:
@@ -188,10 +221,7 @@ def _weak_in_words(question: Question, region: Region) -> Reading | None:
     longer = LONGER.search(text) or re.search(r"\bLENGTHS\b", text)
     if longer is not None:
         rest = without_reasons(LONGER.sub(" ", text))
-        reasons = LONGER.sub(" ", text)
-        larger = MUCH_LARGER.search(reasons)
-        compared = larger is not None and not larger[0].lower().startswith("dominat") and SCORE_NAMED.search(reasons)
-        if compared or ALIGNED.search(rest):
+        if _claims_gap(LONGER.sub(" ", text)) or ALIGNED.search(rest):
             return None
         line = next((f.line for f in region.formulas if re.search(r"k", f.math)), region.line)
         return _longer_key(question, line, written)
@@ -200,15 +230,21 @@ def _weak_in_words(question: Question, region: Region) -> Reading | None:
     rest = stated
     for pattern in (AT_RIGHT_ANGLES, PARALLEL, LARGEST):
         rest = pattern.sub(" ", rest)
-    if not any(found) or SIZE.search(rest) or not _holds_for_like_key(question, region):
+    if not any(found) or SIZE.search(rest) or _claims_gap(text) or not _holds_for_like_key(question, region):
         return None
     angles = found[0]
-    if angles is not None and not (angles["except"] or angles["others"] or angles["zh"] or "other" in angles[0]):
+    if angles is not None and not (any(angles.groups()) or "other" in angles[0]):
         return Reading(
             (f"{FREE}, k_i'q = 0 for all i",), (), "a query at right angles to all keys", region.line, written
         )
     words = next(w for w, one in zip(WEAK_WORDS, found, strict=True) if one is not None)
     return _like_key(question, words, region.line, written)
+
+
+def _claims_gap(text: str) -> bool:
+    """Whether a score is called much larger anywhere, if only as what follows; "it dominates the product" says less."""
+    larger = MUCH_LARGER.search(text)
+    return larger is not None and not larger[0].lower().startswith("dominat") and SCORE_NAMED.search(text) is not None
 
 
 WEAK_WORDS = ("a query at right angles to the other keys", "a query in the direction of one key", "a largest score")
@@ -303,6 +339,10 @@ def _at_like_key(node: T.Node, item: str) -> float | None:
         inner = node.arguments[0]
         single = isinstance(inner, T.Symbol) and inner.base.lower() in ("k", "q", "g")
         return 1.0 if single else None
+    if isinstance(node, T.Binary) and node.sign in ("*", "."):
+        factors = [_at_like_key(side, item) if isinstance(side, T.Call) else None for side in (node.left, node.right)]
+        if factors[0] is not None and factors[1] is not None:
+            return factors[0] * factors[1]
     if _holds_exponential(node):
         return None
     symbols = [n for n in T.nodes(node) if isinstance(n, T.Symbol)]
@@ -365,7 +405,7 @@ def _weak(question: Question, region: Region) -> Reading | None:
                 formula.line,
                 formula.source,
             )
-        if _is_score(left) and isinstance(right, T.Number) and sign in ("~", "=") and right.text in ("1", "1.0"):
+        if _is_single(left) and isinstance(right, T.Number) and sign in ("~", "=") and right.text in ("1", "1.0"):
             given = (f"{free}, k_{item}'q = 1, k_{item}'q >= k_i'q for i != {item}",)
             return Reading(given, (), "a largest score of about 1", formula.line, formula.source)
     return None
