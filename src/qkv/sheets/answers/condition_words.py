@@ -38,20 +38,18 @@ NEGATED = re.compile(r"\b(?:not|no|never|isn't|n't)\b|不(?!同|等|相|正交|�
 NOT_ENOUGH = re.compile(
     r"\b(?:not|n't) (?:be )?(?:enough|sufficient)|\binsufficient|\b(?:not|n't) suffice|不够|不足|不充分", re.I
 )
-SIZE = re.compile(
-    r"\b(?:large|big|huge|long|high|strong\w*|much|far|very|significant\w*|substantial\w*|considerabl\w*|dominat\w*|"
-    r"infin\w*|scal\w+|sharp\w*|peak\w*|differences?|gaps?|orders?|least|by|ratio|times|twice|factors?|temperature|"
-    r"well|clear\w*|decisive\w*|overwhelm\w*|outweigh\w*|exceed\w*|lot|great|enough|sufficien\w*|exponential\w*|extreme\w*|multiples?|norm|length|magnitude|margin|"
-    r"QNORM|GAP)\b|[很远极大长](?!于)|非常|足够|无穷|倍|\bto oo\b|>>",
+NEUTRAL = re.compile(
+    r"\b(?:the|an?|of|for|all|any|each|every|[a-z]|i{2,3}|iv|is|are|be|being|ha(?:ve|s|d)|must|should|needs?|to|with|and|or|in|on|where|"
+    r"that|this|these|those|such|we|let|it|its|one|ones|only|left|so|then|when|if|while|whereas|among|(?:an)?others?|remaining|"
+    r"everything|keys?|quer(?:y|ies)|vectors?|values?|output|item|index|scores?|dot|inner|products?|equals?|same|both|"
+    r"norms? equal|orthonormal|orthogonal|unit|vanish\w*|zero|positive|nonzero|respect|conditions?|following|property|properties|"
+    r"true|holds?|satisf\w+|namely|exists?|there|some|certain|particular|case|exactly|strictly|picks?|get|gets|given|"
+    r"attention|operation|inputs?|copies|copied|align\*?|aligned|equation\*?|gather\*?|enumerate|document|solution|answer|KEY[IJ]|QUERY|VALUE|WEIGHT|MATH|RELATION|SCORERELATION|LENGTHS)\b|"
+    r"其余|其他|其它|所有|任意|两两正交|互相正交|只和|不正交|成立|时候|此时|输出|等于|约为|条件|需要|满足|只要|如果|一个|向量|查询|即可|键|"
+    r"[且的即对有时则是就都与和为当若第个这该使]",
     re.I,
 )
-"""Words that may ask for something large: beside them a weak condition is not held against the author."""
-ALIGNED = re.compile(
-    r"\b(?:align\w*|direction\w*|angles?|along|parallel|cosine|cos|similar\w*|point\w*|projection\w*|components?|"
-    r"orthogonal\w*|perpendicular\w*|collinear|QUERY|QNORM|SCORE[IJ]?|GAP)\b|方向|夹角|平行|正交|垂直|相似|一致|QUERY",
-    re.I,
-)
-"""Words that set a key beside the query, so that more than its length is asked for."""
+"""Words that ask for nothing by themselves. Beside others a weak condition is not held against the author."""
 REASON = re.compile(r"\b(?:since|because|as (?:it|then|this|the)|which (?:makes|gives|means|implies|leads|leaves|yields|ensures|is why)|so(?! that)|hence|thus|then)\b.*|(?:因为|由于|所以|从而|于是|这样|则).*", re.I | re.S)
 WEIGHTS = re.compile(r"\b(?:WEIGHT|weights?|softmax|mass|probabilit\w+|attention)\b|权重|概率", re.I)
 CLAUSES = re.compile(r"[,，:：]|\b(?:as soon as|if|when|whenever|provided(?: that)?|once|as long as)\b|只要|如果|当|若", re.I)
@@ -105,6 +103,7 @@ LARGEST = re.compile(
 
 
 LARGEST_SIGN = re.compile(r"(?P<score>[^=>]*?)(?:=|\\geq?(?![a-z])|≥)\s*\\max(?![a-z])|\s*j\s*=\s*\\(?:operatorname\*?\{)?arg")
+DISPLAYED = re.compile(r"\$\$.*?\$\$|\\\[.*?\\\]", re.S)
 PARALLEL_SIGN = re.compile(r"\$([^$]*?)(?:\\parallel(?![a-zA-Z])|∥)([^$]*)\$")
 
 
@@ -115,6 +114,7 @@ def tagged(words: str, item: str) -> str:
         >>> tagged(r"$k_j^\\top q$ is larger than $k_i^\\top q$", "j")
         'SCOREJ is larger than SCOREI'
     """
+    words = DISPLAYED.sub(" MATH ", words)
     words = PARALLEL_SIGN.sub(r"$\1$ is parallel to $\2$", words)
     return re.sub(r"\$([^$]*)\$", lambda found: _tag(found[1], item), words)
 
@@ -163,3 +163,13 @@ def without_reasons(text: str) -> str:
         stated = EQUAL_LENGTHS.sub(" ", REASON.sub("", sentence))
         kept += [clause for clause in CLAUSES.split(stated) if not WEIGHTS.search(clause)]
     return " , ".join(kept)
+
+
+def asks_more(stated: str) -> bool:
+    """Whether words beside a condition may ask for more than it says: any that is not known to ask for nothing.
+
+    Example:
+        >>> asks_more("for all MATH where the keys are orthonormal"), asks_more("and QUERY is scaled up")
+        (False, True)
+    """
+    return re.search(r"[A-Za-z\u4e00-\u9fff]", NEUTRAL.sub(" ", stated)) is not None

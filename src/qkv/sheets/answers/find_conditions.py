@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass, replace
 
 from qkv.sheets.answers.condition_words import (
-    ALIGNED,
     AT_RIGHT_ANGLES,
     LARGEST,
     LONGER,
@@ -15,7 +14,7 @@ from qkv.sheets.answers.condition_words import (
     NOT_ENOUGH,
     PARALLEL,
     SCORES,
-    SIZE,
+    asks_more,
     tagged,
     without_reasons,
 )
@@ -220,17 +219,13 @@ def _weak_in_words(question: Question, region: Region) -> Reading | None:
     written = " ".join(region.words.split())[:160]
     longer = LONGER.search(text) or re.search(r"\bLENGTHS\b", text)
     if longer is not None:
-        rest = without_reasons(LONGER.sub(" ", text))
-        if _claims_gap(LONGER.sub(" ", text)) or ALIGNED.search(rest):
+        if _claims_gap(LONGER.sub(" ", text)) or asks_more(without_reasons(LONGER.sub(" ", text))):
             return None
         line = next((f.line for f in region.formulas if re.search(r"k", f.math)), region.line)
         return _longer_key(question, line, written)
     stated = without_reasons(text)
     found = [pattern.search(stated) for pattern in (AT_RIGHT_ANGLES, PARALLEL, LARGEST)]
-    rest = stated
-    for pattern in (AT_RIGHT_ANGLES, PARALLEL, LARGEST):
-        rest = pattern.sub(" ", rest)
-    if not any(found) or SIZE.search(rest) or _claims_gap(text) or not _holds_for_like_key(question, region):
+    if not any(found) or asks_more(_rest(text)) or _claims_gap(text) or not _holds_for_like_key(question, region):
         return None
     angles = found[0]
     if angles is not None and not (any(angles.groups()) or "other" in angles[0]):
@@ -239,6 +234,14 @@ def _weak_in_words(question: Question, region: Region) -> Reading | None:
         )
     words = next(w for w, one in zip(WEAK_WORDS, found, strict=True) if one is not None)
     return _like_key(question, words, region.line, written)
+
+
+def _rest(text: str) -> str:
+    """What the clauses of a tagged text say beside conditions that are known to be weak."""
+    stated = without_reasons(text)
+    for pattern in (AT_RIGHT_ANGLES, PARALLEL, LARGEST):
+        stated = pattern.sub(" ", stated)
+    return stated
 
 
 def _claims_gap(text: str) -> bool:
@@ -265,7 +268,7 @@ def _like_key(question: Question, words: str, line: int, written: str) -> Readin
 def _weak_relations(question: Question, region: Region) -> Reading | None:
     """Relations between scores that the query k_j meets beside keys at right angles, where its weight is not near 1."""
     text = tagged(region.words, question.item or "j")
-    if NOT_ENOUGH.search(text) or NEGATED.search(text) or SIZE.search(without_reasons(text)):
+    if NOT_ENOUGH.search(text) or NEGATED.search(text) or asks_more(_rest(text)):
         return None
     first = next((one for one in said(list(region.formulas)) if _of_scores(one.clause)), None)
     if first is None:
@@ -288,7 +291,7 @@ def _of_scores(clause: T.Clause) -> bool:
 
 def _is_single(node: T.Node) -> bool:
     """Whether a side is the score of one key and nothing beside it."""
-    return _is_score(node) and sum(isinstance(n, (T.Symbol, T.Number)) for n in T.nodes(node)) == 2
+    return _is_score(node) and not _holds_exponential(node) and sum(isinstance(n, (T.Symbol, T.Number)) for n in T.nodes(node)) == 2
 
 
 def _holds_exponential(node: T.Node) -> bool:
@@ -378,14 +381,14 @@ def _weak(question: Question, region: Region) -> Reading | None:
     """A condition in formulas that does not ask for a large gap."""
     item = question.item or "j"
     free = FREE
-    asks_size = SIZE.search(without_reasons(tagged(region.words, item)))
+    more = asks_more(_rest(tagged(region.words, item)))
     for one in said(list(region.formulas)):
         clause, formula = one.clause, one.formula
         if NOT_ENOUGH.search(f"{formula.before} {formula.after}") or circumstances(formula).negated:
             continue
         left, right, sign = clause.sides[0], clause.sides[-1], clause.signs[0]
         if len(clause.sides) == 2 and _is_single(left) and _is_single(right) and sign in (">", ">="):
-            if asks_size:
+            if more:
                 continue
             given = (f"{free}, k_{item}'q {sign} k_i'q for i != {item}",)
             return Reading(given, (), "a score larger than the others", formula.line, formula.source)
