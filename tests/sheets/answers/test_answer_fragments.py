@@ -1,4 +1,4 @@
-"""Answers of a sentence or two with known truth, in answer_fragments.md: right ones do not miss, wrong ones do not meet."""
+"""Answers of a sentence or two with known truth: right ones do not miss, wrong ones do not meet."""
 
 from __future__ import annotations
 

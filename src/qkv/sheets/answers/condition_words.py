@@ -39,29 +39,37 @@ NOT_ENOUGH = re.compile(
     r"\b(?:not|n't) (?:be )?(?:enough|sufficient)|\binsufficient|\b(?:not|n't) suffice|不够|不足|不充分", re.I
 )
 NEUTRAL = re.compile(
-    r"\b(?:the|an?|of|for|all|any|each|every|[a-z]|i{2,3}|iv|is|are|be|being|ha(?:ve|s|d)|must|should|needs?|to|with|and|or|in|on|where|"
-    r"that|this|these|those|such|we|let|it|its|one|ones|only|left|so|then|when|if|while|whereas|among|(?:an)?others?|remaining|"
-    r"everything|keys?|quer(?:y|ies)|vectors?|values?|output|item|index|scores?|dot|inner|products?|equals?|same|both|"
-    r"norms? equal|orthonormal|orthogonal|unit|vanish\w*|zero|positive|nonzero|respect|conditions?|following|property|properties|"
-    r"true|holds?|satisf\w+|namely|exists?|there|some|certain|particular|case|exactly|strictly|picks?|get|gets|given|"
-    r"attention|operation|inputs?|copies|copied|align\*?|aligned|equation\*?|gather\*?|enumerate|document|solution|answer|KEY[IJ]|QUERY|VALUE|WEIGHT|MATH|RELATION|SCORERELATION|LENGTHS)\b|"
+    r"\b(?:the|an?|of|for|all|any|each|every|[a-z]|i{2,3}|iv|is|are|be|being|ha(?:ve|s|d)|must|should|needs?|to|with|and|or|in|"
+    r"on|where|that|this|these|those|such|we|let|it|its|one|ones|only|left|so|then|when|if|while|whereas|among|(?:an)?others?|"
+    r"remaining|everything|keys?|quer(?:y|ies)|vectors?|values?|output|item|index|scores?|dot|inner|products?|equals?|same|both|"
+    r"norms? equal|orthonormal|orthogonal|unit|vanish\w*|zero|positive|nonzero|respect|conditions?|following|"
+    r"property|properties|true|holds?|satisf\w+|namely|exists?|there|some|certain|particular|case|exactly|strictly|picks?|get|gets|given|"
+    r"attention|operation|inputs?|copies|copied|equation|enumerate|document|solution|answer|"
+    r"KEY[IJ]|QUERY|VALUE|WEIGHT|MATH|RELATION|SCORERELATION|LENGTHS)\b|"
     r"其余|其他|其它|所有|任意|两两正交|互相正交|只和|不正交|成立|时候|此时|输出|等于|约为|条件|需要|满足|只要|如果|一个|向量|查询|即可|键|"
     r"[且的即对有时则是就都与和为当若第个这该使]",
     re.I,
 )
 """Words that ask for nothing by themselves. Beside others a weak condition is not held against the author."""
-REASON = re.compile(r"\b(?:since|because|as (?:it|then|this|the)|which (?:makes|gives|means|implies|leads|leaves|yields|ensures|is why)|so(?! that)|hence|thus|then)\b.*|(?:因为|由于|所以|从而|于是|这样|则).*", re.I | re.S)
+REASON = re.compile(
+    r"\b(?:since|because|as (?:it|then|this|the)|which (?:makes|gives|means|implies|leads|leaves|yields|is why)|"
+    r"so(?! that)|hence|thus|then)\b.*|(?:因为|由于|所以|从而|于是|这样|则).*",
+    re.I | re.S,
+)
 WEIGHTS = re.compile(r"\b(?:WEIGHT|weights?|softmax|mass|probabilit\w+|attention)\b|权重|概率", re.I)
-CLAUSES = re.compile(r"[,，:：]|\b(?:as soon as|if|when|whenever|provided(?: that)?|once|as long as)\b|只要|如果|当|若", re.I)
+NAMED = re.compile(r"\b(?:SCORE[IJ]|SCORERELATION|GAP|KEY[IJ]|KEYNORM[IJ]|QUERY|QNORM|quer(?:y|ies)|keys?)\b|键|查询")
+CLAUSES = re.compile(
+    r"[,，:：]|\b(?:as soon as|if|when|whenever|provided(?: that)?|once|as long as)\b|只要|如果|当|若", re.I
+)
 EQUAL_LENGTHS = re.compile(r"\b(?:same|equal|unit|identical)\s+(?:norm|length|magnitude)s?\b", re.I)
 OF_LENGTH = r"(?:norms?|lengths?|magnitudes?|模长?|长度|范数)"
 TO_END = r"(?:(?!\band\b|\bwith\b|\bby\b|且|并)[^.。,，])*"
 LONGER = re.compile(
-    rf"\b{OF_LENGTH} of (?:the |its |that |this )?(?:key )?(?:vector )?(?:KEYJ|key\b)[^.。]*?\b(?:larger|greater|bigger|"
-    rf"longer|higher|large|exceeds?|dominates?|largest|greatest)\b{TO_END}|"
+    rf"\b{OF_LENGTH} of (?:the |its |that |this )?(?:key )?(?:vector )?(?:KEYJ|key\b)[^.。]*?\b(?:larger|greater|"
+    rf"bigger|longer|higher|large|exceeds?|dominates?|largest|greatest)\b{TO_END}|"
     rf"(?:KEYJ|\bkeys?)\b[^.。]{{0,30}}?\b(?:(?:{MUCH} )?longer than|the longest){TO_END}|"
-    rf"(?:KEYJ|\bkeys?)\b[^.。]{{0,30}}?\bha(?:s|ve) (?:the|a) (?:\w+ ){{0,3}}(?:larger|largest|greater|greatest|biggest) "
-    rf"{OF_LENGTH}{TO_END}|"
+    rf"(?:KEYJ|\bkeys?)\b[^.。]{{0,30}}?\bha(?:s|ve) (?:the|a) (?:\w+ ){{0,3}}(?:larger|largest|greater|greatest|"
+    rf"biggest) {OF_LENGTH}{TO_END}|"
     rf"\bKEYNORMJ[^.。]{{0,30}}?\b(?:larger|greater|bigger|exceeds?)\b{TO_END}|"
     rf"\bkeys\b[^.。]{{0,30}}?\b(?:{MUCH} )?shorter than KEYJ{TO_END}|"
     rf"(?:KEYJ|键)\s*的{OF_LENGTH}[^。]*?(?:大于|大得多|最大|超过){TO_END}|"
@@ -70,16 +78,17 @@ LONGER = re.compile(
 )
 """A key that is longer than the others."""
 OTHER_KEYS = (
-    r"(?:(?:all|every|each|any|the|each of the|all of the|all the)\s+)*(?:(?:other|remaining)\s+)?(?:keys?|key vectors?)"
+    r"(?:(?:all|every|each|any|the|each of the|all of the|all the)\s+)*(?:(?:other|remaining)\s+)?"
+    r"(?:key vectors?|keys?)"
 )
 RIGHT_ANGLES = r"(?:orthogonal|perpendicular|at right angles)"
 AT_RIGHT_ANGLES = re.compile(
     rf"\b(?:QUERY|query)\b[^.。,，]{{0,30}}?\b{RIGHT_ANGLES}\s+(?:to|with)\s+{OTHER_KEYS}"
-    rf"(?:\s+(?P<except>vectors?|except|but|other than|apart from|besides)[^.。,，]{{0,20}}KEYJ)?|"
+    rf"(?:\s+(?P<except>except|but|other than|apart from|besides)[^.。,，]{{0,20}}KEYJ)?|"
     rf"\b(?:all|every|each|the)?\s*(?P<others>other|remaining)\s+keys?\b[^.。,，]{{0,20}}?\b{RIGHT_ANGLES}\s+to\s+"
     rf"(?:the\s+)?(?:QUERY|query)|"
-    rf"\bkeys?\s+(?P<apart>apart from|except|other than|but|besides)[^.。,，]{{0,12}}KEYJ[^.。,，]{{0,12}}?\b{RIGHT_ANGLES}\s+to\s+"
-    rf"(?:the\s+)?(?:QUERY|query)|"
+    rf"\bkeys?\s+(?P<apart>apart from|except|other than|but|besides)[^.。,，]{{0,12}}KEYJ[^.。,，]{{0,12}}?"
+    rf"\b{RIGHT_ANGLES}\s+to\s+(?:the\s+)?(?:QUERY|query)|"
     rf"(?:QUERY|查询)[^。，,]{{0,6}}(?:与|和)[^。，,]{{0,4}}(?P<zh>除|其他|其余|其它)[^。，,]{{0,24}}(?:正交|垂直)|"
     r"(?P<zhout>除)[^。，,]{0,12}(?:外|以外|之外)[^。，,]{0,12}(?:与|和|跟)\s*(?:QUERY|查询)\s*都?(?:正交|垂直)",
     re.I,
@@ -87,22 +96,25 @@ AT_RIGHT_ANGLES = re.compile(
 """A query at right angles to keys."""
 PARALLEL = re.compile(
     r"\b(?:QUERY|query)\b[^.。,，]{0,20}?\b(?:parallel|collinear)\s+(?:to|with)\s+(?:the\s+key\s+)?KEYJ|"
-    r"\b(?:QUERY|query)\b[^.。,，]{0,20}?\b(?:points?|lies|is)\b[^.。,，]{0,20}\bdirection\s+(?:of|as)\s+(?:the\s+key\s+)?KEYJ|"
+    r"\b(?:QUERY|query)\b[^.。,，]{0,20}?\b(?:points?|lies|is)\b[^.。,，]{0,20}\bdirection\s+(?:of|as)\s+"
+    r"(?:the\s+key\s+)?KEYJ|"
     r"(?:QUERY|查询)\s*(?:与|和)\s*KEYJ\s*(?:平行|方向(?:相同|一致)|同向|共线)",
     re.I,
 )
 """A query in the direction of a key, of which no length is said."""
 LARGEST = re.compile(
     rf"\b(?:largest|biggest|highest|maximum|maximal|greatest)\W+{SCORES}|"
-    rf"(?:\bSCOREJ\b|{SCORES})[^.。,，]{{0,30}}?\b(?:is|be|being)\W+(?:the\W+)?(?:largest|biggest|highest|maximal|greatest)\b|"
-    rf"(?:\bSCOREJ\b|{SCORES})[^.。,，]{{0,30}}?\b(?:larger|greater|higher|bigger)\W+than\b{TO_END}|"
+    rf"(?:\bSCOREJ\b|{SCORES})[^.。,，]{{0,30}}?\b(?:is|be|being)\W+(?:the\W+)?(?:largest|biggest|highest|"
+    rf"maximal|greatest)\b|(?:\bSCOREJ\b|{SCORES})[^.。,，]{{0,30}}?\b(?:larger|greater|higher|bigger)\W+than\b{TO_END}|"
     rf"\bSCOREJ\s*(?:大于|高于|最大){TO_END}|\bSCOREJ\s*是[^。，,]{{0,20}}最大",
     re.I,
 )
 """A score that is larger than the others, without a word of how much."""
 
 
-LARGEST_SIGN = re.compile(r"(?P<score>[^=>]*?)(?:=|\\geq?(?![a-z])|≥)\s*\\max(?![a-z])|\s*j\s*=\s*\\(?:operatorname\*?\{)?arg")
+LARGEST_SIGN = re.compile(
+    r"(?P<score>[^=>]*?)(?:=|\\geq?(?![a-z])|≥)\s*\\max(?![a-z])|\s*j\s*=\s*\\(?:operatorname\*?\{)?arg"
+)
 DISPLAYED = re.compile(r"\$\$.*?\$\$|\\\[.*?\\\]", re.S)
 PARALLEL_SIGN = re.compile(r"\$([^$]*?)(?:\\parallel(?![a-zA-Z])|∥)([^$]*)\$")
 
@@ -138,7 +150,7 @@ def _tag(math: str, item: str) -> str:
     indices = {n.index for n in symbols if _kind(n) == "KEY"}
     place = "J" if indices == {(item,)} else "I"
     if {"KEY", "QUERY"} <= kinds:
-        apart = isinstance(node, T.Binary) and node.sign == "-" or len(indices) > 1
+        apart = (isinstance(node, T.Binary) and node.sign == "-") or len(indices) > 1
         return "GAP" if apart else f"SCORE{place}"
     if is_norm_of_key(node):
         return f"KEYNORM{place}"
@@ -161,7 +173,7 @@ def without_reasons(text: str) -> str:
     kept = []
     for sentence in re.split(r"(?<=[.。;；])\s*", text):
         stated = EQUAL_LENGTHS.sub(" ", REASON.sub("", sentence))
-        kept += [clause for clause in CLAUSES.split(stated) if not WEIGHTS.search(clause)]
+        kept += [clause for clause in CLAUSES.split(stated) if not WEIGHTS.search(clause) or NAMED.search(clause)]
     return " , ".join(kept)
 
 

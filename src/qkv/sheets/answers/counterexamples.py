@@ -1,4 +1,4 @@
-"""Constructions of what is arbitrary: values where keys must stand, unknown coefficients; refuted by one choice of them."""
+"""Constructions of what is arbitrary, values for keys or unknown coefficients: refuted by one choice of them."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def fails_for_some_values(question: Question, construction: Construction, proble
         if found.kind == "refuted":
             what = "key" if family == "k" else "mean of the key"
             words = (
-                f"values are arbitrary, and if {' = '.join(own)} = {put.said(key)}, the {what} of another item {OTHER}, "
-                f"{put.said(weight)} does not go to 0: {put.said(found.because)}; build queries of {what}s"
+                f"values are arbitrary, and if {' = '.join(own)} = {put.said(key)}, the {what} of another item "
+                f"{OTHER}, {put.said(weight)} does not go to 0: {put.said(found.because)}; build queries of {what}s"
             )
             return Example(words, found)
     return None
@@ -81,16 +81,16 @@ def _lets(question: Question, put: Put) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Weighted:
-    """A sum of projections with coefficients: its coefficients' letter, and the sum with a number in their place."""
+    """A sum of projections with a number in the place of its coefficients, and what was supposed for that, if anything."""
 
-    letter: str
+    supposed: str
     side: T.Node
 
 
 def weighted_sum(side: T.Node, region: Region) -> Weighted | None:
     """Σ c_j a_j a_j' for coefficients c_j that are known to be numbers, or to be those of v_a; None for others.
 
-    A number that the author gives for all c_j is put in, with an empty letter; otherwise PUT_NUMBER is.
+    A number that the author gives for all c_j is put in; otherwise PUT_NUMBER is supposed.
     """
     total = side if isinstance(side, T.Total) else dotted_sum(side) if isinstance(side, T.Binary) else None
     if total is None:
@@ -107,7 +107,8 @@ def weighted_sum(side: T.Node, region: Region) -> Weighted | None:
     if known is None:
         return None
     inner = T.Binary("*", T.Binary("*", T.Number(known or PUT_NUMBER), vectors[0]), vectors[1])
-    return Weighted("" if known else f"{letter}_{total.index}", replace(total, inner=inner))
+    supposed = "" if known else f"{letter}_{total.index} = {PUT_NUMBER}"
+    return Weighted(supposed, replace(total, inner=inner))
 
 
 def _by_products(total: T.Total, factors: list[T.Node]) -> Weighted | None:
@@ -117,7 +118,7 @@ def _by_products(total: T.Total, factors: list[T.Node]) -> Weighted | None:
     if [isinstance(f, T.Transposed) for f in factors] != [True, False, False, True]:
         return None
     inner = T.Binary("*", T.Binary("*", T.Number(PUT_NUMBER), factors[2]), factors[3])
-    return Weighted(f"a_{total.index}ᵀv_a", replace(total, inner=inner))
+    return Weighted(f"a_{total.index}ᵀv_a = {PUT_NUMBER}", replace(total, inner=inner))
 
 
 def _factors(node: T.Node) -> list[T.Node]:

@@ -86,7 +86,9 @@ def _scores_written_out(region: Region, problem: Problem) -> Region:
         if isinstance(head, T.Symbol) and head.index and one.clause.signs[0] == "=":
             (defined if _is_score(one.clause.sides[1]) else others).add(head.base)
     letters = (defined | set(problem.letters_for("score"))) - (others - defined)
-    pattern = re.compile(rf"(?<![\\A-Za-z_])(?:{'|'.join(sorted(letters))})\s*_\s*\{{?\s*([a-z])\s*\}}?") if letters else None
+    pattern = (
+        re.compile(rf"(?<![\\A-Za-z_])(?:{'|'.join(sorted(letters))})\s*_\s*\{{?\s*([a-z])\s*\}}?") if letters else None
+    )
 
     def plain(math: str) -> str:
         math = QUANTIFIER.sub("", OVER_OTHERS.sub("", math))
@@ -256,7 +258,9 @@ FREE = "k_1..k_n free, q free, n >= 2"
 
 def _longer_key(question: Question, line: int, written: str) -> Reading:
     item = question.item or "j"
-    return Reading((f"{FREE}, norm(k_{item}) > norm(k_i) for i != {item}",), (), "a key longer than the others", line, written)
+    return Reading(
+        (f"{FREE}, norm(k_{item}) > norm(k_i) for i != {item}",), (), "a key longer than the others", line, written
+    )
 
 
 def _like_key(question: Question, words: str, line: int, written: str) -> Reading:
@@ -291,7 +295,11 @@ def _of_scores(clause: T.Clause) -> bool:
 
 def _is_single(node: T.Node) -> bool:
     """Whether a side is the score of one key and nothing beside it."""
-    return _is_score(node) and not _holds_exponential(node) and sum(isinstance(n, (T.Symbol, T.Number)) for n in T.nodes(node)) == 2
+    return (
+        _is_score(node)
+        and not _holds_exponential(node)
+        and sum(isinstance(n, (T.Symbol, T.Number)) for n in T.nodes(node)) == 2
+    )
 
 
 def _holds_exponential(node: T.Node) -> bool:
@@ -322,10 +330,9 @@ def _link_holds(left: T.Node, sign: str, right: T.Node, item: str) -> bool:
     """One relation at unit keys and q = k_j; what has no plain value there does not hold."""
     if sign == "perp":
         return _is_query_and_key(left, right) and _item_of(left, right) != item
-    values = (_at_like_key(left, item), _at_like_key(right, item))
-    if values[0] is None or values[1] is None:
+    one, other = _at_like_key(left, item), _at_like_key(right, item)
+    if one is None or other is None:
         return False
-    one, other = values
     return {
         "=": one == other, "~": one == other, ">": one > other, ">=": one >= other, "<": one < other,
         "<=": one <= other, "!=": one != other,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from qkv.sheets.answers.construction import Construction, joined, names, renamed
-from qkv.sheets.answers.counterexamples import PUT_NUMBER, weighted_sum
+from qkv.sheets.answers.counterexamples import weighted_sum
 from qkv.sheets.answers.regions import Region
 from qkv.sheets.answers.tree_text import Said, basis_matrix, claim_text, clauses, said, symbol_of
 from qkv.sheets.problems.problem import Problem, Question
@@ -92,11 +92,11 @@ def find_constructions(
         if not heads:
             last = []
             continue
+        text = _value(question, one.clause.sides[1:], known, problem, values)
+        supposed = ""
         weighted = weighted_sum(one.clause.sides[-1], region) if heads == ["M"] else None
         if weighted is not None:
-            text = claim_text(weighted.side, known)
-        else:
-            text = _value(question, one.clause.sides[1:], known, problem, values)
+            text, supposed = claim_text(weighted.side, known), weighted.supposed
         if text is None and matrices:
             text = other.get(claim_text(one.clause.sides[-1]) or "")
         if text is None and len(heads) == 1 and heads[0] in current:
@@ -110,7 +110,6 @@ def find_constructions(
             not matrices and not _has_letters(text, problem) and SCALED_IN_WORDS.search(one.formula.after[:100])
         ):
             text = f"t*({text})"
-        supposed = f"{weighted.letter} = {PUT_NUMBER}" if weighted is not None and weighted.letter else ""
         last = [_Value(hole, text, one.formula.line, one.formula.source, supposed) for hole in heads]
         if all(hole in current for hole in question.holes) and any(v.hole in current for v in last):
             groups.append(current)

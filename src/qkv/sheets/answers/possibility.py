@@ -1,4 +1,4 @@
-"""Whether tokens can be chosen so that an output approximates something: "no" with a reason in formulas, wrong "yes"."""
+"""Whether tokens can be chosen so that an output approximates something: a reasoned "no", a wrong "yes"."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ TOKENS = ("u", "mu", "x", "v")
 """Families in which the output of a token may be written."""
 YES = re.compile(
     r"\byes\b|\b(?:it|this|that) is (?:indeed |also )?possible\b|\bwe can (?:do|reach|get|achieve|obtain|make)\b|"
-    r"\bcan be (?:done|reached|achieved|obtained)\b|(?:^|[。；.;\s])(?:可以|能够|能|可能)\s*[，。,.：:；!！]|可以做到|可以实现|是可能的|可以得到",
+    r"\bcan be (?:done|reached|achieved|obtained)\b|(?:^|[。；.;\s])(?:可以|能够|能|可能)\s*[，。,.：:；!！]|"
+    r"可以做到|可以实现|是可能的|可以得到",
     re.I,
 )
 NO = re.compile(
-    r"\bno\b|\bnot\b|n't\b|\bimpossible|\bcannot\b|\bnever\b|\bneither\b|\bnor\b|\bunable\b|\bout of reach\b|\bfails?\b|"
-    r"\bunfortunately\b|\bonly if\b|\bunless\b|不能|不可能|无法|不可以|不行|做不到|没有|不会|办不到|并非|不是|除非|只有",
+    r"\bno\b|\bnot\b|n't\b|\bimpossible|\bcannot\b|\bnever\b|\bneither\b|\bnor\b|\bunable\b|\bout of reach\b|"
+    r"\bfails?\b|\bunfortunately\b|\bonly if\b|\bunless\b|不能|不可能|无法|不可以|不行|做不到|"
+    r"没有|不会|办不到|并非|不是|除非|只有",
     re.I,
 )
 
@@ -87,9 +89,7 @@ def _put(question: Question, value: str, choice: str) -> Found:
     return decided(question.given, (*question.let, choice), goals)
 
 
-def _by_scores(
-    question: Question, region: Region, chosen: list[tuple[int, str]], problem: Problem
-) -> Decided | None:
+def _by_scores(question: Question, region: Region, chosen: list[tuple[int, str]], problem: Problem) -> Decided | None:
     """A "no" with the scores of the changed token, the largest of which is its own."""
     token = question.holes[0]
     change = families(declared_names(question.given, question.let), problem)
@@ -109,9 +109,17 @@ def _by_scores(
                     continue
                 found = decided(question.given, lets, (f"{own(sides[0])} {sign} {own(sides[1])}",))
                 if found.kind == "proved":
-                    because = f"with {token} = {people_write(text)} its own score is the largest: {people_write(found.says)}"
+                    because = (
+                        f"with {token} = {people_write(text)} its own score is the largest: {people_write(found.says)}"
+                    )
                     answer = GradedAnswer(
-                        question.part, question.asked, one.formula.line, one.formula.source, "limit", because, found.block
+                        question.part,
+                        question.asked,
+                        one.formula.line,
+                        one.formula.source,
+                        "limit",
+                        because,
+                        found.block,
                     )
                     return Decided(answer)
     return None

@@ -15,7 +15,10 @@ NOTATIONS = (
     (re.compile(r"^\s*\\boxed\s*\{(.*)\}\s*[.,]?\s*$", re.S), r"\1"),
     (re.compile(r"(=[^,=]*?)\\in\s*\\mathbb\s*\{?\s*R\s*\}?\s*(?:\^\s*(?:\{[^{}]*\}|\w))?"), r"\1"),
     (LIMIT, " "),
-    (re.compile(r"\+\s*\\(?:text|mathrm|textrm|mbox)\s*\{[^{}]*\}\s*([.,]?)\s*$"), r"\1"),  # a rest that is told in words
+    (
+        re.compile(r"\+\s*\\(?:text|mathrm|textrm|mbox)\s*\{[^{}]*\}\s*([.,]?)\s*$"),
+        r"\1",
+    ),  # a rest in words
     (re.compile(r"\b([qM])\s*\^\s*(?:\*|\{\s*\*\s*\}|\\ast|\\star|\{\\(?:ast|star)\})"), r"\1"),  # the best one
     (re.compile(r"\b0\s*\^\s*(?:\{\s*[+-]\s*\}|[+-](?!\w))"), "0"),  # a limit from one side
     (

@@ -15,8 +15,8 @@ from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.parser import Unreadable, expression
 
 TENDS_TO = (
-    r"(?:\b(?:close to|near(?:ly)?|approach\w*|tends? to|goes to|converges? to|about|approximately|almost|essentially|to|is)\b"
-    r"|接近|趋于|趋近于|约为|几乎为|等于|为)"
+    r"(?:\b(?:close to|near(?:ly)?|approach\w*|tends? to|goes to|converges? to|about|approximately|almost|"
+    r"essentially|to|is)\b|接近|趋于|趋近于|约为|几乎为|等于|为)"
 )
 VALUE_FOR = re.compile(
     rf"[^$.。;]{{0,60}}?{TENDS_TO}\s*\$?\s*(?P<value>[01])\s*\$?\s*(?:,\s*)?"
