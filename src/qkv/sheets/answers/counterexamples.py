@@ -81,7 +81,7 @@ def _lets(question: Question, put: Put) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Weighted:
-    """A sum of projections with a number in the place of its coefficients, and what was supposed for that, if anything."""
+    """A sum of projections with a number for its coefficients, and what was supposed for that, if anything."""
 
     supposed: str
     side: T.Node
