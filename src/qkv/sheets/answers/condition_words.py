@@ -90,6 +90,7 @@ AT_RIGHT_ANGLES = re.compile(
     rf"\bkeys?\s+(?P<apart>apart from|except|other than|but|besides)[^.。,，]{{0,12}}KEYJ[^.。,，]{{0,12}}?"
     rf"\b{RIGHT_ANGLES}\s+to\s+(?:the\s+)?(?:QUERY|query)|"
     rf"(?:QUERY|查询)[^。，,]{{0,6}}(?:与|和)[^。，,]{{0,4}}(?P<zh>除|其他|其余|其它)[^。，,]{{0,24}}(?:正交|垂直)|"
+    r"(?P<zhothers>其他|其余|其它)的?键[^。，,]{0,6}(?:与|和|跟)\s*(?:QUERY|查询)\s*都?(?:正交|垂直)|"
     r"(?P<zhout>除)[^。，,]{0,12}(?:外|以外|之外)[^。，,]{0,12}(?:与|和|跟)\s*(?:QUERY|查询)\s*都?(?:正交|垂直)",
     re.I,
 )

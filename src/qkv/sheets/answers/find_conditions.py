@@ -186,9 +186,9 @@ def _strong(question: Question, region: Region, problem: Problem) -> Reading | N
 
 def _strong_in_words(question: Question, region: Region) -> Reading | None:
     """A score that words call much larger than the others; what is said of the length of a key is not taken for it."""
+    longer = _speaks_of_lengths(tagged(region.words, question.item or "j"))
     for sentence in re.split(r"(?<=[.。;；])\s*", region.words):
         text = tagged(sentence, question.item or "j")
-        longer = _speaks_of_lengths(text)
         if longer:
             text = LONGER.sub(" ", without_reasons(text))
         found = MUCH_LARGER.search(text)
@@ -205,7 +205,7 @@ SCORE_NAMED = re.compile(rf"{SCORES}|\b(?:SCORE[IJ]|GAP|SCORERELATION)\b", re.I)
 
 
 def _speaks_of_lengths(text: str) -> bool:
-    """Whether a tagged sentence compares lengths of keys, in words or in a formula."""
+    """Whether a tagged text compares lengths of keys, in words or in a formula."""
     return LONGER.search(text) is not None or "LENGTHS" in text
 
 

@@ -30,6 +30,8 @@ from qkv.sheets.answers.outcome_words import (
     UNSTABLE,
     VARIANCE_OF,
     VARIES,
+    WAS,
+    WAS_BEFORE,
     WRITTEN_PLAINLY,
 )
 from qkv.sheets.answers.regions import Region, is_length
@@ -280,7 +282,9 @@ def _in_clause(one: Said, here: list[T.Clause], place: int, scales: set[str], le
         return None
     condition, worded = condition_of(one, here, place, scales, length)
     unread = not condition and circumstances(formula).unclear  # under a condition that was not understood
-    loose = unread or bool(CONTRAST.search(formula.before)) or (bool(condition) and is_new_case(formula.before))
+    past = WAS.search(formula.before) or WAS_BEFORE.match(formula.after)
+    contrast = bool(past or CONTRAST.search(formula.before))
+    loose = unread or contrast or (bool(condition) and is_new_case(formula.before))
     if not condition and place == len(here) - 1 and ALWAYS.match(formula.after):
         condition = ALL_LENGTHS
     return Outcome(output, value, condition, formula.line, formula.source, in_words=worded, loose=loose)
