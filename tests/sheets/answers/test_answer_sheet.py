@@ -38,7 +38,7 @@ def verdict(text, part, problem="attention-2021", place=0):
         (r"$$q = \frac{k_a + k_b}{2}$$", "misses"),
         (r"$q = \frac{k_a}{\|k_a\|} + \frac{k_b}{\|k_b\|}$", "misses"),
         (r"$q = s k_a + r k_b$", "not_read"),
-        (r"$q = s (v_a + v_b)$", "not_read"),
+        (r"$q = s (v_a + v_b)$", "misses"),
         ("A long query between both keys does it.", "prose"),
         ("", "none"),
     ],

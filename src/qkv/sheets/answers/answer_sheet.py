@@ -6,11 +6,12 @@ import re
 from dataclasses import replace
 from time import process_time
 
-from qkv.sheets.answers.construction import Length, Outcome, joined, names
+from qkv.sheets.answers.construction import Length, Outcome, names
 from qkv.sheets.answers.decide import decide_answer
 from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.find_conditions import decide_condition
 from qkv.sheets.answers.find_constructions import (
+    calls_keys_values,
     find_constructions,
     says_as_before,
     says_columns,
@@ -22,15 +23,14 @@ from qkv.sheets.answers.find_constructions import (
 from qkv.sheets.answers.find_facts import decide_facts
 from qkv.sheets.answers.find_outcomes import find_outputs, find_samples, length_letter
 from qkv.sheets.answers.letters import put_in
+from qkv.sheets.answers.possibility import TOKENS, decide_possibility
 from qkv.sheets.answers.regions import Region, regions_of
-from qkv.sheets.answers.tree_text import claim_text, said
+from qkv.sheets.answers.weight_outcomes import find_either, find_weights
 from qkv.sheets.feedback import GradedAnswer
 from qkv.sheets.problems.problem import Problem, Question
 from qkv.sheets.reading.sheet import Sheet
-from qkv.sheets.statements import tree as T
-from qkv.sheets.statements.changes import changes_in, sentence
 
-VECTORS = {"v": ("v",), "u": ("u", "mu", "x", "v")}
+VECTORS = {"v": ("v",), "u": TOKENS}
 """Families in which the value of an output may be written, by the family of the problem."""
 
 
@@ -86,10 +86,14 @@ def _answer(
         return _or_words(question, region, decide_answer(question, None, context, problem, outcomes))
     if question.kind == "samples":
         holes = [hole for hole, _ in question.default]
-        outcomes = find_samples(region, _scales(question, problem, context), length, holes)
+        scales = _scales(question, problem, context)
+        outcomes = find_samples(region, scales, length, holes)
+        if len(holes) == 1:
+            outcomes += find_weights(region, scales, length)
+            outcomes += find_either(region) if not outcomes else []
         return _or_words(question, region, decide_answer(question, None, context, problem, outcomes))
     if question.kind == "possibility":
-        return _possibility(question, region, problem)
+        return decide_possibility(question, region, problem) or _words(question, region)
     return _words(question, region)
 
 
@@ -100,6 +104,8 @@ def _construction(question: Question, region: Region, problem: Problem, context:
         earlier = next((d.construction for d in reversed(context.values()) if d.construction is not None), None)
         if earlier is not None and tuple(h for h, _ in earlier.values) == question.holes:
             found = [replace(earlier, line=region.line, written=" ".join(region.words.split())[:120])]
+    if not found and not calls_keys_values(region):
+        found = find_constructions(question, region, problem, values=True)
     if not found:
         return _words(question, region)
     decided = decide_answer(question, found[-1], context, problem)
@@ -197,37 +203,3 @@ def _words(question: Question, region: Region) -> Decided:
         return Decided(none_found(question))
     because = "words, which are not decided"
     return Decided(GradedAnswer(question.part, question.asked, region.line, words[:160], "prose", because))
-
-
-def _possibility(question: Question, region: Region, problem: Problem) -> Decided:
-    """Whether tokens can be chosen so that an output approximates something: formulas are decided, words are not."""
-    token, output = question.holes[0], question.holes[-1]
-    chosen: list[tuple[int, str]] = []
-    for one in said(list(region.formulas)):
-        head = one.clause.sides[0]
-        if isinstance(head, T.Symbol) and joined(head.base, "".join(head.index)) == token:
-            texts = [claim_text(side) for side in one.clause.sides[1:]]
-            chosen += [(one.formula.line, text) for text in texts if text is not None and "+" in text]
-    chosen += _told_tokens(region, token, problem, question.part)
-    for line, text in chosen:
-        for outcome in find_outputs(output, region, VECTORS["u"]):
-            if outcome.line < line:
-                continue
-            tried = decide_answer(question, None, {}, problem, [replace(outcome, condition=f"{token} = {text}")])
-            if tried.answer.verdict in ("meets", "limit"):
-                return tried
-    return _words(question, region)
-
-
-def _told_tokens(region: Region, token: str, problem: Problem, part: str) -> list[tuple[int, str]]:
-    """What a token becomes by changes that are told in words, with their lines."""
-    here = problem.part(part)
-    lets = [one for let in (here.let if here is not None else ()) for one in re.split(r",\s*(?=\w+ =)", let)]
-    given = next((one.partition("=")[2].strip() for one in lets if one.split("=")[0].strip() == token), "")
-    found: dict[tuple[int, str], None] = {}
-    for formula in region.formulas:
-        for change in changes_in(sentence(formula), token):
-            value = claim_text(change.value)
-            if change.token == token and value is not None and given:
-                found[formula.line, f"{given} + {value}" if change.added else value] = None
-    return list(found)

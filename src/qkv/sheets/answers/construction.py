@@ -40,6 +40,7 @@ class Construction:
         small: Letters that the sheet says to be small.
         fixed: Pairs of a letter and the number that the sheet puts for it.
         same: Whether several scales are said to be equal.
+        supposed: What was put for numbers that may be any, such as "c_j = 2"; such a construction can only fail.
     """
 
     values: tuple[tuple[str, str], ...]
@@ -49,6 +50,7 @@ class Construction:
     small: frozenset[str] = frozenset()
     fixed: tuple[tuple[str, str], ...] = ()
     same: bool = False
+    supposed: str = ""
 
     def value(self, hole: str) -> str | None:
         """The author's expression for a hole, or None."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from qkv.sheets.answers.construction import Construction, Outcome, declared_names, is_expression, joined, names, renamed
+from qkv.sheets.answers.counterexamples import fails_for_some_values, uses_values, with_small_basis
 from qkv.sheets.answers.decided import Decided, none_found
 from qkv.sheets.answers.goal_check import SHOWN_ITEMS, Found, decided, in_limit, shown
 from qkv.sheets.answers.letters import FRESH, Put, families, logarithms_as_scales, numbers_as_scales, put_in
@@ -72,6 +73,8 @@ def _answer(
 
 def _decide_construction(question: Question, construction: Construction, problem: Problem | None) -> Decided:
     """The goal with the author's values; if it fails, other fair readings, then what is missing."""
+    if uses_values(question, construction, problem):
+        return _of_values(question, construction, problem)
     put = put_in(question, construction, problem)
     if put is None:
         because = "it is not an expression that the checker can read"
@@ -80,6 +83,11 @@ def _decide_construction(question: Question, construction: Construction, problem
     goals = tuple(in_limit(goal, put.scales) for goal in question.goal)
     found = decided(given, let, goals)
     limit = _limit_words(goals)
+    if construction.supposed:
+        return _supposed(question, construction, put, found)
+    small = with_small_basis(construction) if found.kind == "unknown" and "M" in question.holes else None
+    if small is not None:
+        return _decide_construction(question, small, problem)
     if found.kind in ("proved", "conditional"):
         verdict = "limit" if limit or found.kind == "conditional" else "meets"
         because = f"{put.written()} meets the goal{put.said(limit)}"
@@ -108,6 +116,25 @@ def _decide_construction(question: Question, construction: Construction, problem
             _answer(question, construction, "not_read", f"not decided: {found.because}", found), construction
         )
     return _missed(question, construction, put, found)
+
+
+def _of_values(question: Question, construction: Construction, problem: Problem | None) -> Decided:
+    """Queries that are built of values: they fail for some, or nothing is said."""
+    example = fails_for_some_values(question, construction, problem)
+    if example is None:
+        because = "values stand where keys are asked for, and it was not decided what follows"
+        return Decided(_answer(question, construction, "not_read", because), construction)
+    answer = _answer(question, construction, "misses", example.words, example.found)
+    return Decided(answer, construction, example=example.words)
+
+
+def _supposed(question: Question, construction: Construction, put: Put, found: Found) -> Decided:
+    """A construction with numbers put for what may be any: it fails with them, or nothing is said."""
+    if found.kind != "refuted":
+        because = f"not decided: {construction.supposed} was tried"
+        return Decided(_answer(question, construction, "not_read", because, found), construction)
+    because = f"with {construction.supposed}, which is allowed, {put.said(found.says)} fails: {put.said(found.because)}"
+    return Decided(_answer(question, construction, "misses", because, found), construction, example=because)
 
 
 def _missed(question: Question, construction: Construction, put: Put, found: Found) -> Decided:

@@ -17,6 +17,7 @@ class Decided:
         answer: The answer.
         construction: The author's values, or None.
         lacks_scale: Whether a large number would mend it.
+        example: Values of what is arbitrary with which the construction fails, in words; empty if it needs none.
         for_items: The number of items for which its numbers are large enough, or 0 if it holds for any number.
     """
 
@@ -24,6 +25,7 @@ class Decided:
     construction: Construction | None = None
     lacks_scale: bool = False
     for_items: int = 0
+    example: str = ""
 
 
 def none_found(question: Question) -> GradedAnswer:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from qkv.sheets.answers.construction import Construction, joined, names, renamed
+from qkv.sheets.answers.counterexamples import weighted_sum
 from qkv.sheets.answers.regions import Region
 from qkv.sheets.answers.tree_text import Said, basis_matrix, claim_text, clauses, said, symbol_of
 from qkv.sheets.problems.problem import Problem, Question
@@ -58,15 +59,19 @@ class _Value:
     text: str
     line: int
     written: str
+    supposed: str = ""
 
 
-def find_constructions(question: Question, region: Region, problem: Problem) -> list[Construction]:
+def find_constructions(
+    question: Question, region: Region, problem: Problem, values: bool = False
+) -> list[Construction]:
     """The constructions of a region in reading order, the last one last; those marked as dropped are left out.
 
     Args:
         question: A question of the kind "construction".
         region: What the sheet says on its part.
         problem: The problem, for the letters that usually stand for the query.
+        values: Whether queries may be built of values too, which are arbitrary.
     """
     known = _matrix_letters(region)
     if question.holes[0].partition("_")[0] not in MATRICES:
@@ -87,7 +92,11 @@ def find_constructions(question: Question, region: Region, problem: Problem) -> 
         if not heads:
             last = []
             continue
-        text = _value(question, one.clause.sides[1:], known, problem)
+        text = _value(question, one.clause.sides[1:], known, problem, values)
+        supposed = ""
+        weighted = weighted_sum(one.clause.sides[-1], region) if heads == ["M"] else None
+        if weighted is not None:
+            text, supposed = claim_text(weighted.side, known), weighted.supposed
         if text is None and matrices:
             text = other.get(claim_text(one.clause.sides[-1]) or "")
         if text is None and len(heads) == 1 and heads[0] in current:
@@ -101,7 +110,7 @@ def find_constructions(question: Question, region: Region, problem: Problem) -> 
             not matrices and not _has_letters(text, problem) and SCALED_IN_WORDS.search(one.formula.after[:100])
         ):
             text = f"t*({text})"
-        last = [_Value(hole, text, one.formula.line, one.formula.source) for hole in heads]
+        last = [_Value(hole, text, one.formula.line, one.formula.source, supposed) for hole in heads]
         if all(hole in current for hole in question.holes) and any(v.hole in current for v in last):
             groups.append(current)
             current = {}
@@ -184,6 +193,18 @@ def says_scaled(region: Region) -> bool:
     return bool(SCALED_IN_WORDS.search(region.words))
 
 
+VALUES_ARE_KEYS = re.compile(
+    r"\$[^$]*v_[^$]*\$[^$.。]{0,20}?(?:\b(?:for|denotes?|as|are|be|is)\b|为|是|表示)[^$.。]{0,25}?(?:\b(?:keys?|means?)\b|键|均值)|"
+    r"\b(?:keys?|means?)\b[^$.。]{0,15}\b(?:called|denoted|written|named|are|by|be)\b[^$.。]{0,10}\$[^$]*v_",
+    re.I,
+)
+
+
+def calls_keys_values(region: Region) -> bool:
+    """Whether the author says that the letter of values stands for keys here."""
+    return bool(VALUES_ARE_KEYS.search(region.words)) or re.search(r"k_\{?\w\}?\s*=\s*v_", region.words) is not None
+
+
 def says_rows(region: Region) -> bool:
     """Whether the words speak of rows."""
     return bool(re.search(r"\brows?\b|行向量|每一?行", region.words, re.I))
@@ -244,7 +265,8 @@ def _construction(question: Question, current: dict[str, _Value]) -> Constructio
     values = [current[hole] for hole in question.holes if hole in current]
     written = ", ".join(dict.fromkeys(v.written for v in values))
     line = min(v.line for v in values)
-    return Construction(tuple((v.hole, v.text) for v in values), line, written)
+    supposed = ", ".join(dict.fromkeys(v.supposed for v in values if v.supposed))
+    return Construction(tuple((v.hole, v.text) for v in values), line, written, supposed=supposed)
 
 
 def _rescaled(side: T.Node, before: _Value, problem: Problem) -> str | None:
@@ -313,7 +335,9 @@ def hole_of(holes: Iterable[str], side: T.Node, problem: Problem) -> str | None:
     return None
 
 
-def _value(question: Question, sides: Iterable[T.Node], known: dict[str, str], problem: Problem) -> str | None:
+def _value(
+    question: Question, sides: Iterable[T.Node], known: dict[str, str], problem: Problem, values: bool = False
+) -> str | None:
     """The last side that is an expression in the vectors of the problem."""
     matrix = question.holes[0].partition("_")[0] in MATRICES
     best: str | None = None
@@ -328,7 +352,7 @@ def _value(question: Question, sides: Iterable[T.Node], known: dict[str, str], p
         text = claim_text(side, known)
         if text is not None and not matrix and (_is_row(text, problem) or _is_linear(side, problem)):
             text = text.replace("'", "")  # a query that is written as a row, or as the transpose of one
-        if text is None or not _has_vectors(text, matrix, question, problem):
+        if text is None or not _has_vectors(text, matrix, question, problem, values):
             continue
         best = text
     return best
@@ -359,7 +383,7 @@ def _has_letters(text: str, problem: Problem) -> bool:
     return any(not (base in vectors and index) for base, index in names(text))
 
 
-def _has_vectors(text: str, matrix: bool, question: Question, problem: Problem) -> bool:
+def _has_vectors(text: str, matrix: bool, question: Question, problem: Problem, values: bool = False) -> bool:
     """Whether an expression is built of vectors of the problem, and of no value that is yet to be found."""
     found = names(text)
     vectors = {*problem.letters_for("key"), *problem.letters_for("mean"), "k", "mu", "u", "a"}
@@ -369,8 +393,13 @@ def _has_vectors(text: str, matrix: bool, question: Question, problem: Problem) 
             return False
         if "M" in question.holes:
             vectors.add("b")
+            if any(index and base not in vectors for base, index in found):
+                return False  # a vector or a number of which nothing is known
         return bool(bases & {"A", "B", "I"}) or any(base in vectors and index for base, index in found)
-    if any(base in ("v", "q", "alpha", "c") and index not in ("", "0") for base, index in found):
+    if values:
+        vectors |= {*problem.letters_for("value"), "v"}
+    unknown = {"v", "q", "alpha", "c"} - (vectors if values else set())
+    if any(base in unknown and index not in ("", "0") for base, index in found):
         return False
     return any(base in vectors and index for base, index in found) and "'" not in text
 

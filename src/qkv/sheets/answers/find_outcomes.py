@@ -30,6 +30,8 @@ from qkv.sheets.answers.outcome_words import (
     UNSTABLE,
     VARIANCE_OF,
     VARIES,
+    WAS,
+    WAS_BEFORE,
     WRITTEN_PLAINLY,
 )
 from qkv.sheets.answers.regions import Region, is_length
@@ -85,7 +87,7 @@ def find_outputs(hole: str, region: Region, letters: Iterable[str] = ()) -> list
     families = set(letters) or {"v"}
     found: list[Outcome] = []
     for one in said(list(region.formulas)):
-        one = replace(one, clause=_without_difference(one.clause))
+        one = replace(one, clause=_without_difference(_up_to_unequal(one.clause)))
         if (
             _is_output(one.clause.sides[0], hole)
             and set(one.clause.signs) <= {"=", "~", "->"}
@@ -118,6 +120,14 @@ def _copied(region: Region, families: set[str]) -> list[Outcome]:
             if not NEGATED.search(one[0]):
                 found.append(Outcome("c", f"v_{one['item']}", "", region.line, " ".join(one[0].split()), loose=True))
     return found
+
+
+def _up_to_unequal(clause: T.Clause) -> T.Clause:
+    """c ≈ x = y for c ≈ x = y ≠ z."""
+    for place, sign in enumerate(clause.signs):
+        if sign in ("!=", "!~") and place > 0:
+            return replace(clause, sides=clause.sides[: place + 1], signs=clause.signs[:place])
+    return clause
 
 
 def _without_difference(clause: T.Clause) -> T.Clause:
@@ -270,20 +280,22 @@ def _in_clause(one: Said, here: list[T.Clause], place: int, scales: set[str], le
     value = _last_value(one.clause.sides[1:], {"v"})
     if not value:
         return None
-    condition, worded = _condition_of(one, here, place, scales, length)
+    condition, worded = condition_of(one, here, place, scales, length)
     unread = not condition and circumstances(formula).unclear  # under a condition that was not understood
-    loose = unread or bool(CONTRAST.search(formula.before)) or (bool(condition) and is_new_case(formula.before))
+    past = WAS.search(formula.before) or WAS_BEFORE.match(formula.after)
+    contrast = bool(past or CONTRAST.search(formula.before))
+    loose = unread or contrast or (bool(condition) and is_new_case(formula.before))
     if not condition and place == len(here) - 1 and ALWAYS.match(formula.after):
         condition = ALL_LENGTHS
     return Outcome(output, value, condition, formula.line, formula.source, in_words=worded, loose=loose)
 
 
-def _condition_of(
+def condition_of(
     one: Said, here: list[T.Clause], place: int, scales: set[str], length: Length | None
 ) -> tuple[str, bool]:
     """The condition of an outcome, and whether it is in words only: after it, before it in its formula, around it."""
     formula = one.formula
-    inner = [_condition(c, scales, length) for c in here]
+    inner = [condition_on_length(c, scales, length) for c in here]
     outputs = [output_of(c.sides[0]) is not None for c in here]
     before = next((c for c in reversed(inner[:place]) if c), "")
     condition, worded = (before, False) if before else _condition_around(formula.before, "", scales, length)
@@ -304,7 +316,7 @@ def _condition_after(after: str, scales: set[str], length: Length | None) -> str
     found = CONDITION_AFTER.match(after)
     if found is None or opens_next(after):
         return ""
-    conditions = [_condition(clause, scales, length) for clause in clauses(found[1]) if clause.sides]
+    conditions = [condition_on_length(clause, scales, length) for clause in clauses(found[1]) if clause.sides]
     return next((one for one in conditions if one), "")
 
 
@@ -442,7 +454,7 @@ def _condition_around(before: str, after: str, scales: set[str], length: Length 
         if belongs(before[-160:][: place.start()]):
             continue  # the condition of the formula before it
         for clause in reversed([c for c in clauses(place[1]) if c.sides]):
-            found = _condition(clause, scales, length)
+            found = condition_on_length(clause, scales, length)
             if found:
                 return found, False
     for text in (after[:70], before[-120:]):
@@ -454,7 +466,7 @@ def _condition_around(before: str, after: str, scales: set[str], length: Length 
     return "", False
 
 
-def _condition(clause: T.Clause, scales: set[str], length: Length | None) -> str:
+def condition_on_length(clause: T.Clause, scales: set[str], length: Length | None) -> str:
     """A clause as a condition on gamma: a length against a number or another length, a score against another."""
     if len(clause.sides) != 2 or clause.signs[0] not in ("<", ">", "<=", ">=", "=", "~", "->", ">>", "<<"):
         return ""

@@ -34,6 +34,9 @@ CONTRAST = re.compile(
     re.I,
 )
 """Words that set a statement against another part, or that speak of means: such statements accuse nobody."""
+WAS = re.compile(r"\b(?:was|were|used to be|had)\W*$|原来\W*$", re.I)
+WAS_BEFORE = re.compile(r"^\W*(?:before|earlier|previously|so far|until now)\b", re.I)
+"""Words before and after a formula that put it into the past."""
 SWINGS = re.compile(r"oscillat|swing|flip|jump|fluctuat|alternat|switch|bounc|between|之间|摇摆|振荡|震荡", re.I)
 VARIES = re.compile(
     r"^\W*(?:has|have|will have|would have|shows?|exhibits?|suffers? from)\W+(?:an?\W+)?(?:(?:very|more|quite|"

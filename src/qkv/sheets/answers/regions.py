@@ -92,8 +92,22 @@ def _with_parents(
         candidate = Region(own, words, own[0].line if own else 0)
         first = all(found[p].empty for p in siblings if siblings.index(p) < siblings.index(part))
         if not candidate.empty and first:
-            out[part] = candidate
+            here = problem.part(part)
+            out[part] = _from_beginning(candidate, here.questions[0]) if here is not None else candidate
     return out
+
+
+def _from_beginning(region: Region, question: Question) -> Region:
+    """A stretch that answers several parts, from where it begins to speak of what varies in this one."""
+    start = next((f for f in region.formulas if question.varies and _begins(question, f)), None)
+    if start is None:
+        return region
+    place = region.formulas.index(start)
+    words = region.words
+    found = max(words.find(f"${written}$") for written in (start.math, start.source))
+    if found > 0:
+        words = words[max(words.rfind(mark, 0, found) for mark in (". ", "。", "\n")) + 1 :]
+    return Region(region.formulas[place:], words, start.line)
 
 
 def _relabelled(formulas: list[Formula], problem: Problem) -> list[Formula]:

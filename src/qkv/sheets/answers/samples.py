@@ -36,6 +36,8 @@ def decide_samples(
     if not outcomes:
         return Decided(none_found(question))
     earlier = context.get(question.uses)
+    if earlier is not None and earlier.example:
+        return Decided(_after_example(question, outcomes, earlier))
     construction = earlier.construction if earlier is not None else None
     known = construction is not None and earlier is not None and earlier.answer.verdict != "not_read"
     if construction is None or not known:
@@ -66,6 +68,17 @@ def decide_samples(
     scales = ", ".join(f"{put.said(scale)} → ∞" for scale in put.scales)
     because = f"{said} as {scales}" if scales else said
     return Decided(_answer(question, held[-1][0], "limit" if scales else "meets", because, held[-1][1]))
+
+
+def _after_example(question: Question, outcomes: Sequence[Outcome], earlier: Decided) -> GradedAnswer:
+    """Outcomes of a construction that fails for some choice of what is arbitrary: they fail for it too."""
+    stated = [o for o in outcomes if not (o.loose or o.moves or o.queries) and re.search(r"v_[ab]", o.value)]
+    line = earlier.answer.line
+    if not stated:
+        because = f"not decided: it rests on line {line}, which misses"
+        return _answer(question, outcomes[0], "not_read", because)
+    because = f"follows from line {line}: {earlier.example}"
+    return replace(_answer(question, stated[0], "misses", because), follows_from=line)
 
 
 def _told(put: Put, outcome: Outcome, found: Found) -> str:

@@ -15,6 +15,10 @@ NOTATIONS = (
     (re.compile(r"^\s*\\boxed\s*\{(.*)\}\s*[.,]?\s*$", re.S), r"\1"),
     (re.compile(r"(=[^,=]*?)\\in\s*\\mathbb\s*\{?\s*R\s*\}?\s*(?:\^\s*(?:\{[^{}]*\}|\w))?"), r"\1"),
     (LIMIT, " "),
+    (
+        re.compile(r"\+\s*\\(?:text|mathrm|textrm|mbox)\s*\{[^{}]*\}\s*([.,]?)\s*$"),
+        r"\1",
+    ),  # a rest in words
     (re.compile(r"\b([qM])\s*\^\s*(?:\*|\{\s*\*\s*\}|\\ast|\\star|\{\\(?:ast|star)\})"), r"\1"),  # the best one
     (re.compile(r"\b0\s*\^\s*(?:\{\s*[+-]\s*\}|[+-](?!\w))"), "0"),  # a limit from one side
     (
@@ -150,7 +154,7 @@ def _transposed(node: T.Transposed, known: Mapping[str, str]) -> tuple[str, int]
     return f"{_bracketed(inner, STRONG)}'", STRONG
 
 
-def _dotted_sum(node: T.Binary) -> T.Total | None:
+def dotted_sum(node: T.Binary) -> T.Total | None:
     """a_1 x + a_2 x + … + a_m x as a sum over i, or None if it is none."""
     terms: list[T.Node] = []
     rest: T.Node = node
@@ -170,7 +174,7 @@ def _dotted_sum(node: T.Binary) -> T.Total | None:
 
 def _binary(node: T.Binary, known: Mapping[str, str]) -> tuple[str, int] | None:
     if node.sign == "+" and any(isinstance(one, T.Dots) for one in T.nodes(node)):
-        total = _dotted_sum(node)
+        total = dotted_sum(node)
         return None if total is None else _total(total, known)
     left, right = _text(node.left, known), _text(node.right, known)
     if left is None or right is None:
