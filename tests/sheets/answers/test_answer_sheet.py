@@ -346,3 +346,17 @@ def test_an_outcome_under_a_condition_that_is_not_understood_does_not_miss() -> 
     )
     found = grade(text, "attention-2024")
     assert next(a.verdict for a in found.answers if a.part == "d.ii") == "limit"
+
+
+def test_a_tendency_of_an_unscaled_query_is_not_a_miss() -> None:
+    head = (
+        "(c) i. Take $q = \\mu_a + \\mu_b$.\n\n(c) ii. Now $k_a \\approx z\\mu_a$, hence $k_a^T q \\approx z$ and "
+        "$c \\approx \\frac{e^z}{e^z + e} v_a + \\frac{e}{e^z + e} v_b$. So "
+    )
+    towards = "$c$ moves towards $v_a$ when $z$ is large and towards $v_b$ when $z$ is small."
+    reached = "$c \\approx v_a$ for $z > 1$ and $c \\approx v_b$ for $z < 1$."
+    verdicts = [
+        next(a.verdict for a in grade(head + words, "attention-2022", "a.md").answers if a.part == "c.ii")
+        for words in (towards, reached)
+    ]
+    assert verdicts == ["prose", "misses"]

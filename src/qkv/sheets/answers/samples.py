@@ -60,6 +60,8 @@ def decide_samples(
     if failed and _about_another_part(question, [o for o, _ in held], [o for o, _ in failed]):
         said = f"line {held[0][0].line} holds, line {failed[0][0].line} does not: {put.said(failed[0][1].because)}"
         return Decided(_answer(question, held[0][0], "not_read", f"two statements: {said}", failed[0][1]))
+    if failed and _is_tendency(earlier, outcomes, [outcome for outcome, _ in failed]):
+        return Decided(none_found(question))
     if failed:
         return Decided(_missed(question, put, earlier, failed[0]))
     if not held:
@@ -68,6 +70,12 @@ def decide_samples(
     scales = ", ".join(f"{put.said(scale)} → ∞" for scale in put.scales)
     because = f"{said} as {scales}" if scales else said
     return Decided(_answer(question, held[-1][0], "limit" if scales else "meets", because, held[-1][1]))
+
+
+def _is_tendency(earlier: Decided | None, outcomes: Sequence[Outcome], failed: Sequence[Outcome]) -> bool:
+    """Whether a query without a scale is said to move the output one way or the other, which it does."""
+    unscaled = earlier is not None and earlier.answer.verdict == "misses" and earlier.lacks_scale
+    return unscaled and any(outcome.loose for outcome in outcomes) and all("exp" in o.value for o in failed)
 
 
 def _after_example(question: Question, outcomes: Sequence[Outcome], earlier: Decided) -> GradedAnswer:
