@@ -2,9 +2,9 @@
 
 import math
 
+import head_reference as reference
 import numpy as np
 import pytest
-import reference
 import torch
 from families import CONFIGS, ENCODERS, text, tiny, tokenizer
 

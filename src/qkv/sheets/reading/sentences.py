@@ -16,6 +16,7 @@ _END = re.compile(
     r"|\n[ \t]*(?:[-*+•>]|\#{1,6}|\d{1,2}[.)])[ \t]|①|②|③"
 )
 _COMMAND = re.compile(r"\\(?:textbf|textit|emph|text|textrm|underline|mathrm)\s*\{([^{}]*)\}")
+_FRAME = re.compile(r"\\(?:begin|end)\s*\{[^{}]*\}(?:\[[^\[\]]*\])?|\\item\s*\[[^\[\]]*\]")
 _OTHER = re.compile(r"\\(?:newline|noindent|newpage|label\{[^{}]*\}|ref\{[^{}]*\}|\\|[A-Za-z]+\*?)")
 
 
@@ -27,7 +28,7 @@ def cleaned(words: str) -> str:
         if piece.startswith("$"):
             out.append(piece)
             continue
-        piece = _COMMAND.sub(r"\1", piece)
+        piece = _COMMAND.sub(r"\1", _FRAME.sub(" ", piece))
         piece = _OTHER.sub(" ", piece)
         out.append(re.sub(r"[*_#{}~`]+", " ", piece))
     return re.sub(r"\s+", " ", "".join(out)).strip()
