@@ -200,11 +200,11 @@ def reaching() -> Chapter:
         (
             "With Q = K = V = I, token 1 attends mostly to itself. Could adding some multiple of u_d, or of u_c, make it "
             "attend to a token that contains u_b, and output u_b? "
-            + "; ".join(
-                f"along {name}: {found.status}, at least {at_least(found.at_least)} away"
+            + " ".join(
+                f"Along {name} it is {found.status}: the output stays at least {at_least(found.at_least)} away."
                 for name, found in cases.items()
             )
-            + ". Every output is an average of the values, and the proof is a hyperplane that separates all of them from u_b.",
+            + " Every output is an average of the values, and the proof is a hyperplane that separates all of them from u_b.",
             Picture(
                 figure_svg(plots.reach(x, 1, plotted, u["b"])),
                 "Distance of the output from u_b against the multiple added, and the bound that holds for all multiples.",
