@@ -87,6 +87,7 @@ def test_the_report_has_no_axe_violations(chromium, scheme):
     shown = context.new_page()
     shown.set_content(long_report())
     shown.locator("details").evaluate_all("all => all.forEach((d) => { d.open = true })")
-    found = axe.run(shown).response["violations"]
+    only = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}  # nothing else depends on colours
+    found = axe.run(shown, options=only).response["violations"]
     assert [(v["id"], v["nodes"][0]["html"]) for v in found] == []
     context.close()
