@@ -180,15 +180,24 @@ class Fork:
 
 
 def forked_command(words: Sequence[object], cwd: Path) -> Fork:
-    """A qkv command in a fork."""
+    """A qkv command in a fork, which has reached the command's first line when this returns.
+
+    Before that line nothing of qkv runs, so that what a signal does there says nothing of it.
+    """
+    from qkv.__main__ import main
+
+    reached, tells = os.pipe()
 
     def work() -> None:
         sys.argv = ["qkv", *map(str, words)]
-        from qkv.__main__ import main
-
+        os.write(tells, b".")
         main()
 
-    return Fork(work, cwd)
+    fork = Fork(work, cwd)
+    os.close(tells)
+    os.read(reached, 1)
+    os.close(reached)
+    return fork
 
 
 @contextlib.contextmanager
