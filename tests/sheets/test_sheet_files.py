@@ -3,6 +3,7 @@
 import sys
 import time
 import types
+from dataclasses import replace
 
 import pytest
 from sample_grades import sample_grade
@@ -97,6 +98,24 @@ def test_a_sheet_that_takes_too_long_is_stopped(tmp_path, pipeline):
     (tmp_path / "slow.md").write_text("x")
     found = grade_file((None, 0.2), str(tmp_path / "slow.md"))
     assert found.failed and "longer than 0.2 s" in found.remarks[0]
+
+
+def test_a_sheet_whose_time_is_over_keeps_its_answers_and_is_not_called_right(tmp_path, pipeline):
+    answered = sample_grade("slow.md")
+
+    def grade(text, problem, file, callback):
+        callback(replace(answered, statements=()))
+        while True:
+            time.sleep(0.01)
+
+    pipeline(grade)
+    (tmp_path / "slow.md").write_text("x")
+    seen = []
+    found = grade_file((None, 0.2), str(tmp_path / "slow.md"), seen.append)
+    assert found.answers == answered.answers and seen[0].answers == answered.answers
+    assert found.failed and found.nothing_wrong is None
+    assert found.summary() == "Only the answers were decided."
+    assert found.remarks[-1].startswith("It took longer than 0.2 s, so that only the answers were decided.")
 
 
 def test_an_unknown_problem_is_a_refusal_and_no_remark(tmp_path, pipeline):

@@ -112,7 +112,7 @@ class Grade(Displayable):
         statements: Every formula that asserts, defines or chooses something, in reading order.
         answers: One entry for each question of the problem, in its order.
         remarks: What the reader should know, such as parts that were not found.
-        failed: Whether the sheet could not be graded; `remarks` say why.
+        failed: Whether the sheet could not be graded, or not to its end; `remarks` say why.
         text: The sheet as it was given, for views that show it with the feedback in place; not part of the JSON.
     """
 
@@ -160,7 +160,7 @@ class Grade(Displayable):
     def summary(self) -> str:
         """The counts in one sentence."""
         if self.failed:
-            return "Not graded."
+            return "Only the answers were decided." if self.answers else "Not graded."
         parts = [_counted(len(self.answers), "question", self.answer_counts())] if self.answers else []
         parts.append(_counted(len(self.statements), "formula", self.counts()))
         return " ".join(parts)

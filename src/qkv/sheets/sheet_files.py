@@ -134,7 +134,7 @@ def grade_text(
         late = f"It took longer than {seconds:g} s"
         if known and known[-1].answers:
             remarks = (*known[-1].remarks, f"{late}, so that only the answers were decided. Grade a part of it.")
-            return replace(known[-1], remarks=remarks)
+            return replace(known[-1], remarks=remarks, failed=True)
         return failed_grade(file, f"{late}. Grade a part of it.", text)
     except (Exception, RecursionError) as why:
         return failed_grade(file, f"It made qkv fail, which is a bug ({type(why).__name__}).", text)
