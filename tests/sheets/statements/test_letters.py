@@ -159,3 +159,15 @@ def test_macros_stand_apart_from_a_command_before_them() -> None:
     )
     found = grade(text, "attention-2021", "sheet.tex")
     assert [(s.part, s.verdict) for s in found.statements] == [("b", "choice"), ("b", "right")]
+
+
+def test_a_length_that_words_name() -> None:
+    head = "(d) ii. Let $q_1 = t\\mu_a$ and $q_2 = t\\mu_b$; call the length of $k_a$ along $\\mu_a$ $m = 1 + w$. Then "
+    assert last(f"{head}$k_a^T q_1 \\approx mt$.") == "limit"
+    assert last(f"{head}$k_a^T q_2 \\approx mt$.") == "wrong"
+
+
+def test_labels_of_typst_in_another_font() -> None:
+    text = "== (c) One head\n_i._ Take $q = t (mu_a + mu_b)$.\n\n_ii._ Then $k_b^T q approx t$.\n"
+    found = grade(text, "attention-2024", "sheet.typ")
+    assert [(s.part, s.verdict) for s in found.statements] == [("c.i", "choice"), ("c.ii", "limit")]
