@@ -173,3 +173,16 @@ def test_several_processes_give_the_same_verdicts_in_the_same_order():
     assert [v.verdict for _, v in alone[:4]] == ["proved", "refuted", "malformed", "proved"]
     with pytest.raises(qkv.QkvError, match="processes is 0"):
         qkv.check(parts[0], processes=0)
+
+
+def test_claims_that_cannot_be_read_can_be_sent_to_processes_when_dask_pickles_errors():
+    import subprocess
+    import sys
+
+    # Dask registers a way of pickling for every class of errors that is loaded, with all that an error came from.
+    code = (
+        "import pickle, copyreg, qkv.claims.pipeline as p; claims = p.read('```claim x\\nthen t >\\n```'); import dask;"
+        " assert type(claims[0].why) in copyreg.dispatch_table;"
+        " assert str(pickle.loads(pickle.dumps(claims[0])).why) == str(claims[0].why)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

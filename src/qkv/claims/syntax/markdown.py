@@ -28,6 +28,11 @@ class UnparsedClaim:
     source: str
     why: L.Malformed
 
+    def __post_init__(self) -> None:
+        # The error is kept as a reason. Dask's pickling sends along where an error came from and what it came from,
+        # and the errors of Lark hold modules, which cannot be pickled.
+        self.why.__traceback__ = self.why.__context__ = self.why.__cause__ = None
+
 
 # An opening fence, perhaps behind the marks of quotes and lists; its info string may begin with claim in any case.
 # No two parts that match blanks stand side by side, so that a line of blanks takes linear time.
