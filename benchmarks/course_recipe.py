@@ -14,6 +14,7 @@ import argparse
 import json
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,13 @@ def measured(recipe: str, minutes: float, options: argparse.Namespace, out: Path
     base, run = (out / f"{recipe}-{minutes:g}-{stage}" for stage in ("base", "tuned"))
     settings = {"threads": options.threads, "seed": options.seed}
     mixed_in = {"questions": train} if recipe == "cloze" else {}
-    first, second = (
-        ({"steps": options.steps},) * 2 if options.steps else budgets(recipe, minutes, options, text, train, settings)
-    )
+    if options.steps:
+        first, second = ({"steps": options.steps},) * 2
+    elif (base / "config.json").exists():  # begun before: the pace measured then stands
+        steps = json.loads((base / "config.json").read_text("utf-8"))["settings"]["steps"]
+        first, second = {"steps": steps}, {"steps": steps} if recipe == "cloze" else {}
+    else:
+        first, second = budgets(recipe, minutes, options, text, train, settings)
     began, cpu = time.perf_counter(), time.process_time()
     pretrain(text, base, recipe=recipe, resume=True, **mixed_in, **first, **settings)
     finetune(base, train, run, resume=True, **second, **settings)
@@ -81,27 +86,31 @@ def budgets(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """How long the two stages last: minutes by the clock, or steps by the processor's time.
 
-    The course's finetuning is its ten epochs; their time, a few steps, is taken off pretraining's.
+    The course's finetuning is its ten epochs; what they take is taken off pretraining's time.
     """
     if not options.by_cpu:
         halves = {"minutes": minutes / 2}
         return ({"minutes": minutes}, {}) if recipe == "course" else (halves, halves)
     mixed_in = {"questions": train} if recipe == "cloze" else {}
+    seconds = 60 * minutes * options.threads
     with tempfile.TemporaryDirectory() as folder:
-        marks: list[float] = []
-        pretrain(
-            text, Path(folder, "pace"), recipe=recipe, steps=WARM_UP_STEPS + TIMED_STEPS, **mixed_in, **settings,
-            callback=lambda *_: marks.append(time.process_time()),
-        )  # fmt: skip
-    seconds = (marks[-1] - marks[WARM_UP_STEPS - 1]) / TIMED_STEPS
-    steps = round(60 * minutes * options.threads / seconds)
-    if recipe == "cloze":
-        return {"steps": max(1, steps // 2)}, {"steps": max(1, steps // 2)}
+        base, tuned = Path(folder, "base"), Path(folder, "tuned")
+        each = paced(lambda **more: pretrain(text, base, recipe=recipe, **mixed_in, **settings, **more))
+        if recipe == "cloze":
+            steps = max(1, round(seconds / each / 2))
+            return {"steps": steps}, {"steps": steps}
+        each_tuning = paced(lambda **more: finetune(base, train, tuned, **settings, **more))
     stage = RECIPES[recipe].finetuning
     count = sum(bool(line.strip()) for line in train.read_text("utf-8").splitlines())
     tuning = -(-(stage.epochs or 1) * count // stage.settings.batch_size)
-    larger = stage.settings.batch_size / RECIPES[recipe].pretraining.settings.batch_size
-    return {"steps": max(1, steps - round(tuning * larger))}, {}
+    return {"steps": max(1, round((seconds - tuning * each_tuning) / each))}, {}
+
+
+def paced(stage: Callable[..., Any]) -> float:
+    """Seconds of the processor for one step of a stage, once its pace is steady."""
+    marks: list[float] = []
+    stage(steps=WARM_UP_STEPS + TIMED_STEPS, callback=lambda *_: marks.append(time.process_time()))
+    return (marks[-1] - marks[WARM_UP_STEPS - 1]) / TIMED_STEPS
 
 
 def draw(run: Path, path: Path, title: str) -> None:

@@ -51,7 +51,7 @@ print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 
 
 def test_mutated_documents():
-    survives(400, seed=6)
+    survives(200, seed=6)
 
 
 @pytest.mark.slow

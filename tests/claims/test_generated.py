@@ -25,7 +25,7 @@ def judged(count, seed):
 
 
 def test_some_generated_claims():
-    judged(70, seed=12)
+    judged(40, seed=12)
 
 
 @pytest.mark.slow

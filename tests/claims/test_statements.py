@@ -19,7 +19,7 @@ STATEMENTS = Path(__file__).parent / "statements"
 HELD_OUT = tuple(Path(__file__).parent / "held_out" / name for name in ("before.md", "after.md"))
 HARD = Path(__file__).parent / "hard_statements" / "attack.md"
 FRESH = sorted((Path(__file__).parent / "hard_statements").glob("fresh_*.md"))
-SAMPLE_STEP = 18
+SAMPLE_STEP = 36
 VERDICTS = ("proved", "conditional", "holds", "undecided", "refuted", "malformed")
 
 

@@ -27,7 +27,7 @@ PAGES = list(pages(typer.main.get_command(app)))
 
 
 @pytest.mark.parametrize("words", PAGES, ids=" ".join)
-@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize("width", [40, *(pytest.param(more, marks=pytest.mark.slow) for more in (60, 80, 120))])
 def test_no_help_page_is_cut_off_and_all_its_words_stand_at_every_width(words, width, shell, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
     done = shell(*words, "-h")

@@ -17,7 +17,7 @@ import qkv
 sys.path.insert(0, str(Path(__file__).parent))
 import attack
 
-FAST_BLENDS, FAST_WIRINGS = 40, 20
+FAST_BLENDS, FAST_WIRINGS = 20, 10
 ALL_BLENDS, ALL_WIRINGS = 20_000, 2_000
 
 

@@ -39,6 +39,7 @@ def test_each_head_of_a_sweep_has_the_moments_that_it_has_alone():
     assert len(found.card().rows) == 5
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_gives_the_same_digits_and_its_errors_reach_the_caller():
     distributed = pytest.importorskip("distributed")
     memories, queries = layer()

@@ -23,6 +23,11 @@ ALLOWED = {
 }
 
 
+def halved(cases):
+    """Every second case at once, the others among the slow tests."""
+    return [pytest.param(case, marks=[pytest.mark.slow] * (number % 2)) for number, case in enumerate(cases)]
+
+
 class Fragment(NamedTuple):
     """One fragment: problem, name of the file, what stands before it, itself; for an answer its part and verdicts."""
 
@@ -76,7 +81,7 @@ def test_the_table_is_long_and_has_true_and_false_ones():
     assert {mark: marks.count(mark) >= 8 for mark in "✓✗~!"} == dict.fromkeys("✓✗~!", True)
 
 
-@pytest.mark.parametrize("fragment", STATEMENTS, ids=lambda f: f.text[:60])
+@pytest.mark.parametrize("fragment", halved(STATEMENTS), ids=lambda f: f.text[:60])
 def test_statements(fragment):
     sheet = read_sheet(MARK.sub("", fragment.setting + fragment.text), fragment.file)
     left = list(judge(sheet, load_problem(fragment.problem), Budget())[0])

@@ -70,7 +70,7 @@ def test_the_tour_has_a_chapter_for_each_function_and_pictures_with_their_comman
 
 
 def test_the_tour_prints_on_at_most_fifteen_pages(tour, tmp_path):
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    chromium = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
     if chromium is None:
         pytest.skip("printing needs chromium")
     (tmp_path / "tour.html").write_text(tour, encoding="utf-8")

@@ -16,6 +16,11 @@ MEETS, OPEN = {"meets", "limit"}, {"prose", "not_read", "none"}
 ALLOWED = {"✓": MEETS, "✗": {"misses"}, "~": MEETS | OPEN, "!": {"misses"} | OPEN, "?": OPEN}
 
 
+def halved(cases):
+    """Every second case at once, the others among the slow tests."""
+    return [pytest.param(case, marks=[pytest.mark.slow] * (number % 2)) for number, case in enumerate(cases)]
+
+
 class Fragment(NamedTuple):
     """One answer: problem, part, the place of the question in it, what stands before it, its mark and its text."""
 
@@ -50,7 +55,7 @@ def test_the_table_is_long_and_has_right_and_wrong_ones():
     assert marks.count("✓") >= 70 and marks.count("✗") >= 70
 
 
-@pytest.mark.parametrize("fragment", FRAGMENTS, ids=lambda f: f"{f.part} {f.text[:60]}")
+@pytest.mark.parametrize("fragment", halved(FRAGMENTS), ids=lambda f: f"{f.part} {f.text[:60]}")
 def test_answers(fragment):
     found = answers_of(read_sheet(fragment.setting + fragment.text + "\n", "sheet.md"), load_problem(fragment.problem))
     answer = [a for a in found if a.part == fragment.part][fragment.place]

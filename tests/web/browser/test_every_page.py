@@ -1,9 +1,9 @@
 """Every page: themes, small screens, keyboard, links, screen readers."""
 
 import re
-from pathlib import Path
 
 import pytest
+from harness import violations
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -74,18 +74,18 @@ def test_an_invalid_address_gives_the_default_page(watched):
     expect(page.locator("nav [aria-current=page]")).to_have_text("Home")
 
 
-@pytest.mark.parametrize("name", READY)
-def test_the_path_of_a_page_opens_it(watched, name):
+def test_the_path_of_a_page_opens_it(watched):
     one = watched()
-    for path in (f"/{name}", f"/{name}?n=17&beta=1.7"):
-        one.page.goto("about:blank")
-        one.page.goto(one.address + path)
-        expect(one.page).to_have_title(f"{name.capitalize()} · qkv explorer")
-        expect(one.page.locator(f"nav [aria-current=page][href='#/{name}']")).to_have_count(1)
-        assert one.page.evaluate("location.pathname") == "/"
-    one.page.wait_for_selector(READY[name], timeout=90_000)
-    if name == "noise":
-        assert one.last("/api/noise")["n"] == 17
+    for name, ready in READY.items():
+        for path in (f"/{name}", f"/{name}?n=17&beta=1.7"):
+            one.page.goto("about:blank")
+            one.page.goto(one.address + path)
+            expect(one.page).to_have_title(f"{name.capitalize()} · qkv explorer")
+            expect(one.page.locator(f"nav [aria-current=page][href='#/{name}']")).to_have_count(1)
+            assert one.page.evaluate("location.pathname") == "/"
+        one.page.wait_for_selector(ready, timeout=90_000)
+        if name == "noise":
+            assert one.last("/api/noise")["n"] == 17
 
 
 def test_a_path_that_is_no_page_says_so(watched):
@@ -214,40 +214,39 @@ def test_a_late_address_does_not_bring_back_the_page_that_was_left(watched):
     assert page.locator("h1").inner_text() == "Knowledge"
 
 
-MODES = {
-    "light": {},
-    "dark": {"color_scheme": "dark"},
-    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True},
-}
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_axe_finds_no_violation(watched, mode):
+@pytest.mark.parametrize(
+    ("mode", "colours", "names"),
+    [
+        ({}, False, (*READY, "lookup?n=50", "docs")),
+        ({}, True, ("lookup",)),
+        ({"color_scheme": "dark"}, True, ("lookup",)),
+        pytest.param({}, True, (*READY, "lookup?n=50", "docs"), marks=pytest.mark.slow),
+        pytest.param({"color_scheme": "dark"}, True, (*READY, "lookup?n=50", "docs"), marks=pytest.mark.slow),
+        pytest.param(PHONE, None, (*READY, "lookup?n=50", "docs"), marks=pytest.mark.slow),
+    ],
+    ids=["all but colours", "light lookup", "dark lookup", "light", "dark", "phone"],
+)
+def test_axe_finds_no_violation(watched, mode, colours, names):
     """axe-core's rules of WCAG and good practice, on every page, with an open term, 50 items, and the documents."""
-    package = pytest.importorskip("axe_playwright_python")
-    source = (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-    one = watched(reduced_motion="reduce", **MODES[mode])
-    fragments = [f"/#/{name}" for name in READY] + ["/#/lookup?n=50", "/docs/"]
-    for fragment in fragments:
+    one = watched(reduced_motion="reduce", **mode)
+    for name in names:
         one.page.goto("about:blank")
-        one.page.goto(one.address + fragment)
-        name = fragment.removeprefix("/#/").split("?")[0]
-        one.page.wait_for_selector(READY.get(name, "h1"), timeout=90_000)
+        one.page.goto(f"{one.address}/docs/" if name == "docs" else f"{one.address}/#/{name}")
+        one.page.wait_for_selector(READY.get(name.split("?")[0], "h1"), timeout=90_000)
         one.settled()
         if (term := one.page.locator(".term button")).count():
             term.first.click()
-        one.page.evaluate(source)
-        rules = ", runOnly: ['color-contrast']" if mode == "dark" else ""  # nothing else depends on colours
-        found = one.page.evaluate(f"axe.run(document, {{ resultTypes: ['violations']{rules} }})")["violations"]
-        assert [(v["id"], v["nodes"][0]["html"][:200]) for v in found] == [], fragment
+        assert violations(one.page, colours) == [], name
 
 
-@pytest.mark.parametrize("name", READY)
-def test_the_documents_are_linked_from_every_page(watched, name):
+def test_the_documents_are_linked_from_every_page(watched):
     one = watched()
-    page = one.open(name)
-    page.locator("header").get_by_role("link", name="Documents").click()
-    page.wait_for_url(f"{one.address}/docs/")
+    for name in READY:
+        one.open(name).locator("header").get_by_role("link", name="Documents").click()
+        one.page.wait_for_url(f"{one.address}/docs/")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import re
 from urllib.parse import quote
 
 import pytest
-from harness import downloaded
+from harness import downloaded, violations
 
 from qkv.core.display import number
 
@@ -105,6 +105,7 @@ def test_each_page_exports_python_pictures_and_numbers(watched, name, capsys):
     assert agree(expected, kept.get("reply", kept))
 
 
+@pytest.mark.slow
 def test_a_study_survives_a_reload_shows_its_curves_and_can_be_cancelled(watched):
     one = watched()
     page = one.open("noise?n=5&heads=3")
@@ -189,18 +190,23 @@ def test_the_pictures_of_wiring_carry_which_rules_are_met(watched):
         assert unspaced(said) in text
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("scheme", "colours"),
+    [
+        ("light", False),
+        pytest.param("light", True, marks=pytest.mark.slow),
+        pytest.param("dark", True, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("name", ["wiring", "claims", "knowledge"])
-def test_no_axe_violations(watched, name, scheme):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+def test_axe_finds_no_violation_where_all_is_open(watched, name, scheme, colours):
     one = watched(color_scheme=scheme)
     fragment, seen = PAGES[name]
     page = one.open(fragment)
     page.wait_for_selector(seen, timeout=60_000)
     one.settled()
     page.locator("details").evaluate_all("all => all.forEach((d) => { d.open = true })")
-    found = axe.run(page).response["violations"]
-    assert [(v["id"], v["nodes"][0]["html"]) for v in found] == []
+    assert violations(page, colours) == []
 
 
 def test_the_code_of_a_designed_query_designs_it_and_prints_what_the_page_shows(watched, capsys):

@@ -123,6 +123,7 @@ def test_a_model_that_is_gone_is_not_replaced_by_another(watched):
     expect(page.locator("[data-fact=answer]")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_trained_model_can_be_kept_and_its_link_and_code_work_on_the_next_server(chromium, tmp_path):
     runs = tmp_path / "kept"
     context = chromium.new_context()

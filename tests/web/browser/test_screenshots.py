@@ -11,6 +11,7 @@ pytest.importorskip("playwright.sync_api")
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.slow
 def test_the_script_takes_every_picture_that_the_documents_show(chromium, address, tmp_path):
     sys.path.insert(0, str(ROOT / "docs"))
     import screenshots
