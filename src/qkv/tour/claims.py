@@ -18,7 +18,7 @@ def claims() -> Chapter:
     seconds = time.monotonic() - start
     counts = ", ".join(f"{count} {kind}" for kind, count in every.counts().items())
     telling = [v for v in every if v.verdict in ("refuted", "conditional")]
-    chosen = ("first (b) ii, scaled #1", "first (c) ii, not robust", "second 3.d.ii #1", "fifth (e) i, u_d")
+    chosen = ("first (b) ii, scaled #1", "first (d) i, as it stands #1", "second 3.d.ii #1", "fifth (e) i, u_d")
     return Chapter(
         "Claims become verdicts",
         (
