@@ -7,6 +7,8 @@ point has taken its share of the time. The last line is JSON.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -41,15 +43,27 @@ CURVES = (
     Curve("design copyable", "n", "n keys in 16 dimensions, all decided", (250, 1000, 4000)),
     Curve("design wire", "n", "n tokens in n dimensions, one read each", (16, 32, 64, 128, 256)),
     Curve("design wire-texts", "n", "n token vectors, induction, every text of 32", (500, 2000, 8000)),
+    Curve("design project", "n", "subspaces of n of 4n dimensions", (16, 32, 64, 128, 256)),
+    Curve("design reach", "n", "n tokens in 16 dimensions", (32, 128, 512, 2048, 8192)),
     Curve("design verify", "n", "the certificate of a copy among n keys", (500, 2000, 8000, 32_000)),
     Curve("noise moments", "n", "n noisy keys in 64 dimensions", (250, 1000, 4000, 16_000)),
     Curve("noise harden", "n", "n noisy keys in 16 dimensions", (8, 16, 32, 64, 128)),
     Curve("noise sample", "n", "a million draws over n keys", (8, 32, 128)),
+    Curve("noise probability", "n", "n noisy keys in 16 dimensions", (32, 128, 512, 2048, 8192)),
+    Curve("noise compare", "n", "n noisy keys in n dimensions", (8, 16, 32, 64, 128)),
+    Curve("noise sweep", "n", "n heads of 16 keys, in one process", (64, 256, 1024, 4096)),
     Curve("check", "n", "n claims, one after another", (4, 8, 16, 32)),
     Curve("grade", "n", "n sheets of a class, in one process", (1, 2, 4)),
     Curve("heads", "n", "a text of n tokens, 2 layers of 4 heads", (128, 256, 512)),
+    Curve("certify", "n", "one head and a text of n tokens", (64, 128, 256)),
+    Curve("facts", "n", "n rows of a table", (1000, 4000, 16_000, 64_000)),
     Curve("pretrain", "n", "one step of n sequences of 64 tokens", (4, 16, 64, 256)),
+    Curve("finetune", "n", "one step of n questions", (4, 16, 64, 256)),
+    Curve("generate", "n", "n tokens from a small model", (64, 256, 1024)),
     Curve("evaluate", "n", "n questions to a small model", (128, 512, 2048)),
+    Curve("trust", "n", "n known questions, a small model", (50, 100, 200)),
+    Curve("name-heads", "n", "n questions, one layer of 2 heads", (16, 64, 256)),
+    Curve("export", "n", "a model of one layer and n dimensions", (64, 256, 1024, 2048)),
 )
 
 
@@ -265,7 +279,8 @@ def _pretrain(n: int) -> Work:
     return lambda: qkv.train.pretrain(texts, Path(folder) / "run", config, steps=1, batch_size=n)
 
 
-def _evaluate(n: int) -> Work:
+def _small_run() -> tuple[Path, list[tuple[str, str]], list[str]]:
+    """A small trained model, questions about 2,048 people, and the texts about them."""
     import qkv
     from qkv.knowledge import biographies, pantheon, questions, train_mixed
     from qkv.train.settings import TrainSettings
@@ -273,21 +288,135 @@ def _evaluate(n: int) -> Work:
 
     people = pantheon().sample(2048, seed=0)
     texts, asked = biographies(people).texts, questions(people)
-    run = train_mixed(
-        Path(tempfile.mkdtemp()) / "run", texts, asked.pairs, 0.9,
+    run = Path(tempfile.mkdtemp()) / "run"
+    train_mixed(
+        run, texts, asked.pairs, 0.9,
         config=qkv.model.ModelConfig("rope", 1, 2, d_model=32, context_length=64),
         settings=TrainSettings(steps=20, batch_size=16, lr=3e-3, objective="next", val_fraction=0.0),
         tokenizer=BytePairs.train(texts, 800),
     )  # fmt: skip
-    qkv.knowledge.evaluate(run, asked.pairs[:2])
-    return lambda: qkv.knowledge.evaluate(run, asked.pairs[:n])
+    return run, asked.pairs, texts
+
+
+def _evaluate(n: int) -> Work:
+    import qkv
+
+    run, pairs, _ = _small_run()
+    qkv.knowledge.evaluate(run, pairs[:2])
+    return lambda: qkv.knowledge.evaluate(run, pairs[:n])
+
+
+def _command(line: str, **places: object) -> Work:
+    """A command line that is run in this process, and whose output is thrown away."""
+    from qkv.cli import run
+
+    words = [word.format(**places) for word in line.split()]
+
+    def work() -> None:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+            code = run(words)
+        if code not in (0, 1):
+            raise RuntimeError(f"{line}: {said.getvalue()[-600:]}")
+
+    return work
+
+
+def _twice(line: Callable[[int, Path], Work], n: int, small: int) -> Work:
+    """The work of a command at size n, after it was run at a small size, so that nothing is left to import."""
+    line(small, Path(tempfile.mkdtemp()))()
+    return line(n, Path(tempfile.mkdtemp()))
+
+
+def _project(n: int, here: Path) -> Work:
+    np.savez(here / "spans.npz", A=np.eye(4 * n)[:, :n], B=np.eye(4 * n)[:, n:])
+    return _command("design project {here}/spans.npz B", here=here)
+
+
+def _reach(n: int, here: Path) -> Work:
+    np.savez(here / "tokens.npz", X=_keys(n, 16), along=np.eye(16)[0], target=np.eye(16)[1])
+    return _command("design reach {here}/tokens.npz --token 1 --along along --target target", here=here)
+
+
+def _probability(n: int, here: Path) -> Work:
+    np.save(here / "keys.npy", _keys(n, 16))
+    (here / "query.json").write_text(json.dumps([1.0] * 16))
+    line = "noise probability {here}/keys.npy --query {here}/query.json --weights 0=1 --isotropic 0.01"
+    return _command(line, here=here)
+
+
+def _compare(n: int, here: Path) -> Work:
+    return _command("noise compare --orthonormal {n}x{n} --weights 0=1/2,1=1/2 --isotropic 0.01", n=n)
+
+
+def _sweep(n: int, here: Path) -> Work:
+    np.savez(here / "heads.npz", keys=np.stack([4 * np.eye(16)] * n), queries=np.stack([np.eye(16)[0]] * n))
+    return _command("noise sweep {here}/heads.npz --processes 1 --isotropic 0.01", here=here)
+
+
+def _facts(n: int, here: Path) -> Work:
+    rows = "".join(f"Book number {i},Author {i % 997},{1500 + i % 500}\n" for i in range(n))
+    (here / "books.csv").write_text("title,author,year\n" + rows)
+    return _command("facts {here}/books.csv --out {here}/facts", here=here)
+
+
+def _certify(n: int) -> Work:
+    import qkv
+
+    config = qkv.model.ModelConfig("rope", 1, 2, d_model=32, context_length=256)
+    folder = Path(tempfile.mkdtemp())
+    text = "Where was Ada born? Ada was born in London. " * 8
+    qkv.train.pretrain([text[:200]], folder / "run", config, steps=1, batch_size=1, tokenizer="characters")
+
+    def line(length: int, here: Path) -> Work:
+        (here / "text.txt").write_text(text[:length])
+        return _command(
+            "certify {run} --head 0.0 --text {here}/text.txt --save {here}/radius.json", run=folder / "run", here=here
+        )
+
+    return _twice(line, n, 16)
+
+
+def _with_run(line: str, n: int, small: int) -> Work:
+    """A command about a small run: `{n}` is the size, `{here}/asked.tsv` has n questions."""
+    run, pairs, texts = _small_run()
+
+    def made(size: int, here: Path) -> Work:
+        (here / "asked.tsv").write_text("".join(f"{q}\t{a}\n" for q, a in pairs[:size]), "utf-8")
+        (here / "outside.txt").write_text("".join(f"{q}\n" for q, _ in pairs[-size:]), "utf-8")
+        (here / "text.txt").write_text("\n".join(texts) + "\n", "utf-8")
+        return _command(line, run=run, here=here, n=size)
+
+    return _twice(made, n, small)
+
+
+def _export(n: int) -> Work:
+    import qkv
+
+    def line(width: int, here: Path) -> Work:
+        config = qkv.model.ModelConfig("causal", 1, 4, d_model=width, context_length=64)
+        text = ["Ada was born in London."] * 4
+        qkv.train.pretrain(text, here / "run", config, steps=1, batch_size=1, tokenizer="characters")
+        return _command("export {here}/run --out {here}/model", here=here)
+
+    return _twice(line, n, 16)
 
 
 WORK: dict[str, Callable[[int], Work]] = {
     "read": _read, "design copy": _copy, "design blend": _blend, "design copyable": _copyable, "design wire": _wire,
     "design wire-texts": _wire_texts, "design verify": _verify, "noise moments": _moments, "noise harden": _harden,
     "noise sample": _sample, "check": _check, "grade": _grade, "heads": _heads, "pretrain": _pretrain,
-    "evaluate": _evaluate,
+    "evaluate": _evaluate, "certify": _certify, "export": _export,
+    "design project": lambda n: _twice(_project, n, 2), "design reach": lambda n: _twice(_reach, n, 3),
+    "noise probability": lambda n: _twice(_probability, n, 4), "noise compare": lambda n: _twice(_compare, n, 4),
+    "noise sweep": lambda n: _twice(_sweep, n, 2), "facts": lambda n: _twice(_facts, n, 10),
+    "finetune": lambda n: _with_run(
+        "finetune {run} --questions {here}/asked.tsv --out {here}/tuned --steps 1 --batch-size {n}", n, 4
+    ),
+    "generate": lambda n: _with_run("generate {run} Ada --max-new-tokens {n}", n, 4),
+    "trust": lambda n: _with_run(
+        "trust {run} --known {here}/asked.tsv --unknown {here}/outside.txt --text {here}/text.txt --level 0.6", n, 30
+    ),
+    "name-heads": lambda n: _with_run("name-heads {run} --questions {here}/asked.tsv --count 1", n, 4),
 }  # fmt: skip
 
 

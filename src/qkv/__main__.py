@@ -20,6 +20,7 @@ def main() -> None:
 
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # ignored in background jobs of some shells
             signal.signal(signal.SIGINT, _interrupted)
+            sys.unraisablehook = _unraisable
             # Python ends by giving up its handlers: then Ctrl-C would kill a process that has done its work
             atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
         from qkv.cli import main as run
@@ -34,23 +35,23 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
     Libraries in C++ abort the process when an import inside them raises KeyboardInterrupt, and NumPy is left half
     imported.
     """
-    at_work = destructor = False
+    at_work = False
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             _leave()
-        destructor = destructor or frame.f_code.co_name == "__del__"
         at_work = at_work or (frame.f_code.co_name == "run" and frame.f_globals.get("__name__") == "qkv.cli")
         frame = frame.f_back
     if not at_work:
         _leave()
-    if destructor:  # Python would tell of an exception there, and forget it
-        _again()
-    else:
-        raise KeyboardInterrupt
+    raise KeyboardInterrupt
 
 
-def _again() -> None:
-    """Send Ctrl-C once more in a moment."""
+def _unraisable(what: sys.UnraisableHookArgs) -> None:
+    """Send Ctrl-C once more in a moment if it was raised where Python forgets an exception: in a destructor, a weak
+    reference that ends, a callback of the garbage collector."""
+    if what.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(what)
+        return
     import os
     import signal
     import threading

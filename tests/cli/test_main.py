@@ -176,22 +176,32 @@ main()
     assert done.returncode == 0 and done.stdout and done.stderr == ""
 
 
-def test_an_interrupt_in_a_destructor_is_not_forgotten(tmp_path):
+@pytest.mark.parametrize(
+    "forgetting",
+    [
+        "class Last:\n    def __del__(self):\n        interrupt()\ndef work(): Last()",
+        "class Last: pass\nkept = []\ndef work(): kept.append(weakref.ref(Last(), interrupt))",
+        "class Last: pass\ndef work():\n    last = Last()\n    weakref.finalize(last, interrupt)",
+        "def work():\n    gc.callbacks.append(interrupt)\n    gc.collect()\n    gc.callbacks.clear()",
+    ],
+    ids=["destructor", "weak reference", "finalizer", "garbage collector"],
+)
+def test_an_interrupt_where_python_forgets_exceptions_is_not_forgotten(forgetting):
     code = """
-import os, sys, time
+import gc, os, sys, time, weakref
 import qkv.cli
-class Last:
-    def __del__(self):
-        os.kill(os.getpid(), 2)
-        for _ in range(100):
-            pass
+def interrupt(*args):
+    os.kill(os.getpid(), 2)
+    for _ in range(100):
+        pass
+FORGETTING
 def app(*args, **options):
-    Last()
+    work()
     time.sleep(20)
 qkv.cli.app, sys.argv = app, ["qkv", "design"]
 from qkv.__main__ import main
 main()
-"""
+""".replace("FORGETTING", forgetting)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (130, "qkv: stopped; no partial file was left\n")
 
