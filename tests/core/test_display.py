@@ -181,3 +181,18 @@ def test_digits_below_the_error_are_not_shown():
     assert known_to(1.466e-16, 1.05e-12) == "≤ 1.1e-12"
     assert known_to(0.0, 1.05e-12) == "≤ 1.1e-12"
     assert known_to(0.0, 0.0) == "0"
+
+
+def test_what_is_as_large_as_its_error_is_not_known():
+    assert known_to(0.5, 0.5) == "≤ 1"
+
+
+@dataclasses.dataclass
+class Pair:
+    left: int
+    right: float
+
+
+def test_a_dataclass_becomes_its_fields_and_a_class_none():
+    assert plain(Pair(1, 0.5)) == {"left": 1, "right": 0.5}
+    assert plain([Pair(1, 2.0)]) == [{"left": 1, "right": 2.0}]

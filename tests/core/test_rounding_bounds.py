@@ -186,3 +186,15 @@ def test_huge_and_tiny_keys_neither_overflow_nor_vanish():
         bound = rounding_bounds.margin_lower_bounds(keys, [0], [[1.0, 0.0]])[0]
         assert bound == pytest.approx(2 * scale, rel=1e-12)
         assert bound <= 2 * scale
+
+
+def test_rows_that_do_not_begin_at_the_first_index_prove_nothing():
+    keys = np.eye(4)
+    assert np.isfinite(rounding_bounds.residual_upper_bounds(keys, [0], [0, 2], [1, 2], [1.0, 1.0])).all()
+    assert (rounding_bounds.residual_upper_bounds(keys, [0], [1, 2], [1, 2], [1.0, 1.0]) == inf).all()
+
+
+@pytest.mark.parametrize("size", [1e-300, 0.1, 0.5, 1.0, 7.0, 1e300])
+def test_numbers_are_scaled_to_between_one_half_and_one(size):
+    keys = np.array([[size, -size / 3]])
+    assert 0.5 <= np.abs(np.ldexp(keys, -rounding_bounds._exponent(keys))).max() < 1

@@ -213,3 +213,16 @@ def test_a_message_about_an_absurd_argument_is_one_short_line():
         with pytest.raises(QkvError) as refusal:
             whole("counting", "n", value)
         assert "\n" not in refusal.value.problem and len(refusal.value.problem) < 80
+
+
+def test_a_label_that_stands_twice_is_refused_whatever_the_object_is():
+    class Series:
+        """Like pandas', without the number of its dimensions."""
+
+        index = ("a", "a")
+
+        def to_dict(self):
+            return {"a": 1.0}
+
+    with pytest.raises(QkvError, match="holds a label twice"):
+        mapping("blending", "weights", Series(), "Give a dict")

@@ -14,7 +14,16 @@ from scipy.stats import norm
 import qkv
 from qkv.errors import QkvError
 from qkv.noise import Gaussian, reading_moments
-from qkv.noise.moments.head_pairs import FINE, ROUGH, CrossMoments, Grid, cross_moments
+from qkv.noise.moments.head_pairs import (
+    FINE,
+    NORMAL_TAIL,
+    ROUGH,
+    CrossMoments,
+    Grid,
+    _group_by_width,
+    cross_moments,
+)
+from qkv.noise.moments.outer_rule import compressed_rule
 
 
 def softmax(s):
@@ -129,3 +138,25 @@ def test_cross_moments_too_wide_to_integrate_are_refused_with_a_way_out():
     memory = qkv.Memory(np.eye(3), np.eye(3))
     with pytest.raises(QkvError, match=r"qkv\.noise\.sample"):
         reading_moments(memory, 3000 * np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]), Gaussian(isotropic=0.5))
+
+
+def correlated_pair(variance: float, covariance: float) -> torch.Tensor:
+    return torch.tensor([[[variance, covariance], [covariance, variance]]], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("variance", [0.01, 1.0, 30.0])
+def test_the_nodes_of_the_common_part_end_with_the_first_beyond_the_tail(variance):
+    (group,) = _group_by_width(torch.tensor([0]), correlated_pair(variance, variance / 2), FINE.digits)
+    assert float(group.z[-2]) <= NORMAL_TAIL < float(group.z[-1])
+
+
+def test_where_the_normal_density_alone_sets_the_step_it_is_the_widest_one():
+    (group,) = _group_by_width(torch.tensor([0]), correlated_pair(0.01, 0.005), FINE.digits)
+    assert float(group.z[1] - group.z[0]) == pytest.approx(2 * math.pi / math.sqrt(2 * FINE.digits), rel=1e-12)
+
+
+def test_the_rough_grid_costs_an_eighth_or_less():
+    m, v = torch.linspace(-1, 1, 6, dtype=torch.float64), torch.full((6,), 0.5, dtype=torch.float64)
+    fine, rough = (len(compressed_rule(m, v, grid.step, grid.reach).u) for grid in (FINE, ROUGH))
+    z = [len(_group_by_width(torch.tensor([0]), correlated_pair(0.5, 0.2), grid.digits)[0].z) for grid in (FINE, ROUGH)]
+    assert (fine / rough) ** 2 * z[0] / z[1] > 8

@@ -15,7 +15,14 @@ import qkv
 from qkv.errors import QkvError
 from qkv.noise import Gaussian, reading_moments
 from qkv.noise.moments import head_pairs, single_head
-from qkv.noise.moments.outer_rule import OuterRule, compressed_rule, outer_error, upper_bound_of_log_sum
+from qkv.noise.moments.outer_rule import (
+    ROUNDING,
+    OuterRule,
+    _left_rule,
+    compressed_rule,
+    outer_error,
+    upper_bound_of_log_sum,
+)
 
 
 def scores(seed, n, mean_sd=1.0, sd=1.0):
@@ -174,3 +181,9 @@ def test_narrow_and_wide_common_parts_agree_with_a_double_integral():
         C[0] = torch.from_numpy(S)
         found = head_pairs.cross_moments(torch.from_numpy(m), C, torch.eye(2, dtype=torch.float64))
         assert float(found.square[0]) == pytest.approx(truth, abs=2e-11), (sds, rho)
+
+
+def test_the_error_of_a_compressed_rule_holds_the_rounding_of_its_sums():
+    m, v = torch.zeros(3).double(), torch.ones(3).double()
+    assert compressed_rule(m, v, 0.28, 32.0).error >= ROUNDING
+    assert _left_rule(0.28, 32.0)[2] >= ROUNDING

@@ -91,3 +91,11 @@ def test_many_keys_in_pieces_are_the_same_as_in_one(monkeypatch):
     pieces = head_moments(m, v, values, full=True)
     for name in ("mean", "square", "output", "output_square", "product"):
         assert torch.allclose(getattr(whole, name), getattr(pieces, name), atol=1e-14)
+
+
+def test_the_error_grows_with_the_number_of_summed_keys():
+    few, many = (
+        head_moments(torch.zeros(n).double(), torch.zeros(n).double(), torch.zeros(n, 1).double()) for n in (4, 40_000)
+    )
+    assert many.error - few.error == pytest.approx(1e-16 * (200 - 2), rel=0.02)
+    assert many.total_error - few.total_error == pytest.approx(1e-16 * (200 - 2), rel=0.02)

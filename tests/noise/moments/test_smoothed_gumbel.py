@@ -6,6 +6,7 @@ import mpmath as mp
 import pytest
 import torch
 
+from qkv.noise.moments import smoothed_gumbel
 from qkv.noise.moments.smoothed_gumbel import FUNCTION_ERROR, logs_and_ratios, smoothed
 
 
@@ -79,3 +80,28 @@ def test_few_keys_have_the_same_functions_as_many(monkeypatch, sd, step):
     alive = torch.minimum(L, also) > 1e-14  # below it, what is left is left out
     for a, b in zip(few[1:], many[1:], strict=True):
         assert float(((a * L - b * also).abs() * alive).max()) < 2 * smoothed_gumbel.FUNCTION_ERROR
+
+
+def test_the_tail_that_is_left_out_is_rounding():
+    assert 1e-17 < mp.erfc(smoothed_gumbel.NORMAL_TAIL / mp.sqrt(2)) < 1e-16
+
+
+@pytest.mark.parametrize("step", sorted(smoothed_gumbel.TABLE_LENGTH))
+def test_factors_are_cached_for_equidistant_nodes_only(step):
+    nodes = -3 + smoothed_gumbel._table_nodes(step)[:9]
+    assert smoothed_gumbel._cached_step(smoothed_gumbel._table_nodes(step)[:9]) == step
+    assert smoothed_gumbel._cached_step(nodes * 1.01) is None
+    assert smoothed_gumbel._cached_step(nodes[:1]) is None
+
+
+def test_gradients_never_go_through_direct_quadrature(monkeypatch):
+    def never(*arguments):
+        raise AssertionError
+
+    monkeypatch.setattr(smoothed_gumbel, "smoothed_direct", never)
+    m = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    v = torch.full((2,), 0.01, dtype=torch.float64)
+    u = torch.linspace(-4, 2, 8, dtype=torch.float64)
+    assert torch.isfinite(logs_and_ratios(m, v, u)).all()
+    with pytest.raises(AssertionError):
+        logs_and_ratios(m.detach(), v, u)

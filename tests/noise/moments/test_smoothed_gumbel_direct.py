@@ -7,7 +7,13 @@ import pytest
 import torch
 
 from qkv.noise.moments.smoothed_gumbel import FUNCTION_ERROR, smoothed
-from qkv.noise.moments.smoothed_gumbel_direct import MAX_DIRECT_ENTRIES, direct_is_cheaper, smoothed_direct
+from qkv.noise.moments.smoothed_gumbel_direct import (
+    MAX_DIRECT_ENTRIES,
+    NORMAL_TAIL,
+    _quadrature_rule,
+    direct_is_cheaper,
+    smoothed_direct,
+)
 
 
 def reference(y: float, sd: float, power: int) -> float:
@@ -47,3 +53,10 @@ def test_it_agrees_with_the_fourier_series_on_a_whole_grid(parts):
 def test_it_is_used_for_few_keys_and_nodes_only():
     assert direct_is_cheaper(3, 200, 0.25)
     assert not direct_is_cheaper(MAX_DIRECT_ENTRIES, 1, 0.25)
+
+
+@pytest.mark.parametrize("max_sd", [0.1, 0.5, 1.0])
+def test_the_nodes_end_with_the_first_beyond_the_tail(max_sd):
+    z, weights = _quadrature_rule(max_sd)
+    assert float(z[-2]) <= NORMAL_TAIL < float(z[-1]) and torch.equal(z, -z.flip(0))
+    assert float(weights.sum()) == pytest.approx(1, abs=1e-14)
