@@ -46,7 +46,11 @@ PACKAGES = {
     "design/certificates": Package(
         "src/qkv/design/certificates",
         "tests/design/certificates",
-        ("tests/design/certificates/test_certificate.py", f"{CORRUPTIONS}::-0]"),
+        (
+            "tests/design/certificates/test_certificate.py",
+            "tests/design/certificates/statements",
+            f"{CORRUPTIONS}::-0]",
+        ),
     ),
     "noise/moments": Package("src/qkv/noise/moments", "tests/noise/moments", ("tests/noise/moments/test_mixture.py",)),
     "claims/symbolic": Package(

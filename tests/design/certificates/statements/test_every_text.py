@@ -1,12 +1,14 @@
 """Statements about every text, against all texts one by one; false and malformed ones are refused."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.special import softmax
 
 from qkv.design.certificates import Certificate
+from qkv.design.certificates.statements.every_text import _matching_rows
 from qkv.design.certificates.statements.text_rules import targets
 
 
@@ -162,3 +164,22 @@ def test_a_changed_certificate_is_accepted_only_if_it_is_true(seed):
     data[name].flat[rng.integers(data[name].size)] += float(rng.choice([-20, -2, -0.5, 0.5, 2, 20]))
     if Certificate("every text", data, certificate.claims).verify():
         assert worst_of_all_texts(data) <= certificate.claims["distance"]
+
+
+@pytest.mark.parametrize("own_key", [False, True])
+def test_a_larger_score_of_a_place_never_lowers_the_bound_where_nothing_is_looked_for(own_key):
+    """Without a target the sink must win over every key, whatever the score of the places adds to it."""
+    none = np.zeros(3)
+
+    def bounds(place_scores):
+        tables = SimpleNamespace(
+            place=(none, none), error=0.0, disturbance=0.0, C=np.array(place_scores), margin=5.0, key_spread=0.0,
+            over_sink=5.0, over_first=5.0, sink_place=none, sink_over_rival=5.0, sink_over_own=5.0,
+        )  # fmt: skip
+        return [
+            float(bound.upper() if hasattr(bound, "upper") else bound)
+            for bound in _matching_rows(tables, own_key, True)
+        ]
+
+    level, raised = bounds(np.zeros((3, 3))), bounds([[0, 0, 0], [0, 1, 0], [0, 1, 1]])
+    assert len(level) == len(raised) and raised[-1] > 1.5 * level[-1] > 0
