@@ -192,6 +192,8 @@ def test_rows_that_do_not_begin_at_the_first_index_prove_nothing():
     keys = np.eye(4)
     assert np.isfinite(rounding_bounds.residual_upper_bounds(keys, [0], [0, 2], [1, 2], [1.0, 1.0])).all()
     assert (rounding_bounds.residual_upper_bounds(keys, [0], [1, 2], [1, 2], [1.0, 1.0]) == inf).all()
+    empty, full = rounding_bounds.residual_upper_bounds(keys, [3, 0], [0, 0, 2], [1, 2], [1.0, 1.0])
+    assert empty == inf and np.isfinite(full)
 
 
 @pytest.mark.parametrize("size", [1e-300, 0.1, 0.5, 1.0, 7.0, 1e300])

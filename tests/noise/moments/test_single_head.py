@@ -93,9 +93,9 @@ def test_many_keys_in_pieces_are_the_same_as_in_one(monkeypatch):
         assert torch.allclose(getattr(whole, name), getattr(pieces, name), atol=1e-14)
 
 
-def test_the_error_grows_with_the_number_of_summed_keys():
-    few, many = (
-        head_moments(torch.zeros(n).double(), torch.zeros(n).double(), torch.zeros(n, 1).double()) for n in (4, 40_000)
-    )
-    assert many.error - few.error == pytest.approx(1e-16 * (200 - 2), rel=0.02)
-    assert many.total_error - few.total_error == pytest.approx(1e-16 * (200 - 2), rel=0.02)
+def test_with_one_noisy_key_the_error_of_an_entry_is_that_of_all_and_holds_the_rounding_of_the_sum():
+    n = 40_000
+    v = torch.zeros(n).double()
+    v[0] = 0.25
+    found = head_moments(torch.zeros(n).double(), v, torch.zeros(n, 1).double())
+    assert found.error == found.total_error > 1e-15 + 1e-16 * math.sqrt(n)

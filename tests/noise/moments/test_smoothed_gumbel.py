@@ -89,7 +89,7 @@ def test_the_tail_that_is_left_out_is_rounding():
 @pytest.mark.parametrize("step", sorted(smoothed_gumbel.TABLE_LENGTH))
 def test_factors_are_cached_for_equidistant_nodes_only(step):
     nodes = -3 + smoothed_gumbel._table_nodes(step)[:9]
-    assert smoothed_gumbel._cached_step(smoothed_gumbel._table_nodes(step)[:9]) == step
+    assert smoothed_gumbel._cached_step(nodes) == step
     assert smoothed_gumbel._cached_step(nodes * 1.01) is None
     assert smoothed_gumbel._cached_step(nodes[:1]) is None
 
