@@ -9,11 +9,12 @@ from claim_builders import context_of, expression
 
 import qkv
 from qkv.claims.numeric.evaluator import Instance, evaluate
+from qkv.claims.semantics.ranges import Range
 from qkv.claims.symbolic.conditions import assumptions_of
 from qkv.claims.symbolic.evaluator import Evaluator
 from qkv.claims.symbolic.proof import CONDITIONAL, PROVED, REFUTED
 from qkv.claims.symbolic.relations import relation
-from qkv.claims.symbolic.thresholds import threshold, tie
+from qkv.claims.symbolic.thresholds import _range_decides, threshold, tie
 
 KEYS = "k_1..k_n orthonormal, n >= 3"
 
@@ -124,3 +125,21 @@ def test_a_range_beside_a_logarithm_decides(then, verdict):
     head = "given k_1..k_n orthonormal, n = 3, t > 0\nlet q = t*k_a"
     (found,) = qkv.check(f"```claim x\n{head}\nthen {then}\n```")
     assert found.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("where", "over", "edge", "expected"),
+    [
+        (Range(Fraction(2), None), True, sp.log(3), True),
+        (Range(None, Fraction(1)), True, sp.log(3), False),
+        (Range(Fraction(1), Fraction(2)), True, sp.log(3), None),
+        (Range(None, Fraction(1)), False, sp.log(3), True),
+        (Range(Fraction(2), None), False, sp.log(3), False),
+        (Range(), True, sp.log(3), None),
+        (None, True, sp.log(3), None),
+        (Range(Fraction(2), None), True, sp.log(sp.Symbol("n")), None),
+    ],
+)
+def test_a_range_decides_where_it_lies_on_one_side_of_a_constant_edge(where, over, edge, expected):
+    assert _range_decides(where, over, edge, False) is expected
+    assert _range_decides(where, over, edge, True) is expected
