@@ -29,8 +29,8 @@ class UnparsedClaim:
     why: L.Malformed
 
     def __post_init__(self) -> None:
-        # The error is kept as a reason. Dask's pickling sends along where an error came from and what it came from,
-        # and the errors of Lark hold modules, which cannot be pickled.
+        # The error is kept as a reason. After an import of Dask, all that an error came from is sent to another process
+        # with it, and the errors of Lark hold modules, which cannot be sent.
         self.why.__traceback__ = self.why.__context__ = self.why.__cause__ = None
 
 
