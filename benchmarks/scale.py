@@ -59,7 +59,7 @@ CURVES = (
     Curve("facts", "n", "n rows of a table", (1000, 4000, 16_000, 64_000)),
     Curve("pretrain", "n", "one step of n sequences of 64 tokens", (4, 16, 64, 256)),
     Curve("finetune", "n", "one step of n questions", (4, 16, 64, 256)),
-    Curve("generate", "n", "n tokens from a small model", (64, 256, 1024)),
+    Curve("generate", "n", "n tokens from a small model", (12, 24, 48)),
     Curve("evaluate", "n", "n questions to a small model", (128, 512, 2048)),
     Curve("trust", "n", "n known questions, a small model", (50, 100, 200)),
     Curve("name-heads", "n", "n questions, one layer of 2 heads", (16, 64, 256)),
