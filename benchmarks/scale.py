@@ -61,7 +61,6 @@ CURVES = (
     Curve("finetune", "n", "one step of n questions", (4, 16, 64, 256)),
     Curve("generate", "n", "n tokens from a small model", (12, 24, 48)),
     Curve("evaluate", "n", "n questions to a small model", (128, 512, 2048)),
-    Curve("trust", "n", "n known questions, a small model", (50, 100, 200)),
     Curve("name-heads", "n", "n questions, one layer of 2 heads", (16, 64, 256)),
     Curve("export", "n", "a model of one layer and n dimensions", (64, 256, 1024, 2048)),
 )
@@ -279,8 +278,8 @@ def _pretrain(n: int) -> Work:
     return lambda: qkv.train.pretrain(texts, Path(folder) / "run", config, steps=1, batch_size=n)
 
 
-def _small_run() -> tuple[Path, list[tuple[str, str]], list[str]]:
-    """A small trained model, questions about 2,048 people, and the texts about them."""
+def _small_run() -> tuple[Path, list[tuple[str, str]]]:
+    """A small trained model, and questions about 2,048 people."""
     import qkv
     from qkv.knowledge import biographies, pantheon, questions, train_mixed
     from qkv.train.settings import TrainSettings
@@ -295,13 +294,13 @@ def _small_run() -> tuple[Path, list[tuple[str, str]], list[str]]:
         settings=TrainSettings(steps=20, batch_size=16, lr=3e-3, objective="next", val_fraction=0.0),
         tokenizer=BytePairs.train(texts, 800),
     )  # fmt: skip
-    return run, asked.pairs, texts
+    return run, asked.pairs
 
 
 def _evaluate(n: int) -> Work:
     import qkv
 
-    run, pairs, _ = _small_run()
+    run, pairs = _small_run()
     qkv.knowledge.evaluate(run, pairs[:2])
     return lambda: qkv.knowledge.evaluate(run, pairs[:n])
 
@@ -378,12 +377,10 @@ def _certify(n: int) -> Work:
 
 def _with_run(line: str, n: int, small: int) -> Work:
     """A command about a small run: `{n}` is the size, `{here}/asked.tsv` has n questions."""
-    run, pairs, texts = _small_run()
+    run, pairs = _small_run()
 
     def made(size: int, here: Path) -> Work:
         (here / "asked.tsv").write_text("".join(f"{q}\t{a}\n" for q, a in pairs[:size]), "utf-8")
-        (here / "outside.txt").write_text("".join(f"{q}\n" for q, _ in pairs[-size:]), "utf-8")
-        (here / "text.txt").write_text("\n".join(texts) + "\n", "utf-8")
         return _command(line, run=run, here=here, n=size)
 
     return _twice(made, n, small)
@@ -413,9 +410,6 @@ WORK: dict[str, Callable[[int], Work]] = {
         "finetune {run} --questions {here}/asked.tsv --out {here}/tuned --steps 1 --batch-size {n}", n, 4
     ),
     "generate": lambda n: _with_run("generate {run} Ada --max-new-tokens {n}", n, 4),
-    "trust": lambda n: _with_run(
-        "trust {run} --known {here}/asked.tsv --unknown {here}/outside.txt --text {here}/text.txt --level 0.6", n, 30
-    ),
     "name-heads": lambda n: _with_run("name-heads {run} --questions {here}/asked.tsv --count 1", n, 4),
 }  # fmt: skip
 

@@ -73,6 +73,6 @@ def test_the_power_of_a_curve_is_fitted(bench):
     (point,) = scale.curve_of(verify, (200,))["points"]  # in a process of its own
     assert point["size"] == 200 and point["seconds"] > 0
     assert {curve.verb for curve in scale.CURVES} == set(scale.WORK)
-    # one question; a model that is there already; a few people; what has no size
-    without = {"ask", "import", "study", "models get", "tour", "serve"}
+    # one question; a model that is there already, or one that knows something; a few people; what has no size
+    without = {"ask", "import", "trust", "study", "models get", "tour", "serve"}
     assert set(verbs()) == {curve.verb for curve in scale.CURVES} | without
