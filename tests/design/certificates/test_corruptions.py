@@ -16,7 +16,7 @@ from corruptions import SOURCES, corrupt, pack, saved
 
 ROUNDS = 8
 EACH = 84
-"""Corruptions in one test: 20 sources, 8 rounds and 66 make 10,560."""
+"""Corruptions in one test; those of all sources and rounds, slow ones too, are more than 10,000."""
 
 
 def corrupted(name, round_, suffix):
