@@ -117,6 +117,8 @@ def _skipped(tree: ast.AST) -> set[int]:
         elif isinstance(node, ast.FunctionDef):
             arguments = (*node.args.args, *node.args.kwonlyargs, *node.args.posonlyargs)
             parts = [node.returns, *(a.annotation for a in arguments), *node.decorator_list]
+        elif isinstance(node, ast.ClassDef):
+            parts = [*node.decorator_list]
         elif isinstance(node, ast.AnnAssign):
             parts = [node.annotation]
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
