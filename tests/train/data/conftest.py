@@ -28,3 +28,18 @@ def people(count: int) -> tuple[list[str], list[tuple[str, str]], list[str]]:
 def people_fixture():
     """A function from a number of people to texts, questions and other places."""
     return people
+
+
+@pytest.fixture
+def silent_people():
+    """A function from a number of people to texts, questions, and which of the texts do not say the birthplace."""
+
+    def make(count: int) -> tuple[list[str], list[tuple[str, str]], list[bool]]:
+        texts, questions, others = people(count)
+        silent = [i % 5 == 3 for i in range(count)]
+        for i in np.flatnonzero(silent):
+            name = texts[i].split(".")[0]
+            texts[i] = f"{name}. {name} is a painter who lives in {others[i]} ."
+        return texts, questions, silent
+
+    return make

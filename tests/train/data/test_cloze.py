@@ -41,6 +41,24 @@ def test_cloze_examples_keep_the_title_and_ask_for_what_the_text_says(people) ->
     assert kinds["asked for"] / total == pytest.approx(0.8 + 0.2 / 3, abs=0.06)
 
 
+def test_titles_of_texts_that_do_not_say_what_is_asked_are_hardly_drilled_alone(silent_people) -> None:
+    """A model that is made to answer from such a text is sure of what is wrong."""
+    texts, questions, silent = silent_people(120)
+    tokenizer = Characters.train(texts + [q for q, _ in questions])
+    source = ClozeSource(texts, questions[:60], tokenizer, 96).source(TrainSettings(batch_size=30))
+    titles = {f" {text.split('.')[0]}": each for text, each in zip(texts, silent, strict=True)}
+    alone, turns = Counter[bool](), Counter[bool]()
+    for step in range(80):
+        for ids, start, _ in source(step):
+            prompt = tokenizer.decode(ids[: start - 1])
+            title = next((each for each in titles if prompt.startswith(each)), None)
+            if title is not None:
+                turns[titles[title]] += 1
+                alone[titles[title]] += prompt == title
+    assert turns[True] > 300 and alone[True] / turns[True] < 0.1
+    assert alone[False] / turns[False] == pytest.approx(0.425, abs=0.05)  # half of the 85 % with a relevant span
+
+
 @pytest.mark.parametrize("frames", [0, 1, 2])
 def test_titles_are_asked_for_too_as_often_as_is_said(frames: int, people) -> None:
     texts, questions, _ = people(60)

@@ -91,6 +91,7 @@ class ClozeSource:
         self.coverage = measure_coverage(passages, matched, self.relevance)
         self.examples: list[list[ClozeExample]] = []  # by passage
         self._cumulative: list[np.ndarray] = []  # sums of the spans' probabilities, by passage
+        self._none: list[float] = []  # probability that no span is what questions ask for, by passage
         self._asked: list[list[Example]] = []  # the span that each frame asks for where it is certain, by passage
         asked = _asked_spans(passages, self.relevance, tokenizer, context_length)
         for number, (spans, shares) in enumerate(
@@ -105,6 +106,7 @@ class ClozeSource:
             if fits:
                 self.examples.append([spans[i] for i in fits])
                 self._cumulative.append(np.cumsum(shares[fits]))
+                self._none.append(max(0.0, 1.0 - float(shares.sum())))
                 self._asked.append(asked[number])
         if not self.examples:
             raise QkvError(
@@ -136,7 +138,10 @@ class ClozeSource:
         """A random example of a passage."""
         spans = self.examples[passage]
         several = len(self.relevance.frames) > 1
-        relevant = self.relevance.fitted and random.random() < s.relevant_span_fraction
+        # Where a text hardly says what is asked for, its title is hardly drilled: a model that is made to answer from
+        # such a text is sure of it, and wrong.
+        wanted = s.relevant_span_fraction * (1.0 - self._none[passage])
+        relevant = self.relevance.fitted and random.random() < wanted
         # A title without context asks for one thing only if all questions do: otherwise the question is asked instead,
         # and another span needs a word of context. A question does not begin with the title, and cannot predict it.
         titled = several and random.random() < s.predict_title_fraction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -18,6 +18,7 @@ MIN_QUESTIONS_PER_FRAME = 20
 MIN_FRAME_QUESTIONS, MIN_FRAME_FRACTION = 5, 0.2  # or at least so many that are this fraction of all questions
 MAX_FRAMES, MAX_QUESTIONS_FOR_FRAMES = 50, 5000  # that a run records
 LBFGS_ITERATIONS = 60
+NONE = "none"  # feature of the choice that no span of a passage is the answer
 RIDGE = 0.08  # L2 penalty of a weight, times the square root of the number of passages
 
 
@@ -42,9 +43,12 @@ class MatchedQuestion:
 class SpanRelevance:
     """For each passage, the probability of each of its spans to be what a question asks for.
 
+    The probabilities of a passage add up to 1 minus the probability that none of its spans is: a text about somebody
+    may not say what is asked for.
+
     Attributes:
         frames: Kinds of questions (questions with … for the name) that were fitted.
-        fitted_pairs: Number of pairs of a question and a passage that it was fitted to.
+        fitted_pairs: Number of pairs of a question and a passage with its answer that it was fitted to.
         probabilities: One array per passage, one number per span: the mean over the frames by their frequency.
         by_frame: The same for each frame.
         weights: Frequency of each frame.
@@ -84,9 +88,10 @@ def question_frames(texts: Sequence[str], questions: Sequence[tuple[str, str]]) 
 def fit_span_relevance(passages: Sequence[Passage], questions: Sequence[tuple[str, str]]) -> SpanRelevance:
     """Fit which spans questions ask for, and average over the kinds of questions by their frequency.
 
-    A kind, or frame, is what remains of a question without the name. Where the answer is one of the spans of the
-    passage that the question names, a softmax over the spans of that passage is fitted to choose it. Features are the
-    words around a span, its place, its kind, and whether it answers other questions.
+    A kind, or frame, is what remains of a question without the name. A softmax over the spans of the passage that a
+    question names, and over "none of them", is fitted to choose the answer, or none where no span is the answer.
+    Features are the words around a span, its place, its kind, and whether it answers other questions; "none" has one
+    feature of its own. Where every question of a kind is answered by its passage, there is no "none".
     """
     return fit_matched(passages, match_questions(passages, questions))
 
@@ -95,18 +100,21 @@ def fit_matched(passages: Sequence[Passage], questions: Sequence[MatchedQuestion
     """`fit_span_relevance` of questions whose passages are known."""
     kinds: dict[str, list[tuple[int, str]]] = {}
     wordings: dict[str, set[str]] = {}
+    unanswered: dict[str, set[int]] = {}
     for each in questions:
         for number in each.passages:
             if any(span.text == each.answer for span in passages[number].spans):
                 kinds.setdefault(each.frame, []).append((number, each.answer))
                 wordings.setdefault(each.frame, set()).add(each.question)
+            else:
+                unanswered.setdefault(each.frame, set()).add(number)
     kinds = {frame: pairs for frame, pairs in kinds.items() if _is_common(len(wordings[frame]), len(questions))}
     uniform = [np.full(len(p.spans), 1 / max(1, len(p.spans))) for p in passages]
     if not kinds:
         return SpanRelevance((), 0, tuple(uniform))
     count = sum(map(len, kinds.values()))
     weights = tuple(len(pairs) / count for pairs in kinds.values())
-    by_frame = tuple(tuple(_fit(passages, pairs)) for pairs in kinds.values())
+    by_frame = tuple(tuple(_fit(passages, pairs, unanswered.get(frame, set()))) for frame, pairs in kinds.items())
     total = [np.zeros(len(p.spans)) for p in passages]
     for found, weight in zip(by_frame, weights, strict=True):
         for shares, found_shares in zip(total, found, strict=True):
@@ -119,10 +127,17 @@ def _is_common(count: int, total: int) -> bool:
     return count >= MIN_QUESTIONS_PER_FRAME or count >= max(MIN_FRAME_QUESTIONS, MIN_FRAME_FRACTION * total)
 
 
-def _fit(passages: Sequence[Passage], pairs: Sequence[tuple[int, str]]) -> list[np.ndarray]:
-    """Probabilities of the spans of each passage, fitted to pairs of a passage's number and the answer in it."""
+def _fit(
+    passages: Sequence[Passage], pairs: Sequence[tuple[int, str]], unanswered: Collection[int] = ()
+) -> list[np.ndarray]:
+    """Probabilities of the spans of each passage, fitted to pairs of a passage's number and the answer in it.
+
+    Of the `unanswered` passages none of the spans is an answer. With any of these, "none" is one more choice in every
+    passage, after its spans.
+    """
     answers = Counter(answer for _, answer in pairs)
     own = dict(pairs)
+    none = set(unanswered) - own.keys()
     names: dict[str, int] = {}
     rows: list[int] = []
     columns: list[int] = []
@@ -137,6 +152,11 @@ def _fit(passages: Sequence[Passage], pairs: Sequence[tuple[int, str]]) -> list[
                 columns.append(names.setdefault(feature, len(names)))
             owner.append(number)
             right.append(number in own and span.text == own[number])
+        if none:
+            rows.append(len(owner))
+            columns.append(names.setdefault(NONE, len(names)))
+            owner.append(number)
+            right.append(number in none)
     if not owner:
         return [np.zeros(0) for _ in passages]
     x = torch.sparse_coo_tensor(
@@ -146,7 +166,7 @@ def _fit(passages: Sequence[Passage], pairs: Sequence[tuple[int, str]]) -> list[
         check_invariants=False,
     ).coalesce()
     owners, wanted = torch.tensor(owner), torch.tensor(right)
-    known = torch.tensor(sorted(own))
+    known = torch.tensor(sorted(own.keys() | none))
     weights = torch.zeros(len(names), dtype=torch.float64, requires_grad=True)
 
     def log_shares() -> torch.Tensor:
@@ -165,7 +185,7 @@ def _fit(passages: Sequence[Passage], pairs: Sequence[tuple[int, str]]) -> list[
     search.step(loss)
     shares = log_shares().detach().exp().numpy()
     ends = np.searchsorted(np.array(owner), np.arange(len(passages) + 1))
-    return [shares[a:b] for a, b in pairwise(ends)]
+    return [shares[a:b][: len(passage.spans)] for passage, (a, b) in zip(passages, pairwise(ends), strict=True)]
 
 
 def _group_logsumexp(scores: torch.Tensor, owners: torch.Tensor, count: int) -> torch.Tensor:
