@@ -12,10 +12,11 @@ The last line is JSON.
 from __future__ import annotations
 
 import argparse
+import json
 import random
-import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import trust_tasks
 
@@ -36,14 +37,34 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     dev, train, held, outside = files(options.data, options.out, options.held_back)
-    tasks = []
+    tasks, accuracies = [], {}
     for seed in options.seeds:
         run = trained(options.data / "wiki.txt", train, options.out, seed, options.steps)
-        right = [100 * evaluate(run, each).accuracy for each in (dev, held)]
-        print(f"seed {seed}: right {right[0]:.1f} % of dev.tsv, {right[1]:.1f} % of those held back", flush=True)
-        tasks += ["--task", f"birthplaces, seed {seed}", *map(str, (run, dev, outside, held))]
-    sys.argv[1:] = ["--splits", str(options.splits), *tasks]
-    trust_tasks.main()
+        accuracies[seed] = [evaluate(run, each).accuracy for each in (dev, held)]
+        right = [f"{100 * share:.1f} %" for share in accuracies[seed]]
+        print(f"seed {seed}: right {right[0]} of dev.tsv, {right[1]} of those held back", flush=True)
+        tasks.append([f"birthplaces, seed {seed}", *map(str, (run, dev, outside, held))])
+    figures = trust_tasks.all_figures(tasks, 0.95, [0.95], options.splits)
+    print(json.dumps({"over seeds": over_seeds(figures), "accuracy": accuracies, **figures}))
+
+
+def over_seeds(figures: dict[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
+    """Least, mean and greatest share over the seeds, in percent, inside dev.tsv and on the people held back."""
+    found = [each["0.95"] for each in figures["tasks"].values()]
+    out: dict[str, dict[str, dict[str, float]]] = {}
+    for where in ("cross-fitted", "held back"):
+        rows = [each[where] for each in found]
+        shares = {
+            "right": [row["precision"] for row in rows],
+            "known covered": [row["known coverage"] for row in rows],
+            "outsiders": [row["outsider"][0] / row["outsider"][1] for row in rows],
+            "invented": [row["invented"][0] / row["invented"][1] for row in rows],
+        }
+        out[where] = {
+            name: {"least": 100 * min(own), "mean": 100 * sum(own) / len(own), "most": 100 * max(own)}
+            for name, own in shares.items()
+        }
+    return out
 
 
 def files(data: Path, out: Path, n_held: int) -> tuple[Path, Path, Path, Path]:

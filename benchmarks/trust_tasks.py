@@ -65,21 +65,21 @@ def main() -> None:
     parser.add_argument("--confidence", type=float, nargs="+", default=[0.95, 0.9], help="the first is also split")
     parser.add_argument("--splits", type=int, default=20)
     options = parser.parse_args()
-    figures: dict[str, Any] = {
-        "level": options.level,
-        "confidence": options.confidence,
-        "splits": options.splits,
-        "tasks": {},
-    }
+    print(json.dumps(all_figures(options.task, options.level, options.confidence, options.splits)))
+
+
+def all_figures(tasks: list[list[str]], level: float, confidences: list[float], splits: int) -> dict[str, Any]:
+    """The figures of all tasks; each task is the five words of --task. A table is printed on the way."""
+    figures: dict[str, Any] = {"level": level, "confidence": confidences, "splits": splits, "tasks": {}}
     columns = [f"{name:>7}" for name in ("states", "right", "covers", "known")]
     print(f"{'':48} {' '.join(columns)} {'outside':>8} {'invented':>8} | {'alone':>7} {'covers':>7}")
-    for name, run, known, outside, held in options.task:
+    for name, run, known, outside, held in tasks:
         rows = answered(Path(run), Path(known), Path(outside), None if held == "-" else Path(held))
-        figures["tasks"][name] = found = {str(c): measure(rows, options.level, c) for c in options.confidence}
+        figures["tasks"][name] = found = {str(c): measure(rows, level, c) for c in confidences}
         for confidence, own in found.items():
             for where, figure in own.items():
                 print(line(f"{name}, {where}, {confidence}", figure), flush=True)
-        honest = found["honesty"] = honesty(rows, options.level, options.confidence[0], options.splits)
+        honest = found["honesty"] = honesty(rows, level, confidences[0], splits)
         counts = f"{honest['holds']} of {honest['fits']} splits, refuted in {honest['refuted']}"
         print(f"{'':48} the stated level holds in {counts}", flush=True)
         for kind in KINDS[1:]:
@@ -87,7 +87,7 @@ def main() -> None:
             print(f"{'':48} the limit of {kind} names holds in {counts}", flush=True)
     fits = [each["honesty"] for each in figures["tasks"].values()]
     figures["honesty"] = {key: sum(each[key] for each in fits) for key in ("fits", "holds", "refuted")}
-    print(json.dumps(figures))
+    return figures
 
 
 def answered(folder: Path, known: Path, outside: Path, held: Path | None) -> Rows:

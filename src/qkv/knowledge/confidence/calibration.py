@@ -30,7 +30,7 @@ from qkv.train.data.text_files import SizedIterable
 from qkv.train.runs import as_run
 
 INVENTED_PER_KNOWN = 0.5  # questions about invented names for each question about a known person, to fit on
-TESTED_PER_KNOWN, MAX_TESTED = 2, 500  # with those that serve for the limit only: so many for each, at most so many
+TESTED_PER_KNOWN, MAX_TESTED = 8, 2000  # with those that serve for the limit only: so many for each, at most so many
 N_ASSIGNMENTS = 20  # of people to folds
 MIN_QUESTIONS = 20  # of each kind (known, unknown, right, wrong) to fit a badge on
 KNOWN, OUTSIDER, INVENTED = "known", "outsider", "invented"
