@@ -4,11 +4,11 @@
 
 A task is a name, the folder of a run, questions about people in its text (question<TAB>answer, none of them trained
 on), questions about people outside it, and, or -, more questions about people in the text, held back until the end. The
-badge is fitted on the known questions, as many outsiders and half as many invented names (with more of these for the
+badge is fitted on the known questions, as many outsiders and twice as many invented names (with more of these for the
 limit of names outside the text that are called so), and measured
 
 - inside these people, each judged by a fit without them;
-- on the people held back, with other outsiders and other invented names in the same proportion; and
+- on the people held back, with as many other outsiders and other invented names; and
 - over random splits of all people of the task: fitted on one half, measured on the other, do the stated level and the
   limit hold?
 
@@ -28,7 +28,7 @@ from scipy.special import bdtr
 
 from qkv.knowledge.answering.answer_model import frames_of
 from qkv.knowledge.confidence.badge import REMEMBERED, Badge, model_inputs
-from qkv.knowledge.confidence.calibration import MAX_TESTED, TESTED_PER_KNOWN, fit_badge, name_of
+from qkv.knowledge.confidence.calibration import INVENTED_PER_KNOWN, MAX_TESTED, TESTED_PER_KNOWN, fit_badge, name_of
 from qkv.knowledge.confidence.calibrator import Calibrator, CrossFit
 from qkv.knowledge.confidence.cross_fitting import cross_fit
 from qkv.knowledge.confidence.features import answer_features
@@ -101,7 +101,7 @@ def answered(folder: Path, known: Path, outside: Path, held: Path | None) -> Row
     for held_back, own in enumerate(parts):
         some, others = others[: len(own)], others[len(own) :]
         asked = [question for question, _ in own]
-        n = len(own) // 2
+        n = len(own) if held_back else INVENTED_PER_KNOWN * len(own)
         tested = n if held_back else max(n, min(TESTED_PER_KNOWN * len(own), MAX_TESTED))
         made = invented_questions(names, asked, given, tested, held_back, frames).questions if own else ()
         groups = zip(KINDS, (own, some, [(question, "") for question in made]), strict=True)

@@ -60,7 +60,7 @@ def test_trust_judges_everybody_out_of_fold_and_ask_uses_its_badge(run, people, 
     assert [q.feature for q in found.features] == [*FEATURES, "badge"]
     counts = found.counts.values()
     assert sum(c["right"] + c["wrong"] + c["unknown"] for c in counts) == len(found.rows())
-    assert 20 <= sum(c["invented"] for c in counts) <= 120  # at most two for each known question
+    assert 20 <= sum(c["invented"] for c in counts) <= 240  # at most four for each known question
     remembered = [row for row in found.rows() if row["badge"] == "remembered"]
     assert found.precision == pytest.approx(np.mean([row["right"] for row in remembered]) if remembered else 1.0)
     assert found.stated_level == found.badge.remembered.level <= found.level == 0.6
@@ -111,7 +111,8 @@ def test_a_lower_level_never_covers_less(run, people, monkeypatch):
     covers = [each.coverage for each in found]
     assert covers == sorted(covers, reverse=True)
     for each in found:
-        assert each.stated_level <= each.level and (each.more_questions == 0) == (each.stated_level >= each.level)
+        assert each.stated_level <= max(each.level, 0.5)  # below one half, one half is shown
+        assert (each.more_questions == 0) == (each.stated_level >= each.level)
 
 
 def test_a_fit_that_came_to_nothing_keeps_the_badge_that_works(run, people, monkeypatch):
@@ -120,7 +121,7 @@ def test_a_fit_that_came_to_nothing_keeps_the_badge_that_works(run, people, monk
     try:
         assert trust(run, asked, unknown, level=0.5, max_outside=0.9, n_samples=0).stated_level > 0
         works = (run.folder / FILE).read_text()
-        wrong = [(question, answer + "?" * (i % 4 > 0)) for i, (question, answer) in enumerate(asked)]
+        wrong = [(question, answer + "?" * (i % 5 > 0)) for i, (question, answer) in enumerate(asked)]
         nothing = trust(run, wrong, unknown, level=0.99, n_samples=0)
         assert nothing.stated_level == 0 and nothing.kept_earlier and (run.folder / FILE).read_text() == works
         assert "kept" in dict(nothing.card().facts)["not saved"]
@@ -154,7 +155,7 @@ def test_invented_names_do_not_replace_unknown_people_that_were_not_given(run, p
 def test_if_nothing_is_called_remembered_card_and_figure_say_so(run, people, monkeypatch):
     monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
     asked = questions(people, ["city", "year"])
-    wrong = [(question, answer + "?" * (i % 4 > 0)) for i, (question, answer) in enumerate(asked)]
+    wrong = [(question, answer + "?" * (i % 5 > 0)) for i, (question, answer) in enumerate(asked)]
     found = trust(run, wrong, invented_names(people), level=0.999, n_samples=2, save=False)
     assert not found.any_remembered and found.coverage == 0 == found.stated_level and found.more_questions is None
     assert found.card().title == "No answer can be called “remembered” at 99.9 %"
@@ -193,7 +194,7 @@ def test_invented_names_stand_where_the_frame_has_the_name(calibration):
     pairs, groups, fitted, limiting, _ = _questions(known, unknown, NoText(), frames, calibration, 0)
     made = groups == "invented"
     assert not (fitted & limiting).any() and not (limiting & ~made).any()
-    assert (fitted & made).sum() == 8 * calibration and limiting.sum() == 24 * calibration
+    assert (fitted & made).sum() == 32 * calibration and limiting.sum() == 32 * calibration
     for question, _ in pairs:
         name = name_of(question, frames)
         assert question == f"which tool does {name} need?" and len(name.split()) == 2

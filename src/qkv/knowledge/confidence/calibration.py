@@ -29,8 +29,8 @@ from qkv.knowledge.intervals import wilson_interval
 from qkv.train.data.text_files import SizedIterable
 from qkv.train.runs import as_run
 
-INVENTED_PER_KNOWN = 0.5  # questions about invented names for each question about a known person, to fit on
-TESTED_PER_KNOWN, MAX_TESTED = 8, 2000  # with those that serve for the limit only: so many for each, at most so many
+INVENTED_PER_KNOWN = 2  # questions about invented names for each question about a known person, to fit on
+TESTED_PER_KNOWN, MAX_TESTED = 4, 1000  # with those that serve for the limit only: so many for each, at most so many
 N_ASSIGNMENTS = 20  # of people to folds
 MIN_QUESTIONS = 20  # of each kind (known, unknown, right, wrong) to fit a badge on
 KNOWN, OUTSIDER, INVENTED = "known", "outsider", "invented"
@@ -214,7 +214,7 @@ def _questions(
     limiting, left_out = np.zeros(len(pairs), dtype=bool), 0
     for part in (True, False):  # each invented name is made of names on one side of the split
         own = [known[i][0] for i in np.flatnonzero(fitted[: len(known)] == part)]
-        n = round(INVENTED_PER_KNOWN * len(own))
+        n = INVENTED_PER_KNOWN * len(own)
         tested = max(n, min(TESTED_PER_KNOWN * len(own), MAX_TESTED)) if part else n
         made = invented_questions(names, own, given, tested, seed, frames)
         pairs += [(question, "") for question in made.questions]
