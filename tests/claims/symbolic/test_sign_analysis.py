@@ -13,7 +13,29 @@ from hypothesis import assume as provided
 from hypothesis import strategies as st
 from reference import SIGNS, Undefined, Unresolved, against, function, places, points
 
-from qkv.claims.symbolic.sign_analysis import is_zero, ratio, sign
+from qkv.claims.semantics.ranges import Range
+from qkv.claims.symbolic import sign_analysis
+from qkv.claims.symbolic.errors import TooLarge
+from qkv.claims.symbolic.sign_analysis import (
+    FLIP,
+    Ratio,
+    _expanded,
+    _factored_sign,
+    _from_zero,
+    _positive_product,
+    _root_sign,
+    _shifted,
+    _sum_sign,
+    _term_sign,
+    _unit,
+    _with_exponentials,
+    _without_bars,
+    expanded_logarithms,
+    is_zero,
+    product_of_signs,
+    ratio,
+    sign,
+)
 from qkv.claims.time_limit import TimedOut, time_limit
 
 T, S, U, N = number("t", "(0, oo)"), number("s", "(0, 1)"), number("u"), number("n", "[2, oo)", whole=True)
@@ -272,3 +294,375 @@ def test_a_constant_with_a_negative_exponent_is_below_one(expr, here):
 
 def test_a_claim_with_a_constant_below_one_is_not_proved():
     assert argued("t > 0", "", "t*exp(-1) > t/2") != "proved"
+
+
+# Single steps, each against what it means for numbers.
+VALUES = {"+": (1, 2), "-": (-1, -3), "0": (0,), ">=": (0, 2), "<=": (0, -2)}
+
+
+def sign_of_all(values):
+    """The strongest sign that holds for all of some numbers."""
+    return next((s for s in ("0", "+", "-", ">=", "<=") if all(SIGNS[s](v) for v in values)), None)
+
+
+def test_the_sign_of_a_product_and_of_a_negative():
+    for one, ones in VALUES.items():
+        assert FLIP[one] == sign_of_all([-v for v in ones])
+        for two, twos in VALUES.items():
+            assert product_of_signs(one, two) == sign_of_all([a * b for a in ones for b in twos])
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        ("2 4", "2"),
+        ("6 4", "2"),
+        ("1/2 1/3", "1/6"),
+        ("-2 -4", "-2"),
+        ("-2 4", "2"),
+        ("3/2 -3", "3/2"),
+        ("-1/3", "-1/3"),
+    ],
+)
+def test_all_values_are_whole_multiples_of_the_unit(values, wanted):
+    assert _unit([sp.Rational(v) for v in values.split()]) == sp.Rational(wanted)
+
+
+def test_exponentials_of_high_powers_are_refused():
+    got = ratio(sp.exp(64 * t) + sp.exp(t))
+    assert max(sp.Poly(got.top, *got.powers).degree_list()) == 64
+    with pytest.raises(TooLarge):
+        ratio(sp.exp(65 * t) + sp.exp(t))
+    with pytest.raises(TooLarge):
+        ratio(sp.exp(-65 * t) + sp.exp(t))
+
+
+def test_a_quotient_keeps_its_generators_apart():
+    got = ratio(sp.exp(2 * t) / (sp.exp(t * s) + 3) + sp.E * sp.log(1 + sp.exp(t)))
+    assert sorted(map(str, got.powers.values())) == sorted(["1", "s*t", "t"])
+    whole = (got.top / got.bottom).subs(got.logs)
+    point = {t: sp.Rational(1, 3), s: sp.Rational(2, 5)}
+    value = got.restored(whole).subs(point)
+    assert (
+        abs(sp.N(value - (sp.exp(2 * t) / (sp.exp(t * s) + 3) + sp.E * sp.log(1 + sp.exp(t))).subs(point), 30)) < 1e-25
+    )
+    assert ratio(sp.exp(2 * sp.log(t) + s)).top == t**2 * next(iter(ratio(sp.exp(s)).powers))
+    assert ratio(sp.exp(-t) + 1).powers == {sp.Symbol("e^(-t)", positive=True): -t}
+    assert ratio(sp.exp(sp.sqrt(2) * t)).powers == {sp.Symbol("e^(sqrt(2)*t)", positive=True): sp.sqrt(2) * t}
+
+
+def test_powers_and_sums_that_grow_too_large_are_refused(monkeypatch):
+    assert _expanded((t + 1) ** 3) == t**3 + 3 * t**2 + 3 * t + 1
+    assert _expanded(t**100) == t**100  # a power of one term stays one
+    monkeypatch.setattr(sign_analysis, "MAX_POWER", 5)
+    assert len(_expanded((t + 1) ** 5).args) == 6
+    with pytest.raises(TooLarge, match="high power"):
+        _expanded((t + 1) ** 6)
+    monkeypatch.setattr(sign_analysis, "MAX_MONOMIALS", 2)  # products of up to 80 terms, of which 8 are left
+    assert len(_expanded((t + 1) ** 5 * (t + 2)).args) == 7
+    assert len(_expanded((t + 1) * (s + 1) * (u + 1)).args) == 8
+    with pytest.raises(TooLarge, match="too large"):
+        _expanded((t + s + u) * (n + s + 1))
+    with pytest.raises(TooLarge, match="too large"):
+        _expanded((t + 1) ** 5 * (t + 2) * (t + 3))  # 128 products, though 8 terms are left
+
+
+def test_high_powers_of_sums_and_of_generators_have_a_limit():
+    assert len(_expanded((t + 1) ** 14).args) == 15
+    with pytest.raises(TooLarge):
+        _expanded((t + 1) ** 65)
+    with pytest.raises(TooLarge):
+        _expanded((t + 1) ** 15)  # 2^15 products
+
+
+y = sp.Symbol("y", real=True)
+
+
+@pytest.mark.parametrize(
+    ("interval", "form", "how"),
+    [
+        ("[2, oo)", 2 + y, ">="),
+        ("(2, oo)", 2 + y, "+"),
+        ("(-oo, 3]", 3 - y, ">="),
+        ("(-oo, 3)", 3 - y, "+"),
+        ("(1, 4)", (1 + 4 * y) / (1 + y), "+"),
+        ("[1, 4)", (1 + 4 * y) / (1 + y), ">="),
+        ("[1, 4]", 1 + y, ">="),
+        ("(1, 4]", 1 + y, "+"),
+    ],
+)
+def test_a_range_is_covered_by_numbers_from_zero_on(interval, form, how):
+    found, said = _shifted(number("x", interval).range, y)
+    assert sp.simplify(found - form) == 0 and said == how
+    assert _shifted(Range(), y) is None
+
+
+A, C, D = sp.symbols("A C D", real=True)
+KNOWN = {A: "+", C: ">="}
+
+
+@pytest.mark.parametrize(
+    ("term", "wanted"),
+    [
+        (sp.Integer(3), "+"),
+        (sp.Integer(-3), "-"),
+        (A, "+"),
+        (-2 * A, "-"),
+        (C, ">="),
+        (-C, "<="),
+        (A * C, ">="),
+        (-A * C**2, "<="),
+        (D, None),
+        (D**2, ">="),
+        (-(D**2), "<="),
+        (A**2 * D**4, ">="),
+        (D**3, None),
+        (A**-1, "+"),
+        (A**-2, "+"),
+        (C**-1, None),
+        (C**-2, None),
+        (D**-2, None),
+        (sp.sqrt(2) * A, "+"),
+        ((1 - sp.sqrt(2)) * A, "-"),
+        (sp.sqrt(A), "+"),
+        (sp.sqrt(C), ">="),
+        (sp.sqrt(D), None),
+        (A ** sp.Rational(-1, 2), "+"),
+        (C ** sp.Rational(-1, 2), None),
+        (A**D, "+"),
+        (sp.sqrt(A + 1), None),
+    ],
+    ids=str,
+)
+def test_the_sign_of_one_term(term, wanted):
+    assert _term_sign(term, KNOWN) == wanted
+
+
+def test_denominators_are_numbers_times_powers_of_one_plus_something():
+    assert _positive_product(3 * ((1 + A) * (1 + C) ** 2), KNOWN) == "+"
+    assert _positive_product(-3 * ((1 + C) * (1 + A)), KNOWN) == "-"
+    for bottom in ((1 + D) * (1 + A), 2 + A, A, (1 + A) ** sp.Rational(1, 2), -2 * (1 + A) * (2 + C)):
+        assert _positive_product(bottom, KNOWN) is None
+
+
+NONE = Ratio(sp.Integer(0), sp.Integer(1), {}, {})
+
+
+@pytest.mark.parametrize(
+    ("roots", "interval", "wanted"),
+    [
+        ("1", "(1, oo)", "+"),
+        ("1", "[1, oo)", ">="),
+        ("1", "(0, oo)", None),
+        ("1", "(-oo, 1)", "-"),
+        ("1", "(-oo, 1]", "<="),
+        ("1", "(-oo, 2]", None),
+        ("0 1", "(0, 1)", "-"),
+        ("0 1", "[0, 1)", "<="),
+        ("0 1", "(0, 1]", "<="),
+        ("0 1", "[0, 1]", "<="),
+        ("0 1", "(0, 2)", None),
+        ("-1 2", "[0, 1]", "-"),
+        ("0 2", "[0, 1]", "<="),
+        ("0 2", "(0, 1]", "-"),
+        ("", "(-oo, oo)", "+"),
+        ("5", "(-oo, oo)", None),
+        ("-1", "[0, 3]", "+"),
+    ],
+)
+def test_the_sign_of_a_polynomial_of_one_number_by_its_roots(roots, interval, wanted):
+    x = number("x", interval)
+    poly = sp.expand(sp.Mul(*(x.symbol - sp.Rational(r) for r in roots.split())) * (x.symbol**2 + x.symbol + 1))
+    assert _root_sign(poly, NONE, assume(x)) == wanted
+    assert _root_sign(-poly, NONE, assume(x)) == (None if wanted is None else FLIP[wanted])
+
+
+def test_polynomials_of_two_numbers_of_high_degree_or_with_roots_in_coefficients_are_left_alone():
+    x = number("x", "(0, oo)")
+    assert _root_sign(x.symbol**16 + 1, NONE, assume(x)) == "+"
+    assert _root_sign(x.symbol**17 + 1, NONE, assume(x)) is None
+    assert _root_sign(x.symbol + t, NONE, assume(x)) is None
+    assert _root_sign(x.symbol**2 + sp.sqrt(2), NONE, assume(x)) is None
+
+
+def test_a_generator_ranges_from_one_on_if_its_exponent_is_not_negative():
+    g = sp.Symbol("g", positive=True)
+    weak = number("w", "[0, oo)")
+    for power, poly, wanted in [
+        (t, g**2 - 1, "+"),  # g > 1
+        (t, g**2 - 4, None),
+        (weak.symbol, g**2 - 1, ">="),  # g >= 1
+        (u, g**2 + g, "+"),  # g > 0
+        (u, g**2 - 1, None),
+        (-t, g**2 + g, "+"),
+        (-t, g**2 - 1, None),
+    ]:
+        assert _root_sign(poly, Ratio(poly, sp.Integer(1), {g: power}, {}), assume(T, U, weak)) == wanted
+    held = Ratio(g, sp.Integer(1), {}, {g: sp.log(t)})  # a logarithm may be any number
+    assert _root_sign(g**2 - g + 1, held, assume(T)) == "+" and _root_sign(g**2 - 1, held, assume(T)) is None
+
+
+@pytest.mark.parametrize(
+    ("interval", "factor", "positive"),
+    [("(-oo, 2)", -1, True), ("(-oo, 2]", -1, False), ("(2, oo)", 1, True), ("[2, oo)", 1, False)],
+)
+def test_numbers_in_exponents_are_counted_from_their_end(interval, factor, positive):
+    x = number("x", interval)
+    expr = sp.exp(x.symbol * t) + x.symbol
+    found, wider = _from_zero(expr, assume(x, T))
+    (fresh,) = found.free_symbols - {t}
+    assert fresh.is_positive is (True if positive else None) and fresh.is_nonnegative
+    assert wider.ranges[fresh] == Range(Fraction(0), None, positive)
+    assert sp.expand(found.subs(fresh, factor * (x.symbol - 2)) - expr) == 0
+
+
+@pytest.mark.parametrize("interval", ["(-oo, oo)", "[0, oo)", "(0, oo)", "(1, 2)", "[1, 2]"])
+def test_numbers_without_one_end_besides_zero_stay(interval):
+    x = number("x", interval)
+    expr = sp.exp(x.symbol * t)
+    assert _from_zero(expr, assume(x, T)) == (expr, assume(x, T))
+    assert _from_zero(x.symbol + t, assume(x, T))[0] == x.symbol + t
+
+
+def test_numbers_outside_exponents_stay():
+    x = number("x", "(2, oo)")
+    assert _from_zero(x.symbol + sp.exp(t), assume(x, T))[0] == x.symbol + sp.exp(t)
+
+
+def test_bars_go_where_the_sign_is_known():
+    weak = number("w", "(-oo, 0]")
+    here = assume(T, U, S, weak)
+    bars = sp.Abs(s - 1) + sp.Abs(u) + 2 * sp.Abs(weak.symbol)
+    assert _without_bars(bars, here) == 1 - s + sp.Abs(u) - 2 * weak.symbol
+    assert _without_bars(sp.Abs(sp.Abs(s - 2) - 5), here) == 3 + s  # |(2 - s) - 5| with 0 < s < 1
+    assert sign(sp.Abs(s - 2) - 1, here) == "+" and sign(sp.Abs(u), here) is None
+    assert is_zero(sp.Abs(s - 1) + s - 1, here) and not is_zero(sp.Abs(u) - u, here)
+
+
+def test_powers_with_moving_exponents_become_exponentials():
+    assert _with_exponentials(t**u + u**2) == sp.exp(u * sp.log(t)) + u**2
+    assert _with_exponentials(u**t) == u**t and _with_exponentials(sp.exp(u)) == sp.exp(u)
+    assert is_zero(t**u * t**-u - 1) and is_zero(2 ** (u + 1) - 2 * 2**u) and not is_zero(2**u - 3**u)
+
+
+def test_logarithms_of_positive_factors_are_taken_apart():
+    here = assume(T, S, U, N)
+    for expr, wanted in [
+        (sp.log(t * s), sp.log(t) + sp.log(s)),
+        (sp.log(t**2 / (1 + t)), 2 * sp.log(t) - sp.log(1 + t)),
+        (sp.log(2 * sp.exp(u) / t), sp.log(2) + u - sp.log(t)),
+        (sp.log(u * t), sp.log(t) + sp.log(u)),
+        (sp.log(u), sp.log(u)),
+        (sp.log(sp.exp(3 * u)), 3 * u),
+    ]:
+        assert sp.expand(expanded_logarithms(expr, here) - wanted) == 0, expr
+    assert is_zero(sp.log(2 * t) - sp.log(2) - sp.log(t), here)
+    assert is_zero(sp.log(sp.exp(t) + sp.exp(2 * t)) - t - sp.log(1 + sp.exp(t)), here)
+    assert not is_zero(sp.log(2 * t) - 2 * sp.log(t), here)
+    assert not is_zero(sp.log(t * s) - sp.log(t) + sp.log(s), here)
+
+
+@pytest.mark.parametrize("expr", [sp.oo, sp.nan, sp.zoo, -sp.oo, t - sp.oo])
+def test_what_is_no_number_is_not_zero(expr):
+    assert is_zero(sp.sympify(expr)) is False
+
+
+def in_unit(expr, interval, **options):
+    x = number("x", interval)
+    return _sum_sign(expr.subs(u, x.symbol), NONE, assume(x, T), **options)
+
+
+def test_closed_ends_are_covered_by_continuity_and_only_weakly():
+    cubic = (1 - u) * (1 + u**2)
+    assert in_unit(sp.expand(cubic), "[0, 1]") is None
+    assert in_unit(sp.expand(cubic), "[0, 1]", to_closed_ends=True) == ">="
+    assert in_unit(sp.expand(-cubic), "[0, 1]", to_closed_ends=True) == "<="
+    assert in_unit(sp.expand(cubic), "[0, 1)") == "+"
+    for interval in ("(0, 1)", "[0, oo)", "(-oo, 1]", "(-oo, oo)"):  # nothing to close
+        assert in_unit(u**2 + 1, interval, to_closed_ends=True) is None
+
+
+def test_the_coefficients_after_shifts_show_the_sign():
+    weak, theta = number("w", "[0, oo)"), sp.Symbol("theta", positive=True)
+    here = bounded(assume(T, S, U, weak), theta)
+    low = sp.Symbol("m", nonnegative=True)
+    for expr, wanted in [
+        (sp.Integer(0) * t + sp.Integer(3), "+"),
+        (t + weak.symbol, "+"),
+        (weak.symbol + weak.symbol**2, ">="),
+        (-weak.symbol - t, "-"),
+        (-weak.symbol, "<="),
+        (t - s, None),
+        (1 - s, "+"),
+        (s - 1, "-"),
+        (1 - theta, ">="),
+        (theta - 2, "-"),
+        (low, ">="),
+        (low + t, "+"),
+        (u, None),
+        (u**2 + t, "+"),
+        (sp.Symbol("p", positive=True) + low, "+"),
+    ]:
+        assert _sum_sign(sp.sympify(expr), NONE, here) == wanted, expr
+
+
+@pytest.mark.parametrize(
+    ("expr", "wanted"),
+    [
+        ((u - 1) ** 2 * t, ">="),
+        (-((u - 1) ** 2) * t, "<="),
+        ((u - 1) ** 2 * (u**2 + 1), ">="),
+        ((s - 2) ** 2 * (s - 3), "-"),
+        ((s - 2) ** 2 * (t + 1), "+"),
+        ((u - 1) * (t + 1), None),
+        ((u - 1) ** 3 * (t + 1), None),
+        ((s - 1) ** 3 * (t + 1), "-"),
+        ((s - 1) * (t + 1) * (s - 2), "+"),
+        (-2 * (s - 1) * (t + 1), "+"),
+    ],
+    ids=str,
+)
+def test_the_sign_of_a_product_factor_by_factor(expr, wanted):
+    here = assume(T, S, U)
+    assert _factored_sign(sp.expand(expr), NONE, here) == wanted
+    assert wanted is None or against(wanted, expr, [T, S, U], random.Random(1), 60) is None
+
+
+def test_long_polynomials_are_not_factored(monkeypatch):
+    square = sp.expand((u - 1) ** 2 * (t + 1))
+    assert sign(square, assume(T, U)) == ">="
+    monkeypatch.setattr(sign_analysis, "MAX_FACTORED_TERMS", len(square.args))
+    assert sign(square, assume(T, U)) == ">="
+    monkeypatch.setattr(sign_analysis, "MAX_FACTORED_TERMS", len(square.args) - 1)
+    assert sign(square, assume(T, U)) is None
+
+
+def test_a_sign_is_read_off_few_monomials(monkeypatch):
+    monkeypatch.setattr(sign_analysis, "MAX_MONOMIALS", 3)
+    assert _sum_sign(t + t**2 + t**3, NONE, assume(T)) == "+"
+    monkeypatch.setattr(sign_analysis, "MAX_MONOMIALS", 2)
+    assert _sum_sign(t + t**2 + t**3, NONE, assume(T)) is None
+
+
+@pytest.mark.parametrize(
+    ("expr", "wanted"),
+    [
+        (t / (s - 2), "-"),
+        (-t / (s - 2), "+"),
+        (t / (t - 1), None),
+        (u**2 / (s - 2), "<="),
+        ((u - 1) / (u**2 + 1), None),
+        (1 / u**2, None),
+        (sp.log(t + 1) * (s - 1), "-"),
+        (sp.log(s), None),
+        (sp.exp(-t) * 2 - 1, None),
+        (1 - sp.exp(-t), "+"),
+        (sp.exp(-s * t) - 1, "-"),
+        (sp.exp(u) - sp.exp(u - 1), "+"),
+        (sp.pi - 3, "+"),
+        (3 - sp.pi, "-"),
+    ],
+    ids=str,
+)
+def test_signs_of_quotients_exponentials_and_logarithms(expr, wanted):
+    assert sign(expr, assume(T, S, U, N)) == wanted

@@ -128,6 +128,7 @@ UNIT = "0 <= s <= 1"
         (UNIT, "-(s - 7/8)^2", "<=", None),
         (UNIT, "(s - 7/8)^2", ">", {"s": "7/8"}),
         (UNIT, "(s - 7/8)^2", ">=", None),
+        (UNIT, "-(s - 7/8)^2 - 1/(10000000*1000000)", "<", None),  # near a tie, in floating point only
         (UNIT, "s - 1", "<", {"s": "1"}),
         (UNIT, "s - 2", "<", None),
         (UNIT, "s + 1", ">", None),
