@@ -559,8 +559,8 @@ def test_logarithms_of_positive_factors_are_taken_apart():
     assert not is_zero(sp.log(t * s) - sp.log(t) + sp.log(s), here)
 
 
-@pytest.mark.parametrize("expr", [sp.oo, sp.nan, sp.zoo, -sp.oo, t - sp.oo])
-def test_what_is_no_number_is_not_zero(expr):
+@pytest.mark.parametrize("expr", [sp.oo, sp.nan, sp.zoo, -sp.oo, t - sp.oo, 1, -1, t, sp.E - 1, sp.sqrt(2) - 1])
+def test_what_is_not_zero_or_no_number_is_not_shown_to_be_zero(expr):
     assert is_zero(sp.sympify(expr)) is False
 
 
