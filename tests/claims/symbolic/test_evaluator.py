@@ -8,7 +8,8 @@ from claim_builders import context_of, expression
 from qkv.claims.symbolic import evaluator
 from qkv.claims.symbolic.errors import TooLarge, Unsupported, WrongShape
 from qkv.claims.symbolic.evaluator import Evaluator
-from qkv.claims.symbolic.unknowns import InnerProduct, NoiseScore, UnreducedProduct
+from qkv.claims.symbolic.matrix_polynomials import ZERO
+from qkv.claims.symbolic.unknowns import InnerProduct, KeyLength, KeyShift, NoiseScore, RestSum, UnreducedProduct
 
 N, BETA, T = 5, 1.7, 0.6
 U = BETA * np.eye(6)
@@ -126,3 +127,206 @@ def test_an_expression_that_grows_too_large_is_refused(monkeypatch):
     assert algebra.value(expression("exp(t) + 1")).scalar
     with pytest.raises(TooLarge):
         algebra.value(expression("exp(t) + log(t) + sqrt(t) + 1/t"))
+
+
+def number_of(text, given="t > 0", let=""):
+    algebra = Evaluator(context_of(given, let, "1 = 1"))
+    return algebra.number(expression(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("0*t", 0),
+        ("2*0 + 3", 3),
+        ("2^12", 4096),
+        ("2^(-12)", sp.Rational(1, 4096)),
+        ("4^(1/2)", 2),
+        ("0^2", 0),
+        ("7/2", sp.Rational(7, 2)),
+        ("-(3)", -3),
+        ("exp(0)", 1),
+        ("exp(log(2))", 2),
+        ("log(exp(1))", 1),
+        ("sqrt(9)", 3),
+        ("2*Phi(1) - 1", sp.erf(1 / sp.sqrt(2))),
+        ("Phi(1) + Phi(-1)", 1),
+    ],
+)
+def test_numbers_have_their_values(text, wanted):
+    assert sp.simplify(number_of(text) - wanted) == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["2^13", "2^(-13)", "2^sqrt(2)", "1/0", "1/(t - t)", "0^0", "0^(-2)", "log(0)", "log(-2)"]
+)
+def test_numbers_without_a_value_are_refused(text):
+    with pytest.raises(Unsupported):
+        number_of(text)
+
+
+def test_a_power_that_moves_stays_a_power():
+    t = sp.Symbol("t", positive=True)
+    assert number_of("2^t") == 2**t and number_of("t^t") == t**t and number_of("(t + 1)^(1/2)") == sp.sqrt(t + 1)
+
+
+def test_shapes_that_do_not_fit_are_told():
+    given = "u free, w free, x in R^m, A orthonormal basis"
+    algebra = Evaluator(context_of(given, "", "u = w"))
+    for text, hard, expected in [
+        ("u*w", True, "x'*y or x*y'"),
+        ("u*x", True, "x'*y or x*y'"),
+        ("A*u", False, ""),
+        ("x'*A", False, ""),
+        ("A*u'", True, ""),
+        ("u + x", False, ""),
+        ("u - 1", True, ""),
+        ("norm(u')", True, ""),
+        ("norm(A)", True, ""),
+        ("norm(0)", True, ""),
+        ("exp(u)", True, ""),
+        ("1/u", True, ""),
+        ("u^2", True, ""),
+    ]:
+        with pytest.raises(WrongShape) as wrong:
+            algebra.value(expression(text))
+        assert (wrong.value.hard, wrong.value.expected) == (hard, expected), text
+    for text, shape in [
+        ("u*w'", ("d", "d")),
+        ("A*x", ("d", "1")),
+        ("x'*x", ("1", "1")),
+        ("A'*u", ("m", "1")),
+        ("2*u", ("d", "1")),
+    ]:
+        assert algebra.value(expression(text)).shape == shape, text
+
+
+def test_rotations_and_identities():
+    algebra = Evaluator(context_of("u free, m real", "", "u = u"))
+    assert algebra.value(expression("R(0)*u")).minus(algebra.value(expression("u"))).terms == {}
+    assert algebra.value(expression("R(m)*R(-m)*u")).minus(algebra.value(expression("u"))).terms == {}
+    assert algebra.value(expression("R(m)")).shape == ("d", "d")
+    assert algebra.value(expression("I*u - u")).terms == {}
+
+
+def test_sums_over_items():
+    given = "u_1..u_n orthonormal, t > 0, n >= 5"
+    algebra = Evaluator(context_of(given, "", "u_a = u_b"))
+    n, t = algebra.symbol("n"), algebra.symbol("t")
+    for text, wanted in [
+        ("sum_i 1", n),
+        ("sum_{i != a} 1", n - 1),
+        ("sum_{i != a, b} t", (n - 2) * t),
+        ("sum_i u_a'u_i", 1),
+        ("sum_{i != a} u_a'u_i", 0),
+        ("(sum_i u_i)'*(u_a + u_b)", 2),
+        ("sum_i (sum_j 1)", n**2),
+        ("sum_i (u_i'u_a + 1)", n + 1),
+    ]:
+        assert sp.expand(algebra.number(expression(text)) - wanted) == 0, text
+    few = Evaluator(context_of("k_a, k_b orthonormal", "q = k_a", "alpha_a = alpha_b"))
+    assert few.number(expression("sum_i 1")) == 2 and few.number(expression("sum_i k_i'k_a")) == 1
+    fixed = Evaluator(context_of("k_1..k_n orthonormal, n = 2", "q = k_a", "alpha_a = alpha_b"))
+    assert fixed.number(expression("sum_i 1")) == 2 and fixed.number(expression("sum_{i != a, b} 1")) == 0
+
+
+def test_weights_sum_to_one_and_outputs_are_means():
+    for given, let in (("k_1..k_n orthonormal, t > 0, n >= 3", "q = t*k_a"), ("k_1..k_n free, q free, n >= 3", "")):
+        algebra = Evaluator(context_of(given, let, "alpha_a = alpha_b"))
+        assert sp.simplify(algebra.number(expression("sum_i alpha_i"))) == 1
+        assert sp.simplify(algebra.number(expression("sum_i 2*alpha_i + alpha_a - alpha_a"))) == 2
+        one = algebra.value(expression("sum_i alpha_i*v_i - c"))
+        assert all(sp.simplify(c) == 0 for c in one.terms.values())
+
+
+def test_sums_of_exponentials_of_free_scores_are_multiples_of_the_rest():
+    algebra = Evaluator(context_of("k_1..k_n free, q free, n >= 3", "", "alpha_a = 1"))
+    found = algebra.number(expression("sum_{i != a} 3*exp(k_i'q)"))
+    (rest,) = [s for s in found.free_symbols if isinstance(s, RestSum)]
+    assert sp.expand(found - 3 * rest) == 0
+    both = algebra.number(expression("sum_{i != a} (2*exp(k_i'q) + 5)"))
+    assert sp.expand(both - 2 * rest - 5 * (algebra.symbol("n") - 1)) == 0
+    whole = algebra.number(expression("sum_i exp(k_i'q)"))
+    assert sp.expand(whole - rest - sp.exp(algebra.number(expression("k_a'q")))) == 0
+    for text in (
+        "sum_i exp(2*k_i'q)",
+        "sum_i k_i'q",
+        "sum_i exp(k_i'q)*k_i",
+        "sum_i (sum_j k_i'k_j)",
+        "sum_i alpha_i^2",
+    ):
+        with pytest.raises(Unsupported):
+            algebra.value(expression(text))
+
+
+def test_names_of_weights_and_heads():
+    two = Evaluator(context_of("k_1..k_n orthonormal", "q_1 = k_a, q_2 = k_b", "alpha_{1,a} = 1"))
+    for text in ("alpha_a", "alpha"):
+        with pytest.raises(WrongShape):
+            two.value(expression(text))
+    one = Evaluator(context_of("k_1..k_n orthonormal", "q = k_a", "alpha_a = 1"))
+    with pytest.raises(WrongShape):
+        one.value(expression("alpha"))
+    assert one.value(expression("alpha_a")).scalar and two.value(expression("alpha_{1,a}")).scalar
+    assert two.value(expression("c_1")).shape == ("d", "1") == two.value(expression("c")).shape
+
+
+NOISY = "mu_1..mu_n orthonormal"
+
+
+def test_the_parts_of_a_noisy_key():
+    """k = mean + sqrt(weight) z, and w u u' as a shift along u, or a length where u is the mean."""
+    algebra = Evaluator(context_of(f"{NOISY}, k_a ~ N(mu_a, 4*I + 9*mu_a*mu_a' + 2*mu_b*mu_b')", "", "k_a'mu_b = 0"))
+    found = algebra.value(expression("k_a"))
+    coefficients = {str(word[0]): c for word, c in found.terms.items()}
+    (length,) = [s for s in algebra.random if isinstance(s, KeyLength)]
+    (shift,) = [s for s in algebra.random if isinstance(s, KeyShift)]
+    assert coefficients["~_a"] == 2 and coefficients["mu_b"] == shift
+    assert sp.expand(coefficients["mu_a"] - length) == 0
+    assert algebra.random[length] == (1, 9) and algebra.random[shift] == (0, 2)
+    assert (length.item, length.letter, shift.item) == ("a", "gamma", "a")
+
+
+def test_a_letter_that_is_taken_is_not_used_for_the_length():
+    algebra = Evaluator(context_of(f"{NOISY}, gamma_a real, k_a ~ N(mu_a, mu_a*mu_a')", "", "k_a'mu_a = gamma_a"))
+    algebra.value(expression("k_a"))
+    assert [s.letter for s in algebra.random] == ["length"]
+
+
+def test_a_key_without_noise_is_its_mean():
+    algebra = Evaluator(context_of(f"{NOISY}, k_i ~ N(mu_i, 0*I), k_a ~ N(2*mu_a, I)", "", "k_b'mu_b = 1"))
+    assert algebra.number(expression("k_b'mu_b")) == 1 and algebra.number(expression("k_b'mu_a")) == 0
+    assert algebra.value(expression("k_a")).terms != algebra.value(expression("2*mu_a")).terms
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        (f"{NOISY}, k_i ~ N(mu_i, -2*I)", Unsupported),
+        (f"{NOISY}, k_a ~ N(mu_a, mu_a*mu_b')", Unsupported),
+        (f"{NOISY}, k_a ~ N(mu_a, mu_a*mu_b'*mu_b*mu_a' - I)", Unsupported),
+        (f"{NOISY}, k_i ~ N(mu_i, 2)", WrongShape),
+        (f"{NOISY}, k_b ~ N(mu_b, I)", Unsupported),
+    ],
+)
+def test_covariances_of_other_forms_are_refused(given, error):
+    algebra = Evaluator(context_of(given, "", "mu_a = mu_b"))
+    with pytest.raises(error):
+        algebra.value(expression("k_a"))
+
+
+def test_the_limit_on_nodes_counts_them():
+    x = sp.Symbol("x")
+    expr = sp.exp(x) + 1  # Add, 1, exp, x
+    assert not evaluator._more_nodes_than(expr, 4) and evaluator._more_nodes_than(expr, 3)
+    assert ZERO.anything and Evaluator(context_of("t > 0")).value(expression("0")).anything
+
+
+def test_statistics_and_names_of_infinity():
+    algebra = Evaluator(context_of("gamma ~ N(2, 1), t > 0", "", "t = 1"))
+    assert algebra.number(expression("E[gamma]")) == 2 and algebra.number(expression("P[gamma > 2]")) == sp.Rational(
+        1, 2
+    )
+    assert algebra.number(expression("oo")) == sp.oo
+    with pytest.raises(Unsupported):
+        algebra.value(expression("softmax(gamma)"))

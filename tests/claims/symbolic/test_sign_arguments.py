@@ -122,6 +122,7 @@ def test_signs_agree_with_dense_sampling(count, least):
 
 
 # Single arguments, each with what it may not claim.
+MEAN = Statistic("E", (x,))
 HERE = Assumptions({x: ANY, y: ANY, t: POSITIVE})
 NONE = Ratio(sp.Integer(0), sp.Integer(1), {}, {})
 
@@ -138,6 +139,7 @@ NONE = Ratio(sp.Integer(0), sp.Integer(1), {}, {})
         (sp.log(1 + t) / 2, None),
         (sp.log(1 + t) + t, "+"),
         (sp.log(1 + x**2), ">="),
+        (sp.log(1 + t + t**2) - 2 * sp.log(1 + t) + sp.log(1 + x**2 / 4) - sp.log(1 + x**2), "-"),
         (sp.log(1 + t) ** 2, None),
         (sp.log(1 + t) * sp.log(2 + t), None),
         (t * sp.log(1 + t), None),
@@ -198,6 +200,9 @@ def test_a_sum_with_a_root_of_an_expression(a, b, base, wanted):
         (sp.sqrt(1 + t) * (2 + t) - t * sp.sqrt(1 + t), ">="),  # weak, as a is 0
         ((1 + t) ** sp.Rational(3, 2) - sp.sqrt(1 + t), ">="),  # t sqrt(1 + t)
         ((1 + t) ** sp.Rational(3, 2) - t - 1, "+"),
+        ((1 + t) ** sp.Rational(5, 2) - 1 - 2 * t, "+"),  # (1 + t)^5 > (1 + 2t)^2
+        (3 * (1 + t) ** 2 - sp.sqrt(1 + t), "+"),
+        ((2 + x**2) ** sp.Rational(3, 2) - sp.sqrt(2 + x**2) - x, "+"),  # (1 + x^2) S > x
         (sp.sqrt(1 + t) - t, None),
         (sp.cbrt(1 + t) - 1, None),
         (x + 1, None),
@@ -438,6 +443,32 @@ def test_products_of_vectors_become_lengths_times_cosines():
     assert _within_bounds(x + 1, HERE) == (x + 1, HERE)
 
 
+def test_each_argument_is_one_step_deeper(monkeypatch):
+    depths = {}
+    for name in ("_by_logarithms", "_by_roots", "_by_squares", "_by_ends", "_by_exponents"):
+        monkeypatch.setattr(_Search, name, lambda self, *rest, name=name: depths.setdefault(name, rest[-1]) and None)
+    assert _Search()._irreducible(NONE, x**3 - t, HERE, 4) is None
+    assert depths == dict.fromkeys(("_by_logarithms", "_by_roots", "_by_squares", "_by_ends", "_by_exponents"), 3)
+    monkeypatch.setattr(
+        _Search, "_product", lambda self, got, poly, here, depth: depths.setdefault("product", depth) and None
+    )
+    monkeypatch.setattr(
+        _Search, "_by_cases", lambda self, expr, here, depth: depths.setdefault("cases", depth) and None
+    )
+    assert _Search()._sign(x**3 - t, HERE, 4) is None
+    assert depths["product"] == 4 and depths["cases"] == 3
+
+
+def test_bounds_and_cases_are_one_step_deeper(monkeypatch):
+    depths = []
+    monkeypatch.setattr(_Search, "sign", lambda self, expr, here, depth: depths.append(depth))
+    assert _Search()._sign(sp.erf(x) - t, HERE, 4) is None
+    assert depths[0] == 3
+    depths.clear()
+    assert _Search()._by_cases(x**3 - t, HERE, 4) is None
+    assert set(depths) == {3}
+
+
 def test_the_search_ends(monkeypatch):
     expr = sp.exp(t) - 1 - t
     assert _Search().sign(expr, HERE, 6) == "+"
@@ -461,7 +492,7 @@ def test_a_search_does_not_ask_the_same_twice():
     assert search.sign(t + 1, Assumptions({t: UNIT}), 3) == "+" and search.left == left - 1
 
 
-@pytest.mark.parametrize("expr", [sp.oo, x + sp.oo, sp.zoo, sp.nan, sp.I * x, Statistic("E", (x,)) ** 3 + x])
+@pytest.mark.parametrize("expr", [sp.oo, x + sp.oo, sp.zoo, sp.nan, sp.I * x, sp.exp(MEAN) - 1 - MEAN])
 def test_what_is_no_real_function_has_no_sign(expr):
     assert argued_sign(sp.sympify(expr), HERE) is None
 
