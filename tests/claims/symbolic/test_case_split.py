@@ -11,9 +11,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import SIGNS, places
 
-from qkv.claims.symbolic.case_split import described
+from qkv.claims.semantics.ranges import Range
+from qkv.claims.symbolic.case_split import (
+    MAX_CASES,
+    Case,
+    _inside,
+    _words,
+    common_region,
+    described,
+    described_region,
+    half_line,
+    region,
+)
 from qkv.claims.symbolic.errors import NeedSign
-from qkv.claims.symbolic.sign_analysis import sign
+from qkv.claims.symbolic.sign_analysis import Assumptions, sign
 
 INTERVALS = [
     "(-oo, oo)",
@@ -196,3 +207,130 @@ def test_a_hole_or_an_overlap_between_pieces_is_noticed():
         for v in tried(x)[0]
     ]
     assert 0 in covering and 2 in covering
+
+
+X = sp.Symbol("x", real=True)
+
+
+def interval(text):
+    return number("x", text).range
+
+
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [
+        ("(0, oo)", "x > 0"),
+        ("[0, oo)", "x >= 0"),
+        ("(-oo, 1)", "x < 1"),
+        ("(-oo, 1]", "x <= 1"),
+        ("(0, 1)", "0 < x < 1"),
+        ("[0, 1)", "0 <= x < 1"),
+        ("(0, 1]", "0 < x <= 1"),
+        ("[2, 2]", "x = 2"),
+        ("(-oo, oo)", "any x"),
+    ],
+)
+def test_intervals_in_words(where, text):
+    assert _words(X, interval(where)) == text
+    assert described_region((X, [Range(Fraction(5), Fraction(5)), interval(where)])) in (
+        f"{text} or x = 5",
+        f"x = 5 or {text}",
+    )
+
+
+def test_single_points_come_last():
+    assert described_region((X, [Range(Fraction(5), Fraction(5)), interval("(0, 1)")])) == "0 < x < 1 or x = 5"
+
+
+@pytest.mark.parametrize("where", INTERVALS)
+def test_roots_inside_a_range(where):
+    one = number("x", where)
+    assert all(_inside(one.range, root) == one.allows(root) for root in ROOTS)
+
+
+def case(where=None, at=None, null=False, cut=True):
+    here = Assumptions() if where is None else Assumptions({X: interval(where)})
+    here = here if at is None else here.fix(X, sp.Rational(at))
+    symbols = frozenset({X}) if cut else frozenset()
+    return Case(here, None, ("said",), symbols, frozenset({X}) if null else frozenset())
+
+
+@pytest.mark.parametrize(
+    ("cases", "wanted"),
+    [
+        ([case("(0, 1)"), case(at=1), case("(1, oo)")], ["(0, oo)"]),
+        ([case("(1, oo)"), case("(0, 1)"), case(at=1)], ["(0, oo)"]),
+        ([case("(0, 1)"), case("(1, oo)")], ["(0, 1)", "(1, oo)"]),
+        ([case("(0, 1)", null=True), case("(1, oo)", null=True)], ["(0, oo)"]),
+        ([case("(0, 1)", null=True), case("(1, oo)")], ["(0, 1)", "(1, oo)"]),
+        ([case("(-oo, 0)"), case(at=0)], ["(-oo, 0]"]),
+        ([case(at=0), case("(0, 1)")], ["[0, 1)"]),
+        ([case("(0, 1)"), case(at=2)], ["(0, 1)", "[2, 2]"]),
+        ([case("(-oo, 0)"), case("(1, 2)")], ["(-oo, 0)", "(1, 2)"]),
+        ([case("(0, 1]"), case("(1, 2)")], ["(0, 2)"]),
+        ([case("(-1, 0)"), case("(-oo, -1)"), case(at=-1)], ["(-oo, 0)"]),
+    ],
+)
+def test_touching_intervals_are_joined(cases, wanted):
+    assert region(cases) == (X, [interval(where) for where in wanted])
+
+
+def test_cases_of_no_number_or_of_two_have_no_region():
+    other = Case(Assumptions(), None, ("other",), frozenset({sp.Symbol("y")}))
+    assert region([case("(0, 1)", cut=False)]) is None and region([case("(0, 1)"), other]) is None
+    assert described([case("(0, 1)"), other]) == "said or other" and half_line([case("(0, 1)"), other]) is None
+
+
+@pytest.mark.parametrize(
+    ("where", "wanted"),
+    [
+        (["(0, oo)"], (">", 0)),
+        (["[0, oo)"], (">=", 0)),
+        (["(-oo, 3)"], ("<", 3)),
+        (["(-oo, 3]"], ("<=", 3)),
+        (["(0, 1)"], None),
+        (["(-oo, oo)"], None),
+        (["(-oo, 0)", "(1, oo)"], None),
+    ],
+)
+def test_a_half_line_is_one_comparison(where, wanted):
+    assert half_line([case(one) for one in where]) == (None if wanted is None else (X, *wanted))
+
+
+def test_regions_of_several_conditions_overlap():
+    def of(*where):
+        return (X, [interval(one) for one in where])
+
+    for regions, wanted in [
+        ([of("(0, oo)"), of("(-oo, 1]")], ["(0, 1]"]),
+        ([of("(0, 2)", "(3, 4)"), of("[1, oo)")], ["[1, 2)", "(3, 4)"]),
+        ([of("(0, 1)"), of("(1, 2)")], []),
+        ([of("(0, 1]"), of("[1, 2)")], ["[1, 1]"]),
+        ([of("(-oo, oo)")], ["(-oo, oo)"]),
+    ]:
+        assert common_region(regions) == (X, [interval(one) for one in wanted])
+    assert common_region([of("(0, 1)"), (sp.Symbol("y"), [interval("(0, 1)")])]) is None
+    assert common_region([]) is None
+
+
+def test_at_most_as_many_cases_as_allowed():
+    x = number("x", "(0, 100)")
+
+    def cut_at(roots):
+        def decide(assumptions):
+            if assumptions.ranges[x.symbol] == x.range:
+                raise NeedSign(sp.Mul(*((x.symbol - k) for k in range(1, roots + 1))))
+            return "found"
+
+        return pieces((x,), decide, frozenset({x.symbol}))
+
+    assert len(cut_at(MAX_CASES - 1)) == MAX_CASES == 24
+    with pytest.raises(Unsupported, match="too many"):
+        cut_at(MAX_CASES)
+
+
+def test_ends_of_a_range_that_are_roots_are_cut_off():
+    x = number("x", "[0, 2]")
+    cases = pieces((x,), strict_sign(x.symbol * (x.symbol - 2)))
+    assert sorted((c.found, c.said) for c in cases) == [("-", ("0 < x < 2",)), ("0", ("x = 0",)), ("0", ("x = 2",))]
+    assert all(c.symbols == {x.symbol} for c in cases)

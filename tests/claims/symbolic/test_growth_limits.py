@@ -11,8 +11,8 @@ from hypothesis import assume as provided
 from hypothesis import strategies as st
 from reference import off_limit
 
-from qkv.claims.symbolic.errors import NeedSign
-from qkv.claims.symbolic.growth_limits import limit
+from qkv.claims.symbolic.errors import NeedSign, Unsupported
+from qkv.claims.symbolic.growth_limits import MAX_ZERO_ORDER, _by_taylor, _continuous, _in_roots, _root, limit
 from qkv.claims.symbolic.sign_analysis import is_zero
 from qkv.claims.time_limit import TimedOut, time_limit
 
@@ -356,3 +356,99 @@ def test_the_logarithm_of_a_bounded_unknown_is_not_bounded():
     """w = e^(-e^(2t)) makes log(w) grow."""
     with pytest.raises(GIVES_UP):
         limit(sp.exp(-t) * sp.log(W), t, sp.oo, bounded(assume(T), W), frozenset({W}))
+
+
+# Single steps.
+def test_the_root_that_makes_all_powers_whole():
+    power = sp.Rational
+    for expr, root in [
+        (t**2 + 1, 1),
+        (sp.sqrt(t), 2),
+        (t ** power(2, 3) + sp.sqrt(t), 6),
+        (t ** power(1, 12), 12),
+        (t ** power(1, 13), 1),  # beyond the limit
+        (sp.sqrt(t + 1), 1),
+        (sp.exp(t) * t ** power(-3, 4), 4),
+        (t**s, 1),
+        (sp.exp(2 * t + s * sp.log(t) / 3), 1),
+    ]:
+        assert _root(expr, t) == root, expr
+    for root in (2, 3):
+        found, y = _in_roots(sp.log(t) + t ** power(1, root), t, root)
+        assert y.is_positive and sp.expand(found - root * sp.log(y) - y) == 0
+
+
+def test_limits_of_roots_up_to_the_twelfth():
+    assert limit(t ** sp.Rational(1, 12) / (1 + t ** sp.Rational(1, 12)), t, sp.oo, assume(T)) == 1
+
+
+def test_quotients_of_functions_with_zeros_of_one_order():
+    for order in range(1, MAX_ZERO_ORDER):
+        assert _by_taylor(3 * s**order, 2 * s**order + s ** (order + 1), s, sp.Integer(0), assume(S)) == sp.Rational(
+            3, 2
+        )
+        assert _by_taylor(s ** (order + 1), s**order, s, sp.Integer(0), assume(S)) == 0
+        with pytest.raises(Unsupported):
+            _by_taylor(s**order, s ** (order + 1), s, sp.Integer(0), assume(S))
+    assert MAX_ZERO_ORDER == 6
+    with pytest.raises(Unsupported):
+        _by_taylor(s**6, s**6, s, sp.Integer(0), assume(S))
+    assert _by_taylor(n * (s - 1), (n + 1) * (1 - s), s, sp.Integer(1), assume(S, N)) == -n / (n + 1)
+    with pytest.raises(NeedSign):
+        _by_taylor(s, beta * s, s, sp.Integer(0), assume(S, BETA))
+    with pytest.raises(Unsupported):
+        _by_taylor(sp.Abs(beta), beta, beta, sp.Integer(0), assume(BETA))
+    for top in (sp.sqrt(s), sp.log(s) * s, 1 / s):
+        with pytest.raises(Unsupported):
+            _by_taylor(top, s, s, sp.Integer(0), assume(S))
+
+
+def test_values_of_continuous_quotients():
+    for expr, to, wanted in [
+        (sp.exp(s) / (1 + s), 0, 1),
+        ((s + n) / (s + 2), 1, (1 + n) / 3),
+        ((s**2 - 1) / (s - 1), 1, 2),
+        (sp.sqrt(1 + 3 * s), 1, 2),
+    ]:
+        assert sp.simplify(_continuous(expr, s, sp.Integer(to), assume(S, N)) - wanted) == 0
+    with pytest.raises(NeedSign):
+        _continuous(1 / (s + beta), s, sp.Integer(0), assume(S, BETA))
+    for expr in (1 / s, sp.exp(1 / s), sp.log(s), 2**s, s**s, sp.sqrt(s - 2)):
+        with pytest.raises(Unsupported):
+            _continuous(expr, s, sp.Integer(0), assume(S))
+
+
+def test_error_functions_beside_what_moves_are_left_alone():
+    for expr in (t * sp.erf(t), sp.exp(sp.erf(t)), 1 / (1 + sp.erf(t)), sp.erf(t) / t):
+        with pytest.raises(GIVES_UP):
+            limit(expr, t, sp.oo, assume(*GIVEN))
+    assert limit(sp.erf(-t) * n + 3, t, sp.oo, assume(*GIVEN)) == 3 - n
+    assert limit(sp.erf(s + 1 / t), t, sp.oo, assume(*GIVEN)) == sp.erf(s)
+    assert limit(sp.erf(s) * t / (t + 1), t, sp.oo, assume(*GIVEN)) == sp.erf(s)
+
+
+def test_what_may_move_is_not_taken_as_constant():
+    loose = frozenset({W})
+    here = bounded(assume(T), W)
+    for expr, to in ((W + 1, sp.oo), (W * t, sp.Integer(0)), (W, sp.Integer(0))):
+        with pytest.raises(Unsupported):
+            limit(expr, t, to, here, loose)
+    assert limit(W - W + 1 / t, t, sp.oo, here, loose) == 0
+    assert limit(sp.expand((W + 1) ** 2) - (W + 1) ** 2, t, sp.oo, here, loose) == 0
+    assert limit(W + 1, t, sp.oo, here) == W + 1
+    assert limit(W / t, t, -sp.oo, here, loose) == 0
+
+
+def test_signs_of_infinite_limits():
+    for expr, wanted in [
+        (t / (1 - s), sp.oo),
+        (-t / (1 - s), -sp.oo),
+        (t**2 / (s - 1), -sp.oo),
+        (-(t**2) / (s - 1 - t), sp.oo),
+        (t - t**2, -sp.oo),
+    ]:
+        assert limit(expr, t, sp.oo, assume(*GIVEN)) == wanted
+    assert limit(beta * t + s * t**2, t, sp.oo, assume(*GIVEN)) == sp.oo
+    with pytest.raises(NeedSign):
+        limit(beta * t**2 + s * t, t, sp.oo, assume(*GIVEN))
+    assert limit((beta * t + 1) / (2 * t), t, sp.oo, assume(*GIVEN)) == beta / 2
