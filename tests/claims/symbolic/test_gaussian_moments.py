@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 import sympy as sp
 from build import argued
+from scipy import stats
 
+from qkv.claims.symbolic import gaussian_moments
+from qkv.claims.symbolic.errors import TooLarge
 from qkv.claims.symbolic.gaussian_moments import NormalNumbers
 
 x, y = sp.symbols("x y", real=True)
@@ -82,3 +85,70 @@ def test_true_moments_are_proved_and_others_are_not(given, then):
 )
 def test_sums_over_unnamed_random_keys_are_random(then):
     assert argued(NOISE, "q = t*mu_a", then) != "proved"
+
+
+# Closed forms, against SciPy and Isserlis' theorem.
+X, Y = sp.symbols("x y", real=True)
+MEANS = {X: sp.Rational(1, 2), Y: sp.Integer(-1)}
+TABLE = {(X, X): sp.Integer(2), (Y, Y): sp.Integer(3), (X, Y): sp.Integer(1), (Y, X): sp.Integer(1)}
+
+
+def joint():
+    return NormalNumbers(MEANS, lambda one, two: TABLE[one, two])
+
+
+@pytest.mark.parametrize("power", range(13))
+def test_powers_of_one_number_have_the_moments_of_scipy(power):
+    law = stats.norm(0.5, 2**0.5)
+    assert float(joint().mean(X**power)) == pytest.approx(law.moment(power) if power else 1.0, rel=1e-9)
+
+
+def test_moments_of_high_degree_are_refused(monkeypatch):
+    with pytest.raises(TooLarge, match="12th"):
+        joint().mean(X**13)
+    with pytest.raises(TooLarge):
+        joint().mean(X**7 * Y**6)
+    joint().mean(X**2 * Y**2)
+    monkeypatch.setattr(gaussian_moments, "MAX_MOMENTS", 3)
+    numbers = joint()
+    numbers.mean(X**3)  # makes three moments
+    with pytest.raises(TooLarge, match="too many"):
+        numbers.mean(X**4)
+    assert numbers.mean(X**2) == sp.Rational(9, 4)
+    monkeypatch.setattr(gaussian_moments, "MAX_MOMENTS", 4)
+    assert numbers.mean(X**4) > 0
+
+
+@pytest.mark.parametrize(
+    ("expr", "wanted"),
+    [
+        (X * Y, -sp.Rational(1, 2) + 1),
+        (X**2 * Y, -(sp.Rational(1, 4) + 2) + 2 * sp.Rational(1, 2)),  # E[x^2] m_y + 2 m_x cov
+        (3 * X - 2 * Y + 5, sp.Rational(3, 2) + 2 + 5),
+        (sp.exp(X), sp.exp(sp.Rational(3, 2))),
+        (sp.exp(X - Y), sp.exp(sp.Rational(3, 2) + sp.Rational(3, 2))),  # variance 2 + 3 - 2
+        (sp.exp(2 * X + 1), sp.exp(2 + 4)),
+        (X * sp.exp(X), sp.exp(sp.Rational(3, 2)) * (sp.Rational(1, 2) + 2)),
+        (Y * sp.exp(X), sp.exp(sp.Rational(3, 2)) * (-1 + 1)),
+        (X**2 * sp.exp(-X), sp.exp(sp.Rational(1, 2)) * ((sp.Rational(1, 2) - 2) ** 2 + 2)),
+        (sp.Integer(7), 7),
+        (sp.exp(3) * X, sp.exp(3) / 2),
+        (sp.sqrt(2) * X**2, sp.sqrt(2) * sp.Rational(9, 4)),
+    ],
+    ids=str,
+)
+def test_means_of_two_correlated_numbers(expr, wanted):
+    assert sp.simplify(joint().mean(expr) - wanted) == 0
+
+
+@pytest.mark.parametrize("expr", [1 / X, sp.log(X), sp.exp(X**2), sp.sqrt(X), sp.exp(X * Y), 1 / (1 + sp.exp(X)), 2**X])
+def test_what_has_no_closed_form(expr):
+    assert joint().mean(expr) is None
+
+
+def test_linear_functions():
+    assert joint().linear(2 * X - Y + 3) == (3, {X: 2, Y: -1})
+    assert joint().linear(sp.Symbol("t") + 1) == (sp.Symbol("t") + 1, {})
+    assert joint().linear(sp.Symbol("t") * X) == (0, {X: sp.Symbol("t")})
+    for expr in (X**2, X * Y, sp.exp(X), 1 / X):
+        assert joint().linear(expr) is None

@@ -80,6 +80,12 @@ def test_conditions_of_all_cases_hold_together_where_they_overlap():
     assert _jointly([under(LOW), other], 0).kind == UNKNOWN
 
 
+def test_conditions_that_exclude_each_other_refute_a_claim(monkeypatch):
+    apart = {"a": under(Range(None, Fraction(-1))), "b": under(HIGH)}
+    assert of_cases(monkeypatch, **apart).because.startswith("every item under its own condition")
+    assert of_cases(monkeypatch, **apart, d=PROVED).because.startswith("each under its own condition")
+
+
 def test_equal_conditions_keep_their_relation():
     same = _jointly([under(LOW, relation="r"), under(LOW, relation="r")], 0)
     assert same.condition.relation == "r"

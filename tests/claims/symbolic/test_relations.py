@@ -10,11 +10,12 @@ import sympy as sp
 from claim_builders import context_of, expression
 
 import qkv
+from qkv.claims.symbolic import relations
 from qkv.claims.symbolic.conditions import assumptions_of
 from qkv.claims.symbolic.errors import WrongShape
 from qkv.claims.symbolic.evaluator import Evaluator
 from qkv.claims.symbolic.proof import CONDITIONAL, PROVED, REFUTED, UNKNOWN
-from qkv.claims.symbolic.relations import link, relation
+from qkv.claims.symbolic.relations import _decimal, link, relation
 
 OPS = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 SIDES = ["1", "t", "t^2", "1/(1 + t)", "exp(t)", "(t - 1)^2"]
@@ -115,3 +116,71 @@ def test_the_derivation_of_a_refuted_claim_states_no_false_formula(then, kind):
 def test_the_derivation_of_a_proved_claim_states_it():
     (found,) = qkv.check("```claim x\ngiven k_1..k_n orthonormal, n >= 3, t > 0\nlet q = t*k_a\nthen k_a'q = t\n```")
     assert any(r"\;=\;" in s.latex for s in found.derivation)
+
+
+@pytest.mark.parametrize(
+    ("given", "then", "kind", "sure"),
+    [
+        ("t > 0", "t > 0", PROVED, False),
+        ("t >= 0", "t > 0", REFUTED, False),
+        ("t >= 0", "t >= 0", PROVED, False),
+        ("t > 0", "t < 0", REFUTED, True),
+        ("t >= 0", "t < 0", REFUTED, True),
+        ("t > 0", "t <= 0", REFUTED, True),
+        ("t < 0", "t > 0", REFUTED, True),
+        ("t <= 0", "t > 0", REFUTED, True),
+        ("t < 0", "t >= 0", REFUTED, True),
+        ("t <= 0", "t <= 0", PROVED, False),
+        ("t real", "t - t > 0", REFUTED, True),
+        ("t real", "t - t < 0", REFUTED, True),
+        ("t real", "t - t >= 0", PROVED, False),
+        ("t real", "t - t <= 0", PROVED, False),
+        ("t real", "t - t != 0", REFUTED, True),
+        ("t real", "t = t + 1", REFUTED, True),
+        ("t real", "t = 2*t", REFUTED, False),
+        ("t real", "t != 2*t", UNKNOWN, False),
+        ("t > 0", "t != 2*t", PROVED, False),
+        ("u_1..u_n orthonormal, t real", "t*u_a != u_a", UNKNOWN, False),
+        ("u_1..u_n orthonormal, t > 1", "t*u_a != u_a", PROVED, False),
+        ("u_1..u_n orthonormal, t > 0", "u_a + u_b = u_a + u_b*t/t", PROVED, False),
+    ],
+)
+def test_outcomes_by_sign(given, then, kind, sure):
+    found = decided(given, "", then)
+    assert (found.kind, found.sure) == (kind, sure)
+
+
+def test_decimals_are_exact_and_short():
+    for value, text in [("1/2", "0.5"), ("1/3", "1/3"), ("4", "4"), ("-1/8", "-0.125"), ("1/1000000", "1/1000000")]:
+        assert _decimal(Fraction(value)) == text
+
+
+def test_places_of_failure_are_told():
+    found = decided("0 <= t <= 1, 0 <= s <= 1", "", "t^2 + s^2 < 1 + t*s/2")
+    assert found.kind == REFUTED and found.because == "false for s = 1, t = 1"
+    assert {str(one.sides[0]): one.sides[1].value for one in found.place} == {"s": 1, "t": 1}
+    level = decided("0 <= t <= 1", "", "1 - t > 0")
+    assert level.because == "both sides are equal for t = 1"
+
+
+def test_signs_between_both_sides_are_printed_where_they_hold():
+    for given, then, formula in [
+        ("t > 0", "t + 1 >= 1", r"\;\ge\;"),
+        ("t > 0", "t + 1 <= 1", r"\;>\;"),
+        ("t > 0", "t + 1 != 1", r"\;\ne\;"),
+        ("t real", "t = 2*t", r"\;\not\equiv\;"),
+        ("t real", "t = t + 1", r"\;\ne\;"),
+        ("t real", "t < 1", r"\text{ and }"),
+    ]:
+        sides = decided(given, "", then).steps[0]
+        assert sides.text.startswith("left side") and formula in sides.latex, then
+
+
+def test_short_differences_are_factored_for_printing(monkeypatch):
+    text = decided("t > 0", "", "t^2 + t > 0").steps[-1].text
+    assert text == "left minus right is t*(t + 1), which is positive for all allowed values"
+    size = 3  # operations of t^2 + t: a power, a sum, and no more
+    monkeypatch.setattr(relations, "FACTORED_BELOW", size)
+    assert "t*(t + 1)" in decided("t > 0", "", "t^2 + t > 0").steps[-1].text
+    monkeypatch.setattr(relations, "FACTORED_BELOW", size - 1)
+    assert "t^2 + t" in decided("t > 0", "", "t^2 + t > 0").steps[-1].text
