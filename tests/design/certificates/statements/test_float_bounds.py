@@ -1,14 +1,15 @@
 """The float64 path with rounding bounds: its intervals contain what balls of 400 bits find."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
 import oracle
 import pytest
-from flint import ctx
+from flint import arb, ctx
 
 from qkv.design.certificates import Certificate
-from qkv.design.certificates.statements import KINDS, weights
+from qkv.design.certificates.statements import KINDS, float_bounds, weights
 
 
 def changed(certificate, data=None, claims=None):
@@ -87,3 +88,161 @@ def oracle_distance(data):
     keys, query = oracle.table(data["keys"].tolist()), oracle.vector(data["query"].tolist())
     share = dict(zip(data["items"].tolist(), data["wanted"].tolist(), strict=True))
     return oracle.Softmax(oracle.apply(keys, query)).distance([Fraction(share.get(i, 0.0)) for i in range(len(keys))])
+
+
+# The radii of the balls, worked out by hand from the model of arithmetic that the module states.
+
+U, TINY = 2.0**-53, 2.0**-1000
+
+
+def roundings(k):
+    """Bound on the relative error of k roundings, counted once more for the bound itself, in fractions."""
+    n = Fraction(k + 1, 2**53)
+    return float(n / (1 - n))
+
+
+def radius(ball):
+    return float(ball.rad())
+
+
+HAND = {
+    "keys": np.array([[1.0, 2.0], [0.5, -1.0], [-4.0, 3.0], [2.0, 2.0]]), "query": np.array([0.5, 0.25]), "items": [1, 3],
+    "wanted": np.array([0.25, 0.75]), "values": np.array([[3.0], [-5.0], [1.0], [2.0]]), "tol": 0.25,
+    "multipliers": np.array([2.0, -3.0]),
+}  # fmt: skip
+SCORES = [1.0, 0.0, -1.25, 1.5]
+SPREAD = [1.0, 0.5, 2.75, 1.5]
+
+
+def softmax(scores):
+    raw = [math.exp(s - max(scores)) for s in scores]
+    return [r / sum(raw) for r in raw]
+
+
+def known(scores, spread):
+    """The relative error of the weights of scores of two products each."""
+    each = max(2 * roundings(2 + 2) * a + U * (max(scores) - s) for s, a in zip(scores, spread, strict=True))
+    return 2.1 * (math.expm1(each) + 16 * U) + 2 * roundings(len(scores) + 2)
+
+
+def test_the_radius_of_a_distance_counts_every_rounding():
+    found = float_bounds.weights_in_float64(HAND)
+    alpha, kappa = softmax(SCORES), known(SCORES, SPREAD)
+    gap = [abs(a - w) for a, w in zip(alpha, [0, 0.25, 0, 0.75], strict=True)]
+    error = [2 * (kappa * a + 2 * U * g) for a, g in zip(alpha, gap, strict=True)]
+    assert float(found["distance"].mid()) == pytest.approx(sum(gap) / 2, rel=1e-14, abs=0)
+    assert radius(found["distance"]) == pytest.approx(sum(error) + roundings(4 + 2) * sum(gap), rel=1e-6, abs=0)
+    # The output is |Σ gap v|, in units of 4: its error is that of the gaps, of the sum and of the norm.
+    sizes = [0.75, 1.25, 0.25, 0.5]
+    spread = sum(e * v for e, v in zip(error, sizes, strict=True))
+    spread += 2 * roundings(4 + 2) * sum(g * v for g, v in zip(gap, sizes, strict=True))
+    signed = [a - w for a, w in zip(alpha, [0, 0.25, 0, 0.75], strict=True)]
+    size = abs(sum(g * v for g, v in zip(signed, [0.75, -1.25, 0.25, 0.5], strict=True)))
+    assert float(found["output"].mid()) == pytest.approx(4 * size, rel=1e-13, abs=0)
+    assert radius(found["output"]) == pytest.approx(4 * (2 * spread + 2 * roundings(1 + 4) * size), rel=1e-6, abs=0)
+
+
+def test_weights_and_their_relative_error_worked_out_by_hand():
+    weights_, kappa = float_bounds._softmax(np.log([1.0, 3.0, 4.0]), np.array([0.0, 2.0**-45, 0.0]))
+    assert weights_.tolist() == pytest.approx([0.125, 0.375, 0.5], rel=1e-14, abs=0)
+    each = 2.0**-45 + U * math.log(4 / 3)
+    assert kappa == pytest.approx(2.1 * (math.expm1(each) + 16 * U) + 2 * roundings(3 + 2), rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize(("error", "finite"), [(2.0**-6, False), (math.nextafter(2.0**-6, 0), True), (math.nan, False)])
+def test_scores_must_be_known_to_a_sixty_fourth(error, finite):
+    assert math.isfinite(float_bounds._softmax(np.zeros(2), np.array([0.0, error]))[1]) == finite
+
+
+def test_norms_have_room_for_the_errors_of_their_entries():
+    ball = float_bounds._norm(np.array([3.0, 4.0]), np.array([0.75, 1.0]) * 2.0**-45)
+    assert float(ball.mid()) == 5.0
+    assert radius(ball) == pytest.approx(2 * 1.25 * 2.0**-45 + 2 * roundings(2 + 4) * 5, rel=1e-6, abs=0)
+    assert radius(float_bounds._norm(np.zeros(2), np.zeros(2))) == pytest.approx(2.0**-500, rel=1e-6, abs=0)
+
+
+@pytest.mark.parametrize(
+    ("given", "units", "power"), [([3.0, -5.0], [0.75, -1.25], 4.0), ([0.25], [1.0], 0.25), ([1.0], [1.0], 1.0)]
+)
+def test_arrays_are_scaled_to_entries_below_2(given, units, power):
+    found, unit = float_bounds._scaled(np.array(given))
+    assert found.tolist() == units and unit == power
+
+
+@pytest.mark.parametrize(("middle", "size"), [(math.inf, 1.0), (1.0, math.inf), (math.nan, 1.0), (1.0, math.nan)])
+def test_what_overflowed_is_no_ball(middle, size):
+    assert float_bounds._ball(middle, size).is_nan()
+    assert float_bounds._ball(2.0, 0.0) == 2.0
+
+
+def quotient(monkeypatch, data):
+    """The numerator b with its error and the vector g with its error, of which a norm bound is the quotient."""
+    seen = {}
+
+    def numerator(middle, error):
+        seen["b"] = (middle, error)
+        return arb(middle)
+
+    def size(entries, error):
+        seen["g"] = (entries, error)
+        return arb(1)
+
+    monkeypatch.setattr(float_bounds, "_ball", numerator)
+    monkeypatch.setattr(float_bounds, "_norm", size)
+    scores = data["keys"] @ data["query"]
+    error = 2 * roundings(2 + 2) * (np.abs(data["keys"]) @ np.abs(data["query"]))
+    seen["found"] = float_bounds._least_norm(data, scores, error)
+    return seen
+
+
+def test_the_quotient_of_a_norm_bound_worked_out_by_hand(monkeypatch):
+    """Items 1 and 3, ν = -3 on the ratio 3 : 1, the others with their own softmax; keys in units of 4."""
+    seen = quotient(monkeypatch, HAND)
+    others, kappa = softmax([SCORES[0], SCORES[2]]), known([SCORES[0], SCORES[2]], [SPREAD[0], SPREAD[2]])
+    entropy = -sum(p * math.log(p) for p in others)
+    edge = math.log(0.25 / 0.75)
+    b = -3 * math.log(3) + math.log(0.25) + entropy - edge
+    assert seen["b"][0] == pytest.approx(b, rel=1e-13, abs=0)
+    error = 4 * roundings(2 + 10) * (2 * 2 * math.log(4) + 3 * (math.log(4 / 3) + math.log(4)))
+    error += 2 * (kappa + 2 * roundings(2 + 12)) * (1 + entropy)
+    error += 40 * U * (1 + math.log(4) + 0 + entropy - edge)
+    assert seen["b"][1] == pytest.approx(2 * error + 8 * U * abs(b), rel=1e-9, abs=0)
+    keys = HAND["keys"] / 4
+    mean = others[0] * keys[0] + others[1] * keys[2]
+    assert seen["g"][0] == pytest.approx(-3 * (keys[3] - keys[1]) + keys[1] - mean, rel=1e-13, abs=0)
+    own = 2 * 2 * np.abs(keys[1]) + 3 * (np.abs(keys[3]) + np.abs(keys[1]))
+    spread = others[0] * np.abs(keys[0]) + others[1] * np.abs(keys[2])
+    error = 4 * roundings(2 + 2) * own + 2 * (kappa + 2 * roundings(2 + 4)) * spread + 4 * U * np.abs(keys[1])
+    assert seen["g"][1] == pytest.approx(error, rel=1e-9, abs=0)
+    assert float(seen["found"].mid()) == pytest.approx(b / 4, rel=1e-13, abs=0)
+
+
+def test_a_norm_bound_without_other_items_has_no_leak(monkeypatch):
+    data = HAND | {"keys": HAND["keys"][[1, 3]], "items": [0, 1]}
+    seen = quotient(monkeypatch, data)
+    assert seen["b"][0] == pytest.approx(-3 * math.log(3), rel=1e-14, abs=0)
+    assert seen["g"][0].tolist() == [-3 * 0.75, -3 * 1.5]  # in units of 2
+    none = quotient(monkeypatch, data | {"multipliers": np.zeros(2)})
+    assert none["b"] == (0.0, 2 * TINY) and none["g"][1].tolist() == [TINY, TINY]
+
+
+def test_wanted_weights_of_a_sum_above_1_are_divided_by_it(monkeypatch):
+    more = 1 + 2.0**-31
+    data = HAND | {"wanted": np.array([0.5 * more, 0.5 * more]), "multipliers": np.zeros(2), "query": np.zeros(2)}
+    b, error = quotient(monkeypatch, data)["b"]
+    assert b == pytest.approx(math.log(0.5) + math.log(2) + math.log(3), abs=1e-15)
+    each = 2.1 * 16 * U + 2 * roundings(2 + 2)
+    half = 2 * (each + 2 * roundings(2 + 12)) * (1 + math.log(2)) + 40 * U * (1 + 2 * math.log(2) + math.log(3))
+    assert error == pytest.approx(2 * half + 8 * U * b, rel=1e-8, abs=0)
+
+
+def test_other_items_without_any_weight_add_no_entropy(monkeypatch):
+    data = HAND | {"keys": HAND["keys"] * [[1e4], [1], [1e4], [1]], "multipliers": np.zeros(2)}
+    b, _ = quotient(monkeypatch, data)["b"]
+    assert b == pytest.approx(math.log(0.25) + math.log(3), rel=1e-14, abs=0)
+
+
+def test_a_norm_bound_belongs_to_multipliers():
+    assert "norm_at_least" in float_bounds.weights_in_float64(HAND)
+    without = {name: value for name, value in HAND.items() if name != "multipliers"}
+    assert set(float_bounds.weights_in_float64(without)) == {"distance", "output"}
