@@ -106,8 +106,8 @@ def radius(ball):
 
 
 HAND = {
-    "keys": np.array([[1.0, 2.0], [0.5, -1.0], [-4.0, 3.0], [2.0, 2.0]]), "query": np.array([0.5, 0.25]), "items": [1, 3],
-    "wanted": np.array([0.25, 0.75]), "values": np.array([[3.0], [-5.0], [1.0], [2.0]]), "tol": 0.25,
+    "keys": np.array([[1.0, 2.0], [0.5, -1.0], [-4.0, 3.0], [2.0, 2.0]]), "query": np.array([0.5, 0.25]),
+    "items": [1, 3], "wanted": np.array([0.25, 0.75]), "values": np.array([[3.0], [-5.0], [1.0], [2.0]]), "tol": 0.25,
     "multipliers": np.array([2.0, -3.0]),
 }  # fmt: skip
 SCORES = [1.0, 0.0, -1.25, 1.5]

@@ -140,8 +140,8 @@ def roundings(k):
 
 UNDERFLOW = 2.0**-940
 TWO_TEXTS = {
-    "rules": [4, 0, 2, 1], "items": [3, 4, 1, 0, 1, 2], "offsets": [0, 2, 3, 5, 6], "weights": [0.25, 0.75, 1, 0.5, 0.5, 1],
-    "lengths": [3, 2],
+    "rules": [4, 0, 2, 1], "items": [3, 4, 1, 0, 1, 2], "offsets": [0, 2, 3, 5, 6],
+    "weights": [0.25, 0.75, 1, 0.5, 0.5, 1], "lengths": [3, 2],
 }  # fmt: skip
 
 
