@@ -211,7 +211,7 @@ def test_bounds_of_1_show_the_allowance_for_their_own_rounding():
 def test_every_row_whose_margin_may_be_the_smallest_is_computed_in_float64():
     """Margins of 6, a little more than 6 and clearly more than 6, told by the float32 error of 2.4e-5."""
     scores = np.array([[8.0, 2.0, -4.0], [1.0, 16.0, 10 - 1e-5], [-8.0, 26 - 1e-3, 32.0]])
-    table = token_table(Rows.exact(scores), Rows.exact(np.eye(3)), 1.0, np.full(3, 1e9), np.ones(3, bool))
+    table = token_table(Rows.exact(scores), Rows.exact(np.eye(3)), 1.0, np.array([0, 1e9, 1e9]), np.ones(3, bool))
     error = roundings(3 + 8, 24) * np.linalg.norm(scores, axis=1).max()
     assert table.rival[:2].tolist() == near([2.0, 10 - 1e-5], 1e-12)
     assert table.rival[2] - scores[2, 1] == pytest.approx(error, rel=0.2)

@@ -303,8 +303,8 @@ def test_statements_say_what_was_claimed():
     )
     single = small(weights=[1.0, 1.0], items=[0, 1], offsets=[0, 1, 2], tol=0.1234567)
     assert wiring._describe(single, claims | {"output": 0.1234567, "norm_at_least": 0.1234567}) == (
-        start.replace("0.75", "0.123457") + "should write; every W = QᵀK with which they read as wanted to within "
-        "0.123456 in total variation has a norm of at least 0.123456"
+        start.replace("0.75", "0.123457") + "should write; every W = QᵀK with which they read as wanted to "
+        "within 0.123456 in total variation has a norm of at least 0.123456"
     )
     assert wiring._describe(small(mask="causal"), claims).startswith("under a causal mask, each rule's")
 
