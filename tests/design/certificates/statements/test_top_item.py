@@ -8,6 +8,8 @@ import oracle
 import pytest
 
 from qkv.design.certificates import Certificate
+from qkv.design.certificates.statements import top_item
+from qkv.design.certificates.statements.base import InvalidCertificate
 from qkv.design.certificates.statements.top_item import radius_lower_bounds
 from qkv.errors import QkvError
 
@@ -139,3 +141,79 @@ def test_a_large_head_is_checked_and_one_false_radius_among_many_is_refused():
     radii[170] *= 1 + 1e-9
     assert not Certificate("top item", made.data, {"radius": radii}).verify()
     assert "each of 299 queries" in made.statement and "at least half of them" in made.statement
+
+
+HEAD = {
+    "keys": [[3.0, 0], [1.0, 0], [0, 5.0], [-3.0, 1.0]], "queries": [[2.0, 0], [3.0, 4.0], [-1.0, 0.0]],
+    "items": [0, 2, 3], "first": [0, 1, 2], "last": [1, 2, 3],
+}  # fmt: skip
+RADII = [1.0, (20 - 3) / 10, 1.5]
+
+
+def test_radii_are_half_the_smallest_difference_of_scores_by_the_norm():
+    p = top_item._parse({name: np.array(value) for name, value in HEAD.items()})
+    for in_float64 in (True, False):
+        found = top_item._measure(p, in_float64, {"radius": [r * (1 + 1e-15) for r in RADII]})["radius"]
+        assert [float(b.mid()) for b in found] == pytest.approx(RADII, rel=1e-15)
+        proved = top_item._measure(p, in_float64, {"radius": [r * (1 - 1e-9) for r in RADII]})["radius"]
+        assert all(b >= r * (1 - 1e-9) for b, r in zip(proved, RADII, strict=True))
+        one = top_item._measure(p, in_float64, {"radius": [1.2]})["radius"]
+        assert float(one[0].mid()) == pytest.approx(1.0) and float(one[1]) == pytest.approx(1.7)
+    issued = [float(b) for b in top_item._measure(p, True, {"radius": []})["radius"]]
+    sharper = radius_lower_bounds(p["keys"], p["queries"], p["items"], p["first"], p["last"])
+    assert (
+        issued
+        == radius_lower_bounds(*(p[k] for k in ("keys", "queries", "items", "first", "last")), slack=4.0).tolist()
+    )
+    assert all(a < b for a, b in zip(issued, sharper, strict=True)) and top_item.ISSUE_SLACK == 4
+    for wrong in ([1.0, 1.0], [1.0] * 4):
+        with pytest.raises(InvalidCertificate, match="radii for 3 queries"):
+            top_item._measure(p, True, {"radius": wrong})
+
+
+def test_only_so_many_open_radii_are_decided_in_the_first_pass(monkeypatch):
+    assert top_item.MAX_BALLS_FIRST == 16
+    monkeypatch.setattr(top_item, "MAX_BALLS_FIRST", 2)
+    p = top_item._parse({name: np.array(value) for name, value in HEAD.items()})
+    first, second = (top_item._measure(p, how, {"radius": [9.0] * 3})["radius"] for how in (True, False))
+    assert [b.is_nan() for b in first] == [False, False, True] and not any(b.is_nan() for b in second)
+
+
+def test_a_subnormal_half_is_rounded_down():
+    keys = np.array([[3 * 5e-324], [0.0]])
+    places = [np.array([0]), np.array([0]), np.array([1])]
+    low = radius_lower_bounds(keys, np.array([[1.0]]), *places)
+    assert low[0] <= 1.5 * 5e-324 and low[0] < 2 * 5e-324
+
+
+def test_a_query_may_read_any_range_that_holds_its_item():
+    good = {"items": [1], "first": [0], "last": [3], "queries": [[1.0, 0.0]]}
+    for first, item, last in ((0, 0, 1), (2, 3, 3), (1, 2, 3)):
+        parsed = top_item._parse({**HEAD, **good, "items": [item], "first": [first], "last": [last]})
+        assert parsed["items"].tolist() == [item]
+    for first, item, last in ((1, 0, 3), (0, 3, 2)):
+        with pytest.raises(InvalidCertificate, match="not among the keys"):
+            top_item._parse({**HEAD, **good, "items": [item], "first": [first], "last": [last]})
+    with pytest.raises(InvalidCertificate, match="do not fit"):
+        top_item._parse({**HEAD, "queries": np.ones((3, 3))})
+
+
+@pytest.mark.parametrize(
+    ("radii", "least", "half"),
+    [([0.9, 0.1], "0.1", "0.9"), ([0.9, 0.5, 0.1], "0.1", "0.5"), ([0.9, 0.5, 0.12349, 0.7], "0.123", "0.7")],
+)
+def test_the_statement_says_what_holds_for_all_and_for_half_of_the_queries(radii, least, half):
+    said = top_item._describe({"items": list(range(len(radii)))}, {"radius": radii})
+    assert said == (
+        f"each of {len(radii)} queries scores its item's key highest of the keys that it reads, and still does if every "
+        f"key moves by less than {least}; at least half of them do if every key moves by less than {half}"
+    )
+
+
+def test_the_statement_of_one_query_names_its_key():
+    assert top_item._describe({"items": 4}, {"radius": 0.12349}, lambda i: f"k{i}") == (
+        "the query scores key k4 highest of the keys that it reads, and still does if every key moves by less than 0.123"
+    )
+    said = top_item._describe({"items": [4, 5, 6]}, {"radius": [0.12349]})
+    assert said.endswith("less than 0.123; at least half of them do if every key moves by less than 0.123")
+    assert top_item.TOP_ITEM.float64_first({}) is True
