@@ -9,10 +9,13 @@ import mpmath
 import numpy as np
 import oracle
 import pytest
+from flint import arb, ctx
 
 import qkv
 from qkv.design.certificates import Certificate
-from qkv.design.certificates.statements import KINDS
+from qkv.design.certificates import certificate as certificates
+from qkv.design.certificates.certificate import Finding
+from qkv.design.certificates.statements import KINDS, InvalidCertificate, Statement
 from qkv.errors import QkvError
 
 
@@ -167,3 +170,203 @@ def test_results_are_shown_on_one_line(copied):
     verification = copied.verify()
     assert "\n" not in repr(verification)
     assert dataclasses.is_dataclass(verification) and str(verification.findings[0].holds) == "True"
+
+
+# Each function by itself
+
+WIDE = arb(1, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("sense", "balls", "claimed", "verdict"),
+    [
+        ("<=", [arb(1)], [1.0], True),
+        ("<=", [arb(1)], [math.nextafter(1, 0)], False),
+        ("<=", [WIDE], [1.25], None),
+        ("<=", [WIDE], [1.51], True),
+        ("<=", [WIDE], [0.5], None),
+        ("<=", [WIDE], [0.49], False),
+        ("<=", [arb(1), WIDE], [1.0], None),
+        ("<=", [arb(1), WIDE], [0.9], False),
+        ("<=", [arb(1), arb(2)], [1.0, 2.0], True),
+        ("<=", [arb(1), arb(2)], [2.0, 1.0], False),
+        (">=", [arb(1)], [1.0], True),
+        (">=", [arb(1)], [math.nextafter(1, 2)], False),
+        (">=", [WIDE], [0.49], True),
+        (">=", [WIDE], [1.5], None),
+        (">=", [WIDE], [1.51], False),
+        (">=", [arb(1), WIDE], [1.0], None),
+        (">=", [arb.nan()], [1.0], None),
+        ("<=", [arb.nan()], [1.0], None),
+        ("<=", [arb(1)] * 3, [1.0] * 2, False),
+        ("<=", [], [1.0], True),
+    ],
+)
+def test_a_claim_is_proved_refuted_or_neither(sense, balls, claimed, verdict):
+    assert certificates._compare(sense, balls, claimed) is verdict
+
+
+@pytest.mark.parametrize(
+    ("value", "numbers"),
+    [
+        (1, [1.0]), (0.5, [0.5]), ("inf", [math.inf]), (["-inf", 2], [-math.inf, 2.0]), (np.array([1.0, 2.0]), [1.0, 2.0]),
+        ((1, 2), [1.0, 2.0]), (2**53, [2.0**53]), (np.float64(0.5), [0.5]), (math.inf, [math.inf]),
+    ],
+)  # fmt: skip
+def test_bounds_are_numbers_or_infinite_words(value, numbers):
+    assert certificates._numbers("b", value) == numbers
+
+
+@pytest.mark.parametrize(
+    "value", [True, "1", "nan", math.nan, [1.0, None], [[1.0]], 2**53 + 1, [False], np.array([True])]
+)
+def test_bounds_that_are_no_numbers_are_refused(value):
+    with pytest.raises(InvalidCertificate, match="the bound 'b'|would round the bound 'b'"):
+        certificates._numbers("b", value)
+
+
+@pytest.mark.parametrize(
+    ("value", "sense", "text"),
+    [
+        (0.1234567, "<=", "0.123457"), (0.1234567, ">=", "0.123456"), (0.1234567, None, "0.1234567"),
+        ([1.0, 2.0, 3.0, 4.0], "<=", "1, 2, 3, 4"), ([1.0, 2.0, 3.0, 4.0, 5.0], "<=", "1, 2, 3, 4, … 1 more"),
+        ([1.0] * 7, ">=", "1, 1, 1, 1, … 3 more"),
+    ],
+)  # fmt: skip
+def test_bounds_are_shown_rounded_outwards_and_four_of_them(value, sense, text):
+    assert certificates._bound_text(value, sense) == text
+
+
+def test_arrays_are_copied_and_everything_else_is_left_as_it_is():
+    given = np.array([1, 2])
+    copy = certificates._read_only(given)
+    given[0] = 9
+    assert copy.tolist() == [1.0, 2.0] and copy.dtype == np.float64 and not copy.flags.writeable
+    listed = certificates._read_only([[1, 2], [3, 4]])
+    assert listed.tolist() == [[1, 2], [3, 4]] and not listed.flags.writeable
+    for value in ("causal", 3, 0.5, {"0": 1}, None):
+        assert certificates._read_only(value) is value
+    hidden = np.ma.masked_array([1.0, 2.0], [True, False])
+    assert certificates._read_only(hidden) is hidden
+
+
+@dataclasses.dataclass(frozen=True)
+class Tried:
+    """A statement that records how it is measured: with a radius that shrinks from one precision to the next."""
+
+    radii: tuple[float, ...]
+    value: float = 1.0
+
+    def decide(self, claims, float64_first=False, senses=None):
+        asked = []
+
+        def measure(parsed, in_float64, bounds):
+            asked.append((in_float64, ctx.prec))
+            return {"x": arb(self.value, self.radii[min(len(asked), len(self.radii)) - 1])}
+
+        spec = Statement((), dict, measure, lambda *a: "", senses or {"x": "<=", "y": "<="}, (), {"x": "the number"})
+        return list(certificates._decide(spec, {}, claims, float64_first)), asked
+
+
+def test_precision_rises_until_every_claim_is_decided():
+    found, asked = Tried((1.0, 1e-3, 1e-9)).decide({"x": [1.0 + 1e-6]})
+    assert asked == [(False, 128), (False, 512), (False, 2048)]
+    assert [f.holds for f in found] == [True] and found[0].claim == "the number ≤ 1.00001" and found[0].why[:2] == "≤ "
+    found, asked = Tried((1e-9,)).decide({"x": [1.0 + 1e-6]}, float64_first=True)
+    assert asked == [(True, 128)] and found[0].holds
+    found, asked = Tried((1.0, 1e-9)).decide({"x": [1.0 - 1e-6]}, float64_first=True)
+    assert asked == [(True, 128), (False, 128)] and not found[0].holds
+    assert found[0].claim == f"the number ≤ {1.0 - 1e-6!r}"
+
+
+def test_what_the_highest_precision_cannot_tell_is_refused():
+    found, asked = Tried((1.0,)).decide({"x": [1.5]})
+    assert len(asked) == 3 and [f.holds for f in found] == [False]
+    assert found[0].claim == "the number ≤ 1.5" and found[0].why.startswith(
+        "it cannot be told from 1.5 in the precision"
+    )
+
+
+def test_a_claim_that_the_data_cannot_decide_is_refused_and_the_others_are_decided():
+    found, asked = Tried((1e-9,)).decide({"y": [1.0], "x": [2.0]})
+    assert [(f.claim, f.holds) for f in found] == [("y", False), ("the number ≤ 2", True)] and len(asked) == 1
+    assert found[0].why == "the data does not hold what this claim needs"
+
+
+def test_findings_show_what_was_recomputed_rounded_outwards():
+    spec = Statement((), dict, dict, str, {"a": "<=", "b": ">="}, (), {})
+    third = arb(1) / 3
+    assert certificates._finding(spec, "a", [third], [0.5], True) == Finding("a ≤ 0.5", True, "≤ 0.333334")
+    assert certificates._finding(spec, "b", [third], [0.25], True) == Finding("b ≥ 0.25", True, "≥ 0.333333")
+    assert certificates._finding(spec, "a", [third], [0.1234567], False).claim == "a ≤ 0.1234567"
+    wrong = certificates._finding(spec, "a", [third] * 3, [0.5] * 2, False)
+    assert wrong == Finding("a", False, "2 bounds for 3 measured numbers")
+    assert certificates._finding(spec, "a", [third] * 3, [0.5], True).why == "≤ 0.333334, 0.333334, 0.333334"
+    assert certificates._finding(spec, "a", [third] * 2, [0.5, 0.6], True).holds
+
+
+SELECTS = {"keys": [[1.0], [0.0]], "item": 0, "query": [2.0]}
+
+
+def test_bounds_that_show_nothing_are_refused():
+    for margin in (0.0, -1.0, [1.0, 0.0]):
+        why = Certificate("selects", SELECTS, {"margin": margin}).verify().why
+        assert "the bound 'margin' is not above 0, so it shows nothing" in why
+    assert Certificate("selects", SELECTS, {"margin": 5e-324}).verify()
+    inside = {"keys": [[0.0], [2.0], [1.0]], "item": 2, "indices": [0, 1], "weights": [0.5, 0.5]}
+    for exact in (1.0, -1.0, [0.0, 0.0]):
+        why = Certificate("inside", inside, {"margin_at_most": 0.0, "exact": exact}).verify().why
+        assert "the bound 'exact' can only be 0" in why
+    assert Certificate("inside", inside, {"margin_at_most": 0.0, "exact": 0}).verify()
+
+
+def test_named_quantities_alone_are_issued():
+    data = {"keys": np.eye(2), "values": np.eye(2), "query": [1.0, 0.0], "items": [0], "wanted": [1.0]}
+    assert set(Certificate.issue("weights", data).claims) == {"distance", "output"}
+    made = Certificate.issue("weights", data, "distance")
+    leak = 1 / (1 + math.e)
+    assert set(made.claims) == {"distance"} and made.claims["distance"] == pytest.approx(leak, rel=1e-14)
+    assert mpmath.mpf(made.claims["distance"]) >= 1 / (1 + mpmath.e)
+    assert Certificate.issue("selects", SELECTS).claims == {"margin": 1.0}
+
+
+def test_statements_of_what_there_is_not_and_exclusions():
+    assert Certificate("spell", {}, {}).statement == "spell" and Certificate(3, {}, {}).statement == "3"
+    assert not Certificate(3, {}, {}).verify() and not Certificate(["weights"], {}, {}).verify()
+    assert "above every other" in Certificate("selects", SELECTS, {"margin": 1.0}).worded({0: "first"})
+    assert "key first" in Certificate("selects", SELECTS, {"margin": 1.0}).worded({0: "first"})
+    for claims, all_ in (({"exact": 0.0}, True), ({"norm_at_least": math.inf}, True), ({"norm_at_least": 1.0}, False)):
+        assert Certificate("no query", {}, claims).excludes_all is all_
+    assert Certificate("no query", {}, {}).excludes_all is False
+
+
+def test_a_verification_without_findings_shows_nothing():
+    assert not certificates.Verification("x", ())
+    good, bad = Finding("a", True, "1"), Finding("b", False, "2")
+    assert certificates.Verification("x", (good,)) and not certificates.Verification("x", (good, bad))
+    assert certificates.Verification("x", (good, bad)).why == "b: 2"
+    assert certificates.Verification("x", (good,)).card().title == "Certificate holds"
+    assert [row[0] for row in certificates.Verification("x", (good, bad)).card().rows] == ["✓", "✗"]
+
+
+def test_the_first_certificate_of_a_file_is_loaded(tmp_path):
+    one, two = Certificate("selects", SELECTS, {"margin": 1.0}), Certificate("selects", SELECTS, {"margin": 0.5})
+    certificates.save([one, two], tmp_path / "two.json")
+    assert Certificate.load(tmp_path / "two.json").claims == {"margin": 1.0}
+    assert [c.claims["margin"] for c in certificates.load(tmp_path / "two.json")] == [1.0, 0.5]
+
+
+def test_cards_show_bounds_in_their_sense():
+    facts = dict(Certificate("selects", SELECTS, {"margin": 0.1234567}).card().facts)
+    assert facts["margin"] == "0.123456"
+    assert dict(Certificate("spell", {}, {"margin": 0.1234567}).card().facts)["margin"] == "0.1234567"
+
+
+def test_missing_data_and_silent_errors_are_named():
+    without = {name: value for name, value in SELECTS.items() if name != "item"}
+    assert Certificate("selects", without, {"margin": 1.0}).verify().why.endswith("it lacks 'item'")
+    assert (
+        Certificate("selects", SELECTS, {"margin": 1.0, "more": 1.0})
+        .verify()
+        .why.endswith("claims unknown here: ['more'], claims missing: []")
+    )

@@ -212,8 +212,8 @@ def test_statements_about_hulls_in_words():
         "key 2 is exactly a convex combination of 3 independent other keys: no query selects it"
     )
     assert hull._describe_inside(inside, {"margin_at_most": 0.12345}) == (
-        "key 2 is a convex combination of 3 other keys to within 0.124: no unit query scores it above all other keys by "
-        "more"
+        "key 2 is a convex combination of 3 other keys to within 0.124: no unit query scores it above all other keys "
+        "by more"
     )
     claims = {"margin": [0.5, 0.12349], "margin_at_most": [0.001, 0.0123456]}
     assert hull._describe_copyable({"possible": [1, 0, 1, 0]}, claims) == (

@@ -104,8 +104,8 @@ def test_statements_about_subspaces_in_words():
     assert projection._describe_intersection({}, {"gap": 0.0, "exact": 0.0}).startswith("span A and span B share")
     said = projection._describe_intersection({}, {"gap": 0.12345})
     assert said == (
-        "A x and B y differ by at most 0.124 of the length of A x: a matrix that keeps the one and removes the other has "
-        "a norm of at least 8.1"
+        "A x and B y differ by at most 0.124 of the length of A x: a matrix that keeps the one and removes the other "
+        "has a norm of at least 8.1"
     )
     assert projection._describe_intersection({}, {"gap": 0.0}).endswith("at least inf")
     assert "at least 1.99" in projection._describe_intersection({}, {"gap": 0.5})  # below 1/gap, not 2

@@ -92,7 +92,8 @@ def test_the_smallest_and_the_largest():
 
 
 MOVING = {
-    "X": np.array([[1.0, 0.5, 0.0], [0.0, 2.0, 1.0], [-1.0, 1.0, 0.5]]), "Q": np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.0]]),
+    "X": np.array([[1.0, 0.5, 0.0], [0.0, 2.0, 1.0], [-1.0, 1.0, 0.5]]),
+    "Q": np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.0]]),
     "K": np.array([[0.5, 0.5, 0.0], [0.25, 1.0, 0.0]]), "V": np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.0]]),
     "along": np.array([0.5, 1.0, 0.0]), "target": np.array([-1.0, -9.0]), "token": 1, "range": 40.0,
 }  # fmt: skip
@@ -177,5 +178,6 @@ def test_each_defect_is_refused_by_itself(changes, why):
 
 def test_the_statement_names_the_token_and_the_distance():
     assert reachability._describe({"token": 2}, {"distance": 0.1234567}, lambda i: f"t{i}") == (
-        "whatever multiple of the direction is added to token t2, its output stays at least 0.123456 away from the target"
+        "whatever multiple of the direction is added to token t2, its output stays at least 0.123456 away from the "
+        "target"
     )

@@ -205,14 +205,15 @@ def test_a_query_may_read_any_range_that_holds_its_item():
 def test_the_statement_says_what_holds_for_all_and_for_half_of_the_queries(radii, least, half):
     said = top_item._describe({"items": list(range(len(radii)))}, {"radius": radii})
     assert said == (
-        f"each of {len(radii)} queries scores its item's key highest of the keys that it reads, and still does if every "
-        f"key moves by less than {least}; at least half of them do if every key moves by less than {half}"
+        f"each of {len(radii)} queries scores its item's key highest of the keys that it reads, and still does if "
+        f"every key moves by less than {least}; at least half of them do if every key moves by less than {half}"
     )
 
 
 def test_the_statement_of_one_query_names_its_key():
     assert top_item._describe({"items": 4}, {"radius": 0.12349}, lambda i: f"k{i}") == (
-        "the query scores key k4 highest of the keys that it reads, and still does if every key moves by less than 0.123"
+        "the query scores key k4 highest of the keys that it reads, and still does if every key moves by less than "
+        "0.123"
     )
     said = top_item._describe({"items": [4, 5, 6]}, {"radius": [0.12349]})
     assert said.endswith("less than 0.123; at least half of them do if every key moves by less than 0.123")
