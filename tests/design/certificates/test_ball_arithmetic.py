@@ -153,7 +153,7 @@ def test_each_chunk_holds_at_least_one_row(monkeypatch):
 @pytest.mark.parametrize("count", [64, 65])
 def test_gaps_of_many_wanted_items_are_those_of_the_definition(count):
     raw = [arb(i + 1) for i in range(count + 2)]
-    wanted = {i: 2.0**-7 for i in range(count)}
+    wanted = dict.fromkeys(range(count), 2.0 ** (-7))
     total = sum(range(1, count + 3))
     found = balls.weight_gaps(raw, wanted)
     assert [float(g.mid()) for g in found] == [i + 1 - wanted.get(i, 0) * total for i in range(count + 2)]
@@ -163,7 +163,7 @@ def test_a_leak_is_split_from_up_to_64_items_only():
     """Of 64 wanted items, 63 with nothing, one of weight 1 keeps the digits of a leak of 1e-100; of 65 it does not."""
     for count, digits in ((64, True), (65, False)):
         raw = [arb(1), arb("1e-100"), *[arb(0)] * (count - 1)]
-        wanted = {0: 1.0} | {i: 0.0 for i in range(2, count + 1)}
+        wanted = {0: 1.0} | dict.fromkeys(range(2, count + 1), 0.0)
         assert len(wanted) == count
         own = balls.weight_gaps(raw, wanted)[0]
         assert bool(own < 0) is digits

@@ -209,7 +209,8 @@ def test_a_claim_is_proved_refuted_or_neither(sense, balls, claimed, verdict):
 @pytest.mark.parametrize(
     ("value", "numbers"),
     [
-        (1, [1.0]), (0.5, [0.5]), ("inf", [math.inf]), (["-inf", 2], [-math.inf, 2.0]), (np.array([1.0, 2.0]), [1.0, 2.0]),
+        (1, [1.0]), (0.5, [0.5]), ("inf", [math.inf]), (["-inf", 2], [-math.inf, 2.0]),
+        (np.array([1.0, 2.0]), [1.0, 2.0]),
         ((1, 2), [1.0, 2.0]), (2**53, [2.0**53]), (np.float64(0.5), [0.5]), (math.inf, [math.inf]),
     ],
 )  # fmt: skip
@@ -221,7 +222,7 @@ def test_bounds_are_numbers_or_infinite_words(value, numbers):
     "value", [True, "1", "nan", math.nan, [1.0, None], [[1.0]], 2**53 + 1, [False], np.array([True])]
 )
 def test_bounds_that_are_no_numbers_are_refused(value):
-    with pytest.raises(InvalidCertificate, match="the bound 'b'|would round the bound 'b'"):
+    with pytest.raises(InvalidCertificate, match="the bound 'b'"):
         certificates._numbers("b", value)
 
 

@@ -15,6 +15,7 @@ import qkv
 from qkv.errors import QkvError
 from qkv.noise import Gaussian, reading_moments
 from qkv.noise.moments import head_pairs, single_head
+from qkv.noise.moments import outer_rule as outer_rules
 from qkv.noise.moments.outer_rule import (
     ROUNDING,
     OuterRule,
@@ -187,3 +188,172 @@ def test_the_error_of_a_compressed_rule_holds_the_rounding_of_its_sums():
     m, v = torch.zeros(3).double(), torch.ones(3).double()
     assert compressed_rule(m, v, 0.28, 32.0).error >= ROUNDING
     assert _left_rule(0.28, 32.0)[2] >= ROUNDING
+
+
+# Each function by itself
+
+
+def double(*numbers):
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+def test_limits_are_what_they_are_said_to_be():
+    assert (outer_rules.LEFT_REACH, outer_rules.MAX_LEFT_NODES, outer_rules.MAX_COMPRESSED_STEP) == (8.0, 16, 0.6)
+    assert tuple(2.0**k for k in range(-2, 6)) == outer_rules.CHERNOFF_FACTORS
+    assert (outer_rules.N_CANDIDATES, outer_rules.MIN_END_KEYS, outer_rules.MAX_ENTRIES) == (17, 256, 2**20)
+    assert math.exp(-outer_rules.MAX_TAIL_REACH) == pytest.approx(1.27e-14, rel=0.01) and ROUNDING == 4e-15
+    assert (outer_rules.WIDE_NOISE_SD, outer_rules.UPPER_END_MARGIN) == (2.0, 5.0)
+
+
+@pytest.mark.parametrize(("step", "order", "variance"), [(0.9, 1, 0.0), (0.9, 2, 0.0), (2.0, 2, 0.3), (8.0, 1, 0.01)])
+def test_the_error_of_the_trapezoid_rule_is_poissons(step, order, variance):
+    tau = 2 * mpmath.pi / step
+    first = 2 * abs(mpmath.gamma(order + 1j * tau)) * mpmath.exp(-(tau**2) * variance / 2)
+    assert outer_error(step, order, variance) == pytest.approx(1.01 * float(first), rel=1e-12)
+    rest = sum(2 * abs(mpmath.gamma(order + 1j * tau * k)) * mpmath.exp(-((tau * k) ** 2) * variance / 2)
+               for k in range(2, 6))  # fmt: skip
+    assert step > 1 or first + rest <= outer_error(step, order, variance)
+    assert outer_error(0.25, 1, 1e6) == pytest.approx(2.02 * abs(complex(mpmath.gamma(1 + 8j * mpmath.pi)))
+                                                       * math.exp(-700), rel=1e-9, abs=0)  # fmt: skip
+
+
+def test_the_common_shift_has_the_variance_of_a_weighted_mean():
+    assert outer_rules.shift_variance(double(2.0, 3.0, 6.0)) == pytest.approx(1.0)
+    assert outer_rules.shift_variance(double(2.0, 0.0)) == 0.0
+    assert outer_rules.shift_variance(double(1e-300, 1.0)) == pytest.approx(1e-300, abs=0)
+
+
+def test_the_step_grows_with_wide_noise_and_leaves_the_same_error():
+    """A variance of the shift of 4 or more: e^(-τ²v/2) is then a little below the error of the given step."""
+    just_below, at = double(math.nextafter(4.0, 0)), double(4.0)
+    assert outer_rules.widest_step(0.25, just_below) == 0.25
+    wide = outer_rules.widest_step(0.25, at)
+    assert wide == pytest.approx(2 * math.pi * math.sqrt(4 / (2 * (1 - math.log(outer_error(0.25, 2))))), rel=1e-12)
+    assert outer_error(wide, 2, 4.0) <= outer_error(0.25, 2)
+    assert outer_rules.widest_step(0.25, double(400.0)) == pytest.approx(10 * wide, rel=1e-12)
+
+
+def test_compression_is_the_part_that_is_left_for_equal_steps():
+    m, v = scores(0, 20)
+    top, _ = upper_bound_of_log_sum(m, v)
+    assert outer_rules.compression(m, v, -40.0, 10.0) == pytest.approx((10 - (math.log(8) - top)) / 50, rel=1e-12)
+
+
+def gauss_moments(nodes, weights, k):
+    return float(np.sum(weights * nodes**k))
+
+
+@pytest.mark.parametrize(("step", "reach"), [(0.25, 37.0), (0.5, 18.0)])
+def test_the_left_rule_has_the_moments_of_its_measure(step, reach):
+    """A Gauss rule of k nodes is exact for powers up to 2k - 1, and errs by no more than is said for e^(-8x)."""
+    nodes, weights, error = _left_rule(step, reach)
+    x = [mpmath.exp(-step * i) for i in range(math.ceil((reach + 8) / step) + 1)]
+    k = len(nodes)
+    for power in (0, 1, 2, k, 2 * k - 1):
+        true = float(mpmath.fsum(step * v ** (power + 1) for v in x))
+        assert gauss_moments(nodes, weights, power) == pytest.approx(true, rel=1e-12)
+    true = float(mpmath.fsum(step * v ** (2 * k + 1) for v in x))
+    assert abs(gauss_moments(nodes, weights, 2 * k) - true) > 1e-20
+    assert ((nodes > 0) & (nodes < 1 + 1e-12)).all() and (weights > 0).all() and k <= 16
+    assert error - ROUNDING <= 0.1 * math.exp(-reach)
+    for order in (0, 1):  # of x^order e^(-8x), relative to the integral from 0 to 1/8th of infinity
+        whole = mpmath.fsum(step * v ** (order + 1) * mpmath.exp(-8 * v) for v in x)
+        found = mpmath.fsum(w * mpmath.mpf(n) ** order * mpmath.exp(-8 * mpmath.mpf(n))
+                            for n, w in zip(nodes.tolist(), weights.tolist(), strict=True))  # fmt: skip
+        assert 8 ** (order + 1) * abs(found - whole) <= error
+
+
+def test_the_error_of_the_left_rule_is_that_of_a_gauss_rule():
+    """norm · y^(2k+1) max(2k, y)/(2k)! with the norm of the next orthogonal polynomial, from moments in fractions."""
+    nodes, _, error = _left_rule(0.5, 6.0)
+    with mpmath.workdps(60):
+        x = [mpmath.exp(mpmath.mpf(-0.5) * i) for i in range(math.ceil(14 / 0.5) + 1)]
+        k = len(nodes)
+        moments = [mpmath.fsum(v ** (p + 1) / 2 for v in x) for p in range(2 * k + 1)]
+
+        def hankel(n):
+            return mpmath.det(mpmath.matrix(n, n)) if n == 0 else mpmath.det(
+                mpmath.matrix([[moments[i + j] for j in range(n)] for i in range(n)])
+            )  # fmt: skip
+
+        norm = hankel(k + 1) / hankel(k)
+        expected = norm * mpmath.mpf(8) ** (2 * k + 1) * max(2 * k, 8) / mpmath.factorial(2 * k)
+    assert error - ROUNDING == pytest.approx(float(expected), rel=1e-6, abs=0)
+    assert error - ROUNDING <= 0.1 * math.exp(-6.0)
+
+
+def test_a_compressed_rule_is_a_left_rule_and_equal_steps_up_to_its_end():
+    m, v, step, reach = *scores(1, 50), 0.25, 20.0
+    rule = compressed_rule(m, v, step, reach)
+    top, tail = upper_bound_of_log_sum(m, v, reach)
+    start = math.log(8) - top
+    nodes, weights, error = _left_rule(step, reach)
+    k = len(nodes)
+    assert rule.u[:k].tolist() == pytest.approx((start + np.log(nodes)).tolist(), rel=1e-12)
+    assert rule.weight[:k].tolist() == pytest.approx((weights / nodes).tolist(), rel=1e-12)
+    assert rule.u[k:].tolist() == pytest.approx([start + step * (i + 1) for i in range(len(rule.u) - k)], rel=1e-12)
+    assert (rule.weight[k:] == step).all()
+    end = outer_rules._upper_end(m, v, start, reach)
+    assert end <= float(rule.u[-1]) < end + step
+    assert rule.length == pytest.approx(float(rule.u[-1]) - start + reach + math.log(8) + step, rel=1e-12)
+    assert rule.error == pytest.approx(error + 1.48 * tail + 2 * math.exp(-reach), rel=1e-12)
+    alone = compressed_rule(double(0.0), double(0.0), 0.5, 4.0)
+    assert len(alone.u) > len(_left_rule(0.5, 4.0)[0])
+
+
+def test_the_bound_on_the_sum_is_bennetts_or_that_of_the_ends():
+    """One score: its own quantile. Many equal ones: total + (reach + λ² Σ E X² (e^y - 1 - y)/y²)/λ at the best λ."""
+    found, doubt = upper_bound_of_log_sum(double(1.5), double(4.0), 20.0)
+    assert found == pytest.approx(1.5 - 2 * outer_rules._normal_quantile(20.0), rel=1e-12)
+    assert doubt == pytest.approx(math.exp(-20), rel=1e-12)
+    n, sd, reach, mean = 200, 0.7, 12.0, 0.25
+    found, doubt = upper_bound_of_log_sum(torch.full((n,), mean).double(), torch.full((n,), sd**2).double(), reach)
+    end = mean - outer_rules._normal_quantile(reach + math.log(n)) * sd
+    first, second = math.exp(mean - end + sd**2 / 2), math.exp(2 * (mean - end + sd**2))
+    best = min(
+        n * first + (reach + y * y * n * min(second, first) * (math.expm1(y) - y) / y**2) / y
+        for y in (0.25, 0.5, 1, 2, 4, 8, 16, 32)
+    )
+    assert found == pytest.approx(end + math.log(best), rel=1e-9) and found < end + math.log(n)
+    assert doubt == pytest.approx(2 * math.exp(-reach), rel=1e-12)
+    capped = upper_bound_of_log_sum(double(1.5), double(4.0), 50.0)
+    assert capped == upper_bound_of_log_sum(double(1.5), double(4.0), 32.0)
+    # Scores without noise have no second moment: Λ is then their sum and a little more
+    mixed, _ = upper_bound_of_log_sum(double(*[0.0] * 100, -3.0), double(*[0.0] * 100, 0.01), 12.0)
+    assert math.log(100) < mixed < math.log(100) + 0.01
+
+
+def test_the_end_is_where_the_product_has_vanished():
+    m, v = double(*[0.0] * 300), double(*[0.0] * 300)
+    low, reach = -20.0, 10.0
+    high = max(low + 1, 3.9)
+    grid = np.linspace(low, high, 17)
+    # Of keys without noise, log Λ = -n e^u; the 256 strongest of 300 are evaluated.
+    expected = next(u for u in grid if 256 * math.exp(u) > 15.0)
+    assert outer_rules._upper_end(m, v, low, reach) == pytest.approx(expected, rel=1e-12)
+    few = next(u for u in grid if 100 * math.exp(u) > 15.0)
+    assert outer_rules._upper_end(m[:100], v[:100], low, reach) == pytest.approx(few, rel=1e-12)
+    many = torch.zeros(4096, dtype=torch.float64)
+    expected = next(u for u in grid if 512 * math.exp(u) > 15.0)
+    assert outer_rules._upper_end(many, many, low, reach) == pytest.approx(expected, rel=1e-12)
+    assert outer_rules._upper_end(double(0.0), double(0.0), 50.0, reach) == 50.0
+
+
+def test_the_product_is_that_of_all_keys_in_parts(monkeypatch):
+    m, u = double(0.0, 1.0, -1.0, 0.5, 0.25), double(-2.0, 0.0, 1.0)
+    expected = (-torch.exp(m[:, None] + u)).sum(0)
+    whole = outer_rules.log_product(m, torch.zeros(5).double(), u)
+    assert torch.allclose(whole, expected, rtol=1e-14)
+    sizes = []
+    true = outer_rules.logs_and_ratios
+    monkeypatch.setattr(outer_rules, "logs_and_ratios", lambda m, *a: sizes.append(len(m)) or true(m, *a))
+    for entries, parts in ((6, [2, 2, 1]), (1, [1] * 5), (15, [5])):
+        sizes.clear()
+        monkeypatch.setattr(outer_rules, "MAX_ENTRIES", entries)
+        assert torch.allclose(outer_rules.log_product(m, torch.zeros(5).double(), u), expected, rtol=1e-14)
+        assert sizes == parts
+
+
+def test_quantiles_of_the_normal_law():
+    for reach in (2.0, 20.0, 32.0):
+        assert math.log(ndtr(outer_rules._normal_quantile(reach))) == pytest.approx(-reach, rel=1e-12)
