@@ -300,6 +300,8 @@ def test_findings_show_what_was_recomputed_rounded_outwards():
     assert certificates._finding(spec, "a", [third], [0.5], True) == Finding("a ≤ 0.5", True, "≤ 0.333334")
     assert certificates._finding(spec, "b", [third], [0.25], True) == Finding("b ≥ 0.25", True, "≥ 0.333333")
     assert certificates._finding(spec, "a", [third], [0.1234567], False).claim == "a ≤ 0.1234567"
+    assert certificates._finding(spec, "a", [WIDE], [2.0], True).why == "≤ 1.50001"
+    assert certificates._finding(spec, "b", [WIDE], [0.25], True).why == "≥ 0.499999"
     wrong = certificates._finding(spec, "a", [third] * 3, [0.5] * 2, False)
     assert wrong == Finding("a", False, "2 bounds for 3 measured numbers")
     assert certificates._finding(spec, "a", [third] * 3, [0.5], True).why == "≤ 0.333334, 0.333334, 0.333334"

@@ -15,8 +15,10 @@ from scipy import integrate
 from scipy.stats import norm
 
 import qkv
+from qkv.core.display import upper_bound
 from qkv.errors import QkvError
 from qkv.noise import Gaussian, reading_moments, sample
+from qkv.noise.moments import mixture
 
 
 def ring(n=10, d=16):
@@ -239,3 +241,97 @@ def test_moments_of_rounded_keys_say_that_they_are_an_approximation():
     assert float(drawn.weights_var[0]) < 1e-12 < float(found.weights_var[0])  # two keys always round together
     assert found.is_rounding and "does not cover that" in found.card().note
     assert not qkv.noise.reading_moments(memory, [4.0, -3.9], qkv.noise.Gaussian(isotropic=0.1)).is_rounding
+
+
+# Parts by themselves
+
+
+def moments(**changes):
+    """Moments of a reading of three items by one head."""
+    given = {
+        "weights_mean": [0.5, 0.3, 0.2], "weights_var": [0.04, 0.01, 1e-12], "output_mean": [1.0, -2.0],
+        "output_cov": [[2.0, 0.5], [0.5, 3.0]], "heads_mean": [[0.5, 0.3, 0.2]], "heads_output_cov": [[[[1.0]]]],
+    }  # fmt: skip
+    tensors = {name: torch.tensor(value, dtype=torch.float64) for name, value in {**given, **changes}.items()
+               if isinstance(value, list)}  # fmt: skip
+    rest = {"error_bound": 1e-9, "output_error_bound": 1e-8, "labels": ("a", "b", "c")}
+    return mixture.ReadingMoments(**tensors, **(rest | {k: v for k, v in changes.items() if not isinstance(v, list)}))
+
+
+def test_the_squared_error_is_the_variance_and_the_square_of_the_bias():
+    found = moments()
+    assert float(found.total_variance) == 5.0
+    assert float(found.squared_error(torch.tensor([4.0, -3.0], dtype=torch.float64))) == 5.0 + 9.0 + 1.0
+
+
+def test_a_card_shows_the_largest_weights_first_and_what_is_known_of_each():
+    card = moments(weights_mean=[0.2, 0.5, 0.3]).card()
+    assert card.title == "Moments of a reading of 3 items" and [row[0] for row in card.rows] == ["b", "c", "a"]
+    assert card.rows[2][2] == "0.2" and card.rows[1][2].startswith("≤ ") and card.note == ""
+    assert moments(heads_mean=[[0.5, 0.3, 0.2]] * 2).card().title.endswith("items by 2 heads")
+    one = moments(weights_mean=[1.0], weights_var=[0.0], heads_mean=[[1.0]], labels=("a",))
+    assert one.card().title == "Moments of a reading of 1 item"
+    assert moments(is_rounding=True).card().note == mixture.ROUNDING_NOTE and not moments().is_rounding
+    shown = mixture.MAX_ROWS_SHOWN
+    for n, note in ((shown, ""), (shown + 1, "… 1 more"), (shown + 3, "… 3 more")):
+        many = moments(weights_mean=[1 / n] * n, weights_var=[0.0] * n, labels=tuple(range(n)))
+        assert many.card().note == note and len(many.card().rows) == shown
+    text = repr(moments())
+    assert "heads_mean" not in text and "heads_output_cov" not in text and "weights_cov" not in text
+
+
+def test_a_deviation_below_its_error_is_only_bounded():
+    assert mixture._deviation(0.04, 1e-3) == "0.2" and mixture._deviation(0.0, 0.0) == "0"
+    assert mixture._deviation(1e-3, 1e-3) == f"≤ {upper_bound(math.sqrt(2e-3), 2)}"
+    assert mixture._deviation(0.0, 0.04) == "≤ 0.2"
+
+
+@pytest.mark.parametrize(("factor", "refused"), [(1.0, False), (1 + 1e-9, True)])
+def test_scores_that_vary_too_widely_are_refused_just_above_the_limit(factor, refused):
+    """Forty deviations in steps of a quarter are 2^21 nodes at most."""
+    widest = 2.0**21 * 0.25 / 40 * factor
+    C = torch.zeros(2, 2, 2, dtype=torch.float64)
+    C[1, 0, 0] = widest**2
+    C[0, 0, 1] = 1e30
+    if refused:
+        with pytest.raises(QkvError, match="millions of nodes"):
+            mixture._check_score_deviations(C)
+    else:
+        mixture._check_score_deviations(C * (1 - 1e-12))
+
+
+def test_errors_are_those_of_the_moments_times_three_times_the_square_of_the_mix():
+    memory = qkv.Memory(np.eye(3), np.diag([1.0, 2.0, 4.0]))
+    queries, noise = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]), Gaussian(isotropic=0.2)
+    plain = reading_moments(memory, queries, noise, mix=[0.5, 0.5])
+    heads = [reading_moments(memory, q, noise) for q in queries]
+    assert torch.allclose(plain.weights_mean, (heads[0].weights_mean + heads[1].weights_mean) / 2, atol=1e-12)
+    worst = max(h.error_bound for h in heads)
+    assert plain.error_bound == pytest.approx(worst, rel=1e-9, abs=0) and worst < 1e-11
+    double = reading_moments(memory, queries, noise, mix=[2.0, -1.0])
+    assert double.error_bound == pytest.approx(9 * plain.error_bound, rel=1e-9, abs=0)
+    expected = 2 * heads[0].output_mean - heads[1].output_mean
+    assert torch.allclose(double.output_mean, expected, atol=1e-12)
+    variance = 4 * heads[0].weights_var + heads[1].weights_var
+    assert torch.allclose(double.weights_var, variance, atol=1e-11)
+    nothing = reading_moments(memory, queries, noise, mix=[1.0, -1.0])
+    assert torch.allclose(nothing.output_mean, heads[0].output_mean - heads[1].output_mean, atol=1e-12)
+    full = reading_moments(memory, queries, noise, mix=[0.5, 0.5], covariance=True)
+    assert full.weights_cov.shape == (3, 3) and plain.weights_cov is None
+    assert torch.allclose(full.weights_cov.diagonal(), plain.weights_var, atol=1e-12)
+
+
+def test_heads_and_pairs_are_counted_as_they_finish():
+    memory, seen = qkv.Memory(np.eye(3), np.eye(3)), []
+    reading_moments(memory, np.eye(3), Gaussian(isotropic=0.1), callback=lambda *a: seen.append(a))
+    assert seen == [(i, 6) for i in range(7)]
+
+
+def test_the_covariance_of_all_weights_is_given_for_so_many_items(monkeypatch):
+    assert mixture.MAX_COVARIANCE_ITEMS == 2000 and mixture.SCORE_DEVIATIONS == 40
+    memory = qkv.Memory(np.eye(3), np.eye(3))
+    monkeypatch.setattr(mixture, "MAX_COVARIANCE_ITEMS", 3)
+    assert reading_moments(memory, np.eye(3)[0], Gaussian(isotropic=0.1), covariance=True).weights_cov.shape == (3, 3)
+    monkeypatch.setattr(mixture, "MAX_COVARIANCE_ITEMS", 2)
+    with pytest.raises(QkvError, match="the covariance of 3 weights was asked for"):
+        reading_moments(memory, np.eye(3)[0], Gaussian(isotropic=0.1), covariance=True)

@@ -357,3 +357,46 @@ def test_the_product_is_that_of_all_keys_in_parts(monkeypatch):
 def test_quantiles_of_the_normal_law():
     for reach in (2.0, 20.0, 32.0):
         assert math.log(ndtr(outer_rules._normal_quantile(reach))) == pytest.approx(-reach, rel=1e-12)
+
+
+def test_small_keys_enter_the_bound_by_the_series_of_their_growth():
+    """One key of size 1 without noise, and a hundred whose ends are at 3e-4 of it: λ = 32 is best, and y is 0.0096."""
+    n, sd, reach = 100, 0.25, 12.0
+    far = -outer_rules._normal_quantile(reach + math.log(n + 1)) * sd
+    mean = math.log(3e-4) - far
+    m, v = double(0.0, *[mean] * n), double(0.0, *[sd**2] * n)
+    found, doubt = upper_bound_of_log_sum(m, v, reach)
+    first, second = math.exp(mean + sd**2 / 2), min(math.exp(2 * (mean + sd**2)), 3e-4 * math.exp(mean + sd**2 / 2))
+    y = 32 * 3e-4
+    growth = float((mpmath.expm1(y) - y) / mpmath.mpf(y) ** 2)
+    exact = math.log(1 + n * first + (reach + 32**2 * n * second * growth) / 32)
+    highest = math.log(1 + n * 3e-4)
+    assert found == pytest.approx(min(exact, highest), rel=1e-9)
+    assert doubt == pytest.approx(math.exp(-reach), rel=1e-9) if highest < exact else doubt > math.exp(-reach)
+
+
+def test_the_growth_of_small_keys_is_bounded_tightly_from_above(monkeypatch):
+    """With one exponent that makes y = 0.0096 for every key, the bound shows the series itself."""
+    n, sd, reach = 5000, 0.5, 12.0
+    for bound, factor in ((0.0096, 0.5), (0.012, 0.5), (1.0, 1.0), (1e-4, 1.0)):
+        monkeypatch.setattr(outer_rules, "CHERNOFF_FACTORS", (factor * bound,))
+        m, v = torch.zeros(n).double(), torch.full((n,), sd**2).double()
+        found, _ = upper_bound_of_log_sum(m, v, reach)
+        end = -outer_rules._normal_quantile(reach + math.log(n)) * sd
+        first = math.exp(-end + sd**2 / 2)
+        second = min(math.exp(2 * (sd**2 - end)), first)
+        y = mpmath.mpf(factor * bound)
+        growth = (mpmath.expm1(y) - y) / y**2
+        best = n * first + (reach + y**2 * n * second * growth) / y
+        exact = min(end + math.log(n), float(end + mpmath.log(best)))
+        assert exact - 1e-12 <= found <= exact + 1e-7
+
+
+def test_where_the_product_never_vanishes_the_end_is_that_of_the_strongest_key():
+    """What is left of one noisy key counts as 1e-15, which is above e^-65."""
+    quantile = outer_rules._normal_quantile(60.0)
+    assert quantile < -10
+    assert outer_rules._upper_end(double(0.5), double(4.0), -9.0, 60.0) == pytest.approx(3.9 - 0.5 - 2 * quantile)
+    two = outer_rules._upper_end(double(-30.0, 0.5), double(1.0, 4.0), -9.0, 60.0)
+    assert two <= 3.9 - 0.5 - 2 * quantile + 1e-9
+    assert outer_rules._upper_end(double(0.5), double(4.0), 80.0, 60.0) == pytest.approx(81.0)

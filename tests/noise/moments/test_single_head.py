@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -12,8 +13,11 @@ from hypothesis import strategies as st
 from scipy import integrate
 from scipy.stats import norm
 
+from qkv.errors import QkvError
 from qkv.noise.moments import single_head
+from qkv.noise.moments.outer_rule import compressed_rule, compression, outer_error, shift_variance, widest_step
 from qkv.noise.moments.single_head import head_moments
+from qkv.noise.moments.smoothed_gumbel import logs_and_ratios
 
 
 def test_moments_of_two_noisy_keys_are_the_double_integral_of_the_softmax():
@@ -99,3 +103,164 @@ def test_with_one_noisy_key_the_error_of_an_entry_is_that_of_all_and_holds_the_r
     v[0] = 0.25
     found = head_moments(torch.zeros(n).double(), v, torch.zeros(n, 1).double())
     assert found.error == found.total_error > 1e-15 + 1e-16 * math.sqrt(n)
+
+
+# Each function by itself
+
+
+def double(*numbers):
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+def test_limits_are_what_they_are_said_to_be():
+    assert (single_head.STEP, single_head.MIN_COMPRESSED_ENTRIES, single_head.MAX_COMPRESSION) == (0.25, 2**16, 0.7)
+    assert (single_head.MAX_NODES, single_head.LONG_RULE, single_head.MAX_LONG_ENTRIES) == (2**21, 2**13, 2**23)
+
+
+def test_the_ends_of_the_interval_are_those_of_the_sum_and_of_the_strongest_key():
+    m, v = double(0.0, -1.0, 2.0), double(4.0, 0.0, 1.0)
+    low, high = single_head._ends(m, v, 20.0)
+    assert low == pytest.approx(-math.log(math.exp(2.0) + math.exp(-1.0) + math.exp(2.5)) - 20, rel=1e-14)
+    assert high == pytest.approx(min(3.9 + 16.8, 3.9 + 1.0, 3.9 - 2.0 + 8.4), rel=1e-14)
+
+
+def test_the_upper_end_is_where_the_product_has_vanished():
+    """Of n keys without noise log Λ = -n e^u, which must be below -42."""
+    m, v = torch.zeros(100).double(), torch.zeros(100).double()
+    grid = np.linspace(-30, 10, 33)
+    expected = next(u for u in grid if 100 * math.exp(u) > 42)
+    assert single_head._upper_end(m, v, -30.0, 10.0) == pytest.approx(expected, rel=1e-12)
+    assert single_head._upper_end(m, v, -30.0, -20.0) == -20.0
+
+
+def test_only_long_intervals_of_several_keys_are_shortened(monkeypatch):
+    m, v = torch.zeros(5).double(), torch.full((5,), 4.0).double()
+    low, high = single_head._ends(m, v, 37.0)
+    assert single_head.outer_interval(m, v) == (low, high)
+    monkeypatch.setattr(single_head, "LONG_INTERVAL", high - low)
+    assert single_head.outer_interval(m, v) == (low, high)
+    monkeypatch.setattr(single_head, "LONG_INTERVAL", (high - low) * (1 - 1e-12))
+    assert single_head.outer_interval(m, v) == (low, single_head._upper_end(m, v, low, high))
+    assert single_head.outer_interval(m, v)[1] < high
+    one = single_head._ends(m[:1], v[:1], 37.0)
+    monkeypatch.setattr(single_head, "LONG_INTERVAL", 1)
+    assert single_head.outer_interval(m[:1], v[:1]) == one
+
+
+def test_nodes_cover_the_interval():
+    m, v = double(0.0, 1.0), double(1.0, 0.25)
+    low, high = single_head.outer_interval(m, v, 20.0)
+    u = single_head.outer_nodes(m, v, 0.3, 20.0)
+    assert float(u[0]) == low and high < float(u[-1]) <= high + 0.6 and float(u[-3]) < high
+    assert u.diff().tolist() == pytest.approx([0.3] * (len(u) - 1))
+
+
+def test_the_rule_of_few_keys_has_equal_steps_and_the_error_of_the_step():
+    m, v = double(0.0, 1.0), double(1.0, 0.25)
+    rule = single_head.outer_rule(m, v, 0.25)
+    assert torch.equal(rule.u, single_head.outer_nodes(m, v, 0.25)) and (rule.weight == 0.25).all()
+    assert rule.length == pytest.approx(float(rule.u[-1] - rule.u[0])) and rule.error == outer_error(0.25, 2)
+    shorter = single_head.outer_rule(m, v, 0.25, 20.0)
+    assert shorter.error == pytest.approx(outer_error(0.25, 2) + 2 * math.exp(-20), rel=1e-12, abs=0)
+    wide = single_head.outer_rule(m, 100 * v, 0.25)
+    step = widest_step(0.25, 100 * v)
+    assert step > 0.25 and (wide.weight == step).all()
+    assert wide.error == pytest.approx(outer_error(step, 2, shift_variance(100 * v)), rel=1e-12, abs=0)
+
+
+def test_many_keys_take_a_compressed_rule(monkeypatch):
+    m, v = torch.zeros(40).double(), torch.ones(40).double()
+    low, high = single_head._ends(m, v, 37.0)
+    entries = 40 * (high - low) / 0.25
+    plain, compressed = single_head.outer_nodes(m, v, 0.25), compressed_rule(m, v, 0.25)
+    part = compression(m, v, low, high)
+    for limits, short in (
+        ({"MIN_COMPRESSED_ENTRIES": entries * (1 + 1e-12)}, False),
+        ({"MIN_COMPRESSED_ENTRIES": entries * (1 - 1e-12), "MAX_COMPRESSION": part * (1 + 1e-12)}, True),
+        ({"MAX_COMPRESSION": part}, False),
+        ({"MAX_COMPRESSION": 1.0, "MAX_COMPRESSED_STEP": 0.25}, True),
+        ({"MAX_COMPRESSED_STEP": 0.249}, False),
+    ):
+        for name, value in limits.items():
+            monkeypatch.setattr(single_head, name, value)
+        rule = single_head.outer_rule(m, v, 0.25)
+        assert torch.equal(rule.u, compressed.u if short else plain), limits
+        if short:
+            assert rule.error == pytest.approx(compressed.error + outer_error(0.25, 2), rel=1e-12, abs=0)
+            assert rule.length == compressed.length and torch.equal(rule.weight, compressed.weight)
+
+
+def test_rules_of_too_many_nodes_are_refused_just_above_the_limit(monkeypatch):
+    m, v = double(0.0, 1.0, 2.0), double(9.0, 0.25, 0.0)
+    nodes = len(single_head.outer_nodes(m, v, 0.25))
+    monkeypatch.setattr(single_head, "LONG_RULE", nodes - 1)
+    monkeypatch.setattr(single_head, "MAX_LONG_ENTRIES", 2 * nodes)
+    assert len(single_head.outer_rule(m, v, 0.25).u) == nodes
+    monkeypatch.setattr(single_head, "MAX_LONG_ENTRIES", 2 * nodes - 1)
+    with pytest.raises(QkvError, match="2 scores vary with standard deviations up to 3, and others hardly"):
+        single_head.outer_rule(m, v, 0.25)
+    monkeypatch.setattr(single_head, "LONG_RULE", nodes)
+    assert len(single_head.outer_rule(m, v, 0.25).u) == nodes
+
+
+def test_without_noise_the_moments_are_those_of_the_softmax():
+    m, values = double(0.0, math.log(2.0), math.log(5.0)), double(1.0, 2.0, -3.0)[:, None] * double(1.0, 0.5)
+    found = head_moments(m + 700, torch.zeros(3).double(), values, full=True)
+    alpha = double(0.125, 0.25, 0.625)
+    assert torch.allclose(found.mean, alpha, atol=1e-13) and torch.allclose(found.square, alpha**2, atol=1e-13)
+    assert torch.allclose(found.product, alpha[:, None] * alpha, atol=1e-13)
+    output = values.mT @ alpha
+    assert torch.allclose(found.output, output, atol=1e-13)
+    assert torch.allclose(found.output_square, output[:, None] * output, atol=1e-12)
+    assert (
+        found.error
+        == found.total_error
+        == pytest.approx(1e-15 + outer_error(0.25, 2) + 1e-16 * 3**0.5, rel=1e-9, abs=0)
+    )
+    assert head_moments(m, torch.zeros(3).double(), values).product is None
+
+
+def test_the_error_counts_every_noisy_key_and_the_length_of_the_rule():
+    m, v = double(0.0, 1.0, 2.0), double(1.0, 0.25, 0.0)
+    found = head_moments(m, v, torch.eye(3).double())
+    rule = single_head.outer_rule(m - 2.0, v, 0.25)
+    rounding = 1e-15 + rule.error + 1e-16 * 3**0.5
+    assert found.error == pytest.approx(rounding + 4e-15 * (2 + rule.length), rel=1e-9, abs=0)
+    assert found.total_error == pytest.approx(rounding + 4e-15 * 2 * (1 + rule.length), rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize(
+    ("n", "nodes", "entries", "sizes"), [(5, 3, 6, [2, 2, 1]), (3, 9, 1, [1, 1, 1]), (4, 2, 8, [4])]
+)
+def test_parts_hold_so_many_entries(monkeypatch, n, nodes, entries, sizes):
+    monkeypatch.setattr(single_head, "MAX_ENTRIES", entries)
+    parts = list(single_head._slices(n, nodes))
+    assert [p.stop - p.start for p in parts] == sizes and parts[0].start == 0 and parts[-1].stop == n
+    assert all(a.stop == b.start for a, b in itertools.pairwise(parts))
+
+
+def test_keys_are_evaluated_in_parts_only_where_there_are_too_many(monkeypatch):
+    m, v, values = double(0.0, 1.0, 2.0), double(1.0, 0.25, 0.0), torch.eye(3).double()
+    nodes = len(single_head.outer_rule(m - 2.0, v, 0.25).u)
+    asked = []
+    true = single_head._slices
+    monkeypatch.setattr(single_head, "_slices", lambda *a: asked.append(a) or true(*a))
+    whole = head_moments(m, v, values, full=True)
+    for entries, in_parts in ((3 * nodes, False), (3 * nodes - 1, True)):
+        asked.clear()
+        monkeypatch.setattr(single_head, "MAX_ENTRIES", entries)
+        found = head_moments(m, v, values, full=True)
+        assert bool(asked) is in_parts
+        for name in ("mean", "square", "output", "output_square", "product"):
+            assert torch.allclose(getattr(found, name), getattr(whole, name), atol=1e-14)
+
+
+@pytest.mark.parametrize(("kinds", "once"), [(2, True), (3, False)])
+def test_equal_keys_are_evaluated_once_where_they_are_half_or_fewer(monkeypatch, kinds, once):
+    m = double(0.0, 1.0, 0.0, 1.0) if kinds == 2 else double(0.0, 1.0, 0.0, 2.0)
+    v, u = torch.full((4,), 0.5).double(), double(-2.0, 0.0, 1.0)
+    expected = logs_and_ratios(m, v, u)
+    sizes = []
+    monkeypatch.setattr(single_head, "logs_and_ratios", lambda m, *a: sizes.append(len(m)) or logs_and_ratios(m, *a))
+    assert torch.allclose(single_head._for_distinct_scores(m, v, u), expected, atol=1e-12)
+    assert sizes == [2 if once else 4]

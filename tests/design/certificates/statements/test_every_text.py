@@ -470,3 +470,19 @@ def test_statements_name_rule_texts_and_what_is_not_covered():
     assert four.endswith("; what the tokens 0, 1, 2, 3 read is not covered")
     assert five.endswith("; what the tokens 0, 1, 2, 3 and 1 more read is not covered")
     assert every_text.EVERY_TEXT.float64_first({}) is True
+
+
+@pytest.mark.parametrize("rule", ["previous", "duplicate", "induction"])
+def test_a_text_of_one_token_reads_nothing(rule):
+    data = {"previous": exact("previous"), "duplicate": exact(), "induction": TWO_LAYERS}[rule]
+    parsed = every_text._parse(data | {"positions": data["positions"][:1]})
+    assert every_text._measure(parsed, True, {"distance": [0.5]})["distance"] == 0
+
+
+def test_a_target_is_over_the_first_key_by_no_more_than_any_token_there_may_be():
+    """Key 0 may hold the very token that is looked for, so that a margin between tokens does not count."""
+    p = {"reading": np.ones(2, dtype=bool), "sink": None, "rule": "induction"}
+    a, c = rows_of([[5.0, 0.0], [0.0, 5.0]]), rows_of(np.eye(2))
+    b, d = rows_of([[0.0, 0.0], [0.0, 0.0]]), rows_of([[0.1, 0.2], [0.3, 0.3]])
+    t = every_text._Tables.of(a, b, c, d, 0.0, 1.0, p)
+    assert t.over_first == pytest.approx(0.5) and t.margin == pytest.approx(5.0)

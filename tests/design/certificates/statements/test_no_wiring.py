@@ -140,10 +140,10 @@ def test_within_tol_signs_and_places_of_multipliers_are_checked(changes, why):
     assert no_wiring._parse_within(silent)["mix"][0].tolist() == [0, 0, 0, 0]
 
 
-@pytest.mark.parametrize(("tokens", "mix", "first"), [(20_000, 10_000, False), (20_001, 10_000, True)])
+@pytest.mark.parametrize(("tokens", "mix", "first"), [(20_000, 10_000, False), (20_000, 10_001, True)])
 def test_float64_is_tried_first_above_fifty_thousand_numbers(tokens, mix, first):
     data = {"X": np.zeros((tokens, 2)), "mix": np.zeros((1, mix))}
-    assert no_wiring.NO_WIRING_WITHIN.float64_first(data) is first
+    assert no_wiring.NO_WIRING_WITHIN.float64_first(data) is first and no_wiring.MAX_BALL_WORK == 5e7
 
 
 def test_statements_say_what_is_excluded():

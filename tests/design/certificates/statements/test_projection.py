@@ -108,4 +108,5 @@ def test_statements_about_subspaces_in_words():
         "has a norm of at least 8.1"
     )
     assert projection._describe_intersection({}, {"gap": 0.0}).endswith("at least inf")
+    assert projection._describe_intersection({}, {"gap": 4.0}).endswith("at least 0.249")
     assert "at least 1.99" in projection._describe_intersection({}, {"gap": 0.5})  # below 1/gap, not 2
