@@ -264,3 +264,14 @@ def test_equal_keys_are_evaluated_once_where_they_are_half_or_fewer(monkeypatch,
     monkeypatch.setattr(single_head, "logs_and_ratios", lambda m, *a: sizes.append(len(m)) or logs_and_ratios(m, *a))
     assert torch.allclose(single_head._for_distinct_scores(m, v, u), expected, atol=1e-12)
     assert sizes == [2 if once else 4]
+
+
+def test_equal_keys_have_the_gradients_of_each():
+    """Raising one of four equal scores by ε moves its mean weight by ε E α(1 - α), and each other one by -ε E αα'."""
+    m = torch.zeros(4, dtype=torch.float64, requires_grad=True)
+    v, values = torch.full((4,), 0.5).double(), torch.eye(4).double()
+    found = head_moments(m, v, values, full=True)
+    (slope,) = torch.autograd.grad(found.mean[0], m)
+    expected = -found.product[0].detach()
+    expected[0] += found.mean[0].detach()
+    assert torch.allclose(slope, expected, atol=1e-12) and float(slope[0]) > 0.1
