@@ -19,6 +19,7 @@ from qkv.core.display import upper_bound
 from qkv.errors import QkvError
 from qkv.noise import Gaussian, reading_moments, sample
 from qkv.noise.moments import mixture
+from qkv.noise.moments.single_head import head_moments
 
 
 def ring(n=10, d=16):
@@ -335,3 +336,22 @@ def test_the_covariance_of_all_weights_is_given_for_so_many_items(monkeypatch):
     monkeypatch.setattr(mixture, "MAX_COVARIANCE_ITEMS", 2)
     with pytest.raises(QkvError, match="the covariance of 3 weights was asked for"):
         reading_moments(memory, np.eye(3)[0], Gaussian(isotropic=0.1), covariance=True)
+
+
+@pytest.mark.parametrize("size", [0.1, 4.0])
+def test_the_errors_of_one_head_are_three_times_those_of_its_moments(size):
+    """Outputs are centred at the noise-free one, and off by up to the longest value left, or its square."""
+    values = size * np.diag([1.0, 2.0, 4.0])
+    found = reading_moments(qkv.Memory(np.eye(3), values), [1.0, 0.0, 0.0], Gaussian(isotropic=0.2))
+    m = torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64)
+    centre = torch.softmax(m, 0) @ torch.from_numpy(values)
+    left = torch.from_numpy(values) - centre
+    head = head_moments(m, torch.full((3,), 0.2, dtype=torch.float64), left)
+    assert found.error_bound == pytest.approx(3 * head.error, rel=1e-9, abs=0)
+    reach = float(left.norm(dim=1).max())
+    expected = 3 * head.total_error * max(reach, reach**2) + 1e-15 * float(centre.abs().max())
+    assert found.output_error_bound == pytest.approx(expected, rel=1e-9, abs=0)
+    assert torch.allclose(found.output_mean, centre + left.mT @ head.mean, atol=1e-12)
+    spread = head.output_square - head.output[:, None] * head.output
+    assert torch.allclose(found.output_cov, spread, atol=1e-12)
+    assert torch.allclose(found.weights_var, head.square - head.mean**2, atol=1e-13)
