@@ -67,10 +67,11 @@ PACKAGES = {
 
 
 class Mutant(NamedTuple):
-    """One change: the module, its line, what became of what, and the new source."""
+    """One change: the module, its line with its code, what became of what, and the new source."""
 
     module: str
     line: int
+    code: str
     change: str
     source: str
 
@@ -97,14 +98,15 @@ def spots_of(path: Path) -> list[Spot]:
 
 def mutant_at(spot: Spot) -> Mutant:
     """The module with one change."""
-    tree = ast.parse(spot.path.read_text("utf-8"))
+    text = spot.path.read_text("utf-8")
+    tree = ast.parse(text)
     node = next(found for place, found in enumerate(ast.walk(tree)) if place == spot.place)
     before = ast.unparse(node.test if isinstance(node, ast.If | ast.IfExp) else node)
     after = _mutate(node, spot.number)
     module = str(spot.path.relative_to(ROOT / "src" / "qkv"))
-    return Mutant(
-        module, getattr(node, "lineno", 0), f"{before} → {after}", ast.unparse(ast.fix_missing_locations(tree))
-    )
+    line = getattr(node, "lineno", 0)
+    code = text.splitlines()[line - 1].strip() if line else ""
+    return Mutant(module, line, code, f"{before} → {after}", ast.unparse(ast.fix_missing_locations(tree)))
 
 
 def _skipped(tree: ast.AST) -> set[int]:
@@ -246,7 +248,7 @@ def main() -> int:
                     raise RuntimeError(f"the tests of {mutant.module} fail without any change")
             for mutant in chosen:
                 if not killed(mutant, package, overlay):
-                    alive.append({"module": mutant.module, "line": mutant.line, "change": mutant.change})
+                    alive.append({name: value for name, value in mutant._asdict().items() if name != "source"})
                     sys.stdout.write(f"survived: {mutant.module}:{mutant.line}: {mutant.change}\n")
                     sys.stdout.flush()
             found = {

@@ -68,7 +68,6 @@ def _mutation(results: Path, reasons: Path) -> str:
     """The share of mutants that the tests kill, by package, and each survivor with its reason."""
     found = [json.loads(path.read_text("utf-8")) for path in sorted(results.glob("*.json"))]
     known = tomllib.loads(reasons.read_text("utf-8"))["survivor"] if reasons.is_file() else []
-    why = {(each["module"], each["change"]): each["reason"] for each in known}
     lines = [
         "## Mutation testing",
         "",
@@ -84,12 +83,18 @@ def _mutation(results: Path, reasons: Path) -> str:
         lines.append(f"| {each['package']} | {each['mutants']} | {each['killed']} | {share:.0%} | {each['seed']} |")
     rows = []
     for survivor in (each for package in found for each in package["survivors"]):
-        module, change = survivor["module"], survivor["change"]
-        shown = change.replace("|", "&#124;").replace("\n", " ")
-        rows.append(f"| {module} | `{shown}` | {why.get((module, change), 'not looked at')} |")
+        why = next((each["reason"] for each in known if explains(each, survivor)), "not looked at")
+        shown = survivor["change"].replace("|", "&#124;").replace("\n", " ")
+        rows.append(f"| {survivor['module']} | `{shown}` | {why} |")
     if rows:
         lines += ["", "| survivor in | change | why |", "|---|---|---|", *rows]
     return "\n".join(lines)
+
+
+def explains(reason: dict[str, str], survivor: dict[str, Any]) -> bool:
+    """Whether an entry of survivors.toml is about this mutant: by module, change, and line if it has `code`."""
+    same = all(reason[name] == survivor[name] for name in ("module", "change"))
+    return same and reason.get("code", "") in survivor.get("code", "")
 
 
 def _count(entry: dict[str, Any]) -> FaultCount:

@@ -1,9 +1,14 @@
 """Mutants are changes that matter, and a test that fails kills them."""
 
 import ast
+import tomllib
+from pathlib import Path
 
 from faults import mutation
 from faults.mutation import Package, mutant_at, spots_of, stages_of
+from faults.page import explains
+
+ROOT = Path(__file__).resolve().parents[2]
 
 SOURCE = '''
 """Docstring with 5."""
@@ -57,3 +62,23 @@ def test_a_mutant_is_killed_by_a_test_that_notices_it_and_survives_one_that_does
     (tests / "test_x.py").write_text(import_x + "def test():\n    assert x.f(9) == 18\n")
     assert mutation.killed(mutant, package, tmp_path)
     assert (tmp_path / "src" / "qkv" / "x.py").read_text() == SOURCE
+
+
+def test_a_reason_is_about_lines_that_are_there_and_without_code_about_one():
+    """One that fits any line would excuse mutants that nobody has looked at."""
+    known = tomllib.loads((ROOT / "faults" / "survivors.toml").read_text("utf-8"))["survivor"]
+    mutants = {each["module"]: [] for each in known}
+    for module, found in mutants.items():
+        found += [mutant_at(spot)._asdict() for spot in spots_of(ROOT / "src" / "qkv" / module)]
+    for each in known:
+        lines = {mutant["code"] for mutant in mutants[each["module"]] if explains(each, mutant)}
+        assert len(lines) == 1 or (lines and each.get("code")), (each, lines)
+
+
+def test_a_reason_is_not_taken_for_the_same_change_in_another_line():
+    reason = {"module": "a.py", "change": "1 → 2", "code": "x = 1", "reason": "x is not read"}
+    survivor = {"module": "a.py", "change": "1 → 2", "code": "x = 1  # start", "line": 5}
+    assert explains(reason, survivor) and not explains(reason, {**survivor, "code": "y = 1"})
+    assert not explains(reason, {**survivor, "module": "b.py"}) and not explains(
+        reason, {**survivor, "change": "2 → 3"}
+    )
