@@ -11,6 +11,7 @@ from qkv.heads.token_view import (
     hardened_text,
     kind_text,
     round_to_levels,
+    shown_spread,
     shown_token,
     shown_weight,
 )
@@ -155,3 +156,8 @@ def test_constant_channels_are_not_rounded():
     keys = torch.tensor([[1.0, 0.3], [1.0, 0.9]], dtype=torch.float64)
     rounded = round_to_levels(keys, torch.tensor([0.0, 0.6], dtype=torch.float64))
     assert torch.allclose(rounded, keys)
+
+
+@pytest.mark.parametrize(("spread", "shown"), [(0.0, "0"), (3.9e-8, "< 1e-6"), (1.2e-6, "1.2e-06"), (0.0312, "0.031")])
+def test_a_spread_below_single_precision_has_no_digits(spread, shown):
+    assert shown_spread(spread) == shown

@@ -36,6 +36,8 @@ SHOWN = 12
 """Rows of a table in the terminal."""
 BITS = (8, 6, 5, 4, 3, 2)
 """Bits for which the spread is computed, beside the one that was asked for."""
+SMALLEST_SPREAD = 1e-6
+"""Of a weight; smaller ones depend on how the processor rounds."""
 TOL = 0.01
 """How far the hardened query's weights may be from the head's own, in total variation."""
 
@@ -209,7 +211,7 @@ class HeadView(Displayable):
         cells = [f"{one.position} {shown_token(one.token)}", f"{one.score:.2f}", shown_weight(one.weight)]
         if self.spread:
             cells += ["–" if one.rounded is None else shown_weight(one.rounded)]
-            cells += ["–" if one.spread is None else number(one.spread, 2)]
+            cells += ["–" if one.spread is None else shown_spread(one.spread)]
         if self.hardened is not None:
             cells.append("–" if one.hardened is None else shown_weight(one.hardened))
         return tuple(cells)
@@ -226,6 +228,11 @@ def shown_weight(weight: float) -> str:
     if 0 < weight < 0.0005:
         return "< 0.001"
     return f"1 − {1 - weight:.1e}" if 0.9995 < weight < 1 else f"{weight:.3f}"
+
+
+def shown_spread(spread: float) -> str:
+    """A standard deviation of a weight; below what the model's single precision resolves, digits mean nothing."""
+    return f"< {SMALLEST_SPREAD:.0e}".replace("e-0", "e-") if 0 < spread < SMALLEST_SPREAD else number(spread, 2)
 
 
 def kind_text(kind: str, score: float, judged_on: str) -> str:
