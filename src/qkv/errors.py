@@ -92,3 +92,10 @@ def _restored(kind: type[QkvError], args: tuple[Any, ...]) -> QkvError:
     error = kind.__new__(kind, *args)
     error.args = args
     return error
+
+
+def refuse_negative(request: str, **values: int) -> None:
+    """Refuse numbers below 0, such as a seed, by the names that they are given as. It needs no other module."""
+    for name, value in values.items():
+        if value < 0:
+            raise QkvError(request, f"{name} is {value}", "Give a whole number, 0 or more")

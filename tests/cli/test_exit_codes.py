@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from qkv.cli import app
 from qkv.cli.exit_codes import BAD_INPUT, BROKEN_PIPE, FINE, NEGATIVE, exit_if_negative
@@ -190,3 +191,11 @@ def test_a_closed_standard_output_is_no_error():
     script = f"{sys.executable} -m qkv design copy --orthonormal 3x3 >&-"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env={**os.environ})
     assert done.returncode == FINE and done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "verb", [["facts", "--example", "minerals", "--out", "x"], ["ask", "run", "Hi"], ["generate", "run"]]
+)
+def test_a_seed_below_zero_is_refused_in_a_sentence(verb):
+    done = CliRunner().invoke(app, [*verb, "--seed", "-1"])
+    assert done.exit_code == 2 and "seed" in done.output and "Traceback" not in done.output

@@ -58,7 +58,7 @@ def facts(
         str, typer.Option(help=f"Of the table: {', '.join(FORMS)}.", autocompletion=one_of(FORMS))
     ] = "auto",
     subjects: Annotated[int, typer.Option(help="Subjects of an example; 0 for its own number.")] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of split, wordings and invented names.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of split, wordings and invented names.")] = 0,
     as_json: JSON = False,
 ) -> None:
     """Write texts and questions about a table of facts of your own, for training and for scoring."""

@@ -51,7 +51,7 @@ def name_heads(
         str, typer.Option(help="What takes the place of a removed head's output: its mean over the questions, or zero.")
     ] = "mean",
     limit: Annotated[int, typer.Option(help="Questions to ask at most, from the first on.")] = 200,
-    seed: Annotated[int, typer.Option(help="Of the random choices of other heads.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random choices of other heads.")] = 0,
     as_json: JSON = False,
 ) -> None:
     """Find the heads that look up the name in questions, and what the model answers without them."""

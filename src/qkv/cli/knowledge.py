@@ -70,7 +70,7 @@ def evaluate(
     facts: FactsSource = None,
     relation: Relation = "city",
     people: People = 1000,
-    seed: Annotated[int, typer.Option(help="With --facts: seed of the people.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="With --facts: seed of the people.")] = 0,
     plot: Plot = None,
     as_json: JSON = False,
 ) -> None:
@@ -104,7 +104,7 @@ def ask(
     run: RunFolder,
     question: Annotated[str, typer.Argument(help="For example: Where was Ada Lovelace born?")],
     n_samples: Annotated[int, typer.Option(help="Number of answers to sample, for their agreement.")] = 8,
-    seed: Annotated[int, typer.Option(help="Seed of the samples.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
     plot: Plot = None,
     as_json: JSON = False,
 ) -> None:
@@ -142,7 +142,7 @@ def trust(
     text: Annotated[
         Path | None, typer.Option(help="The run's text, to check names against; if left out, the file it records.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the folds, of invented names and of sampled answers.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the folds, of invented names and of sampled answers.")] = 0,
     save: Annotated[
         bool, typer.Option(help="Write the badge to the run's folder, where ask finds it, if it says anything.")
     ] = True,

@@ -252,7 +252,7 @@ def generate(
     top_p: Annotated[
         float, typer.Option(help="Sample from the most probable tokens that have this probability together.")
     ] = 1.0,
-    seed: Annotated[int, typer.Option(help="Seed of the sampling.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sampling.")] = 0,
     log_probabilities: Annotated[
         bool, typer.Option("--log-probabilities", help="Show the log-probability of each.")
     ] = False,

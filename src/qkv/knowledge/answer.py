@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qkv.core.display import Card, Displayable, number
+from qkv.errors import refuse_negative
 from qkv.knowledge.answering.answer_model import AnswerModel, frames_of, load_answer_model
 from qkv.knowledge.answering.name_attention import HeadAttention, span_attention
 from qkv.knowledge.confidence.badge import MADE_UP, REMEMBERED, UNSURE, Badge, Judgement, rule_of_thumb
@@ -135,6 +136,7 @@ def ask(
         'London'
     """
     run = load_answer_model(run)
+    refuse_negative("asking", seed=seed, n_samples=n_samples)
     found = answer_features(run, [question], beams=beams, n_samples=n_samples, seed=seed)
     badge = Badge.load(run.folder)
     (judged,) = badge.judge(found.values) if badge else rule_of_thumb(found.column("log_probability").tolist())

@@ -136,6 +136,19 @@ def read_weights(folder: Path) -> dict[str, np.ndarray]:
     return read_tensors(folder / WEIGHTS_FILE, "np", lambda a: np.ascontiguousarray(a).reshape(-1).view(np.uint8))[0]
 
 
+def weights_checksum(folder: Path) -> str:
+    """The checksum that a run's weights, with their step, were saved under; "" if there are none."""
+    path = folder / WEIGHTS_FILE
+    if not path.is_file():
+        return ""
+    try:
+        with interrupts_delayed(), safe_open(path, "np") as file:
+            return str((file.metadata() or {}).get("crc", ""))
+    except Exception as why:  # whatever the parser raises means that the file is damaged
+        request, detail = f"reading the checkpoint {path}", (str(why) or type(why).__name__).splitlines()[0]
+        raise QkvError(request, f"it is damaged ({detail})", "Restore it, or start the run again") from None
+
+
 def read_tensors(path: Path, framework: str, raw: TensorBytes) -> tuple[dict[str, Any], int]:
     """(tensors by name, step) of a checkpoint file; files that are damaged or that qkv did not write are refused."""
     request, hint = f"reading the checkpoint {path}", "Restore it, or start the run again"

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from scipy import special
 
 from qkv.errors import QkvError
@@ -23,6 +24,7 @@ from qkv.knowledge.confidence.badge import (
 )
 from qkv.knowledge.confidence.calibration import fit_badge
 from qkv.knowledge.confidence.features import FEATURES
+from qkv.train import checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +128,21 @@ def test_a_damaged_file_is_refused_or_means_the_same(badge, tmp_path, damaged_co
         except QkvError:
             refused += 1
     assert refused > 500
+
+
+def test_a_badge_holds_for_the_weights_that_it_was_fitted_on_alone(badge, tmp_path):
+    """Not for a run that was trained on since, and not for another run that its file is copied to."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder, weight in ((one, 1.0), (two, 2.0)):
+        folder.mkdir()
+        checkpoint.save(folder, 5, {"w": torch.full((3,), weight)}, {})
+    badge.save(one)
+    assert Badge.load(one).remembered == badge.remembered
+    (two / FILE).write_bytes((one / FILE).read_bytes())
+    with pytest.raises(QkvError, match="fitted on other weights"):
+        Badge.load(two)
+    checkpoint.save(one, 6, {"w": torch.full((3,), 1.0)}, {})  # even if a further step changed nothing
+    with pytest.raises(QkvError, match="qkv trust; or remove the file"):
+        Badge.load(one)
+    assert save_unless_worse(that_says_nothing(badge), one)  # one of other weights does not work: it is replaced
+    assert not Badge.load(one).remembered.accepted

@@ -162,6 +162,9 @@ def test_if_nothing_is_called_remembered_card_and_figure_say_so(run, people, mon
     assert "no set of the surest answers passes both the level" in dict(found.card().facts)["for 99.9 %"]
     title = reliability(found).axes[1].get_title(loc="left")
     assert title == "No answer can be called “remembered”"
+    low = replace(found, level=0.3).card()  # below one half, one half is what could not be shown
+    assert low.title == "No answer can be called “remembered” at 50 %, the least that is called so"
+    assert "for 50 %" in dict(low.facts) and "30 %" not in str(low)
 
 
 def test_the_split_is_by_person_with_the_same_share_of_known_and_unknown():

@@ -127,3 +127,13 @@ def test_other_than_numbers_is_refused():
     for s, y, level in (([1.0], [1, 0], 0.9), ([math.nan], [1], 0.9), ([1.0], [2], 0.9), ([1.0], [1], 1.0)):
         with pytest.raises(QkvError, match="guaranteeing"):
             guarantee(s, y, level)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"level": 7.0}, {"confidence": 2.0}, {"bound": -0.1}, {"accepted": -3}, {"accepted": 2.5}, {"more": 0.0}]
+)
+def test_numbers_that_no_guarantee_has_are_refused(wrong):
+    good = guarantee(np.linspace(1, 5, 100), np.ones(100, bool), 0.9).to_json()
+    assert Guarantee.from_json(good).accepted == 100
+    with pytest.raises(ValueError, match="out of range"):
+        Guarantee.from_json({**good, **wrong})

@@ -83,3 +83,26 @@ def test_names_of_one_word_are_made_of_halves():
     assert len(set(names)) == 6 and all(name[:3] in "Bala Cori Dalu Melo" and " " not in name for name in names)
     mixed = invented_questions(NameCheck(NO_RECORD), [*known, *ask_about(TITLES[:20])], [], 30, 0)
     assert all(question.startswith("What is ") or question.count(" ") == 4 for question in mixed.questions)
+
+
+class CountedNames:
+    """Names of a text, with the number of times that it was searched."""
+
+    def __init__(self, names):
+        self.names, self.searches = set(names), 0
+
+    def __contains__(self, name):
+        self.searches += 1
+        return name in self.names
+
+
+def test_every_name_is_looked_for_once_and_none_after_the_last():
+    """With one last word for all, no name can be made: that is known after as many searches as there are names."""
+    counties = [f"Qa{i}x County" for i in range(40)]
+    names = CountedNames(counties)
+    assert invented_questions(names, ask_about(counties), [], 400, 0).questions == ()
+    assert names.searches == 0  # each is the name of its own question
+    pairs = [f"{first} {last}" for first, last in zip(FIRST, LAST, strict=True)]
+    names = CountedNames([f"{first} {last}" for first in FIRST for last in LAST])
+    made = invented_questions(names, ask_about(pairs), [], 400, 0)
+    assert made.questions == () and made.found == names.searches == 90

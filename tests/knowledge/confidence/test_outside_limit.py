@@ -73,3 +73,8 @@ def test_other_than_scores_is_refused():
     for changed in ({"bound": None}, {"group": 3}, {"n": "two"}, {"threshold": math.inf}):
         with pytest.raises(ValueError, match="not a number"):
             OutsideLimit.from_json({**data, **changed})
+
+
+def test_a_confidence_is_never_rounded_up_to_certainty():
+    limit = outside_limit(np.arange(300.0), "outsider", 0.03, 0.9999)
+    assert "99.99 % confidence" in str(limit) and "100 %" not in str(limit)

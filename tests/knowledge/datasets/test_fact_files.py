@@ -1,9 +1,11 @@
 """Texts and questions written from facts: complete, disjoint, and taken by training as they are."""
 
+import json
+
 import pytest
 
 from qkv.errors import QkvError
-from qkv.knowledge import Facts, Person, load_questions, load_texts, write_example, write_facts
+from qkv.knowledge import Facts, Person, load_facts, load_questions, load_texts, write_example, write_facts
 from qkv.knowledge.datasets.examples import EXAMPLES, minerals
 from qkv.knowledge.datasets.fact_files import invented_names
 from qkv.train.data.cloze import ClozeSource
@@ -96,3 +98,25 @@ def test_unknown_and_impossible_examples_are_refused(tmp_path):
     for name, subjects in (("cake", 4), ("minerals", 10**6), ("country", 10**6)):
         with pytest.raises(QkvError, match="writing an example"):
             write_example(name, tmp_path, subjects)
+
+
+def test_answers_with_quotes_come_back_as_they_are(tmp_path):
+    songs = {"Heroes": '"David Bowie', "Low": "Iggy", "Lodger": 'Tony"', "Hunky": '"Mick"', "Station": 'a "b" c'}
+    rows = [json.dumps({"subject": s, "relation": "singer", "object": o}) for s, o in songs.items()]
+    (tmp_path / "songs.jsonl").write_text("\n".join(rows))
+    write_facts(load_facts(tmp_path / "songs.jsonl"), tmp_path / "out", held_out=0)
+    read = load_questions(tmp_path / "out" / "train.tsv")
+    assert sorted(answer for _, answer in read.pairs) == sorted(songs.values()) and not read.problems
+
+
+@pytest.mark.parametrize("wrong", [{"seed": -1}, {"statements": {"autor": ["{subject} is by {object}."]}}])
+def test_seeds_below_zero_and_statements_of_no_relation_are_refused(tmp_path, wrong):
+    (tmp_path / "books.csv").write_text("title,author\nDune,Herbert\nEmma,Austen\nMomo,Ende\n")
+    with pytest.raises(QkvError, match=r"seed is -1|the facts have author"):
+        write_facts(load_facts(tmp_path / "books.csv"), tmp_path / "out", **wrong)
+    assert not (tmp_path / "out").exists()
+
+
+def test_examples_of_fewer_than_no_subjects_are_refused(tmp_path):
+    with pytest.raises(QkvError, match="subjects is -3"):
+        write_example("minerals", tmp_path, subjects=-3)

@@ -148,3 +148,16 @@ def test_a_long_quoted_cell_gives_no_facts_of_its_lines(tmp_path):
     note = "\n".join(f"line {i},foo,bar" for i in range(12))
     found, bad = facts_in(tmp_path, f'title,author,note\nDune,Frank,"{note}"\nEmma,Jane,ok\n')
     assert list(found) == ["Dune", "Emma"] and not bad
+
+
+def test_rows_that_say_nothing_or_are_no_text_are_named_by_their_line(tmp_path):
+    (tmp_path / "books.csv").write_text("title,author\nDune,\nEmma,Austen\nMomo,Ende\n")
+    found = load_facts(tmp_path / "books.csv")
+    assert [each.line for each in found.problems] == [2] and "Dune" in found.problems[0].why
+    rows = [
+        '{"subject": "a\\ud800", "relation": "b", "object": "c"}',
+        '{"subject": "a\\u0000", "relation": "b", "object": "c"}',
+    ]
+    (tmp_path / "odd.jsonl").write_text("\n".join([*rows, '{"subject": "a", "relation": "b", "object": "c"}']))
+    found = load_facts(tmp_path / "odd.jsonl")
+    assert [each.line for each in found.problems] == [1, 2] and [person.name for person in found.people] == ["a"]

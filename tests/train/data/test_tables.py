@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from qkv.errors import QkvError
 from qkv.knowledge import load_questions
-from qkv.train.data.tables import find_delimiter, parse_questions, split_rows
+from qkv.train.data.tables import find_delimiter, parse_questions, split_rows, tab_separated
 from qkv.train.data.text_files import read_questions
 
 CELL = st.text(
@@ -163,3 +163,17 @@ def test_files_with_zero_bytes_are_refused(tmp_path):
 def test_lines_may_end_with_a_carriage_return_alone(tmp_path):
     (tmp_path / "q.tsv").write_bytes(b"Who wrote Emma?\tJane Austen\rWho wrote Dune?\tFrank Herbert\r")
     assert len(load_questions(tmp_path / "q.tsv")) == 2 == len(read_questions(tmp_path / "q.tsv"))
+
+
+@settings(max_examples=60)
+@given(rows=st.lists(st.tuples(PHRASE, PHRASE | CELL.map(lambda cell: f'"{cell}')), min_size=1, max_size=5))
+def test_what_is_written_as_tab_separated_is_read_back(rows):
+    lines = [(i, tab_separated(row)) for i, row in enumerate(rows, 1)]
+    assert [row.cells for row in split_rows(lines, "\t")] == [*rows]
+
+
+def test_a_lone_quote_swallows_no_other_rows():
+    lines = [(1, 'A?\t"x'), (2, "B?\ty"), (3, 'C?\tz"')]
+    assert parse_questions(lines)[0] == [(1, "A?", '"x'), (2, "B?", "y"), (3, "C?", 'z"')]
+    across = [(1, 'A?\t"x'), (2, 'y"'), (3, "B?\tz")]  # a cell of two lines, as spreadsheets write it
+    assert parse_questions(across)[0] == [(1, "A?", "x y"), (3, "B?", "z")]

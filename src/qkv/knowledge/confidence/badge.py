@@ -20,9 +20,10 @@ from qkv.knowledge.confidence.calibrator import UNSURE as UNSURE
 from qkv.knowledge.confidence.calibrator import Calibrator
 from qkv.knowledge.confidence.features import FEATURES
 from qkv.knowledge.confidence.guarantee import Guarantee
+from qkv.train.run_files import weights_checksum
 
 FILE = "trust.json"
-FORMAT = "qkv-trust-8"
+FORMAT = "qkv-trust-9"
 INPUTS = tuple(name for name in FEATURES if name != "agreement")
 """The features that the badge is fitted on: not the agreement of samples, which would let it depend on their seed."""
 MAX_ABS_INPUT = 30.0  # inputs of the logistic models are clipped to ± this
@@ -70,13 +71,18 @@ class Badge:
         return {REMEMBERED: self.calibrator.remembered, MADE_UP: self.calibrator.made_up}.get(badge)
 
     def save(self, folder: str | Path) -> None:
-        """Write trust.json into the folder of a run, atomically."""
+        """Write trust.json into the folder of a run, atomically, with the checksum of the run's weights."""
         data = {"calibrator": self.calibrator.to_json(), "unread_name": self.unread_name, "n_unnamed": self.n_unnamed}
+        data["weights"] = weights_checksum(Path(folder))
         write_text(Path(folder) / FILE, json.dumps(with_checksum({"format": FORMAT, **data})) + "\n")
 
     @classmethod
     def load(cls, folder: str | Path) -> Badge | None:
-        """The badge of a run, or None if it has not been calibrated; damaged files and other formats are refused."""
+        """The badge of a run, or None if it has not been calibrated.
+
+        Damaged files, other formats, and badges that were fitted on other weights are refused: what they guarantee does
+        not hold for this run.
+        """
         path = Path(folder) / FILE
         if not path.is_file():
             return None
@@ -86,18 +92,24 @@ class Badge:
             if version != FORMAT:
                 raise ValueError(f"its format is {version!r}, not {FORMAT!r}")
             data = verified(data, required=True)
-            if set(data) != {"format", "calibrator", "unread_name", "n_unnamed"}:
+            if set(data) != {"format", "calibrator", "unread_name", "n_unnamed", "weights"}:
                 raise ValueError("it has other fields")
             badge = cls(Calibrator.from_json(data["calibrator"]), float(data["unread_name"]), int(data["n_unnamed"]))
             if badge.calibrator.features != INPUTS or not math.isfinite(badge.unread_name):
                 raise ValueError("it was fitted on other features")
-            return badge
         except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as why:
             raise QkvError(
                 f"reading {path}",
                 f"it is damaged or of another version ({why})",
                 f'Calibrate again with: qkv trust; or, if you edited it by hand, set "{CHECKSUM}" in it to "{EDITED}"',
             ) from None
+        if data["weights"] != weights_checksum(Path(folder)):
+            raise QkvError(
+                f"reading {path}",
+                "it was fitted on other weights: the run was trained on since, or the file is of another run",
+                "Calibrate again with: qkv trust; or remove the file",
+            )
+        return badge
 
 
 def save_unless_worse(badge: Badge, folder: str | Path) -> bool:

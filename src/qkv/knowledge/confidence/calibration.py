@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from qkv.errors import QkvError
+from qkv.errors import QkvError, refuse_negative
 from qkv.knowledge.answering.answer_model import frames_of
 from qkv.knowledge.confidence.badge import INPUTS, MADE_UP, REMEMBERED, UNSURE, Badge, model_inputs, save_unless_worse
 from qkv.knowledge.confidence.calibrator import CrossFit
@@ -115,6 +115,7 @@ def trust(
             qkv.knowledge.ask("runs/birth", "Where was Ada Lovelace born?").badge  # now calibrated
     """
     _check_shares(level, confidence, max_outside, calibration)
+    refuse_negative("calibrating trust", seed=seed, n_samples=n_samples)
     run = as_run(run)
     known_pairs, unknown_pairs = question_pairs(known), _optionally_answered(unknown)
     names, frames = NameCheck(run, text), frames_of(run)
@@ -222,16 +223,26 @@ def _questions(
         first = np.arange(len(made.questions)) < n
         fitted, limiting = np.append(fitted, first & part), np.append(limiting, ~first & part)
         left_out += made.found
-    return pairs, np.array(groups), fitted, limiting, tuple(_remarks(names, people, len(known), left_out))
+    n_invented = len(pairs) - len(given)
+    return pairs, np.array(groups), fitted, limiting, tuple(_remarks(names, people, len(known), n_invented, left_out))
 
 
-def _remarks(names: NameCheck, people: Sequence[str], n_known: int, left_out: int) -> list[str]:
+def _remarks(names: NameCheck, people: Sequence[str], n_known: int, n_invented: int, left_out: int) -> list[str]:
     """What the names were checked against, and what does not fit."""
+    if not n_invented:
+        out = ["no names could be invented from the known ones: nothing is known of names that nobody has"]
+        return [*out, *_misplaced(names, people, n_known)]
     out = [f"invented ones are not in {', '.join(names.checked)} or the questions given".replace("in  or", "in")]
     if left_out:
         out[0] += f"; left out as found there: {left_out}"
     if names.unchecked:
         out.append(f"{' and '.join(names.unchecked)} could not be read again for this")
+    return [*out, *_misplaced(names, people, n_known)]
+
+
+def _misplaced(names: NameCheck, people: Sequence[str], n_known: int) -> list[str]:
+    """How many known names are not in the text, and how many unknown ones are."""
+    out = []
     if names.text is not None:
         strange = sum(name not in names.text for name in people[:n_known])
         read = sum(name in names.text for name in people[n_known:])
@@ -290,7 +301,7 @@ def _measure(
         reliability=reliability(expit(scores[given]), right[given]),
         plain=plain_threshold(answers.found, answers, made, seed),
         more_questions=None if math.isinf(more) else math.ceil(more),
-        empty=int((answers.measured & ~answers.filled).sum()),
+        empty=int((answers.measured & ~answers.filled & (answers.groups != INVENTED)).sum()),
         held_out=held_out,
         remarks=remarks,
         kept_earlier=kept_earlier,

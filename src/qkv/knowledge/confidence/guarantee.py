@@ -73,7 +73,12 @@ class Guarantee:
         values: dict[str, Any] = {name: math.inf if value is None else value for name, value in data.items()}
         if any(type(value) not in (int, float) or math.isnan(value) for value in values.values()):
             raise ValueError("a guarantee has a field that is not a number")
-        return cls(**values)
+        made = cls(**values)
+        shares = (made.level, made.wanted, made.confidence, made.bound)
+        counts = type(made.accepted) is type(made.right) is int and 0 <= made.right <= made.accepted
+        if not counts or not all(0 <= share <= 1 for share in shares) or made.more < 1:
+            raise ValueError("a guarantee has a field that is out of range")
+        return made
 
 
 def guarantee(

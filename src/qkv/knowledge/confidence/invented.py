@@ -18,6 +18,7 @@ from qkv.train.data.text_files import SizedIterable, read_questions, read_texts
 if TYPE_CHECKING:
     from qkv.train.runs import Run
 
+MAX_COUNTED = 10**6  # different names that are counted before any is made
 TRIES = 100  # names made for each that is wanted, where most of them are found in the text
 
 
@@ -71,18 +72,37 @@ def invented_questions(
     random = np.random.default_rng((seed, 18))
     out: dict[str, str] = {}
     found: set[str] = set()
+    made: set[str] = set()
+    tried: set[str] = set()  # each is looked for once, since a text may be long
+    possible = _combinations(parts)
     for _ in range(TRIES * n if len(parts) > 1 else 0):
+        if len(out) == n or len(made) == possible:
+            break
         (question, a, b, start, _), (other, c, d, _, end) = (parts[int(i)] for i in random.integers(len(parts), size=2))
         name = start + end
         if start.endswith(" ") != (" " in other[c:d]):
             continue  # one name is of one word, and the other is not
+        made.add(name)
+        if name in tried or name in (question[a:b], other[c:d]):
+            continue
+        tried.add(name)
         if name in names or name in asked:
-            found.update({name} - {question[a:b], other[c:d]})
+            found.add(name)
         else:
-            out.setdefault(name, question[:a] + name + question[b:])
-        if len(out) == n:
-            break
+            out[name] = question[:a] + name + question[b:]
     return InventedQuestions(tuple(out.values()), len(found))
+
+
+def _combinations(parts: Sequence[tuple[str, int, int, str, str]]) -> int:
+    """How many different names the beginnings and ends of names make: of several words, and of one."""
+    names: set[str] = set()
+    for several in (True, False):
+        of_kind = [part for part in parts if part[3].endswith(" ") == several]
+        starts, ends = {part[3] for part in of_kind}, {part[4] for part in of_kind}
+        if len(starts) * len(ends) > MAX_COUNTED:
+            return MAX_COUNTED  # more than will be tried
+        names |= {start + end for start in starts for end in ends}
+    return len(names)
 
 
 def _in_two(name: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from qkv.core.display import upper_bound
+from qkv.core.display import lower_bound, upper_bound
 from qkv.errors import QkvError
 from qkv.knowledge.confidence.guarantee import CONFIDENCE
 
@@ -45,7 +45,7 @@ class OutsideLimit:
         return self.bound <= self.wanted
 
     def __str__(self) -> str:
-        wanted, sure = f"{upper_bound(100 * self.wanted, 3)} %", f"{100 * self.confidence:.3g} % confidence"
+        wanted, sure = f"{upper_bound(100 * self.wanted, 3)} %", f"{lower_bound(100 * self.confidence, 6)} % confidence"
         if self.shown:
             return f"at most {wanted} of such names ({sure})"
         bound = f"{upper_bound(100 * self.bound, 3)} %"

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from qkv.core.display import Card, Displayable, lower_bound, number
 from qkv.knowledge.confidence.badge import REMEMBERED, Badge
+from qkv.knowledge.confidence.guarantee import MIN_LEVEL
 from qkv.knowledge.confidence.metrics import Reliability
 from qkv.knowledge.confidence.outside_limit import OutsideLimit
 
@@ -66,7 +67,7 @@ class Trust(Displayable):
         plain: What a threshold on the log-probability alone reaches.
         more_questions: How many more such questions would be expected to show `level`: 0 if it is shown, None if the
             surest answers are not right often enough for any number.
-        empty: Questions with an empty answer, which has no badge and is counted nowhere else.
+        empty: Given questions with an empty answer, which has no badge and is counted nowhere else.
         held_out: Whether the figures are of people that the badge was not fitted on at all (`calibration` below 1).
         remarks: What the names were checked against, and other remarks.
         kept_earlier: Whether the badge was not written to the run's folder, because it calls nothing "remembered" and
@@ -180,15 +181,21 @@ class Trust(Displayable):
 
     def _title(self) -> str:
         if not self.stated_level:
-            return f"No answer can be called “remembered” at {lower_bound(100 * self.level, 6)} %"
+            return f"No answer can be called “remembered” at {self._wanted}"
         level, sure = lower_bound(100 * self.stated_level, 3), f"{lower_bound(100 * self.confidence, 6)} % confidence"
         return f"“remembered”: right at least {level} % of the time ({sure})"
+
+    @property
+    def _wanted(self) -> str:
+        """The level that was asked for; below one half, which is never called so, one half."""
+        least = ", the least that is called so" if self.level < MIN_LEVEL else ""
+        return f"{lower_bound(100 * max(self.level, MIN_LEVEL), 6)} %{least}"
 
     def _level_facts(self) -> tuple[tuple[str, str], ...]:
         """What it would take to guarantee the level that was asked for, if it is not."""
         if self.stated_level >= self.level:
             return ()
-        wanted = f"{lower_bound(100 * self.level, 6)} %"
+        wanted = self._wanted.partition(",")[0]
         if self.more_questions is None and self.outside and not self.badge.remembered.bound:
             return ((f"for {wanted}", "no set of the surest answers passes both the level and the limits below"),)
         if self.more_questions is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from qkv.errors import QkvError
+from qkv.errors import QkvError, refuse_negative
 from qkv.knowledge.datasets.fact_files import FactFiles, write_facts
 from qkv.knowledge.datasets.facts import Facts, Person
 from qkv.knowledge.datasets.pantheon import pantheon
@@ -167,6 +167,7 @@ def write_example(name: str, out: str | Path, subjects: int = 0, seed: int = 0) 
     if name not in EXAMPLES:
         raise QkvError("writing an example", f"there is none called {name!r}", f"Choose from {', '.join(EXAMPLES)}")
     found = EXAMPLES[name]
+    refuse_negative("writing an example", subjects=subjects, seed=seed)
     inside, outside = found.facts(subjects or found.subjects, seed)
     return write_facts(
         inside, out, found.relations, wordings=found.wordings, statements=found.statements, held_out=HELD_OUT,

@@ -10,9 +10,10 @@ import numpy as np
 
 from qkv.core.display import Card, Displayable
 from qkv.core.files import check_output_path, write_text
-from qkv.errors import QkvError
+from qkv.errors import QkvError, refuse_negative
 from qkv.knowledge.datasets.facts import Facts, Questions, describe_problems
 from qkv.knowledge.datasets.templates import MAX_VERSIONS, biographies, questions
+from qkv.train.data.tables import tab_separated
 
 TEXTS, TRAIN, DEV, OUTSIDE = "texts.txt", "train.tsv", "dev.tsv", "outside.tsv"
 FILES = {
@@ -102,11 +103,16 @@ def write_facts(
     if wrong or versions not in range(1, MAX_VERSIONS + 1):
         problem = "; ".join(wrong) or f"versions is {versions}"
         raise QkvError(request, problem, f"Give shares from 0 to below 1, and 1 to {MAX_VERSIONS} versions")
+    refuse_negative(request, seed=seed)
     known = Facts(tuple(person for person in facts if person.facts()))
     asked = tuple(dict.fromkeys(relations or (r for person in known for r in person.facts())))
     unasked = [r for r in wordings or () if r not in asked and any(r in person.facts() for person in known)]
     if unasked:
         raise QkvError(f"wording {unasked[0]}", "it is not asked for", f"Ask for {unasked[0]} too, or leave it out")
+    unknown = [r for r in statements or () if not any(r in person.facts() for person in known)]
+    if unknown:
+        have = ", ".join(dict.fromkeys(r for person in known for r in person.facts()))
+        raise QkvError(f"stating {unknown[0]}", f"the facts have {have}", "Give statements of these")
     inside, outsiders = _apart(known, outside, seed)
     trained, kept = _split(inside, held_out, seed)
     texts = biographies(inside, versions, order="permuted", title=True, statements=statements, seed=seed)
@@ -121,7 +127,7 @@ def write_facts(
     }
     assert len(every) == len(asks[TRAIN]) + len(asks[DEV])
     files = {TEXTS: [*texts]} | {
-        name: [f"{q}\t{a}" if a else q for q, a in pairs] for name, pairs in asks.items() if pairs
+        name: [tab_separated((q, a) if a else (q,)) for q, a in pairs] for name, pairs in asks.items() if pairs
     }
     _write(folder, files)
     counts = {name: len(lines) for name, lines in files.items()}

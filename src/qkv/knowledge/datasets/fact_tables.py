@@ -160,6 +160,8 @@ def _table_triples(path: Path, rows: Sequence[Row], bad: list[Problem]) -> Itera
             why = "a cell is empty" if len(cells) == len(header) else f"it has {len(cells)} cells, not {len(header)}"
             bad.append(Problem(line, why))
             continue
+        if not any(cells[1:]):
+            bad.append(Problem(line, f"it says nothing about {cells[0]}"))
         for relation, value in zip(names, cells[1:], strict=True):
             if value:
                 yield line, cells[0], relation, value
@@ -176,6 +178,8 @@ def _json_triples(lines: Sequence[tuple[int, str]], bad: list[Problem]) -> Itera
             right = all(isinstance(data[n], str | int) and not isinstance(data[n], bool) for n in names)
             if not all(cells) or not right:
                 raise ValueError("subject, relation or object is empty, or neither a string nor an integer")
+            if any("\0" in cell or any("\ud800" <= c <= "\udfff" for c in cell) for cell in cells):
+                raise ValueError("it holds a zero byte or half of a surrogate pair, which is no text")
         except (ValueError, RecursionError) as why:
             bad.append(Problem(number, str(why)))
         else:

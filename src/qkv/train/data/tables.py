@@ -83,11 +83,20 @@ def _quoted_row(lines: NumberedLines, delimiter: str) -> tuple[list[str], int]:
         if used > 1 and '"' not in line:
             continue  # it cannot end a quoted cell
         try:
-            return next(csv.reader([text], delimiter=delimiter, strict=True, skipinitialspace=delimiter != "\t")), used
+            cells = next(csv.reader([text], delimiter=delimiter, strict=True, skipinitialspace=delimiter != "\t"))
         except csv.Error as why:
             if "unexpected end" not in str(why):
                 break
+            continue
+        if delimiter == "\t" and any(delimiter in cell for cell in cells):
+            break  # a lone quote, and not a cell that holds other rows
+        return cells, used
     return first.split("\t") if delimiter == "\t" else [first], 1
+
+
+def tab_separated(cells: Sequence[str]) -> str:
+    """Cells as a line that `split_rows` reads back: one that begins with a quote is quoted."""
+    return "\t".join('"' + cell.replace('"', '""') + '"' if cell.startswith('"') else cell for cell in cells)
 
 
 def find_delimiter(lines: NumberedLines) -> tuple[str, int] | None:
