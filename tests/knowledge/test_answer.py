@@ -12,7 +12,7 @@ import pytest
 
 from qkv.errors import QkvError
 from qkv.knowledge import ask, questions
-from qkv.knowledge.answer import explain
+from qkv.knowledge.answer import _probability, explain
 from qkv.knowledge.answering.answer_model import load_answer_model
 from qkv.knowledge.answering.beam_search import Candidate
 from qkv.knowledge.confidence.badge import Badge, Judgement
@@ -204,3 +204,10 @@ def test_beside_the_estimate_of_one_answer_stands_what_the_guarantee_is_of(gener
     found = ask(generous(), f"Where was {people.people[0].name} born?", n_samples=0)
     assert found.badge == "remembered" and "this one is right is estimated at" in found.why
     assert "among all that it calls so, not of this one" in found.why
+
+
+@pytest.mark.parametrize(
+    ("p", "shown"), [(0.5, "0.5"), (0.9939, "0.99"), (0.9972, "1 − 0.0028"), (1 - 1e-9, "1 − 1.0e-09")]
+)
+def test_a_probability_is_never_one_by_rounding(p, shown):
+    assert _probability(math.log(p)) == shown and _probability(0.0) == "1"

@@ -7,9 +7,10 @@ import pytest
 from scipy import stats
 
 from qkv.errors import QkvError
-from qkv.knowledge import evaluate, questions
+from qkv.knowledge import biographies, evaluate, questions
 from qkv.knowledge.evaluation import Score, accuracy, exact_match, question_pairs
 from qkv.train.generation import generate
+from qkv.train.runs import finetune, pretrain
 
 
 def test_scores_are_exact_matches_with_intervals_beside_the_baselines(run, people, train_run, tmp_path):
@@ -60,3 +61,18 @@ def test_evaluating_nothing_is_refused(run):
 def test_questions_longer_than_the_context_are_refused(run):
     with pytest.raises(QkvError, match="a question has"):
         evaluate(run, [("x" * 500, "y")])
+
+
+def test_the_baseline_of_a_file_that_has_changed_since_is_left_out(tmp_path, people):
+    asked = questions(people)
+    path = tmp_path / "train.tsv"
+    path.write_text("".join(f"{q}\t{a}\n" for q, a in asked), "utf-8")
+    options = {"recipe": "cloze", "steps": 1, "context_length": 64, "d_model": 16, "n_head": 2, "vocab_size": 400}
+    (tmp_path / "texts.txt").write_text("\n".join(biographies(people, title=True).texts), "utf-8")
+    pretrain(tmp_path / "texts.txt", tmp_path / "base", questions=path, **options)
+    finetune(tmp_path / "base", path, tmp_path / "run", steps=1)
+    assert list(evaluate(tmp_path / "run", asked).baselines)
+    path.write_text("".join(f"{q}\tnowhere\n" for q, _ in asked), "utf-8")
+    assert not evaluate(tmp_path / "run", asked).baselines
+    path.write_bytes(b"\0\0")
+    assert not evaluate(tmp_path / "run", asked).baselines

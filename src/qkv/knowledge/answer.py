@@ -189,7 +189,7 @@ def explain(
     """
     (texts,), (candidates,) = found.texts, found.candidates
     what = "the answer has" if texts[0] else "the most likely answer is empty; it has"
-    parts = [f"{what} probability {number(math.exp(candidates[0].log_probability), 2)}"]
+    parts = [f"{what} probability {_probability(candidates[0].log_probability)}"]
     if len(texts) > 1:
         ratio = math.exp(min(float(found.column("margin")[0]), 50.0))
         parts[0] += f", {_times(ratio)} that of {f'“{_printable(texts[1])}”' if texts[1] else 'no answer'}"
@@ -215,6 +215,12 @@ def explain(
     if badge is not None and judged.badge == REMEMBERED:
         text += f" {ON_AVERAGE}"
     return text if frames or badge is None else f"{text} {NO_KINDS}"
+
+
+def _probability(log: float) -> str:
+    """A probability with two digits, never 1 by rounding."""
+    p = math.exp(log)
+    return number(p, 2) if p < 0.995 or p == 1 else f"1 − {number(-math.expm1(log), 2)}"
 
 
 def _of_another_kind(frames: Sequence[str]) -> str:

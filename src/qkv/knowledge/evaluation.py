@@ -14,6 +14,7 @@ from qkv.knowledge.answering.answer_model import MAX_ANSWER_TOKENS, answer_text
 from qkv.knowledge.datasets.facts import Questions
 from qkv.knowledge.intervals import wilson_interval
 from qkv.model.decoding import decode
+from qkv.train import run_files
 from qkv.train.data.text_files import read_questions
 from qkv.train.runs import Run, as_run
 from qkv.train.tokenizers import MASK_ID, encode_all
@@ -200,9 +201,6 @@ def question_pairs(questions: QuestionSource) -> list[tuple[str, str]]:
 
 
 def _finetuning_questions(run: Run) -> list[tuple[str, str]]:
-    """The questions that a run was finetuned on, if their file still exists."""
+    """The questions that a run was finetuned on, if their file is still there as it was."""
     record = run.data if run.data.get("kind") == "questions" else run.data.get("questions", {})
-    path = record.get("path")
-    if path is None or not Path(path).is_file():
-        return []
-    return read_questions(path)
+    return run_files.read_recorded(record, read_questions) or []

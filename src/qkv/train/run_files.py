@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from collections.abc import Callable, Mapping
@@ -134,6 +135,18 @@ def write_json(path: Path, data: Any) -> None:
 def read_weights(folder: Path) -> dict[str, np.ndarray]:
     """A run's weights as NumPy arrays, by name."""
     return read_tensors(folder / WEIGHTS_FILE, "np", lambda a: np.ascontiguousarray(a).reshape(-1).view(np.uint8))[0]
+
+
+def read_recorded(record: Mapping[str, Any], reader: Callable[[Path], list[Any]]) -> list[Any] | None:
+    """The contents of a file that a run records; None if it is not there, or has changed since training."""
+    path = record.get("path")
+    if path is None or not Path(path).is_file():
+        return None
+    try:
+        same = hashlib.sha256(Path(path).read_bytes()).hexdigest() == record.get("sha256")
+        return reader(Path(path)) if same else None
+    except (OSError, QkvError):
+        return None
 
 
 def weights_checksum(folder: Path) -> str:

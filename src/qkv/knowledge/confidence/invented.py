@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -137,22 +136,10 @@ def _training_texts(run: Run) -> list[str] | None:
             record = run_files.read_description(Path(record["parent"])).data
         except QkvError:
             return None
-    return _read(record, read_texts) if record.get("kind") != "questions" else None
+    return run_files.read_recorded(record, read_texts) if record.get("kind") != "questions" else None
 
 
 def _training_questions(run: Run) -> list[str] | None:
     record = run.data if run.data.get("kind") == "questions" else run.data.get("questions") or {}
-    pairs = _read(record, read_questions)
+    pairs = run_files.read_recorded(record, read_questions)
     return None if pairs is None else [question for question, _ in pairs]
-
-
-def _read(record: Mapping[str, Any], reader: Callable[[Path], list[Any]]) -> list[Any] | None:
-    """The contents of a recorded file; None if it is not there, or has changed since training."""
-    path = record.get("path")
-    if path is None or not Path(path).is_file():
-        return None
-    try:
-        same = hashlib.sha256(Path(path).read_bytes()).hexdigest() == record.get("sha256")
-        return reader(Path(path)) if same else None
-    except (OSError, QkvError):
-        return None
