@@ -81,7 +81,8 @@ class TrainSettings:
         compile: Compile norms and MLPs with torch.compile.
         tensorboard: Write TensorBoard events into the run's folder as well.
         question_fraction: Fraction of a cloze batch that is questions, if there are any.
-        relevant_span_fraction: Fraction of cloze examples whose span is one that the questions ask for.
+        relevant_span_fraction: Fraction of cloze examples whose span is one that the questions ask for, of texts that
+            say it for sure.
         no_context_fraction: Fraction of those that show the title and no context.
         predict_title_fraction: Fraction of cloze examples whose title is predicted too.
         threads: Threads of a process; 0 for torch's own number.
