@@ -112,7 +112,7 @@ def page() -> str:
     lines += ["", "To measure again, from the folder of the source:", "", "```sh"]
     for script in described["script"]:
         command = f"python benchmarks/{script['name']}.py {script['arguments']}".strip()
-        lines.append(f"{command:<41}# {script['comment']}" if script["comment"] else command)
+        lines.append(f"{command:<40} # {script['comment']}" if script["comment"] else command)
     return "\n".join([*lines, "```"]) + "\n"
 
 
