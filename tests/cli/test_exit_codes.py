@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from qkv.cli import app
 from qkv.cli.exit_codes import BAD_INPUT, BROKEN_PIPE, FINE, NEGATIVE, exit_if_negative
+from qkv.errors import QkvError
+from qkv.model import Sampler
 
 ROOT = Path(__file__).resolve().parents[2]
 NOISE = "--isotropic 0.01"
@@ -199,3 +201,8 @@ def test_a_closed_standard_output_is_no_error():
 def test_a_seed_below_zero_is_refused_in_a_sentence(verb):
     done = CliRunner().invoke(app, [*verb, "--seed", "-1"])
     assert done.exit_code == 2 and "seed" in done.output and "Traceback" not in done.output
+
+
+def test_a_seed_beyond_64_bits_is_refused_in_a_sentence():
+    with pytest.raises(QkvError, match="seed is an integer of 100 bits"):
+        Sampler(seed=10**30)

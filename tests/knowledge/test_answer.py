@@ -144,7 +144,7 @@ def generous_badge():
 @pytest.fixture
 def generous(run, generous_badge, tmp_path, monkeypatch):
     """A function that gives the run with these question frames and that badge."""
-    monkeypatch.setattr(Badge, "load", classmethod(lambda cls, folder: generous_badge))
+    monkeypatch.setattr(Badge, "load", classmethod(lambda cls, folder, weights: generous_badge))
     return lambda *frames: replace(load_answer_model(run), frames=frames)
 
 

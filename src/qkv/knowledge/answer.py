@@ -138,7 +138,7 @@ def ask(
     run = load_answer_model(run)
     refuse_negative("asking", seed=seed, n_samples=n_samples)
     found = answer_features(run, [question], beams=beams, n_samples=n_samples, seed=seed)
-    badge = Badge.load(run.folder)
+    badge = Badge.load(run.folder, run.weights)
     (judged,) = badge.judge(found.values) if badge else rule_of_thumb(found.column("log_probability").tolist())
     (encoded,), (texts,), (candidates,) = found.questions, found.texts, found.candidates
     frames = frames_of(run)

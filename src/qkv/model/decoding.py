@@ -11,6 +11,7 @@ from torch import Tensor
 
 from qkv.core.validation import whole
 from qkv.errors import QkvError
+from qkv.model.config import MAX_INTEGER, shortened
 from qkv.model.gpt import GPT
 from qkv.model.kv_cache import KVCache
 from qkv.model.packed_sequences import PackedLayout
@@ -69,10 +70,10 @@ class Sampler:
         wrong = [f"temperature is {self.temperature}"] if not 0 <= self.temperature < float("inf") else []
         wrong += [f"top_k is {self.top_k}"] if self.top_k < 0 else []
         wrong += [f"top_p is {self.top_p}"] if not 0 < self.top_p <= 1 else []
+        wrong += [f"seed is {shortened(self.seed)}"] if not 0 <= self.seed < MAX_INTEGER else []
         if wrong:
-            raise QkvError(
-                "choosing tokens", "; ".join(wrong), "Give a temperature and top_k from 0 up, and top_p in (0, 1]"
-            )
+            hint = "Give a temperature, top_k and a seed from 0 up, and top_p in (0, 1]"
+            raise QkvError("choosing tokens", "; ".join(wrong), hint)
 
     def __call__(self, logits: Tensor, uniform: Tensor) -> Tensor:
         """Choose a token (r,) for each row of logits (r, vocab_size), given a uniform random number (r,) for each."""

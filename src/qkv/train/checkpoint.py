@@ -15,7 +15,7 @@ from qkv.core.files import replacing, write_tensors
 from qkv.errors import QkvError
 from qkv.train.distributed import full_tensor, shard_like
 from qkv.train.optimizers import Optimizers
-from qkv.train.run_files import TENSOR_FORMAT, WEIGHTS_FILE, checksum, read_tensors
+from qkv.train.run_files import TENSOR_FORMAT, WEIGHTS_FILE, checksum, checksum_of_weights, read_tensors
 
 
 def save(folder: Path, step: int, weights: Mapping[str, Tensor], optimizer: Mapping[str, Tensor]) -> None:
@@ -104,6 +104,12 @@ def load_weights(model: torch.nn.Module, weights: Mapping[str, Tensor], source: 
 def weights_of(model: torch.nn.Module) -> dict[str, Tensor]:
     """The weights by name, tied ones once; sharded ones are gathered."""
     return {name: full_tensor(p.detach()) for name, p in model.named_parameters()}
+
+
+def weights_checksum(model: torch.nn.Module, step: int) -> str:
+    """The checksum of a model's weights as they are in memory, at so many steps."""
+    weights = {name: tensor.contiguous().cpu() for name, tensor in weights_of(model).items()}
+    return checksum_of_weights(weights, step, _raw_bytes)
 
 
 def optimizer_state(optimizer: Optimizers, names: Mapping[Tensor, str]) -> dict[str, Tensor]:

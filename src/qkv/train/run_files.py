@@ -134,15 +134,15 @@ def write_json(path: Path, data: Any) -> None:
 
 def read_weights(folder: Path) -> dict[str, np.ndarray]:
     """A run's weights as NumPy arrays, by name."""
-    return read_tensors(folder / WEIGHTS_FILE, "np", lambda a: np.ascontiguousarray(a).reshape(-1).view(np.uint8))[0]
+    return read_tensors(folder / WEIGHTS_FILE, "np", numpy_bytes)[0]
 
 
 def read_recorded(record: Mapping[str, Any], reader: Callable[[Path], list[Any]]) -> list[Any] | None:
     """The contents of a file that a run records; None if it is not there, or has changed since training."""
     path = record.get("path")
-    if path is None or not Path(path).is_file():
-        return None
     try:
+        if path is None or not Path(path).is_file():
+            return None
         same = hashlib.sha256(Path(path).read_bytes()).hexdigest() == record.get("sha256")
         return reader(Path(path)) if same else None
     except (OSError, QkvError):
@@ -150,16 +150,19 @@ def read_recorded(record: Mapping[str, Any], reader: Callable[[Path], list[Any]]
 
 
 def weights_checksum(folder: Path) -> str:
-    """The checksum that a run's weights, with their step, were saved under; "" if there are none."""
+    """The `checksum_of_weights` of the weights in a run's folder; "" if there are none."""
     path = folder / WEIGHTS_FILE
-    if not path.is_file():
-        return ""
-    try:
-        with interrupts_delayed(), safe_open(path, "np") as file:
-            return str((file.metadata() or {}).get("crc", ""))
-    except Exception as why:  # whatever the parser raises means that the file is damaged
-        request, detail = f"reading the checkpoint {path}", (str(why) or type(why).__name__).splitlines()[0]
-        raise QkvError(request, f"it is damaged ({detail})", "Restore it, or start the run again") from None
+    return checksum_of_weights(*read_tensors(path, "np", numpy_bytes), numpy_bytes) if path.is_file() else ""
+
+
+def checksum_of_weights(weights: Mapping[str, Any], step: int, raw: TensorBytes) -> str:
+    """A checksum of weights and their step, the same for NumPy arrays and for tensors."""
+    return checksum(weights, {"format": TENSOR_FORMAT, "step": str(step)}, raw)
+
+
+def numpy_bytes(array: np.ndarray) -> np.ndarray:
+    """The memory of an array as a flat array of bytes."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def read_tensors(path: Path, framework: str, raw: TensorBytes) -> tuple[dict[str, Any], int]:

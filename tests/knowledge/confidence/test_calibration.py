@@ -1,10 +1,12 @@
 """trust: every person is judged out of fold, and the badge keeps its level on new answers."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from scipy import special
 
 from qkv.errors import QkvError
@@ -13,6 +15,8 @@ from qkv.knowledge.confidence import calibration as module
 from qkv.knowledge.confidence.badge import FILE, MADE_UP, REMEMBERED
 from qkv.knowledge.confidence.calibration import _calibration_split, _questions, fit_badge, name_of
 from qkv.knowledge.confidence.features import FEATURES, answer_features
+from qkv.train import checkpoint
+from qkv.train.runs import load
 from qkv.viz.plots.knowledge import reliability
 
 
@@ -236,3 +240,22 @@ def test_a_run_that_says_nothing_is_refused_with_that_reason(run, people, monkey
     asked, names = questions(people, ["city"]), invented_names(people)
     with pytest.raises(QkvError, match=rf"gives an empty answer to {len(asked) + len(names)} of \d+ questions"):
         trust(run, asked, names, save=False)
+
+
+def test_a_badge_is_bound_to_the_weights_that_answered_whatever_became_of_the_folder(
+    run, people, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
+    shutil.copytree(run.folder, tmp_path / "run")
+    opened = load(tmp_path / "run")
+    asked, unknown = questions(people, ["city", "year"]), invented_names(people)
+    other = {name: 2 * tensor for name, tensor in checkpoint.weights_of(opened.model).items()}
+    checkpoint.save(opened.folder, opened.step, other, {})  # another process trains it on meanwhile
+    trust(opened, asked, unknown, level=0.6, n_samples=0)
+    assert ask(opened, asked.pairs[0][0]).evidence["right"] is not None  # the weights in memory are those of the badge
+    with pytest.raises(QkvError, match="fitted on other weights"):
+        ask(opened.folder, asked.pairs[0][0])
+    with torch.no_grad():
+        next(opened.model.parameters()).mul_(1.5)
+    with pytest.raises(QkvError, match="fitted on other weights"):
+        ask(opened, asked.pairs[0][0])

@@ -120,3 +120,27 @@ def test_seeds_below_zero_and_statements_of_no_relation_are_refused(tmp_path, wr
 def test_examples_of_fewer_than_no_subjects_are_refused(tmp_path):
     with pytest.raises(QkvError, match="subjects is -3"):
         write_example("minerals", tmp_path, subjects=-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "odd"), [("wordings", "Who \udcff {subject}?"), ("statements", "\udcff {subject} {object}.")]
+)
+def test_what_is_no_text_is_refused_before_earlier_files_are_removed(tmp_path, name, odd):
+    (tmp_path / "books.csv").write_text("title,author\nDune,Herbert\nEmma,Austen\nMomo,Ende\n")
+    facts = load_facts(tmp_path / "books.csv")
+    write_facts(facts, tmp_path / "out")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    with pytest.raises(QkvError, match="no text in UTF-8"):
+        write_facts(facts, tmp_path / "out", **{name: {"author": (odd,)}})
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+def test_questions_without_answers_that_hold_commas_come_back_whole(tmp_path):
+    (tmp_path / "plays.csv").write_text(
+        "title,author\nWhat Is Art?,Tolstoy\nWho Goes There?,Campbell\nWhy Is Sex Fun?,Diamond\n"
+    )
+    write_facts(
+        load_facts(tmp_path / "plays.csv"), tmp_path / "out", wordings={"author": ("{subject}, who wrote it?",)}
+    )
+    asked = load_questions(tmp_path / "out" / "outside.tsv", answered=False)
+    assert asked.pairs and all(q.endswith(", who wrote it?") and not a for q, a in asked.pairs)

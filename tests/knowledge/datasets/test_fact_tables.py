@@ -41,6 +41,9 @@ def test_triples_and_tables_hold_the_same_facts(tmp_path, delimiter, quoting, su
 
 
 def test_nothing_about_people_is_said_of_things(tmp_path):
+    odd = '{"subject": "a\\ufffd", "relation": "b", "object": "c"}'
+    (tmp_path / "replaced.jsonl").write_text(odd + '\n{"subject": "a", "relation": "b", "object": "c"}')
+    assert [each.line for each in load_facts(tmp_path / "replaced.jsonl").problems] == [1]
     rows = [
         ("mountain", "country", "city", "year"),
         ("Everest", "Nepal", "Namche", "1953"),

@@ -25,13 +25,17 @@ NO_SPECIAL = str.maketrans("", "", "".join(SPECIAL))
 
 @dataclass(frozen=True, eq=False)
 class AnswerModel:
-    """What is needed to answer questions: folder, configuration, tokenizer, model and question frames of a run."""
+    """What is needed to answer questions: folder, configuration, tokenizer, model and question frames of a run.
+
+    `weights` is the checksum of the weights as they were loaded, whatever has become of the folder since.
+    """
 
     folder: Path
     config: ModelConfig
     tokenizer: Tokenizer
     model: NumpyGPT
     frames: tuple[str, ...] = ()
+    weights: str = ""
 
 
 class EncodedQuestion(NamedTuple):
@@ -51,12 +55,17 @@ def load_answer_model(run: Run | AnswerModel | str | Path) -> AnswerModel:
     if isinstance(run, AnswerModel):
         return run
     if not isinstance(run, str | Path):
-        return AnswerModel(run.folder, run.config, run.tokenizer, NumpyGPT.from_torch(run.model), frames_of(run))
+        from qkv.train.checkpoint import weights_checksum  # a run that is open has imported torch
+
+        model, checksum = NumpyGPT.from_torch(run.model), weights_checksum(run.model, run.step)
+        return AnswerModel(run.folder, run.config, run.tokenizer, model, frames_of(run), checksum)
     folder = Path(run)
     found = run_files.read_description(folder)
-    model = NumpyGPT(found.config, run_files.read_weights(folder))
+    weights, step = run_files.read_tensors(folder / run_files.WEIGHTS_FILE, "np", run_files.numpy_bytes)
+    checksum = run_files.checksum_of_weights(weights, step, run_files.numpy_bytes)
+    model = NumpyGPT(found.config, weights)
     tokenizer = tokenizers.load_of_run(folder, found)
-    return AnswerModel(folder, found.config, tokenizer, model, tuple(found.data.get("frames", ())))
+    return AnswerModel(folder, found.config, tokenizer, model, tuple(found.data.get("frames", ())), checksum)
 
 
 def frames_of(run: Run | AnswerModel) -> tuple[str, ...]:

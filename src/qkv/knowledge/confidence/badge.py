@@ -70,18 +70,23 @@ class Badge:
         """What is guaranteed of answers with this badge; nothing of unsure ones."""
         return {REMEMBERED: self.calibrator.remembered, MADE_UP: self.calibrator.made_up}.get(badge)
 
-    def save(self, folder: str | Path) -> None:
-        """Write trust.json into the folder of a run, atomically, with the checksum of the run's weights."""
+    def save(self, folder: str | Path, weights: str | None = None) -> None:
+        """Write trust.json into the folder of a run, atomically.
+
+        Args:
+            folder: The folder.
+            weights: Checksum of the weights that the badge was fitted on; that of those in the folder if left out.
+        """
         data = {"calibrator": self.calibrator.to_json(), "unread_name": self.unread_name, "n_unnamed": self.n_unnamed}
-        data["weights"] = weights_checksum(Path(folder))
+        data["weights"] = weights_checksum(Path(folder)) if weights is None else weights
         write_text(Path(folder) / FILE, json.dumps(with_checksum({"format": FORMAT, **data})) + "\n")
 
     @classmethod
-    def load(cls, folder: str | Path) -> Badge | None:
+    def load(cls, folder: str | Path, weights: str | None = None) -> Badge | None:
         """The badge of a run, or None if it has not been calibrated.
 
         Damaged files, other formats, and badges that were fitted on other weights are refused: what they guarantee does
-        not hold for this run.
+        not hold for this run. `weights` is the checksum of its weights in memory; those in the folder if left out.
         """
         path = Path(folder) / FILE
         if not path.is_file():
@@ -103,7 +108,7 @@ class Badge:
                 f"it is damaged or of another version ({why})",
                 f'Calibrate again with: qkv trust; or, if you edited it by hand, set "{CHECKSUM}" in it to "{EDITED}"',
             ) from None
-        if data["weights"] != weights_checksum(Path(folder)):
+        if data["weights"] != (weights_checksum(Path(folder)) if weights is None else weights):
             raise QkvError(
                 f"reading {path}",
                 "it was fitted on other weights: the run was trained on since, or the file is of another run",
@@ -112,16 +117,16 @@ class Badge:
         return badge
 
 
-def save_unless_worse(badge: Badge, folder: str | Path) -> bool:
+def save_unless_worse(badge: Badge, folder: str | Path, weights: str | None = None) -> bool:
     """Write a badge to a run's folder; one that calls nothing "remembered" does not replace one that does."""
     if not badge.remembered.accepted:
         try:
-            earlier = Badge.load(folder)
+            earlier = Badge.load(folder, weights)
         except QkvError:
             earlier = None
         if earlier is not None and earlier.remembered.accepted:
             return False
-    badge.save(folder)
+    badge.save(folder, weights)
     return True
 
 

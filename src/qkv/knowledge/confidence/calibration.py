@@ -26,6 +26,7 @@ from qkv.knowledge.datasets.facts import Questions, load_questions
 from qkv.knowledge.datasets.templates import name_span
 from qkv.knowledge.evaluation import QuestionSource, RunOrFolder, exact_match, question_pairs
 from qkv.knowledge.intervals import wilson_interval
+from qkv.train.checkpoint import weights_checksum
 from qkv.train.data.text_files import SizedIterable
 from qkv.train.runs import as_run
 
@@ -117,6 +118,7 @@ def trust(
     _check_shares(level, confidence, max_outside, calibration)
     refuse_negative("calibrating trust", seed=seed, n_samples=n_samples)
     run = as_run(run)
+    weights = weights_checksum(run.model, run.step)  # those that answer, whatever happens to the folder meanwhile
     known_pairs, unknown_pairs = question_pairs(known), _optionally_answered(unknown)
     names, frames = NameCheck(run, text), frames_of(run)
     pairs, groups, fitted, limiting, remarks = _questions(known_pairs, unknown_pairs, names, frames, calibration, seed)
@@ -141,7 +143,7 @@ def trust(
         filled,
     )
     badge, out_of_fold = _fit(answers, level, confidence, max_outside, seed)
-    kept_earlier = save and not save_unless_worse(badge, run.folder)
+    kept_earlier = save and not save_unless_worse(badge, run.folder, weights)
     return _measure(badge, out_of_fold, answers, remarks, kept_earlier, seed)
 
 

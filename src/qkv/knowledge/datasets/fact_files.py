@@ -202,6 +202,14 @@ def _joined(one: str, two: str, random: np.random.Generator, inside_words: bool)
 
 
 def _write(folder: Path, files: Mapping[str, Sequence[str]]) -> None:
+    contents = {name: "".join(line + "\n" for line in lines) for name, lines in files.items()}
+    try:
+        for text in contents.values():
+            text.encode()
+    except UnicodeEncodeError as why:  # half of a surrogate pair, as a shell passes bytes that are no UTF-8
+        odd = ascii(why.object[max(0, why.start - 20) : why.end + 20])
+        problem = f"{odd} is no text in UTF-8"
+        raise QkvError(f"writing facts to {folder}", problem, "Write names, wordings and statements in UTF-8") from None
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as why:
@@ -210,5 +218,5 @@ def _write(folder: Path, files: Mapping[str, Sequence[str]]) -> None:
         check_output_path(folder / name)
     for name in FILES:  # a file of an earlier call must not stay beside those of this one
         (folder / name).unlink(missing_ok=True)
-    for name, lines in files.items():
-        write_text(folder / name, "".join(line + "\n" for line in lines))
+    for name, text in contents.items():
+        write_text(folder / name, text)

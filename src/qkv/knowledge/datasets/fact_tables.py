@@ -178,8 +178,8 @@ def _json_triples(lines: Sequence[tuple[int, str]], bad: list[Problem]) -> Itera
             right = all(isinstance(data[n], str | int) and not isinstance(data[n], bool) for n in names)
             if not all(cells) or not right:
                 raise ValueError("subject, relation or object is empty, or neither a string nor an integer")
-            if any("\0" in cell or any("\ud800" <= c <= "\udfff" for c in cell) for cell in cells):
-                raise ValueError("it holds a zero byte or half of a surrogate pair, which is no text")
+            if any(c in "\0\N{REPLACEMENT CHARACTER}" or "\ud800" <= c <= "\udfff" for cell in cells for c in cell):
+                raise ValueError("it holds a character that stands for no text")
         except (ValueError, RecursionError) as why:
             bad.append(Problem(number, str(why)))
         else:

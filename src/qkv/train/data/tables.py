@@ -95,8 +95,12 @@ def _quoted_row(lines: NumberedLines, delimiter: str) -> tuple[list[str], int]:
 
 
 def tab_separated(cells: Sequence[str]) -> str:
-    """Cells as a line that `split_rows` reads back: one that begins with a quote is quoted."""
-    return "\t".join('"' + cell.replace('"', '""') + '"' if cell.startswith('"') else cell for cell in cells)
+    """Cells as a line that `parse_questions` reads back.
+
+    A cell that begins with a quote is quoted; and so is a single one with a comma or semicolon, which might separate.
+    """
+    alone = len(cells) == 1 and any(delimiter in cells[0] for delimiter in DELIMITERS)
+    return "\t".join('"' + cell.replace('"', '""') + '"' if alone or cell.startswith('"') else cell for cell in cells)
 
 
 def find_delimiter(lines: NumberedLines) -> tuple[str, int] | None:
