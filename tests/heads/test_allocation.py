@@ -204,9 +204,9 @@ def test_files_give_back_what_was_saved(saved):
         assert torch.allclose(again.basis, found.basis, rtol=1e-6)
 
 
-def test_damaged_files_are_refused(saved, tmp_path):
+def test_damaged_files_are_refused_or_mean_the_same(saved, tmp_path):
     """150 files that were cut, flipped or had a piece removed: none is read as something else."""
-    _, path = saved
+    found, path = saved
     content, draw = path.read_bytes(), random.Random(0)
     spoiled = tmp_path / "bits.json"
     for number in range(150):
@@ -219,8 +219,12 @@ def test_damaged_files_are_refused(saved, tmp_path):
         else:
             del damaged[at : at + draw.randrange(1, 40)]
         spoiled.write_bytes(bytes(damaged))
-        with pytest.raises(QkvError, match="reading key bits"):
-            Allocation.load(spoiled)
+        try:
+            read = Allocation.load(spoiled)
+        except QkvError as why:
+            assert "reading key bits" in str(why)
+        else:
+            assert read.to_json() == found.to_json()  # a space between two numbers was removed
 
 
 @pytest.mark.parametrize(
