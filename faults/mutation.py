@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import copy
 import json
 import os
 import random
@@ -107,6 +108,22 @@ def mutant_at(spot: Spot) -> Mutant:
     line = getattr(node, "lineno", 0)
     code = text.splitlines()[line - 1].strip() if line else ""
     return Mutant(module, line, code, f"{before} → {after}", ast.unparse(ast.fix_missing_locations(tree)))
+
+
+def changes_of(path: Path) -> list[tuple[str, str]]:
+    """(code of the line, change) of every mutant of a module, without their sources."""
+    text = path.read_text("utf-8")
+    tree, lines = ast.parse(text), text.splitlines()
+    skipped, out = _skipped(tree), []
+    for node in ast.walk(tree):
+        for number in range(0 if id(node) in skipped else _variants(node)):
+            if isinstance(node, ast.If | ast.IfExp):
+                before, after = ast.unparse(node.test), ast.unparse(ast.UnaryOp(ast.Not(), node.test))
+            else:
+                copied = copy.deepcopy(node)
+                before, after = ast.unparse(node), _mutate(copied, number)
+            out.append((lines[getattr(node, "lineno", 1) - 1].strip(), f"{before} → {after}"))
+    return out
 
 
 def _skipped(tree: ast.AST) -> set[int]:

@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 from faults import mutation
-from faults.mutation import Package, mutant_at, spots_of, stages_of
+from faults.mutation import Package, changes_of, mutant_at, spots_of, stages_of
 from faults.page import explains
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +44,7 @@ def test_operators_comparisons_conditions_and_numbers_are_changed_but_no_message
     assert {"5 → 6", "x < LIMIT → x <= LIMIT", "x * 2 → x / 2", "x != 7 → x == 7", "True → False", "-x → +x"} <= said
     assert "x < LIMIT and many → x < LIMIT or many" in said and not any("x + 1" in each for each in said)
     assert "False → True" not in said  # of a decorator
+    assert [(mutant.code, mutant.change) for mutant in found] == changes_of(tmp_path / "src" / "qkv" / "x.py")
     for mutant in found:
         ast.parse(mutant.source)
         assert mutant.source != ast.unparse(ast.parse(SOURCE))
@@ -69,7 +70,8 @@ def test_a_reason_is_about_lines_that_are_there_and_without_code_about_one():
     known = tomllib.loads((ROOT / "faults" / "survivors.toml").read_text("utf-8"))["survivor"]
     mutants = {each["module"]: [] for each in known}
     for module, found in mutants.items():
-        found += [mutant_at(spot)._asdict() for spot in spots_of(ROOT / "src" / "qkv" / module)]
+        path = ROOT / "src" / "qkv" / module
+        found += [{"module": module, "code": code, "change": change} for code, change in changes_of(path)]
     for each in known:
         lines = {mutant["code"] for mutant in mutants[each["module"]] if explains(each, mutant)}
         assert len(lines) == 1 or (lines and each.get("code")), (each, lines)
