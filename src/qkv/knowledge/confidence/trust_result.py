@@ -181,21 +181,21 @@ class Trust(Displayable):
 
     def _title(self) -> str:
         if not self.stated_level:
-            return f"No answer can be called “remembered” at {self._wanted}"
+            least = ", the least that is called so" if self.level < MIN_LEVEL else ""
+            return f"No answer can be called “remembered” at {self._wanted}{least}"
         level, sure = lower_bound(100 * self.stated_level, 3), f"{lower_bound(100 * self.confidence, 6)} % confidence"
         return f"“remembered”: right at least {level} % of the time ({sure})"
 
     @property
     def _wanted(self) -> str:
         """The level that was asked for; below one half, which is never called so, one half."""
-        least = ", the least that is called so" if self.level < MIN_LEVEL else ""
-        return f"{lower_bound(100 * max(self.level, MIN_LEVEL), 6)} %{least}"
+        return f"{lower_bound(100 * max(self.level, MIN_LEVEL), 6)} %"
 
     def _level_facts(self) -> tuple[tuple[str, str], ...]:
         """What it would take to guarantee the level that was asked for, if it is not."""
         if self.stated_level >= self.level:
             return ()
-        wanted = self._wanted.partition(",")[0]
+        wanted = self._wanted
         if self.more_questions is None and self.outside and not self.badge.remembered.bound:
             return ((f"for {wanted}", "no set of the surest answers passes both the level and the limits below"),)
         if self.more_questions is None:

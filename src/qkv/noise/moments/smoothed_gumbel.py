@@ -31,7 +31,7 @@ REACH = 37.0
 NORMAL_TAIL = 8.4
 """P(|N(0,1)| > 8.4) = 4e-17."""
 GUMBEL_END = 3.9
-"""(1 + e^3.9) exp(−e^3.9) = 6e-20: where ℓ, p and q vanish."""
+"""(1 + e^3.9) exp(−e^3.9) = 2e-20: where ℓ, p and q vanish."""
 MIN_SURVIVAL = 1e-15
 """Where L is below this, the rest of the key's own integral is less than this and is left out."""
 FUNCTION_ERROR = 4e-15
