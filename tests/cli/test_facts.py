@@ -76,3 +76,9 @@ def test_templates_with_tabs_or_line_ends_are_refused(tmp_path, shell, option, s
     )
     done = shell("facts", tmp_path / "books.csv", "--out", tmp_path / "out", option, template)
     assert done.code != 0 and "tab or line end" in done.err and not (tmp_path / "out").exists()
+
+
+def test_the_number_of_subjects_is_that_of_an_example_and_no_table_s(tmp_path, shell):
+    (tmp_path / "books.csv").write_text(BOOKS, "utf-8")
+    made = shell("facts", str(tmp_path / "books.csv"), "--out", str(tmp_path / "books"), "--subjects", "5")
+    assert made.code == 2 and "--subjects 5 goes with --example" in made.err and not (tmp_path / "books").exists()

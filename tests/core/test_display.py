@@ -17,12 +17,16 @@ from qkv.core.display import (
     brief,
     known_to,
     lower_bound,
+    lower_percent,
     lower_power_of_ten,
     number,
+    percent,
     plain,
     power,
+    probability_percent,
     times,
     upper_bound,
+    upper_percent,
     vector,
 )
 
@@ -196,3 +200,29 @@ class Pair:
 def test_a_dataclass_becomes_its_fields_and_a_class_none():
     assert plain(Pair(1, 0.5)) == {"left": 1, "right": 0.5}
     assert plain([Pair(1, 2.0)]) == [{"left": 1, "right": 2.0}]
+
+
+@given(st.integers(0, 10**6), st.integers(1, 10**6), st.integers(0, 3))
+def test_a_share_is_100_percent_only_where_it_is_all_of_them(right, n, decimals):
+    right = min(right, n)
+    shown = percent(right / n, decimals)
+    number_shown = float(shown.removesuffix(" %").split()[-1])
+    if shown.startswith(("under", "over")):
+        assert 0 < right < n
+        assert number_shown > 100 * right / n if shown.startswith("under") else number_shown < 100 * right / n
+    else:
+        assert (number_shown == 100) == (right == n) and (number_shown == 0) == (right == 0)
+        assert abs(number_shown - 100 * right / n) <= 0.5 * 10.0**-decimals + 1e-9
+
+
+@pytest.mark.parametrize(("p", "text"), [(1.0, "over 99 %"), (0.9951, "over 99 %"), (0.42, "42 %"), (0.0, "under 1 %")])
+def test_an_estimated_probability_is_never_certain(p, text):
+    assert probability_percent(p) == text
+
+
+@given(st.integers(0, 1000))
+def test_a_typed_share_is_shown_as_it_was_typed(thousandths):
+    share = thousandths / 1000
+    assert float(lower_percent(share, 6).removesuffix(" %")) == thousandths / 10
+    assert lower_percent(share, 6) == upper_percent(share, 6)
+    assert lower_percent(0.94999, 3) == "94.9 %" and upper_percent(0.94999, 3) == "95 %"

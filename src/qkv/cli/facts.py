@@ -72,6 +72,9 @@ def facts(
     if example is not None:
         show(write_example(example, out, subjects, seed), as_json)
         return
+    if subjects:
+        problem = f"--subjects {subjects} goes with --example, and a table was given"
+        raise QkvError("writing facts", problem, "Leave it out: all subjects of the table are used")
     loaded = load_facts(cast(Path, table), people, form=cast(Any, form))
     sentences = {"wordings": _by_relation("wording", wording), "statements": _by_relation("statement", statement)}
     shares = {"held_out": held_out, "outside": outside, "versions": versions, "seed": seed}

@@ -250,6 +250,35 @@ def _rounded(x: float, digits: int, rounding: str) -> str:
     return f"{mantissa}e{int(exponent):+03d}"
 
 
+def percent(share: float, decimals: int = 1) -> str:
+    """A share such as "93.2 %". Only 1 itself is "100.0 %", and only 0 itself "0.0 %"."""
+    shown = f"{_hundredfold(share):.{decimals}f}"
+    if 0 < share < 1 and float(shown) in (0, 100):
+        step = Decimal(1).scaleb(-decimals)
+        return f"under {step} %" if share < 0.5 else f"over {100 - step} %"
+    return f"{shown} %"
+
+
+def probability_percent(p: float) -> str:
+    """An estimated probability, such as "93 %", which is never said to be 0 or 1."""
+    return percent(p, 0) if 0 < p < 1 else "under 1 %" if p <= 0 else "over 99 %"
+
+
+def lower_percent(share: float, digits: int) -> str:
+    """A share in percent with the given significant digits, rounded down: 0.57 is "57 %"."""
+    return f"{lower_bound(_hundredfold(share), digits)} %"
+
+
+def upper_percent(share: float, digits: int) -> str:
+    """A share in percent with the given significant digits, rounded up."""
+    return f"{upper_bound(_hundredfold(share), digits)} %"
+
+
+def _hundredfold(share: float) -> float:
+    """100·share by the decimal digits of the share: 57 for 0.57, where 100·0.57 is 56.99999999999999 in float64."""
+    return float(100 * Decimal(repr(float(share))))
+
+
 def power(x: float | int) -> str:
     """A small bound, rounded up to a power of ten: its digits come from rounding errors and differ between machines."""
     if not 0 < x < math.inf:

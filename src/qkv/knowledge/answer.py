@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qkv.core.display import Card, Displayable, number
+from qkv.core.display import Card, Displayable, number, probability_percent
 from qkv.errors import refuse_negative
 from qkv.knowledge.answering.answer_model import AnswerModel, frames_of, load_answer_model
 from qkv.knowledge.answering.name_attention import HeadAttention, span_attention
@@ -211,7 +211,10 @@ def explain(
     if judged.p_seen is not None:
         similar = "people in the training text" if judged.p_seen >= 0.5 else "people who are not in the training text"
         parts.append(f"its features resemble those of {similar}")
-    text = "; ".join(parts) + f". The probability that this one is right is estimated at {_percent(judged.p_right)}."
+    text = (
+        "; ".join(parts)
+        + f". The probability that this one is right is estimated at {probability_percent(judged.p_right)}."
+    )
     if badge is not None and judged.badge == REMEMBERED:
         text += f" {ON_AVERAGE}"
     return text if frames or badge is None else f"{text} {NO_KINDS}"
@@ -261,7 +264,3 @@ def _likelier(log_ratio: float) -> str:
 
 def _times(ratio: float) -> str:
     return "over 1000 times" if ratio > 1000 else f"{ratio:.0f} times" if ratio > 10 else f"{ratio:.1f} times"
-
-
-def _percent(p: float) -> str:
-    return f"{100 * p:.0f} %" if 0.005 < p < 0.995 else "under 1 %" if p < 0.5 else "over 99 %"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from qkv.core.display import Card, Displayable
+from qkv.core.display import Card, Displayable, percent
 from qkv.errors import QkvError
 from qkv.knowledge.answering.answer_model import MAX_ANSWER_TOKENS, answer_text
 from qkv.knowledge.datasets.facts import Questions
@@ -38,7 +38,7 @@ class Score(Displayable):
         return cls(accuracy, *wilson_interval(accuracy * n, n), n)
 
     def __str__(self) -> str:
-        return f"{100 * self.accuracy:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
+        return f"{percent(self.accuracy)} ({100 * self.low:.1f} to {100 * self.high:.1f})"
 
     def card(self) -> Card:
         return Card(f"{self} of {self.n} questions")
@@ -98,10 +98,9 @@ class Scores(Displayable):
         own_name = f"these runs (mean of {len(self.runs)} runs)" if several else "this run"
         scores = {own_name: Score(self.accuracy, self.low, self.high, self.n), **self.baselines}
         rows = tuple(
-            (name, f"{100 * s.accuracy:.1f} %", f"{100 * s.low:.1f} to {100 * s.high:.1f} %")
-            for name, s in scores.items()
+            (name, percent(s.accuracy), f"{100 * s.low:.1f} to {100 * s.high:.1f} %") for name, s in scores.items()
         )
-        each = (("each run", ", ".join(f"{100 * a:.1f} %" for a in self.runs)),) if several else ()
+        each = (("each run", ", ".join(percent(a) for a in self.runs)),) if several else ()
         return Card(f"{self.n} questions, exact match", each, ("answers of", "right", "95 % interval"), rows)
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from qkv.errors import QkvError
 from qkv.knowledge import Facts, Person, biographies, pantheon, questions
-from qkv.knowledge.datasets.templates import SENTENCES, name_span, question_text, with_invented_names
+from qkv.knowledge.datasets.templates import SENTENCES, article, name_span, question_text, with_invented_names
 
 PEOPLE = pantheon().sample(12, 5)
 
@@ -93,3 +93,16 @@ def test_questions_with_invented_names_keep_their_wording():
         assert new[-1] not in names and new[-1].rsplit(" ", 1)[0] in firsts and new[-1].rsplit(" ", 1)[1] in lasts
     assert new[::2] == new[1::2] and len(set(new)) == 4  # both questions about a person get the same invented name
     assert with_invented_names(["Where was Avicii born?"]) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "an honest man", "an heir", "an actor", "an unknown", "an uninformed critic", "an usher", "an urban planner",
+        "an umpire", "a writer", "a historian", "a university professor", "a union leader", "a European", "a urologist",
+        "a ukulele player", "a one-man band", "a user", "an American", "an engineer", "a wheelwright",
+    ],
+)  # fmt: skip
+def test_the_article_is_the_one_that_is_spoken(words):
+    said, _, noun = words.partition(" ")
+    assert article(noun) == said

@@ -177,3 +177,19 @@ def test_a_lone_quote_swallows_no_other_rows():
     assert parse_questions(lines)[0] == [(1, "A?", '"x'), (2, "B?", "y"), (3, "C?", 'z"')]
     across = [(1, 'A?\t"x'), (2, 'y"'), (3, "B?\tz")]  # a cell of two lines, as spreadsheets write it
     assert parse_questions(across)[0] == [(1, "A?", "x y"), (3, "B?", "z")]
+
+
+@pytest.mark.parametrize(
+    "first", [("Question one", "Answer one"), ("Question 1", "Answer 1"), ("Query me", "Target him")]
+)
+def test_a_first_row_that_begins_like_a_header_is_a_row(first):
+    good, bad = parse_questions(list(enumerate(["\t".join(first), "Where was Ada born?\tLondon"], 1)))
+    assert [row[1:] for row in good] == [first, ("Where was Ada born?", "London")] and not bad
+
+
+@pytest.mark.parametrize(
+    "first", [("Question", "Answer"), ("questions:", "Expected answer"), ("Question text", "target value")]
+)
+def test_a_header_of_one_or_two_words_is_none_of_the_questions(first):
+    good, _ = parse_questions(list(enumerate(["\t".join(first), "Where was Ada born?\tLondon"], 1)))
+    assert [row[1:] for row in good] == [("Where was Ada born?", "London")]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from qkv.core.display import lower_bound
+from qkv.core.display import lower_percent
 from qkv.errors import QkvError
 from qkv.knowledge.confidence.logistic import expit
 
@@ -60,8 +60,8 @@ class Guarantee:
         """The statement in words; `what` is what the answers are guaranteed to be."""
         if not self.accepted:
             return "no answer"
-        level = lower_bound(100 * self.level, 3)
-        return f"{what} at least {level} % of the time ({lower_bound(100 * self.confidence, 6)} % confidence)"
+        level, sure = lower_percent(self.level, 3), lower_percent(self.confidence, 6)
+        return f"{what} at least {level} of the time ({sure} confidence)"
 
     def to_json(self) -> dict[str, Any]:
         """The fields, with null for an infinite number."""

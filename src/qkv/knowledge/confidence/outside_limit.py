@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from qkv.core.display import lower_bound, upper_bound
+from qkv.core.display import lower_percent, upper_percent
 from qkv.errors import QkvError
 from qkv.knowledge.confidence.guarantee import CONFIDENCE
 
@@ -45,10 +45,10 @@ class OutsideLimit:
         return self.bound <= self.wanted
 
     def __str__(self) -> str:
-        wanted, sure = f"{upper_bound(100 * self.wanted, 3)} %", f"{lower_bound(100 * self.confidence, 6)} % confidence"
+        wanted, sure = upper_percent(self.wanted, 3), f"{lower_percent(self.confidence, 6)} confidence"
         if self.shown:
             return f"at most {wanted} of such names ({sure})"
-        bound = f"{upper_bound(100 * self.bound, 3)} %"
+        bound = upper_percent(self.bound, 3)
         return (
             f"measured, not guaranteed: {self.n} such names are too few for {wanted}, and show at most {bound} ({sure})"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from qkv.core.display import Card, Displayable, lower_bound, number
+from qkv.core.display import Card, Displayable, lower_percent, number, percent
 from qkv.knowledge.confidence.badge import REMEMBERED, Badge
 from qkv.knowledge.confidence.guarantee import MIN_LEVEL
 from qkv.knowledge.confidence.metrics import Reliability
@@ -165,7 +165,7 @@ class Trust(Displayable):
                 *self._outside_facts(),
                 (
                     "questions",
-                    f"{self.known} about people in the text ({100 * self.accuracy:.1f} % right), "
+                    f"{self.known} about people in the text ({percent(self.accuracy)} right), "
                     f"{self.unknown} about others" + (f"; {self.empty} without an answer" if self.empty else ""),
                 ),
                 ("badges", "; ".join(f"{badge}: {_count_text(counts)}" for badge, counts in self.counts.items())),
@@ -183,13 +183,13 @@ class Trust(Displayable):
         if not self.stated_level:
             least = ", the least that is called so" if self.level < MIN_LEVEL else ""
             return f"No answer can be called “remembered” at {self._wanted}{least}"
-        level, sure = lower_bound(100 * self.stated_level, 3), f"{lower_bound(100 * self.confidence, 6)} % confidence"
-        return f"“remembered”: right at least {level} % of the time ({sure})"
+        level, sure = lower_percent(self.stated_level, 3), lower_percent(self.confidence, 6)
+        return f"“remembered”: right at least {level} of the time ({sure} confidence)"
 
     @property
     def _wanted(self) -> str:
         """The level that was asked for; below one half, which is never called so, one half."""
-        return f"{lower_bound(100 * max(self.level, MIN_LEVEL), 6)} %"
+        return lower_percent(max(self.level, MIN_LEVEL), 6)
 
     def _level_facts(self) -> tuple[tuple[str, str], ...]:
         """What it would take to guarantee the level that was asked for, if it is not."""
@@ -207,8 +207,8 @@ class Trust(Displayable):
     def _share_facts(self) -> tuple[tuple[str, str], ...]:
         who = "people held out" if self.held_out else "each person judged by a fit without them"
         alone = self.plain
-        said = f"covers {100 * alone.coverage:.1f} %" + (
-            f", right at least {lower_bound(100 * alone.level, 3)} % of the time" if alone.level else ""
+        said = f"covers {percent(alone.coverage)}" + (
+            f", right at least {lower_percent(alone.level, 3)} of the time" if alone.level else ""
         )
         if not self.any_remembered:
             return (("log-probability alone", said),) if self.stated_level else ()
@@ -216,7 +216,7 @@ class Trust(Displayable):
             (
                 "measured",
                 f"{self.n_right} of {self.n_remembered} answers called remembered are right ({who}): "
-                f"{100 * self.precision:.1f} %, 95 % interval {100 * self.low:.1f} to {100 * self.high:.1f} %",
+                f"{percent(self.precision)}, 95 % interval {100 * self.low:.1f} to {100 * self.high:.1f} %",
             ),
             ("coverage", self._coverage_text()),
             ("log-probability alone", said),
@@ -224,10 +224,10 @@ class Trust(Displayable):
 
     def _coverage_text(self) -> str:
         """Which right answers are called "remembered"."""
-        every = f"{100 * self.coverage:.1f} % of the right answers are called remembered"
+        every = f"{percent(self.coverage)} of the right answers are called remembered"
         if not self.unknown or self.coverage == self.known_coverage:
             return every
-        return f"{every}; of those about people in the text {100 * self.known_coverage:.1f} %"
+        return f"{every}; of those about people in the text {percent(self.known_coverage)}"
 
     def _outside_facts(self) -> tuple[tuple[str, str], ...]:
         """What the badge says of names outside the text, and what is guaranteed of that."""

@@ -15,6 +15,10 @@ from qkv.knowledge.datasets.facts import RELATIONS, Facts, Person, Questions, Te
 from qkv.train.data.question_frames import match_frame
 from qkv.train.data.salient_spans import COMMON, find_salient_spans
 
+SPOKEN_WITH_VOWEL = re.compile(r"(honest|honou?r|hour|heir)")
+SPOKEN_WITH_CONSONANT = re.compile(r"(uni(?!n|m)|us(?=[aeiu])|ur(?=[aeiou])|uk|ut[aeiou]|eu|ew|one\b|once\b)")
+"""Beginnings of words whose first letter says the wrong thing about the article."""
+
 SENTENCES: dict[str, tuple[str, ...]] = {
     "occupation": (
         "{who} worked as {a} {value}.",
@@ -292,8 +296,16 @@ def _versions(
     return out
 
 
+def article(noun: str) -> str:
+    """ "a" or "an", by how the noun is spoken: an honest man, a union leader, an unknown."""
+    word = noun.lower()
+    if SPOKEN_WITH_VOWEL.match(word):
+        return "an"
+    return "an" if word[:1] in "aeiou" and word[:1] and not SPOKEN_WITH_CONSONANT.match(word) else "a"
+
+
 def _sentence(template: str, person: Person, relation: str, value: str, full: bool) -> str:
-    a = "an" if value[:1].lower() in "aeiou" else "a"
+    a = article(value)
     is_person = any(getattr(person, field) for field in RELATIONS)
     if full:
         words = {"who": person.name, "whom": person.name, "whose": f"{person.name}'s", "was": "was", "has": "has"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from qkv.core.display import number
+from qkv.core.display import number, probability_percent
 from qkv.knowledge.answer import Alternative, Answer
 from qkv.knowledge.answering.name_attention import HeadAttention
 from qkv.knowledge.confidence.badge import Judgement, rule_of_thumb
@@ -112,7 +112,7 @@ def _explain(found: Signals, alternatives: tuple[Alternative, ...], judged: Judg
         return text
     if judged.p_right is None:
         return text + " This badge is a rule of thumb: calibrate it with qkv trust."
-    return text + f" Answers with such signals are right {_percent(judged.p_right)} of the time."
+    return text + f" Answers with such signals are right {probability_percent(judged.p_right)} of the time."
 
 
 def _times(log: float) -> str:
@@ -123,7 +123,3 @@ def _times(log: float) -> str:
     if power < -MAX_EXPONENT:
         return f"less than 10^-{MAX_EXPONENT} times"
     return f"{number(math.exp(log), 2)} times"
-
-
-def _percent(p: float) -> str:
-    return f"{100 * p:.0f} %" if 0.005 < p < 0.995 else "under 1 %" if p < 0.5 else "over 99 %"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from qkv.core.display import Card
+from qkv.core.display import Card, percent
 from qkv.errors import QkvError
 from qkv.knowledge.confidence.badge import REMEMBERED, UNSURE
 from qkv.knowledge.confidence.calibrator import MADE_UP, CrossFit
@@ -48,7 +48,7 @@ class ModelTrust(Trust):
         facts = [
             (
                 name,
-                f"{self.known} about real people ({100 * self.accuracy:.1f} % right)" if name == "questions" else text,
+                f"{self.known} about real people ({percent(self.accuracy)} right)" if name == "questions" else text,
             )
             for name, text in card.facts
         ]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from qkv.core.display import Card
+from qkv.core.display import Card, percent
 from qkv.core.validation import whole
 from qkv.errors import QkvError
 from qkv.knowledge.datasets.accepted_names import is_accepted
@@ -93,7 +93,7 @@ class KnownFacts(Scores):
         rows += [
             (
                 f"{g.kind}: {g.group}",
-                f"{100 * g.right / g.n:.1f} % of {g.n}",
+                f"{percent(g.right / g.n)} of {g.n}",
                 f"{100 * g.low:.1f} to {100 * g.high:.1f} %",
             )
             for g in self.groups

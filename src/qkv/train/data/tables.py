@@ -21,6 +21,8 @@ BYTE_ORDER_MARKS = {
 }
 """Encodings by how a file begins; the marks of UTF-32 first, because one of them begins with one of UTF-16."""
 QUESTION_HEADERS, ANSWER_HEADERS = ("question", "prompt", "query"), ("answer", "expected", "target")
+SECOND_WORDS = ("text", "string", "value", "question", "answer", "asked", "given", "expected", "input", "output")
+"""What may follow such a word in a header ("expected answer"); "Question one" is the first row of a table."""
 
 
 class Row(NamedTuple):
@@ -183,4 +185,5 @@ def _question_columns(header: Row, answered: bool) -> tuple[int, ...] | None:
 
 def _is_header(cell: str, names: Sequence[str]) -> bool:
     words = cell.strip(" :").lower().split()
-    return len(words) in (1, 2) and words[0].rstrip("s") in names and not cell.endswith("?")
+    known = bool(words) and words[0].rstrip("s") in names
+    return known and (len(words) == 1 or (len(words) == 2 and words[1] in SECOND_WORDS))
