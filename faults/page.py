@@ -117,7 +117,7 @@ def _summary(counts: list[FaultCount], kinds: list[dict[str, Any]], whole: dict[
 
 def _versions() -> str:
     found = [f"Python {platform.python_version()}"]
-    for package in ("qkv", "torch", "numpy", "safetensors", "uvicorn", "distributed", "atheris"):
+    for package in ("qkv", "torch", "numpy", "safetensors", "uvicorn", "distributed"):  # of atheris, its kinds say it
         try:
             found.append(f"{package} {importlib.metadata.version(package)}")
         except importlib.metadata.PackageNotFoundError:
@@ -144,5 +144,8 @@ def _section(title: str, rows: list[tuple[dict[str, Any], FaultCount]]) -> str:
             notes.setdefault(count.note, []).append(count.kind)
     if notes:
         lines.append("")
-        lines += [f"- {'; '.join(names) if len(names) < 4 else 'these files'}: {note}" for note, names in notes.items()]
+        lines += [
+            f"- {'; '.join(names) if len(names) < 4 else f'these {len(names)} kinds'}: {note}"
+            for note, names in notes.items()
+        ]
     return "\n".join(lines)

@@ -69,7 +69,7 @@ def _leave() -> None:
     if remove_unfinished is not None:  # not while the module itself is imported
         remove_unfinished()
     os.write(2, b"qkv: stopped; no partial file was left\n")
-    os._exit(130)  # as qkv.cli.EXIT_INTERRUPTED, which may not be imported yet
+    os._exit(130)  # as qkv.cli.exit_codes.INTERRUPTED, which may not be imported yet
 
 
 if __name__ == "__main__":

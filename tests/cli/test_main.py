@@ -228,3 +228,12 @@ def test_a_damaged_log_is_reported_in_one_line(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0 and done.stderr.startswith("qkv: ") and "1 of 1 lines are damaged" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_ctrl_c_says_the_same_before_the_command_line_is_imported():
+    from pathlib import Path
+
+    from qkv import __main__ as main
+    from qkv.cli.exit_codes import STOPPED
+
+    assert f'b"qkv: {STOPPED}\\n"' in Path(main.__file__).read_text("utf-8")

@@ -24,7 +24,7 @@ def test_the_rate_rises_for_so_many_steps_at_the_least():
 
 
 def test_settings_that_make_no_sense_are_refused():
-    with pytest.raises(QkvError, match="steps is 0; batch_size is -1"):
+    with pytest.raises(QkvError, match="steps is 0, below 1; batch_size is -1, below 1"):
         TrainSettings(steps=0, batch_size=-1)
     with pytest.raises(QkvError, match="precision is 'int8'"):
         TrainSettings(precision="int8")

@@ -10,14 +10,12 @@ import typer
 
 from qkv.cli import claims, design, facts, head_evidence, heads, knowledge, noise, serve, sheets, texts, train
 from qkv.cli.common import JSON, MemoryFile, Orthonormal, Seed, heads_of, is_first_rank, memory_from, say, show
-from qkv.cli.exit_codes import BAD_INPUT, BROKEN_PIPE, INTERRUPTED, running_verb
+from qkv.cli.exit_codes import BAD_INPUT, BROKEN_PIPE, INTERRUPTED, STOPPED, running_verb
 from qkv.cli.help_format import HELP_NAMES, CommandGroup
 from qkv.cli.json_documents import document_text, error_text
 from qkv.cli.plain_text import degrade_output
 from qkv.cli.streams import ReaderClosed, prepare_streams
 from qkv.errors import QkvError, with_full_stop
-
-STOPPED = "qkv: stopped; no partial file was left\n"
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -124,7 +122,7 @@ def run(arguments: list[str] | None = None) -> int:
             say(error_text(usage.format_message()))
         code = BAD_INPUT
     if code == INTERRUPTED and is_first_rank():
-        sys.stderr.write(STOPPED)
+        sys.stderr.write(f"qkv: {STOPPED}\n")
     return code if isinstance(code, int) else 0
 
 

@@ -14,6 +14,8 @@ BAD_INPUT = 2
 """Nothing was computed, since the input cannot be used; or, of `qkv check`, a claim is malformed or there is none."""
 INTERRUPTED = 130
 """Ctrl-C, by convention of the shell: 128 plus the number of SIGINT."""
+STOPPED = "stopped; no partial file was left"
+"""What Ctrl-C says. `qkv.__main__` writes the same where this module may not be imported yet; a test compares them."""
 BROKEN_PIPE = 141
 """The reader of the output closed the pipe, by convention of the shell: 128 plus the number of SIGPIPE."""
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from qkv.cli.common import JSON, Plot, is_first_rank, run_folder, say, show
+from qkv.cli.exit_codes import INTERRUPTED, STOPPED
 from qkv.cli.help_format import one_of
 from qkv.cli.json_documents import document_text
 from qkv.cli.recipe_help import HelpOf, recipe_command
@@ -102,8 +103,8 @@ def options(
             try:
                 command(**arguments, given={name: value for name, value in given.items() if value is not None})
             except KeyboardInterrupt as stop:  # its message says how to resume, which typer would not show
-                sys.stderr.write(f"qkv: {str(stop) or 'stopped; nothing half-written was left behind'}\n")
-                sys.exit(130)
+                sys.stderr.write(f"qkv: {str(stop) or STOPPED}\n")
+                sys.exit(INTERRUPTED)
 
         as_keywords = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
         called.__signature__ = inspect.Signature([*as_keywords, *extra])  # type: ignore[attr-defined]

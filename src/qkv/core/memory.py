@@ -212,7 +212,7 @@ class Memory(Displayable):
             return self.labels.index(wanted)
         if isinstance(wanted, str):
             close = difflib.get_close_matches(wanted, [str(label) for label in self.labels], n=3, cutoff=0.5)
-            found = f"Did you mean {' or '.join(close)}" if close else f"The labels are {_listed(self.labels)}"
+            found = f"Did you mean {' or '.join(close)}?" if close else f"The labels are {_listed(self.labels)}"
             raise QkvError(request, "no item has this label", found)
         if any(isinstance(label, int) for label in self.labels):
             # Taking the number for an index would silently pick another item than the one it names.

@@ -154,11 +154,8 @@ def pretrain(
     def create() -> None:
         _check_objective(plan, questions)
         if text is None:
-            raise QkvError(
-                "pretraining",
-                "there is no text",
-                "Give text, a file with one text per line, or texts",
-            )
+            missing = f"there is no run in {folder} to go on with, and no text" if resume else "there is no text"
+            raise QkvError("pretraining", missing, "Give a text (--text FILE, one text per line), or texts in Python")
         texts = read_texts(text)
         shape, made = _with_tokenizer(plan, texts)
         data = _data_record(text, questions, plan.settings.objective)

@@ -141,21 +141,32 @@ class TrainSettings:
             "log_every": 1,
             "checkpoint_every": 1,
         }
-        wrong = [f"{name} is {getattr(self, name)}" for name, low in lower_bounds.items() if getattr(self, name) < low]
+        wrong = [
+            f"{name} is {getattr(self, name)}, below {low}"
+            for name, low in lower_bounds.items()
+            if getattr(self, name) < low
+        ]
         wrong += [
             f"{name} is {shortened(getattr(self, name))}, and {most} is the limit"
             for name, most in UPPER_BOUNDS.items()
             if getattr(self, name) > most
         ]
         below_one = ("warmup_ratio", "min_lr_ratio", "val_fraction", "beta2")
-        wrong += [f"{name} is {getattr(self, name)}" for name in below_one if not 0 <= getattr(self, name) < 1]
         wrong += [
-            f"{name} is {getattr(self, name)}"
+            f"{name} is {getattr(self, name)}, not in [0, 1)" for name in below_one if not 0 <= getattr(self, name) < 1
+        ]
+        wrong += [
+            f"{name} is {getattr(self, name)}, not in [0, 1]"
             for name in ("question_fraction", "relevant_span_fraction", "no_context_fraction", "predict_title_fraction")
             if not 0 <= getattr(self, name) <= 1
         ]
-        if not (0 < self.lr < math.inf and 0 <= self.weight_decay < math.inf and 0 <= self.grad_clip < math.inf):
-            wrong.append(f"lr, weight_decay and grad_clip are {self.lr}, {self.weight_decay} and {self.grad_clip}")
+        if not 0 < self.lr < math.inf:
+            wrong.append(f"lr is {self.lr}, not above 0")
+        wrong += [
+            f"{name} is {getattr(self, name)}, not 0 or more"
+            for name in ("weight_decay", "grad_clip")
+            if not 0 <= getattr(self, name) < math.inf
+        ]
         if self.precision not in PRECISIONS:
             wrong.append(f"precision is {self.precision!r}, not {' or '.join(PRECISIONS)}")
         if self.parallel not in PARALLEL:

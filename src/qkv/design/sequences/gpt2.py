@@ -20,7 +20,7 @@ import torch
 
 from qkv.core.validation import whole
 from qkv.design.sequences.circuit import Circuit
-from qkv.errors import QkvError
+from qkv.errors import MissingExtra, QkvError
 
 if TYPE_CHECKING:
     from transformers import GPT2Model
@@ -61,7 +61,7 @@ def to_gpt2(circuit: Circuit, heads: int | None = None, dtype: torch.dtype = tor
     try:
         from transformers import GPT2Config, GPT2Model
     except ImportError:
-        raise QkvError(request, "transformers is not installed", 'pip install "qkv[hf]"') from None
+        raise MissingExtra(request, "hf") from None
     if not isinstance(circuit, Circuit):
         problem = f"a {type(circuit).__name__} is no circuit"
         raise QkvError(request, problem, "Give a result of wire_texts")

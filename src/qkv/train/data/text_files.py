@@ -57,7 +57,8 @@ def _lines(source: str | Path) -> list[str]:
     path = Path(source)
     request = f"reading {path}"
     if not path.is_file():
-        raise QkvError(request, "there is no such file", "Check the path")
+        problem = "it is a folder" if path.is_dir() else "there is no such file"
+        raise QkvError(request, problem, "Name a file" if path.is_dir() else "Check the path")
     try:
         return text_lines(path.read_bytes())
     except UnicodeDecodeError as why:
