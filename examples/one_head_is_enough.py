@@ -7,6 +7,7 @@ import math
 from scipy.special import ndtr
 
 import qkv
+from qkv.core.display import lower_bound, upper_bound
 
 WANTED = {"a": 0.5, "b": 0.5}
 TOL = 0.01
@@ -57,7 +58,7 @@ def main() -> None:
     say("How often is the output within 0.25 of the wanted one?")
     for name, layout in {"one plain head": one, "two plain heads": two, "hardened": hardened}.items():
         found = qkv.noise.success_probability(memory, layout, noise, WANTED, 0.25, n_draws=100_000)
-        say(f"   {name:<16} {found.probability:.4f}  (95% sure: {found.low:.4f} to {found.high:.4f})")
+        say(f"   {name:<16} {found.probability:.4f}  (95% sure: {lower_bound(found.low)} to {upper_bound(found.high)})")
 
     both = qkv.noise.harden(memory, WANTED, noise, tol=TOL, heads=2)
     say("\nSo one head is enough to be robust. It is not the best layout: two hardened heads, one for each")

@@ -1,5 +1,6 @@
 """The model registry: named and trained models, and unknown names."""
 
+import dataclasses
 import shutil
 
 import pytest
@@ -98,3 +99,16 @@ def test_damaged_and_interrupted_copies_are_left_out(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "damaged")
     (tmp_path / "damaged" / "config.json").write_text("{")
     assert [m["name"] for m in ModelRegistry({}, tmp_path).descriptions()] == ["whole"]
+
+
+@pytest.mark.parametrize("badge", ["remembered", None])
+def test_every_answer_is_as_its_schema_says_with_all_of_its_fields(folder, badge, monkeypatch):
+    from qkv.web.routes.knowledge import AskReply
+
+    registry = ModelRegistry({"names": folder})
+    found = ask(load(folder), "Who is it?")
+    changed = {"badge": badge, "guarantee": "right at least 95 % of the time (95 % confidence)" if badge else None}
+    monkeypatch.setattr("qkv.knowledge.answer.ask", lambda *_: dataclasses.replace(found, **changed))
+    reply = registry.ask("names", "Who is it?")
+    described = AskReply.model_validate(reply).model_dump()
+    assert described.keys() == reply.keys() and described["guarantee"] == changed["guarantee"]

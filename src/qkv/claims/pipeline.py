@@ -48,7 +48,8 @@ def check(
         kernel: "coq" has Coq check a theorem of each proved claim, and `Verdict.kernel` says what it found
             (docs/kernel.md).
         save_proofs: A folder in which the accepted theorems are written; needs `kernel`.
-        processes: Number of processes; if None, several are started where many claims remain.
+        processes: Number of processes; if None, several are started where many claims remain. With a kernel, claims
+            are checked one after another in this process.
 
     Returns:
         The verdicts in the order of the document; `len` is 0 if the text has no claim.

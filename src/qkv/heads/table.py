@@ -197,7 +197,8 @@ class HeadTable(Displayable):
         note = (
             f"A kind is a mean weight of at least {CLEAR}; {which} judged on {judged}. {self._short_text()}"
             "score: that weight. averages: exp(entropy). radius: how far every key may move, as a share of a key's "
-            "length, before another item can be on top. reads: queries with at least 90 % of their weight on one item. "
+            "length, before another item can be on top, for half of the queries (the median). reads: queries with at "
+            "least 90 % of their weight on one item. "
             f"readable: keys, of {self.keys_asked} at even distances, that some query no longer than the head's "
             "longest could read at 90 % when they are written. read: those that one of the head's own queries reads so."
         )

@@ -28,7 +28,7 @@ def test_a_verification_is_true_where_all_holds_and_says_why_where_not(copied):
     good = copied.verify()
     assert good and good.why == "every claim holds" and len(good.findings) == 3
     bad = changed(copied, claims={"output": 1e-9}).verify()
-    assert not bad and bad.why.startswith("distance of the output ≤ 1e-09: ≤ 0.0")
+    assert not bad and bad.why.startswith("distance of the output ≤ 1e-09: ≥ 0.0")
     assert [f.holds for f in bad.findings].count(False) == 1
     assert "REFUSED" in bad.card().title and bad.to_json()["holds"] is False
 

@@ -38,3 +38,8 @@ def test_errors_name_the_lines(tmp_path):
         read_texts(tmp_path / "none")
     with pytest.raises(QkvError, match="reading questions from a list"):
         read_questions([("a?", "")])
+
+
+def test_a_folder_in_the_place_of_a_file_is_said_to_be_one(tmp_path):
+    with pytest.raises(QkvError, match=r"it is a folder\. Name a file"):
+        read_texts(tmp_path)

@@ -304,10 +304,10 @@ def _compare(sense: str, balls: list[Any], claimed: list[float]) -> bool | None:
 def _finding(spec: statements.Statement, name: str, balls: list[Any], claimed: list[float], holds: bool) -> Finding:
     if len(claimed) not in (1, len(balls)):
         return Finding(name, False, f"{len(claimed)} bounds for {len(balls)} measured numbers")
-    outward = above if spec.senses[name] == "<=" else below
-    found = [outward(b) for b in balls]
     sense = spec.senses[name]
-    shown = f"{_SIGNS[sense]} {_bound_text(found, sense)}"
+    shows = sense if holds else {"<=": ">=", ">=": "<="}[sense]  # what refutes a bound from above is one from below
+    outward = above if shows == "<=" else below
+    shown = f"{_SIGNS[shows]} {_bound_text([outward(b) for b in balls], shows)}"
     return Finding(_claim_text(spec, name, claimed, holds), holds, shown)
 
 

@@ -84,11 +84,14 @@ class AskReply(BaseModel):
     question: str
     answer: str
     alternatives: list[Alternative]
-    badge: Literal["remembered", "made up", "unsure"]
+    badge: Literal["remembered", "made up", "unsure"] | None = Field(description="Null where the answer is empty.")
+    guarantee: str | None = Field(
+        description="How often answers with this badge are right, or wrong if made up; null if nothing is guaranteed."
+    )
     why: str
     evidence: dict[str, float | None] = Field(description="The signals behind the badge; null where not measured.")
     heads: list[HeadReply] = Field(description="Attention of the heads on the name, the largest first.")
-    name: str = Field(description="The name that was found in the question.")
+    name: str = Field(description="The name that was found in the question; empty if none was found.")
     python: PythonCode
 
 

@@ -157,6 +157,7 @@ function Answer({ reply, model, stale, hint }) {
     <p class="said"><span data-fact="answer">${reply.answer || "(no answer)"}</span> ${sign && html`<span class=${`badge ${tone}`} data-fact="badge">${sign} ${reply.badge}</span>`}</p>
     ${hint && html`<p class="check">${hint.kind === "not read about" ? `The training text says nothing about this person; the right answer is ${withFullStop(hint.answer)}`
       : `The training text says ${hint.answer}: the answer is ${hint.answer === reply.answer ? "right" : "wrong"}.`}</p>`}
+    ${reply.guarantee && html`<p class="quiet" data-fact="guarantee">${withFullStop(`Answers with this badge are ${reply.guarantee}`)}</p>`}
     <p class="why">${capitalise(reply.why)}</p>
     <div class="pair">
       <${Figure} title="Possible answers"><${Shares} rows=${reply.alternatives.map((a) => [a.text || "(no answer)", a.probability])} /><//>
