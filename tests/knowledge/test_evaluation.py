@@ -63,6 +63,26 @@ def test_questions_longer_than_the_context_are_refused(run):
         evaluate(run, [("x" * 500, "y")])
 
 
+def test_a_question_as_long_as_the_context_shortens_no_other_answer(run, people):
+    asked = list(questions(people))
+    long = " ".join(["Where was"] * 60)
+    while len(run.tokenizer.encode(long)) + 1 > run.config.context_length:
+        long = long.rsplit(" ", 1)[0]
+    alone, beside = evaluate(run, asked), evaluate(run, [*asked, (long, "nowhere")])
+    assert beside.answers[0][:-1] == alone.answers[0] and alone.accuracy > 0.5
+
+
+@pytest.mark.parametrize("left", range(3, 12))
+def test_a_question_that_leaves_little_room_is_answered_with_all_features(run, left):
+    from qkv.knowledge import ask
+
+    question = "Where was"
+    while len(run.tokenizer.encode(question)) + 1 < run.config.context_length + 1 - left:
+        question += " x"
+    found = ask(run, question)
+    assert all(value is None or math.isfinite(value) for value in found.evidence.values())
+
+
 def test_the_baseline_of_a_file_that_has_changed_since_is_left_out(tmp_path, people):
     asked = questions(people)
     path = tmp_path / "train.tsv"

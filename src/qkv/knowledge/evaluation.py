@@ -161,7 +161,10 @@ def evaluate(
 
 
 def greedy_answers(run: Run, questions: Sequence[str]) -> list[str]:
-    """The answer to each question by greedy decoding, in one batch; too long questions are refused."""
+    """The answer to each question by greedy decoding; too long questions are refused.
+
+    Questions that leave as much room for an answer are one batch: all, unless some are nearly as long as the context.
+    """
     if not run.tokenizer.special:
         raise QkvError(
             "evaluating",
@@ -170,15 +173,21 @@ def greedy_answers(run: Run, questions: Sequence[str]) -> list[str]:
         )
     ids = [[*each, MASK_ID] for each in encode_all(run.tokenizer, questions)]
     longest = max(map(len, ids))
-    room = run.config.context_length + 1 - longest
-    if room < 1:
+    if longest > run.config.context_length:
         raise QkvError(
             "evaluating",
             f"a question has {longest} tokens",
             f"The context of the model is {run.config.context_length} tokens: leave this question out",
         )
-    decoded = decode(run.model, ids, min(MAX_ANSWER_TOKENS, room), stop=MASK_ID)
-    return [answer_text(run.tokenizer, tokens) for tokens in decoded.tokens]
+    batches: dict[int, list[int]] = {}
+    for i, each in enumerate(ids):
+        batches.setdefault(min(MAX_ANSWER_TOKENS, run.config.context_length + 1 - len(each)), []).append(i)
+    answers = [""] * len(ids)
+    for room, batch in batches.items():
+        decoded = decode(run.model, [ids[i] for i in batch], room, stop=MASK_ID)
+        for i, tokens in zip(batch, decoded.tokens, strict=True):
+            answers[i] = answer_text(run.tokenizer, tokens)
+    return answers
 
 
 def exact_match(answer: str, expected: str) -> bool:

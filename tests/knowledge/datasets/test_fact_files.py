@@ -144,3 +144,36 @@ def test_questions_without_answers_that_hold_commas_come_back_whole(tmp_path):
     )
     asked = load_questions(tmp_path / "out" / "outside.tsv", answered=False)
     assert asked.pairs and all(q.endswith(", who wrote it?") and not a for q, a in asked.pairs)
+
+
+def test_names_outside_the_texts_stand_in_none_of_them_in_any_case(tmp_path):
+    """Subjects whose other halves are answers, in other case and with punctuation."""
+    names = ["Red Hill", "Blue Lake", "Green Town", "White Rock", "Black Sea", "Grey Wall", "Gold Gate", "Pink Park"]
+    halves = [f"{a.split()[0]} {b.split()[1]}" for a in names for b in names if a != b]
+    said = [half.upper() if i % 2 else f"({half.lower()})." for i, half in enumerate(halves)]
+    people = [Person(name, more=(("near", ", ".join(said[i::8][:4])),)) for i, name in enumerate(names)]
+    write_facts(Facts(tuple(people)), tmp_path)
+    texts = " ".join(load_texts(tmp_path / "texts.txt")).lower()
+    for question in (tmp_path / "outside.tsv").read_text("utf-8").splitlines():
+        name = question.removeprefix("What is the near of ").rstrip("?").lower()
+        assert len(name.split()) == 2 and name not in texts
+
+
+def test_a_subject_left_out_that_is_an_answer_is_not_asked_about_as_an_outsider(tmp_path):
+    names = [f"Alpha{i}" for i in range(20)]
+    people = tuple(Person(name, more=(("friend", names[(i + 1) % 20]),)) for i, name in enumerate(names))
+    found = write_facts(Facts(people), tmp_path, outside=0.5, held_out=0.2)
+    texts = " ".join(load_texts(tmp_path / "texts.txt"))
+    asked = [q.split(" of ")[1].rstrip("?") for q, _ in load_questions(tmp_path / "outside.tsv")]
+    assert asked and not any(f"{name}." in texts or f"{name} " in texts for name in asked)
+    assert f"{10 - len(asked)} subject" in found.note and "mentioned" in found.note
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_relation_of_a_single_subject_is_no_reason_to_refuse_whoever_is_left_out(tmp_path, seed):
+    people = [Person(f"Stone{i}", more=(("use", f"use {i}"),)) for i in range(8)]
+    people[3] = Person("Stone3", more=(("use", "use 3"), ("finder", "Ann")))
+    more = {"wordings": {"finder": ["Who found {subject}?"]}, "statements": {"finder": ["{object} found {subject}."]}}
+    found = write_facts(Facts(tuple(people)), tmp_path, outside=0.5, seed=seed, **more)
+    inside = "Stone3" in " ".join(load_texts(tmp_path / "texts.txt"))
+    assert found.relations == (("use", "finder") if inside else ("use",))

@@ -193,3 +193,17 @@ def test_a_first_row_that_begins_like_a_header_is_a_row(first):
 def test_a_header_of_one_or_two_words_is_none_of_the_questions(first):
     good, _ = parse_questions(list(enumerate(["\t".join(first), "Where was Ada born?\tLondon"], 1)))
     assert [row[1:] for row in good] == [("Where was Ada born?", "London")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (["title,author,year", "Dune;Messiah,Frank Herbert,1969", "Emma;1,Jane Austen,1815"], (",", 3)),
+        (["title;author", "Dune, one;Frank Herbert", "Emma, two;Jane Austen"], (";", 2)),
+        (["a,b;c", "d,e;f", "g,h;i"], (";", 2)),
+        (["What, is it?\tA", "no tab, here", "Why, so?\tB", "Who, me?\tC"], ("\t", 2)),
+        (["x;y,1,2", "x;z,1,2", "w,1,2", "v,1,2"], (",", 3)),
+    ],
+)
+def test_the_delimiter_is_the_one_of_the_header_and_of_most_lines(lines, found):
+    assert find_delimiter(list(enumerate(lines, 1))) == found

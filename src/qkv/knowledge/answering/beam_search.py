@@ -26,7 +26,10 @@ class Candidate(NamedTuple):
 def beam_search(
     model: NumpyGPT, prompts: Sequence[Sequence[int]], beams: int, max_tokens: int, stop: int
 ) -> list[list[Candidate]]:
-    """Up to `beams` answers to each prompt, most likely first, each of up to `max_tokens` tokens before `stop`."""
+    """Up to `beams` answers to each prompt, most likely first, each of up to `max_tokens` tokens before `stop`.
+
+    An answer has as many tokens as its own prompt leaves in the context; a long prompt shortens no other answer.
+    """
     longest = max(map(len, prompts), default=0)
     if not prompts or min(map(len, prompts)) == 0 or beams < 1 or max_tokens < 1:
         raise QkvError(
@@ -34,8 +37,7 @@ def beam_search(
             f"there are {len(prompts)} prompts, or an empty one",
             "Give prompts of at least one token, beams ≥ 1 and max_tokens ≥ 1",
         )
-    max_tokens = min(max_tokens, model.config.context_length + 1 - longest)
-    if max_tokens < 1:
+    if longest > model.config.context_length:
         raise QkvError(
             "searching answers",
             f"a prompt has {longest} tokens",
@@ -43,11 +45,12 @@ def beam_search(
         )
     by_length = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
     out: list[list[Candidate]] = [[] for _ in prompts]
-    for _, group in groupby(by_length, key=lambda i: len(prompts[i])):  # the model takes sequences of one length
+    for length, group in groupby(by_length, key=lambda i: len(prompts[i])):  # the model takes sequences of one length
         same_length = list(group)
         for first in range(0, len(same_length), MAX_BATCH_PROMPTS):
             batch = same_length[first : first + MAX_BATCH_PROMPTS]
-            found = _search(model, np.array([prompts[i] for i in batch]), beams, max_tokens, stop)
+            room = min(max_tokens, model.config.context_length + 1 - length)
+            found = _search(model, np.array([prompts[i] for i in batch]), beams, room, stop)
             for i, candidates in zip(batch, found, strict=True):
                 out[i] = candidates
     return out

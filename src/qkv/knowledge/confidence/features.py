@@ -78,8 +78,7 @@ def answer_features(
     run = load_answer_model(run)
     encoded = tuple(encode_question(run, question) for question in questions)
     prompts = [each.ids for each in encoded]
-    room = min(MAX_ANSWER_TOKENS, run.config.context_length + 1 - max(map(len, prompts)))
-    found = beam_search(run.model, prompts, max(2, beams), room, MASK_ID)
+    found = beam_search(run.model, prompts, max(2, beams), MAX_ANSWER_TOKENS, MASK_ID)
     candidates = [_distinct_texts(run, each) for each in found]
     best = [each[0][1] for each in candidates]
     margins = [
@@ -124,9 +123,11 @@ def _answer_pass(
     """One forward pass over each question and its answer.
 
     Returns, for each, the entropy of the next token summed over the answer and its end, the log-probability of each of
-    these tokens, and the hidden state at the last token of the name.
+    these tokens, and the hidden state at the last token of the name. Where question and answer fill the context, there
+    is no room for the end.
     """
-    rows = [[*question.ids, *answer.tokens] for question, answer in zip(questions, best, strict=True)]
+    context = model.config.context_length
+    rows = [[*question.ids, *answer.tokens][:context] for question, answer in zip(questions, best, strict=True)]
     entropies = np.zeros(len(rows))
     token_logs: list[np.ndarray] = [np.zeros(0)] * len(rows)
     hidden = np.zeros((len(rows), model.config.d_model), dtype=np.float32)
@@ -135,7 +136,7 @@ def _answer_pass(
             hidden[i] = state[questions[i].name[1] - 1]
             logs = model.log_probabilities(state[len(questions[i].ids) - 1 : len(rows[i])])
             entropies[i] = -(np.exp(logs) * logs).sum()
-            token_logs[i] = logs[np.arange(len(logs)), [*best[i].tokens, MASK_ID]]
+            token_logs[i] = logs[np.arange(len(logs)), [*best[i].tokens, MASK_ID][: len(logs)]]
     return entropies, token_logs, hidden
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from qkv.errors import QkvError
+from qkv.knowledge.datasets.name_index import NameIndex
 from qkv.knowledge.datasets.templates import name_span
 from qkv.train import run_files
 from qkv.train.data.text_files import SizedIterable, read_questions, read_texts
@@ -110,22 +110,6 @@ def _in_two(name: str) -> tuple[str, str]:
     if len(words) > 1:
         return " ".join(words[:-1]) + " ", words[-1]
     return name[: len(name) // 2], name[len(name) // 2 :]
-
-
-class NameIndex:
-    """Whether a name stands in any of some lines, as whole words, in upper or lower case and whatever the spaces."""
-
-    def __init__(self, lines: Iterable[str]) -> None:
-        self._text = " \n ".join(_words(line) for line in lines)
-        self._text = f" {self._text} "
-
-    def __contains__(self, name: str) -> bool:
-        return f" {_words(name)} " in self._text
-
-
-def _words(text: str) -> str:
-    """The words of a text in lower case, with one space between them and without punctuation."""
-    return " ".join(re.findall(r"\w+", text.casefold()))
 
 
 def _training_texts(run: Run) -> list[str] | None:

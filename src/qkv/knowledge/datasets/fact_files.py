@@ -12,6 +12,7 @@ from qkv.core.display import Card, Displayable
 from qkv.core.files import check_output_path, write_text
 from qkv.errors import QkvError, refuse_negative
 from qkv.knowledge.datasets.facts import Facts, Questions, describe_problems
+from qkv.knowledge.datasets.name_index import NameIndex
 from qkv.knowledge.datasets.templates import MAX_VERSIONS, biographies, questions
 from qkv.train.data.tables import tab_separated
 
@@ -105,19 +106,26 @@ def write_facts(
         raise QkvError(request, problem, f"Give shares from 0 to below 1, and 1 to {MAX_VERSIONS} versions")
     refuse_negative(request, seed=seed)
     known = Facts(tuple(person for person in facts if person.facts()))
-    asked = tuple(dict.fromkeys(relations or (r for person in known for r in person.facts())))
-    unasked = [r for r in wordings or () if r not in asked and any(r in person.facts() for person in known)]
+    every = tuple(dict.fromkeys(relations or _relations_of(known)))
+    unasked = [r for r in wordings or () if r not in every and r in _relations_of(known)]
     if unasked:
         raise QkvError(f"wording {unasked[0]}", "it is not asked for", f"Ask for {unasked[0]} too, or leave it out")
-    unknown = [r for r in statements or () if not any(r in person.facts() for person in known)]
+    unknown = [r for r in statements or () if r not in _relations_of(known)]
     if unknown:
-        have = ", ".join(dict.fromkeys(r for person in known for r in person.facts()))
+        have = ", ".join(_relations_of(known))
         raise QkvError(f"stating {unknown[0]}", f"the facts have {have}", "Give statements of these")
     inside, outsiders = _apart(known, outside, seed)
+    questions(known, every, wordings)  # refuses wordings and relations that do not fit
+    have = _relations_of(inside)  # a relation of the subjects that are left out alone is not asked for
+    asked = tuple(relation for relation in every if relation in have)
     trained, kept = _split(inside, held_out, seed)
-    texts = biographies(inside, versions, order="permuted", title=True, statements=statements, seed=seed)
-    every = questions(inside, asked, wordings)  # refuses wordings and relations that do not fit
-    names = invented_names(inside, min(MAX_INVENTED, len(inside)), seed) if outsiders is None else ()
+    stated = {relation: each for relation, each in (statements or {}).items() if relation in have}
+    texts = biographies(inside, versions, order="permuted", title=True, statements=stated, seed=seed)
+    in_texts = NameIndex(texts)
+    names = invented_names(inside, min(MAX_INVENTED, len(inside)), seed, in_texts) if outsiders is None else ()
+    mentioned = sum(person.name in in_texts for person in outsiders or ())
+    if outsiders is not None:
+        outsiders = Facts(tuple(person for person in outsiders if person.name not in in_texts))
     asks = {
         TRAIN: _questions_about(trained, asked, wordings),
         DEV: _questions_about(kept, asked, wordings),
@@ -125,17 +133,24 @@ def write_facts(
         if outsiders is not None
         else _about_names(names, inside, asked, wordings),
     }
-    assert len(every) == len(asks[TRAIN]) + len(asks[DEV])
+    assert len(_questions_about(inside, asked, wordings)) == len(asks[TRAIN]) + len(asks[DEV])
     files = {TEXTS: [*texts]} | {
         name: [tab_separated((q, a) if a else (q,)) for q, a in pairs] for name, pairs in asks.items() if pairs
     }
     _write(folder, files)
     counts = {name: len(lines) for name, lines in files.items()}
     notes = [describe_problems(facts.problems)]
+    if mentioned:
+        others = "subject outside the texts is" if mentioned == 1 else "subjects outside the texts are"
+        notes.append(f"{mentioned:,} {others} mentioned in them, and not asked about in outside.tsv")
     if not asks[OUTSIDE].pairs:
         notes.append("no names could be invented for outside.tsv: leave subjects out of the texts for it (outside)")
     note = "; ".join(each for each in notes if each)
     return FactFiles(str(folder), len(inside), asked, counts, outsiders is None and bool(names), note)
+
+
+def _relations_of(facts: Facts) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(relation for person in facts for relation in person.facts()))
 
 
 def _apart(facts: Facts, outside: Facts | float, seed: int) -> tuple[Facts, Facts | None]:
@@ -170,19 +185,19 @@ def _about_names(
     return Questions(tuple((question, "") for question, _ in _questions_about(renamed, asked, wordings)))
 
 
-def invented_names(facts: Facts, n: int, seed: int = 0) -> tuple[str, ...]:
+def invented_names(facts: Facts, n: int, seed: int = 0, texts: NameIndex | None = None) -> tuple[str, ...]:
     """At most n names of none of the subjects: the beginning of one subject's name with the end of another's.
 
     Names of several words are cut between words, single words in their middle; and so are last words of several, where
-    too few new names are found between words. A name that is a subject, an answer or a part of either is not taken.
+    too few new names are found between words. A name that is a subject, an answer or a part of either is not taken, in
+    upper or lower case; nor is one that stands in the texts.
     """
-    said = [text for person in facts for text in (person.name, *person.facts().values())]
-    taken, everything = set(said), "\n".join(f" {text} " for text in said)
+    taken = NameIndex(text for person in facts for text in (person.name, *person.facts().values()))
     random, out = np.random.default_rng((seed, 21)), dict[str, None]()
     for attempt in range(_INVENTING_TRIES * n):
         one, two = (facts.people[int(i)].name for i in random.integers(len(facts), size=2))
         name = _joined(one, two, random, inside_words=attempt >= _INVENTING_TRIES * n // 2)
-        if name and name not in taken and f" {name} " not in everything:
+        if name and name not in taken and (texts is None or name not in texts):
             out[name] = None
         if len(out) == n:
             break

@@ -106,16 +106,24 @@ def tab_separated(cells: Sequence[str]) -> str:
 
 
 def find_delimiter(lines: NumberedLines) -> tuple[str, int] | None:
-    """(delimiter, number of columns) of a table, or None if no delimiter cuts most lines into as many cells."""
-    some = lines[:MAX_LINES_LOOKED_AT]
+    """(delimiter, number of columns) of a table, or None if no delimiter cuts most lines into as many cells.
+
+    Tabs stand in no sentence, so they are preferred. Of semicolon and comma, the one that cuts the first line (it may be
+    a header) into as many cells is preferred; then the one that cuts more of the lines so; then the semicolon.
+    """
+    some, found = lines[:MAX_LINES_LOOKED_AT], []
     for delimiter in DELIMITERS:
         rows = split_rows(some, delimiter)
         counts = Counter(len(row.cells) for row in rows)
         counts.pop(1, None)
         columns, regular = counts.most_common(1)[0] if counts else (1, 0)
         if regular >= MIN_REGULAR_FRACTION * len(rows) > 0:
-            return delimiter, columns
-    return None
+            fits = (delimiter == "\t", len(rows[0].cells) == columns, regular / len(rows))
+            found.append((fits, delimiter, columns))
+    if not found:
+        return None
+    _, delimiter, columns = max(found, key=lambda each: each[0])  # the first of equal ones
+    return delimiter, columns
 
 
 def parse_questions(lines: NumberedLines, answered: bool = True) -> tuple[list[tuple[int, str, str]], list[BadLine]]:
