@@ -138,3 +138,21 @@ def test_outputs_that_cannot_be_written_are_refused_before_the_work(name, folder
     words = ["evaluate", str(folder / "run"), "--questions", str(folder / "known.tsv")]
     result = CliRunner().invoke(app, [*words, "--answers", str(tmp_path / "none" / "a.jsonl")])
     assert isinstance(result.exception, QkvError) and "does not exist" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("evaluate", "{run}", "--questions", "{known}", "--relation", "zzz"),
+        ("evaluate", "{run}", "--questions", "{known}", "--people", "7"),
+        ("evaluate", "{run}", "--questions", "{known}", "--seed", "7"),
+        ("trust", "{run}", "--known", "{known}", "--unknown", "{known}", "--relation", "city"),
+        ("trust", "{run}", "--known", "{known}", "--unknown", "{known}", "--facts", "pantheon"),
+        ("trust", "{run}", "--known", "{known}", "--unknown", "{known}", "--answers", "a.jsonl"),
+        ("study", "extraction", "--out", "{run}", "--relation", "country"),
+    ],
+)
+def test_options_without_effect_on_a_run_are_refused(folder, words):
+    places = {"run": folder / "run", "known": folder / "known.tsv"}
+    done = call(*(word.format(**places) for word in words))
+    assert isinstance(done.exception, QkvError) and f"{words[-2]} has no effect here" in str(done.exception)

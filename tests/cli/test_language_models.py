@@ -141,3 +141,21 @@ def test_runs_still_need_their_own_options(tmp_path: Path) -> None:
     assert done.exit_code != 0 and "--questions is missing" in str(done.exception)
     done = call("trust", tmp_path / "run")
     assert done.exit_code != 0 and "--known or --unknown is missing" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("evaluate", "{model}", "--facts", "pantheon", "--training", "t.tsv"),
+        ("evaluate", "{model}", "--facts", "pantheon", "--unpretrained", "run"),
+        ("evaluate", "{model}", "--facts", "pantheon", "--ablated", "run"),
+        ("evaluate", "{model}", "--facts", "pantheon", "--seeds", "2"),
+        ("ask", "{model}", "In which city was Ada Lovelace born?", "--n-samples", "3"),
+        ("ask", "{model}", "In which city was Ada Lovelace born?", "--seed", "3"),
+        ("trust", "{model}", "--facts", "pantheon", "--calibration", "0.5"),
+        ("trust", "{model}", "--facts", "pantheon", "--text", "t.txt"),
+    ],
+)
+def test_options_of_runs_are_refused_with_a_language_model(folder: Path, words: tuple[str, ...]) -> None:
+    done = call(*(word.format(model=folder) for word in words))
+    assert done.exit_code != 0 and f"{words[-2]} has no effect here" in str(done.exception)

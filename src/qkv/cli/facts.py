@@ -8,6 +8,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from qkv.cli.common import JSON, show
+from qkv.cli.given_options import refuse_idle
 from qkv.cli.help_format import one_of
 from qkv.errors import QkvError
 
@@ -72,24 +73,16 @@ def facts(
     if (table is None) == (example is None):
         problem = "both a table and --example were given" if table else "there is neither a table nor --example"
         raise QkvError("writing facts", problem, "Give one of them")
-    _refuse_options_of(context, "a table" if example is None else "--example")
-    if example is not None:
+    if example is None:
+        refuse_idle(context, "writing facts of a table", OF_AN_EXAMPLE, "--example")
+    else:
+        refuse_idle(context, f"writing the example {example}", OF_A_TABLE, "a table of your own")
         show(write_example(example, out, subjects, seed), as_json)
         return
     loaded = load_facts(cast(Path, table), people, form=cast(Any, form))
     sentences = {"wordings": _by_relation("wording", wording), "statements": _by_relation("statement", statement)}
     shares = {"held_out": held_out, "outside": outside, "versions": versions, "seed": seed}
     show(write_facts(loaded, out, relation, **cast(Any, sentences | shares)), as_json)
-
-
-def _refuse_options_of(context: typer.Context, given: str) -> None:
-    """Refuse options that do nothing for what was given, a table or an example."""
-    other, idle = ("--example", OF_AN_EXAMPLE) if given == "a table" else ("a table", OF_A_TABLE)
-    for name in idle:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            option = "--people or --things" if name == "people" else f"--{name.replace('_', '-')}"
-            raise QkvError("writing facts", f"{option} goes with {other}, and {given} was given", "Leave it out")
 
 
 def _by_relation(option: str, given: list[str] | None) -> dict[str, list[str]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from qkv.cli.common import JSON, Plot, run_folder, say, show
+from qkv.cli.given_options import refuse_idle
 from qkv.cli.help_format import one_of
 from qkv.cli.language_models import (
     FactsSource,
@@ -40,7 +41,11 @@ RunFolder = Annotated[
 ]
 
 
+OF_RUNS, OF_MODELS = "runs that qkv trained", "language models"
+
+
 def evaluate(
+    context: typer.Context,
     runs: Annotated[
         list[Path],
         typer.Argument(
@@ -85,11 +90,14 @@ def evaluate(
     check_plot_path(plot)
     runs = [run_folder(run) for run in runs]
     if len(runs) == 1 and is_language_model(runs[0]):
+        idle = ("training", "unpretrained", "ablated", "seeds")
+        refuse_idle(context, "evaluating a language model", idle, OF_RUNS)
         evaluate_model(runs[0], questions, facts, relation, people, seed, answers, plot, as_json)
         return
-    if questions is None or facts is not None or plot is not None:
-        problem = "--questions is missing" if questions is None else "--facts and --plot are for language models"
-        raise QkvError("evaluating a run", problem, "Give --questions FILE, of lines question<TAB>answer")
+    refuse_idle(context, "evaluating a run", ("facts", "relation", "people", "seed", "plot"), OF_MODELS)
+    if questions is None:
+        hint = "Give --questions FILE, of lines question<TAB>answer"
+        raise QkvError("evaluating a run", "--questions is missing", hint)
     asked = load_questions(questions)
     _warn(asked.problems)
     if seeds > 1:
@@ -101,6 +109,7 @@ def evaluate(
 
 
 def ask(
+    context: typer.Context,
     run: RunFolder,
     question: Annotated[str, typer.Argument(help="For example: Where was Ada Lovelace born?")],
     n_samples: Annotated[int, typer.Option(help="Number of answers to sample, for their agreement.")] = 8,
@@ -117,6 +126,7 @@ def ask(
         raise QkvError(f"--n-samples {n_samples}", "the number of answers is negative", "Give 0 or more")
     folder = run_folder(run)
     if is_language_model(folder):
+        refuse_idle(context, "asking a language model", ("n_samples", "seed"), OF_RUNS)
         ask_model(folder, question, plot, as_json)
         return
     found = answer(folder, question, n_samples=n_samples, seed=seed)
@@ -125,6 +135,7 @@ def ask(
 
 
 def trust(
+    context: typer.Context,
     run: RunFolder,
     known: Annotated[
         Path | None, typer.Option(help="Lines question<TAB>answer about people in the run's text.")
@@ -167,8 +178,10 @@ def trust(
             raise QkvError(
                 "calibrating a language model", "--known and --unknown are for runs", "Give --facts pantheon"
             )
+        refuse_idle(context, "calibrating a language model", ("calibration", "text"), OF_RUNS)
         trust_model(folder, facts, relation, people, level, confidence, seed, save, answers, plot, as_json)
         return
+    refuse_idle(context, "calibrating trust", ("facts", "relation", "people", "answers"), OF_MODELS)
     if known is None or unknown is None:
         raise QkvError("calibrating trust", "--known or --unknown is missing", "Give a file of questions for each")
     asked, without_answers = load_questions(known), load_questions(unknown, answered=False)
@@ -183,6 +196,7 @@ def trust(
 
 
 def study(
+    context: typer.Context,
     name: Annotated[str, typer.Argument(help=f"One of {', '.join(STUDIES)}.", autocompletion=one_of(STUDIES))],
     model: Annotated[
         Path | None, typer.Argument(help="For considerations: folder of a causal Hugging Face model.")
@@ -203,6 +217,8 @@ def study(
     from qkv.viz.plots.studies import study_figure
     from qkv.viz.theme import save
 
+    if name != "considerations":
+        refuse_idle(context, f"the study {name}", ("facts", "relation"), "the study considerations")
     with _progress() as callback:
         found = run(
             name, out, seeds=seeds, minutes=minutes, people=people, callback=callback,

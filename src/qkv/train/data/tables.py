@@ -108,7 +108,7 @@ def tab_separated(cells: Sequence[str]) -> str:
 def find_delimiter(lines: NumberedLines) -> tuple[str, int] | None:
     """(delimiter, number of columns) of a table, or None if no delimiter cuts most lines into as many cells.
 
-    Tabs stand in no sentence, so they are preferred. Of semicolon and comma, the one that cuts the first line (it may be
+    Tabs stand in no sentence, so they are preferred. Of semicolon and comma, the one that cuts the first line (perhaps
     a header) into as many cells is preferred; then the one that cuts more of the lines so; then the semicolon.
     """
     some, found = lines[:MAX_LINES_LOOKED_AT], []
