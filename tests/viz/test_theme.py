@@ -70,6 +70,7 @@ def test_a_plot_function_and_saving_leave_the_global_settings_as_they_were(make_
     assert dict(matplotlib.rcParams) == settings
 
 
+@pytest.mark.slow
 def test_a_figure_does_not_depend_on_the_caller_s_settings(make_figure):
     expected = theme.figure_svg(make_figure())
     with matplotlib.rc_context({"lines.linewidth": 7, "text.color": "red", "xtick.color": "red", "font.size": 30}):

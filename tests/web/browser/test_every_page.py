@@ -19,7 +19,12 @@ READY = {
 }
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+def some(names, fast):
+    """Pages as parameters: a few in every run, the others, which share their code, in `make test-all`."""
+    return [pytest.param(name, marks=() if name in fast else pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize("scheme", some(["light", "dark"], ["dark"]))
 def test_every_page_is_shown_in_both_themes(watched, scheme):
     one = watched(color_scheme=scheme)
     for name, ready in READY.items():
@@ -45,8 +50,10 @@ def test_no_page_scrolls_sideways_on_a_phone(watched):
     ("fragment", "change", "seen"),
     [
         ("lookup", ("[data-name=scale] input.box", "2.5"), "[data-fact=leak]"),
-        ("noise", ("[data-name=n] input.box", "17"), "[data-fact='two heads variance']"),
-        ("wiring", ("[data-name=beta] input.box", "1.7"), ".views h2 >> nth=0"),
+        pytest.param(
+            *("noise", ("[data-name=n] input.box", "17"), "[data-fact='two heads variance']"), marks=pytest.mark.slow
+        ),
+        pytest.param(*("wiring", ("[data-name=beta] input.box", "1.7"), ".views h2 >> nth=0"), marks=pytest.mark.slow),
         ("claims", ("textarea", "```claim x\ngiven k_1..k_n orthonormal, n >= 3\nthen k_a'k_b = 0\n```"), ".count"),
     ],
 )
@@ -74,18 +81,18 @@ def test_an_invalid_address_gives_the_default_page(watched):
     expect(page.locator("nav [aria-current=page]")).to_have_text("Home")
 
 
-def test_the_path_of_a_page_opens_it(watched):
-    one = watched()
-    for name, ready in READY.items():
-        for path in (f"/{name}", f"/{name}?n=17&beta=1.7"):
-            one.page.goto("about:blank")
-            one.page.goto(one.address + path)
-            expect(one.page).to_have_title(f"{name.capitalize()} · qkv explorer")
-            expect(one.page.locator(f"nav [aria-current=page][href='#/{name}']")).to_have_count(1)
-            assert one.page.evaluate("location.pathname") == "/"
-        one.page.wait_for_selector(ready, timeout=90_000)
-        if name == "noise":
-            assert one.last("/api/noise")["n"] == 17
+@pytest.mark.parametrize("name", some(READY, ["lookup", "noise"]))
+def test_the_path_of_a_page_opens_it(watched, name):
+    one, ready = watched(), READY[name]
+    for path in (f"/{name}", f"/{name}?n=17&beta=1.7"):
+        one.page.goto("about:blank")
+        one.page.goto(one.address + path)
+        expect(one.page).to_have_title(f"{name.capitalize()} · qkv explorer")
+        expect(one.page.locator(f"nav [aria-current=page][href='#/{name}']")).to_have_count(1)
+        assert one.page.evaluate("location.pathname") == "/"
+    one.page.wait_for_selector(ready, timeout=90_000)
+    if name == "noise":
+        assert one.last("/api/noise")["n"] == 17
 
 
 def test_a_path_that_is_no_page_says_so(watched):
@@ -109,7 +116,7 @@ TYPED = {
 }
 
 
-@pytest.mark.parametrize("name", TYPED)
+@pytest.mark.parametrize("name", some(TYPED, ["lookup", "heads"]))
 def test_what_was_typed_survives_another_page_and_a_reload(watched, name):
     one = watched()
     page = one.open(name)
@@ -242,11 +249,11 @@ def test_axe_finds_no_violation(watched, mode, colours, names):
         assert violations(one.page, colours) == [], name
 
 
-def test_the_documents_are_linked_from_every_page(watched):
+@pytest.mark.parametrize("name", some(READY, ["home", "sheets"]))
+def test_the_documents_are_linked_from_every_page(watched, name):
     one = watched()
-    for name in READY:
-        one.open(name).locator("header").get_by_role("link", name="Documents").click()
-        one.page.wait_for_url(f"{one.address}/docs/")
+    one.open(name).locator("header").get_by_role("link", name="Documents").click()
+    one.page.wait_for_url(f"{one.address}/docs/")
 
 
 @pytest.mark.parametrize(

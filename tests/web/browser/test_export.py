@@ -82,7 +82,9 @@ def agree(expected, found):
     return expected == (pytest.approx(found, rel=1e-9, abs=1e-13) if isinstance(expected, float) else found)
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in ("noise", "claims") else pytest.mark.slow) for name in PAGES]
+)
 def test_each_page_exports_python_pictures_and_numbers(watched, name, capsys):
     one = watched()
     fragment, seen = PAGES[name]
