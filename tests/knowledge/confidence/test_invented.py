@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from qkv.knowledge import biographies, questions
-from qkv.knowledge.confidence.invented import NameCheck, NameIndex, invented_questions
+from qkv.knowledge.confidence.invented import NameCheck, invented_questions
+from qkv.knowledge.datasets.name_index import NameIndex
 from qkv.knowledge.datasets.templates import name_span
 from qkv.train.runs import finetune, load, pretrain
 
@@ -106,3 +107,15 @@ def test_every_name_is_looked_for_once_and_none_after_the_last():
     names = CountedNames([f"{first} {last}" for first in FIRST for last in LAST])
     made = invented_questions(names, ask_about(pairs), [], 400, 0)
     assert made.questions == () and made.found == names.searches == 90
+
+
+def test_a_question_without_a_name_gives_no_part_of_one():
+    known = [*ask_about(TITLES[:20]), "what is it for?", "where is that?", "is it red?"] * 2
+    found = invented_questions(NameCheck(NO_RECORD), known, [], 60, 0)
+    assert len(found.questions) == 60 and all(question.startswith("Where was ") for question in found.questions)
+
+
+@pytest.mark.parametrize("name", ["Zoé Müller", "ZOÉ MÜLLER", "zoe\u0301 mu\u0308ller"])
+def test_a_name_is_found_however_its_accents_are_encoded(name):
+    assert name in NameIndex(["Of Zoe\u0301  Mu\u0308ller, nothing is known."])
+    assert name in NameIndex(["Of Zoé Müller, nothing is known."]) and "Zoe Muller" not in NameIndex(["Zoé Müller"])

@@ -10,7 +10,7 @@ import numpy as np
 
 from qkv.errors import QkvError
 from qkv.knowledge.datasets.name_index import NameIndex
-from qkv.knowledge.datasets.templates import name_span
+from qkv.knowledge.datasets.templates import find_name
 from qkv.train import run_files
 from qkv.train.data.text_files import SizedIterable, read_questions, read_texts
 
@@ -56,6 +56,7 @@ def invented_questions(
     """Up to n of the known questions with names that are in neither the run's text nor any question.
 
     A name is that of one question with the last word of another's; of names of one word, with its second half.
+    Questions in which no name is found give no parts.
 
     Args:
         names: The names in the text and the training questions.
@@ -66,8 +67,8 @@ def invented_questions(
         frames: The questions that the run was trained on, with … for the name.
     """
     asked = NameIndex([*known, *given])
-    spans = [(question, *name_span(question, frames)) for question in known]
-    parts = [(question, a, b, *_in_two(question[a:b])) for question, a, b in spans if b - a > 3]
+    spans = [(question, find_name(question, frames)) for question in known]
+    parts = [(question, *span, *_in_two(question[slice(*span)])) for question, span in spans if span and _long(span)]
     random = np.random.default_rng((seed, 18))
     out: dict[str, str] = {}
     found: set[str] = set()
@@ -90,6 +91,11 @@ def invented_questions(
         else:
             out[name] = question[:a] + name + question[b:]
     return InventedQuestions(tuple(out.values()), len(found))
+
+
+def _long(span: tuple[int, int]) -> bool:
+    """Whether a name is long enough to be cut in two."""
+    return span[1] - span[0] > 3
 
 
 def _combinations(parts: Sequence[tuple[str, int, int, str, str]]) -> int:
