@@ -79,6 +79,12 @@ def test_every_document_is_served_and_listed_and_no_link_is_dead(monkeypatch):
             assert not fragment or fragment in (anchors[target] if target else ids), f"{name}: {link}"
 
 
+@pytest.mark.parametrize("path", [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda p: p.name)
+def test_no_document_has_html_which_would_be_shown_as_text(path):
+    text = re.sub(r"^(`{3,}).*?^\1`*$|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.S | re.M)
+    assert not re.search(r"</?(sub|sup|br|b|i|p|div|img|span|details|summary)\b[^>]*>", text)
+
+
 def listed(monkeypatch):
     """Name, title and summary of every document on the served list, in its order."""
     monkeypatch.setattr(documents, "SITE", ("nowhere",))
