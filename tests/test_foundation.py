@@ -136,6 +136,18 @@ def _imported(path, known):
     return found
 
 
+@pytest.mark.parametrize(
+    "package",
+    [p for p in sorted(SOURCE.iterdir()) if (p / "__init__.py").is_file() and p.name != "knowledge"],
+    ids=lambda p: p.name,
+)
+def test_the_reading_order_of_a_package_names_every_part(package):
+    parts = [p.stem for p in package.glob("*.py")] + [p.parent.name for p in package.glob("*/__init__.py")]
+    text = ast.get_docstring(tree_of(package / "__init__.py"))
+    assert "Reading order" in text
+    assert not [part for part in parts if part != "__init__" and not re.search(rf"\b{part}\b", text)]
+
+
 def test_public_functions_are_not_hidden_by_modules_of_the_same_name():
     imports = "import qkv, qkv.design.hull.selectable, qkv.noise.robust.robust_query, qkv.noise.moments.mixture"
     names = "qkv.design.copyable, qkv.design.reach, qkv.noise.harden, qkv.noise.reading_moments"

@@ -2,8 +2,9 @@
 
 Reading order: syntax (Markdown and LaTeX to nodes), semantics (declared names, ranges, cases of an index), symbolic
 (the prover) and numeric (instances), which know nothing of each other, adjudicate (proof and evidence to a verdict),
-kernel (theorems for Coq),
-pipeline (check: all of them in order), verdict (the results). catalogue holds six documents with known verdicts.
+equivalence (iff, as two claims), arrays (claims about arrays of any size, with a decision of their own), kernel
+(theorems for Coq), time_limit (of one claim), pipeline (check: all of them in order), verdict (the results). catalogue
+holds six documents with known verdicts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""The command line: one function per command, heavy imports inside it."""
+"""The command line: one function per command, heavy imports inside it.
+
+Reading order: common (options, parsing and output of all commands); given_options (which options were given); design
+and texts, noise with noise_options, heads and head_evidence, claims, sheets, train with recipe_help, facts, knowledge
+and language_models, serve (the commands); exit_codes, help_format, streams and plain_text (how the program ends,
+explains itself and prints); json_documents and json_schemas (--json), with the fields in json_fields, json_heads,
+json_knowledge and json_sheets.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Reading order: packaged_models (real weights without a hub); adapter (what every attention layer computed);
 attention_model (open a model, run it); capture and head (one text, one head as a Memory); patterns, ablation, firmness,
-readable_keys, output_circuit (measures); key_grid and rounding (keys of few bits); table (all of them for all heads);
+readable_keys, output_circuit (measures); certified_head (what is certified of one head); key_grid, rounding and
+divergence (keys of few bits, and what they change); table (all of them for all heads);
 sensitivity, forecast and allocation (which channels need bits, and what they cost); fingerprint and packed_cache (a key
 cache of few bits, for one model); name_lookup (heads that look up a name); text_survey (all heads on one text);
 token_view (one head, seen from one token); example_model (heads that qkv designed).

@@ -3,7 +3,7 @@
 Reading order: key_noise (Gaussian and rounding noise); head_mix (one head or several); moments (mean and covariance, by
 integration); monte_carlo (the same by draws); probability (that the output is near a target); laws (the distribution of
 one weight); comparison (head layouts under one noise); robust (queries that resist noise); layout_report (for plots);
-sweep (many heads, here or on a cluster).
+sweep (many heads, here or on a cluster). method names the ways to compute a figure.
 """
 
 from __future__ import annotations

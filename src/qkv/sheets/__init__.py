@@ -2,7 +2,8 @@
 
 Reading order: feedback (the results); reading (documents to formulas with the words around them); problems (what is
 given and asked); statements (each formula as a claim, decided); answers (the author's constructions, put to the goals);
-pipeline (grade); sheet_files (many files), classes (a class), claim_blocks and source_view (for what shows them).
+closeness (what ≈ means in both); pipeline (grade); sheet_files (many files), classes (a class), equivalent_answers
+(which answers say the same), claim_blocks and source_view (for what shows them).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The tour: every package demonstrated on embedded data, as one HTML report with figures."""
+"""The tour: every package demonstrated on embedded data, as one HTML report with figures.
+
+Reading order, that of the chapters: design, noise, heads, claims, sheets, train, knowledge.
+"""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Reading order: settings (TrainSettings), recipes (presets, and the rule that chooses one), data (texts, objectives,
 packed batches), loop (the training steps), runs (create, train, resume and load a run folder), generation (text from a
-run), convert (to and from other libraries). tokenizers, optimizers, distributed, checkpoint, metrics_log and allocator
-serve the loop; run_files and old_runs read a run folder without torch.
+run), convert (to and from other libraries). tokenizers, optimizers, distributed, checkpoint, metrics_log, allocator
+and run_lock serve the loop; run_files and old_runs read a run folder without torch.
 """
 
 from __future__ import annotations
