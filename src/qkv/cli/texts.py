@@ -31,7 +31,7 @@ def wire_texts(
     as_json: JSON = False,
     save: Save = None,
 ) -> None:
-    """Find attention with which the tokens of every text read by a rule."""
+    """Find attention with which the tokens of every text read by a rule; exit 1 if none is found."""
     check_outputs(save)
     from qkv.core.files import pick, read_arrays
     from qkv.design.sequences.rules import duplicate, induction, previous
