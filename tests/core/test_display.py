@@ -21,6 +21,7 @@ from qkv.core.display import (
     lower_power_of_ten,
     number,
     percent,
+    percent_interval,
     plain,
     power,
     probability_percent,
@@ -226,3 +227,14 @@ def test_a_typed_share_is_shown_as_it_was_typed(thousandths):
     assert float(lower_percent(share, 6).removesuffix(" %")) == thousandths / 10
     assert lower_percent(share, 6) == upper_percent(share, 6)
     assert lower_percent(0.94999, 3) == "94.9 %" and upper_percent(0.94999, 3) == "95 %"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (0.9888, 0.99965, "98.8 to over 99.9 %"), (0.0, 0.0042, "0.0 to 0.5 %"), (0.99971, 1.0, "99.9 to 100.0 %"),
+        (0.462, 0.724, "46.2 to 72.4 %"), (0.00001, 0.01, "under 0.1 to 1.0 %"), (0.46249, 0.72401, "46.2 to 72.5 %"),
+    ],
+)  # fmt: skip
+def test_an_interval_is_rounded_outwards_and_never_to_certainty(low, high, text):
+    assert percent_interval(low, high) == text

@@ -37,7 +37,7 @@ def test_the_interval_of_a_score_is_scipys(run):
     score = Score.of(0.6, 50)
     theirs = stats.binomtest(30, 50).proportion_ci(method="wilson")
     assert (score.low, score.high) == pytest.approx((theirs.low, theirs.high))
-    assert str(score) == "60.0 % (46.2 to 72.4)"
+    assert str(score) == "60.0 % (46.1 to 72.4 %)"
 
 
 def test_only_white_space_around_an_answer_is_ignored():

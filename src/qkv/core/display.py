@@ -259,6 +259,18 @@ def percent(share: float, decimals: int = 1) -> str:
     return f"{shown} %"
 
 
+def percent_interval(low: float, high: float, decimals: int = 1) -> str:
+    """An interval of shares, such as "98.8 to 99.9 %", rounded outwards; only 0 and 1 themselves are 0 and 100."""
+    step = Decimal(1).scaleb(-decimals)
+    down, up = (
+        Decimal(repr(_hundredfold(share))).quantize(step, rounding)
+        for share, rounding in ((low, ROUND_FLOOR), (high, ROUND_CEILING))
+    )
+    if high < 1 and up >= 100:
+        return f"{down} to over {100 - step} %"
+    return f"under {step} to {up} %" if low > 0 and down <= 0 else f"{down} to {up} %"
+
+
 def probability_percent(p: float) -> str:
     """An estimated probability, such as "93 %", which is never said to be 0 or 1."""
     return percent(p, 0) if 0 < p < 1 else "under 1 %" if p <= 0 else "over 99 %"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from qkv.core.display import Card, Displayable, percent
+from qkv.core.display import Card, Displayable, percent, percent_interval
 from qkv.errors import QkvError
 from qkv.knowledge.answering.answer_model import MAX_ANSWER_TOKENS, answer_text
 from qkv.knowledge.datasets.facts import Questions
@@ -38,7 +38,7 @@ class Score(Displayable):
         return cls(accuracy, *wilson_interval(accuracy * n, n), n)
 
     def __str__(self) -> str:
-        return f"{percent(self.accuracy)} ({100 * self.low:.1f} to {100 * self.high:.1f})"
+        return f"{percent(self.accuracy)} ({percent_interval(self.low, self.high)})"
 
     def card(self) -> Card:
         return Card(f"{self} of {self.n} questions")
@@ -97,9 +97,7 @@ class Scores(Displayable):
         several = len(self.runs) > 1
         own_name = f"these runs (mean of {len(self.runs)} runs)" if several else "this run"
         scores = {own_name: Score(self.accuracy, self.low, self.high, self.n), **self.baselines}
-        rows = tuple(
-            (name, percent(s.accuracy), f"{100 * s.low:.1f} to {100 * s.high:.1f} %") for name, s in scores.items()
-        )
+        rows = tuple((name, percent(s.accuracy), percent_interval(s.low, s.high)) for name, s in scores.items())
         each = (("each run", ", ".join(percent(a) for a in self.runs)),) if several else ()
         return Card(f"{self.n} questions, exact match", each, ("answers of", "right", "95 % interval"), rows)
 

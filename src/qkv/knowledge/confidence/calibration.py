@@ -279,8 +279,11 @@ def _measure(
     held_out = not (answers.measured & answers.fitted).any()
     values, right, groups = answers.found.values[rows], answers.right[rows], answers.groups[rows]
     scores = badge.calibrator.scores(model_inputs(values))
+    p_seen = badge.calibrator.p_seen(model_inputs(values))
     if not held_out:
         scores[answers.fitted[rows]] = out_of_fold.scores
+        if p_seen is not None and out_of_fold.seen_scores is not None:
+            p_seen[answers.fitted[rows]] = expit(out_of_fold.seen_scores)
     badges = np.array([badge.calibrator.badge_of_score(float(score)) for score in scores])
     given, seen, called = groups != INVENTED, groups == KNOWN, badges == REMEMBERED
     n_right, n = int((called & given & right).sum()), int((called & given).sum())
@@ -299,7 +302,13 @@ def _measure(
         high=high,
         coverage=n_right / max(1, int(right[given].sum())),
         counts=_counts(badges, groups, right),
-        features=_feature_qualities(badge, values[given], scores[given], seen[given], right[given]),
+        features=_feature_qualities(
+            values[given],
+            (scores if p_seen is None else p_seen)[given],
+            scores[given],
+            seen[given],
+            right[given],
+        ),
         reliability=reliability(expit(scores[given]), right[given]),
         plain=plain_threshold(answers.found, answers, made, seed),
         more_questions=None if math.isinf(more) else math.ceil(more),
@@ -374,13 +383,13 @@ def _answer_rows(
 
 
 def _feature_qualities(
-    badge: Badge, values: np.ndarray, scores: np.ndarray, seen: np.ndarray, right: np.ndarray
+    values: np.ndarray, for_known: np.ndarray, scores: np.ndarray, seen: np.ndarray, right: np.ndarray
 ) -> tuple[FeatureQuality, ...]:
+    """How well each feature, and the badge by its two scores, tells people in the text and right answers."""
     # For each feature: the score for "seen" and the score for "right". A low entropy or surprise speaks for both.
     columns = {name: values[:, i] * (-1 if name in LOWER_IS_BETTER else 1) for i, name in enumerate(FEATURES)}
-    p_seen = badge.calibrator.p_seen(model_inputs(values))
     pairs = {name: (column, column) for name, column in columns.items()}
-    pairs["badge"] = (scores if p_seen is None else p_seen, scores)
+    pairs["badge"] = (for_known, scores)
     both_among_seen = right[seen].any() and not right[seen].all()
     both = right.any() and not right.all()
     return tuple(

@@ -103,12 +103,14 @@ class CrossFit:
         scores: Log-odds that each answer is right, from models that were fitted without its person.
         right: Whether each answer is right.
         groups: The group of each row: "known", "outsider" or "invented".
+        seen_scores: Log-odds that each row is about somebody known, out of fold; None where that is not estimated.
     """
 
     calibrator: Calibrator
     scores: np.ndarray
     right: np.ndarray
     groups: tuple[str, ...]
+    seen_scores: np.ndarray | None = None
 
     @property
     def p_right(self) -> np.ndarray:

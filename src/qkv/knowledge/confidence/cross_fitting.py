@@ -65,7 +65,7 @@ def cross_fit(
         seed: Seed of the folds.
 
     Returns:
-        The calibrator, with the out-of-fold score of each row.
+        The calibrator, with the out-of-fold scores of each row.
 
     Raises:
         QkvError: The rows do not fit together, a group has another name, or fewer than five people have a right
@@ -82,7 +82,7 @@ def cross_fit(
         y[known], [n for n, k in zip(names, known, strict=True) if k]
     )
     right_model, scores = out_of_fold(x, y, assignments, RIGHT_RIDGE, known if grouped else None)
-    seen_model = None
+    seen_model = seen_scores = None
     if grouped:
         seen_model, seen_scores = out_of_fold(x, known, assignments, SEEN_RIDGE)
         scores = log_odds_of_both(seen_scores, scores)
@@ -100,7 +100,7 @@ def cross_fit(
     others = int(tested.sum()) - remembered.accepted
     made_up = guarantee(-scores[tested], ~y[tested], level, confidence, most=others)
     calibrator = replace(scored, remembered=remembered, made_up=made_up, outside=limits)
-    return CrossFit(calibrator, scores, y, kinds)
+    return CrossFit(calibrator, scores, y, kinds, seen_scores)
 
 
 def _one_row_each(names: Sequence[str], seed: int) -> np.ndarray:

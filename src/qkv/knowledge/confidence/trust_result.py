@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from qkv.core.display import Card, Displayable, lower_percent, number, percent
+from qkv.core.display import Card, Displayable, lower_percent, number, percent, percent_interval
 from qkv.knowledge.confidence.badge import REMEMBERED, Badge
 from qkv.knowledge.confidence.guarantee import MIN_LEVEL
 from qkv.knowledge.confidence.metrics import Reliability
@@ -216,7 +216,7 @@ class Trust(Displayable):
             (
                 "measured",
                 f"{self.n_right} of {self.n_remembered} answers called remembered are right ({who}): "
-                f"{percent(self.precision)}, 95 % interval {100 * self.low:.1f} to {100 * self.high:.1f} %",
+                f"{percent(self.precision)}, 95 % interval {percent_interval(self.low, self.high)}",
             ),
             ("coverage", self._coverage_text()),
             ("log-probability alone", said),

@@ -167,7 +167,7 @@ def measured(
         high=high,
         coverage=n_right / max(1, int(right.sum())),
         counts=_counts(badges, real, right),
-        features=_qualities(badge, found, x, scores, real, right),
+        features=_qualities(found, _seen_scores(badge, fit, x, scores), scores, real, right),
         reliability=reliability(expit(scores[real]), right[real]),
         plain=_plain(badge, found, real, right, seed),
         more_questions=None if math.isinf(more) else math.ceil(more),
@@ -210,14 +210,21 @@ def _counts(badges: np.ndarray, real: np.ndarray, right: np.ndarray) -> dict[str
     }
 
 
+def _seen_scores(badge: ModelBadge, fit: CrossFit | None, x: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """How surely each name is that of somebody real: out of fold on the rows of the fit."""
+    if fit is not None and fit.seen_scores is not None:
+        return fit.seen_scores
+    p_seen = badge.calibrator.p_seen(x)
+    return scores if p_seen is None else p_seen
+
+
 def _qualities(
-    badge: ModelBadge, found: Signals, x: np.ndarray, scores: np.ndarray, real: np.ndarray, right: np.ndarray
+    found: Signals, for_real: np.ndarray, scores: np.ndarray, real: np.ndarray, right: np.ndarray
 ) -> tuple[FeatureQuality, ...]:
     """AUROC seen is over names of two words or more, because every invented name has two."""
     columns = {name: found.column(name) * (-1 if name in LOWER_IS_BETTER else 1) for name in SIGNALS}
-    p_seen = badge.calibrator.p_seen(x)
     pairs = {name: (column, column) for name, column in columns.items()}
-    pairs["badge"] = (scores if p_seen is None else p_seen, scores)
+    pairs["badge"] = (for_real, scores)
     several = np.array([" " in question.name for question in found.questions])
     both = right[real].any() and not right[real].all()
     return tuple(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from qkv.core.display import Card, percent
+from qkv.core.display import Card, percent, percent_interval
 from qkv.core.validation import whole
 from qkv.errors import QkvError
 from qkv.knowledge.datasets.accepted_names import is_accepted
@@ -94,7 +94,7 @@ class KnownFacts(Scores):
             (
                 f"{g.kind}: {g.group}",
                 f"{percent(g.right / g.n)} of {g.n}",
-                f"{100 * g.low:.1f} to {100 * g.high:.1f} %",
+                percent_interval(g.low, g.high),
             )
             for g in self.groups
         ]

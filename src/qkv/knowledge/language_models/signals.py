@@ -123,7 +123,7 @@ class SignalReader:
     @property
     def name_layers(self) -> tuple[int, int]:
         """The hidden states at the end of the name are taken here: in the middle, and at three quarters."""
-        return self.model.layers // 2, round(0.775 * self.model.layers)
+        return self.model.layers // 2, min(round(0.775 * self.model.layers), self.model.layers - 1)
 
     def read(self, questions: Sequence[Question]) -> Signals:
         """Answer questions greedily, and compute the signals of each answer."""
