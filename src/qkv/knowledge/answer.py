@@ -26,7 +26,7 @@ NO_KINDS = (
     "The run does not record which questions it was trained on: the badge holds for questions like those that it was "
     "fitted on."
 )
-ON_AVERAGE = "What the badge guarantees is the share of right answers among all that it calls so, not of this one."
+ON_AVERAGE = "What the badge guarantees is the share of {} answers among all that it calls so, not of this one."
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -215,8 +215,8 @@ def explain(
         "; ".join(parts)
         + f". The probability that this one is right is estimated at {probability_percent(judged.p_right)}."
     )
-    if badge is not None and judged.badge == REMEMBERED:
-        text += f" {ON_AVERAGE}"
+    if badge is not None and judged.badge in (REMEMBERED, MADE_UP):
+        text += f" {ON_AVERAGE.format('right' if judged.badge == REMEMBERED else 'wrong')}"
     return text if frames or badge is None else f"{text} {NO_KINDS}"
 
 

@@ -200,3 +200,18 @@ def test_rows_that_do_not_fit_together_are_refused():
         given = {"x": x, "right": right, "groups": groups, **changes}
         with pytest.raises(QkvError):
             cross_fit(given.pop("x"), given.pop("right"), **given)
+
+
+def test_features_that_say_nothing_tell_nobody_known_out_of_fold():
+    """In the fit itself, noise tells known rows from others; the scores that are shown are those without the row."""
+    from qkv.knowledge.confidence.metrics import auroc
+
+    inside, outside = [], []
+    for seed in range(12):
+        random = np.random.default_rng(seed)
+        x, known, right = random.normal(size=(80, 8)), np.arange(80) < 40, random.random(80) < 0.6
+        groups = ["known" if each else "outsider" for each in known]
+        found = cross_fit(x, right & known, groups=groups, seed=seed)
+        inside.append(auroc(found.calibrator.p_seen(x), known))
+        outside.append(auroc(found.seen_scores, known))
+    assert np.mean(inside) > 0.63 and abs(np.mean(outside) - 0.5) < 0.08

@@ -177,3 +177,4 @@ def test_a_relation_of_a_single_subject_is_no_reason_to_refuse_whoever_is_left_o
     found = write_facts(Facts(tuple(people)), tmp_path, outside=0.5, seed=seed, **more)
     inside = "Stone3" in " ".join(load_texts(tmp_path / "texts.txt"))
     assert found.relations == (("use", "finder") if inside else ("use",))
+    assert ("no question asks for finder" in found.note) != inside

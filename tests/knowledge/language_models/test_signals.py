@@ -138,3 +138,16 @@ def test_answers_of_another_model_or_relation_and_damaged_ones_are_refused(model
 def test_a_question_of_no_relation_has_signals_too(model: CausalModel) -> None:
     found = read_signals(model, [understood("Who taught Immanuel Kant?"), understood("why is the sky blue?")])
     assert np.isfinite(found.values).all()
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_a_model_of_any_number_of_layers_is_read(layers: int) -> None:
+    import transformers
+
+    config = transformers.LlamaConfig(
+        vocab_size=640, hidden_size=32, intermediate_size=64, num_hidden_layers=layers, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=512, bos_token_id=0, eos_token_id=2,
+    )  # fmt: skip
+    made = from_transformers(transformers.LlamaForCausalLM(config), tiny_tokenizer())
+    found = SignalReader(made, "city").read([about(name, "city") for name in NAMES])
+    assert found.hidden.shape == (3, 64) and np.isfinite(found.values).all()

@@ -143,7 +143,10 @@ def write_facts(
     if mentioned:
         others = "subject outside the texts is" if mentioned == 1 else "subjects outside the texts are"
         notes.append(f"{mentioned:,} {others} mentioned in them, and not asked about in outside.tsv")
-    if not asks[OUTSIDE].pairs:
+    left = [relation for relation in every if relation not in have]
+    if left:
+        notes.append(f"no question asks for {', '.join(left)}: only subjects outside the texts have it")
+    if not asks[OUTSIDE].pairs and outsiders is None:
         notes.append("no names could be invented for outside.tsv: leave subjects out of the texts for it (outside)")
     note = "; ".join(each for each in notes if each)
     return FactFiles(str(folder), len(inside), asked, counts, outsiders is None and bool(names), note)
