@@ -33,7 +33,7 @@ def verdict(text, part, problem="attention-2021", place=0):
         (r"$q = \lim_{s \to \infty} s(k_a+k_b)$", "limit"),
         (r"$q \propto k_a + k_b$", "limit"),
         (r"Let $q = k_a + k_b$, and then $q = s q$.", "limit"),
-        (r"$q = k_a + k_b$. Use a large multiple of it.", "not_read"),
+        (r"$q = k_a + k_b$. Use a large multiple of it.", "limit"),
         (r"令 $q = A(K_a + K_b)$，其中 A 很大", "limit"),
         (r"$$q = \frac{k_a + k_b}{2}$$", "misses"),
         (r"$q = \frac{k_a}{\|k_a\|} + \frac{k_b}{\|k_b\|}$", "misses"),

@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 
 from qkv.sheets.answers.construction import Construction, joined, names, renamed
 from qkv.sheets.answers.counterexamples import weighted_sum
+from qkv.sheets.answers.letters import SIZES
 from qkv.sheets.answers.regions import Region
 from qkv.sheets.answers.tree_text import Said, basis_matrix, claim_text, clauses, said, symbol_of
 from qkv.sheets.problems.problem import Problem, Question
+from qkv.sheets.reading.scale_words import scale_in_words
+from qkv.sheets.reading.sentences import split_sentences
 from qkv.sheets.reading.sheet import Formula
 from qkv.sheets.statements import tree as T
 from qkv.sheets.statements.parser import Unreadable, expression
@@ -26,13 +29,6 @@ DROPPED_AFTER = re.compile(
     r"does(?: not|n't)|do(?: not|n't)|fails?\b|cannot|can't|不够|不行|是不够)",
     re.I,
 )
-SCALED_IN_WORDS = re.compile(
-    r"\b(?:multipl\w+|scal\w+|times)\b[^.。;]{0,30}\b(?:large|big|huge)\b|\b(?:large|big|"
-    r"huge)\b[^.。;]{0,20}\b(?:multiple|factor|scalar)\b|"
-    r"(?:乘|放大)[^.。;]{0,12}大",
-    re.I,
-)
-"""A scale that is said beside a construction and not written in it."""
 SIMILARLY = re.compile(r"similar|likewise|analogous|respectively|vice versa|same for|同理|类似|同样", re.I)
 AS_BEFORE = re.compile(
     r"\b(?:same|identical)\b.{0,40}\b(?:query|answer|expression|as|construction)\b|\bas (?:before|above|"
@@ -106,9 +102,8 @@ def find_constructions(
         if text is None or dropped or another:
             last = []
             continue
-        if "prop" in one.clause.signs[: len(heads)] or (
-            not matrices and not _has_letters(text, problem) and SCALED_IN_WORDS.search(one.formula.after[:100])
-        ):
+        scaled = not matrices and not _has_letters(text, problem) and scale_in_words(one.formula.nearby) == "large"
+        if "prop" in one.clause.signs[: len(heads)] or scaled:
             text = f"t*({text})"
         last = [_Value(hole, text, one.formula.line, one.formula.source, supposed) for hole in heads]
         if all(hole in current for hole in question.holes) and any(v.hole in current for v in last):
@@ -189,8 +184,9 @@ def says_as_before(region: Region) -> bool:
 
 
 def says_scaled(region: Region) -> bool:
-    """Whether the words speak of a large multiple."""
-    return bool(SCALED_IN_WORDS.search(region.words))
+    """Whether the words speak of a large multiple, anywhere in the region."""
+    nearby = (formula.nearby for formula in region.formulas)
+    return any(scale_in_words(sentences) for sentences in (split_sentences(region.words), *nearby))
 
 
 VALUES_ARE_KEYS = re.compile(
@@ -378,9 +374,9 @@ def _is_row(text: str, problem: Problem) -> bool:
 
 
 def _has_letters(text: str, problem: Problem) -> bool:
-    """Whether an expression has a letter that is no vector of the problem."""
+    """Whether an expression has a letter that is no vector of the problem and no size, so that it may be a scale."""
     vectors = {*problem.letters_for("key"), *problem.letters_for("mean")}
-    return any(not (base in vectors and index) for base, index in names(text))
+    return any(not (base in vectors and index) and joined(base, index) not in SIZES for base, index in names(text))
 
 
 def _has_vectors(text: str, matrix: bool, question: Question, problem: Problem, values: bool = False) -> bool:

@@ -2,7 +2,7 @@
 
 Reading order: sheet (the results); forms (the form of a sheet, comments, macros); relations (signs); spans (where math
 stands, rows); typst (Typst math as LaTeX); parts (labels and headings); regions (answers and the problem's own text);
-sentences (the words around a formula); reader (all of it).
+sentences (the words around a formula); scale_words (a large factor that words give a query); reader (all of it).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,12 +13,13 @@ from qkv.sheets.reading.forms import Document, expanded, read_document
 from qkv.sheets.reading.kets import without_kets
 from qkv.sheets.reading.parts import Stretch, stretches
 from qkv.sheets.reading.regions import answer_regions
-from qkv.sheets.reading.sentences import around, cleaned, previous
+from qkv.sheets.reading.sentences import around, cleaned, following, previous
 from qkv.sheets.reading.sheet import Formula, Passage, Sheet
 from qkv.sheets.reading.spans import Span, plain_formulas, rows, spans
 from qkv.sheets.reading.typst import as_latex
 
 MAX_FORMULAS = 1500
+MAX_NEARBY = 1000  # characters on each side that are looked at for the sentences next to a formula
 _ABOUT = re.compile(r"k_|v_|\\mu|\\alpha|alpha_|mu_|q_|q\b")
 _DISTRIBUTED = re.compile(
     r"(?<!\\)~(?=\s*(?:\\(?:mathcal|cal|mathscr|mathrm)\s*\{?\s*)?N\s*\}?\s*(?:\\left\s*)?\()"
@@ -72,10 +73,39 @@ def read_sheet(
         before, after = around(body, said, index)
         own = bool(regions) and not any(start <= span.start < end for start, end in regions)
         lead = previous(body, said, index)
-        formulas += [replace(f, previous=lead) for f in _formulas(document, span, part, before, after, own, index)]
+        near = _nearby(body, said, index, _bounds(body, names[0], regions, span.start))
+        formulas += [
+            replace(f, previous=lead, nearby=near) for f in _formulas(document, span, part, before, after, own, index)
+        ]
     passages = _passages(document, names, regions)
     parts = [p for p in dict.fromkeys([*(x.part for x in passages), *(x.part for x in formulas)]) if p]
     return Sheet(file, document.form, body, tuple(formulas), tuple(passages), tuple(parts), document.cut)
+
+
+def _bounds(body: str, starts: list[int], regions: list[tuple[int, int]], at: int) -> tuple[int, int]:
+    """Where the stretch of a part, or the answer in it, begins and ends that holds a place of the text."""
+    place = bisect_right(starts, at)
+    begin, end = starts[place - 1] if place else 0, starts[place] if place < len(starts) else len(body)
+    inside = next(((first, last) for first, last in regions if first <= at < last), (begin, end))
+    return max(begin, inside[0]), min(end, inside[1])
+
+
+def _nearby(body: str, said: list[Span], index: int, bounds: tuple[int, int]) -> tuple[str, ...]:
+    """The sentence of a span and those next to it, within the bounds."""
+    begin, end = bounds
+    span = said[index]
+    low, high = max(begin, span.start - MAX_NEARBY), min(end, span.end + MAX_NEARBY)
+    first = bisect_left(said, low, key=lambda one: one.start)
+    mine = [
+        replace(one, start=one.start - low, end=one.end - low, inner=one.inner - low)
+        for one in itertools.takewhile(lambda one: one.end <= high, said[first:])
+    ]
+    text, here = body[low:high], index - first
+    if here >= len(mine):
+        return ()
+    before, after = around(text, mine, here)
+    own = f"{before} ${' '.join(span.math.split())}$ {after}"
+    return own, previous(text, mine, here), following(text, mine, here)
 
 
 def _apart(more: list[Span], found: list[Span]) -> list[Span]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from qkv.sheets.reading.spans import Span
@@ -34,6 +35,19 @@ def cleaned(words: str) -> str:
     return re.sub(r"\s+", " ", "".join(out)).strip()
 
 
+def split_sentences(words: str) -> list[str]:
+    """Cleaned words as sentences, which do not end inside math.
+
+    Example:
+        >>> split_sentences("Take $q = 1. k_a$ here. It is long.")
+        ['Take $q = 1. k_a$ here', ' It is long']
+    """
+    blank = re.sub(r"\$[^$]*\$", lambda math: "\x00" * len(math[0]), words)
+    cuts = [(0, 0), *((cut.start(), cut.end()) for cut in _END.finditer(blank)), (len(words), len(words))]
+    pieces = [words[one[1] : other[0]] for one, other in itertools.pairwise(cuts)]
+    return [piece for piece in pieces if piece.strip()]
+
+
 def around(text: str, spans: list[Span], index: int) -> tuple[str, str]:
     """The words before and after the span with this index, in its sentence."""
     span = spans[index]
@@ -54,6 +68,26 @@ def previous(text: str, spans: list[Span], index: int) -> str:
     for place in range(len(cuts) - 1, -1, -1):
         first, last = low + (cuts[place - 1].end() if place else 0), low + cuts[place].start()
         words = cleaned(_with_math(text, near, first, last))
+        if re.search(r"\w", words):
+            return words
+    return ""
+
+
+def following(text: str, spans: list[Span], index: int) -> str:
+    """The sentence after the one in which the span with this index stands; empty if there is none near it."""
+    start = spans[index].end
+    high = min(len(text), start + 2 * MAX_WORDS)
+    blank = list(text[start:high])
+    near = [span for span in spans[index + 1 : index + 1 + MAX_NEAR] if span.end <= high]
+    for span in near:  # as in previous
+        length = span.end - span.start
+        ends = span.display and span.math.rstrip().endswith((".", "。"))
+        blank[span.start - start : span.end - start] = "\x00" * (length - 1) + ("." if ends else "\x00")
+    cuts = [start + cut.end() for cut in _END.finditer("".join(blank))]
+    if spans[index].math.rstrip().endswith((".", "。")):
+        cuts = [start, *cuts]
+    for place, first in enumerate(cuts):
+        words = cleaned(_with_math(text, near, first, cuts[place + 1] if place + 1 < len(cuts) else high))
         if re.search(r"\w", words):
             return words
     return ""

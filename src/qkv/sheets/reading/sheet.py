@@ -25,6 +25,8 @@ class Formula:
         after: The words after it in its sentence.
         own_text: Whether it belongs to the text of the problem and not to the answer.
         previous: The sentence before its own.
+        nearby: Its own sentence, the one before it and the one after, as far as they stand in the same part; formulas
+            between dollar signs.
     """
 
     line: int
@@ -37,6 +39,7 @@ class Formula:
     after: str = ""
     own_text: bool = False
     previous: str = ""
+    nearby: tuple[str, ...] = ()
 
     @property
     def aside(self) -> bool:

@@ -79,7 +79,7 @@ class _Judge:
         self.mistakes: dict[str, int] = {}  # the line of the first mistake, by the letter of the part
         self.last_condition: tuple[int, tuple[T.Condition, ...]] = (0, ())  # with its line
         self.changes: tuple[Change, ...] = ()  # of tokens, told in words
-        self.query: Definition | None = None  # a query that is tried in the place of the one that holds
+        self.queries: tuple[Definition, ...] = ()  # queries that are tried in the place of those that hold
         self.unchanged = False  # whether tokens are as the problem gives them, whatever the words tell
         self.elsewhere = False  # whether the givens of sibling parts are tried
         self.scores_named = False  # whether the sheet writes α for scores
@@ -295,10 +295,16 @@ class _Judge:
             self.unchanged = False
             if other.kind in (EXACT, LIMIT):
                 return replace(found, kind=OPEN, because="right only without the change that the words tell")
+        in_words = [d for d in self.notation.in_part(*place).values() if d.scale] if found.kind == WRONG else []
+        if in_words:
+            scaled = tuple(d.scaled() for d in in_words)
+            other = self._with_queries(scaled, parsed, clause, conditions, around, extra)
+            if other.kind != WRONG:
+                sure = all(d.scale == "large" for d in in_words) and other.kind in (EXACT, LIMIT)
+                because = "the words beside the query speak of a large factor, which the formula does not have"
+                return other if sure else replace(found, kind=OPEN, because=because)
         for query in self.notation.other_queries(*place)[:MAX_OTHER_QUERIES] if found.kind == WRONG else ():
-            self.query = query
-            other = self._chain(parsed, clause, conditions, around, extra, "weight")
-            self.query = None
+            other = self._with_queries((query,), parsed, clause, conditions, around, extra)
             if other.kind in (EXACT, LIMIT):
                 return replace(
                     found, kind=OPEN, because=f"right with the query of line {query.line}, not with the last"
@@ -316,6 +322,17 @@ class _Judge:
         ):
             return self._in_sibling(parsed, clause, conditions, around, extra) or found
         return found
+
+    def _with_queries(
+        self, queries: tuple[Definition, ...], parsed: Parsed, clause: T.Clause, conditions: tuple[T.Condition, ...],
+        around: Circumstances, extra: tuple[T.Condition, ...],
+    ) -> Finding:  # fmt: skip
+        """The finding of a chain with other queries in the place of those that hold."""
+        self.queries = queries
+        try:
+            return self._chain(parsed, clause, conditions, around, extra, "weight")
+        finally:
+            self.queries = ()
 
     def _valued_as_score(self, clause: T.Clause) -> bool:
         """Whether one side is made of scales alone, as in α_a = λ or α_a = e^λ, which no weight is."""
@@ -519,8 +536,7 @@ class _Judge:
         inside = T.symbols(both)
         definitions = self.everywhere | self.own.get(part.split(".")[0], {})
         definitions |= self.notation.in_part(part, order)
-        if self.query is not None:
-            definitions[self.query.symbol] = self.query
+        definitions |= {query.symbol: query for query in self.queries}
         names = [n.name for n in T.nodes(both) if isinstance(n, T.Call) and n.name in ("Var", "Cov", "E", "N")]
         statistics = "N" if "N" in names else names[0] if names else ""
         if self.elsewhere:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from qkv.sheets.reading.scale_words import ScaleInWords, scale_in_words
 from qkv.sheets.reading.sheet import Formula
 from qkv.sheets.statements import tree as T
 
@@ -24,7 +25,17 @@ GREEK = {
 
 @dataclass(frozen=True)
 class Definition:
-    """A definition of the author: which letter, what it stands for, and where."""
+    """A definition of the author: which letter, what it stands for, and where.
+
+    Attributes:
+        order: The order of its formula in the sheet.
+        part: The part in which it stands.
+        line: The line of the sheet.
+        symbol: The letter.
+        value: What it stands for.
+        local: Whether it holds in its part only.
+        scale: What words beside a query without a factor say of a large one, as in scale_in_words.
+    """
 
     order: int
     part: str
@@ -32,6 +43,11 @@ class Definition:
     symbol: T.Symbol
     value: T.Node
     local: bool = False
+    scale: ScaleInWords = ""
+
+    def scaled(self) -> Definition:
+        """The same query with a factor before it."""
+        return replace(self, value=T.Binary("*", T.Symbol("t"), self.value))
 
 
 @dataclass
@@ -200,11 +216,12 @@ def _define(found: Notation, clause: T.Clause, order: int, formula: Formula) -> 
             is_query(s) or (s.base in ("x", "Q", "c", "C") and s.index not in ((), ("0",))) for s in inside
         ):
             continue
-        local = head.base == "x"
+        scale = scale_in_words(formula.nearby) if is_query(head) and not scale_symbols(value) else ""
+        defined = Definition(order, formula.part, formula.line, head, value, head.base == "x", scale)
         if formula.aside and any(d.symbol == head and d.part == formula.part for d in found.definitions):
-            found.asides.append(Definition(order, formula.part, formula.line, head, value, local))
+            found.asides.append(defined)
             continue  # another choice that a remark between brackets names
-        found.definitions.append(Definition(order, formula.part, formula.line, head, value, local))
+        found.definitions.append(defined)
 
 
 def _definable(s: T.Symbol) -> bool:
