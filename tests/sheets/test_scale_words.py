@@ -1,7 +1,7 @@
 """A large scale that words say and the formula does not have: one verdict for all phrasings, none for what denies it.
 
-The phrasings are in scale_words.md, with HERE for the query. Those that say that the scale is large meet the goal in the
-limit; those that do not are as if they were not there; where it is left open, nothing is decided.
+The phrasings are in scale_words.md, with HERE for the query. Those that say that the scale is large meet the goal in
+the limit; those that do not are as if they were not there; where it is left open, nothing is decided.
 """
 
 from __future__ import annotations
