@@ -8,6 +8,7 @@ import pytest
 
 import qkv
 from qkv.claims.pipeline import decided_documents
+from qkv.errors import QkvError
 
 
 def one(given, let, then):
@@ -186,3 +187,9 @@ def test_claims_that_cannot_be_read_can_be_sent_to_processes_when_dask_pickles_e
         " assert str(pickle.loads(pickle.dumps(claims[0])).why) == str(claims[0].why)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("seconds", ["a", -1, 0, True, None, float("nan"), float("inf")])
+def test_a_time_that_is_no_positive_number_is_refused(seconds):
+    with pytest.raises(QkvError, match=r"seconds is .* Give a positive, finite number of seconds"):
+        qkv.check("", seconds=seconds)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from numbers import Real
 from pathlib import Path
 
 import numpy as np
@@ -55,8 +57,8 @@ def check(
         The verdicts in the order of the document; `len` is 0 if the text has no claim.
 
     Raises:
-        QkvError: The text is not a string, or Coq is asked for and not installed. Whatever is wrong with a claim
-            becomes its verdict.
+        QkvError: The text is not a string, seconds is no positive number, or Coq is asked for and not installed.
+            Whatever is wrong with a claim becomes its verdict.
 
     Example:
         >>> from qkv.claims import check
@@ -77,6 +79,9 @@ def check(
         raise QkvError(
             "checking claims", f"the text is a {type(text).__name__}", "Give a Markdown document as a string"
         )
+    if not isinstance(seconds, Real) or isinstance(seconds, bool) or not 0 < seconds < math.inf:
+        problem = f"seconds is {seconds!r:.60}"
+        raise QkvError("checking claims", problem, "Give a positive, finite number of seconds, such as 10")
     if kernel is None and save_proofs is not None:
         raise QkvError("checking claims", "save_proofs without a kernel", 'Give kernel="coq" too')
     if kernel is not None and not isinstance(kernel, str):
