@@ -11,6 +11,8 @@ import pytest
 
 from qkv.claims import check
 from qkv.cli.sheets import annotated
+from qkv.errors import QkvError
+from qkv.sheets import grade_files
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "sheets"))
@@ -76,6 +78,7 @@ def test_a_class_is_graded_in_processes_and_a_sheet_that_fails_does_not_stop_it(
         (["sheet.tex", "--html", "none/x.html"], "does not exist"),
         (["sheet.tex", "--html", "x.pdf"], "is not the ending"),
         (["sheet.tex", "--csv", "none/x.csv"], "does not exist"),
+        (["sheet.tex", "--csv", "x.xlsx"], "Use .csv, .tsv, .txt"),
         (["sheet.tex", "--processes", "0"], "--processes"),
     ],
 )
@@ -90,6 +93,12 @@ def test_a_sheet_in_which_nothing_was_read_exits_2(shell, tmp_path, text):
     (tmp_path / "empty.md").write_text(text)
     done = shell("grade", tmp_path / "empty.md", "--json")
     assert done.code == 2 and "empty.md: " in done.err and json.loads(done.out)["sheets"][0]["statements"] == []
+
+
+def test_a_single_path_is_not_taken_letter_by_letter():
+    for paths in ("a.tex", Path("a.tex")):
+        with pytest.raises(QkvError, match=r"paths is the one path 'a.tex'\. Give a list of paths"):
+            grade_files(paths)
 
 
 def test_check_says_how_to_grade_a_sheet(shell, files):

@@ -22,6 +22,8 @@ WIDTH = 100
 """Columns of the annotated sheet."""
 MAX_FORMULA = 160
 """Characters of a formula; of a longer one, the beginning is shown."""
+TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
+"""Endings of the file of --csv."""
 _INSTANCES = re.compile(r"; \d+ of \d+ numerical instances agree, none disagrees$")
 """What a proof was tested on, which is left out unless it is asked for."""
 Files = Annotated[
@@ -80,6 +82,9 @@ def _check_paths(html: Path | None, csv: Path | None, claims: Path | None) -> No
     from qkv.core.files import check_output_path
 
     check_page_path(html)
+    if csv is not None and csv.suffix.lower() not in TABLE_SUFFIXES:
+        problem = f"'{csv.suffix}' is not the ending of a table of text"
+        raise QkvError(f"--csv {csv}", problem, f"Use {', '.join(TABLE_SUFFIXES)}")
     for path in (csv, claims):
         if path is not None:
             check_output_path(path)

@@ -41,7 +41,7 @@ def grade_files(
         One grade for each path, in their order.
 
     Raises:
-        QkvError: There is no such problem, or no worker process can be started.
+        QkvError: There is no such problem, no worker process can be started, or `paths` is a single path.
 
     Example:
         >>> from qkv.sheets import grade_files
@@ -52,6 +52,8 @@ def grade_files(
     from qkv.parallel import WorkerPool
     from qkv.sheets.problems import editions
 
+    if isinstance(paths, str | Path):
+        raise QkvError("grading sheets", f"paths is the one path {str(paths)!r}", "Give a list of paths")
     known = None if problem is None else str(problem)
     if known is not None:
         editions(known)  # refuses what is no problem, before any sheet is read
