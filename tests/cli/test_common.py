@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -122,3 +123,13 @@ def test_a_result_that_is_saved_twice_is_the_same_file(tmp_path, capsys):
             common.deliver(copy(MEMORY, "a"), True, tmp_path / f"c{suffix}")
             written.add((tmp_path / f"c{suffix}").read_bytes())
         assert len(written) == 1
+
+
+def test_weights_with_colons_and_queries_of_numbers_are_told_from_files():
+    memory = Memory.orthonormal(4, 8, 0)
+    with pytest.raises(QkvError, match=r"'0:0\.5' is not of the form item=weight"):
+        common.weights_of(memory, "0:0.5,1:0.5")
+    with pytest.raises(QkvError, match=r"a list of numbers, not a file\. Give a file, such as q.json with \[1,-2.5\]"):
+        common.heads_of(Path("1,-2.5"))
+    with pytest.raises(QkvError, match="there is no such file"):
+        common.weights_of(memory, "none.json")

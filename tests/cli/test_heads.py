@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "heads"))
 from families import text, tiny, tokenizer
 
 from qkv.cli import app
+from qkv.errors import QkvError
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +159,12 @@ def test_certified_radii_verify_and_a_tampered_file_is_refused(folder, tmp_path)
         (tmp_path / "tampered.json").write_text(json.dumps(tampered))
         refused = run("design", "verify", tmp_path / "tampered.json")
         assert refused.exit_code == 1 and "REFUSED" in refused.stdout
+
+
+def test_a_file_that_no_certificate_can_be_saved_to_is_refused_before_the_model_is_opened(tmp_path):
+    (tmp_path / "text.txt").write_text("a b c")
+    found = run("certify", "no_model", "--head", "0.0", "--text", tmp_path / "text.txt", "--save", tmp_path / "r.txt")
+    assert isinstance(found.exception, QkvError) and ".txt" in found.exception.problem
 
 
 def test_the_heads_of_a_finetuned_run_that_look_up_the_name(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -93,6 +94,9 @@ def heads_of(path: Path) -> tuple[Any, Any]:
     from qkv.core.files import pick
     from qkv.core.validation import tensor
 
+    if str(path) != STDIN and not path.exists() and re.fullmatch(r"[\s\d.,eE+-]+", str(path)):
+        hint = f"Give a file, such as q.json with [{path}]"
+        raise QkvError(f"reading the query from {path}", "it is a list of numbers, not a file", hint)
     arrays = arrays_of(path)
     found = tensor("the query", pick(arrays, "query", path))
     mix = tensor("the mix of the heads", arrays["mix"], "h") if "mix" in arrays else None
@@ -132,7 +136,10 @@ def weights_of(memory: Memory, text: str) -> dict[Any, float]:
         raise QkvError(
             "reading the wanted weights", "--weights was not given", "Add, for example, --weights 0=0.5,1=0.5"
         )
-    if text == STDIN or ("=" not in text and Path(text).suffix):
+    from qkv.core.files import READABLE_SUFFIXES
+
+    is_path = Path(text).suffix in READABLE_SUFFIXES or Path(text).is_file()
+    if text == STDIN or ("=" not in text and is_path):
         return _weights_in(memory, text)
     out: dict[Any, float] = {}
     for part in text.split(","):

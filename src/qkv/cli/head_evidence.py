@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qkv.cli.common import JSON, progress, show, working
+from qkv.cli.common import JSON, check_outputs, progress, show, working
 from qkv.cli.heads import _content, _opened
 from qkv.errors import QkvError
 
@@ -25,14 +25,13 @@ def certify(
     as_json: JSON = False,
 ) -> None:
     """Certify how far the keys of a head may move on a text before another item is on top."""
-    from qkv.core.files import check_output_path
     from qkv.design.certificates.certificate import save as save_certificates
     from qkv.heads.certified_head import CertifiedHead
 
     layer, dot, number = head.partition(".")
     if not (dot and layer.isdecimal() and number.isdecimal()):
         raise QkvError(f"--head {head}", "it is not of the form LAYER.HEAD", "Write it like 18.6")
-    check_output_path(save)
+    check_outputs(save)
     content = _content(text)
     with working(f"certifying head {head}"):
         opened = _opened(model, offline=not online)
