@@ -79,3 +79,12 @@ def test_a_tensor_of_another_shape_is_refused(tmp_path):
 
     with pytest.raises(QkvError, match="opening the model"):
         opened(written(tmp_path, change=cut))
+
+
+def test_a_refusal_of_the_chooser_is_not_wrapped_again(tmp_path):
+    def choose(config):
+        raise QkvError("choosing", "it is of another kind", "Name another model")
+
+    with pytest.raises(QkvError) as refused:
+        load_pretrained(written(tmp_path), choose=choose)
+    assert str(refused.value) == "choosing: it is of another kind. Name another model."

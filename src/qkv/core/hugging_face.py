@@ -56,13 +56,15 @@ def load_pretrained(
             )
             reading = "the tokenizer"
             tokenizer = AutoTokenizer.from_pretrained(name, **settings)
+        except QkvError:  # of `choose`; it is a ValueError too, but it already says what is wrong
+            raise
         except SafetensorError as error:
             problem = f"its safetensors are damaged or cut off ({error})"
             raise QkvError(request, problem, "Copy or download the file again") from error
         except (OSError, ValueError, KeyError, ImportError, RuntimeError, TypeError, AttributeError) as error:
             if offline and not is_folder:
                 problem = "there is no such folder, and no model of this name was downloaded before"
-                hint = "Name a model folder, or allow downloads: offline=False (--online)"
+                hint = "Name a model folder, or allow downloads (--online; in Python offline=False)"
                 raise QkvError(request, problem, hint) from error
             if reading == "the tokenizer" and is_folder:
                 hint = "Save the tokenizer into the same folder with save_pretrained"
