@@ -54,3 +54,8 @@ def test_induction_heads_of_smollm2_are_confirmed_by_removal(tmp_path):
             for _ in range(4)
         ]
         assert named - base > 2 * (float(token_losses(model, ids, four)[:, 65:].mean()) - base)
+
+
+def test_the_next_command_has_the_options_that_it_needs():
+    card = packaged_models.ModelFolder("MiniLM", "models/minilm", "MIT").card()
+    assert "qkv heads models/minilm --text FILE" in str(card)

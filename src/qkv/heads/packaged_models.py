@@ -71,9 +71,8 @@ class ModelFolder(Displayable):
     licence: str
 
     def card(self) -> Card:
-        return Card(
-            f"{self.model} is in {self.folder}", (("licence", self.licence), ("next", f"qkv heads {self.folder}"))
-        )
+        then = f"qkv heads {self.folder} --text FILE"
+        return Card(f"{self.model} is in {self.folder}", (("licence", self.licence), ("next", then)))
 
 
 def package_folder(name: str) -> Path:
