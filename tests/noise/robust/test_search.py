@@ -86,3 +86,10 @@ def test_items_that_no_query_reads_alone_are_refused():
     memory = qkv.Memory(keys, np.eye(5), labels=list("abcde"))
     with pytest.raises(QkvError, match="no query reads only these items"):
         best_single_head(problem({"e": 1.0}, memory=memory, noise=Gaussian(isotropic=0.01)))
+
+
+@pytest.mark.filterwarnings("error")
+def test_noise_beyond_float64_is_refused_without_a_warning_of_numpy():
+    memory = qkv.Memory.orthonormal(4, 8, 0)
+    with pytest.raises(QkvError, match="exceed the range of float64"):
+        qkv.noise.harden(memory, {0: 0.5, 1: 0.5}, Gaussian(isotropic=1e308))

@@ -84,7 +84,8 @@ def best_single_head(task: RobustProblem, alternative: HeadMix | None = None) ->
     noise = np.zeros((memory.d, memory.d))
     for i, w in zip(wanted.items, wanted.weights, strict=True):
         noise += w * task.keys.covariance(i).numpy()
-    size = float(np.trace(noise)) / memory.d or 1.0
+    with np.errstate(over="ignore"):  # what exceeds float64 is refused where the moments are computed
+        size = float(np.trace(noise)) / memory.d or 1.0
     tried: list[tuple[float, HeadMix, float]] = []
     last = np.zeros(memory.d) if alternative is None else alternative.queries[0].detach().numpy()
 
