@@ -242,7 +242,7 @@ def test_more_than_64_tokens_are_wired_and_the_nuclear_norm_refuses_them():
     with pytest.raises(QkvError, match="at most 64 tokens fit the conic program for the nuclear norm"):
         wire(X, reads, writes, 1e-2, prefer="rank")
     with pytest.raises(
-        QkvError, match=r"rank 40, and cut to 2 .* Give head_size=40, or follow fewer rules with one head"
+        QkvError, match=r"rank 40, and cut to 2 .* Give a head size of 40, or follow fewer rules with one head"
     ):
         wire(X, reads, writes, 1e-2, head_size=2)
     with pytest.raises(QkvError, match="of the 70 tokens with"):

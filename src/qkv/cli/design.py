@@ -274,7 +274,5 @@ def _writes_by_rule(rules: dict[int, dict[int, float]], rows: ArrayLike) -> dict
 
     y = tensor("writes", rows, "rules d")
     if len(y) != len(rules):
-        raise QkvError(
-            "wiring", f"there are {len(rules)} rules and {len(y)} rows to write", "Give one row for each rule"
-        )
+        raise QkvError("wiring", f"rules: {len(rules)}, rows to write: {len(y)}", "Give one row for each rule")
     return dict(zip(rules, y, strict=True))

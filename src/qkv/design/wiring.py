@@ -573,6 +573,6 @@ def _no_answer(spec: WiringSpec) -> QkvError:
 
 def _too_small(spec: WiringSpec, head_size: int, rank: int, got: float) -> QkvError:
     problem = f"this W has rank {rank}, and cut to {head_size} it reads only to within {got:.3g}, not {spec.tol:g}"
-    lower = ", or prefer='rank' for a W of lower rank" if len(spec.tokens) <= MAX_CONIC_TOKENS else ""
-    hint = f"Give head_size={rank}{lower}, or follow fewer rules with one head"
-    return QkvError(f"wiring with head_size={head_size}", problem, hint)
+    lower = ", or prefer 'rank' for a W of lower rank" if len(spec.tokens) <= MAX_CONIC_TOKENS else ""
+    hint = f"Give a head size of {rank}{lower}, or follow fewer rules with one head"
+    return QkvError(f"wiring with a head size of {head_size}", problem, hint)
