@@ -103,3 +103,11 @@ tokenizers.load({str(OLD_RUN)!r})
 assert "torch" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_model_of_hugging_face_and_a_file_are_told_from_a_run(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_layer": 1}))
+    with pytest.raises(QkvError, match=rf"a Hugging Face model, not a run.*qkv import {tmp_path} --out RUN"):
+        run_files.read_description(tmp_path)
+    with pytest.raises(QkvError, match="it is a file"):
+        run_files.read_description(tmp_path / "config.json")

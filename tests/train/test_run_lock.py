@@ -197,3 +197,11 @@ def test_only_the_first_process_of_torchrun_takes_the_lock_and_all_end_if_it_is_
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert runs.load(tmp_path / "run").step == 4 and not (tmp_path / "run" / LOCK_FILE).exists()
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
+    file = tmp_path / "run"
+    file.write_text("")
+    for folder in (file, file / "below"):
+        with pytest.raises(QkvError, match=rf"{file} is a file\. Give a folder"), run_lock(folder):
+            pass

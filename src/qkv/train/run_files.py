@@ -14,6 +14,7 @@ import numpy as np
 from safetensors import safe_open
 
 from qkv.core.files import replacing
+from qkv.core.hugging_face import is_hugging_face_folder
 from qkv.core.interrupts import interrupts_delayed
 from qkv.core.json_files import EDIT_HINT, read_json, verified, with_checksum
 from qkv.errors import QkvError
@@ -63,6 +64,8 @@ def read_description(folder: Path) -> RunDescription:
     request, path = f"opening the run {folder}", folder / CONFIG_FILE
     if not folder.exists():
         raise QkvError(request, "there is no such folder", "Give the folder of a run that qkv made")
+    if not folder.is_dir():
+        raise QkvError(request, "it is a file", "Give the folder of a run that qkv made")
     if not path.is_file():
         raise QkvError(request, f"there is no {CONFIG_FILE} in it", "Give the folder of a run that qkv made")
     try:
@@ -76,6 +79,9 @@ def read_description(folder: Path) -> RunDescription:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as why:
         if isinstance(why, QkvError):
             raise
+        if is_hugging_face_folder(folder):
+            hint = f"Import it first, if it is a GPT-2 or a Llama: qkv import {folder} --out RUN"
+            raise QkvError(request, "it is a Hugging Face model, not a run", hint) from None
         detail = f"{why} is missing" if isinstance(why, KeyError) else str(why)
         raise QkvError(request, f"{path} is damaged or not a run's ({detail})", EDIT_HINT) from None
 

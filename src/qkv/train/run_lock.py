@@ -33,7 +33,9 @@ def run_lock(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         handle = _acquire(folder / LOCK_FILE)
     except OSError as why:
-        raise QkvError(f"writing a run to {folder}", str(why), "Give a folder that can be written") from None
+        taken = next((each for each in (folder, *folder.parents) if each.exists() and not each.is_dir()), None)
+        problem = f"{taken} is a file" if taken else why.strerror or str(why)
+        raise QkvError(f"writing a run to {folder}", problem, "Give a folder that can be written") from None
     try:
         yield
     finally:

@@ -358,10 +358,10 @@ def _write_new_run(
     write_description(folder, RunDescription(config, settings, dict(data), recipe, minutes, checksum))
 
 
-def check_no_run(folder: Path) -> None:
-    """Refuse to write a run over another."""
+def check_no_run(folder: Path, hint: str = "Give another folder, or resume") -> None:
+    """Refuse to write a run over another; `hint` says what to do instead."""
     if (folder / CONFIG_FILE).exists():
-        raise QkvError(f"starting a run in {folder}", "there is one already", "Give another folder, or resume")
+        raise QkvError(f"starting a run in {folder}", "there is one already", hint)
 
 
 def with_vocabulary(config: ModelConfig, tokenizer: Tokenizer) -> ModelConfig:

@@ -141,10 +141,12 @@ def test_what_cannot_cross_is_refused_with_the_reason(text, config, settings, tm
     torch.save({"x": torch.zeros(2)}, tmp_path / "x.pt")
     with pytest.raises(QkvError, match="are not GPT's"):
         import_model(tmp_path / "x.pt", tmp_path / "other")
-    with pytest.raises(QkvError, match="there is one already"):
+    with pytest.raises(QkvError, match=r"there is one already\. Give another folder\.$"):
         import_model(tmp_path / "x.pt", out)
     folder = tmp_path / "bert"
     folder.mkdir()
+    with pytest.raises(QkvError, match=r"there is no config\.json in it\. Give a Hugging Face model's folder"):
+        import_model(folder, tmp_path / "other")
     (folder / "config.json").write_text(json.dumps({"model_type": "bert"}))
     with pytest.raises(QkvError, match="model_type is 'bert'"):
         import_model(folder, tmp_path / "other")

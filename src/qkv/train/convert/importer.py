@@ -49,7 +49,7 @@ def import_model(source: str | Path, out: str | Path, *, n_head: int = 0, tokeni
         16
     """
     path, folder = Path(source), Path(out)
-    check_no_run(folder)
+    check_no_run(folder, "Give another folder")
     if path.is_dir():
         config, names = _read_config(path)
         state = _weights(path)
@@ -76,8 +76,10 @@ def _read_config(folder: Path) -> tuple[ModelConfig, WeightNames]:
         c = read_json(folder / "config.json")
         if not isinstance(c, dict):
             raise ValueError(f"it holds a {type(c).__name__}")
+    except FileNotFoundError:
+        raise QkvError(request, "there is no config.json in it", "Give a Hugging Face model's folder") from None
     except (OSError, ValueError) as why:
-        problem = f"it has no readable config.json ({why})"
+        problem = f"it has no readable config.json ({getattr(why, 'strerror', None) or why})"
         raise QkvError(request, problem, "Give a Hugging Face model's folder") from None
     kind = c.get("model_type")
     try:
