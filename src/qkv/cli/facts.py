@@ -66,6 +66,7 @@ def facts(
     as_json: JSON = False,
 ) -> None:
     """Write texts and questions about a table of facts of your own, for training and for scoring."""
+    # long: most of it are the options, one after another
     from qkv.knowledge.datasets.examples import write_example
     from qkv.knowledge.datasets.fact_files import write_facts
     from qkv.knowledge.datasets.fact_tables import load_facts

@@ -80,6 +80,7 @@ def evaluate(
     as_json: JSON = False,
 ) -> None:
     """Score answers by exact match, with a confidence interval, beside baselines."""
+    # long: most of it are the options, one after another
     from qkv.core.files import check_output_path, write_text
     from qkv.knowledge.datasets.facts import load_questions
     from qkv.knowledge.evaluation import evaluate as score

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,8 +112,8 @@ def write_facts(
         raise QkvError(f"wording {unasked[0]}", "it is not asked for", f"Ask for {unasked[0]} too, or leave it out")
     unknown = [r for r in statements or () if r not in _relations_of(known)]
     if unknown:
-        have = ", ".join(_relations_of(known))
-        raise QkvError(f"stating {unknown[0]}", f"the facts have {have}", "Give statements of these")
+        problem = f"the facts have {', '.join(_relations_of(known))}"
+        raise QkvError(f"stating {unknown[0]}", problem, "Give statements of these")
     inside, outsiders = _apart(known, outside, seed)
     questions(known, every, wordings)  # refuses wordings and relations that do not fit
     have = _relations_of(inside)  # a relation of the subjects that are left out alone is not asked for
@@ -139,17 +139,21 @@ def write_facts(
     }
     _write(folder, files)
     counts = {name: len(lines) for name, lines in files.items()}
-    notes = [describe_problems(facts.problems)]
+    left = [relation for relation in every if relation not in have]
+    no_names = outsiders is None and not names
+    note = "; ".join(each for each in (describe_problems(facts.problems), *_notes(mentioned, left, no_names)) if each)
+    return FactFiles(str(folder), len(inside), asked, counts, outsiders is None and bool(names), note)
+
+
+def _notes(mentioned: int, left: Sequence[str], no_names: bool) -> Iterator[str]:
+    """What a reader should know of the files: who is not asked about, and what is not asked for."""
     if mentioned:
         others = "subject outside the texts is" if mentioned == 1 else "subjects outside the texts are"
-        notes.append(f"{mentioned:,} {others} mentioned in them, and not asked about in outside.tsv")
-    left = [relation for relation in every if relation not in have]
+        yield f"{mentioned:,} {others} mentioned in them, and not asked about in outside.tsv"
     if left:
-        notes.append(f"no question asks for {', '.join(left)}: only subjects outside the texts have it")
-    if not asks[OUTSIDE].pairs and outsiders is None:
-        notes.append("no names could be invented for outside.tsv: leave subjects out of the texts for it (outside)")
-    note = "; ".join(each for each in notes if each)
-    return FactFiles(str(folder), len(inside), asked, counts, outsiders is None and bool(names), note)
+        yield f"no question asks for {', '.join(left)}: only subjects outside the texts have it"
+    if no_names:
+        yield "no names could be invented for outside.tsv: leave subjects out of the texts for it (outside)"
 
 
 def _relations_of(facts: Facts) -> tuple[str, ...]:

@@ -72,15 +72,7 @@ def import_model(source: str | Path, out: str | Path, *, n_head: int = 0, tokeni
 def _read_config(folder: Path) -> tuple[ModelConfig, WeightNames]:
     """The configuration in a Hugging Face folder."""
     request = f"importing {folder}"
-    try:
-        c = read_json(folder / "config.json")
-        if not isinstance(c, dict):
-            raise ValueError(f"it holds a {type(c).__name__}")
-    except FileNotFoundError:
-        raise QkvError(request, "there is no config.json in it", "Give a Hugging Face model's folder") from None
-    except (OSError, ValueError) as why:
-        problem = f"it has no readable config.json ({getattr(why, 'strerror', None) or why})"
-        raise QkvError(request, problem, "Give a Hugging Face model's folder") from None
+    c = _config_fields(folder, request)
     kind = c.get("model_type")
     try:
         if kind == "gpt2":
@@ -132,6 +124,20 @@ def _read_config(folder: Path) -> tuple[ModelConfig, WeightNames]:
     if refused:
         raise QkvError(request, f"it uses {', '.join(refused)}", "qkv's GPT has no such option")
     return config, names
+
+
+def _config_fields(folder: Path, request: str) -> dict[str, Any]:
+    """The fields of config.json."""
+    try:
+        found = read_json(folder / "config.json")
+        if not isinstance(found, dict):
+            raise ValueError(f"it holds a {type(found).__name__}")
+    except FileNotFoundError:
+        raise QkvError(request, "there is no config.json in it", "Give a Hugging Face model's folder") from None
+    except (OSError, ValueError) as why:
+        problem = f"it has no readable config.json ({getattr(why, 'strerror', None) or why})"
+        raise QkvError(request, problem, "Give a Hugging Face model's folder") from None
+    return found
 
 
 def _checked_config(**fields: Any) -> ModelConfig:
