@@ -138,7 +138,7 @@ def _imported(path, known):
 
 @pytest.mark.parametrize(
     "package",
-    [p for p in sorted(SOURCE.iterdir()) if (p / "__init__.py").is_file() and p.name != "knowledge"],
+    [p for p in sorted(SOURCE.iterdir()) if (p / "__init__.py").is_file()],
     ids=lambda p: p.name,
 )
 def test_the_reading_order_of_a_package_names_every_part(package):

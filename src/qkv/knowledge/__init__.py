@@ -9,7 +9,8 @@ Reading order, which is the order of imports (each part imports only parts befor
 5. evaluation: `evaluate`, exact-match accuracy beside baselines.
 6. confidence: features of an answer, logistic regression, badge, metrics, and `trust`, which calibrates the badge.
 7. answer: `ask`, an answer with its badge. It imports neither torch nor SciPy.
-8. studies: `study`, resumable experiments.
+8. language_models: the same of Hugging Face models: `ask`, `evaluate`, `trust`, with signals and a badge of their own.
+9. studies: `study`, resumable experiments.
 """
 
 from __future__ import annotations
