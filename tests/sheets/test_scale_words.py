@@ -82,6 +82,22 @@ def test_the_sentences_next_to_a_formula():
     assert formula.nearby == ("Take $q = k_a$ as it is", "Second is here", "Then $c = 1$ follows.")
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        r"$$\boxed{q = \frac12(k_a + k_b)}$$",
+        r"$$\begin{aligned} q &= \frac12(k_a + k_b) \end{aligned}$$",
+        r"$q^\top = \frac12(k_a + k_b)^\top$",
+        r"$q$ to be $\frac12(k_a + k_b)$",
+        r"$q^* = \frac12 \sum_{i \in \{a, b\}} k_i$",
+    ],
+)
+def test_the_words_count_whatever_the_form_of_the_query(query):
+    for words in ("Take HERE with a large scale.", "Take HERE of large norm.", "With a large scale, take HERE."):
+        formula = read_sheet(f"(b) {words.replace('HERE', query)}", "s.md").formulas[-1]
+        assert scale_in_words(formula.nearby) == "large", words
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("words", ["HERE with a large scale.", "HERE. Both scales are large."])
 def test_both_queries_of_two_heads_get_the_scale(words):

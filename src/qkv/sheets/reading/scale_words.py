@@ -14,14 +14,19 @@ from typing import Literal
 ScaleInWords = Literal["large", "perhaps", ""]
 
 _MATH = re.compile(r"\$([^$]*)\$")
-_QUERY = r"(?:\\(?:vec|mathbf|boldsymbol|bm|hat|tilde)\s*\{?\s*)?[qg]\s*\}?(?:\s*[_^]\s*\{?\s*[\w*]\s*\}?)?'?"
-_QUERIES = re.compile(rf"\$\s*({_QUERY})\s*&?\s*:?=([^$]*)\$")
+_QUERY = (
+    r"(?:\\(?:vec|mathbf|boldsymbol|bm|hat|tilde)\s*\{?\s*)?[qg]\s*\}?"
+    r"(?:\s*[_^]\s*\{?\s*(?:[\w*]|\\top|\\star|\\ast)\s*\}?){0,2}'?"
+)
+_FRAME = r"(?:\\begin\{[^{}]*\}(?:\[[^\[\]]*\])?|\\(?:boxed|fbox|displaystyle|left|bigl?)(?![A-Za-z])|[{&]|\\,|\s)*"
+_QUERIES = re.compile(rf"\${_FRAME}({_QUERY})\s*&?\s*:?=([^$]*)\$")
 _OWN_SCALE = re.compile(
     r"\\(?:beta|lambda|kappa|eta|rho|omega|tau)(?![A-Za-z])|(?<![\\A-Za-z_^{])[tsrcCLβλ](?![A-Za-z])"
 )
 _TAGS = (
-    ("QUERYIS", re.compile(rf"\s*{_QUERY}\s*(?:&\s*)?(?:=|:=|\\propto|\\coloneqq|\\approx|\\sim)")),
+    ("QUERYIS", re.compile(rf"{_FRAME}{_QUERY}\s*(?:&\s*)?(?:=|:=|\\propto|\\coloneqq|\\approx|\\sim)")),
     ("QUERY", re.compile(rf"\s*(?:\\?[|‖]|\\l?[Vv]ert)*\s*{_QUERY}\s*(?:\\?[|‖]|\\r?[Vv]ert|_2)*\s*$")),
+    ("SUM", re.compile(r"(?!.*(?:[=<>|‖]|top|\\gg|\\ll|\\perp)).*(?:\+|\\sum).*(?:k|K|mu|u)\s*_")),
     ("INFINITY", re.compile(r"\s*[+]?\s*\\infty\s*$")),
     ("GROWS", re.compile(r"\s*(?:\\gg|≫|(?:\\to|\\rightarrow|→)\s*\+?\s*(?:\\infty|∞))")),
     ("VANISHES", re.compile(r"\s*(?:\\to|\\rightarrow|→)\s*0")),
@@ -175,7 +180,7 @@ def scale_in_words(sentences: Iterable[str]) -> ScaleInWords:
     kinds: set[str] = set()
     mine: list[str] = []
     for number, sentence in enumerate(sentences):
-        queries = _QUERIES.findall(sentence)
+        queries = _QUERIES.findall(sentence[:MAX_SENTENCE])
         heads = [re.sub(r"[\s{}]", "", head) for head, _ in queries]
         mine = heads if number == 0 else mine
         if number == 0:
