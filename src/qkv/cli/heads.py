@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from qkv.cli.common import JSON, check_page_path, progress, say, show, working
+from qkv.cli.given_options import is_given
 from qkv.cli.help_format import CommandGroup
 from qkv.errors import QkvError
 
@@ -122,10 +124,7 @@ def heads(
 def _check_options(context: typer.Context) -> None:
     """Refuse options that would have no effect on what was asked for."""
 
-    def given(name: str) -> bool:
-        source = context.get_parameter_source(name)
-        return source is not None and source.name == "COMMANDLINE"
-
+    given = partial(is_given, context)
     if given("head") and given("allocate"):
         problem = "the one looks at one head, the other allocates bits to all"
         raise QkvError("--head with --allocate", problem, "Give one of them")
