@@ -178,3 +178,14 @@ def test_a_relation_of_a_single_subject_is_no_reason_to_refuse_whoever_is_left_o
     inside = "Stone3" in " ".join(load_texts(tmp_path / "texts.txt"))
     assert found.relations == (("use", "finder") if inside else ("use",))
     assert ("no question asks for finder" in found.note) != inside
+
+
+def test_line_ends_and_tabs_in_facts_are_spaces_in_the_files(tmp_path):
+    people = (
+        Person("Ada\tX", more=(("address", "1 Main St\nLondon"),)),
+        Person("Bob", more=(("address", "2 Low Rd"),)),
+    )
+    found = write_facts(Facts(people), tmp_path, held_out=0)
+    assert found.counts["texts.txt"] == len(load_texts(tmp_path / "texts.txt").texts) == 2
+    read = load_questions(tmp_path / "train.tsv")
+    assert dict(read)["What is the address of Ada X?"] == "1 Main St London" and len(read) == 2 and not read.problems

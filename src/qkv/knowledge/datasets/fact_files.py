@@ -134,8 +134,10 @@ def write_facts(
         else _about_names(names, inside, asked, wordings),
     }
     assert len(_questions_about(inside, asked, wordings)) == len(asks[TRAIN]) + len(asks[DEV])
-    files = {TEXTS: [*texts]} | {
-        name: [tab_separated((q, a) if a else (q,)) for q, a in pairs] for name, pairs in asks.items() if pairs
+    files = {TEXTS: [_one_line(text) for text in texts]} | {
+        name: [tab_separated([_one_line(cell) for cell in pair if cell]) for pair in pairs]
+        for name, pairs in asks.items()
+        if pairs
     }
     _write(folder, files)
     counts = {name: len(lines) for name, lines in files.items()}
@@ -154,6 +156,11 @@ def _notes(mentioned: int, left: Sequence[str], no_names: bool) -> Iterator[str]
         yield f"no question asks for {', '.join(left)}: only subjects outside the texts have it"
     if no_names:
         yield "no names could be invented for outside.tsv: leave subjects out of the texts for it (outside)"
+
+
+def _one_line(text: str) -> str:
+    """A text with single spaces for tabs and line ends, as the loaders read cells."""
+    return " ".join(text.split())
 
 
 def _relations_of(facts: Facts) -> tuple[str, ...]:
