@@ -70,5 +70,6 @@ def test_writing_columns_are_empty_where_the_matrices_are_not_found(monkeypatch)
     monkeypatch.setattr("qkv.heads.table.output_circuits", refuse)
     found = from_transformers(tiny("llama"), tokenizer()).table(text(20), effect_tokens=4)
     assert all((r.copying, r.rank, r.subspace) == (None, None, None) for r in found.rows)
-    assert "copying, rank and subspace are empty" in " ".join(str(found).split()) and json.dumps(found.to_json(), allow_nan=False)
+    assert "copying, rank and subspace are empty" in " ".join(str(found).split())
+    assert json.dumps(found.to_json(), allow_nan=False)
     assert next(csv.DictReader(io.StringIO(found.to_csv())))["copying"] == ""
