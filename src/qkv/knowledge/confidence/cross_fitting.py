@@ -41,6 +41,9 @@ def cross_fit(
     models, which is linear as each of them is. So every row serves for the fit and for the threshold, and no row is
     scored by a model that has seen its label.
 
+    The confidence is exact for scores that are fixed in advance. For fitted ones it is simulated: it is kept where a
+    linear score fits, and falls to about 92 % of a stated 95 % where the truth is quadratic (docs/knowledge.md).
+
     The score is that of P(known)·P(right, if known): the few wrong answers about somebody known are not lost among the
     many about others. The guarantees count known rows and outsiders, in the proportion in which they are given; rows
     about invented names serve for the fit, and for `max_outside`.
