@@ -95,6 +95,18 @@ def test_the_surest_answers_are_stated_at_the_level_that_can_be_shown():
     assert guarantee(scores, right, 0.85).reached
 
 
+@settings(deadline=None)
+@given(graded, st.floats(0.5, 0.99))
+def test_a_stricter_first_test_never_accepts_or_states_more(rows, wanted):
+    scores, right = zip(*rows, strict=True)
+    one, two = (guarantee(scores, right, wanted, 0.9, first_confidence=first) for first in (None, 0.97))
+    assert two.accepted <= one.accepted and two.level <= one.level and two.confidence == one.confidence == 0.9
+    if two.accepted and two.reached and two.accepted == one.accepted:
+        assert two.level == one.level  # larger sets are tested as before
+    if two.accepted and not two.reached:
+        assert two.level == pytest.approx(stats.beta.ppf(0.03, two.right, two.accepted - two.right + 1))
+
+
 def test_how_many_more_answers_the_level_would_take():
     assert more_needed(100, 100, 0.95, 0.95) == 1.0
     factor = more_needed(20, 20, 0.95, 0.95)  # 59 without an error: 0.95⁵⁹ < 0.05
