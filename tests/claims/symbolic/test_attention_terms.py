@@ -198,11 +198,26 @@ def test_a_condition_on_every_item_is_one_on_each():
 
 @pytest.mark.parametrize(
     "given",
-    ["k_a'q != m", "k_a'q >= m", "k_a'q - 2*k_b'q >= m", "(k_a'q)^2 = m", "k_a'q - k_b'q >= m, k_b'q - k_a'q >= m"],
+    [
+        "k_a'q != m",
+        "k_a'q >= m",
+        "k_a'q - 2*k_b'q >= m",
+        "(k_a'q)^2 = m",
+        "k_a'q - k_b'q >= m, k_b'q - k_a'q >= m",
+        "(k_b'q)^2 - k_b'q >= m",
+        "k_a'q - k_b'q - (k_b'q)^2 >= m",
+    ],
 )
 def test_conditions_on_scores_of_other_forms_are_not_supported(given):
     with pytest.raises(Unsupported):
         score_conditions(given, "alpha_a = alpha_d")
+
+
+@pytest.mark.parametrize("given", ["k_a'q + k_i'q <= m for i != a", "k_z'q + k_i'q <= m for i != z"])
+def test_a_condition_on_unnamed_items_is_solved_for_their_score(given):
+    named = given[2]
+    _, ((target, _),) = score_conditions(given, f"alpha_{named} <= 1")
+    assert target.of_unnamed_item
 
 
 def test_conditions_are_put_into_values_only_where_there_are_some():

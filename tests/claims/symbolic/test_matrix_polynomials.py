@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qkv.claims.symbolic.errors import TooLarge
+from qkv.claims.symbolic.matrix_polynomials import scalar
 
 DIMENSION = 4
 X, Y, Z = (polynomial(vector_atom(name)) for name in "xyz")
@@ -205,6 +206,12 @@ def test_scores_of_rotated_vectors_depend_on_the_difference_of_angles(angles):
         middle = polynomial(rotation_atom((angles[1] - angles[0]) * w))
         right = X.transposed().times(middle, World(1).inner).times(Y, World(1).inner)
     assert left.minus(right).terms == {}
+
+
+def test_a_number_becomes_one_of_sympy():
+    assert scalar(2).terms == {(): 2} and isinstance(scalar(2).terms[()], sp.Integer) and scalar(0).terms == {}
+    half = sp.Rational(1, 2)
+    assert scalar(half).terms[()] is half
 
 
 def test_a_number_that_nothing_reduces_is_that_of_its_transpose():

@@ -1,5 +1,6 @@
 """File formats of certificates: what is written comes back bit for bit, what is damaged is refused."""
 
+import math
 import pickle
 import subprocess
 import sys
@@ -132,12 +133,14 @@ def test_only_json_and_safetensors_are_written(copied, tmp_path):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_records_come_back_as_they_were_written(suffix, tmp_path):
-    record = files.Record("weights", {"keys": np.eye(2), "reads": {"0": 1}, "tol": 0.5}, {"distance": [0.25, 0.5]})
+    record = files.Record(
+        "weights", {"keys": np.eye(2), "reads": {"0": 1}, "tol": 0.5}, {"distance": [0.25, 0.5], "margin": math.inf}
+    )
     files.write([record, record], tmp_path / f"r{suffix}", {"scale": 2.0})
     for found in files.read(tmp_path / f"r{suffix}"):
         assert found.kind == "weights" and np.array_equal(found.data["keys"], np.eye(2))
         assert found.data["reads"] == {"0": 1} and found.data["tol"] == 0.5
-        assert list(found.claims["distance"]) == [0.25, 0.5]
+        assert list(found.claims["distance"]) == [0.25, 0.5] and found.claims["margin"] == "inf"
 
 
 @pytest.mark.parametrize("path", ["c.npz", "c", "c.JSON"])
