@@ -5,6 +5,7 @@ left alone at the end with a long file.
 """
 
 import random
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ settings.register_profile("qkv", deadline=None, suppress_health_check=[HealthChe
 settings.register_profile("quick", settings.get_profile("qkv"), max_examples=40)
 settings.load_profile("qkv")
 QUICK = "not slow"
+sys.path.append(str(Path(__file__).parent))  # for `import marks`
 LONGEST_FIRST = (
     "tour/test_tour.py", "test_public_api.py", "test_site.py", "test_notebooks.py", "web/browser/",
     "claims/test_catalogue.py",

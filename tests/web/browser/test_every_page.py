@@ -4,6 +4,7 @@ import re
 
 import pytest
 from harness import violations
+from marks import some, spread
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -19,17 +20,20 @@ READY = {
 }
 
 
-def some(names, fast):
-    """Pages as parameters: a few in every run, the others, which share their code, in `make test-all`."""
-    return [pytest.param(name, marks=() if name in fast else pytest.mark.slow) for name in names]
+A_FEW = ("home", "lookup", "noise")
+"""Pages that are looked at in every run; `make test-all` looks at all of them."""
 
 
-@pytest.mark.parametrize("scheme", some(["light", "dark"], ["dark"]))
-def test_every_page_is_shown_in_both_themes(watched, scheme):
+@pytest.mark.parametrize(
+    ("scheme", "names"),
+    [("dark", A_FEW), *(pytest.param(scheme, tuple(READY), marks=pytest.mark.slow) for scheme in ("light", "dark"))],
+    ids=["a few, dark", "light", "dark"],
+)
+def test_every_page_is_shown_in_both_themes(watched, scheme, names):
     one = watched(color_scheme=scheme)
-    for name, ready in READY.items():
+    for name in names:
         page = one.open(name)
-        page.wait_for_selector(ready, timeout=90_000)
+        page.wait_for_selector(READY[name], timeout=90_000)
         red, green, blue = (
             int(c) for c in page.evaluate("getComputedStyle(document.body).backgroundColor").strip("rgb()").split(",")
         )
@@ -54,7 +58,12 @@ def test_no_page_scrolls_sideways_on_a_phone(watched):
             *("noise", ("[data-name=n] input.box", "17"), "[data-fact='two heads variance']"), marks=pytest.mark.slow
         ),
         pytest.param(*("wiring", ("[data-name=beta] input.box", "1.7"), ".views h2 >> nth=0"), marks=pytest.mark.slow),
-        ("claims", ("textarea", "```claim x\ngiven k_1..k_n orthonormal, n >= 3\nthen k_a'k_b = 0\n```"), ".count"),
+        pytest.param(
+            "claims",
+            ("textarea", "```claim x\ngiven k_1..k_n orthonormal, n >= 3\nthen k_a'k_b = 0\n```"),
+            ".count",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_the_address_restores_the_state(watched, fragment, change, seen):
@@ -81,7 +90,7 @@ def test_an_invalid_address_gives_the_default_page(watched):
     expect(page.locator("nav [aria-current=page]")).to_have_text("Home")
 
 
-@pytest.mark.parametrize("name", some(READY, ["lookup", "noise"]))
+@pytest.mark.parametrize("name", some(READY, ["noise"]))
 def test_the_path_of_a_page_opens_it(watched, name):
     one, ready = watched(), READY[name]
     for path in (f"/{name}", f"/{name}?n=17&beta=1.7"):
@@ -116,7 +125,7 @@ TYPED = {
 }
 
 
-@pytest.mark.parametrize("name", some(TYPED, ["lookup", "heads"]))
+@pytest.mark.parametrize("name", some(TYPED, ["lookup"]))
 def test_what_was_typed_survives_another_page_and_a_reload(watched, name):
     one = watched()
     page = one.open(name)
@@ -145,7 +154,7 @@ def test_start_over_gives_the_initial_state(watched):
     expect(page.locator("[data-name=n] input.box")).to_have_value("6")
 
 
-@pytest.mark.parametrize("name", ["lookup", "noise"])
+@pytest.mark.parametrize("name", some(["lookup", "noise"], ["lookup"]))
 def test_start_over_clears_a_number_that_was_refused(watched, name):
     page = watched().open(name)
     box = page.locator("[data-name=scale] input.box")
@@ -199,6 +208,7 @@ def test_home_and_lookup_transfer_few_bytes(watched):
     assert 50_000 < total < 600_000
 
 
+@pytest.mark.slow
 def test_a_late_address_does_not_bring_back_the_page_that_was_left(watched):
     """The address follows the state after 150 ms; a link that is followed just before that wins."""
     page = watched().open("noise")
@@ -227,9 +237,9 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobil
 @pytest.mark.parametrize(
     ("mode", "colours", "names"),
     [
-        ({}, False, (*READY, "lookup?n=50", "docs")),
+        pytest.param({}, False, (*READY, "lookup?n=50", "docs"), marks=pytest.mark.slow),
         ({}, True, ("lookup",)),
-        ({"color_scheme": "dark"}, True, ("lookup",)),
+        pytest.param({"color_scheme": "dark"}, True, ("lookup",), marks=pytest.mark.slow),
         pytest.param({}, True, (*READY, "lookup?n=50", "docs"), marks=pytest.mark.slow),
         pytest.param({"color_scheme": "dark"}, True, (*READY, "lookup?n=50", "docs"), marks=pytest.mark.slow),
         pytest.param(PHONE, None, (*READY, "lookup?n=50", "docs"), marks=pytest.mark.slow),
@@ -249,7 +259,7 @@ def test_axe_finds_no_violation(watched, mode, colours, names):
         assert violations(one.page, colours) == [], name
 
 
-@pytest.mark.parametrize("name", some(READY, ["home", "sheets"]))
+@pytest.mark.parametrize("name", some(READY, ["home"]))
 def test_the_documents_are_linked_from_every_page(watched, name):
     one = watched()
     one.open(name).locator("header").get_by_role("link", name="Documents").click()
@@ -258,14 +268,14 @@ def test_the_documents_are_linked_from_every_page(watched, name):
 
 @pytest.mark.parametrize(
     ("fragment", "box", "text", "said"),
-    [
+    spread([
         ("lookup", "[data-name=scale] input.box", "300", "“300” cannot be used: give a number from 0 to 200. 4"),
         ("lookup", "[data-name=q1]", "one", "“one” cannot be used: give a number from"),
         ("lookup", "[data-name=n] input.box", "6.5", "“6.5” cannot be used: give a whole number from 3 to 50."),
         ("lookup", "[aria-label='Part of a, as a number']", "", "Nothing is given: give a number from 1"),
         ("noise", "[data-name=n] input.box", "2", "“2” cannot be used: give a whole number from 3 to 100"),
         ("noise", "[data-name=radius] input.box", "1e400", "“1e400” cannot be used"),
-    ],
+    ], 4),
 )  # fmt: skip
 def test_a_number_that_cannot_be_used_is_named_in_place_and_stays(watched, fragment, box, text, said):
     one = watched()
@@ -322,12 +332,15 @@ BEYOND = """() => {
 }"""
 
 
-def test_nothing_leaves_its_column(watched):
+@pytest.mark.parametrize(
+    "names", [A_FEW, pytest.param(tuple(READY), marks=pytest.mark.slow)], ids=["a few pages", "every page"]
+)
+def test_nothing_leaves_its_column(watched, names):
     one = watched(reduced_motion="reduce")
-    for name, ready in READY.items():
+    for name in names:
         one.page.set_viewport_size({"width": 375, "height": 900})
         page = one.open(name if name != "knowledge" else "knowledge?q=Where was Person 3 born?")
-        page.wait_for_selector(".bits tbody tr" if name == "heads" else ready, timeout=90_000)
+        page.wait_for_selector(".bits tbody tr" if name == "heads" else READY[name], timeout=90_000)
         for width in (375, 1100, 1280):
             page.set_viewport_size({"width": width, "height": 900})
             one.settled()

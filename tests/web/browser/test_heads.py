@@ -22,6 +22,7 @@ def shown(page):
     return page
 
 
+@pytest.mark.slow
 def test_without_a_model_the_page_says_how_to_name_one_and_shows_the_example(chromium, tmp_path):
     context = chromium.new_context()
     page = context.new_page()
@@ -48,6 +49,7 @@ def test_the_numbers_are_those_of_the_library(watched):
     expect(page.locator(".bits tbody tr")).to_have_count(6)
 
 
+@pytest.mark.slow
 def test_a_token_is_chosen_by_slider_text_and_arcs(watched):
     page = shown(watched().open(EXAMPLE))
     page.locator("[data-name=token] input[type=range]").focus()
@@ -79,6 +81,7 @@ def test_a_head_is_chosen_in_the_grid_by_mouse_and_keys_and_in_the_table(watched
     )
 
 
+@pytest.mark.slow
 def test_the_table_sorts_by_every_column(watched):
     page = shown(watched().open(EXAMPLE))
     heads = page.locator(".heads-table tbody th")
@@ -139,6 +142,7 @@ def test_arcs_are_the_largest_weights_for_any_matrix(watched):
         assert [j for j, _ in pairs] == order
 
 
+@pytest.mark.slow
 def test_a_hardened_query_stands_beside_the_models_own(watched):
     page = shown(watched().open(EXAMPLE))
     page.get_by_role("button", name="Harden this query").click()
@@ -146,6 +150,7 @@ def test_a_hardened_query_stands_beside_the_models_own(watched):
     expect(page.locator(".token-detail thead")).to_contain_text("hardened")
 
 
+@pytest.mark.slow
 def test_a_text_of_ones_own_and_one_that_is_too_long(watched):
     one = watched()
     page = shown(one.open(EXAMPLE))
@@ -178,6 +183,7 @@ def test_a_model_that_was_not_named_is_not_opened(watched):
     assert not [to for to, _ in one.bodies if to.startswith("/api/heads")]
 
 
+@pytest.mark.slow
 def test_pictures_and_numbers_are_saved(watched):
     page = shown(watched().open(EXAMPLE))
     drawn = downloaded(page, "heads", "SVG").decode()
@@ -195,6 +201,7 @@ def test_the_effects_are_measured_as_a_job(watched):
     )
 
 
+@pytest.mark.slow
 def test_the_question_has_the_same_arcs_on_knowledge(watched):
     page = watched().open("knowledge?q=Where was Person 3 born?")
     figure = page.locator(".asked-head figure")

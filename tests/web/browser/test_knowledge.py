@@ -2,6 +2,7 @@
 
 import pytest
 from harness import serving
+from marks import spread
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -14,14 +15,14 @@ ATTENDS_MOST = """async (heads) => { const { attendsMost } = await import("/stat
 
 @pytest.mark.parametrize(
     ("weights", "said"),
-    [
+    spread([
         ((0.1, 0.3, 0.2, 0.0), "Layer 0, head 1 attends most to “Ada”"),
         ((0.301, 0.3, 0.2, 0.0), "Layer 0, head 0 and layer 0, head 1 attend about equally, and most, to “Ada”"),
         ((0.301, 0.3, 0.2999, 0.302), "All heads attend about equally to “Ada”"),
         ((0.001, 0.002, 0.0, 0.0), "Layer 0, head 1 attends most to “Ada” (0.002)"),
         ((0.0, 0.0, 0.0, 0.0), "No head attends to “Ada”"),
-    ],
-)
+    ], 4),
+)  # fmt: skip
 def test_heads_that_agree_to_the_digits_shown_are_not_told_apart(watched, weights, said):
     page = watched().open("knowledge")
     heads = [{"layer": i // 2, "head": i % 2, "weight": w} for i, w in enumerate(weights)]
@@ -47,6 +48,7 @@ def test_a_question_gets_the_answer_of_the_library(watched, model):
     assert float(shown) == pytest.approx(expected.evidence["probability"], abs=6e-4)
 
 
+@pytest.mark.slow
 def test_a_link_asks_again(watched):
     page = watched().open(f"knowledge?q={QUESTION}")
     expect(page.locator("[data-fact=badge]")).to_be_visible()
@@ -85,12 +87,14 @@ def test_no_answer_has_no_badge(watched):
     expect(page.locator("[aria-live=polite]")).to_have_text("No answer. The most likely answer is empty")
 
 
+@pytest.mark.slow
 def test_a_question_without_a_name_names_no_head(watched):
     page = watched().open("knowledge?q=where was he born?")
     expect(page.locator(".why")).to_contain_text("no name was found in the question")
     expect(page.locator("h3", has_text="attends")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_special_tokens_are_never_shown(watched, model):
     page = watched().open("knowledge")
     for question in (QUESTION, "who", "?", "Where was Zzyzx Qqq born?", "of"):
@@ -101,6 +105,7 @@ def test_special_tokens_are_never_shown(watched, model):
         assert not set("␃□⁇") & set(page.locator(".answer").inner_text())
 
 
+@pytest.mark.slow
 def test_a_draft_survives_another_page_after_a_question_was_asked(watched):
     page = watched().open(f"knowledge?q={QUESTION}")
     expect(page.locator("[data-fact=answer]")).to_be_visible()

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from marks import spread
 
 from qkv import Memory
 from qkv.core.display import number
@@ -54,6 +55,7 @@ def test_more_heads_read_an_average_of_more_items(watched):
     assert float(four.weights_var[0]) == pytest.approx(names["reports"][1].variance)
 
 
+@pytest.mark.slow
 def test_more_heads_than_items_in_a_link_are_reduced(watched):
     one = watched()
     page = one.open("noise?n=4&heads=8")
@@ -62,6 +64,7 @@ def test_more_heads_than_items_in_a_link_are_reduced(watched):
     expect(page.locator("[data-fact='three heads mean']")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_the_bars_are_the_exact_distribution_where_every_key_is_noisy(watched):
     one = watched()
     page = one.open("noise?isotropic=0.02&n=6&scale=4")
@@ -93,6 +96,7 @@ def test_there_is_a_dot_per_sample_and_sampling_again_moves_them(watched):
     assert dots.first.get_attribute("cx") != before
 
 
+@pytest.mark.slow
 def test_a_fast_slider_builds_no_queue_and_ends_on_the_newest_value(watched):
     one = watched()
     page = one.open("noise?n=50")
@@ -156,7 +160,7 @@ def layouts(variances, probabilities):
 
 @pytest.mark.parametrize(
     ("variances", "probabilities", "compared", "title"),
-    [
+    spread([
         (
             (0.2, 0.02, 1e-5), ((0.1, 0.1, 0.1), (0.5, 0.5, 0.5), (0.9, 0.9, 0.9)),
             "The weight of a varies most with one head (variance 0.2) and least with the min-variance query "
@@ -193,13 +197,14 @@ def layouts(variances, probabilities):
             "The weight of a varies most with one head (variance 0.2) and least with the min-variance query (0.05).",
             "The numbers do not tell which of one head, two heads and the min-variance query succeeds more often",
         ),
-    ],
+    ], 4),
 )  # fmt: skip
 def test_sentences_follow_from_the_numbers(watched, variances, probabilities, compared, title):
     page = watched().open("noise")
     assert page.evaluate(SENTENCES, layouts(variances, probabilities)) == [compared, title]
 
 
+@pytest.mark.slow
 def test_random_comparisons_are_true(watched):
     """400 triples of variances and intervals; the sentence is read back and compared with them."""
     page = watched().open("noise")
@@ -232,12 +237,12 @@ def test_random_comparisons_are_true(watched):
 
 @pytest.mark.parametrize(
     ("state", "said"),
-    [
+    spread([
         ("along=0&isotropic=0", "half of a and half of b. Here no key varies."),
         ("along=0.5&isotropic=0", ", but the key of a varies along itself."),
         ("along=0&isotropic=0.01", ", but every key varies in every direction."),
-    ],
-)
+    ], 3, 1),
+)  # fmt: skip
 def test_the_lead_says_what_varies(watched, state, said):
     one = watched()
     page = one.open(f"noise?{state}")
@@ -248,6 +253,7 @@ def test_the_lead_says_what_varies(watched, state, said):
     assert ("does not vary" in compared) == (max(shown) < 1e-14)
 
 
+@pytest.mark.slow
 def test_the_axes_say_what_they_show(watched):
     one = watched()
     page = one.open("noise")
@@ -270,6 +276,7 @@ def report(name, method, low, high):
     return {"name": name, "method": method, "low": low, "high": high, "law": law, "weight_samples": [0.5]}
 
 
+@pytest.mark.slow
 def test_an_interval_says_whether_it_is_one_of_confidence_or_numerical(watched):
     page = watched().open("noise")
     said, ranges = page.evaluate(
@@ -352,6 +359,7 @@ def test_the_caption_of_a_study_says_how_fine_it_is(watched):
     assert said((1, 0), (1.004, 0.9), (50, 0.91)) == f"{steep} 0.41 % apart."
 
 
+@pytest.mark.slow
 def test_a_study_locates_the_step_between_failure_and_success(watched):
     """The scale at which the min-variance query begins to succeed, against the one that follows from its leak."""
     one = watched()
@@ -373,6 +381,7 @@ def test_a_study_locates_the_step_between_failure_and_success(watched):
     assert miss(before) > 0.1 > miss(after)
 
 
+@pytest.mark.slow
 def test_names_at_the_ends_of_curves_do_not_overlap(watched):
     page = watched().open("noise")
     ends = page.evaluate(
@@ -384,6 +393,7 @@ def test_names_at_the_ends_of_curves_do_not_overlap(watched):
     assert all(q["at"] - p["at"] >= 0.0649 for p, q in itertools.pairwise(ends))
 
 
+@pytest.mark.slow
 def test_the_min_variance_query_is_said_to_minimise_the_sum_over_all_weights(watched):
     """The weight of a alone may vary most with it, so the gloss must not promise otherwise."""
     one = watched()
@@ -394,6 +404,7 @@ def test_the_min_variance_query_is_said_to_minimise_the_sum_over_all_weights(wat
     expect(term.locator(".meaning")).to_contain_text("The weight of one item alone may vary less with another query.")
 
 
+@pytest.mark.slow
 def test_a_probability_lies_in_the_range_printed_beside_it(watched):
     """500 probabilities with ranges of any width; what is printed is read back."""
     page = watched().open("noise")

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from marks import some, spread
 
 pytest.importorskip("playwright.sync_api")
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "sheets"))
@@ -50,15 +51,15 @@ def divided(shown, least):
 
 @pytest.mark.parametrize(
     ("fragment", "press", "ready", "least"),
-    [
+    spread([
         ("lookup?scale=18", None, ".chart svg", 6),
         ('lookup?layout=inside&n=7&wanted={"a":1}', "Copy this", ".found.no", 0),
         ("noise", None, ".layout .chart svg", 5),
         ("wiring?beta=30", None, ".views h2", 0),
         ("heads", None, ".bits tbody tr", 6),
         ("knowledge?q=Where was Person 3 born?", None, "[data-fact=answer]", 0),
-    ],
-)
+    ], 5),
+)  # fmt: skip
 def test_no_number_of_the_explorer_is_divided(watched, fragment, press, ready, least):
     one = watched(**PHONE)
     shown = one.open(fragment)
@@ -83,7 +84,7 @@ def test_a_number_in_a_sentence_of_the_server_is_not_divided(watched):
     assert divided(shown, 4) == []
 
 
-@pytest.mark.parametrize("name", ["knowledge", "benchmarks", "readme"])
+@pytest.mark.parametrize("name", some(["knowledge", "benchmarks", "readme"], ["readme"]))
 def test_no_number_of_the_documents_is_divided(watched, name):
     one = watched(**PHONE)
     one.page.goto(f"{one.address}/docs/{name}")

@@ -73,6 +73,7 @@ def test_a_typed_sheet_is_graded_by_button_or_keyboard_and_shows_when_it_is_old(
     expect(page.locator("#line-5 mark.refuted")).to_have_text("k_a^\\top q = 4", timeout=90_000)
 
 
+@pytest.mark.slow
 def test_a_dropped_file_is_graded_at_once_and_nothing_leaves_the_machine(watched):
     one = watched()  # its fixture checks that no request goes elsewhere
     page = one.open("sheets")
@@ -86,6 +87,7 @@ def test_a_dropped_file_is_graded_at_once_and_nothing_leaves_the_machine(watched
     expect(page.locator(".annotated h2")).to_have_text(EXAMPLE_FILE, timeout=90_000)
 
 
+@pytest.mark.slow
 def test_a_pasted_sheet_is_graded_at_once(watched):
     one = watched()
     page = one.open("sheets")
@@ -115,6 +117,7 @@ def test_a_file_can_be_opened_and_what_is_no_text_is_refused(watched):
     expect(page.get_by_role("alert")).to_contain_text("200,001 characters")
 
 
+@pytest.mark.slow
 def test_readings_open_on_a_click_and_lines_are_found_from_the_answers(watched):
     page = watched().open("sheets")
     graded(page)
@@ -126,6 +129,7 @@ def test_readings_open_on_a_click_and_lines_are_found_from_the_answers(watched):
     expect(page.locator("#line-17")).to_be_in_viewport()
 
 
+@pytest.mark.slow
 def test_a_problem_can_be_named(watched):
     one = watched()
     page = one.open("sheets")
@@ -150,6 +154,7 @@ def test_the_feedback_can_be_saved_as_a_page_and_as_json(watched):
     assert data["statements"] and data["file"] == EXAMPLE_FILE
 
 
+@pytest.mark.slow
 def test_everything_can_be_reached_by_keyboard(watched):
     page = watched().open("sheets")
     graded(page)
@@ -164,6 +169,7 @@ def test_everything_can_be_reached_by_keyboard(watched):
     assert "Give feedback" in met and "Open a file" in met and any(m.startswith("Look at line") for m in met)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_answers_come_first_and_nothing_widens_the_page(watched, width):
     page = watched(viewport={"width": width, "height": 844}).open("sheets")
@@ -175,6 +181,7 @@ def test_the_answers_come_first_and_nothing_widens_the_page(watched, width):
     assert overview["y"] + overview["height"] <= sheet["y"] if width == 390 else overview["x"] < sheet["x"]
 
 
+@pytest.mark.slow
 def test_home_leads_to_sheets(watched):
     page = watched().open("home")
     page.get_by_role("link", name=re.compile("whole answer sheet")).click()

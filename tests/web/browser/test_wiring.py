@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from marks import spread
 
 from qkv import self_attention
 from qkv.core.display import number
@@ -60,6 +61,7 @@ def test_rules_without_a_solution_are_shown_as_impossible(watched):
     expect(page.locator(".found.no")).to_contain_text("x1 and x2 are the same vector, so they read the same")
 
 
+@pytest.mark.slow
 def test_rules_that_contradict_each_other_are_red_and_say_why(watched):
     page = watched().open('wiring?rules=[["x_1","x_2","u_b"],["x_2","x_1","u_b - u_c"],["x_3","x_1","u_b"]]')
     expect(page.locator(".outcomes .met")).to_have_count(1)
@@ -77,6 +79,7 @@ def test_rules_that_contradict_each_other_are_red_and_say_why(watched):
     expect(page.locator(".outcomes .met")).to_have_count(3)
 
 
+@pytest.mark.slow
 def test_a_new_rule_can_be_met(watched):
     one = watched()
     page = one.open("wiring")
@@ -103,6 +106,7 @@ def test_at_a_small_length_an_unmet_rule_is_red(watched):
     expect(page.locator(".outcomes .unmet").first).to_contain_text("from the rule; at β = 1 they are within 0.05")
 
 
+@pytest.mark.slow
 def test_powers_of_ten_are_set_as_powers(watched):
     page = watched().open("wiring?beta=10")
     page.wait_for_selector(".derivation .katex-html")
@@ -112,6 +116,7 @@ def test_powers_of_ten_are_set_as_powers(watched):
     assert not [tex for tex in sources if re.search(r"\de[-+]?\d", tex)]
 
 
+@pytest.mark.slow
 def test_inputs_that_cannot_be_used_have_no_result(watched):
     page = watched().open("wiring")
     expect(page.locator(".views h2").first).to_be_visible()
@@ -124,12 +129,12 @@ def test_inputs_that_cannot_be_used_have_no_result(watched):
 
 @pytest.mark.parametrize(
     ("typed", "message"),
-    [
+    spread([
         ("x_2 + x_3", "The rule x_1 reads x_2 + x_3: the weights sum to 2, not to 1. Write 1/2 x_2 + 1/2 x_3"),
         ("2 x_2 - x_3", "the weight of x_3 is negative"),
         ("x_9", "there is no such token"),
-    ],
-)
+    ], 3),
+)  # fmt: skip
 def test_a_rule_that_cannot_be_used_is_named_as_it_was_typed(watched, typed, message):
     one = watched()
     page = one.open("wiring")
@@ -139,12 +144,14 @@ def test_a_rule_that_cannot_be_used_is_named_as_it_was_typed(watched, typed, mes
     one.said = [said for said in one.said if "422" not in said]  # the browser logs the status
 
 
+@pytest.mark.slow
 def test_a_field_that_cannot_be_read_is_named(watched):
     page = watched().open("wiring")
     page.get_by_label("What x_2 writes").fill("u_a +")
     expect(page.locator(".problem")).to_contain_text("What x_2 writes cannot be read: “u_a +”.")
 
 
+@pytest.mark.slow
 def test_a_row_of_about_equal_weights_is_not_said_to_read_one_token(watched):
     page = watched().open("wiring")
     rows = [[0.33, 0.341, 0.329], [0.1, 0.8, 0.1], [1 / 3, 1 / 3, 1 / 3]]
