@@ -124,6 +124,17 @@ def test_a_repr_is_one_line_with_shapes_for_long_arrays():
     assert "keys=<Tensor of shape (10, 16)>" in repr(memory)
 
 
+def test_a_repr_of_several_lines_becomes_one_and_one_line_stays_as_it_is():
+    class Told:
+        def __init__(self, text):
+            self.text = text
+
+        def __repr__(self):
+            return self.text
+
+    assert brief(Told("two\n   lines  here")) == "two lines here" and brief(Told("two  spaces")) == "two  spaces"
+
+
 def test_a_short_result_has_the_repr_of_a_dataclass():
     @dataclasses.dataclass(frozen=True)
     class Plain:

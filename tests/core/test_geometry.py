@@ -14,6 +14,7 @@ from qkv.core import geometry
 def test_orthogonal_vectors_of_one_length_are_recognised_and_others_are_not():
     frame = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0]
     assert geometry.common_norm(3 * frame[:4]) == pytest.approx(3)
+    assert geometry.common_norm(0.5 * frame[:4]) == pytest.approx(0.5)
     assert geometry.common_norm(np.diag([1.0, 2.0])) is None
     assert geometry.common_norm(np.ones((2, 3))) is None
     assert geometry.common_norm(np.zeros((1, 3))) is None
@@ -52,6 +53,24 @@ def test_the_combination_of_least_norm_is_what_cvxpy_finds(seed, d, n, m):
     total = w @ points if m == 0 else w @ points + cp.Variable(m) @ free
     best = cp.Problem(cp.Minimize(cp.norm(total)), [cp.sum(w) == 1]).solve(solver=cp.CLARABEL)
     assert np.linalg.norm(weights @ points + coefficients @ free) == pytest.approx(best, abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3, 1e8])
+def test_free_vectors_of_any_length_span_the_same(scale):
+    random = np.random.default_rng(3)
+    points, free = random.standard_normal((4, 6)) + 0.5, random.standard_normal((2, 6))
+    twice = np.vstack((free, free[0] + free[1]))
+    best, coefficients = geometry.min_norm_combination(points, free)
+    nearest = best @ points + coefficients @ free
+    for vectors in (free, twice):
+        weights, found = geometry.min_norm_combination(points, scale * vectors)
+        assert weights == pytest.approx(best, abs=1e-7)
+        assert weights @ points + found @ (scale * vectors) == pytest.approx(nearest, abs=1e-7)
+
+
+def test_orthogonality_is_looked_for_among_so_many_rows(monkeypatch):
+    monkeypatch.setattr(geometry, "MAX_ORTHOGONAL_ROWS", 3)
+    assert geometry.common_norm(np.eye(5)[:3]) == 1 and geometry.common_norm(np.eye(5)[:4]) is None
 
 
 @given(st.integers(0, 10**6), st.integers(1, 3), st.integers(1, 3))

@@ -128,6 +128,24 @@ def test_a_claim_with_slack_survives_another_order_of_summation():
     assert (claims > 0).any()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_margins_among_the_keys_that_a_query_sees(seed):
+    random = np.random.default_rng(seed)
+    n, d, m = 7, 5, 60
+    keys, queries = random.normal(size=(n, d)), random.normal(size=(m, d)) * 10.0 ** random.integers(-3, 4, (m, 1))
+    first, last = np.sort(random.integers(0, n, (2, m)), axis=0)
+    items = random.integers(first, last + 1)
+    bounds = rounding_bounds.top_margin_lower_bounds(keys, queries, items, first, last)
+    for q, item, low, high, bound in zip(queries, items, first, last, bounds, strict=True):
+        unit = q / np.linalg.norm(q)
+        others = [(keys[item] - keys[i]) @ unit for i in range(low, high + 1) if i != item]
+        if not others:
+            assert bound == inf
+            continue
+        assert min(others) - 1e-12 < bound < min(others) + 1e-14
+    assert rounding_bounds.top_margin_lower_bounds(keys, 0 * queries, items, first, last).max() == -inf
+
+
 def test_many_tiles_agree_with_one(monkeypatch):
     random = np.random.default_rng(2)
     keys = random.standard_normal((300, 6))
