@@ -15,6 +15,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
+from marks import spread
 
 import qkv
 
@@ -77,6 +78,46 @@ qkv.knowledge.drop_texts_about(texts, asked)
 """.strip().splitlines()
 
 
+STAND_INS = {
+    "torch": """from typing import Any, TypeVar
+from torch import nn as nn
+Same = TypeVar("Same")
+class Tensor:
+    def __getattr__(self, name: str) -> Any: ...
+    def __getitem__(self, index: Any) -> Tensor: ...
+class dtype: ...
+class device: ...
+class Generator: ...
+class no_grad:
+    def __call__(self, function: Same) -> Same: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
+class inference_mode(no_grad): ...
+def __getattr__(name: str) -> Any: ...
+""",
+    "torch/nn": """from typing import Any
+class Module:
+    def __getattr__(self, name: str) -> Any: ...
+def __getattr__(name: str) -> Any: ...
+""",
+    "transformers": """from typing import Any
+class GPT2Model: ...
+def __getattr__(name: str) -> Any: ...
+""",
+}
+"""The classes of large packages that signatures of qkv name; mypy needs minutes for the packages themselves."""
+STAND_IN_SETTINGS = """[mypy]
+follow_imports = skip
+ignore_missing_imports = true
+[mypy-qkv.*,numpy.*,jaxtyping.*]
+follow_imports = silent
+[mypy-torch.*,matplotlib.*,transformers.*]
+follow_imports_for_stubs = true
+[mypy-torch,torch.nn,transformers]
+follow_imports = silent
+"""
+
+
 def settings_of_other_packages():
     """Those of the project's settings for mypy that qkv's own modules do not have: what `make check` knows of other
     packages is then known here too. A user has none of the project's other settings."""
@@ -88,9 +129,12 @@ def settings_of_other_packages():
     return "\n".join(sections) + "\n"
 
 
-@pytest.fixture(scope="module")
-def said_by_mypy(tmp_path_factory):
-    """What mypy says of every public name, of scripts, and of their mistakes: line by line, in one run."""
+@pytest.fixture(scope="module", params=["stand-ins", pytest.param("installed", marks=pytest.mark.slow)])
+def said_by_mypy(request, tmp_path_factory):
+    """What mypy says of every public name, of scripts, and of their mistakes: line by line, in one run.
+
+    With stand-ins for the large packages that qkv uses, which take seconds, and with the installed packages.
+    """
     folder = tmp_path_factory.mktemp("mypy")
     lines = [
         "import qkv",
@@ -101,11 +145,19 @@ def said_by_mypy(tmp_path_factory):
         *WRONG_CALLS,
     ]
     (folder / "user.py").write_text("\n".join(lines) + "\n")
-    (folder / "mypy.ini").write_text(settings_of_other_packages())
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", str(ROOT / ".mypy_cache")]
+    sources, cache = [str(ROOT / "src")], ROOT / ".mypy_cache"
+    if request.param == "installed":
+        (folder / "mypy.ini").write_text(settings_of_other_packages())
+    else:
+        (folder / "mypy.ini").write_text(STAND_IN_SETTINGS)
+        for package, text in STAND_INS.items():
+            (folder / "stand_ins" / package).mkdir(parents=True, exist_ok=True)
+            (folder / "stand_ins" / package / "__init__.pyi").write_text(text)
+        sources, cache = [str(folder / "stand_ins"), *sources], folder / "cache"
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", str(cache)]
     done = subprocess.run(
         [*command, "--config-file", "mypy.ini", "user.py"],
-        capture_output=True, text=True, env={**os.environ, "MYPYPATH": str(ROOT / "src")}, cwd=folder,
+        capture_output=True, text=True, env={**os.environ, "MYPYPATH": os.pathsep.join(sources)}, cwd=folder,
     )  # fmt: skip
     found = [re.match(r"user\.py:(\d+): (.*)", line) for line in (done.stdout + done.stderr).splitlines()]
     assert all(found), (done.stdout + done.stderr)[-2000:]
@@ -200,9 +252,9 @@ def test_the_types_are_shipped():
 
 
 @pytest.mark.parametrize(
-    "name", ["design.certificates.load", "core.masks.causal", "errors.QkvError", "train.recipes.RECIPES",
-             "claims.syntax.parser.parse", "noise.moments.mixture", "viz.plots.design", "noise.method", "claims.syntax",
-             "viz", "parallel", "knowledge.studies"],
+    "name", spread(["design.certificates.load", "core.masks.causal", "errors.QkvError", "train.recipes.RECIPES",
+                    "claims.syntax.parser.parse", "noise.moments.mixture", "viz.plots.design", "noise.method",
+                    "claims.syntax", "viz", "parallel", "knowledge.studies"], 4),
 )  # fmt: skip
 def test_submodules_that_mypy_allows_after_import_qkv_exist_at_run_time(name):
     code = f"import qkv, sys\nassert 'torch' not in sys.modules\nqkv.{name}"
