@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from marks import some
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -26,7 +27,17 @@ def by_path(folder, name):
 refresh = by_path("docs", "refresh")
 DOCUMENTS = [*refresh.DOCUMENTS, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-EVERY = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+FAST_EXAMPLES = [path for path in EXAMPLES if path.stem not in ("induction_circuit", "one_head_is_enough")]
+
+
+def every(*slow, without=()):
+    """Marks a test that is run for every document; those that take long are slow."""
+    paths = [path for path in DOCUMENTS if path.name not in without]
+    fast = [path for path in paths if path.name not in slow]
+    return pytest.mark.parametrize("path", some(paths, fast), ids=lambda p: str(p.relative_to(ROOT)))
+
+
+EVERY = every()
 GUIDES = sorted((ROOT / "docs").glob("guide-*.md"))
 
 
@@ -57,7 +68,7 @@ def run_blocks(path, names):
         assert not runner.failures, failures.getvalue()
 
 
-@EVERY
+@every("knowledge.md", "guide-knowledge.md", "training.md")
 def test_python_in_the_documents_runs_from_top_to_bottom(path, registries, monkeypatch):
     monkeypatch.chdir(ROOT)
     run_blocks(path, {"__name__": path.stem})
@@ -72,15 +83,13 @@ def test_a_block_whose_output_is_not_what_is_shown_fails(tmp_path):
     run_blocks(page, {})
 
 
-@EVERY
+@every("sheets.md", "code-map.md")
 def test_what_the_documents_show_is_what_the_commands_print(path, tmp_path):
     text = path.read_text(encoding="utf-8")
     assert refresh.refreshed(text, tmp_path) == text, "run: python docs/refresh.py"
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in DOCUMENTS if p.name != "claims.md"], ids=lambda p: str(p.relative_to(ROOT))
-)  # claims.md has its own test, tests/claims/test_documentation.py
+@every("claims-tutorial.md", without=["claims.md"])  # which has its own test, tests/claims/test_documentation.py
 def test_the_verdicts_in_the_documents_are_those_of_check(path):
     text = path.read_text(encoding="utf-8")
     assert text.count("````claims\n") == len(refresh.CLAIMS.findall(text)), "claims without their verdicts"
@@ -94,7 +103,7 @@ def test_no_formula_of_the_mathematics_is_refuted():
     assert len(verdicts) >= 15 and set(verdicts) == {"proved"}
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
+@pytest.mark.parametrize("path", some(EXAMPLES, FAST_EXAMPLES), ids=lambda p: p.name)
 def test_examples_run(path):
     before = {p: p.read_bytes() for p in ROOT.joinpath("examples").iterdir() if p.is_file()}
     run = subprocess.run([sys.executable, str(path)], capture_output=True, text=True)

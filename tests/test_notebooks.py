@@ -5,6 +5,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from marks import some
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -16,13 +17,15 @@ NAMES = [
     "what_a_model_remembers",
     "what_noise_does",
 ]
+FAST = ("what_a_model_remembers", "what_noise_does")
+"""They are run by `make test` too."""
 
 
 def test_the_notebooks_are_there():
     assert [path.stem for path in NOTEBOOKS] == NAMES
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", some(NOTEBOOKS, [p for p in NOTEBOOKS if p.stem in FAST]), ids=lambda p: p.stem)
 def test_a_notebook_runs_and_shows_cards_and_figures(path, tmp_path, monkeypatch):
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

@@ -18,6 +18,7 @@ import numpy as np
 import psutil
 import pytest
 import torch
+from marks import some, spread
 
 from qkv import parallel
 from qkv.design.hull.selectable import copyable
@@ -216,8 +217,9 @@ def test_a_cluster_that_is_not_there(monkeypatch):
 
 @pytest.mark.parametrize(
     "address",
-    ["foo", "", "tcp://", "http://localhost:1", "tcp://localhost:port", "inproc://x", "tls://localhost:1", 5, ["a"]],
-)
+    spread(["foo", "", "tcp://", "http://localhost:1", "tcp://localhost:port", "inproc://x", "tls://localhost:1", 5,
+            ["a"]], 4),
+)  # fmt: skip
 def test_an_address_that_is_none_is_one_error(address, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr(parallel, "CLUSTER_TIMEOUT", 1)
@@ -279,6 +281,7 @@ def test_a_cluster_that_gives_up_is_one_error(monkeypatch):
         pool.map(operator.neg, 1, [()], None)
 
 
+@pytest.mark.slow
 def test_threads_that_use_processes_at_once_leave_environment_and_main_module_alone():
     """Starting workers must not be visible to other threads: not in os.environ, not in sys.modules["__main__"]."""
     keys = gaussian(300, 6, seed=3)
@@ -337,6 +340,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_inside_a_daemonic_process_no_processes_are_started_unless_they_are_requested(tmp_path):
     path = tmp_path / "script.py"
     path.write_text(INSIDE_DAEMON)
@@ -373,7 +377,7 @@ def test_a_script_without_a_guard_runs_once(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", some([signal.SIGINT, signal.SIGKILL], [signal.SIGINT]))
 def test_no_process_outlives_the_call(tmp_path, how):
     process = run_script(tmp_path, 12000)
     children = []
@@ -432,6 +436,7 @@ def test_a_pool_of_multiprocessing_works_with_the_watch():
         assert pool.submit(operator.neg, 3).result(timeout=60) == -3
 
 
+@pytest.mark.slow
 def test_many_clusters_that_do_not_answer_leave_nothing_for_the_garbage_collector(monkeypatch):
     """A failed client that is collected while another one starts would wait for itself."""
     distributed = pytest.importorskip("distributed")

@@ -68,12 +68,14 @@ def pages(site):
     return {p: Page(p.read_text(encoding="utf-8")) for p in site.rglob("*.html")}
 
 
+@pytest.mark.slow
 def test_every_document_is_a_page(site):
     for document in (ROOT / "docs").rglob("*.md"):
         if "_build" not in document.parts:
             assert (site / document.relative_to(ROOT / "docs")).with_suffix(".html").is_file(), document
 
 
+@pytest.mark.slow
 def test_every_internal_link_and_anchor_exists(site, pages):
     checked = 0
     for path, page in pages.items():
@@ -91,6 +93,7 @@ def test_every_internal_link_and_anchor_exists(site, pages):
     assert checked > 1000
 
 
+@pytest.mark.slow
 def test_no_page_loads_from_another_host_or_needs_inline_code(site, pages):
     for path, page in pages.items():
         assert not [load for load in page.loads if urlsplit(load).scheme not in ("", "data")], path
@@ -100,18 +103,21 @@ def test_no_page_loads_from_another_host_or_needs_inline_code(site, pages):
         assert not re.search(r"url\([\"']?https?:|@import", text), sheet
 
 
+@pytest.mark.slow
 def test_licences_of_the_theme_and_the_scripts_lie_beside_them(site):
     for part in ("furo", "pygments", "sphinx", "sphinx-basic-ng"):
         text = (site / "_static" / "licences" / f"{part}.txt").read_text(encoding="utf-8")
         assert "Permission is hereby granted" in text or "Redistribution and use" in text, part
 
 
+@pytest.mark.slow
 def test_formulas_are_mathml(site, pages):
     text = (site / "mathematics.html").read_text(encoding="utf-8")
     assert text.count("<math ") > 100
     assert not [load for load in pages[site / "mathematics.html"].loads if re.search("(?i)mathjax|katex", load)]
 
 
+@pytest.mark.slow
 def test_every_public_name_has_its_place_in_the_reference(site, pages):
     for package in PACKAGES:
         anchors = pages[site / "reference" / f"{package}.html"].anchors
@@ -121,6 +127,7 @@ def test_every_public_name_has_its_place_in_the_reference(site, pages):
     assert all(f"qkv.{name}" in text for name in qkv.__all__ if name not in PACKAGES)
 
 
+@pytest.mark.slow
 def test_every_command_and_every_option_has_its_place_in_the_reference(site):
     import typer
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import typer
+from marks import some, spread
 
 from qkv.cli import app
 from qkv.cli.help_format import one_of
@@ -26,7 +27,7 @@ def pages(group, words=()):
 PAGES = list(pages(typer.main.get_command(app)))
 
 
-@pytest.mark.parametrize("words", PAGES, ids=" ".join)
+@pytest.mark.parametrize("words", some(PAGES, PAGES[::3]), ids=" ".join)
 @pytest.mark.parametrize("width", [40, *(pytest.param(more, marks=pytest.mark.slow) for more in (60, 80, 120))])
 def test_no_help_page_is_cut_off_and_all_its_words_stand_at_every_width(words, width, shell, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(width))
@@ -72,7 +73,7 @@ def default_of(text, name):
 
 @pytest.mark.parametrize(
     ("words", "recipe"),
-    [
+    spread([
         ("pretrain", "cloze"),
         ("pretrain --minutes 3", "cloze"),
         ("pretrain --objective cloze", "cloze"),
@@ -87,8 +88,8 @@ def default_of(text, name):
         ("finetune none --steps 5", "cloze"),
         ("finetune {run} --steps 5", "custom"),
         ("finetune {run} --recipe course", "course"),
-    ],
-)
+    ], 3),
+)  # fmt: skip
 def test_help_shows_the_defaults_of_the_recipe_that_would_run(words, recipe, trained, shell):
     words = words.format(run=trained / "run").split()
     out = shell(*words, "-h").out
@@ -143,7 +144,7 @@ def test_pretrain_shows_the_sizes_of_presets(shell):
 
 @pytest.mark.parametrize(
     ("typed", "expected"),
-    [
+    spread([
         ("qkv des", {"design"}),
         ("qkv design blend --for", {"--form"}),
         ("qkv design copy --form ", {"smallest", "textbook"}),
@@ -155,8 +156,8 @@ def test_pretrain_shows_the_sizes_of_presets(shell):
         ("qkv finetune x --precision b", {"bfloat16"}),
         ("qkv study a", {"ablation"}),
         ("qkv export x --to ", {"hf"}),
-    ],
-)
+    ], 3),
+)  # fmt: skip
 def test_commands_options_and_values_are_completed(typed, expected):
     words = typed.split(" ")
     asked = {"_QKV_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(words) - 1)}
@@ -166,7 +167,7 @@ def test_commands_options_and_values_are_completed(typed, expected):
     assert not done.stderr
 
 
-@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("name", some(["bash", "zsh", "fish"], ["bash"]))
 def test_the_script_of_each_shell_is_shown(name):
     code = "import sys; sys.argv = ['qkv', '--show-completion', sys.argv[1]]; from qkv.cli import main; main()"
     named = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # else the shell that started this process is taken

@@ -10,6 +10,7 @@ import time
 import numpy as np
 import psutil
 import pytest
+from marks import some, spread
 from typer.testing import CliRunner
 
 from qkv import __version__
@@ -64,6 +65,7 @@ def test_ctrl_c_ends_quietly_with_the_usual_exit_code_and_leaves_nothing(tmp_pat
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m.npz", "q.npy"]
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(tmp_path):
     command = f"{sys.executable} -m qkv design copy --orthonormal 40x400 --json | true"
     run = subprocess.run(
@@ -79,14 +81,14 @@ def test_a_wrong_option_is_told_with_exit_code_2():
 
 @pytest.mark.parametrize(
     "arguments",
-    [
+    some([
         ("design", "copy", "--orthonormal", "4x4", "--save", "folder.json"),
         ("design", "copy", "--orthonormal", "99999999x99999999"),
         ("design", "blend", "--orthonormal", "4x4", "--weights", "0=1e400"),
         ("design", "blend", "--orthonormal", "4x4", "--weights", "0=1e999999999"),
-    ],
+    ], [("design", "copy", "--orthonormal", "4x4", "--save", "folder.json")]),
     ids=lambda a: a[-1],
-)
+)  # fmt: skip
 def test_what_the_machine_refuses_is_one_message_too(arguments, tmp_path):
     (tmp_path / "folder.json").mkdir()
     run = in_another_process(*arguments, cwd=tmp_path)
@@ -98,7 +100,9 @@ def test_the_version_is_printed():
     assert qkv("--version") == (0, f"qkv {__version__}\n", "")
 
 
-@pytest.mark.parametrize("module", ["typer", "qkv.cli.common", "qkv.train.recipes", "qkv.errors", "numpy", "torch"])
+@pytest.mark.parametrize(
+    "module", spread(["typer", "qkv.cli.common", "qkv.train.recipes", "qkv.errors", "numpy", "torch"], 3)
+)
 def test_ctrl_c_while_modules_are_imported_ends_with_one_line(module):
     code = f"""
 import sys
@@ -115,7 +119,7 @@ runpy.run_module("qkv", run_name="__main__", alter_sys=True)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "qkv: stopped; no partial file was left\n")
 
 
-@pytest.mark.parametrize("module", ["typer", "numpy", "torch", "torch.nn", "scipy"])
+@pytest.mark.parametrize("module", spread(["typer", "numpy", "torch", "torch.nn", "scipy"], 5, 1))
 def test_a_signal_while_modules_are_imported_ends_the_process_before_a_library_sees_it(module, tmp_path):
     """A library in C++ that gets a KeyboardInterrupt in an import aborts; NumPy stays half imported."""
     code = f"""
@@ -138,6 +142,7 @@ main()
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "qkv: stopped; no partial file was left\n")
 
 
+@pytest.mark.slow
 def test_a_signal_in_an_import_during_a_save_leaves_no_temporary_file(tmp_path):
     code = """
 import os, signal, sys

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from marks import spread
 
 from qkv.sheets import grade
 from qkv.sheets.problems import load_problem
@@ -21,11 +22,6 @@ ALLOWED = {
     "~": {"right", "limit", "choice", "not_read", "absent"},
     "!": {"wrong", "choice", "not_read", "absent"},
 }
-
-
-def halved(cases):
-    """Every second case at once, the others among the slow tests."""
-    return [pytest.param(case, marks=[pytest.mark.slow] * (number % 2)) for number, case in enumerate(cases)]
 
 
 class Fragment(NamedTuple):
@@ -81,7 +77,7 @@ def test_the_table_is_long_and_has_true_and_false_ones():
     assert {mark: marks.count(mark) >= 8 for mark in "✓✗~!"} == dict.fromkeys("✓✗~!", True)
 
 
-@pytest.mark.parametrize("fragment", halved(STATEMENTS), ids=lambda f: f.text[:60])
+@pytest.mark.parametrize("fragment", spread(STATEMENTS, 6), ids=lambda f: f.text[:60])
 def test_statements(fragment):
     sheet = read_sheet(MARK.sub("", fragment.setting + fragment.text), fragment.file)
     left = list(judge(sheet, load_problem(fragment.problem), Budget())[0])
@@ -94,7 +90,7 @@ def test_statements(fragment):
     assert not [s.formula for s in left if s.verdict == "wrong"]
 
 
-@pytest.mark.parametrize("fragment", ANSWERS, ids=lambda f: f.text[:60])
+@pytest.mark.parametrize("fragment", spread(ANSWERS, 3), ids=lambda f: f.text[:60])
 def test_answers(fragment):
     found = grade(fragment.setting + fragment.text, fragment.problem, fragment.file)
     answer = next(a for a in found.answers if a.part == fragment.part)

@@ -110,7 +110,7 @@ def test_an_old_character_tokenizer_must_number_its_tokens_as_qkv_does(tmp_path,
         tokenizers.load(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["model", "optimizer"])
+@pytest.mark.parametrize("name", ["model", pytest.param("optimizer", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("header_only", [True, False])
 def test_checkpoint(name, header_only, run, damaged_copies):
     path = run / ("model.safetensors" if name == "model" else "optimizer-4.safetensors")

@@ -80,6 +80,7 @@ def runs(shared_text, tmp_path_factory):
     return here, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("spread", "optimizer"), SETTINGS)
 def test_two_processes_reach_the_loss_of_one(spread, optimizer, runs):
     here, found = runs

@@ -63,6 +63,7 @@ def test_events_can_be_read_again_and_from_any_number_on(client, post):
     assert client.delete(f"/api/jobs/{id}").json()["status"] == "done"
 
 
+@pytest.mark.slow
 def test_a_study_has_the_figures_of_the_noise_page(client, post):
     id = post("/api/jobs", {**STUDY, "isotropic": 0.0, "scales": [4.0]})["id"]
     rows = {curve["name"]: curve["points"][0] for curve in events(client, id)[-1][2]["curves"]}
@@ -113,6 +114,7 @@ def test_a_server_that_stops_ends_its_jobs_and_removes_their_files(serve):
     assert not [p for p in alive if str(folder) in " ".join(p.cmdline())]
 
 
+@pytest.mark.slow
 def test_a_job_beyond_its_time_limit_has_failed(serve, monkeypatch):
     import qkv.web.app as app
     from qkv.web.job_manager import JobManager
@@ -136,6 +138,7 @@ def test_a_job_whose_process_is_killed_has_failed(client, post):
     assert "ended early" in until(client, id, "failed")["error"]["problem"]
 
 
+@pytest.mark.slow
 def test_only_the_latest_jobs_are_listed(client, post, monkeypatch):
     monkeypatch.setattr(limits, "MAX_LISTED_JOBS", 1)
     ids = []
@@ -146,6 +149,7 @@ def test_only_the_latest_jobs_are_listed(client, post, monkeypatch):
     assert listed == ids[:0:-1]
 
 
+@pytest.mark.slow
 def test_streams_beyond_the_limit_are_refused(client, post, monkeypatch):
     id = post("/api/jobs", {**STUDY, "scales": [1]})["id"]
     until(client, id, "done")

@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 import pytest
+from marks import spread
 from typer.testing import CliRunner
 
 import qkv
@@ -96,7 +97,7 @@ def _axioms(text):
     return {line.split()[0] for line in lines if line and not line.startswith((" ", "Coq <", "Axioms:"))}
 
 
-@pytest.mark.parametrize(("given", "wrong"), WRONG_REDUCTIONS)
+@pytest.mark.parametrize(("given", "wrong"), spread(WRONG_REDUCTIONS, 4))
 def test_a_wrong_reduction_is_refused(needs_coq, given, wrong):
     assert accepted(claims_of(f"```claim x\n{given}\nthen {wrong}\n```")) == [False]
 
@@ -128,6 +129,7 @@ def test_what_is_asked_wrongly_is_refused(tmp_path):
         qkv.check(DOCUMENT, save_proofs=tmp_path)
 
 
+@pytest.mark.slow
 def test_coqc_is_ended_when_its_time_is_over(needs_coq):
     outcome = coq.checked(coq.HEADER + "(* an hour *) Goal True. do 1000000000 idtac. Abort.\n", 4)
     assert not outcome.accepted and "longer than 4 s" in outcome.message
@@ -185,6 +187,7 @@ def test_no_flipped_claim_of_the_catalogue_is_accepted(needs_coq):
     assert [false[place].statement.core for place in names_accepted(exports)] == []
 
 
+@pytest.mark.slow
 def test_functions_that_are_written_out_are_checked(needs_coq):
     given = "given k_1..k_n orthonormal, n = 2, t real\nlet q = t*k_a\n"
     said = {

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from marks import spread
 
 from qkv.sheets.answers import answers_of
 from qkv.sheets.problems import load_problem
@@ -14,11 +15,6 @@ from qkv.sheets.reading import read_sheet
 
 MEETS, OPEN = {"meets", "limit"}, {"prose", "not_read", "none"}
 ALLOWED = {"✓": MEETS, "✗": {"misses"}, "~": MEETS | OPEN, "!": {"misses"} | OPEN, "?": OPEN}
-
-
-def halved(cases):
-    """Every second case at once, the others among the slow tests."""
-    return [pytest.param(case, marks=[pytest.mark.slow] * (number % 2)) for number, case in enumerate(cases)]
 
 
 class Fragment(NamedTuple):
@@ -55,7 +51,7 @@ def test_the_table_is_long_and_has_right_and_wrong_ones():
     assert marks.count("✓") >= 70 and marks.count("✗") >= 70
 
 
-@pytest.mark.parametrize("fragment", halved(FRAGMENTS), ids=lambda f: f"{f.part} {f.text[:60]}")
+@pytest.mark.parametrize("fragment", spread(FRAGMENTS, 6), ids=lambda f: f"{f.part} {f.text[:60]}")
 def test_answers(fragment):
     found = answers_of(read_sheet(fragment.setting + fragment.text + "\n", "sheet.md"), load_problem(fragment.problem))
     answer = [a for a in found if a.part == fragment.part][fragment.place]
