@@ -42,8 +42,9 @@ def shows_violation(text, counterexample):
         assert any(violated(op, left, right) for op in core.ops), (text, counterexample)
 
 
-def test_some_edge_claims():
-    judged(46, seed=6)
+@pytest.mark.parametrize("count", [23, pytest.param(46, marks=pytest.mark.slow)])
+def test_some_edge_claims(count):
+    judged(count, seed=6)
 
 
 @pytest.mark.slow

@@ -122,8 +122,18 @@ def test_a_condition_that_is_wrong_is_noticed(monkeypatch):
         ("q = t*(mu_a + mu_b)", "Var[alpha_a] < 0.2215", "refuted"),
         ("q = t*(mu_a + mu_b)", "Var[alpha_a] = 0.2219", "refuted"),
         ("q_1 = t*mu_a, q_2 = t*mu_b", "Var[(alpha_{1,a} + alpha_{2,a})/2] < 0.03", "holds"),
-        ("q_1 = t*mu_a, q_2 = t*mu_b", "c within 0.05 of (v_a + v_b)/2 with probability >= 0.8", "holds"),
-        ("q_1 = t*mu_a, q_2 = t*mu_b", "c within 0.05 of (v_a + v_b)/2 with probability >= 0.99", "undecided"),
+        pytest.param(
+            "q_1 = t*mu_a, q_2 = t*mu_b",
+            "c within 0.05 of (v_a + v_b)/2 with probability >= 0.8",
+            "holds",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "q_1 = t*mu_a, q_2 = t*mu_b",
+            "c within 0.05 of (v_a + v_b)/2 with probability >= 0.99",
+            "undecided",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_statistics_at_a_fixed_scale_are_decided_by_exact_moments(let, then, kind):
@@ -243,6 +253,7 @@ def test_irrational_numbers_may_do_what_none_was_said_to():
     assert check("r > 2", "", "no real r makes r^2 = 2").verdict == "proved"
 
 
+@pytest.mark.slow
 def test_a_broken_off_claim_leaves_the_checker_whole():
     """In a fresh process: a first claim that has no time at all must not spoil the imports of the second."""
     script = f"""

@@ -1,20 +1,24 @@
 """left iff right over keys: both directions are decided, and the weaker verdict counts."""
 
 import pytest
+from marks import spread
 
 import qkv
 
 
 @pytest.mark.parametrize(
     ("then", "kind"),
-    [
-        ("alpha_a > alpha_b iff k_a'q > k_b'q", "proved"),
-        ("k_a'q > k_b'q iff alpha_a > alpha_b", "proved"),
-        ("alpha_a = alpha_b iff k_a'q = k_b'q", "proved"),
-        ("alpha_a > alpha_b iff k_a'q >= k_b'q", "refuted"),
-        ("alpha_a > 1/2 iff k_a'q > k_b'q", "refuted"),
-        ("alpha_a > alpha_b > 0 iff k_a'q > k_b'q", "malformed"),
-    ],
+    spread(
+        [
+            ("alpha_a > alpha_b iff k_a'q > k_b'q", "proved"),
+            ("k_a'q > k_b'q iff alpha_a > alpha_b", "proved"),
+            ("alpha_a = alpha_b iff k_a'q = k_b'q", "proved"),
+            ("alpha_a > alpha_b iff k_a'q >= k_b'q", "refuted"),
+            ("alpha_a > 1/2 iff k_a'q > k_b'q", "refuted"),
+            ("alpha_a > alpha_b > 0 iff k_a'q > k_b'q", "malformed"),
+        ],
+        3,
+    ),
 )
 def test_an_equivalence_needs_both_directions(then, kind):
     (found,) = qkv.check(f"```claim x\ngiven k_1..k_n free, q free, n >= 3\nthen {then}\n```")

@@ -24,8 +24,9 @@ def judged(count, seed):
     assert core_proved >= 0.95 * core
 
 
-def test_some_generated_claims():
-    judged(40, seed=12)
+@pytest.mark.parametrize("count", [16, pytest.param(40, marks=pytest.mark.slow)])
+def test_some_generated_claims(count):
+    judged(count, seed=12)
 
 
 @pytest.mark.slow

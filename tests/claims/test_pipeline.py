@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+from marks import spread
 
 import qkv
 from qkv.claims.pipeline import decided_documents
@@ -60,19 +61,22 @@ def test_the_scale_that_a_condition_names_is_the_right_one():
 
 @pytest.mark.parametrize(
     ("then", "verdict"),
-    [
-        ("Var[k_a'q] = 2*eps*t^2 + t^2/2", "proved"),
-        ("Var[k_a'q] = 2*eps*t^2", "refuted"),
-        ("Cov[k_a'q, k_b'q] = 0", "proved"),
-        ("E[k_a'q] = t", "proved"),
-        ("E[alpha_a] -> 1/2 as eps -> 0, t -> oo", "proved"),
-        ("Var[alpha_a] -> 1/4 as eps -> 0, t -> oo", "proved"),
-        ("Var[alpha_a] -> 1/5 as eps -> 0, t -> oo", "refuted"),
-        ("Cov[alpha_a, alpha_b] -> -1/4 as eps -> 0, t -> oo", "proved"),
-        ("P[alpha_a > 1/2] -> 1/2 as eps -> 0, t -> oo", "proved"),
-        ("P[k_a'mu_a > 1] -> 1/2 as eps -> 0", "proved"),
-        ("c within 0.05 of (v_a + v_b)/2 with probability >= 0.1 as eps -> 0, t -> oo", "refuted"),
-    ],
+    spread(
+        [
+            ("Var[k_a'q] = 2*eps*t^2 + t^2/2", "proved"),
+            ("Var[k_a'q] = 2*eps*t^2", "refuted"),
+            ("Cov[k_a'q, k_b'q] = 0", "proved"),
+            ("E[k_a'q] = t", "proved"),
+            ("E[alpha_a] -> 1/2 as eps -> 0, t -> oo", "proved"),
+            ("Var[alpha_a] -> 1/4 as eps -> 0, t -> oo", "proved"),
+            ("Var[alpha_a] -> 1/5 as eps -> 0, t -> oo", "refuted"),
+            ("Cov[alpha_a, alpha_b] -> -1/4 as eps -> 0, t -> oo", "proved"),
+            ("P[alpha_a > 1/2] -> 1/2 as eps -> 0, t -> oo", "proved"),
+            ("P[k_a'mu_a > 1] -> 1/2 as eps -> 0", "proved"),
+            ("c within 0.05 of (v_a + v_b)/2 with probability >= 0.1 as eps -> 0, t -> oo", "refuted"),
+        ],
+        4,
+    ),
 )
 def test_random_keys(then, verdict):
     found = one(f"{NOISE}, t > 0", "q = t*(mu_a + mu_b)", then)
@@ -176,6 +180,7 @@ def test_several_processes_give_the_same_verdicts_in_the_same_order():
         qkv.check(parts[0], processes=0)
 
 
+@pytest.mark.slow
 def test_claims_that_cannot_be_read_can_be_sent_to_processes_when_dask_pickles_errors():
     import subprocess
     import sys

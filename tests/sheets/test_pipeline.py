@@ -80,6 +80,7 @@ def test_garbled_sheets_give_a_grade(monkeypatch: pytest.MonkeyPatch) -> None:
         assert all(1 <= s.line <= text.count("\n") + 1 for s in found.statements)
 
 
+@pytest.mark.slow
 def test_deep_and_long_formulas_are_bounded() -> None:
     deep = "(b) $q = " + "(" * 3000 + "k_a" + ")" * 3000 + "$ and $" + "x" * 5000 + " = 1$"
     assert {s.verdict for s in grade(deep).statements} <= {"not_read", "choice"}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from claim_builders import context_of
+from marks import spread
 
 from qkv.claims.numeric.confirmation import Violation, _is_zero, equality_at, moves_outputs, violation
 from qkv.claims.numeric.instances import instances
@@ -121,7 +122,7 @@ def test_outputs_that_know_a_token_move(matrix, moves):
 
 @pytest.mark.parametrize(
     ("head", "then"),
-    [
+    spread([
         ("given k_1..k_n free, q free, n >= 2", "sum_i alpha_i^2 <= 1"),
         ("given k_1..k_n free, q free, n >= 2", "sum_i alpha_i^3 < sum_i alpha_i^2"),
         ("given k_1..k_n orthonormal, n >= 4, t real, s real\nlet q = t*k_a + s*k_b", "alpha_a != alpha_d when t > s"),
@@ -129,8 +130,8 @@ def test_outputs_that_know_a_token_move(matrix, moves):
             "given k_1..k_n orthonormal, n >= 4, t real, s real\nlet q = t*k_a + s*k_b",
             "t*alpha_a != s*alpha_b when t > s",
         ),
-    ],
-)
+    ], 4),
+)  # fmt: skip
 def test_exponents_with_large_denominators_do_not_kill_the_process(head, then):
     """Polynomials in e^(1/2^50) have degrees that overflow the integers of the library beneath SymPy."""
     block = f"```claim x\n{head}\nthen {then}\n```"

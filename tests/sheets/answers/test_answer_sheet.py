@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from marks import spread
 
 from qkv.sheets import grade
 from qkv.sheets.answers import answers_of
@@ -70,18 +71,25 @@ SCALED = r"$q_1 = \beta\mu_a$ and $q_2 = \beta\mu_b$"
 
 @pytest.mark.parametrize(
     ("queries", "said", "wanted"),
-    [
-        (SCALED, r"$c$ stays close to $\frac{1}{2}(v_a + v_b)$.", "limit"),
-        (SCALED, r"We get $c_1 \approx v_a$, $c_2 \approx v_b$ in every sample.", "limit"),
-        (SCALED, r"$c$ swings between $v_a$ and $v_b$.", "misses"),
-        (SCALED, r"If $k_a$ is short, $c \approx \frac{1}{2} v_b$.", "misses"),
-        (SCALED, r"The variance of $c_1$ is large.", "misses"),
-        (SCALED, r"$k_a^\top q_1$ has a large variance, yet the output hardly moves.", "prose"),
-        (SCALED, r"Unlike the single head, for which $c \approx v_a$ may happen, this is stable.", "prose"),
-        (r"$q_1 = \mu_a$, $q_2 = \mu_b$", r"$c \approx \frac{1}{2}(v_a + v_b)$ still.", "misses"),
-        (r"$q_1 = q_2 = \beta(\mu_a + \mu_b)$", r"$c \approx v_a$ or $c \approx v_b$.", "limit"),
-        (SCALED, r"If $q_1 = q_2 = \beta(\mu_a+\mu_b)$ were used, $c$ would flip between $v_a$ and $v_b$.", "limit"),
-    ],
+    spread(
+        [
+            (SCALED, r"$c$ stays close to $\frac{1}{2}(v_a + v_b)$.", "limit"),
+            (SCALED, r"We get $c_1 \approx v_a$, $c_2 \approx v_b$ in every sample.", "limit"),
+            (SCALED, r"$c$ swings between $v_a$ and $v_b$.", "misses"),
+            (SCALED, r"If $k_a$ is short, $c \approx \frac{1}{2} v_b$.", "misses"),
+            (SCALED, r"The variance of $c_1$ is large.", "misses"),
+            (SCALED, r"$k_a^\top q_1$ has a large variance, yet the output hardly moves.", "prose"),
+            (SCALED, r"Unlike the single head, for which $c \approx v_a$ may happen, this is stable.", "prose"),
+            (r"$q_1 = \mu_a$, $q_2 = \mu_b$", r"$c \approx \frac{1}{2}(v_a + v_b)$ still.", "misses"),
+            (r"$q_1 = q_2 = \beta(\mu_a + \mu_b)$", r"$c \approx v_a$ or $c \approx v_b$.", "limit"),
+            (
+                SCALED,
+                r"If $q_1 = q_2 = \beta(\mu_a+\mu_b)$ were used, $c$ would flip between $v_a$ and $v_b$.",
+                "limit",
+            ),
+        ],
+        3,
+    ),
 )
 def test_what_two_heads_do_over_samples(queries, said, wanted):
     assert verdict(f"(d) i. {queries}\n\nii. {said}\n", "d.ii") == wanted

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from marks import spread
 
 from qkv.sheets.answers import Construction, Outcome, decide_answer
 from qkv.sheets.problems import load_problem
@@ -98,19 +99,22 @@ ONE, TWO = {"q": "lambda*(mu_a + mu_b)"}, {"q_1": "t*mu_a", "q_2": "t*mu_b"}
 
 @pytest.mark.parametrize(
     ("part", "queries", "outcomes", "verdict"),
-    [
-        ("c.ii", ONE, [("c", "v_a"), ("c", "v_b")], "limit"),
-        ("c.ii", ONE, [("c", "v_a", "gamma > 1")], "limit"),
-        ("c.ii", ONE, [("c", "v_a", "gamma < 1")], "misses"),
-        ("c.ii", ONE, [("c", HALF)], "misses"),
-        ("c.ii", ONE, [("c", HALF, "gamma = 1")], "limit"),
-        ("c.ii", ONE, [("c", "v_a/(1 + exp((1 - gamma)*lambda)) + v_b/(1 + exp((gamma - 1)*lambda))")], "limit"),
-        ("c.ii", None, [("c", "v_b", "gamma = 1/2")], "limit"),
-        ("c.ii", ONE, [], "none"),
-        ("d.ii", TWO, [("c", HALF), ("c_1", "v_a"), ("c_2", "v_b")], "limit"),
-        ("d.ii", TWO, [("c", "v_b/2", "gamma < 1")], "misses"),
-        ("d.ii", {"q_1": "t*(mu_a + mu_b)", "q_2": "t*(mu_a + mu_b)"}, [("c", HALF)], "misses"),
-    ],
+    spread(
+        [
+            ("c.ii", ONE, [("c", "v_a"), ("c", "v_b")], "limit"),
+            ("c.ii", ONE, [("c", "v_a", "gamma > 1")], "limit"),
+            ("c.ii", ONE, [("c", "v_a", "gamma < 1")], "misses"),
+            ("c.ii", ONE, [("c", HALF)], "misses"),
+            ("c.ii", ONE, [("c", HALF, "gamma = 1")], "limit"),
+            ("c.ii", ONE, [("c", "v_a/(1 + exp((1 - gamma)*lambda)) + v_b/(1 + exp((gamma - 1)*lambda))")], "limit"),
+            ("c.ii", None, [("c", "v_b", "gamma = 1/2")], "limit"),
+            ("c.ii", ONE, [], "none"),
+            ("d.ii", TWO, [("c", HALF), ("c_1", "v_a"), ("c_2", "v_b")], "limit"),
+            ("d.ii", TWO, [("c", "v_b/2", "gamma < 1")], "misses"),
+            ("d.ii", {"q_1": "t*(mu_a + mu_b)", "q_2": "t*(mu_a + mu_b)"}, [("c", HALF)], "misses"),
+        ],
+        3,
+    ),
 )
 def test_outcomes_over_samples(part, queries, outcomes, verdict):
     assert samples(part, queries, *outcomes).verdict == verdict

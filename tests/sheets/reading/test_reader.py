@@ -176,6 +176,7 @@ def test_titles_tell_parts_that_have_no_label() -> None:
     assert [f.part for f in sheet.formulas] == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_long_sheets_are_cut() -> None:
     assert read_sheet("$a = 1$ " * 80_000).cut
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from marks import spread
 
 from qkv.sheets.pipeline import grade
 from qkv.sheets.problems import load_problem
@@ -18,7 +19,7 @@ def verdicts(text: str, problem: str = "attention-2021", file: str = "") -> list
 
 @pytest.mark.parametrize(
     ("formula", "verdict"),
-    [
+    spread([
         (r"$k_a^T q = t$", "right"),
         (r"$q \cdot k_a = t$", "right"),
         (r"$\langle k_a, q \rangle = t$", "right"),
@@ -49,7 +50,7 @@ def verdicts(text: str, problem: str = "attention-2021", file: str = "") -> list
         (r"$t = 100$", "choice"),
         (r"$\alpha_a = e^t / 2 e^t + n$", "not_read"),
         (r"$\alpha_a = \mathcal{F}(t)$", "not_read"),
-    ],
+    ], 4),
 )  # fmt: skip
 def test_an_average_of_two(formula: str, verdict: str) -> None:
     found = verdicts(f"(b) Let $q = t(k_a + k_b)$ with a large $t$. Then {formula}.")

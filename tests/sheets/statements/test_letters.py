@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from marks import spread
 
 from qkv.sheets.pipeline import grade
 from qkv.sheets.statements.notation import written
@@ -123,17 +124,20 @@ def test_noise_with_a_deviation_of_its_own_letter() -> None:
 
 @pytest.mark.parametrize(
     ("words", "verdict"),
-    [
-        ("$k_a^T q \\sim N(t, 2\\alpha t^2)$", "right"),
-        ("$k_a^T q \\sim N(t, \\alpha t^2)$", "wrong"),
-        ("$k_a^T q \\sim N(2t, 2\\alpha t^2)$", "wrong"),
-        ("$\\sqrt{\\mathrm{Var}(k_a^T q)} = t\\sqrt{2\\alpha} \\approx 1.41 t\\sqrt{\\alpha}$", "limit"),
-        ("as $\\alpha \\to 0$ the scores do not move and $c \\approx \\frac12(v_a + v_b)$", "limit"),
-        ("as $\\alpha \\to 0$ it is not true that $c \\approx v_a$", "not_read"),
-        ("$\\mathrm{Var}(k_a^T q) = 2\\alpha t^2$ does not matter", "right"),
-        ("$\\mathrm{Var}(k_a^T q) = 3\\alpha t^2$ does not matter", "wrong"),
-        ("$\\mathrm{Var}(k_a^T q) = 3\\alpha t^2$ does not hold", "choice"),
-    ],
+    spread(
+        [
+            ("$k_a^T q \\sim N(t, 2\\alpha t^2)$", "right"),
+            ("$k_a^T q \\sim N(t, \\alpha t^2)$", "wrong"),
+            ("$k_a^T q \\sim N(2t, 2\\alpha t^2)$", "wrong"),
+            ("$\\sqrt{\\mathrm{Var}(k_a^T q)} = t\\sqrt{2\\alpha} \\approx 1.41 t\\sqrt{\\alpha}$", "limit"),
+            ("as $\\alpha \\to 0$ the scores do not move and $c \\approx \\frac12(v_a + v_b)$", "limit"),
+            ("as $\\alpha \\to 0$ it is not true that $c \\approx v_a$", "not_read"),
+            ("$\\mathrm{Var}(k_a^T q) = 2\\alpha t^2$ does not matter", "right"),
+            ("$\\mathrm{Var}(k_a^T q) = 3\\alpha t^2$ does not matter", "wrong"),
+            ("$\\mathrm{Var}(k_a^T q) = 3\\alpha t^2$ does not hold", "choice"),
+        ],
+        3,
+    ),
 )
 def test_small_noise(words: str, verdict: str) -> None:
     assert last(f"{NOISY}Here {words}.") == verdict

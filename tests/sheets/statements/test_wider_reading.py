@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from marks import spread
 
 from qkv.sheets.pipeline import grade
 from qkv.sheets.reading import read_sheet
@@ -21,21 +22,24 @@ def last(text: str, problem: str = "attention-2021") -> str:
 
 @pytest.mark.parametrize(
     ("words", "verdict"),
-    [
-        (r"$\overset{\text{score}}{k_a^T q} = \underbrace{s}_{\text{large}}$", "right"),
-        (r"$\underbrace{k_a^T q = 2s}_{\text{twice}}$", "wrong"),
-        (r"$k_b^T q = s \quad (s \gg 0)$", "right"),
-        (r"$\alpha_b = \frac{e^s}{2e^s + \sum_{others} e^0}$", "right"),
-        (r"$\alpha_b = \frac{e^s}{e^s + \sum_{others} e^0}$", "wrong"),
-        (r"$\alpha_b = \frac{e^s}{2e^s + n}$", "wrong"),  # the number of the others is not n
-        (r"$\alpha_b = \frac{e^s}{2e^s}$", "limit"),  # what is small was left out
-        (r"$\alpha_b = \frac{e^s}{2e^s + n - 2} = \frac12$", "limit"),
-        (r"With $s = 9$ and $n = 30$ this is $\alpha_a \approx 0.499$.", "limit"),
-        (r"With $s = 1$ and $n = 30$ this is $\alpha_a \approx 0.499$.", "wrong"),
-        (r"It is then $\alpha_a \approx 0.497$.", "not_read"),  # numbers of an example that was not read
-        (r"The denominator is $Z = 2e^s + n - 2$.", "right"),
-        (r"The denominator is $Z = e^s + n - 2$.", "wrong"),
-    ],
+    spread(
+        [
+            (r"$\overset{\text{score}}{k_a^T q} = \underbrace{s}_{\text{large}}$", "right"),
+            (r"$\underbrace{k_a^T q = 2s}_{\text{twice}}$", "wrong"),
+            (r"$k_b^T q = s \quad (s \gg 0)$", "right"),
+            (r"$\alpha_b = \frac{e^s}{2e^s + \sum_{others} e^0}$", "right"),
+            (r"$\alpha_b = \frac{e^s}{e^s + \sum_{others} e^0}$", "wrong"),
+            (r"$\alpha_b = \frac{e^s}{2e^s + n}$", "wrong"),  # the number of the others is not n
+            (r"$\alpha_b = \frac{e^s}{2e^s}$", "limit"),  # what is small was left out
+            (r"$\alpha_b = \frac{e^s}{2e^s + n - 2} = \frac12$", "limit"),
+            (r"With $s = 9$ and $n = 30$ this is $\alpha_a \approx 0.499$.", "limit"),
+            (r"With $s = 1$ and $n = 30$ this is $\alpha_a \approx 0.499$.", "wrong"),
+            (r"It is then $\alpha_a \approx 0.497$.", "not_read"),  # numbers of an example that was not read
+            (r"The denominator is $Z = 2e^s + n - 2$.", "right"),
+            (r"The denominator is $Z = e^s + n - 2$.", "wrong"),
+        ],
+        4,
+    ),
 )
 def test_orthonormal_keys(words: str, verdict: str) -> None:
     assert last(TWO + words) == verdict
@@ -68,6 +72,7 @@ def test_a_key_of_random_length(words: str, verdict: str) -> None:
     assert last(LONG + words) == verdict
 
 
+@pytest.mark.slow
 def test_two_equal_heads_do_not_help() -> None:
     text = "(d) i. Let $q_1 = q_2 = s(\\mu_a + \\mu_b)$.\n\nii. For each sample $c \\approx \\frac12(v_a + v_b)$."
     assert last("(c) ii. We have $k_a \\approx r\\mu_a$.\n\n" + text) == "wrong"
@@ -192,16 +197,19 @@ NOISY = r"(c) i. $q = s(\mu_a + \mu_b)$ with $s \gg 0$ and $\Sigma_i = \sigma^2 
 
 @pytest.mark.parametrize(
     ("words", "verdict"),
-    [
-        (r"$\mathrm{Var}(k_a^T q) = 2\sigma^2 s^2 + \frac12 s^2$", "right"),  # the author's letter for the noise
-        (r"$\mathbb{E} \langle k_a, q \rangle = s$", "right"),
-        (r"$k_a \approx \mu_a + \delta \mu_a$, so $k_a^T q \approx (1 + \delta) s$", "limit"),
-        (r"$k_a \approx r \mu_a$, and only $r = 1$ gives $\alpha_a \approx \alpha_b$", "limit"),
-        (r"$k_a \approx r \mu_a$ and $\alpha_a \approx \frac{r}{r + 1}$", "wrong"),
-        (r"$k_a \approx r \mu_a$. When $r < 1$, $\alpha_a \approx 0$ and $\alpha_b \approx 1$", "limit"),
-        (r"$k_a \approx r \mu_a$ and in general $c \not\approx \frac12(v_a + v_b)$", "limit"),
-        (r"$\mathrm{Var}(c) \approx 0$", "not_read"),
-    ],
+    spread(
+        [
+            (r"$\mathrm{Var}(k_a^T q) = 2\sigma^2 s^2 + \frac12 s^2$", "right"),  # the author's letter for the noise
+            (r"$\mathbb{E} \langle k_a, q \rangle = s$", "right"),
+            (r"$k_a \approx \mu_a + \delta \mu_a$, so $k_a^T q \approx (1 + \delta) s$", "limit"),
+            (r"$k_a \approx r \mu_a$, and only $r = 1$ gives $\alpha_a \approx \alpha_b$", "limit"),
+            (r"$k_a \approx r \mu_a$ and $\alpha_a \approx \frac{r}{r + 1}$", "wrong"),
+            (r"$k_a \approx r \mu_a$. When $r < 1$, $\alpha_a \approx 0$ and $\alpha_b \approx 1$", "limit"),
+            (r"$k_a \approx r \mu_a$ and in general $c \not\approx \frac12(v_a + v_b)$", "limit"),
+            (r"$\mathrm{Var}(c) \approx 0$", "not_read"),
+        ],
+        3,
+    ),
 )
 def test_noise_and_lengths(words: str, verdict: str) -> None:
     assert last(NOISY + words) == verdict
