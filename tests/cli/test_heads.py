@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from marks import spread
 from typer.testing import CliRunner
 
 pytest.importorskip("transformers")
@@ -99,27 +100,30 @@ def test_refusals(folder, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "why"),
-    [
-        ("--head 0.0 --per token", "--per with --head"),
-        ("--head 0.0 --window 8", "--window with --head"),
-        ("--head 0.0 --effect-tokens 8", "--effect-tokens with --head"),
-        ("--head 0.0 --removal zero", "--removal with --head"),
-        ("--head 0.0 --csv x.csv", "--csv with --head"),
-        ("--head 0.0 --out x.json", "--out with --head"),
-        ("--head 0.0 --own-basis", "--own-basis with --head"),
-        ("--head 0.0 --allocate 3", "--head with --allocate"),
-        ("--allocate 3 --csv x.csv", "--csv with --allocate"),
-        ("--allocate 3 --html x.html", "--html with --allocate"),
-        ("--allocate 3 --bits 4", "--bits with --allocate"),
-        ("--allocate 3 --per token", "--per with --allocate"),
-        ("--allocate 3 --effect-tokens 8", "--effect-tokens with --allocate"),
-        ("--out x.json", "--out without --allocate"),
-        ("--evaluate x.txt", "--evaluate without --allocate"),
-        ("--own-basis", "--own-basis without --allocate"),
-        ("--token 3", "--token without --head"),
-        ("--no-harden", "--no-harden without --head"),
-        ("--per token", "--per without --bits"),
-    ],
+    spread(
+        [
+            ("--head 0.0 --per token", "--per with --head"),
+            ("--head 0.0 --window 8", "--window with --head"),
+            ("--head 0.0 --effect-tokens 8", "--effect-tokens with --head"),
+            ("--head 0.0 --removal zero", "--removal with --head"),
+            ("--head 0.0 --csv x.csv", "--csv with --head"),
+            ("--head 0.0 --out x.json", "--out with --head"),
+            ("--head 0.0 --own-basis", "--own-basis with --head"),
+            ("--head 0.0 --allocate 3", "--head with --allocate"),
+            ("--allocate 3 --csv x.csv", "--csv with --allocate"),
+            ("--allocate 3 --html x.html", "--html with --allocate"),
+            ("--allocate 3 --bits 4", "--bits with --allocate"),
+            ("--allocate 3 --per token", "--per with --allocate"),
+            ("--allocate 3 --effect-tokens 8", "--effect-tokens with --allocate"),
+            ("--out x.json", "--out without --allocate"),
+            ("--evaluate x.txt", "--evaluate without --allocate"),
+            ("--own-basis", "--own-basis without --allocate"),
+            ("--token 3", "--token without --head"),
+            ("--no-harden", "--no-harden without --head"),
+            ("--per token", "--per without --bits"),
+        ],
+        5,
+    ),
 )
 def test_options_without_effect_are_refused(folder, tmp_path, monkeypatch, options, why):
     from qkv.errors import QkvError
@@ -167,6 +171,7 @@ def test_a_file_that_no_certificate_can_be_saved_to_is_refused_before_the_model_
     assert isinstance(found.exception, QkvError) and ".txt" in found.exception.problem
 
 
+@pytest.mark.slow
 def test_the_heads_of_a_finetuned_run_that_look_up_the_name(tmp_path):
     import qkv
 

@@ -40,6 +40,7 @@ def test_no_help_page_is_cut_off_and_all_its_words_stand_at_every_width(words, w
     assert broken[0] == broken[1]
 
 
+@pytest.mark.slow
 def test_the_summary_of_every_command_is_a_whole_sentence(shell):
     for group in ((), ("design",), ("noise",)):
         listed = " ".join(shell(*group, "-h").out.split())

@@ -66,6 +66,7 @@ def test_evaluate_asks_for_facts_goes_on_and_draws(folder: Path, tmp_path: Path)
     assert "30 people asked for their country" in again.stdout
 
 
+@pytest.mark.slow
 def test_evaluate_takes_a_file_of_questions(folder: Path, tmp_path: Path) -> None:
     asked = tmp_path / "asked.tsv"
     asked.write_text("In which city was Plato born?\tAthens\n")
@@ -82,6 +83,7 @@ def test_trust_of_a_model_that_knows_nothing_says_so(folder: Path) -> None:
     assert done.exit_code != 0 and "answers are right and" in str(done.exception)
 
 
+@pytest.mark.slow
 def test_trust_prints_what_is_guaranteed(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import numpy as np
 

@@ -183,12 +183,15 @@ main()
 
 @pytest.mark.parametrize(
     "forgetting",
-    [
-        "class Last:\n    def __del__(self):\n        interrupt()\ndef work(): Last()",
-        "class Last: pass\nkept = []\ndef work(): kept.append(weakref.ref(Last(), interrupt))",
-        "class Last: pass\ndef work():\n    last = Last()\n    weakref.finalize(last, interrupt)",
-        "def work():\n    gc.callbacks.append(interrupt)\n    gc.collect()\n    gc.callbacks.clear()",
-    ],
+    spread(
+        [
+            "class Last:\n    def __del__(self):\n        interrupt()\ndef work(): Last()",
+            "class Last: pass\nkept = []\ndef work(): kept.append(weakref.ref(Last(), interrupt))",
+            "class Last: pass\ndef work():\n    last = Last()\n    weakref.finalize(last, interrupt)",
+            "def work():\n    gc.callbacks.append(interrupt)\n    gc.collect()\n    gc.callbacks.clear()",
+        ],
+        4,
+    ),
     ids=["destructor", "weak reference", "finalizer", "garbage collector"],
 )
 def test_an_interrupt_where_python_forgets_exceptions_is_not_forgotten(forgetting):

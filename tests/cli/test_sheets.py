@@ -44,6 +44,7 @@ def test_no_line_of_a_reason_is_wider_than_the_page():
     assert max(map(len, annotated(sample_grade()).splitlines())) < 180
 
 
+@pytest.mark.slow
 def test_the_example_has_the_mistakes_that_were_put_in(shell, tmp_path):
     page, table, claims = tmp_path / "one.html", tmp_path / "one.csv", tmp_path / "one.md"
     done = shell("grade", EXAMPLE, "--html", page, "--csv", table, "--claims", claims)
@@ -111,6 +112,7 @@ def test_the_example_of_the_explorer_is_that_of_the_documents():
     assert packaged.read_text("utf-8") == EXAMPLE.read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_from_the_shell_the_first_lines_come_soon(files):
     done = subprocess.run(
         [sys.executable, "-m", "qkv", "grade", str(files / "right.tex")], capture_output=True, text=True, timeout=120
