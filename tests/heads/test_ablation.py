@@ -1,6 +1,7 @@
 import pytest
 import torch
 from families import CONFIGS, ENCODERS, VOCABULARY, tiny, tokenizer
+from marks import spread
 
 from qkv.errors import QkvError
 from qkv.heads.ablation import head_effects, mean_outputs, token_losses
@@ -14,7 +15,7 @@ def nothing(done, total):
 
 
 @pytest.mark.parametrize("by", ["mean", "zero"])
-@pytest.mark.parametrize("family", sorted(set(CONFIGS) - ENCODERS))
+@pytest.mark.parametrize("family", spread(sorted(set(CONFIGS) - ENCODERS), 4))
 def test_all_effects_at_once_are_those_of_one_removal_after_the_other(family, by):
     model = from_transformers(tiny(family), tokenizer())
     found = head_effects(model, list(IDS), nothing, by=by)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from families import CONFIGS, ENCODERS, text, tiny, tokenizer
+from marks import spread
 
 from qkv.heads.attention_model import from_transformers
 from qkv.heads.table import repeated_ids
@@ -87,7 +88,7 @@ def moved(model, ids, base, encoder):
     return float(((states - base).norm(dim=-1) / base.norm(dim=-1)).mean())
 
 
-@pytest.mark.parametrize("family", CONFIGS)
+@pytest.mark.parametrize("family", spread(list(CONFIGS), 3))
 def test_every_figure_of_the_table(family):
     model, encoder = tiny(family, 7), family in ENCODERS
     opened = from_transformers(model, tokenizer())
@@ -155,7 +156,7 @@ def visible_weights(model, family, layer, head, scores):
 
 
 @pytest.mark.parametrize("per", ["channel", "token"])
-@pytest.mark.parametrize("family", CONFIGS)
+@pytest.mark.parametrize("family", spread(list(CONFIGS), 3))
 def test_every_figure_of_rounding(family, per):
     """Error, top item, what is proved, noise and first order; and the KL divergence of the whole model."""
     model, axis, bits = tiny(family, 11), -2 if per == "channel" else -1, 2

@@ -6,6 +6,7 @@ import warnings
 import pytest
 import torch
 from families import CONFIGS, ENCODERS, text, tiny, tokenizer
+from marks import spread
 
 from qkv.core.json_files import with_checksum
 from qkv.errors import QkvError, QkvWarning
@@ -26,7 +27,7 @@ def written(bits, tmp_path):
     return tmp_path / "bits.json"
 
 
-@pytest.mark.parametrize("family", CONFIGS)
+@pytest.mark.parametrize("family", spread(list(CONFIGS), 3))
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float16])
 def test_a_model_fits_itself_in_every_type_and_no_other(family, kind):
     own = Fingerprint.of(tiny(family))

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from families import text, tiny, tokenizer
+from marks import spread
 
 from qkv.heads.allocation import rounded_keys
 from qkv.heads.attention_model import from_transformers
@@ -39,7 +40,7 @@ def test_errors_in_a_basis_are_those_of_its_coordinates():
     assert (errors / step[..., None, :]).square().mean((0, 1, 2)).numpy() == pytest.approx(1 / 12, rel=0.1)
 
 
-@pytest.mark.parametrize("family", ["gpt2", "llama", "gemma2", "gpt_oss"])
+@pytest.mark.parametrize("family", spread(["gpt2", "llama", "gemma2", "gpt_oss"], 3))
 @pytest.mark.parametrize("bits", [4, 6])
 def test_the_forecast_is_what_rounding_costs(family, bits):
     model = opened(family)

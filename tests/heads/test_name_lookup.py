@@ -1,6 +1,7 @@
 import pytest
 import torch
 from families import CONFIGS, ENCODERS, VOCABULARY, tiny, tokenizer
+from marks import spread
 
 from qkv.errors import QkvError
 from qkv.heads.ablation import MeanOutputs, token_losses, without_heads
@@ -37,7 +38,7 @@ def asked(model, seed=0):
     return out
 
 
-@pytest.mark.parametrize("family", sorted(set(CONFIGS) - ENCODERS))
+@pytest.mark.parametrize("family", spread(sorted(set(CONFIGS) - ENCODERS), 4))
 def test_weights_effects_and_answers_are_those_of_one_question_at_a_time(family):
     model = from_transformers(tiny(family), tokenizer(), name=family)
     questions, steps = asked(model), []

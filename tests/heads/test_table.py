@@ -6,6 +6,7 @@ import json
 import pytest
 import torch
 from families import CONFIGS, ENCODERS, text, tiny, tokenizer
+from marks import spread
 
 from qkv.errors import QkvError
 from qkv.heads.ablation import mean_outputs, token_losses
@@ -13,7 +14,7 @@ from qkv.heads.attention_model import from_transformers
 from qkv.heads.table import repeated_ids
 
 
-@pytest.mark.parametrize("family", CONFIGS)
+@pytest.mark.parametrize("family", spread(list(CONFIGS), 4))
 def test_the_table_has_a_row_for_every_head(family):
     model = from_transformers(tiny(family), tokenizer(), name=family)
     steps = []

@@ -1,13 +1,14 @@
 import pytest
 import torch
 from families import CONFIGS, ENCODERS, text, tiny, tokenizer
+from marks import spread
 
 from qkv.errors import QkvError
 from qkv.heads.attention_model import from_transformers
 from qkv.heads.rounding import RoundingParts
 
 
-@pytest.mark.parametrize("family", CONFIGS)
+@pytest.mark.parametrize("family", spread(list(CONFIGS), 4))
 def test_a_survey_agrees_with_capture_and_table(family):
     model = from_transformers(tiny(family), tokenizer(), name=family)
     words = text(40)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 from families import text, tiny, tokenizer
+from marks import spread
 
 from qkv.errors import QkvError
 from qkv.heads.attention_model import from_transformers
@@ -36,7 +37,7 @@ def test_weights_scores_and_order_are_those_of_the_head(model):
     assert view.token == 9 and model.head(2, 1).view(words, harden=False).token == 19
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", spread(range(5), 3))
 def test_no_move_of_the_keys_within_the_radius_changes_the_top_token(model, seed):
     """The largest move towards a change that the radius allows, for every query, and random ones."""
     words = text(24, seed)
@@ -83,6 +84,7 @@ def test_two_keys_are_the_ends_of_their_grids_and_do_not_move(model):
     assert "none was found" in hardened_text(view.hardened)
 
 
+@pytest.mark.slow
 def test_the_spread_is_expected_over_texts(model):
     """The mean square of what rounding does, over many tokens, is what was predicted."""
     measured = predicted = 0.0

@@ -7,6 +7,7 @@ import pytest
 import torch
 import transformers
 from families import _GPT2, _PLAIN, _SHARED, CONFIGS, ENCODERS, text, tiny, tokenizer
+from marks import spread
 from transformers import AutoModel, AutoModelForCausalLM
 
 import qkv.heads as heads
@@ -65,13 +66,13 @@ def test_models_of_two_texts_are_refused():
 
 @pytest.mark.parametrize(
     ("maker", "labels"),
-    [
+    spread([
         (transformers.LlamaForSequenceClassification, 3), (transformers.LlamaForSequenceClassification, 2),
         (transformers.LlamaForTokenClassification, 5), (transformers.LlamaForTokenClassification, 97),
         (transformers.LlamaForQuestionAnswering, 2), (transformers.BertForMaskedLM, 2),
         (transformers.BertForSequenceClassification, 3), (transformers.BertForTokenClassification, 97),
         (transformers.BertLMHeadModel, 2),
-    ],
+    ], 4),
 )  # fmt: skip
 def test_classes_are_no_next_tokens(maker, labels):
     """A classifier predicts no tokens, even with as many classes as tokens: its hidden states are measured instead."""
@@ -93,7 +94,7 @@ def test_a_folder_of_an_encoder_that_claims_to_predict(tmp_path):
     assert not found.predicts and not found.causal and len(found.table(WORDS)) == 12
 
 
-@pytest.mark.parametrize("context", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("context", spread([2, 3, 4, 5, 6], 3))
 def test_contexts_too_short_to_tell_patterns_apart(context):
     """Nothing is judged on repeated tokens where there is no room for them, and nothing says so."""
     found = opened(made(AutoModelForCausalLM, transformers.GPT2Config(**{**_GPT2, "n_positions": context})))
@@ -115,6 +116,7 @@ def saturated():
     return opened(model)
 
 
+@pytest.mark.slow
 def test_a_soft_cap_that_saturates_is_no_tie():
     model = saturated()
     for place in range(1, 24):

@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from dense_reference import EVERY, model_of, tokens_of
+from dense_reference import CONFIGS, model_of, tokens_of
+from marks import some
 
 from qkv.core import kernels
 from qkv.model.attention import CrossAttention, SelfAttention, Source, Synthesizer, make_attention
@@ -10,7 +11,7 @@ from qkv.model.config import ModelConfig
 from qkv.model.packed_sequences import PackedLayout
 
 
-@EVERY
+@pytest.mark.parametrize("name", some(CONFIGS, ["rope, grouped", "causal"]))
 def test_its_gradients_are_right(name):
     model, tokens = model_of(name), tokens_of(2, 6)
     attention = model.blocks[0].attention

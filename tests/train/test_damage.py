@@ -22,7 +22,7 @@ OLD_RUN = Path(__file__).parent / "old_run"
 TEXTS = [f"Person {i} was born in {place}." for i, place in enumerate(("Rome", "Oslo", "Łódź") * 4)]
 
 
-@pytest.fixture(scope="module", params=["characters", "bytepairs"])
+@pytest.fixture(scope="module", params=["characters", pytest.param("bytepairs", marks=pytest.mark.slow)])
 def run(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     config = ModelConfig(n_layer=1, n_head=2, d_model=8, context_length=16)
@@ -79,7 +79,7 @@ def test_config_whose_checksum_was_switched_off_gives_no_traceback(run, tmp_path
             continue
 
 
-@pytest.mark.parametrize("name", ["config.json", "tokenizer.json"])
+@pytest.mark.parametrize("name", ["config.json", pytest.param("tokenizer.json", marks=pytest.mark.slow)])
 def test_old_files_give_no_traceback(name, tmp_path, damaged_copies):
     shutil.copytree(OLD_RUN, tmp_path / "run")
     path = tmp_path / "run" / name

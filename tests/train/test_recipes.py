@@ -81,6 +81,7 @@ def test_unknown_recipes_and_fields_are_refused(tmp_path: Path) -> None:
         pretrain(TEXTS, tmp_path / "a", minutes=-1)
 
 
+@pytest.mark.slow
 def test_the_shell_trains_by_recipe_several_seeds_and_without_people(files: Path) -> None:
     shell = CliRunner()
 
@@ -114,6 +115,7 @@ def test_the_shell_trains_by_recipe_several_seeds_and_without_people(files: Path
     assert (files / "basex" / "text.txt").read_text("utf-8").splitlines() == TEXTS[:20]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_before_its_time_was_measured_measures_it_when_it_goes_on(tmp_path: Path) -> None:
     pretrain(TEXTS, tmp_path / "base", minutes=0.01, vocab_size=400, **SMALL)
     path = tmp_path / "base" / "config.json"

@@ -157,6 +157,7 @@ def test_folders_that_were_made_for_nothing_are_removed(tmp_path, config):
         runs.pretrain(["Ada."], tmp_path / "file", config, steps=1)
 
 
+@pytest.mark.slow
 def test_two_processes_that_train_one_run_leave_one_log(text, tmp_path):
     options = OPTIONS.split()
     command = [sys.executable, "-m", "qkv", "pretrain", "--text", str(text), "--out", str(tmp_path / "run"), *options]

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import torch
+from marks import spread
 
 from qkv.errors import QkvError
 from qkv.knowledge.answering import beam_search as module
@@ -15,7 +16,7 @@ from qkv.model.numpy_gpt import NumpyGPT
 STOP = 1
 
 
-@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("attention", spread(list(ATTENTIONS), 2))
 def test_a_wide_beam_finds_exactly_the_most_likely_answers_of_an_enumeration(attention, random_model):
     model, max_tokens = random_model(attention), 3
     prompts = [[2, 3, 4], [0, 2, 2, 4, 3, 3], [4]]

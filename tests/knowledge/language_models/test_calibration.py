@@ -116,6 +116,7 @@ def test_a_fit_without_invented_names_works() -> None:
     assert badge.calibrator.features == INPUTS and badge.judge(found)[0].p_seen is None
 
 
+@pytest.mark.slow
 def test_trust_writes_a_badge_that_ask_uses(
     model: CausalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

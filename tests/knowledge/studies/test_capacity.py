@@ -41,6 +41,7 @@ def test_the_losses_of_a_model_that_knows_one_trait():
     assert np.allclose([v for i, v in enumerate(values) if i != 3], math.log(200), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_more_exposures_give_more_bits(tmp_path, monkeypatch):
     monkeypatch.setattr(capacity, "EXPOSURES", (5, 60))
     found = study("capacity", tmp_path, people=20)

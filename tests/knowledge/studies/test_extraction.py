@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from qkv.knowledge import study
 from qkv.knowledge.studies import extraction
 from qkv.knowledge.studies.extraction import CONDITIONS
@@ -14,6 +16,7 @@ def test_conditions_are_different_and_have_different_descriptions():
     assert CONDITIONS[-1].text == "5 versions, permuted, cloze; questions mixed in"
 
 
+@pytest.mark.slow
 def test_the_study_gives_a_table_and_a_figure(tmp_path, monkeypatch, small_setup):
     monkeypatch.setattr(extraction, "SETUP", small_setup(extraction.SETUP))
     monkeypatch.setattr(extraction, "CONDITIONS", (CONDITIONS[0], CONDITIONS[4], CONDITIONS[6], CONDITIONS[8]))

@@ -49,6 +49,7 @@ def test_training_and_held_out_questions_are_about_all_people_once():
     assert sorted(training + held_out) == sorted(questions(facts)) and abs(len(training) - len(held_out)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mixed", [True, False])
 def test_next_token_training_has_the_questions_mixed_in_or_afterwards(mixed, tmp_path, small_setup):
     facts, _ = sample_people(24, seed=0)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from marks import some
 
 from qkv.model.config import ModelConfig
 from qkv.train.convert.hf_export import export_model
@@ -20,7 +21,7 @@ def snippet(folder) -> str:
     return code.replace('folder = "."', f"folder = {str(folder)!r}")
 
 
-@pytest.mark.parametrize("attention", ["causal", pytest.param("rope", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("attention", some(["causal", "rope"], []))
 def test_the_snippet_of_a_question_run_answers_as_the_run_does(tmp_path, attention):
     config = ModelConfig(attention=attention, n_layer=1, n_head=2, d_model=32, context_length=64)
     pretrain(TEXTS, tmp_path / "base", config, steps=2, batch_size=4)
