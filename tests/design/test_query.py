@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import spread
 from scipy.special import logsumexp, softmax
 
 import qkv
@@ -190,7 +191,7 @@ def test_where_the_ratios_alone_decide_the_norm_their_bound_is_certified():
     assert d.ratio_bound is not None and len(d.certificates) == 3 and all(c.verify() for c in d.certificates)
 
 
-@pytest.mark.parametrize(("n", "d"), [(300, 3), (5000, 3)])
+@pytest.mark.parametrize(("n", "d"), spread([(300, 3), (5000, 3)], 2))
 def test_what_cannot_be_blended_comes_with_a_proof(n, d):
     keys = np.random.default_rng(1).standard_normal((n, d))
     for i in range(4):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import some
 from scipy.special import softmax
 
 import qkv
@@ -23,7 +24,7 @@ def attention(X, Q, K, V):
     return softmax((X @ Q.T) @ (X @ K.T).T, axis=1) @ (X @ V.T)
 
 
-@pytest.mark.parametrize("seed", [None, 0, 5])
+@pytest.mark.parametrize("seed", some([None, 0, 5], [5]))
 @pytest.mark.parametrize("name", ["d", "c"])
 @pytest.mark.parametrize("beta", [1.0, 4.0])
 def test_no_multiple_of_u_d_or_u_c_makes_the_second_token_give_u_b(seed, name, beta):
@@ -70,6 +71,7 @@ def test_steering_vectors_of_the_wrong_size_are_refused():
             qkv.design.reach(np.eye(2), 0, along, target)
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 3))
 def test_no_sampled_multiple_comes_nearer_than_the_certified_bound(seed, n, d):
@@ -115,7 +117,7 @@ def test_inputs_beyond_the_range_of_products_are_refused_by_name(size):
             qkv.design.reach(*request)
 
 
-@pytest.mark.parametrize("size", [1e-40, 1e-15, 1e15, 1e40])
+@pytest.mark.parametrize("size", some([1e-40, 1e-15, 1e15, 1e40], [1e40]))
 def test_a_direction_of_any_length_reaches_the_same(size):
     X = [[0.0, 3.0], [3.0, 0.0]]
     found = qkv.design.reach(X, 0, along=[size, 0.0], target=[3.0, 3.0])

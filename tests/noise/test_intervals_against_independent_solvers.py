@@ -11,6 +11,7 @@ from pathlib import Path
 import mpmath
 import numpy as np
 import pytest
+from marks import some
 from scipy.special import logit, logsumexp
 
 import qkv
@@ -238,7 +239,7 @@ CHECKS = {
 }
 
 
-@pytest.mark.parametrize("name", CHECKS)
+@pytest.mark.parametrize("name", some(CHECKS, set(CHECKS) - {"law", "several heads"}))
 def test_every_interval_holds_the_truth(name):
     check, count, _ = CHECKS[name]
     for seed in range(count):
@@ -293,6 +294,7 @@ def test_a_narrow_score_among_a_wide_one_has_its_own_scale():
     assert np.abs(law.share.numpy() - share).max() < 1e-9 and float((law.high - law.low).max()) < 1e-6
 
 
+@pytest.mark.slow
 def test_the_reference_itself_agrees_with_mpmath():
     m, sds = [0.3, -0.2, 0.1], [0.8, 1.7]
     x = 0.4

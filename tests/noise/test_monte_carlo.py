@@ -27,6 +27,7 @@ def test_the_same_seed_draws_the_same_readings_and_another_seed_others():
     assert not torch.equal(one.weights_mean, other.weights_mean)
 
 
+@pytest.mark.slow
 def test_standard_errors_are_as_large_as_the_scatter_between_seeds():
     noise = Gaussian(isotropic=0.3)
     runs = [sample(MEMORY, Q, noise, n_draws=2000, seed=s) for s in range(60)]

@@ -59,6 +59,7 @@ def test_a_dask_cluster_gives_the_same_digits_and_its_errors_reach_the_caller():
             moments_sweep(memories, 1e9 * queries, NOISE, cluster=address)
 
 
+@pytest.mark.slow
 def test_a_sweep_of_robust_queries_is_harden_for_each():
     memories, _ = layer(2)
     wanted = [{0: 0.5, 1: 0.5}, {2: 1.0}]

@@ -57,6 +57,7 @@ def holds_exactly(keys, answer, item):
     return fair and sum(x * x for x in left) <= Fraction(answer.margin_at_most) ** 2
 
 
+@pytest.mark.slow
 def test_three_hundred_keys_in_eight_dimensions_as_qhull_has_them():
     keys = gaussian(300, 8)
     r = copyable(keys)
@@ -229,6 +230,7 @@ def test_any_executor_gives_the_same_answers(hard):
         assert same(serial, copyable(keys, executor=pool))
 
 
+@pytest.mark.slow
 def test_work_that_takes_long_calls_for_help(hard, monkeypatch):
     keys, serial = hard
     monkeypatch.setattr(parallel, "MIN_SECONDS_FOR_PROCESSES", 0.0)
@@ -236,6 +238,7 @@ def test_work_that_takes_long_calls_for_help(hard, monkeypatch):
     assert same(serial, copyable(keys))
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_gives_the_same_answers(hard):
     distributed = pytest.importorskip("distributed")
     keys, serial = hard
@@ -245,6 +248,7 @@ def test_a_dask_cluster_gives_the_same_answers(hard):
         assert same(serial, copyable(keys, cluster=cluster.scheduler_address))
 
 
+@pytest.mark.slow
 def test_the_benchmark_runs():
     script = Path(__file__).parents[3] / "benchmarks" / "copyable.py"
     run = subprocess.run([sys.executable, script, "--quick"], capture_output=True, text=True, timeout=60, check=True)

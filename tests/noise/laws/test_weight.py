@@ -46,6 +46,7 @@ def test_the_share_of_a_bin_is_the_probability_of_an_interval_of_scores():
     assert float(law.share.sum()) == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_two_directions_under_two_heads_and_draws_tell_of_the_same_law():
     heads = [Q, [0.0, 1.0, 1.0]]  # both heads see the key of b, so that their scores hang together
     few = weight_distribution(MEMORY, heads, Gaussian(along={"a": 0.5, "b": 0.3}), "a", bins=10)

@@ -84,6 +84,7 @@ def test_more_heads_do_not_help_where_telling_the_items_apart_takes_a_long_query
     assert 0.9 * one.squared_error < two.squared_error <= one.squared_error * (1 + 1e-6)
 
 
+@pytest.mark.slow
 def test_hardening_never_does_worse_than_the_plain_answer():
     for seed in range(4):
         rng = np.random.default_rng(seed)
