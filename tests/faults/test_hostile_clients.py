@@ -16,7 +16,9 @@ def one_server():
         yield found
 
 
-@pytest.mark.parametrize(("kind", "count"), [("load", 40), ("foreign", 30), ("slow", 20)])
+@pytest.mark.parametrize(
+    ("kind", "count"), [("load", 8), ("foreign", 30), ("slow", 20), pytest.param("load", 40, marks=pytest.mark.slow)]
+)
 def test_a_short_part_of_each_kind_does_no_harm(kind, count, one_server, monkeypatch):
     monkeypatch.setattr(hostile_clients, "served", lambda: contextlib.nullcontext(one_server))
     found = dict(hostile_clients.kinds())[kind](count, 2, lambda done, total: None)

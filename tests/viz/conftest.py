@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from marks import spread
 
 import qkv
 from qkv.design import blend, copyable, reach, wire
@@ -155,7 +156,7 @@ FIGURES = {
 def pytest_generate_tests(metafunc):
     """A test that takes `make_figure` runs once for every plot function."""
     if "make_figure" in metafunc.fixturenames:
-        metafunc.parametrize("make_figure", FIGURES.values(), ids=FIGURES)
+        metafunc.parametrize("make_figure", spread(list(FIGURES.values()), 4), ids=FIGURES)
 
 
 @pytest.fixture(scope="session")

@@ -33,6 +33,7 @@ def test_what_is_not_known_gives_nothing(latex):
     assert mathml(latex) == ""
 
 
+@pytest.mark.slow
 def test_every_step_of_the_examples_is_converted():
     steps = [step for example in EXAMPLES for verdict in check(example.text) for step in verdict.derivation]
     without = [step.latex for step in steps if not mathml(step.latex)]

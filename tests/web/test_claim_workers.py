@@ -11,6 +11,7 @@ import time
 
 import psutil
 import pytest
+from marks import some
 
 from qkv.web import limits
 from qkv.web.claim_examples import FIRST_EXAMPLE
@@ -83,6 +84,7 @@ def test_too_many_claims_are_refused(client):
     assert client.post("/api/check", json={"text": "x" * (limits.MAX_CLAIM_TEXT + 1)}).status_code == 422
 
 
+@pytest.mark.slow
 def test_other_requests_are_served_while_claims_are_decided(client):
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         slow = pool.submit(client.post, "/api/check", json={"text": HEAVY[:4000]})
@@ -108,6 +110,7 @@ def test_a_worker_whose_server_was_killed_ends():
             time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_started_worker_has_decided_the_first_example_before_a_text_comes():
     """Its process is there at once; it imports no torch for it, which takes longer than everything else."""
 
@@ -122,6 +125,7 @@ def test_a_started_worker_has_decided_the_first_example_before_a_text_comes():
     assert [v["verdict"] for v in verdicts] == ["proved", "proved", "conditional", "refuted"]
 
 
+@pytest.mark.slow
 def test_after_the_first_text_every_worker_is_started():
     async def scenario(workers):
         await workers.check(GOOD)
@@ -130,7 +134,7 @@ def test_after_the_first_text_every_worker_is_started():
     assert run(scenario) == [True, True]
 
 
-@pytest.mark.parametrize("module", ["qkv.web.server", "qkv.web.claim_workers"])
+@pytest.mark.parametrize("module", some(["qkv.web.server", "qkv.web.claim_workers"], ["qkv.web.claim_workers"]))
 def test_the_server_and_a_worker_start_without_torch(module):
     code = (
         f"import sys, {module}\n"

@@ -56,6 +56,7 @@ def test_calls_run_in_processes_once_they_are_ready_and_in_threads_until_then():
     assert first == third == os.getpid() and len({first, second, fourth}) == 3
 
 
+@pytest.mark.slow
 def test_processes_that_died_are_not_restarted_before_the_restart_time():
     async def scenario():
         pool = ComputePool(processes=1, restart_seconds=600.0)
@@ -152,6 +153,7 @@ def warmed_in():
     return {"pid": os.getpid(), "warm": os.environ.get("QKV_TEST_WARM"), "threads": torch.get_num_threads()}
 
 
+@pytest.mark.slow
 def test_the_warm_up_runs_in_the_processes_before_they_are_used():
     async def scenario():
         pool = ComputePool(processes=1, warm_up=warm_up)
@@ -171,6 +173,7 @@ def fail():
     raise RuntimeError("no")
 
 
+@pytest.mark.slow
 def test_processes_whose_warm_up_fails_are_not_used():
     async def scenario():
         pool = ComputePool(processes=1, warm_up=fail)
@@ -202,6 +205,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_the_processes_of_a_server_that_was_killed_end(tmp_path):
     (tmp_path / "server.py").write_text(KILLED_SERVER, encoding="utf-8")
     done = subprocess.run([sys.executable, tmp_path / "server.py"], stdout=subprocess.PIPE, text=True, timeout=120)

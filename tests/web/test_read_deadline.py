@@ -80,6 +80,7 @@ def test_requests_that_arrive_in_time_are_answered_on_one_connection(connect, mo
         time.sleep(0.4)
 
 
+@pytest.mark.slow
 def test_a_reply_that_takes_longer_than_the_deadline_is_sent(client, monkeypatch):
     monkeypatch.setattr(limits, "REQUEST_SECONDS", 0.2)
     settings = {"kind": "noise-study", "n": 5, "scales": [1, 2, 3], "n_draws": 100}

@@ -4,6 +4,7 @@ import os
 import socket
 
 import pytest
+from marks import spread
 
 from qkv.errors import QkvError
 from qkv.web import server
@@ -25,7 +26,9 @@ def test_a_port_that_is_taken_or_a_host_that_is_unknown_is_refused():
 
 @pytest.mark.parametrize(
     ("host", "address"),
-    [("127.0.0.1", "http://127.0.0.1:"), ("localhost", "http://localhost:"), ("0.0.0.0", "http://127.0.0.1:")],
+    spread(
+        [("127.0.0.1", "http://127.0.0.1:"), ("localhost", "http://localhost:"), ("0.0.0.0", "http://127.0.0.1:")], 2
+    ),
 )
 def test_the_address_is_printed_with_a_token_where_others_can_connect(monkeypatch, host, address):
     seen = {}

@@ -58,6 +58,7 @@ def test_a_sheet_that_takes_too_long_is_refused_and_its_process_killed(monkeypat
     assert refused.status == 503 and "longer than 0.2 s" in refused.problem and process is None
 
 
+@pytest.mark.slow
 def test_after_the_process_died_the_next_sheet_gets_a_new_one():
     async def scenario(workers):
         await workers.grade(SHEET, None, "")

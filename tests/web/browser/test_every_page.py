@@ -297,6 +297,7 @@ def test_a_number_that_cannot_be_used_is_named_in_place_and_stays(watched, fragm
     expect(field).to_have_value("0.5" if "radius" in box else "3")
 
 
+@pytest.mark.slow
 def test_a_slider_takes_the_place_of_a_number_that_cannot_be_used(watched):
     page = watched().open("lookup")
     page.locator("[data-name=scale] input.box").fill("lots")

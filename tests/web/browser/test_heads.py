@@ -124,6 +124,7 @@ def test_shares_are_all_or_nothing_only_where_they_are(watched):
     assert not [one for one in apart if round(100 * one[0], 6) % 1 != 0.5]  # where Python and JavaScript round alike
 
 
+@pytest.mark.slow
 def test_arcs_are_the_largest_weights_for_any_matrix(watched):
     """50 random matrices: what the page draws of a row and of a column is what numpy selects."""
     page, rng, cases = watched().open(EXAMPLE), np.random.default_rng(0), []

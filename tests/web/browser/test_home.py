@@ -59,6 +59,7 @@ def test_links_to_a_state_of_lookup_still_work(watched):
     expect(one.page.locator("[data-name=scale] input.box")).to_have_value("2.5")
 
 
+@pytest.mark.slow
 def test_the_picture_moves_by_itself_and_can_be_paused(watched):
     page = watched().open("home")
     figure = page.locator(".moving")
@@ -131,6 +132,7 @@ def test_the_computation_in_the_page_agrees_with_numpy(watched):
         assert np.allclose(reading["output"], weights @ values, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_captions_follow_from_the_numbers_beside_them(watched):
     page, query, scale = paused(watched())
     weights = softmax(scale * KEYS @ np.array(query))

@@ -76,6 +76,7 @@ def staged(page, **changes):
     page.route("**/api/ask", answer)
 
 
+@pytest.mark.slow
 def test_no_answer_has_no_badge(watched):
     page = watched().open("knowledge")
     nothing = [{"text": "", "probability": 0.6}, {"text": "Oslo", "probability": 0.2}]

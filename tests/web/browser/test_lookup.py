@@ -229,6 +229,7 @@ def test_titles_name_the_items_with_most_of_the_weight(watched):
     expect(page.locator("h2", has_text="The weight is on a and b")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_key_inside_the_hull_is_drawn_with_its_proof(watched):
     page = watched().open('lookup?layout=inside&wanted={"a":1}')
     assert page.locator(".proof polygon").count() == 0
@@ -264,6 +265,7 @@ def table(page):
     return [rows.nth(i).locator("th, td").all_inner_texts() for i in range(rows.count())]
 
 
+@pytest.mark.slow
 def test_the_path_leads_from_the_dot_product_to_the_weight(watched):
     """Every number of every row is the one that numpy computes from what was sent."""
     one = watched()
@@ -349,6 +351,7 @@ def test_every_item_has_a_colour_and_the_first_are_those_of_okabe_and_ito(watche
     assert [f"rgb({' '.join(str(round(255 * x)) for x in value)})" for value in values] == colours
 
 
+@pytest.mark.slow
 def test_fifty_items_stay_legible(watched):
     """The largest are named in table, plane and mixture; the others are one row, and all fifty can be opened."""
     one = watched()

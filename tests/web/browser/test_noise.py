@@ -33,6 +33,7 @@ def test_a_slider_shows_the_variance_of_the_library(watched):
     assert least < float(two.weights_var[0]) / 100
 
 
+@pytest.mark.slow
 def test_more_heads_read_an_average_of_more_items(watched):
     one = watched()
     page = one.open("noise?isotropic=0.001")
@@ -331,6 +332,7 @@ def test_bounds_are_rounded_outward(watched):
         assert float(low) <= x <= float(high) and float(high) - float(low) <= 2.1e-3 * x
 
 
+@pytest.mark.slow
 def test_on_a_phone_the_chart_comes_before_the_controls_and_fits_the_first_screen(watched):
     one = watched(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     page = one.open("noise")

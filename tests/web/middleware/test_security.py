@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
+from marks import some, spread
 
 from qkv.web import limits
 from qkv.web.middleware.security import SecurityMiddleware, add_headers, host_name
@@ -135,7 +136,7 @@ def test_the_name_in_a_host_header(header, name):
     assert host_name(header) == name
 
 
-@pytest.mark.parametrize("page", ["/", "/noise", "/knowledge"])
+@pytest.mark.parametrize("page", some(["/", "/noise", "/knowledge"], ["/noise"]))
 def test_a_login_redirects_to_the_page_that_was_asked_for(serve, page):
     with serve(token="secret") as address:
         seen = httpx.get(f"{address}{page}", params={"token": "secret"})
@@ -150,7 +151,7 @@ TARGETS = (
 BYTES = ("/\u20ac", "/a b", "/\x01", "/\x7f", "/\u00e9")
 
 
-@pytest.mark.parametrize("cookie", ["", "Cookie: qkv_token=secret\r\n", "Cookie: qkv_token=\u20ac\r\n"])
+@pytest.mark.parametrize("cookie", spread(["", "Cookie: qkv_token=secret\r\n", "Cookie: qkv_token=\u20ac\r\n"], 3))
 def test_no_path_redirects_elsewhere_or_breaks_the_server(serve, cookie):
     with serve(token="secret") as address:
         url = httpx.URL(address)

@@ -35,7 +35,7 @@ def numbers(reply, n):
     return np.frombuffer(base64.b64decode(reply["weights"]), "<f4").reshape(n, n)
 
 
-def test_every_reply_is_that_of_the_library(named, folder, run_code):
+def test_the_survey_and_the_weights_are_those_of_the_library(named, folder):
     import qkv
 
     words = text(20)
@@ -49,6 +49,16 @@ def test_every_reply_is_that_of_the_library(named, folder, run_code):
     place = {"model": "mine", "text": words, "layer": 2, "head": 1}
     weights = named.post("/api/heads/weights", json=place).json()
     assert np.allclose(numbers(weights, 20), expected.weights(2, 1).numpy(), atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_token_the_rounding_and_the_code_are_those_of_the_library(named, folder, run_code):
+    import qkv
+
+    words = text(20)
+    model = qkv.heads.open(folder)
+    place = {"model": "mine", "text": words, "layer": 2, "head": 1}
+    weights = named.post("/api/heads/weights", json=place).json()
     view = model.head(2, 1).view(words, token=7, bits=3, harden=False)
     token = named.post("/api/heads/token", json={**place, "token": 7, "bits": 3}).json()
     assert [one["position"] for one in token["looked_up"]] == [one.position for one in view.looked_up]
