@@ -63,6 +63,7 @@ def test_a_script_that_fails_keeps_the_last_figures(bench, monkeypatch, tmp_path
     assert stored["figures"] == {"seconds": 2} and stored["versions"]["python"] and not (tmp_path / "bad.json").exists()
 
 
+@pytest.mark.slow
 def test_the_power_of_a_curve_is_fitted(bench):
     spec = importlib.util.spec_from_file_location("scale", ROOT / "benchmarks" / "scale.py")
     scale = importlib.util.module_from_spec(spec)

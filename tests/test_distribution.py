@@ -38,6 +38,7 @@ def built(tmp_path_factory):
     return wheel, source
 
 
+@pytest.mark.slow
 def test_an_installed_wheel_works_outside_the_source_tree(built, tmp_path):
     site = tmp_path / "site"
     pip = [

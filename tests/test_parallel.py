@@ -407,6 +407,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_children_of_multiprocessing_end_with_a_parent_that_was_killed(tmp_path):
     path = tmp_path / "script.py"
