@@ -28,7 +28,7 @@ def spread(cases: Sequence[Any], step: int, start: int = 0) -> list[Any]:
 
 
 def first_of_each(cases: Iterable[Any], kind: Callable[[Any], Any], slow: Collection[Any] = ()) -> list[Any]:
-    """The cases as parameters: the first of each kind in every run, the others and those in `slow` in `make test-all`."""
+    """Cases as parameters: the first of each kind in every run, the others and those in `slow` in `make test-all`."""
     met, out = set(), []
     for case in cases:
         values = case if type(case) is tuple else (case,)
