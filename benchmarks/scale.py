@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-SECONDS_A_POINT = 4.0
+SECONDS_A_POINT = 12.0
 """After a point that took longer, a curve ends."""
 LONGEST = 60.0
 """Seconds after which a point is given up."""
@@ -38,15 +38,15 @@ class Curve(NamedTuple):
 
 CURVES = (
     Curve("read", "n", "n keys in 64 dimensions", (10_000, 40_000, 160_000, 640_000)),
-    Curve("design copy", "n", "n keys in 64 dimensions", (500, 2000, 8000, 32_000)),
-    Curve("design blend", "n", "n keys in 64 dimensions", (500, 2000, 8000, 32_000)),
-    Curve("design copyable", "n", "n keys in 16 dimensions, all decided", (250, 1000, 4000)),
-    Curve("design wire", "n", "n tokens in n dimensions, one read each", (16, 32, 64, 128, 256)),
-    Curve("design wire-texts", "n", "n token vectors, induction, every text of 32", (500, 2000, 8000)),
+    Curve("design copy", "n", "n keys in 64 dimensions", (2000, 8000, 32_000, 128_000, 512_000)),
+    Curve("design blend", "n", "n keys in 64 dimensions", (2000, 8000, 32_000, 128_000, 512_000)),
+    Curve("design copyable", "n", "n keys in 16 dimensions, all decided", (250, 1000, 4000, 16_000)),
+    Curve("design wire", "n", "n tokens in n dimensions, one read each", (32, 64, 128, 256, 512)),
+    Curve("design wire-texts", "n", "n token vectors, induction, every text of 32", (500, 2000, 8000, 32_000)),
     Curve("design project", "n", "subspaces of n of 4n dimensions", (16, 32, 64, 128, 256)),
     Curve("design reach", "n", "n tokens in 16 dimensions", (32, 128, 512, 2048, 8192)),
-    Curve("design verify", "n", "the certificate of a copy among n keys", (500, 2000, 8000, 32_000)),
-    Curve("noise moments", "n", "n noisy keys in 64 dimensions", (250, 1000, 4000, 16_000)),
+    Curve("design verify", "n", "the certificate of a copy among n keys", (2000, 8000, 32_000, 128_000, 512_000)),
+    Curve("noise moments", "n", "n noisy keys in 64 dimensions", (1000, 4000, 16_000, 64_000)),
     Curve("noise harden", "n", "n noisy keys in 16 dimensions", (8, 16, 32, 64, 128)),
     Curve("noise sample", "n", "a million draws over n keys", (8, 32, 128)),
     Curve("noise probability", "n", "n noisy keys in 16 dimensions", (32, 128, 512, 2048, 8192)),
@@ -57,10 +57,10 @@ CURVES = (
     Curve("heads", "n", "a text of n tokens, 2 layers of 4 heads", (128, 256, 512)),
     Curve("certify", "n", "one head and a text of n tokens", (64, 128, 256)),
     Curve("facts", "n", "n rows of a table", (1000, 4000, 16_000, 64_000)),
-    Curve("pretrain", "n", "one step of n sequences of 64 tokens", (4, 16, 64, 256)),
-    Curve("finetune", "n", "one step of n questions", (4, 16, 64, 256)),
+    Curve("pretrain", "n", "one step of n sequences of 64 tokens", (4, 16, 64, 256, 1024)),
+    Curve("finetune", "n", "one step of n questions", (4, 16, 64, 256, 1024)),
     Curve("generate", "n", "n tokens from a small model", (12, 24, 48)),
-    Curve("evaluate", "n", "n questions to a small model", (128, 512, 2048)),
+    Curve("evaluate", "n", "n questions to a small model", (128, 512, 2048, 8192)),
     Curve("name-heads", "n", "n questions, one layer of 2 heads", (16, 64, 256)),
     Curve("export", "n", "a model of one layer and n dimensions", (64, 256, 1024, 2048)),
 )

@@ -18,6 +18,7 @@ class FactFiles(Fields):
     counts: Annotated[dict[str, int], Field(description="Lines of each file by its name.")]
     invented: Annotated[bool, Field(description="Whether the subjects in outside.tsv are invented names.")]
     note: Annotated[str, Field(description="Rows and files that were left out; empty if there are none.")]
+    columns: Annotated[list[str], Field(description="The first row, where it was taken for the names of columns.")]
 
 
 class TrainResult(Fields):

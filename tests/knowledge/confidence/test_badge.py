@@ -72,6 +72,8 @@ def test_damaged_files_and_other_formats_are_refused(badge, tmp_path):
     ):  # fmt: skip
         broken.append(json.dumps({**data, "calibrator": {**own, **changes}, "checksum": "edited"}))
     broken += [json.dumps({**data, **more, "checksum": "edited"}) for more in ({"more": 1}, {"unread_name": None})]
+    broken += [json.dumps({**data, "unread_name": value, "checksum": "edited"}) for value in (1e308, -1e308, 0.5)]
+    broken.append(json.dumps({**data, "calibrator": {**own, "right_model": None}, "checksum": "edited"}))
     broken.append(json.dumps({key: value for key, value in data.items() if key != "checksum"}))
     broken.append("[" * 10**5)
     for each in broken:

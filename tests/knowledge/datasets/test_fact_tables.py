@@ -6,7 +6,7 @@ import itertools
 import pytest
 
 from qkv.errors import QkvError
-from qkv.knowledge import biographies, load_facts, questions
+from qkv.knowledge import biographies, load_facts, questions, write_facts
 
 BOOKS = [
     ("Dune", "Frank Herbert", "1965"),
@@ -20,6 +20,27 @@ def write(path, rows, delimiter=",", quoting=csv.QUOTE_MINIMAL):
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, delimiter=delimiter, quoting=quoting).writerows(rows)
     return path
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "relations"),
+    [
+        ("Dune,author,Herbert\nEmma,genre,novel\nMomo,language,German\n", (), ["author", "genre", "language"]),
+        ("Mars,moons,2\nEarth,orbital period,365\n", (), ["moons", "orbital period"]),
+        ("title,author,year\nDune,Herbert,1965\n", ("title", "author", "year"), ["author", "year"]),
+        ("Name,role,Home\nAnna,nurse,Rome\nBen,cook,Oslo\n", ("Name", "role", "Home"), ["role", "Home"]),
+        ("City,River,Lake\nRome,tiber,none\n", ("City", "River", "Lake"), ["River", "Lake"]),
+        ("Dune,author,Herbert\nEmma,Jane Austen,1815\n", ("Dune", "author", "Herbert"), ["author", "Herbert"]),
+        ("plant,height\nfern,tall\n", ("plant", "height"), ["height"]),
+    ],
+)
+def test_where_nothing_comes_again_triples_are_known_by_how_they_are_written(tmp_path, text, columns, relations):
+    (tmp_path / "t.csv").write_text(text)
+    found = load_facts(tmp_path / "t.csv")
+    assert found.columns == columns
+    assert list(dict.fromkeys(name for person in found for name, _ in person.more)) == relations
+    shown = str(write_facts(found, tmp_path / "out"))
+    assert ("(the first row" in shown) == bool(columns) and ("--form triples" in shown) == (len(columns) == 3)
 
 
 @pytest.mark.parametrize(("delimiter", "quoting", "suffix"), DIALECTS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,8 +99,10 @@ class Badge:
             if set(data) != {"format", "calibrator", "unread_name", "n_unnamed", "weights"}:
                 raise ValueError("it has other fields")
             badge = cls(Calibrator.from_json(data["calibrator"]), float(data["unread_name"]), int(data["n_unnamed"]))
-            if badge.calibrator.features != INPUTS or not math.isfinite(badge.unread_name):
+            if badge.calibrator.features != INPUTS:
                 raise ValueError("it was fitted on other features")
+            if not -1e4 <= badge.unread_name <= 0:
+                raise ValueError("its log-probability of an unread name is not one")
         except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as why:
             raise QkvError(
                 f"reading {path}",

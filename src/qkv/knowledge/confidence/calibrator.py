@@ -80,13 +80,15 @@ class Calibrator:
         """A calibrator from its data; what does not fit together is refused with ValueError, KeyError or TypeError."""
         features = tuple(str(name) for name in data["features"])
         seen = data["seen_model"]
-        models = [LogisticModel.from_json(each) for each in (data["right_model"], seen) if each is not None]
+        right_model = LogisticModel.from_json(data["right_model"])
+        seen_model = None if seen is None else LogisticModel.from_json(seen)
+        models = (right_model, seen_model or right_model)
         if any(len(model.weights) != len(features) for model in models) or type(data["n_questions"]) is not int:
             raise ValueError("the models of a calibrator have other features, or the number of questions is none")
         return cls(
             features,
-            models[0],
-            None if seen is None else models[1],
+            right_model,
+            seen_model,
             Guarantee.from_json(data["remembered"]),
             Guarantee.from_json(data["made_up"]),
             data["n_questions"],

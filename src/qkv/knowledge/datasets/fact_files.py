@@ -38,6 +38,7 @@ class FactFiles(Displayable):
         counts: Number of lines of each file by its name.
         invented: Whether the subjects in outside.tsv are invented names.
         note: Rows of the source that were left out, and that there is no outside.tsv; empty if neither is so.
+        columns: The first row of the source, where it was taken for the names of columns.
     """
 
     folder: str
@@ -46,12 +47,17 @@ class FactFiles(Displayable):
     counts: dict[str, int]
     invented: bool
     note: str = ""
+    columns: tuple[str, ...] = ()
 
     def card(self) -> Card:
         what = {**FILES, OUTSIDE: FILES[OUTSIDE] + (" (invented names)" if self.invented else "")}
         rows = tuple((str(Path(self.folder, name)), f"{count:,}", what[name]) for name, count in self.counts.items())
-        facts = (("asked for", ", ".join(self.relations)),)
-        return Card(f"{self.subjects:,} subjects", facts, ("file", "lines", "contents"), rows, note=self.note)
+        facts = [("asked for", ", ".join(self.relations))]
+        if self.columns:
+            or_a_fact = "; --form triples takes it for a fact" if len(self.columns) == 3 else ""
+            facts.insert(0, ("columns", f"{', '.join(self.columns)} (the first row{or_a_fact})"))
+        subjects = "1 subject" if self.subjects == 1 else f"{self.subjects:,} subjects"
+        return Card(subjects, tuple(facts), ("file", "lines", "contents"), rows, note=self.note)
 
 
 def write_facts(
@@ -144,7 +150,8 @@ def write_facts(
     left = [relation for relation in every if relation not in have]
     no_names = outsiders is None and not names
     note = "; ".join(each for each in (describe_problems(facts.problems), *_notes(mentioned, left, no_names)) if each)
-    return FactFiles(str(folder), len(inside), asked, counts, outsiders is None and bool(names), note)
+    invented = outsiders is None and bool(names)
+    return FactFiles(str(folder), len(inside), asked, counts, invented, note, facts.columns)
 
 
 def _notes(mentioned: int, left: Sequence[str], no_names: bool) -> Iterator[str]:

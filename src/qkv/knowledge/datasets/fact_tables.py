@@ -30,6 +30,7 @@ TRIPLE_HEADERS = (
     ("object", "value"),
 )
 SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl")
+FIRST_COLUMNS = ("name", "title", "person", "subject", "item", "entity", "thing", "id")
 MIN_REPETITIONS = 2  # of the first subject or relation, which tell triples from a table
 FORMS = ("auto", "triples", "table")
 FORMAT_HINT = "subject, relation, object, or a table with a header, in .csv, .tsv, .txt or .jsonl"
@@ -79,6 +80,7 @@ def load_facts(
         raise QkvError(f"reading facts from {path}", f"form is {form!r}", f"Use {', '.join(FORMS)}")
     lines, bad = _decoded(numbered_lines(path))
     apart: frozenset[str] = frozenset()
+    columns: tuple[str, ...] = ()
     if path.suffix.lower() == ".jsonl":
         triples = list(_json_triples(lines, bad))
     else:
@@ -91,10 +93,12 @@ def load_facts(
             people = _is_header(rows[0].cells[0], PEOPLE_HEADERS) or people if people is None and rows else people
             triples = list(_table_triples(path, rows, bad))
             apart = _kept_apart(triples)
+            columns = tuple(rows[0].cells) if rows else ()
     by_subject = _by_subject(triples, bad, apart)
     if not by_subject:
         raise no_usable_row(path, sorted(bad), FORMAT_HINT)
-    return Facts(tuple(_person(name, known, people, apart) for name, known in by_subject.items()), tuple(sorted(bad)))
+    subjects = tuple(_person(name, known, people, apart) for name, known in by_subject.items())
+    return Facts(subjects, tuple(sorted(bad)), columns)
 
 
 Triple = tuple[int, str, str, str]
@@ -107,9 +111,11 @@ def _decoded(lines: Sequence[tuple[int, str]]) -> tuple[list[tuple[int, str]], l
 
 
 def _holds_triples(rows: Sequence[Row]) -> bool:
-    """Whether rows are triples: by their header, or because their first subject or relation comes again.
+    """Whether rows are triples: by their header, because their first subject or relation comes again, or as written.
 
     The names of columns in a header do not come again below it, except in a copy of the whole header, or by chance.
+    Where nothing comes again, rows below `Dune,author,Herbert` are triples if each has words in small letters in the
+    middle: hardly a header has such words between two with capitals.
     """
     if not rows or len(rows[0].cells) != 3 or Counter(len(row.cells) for row in rows).most_common(1)[0][0] != 3:
         return False
@@ -121,7 +127,15 @@ def _holds_triples(rows: Sequence[Row]) -> bool:
         return not plain or len({cell[0].isupper() for cell in head}) > 1
     lower = plain and all(cell.islower() for cell in head)
     again = sum(len(row) == 3 and (row[1] == head[1] or (row[0] == head[0] and not lower)) for row in others)
-    return again >= MIN_REPETITIONS or again >= len(others) / 2
+    if again >= MIN_REPETITIONS or again >= len(others) / 2:
+        return True
+    mixed = not any(cell[:1].islower() for cell in (head[0], head[2])) and head[0].lower() not in FIRST_COLUMNS
+    return mixed and all(len(row) == 3 and _in_small_letters(row[1]) for row in (head, *others))
+
+
+def _in_small_letters(cell: str) -> bool:
+    words = cell.replace("_", " ").replace("-", " ").split()
+    return bool(words) and all(word.isalpha() and word.islower() for word in words)
 
 
 def _is_triple_header(row: Row) -> bool:

@@ -62,6 +62,7 @@ class Facts(Displayable):
     Attributes:
         people: The people, in the order of their source.
         problems: Rows of the source that were left out, with line numbers.
+        columns: The first row of the source, where it was taken for the names of columns.
 
     Example:
         >>> from qkv.knowledge import Facts, Person
@@ -74,6 +75,7 @@ class Facts(Displayable):
 
     people: tuple[Person, ...]
     problems: tuple[Problem, ...] = ()
+    columns: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.people)
