@@ -66,6 +66,16 @@ def test_evaluate_asks_for_facts_goes_on_and_draws(folder: Path, tmp_path: Path)
     assert "30 people asked for their country" in again.stdout
 
 
+def test_rows_that_are_left_out_are_named(folder: Path, tmp_path: Path) -> None:
+    facts, asked = tmp_path / "facts.csv", tmp_path / "asked.tsv"
+    facts.write_text("person,city\nPlato,Athens\nPlato,Rome\n")
+    done = call("evaluate", folder, "--facts", facts, "--relation", "city")
+    assert done.exit_code == 0 and "1 bad row left out (line 3: Plato has city Athens already" in done.stderr
+    asked.write_text("In which city was Plato born?\tAthens\nIn which city was Kant born?\n")
+    done = call("evaluate", folder, "--questions", asked)
+    assert done.exit_code == 0 and "1 bad row left out" in done.stderr
+
+
 @pytest.mark.slow
 def test_evaluate_takes_a_file_of_questions(folder: Path, tmp_path: Path) -> None:
     asked = tmp_path / "asked.tsv"

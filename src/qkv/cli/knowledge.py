@@ -21,6 +21,7 @@ from qkv.cli.language_models import (
     evaluate_model,
     facts_of,
     is_language_model,
+    say_left_out,
     trust_model,
 )
 from qkv.cli.train import seeded
@@ -29,7 +30,6 @@ from qkv.knowledge.studies import STUDIES
 
 if TYPE_CHECKING:
     from qkv.core.display import Displayable
-    from qkv.knowledge.datasets.facts import Problem
 
 RunFolder = Annotated[
     Path,
@@ -100,7 +100,7 @@ def evaluate(
         hint = "Give --questions FILE, of lines question<TAB>answer"
         raise QkvError("evaluating a run", "--questions is missing", hint)
     asked = load_questions(questions)
-    _warn(asked.problems)
+    say_left_out(asked.problems)
     if seeds > 1:
         runs = [seeded(run, seed) for run in runs for seed in range(seeds)]
     found = score(list(runs), asked, training=training, unpretrained=unpretrained, ablated=ablated)
@@ -186,8 +186,8 @@ def trust(
     if known is None or unknown is None:
         raise QkvError("calibrating trust", "--known or --unknown is missing", "Give a file of questions for each")
     asked, without_answers = load_questions(known), load_questions(unknown, answered=False)
-    _warn(asked.problems)
-    _warn(without_answers.problems)
+    say_left_out(asked.problems)
+    say_left_out(without_answers.problems)
     found = measure(
         folder, asked, without_answers, level=level, confidence=confidence, calibration=calibration,
         seed=seed, save=save, text=text,
@@ -235,14 +235,6 @@ def register(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     for command in (evaluate, ask, trust, study):
         app.command()(command)
-
-
-def _warn(problems: tuple[Problem, ...]) -> None:
-    """Report rows that were left out on stderr; the result on stdout stays machine-readable."""
-    from qkv.knowledge.datasets.facts import describe_problems
-
-    if problems:
-        typer.echo(f"qkv: {describe_problems(problems)}", err=True)
 
 
 def _draw(path: Path | None, figure: str, found: Displayable) -> None:

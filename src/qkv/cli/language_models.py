@@ -11,7 +11,9 @@ from qkv.cli.common import progress, show, working
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
-    from qkv.knowledge.datasets.facts import Facts
+    from collections.abc import Sequence
+
+    from qkv.knowledge.datasets.facts import Facts, Problem
 
 PANTHEON = "pantheon"
 FactsSource = Annotated[
@@ -63,7 +65,12 @@ def evaluate_model(
     if (questions is None) == (facts is None):
         problem = "both --questions and --facts were given" if facts else "neither --questions nor --facts was given"
         raise QkvError("evaluating a language model", problem, f"Give one of them, such as --facts {PANTHEON}")
-    asked = facts_of(facts) if questions is None else load_questions(questions).pairs
+    if questions is None:
+        asked: Facts | Sequence[tuple[str, str]] | None = facts_of(facts)
+    else:
+        read = load_questions(questions)
+        say_left_out(read.problems)
+        asked = read.pairs
     with progress("asking") as step:
         found = evaluate(folder, asked, relation=relation, people=people, seed=seed, answers=answers, progress=step)
     if plot is not None:
@@ -107,4 +114,16 @@ def facts_of(source: str | None) -> Facts | None:
     """The facts of a file; None for the shipped table."""
     from qkv.knowledge.datasets.fact_tables import load_facts
 
-    return None if source is None or source == PANTHEON else load_facts(source)
+    if source is None or source == PANTHEON:
+        return None
+    found = load_facts(source)
+    say_left_out(found.problems)
+    return found
+
+
+def say_left_out(problems: Sequence[Problem]) -> None:
+    """Report rows that were left out on stderr; the result on stdout stays machine-readable."""
+    from qkv.knowledge.datasets.facts import describe_problems
+
+    if problems:
+        typer.echo(f"qkv: {describe_problems(problems)}", err=True)

@@ -56,3 +56,20 @@ def test_a_chat_template_is_used_where_there_is_one_and_braces_in_a_name_are_kep
     )
     plain = ways(from_transformers(tiny_model(), tiny_tokenizer()), "city")[0].prompt(question)
     assert plain.endswith("Question: In which city was Ada {x} Lovelace born?\nAnswer: Ada {x} Lovelace was born in")
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{{ raise_exception('no such role') }}", "no such role"),
+        ("{% for m in %}", "Expected an expression"),
+        ("{{ messages[99]['content'] }}", "list object has no element 99"),
+        ("{{ 1 / 0 }}", "division by zero"),
+        ("{{ messages[0]['content'] }}", "leaves out the question"),
+    ],
+)
+def test_a_chat_template_that_fails_is_refused_in_a_sentence(template: str, why: str) -> None:
+    tokenizer = tiny_tokenizer(chat=True)
+    tokenizer.chat_template = template
+    with pytest.raises(QkvError, match=why):
+        ways(from_transformers(tiny_model(), tokenizer), "city")

@@ -334,8 +334,8 @@ class CausalModel(Displayable):
         if longest + more > self.context:
             raise QkvError(
                 f"asking {self.name}",
-                f"a prompt has {longest} tokens, and the answer may have {more}",
-                f"The model takes {self.context} tokens: shorten the question",
+                f"a prompt has {longest} tokens with its examples, and the answer may have {more}",
+                f"The model takes {self.context} tokens: shorten the question, or ask a model with a longer context",
             )
 
 

@@ -184,7 +184,13 @@ def _questions_and_answers(model: CausalModel, pairs: Sequence[tuple[str, str]],
         for role, text in zip(("user", "assistant"), pair, strict=True)
         if text is not None
     ]
-    text = model.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+    try:
+        text = model.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+    except Exception as why:  # whatever the template of a stranger does
+        detail = (str(why) or type(why).__name__).splitlines()[0]
+        problem = f"its chat template does not take questions and answers in turn ({detail})"
+        hint = "Mend the chat template in its folder, or remove it: then the model is asked in plain text"
+        raise QkvError(f"asking {model.name}", problem, hint) from None
     if text.count(mark) != 1:
         raise QkvError(f"asking {model.name}", "its chat template leaves out the question", "Ask another model")
     before, after = text.split(mark)
