@@ -53,7 +53,7 @@ CURVES = (
     Curve("noise compare", "n", "n noisy keys in n dimensions", (8, 16, 32, 64, 128)),
     Curve("noise sweep", "n", "n heads of 16 keys, in one process", (64, 256, 1024, 4096)),
     Curve("check", "n", "n claims, one after another", (4, 8, 16, 32)),
-    Curve("grade", "n", "n sheets of a class, in one process", (1, 2, 4)),
+    Curve("grade", "n", "n copies of a sheet in one process; a formula is decided once", (1, 2, 4)),
     Curve("heads", "n", "a text of n tokens, 2 layers of 4 heads", (128, 256, 512)),
     Curve("certify", "n", "one head and a text of n tokens", (64, 128, 256)),
     Curve("facts", "n", "n rows of a table", (1000, 4000, 16_000, 64_000)),
