@@ -20,11 +20,10 @@ settings.load_profile("qkv")
 QUICK = "not slow"
 sys.path.append(str(Path(__file__).parent))  # for `import marks`
 LONGEST_FIRST = (
-    "tour/test_tour.py", "test_public_api.py", "test_site.py", "test_notebooks.py", "web/browser/",
-    "claims/test_catalogue.py",
-    "train/test_distributed.py", "train/test_loop.py", "test_docs.py", "faults/", "knowledge/confidence/",
-    "claims/kernel/", "test_absurd_arguments.py", "test_parallel.py", "test_distribution.py", "knowledge/studies/",
-    "train/convert/", "train/test_run_lock.py", "claims/symbolic/", "claims/",
+    "tour/test_tour.py", "web/browser/", "test_notebooks.py", "test_public_api.py", "knowledge/confidence/",
+    "faults/", "claims/kernel/", "test_docs.py", "train/test_distributed.py", "train/test_loop.py",
+    "web/", "test_parallel.py", "claims/test_catalogue.py", "claims/test_statements.py", "knowledge/studies/",
+    "train/convert/", "train/test_run_lock.py", "cli/", "claims/symbolic/", "claims/",
 )  # fmt: skip
 """Files and folders that take long, as paths begin; all others follow in their order."""
 
