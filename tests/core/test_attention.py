@@ -308,3 +308,13 @@ def test_a_bad_request_is_refused_with_its_reason(call, says):
 
 def weights_card(row):
     return Reading(row, torch.zeros(1)).card()
+
+
+@pytest.mark.parametrize("count", [9, 10, 11])
+def test_a_card_says_how_many_rows_are_left_out_only_where_some_are(count):
+    random = np.random.default_rng(count)
+    many = attend(random.normal(size=(count, 3)), random.normal(size=(4, 3)), random.normal(size=(4, 2))).card()
+    one = attend(random.normal(size=3), random.normal(size=(count, 3)), random.normal(size=(count, 2))).card()
+    assert len(many.rows) == len(one.rows) == min(count, 10)
+    assert many.note == ("… 1 more query" if count == 11 else "")
+    assert one.note.startswith("… 1 more item, with ") if count == 11 else one.note == ""

@@ -249,3 +249,7 @@ def test_a_typed_share_is_shown_as_it_was_typed(thousandths):
 )  # fmt: skip
 def test_an_interval_is_rounded_outwards_and_never_to_certainty(low, high, text):
     assert percent_interval(low, high) == text
+
+
+def test_bounds_have_four_digits_unless_told_otherwise():
+    assert (lower_bound(1.234567), upper_bound(1.234567), number(1.234567)) == ("1.234", "1.235", "1.235")

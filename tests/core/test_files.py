@@ -327,3 +327,20 @@ def test_a_file_with_values_alone_has_no_keys(tmp_path):
 def test_a_folder_is_no_file_of_arrays(tmp_path):
     with pytest.raises(QkvError, match="it is a folder"):
         read_arrays(tmp_path)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders are locked on POSIX only")
+def test_only_a_folder_itself_is_locked_and_no_link_to_one(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (tmp_path / "link").symlink_to(folder)
+    (tmp_path / "file").write_text("")
+    assert files._lock_folder(tmp_path / "link", wait=False) is None
+    assert files._lock_folder(tmp_path / "file", wait=False) is None
+    assert files._lock_folder(tmp_path / "none", wait=False) is None
+    handle = files._lock_folder(folder, wait=False)
+    assert handle is not None and files._lock_folder(folder, wait=False) is None  # locked already
+    os.close(handle)
+    again = files._lock_folder(folder, wait=True)
+    assert again is not None
+    os.close(again)

@@ -88,3 +88,26 @@ def test_a_refusal_of_the_chooser_is_not_wrapped_again(tmp_path):
     with pytest.raises(QkvError) as refused:
         load_pretrained(written(tmp_path), choose=choose)
     assert str(refused.value) == "choosing: it is of another kind. Name another model."
+
+
+@pytest.mark.parametrize(
+    ("named", "offline", "local"),
+    [("folder", False, True), ("folder", True, True), ("hub", False, False), ("hub", True, True)],
+)
+def test_a_folder_is_never_looked_for_elsewhere_and_a_name_only_where_that_is_allowed(
+    tmp_path, monkeypatch, named, offline, local
+):
+    seen = {}
+
+    def stop(name, **settings):
+        seen.update(settings)
+        raise OSError("stop here")
+
+    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", stop)
+    for file in ("config.json", "model.safetensors"):
+        (tmp_path / file).write_text("{}")
+    with pytest.raises(QkvError):
+        load_pretrained(
+            tmp_path if named == "folder" else "nobody/such-a-model", choose=lambda config: None, offline=offline
+        )
+    assert seen == {"trust_remote_code": False, "local_files_only": local}

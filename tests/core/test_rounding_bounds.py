@@ -218,3 +218,33 @@ def test_rows_that_do_not_begin_at_the_first_index_prove_nothing():
 def test_numbers_are_scaled_to_between_one_half_and_one(size):
     keys = np.array([[size, -size / 3]])
     assert 0.5 <= np.abs(np.ldexp(keys, -rounding_bounds._exponent(keys))).max() < 1
+
+
+def test_so_many_roundings_have_this_relative_error():
+    gamma = rounding_bounds.gamma
+    assert gamma(3, 0.01) == pytest.approx(0.04 / 0.96) and gamma(0, 0.25) == pytest.approx(1 / 3)
+    assert gamma(48, 0.01) == pytest.approx(0.49 / 0.51) and gamma(49, 0.01) == inf
+    assert gamma(10) == pytest.approx(11 * 2.0**-53, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_residuals_of_several_items_are_those_of_each_alone(seed):
+    random = np.random.default_rng(seed)
+    n, d = 9, 4
+    keys = random.standard_normal((n, d))
+    items = np.array([0, 3, 20, 5, 7, 8, 2])
+    counts = [3, 1, 2, 4, 0, 2, 3]
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    others = [np.setdiff1d(np.arange(n), [j]) for j in items]
+    indices = np.concatenate([random.choice(own, m, False) for own, m in zip(others, counts, strict=True)])
+    weights = random.uniform(0.1, 2.0, len(indices))
+    weights[offsets[5]] = -1.0  # proves nothing of item 8
+    many = rounding_bounds.residual_upper_bounds(keys, items, offsets, indices, weights)
+    assert np.isinf(many).tolist() == [False, False, True, False, True, True, False]
+    for r in (0, 1, 3, 6):
+        own = slice(offsets[r], offsets[r + 1])
+        square = exact_residual_square(keys, items[r], indices[own], weights[own])
+        assert float(square) ** 0.5 <= many[r] < float(square) ** 0.5 + 1e-13
+    for wrong in (offsets[:-1], offsets[::-1], offsets + 1, np.append(offsets[:-1], 99)):
+        assert np.isinf(rounding_bounds.residual_upper_bounds(keys, items, wrong, indices, weights)).all()
+    assert np.isinf(rounding_bounds.residual_upper_bounds(keys, items[:1], [0, 3], indices[:3], np.zeros(3))).all()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import qkv
 from qkv.core.validation import (
     MIN_TOLERANCE,
+    _odd_entry,
     booleans,
     check_confidence,
     check_range,
@@ -226,3 +227,16 @@ def test_a_label_that_stands_twice_is_refused_whatever_the_object_is():
 
     with pytest.raises(QkvError, match="holds a label twice"):
         mapping("blending", "weights", Series(), "Give a dict")
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ([], ""), ([[], []], ""), ([1, 2], ""), ([[1, 2], []], "row 1 has length 0, and row 0 has length 2"),
+        ([[1], 2], "row 1 is no list, and row 0 has length 1"), ([1, "z"], "entry 1 is 'z'"),
+        ("z", "it is of type str"),
+        ([[[1, 2], [3]]], "row 1 has length 1, and row 0 has length 2"), ([[1, None]], "entry (0, 1) is None"),
+    ],
+)  # fmt: skip
+def test_what_keeps_lists_from_being_an_array_is_named(value, says):
+    assert _odd_entry(value) == says
