@@ -135,7 +135,7 @@ def false_where_not_linear(truth, draws, n, level=0.95):
 
 @pytest.mark.slow
 def test_at_most_one_statement_in_twenty_is_false_where_no_linear_score_fits():
-    draws = 300  # with the first set tested at the whole error, 7 % of these are false
+    draws = 300  # with a lesser level stated at the whole error, 7 % of these are false
     false = {truth: false_where_not_linear(truth, draws, 200) for truth in NOT_LINEAR}
     total = draws * len(NOT_LINEAR)
     assert sum(false.values()) <= 0.05 * total + 2 * (0.05 * 0.95 * total) ** 0.5, false
@@ -143,7 +143,7 @@ def test_at_most_one_statement_in_twenty_is_false_where_no_linear_score_fits():
 
 
 @pytest.mark.parametrize("truth", NOT_LINEAR)
-def test_the_first_set_is_tested_at_half_the_error(truth):
+def test_a_level_below_the_wanted_one_is_stated_at_half_the_error(truth):
     assert false_where_not_linear(truth, 10, 200) <= 3
     d, p_right = NOT_LINEAR[truth]
     random = np.random.default_rng(1)

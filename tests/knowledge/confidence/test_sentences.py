@@ -147,7 +147,7 @@ def counts_of_interval(text):
 
 
 def at_half_the_error(made):
-    """The confidence with which the first set of answers is tested."""
+    """The confidence with which a level below the wanted one is stated."""
     return 1 - (1 - made.confidence) / 2
 
 
@@ -179,7 +179,7 @@ def check_what_the_level_would_take(found, facts, state):
         for factor, shows in ((1 + more / given, True), (1 + 0.9 * more / given - 1e-3, False)):
             if first and factor > 1:
                 n, right = (factor * each for each in first)
-                assert (beta.ppf(1 - at_half_the_error(made), right, n - right + 1) >= found.level - 1e-6) == shows
+                assert (beta.ppf(1 - made.confidence, right, n - right + 1) >= found.level - 1e-6) == shows
     elif "would not do" in text:
         if ":" in text:
             n, right = counts(text)

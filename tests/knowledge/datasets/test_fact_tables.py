@@ -27,6 +27,8 @@ def write(path, rows, delimiter=",", quoting=csv.QUOTE_MINIMAL):
     [
         ("Dune,author,Herbert\nEmma,genre,novel\nMomo,language,German\n", (), ["author", "genre", "language"]),
         ("Mars,moons,2\nEarth,orbital period,365\n", (), ["moons", "orbital period"]),
+        ("Salt,use,food\nGold,use,money\nTin,colour,grey\nIron,colour,black\n", (), ["use", "colour"]),
+        ("salt,use,food\ntin,colour,grey\niron,use,tools\ngold,use,money\n", (), ["use", "colour"]),
         ("title,author,year\nDune,Herbert,1965\n", ("title", "author", "year"), ["author", "year"]),
         ("Name,role,Home\nAnna,nurse,Rome\nBen,cook,Oslo\n", ("Name", "role", "Home"), ["role", "Home"]),
         ("City,River,Lake\nRome,tiber,none\n", ("City", "River", "Lake"), ["River", "Lake"]),

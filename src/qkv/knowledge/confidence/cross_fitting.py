@@ -18,10 +18,10 @@ N_FOLDS, N_ASSIGNMENTS = 10, 5
 SEEN_RIDGE, RIGHT_RIDGE = 1.0, 3.0
 GROUPS = ("known", "outsider", "invented")
 MIN_PEOPLE = 5  # with a right answer, and with a wrong one, that a fit needs
-FIRST_SET = 0.5
-"""Share of the allowed error at which the first set of answers is tested.
+LESSER_LEVEL = 0.5
+"""Share of the allowed error at which a level below the wanted one is stated.
 
-With all of it, 7 to 9 % of the statements were false where the truth is quadratic or a product of two features.
+With all of it, 6 to 8 % of the statements were false where the truth is quadratic or a product of two features.
 """
 
 
@@ -47,9 +47,10 @@ def cross_fit(
     scored by a model that has seen its label.
 
     The confidence is proved for scores that are fixed in advance. Fitted ones choose the first set that is tested, and
-    the labels have a part in them: by luck that a whole draw shares, its set can look better than it is. So the first
-    set is tested at half the error (FIRST_SET). With that, simulations keep the stated confidence for truths that a
-    linear score fits and for such that none fits (docs/knowledge.md); it is not a proof.
+    the labels have a part in them: by luck that a whole draw shares, its set can look better than it is. So where the
+    wanted level is not shown, the lesser one is stated at half the error (LESSER_LEVEL). With that, simulations keep
+    the stated confidence for truths that a linear score fits and for such that none fits (docs/knowledge.md); it is not
+    a proof.
 
     The score is that of P(known)·P(right, if known): the few wrong answers about somebody known are not lost among the
     many about others. The guarantees count known rows and outsiders, in the proportion in which they are given; rows
@@ -109,15 +110,15 @@ def cross_fit(
     remembered = _within(limits, scores[tested], y[tested], level, confidence)
     others = int(tested.sum()) - remembered.accepted
     made_up = guarantee(
-        -scores[tested], ~y[tested], level, confidence, most=others, first_confidence=_first(confidence)
+        -scores[tested], ~y[tested], level, confidence, most=others, lesser_confidence=_for_lesser(confidence)
     )
     calibrator = replace(scored, remembered=remembered, made_up=made_up, outside=limits)
     return CrossFit(calibrator, scores, y, kinds, seen_scores)
 
 
-def _first(confidence: float) -> float:
-    """The confidence with which the first set of answers is tested."""
-    return 1 - FIRST_SET * (1 - confidence)
+def _for_lesser(confidence: float) -> float:
+    """The confidence with which a level below the wanted one is stated."""
+    return 1 - LESSER_LEVEL * (1 - confidence)
 
 
 def _one_row_each(names: Sequence[str], seed: int) -> np.ndarray:
@@ -143,7 +144,7 @@ def _within(
     """The guarantee of answers that score above the threshold of every limit."""
     lowest = max((each.threshold for each in limits), default=-np.inf)
     most = int((scores > lowest).sum())
-    found = guarantee(scores, right, level, confidence, most=most, first_confidence=_first(confidence))
+    found = guarantee(scores, right, level, confidence, most=most, lesser_confidence=_for_lesser(confidence))
     return replace(found, threshold=max(found.threshold, lowest)) if found.accepted else found
 
 

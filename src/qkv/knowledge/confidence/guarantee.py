@@ -34,7 +34,7 @@ class Guarantee:
         accepted: Labelled answers that are accepted.
         right: How many of these are right.
         bound: Lower confidence bound of the share of right answers among the accepted; with no answer accepted, that
-            of the surest answers. That of the surest answers may have more confidence than is stated.
+            of the surest answers. Below `wanted` it may have more confidence than is stated.
         more: How many times as many labelled answers would be expected to show `wanted`; 1 if it is shown, infinite if
             the surest answers are not right often enough for that.
     """
@@ -88,7 +88,7 @@ def guarantee(
     confidence: float = CONFIDENCE,
     *,
     most: int | None = None,
-    first_confidence: float | None = None,
+    lesser_confidence: float | None = None,
 ) -> Guarantee:
     """The lowest threshold whose accepted answers are right at least `wanted` of the time, or else the surest answers.
 
@@ -112,8 +112,8 @@ def guarantee(
         wanted: Share of accepted answers that shall be right, in (0, 1); below one half, one half is shown.
         confidence: Share of all draws in which the statement shall be true, in (0, 1).
         most: Accept at most so many of the labelled answers.
-        first_confidence: Confidence with which the first set is tested, `confidence` if left out. Scores that were
-            fitted on these answers, if only on the others of them, need more (`cross_fit`).
+        lesser_confidence: Confidence with which a level below `wanted` is stated of the first set, `confidence` if left
+            out. Scores that were fitted on these answers, if only on the others of them, need more (`cross_fit`).
 
     Returns:
         The threshold and the level that is guaranteed above it.
@@ -141,13 +141,14 @@ def guarantee(
         sizes.append(int(later[0]))
     if sizes[-1] != ends[-1]:
         sizes.append(int(ends[-1]))
-    first = first_confidence or confidence
-    bounds = [_lower_bound(int(k - wrong[k]), k, first if k == start else confidence) for k in sizes]
+    bounds = [_lower_bound(int(k - wrong[k]), k, confidence) for k in sizes]
     goal = max(wanted, MIN_LEVEL)
     passed = next((j for j, bound in enumerate(bounds) if bound < goal), len(sizes))
     k = sizes[max(passed - 1, 0)]
     bound = bounds[max(passed - 1, 0)]
-    more = 1.0 if passed else more_needed(int(start - wrong[start]), start, goal, first)
+    more = 1.0 if passed else more_needed(int(start - wrong[start]), start, goal, confidence)
+    if not passed:
+        bound = _lower_bound(int(start - wrong[start]), start, lesser_confidence or confidence)
     if not passed and bound < MIN_LEVEL:
         return Guarantee(math.inf, 0.0, wanted, confidence, 0, 0, bound, more)
     threshold = max(0.0, float(s[k])) if k < len(s) else 0.0

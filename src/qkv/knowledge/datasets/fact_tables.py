@@ -113,7 +113,8 @@ def _decoded(lines: Sequence[tuple[int, str]]) -> tuple[list[tuple[int, str]], l
 def _holds_triples(rows: Sequence[Row]) -> bool:
     """Whether rows are triples: by their header, because their first subject or relation comes again, or as written.
 
-    The names of columns in a header do not come again below it, except in a copy of the whole header, or by chance.
+    The names of columns in a header are written alike and do not come again below it, except in a copy of the whole
+    header, or by chance.
     Where nothing comes again, rows below `Dune,author,Herbert` are triples if each has words in small letters in the
     middle: hardly a header has such words between two with capitals.
     """
@@ -127,7 +128,8 @@ def _holds_triples(rows: Sequence[Row]) -> bool:
         return not plain or len({cell[0].isupper() for cell in head}) > 1
     lower = plain and all(cell.islower() for cell in head)
     again = sum(len(row) == 3 and (row[1] == head[1] or (row[0] == head[0] and not lower)) for row in others)
-    if again >= MIN_REPETITIONS or again >= len(others) / 2:
+    written_alike = len({cell[:1].islower() for cell in head}) == 1  # as the names of columns are
+    if again >= (MIN_REPETITIONS if written_alike else 1) or again >= len(others) / 2:
         return True
     mixed = not any(cell[:1].islower() for cell in (head[0], head[2])) and head[0].lower() not in FIRST_COLUMNS
     return mixed and all(len(row) == 3 and _in_small_letters(row[1]) for row in (head, *others))
