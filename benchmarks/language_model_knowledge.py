@@ -109,17 +109,16 @@ def measure(model: CausalModel, relation: str, options: argparse.Namespace) -> d
             into.append(answers(model, names, folder / f"{name}-inv-{relation}.jsonl"))
     fit_rows, fit_wanted = _joined(fit_on, wanted_fit, groups_fit)
     rows, row_wanted = _joined(found, wanted, groups)
-    # Rates of answers count the whole table but the people measured on.
-    measured_on = {person.name for person in draw()[0]}
-    others = [getattr(person, relation) for person in pantheon() if person.name not in measured_on]
+    # Rates of answers count the whole table but all people who are asked about.
+    drawn = {person.name for part in draw() for person in part}
+    others = [getattr(person, relation) for person in pantheon() if person.name not in drawn]
     asked = frozenset(question.name for each in (fit_rows, rows) for question in each.questions)
     probes = read_name_probes(SignalReader(model, relation), len(to_fit), asked)
     settings = {"level": options.level, "confidence": 0.95, "seed": 0, "probes": probes}
     badge, fit = fit_model_badge(relation, fingerprint(model), fit_rows, fit_wanted, values=others, **settings)
     own, other = measured(badge, fit, fit_rows, fit_wanted), measured(badge, None, rows, row_wanted)
     # As a user would calibrate it on the people measured on: every person judged by a fit without them.
-    everybody = [getattr(person, relation) for person in pantheon()]
-    again = fit_model_badge(relation, "", rows, row_wanted, values=everybody, **settings)
+    again = fit_model_badge(relation, "", rows, row_wanted, values=others, **settings)
     crossed = measured(*again, rows, row_wanted)
     right = np.array([is_accepted(a, w, relation) for a, w in zip(found.answers, wanted, strict=True)])
     right_fit = np.array([is_accepted(a, w, relation) for a, w in zip(fit_on.answers, wanted_fit, strict=True)])

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from qkv.errors import QkvError
 from qkv.knowledge import pantheon
@@ -74,6 +77,43 @@ def test_signals_without_information_guarantee_no_more_than_the_base_rate() -> N
     badge, fit = fitted(*labelled(400, 3, strength=0.0, right_share=0.3), level=0.95)
     assert badge.remembered.level < 0.75
     assert measured(badge, fit, *labelled(400, 3, strength=0.0, right_share=0.3)).quality("badge").auroc_right < 0.62
+
+
+@pytest.mark.parametrize("share", [0.55, 0.75])
+def test_the_rate_of_an_answer_does_not_give_away_whether_it_is_right(share: float) -> None:
+    """A model that answers Rome to everybody, and a share of the people who are from there by chance."""
+    false, seen = 0, []
+    for seed in range(8):
+        found, expected = labelled(80, seed, strength=0.0)
+        found = replace(found, answers=("Rome",) * len(found.answers))
+        random = np.random.default_rng((seed, 5))
+        expected = [("Rome" if random.random() < share else "Oslo") if each else "" for each in expected]
+        badge, fit = fitted(found, expected, level=0.9, seed=seed)
+        false += badge.remembered.level > share
+        false += badge.calibrator.made_up.level > 1 - share
+        seen.append(measured(badge, fit, found, expected).quality("badge").auroc_right or 0.5)
+    assert false <= 2 and np.mean(seen) < 0.6
+
+
+def test_every_weight_of_a_model_counts_for_its_fingerprint(model: CausalModel, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    model.model.save_pretrained(folder)
+    model.tokenizer.save_pretrained(folder)
+    stored = replace(model, name=str(folder))
+    without_folder = replace(model, name="in memory")
+    before, in_memory = fingerprint(stored), fingerprint(without_folder)
+    weights = load_file(folder / "model.safetensors")
+    for name in weights:
+        changed = {other: tensor.clone() for other, tensor in weights.items()}
+        changed[name].view(-1)[0] += 1
+        save_file(changed, folder / "model.safetensors", metadata={"format": "pt"})
+        assert fingerprint(stored) != before, name
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    for parameter in model.model.parameters():
+        with torch.no_grad():
+            parameter.view(-1)[:2] += torch.tensor([1.0, -1.0])  # the sum stays
+            assert fingerprint(without_folder) != in_memory
+            parameter.view(-1)[:2] -= torch.tensor([1.0, -1.0])
 
 
 def test_the_badge_separates_what_its_signals_separate() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from qkv.core.json_files import parse_json, verified, with_checksum
 from qkv.errors import QkvError
@@ -68,18 +69,18 @@ def read_signals(
 
 
 def fingerprint(model: CausalModel) -> str:
-    """What the answers depend on: names, sizes and ends of the model's files; its parameters if it has no folder."""
+    """A checksum of all that the answers depend on: the model's files, or its parameters if it has no folder."""
     folder, digest = Path(model.name), hashlib.sha256()
     files = sorted(f for f in folder.glob("*") if f.suffix in (".json", ".safetensors", ".jinja", ".model"))
     for file in files if folder.is_dir() else ():
         if "trust" in file.name:  # badges, which do not change the answers
             continue
         with file.open("rb") as opened:
-            opened.seek(-min(65536, file.stat().st_size), os.SEEK_END)
-            digest.update(f"{file.name} {file.stat().st_size} ".encode() + opened.read())
+            digest.update(f"{file.name} {hashlib.file_digest(opened, 'sha256').hexdigest()} ".encode())
     if not files:
         for name, tensor in model.model.state_dict().items():
-            digest.update(f"{name} {float(tensor.double().sum())!r} ".encode())
+            content = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode() + content.tobytes())
     return digest.hexdigest()[:16]
 
 

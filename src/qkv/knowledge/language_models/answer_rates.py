@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from qkv.knowledge.datasets.accepted_names import accepted_forms, forms_of_answer, is_accepted, same_name
+from qkv.knowledge.datasets.accepted_names import accepted_forms, forms_of_answer, same_name
 
 UNSEEN = 0.3  # of a person is added to the count of an answer that is true
 
@@ -20,7 +20,7 @@ class AnswerRates:
 
     Attributes:
         relation: What the questions ask for.
-        true: Number of people of the facts with each value.
+        true: Number of people with each value, of those that were not asked about.
         said: Number of answers with each text, as `same_name` writes it.
     """
 
@@ -33,15 +33,16 @@ class AnswerRates:
         """The counts of true values and of answers."""
         return cls(relation, dict(Counter(values)), dict(Counter(map(same_name, answers))))
 
-    def log_ratio(self, answers: Sequence[str], counted: Sequence[str | None] | None = None) -> np.ndarray:
+    def log_ratio(self, answers: Sequence[str], counted: Sequence[bool] | None = None) -> np.ndarray:
         """log(share of people of whom each answer is true / share of answers that are this one).
 
-        It bounds from above how often the answer can be right. Both shares count other people only.
+        It bounds from above how often the answer can be right. The people of whom it is true must be others than those
+        that are asked about: with their own values, and also with all but their own, a right answer would be known by
+        its rate.
 
         Args:
             answers: The answers.
-            counted: For each answer, the person's true value if the person is among those counted, else None; left
-                out if none is. What that person adds to the counts is taken off.
+            counted: Whether each answer is among those counted in `said`; left out if none is.
 
         Returns:
             The logarithms, (n,).
@@ -49,10 +50,9 @@ class AnswerRates:
         people, given = max(1, sum(self.true.values())), max(1, sum(self.said.values()))
         holders = self._holders(set(answers))
         out = []
-        for answer, own in zip(answers, counted if counted is not None else [None] * len(answers), strict=True):
-            true = holders[answer] - (own is not None and is_accepted(answer, own, self.relation))
-            said = self.said.get(same_name(answer), 0) - (own is not None) + 1
-            out.append(np.log((true + UNSEEN) / people) - np.log(max(1, said) / given))
+        for answer, own in zip(answers, counted if counted is not None else [False] * len(answers), strict=True):
+            said = self.said.get(same_name(answer), 0) - bool(own) + 1
+            out.append(np.log((holders[answer] + UNSEEN) / people) - np.log(max(1, said) / given))
         return np.array(out)
 
     def to_json(self) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class ModelBadge:
         """What is guaranteed of the answers that are called "remembered"."""
         return self.calibrator.remembered
 
-    def inputs(self, found: Signals, counted: Sequence[str | None] | None = None) -> np.ndarray:
+    def inputs(self, found: Signals, counted: Sequence[bool] | None = None) -> np.ndarray:
         """Rows for the calibrator; `counted` as in `AnswerRates.log_ratio`."""
         real = self.probes.real.score(name_inputs(found.name_values, found.middle_hidden))
         return calibrator_inputs(found, self.rates.log_ratio(found.answers, counted), real, self.probes)
@@ -137,7 +137,7 @@ def fit_model_badge(
     """Fit rates and calibrator to answers that are known to be right or wrong.
 
     What the calibrator is fitted on is out of fold: the probes come from other names, or their scores from fits without
-    the row, and the rates count other people only.
+    the row, and of whom an answer is true is counted among other people only.
 
     Args:
         relation: What the questions ask for.
@@ -147,8 +147,7 @@ def fit_model_badge(
         level: Share of "remembered" answers that shall be right.
         confidence: Share of all draws in which the statement shall be true.
         seed: Seed of the folds.
-        values: True values of all people whose values are known, these and others, for the rates; those in `expected`
-            if left out.
+        values: True values of other people, who are not among these, for the rates; none if left out.
         probes: Probes that were fitted on other names. If left out, one for real names is fitted on these, and none for
             countries.
 
@@ -165,13 +164,13 @@ def fit_model_badge(
         problem = f"{n_right} answers are right and {n_wrong} wrong"
         raise QkvError("fitting a badge", problem, "Ask for more people: five of each are needed, and more are better")
     said = [answer for answer, own in zip(found.answers, real, strict=True) if own]
-    rates = AnswerRates.of(relation, [each for each in expected if each] if values is None else values, said)
+    rates = AnswerRates.of(relation, values or (), said)
     rows = name_inputs(found.name_values, found.middle_hidden)
     if probes is None:
         probes, scores = _own_probe(rows, real, seed)
     else:
         scores = probes.real.score(rows)
-    ratio = rates.log_ratio(found.answers, [each or None for each in expected])
+    ratio = rates.log_ratio(found.answers, real.tolist())
     fit = cross_fit(
         calibrator_inputs(found, ratio, scores, probes),
         right,

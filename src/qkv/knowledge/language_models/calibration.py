@@ -111,8 +111,9 @@ def trust(
     opened = model if isinstance(model, CausalModel) else open_causal_model(model, offline=offline)
     found = read_signals(opened, asked, path=answers, progress=progress)
     expected = [person.facts()[relation] for person in chosen] + [""] * len(names)
-    values = [p.facts()[relation] for p in (pantheon() if facts is None else facts) if relation in p.facts()]
     reader, left_out = SignalReader(opened, relation), frozenset(question.name for question in asked)
+    others = (p for p in (pantheon() if facts is None else facts) if p.name not in left_out)
+    values = [person.facts()[relation] for person in others if relation in person.facts()]
     probes = read_name_probes(reader, len(chosen), left_out, seed, progress)
     badge, fit = fit_model_badge(
         relation, fingerprint(opened), found, expected, level=level, confidence=confidence, seed=seed, values=values,
@@ -147,7 +148,7 @@ def measured(
     right = _right(found, expected, badge.relation)
     groups = np.array(_groups(expected))
     real = groups == REAL
-    x = badge.inputs(found, None if fit is None else [each or None for each in expected])
+    x = badge.inputs(found, None if fit is None else real.tolist())
     scores = badge.calibrator.scores(x) if fit is None else fit.scores
     badges = np.array([badge.calibrator.badge_of_score(float(score)) for score in scores])
     called = badges == REMEMBERED
