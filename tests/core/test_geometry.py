@@ -109,3 +109,10 @@ def test_orthonormal_columns_are_recognised():
     assert geometry.are_orthonormal(frame)
     assert not geometry.are_orthonormal(2 * frame)
     assert not geometry.are_orthonormal(frame + 1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_the_rank_does_not_depend_on_the_scale(scale):
+    columns = scale * np.array([[1.0, 2.0, 1e-12], [0.0, 1.0, 0.0], [1.0, 3.0, 0.0]])
+    assert geometry.rank(columns) == 2 and geometry.rank(0 * columns) == 0
+    assert geometry.common_norm(scale * np.eye(3)) == pytest.approx(scale)

@@ -240,3 +240,9 @@ def test_a_label_that_stands_twice_is_refused_whatever_the_object_is():
 )  # fmt: skip
 def test_what_keeps_lists_from_being_an_array_is_named(value, says):
     assert _odd_entry(value) == says
+
+
+def test_whole_numbers_begin_at_one_unless_told_otherwise():
+    assert whole("counting", "n", 1) == 1
+    with pytest.raises(QkvError):
+        whole("counting", "n", 0)

@@ -56,3 +56,14 @@ def test_half_precision_stays_half_and_close():
     got.float().sum().backward()
     assert got.dtype == half.grad.dtype == torch.bfloat16
     torch.testing.assert_close(got.float(), equal_length_causal(qkv, 6, 2, 0.7, rotation), rtol=0.05, atol=0.05)
+
+
+def test_under_autocast_values_and_gradients_keep_single_precision():
+    qkv, _ = case(2, 5, 2, 1, dtype=torch.float32)
+    exact = qkv.double().requires_grad_()
+    (reference(exact, 5, 2, 1, None) ** 2).sum().backward()
+    own = qkv.clone().requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = equal_length_causal(own, 5, 1, 0.7)
+        (out.float() ** 2).sum().backward()
+    torch.testing.assert_close(own.grad.double(), exact.grad, rtol=0, atol=1e-5)
