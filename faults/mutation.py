@@ -43,7 +43,9 @@ class Package(NamedTuple):
 
 CORRUPTIONS = "tests/design/certificates/test_corruptions.py"
 PACKAGES = {
-    "core": Package("src/qkv/core", "tests/core", ()),
+    "core": Package(
+        "src/qkv/core", "tests/core", ("tests/design/certificates/test_certificate.py", "tests/design/test_wiring.py")
+    ),
     "design/certificates": Package(
         "src/qkv/design/certificates",
         "tests/design/certificates",
