@@ -48,9 +48,24 @@ def parsed(text):
     return page
 
 
+LONG = ("claims become verdicts", "remembered or made up")  # most of the time; what they show has tests of its own
+
+
+@pytest.fixture(scope="module", params=["short", pytest.param("whole", marks=pytest.mark.slow)])
+def chapters(request):
+    """Which chapters are written: all of them, or in `make test` those that take little time."""
+    return CHAPTERS if request.param == "whole" else tuple(each for each in CHAPTERS if each[0] not in LONG)
+
+
 @pytest.fixture(scope="module")
-def tour(tmp_path_factory):
-    return run(tmp_path_factory.mktemp("tour")).read_text(encoding="utf-8")
+def tour(chapters, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("qkv.tour.CHAPTERS", chapters)
+        return run(tmp_path_factory.mktemp("tour")).read_text(encoding="utf-8")
+
+
+def test_the_long_chapters_are_chapters():
+    assert set(LONG) < {name for name, _ in CHAPTERS}
 
 
 def test_the_tour_is_one_page_that_fetches_nothing_and_whose_anchors_lead_somewhere(tour):
@@ -61,8 +76,8 @@ def test_the_tour_is_one_page_that_fetches_nothing_and_whose_anchors_lead_somewh
     assert not re.search(r"@import|url\((?!#)", tour)
 
 
-def test_the_tour_has_a_chapter_for_each_function_and_pictures_with_their_commands(tour):
-    assert tour.count("<h2") == len(CHAPTERS)
+def test_the_tour_has_a_chapter_for_each_function_and_pictures_with_their_commands(tour, chapters):
+    assert tour.count("<h2") == len(chapters)
     assert tour.count("<figure>") == tour.count("<figcaption>") >= 6
     assert tour.count("<pre>") == tour.count("<figure>")
     assert "8.293049" in tour  # log(8 · 0.999 / 0.002), the smallest t
