@@ -15,7 +15,7 @@ from jaxtyping import install_import_hook
 from qkv.core.cpu_features import avoid_broken_amx
 
 settings.register_profile("qkv", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("quick", settings.get_profile("qkv"), max_examples=40)
+settings.register_profile("quick", settings.get_profile("qkv"), max_examples=20)
 settings.load_profile("qkv")
 QUICK = "not slow"
 sys.path.append(str(Path(__file__).parent))  # for `import marks`

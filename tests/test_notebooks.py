@@ -17,7 +17,7 @@ NAMES = [
     "what_a_model_remembers",
     "what_noise_does",
 ]
-FAST = ("what_a_model_remembers", "what_noise_does")
+FAST = ("what_noise_does",)
 """They are run by `make test` too."""
 
 

@@ -164,6 +164,7 @@ def held_out_statements() -> list[Statement]:
     return [s for path in HELD_OUT for s in read_statements(path)]
 
 
+@pytest.mark.slow
 def test_sample_of_held_out_statements() -> None:
     statements = held_out_statements()
     assert len(statements) >= 300
@@ -199,6 +200,7 @@ def fresh_statements() -> list[Statement]:
     return [s for path in FRESH for s in read_statements(path)]
 
 
+@pytest.mark.slow
 def test_sample_of_fresh_statements() -> None:
     statements = fresh_statements()
     assert len(statements) > 2400 and all(s.why for s in statements)

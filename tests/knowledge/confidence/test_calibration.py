@@ -107,6 +107,7 @@ def test_with_a_calibration_share_people_are_held_out(run, people, monkeypatch):
         assert len(both) in (0, 2) or found.empty
 
 
+@pytest.mark.slow
 def test_a_lower_level_never_covers_less(run, people, monkeypatch):
     monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
     asked, unknown = questions(people, ["city", "year"]), invented_names(people)
@@ -119,6 +120,7 @@ def test_a_lower_level_never_covers_less(run, people, monkeypatch):
         assert (each.more_questions == 0) == (each.stated_level >= each.level)
 
 
+@pytest.mark.slow
 def test_a_fit_that_came_to_nothing_keeps_the_badge_that_works(run, people, monkeypatch):
     monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
     asked, unknown = questions(people, ["city", "year"]), invented_names(people)

@@ -103,6 +103,7 @@ def test_batches_hold_every_row_once_sorted_by_length_within_the_limit():
     assert lengths == sorted(lengths)
 
 
+@pytest.mark.slow
 def test_training_to_predict_titles_separates_known_from_invented_names(tmp_path):
     facts, _ = sample_people(60, seed=3)
     texts, asked = biographies(facts, 1, title=True).texts, list(questions(facts))
