@@ -18,7 +18,7 @@ NAMES = [
     "what_noise_does",
 ]
 FAST = ("what_noise_does",)
-"""They are run by `make test` too."""
+"""Run by `make test` too."""
 
 
 def test_the_notebooks_are_there():
