@@ -22,7 +22,7 @@ from qkv.knowledge.confidence.guarantee import Guarantee
 from qkv.train.run_files import weights_checksum
 
 FILE = "trust.json"
-FORMAT = "qkv-trust-9"
+FORMAT = "qkv-trust-10"
 INPUTS = tuple(name for name in FEATURES if name != "agreement")
 """The features that the badge is fitted on: not the agreement of samples, which would let it depend on their seed."""
 MAX_ABS_INPUT = 30.0  # inputs of the logistic models are clipped to ± this
