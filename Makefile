@@ -21,13 +21,15 @@ test: $(VENV)/.dev
 test-all: $(VENV)/.dev
 	$(TEST)
 
-# Which lines of src/qkv the fast tests run, in processes of their own too; every module with lines that none runs.
+# Which lines of src/qkv the fast tests run, in processes of their own too; every module with lines that none runs. Fails below 95 %.
 coverage: $(VENV)/.dev
 	$(PIP) "coverage>=7.10,<8"
 	$(BIN)/python -m coverage erase
 	OMP_NUM_THREADS=1 $(BIN)/python -m coverage run -m $(PYTEST) -m "not slow"
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report
+	$(BIN)/python -m coverage json -q -o .coverage.json
+	$(BIN)/python -m faults.line_coverage .coverage.json
 
 # The suite's core on the lowest admitted version of every dependency (torch stays at the development pin).
 LOWEST := .venv-lowest

@@ -5,6 +5,7 @@ left alone at the end with a long file.
 """
 
 import random
+import signal
 import sys
 from pathlib import Path
 
@@ -30,6 +31,9 @@ LONGEST_FIRST = (
 install_import_hook("qkv.core", "beartype.beartype")
 
 avoid_broken_amx()  # before the first product, also of other libraries' models
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a job that a shell started in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests of Ctrl-C need it, in their processes too
 
 
 def pytest_configure(config):

@@ -58,7 +58,7 @@ def test_a_result_renders_to_json_html_and_terminal_from_one_card():
 def test_numbers_are_short_and_vectors_say_how_much_is_left_out():
     assert (number(12345.4), number(-54321), number(9999.7), number(999)) == ("12345", "-54321", "10000", "999")
     assert (number(0.123456), number(1234567.0), number(0.0), number(2e-7)) == ("0.1235", "1.235e+06", "0", "2.000e-07")
-    assert vector(range(10), most=2) == "(0, 1, … 8 more)"
+    assert vector(range(10), most=2) == "(0, 1, … 8 more)" and vector(range(2), most=2) == "(0, 1)"
     assert plain({"a": np.float32(0.5), "b": (np.int64(1), None)}) == {"a": 0.5, "b": [1, None]}
 
 

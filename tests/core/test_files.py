@@ -344,3 +344,12 @@ def test_only_a_folder_itself_is_locked_and_no_link_to_one(tmp_path):
     again = files._lock_folder(folder, wait=True)
     assert again is not None
     os.close(again)
+
+
+def test_a_temporary_file_that_is_gone_already_does_not_keep_the_others(tmp_path):
+    with files.replacing(tmp_path / "a.txt") as first, files.replacing(tmp_path / "b.txt") as second:
+        first.unlink()
+        files.remove_unfinished()
+        assert not second.exists()
+        first.write_text("")
+        second.write_text("")

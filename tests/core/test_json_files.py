@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from qkv.core.json_files import CHECKSUM, MAX_DEPTH, parse_json, verified, with_checksum
+from qkv.core.json_files import CHECKSUM, MAX_BYTES, MAX_DEPTH, parse_json, read_json, verified, with_checksum
 
 DATA = {"b": [1, 2.5, -0.0, "Łódź \ud800 \u0007"], "a": {"x": None, "2": True, "10": False}, "n": 10**30}
 
@@ -87,3 +87,13 @@ def test_depth_agrees_with_a_recursive_count():
 def test_a_name_that_occurs_twice_is_refused():
     with pytest.raises(ValueError, match="twice"):
         parse_json('{"a": 1, "a": 2}')
+
+
+def test_a_file_is_read_up_to_its_longest_length(tmp_path):
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps(list(range(1000))))
+    size = path.stat().st_size
+    assert read_json(path) == read_json(path, size) == list(range(1000))
+    with pytest.raises(ValueError, match=f"{size:,} bytes, and {size - 1:,} is the limit"):
+        read_json(path, size - 1)
+    assert MAX_BYTES == 64 * 1024 * 1024

@@ -155,7 +155,7 @@ def test_a_string_that_looks_like_a_number_is_still_a_label():
         (None, "1", "no item has this label"),
         (None, True, "it is a bool"),
         (None, 1.0, "it is a float"),
-        (None, None, "it is a NoneType"),
+        (None, None, "it is None"),
     ],
 )
 def test_an_unknown_item_is_refused_with_what_there_is(labels, item, says):

@@ -156,6 +156,15 @@ def test_many_tiles_agree_with_one(monkeypatch):
     assert np.allclose(rounding_bounds.margin_lower_bounds(keys, np.arange(300), queries), whole, rtol=0, atol=1e-13)
 
 
+def test_a_sharp_margin_is_the_same_in_many_tiles(monkeypatch):
+    points = np.random.default_rng(7).standard_normal((9, 3))
+    query = points[4] / np.linalg.norm(points[4])
+    whole = [rounding_bounds._sharp_margin(points, item, query, 1.0, 1.0) for item in range(9)]
+    monkeypatch.setattr(rounding_bounds, "TILE_COLUMNS", 2)
+    tiled = [rounding_bounds._sharp_margin(points, item, query, 1.0, 1.0) for item in range(9)]
+    assert tiled == pytest.approx(whole, abs=1e-14) and len(set(whole)) == 9
+
+
 def test_what_makes_no_sense_proves_nothing():
     keys = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
     good = [1.0, 2.0]
@@ -248,3 +257,127 @@ def test_residuals_of_several_items_are_those_of_each_alone(seed):
     for wrong in (offsets[:-1], offsets[::-1], offsets + 1, np.append(offsets[:-1], 99)):
         assert np.isinf(rounding_bounds.residual_upper_bounds(keys, items, wrong, indices, weights)).all()
     assert np.isinf(rounding_bounds.residual_upper_bounds(keys, items[:1], [0, 3], indices[:3], np.zeros(3))).all()
+
+
+# The allowance for rounding itself: with an error of a thousandth a rounding it is large enough to be seen, and must be
+# what the derivations in the docstrings say, computed here item by item.
+
+COARSE = 1e-3
+
+
+@pytest.fixture
+def coarse(monkeypatch):
+    monkeypatch.setattr(rounding_bounds, "gamma", lambda k: k * COARSE)
+
+
+def scaled(array):
+    """An array over the power of two that brings its largest entry into [1/2, 1), and that power."""
+    power = 2.0 ** np.ceil(np.log2(np.abs(array).max()))
+    power *= 2.0 if np.abs(array).max() == power else 1.0
+    return array / power, power
+
+
+@pytest.mark.parametrize("slack", [1.0, 4.0])
+def test_a_margin_allows_for_its_roundings(coarse, slack):
+    random = np.random.default_rng(4)
+    keys, queries = random.normal(size=(6, 2)) * 5, random.normal(size=(30, 2))
+    items = random.integers(0, 6, 30)
+    points, power = scaled(keys)
+    x, finer = scaled(points - points.mean(axis=0))
+    norms = np.linalg.norm(x, axis=1)
+    bounds = rounding_bounds.margin_lower_bounds(keys, items, queries, claimed=-1e9, slack=slack)
+    for j, q, bound in zip(items, queries, bounds, strict=True):
+        margin = min((x[j] - x[i]) @ q for i in range(6) if i != j) / np.linalg.norm(q)
+        error = (3 * 2 + 16) * COARSE * (norms[j] + norms.max())
+        plain = (margin - slack * error) * power * finer
+        unit = scaled(q)[0]
+        size = np.linalg.norm(unit)
+        gap = min(
+            -(points[i] - points[j]) @ unit - slack * (2 + 4) * COARSE * np.abs(points[i] - points[j]) @ np.abs(unit)
+            for i in range(6)
+            if i != j
+        )
+        relative = slack * (2 + 6) * COARSE
+        sharp = gap / (size * (1 + relative if gap > 0 else 1 - relative)) * power
+        sharpened = -error < margin < 16 * error
+        assert bound == pytest.approx(max(plain, sharp) if sharpened else plain, rel=1e-9)
+
+
+@pytest.mark.parametrize("slack", [1.0, 4.0])
+def test_a_top_margin_allows_for_its_roundings(coarse, slack):
+    random = np.random.default_rng(5)
+    n, d, m = 7, 3, 40
+    keys, queries = random.normal(size=(n, d)) * 3, random.normal(size=(m, d)) * 10.0 ** random.integers(-2, 3, (m, 1))
+    first, last = np.sort(random.integers(0, n, (2, m)), axis=0)
+    last = np.where(first == last, n - 1, last)
+    first = np.where(first == last, 0, first)
+    items = random.integers(first, last + 1)
+    points, power = scaled(keys)
+    lengths = np.linalg.norm(points, axis=1)
+    error, relative = slack * (2 * d + 16) * COARSE, slack * (d + 8) * COARSE
+    bounds = rounding_bounds.top_margin_lower_bounds(keys, queries, items, first, last, slack=slack)
+    signs = set()
+    for query, j, low, high, bound in zip(queries, items, first, last, bounds, strict=True):
+        q = scaled(query)[0]
+        size = np.linalg.norm(q)
+        other = max(points[i] @ q + error * size * lengths[i] for i in range(low, high + 1) if i != j)
+        gap = points[j] @ q - error * size * lengths[j] - other
+        gap -= error * (abs(points[j] @ q) + size * lengths.max())
+        signs.add(gap > 0)
+        assert bound == pytest.approx(gap / (size * (1 + relative if gap > 0 else 1 - relative)) * power, rel=1e-9)
+    assert signs == {True, False} or slack == 4.0
+
+
+@pytest.mark.parametrize("slack", [1.0, 4.0])
+def test_a_residual_allows_for_its_roundings(coarse, slack):
+    random = np.random.default_rng(6)
+    n, d = 8, 3
+    keys = random.normal(size=(n, d)) * 3
+    counts = [2, 5, 3]
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    indices = np.concatenate([random.choice(np.arange(1, n), m, False) for m in counts])
+    weights = random.uniform(0.1, 5, len(indices))
+    points, power = scaled(keys)
+    bounds = rounding_bounds.residual_upper_bounds(keys, [0, 0, 0], offsets, indices, weights, slack=slack)
+    for r, bound in enumerate(bounds):
+        own = slice(offsets[r], offsets[r + 1])
+        y, w = points[indices[own]] - points[0], weights[own]
+        shift = np.abs(w @ y) + slack * (5 + 4) * COARSE * (w @ np.abs(y))
+        size = np.linalg.norm(shift) * (1 + slack * (d + 5 + 12) * COARSE) / w.sum()
+        assert bound == pytest.approx(size * power, rel=1e-9)
+
+
+def test_a_claim_that_is_out_of_reach_is_not_sharpened_and_one_within_reach_is(coarse, monkeypatch):
+    calls = []
+    real = rounding_bounds._sharp_margin
+    monkeypatch.setattr(rounding_bounds, "_sharp_margin", lambda *args: calls.append(1) or real(*args))
+    keys = np.array([[1.0, 0.0], [-1.0, 0.0]])  # a margin of 2, offsets of norm 1/2: an error of 22 thousandths
+    queries, error = [[1.0, 0.0]], 22 * COARSE * 2
+    for claimed, sharpened in (
+        (2.1, False),
+        (2 + 0.9 * error, True),
+        (2 - 0.9 * error, True),
+        (2 - 1.1 * error, False),
+    ):
+        calls.clear()
+        rounding_bounds.margin_lower_bounds(keys, [0], queries, claimed=claimed)
+        assert bool(calls) == sharpened, claimed
+    calls.clear()
+    rounding_bounds.margin_lower_bounds(keys, [1], queries, claimed=-3.0)  # a negative margin needs no sharper bound
+    assert not calls
+
+
+def test_what_underflow_may_add_is_allowed_for(monkeypatch):
+    monkeypatch.setattr(rounding_bounds, "gamma", lambda k: 0.0)
+    monkeypatch.setattr(rounding_bounds, "TINY", 0.125)
+    keys = np.array([[0.5, 0.0], [-0.5, 0.0]])
+    queries = np.array([[0.5, 0.0]])
+    assert rounding_bounds.margin_lower_bounds(keys, [0], queries)[0] == pytest.approx(1 - 0.125)
+    ends = np.array([0]), np.array([1])
+    top = rounding_bounds.top_margin_lower_bounds(keys, queries, np.array([0]), *ends)[0]
+    assert top == pytest.approx((0.5 - 0.125) / 0.5)
+    residual = rounding_bounds.residual_upper_bounds(keys, [0], [0, 1], [1], [1.0])[0]
+    assert residual == pytest.approx(np.hypot(0.5 + 0.125, 0.125) / 0.5)  # a weight of 1 is scaled to 1/2
+    near = np.array([[0.5, 0.5], [0.5, 0.25], [-0.5, -0.5]])  # 1 away, but 1/4 only by the small coordinate
+    sharp = rounding_bounds._sharp_margin(near, 0, np.array([0.0, 0.5]), 0.5, 1.0)
+    assert sharp == pytest.approx((0.125 - 0.125) / 0.5)

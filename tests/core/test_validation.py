@@ -176,8 +176,8 @@ def test_mappings_and_series_become_dicts():
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ({}, "there are no weights"), (Series([], []), "there are no weights"), (np.ones(2), "are a ndarray"),
-        (Series([0, 0], [0.5, 0.5]), "a label twice"), ([(0, 1.0)], "are a list"), (None, "are a NoneType"),
+        ({}, "there are no weights"), (Series([], []), "there are no weights"), (np.ones(2), "are an ndarray"),
+        (Series([0, 0], [0.5, 0.5]), "a label twice"), ([(0, 1.0)], "are a list"), (None, "are None"),
         (torch.ones(2), "are a Tensor"), ("ab", "are a str"), ({0, 1}, "are a set"),
     ],
 )  # fmt: skip

@@ -10,6 +10,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from qkv.errors import kind_of
+
 MAX_DEPTH = 100
 """Deepest nesting of lists and objects; deeper ones could exhaust the stack wherever they are walked through."""
 MAX_BYTES = 2**26
@@ -72,7 +74,7 @@ def verified(data: Any, *, required: bool = True) -> dict[str, Any]:
         ValueError: It is not an object, or the checksum is missing or does not fit.
     """
     if not isinstance(data, dict):
-        raise ValueError(f"it holds a {type(data).__name__}, not an object")
+        raise ValueError(f"it holds {kind_of(data)}, not an object")
     content = {name: value for name, value in data.items() if name != CHECKSUM}
     if CHECKSUM not in data:
         if required:

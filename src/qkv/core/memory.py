@@ -18,7 +18,7 @@ from qkv.core.display import Card, Displayable, number, vector
 from qkv.core.files import pick, read_arrays
 from qkv.core.types import ArrayLike, Item, Labels
 from qkv.core.validation import index_labels, same_length, tensor, whole
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 
 MAX_GENERATED = 2**28
 """Numbers in the generated keys and values, at most: their factorisation takes a few times as much memory."""
@@ -207,7 +207,7 @@ class Memory(Displayable):
         request = f"looking up {item!r} in a memory of {self.n} item{'s' * (self.n != 1)}"
         wanted = _label(item)
         if wanted is None:
-            raise QkvError(request, f"it is a {type(item).__name__}", "Give a label or a whole number")
+            raise QkvError(request, f"it is {kind_of(item)}", "Give a label or a whole number")
         if wanted in self.labels:
             return self.labels.index(wanted)
         if isinstance(wanted, str):

@@ -15,7 +15,7 @@ from qkv.core.display import Card, Displayable
 from qkv.core.masks import allowed
 from qkv.core.types import ArrayLike
 from qkv.core.validation import booleans, check_range, same_length, tensor, whole
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 
 if TYPE_CHECKING:  # at run time `MultiHead.from_torch` refuses other types
     TorchHeads = nn.MultiheadAttention | Mapping[str, Tensor]
@@ -156,7 +156,7 @@ class MultiHead(Displayable):
             heads = source.num_heads
         state = source.state_dict() if isinstance(source, nn.Module) else source
         if not isinstance(state, Mapping):
-            raise QkvError(request, f"it is a {type(state).__name__}", "Give the module or its state dict")
+            raise QkvError(request, f"it is {kind_of(state)}", "Give the module or its state dict")
         return cls(**_from_state(request, state, whole(request, "heads", heads)))
 
     def to_state_dict(self) -> dict[str, Tensor]:

@@ -22,7 +22,7 @@ from qkv.core.types import Arrays as Arrays
 from qkv.core.types import Item as Item
 from qkv.core.types import Labels as Labels
 from qkv.core.types import Weights as Weights
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 
 MIN_TOLERANCE = 1e-200
 MAX_SHOWN = 60
@@ -183,7 +183,7 @@ def mapping(request: str, name: str, value: Any, hint: str) -> dict[Any, Any]:
         if len(found) != len(value.index) and getattr(value, "ndim", 1) == 1:
             raise QkvError(request, f"the index of the {name} holds a label twice", "Name each item once")
     else:
-        raise QkvError(request, f"the {name} are a {type(value).__name__}", hint)
+        raise QkvError(request, f"the {name} are {kind_of(value)}", hint)
     if not found:
         raise QkvError(request, f"there are no {name}", hint)
     return found
@@ -217,7 +217,7 @@ def shown(value: Any) -> str:
     try:
         text = " ".join(repr(value).split())
     except Exception:  # an object whose repr fails, or an integer with too many digits
-        return f"a {type(value).__name__}"
+        return kind_of(value)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
