@@ -28,12 +28,13 @@ from scipy.special import bdtr
 
 from qkv.knowledge.answering.answer_model import frames_of
 from qkv.knowledge.confidence.badge import REMEMBERED, Badge, model_inputs
-from qkv.knowledge.confidence.calibration import INVENTED_PER_KNOWN, MAX_TESTED, TESTED_PER_KNOWN, fit_badge, name_of
+from qkv.knowledge.confidence.calibration import INVENTED_PER_KNOWN, MAX_TESTED, TESTED_PER_KNOWN, fit_badge
 from qkv.knowledge.confidence.calibrator import Calibrator, CrossFit
 from qkv.knowledge.confidence.cross_fitting import cross_fit
 from qkv.knowledge.confidence.features import answer_features
 from qkv.knowledge.confidence.invented import NameCheck, invented_questions
 from qkv.knowledge.datasets.facts import load_questions
+from qkv.knowledge.datasets.templates import name_of
 from qkv.knowledge.evaluation import exact_match
 from qkv.train.runs import load
 

@@ -9,6 +9,7 @@ from scipy import stats
 from qkv.errors import QkvError
 from qkv.knowledge import biographies, evaluate, questions
 from qkv.knowledge.evaluation import Score, accuracy, exact_match, question_pairs
+from qkv.knowledge.intervals import wilson_interval
 from qkv.train.generation import generate
 from qkv.train.runs import finetune, pretrain
 
@@ -38,6 +39,20 @@ def test_the_interval_of_a_score_is_scipys(run):
     theirs = stats.binomtest(30, 50).proportion_ci(method="wilson")
     assert (score.low, score.high) == pytest.approx((theirs.low, theirs.high))
     assert str(score) == "60.0 % (46.1 to 72.4 %)"
+
+
+def test_several_questions_about_one_subject_are_one_draw_of_an_interval(run, people):
+    once = evaluate(run, questions(people))
+    both = evaluate(run, questions(people, ["city", "year"]), training=questions(people))
+    assert (once.n, once.subjects, both.n, both.subjects) == (30, 30, 60, 30)
+    theirs = stats.binomtest(15, 30).proportion_ci(method="wilson")
+    half = Score.of(0.5, 60, 30)
+    assert (half.low, half.high) == pytest.approx((theirs.low, theirs.high)) and half.n == 60
+    for score in (both, *both.baselines.values()):
+        assert (score.low, score.high) == pytest.approx(wilson_interval(score.accuracy * 30, 30))
+    assert "30 subjects" in both.card().title and "subjects" not in once.card().title
+    repeated = evaluate(run, [*questions(people).pairs] * 3)
+    assert (repeated.low, repeated.high) == pytest.approx((once.low, once.high))
 
 
 def test_only_white_space_around_an_answer_is_ignored():

@@ -122,7 +122,7 @@ def _known_facts():
         for right, name in enumerate(names, 3)
     )
     return language_models.known_facts(
-        KnownFacts(0.2, 0.15, 0.25, 60, {}, (0.2,), (), ((),), relation="city", groups=groups)
+        KnownFacts(0.2, 0.15, 0.25, 60, 60, {}, (0.2,), (), ((),), relation="city", groups=groups)
     )
 
 

@@ -87,6 +87,7 @@ class KnownGroup(Fields):
 class Scores(Score):
     """qkv evaluate: accuracy of the runs beside baselines."""
 
+    subjects: int
     baselines: dict[str, Score]
     runs: Vector
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from qkv.core.display import Card, Displayable, percent, percent_interval
 from qkv.errors import QkvError
-from qkv.knowledge.answering.answer_model import MAX_ANSWER_TOKENS, answer_text
+from qkv.knowledge.answering.answer_model import MAX_ANSWER_TOKENS, answer_text, frames_of
 from qkv.knowledge.datasets.facts import Questions
+from qkv.knowledge.datasets.templates import name_of
 from qkv.knowledge.intervals import wilson_interval
 from qkv.model.decoding import decode
 from qkv.train import run_files
@@ -25,7 +26,7 @@ RunOrFolder = Run | str | Path
 
 @dataclass(frozen=True)
 class Score(Displayable):
-    """Accuracy on n questions with its 95 % interval (Wilson)."""
+    """Accuracy on n questions with its 95 % interval (Wilson), which counts subjects, not questions about them."""
 
     accuracy: float
     low: float
@@ -33,9 +34,10 @@ class Score(Displayable):
     n: int
 
     @classmethod
-    def of(cls, accuracy: float, n: int) -> Score:
-        """The score with its interval computed."""
-        return cls(accuracy, *wilson_interval(accuracy * n, n), n)
+    def of(cls, accuracy: float, n: int, subjects: int | None = None) -> Score:
+        """The score with its interval computed from as many draws as there are subjects, n if left out."""
+        draws = n if subjects is None else subjects
+        return cls(accuracy, *wilson_interval(min(accuracy * draws, draws), draws), n)
 
     def __str__(self) -> str:
         return f"{percent(self.accuracy)} ({percent_interval(self.low, self.high)})"
@@ -49,7 +51,7 @@ class Scores(Displayable):
     """Exact-match accuracy of one run, or the mean over several seeds, beside baselines.
 
     All seeds answer the same questions, so the interval is that of one run with the mean accuracy: more seeds do not
-    make it narrower.
+    make it narrower. Nor do several questions about one subject, whose answers are not independent: it counts subjects.
 
     Attributes:
         accuracy: Share of right answers, averaged over the runs.
@@ -57,6 +59,7 @@ class Scores(Displayable):
         high: Upper end of the 95 % interval.
         n: Number of questions.
         baselines: Score of each baseline by its name.
+        subjects: Number of names that are asked about; a question without a name counts as one.
         runs: Accuracy of each run.
         questions: The questions with the right answers.
         answers: For each run, its answer to each question.
@@ -66,6 +69,7 @@ class Scores(Displayable):
     low: float
     high: float
     n: int
+    subjects: int
     baselines: dict[str, Score]
     runs: tuple[float, ...]
     questions: tuple[tuple[str, str], ...] = field(repr=False)
@@ -99,7 +103,8 @@ class Scores(Displayable):
         scores = {own_name: Score(self.accuracy, self.low, self.high, self.n), **self.baselines}
         rows = tuple((name, percent(s.accuracy), percent_interval(s.low, s.high)) for name, s in scores.items())
         each = (("each run", ", ".join(percent(a) for a in self.runs)),) if several else ()
-        return Card(f"{self.n} questions, exact match", each, ("answers of", "right", "95 % interval"), rows)
+        fewer = f" about {self.subjects} subjects, which the intervals count" if self.subjects < self.n else ""
+        return Card(f"{self.n} questions{fewer}, exact match", each, ("answers of", "right", "95 % interval"), rows)
 
 
 def evaluate(
@@ -146,16 +151,17 @@ def evaluate(
     asked = [question for question, _ in pairs]
     answers = tuple(tuple(greedy_answers(each, asked)) for each in runs)
     each = tuple(accuracy(own, pairs) for own in answers)
-    mean = Score.of(sum(each) / len(each), len(pairs))
+    n, subjects = len(pairs), len({name_of(question, frames_of(runs[0])) for question in asked})
+    mean = Score.of(sum(each) / len(each), n, subjects)
     baselines = {}
     seen = question_pairs(training) if training is not None else _finetuning_questions(runs[0])
     if seen:
         common = Counter(answer for _, answer in seen).most_common(1)[0][0]
-        baselines[f"always {common}"] = Score.of(accuracy([common] * len(pairs), pairs), len(pairs))
+        baselines[f"always {common}"] = Score.of(accuracy([common] * n, pairs), n, subjects)
     for name, other in (("no pretraining", unpretrained), ("people not in the text", ablated)):
         if other is not None:
-            baselines[name] = Score.of(accuracy(greedy_answers(as_run(other), asked), pairs), len(pairs))
-    return Scores(mean.accuracy, mean.low, mean.high, mean.n, baselines, each, tuple(pairs), answers)
+            baselines[name] = Score.of(accuracy(greedy_answers(as_run(other), asked), pairs), n, subjects)
+    return Scores(mean.accuracy, mean.low, mean.high, n, subjects, baselines, each, tuple(pairs), answers)
 
 
 def greedy_answers(run: Run, questions: Sequence[str]) -> list[str]:

@@ -13,8 +13,10 @@ from qkv.errors import QkvError
 from qkv.knowledge import ask, questions, trust
 from qkv.knowledge.confidence import calibration as module
 from qkv.knowledge.confidence.badge import FILE, MADE_UP, REMEMBERED
-from qkv.knowledge.confidence.calibration import _calibration_split, _questions, fit_badge, name_of
+from qkv.knowledge.confidence.calibration import _calibration_split, _questions, fit_badge
 from qkv.knowledge.confidence.features import FEATURES, answer_features
+from qkv.knowledge.datasets.templates import name_of
+from qkv.knowledge.intervals import wilson_interval
 from qkv.train import checkpoint
 from qkv.train.runs import load
 from qkv.viz.plots.knowledge import reliability
@@ -151,6 +153,18 @@ def test_the_rows_of_trust_give_its_figures(run, people, monkeypatch):
     assert found.quality("badge").auroc_right == pytest.approx(np.mean(pairs))
     for row in rows:
         assert row["badge"] == found.badge.calibrator.badge_of_score(special.logit(row["p_right"]))
+
+
+def test_repeated_questions_show_no_more_and_the_interval_counts_people(run, people, monkeypatch):
+    monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
+    options = {"level": 0.6, "max_outside": 0.9, "save": False}
+    asked, unknown = list(questions(people, ["city", "year"]).pairs), invented_names(people)
+    once = trust(run, asked, unknown, **options)
+    assert trust(run, asked * 3, [*unknown, *unknown], **options).to_json() == once.to_json()
+    called = {name_of(row["question"]) for row in once.rows() if row["badge"] == REMEMBERED}
+    assert called and len(called) <= once.n_remembered
+    assert (once.low, once.high) == pytest.approx(wilson_interval(once.precision * len(called), len(called)))
+    assert any("which the interval counts" in remark for remark in once.remarks) == (len(called) < once.n_remembered)
 
 
 def test_invented_names_do_not_replace_unknown_people_that_were_not_given(run, people):

@@ -180,8 +180,8 @@ def check_what_the_level_would_take(found, facts, state):
             if first and factor > 1:
                 n, right = (factor * each for each in first)
                 assert (beta.ppf(1 - made.confidence, right, n - right + 1) >= found.level - 1e-6) == shows
-    elif "would not do" in text:
-        if ":" in text:
+    elif "while that share stays" in text:
+        if text.startswith("of the"):
             n, right = counts(text)
             assert (n, right) == (made.accepted, made.right) and right / n <= found.level
     else:

@@ -77,3 +77,23 @@ def test_the_table_is_about_values_that_are_asked_for() -> None:
     for relation, table in OTHER_NAMES.items():
         known = {getattr(person, relation) for person in pantheon()}
         assert len([name for name in table if name in known]) > 0.9 * len(table)
+
+
+@pytest.mark.parametrize(
+    ("relation", "expected", "answer", "accepted"),
+    [
+        ("country", "South Korea", "Korea, North", False), ("country", "South Korea", "Korea, South", True),
+        ("country", "North Korea", "Korea, North", True), ("country", "South Korea", "Korea, Republic of", True),
+        ("country", "Democratic Republic of Congo", "Congo, Democratic Republic of the", True),
+        ("country", "Congo", "Congo, Democratic Republic of the", False),
+        ("city", "St. Petersburg", "Leningrad", True), ("city", "saint petersburg", "Petrograd", True),
+        ("occupation", "Actor", "Actress", True), ("occupation", "Soccer Player", "footballer", True),
+        ("year", "1879", "not 1879", False), ("year", "1879", "1879 is wrong", False),
+        ("year", "1879", "in 1879", True),
+        ("year", "1879", "-1879", False), ("year", "384 BC", "384 bc", True), ("year", "384 BC", "384BC", True),
+        ("year", "384 BC", "-384", True), ("year", "-384", "384 B.C.", True), ("year", "-384", "384", False),
+        ("year", "384 BC", "384 BCE", True), ("year", "384 BC", "384 AD", False), ("year", "100", "-100", False),
+    ],
+)  # fmt: skip
+def test_what_an_attack_found(relation, expected, answer, accepted):
+    assert is_accepted(answer, expected, relation) == accepted

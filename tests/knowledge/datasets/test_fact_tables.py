@@ -187,3 +187,25 @@ def test_rows_that_say_nothing_or_are_no_text_are_named_by_their_line(tmp_path):
     (tmp_path / "odd.jsonl").write_text("\n".join([*rows, '{"subject": "a", "relation": "b", "object": "c"}']))
     found = load_facts(tmp_path / "odd.jsonl")
     assert [each.line for each in found.problems] == [1, 2] and [person.name for person in found.people] == ["a"]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+@pytest.mark.parametrize("names", [("subject", "relation", "object"), ("head", "relation", "tail")])
+def test_a_header_may_name_the_roles_of_triples_in_any_order(tmp_path, order, names):
+    triples = [("Dune", "author", "Frank Herbert"), ("Emma", "author", "Jane Austen"), ("Dune", "year", "1965")]
+    rows = [tuple(row[i] for i in order) for row in [names, *triples]]
+    found = load_facts(write(tmp_path / "t.csv", rows))
+    assert {p.name: p.facts() for p in found} == {
+        "Dune": {"author": "Frank Herbert", "year": "1965"}, "Emma": {"author": "Jane Austen"}
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_an_index_of_pandas_is_no_subject_and_a_named_or_other_first_column_is(tmp_path, first):
+    rows = [("", "title", "author"), *((str(i + first), *book[:2]) for i, book in enumerate(BOOKS))]
+    found = load_facts(write(tmp_path / "t.csv", rows))
+    assert [p.name for p in found] == [book[0] for book in BOOKS] and found.columns == ("title", "author")
+    own = [("", "author", "year"), *BOOKS]  # the index is the title itself
+    assert [p.name for p in load_facts(write(tmp_path / "t.csv", own))] == [book[0] for book in BOOKS]
+    numbered = [("number", "name", "sign"), ("1", "Hydrogen", "H"), ("2", "Helium", "He")]
+    assert [p.name for p in load_facts(write(tmp_path / "t.csv", numbered))] == ["1", "2"]

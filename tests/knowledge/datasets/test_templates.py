@@ -106,3 +106,17 @@ def test_questions_with_invented_names_keep_their_wording():
 def test_the_article_is_the_one_that_is_spoken(words):
     said, _, noun = words.partition(" ")
     assert article(noun) == said
+
+
+@pytest.mark.parametrize("value", ["Washington, D.C.", "Sammy Davis, Jr.", "London"])
+@pytest.mark.parametrize("statements", [None, {"city": ["{subject} comes from {object}."]}])
+def test_a_sentence_ends_in_one_full_stop(value, statements):
+    facts = Facts((Person("Ada Lovelace", city=value),))
+    texts = biographies(facts, versions=1 if statements else 5, statements=statements).texts
+    assert all(value in text and text.endswith(".") and ".." not in text for text in texts)
+
+
+def test_a_wording_that_is_given_twice_asks_once():
+    facts = Facts((Person("Ada Lovelace", city="London"),))
+    asked = questions(facts, ["city"], {"city": ["Where is {subject} from?", "Where is {subject} from?"]})
+    assert asked.pairs == (("Where is Ada Lovelace from?", "London"),)

@@ -98,9 +98,11 @@ class Badge:
             data = verified(data, required=True)
             if set(data) != {"format", "calibrator", "unread_name", "n_unnamed", "weights"}:
                 raise ValueError("it has other fields")
-            badge = cls(Calibrator.from_json(data["calibrator"]), float(data["unread_name"]), int(data["n_unnamed"]))
+            badge = cls(Calibrator.from_json(data["calibrator"]), float(data["unread_name"]), data["n_unnamed"])
             if badge.calibrator.features != INPUTS:
                 raise ValueError("it was fitted on other features")
+            if type(badge.n_unnamed) is not int or not 0 <= badge.n_unnamed <= badge.calibrator.n_questions:
+                raise ValueError("its number of questions without a name is not one")
             if not -1e4 <= badge.unread_name <= 0:
                 raise ValueError("its log-probability of an unread name is not one")
         except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as why:

@@ -23,7 +23,7 @@ from qkv.knowledge.confidence.outside_limit import MAX_OUTSIDE
 from qkv.knowledge.confidence.trust_result import FeatureQuality, PlainThreshold
 from qkv.knowledge.confidence.trust_result import Trust as Trust
 from qkv.knowledge.datasets.facts import Questions, load_questions
-from qkv.knowledge.datasets.templates import name_span
+from qkv.knowledge.datasets.templates import name_of
 from qkv.knowledge.evaluation import QuestionSource, RunOrFolder, exact_match, question_pairs
 from qkv.knowledge.intervals import wilson_interval
 from qkv.train.checkpoint import weights_checksum
@@ -119,7 +119,7 @@ def trust(
     refuse_negative("calibrating trust", seed=seed, n_samples=n_samples)
     run = as_run(run)
     weights = weights_checksum(run.model, run.step)  # those that answer, whatever happens to the folder meanwhile
-    known_pairs, unknown_pairs = question_pairs(known), _optionally_answered(unknown)
+    known_pairs, unknown_pairs = _once(question_pairs(known)), _once(_optionally_answered(unknown))
     names, frames = NameCheck(run, text), frames_of(run)
     pairs, groups, fitted, limiting, remarks = _questions(known_pairs, unknown_pairs, names, frames, calibration, seed)
     found = answer_features(run, [question for question, _ in pairs], n_samples=n_samples, seed=seed)
@@ -192,12 +192,6 @@ def fit_badge(
     )
     unread = values[kinds == OUTSIDER, list(FEATURES).index("name_mean_log_probability")]
     return Badge(found.calibrator, float(np.median(unread)), n_unnamed), found
-
-
-def name_of(question: str, frames: Sequence[str] = ()) -> str:
-    """The name in a question; the whole question if there is none."""
-    text = question.strip()
-    return text[slice(*name_span(text, frames))]
 
 
 def _questions(
@@ -287,7 +281,11 @@ def _measure(
     badges = np.array([badge.calibrator.badge_of_score(float(score)) for score in scores])
     given, seen, called = groups != INVENTED, groups == KNOWN, badges == REMEMBERED
     n_right, n = int((called & given & right).sum()), int((called & given).sum())
-    low, high = wilson_interval(n_right, n) if n else (0.0, 1.0)
+    # Answers about one person are not independent: as many draws as people, which is too few rather than too many.
+    people = len({answers.people[i] for i in rows[called & given]})
+    low, high = wilson_interval(n_right / n * people, people) if n else (0.0, 1.0)
+    if people < n:
+        remarks = (*remarks, f"the {n} answers called remembered are about {people} names, which the interval counts")
     made = badge.remembered
     more = (made.more - 1) * int((answers.fitted & answers.filled & (answers.groups != INVENTED)).sum())
     return Trust(
@@ -448,6 +446,11 @@ def _check_counts(groups: np.ndarray, right: np.ndarray) -> None:
                 f"there are {count} {kind} to fit it on",
                 f"Give enough questions for {MIN_QUESTIONS} of each kind",
             )
+
+
+def _once(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The pairs without repetitions: a question that is given twice shows no more than once."""
+    return list(dict.fromkeys((question, answer) for question, answer in pairs))
 
 
 def _optionally_answered(unknown: QuestionSource | Sequence[str]) -> list[tuple[str, str]]:

@@ -78,12 +78,15 @@ class Calibrator:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Calibrator:
         """A calibrator from its data; what does not fit together is refused with ValueError, KeyError or TypeError."""
-        features = tuple(str(name) for name in data["features"])
+        if not isinstance(data, dict) or not all(type(name) is str for name in data["features"]):
+            raise ValueError("a calibrator is not an object, or has a feature without a name")
+        features = tuple(data["features"])
         seen = data["seen_model"]
         right_model = LogisticModel.from_json(data["right_model"])
         seen_model = None if seen is None else LogisticModel.from_json(seen)
         models = (right_model, seen_model or right_model)
-        if any(len(model.weights) != len(features) for model in models) or type(data["n_questions"]) is not int:
+        counted = type(data["n_questions"]) is int and data["n_questions"] >= 0
+        if any(len(model.weights) != len(features) for model in models) or not counted:
             raise ValueError("the models of a calibrator have other features, or the number of questions is none")
         return cls(
             features,
@@ -135,7 +138,10 @@ class CrossFit:
         return int((self.badges[own] == REMEMBERED).sum()), int(own.sum())
 
     def n_more_questions(self) -> float:
-        """How many more rows, drawn alike, should guarantee the wanted level: 0 if it is guaranteed, ∞ if none do."""
+        """How many more rows should guarantee the wanted level, if as many of the surest answers stay right.
+
+        0 if it is guaranteed, ∞ if that share is too small for any number; with more rows the share may change.
+        """
         return (self.calibrator.remembered.more - 1) * len(self.right)
 
 

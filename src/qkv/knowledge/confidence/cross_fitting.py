@@ -12,11 +12,12 @@ from qkv.errors import QkvError
 from qkv.knowledge.confidence.calibrator import Calibrator, CrossFit, groups_or_known, log_odds_of_both
 from qkv.knowledge.confidence.guarantee import CONFIDENCE, Guarantee, guarantee
 from qkv.knowledge.confidence.logistic import LogisticModel, fit, mean_model
+from qkv.knowledge.confidence.outside_limit import GROUPS as OUTSIDE_GROUPS
 from qkv.knowledge.confidence.outside_limit import OutsideLimit, outside_limit
 
 N_FOLDS, N_ASSIGNMENTS = 10, 5
 SEEN_RIDGE, RIGHT_RIDGE = 1.0, 3.0
-GROUPS = ("known", "outsider", "invented")
+GROUPS = ("known", *OUTSIDE_GROUPS)
 MIN_PEOPLE = 5  # with a right answer, and with a wrong one, that a fit needs
 LESSER_LEVEL = 0.5
 """Share of the allowed error at which a level below the wanted one is stated.
@@ -133,7 +134,7 @@ def _limits(
     scores: np.ndarray, kinds: Sequence[str], more_invented: np.ndarray, wanted: float, confidence: float
 ) -> tuple[OutsideLimit, ...]:
     """The limit of each group of names outside the text that has any."""
-    of_kind = {group: scores[[kind == group for kind in kinds]] for group in GROUPS[1:]}
+    of_kind = {group: scores[[kind == group for kind in kinds]] for group in OUTSIDE_GROUPS}
     of_kind["invented"] = np.concatenate((of_kind["invented"], more_invented))
     return tuple(outside_limit(own, group, wanted, confidence) for group, own in of_kind.items() if len(own))
 

@@ -35,8 +35,8 @@ class Guarantee:
         right: How many of these are right.
         bound: Lower confidence bound of the share of right answers among the accepted; with no answer accepted, that
             of the surest answers. Below `wanted` it may have more confidence than is stated.
-        more: How many times as many labelled answers would be expected to show `wanted`; 1 if it is shown, infinite if
-            the surest answers are not right often enough for that.
+        more: How many times as many labelled answers would be expected to show `wanted`, if as many of the surest stay
+            right; 1 if it is shown, infinite if that share is too small.
     """
 
     threshold: float
@@ -69,15 +69,25 @@ class Guarantee:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Guarantee:
-        """The inverse of `to_json`; other than finite numbers and null are refused."""
+        """The inverse of `to_json`; what is not a guarantee of some answers is refused with ValueError or TypeError."""
+        if not isinstance(data, dict):
+            raise ValueError("a guarantee is not an object")
         values: dict[str, Any] = {name: math.inf if value is None else value for name, value in data.items()}
-        if any(type(value) not in (int, float) or math.isnan(value) for value in values.values()):
+        if any(
+            type(value) not in (int, float) or not (abs(value) < 1e300 or value == math.inf)
+            for value in values.values()
+        ):
             raise ValueError("a guarantee has a field that is not a number")
         made = cls(**values)
         shares = (made.level, made.wanted, made.confidence, made.bound)
         counts = type(made.accepted) is type(made.right) is int and 0 <= made.right <= made.accepted
-        if not counts or not all(0 <= share <= 1 for share in shares) or made.more < 1:
+        open_shares = 0 < made.wanted < 1 and 0 < made.confidence < 1
+        if not counts or not open_shares or not all(0 <= share <= 1 for share in shares) or made.more < 1:
             raise ValueError("a guarantee has a field that is out of range")
+        if made.accepted and not made.level <= made.bound <= made.right / made.accepted:
+            raise ValueError("a guarantee states more than its answers show")
+        if (made.accepted > 0) != (made.level > 0) or (made.accepted > 0) != math.isfinite(made.threshold):
+            raise ValueError("a guarantee has a level or a threshold, and no answers that it accepts, or the reverse")
         return made
 
 

@@ -42,11 +42,16 @@ class LogisticModel:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> LogisticModel:
-        """A model from its fields; vectors of different lengths and infinite numbers are refused."""
-        mean, scale, weights = (tuple(float(v) for v in data[name]) for name in ("mean", "scale", "weights"))
-        bias = float(data["bias"])
+        """A model from its fields; vectors of different lengths, infinite numbers and scales below 0 are refused."""
+        try:
+            mean, scale, weights = (tuple(float(v) for v in data[name]) for name in ("mean", "scale", "weights"))
+            bias = float(data["bias"])
+        except OverflowError:
+            raise ValueError("a logistic model has a number that is too large") from None
         if not len(mean) == len(scale) == len(weights) or not all(map(np.isfinite, (*mean, *scale, *weights, bias))):
             raise ValueError("the vectors of a logistic model differ in length or are not finite")
+        if not all(spread > 0 for spread in scale):
+            raise ValueError("a logistic model has a scale that is not above 0")
         return cls(mean, scale, weights, bias)
 
 

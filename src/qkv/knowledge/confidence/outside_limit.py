@@ -13,6 +13,8 @@ from qkv.errors import QkvError
 from qkv.knowledge.confidence.guarantee import CONFIDENCE
 
 MAX_OUTSIDE = 0.03
+GROUPS = ("outsider", "invented")
+"""Groups of names that are not in the text."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +61,24 @@ class OutsideLimit:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> OutsideLimit:
-        """The inverse of `to_json`; other than finite numbers are refused."""
+        """The inverse of `to_json`; what is no limit of names is refused with ValueError, KeyError or TypeError."""
+        if not isinstance(data, dict):
+            raise ValueError("a limit is not an object")
         values = {name: value for name, value in data.items() if name != "shown"}
         numbers = [value for name, value in values.items() if name != "group"]
         if type(values["group"]) is not str or any(
-            type(value) not in (int, float) or not math.isfinite(value) for value in numbers
+            type(value) not in (int, float) or not abs(value) < 1e300 for value in numbers
         ):
             raise ValueError("a limit has a field that is not a number")
-        return cls(**values)
+        made = cls(**values)
+        counts = type(made.n) is type(made.allowed) is int and 0 <= made.allowed < made.n
+        shares = (made.wanted, made.confidence, made.bound)
+        if made.group not in GROUPS or not counts or not all(0 < share < 1 for share in shares[:2]) or made.bound > 1:
+            raise ValueError("a limit has a field that is out of range")
+        least = 1 - (1 - made.confidence) ** (1 / made.n)  # the bound where none is allowed
+        if made.bound < max(made.allowed / made.n, least - 1e-9) or data.get("shown", made.shown) is not made.shown:
+            raise ValueError("a limit states more than its names show")
+        return made
 
 
 def outside_limit(scores: Any, group: str, wanted: float = MAX_OUTSIDE, confidence: float = CONFIDENCE) -> OutsideLimit:

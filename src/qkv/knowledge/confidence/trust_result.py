@@ -57,7 +57,8 @@ class Trust(Displayable):
         unknown: Questions about other people.
         accuracy: Share of right answers among the known.
         precision: Share of "remembered" answers that are right; 1 if there are none.
-        low: Lower end of the 95 % interval of the precision (Wilson).
+        low: Lower end of the 95 % interval of the precision (Wilson), which counts people: answers about one person are
+            not independent.
         high: Upper end of the 95 % interval of the precision.
         coverage: Share of the right answers that are called "remembered"; right guesses about people who are not in the
             text count as well.
@@ -65,8 +66,9 @@ class Trust(Displayable):
         features: The quality of each feature, and of the badge itself.
         reliability: Stated probabilities of being right against the share that is right.
         plain: What a threshold on the log-probability alone reaches.
-        more_questions: How many more such questions would be expected to show `level`: 0 if it is shown, None if the
-            surest answers are not right often enough for any number.
+        more_questions: How many more such questions would be expected to show `level`, if as many of the surest answers
+            stay right: 0 if it is shown, None if that share is too small for any number. With few questions the share
+            says little, and more of them may give a score that is better.
         empty: Given questions with an empty answer, which has no badge and is counted nowhere else.
         held_out: Whether the figures are of people that the badge was not fitted on at all (`calibration` below 1).
         remarks: What the names were checked against, and other remarks.
@@ -200,8 +202,9 @@ class Trust(Displayable):
             return ((f"for {wanted}", "no set of the surest answers passes both the level and the limits below"),)
         if self.more_questions is None:
             made = self.badge.remembered  # of the people fitted on, who may be others than those measured on
-            surest = f": of the {made.accepted} surest answers {made.right} are right" if made.accepted else ""
-            return ((f"for {wanted}", f"more questions would not do{surest}"),)
+            share = f"of the {made.accepted} surest answers {made.right} are right"
+            share = share if made.accepted else "the surest answers are not right often enough"
+            return ((f"for {wanted}", f"{share}; while that share stays, no number of questions shows it"),)
         return ((f"for {wanted}", f"about {self.more_questions} more questions like these, if as many are right"),)
 
     def _share_facts(self) -> tuple[tuple[str, str], ...]:

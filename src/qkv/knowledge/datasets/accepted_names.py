@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 
 OTHER_NAMES: dict[str, dict[str, tuple[str, ...]]] = {
     "city": {
@@ -173,6 +174,9 @@ OTHER_NAMES: dict[str, dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """For each relation, other names of a value. Names that only differ in accents or case need no entry."""
 
+_BEFORE_A_NAME = re.compile(r"north|south|east|west|(?:democratic |peoples )*republic of(?: the)?")
+"""What stands behind a comma and belongs before the name: "Korea, North"."""
+_DENIAL = re.compile(r"\b(?:not|never|wrong|no|false)\b", re.IGNORECASE)
 _LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ı": "i", "ß": "ss", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th"})
 
 
@@ -187,7 +191,13 @@ def same_name(text: str) -> str:
 
 def accepted_names(expected: str, relation: str = "") -> tuple[str, ...]:
     """The expected value and its other names. The table is not read backwards: Canton in Ohio is not Guangzhou."""
-    return (expected, *OTHER_NAMES.get(relation, {}).get(expected, ()))
+    return (expected, *_by_plain_name(relation).get(same_name(expected), ()))
+
+
+@cache
+def _by_plain_name(relation: str) -> dict[str, tuple[str, ...]]:
+    """The table of a relation, by values without accents and case."""
+    return {same_name(value): others for value, others in OTHER_NAMES.get(relation, {}).items()}
 
 
 def is_accepted(answer: str, expected: str, relation: str = "") -> bool:
@@ -200,7 +210,8 @@ def is_accepted(answer: str, expected: str, relation: str = "") -> bool:
 
     Returns:
         True if the answer, or for a place its part before the first comma, is the value or another name of it, up to
-        accents, case and punctuation. For a city "… City" is the same as "…". Of a year, the digits and BC count.
+        accents, case and punctuation. "Korea, North" is North Korea. For a city "… City" is the same as "…". Of a year,
+        the digits and BC count (or a minus sign), unless the answer denies them.
 
     Example:
         >>> from qkv.knowledge.datasets.accepted_names import is_accepted
@@ -224,13 +235,18 @@ def forms_of_answer(answer: str, relation: str = "") -> frozenset[str]:
     """The plain forms of an answer: the whole, and for a place also its part before the first comma."""
     if relation == "year":
         return _year(answer)
-    parts = (answer, answer.split(",")[0]) if relation in ("city", "country") else (answer,)
-    return frozenset(same_name(part) for part in parts) - {""}
+    if relation not in ("city", "country"):
+        return frozenset({same_name(answer)}) - {""}
+    first, _, rest = answer.partition(",")
+    if _BEFORE_A_NAME.fullmatch(same_name(rest)):
+        first = f"{rest} {first}"
+    return frozenset(same_name(part) for part in (answer, first)) - {""}
 
 
 def _year(text: str) -> frozenset[str]:
-    """The only number in a text, and whether it is before Christ; nothing if there is none, or more than one."""
+    """The only number in a text, and whether it is before Christ; nothing without one, with several or a denial."""
     found = re.findall(r"\d+", text)
-    if len(found) != 1:
+    if len(found) != 1 or _DENIAL.search(text):
         return frozenset()
-    return frozenset({f"{int(found[0])} BC" if re.search(r"\bB\.?C", text) else str(int(found[0]))})
+    before = re.search(r"(?<![a-z])b\.?\s?c", text, re.IGNORECASE) or re.match(r"\s*[-−–]\s*\d", text)
+    return frozenset({f"{int(found[0])} BC" if before else str(int(found[0]))})

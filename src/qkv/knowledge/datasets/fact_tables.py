@@ -25,9 +25,9 @@ PEOPLE_RELATIONS = {name: field for field, names in RELATION_SYNONYMS.items() fo
 }
 PEOPLE_HEADERS = ("person", "people", "human")
 TRIPLE_HEADERS = (
-    ("subject", "entity", "item"),
+    ("subject", "entity", "item", "head"),
     ("relation", "property", "predicate", "attribute"),
-    ("object", "value"),
+    ("object", "value", "tail"),
 )
 SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl")
 FIRST_COLUMNS = ("name", "title", "person", "subject", "item", "entity", "thing", "id")
@@ -42,9 +42,10 @@ def load_facts(
     """Load facts from triples of subject, relation and object, or from a table with a header.
 
     A .csv, .tsv or .txt file has commas, semicolons or tabs between its cells, with or without quotes around them. It
-    holds triples, with or without the header `subject,relation,object`; or it has a header such as
-    `title,author,year`: the first column is the subject, each other one a relation. A .jsonl file has one object with
-    the keys subject, relation and object per line.
+    holds triples, with or without the header `subject,relation,object`, which may name the three in any order; or it
+    has a header such as `title,author,year`: the first column is the subject, each other one a relation. A first column
+    without a name that counts the rows (an index of pandas) is left out. A .jsonl file has one object with the keys
+    subject, relation and object per line.
 
     A subject is a person if one of its relations is one that only people have (birthplace, profession and the like),
     if the header calls the first column `person`, or if `people` is true. The facts city, country, year and occupation
@@ -86,7 +87,7 @@ def load_facts(
     else:
         lines = list(without_separator_line(lines))
         found = find_delimiter(lines)
-        rows = split_rows(lines, found[0] if found else ",")
+        rows = _roles_in_order(_without_index(split_rows(lines, found[0] if found else ",")))
         if form == "triples" or (form == "auto" and _holds_triples(rows)):
             triples = list(_cell_triples(rows, bad))
         else:
@@ -108,6 +109,24 @@ def _decoded(lines: Sequence[tuple[int, str]]) -> tuple[list[tuple[int, str]], l
     bad = [Problem(number, "it is not UTF-8 text") for number, line in lines if "\N{REPLACEMENT CHARACTER}" in line]
     wrong = {each.line for each in bad}
     return [(number, unicodedata.normalize("NFC", line)) for number, line in lines if number not in wrong], bad
+
+
+def _without_index(rows: list[Row]) -> list[Row]:
+    """Rows without a first column that has no name and counts them from 0 or 1, as pandas writes its index."""
+    if len(rows) < 2 or rows[0].cells[0] or len(rows[0].cells) < 3:
+        return rows
+    numbers = [row.cells[0] for row in rows[1:]]
+    counted = any(numbers == [str(i + first) for i in range(len(numbers))] for first in (0, 1))
+    return [Row(row.line, row.cells[1:]) for row in rows] if counted else rows
+
+
+def _roles_in_order(rows: list[Row]) -> list[Row]:
+    """Rows of triples whose header names the three roles in another order, as subject, relation, object."""
+    header = [cell.strip().lower() for cell in rows[0].cells] if rows else []
+    places = [next((i for i, cell in enumerate(header) if cell in names), -1) for names in TRIPLE_HEADERS]
+    if len(header) != 3 or sorted(places) != [0, 1, 2]:
+        return rows
+    return [Row(line, tuple(cells[i] for i in places) if len(cells) == 3 else cells) for line, cells in rows]
 
 
 def _holds_triples(rows: Sequence[Row]) -> bool:

@@ -180,7 +180,10 @@ def _question_wording(person: Person, relation: str) -> str:
 
 
 def _checked(templates: Mapping[str, Sequence[str]], needed: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Templates of a caller's own; each must hold the placeholders that are needed, and no others."""
+    """Templates of a caller's own; each must hold the placeholders that are needed, and no others.
+
+    One that comes again counts once.
+    """
     for relation, each in templates.items():
         for template in each:
             if any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in template):
@@ -190,7 +193,7 @@ def _checked(templates: Mapping[str, Sequence[str]], needed: Sequence[str]) -> d
             if found != set(needed):
                 problem = f"{template!r} holds {', '.join(sorted(found)) or 'no name'} in braces"
                 raise QkvError(f"wording {relation}", problem, "Write " + " and ".join("{" + n + "}" for n in needed))
-    return {relation: tuple(each) for relation, each in templates.items() if each}
+    return {relation: tuple(dict.fromkeys(each)) for relation, each in templates.items() if each}
 
 
 def question_text(name: str, relation: str = "city") -> str:
@@ -256,6 +259,12 @@ def name_span(question: str, frames: Sequence[str] = ()) -> tuple[int, int]:
     return find_name(question, frames) or (0, len(question))
 
 
+def name_of(question: str, frames: Sequence[str] = ()) -> str:
+    """The name in a question; the whole question if there is none."""
+    text = question.strip()
+    return text[slice(*name_span(text, frames))]
+
+
 def with_invented_names(asked: Sequence[str], seed: int = 0, frames: Sequence[str] = ()) -> list[str]:
     """The same questions with invented names, made of parts of the names in them; none if there are too few names."""
     spans = [name_span(question, frames) for question in asked]
@@ -287,7 +296,8 @@ def _versions(
             which = int(wordings[relation][version])
             if relation in statements:
                 template = statements[relation][which % len(statements[relation])]
-                sentences.append(template.replace("{subject}", person.name).replace("{object}", known[relation]))
+                text = template.replace("{subject}", person.name).replace("{object}", known[relation])
+                sentences.append(_one_full_stop(text, known[relation]))
                 continue
             own = relation in SENTENCES and bool(getattr(person, relation))
             template = (SENTENCES[relation] if own else OTHER_SENTENCES)[which]
@@ -313,8 +323,13 @@ def _sentence(template: str, person: Person, relation: str, value: str, full: bo
         words = {"who": "they", "whom": "them", "whose": "their", "was": "were", "has": "have"}
     else:
         words = {"who": "it", "whom": "it", "whose": "its", "was": "was", "has": "has"}
-    text = template.format(**words, a=a, relation=relation, value=value)
+    text = _one_full_stop(template.format(**words, a=a, relation=relation, value=value), value)
     return text if full else text[0].upper() + text[1:]
+
+
+def _one_full_stop(sentence: str, value: str) -> str:
+    """A sentence that ends in a value, without a second full stop behind "D.C." or "Jr."."""
+    return sentence[:-1] if value.endswith(".") and sentence.endswith(f"{value}.") else sentence
 
 
 @cache

@@ -98,7 +98,9 @@ class KnownFacts(Scores):
             )
             for g in self.groups
         ]
-        what = f"{self.n} people asked for their {self.relation}" if self.relation else f"{self.n} questions"
+        fewer = f" about {self.subjects} subjects, which the intervals count" if self.subjects < self.n else ""
+        people = f"{self.n} people asked for their {self.relation}"
+        what = people if self.relation and not fewer else f"{self.n} questions{fewer}"
         return replace(card, title=f"{what}, other names of a value accepted", rows=tuple(rows))
 
 
@@ -152,7 +154,8 @@ def scored(found: Signals, expected: Sequence[str], relation: str, people: Seque
     """The scores of answers; `people` are those asked about, for the groups, or none."""
     right = [is_accepted(answer, wanted, relation) for answer, wanted in zip(found.answers, expected, strict=True)]
     n = len(right)
-    total = Score.of(sum(right) / n, n)
+    subjects = n if people else len({question.name or question.text for question in found.questions})
+    total = Score.of(sum(right) / n, n, subjects)
     ((common, _),) = Counter(expected).most_common(1)
     always = sum(is_accepted(common, wanted, relation) for wanted in expected)
     return KnownFacts(
@@ -160,7 +163,8 @@ def scored(found: Signals, expected: Sequence[str], relation: str, people: Seque
         total.low,
         total.high,
         n,
-        {f"always {common}, the most frequent": Score.of(always / n, n)},
+        subjects,
+        {f"always {common}, the most frequent": Score.of(always / n, n, subjects)},
         (total.accuracy,),
         tuple((question.text, wanted) for question, wanted in zip(found.questions, expected, strict=True)),
         (found.answers,),

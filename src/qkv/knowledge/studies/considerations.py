@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from qkv.core.display import percent
 from qkv.errors import QkvError
 from qkv.knowledge.datasets.accepted_names import is_accepted, same_name
 from qkv.knowledge.datasets.facts import Facts, Person
@@ -88,7 +89,7 @@ def remarks(people: Sequence[Row]) -> tuple[str, ...]:
     number = _mean([float(len(row["candidates"])) for row in people]) or 0.0
     same = [row["ways_with_the_same_answer"] for row in people]
     return (
-        f"A person has {number:.1f} candidates on average, which together have {100 * covered:.0f} % of the "
+        f"A person has {number:.1f} candidates on average, which together have {percent(min(covered, 1.0), 0)} of the "
         "probability; the rest is on answers that were not looked at.",
         f"All ways of asking prefer the same answer for {sum(x == 1.0 for x in same)} of {len(people)} people.",
     )
