@@ -58,6 +58,18 @@ def with_full_stop(text: str) -> str:
     return text if text.endswith((".", "?", "!", "…")) else f"{text}."
 
 
+def kind_of(value: Any) -> str:
+    """What a value is, with its article, for a message.
+
+    Example:
+        >>> kind_of(3), kind_of([]), kind_of(None)
+        ('an int', 'a list', 'None')
+    """
+    name = type(value).__name__
+    an = name[0] in "aeioAEIO" or name == "ndarray"
+    return "None" if value is None else f"{'an' if an else 'a'} {name}"
+
+
 EXTRAS = {
     "cluster": ("dask[distributed]>=2024.5",),
     "web": ("fastapi>=0.115,<1", "uvicorn>=0.30,<1", "markdown-it-py>=2.2,<5"),

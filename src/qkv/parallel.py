@@ -28,7 +28,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from qkv.errors import MissingExtra, QkvError
+from qkv.errors import MissingExtra, QkvError, kind_of
 
 Progress = Callable[[int, int], None]
 """Called with the numbers of finished and of all pieces of work."""
@@ -77,7 +77,7 @@ class WorkerPool:
         if processes is not None and (not integral or processes < 1):
             raise QkvError(request, f"processes is {processes!r}", "Give a whole number above 0")
         if executor is not None and not callable(getattr(executor, "submit", None)):
-            problem = f"executor is a {type(executor).__name__} without submit()"
+            problem = f"executor is {kind_of(executor)} without submit()"
             raise QkvError(request, problem, "Give a concurrent.futures executor")
         if processes is None and multiprocessing.current_process().daemon:
             processes = 1
@@ -114,7 +114,7 @@ class WorkerPool:
         `work` must be importable, since workers do not run the caller's script; `shared` is sent to each worker once.
         """
         if progress is not None and not callable(progress):
-            problem = f"callback is a {type(progress).__name__}, which cannot be called"
+            problem = f"callback is {kind_of(progress)}, which cannot be called"
             raise QkvError("reporting progress", problem, "Give a function of (done, total)")
         report = (lambda done, total: None) if progress is None else progress
         done: list[Any] = []

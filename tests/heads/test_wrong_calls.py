@@ -129,7 +129,7 @@ def test_whole_numbers_of_numpy_are_whole_numbers(surveyed):
 @pytest.mark.parametrize("options", [{"token": 20}, {"token": "1"}, {"token": 1.0}, {"bits": 0}, {"bits": 99}])
 def test_views_of_nothing(surveyed, options):
     refused(lambda: heads.head_view(None, 0, 0, surveyed=surveyed, harden=False, **options))
-    refused(lambda: heads.head_view(None, 0, 0, surveyed=3), "surveyed is a int")
+    refused(lambda: heads.head_view(None, 0, 0, surveyed=3), "surveyed is an int")
 
 
 def test_limits_of_a_survey(model):

@@ -63,9 +63,9 @@ def test_every_preset_is_valid_for_every_attention(name, attention):
     assert preset(name, attention=attention).attention == attention
 
 
-@pytest.mark.parametrize("wrong", [3, [("n_layer", 2)], None])
-def test_only_a_mapping_is_a_configuration(wrong):
-    with pytest.raises(QkvError, match="reading a model's configuration: it is a"):
+@pytest.mark.parametrize(("wrong", "kind"), [(3, "an int"), ([("n_layer", 2)], "a list"), (None, "None")])
+def test_only_a_mapping_is_a_configuration(wrong, kind):
+    with pytest.raises(QkvError, match=f"reading a model's configuration: it is {kind}"):
         ModelConfig.from_json(wrong)
 
 

@@ -24,7 +24,7 @@ from qkv.claims.syntax.markdown import UnparsedClaim, read
 from qkv.claims.syntax.nodes import Claim, Iff, Malformed
 from qkv.claims.time_limit import TimedOut, time_limit
 from qkv.claims.verdict import Verdict, Verdicts
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 
 SECONDS_PER_CLAIM = 10.0
 MAX_SOURCE_LENGTH = 200  # characters of a statement that could not be parsed
@@ -76,16 +76,14 @@ def check(
         'the limit is 1/2 as t -> oo'
     """
     if not isinstance(text, str):
-        raise QkvError(
-            "checking claims", f"the text is a {type(text).__name__}", "Give a Markdown document as a string"
-        )
+        raise QkvError("checking claims", f"the text is {kind_of(text)}", "Give a Markdown document as a string")
     if not isinstance(seconds, Real) or isinstance(seconds, bool) or not 0 < seconds < math.inf:
         problem = f"seconds is {seconds!r:.60}"
         raise QkvError("checking claims", problem, "Give a positive, finite number of seconds, such as 10")
     if kernel is None and save_proofs is not None:
         raise QkvError("checking claims", "save_proofs without a kernel", 'Give kernel="coq" too')
     if kernel is not None and not isinstance(kernel, str):
-        raise QkvError("checking claims", f"the kernel is a {type(kernel).__name__}", 'Give kernel="coq", or none')
+        raise QkvError("checking claims", f"the kernel is {kind_of(kernel)}", 'Give kernel="coq", or none')
     if kernel is not None:
         folder = None if save_proofs is None else Path(save_proofs)
         return Verdicts(tuple(checked_by_kernel(text, kernel, seconds, folder)))

@@ -15,7 +15,7 @@ from qkv.core.masks import causal
 from qkv.core.memory import Memory
 from qkv.core.types import ArrayLike, BoolArray, FloatArray, Labels, Weights
 from qkv.core.validation import booleans, mapping, tensor, tolerance
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 
 MIN_WEIGHT, MAX_WEIGHT = 1e-200, 1e6
 
@@ -187,4 +187,4 @@ def _summary(weights: Any) -> str:
     if isinstance(weights, Mapping):
         parts = [f"{k}: {v}" for k, v in list(weights.items())[:4]]
         return "{" + ", ".join(parts) + (", …" if len(weights) > 4 else "") + "}"
-    return repr(weights)[:60] if not isinstance(weights, Sequence) else f"a {type(weights).__name__}"
+    return repr(weights)[:60] if not isinstance(weights, Sequence) else kind_of(weights)

@@ -30,7 +30,7 @@ from qkv.design.solvers.kernel_machine import KernelSolution, check_memory, smal
 from qkv.design.solvers.near_wiring import nearest_matrix
 from qkv.design.solvers.sequence_rules import SequenceRules
 from qkv.design.specs import WiringSpec
-from qkv.errors import QkvError, with_full_stop
+from qkv.errors import QkvError, kind_of, with_full_stop
 from qkv.parallel import Progress
 
 PREFERENCES = ("norm", "rank")
@@ -226,9 +226,7 @@ def wire(
 def _check_request(spec: WiringSpec, prefer: Any, progress: Any) -> None:
     n = len(spec.tokens)
     if progress is not None and not callable(progress):
-        raise QkvError(
-            f"wiring {n} tokens", f"progress is a {type(progress).__name__}", "Give a function of two numbers"
-        )
+        raise QkvError(f"wiring {n} tokens", f"progress is {kind_of(progress)}", "Give a function of two numbers")
     if not isinstance(prefer, str) or prefer not in PREFERENCES:
         problem, hint = "there is no such preference", f"Use {' or '.join(PREFERENCES)}"
         raise QkvError(f"wiring with prefer={prefer!r:.60}", problem, hint)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from qkv.core.validation import whole
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 from qkv.heads.adapter import widened
 from qkv.heads.attention_model import checked_model
 
@@ -79,7 +79,7 @@ def checked_ids(request: str, model: AttentionModel, ids: Any, least: int = 2) -
     try:
         found = ids.detach() if isinstance(ids, Tensor) else torch.from_numpy(np.array(ids))
     except (TypeError, ValueError):
-        problem = f"token ids are a {type(ids).__name__} that is no array of numbers"
+        problem = f"token ids are {kind_of(ids)} that is no array of numbers"
         raise QkvError(request, problem, "Give rows of equal length, such as model.windows(text)[0][None]") from None
     if found.dim() != 2 or not len(found):
         hint = "Give them as ids[None]" if found.dim() == 1 and len(found) else "Give one or more rows of tokens"
@@ -109,7 +109,7 @@ def checked_means(request: str, model: AttentionModel, means: Any) -> list[Tenso
         raise QkvError(request, f"means are {count}, and {model.name} has {model.shape.layers} layers", MEANS)
     for layer, one in enumerate(means):
         if not isinstance(one, Tensor) or not bool(one.isfinite().all()):
-            what = "have entries that are not finite" if isinstance(one, Tensor) else f"are a {type(one).__name__}"
+            what = "have entries that are not finite" if isinstance(one, Tensor) else f"are {kind_of(one)}"
             raise QkvError(request, f"the means of layer {layer} {what}", MEANS)
     return list(means)
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from qkv.core.display import Card, Displayable
 from qkv.core.hugging_face import load_pretrained
 from qkv.core.validation import whole
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 from qkv.heads.adapter import Adapter, AttentionCall, OutputChange, Tap
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class AttentionModel(Displayable):
             QkvError: There is no text, or the window does not fit.
         """
         if not isinstance(text, str | Sequence) or any(not isinstance(one, str) for one in text):
-            raise QkvError("reading a text", f"it is a {type(text).__name__}", "Give one text or a list of texts")
+            raise QkvError("reading a text", f"it is {kind_of(text)}", "Give one text or a list of texts")
         texts = [text] if isinstance(text, str) else list(text)
         size = min(MAX_WINDOW, self.context) if window is None else window
         request = f"cutting a text into windows of {size} tokens"
@@ -123,7 +123,7 @@ class AttentionModel(Displayable):
         request, known = "reading a text", self.model.get_input_embeddings().weight.shape[0]
         text = checked_text(text)
         if not callable(self.tokenizer):
-            problem = f"{self.name} was opened without a tokenizer (it is a {type(self.tokenizer).__name__})"
+            problem = f"{self.name} was opened without a tokenizer (it is {kind_of(self.tokenizer)})"
             raise QkvError(request, problem, "Give one: qkv.heads.from_transformers(model, tokenizer)")
         try:
             found = self.tokenizer(text, return_tensors="pt", truncation=False, verbose=False)
@@ -279,7 +279,7 @@ def checked_model(request: str, model: Any, *, predicts: bool = False) -> Attent
     """A model of `qkv.heads.open`; one that predicts tokens, if that is needed."""
     if not isinstance(model, AttentionModel):
         hint = "Open it with qkv.heads.open(folder), or with qkv.heads.from_transformers(model, tokenizer)"
-        raise QkvError(request, f"the model is a {type(model).__name__}", hint)
+        raise QkvError(request, f"the model is {kind_of(model)}", hint)
     if predicts and not model.predicts:
         raise QkvError(request, f"{model.name} predicts no tokens", "Open a model that predicts the next token")
     return model
@@ -288,7 +288,7 @@ def checked_model(request: str, model: Any, *, predicts: bool = False) -> Attent
 def checked_text(text: Any) -> str:
     """One text."""
     if not isinstance(text, str):
-        raise QkvError("reading a text", f"it is a {type(text).__name__}", "Give one text")
+        raise QkvError("reading a text", f"it is {kind_of(text)}", "Give one text")
     return text
 
 
@@ -309,7 +309,7 @@ def open(source: str | Path, *, offline: bool = True) -> AttentionModel:
         MissingExtra: transformers is not installed.
     """
     if not isinstance(source, str | os.PathLike) or isinstance(os.fspath(source), bytes):
-        problem = f"it is a {type(source).__name__}"
+        problem = f"it is {kind_of(source)}"
         raise QkvError(f"opening the model {source!r:.40}", problem, "Name a folder, or a model of the hub")
     if is_own_run(source):
         return _open_run(Path(source))
@@ -349,7 +349,7 @@ def from_transformers(
     request = f"opening the model {name}"
     known = isinstance(model, torch.nn.Module) and hasattr(model, "set_attn_implementation")
     if not known:
-        problem = f"it is a {type(model).__name__}, no model of transformers"
+        problem = f"it is {kind_of(model)}, no model of transformers"
         raise QkvError(request, problem, "Give a model that transformers loaded, or open its folder")
     model.eval()
     _check_weights(request, model)

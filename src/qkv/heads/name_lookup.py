@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from qkv.core.display import Card, Displayable
 from qkv.core.validation import whole
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 from qkv.heads.ablation import REPLACEMENTS, MeanOutputs, Removal, checked_ids, checked_removal, without_heads
 from qkv.heads.adapter import widened
 from qkv.heads.attention_model import checked_model
@@ -196,11 +196,11 @@ def name_heads(
 def _checked_questions(request: str, model: AttentionModel, questions: Any) -> list[NamedQuestion]:
     """Questions of the model's tokens, each with an answer, and a name in the question itself."""
     if not isinstance(questions, Iterable) or isinstance(questions, str):
-        raise QkvError(request, f"questions are a {type(questions).__name__}", "Give a list of NamedQuestion")
+        raise QkvError(request, f"questions are {kind_of(questions)}", "Give a list of NamedQuestion")
     found = []
     for number, one in enumerate(questions):
         if not isinstance(one, tuple) or len(one) != 3:
-            problem = f"question {number} is a {type(one).__name__}"
+            problem = f"question {number} is {kind_of(one)}"
             raise QkvError(request, problem, "Give NamedQuestion(ids, answer, (first, last))")
         which = f"{request}, question {number}"
         ids, answer = (_row(which, model, part) for part in one[:2])

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from qkv.core.validation import whole
-from qkv.errors import MissingExtra, QkvError
+from qkv.errors import MissingExtra, QkvError, kind_of
 from qkv.heads.allocation import Allocation, check_model, check_shape
 from qkv.heads.attention_model import AttentionModel, HeadShape, from_transformers
 from qkv.heads.key_grid import HALF, MAX_BITS, checked_bits, key_grid
@@ -249,7 +249,7 @@ def quantised_cache(
             check_model(REQUEST, bits, inner)
         return QuantisedCache(bits.bits, bits.basis, tail, group, bool(exact_prompt))
     if isinstance(bits, bool) or not isinstance(bits, int):
-        problem = f"bits is a {type(bits).__name__}"
+        problem = f"bits is {kind_of(bits)}"
         raise QkvError(REQUEST, problem, f"Give a number from 1 to {MAX_BITS}, an allocation or its file")
     (even,) = checked_bits(REQUEST, bits)
     every = torch.full((shape.layers, shape.key_heads, shape.size), even)
@@ -275,7 +275,7 @@ def _shape(model: Any) -> HeadShape:
     if isinstance(model, AttentionModel):
         return _causal(model).shape
     if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
-        problem = f"the model is a {type(model).__name__}"
+        problem = f"the model is {kind_of(model)}"
         raise QkvError(REQUEST, problem, "Give a transformers model or one of qkv.heads.open")
     training = model.training
     try:

@@ -15,7 +15,7 @@ from qkv.core.memory import Memory
 from qkv.core.rounding_bounds import gamma, top_margin_lower_bounds
 from qkv.core.validation import whole
 from qkv.design.specs import BlendSpec
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 from qkv.heads.attention_model import checked_model
 from qkv.heads.key_grid import inexact
 from qkv.heads.patterns import CLEAR, ON_REPEATED
@@ -313,7 +313,7 @@ def head_view(
         checked_model(request, model).head(layer, head)
         surveyed = survey(model, text)
     if not isinstance(surveyed, Survey):
-        problem = f"surveyed is a {type(surveyed).__name__}"
+        problem = f"surveyed is {kind_of(surveyed)}"
         raise QkvError(f"looking at head {layer!s:.20}.{head!s:.20}", problem, "Give what model.survey(text) returns")
     request = f"head {layer}.{head} of {surveyed.model}"
     bits = whole(request, "bits", bits)

@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, TypedDict, Unpack
 
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 
 ATTENTIONS = ("causal", "rope", "synthesizer", "perceiver")
 ACTIVATIONS = ("gelu", "gelu_tanh")
@@ -229,7 +229,7 @@ class ModelConfig:
 def dataclass_from_fields(cls: type, data: Any, request: str) -> Any:
     """A dataclass from a mapping: fields may be missing, but unknown fields and wrong types are refused."""
     if not isinstance(data, dict):
-        raise QkvError(request, f"it is a {type(data).__name__}", "Give a mapping of field names to values")
+        raise QkvError(request, f"it is {kind_of(data)}", "Give a mapping of field names to values")
     types: dict[str, Any] = {f.name: type(f.default) for f in dataclasses.fields(cls)}
     unknown = [name for name in data if name not in types]
     if unknown:
@@ -252,7 +252,7 @@ def shortened(value: Any) -> str:
     try:
         text = repr(value)
     except ValueError:  # an integer inside it has too many digits to be written
-        text = f"a {type(value).__name__}"
+        text = kind_of(value)
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from qkv.core.memory import Memory
 from qkv.core.validation import ArrayLike, Arrays, Weights, finite, tensor, whole
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 
 REQUEST = "noise on the keys"
 MAX_BITS = 32
@@ -23,9 +23,7 @@ MAX_CORRELATION_OF_INDEPENDENT = 1e-12
 def noise_on_keys(request: str, noise: Any, memory: Memory) -> KeyNoise:
     """The covariances that a noise model gives to the keys of a memory; other types raise QkvError."""
     if not isinstance(noise, Gaussian | Quantised):
-        raise QkvError(
-            request, f"noise is a {type(noise).__name__}", "Give a qkv.noise.Gaussian or a qkv.noise.Quantised"
-        )
+        raise QkvError(request, f"noise is {kind_of(noise)}", "Give a qkv.noise.Gaussian or a qkv.noise.Quantised")
     return noise.on(memory)
 
 

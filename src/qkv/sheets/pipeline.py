@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 from qkv.sheets.answers import answers_of
 from qkv.sheets.feedback import Grade, GradedAnswer, Statement
 from qkv.sheets.problems import Problem, best_fit, detect_edition, editions, is_own_text
@@ -44,7 +44,7 @@ def grade(
         [('q = t(k_a + k_b)', 'choice'), ('k_a^T q = t', 'right'), ('k_a^T q = 2t', 'wrong')]
     """
     if not isinstance(text, str):
-        raise QkvError("grading a sheet", f"the sheet is a {type(text).__name__}", "Give its text as a string")
+        raise QkvError("grading a sheet", f"the sheet is {kind_of(text)}", "Give its text as a string")
     candidates = editions(problem or DEFAULT_PROBLEM)
     sheet, numbered = _as_labelled(text, Path(file).name, candidates)
     chosen = detect_edition(sheet.parts, sheet.text, candidates)

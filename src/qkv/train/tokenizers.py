@@ -12,7 +12,7 @@ from typing import Any
 from qkv.core.files import write_text
 from qkv.core.interrupts import interrupts_delayed
 from qkv.core.json_files import EDITED, content_checksum, parse_json
-from qkv.errors import MissingExtra, QkvError
+from qkv.errors import MissingExtra, QkvError, kind_of
 from qkv.model.config import MAX_SIZES, shortened
 from qkv.train.run_files import RunDescription, stored_tokenizer_checksum
 
@@ -288,7 +288,7 @@ def _parse(request: str, text: str, foreign: bool) -> Tokenizer:
     """The tokenizer in the text of a tokenizer.json."""
     data = parse_json(text)
     if not isinstance(data, dict):
-        raise ValueError(f"it holds a {type(data).__name__}")
+        raise ValueError(f"it holds {kind_of(data)}")
     if "numbers" in data:
         if type(data["numbers"]) is not int or not 0 < data["numbers"] <= MAX_SIZES["vocab_size"]:
             raise ValueError(f"its number of tokens is {shortened(data['numbers'])}")

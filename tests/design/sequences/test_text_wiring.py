@@ -14,7 +14,7 @@ BAD = {
     "memory": (lambda: wire_texts(Sequences(WORDS, [[0, 1, 2]]), previous(), memory_limit=1e3), "Allow more memory"),
     "a word": (lambda: wire_texts(WORDS, "previous"), "reads is a str"),
     "a list for every text": (lambda: wire_texts(WORDS, [{1: 0}]), "reads is a list"),
-    "vectors": (lambda: wire_texts(np.eye(3), previous()), "texts is a ndarray"),
+    "vectors": (lambda: wire_texts(np.eye(3), previous()), "texts is an ndarray"),
 }
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from qkv.core.display import plain
 from qkv.core.files import replacing, write_tensors, write_text
 from qkv.core.interrupts import interrupts_delayed
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 
 FORMAT = "qkv-certificate/1"
 SUFFIXES = (".json", ".safetensors")
@@ -171,14 +171,14 @@ def _read_json(path: Path) -> list[Any]:
 def _record(entry: Any) -> Record:
     """A certificate from its JSON object, in the one form that is accepted."""
     if not isinstance(entry, dict):
-        raise ValueError(f"a certificate is a {type(entry).__name__}, not an object")
+        raise ValueError(f"a certificate is {kind_of(entry)}, not an object")
     _check_names("a certificate", entry, required=("kind", "data", "claims"), allowed=("format",))
     _check_format(entry)
     if not isinstance(entry["kind"], str):
         raise ValueError("the kind of a certificate is not a word")
     for part in ("data", "claims"):
         if not isinstance(entry[part], dict):
-            raise ValueError(f"the {part} of a certificate are a {type(entry[part]).__name__}, not an object")
+            raise ValueError(f"the {part} of a certificate are {kind_of(entry[part])}, not an object")
     return Record(entry["kind"], _with_arrays(entry["data"]), dict(entry["claims"]))
 
 

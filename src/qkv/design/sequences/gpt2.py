@@ -20,7 +20,7 @@ import torch
 
 from qkv.core.validation import whole
 from qkv.design.sequences.circuit import Circuit
-from qkv.errors import MissingExtra, QkvError
+from qkv.errors import MissingExtra, QkvError, kind_of
 
 if TYPE_CHECKING:
     from transformers import GPT2Model
@@ -63,7 +63,7 @@ def to_gpt2(circuit: Circuit, heads: int | None = None, dtype: torch.dtype = tor
     except ImportError:
         raise MissingExtra(request, "hf") from None
     if not isinstance(circuit, Circuit):
-        problem = f"a {type(circuit).__name__} is no circuit"
+        problem = f"{kind_of(circuit)} is no circuit"
         raise QkvError(request, problem, "Give a result of wire_texts")
     if not circuit.layers:
         raise QkvError(request, "the circuit has no layers", "Give a circuit that was found")

@@ -10,7 +10,7 @@ from qkv.design.sequences.every_text import Progress, circuit_for_every_text
 from qkv.design.sequences.given_texts import head_for_given_texts
 from qkv.design.sequences.rules import ListedReads, ReadRule
 from qkv.design.sequences.texts import Sequences, Vocabulary
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 
 
 def wire_texts(
@@ -64,9 +64,9 @@ def wire_texts(
         return head_for_given_texts(texts, ListedReads.of(texts.ids, reads), tol, memory, callback)
     if not isinstance(reads, ReadRule):
         hint = "Give previous(), duplicate() or induction(); for Sequences also a list with one mapping per text"
-        raise QkvError(request, f"reads is a {type(reads).__name__}", hint)
+        raise QkvError(request, f"reads is {kind_of(reads)}", hint)
     if isinstance(texts, Vocabulary):
         return circuit_for_every_text(texts, reads, tol, gap, callback)
     if isinstance(texts, Sequences):
         return head_for_given_texts(texts, reads, tol, memory, callback)
-    raise QkvError(request, f"texts is a {type(texts).__name__}", "Give a Vocabulary or Sequences")
+    raise QkvError(request, f"texts is {kind_of(texts)}", "Give a Vocabulary or Sequences")

@@ -11,7 +11,7 @@ import torch
 from qkv.core.display import Card, Displayable
 from qkv.core.types import ArrayLike, FloatArray, Labels
 from qkv.core.validation import tensor, whole
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 
 MAX_ENTRY = 1e100
 """Vectors with larger entries are refused: products of four of them would leave the range of float64."""
@@ -164,7 +164,7 @@ def _texts(vocabulary: Vocabulary, ids: Sequence[Sequence[int]]) -> tuple[tuple[
     n, length = len(vocabulary.tokens), vocabulary.length
     out = []
     if not isinstance(ids, Iterable) or isinstance(ids, str):
-        raise QkvError(request, f"they are a {type(ids).__name__}", "Give a list of lists of token numbers")
+        raise QkvError(request, f"they are {kind_of(ids)}", "Give a list of lists of token numbers")
     for number, text in enumerate(ids):
         listed = text.tolist() if hasattr(text, "tolist") else text
         if not isinstance(listed, Sequence) or isinstance(listed, str) or not len(listed):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import get_args
 
 from qkv.claims.syntax.markdown import UnparsedClaim, read
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 from qkv.sheets.problems.problem import HOLE, ROLES, SCALE, Part, Problem, Question, QuestionKind
 
 SHIPPED = ("attention-2021", "attention-2022", "attention-2024")
@@ -103,7 +103,7 @@ def read_problem(text: str, name: str = "problem") -> Problem:
         QkvError: A line that is not understood, with its number and what was expected.
     """
     if not isinstance(text, str):
-        raise QkvError("reading a problem", f"the text is a {type(text).__name__}", "Give the text as a string")
+        raise QkvError("reading a problem", f"the text is {kind_of(text)}", "Give the text as a string")
     if len(text) > MAX_FILE_LENGTH:
         raise _error(name, 1, f"the file has {len(text)} characters", f"Expected at most {MAX_FILE_LENGTH}")
     top: _Section | None = None

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from qkv.core.files import read_arrays
 from qkv.core.json_files import read_json
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 from qkv.model.config import ModelConfig, shortened
 from qkv.model.gpt import GPT
 from qkv.model.numpy_gpt import shapes
@@ -131,7 +131,7 @@ def _config_fields(folder: Path, request: str) -> dict[str, Any]:
     try:
         found = read_json(folder / "config.json")
         if not isinstance(found, dict):
-            raise ValueError(f"it holds a {type(found).__name__}")
+            raise ValueError(f"it holds {kind_of(found)}")
     except FileNotFoundError:
         raise QkvError(request, "there is no config.json in it", "Give a Hugging Face model's folder") from None
     except (OSError, ValueError) as why:
@@ -172,7 +172,7 @@ def _file(path: Path) -> dict[str, Any]:
             request, "it is damaged, or holds more than weights", "Save the model's state_dict() alone"
         ) from None
     if not isinstance(found, Mapping):
-        raise QkvError(request, f"it holds a {type(found).__name__}", "Save the model's state_dict()")
+        raise QkvError(request, f"it holds {kind_of(found)}", "Save the model's state_dict()")
     return dict(found)
 
 

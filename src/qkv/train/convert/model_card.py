@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from qkv.train import run_files
+from qkv.train.data.text_files import read_questions
 from qkv.train.runs import Run
 from qkv.train.tokenizers import END, MASK
 
@@ -33,11 +35,19 @@ def model_card(run: Run, architecture: str) -> str:
     return "\n".join(lines)
 
 
+def _example_question(run: Run) -> str:
+    """The first question that the run was trained on; where its file is gone, one of the same form."""
+    record = run.data if run.data.get("kind") == "questions" else run.data.get("questions") or {}
+    pairs = run_files.read_recorded(record, read_questions)
+    if pairs:
+        return pairs[0][0]
+    frames = run.data.get("frames", ())
+    return frames[0].replace("…", "Ada Lovelace") if frames else EXAMPLE_QUESTION
+
+
 def _how_to_ask(run: Run) -> list[str]:
     frames = [f"- `{frame}`" for frame in run.data.get("frames", ())[:10]]
-    question = EXAMPLE_QUESTION
-    if frames:
-        question = run.data["frames"][0].replace("…", "Ada Lovelace")
+    question = _example_question(run)
     return [
         "## How it is asked",
         "",
