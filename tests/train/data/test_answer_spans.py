@@ -67,6 +67,43 @@ def test_salient_answers_add_no_spans_but_those_that_repeat_a_title(people):
     assert [span.salient for span in found[60].spans] == [True, True, True, False]
 
 
+def born_in(joined, count=96):
+    """Texts about people with the town and what is joined to it in one name, and questions for the town alone."""
+    towns = ["Bonn", "Oslo", "Rome", "Bern", "Turin", "Lyon"]
+    texts, asked = [], []
+    for i in range(count):
+        name, town = f"Ann {chr(65 + i % 26)}{'aeiou'[i // 26]}rt", towns[i % 6]
+        place = f"{town} {joined}" if i % 12 == 0 else town
+        texts.append(f"{name}. {name} was born in {place} and died in Vienna .")
+        asked.append((f"Where was {name} born?", town))
+    return texts, asked
+
+
+@pytest.mark.parametrize("joined", ["am Main", "Ontario", "Heights", "St. Leonhard"])
+def test_parts_of_names_that_answer_other_questions_can_be_chosen(joined):
+    texts, asked = born_in(joined)
+    passages = parse_passages(texts, [q for q, _ in asked])
+    matched = match_questions(passages, asked[:72])
+    found = add_answer_spans(passages, [(n, each.frame, each.answer) for each in matched for n in each.passages])
+    shares = fit_matched(found, matched).probabilities
+    best = [p.spans[int(s.argmax())].text for p, s in zip(found, shares, strict=True)]
+    assert best[72:] == [town for _, town in asked[72:]]  # no question of these was seen
+    new = [(span.text, span.salient) for passage in found for span in passage.spans if not span.salient]
+    assert new == [(asked[i][1], False) for i in range(0, 96, 12)]
+
+
+def test_names_stay_whole_where_few_questions_ask_for_a_part_and_an_answer_shows_no_part_of_its_own_text():
+    texts, asked = born_in("am Main")
+    whole = [(q, f"{town} am Main" if i % 12 == 0 and i > 47 else town) for i, (q, town) in enumerate(asked)]
+    passages = parse_passages(texts, [q for q, _ in asked])
+    triples = [(i, "Where was … born?", answer) for i, (_, answer) in enumerate(whole)]
+    assert add_answer_spans(passages, triples) == passages  # four answers are parts: at least five are needed
+    own = [(i, "Where was … born?", town) for i, (_, town) in enumerate(asked)]
+    texts[0] = texts[0].replace("Bonn", "Speyer")
+    odd = parse_passages(texts, [q for q, _ in asked])
+    assert add_answer_spans(odd, [(*own[0][:2], "Speyer"), *own[1:]])[0] == odd[0]
+
+
 def test_an_answer_is_found_as_whole_words_after_the_title():
     passage = parse_passage("Oak. Oak is an oak of oakland; oak-oak.")
     assert [passage.text[a:b] for a, b in find_answer(passage, "oak")] == ["oak"] * 3

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from qkv.train.data.entity_passages import Passage, make_span
@@ -18,6 +18,7 @@ MIN_SALIENT_FRACTION = 0.9  # of the answers in texts; where fewer are salient s
 MAX_ANSWER_WORDS = 12
 MAX_CANDIDATES = 40  # per passage
 MIN_NEIGHBOURS = 5  # answers with the same word before them, and with the same after, as a span that repeats a title
+MIN_PARTS = 5  # questions whose answer is a part of a salient span; with fewer, salient spans are taken whole
 _WORD = re.compile(r"[^\s.,;:!?()\"“”]+(?:[.,:'’][^\s.,;:!?()\"“”]+)*")
 _END = ""  # stands for the end of a text, and for the beginning
 
@@ -44,7 +45,9 @@ def add_answer_spans(passages: Sequence[Passage], asked: Sequence[tuple[int, str
     """The passages with spans that are not salient but look like the answers to questions.
 
     For a kind of question most of whose answers are salient spans, these are the salient spans that were left out
-    because they repeat the title ("Charles IX of France came from France"). For any other kind, they are runs of words.
+    because they repeat the title ("Charles IX of France came from France"), and, where some of its questions ask for
+    such, the parts of salient spans that answer questions about other texts ("Frankfurt" of "Frankfurt am Main"). For
+    any other kind, they are runs of words.
 
     Args:
         passages: Passages with their salient spans.
@@ -67,10 +70,12 @@ def add_answer_spans(passages: Sequence[Passage], asked: Sequence[tuple[int, str
         _learn(around[frame], words[number], spans, answer)
     learned = [each for frame, each in around.items() if frame not in by_rules]
     repeated = [each for frame, each in around.items() if frame in by_rules]
+    parts = _passages_by_part([each for each in held if each[1] in by_rules], passages)
     out = []
     for number, passage in enumerate(passages):
         found = exact.get(number, set()) | set(_candidates(words[number], learned, passage))
         found |= set(_title_repetitions(words[number], repeated, passage))
+        found |= set(_parts_of_spans(words[number], passage, number, parts))
         taken = {(span.first, span.last) for span in passage.spans}
         new = [replace(make_span(passage.text, *each), salient=False) for each in sorted(found - taken)]
         spans_ = sorted((*passage.spans, *new), key=lambda span: (span.first, span.last))
@@ -93,6 +98,39 @@ def _title_repetitions(
             text in each.answers and min(each.before[before], each.after[after]) >= MIN_NEIGHBOURS for each in frames
         ):
             yield first, last
+
+
+def _passages_by_part(
+    held: Sequence[tuple[int, str, str, list[tuple[int, int]]]], passages: Sequence[Passage]
+) -> dict[str, set[int]]:
+    """Answers that may stand inside a salient span, with the numbers of the passages that they are the answer for.
+
+    None at all, unless some questions ask for a part of a salient span.
+    """
+    inside = sum(
+        any(span.first <= first and last <= span.last for first, last in places for span in passages[number].spans)
+        for number, _, answer, places in held
+        if not _is_salient(passages[number], answer)
+    )
+    out: dict[str, set[int]] = {}
+    if inside >= MIN_PARTS:
+        for number, _, answer, _ in held:
+            out.setdefault(answer, set()).add(number)
+    return out
+
+
+def _parts_of_spans(
+    words: Sequence[tuple[int, int, str]], passage: Passage, number: int, known: Mapping[str, set[int]]
+) -> Iterator[tuple[int, int]]:
+    """Parts of the salient spans of a passage that answer questions about others, if the whole span answers none."""
+    for span in passage.spans if known else ():
+        inside = [(first, last) for first, last, _ in words if span.first <= first and last <= span.last]
+        if len(inside) < 2 or span.text in known:
+            continue
+        for i, (first, _) in enumerate(inside):
+            for _, last in inside[i : i + MAX_ANSWER_WORDS]:
+                if known.get(passage.text[first:last], set()) - {number}:
+                    yield first, last
 
 
 def _is_salient(passage: Passage, answer: str) -> bool:

@@ -19,7 +19,7 @@ MIN_FRAME_QUESTIONS, MIN_FRAME_FRACTION = 5, 0.2  # or at least so many that are
 MAX_FRAMES, MAX_QUESTIONS_FOR_FRAMES = 50, 5000  # that a run records
 LBFGS_ITERATIONS = 60
 NONE = "none"  # feature of the choice that no span of a passage is the answer
-RIDGE = 0.08  # L2 penalty of a weight, times the square root of the number of passages
+RIDGE = 0.03  # L2 penalty of a weight, times the square root of the number of passages
 
 
 @dataclass(frozen=True)
