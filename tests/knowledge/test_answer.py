@@ -203,7 +203,7 @@ def test_questions_that_are_no_text_are_refused_and_control_characters_are_shown
 def test_beside_the_estimate_of_one_answer_stands_what_the_guarantee_is_of(generous, people):
     found = ask(generous(), f"Where was {people.people[0].name} born?", n_samples=0)
     assert found.badge == "remembered" and "this one is right is estimated at" in found.why
-    assert "among all that it calls so, not of this one" in found.why
+    assert "a share of all answers that it calls so, and says nothing of a single one" in found.why
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from scipy import stats
 from qkv.errors import QkvError
 from qkv.knowledge import biographies, evaluate, questions
 from qkv.knowledge.evaluation import Score, accuracy, exact_match, question_pairs
-from qkv.knowledge.intervals import wilson_interval
+from qkv.knowledge.intervals import independent_draws, wilson_interval
 from qkv.train.generation import generate
 from qkv.train.runs import finetune, pretrain
 
@@ -53,6 +53,16 @@ def test_several_questions_about_one_subject_are_one_draw_of_an_interval(run, pe
     assert "30 subjects" in both.card().title and "subjects" not in once.card().title
     repeated = evaluate(run, [*questions(people).pairs] * 3)
     assert (repeated.low, repeated.high) == pytest.approx((once.low, once.high))
+
+
+@pytest.mark.parametrize("sizes", [[3] * 40, [1, 2, 3, 4, 5] * 8, [50] + [1] * 39, [1]])
+def test_the_interval_holds_where_some_subjects_have_more_questions_than_others(sizes):
+    random, truth, n = np.random.default_rng(3), 0.7, sum(sizes)
+    draws = independent_draws(i for i, size in enumerate(sizes) for _ in range(size))
+    assert draws == pytest.approx(n * n / sum(size * size for size in sizes)) and draws <= len(sizes) + 1e-9
+    right = (random.random((2000, len(sizes))) < truth) @ np.array(sizes) / n
+    scores = [Score.of(share, n, draws) for share in right]
+    assert np.mean([not score.low <= truth <= score.high for score in scores]) <= 0.065  # 5 % and three standard errors
 
 
 def test_only_white_space_around_an_answer_is_ignored():

@@ -18,13 +18,13 @@ import typer
 from qkv.cli import claims, design, facts, head_evidence, heads, knowledge, noise, serve, sheets, texts, train
 from qkv.cli.common import JSON, MemoryFile, Orthonormal, Seed, heads_of, is_first_rank, memory_from, say, show
 from qkv.cli.exit_codes import BAD_INPUT, BROKEN_PIPE, INTERRUPTED, STOPPED, running_verb
-from qkv.cli.help_format import HELP_NAMES, CommandGroup
+from qkv.cli.help_format import HELP_NAMES, CommandGroup, Commands
 from qkv.cli.json_documents import document_text, error_text
 from qkv.cli.plain_text import degrade_output
 from qkv.cli.streams import ReaderClosed, prepare_streams
 from qkv.errors import QkvError, with_full_stop
 
-app = typer.Typer(
+app = Commands(
     cls=CommandGroup,
     help="qkv tells what attention looks up, and when to trust it.",
     epilog="Exit codes: 0 fine, 1 the answer is no, 2 bad input. Every command has -h.",

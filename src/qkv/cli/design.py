@@ -30,7 +30,7 @@ from qkv.cli.common import (
     working,
 )
 from qkv.cli.exit_codes import exit_if_negative
-from qkv.cli.help_format import CommandGroup, one_of
+from qkv.cli.help_format import CommandGroup, Commands, one_of
 from qkv.cli.json_documents import document_text
 from qkv.errors import QkvError
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from qkv.core.types import ArrayLike
     from qkv.design.certificates.certificate import Certificate
 
-app = typer.Typer(
+app = Commands(
     cls=CommandGroup,
     help="Say what a head should look up; get the query or matrices with a certificate, or a proof that none exists.",
     no_args_is_help=True,

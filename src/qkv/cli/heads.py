@@ -10,7 +10,7 @@ import typer
 
 from qkv.cli.common import JSON, check_page_path, progress, say, show, working
 from qkv.cli.given_options import is_given
-from qkv.cli.help_format import CommandGroup
+from qkv.cli.help_format import CommandGroup, Commands
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ MODES = {
 }  # fmt: skip
 """What each option of `qkv heads` has an effect on: the table of all heads (""), one head, or an allocation."""
 
-models = typer.Typer(cls=CommandGroup, help="Real models without a hub.", no_args_is_help=True, rich_markup_mode=None)
+models = Commands(cls=CommandGroup, help="Real models without a hub.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @models.command("get")

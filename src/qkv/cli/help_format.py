@@ -1,16 +1,19 @@
-"""Help pages whose list of commands is not cut off, and completion of the values of options."""
+"""Help pages whose list of commands is not cut off, completion of values, and the check before a command runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
-from typer.core import TyperGroup
+import typer
+from typer.core import TyperCommand, TyperGroup
 
 from qkv.cli.exit_codes import running_verb
+from qkv.cli.given_options import refuse_overwriting
 
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 """Context settings of the whole program: subcommands inherit them."""
+Function = TypeVar("Function", bound=Callable[..., Any])
 UNLIMITED = 10_000
 """Characters of the summary of a command; Click's own limit cuts it off at the width of the terminal."""
 
@@ -35,6 +38,25 @@ class CommandGroup(TyperGroup):
         name = found[0] or ""
         running_verb.set(name if ctx.parent is None else f"{ctx.info_name} {name}")
         return found
+
+
+class Command(TyperCommand):
+    """A command that does not run if one of its outputs would replace one of its inputs."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, after that check."""
+        refuse_overwriting(ctx)
+        return super().invoke(ctx)
+
+
+class Commands(typer.Typer):
+    """A program, or a part of one, whose commands are of the class `Command`."""
+
+    def command(
+        self, name: str | None = None, *, cls: type[TyperCommand] | None = None, **options: Any
+    ) -> Callable[[Function], Function]:
+        """Register a function as a command, as Typer does."""
+        return super().command(name, cls=cls or Command, **options)
 
 
 def one_of(values: Iterable[str]) -> Callable[[str], list[str]]:

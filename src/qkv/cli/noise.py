@@ -22,7 +22,7 @@ from qkv.cli.common import (
     working,
 )
 from qkv.cli.exit_codes import exit_if_negative
-from qkv.cli.help_format import CommandGroup, one_of
+from qkv.cli.help_format import CommandGroup, Commands, one_of
 from qkv.cli.noise_options import NO_NOISE, NoiseOptions, noise_options
 from qkv.errors import QkvError
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from qkv.noise.key_noise import Noise
     from qkv.noise.robust.robust_query import RobustQuery
 
-app = typer.Typer(
+app = Commands(
     cls=CommandGroup,
     help="Random keys: exact moments, probabilities and robust queries of attention under noise.",
     no_args_is_help=True,

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from typer.core import TyperCommand
-
+from qkv.cli.help_format import Command
 from qkv.errors import QkvError
 from qkv.train.recipes import DEFAULT, RECIPES, Recipe, choose_recipe
 
@@ -44,10 +43,10 @@ def _recipe_of_run(words: Sequence[str]) -> str | None:
     return read_description(folders[0]).recipe if folders and is_run(folders[0]) else None
 
 
-def recipe_command(verb: str, help_of: dict[str, HelpOf]) -> type[TyperCommand]:
+def recipe_command(verb: str, help_of: dict[str, HelpOf]) -> type[Command]:
     """A command whose help shows, for each option named in `help_of`, what the recipe that would run makes of it."""
 
-    class RecipeCommand(TyperCommand):
+    class RecipeCommand(Command):
         """The command of this verb."""
 
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -26,7 +26,9 @@ NO_KINDS = (
     "The run does not record which questions it was trained on: the badge holds for questions like those that it was "
     "fitted on."
 )
-ON_AVERAGE = "What the badge guarantees is the share of {} answers among all that it calls so, not of this one."
+ON_AVERAGE = (
+    "What the badge guarantees holds for a share of all answers that it calls so, and says nothing of a single one."
+)
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -147,7 +149,6 @@ def ask(
         judged = Judgement(UNSURE, None, None)  # no estimate holds for questions that the badge was not fitted on
     if badge and not encoded.named and not badge.n_unnamed:
         judged = judged._replace(badge=UNSURE)  # nothing is known of questions without a name
-    stated = badge.statement(judged.badge) if badge and texts[0] else None
     evidence: dict[str, float | None] = {
         "probability": math.exp(candidates[0].log_probability),
         **{feature: float(found.column(feature)[0]) for feature in FEATURES},
@@ -165,7 +166,7 @@ def ask(
         evidence=evidence,
         heads=tuple(span_attention(run.model, encoded.ids, encoded.name)) if encoded.named else (),
         name=run.tokenizer.decode(encoded.ids[slice(*encoded.name)]).strip() if encoded.named else "",
-        guarantee=None if stated is None else stated.sentence("wrong" if judged.badge == MADE_UP else "right"),
+        guarantee=badge.statement(judged.badge) if badge and texts[0] else None,
     )
 
 
@@ -216,7 +217,7 @@ def explain(
         + f". The probability that this one is right is estimated at {probability_percent(judged.p_right)}."
     )
     if badge is not None and judged.badge in (REMEMBERED, MADE_UP):
-        text += f" {ON_AVERAGE.format('right' if judged.badge == REMEMBERED else 'wrong')}"
+        text += f" {ON_AVERAGE}"
     return text if frames or badge is None else f"{text} {NO_KINDS}"
 
 

@@ -13,7 +13,7 @@ from qkv.errors import QkvError
 from qkv.knowledge.answering.answer_model import MAX_ANSWER_TOKENS, answer_text, frames_of
 from qkv.knowledge.datasets.facts import Questions
 from qkv.knowledge.datasets.templates import name_of
-from qkv.knowledge.intervals import wilson_interval
+from qkv.knowledge.intervals import independent_draws, wilson_interval
 from qkv.model.decoding import decode
 from qkv.train import run_files
 from qkv.train.data.text_files import read_questions
@@ -34,9 +34,9 @@ class Score(Displayable):
     n: int
 
     @classmethod
-    def of(cls, accuracy: float, n: int, subjects: int | None = None) -> Score:
-        """The score with its interval computed from as many draws as there are subjects, n if left out."""
-        draws = n if subjects is None else subjects
+    def of(cls, accuracy: float, n: int, draws: float | None = None) -> Score:
+        """The score with its interval computed from so many independent draws (`independent_draws`), n if left out."""
+        draws = n if draws is None else draws
         return cls(accuracy, *wilson_interval(min(accuracy * draws, draws), draws), n)
 
     def __str__(self) -> str:
@@ -51,7 +51,8 @@ class Scores(Displayable):
     """Exact-match accuracy of one run, or the mean over several seeds, beside baselines.
 
     All seeds answer the same questions, so the interval is that of one run with the mean accuracy: more seeds do not
-    make it narrower. Nor do several questions about one subject, whose answers are not independent: it counts subjects.
+    make it narrower. Nor do several questions about one subject, whose answers are not independent: it counts subjects,
+    and fewer than there are if some of them have more questions than others (`independent_draws`).
 
     Attributes:
         accuracy: Share of right answers, averaged over the runs.
@@ -151,17 +152,18 @@ def evaluate(
     asked = [question for question, _ in pairs]
     answers = tuple(tuple(greedy_answers(each, asked)) for each in runs)
     each = tuple(accuracy(own, pairs) for own in answers)
-    n, subjects = len(pairs), len({name_of(question, frames_of(runs[0])) for question in asked})
-    mean = Score.of(sum(each) / len(each), n, subjects)
+    names = [name_of(question, frames_of(runs[0])) for question in asked]
+    n, draws = len(pairs), independent_draws(names)
+    mean = Score.of(sum(each) / len(each), n, draws)
     baselines = {}
     seen = question_pairs(training) if training is not None else _finetuning_questions(runs[0])
     if seen:
         common = Counter(answer for _, answer in seen).most_common(1)[0][0]
-        baselines[f"always {common}"] = Score.of(accuracy([common] * n, pairs), n, subjects)
+        baselines[f"always {common}"] = Score.of(accuracy([common] * n, pairs), n, draws)
     for name, other in (("no pretraining", unpretrained), ("people not in the text", ablated)):
         if other is not None:
-            baselines[name] = Score.of(accuracy(greedy_answers(as_run(other), asked), pairs), n, subjects)
-    return Scores(mean.accuracy, mean.low, mean.high, n, subjects, baselines, each, tuple(pairs), answers)
+            baselines[name] = Score.of(accuracy(greedy_answers(as_run(other), asked), pairs), n, draws)
+    return Scores(mean.accuracy, mean.low, mean.high, n, len(set(names)), baselines, each, tuple(pairs), answers)
 
 
 def greedy_answers(run: Run, questions: Sequence[str]) -> list[str]:

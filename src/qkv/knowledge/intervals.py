@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -13,7 +14,7 @@ from qkv.errors import QkvError
 Z95 = float(ndtri(0.975))
 
 
-def wilson_interval(successes: float, n: int, z: float = Z95) -> tuple[float, float]:
+def wilson_interval(successes: float, n: float, z: float = Z95) -> tuple[float, float]:
     """Wilson's score interval: all p with |successes/n − p| ≤ z·sqrt(p(1−p)/n).
 
     SciPy's `binomtest(...).proportion_ci("wilson")` takes whole counts only; a mean over several runs has a fraction.
@@ -27,6 +28,16 @@ def wilson_interval(successes: float, n: int, z: float = Z95) -> tuple[float, fl
     half = math.sqrt(p * (1 - p) * w + w * w / 4) / (1 + w)
     # At 0 and n the end of the interval is exactly 0 or 1; the formula gives it up to rounding.
     return (0.0 if successes == 0 else max(0.0, middle - half)), (1.0 if successes == n else min(1.0, middle + half))
+
+
+def independent_draws(groups: Iterable[Hashable]) -> float:
+    """How many independent draws have the variance of a share over rows, all rows of a group being alike (Kish).
+
+    With the group of each row given: the square of the number of rows, through the sum of the squares of the sizes of
+    the groups. Groups of one size count once each; where few have most of the rows, it is less.
+    """
+    sizes = Counter(groups).values()
+    return sum(sizes) ** 2 / sum(size * size for size in sizes) if sizes else 0.0
 
 
 def difference_interval(one: tuple[float, int], two: tuple[float, int], z: float = Z95) -> tuple[float, float]:

@@ -89,7 +89,9 @@ def test_the_badge_follows_from_the_score_and_the_thresholds(badge):
     scores = [high + 0.1, high, low, low - 0.1, math.nextafter(high, math.inf)]
     assert [badge.calibrator.badge_of_score(s) for s in scores] == [REMEMBERED, UNSURE, UNSURE, MADE_UP, REMEMBERED]
     assert low <= high and badge.statement(UNSURE) is None
-    assert badge.statement(REMEMBERED) == badge.remembered and badge.statement(MADE_UP) == badge.calibrator.made_up
+    assert badge.statement(REMEMBERED) == str(badge.remembered)
+    made_up = badge.calibrator.made_up.sentence("wrong")
+    assert badge.statement(MADE_UP) == made_up and replace(badge, n_unanswered=1).statement(MADE_UP) != made_up
     nothing = that_says_nothing(badge)
     assert {nothing.calibrator.badge_of_score(s) for s in (-1e9, 0.0, 1e9)} == {UNSURE}
 

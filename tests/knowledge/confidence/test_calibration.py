@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -161,10 +162,33 @@ def test_repeated_questions_show_no_more_and_the_interval_counts_people(run, peo
     asked, unknown = list(questions(people, ["city", "year"]).pairs), invented_names(people)
     once = trust(run, asked, unknown, **options)
     assert trust(run, asked * 3, [*unknown, *unknown], **options).to_json() == once.to_json()
-    called = {name_of(row["question"]) for row in once.rows() if row["badge"] == REMEMBERED}
-    assert called and len(called) <= once.n_remembered
-    assert (once.low, once.high) == pytest.approx(wilson_interval(once.precision * len(called), len(called)))
+    called = Counter(name_of(row["question"]) for row in once.rows() if row["badge"] == REMEMBERED)
+    assert called and called.total() == once.n_remembered
+    draws = once.n_remembered**2 / sum(count**2 for count in called.values())
+    assert (once.low, once.high) == pytest.approx(wilson_interval(once.precision * draws, draws))
     assert any("which the interval counts" in remark for remark in once.remarks) == (len(called) < once.n_remembered)
+
+
+def test_wrong_is_not_said_of_guesses_about_people_whose_answer_nobody_gave(run, people, monkeypatch):
+    monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
+    asked = list(questions(people, ["city"]).pairs)
+    unknown = invented_names(people)
+    options = {"level": 0.6, "max_outside": 0.9, "save": False}
+    for answered, says in ((unknown, "wrong, or about somebody who is not in the text, at least"), (
+        [(question, "Nowhere") for question in unknown], "wrong at least",
+    )):  # fmt: skip
+        found = trust(run, asked, answered, **options)
+        assert found.badge.n_unanswered == (len(unknown) if answered is unknown else 0)
+        assert found.badge.statement(MADE_UP).startswith(says) or not found.badge.calibrator.made_up.accepted
+
+
+def test_a_name_with_more_questions_than_others_is_said_to_count_once(run, people, monkeypatch):
+    monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
+    both, one = list(questions(people, ["city", "year"]).pairs), list(questions(people, ["city"]).pairs)
+    options = {"level": 0.6, "max_outside": 0.9, "save": False}
+    said = "some have more questions than others: what is guaranteed counts each name once, by one of its questions"
+    assert said not in trust(run, one, invented_names(people), **options).remarks
+    assert said in trust(run, [*one, *both[:10]], invented_names(people), **options).remarks
 
 
 def test_invented_names_do_not_replace_unknown_people_that_were_not_given(run, people):

@@ -22,7 +22,8 @@ from qkv.knowledge.confidence.guarantee import Guarantee
 from qkv.train.run_files import weights_checksum
 
 FILE = "trust.json"
-FORMAT = "qkv-trust-10"
+FORMAT = "qkv-trust-11"
+COUNTS = ("n_unnamed", "n_unanswered")
 INPUTS = tuple(name for name in FEATURES if name != "agreement")
 """The features that the badge is fitted on: not the agreement of samples, which would let it depend on their seed."""
 MAX_ABS_INPUT = 30.0  # inputs of the logistic models are clipped to ± this
@@ -46,11 +47,13 @@ class Badge:
         calibrator: Models and thresholds, with what is guaranteed of the answers above and below them.
         unread_name: Mean log-probability of a token of the name, in the middle of the names that are not in the text.
         n_unnamed: Questions in which no name was found, among those that it was fitted on.
+        n_unanswered: Questions about people outside the text whose right answer was not given, among them.
     """
 
     calibrator: Calibrator
     unread_name: float
     n_unnamed: int = 0
+    n_unanswered: int = 0
 
     @property
     def remembered(self) -> Guarantee:
@@ -65,9 +68,15 @@ class Badge:
         rows = zip(self.calibrator.badges(x), self.calibrator.p_right(x).tolist(), chances, strict=True)
         return [Judgement(badge, right, own) for badge, right, own in rows]
 
-    def statement(self, badge: str) -> Guarantee | None:
-        """What is guaranteed of answers with this badge; nothing of unsure ones."""
-        return {REMEMBERED: self.calibrator.remembered, MADE_UP: self.calibrator.made_up}.get(badge)
+    def statement(self, badge: str) -> str | None:
+        """What is guaranteed of answers with this badge, in words; None of unsure ones.
+
+        Where nobody said what is right for people outside the text, a guess about them may be right.
+        """
+        if badge == REMEMBERED:
+            return self.calibrator.remembered.sentence("right")
+        wrong = "wrong, or about somebody who is not in the text," if self.n_unanswered else "wrong"
+        return self.calibrator.made_up.sentence(wrong) if badge == MADE_UP else None
 
     def save(self, folder: str | Path, weights: str | None = None) -> None:
         """Write trust.json into the folder of a run, atomically.
@@ -76,7 +85,8 @@ class Badge:
             folder: The folder.
             weights: Checksum of the weights that the badge was fitted on; that of those in the folder if left out.
         """
-        data = {"calibrator": self.calibrator.to_json(), "unread_name": self.unread_name, "n_unnamed": self.n_unnamed}
+        data: dict[str, Any] = {"calibrator": self.calibrator.to_json(), "unread_name": self.unread_name}
+        data |= {name: getattr(self, name) for name in COUNTS}
         data["weights"] = weights_checksum(Path(folder)) if weights is None else weights
         write_text(Path(folder) / FILE, json.dumps(with_checksum({"format": FORMAT, **data})) + "\n")
 
@@ -96,13 +106,14 @@ class Badge:
             if version != FORMAT:
                 raise ValueError(f"its format is {version!r}, not {FORMAT!r}")
             data = verified(data, required=True)
-            if set(data) != {"format", "calibrator", "unread_name", "n_unnamed", "weights"}:
+            if set(data) != {"format", "calibrator", "unread_name", *COUNTS, "weights"}:
                 raise ValueError("it has other fields")
-            badge = cls(Calibrator.from_json(data["calibrator"]), float(data["unread_name"]), data["n_unnamed"])
+            counts = [data[name] for name in COUNTS]
+            badge = cls(Calibrator.from_json(data["calibrator"]), float(data["unread_name"]), *counts)
             if badge.calibrator.features != INPUTS:
                 raise ValueError("it was fitted on other features")
-            if type(badge.n_unnamed) is not int or not 0 <= badge.n_unnamed <= badge.calibrator.n_questions:
-                raise ValueError("its number of questions without a name is not one")
+            if any(type(count) is not int or not 0 <= count <= badge.calibrator.n_questions for count in counts):
+                raise ValueError("its number of questions without a name or an answer is not one")
             if not -1e4 <= badge.unread_name <= 0:
                 raise ValueError("its log-probability of an unread name is not one")
         except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as why:

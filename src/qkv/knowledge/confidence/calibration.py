@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from qkv.knowledge.confidence.trust_result import Trust as Trust
 from qkv.knowledge.datasets.facts import Questions, load_questions
 from qkv.knowledge.datasets.templates import name_of
 from qkv.knowledge.evaluation import QuestionSource, RunOrFolder, exact_match, question_pairs
-from qkv.knowledge.intervals import wilson_interval
+from qkv.knowledge.intervals import independent_draws, wilson_interval
 from qkv.train.checkpoint import weights_checksum
 from qkv.train.data.text_files import SizedIterable
 from qkv.train.runs import as_run
@@ -158,6 +159,7 @@ def fit_badge(
     max_outside: float | None = MAX_OUTSIDE,
     more_invented: np.ndarray | None = None,
     n_unnamed: int = 0,
+    n_unanswered: int = 0,
     seed: int = 0,
 ) -> tuple[Badge, CrossFit]:
     """Fit a badge to answers that are known to be right or wrong; see `cross_fit`.
@@ -173,6 +175,7 @@ def fit_badge(
             limit.
         more_invented: Features of answers about more invented names, which serve for this limit only.
         n_unnamed: Questions in which no name was found.
+        n_unanswered: Questions about outsiders whose right answer is not known, so that they count as wrong.
         seed: Seed of the folds.
     """
     kinds = np.asarray(groups)
@@ -191,7 +194,7 @@ def fit_badge(
         seed=seed,
     )
     unread = values[kinds == OUTSIDER, list(FEATURES).index("name_mean_log_probability")]
-    return Badge(found.calibrator, float(np.median(unread)), n_unnamed), found
+    return Badge(found.calibrator, float(np.median(unread)), n_unnamed, n_unanswered), found
 
 
 def _questions(
@@ -236,6 +239,15 @@ def _remarks(names: NameCheck, people: Sequence[str], n_known: int, n_invented: 
     return [*out, *_misplaced(names, people, n_known)]
 
 
+def _counted_by_name(called: Sequence[str], every: Sequence[str]) -> Iterator[str]:
+    """How questions about one name count, where there are several: `called` are the names of answers called so."""
+    if len(set(called)) < len(called):
+        n = len(set(called))
+        yield f"the {len(called)} answers called remembered are about {n} names, which the interval counts"
+    if len(set(Counter(every).values())) > 1:
+        yield "some have more questions than others: what is guaranteed counts each name once, by one of its questions"
+
+
 def _misplaced(names: NameCheck, people: Sequence[str], n_known: int) -> list[str]:
     """How many known names are not in the text, and how many unknown ones are."""
     out = []
@@ -261,6 +273,7 @@ def _fit(answers: _Answers, level: float, confidence: float, max_outside: float,
         max_outside=max_outside,
         more_invented=answers.found.values[answers.limiting & answers.filled],
         n_unnamed=sum(not answers.found.questions[i].named for i in rows),
+        n_unanswered=sum(answers.groups[i] == OUTSIDER and not answers.pairs[i][1] for i in rows),
         seed=seed,
     )
 
@@ -281,11 +294,11 @@ def _measure(
     badges = np.array([badge.calibrator.badge_of_score(float(score)) for score in scores])
     given, seen, called = groups != INVENTED, groups == KNOWN, badges == REMEMBERED
     n_right, n = int((called & given & right).sum()), int((called & given).sum())
-    # Answers about one person are not independent: as many draws as people, which is too few rather than too many.
-    people = len({answers.people[i] for i in rows[called & given]})
-    low, high = wilson_interval(n_right / n * people, people) if n else (0.0, 1.0)
-    if people < n:
-        remarks = (*remarks, f"the {n} answers called remembered are about {people} names, which the interval counts")
+    # Answers about one person are not independent: taken as alike, which is too few draws rather than too many.
+    names = [answers.people[i] for i in rows[called & given]]
+    draws = independent_draws(names)
+    low, high = wilson_interval(min(n_right / n * draws, draws), draws) if n else (0.0, 1.0)
+    remarks = (*remarks, *_counted_by_name(names, [answers.people[i] for i in rows[given]]))
     made = badge.remembered
     more = (made.more - 1) * int((answers.fitted & answers.filled & (answers.groups != INVENTED)).sum())
     return Trust(

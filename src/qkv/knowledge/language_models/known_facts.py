@@ -17,7 +17,7 @@ from qkv.knowledge.datasets.accepted_names import is_accepted
 from qkv.knowledge.datasets.facts import Facts, Person
 from qkv.knowledge.datasets.pantheon import pantheon
 from qkv.knowledge.evaluation import Score, Scores
-from qkv.knowledge.intervals import wilson_interval
+from qkv.knowledge.intervals import independent_draws, wilson_interval
 from qkv.knowledge.language_models.answer_file import Progress, read_signals
 from qkv.knowledge.language_models.causal_model import CausalModel, open_causal_model
 from qkv.knowledge.language_models.prompts import Question, about, example_people, understood
@@ -154,8 +154,9 @@ def scored(found: Signals, expected: Sequence[str], relation: str, people: Seque
     """The scores of answers; `people` are those asked about, for the groups, or none."""
     right = [is_accepted(answer, wanted, relation) for answer, wanted in zip(found.answers, expected, strict=True)]
     n = len(right)
-    subjects = n if people else len({question.name or question.text for question in found.questions})
-    total = Score.of(sum(right) / n, n, subjects)
+    names = range(n) if people else [question.name or question.text for question in found.questions]
+    subjects, draws = len(set(names)), independent_draws(names)
+    total = Score.of(sum(right) / n, n, draws)
     ((common, _),) = Counter(expected).most_common(1)
     always = sum(is_accepted(common, wanted, relation) for wanted in expected)
     return KnownFacts(
@@ -164,7 +165,7 @@ def scored(found: Signals, expected: Sequence[str], relation: str, people: Seque
         total.high,
         n,
         subjects,
-        {f"always {common}, the most frequent": Score.of(always / n, n, subjects)},
+        {f"always {common}, the most frequent": Score.of(always / n, n, draws)},
         (total.accuracy,),
         tuple((question.text, wanted) for question, wanted in zip(found.questions, expected, strict=True)),
         (found.answers,),
