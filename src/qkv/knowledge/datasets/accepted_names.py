@@ -2,14 +2,17 @@
 
 The table is small and written by hand. A name is accepted if people use it for the same place today or did so in the
 past. A region is not accepted for a city in it, nor a city for its region, except where the expected value is itself an
-area that is named after its city.
+area that is named after its city. What stands behind a comma must fit: "Paris, Texas" is not Paris.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from functools import cache
+
+from qkv.knowledge.datasets.pantheon import pantheon
 
 OTHER_NAMES: dict[str, dict[str, tuple[str, ...]]] = {
     "city": {
@@ -126,15 +129,16 @@ OTHER_NAMES: dict[str, dict[str, tuple[str, ...]]] = {
         "Brunei Darussalam": ("Brunei",),
         "Cape Verde": ("Cabo Verde",),
         "China": ("People's Republic of China",),
-        "Congo": ("Republic of the Congo",),
+        "Congo": ("Republic of the Congo", "Republic of Congo"),
         "Czech Republic": ("Czechia", "Czechoslovakia", "Bohemia"),
-        "Democratic Republic of Congo": ("Democratic Republic of the Congo", "Zaire", "Congo"),
+        "Democratic Republic of Congo": ("Democratic Republic of the Congo", "Zaire", "DR Congo", "DRC"),
         "Germany": ("West Germany", "East Germany"),
         "Iran": ("Persia",),
         "Ireland": ("Republic of Ireland",),
         "Ivory Coast": ("Côte d'Ivoire",),
         "Myanmar": ("Burma",),
         "Netherlands": ("The Netherlands", "Holland"),
+        "North Korea": ("Democratic People's Republic of Korea", "DPRK", "DPR Korea"),
         "Palestine": ("Palestinian Territories", "State of Palestine"),
         "Republic of Macedonia": ("North Macedonia", "Macedonia"),
         "Russia": ("Soviet Union", "USSR", "Russian Empire", "Russian Federation"),
@@ -174,17 +178,48 @@ OTHER_NAMES: dict[str, dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """For each relation, other names of a value. Names that only differ in accents or case need no entry."""
 
-_BEFORE_A_NAME = re.compile(r"north|south|east|west|(?:democratic |peoples )*republic of(?: the)?")
-"""What stands behind a comma and belongs before the name: "Korea, North"."""
-_DENIAL = re.compile(r"\b(?:not|never|wrong|no|false)\b", re.IGNORECASE)
+_WITH_CITY = frozenset(["belize", "guatemala", "kuwait", "luxembourg", "new york", "panama", "quebec", "vatican"])
+"""Cities that are also called "… City"; Kansas City is not a city called Kansas."""
+_CONTINENTS = frozenset(["africa", "asia", "europe", "north america", "south america", "central america", "oceania"])
+_STATES = (  # with the ways in which they are abbreviated
+    "alabama al|alaska ak|arizona az|arkansas ar|california ca|colorado co|connecticut ct|delaware de|florida fl|"
+    "georgia ga|hawaii hi|idaho id|illinois il|indiana in|iowa ia|kansas ks|kentucky ky|louisiana la|maine me|"
+    "maryland md|massachusetts ma|michigan mi|minnesota mn|mississippi ms|missouri mo|montana mt|nebraska ne|"
+    "nevada nv|new hampshire nh|new jersey nj|new mexico nm|new york ny|north carolina nc|north dakota nd|ohio oh|"
+    "oklahoma ok|oregon or|pennsylvania pa|rhode island ri|south carolina sc|south dakota sd|tennessee tn|texas tx|"
+    "utah ut|vermont vt|virginia va|washington wa|west virginia wv|wisconsin wi|wyoming wy|district of columbia dc"
+)
+_PROVINCES = "alberta|british columbia|manitoba|new brunswick|newfoundland|nova scotia|ontario|quebec|saskatchewan"
+_STATE_OF = {"new york": "new york", "los angeles": "california", "washington dc": "district of columbia"}
+"""State of the American cities that have other names: Manhattan in Kansas is not a part of New York."""
+_EMPIRES = frozenset(
+    ["Austria", "Germany", "Hungary", "Italy", "Poland", "Romania", "Russia", "Turkey", "United Kingdom"]
+)
+"""Countries that cities belonged to which are in another today: Breslau, Germany."""
+MIN_SHARE = 0.2  # of the people from a city of a name, for a country in which a city is meant by it
+_PARTS_OF_BRITAIN = frozenset(("england", "scotland", "wales", "northern ireland"))
+_DENIAL = re.compile(r"\b(?:not|never|wrong|no|false|neither|nor|unknown)\b|n['’]t\b", re.IGNORECASE)
 _LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ı": "i", "ß": "ss", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th"})
+_SIGNS_OVER_LETTERS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]")
+"""Accents of European letters, and the vowel signs that Hebrew and Arabic leave out; others are letters themselves."""
+_MONTH = r"(?:jan|febr?|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\.?"
+_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
+_DATE = re.compile(rf"\b(?:{_DAY} (?:of )?{_MONTH}|{_MONTH} {_DAY}),? (?=\d)|\b{_MONTH},? (?=\d)")
+_YEAR = re.compile(
+    r"(?:(?:in|the|year|he|she|it|they|was|were|is|born|b\.?|c\.|ca\.?|circa|about|around|approximately|of)\s+)*"
+    r"(?P<first>ad\s+|bce?\s+|[-−–]\s*)?(?P<year>\d{1,3}(?:,\d{3})+|\d+)"
+    r"(?P<last>\s?(?:b\.?\s?c\.?(?:\s?e\.?)?|before christ|before the common era|v\. ?chr\.?|a\.\s?c\.|"
+    r"a\.?d\.?|c\.?e\.?))?"
+    r"(?:\s*[.;]?|(?:,\s*|\s+)in\s+[^\d]+|,\s*[^\d]+)"
+)
+"""A year with what may stand around it. "1810s", "before 1815" and "4th century" are no years."""
 
 
 def same_name(text: str) -> str:
     """A name without accents, case, punctuation, a leading article, and with "St." written out."""
-    plain = unicodedata.normalize("NFKD", text.casefold().translate(_LETTERS))
-    plain = "".join(c for c in plain if not unicodedata.combining(c))
-    words = re.sub(r"[^\w\s]|_", " ", re.sub(r"['’`.]", "", plain)).split()
+    plain = _SIGNS_OVER_LETTERS.sub("", unicodedata.normalize("NFKD", text.casefold().translate(_LETTERS)))
+    plain = re.sub(r"['’`.]", "", unicodedata.normalize("NFKC", plain))
+    words = "".join(" " if unicodedata.category(c)[0] in "PSZC" else c for c in plain).split()
     words = words[1:] if len(words) > 1 and words[0] in ("the", "a", "an") else words
     return " ".join("saint" if word == "st" else word for word in words)
 
@@ -209,9 +244,11 @@ def is_accepted(answer: str, expected: str, relation: str = "") -> bool:
         relation: "city", "country", "year" or "occupation"; any other has no table.
 
     Returns:
-        True if the answer, or for a place its part before the first comma, is the value or another name of it, up to
-        accents, case and punctuation. "Korea, North" is North Korea. For a city "… City" is the same as "…". Of a year,
-        the digits and BC count (or a minus sign), unless the answer denies them.
+        True if the answer is the value or another name of it, up to accents, case and punctuation. Of a city, a region
+        or country may follow behind a comma, unless it is known that the city lies elsewhere ("Paris, Texas"). Of a
+        country, "Korea, North" is North Korea, and what stands behind the last comma counts ("London, England"). Of a
+        year, the digits and BC count (or a minus sign); a decade, a century and "before 1815" are no years. What an
+        answer denies is not accepted.
 
     Example:
         >>> from qkv.knowledge.datasets.accepted_names import is_accepted
@@ -220,7 +257,12 @@ def is_accepted(answer: str, expected: str, relation: str = "") -> bool:
         >>> is_accepted("Mexico", "Mexico City", "city"), is_accepted("England", "United Kingdom", "country")
         (False, True)
     """
-    return bool(forms_of_answer(answer, relation) & accepted_forms(expected, relation))
+    if relation != "city" or "," not in answer or same_name(answer) in accepted_forms(expected, relation):
+        return bool(forms_of_answer(answer, relation) & accepted_forms(expected, relation))
+    first, _, rest = answer.partition(",")
+    if same_name(first) not in accepted_forms(expected, relation) or _DENIAL.search(rest):
+        return False
+    return _lies_in(expected, rest, same_name(first) != same_name(expected))
 
 
 def accepted_forms(expected: str, relation: str = "") -> frozenset[str]:
@@ -228,25 +270,82 @@ def accepted_forms(expected: str, relation: str = "") -> frozenset[str]:
     if relation == "year":
         return _year(expected)
     forms = {same_name(each) for each in accepted_names(expected, relation)} - {""}
-    return frozenset(forms | {f"{name} city" for name in forms} if relation == "city" else forms)
+    return frozenset(forms | {f"{name} city" for name in forms & _WITH_CITY} if relation == "city" else forms)
 
 
 def forms_of_answer(answer: str, relation: str = "") -> frozenset[str]:
-    """The plain forms of an answer: the whole, and for a place also its part before the first comma."""
+    """The plain forms of an answer: the whole, of a city its part before a comma, of a country also the last part."""
     if relation == "year":
         return _year(answer)
-    if relation not in ("city", "country"):
-        return frozenset({same_name(answer)}) - {""}
     first, _, rest = answer.partition(",")
-    if _BEFORE_A_NAME.fullmatch(same_name(rest)):
-        first = f"{rest} {first}"
-    return frozenset(same_name(part) for part in (answer, first)) - {""}
+    if relation not in ("city", "country") or not rest:
+        return frozenset({same_name(answer)}) - {""}
+    if _DENIAL.search(answer):
+        return frozenset()
+    parts = {answer, first}
+    if relation == "country":
+        parts = {answer, f"{_written_out(rest)} {first}", rest.rpartition(",")[2]}
+        parts |= {first} if same_name(rest) in _CONTINENTS else set()
+    return frozenset(same_name(part) for part in parts) - {""}
+
+
+def _written_out(before: str) -> str:
+    """What stands behind a comma and belongs before the name, in full: "Dem. Rep." is "Democratic Republic of"."""
+    words = [
+        {"dem": "democratic", "rep": "republic", "dr": "democratic republic"}.get(w, w)
+        for w in same_name(before).split()
+    ]
+    return " ".join([*words, "of"] if words and words[-1].endswith("republic") else words)
+
+
+def _lies_in(city: str, region: str, by_another_name: bool) -> bool:
+    """Whether a city may lie in what follows a comma: only what is known to be elsewhere is refused."""
+    where = _countries_of_cities().get(same_name(city), frozenset())
+    named = same_name(region.rpartition(",")[2])
+    state = _states().get(named)
+    if by_another_name and same_name(city) in _STATE_OF:
+        own = accepted_forms(city, "city") | accepted_forms("United States", "country")
+        return state == _STATE_OF[same_name(city)] or named in own
+    if by_another_name and where and named in _countries_of_cities() and named not in _countries():
+        return bool(where & _countries_of_cities()[named])  # Christiania in Copenhagen is not Oslo
+    found = set(_countries().get(named, ())) | ({"United States"} if state else set())
+    found |= {"Canada"} if named in _PROVINCES.split("|") else set()
+    if named in _PARTS_OF_BRITAIN:
+        return not where or "United Kingdom" in where
+    return not where or not found or bool(found & (where | _EMPIRES))
+
+
+@cache
+def _states() -> dict[str, str]:
+    """The states of the USA, by their names and abbreviations."""
+    pairs = [each.rpartition(" ") for each in _STATES.split("|")]
+    return {form: name for name, _, short in pairs for form in (name, short)}
+
+
+@cache
+def _countries() -> dict[str, tuple[str, ...]]:
+    """The countries of the shipped table, by their names."""
+    values = {person.country for person in pantheon() if person.country}
+    return {form: (value,) for value in sorted(values) for form in accepted_forms(value, "country")}
+
+
+@cache
+def _countries_of_cities() -> dict[str, frozenset[str]]:
+    """The countries in which the shipped table has a city of a name, without those of few of the people there."""
+    out: dict[str, Counter[str]] = {}
+    for person in pantheon():
+        if person.city and person.country:
+            out.setdefault(same_name(person.city), Counter())[person.country] += 1
+    return {city: frozenset(c for c, n in own.items() if n >= MIN_SHARE * own.total()) for city, own in out.items()}
 
 
 def _year(text: str) -> frozenset[str]:
-    """The only number in a text, and whether it is before Christ; nothing without one, with several or a denial."""
-    found = re.findall(r"\d+", text)
-    if len(found) != 1 or _DENIAL.search(text):
+    """The year that a text states, and whether it is before Christ; nothing if it states none, several or a denial."""
+    found = _YEAR.fullmatch(_DATE.sub("", text.strip().lower()))
+    if not found or _DENIAL.search(text):
         return frozenset()
-    before = re.search(r"(?<![a-z])b\.?\s?c", text, re.IGNORECASE) or re.match(r"\s*[-−–]\s*\d", text)
-    return frozenset({f"{int(found[0])} BC" if before else str(int(found[0]))})
+    number = str(int(found["year"].replace(",", "")))
+    first, last = (re.sub(r"[\s.]", "", found[part] or "") for part in ("first", "last"))
+    after = last in ("ad", "ce") or first == "ad"
+    before = last not in ("", "ad", "ce") or first in ("bc", "bce", "-", "−", "–")
+    return frozenset() if before and after else frozenset({f"{number} BC" if before else number})
