@@ -202,3 +202,34 @@ def test_a_picture_that_cannot_be_drawn_is_refused_before_training(name, base, t
 def test_the_loss_is_drawn_as_pdf(base, tmp_path):
     assert qkv("pretrain", "--resume", "--out", base, "--plot", tmp_path / "loss.pdf")[0] == 0
     assert (tmp_path / "loss.pdf").read_bytes().startswith(b"%PDF")
+
+
+PEOPLE = "".join(f"{name} Lee. {name} Lee was born in Rome in 18{i}0.\n" for i, name in enumerate(("Ada", "Bo", "Cy")))
+
+
+@pytest.fixture
+def people(tmp_path):
+    """The folder of texts about three people, in text.txt, and of a question about one of them."""
+    (tmp_path / "text.txt").write_text(PEOPLE)
+    (tmp_path / "few.tsv").write_text("Where was Bo Lee born?\tRome\n")
+    return tmp_path
+
+
+def test_the_filtered_text_never_replaces_another_file(people, tmp_path):
+    text, few = people / "text.txt", people / "few.tsv"
+    for given in (text, tmp_path / "elsewhere.txt"):
+        given.write_text(PEOPLE)
+        code, _, refusal = qkv("pretrain", "--text", given, "--without", few, "--out", people, SMALL)
+        assert code == 2 and "text.txt is there already" in refusal and "another --out" in refusal
+        assert text.read_text() == PEOPLE and not (people / "config.json").exists()
+
+
+def test_a_filtered_text_stays_only_with_its_run(people, tmp_path):
+    options = ("--text", people / "text.txt", "--without", people / "few.tsv", "--out", tmp_path / "new" / "run")
+    code, _, refusal = qkv("pretrain", *options, "--steps 3 --context-length 2")
+    assert code == 2 and "context_length is 2" in refusal and not (tmp_path / "new").exists()
+    assert qkv("pretrain", *options, SMALL)[0] == 0
+    assert (tmp_path / "new" / "run" / "text.txt").read_text() == "".join(
+        line + "\n" for line in PEOPLE.splitlines() if "Bo" not in line
+    )
+    assert qkv("pretrain", *options, SMALL, "--resume")[0] == 0

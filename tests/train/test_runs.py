@@ -140,3 +140,44 @@ def test_options_that_contradict_a_run_that_is_resumed_are_refused(text, questio
     assert runs.finetune(tmp_path / "run", questions, tmp_path / "tuned", resume=True).step == 2
     with pytest.raises(QkvError, match="seed is 0 there and 3 here"):
         runs.finetune(tmp_path / "run", questions, tmp_path / "tuned", seed=3, resume=True)
+
+
+UNTITLED = ["a text without a title", "and another one, without one too"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "changes"),
+    [
+        (UNTITLED, {"steps": 3, "context_length": 2}),  # refused while the first batch is made
+        (UNTITLED, {"steps": 3, "objective": "cloze"}),  # refused while the examples are made
+        (UNTITLED, {"minutes": 0.1}),  # the recipe, while its steps are timed
+        (UNTITLED, {"steps": 3, "batch_size": 2, "grad_accum": 4}),  # refused by the training loop
+    ],
+)
+def test_a_refused_run_leaves_its_folder_as_it_was(texts, changes, tmp_path):
+    out = tmp_path / "new" / "run"
+    with pytest.raises(QkvError):
+        runs.pretrain(texts, out, **changes)
+    assert not out.parent.exists()
+    out.mkdir(parents=True)
+    (out / "notes.txt").write_text("mine")
+    with pytest.raises(QkvError):
+        runs.pretrain(texts, out, **changes)
+    assert [path.name for path in out.iterdir()] == ["notes.txt"] and (out / "notes.txt").read_text() == "mine"
+    assert runs.pretrain(texts, out, steps=1, batch_size=2, n_layer=1, n_head=2, d_model=16).step == 1
+
+
+def test_a_refusal_never_removes_a_run_that_was_there(text, config, settings, tmp_path):
+    out = tmp_path / "run"
+    runs.create_run(out, replace(config, vocab_size=300), settings, {"kind": "imported"}, Characters.train(["abc"]))
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    for resume in (False, True):
+        with pytest.raises(QkvError):
+            runs.pretrain(text, out, resume=resume)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_a_run_that_diverged_after_its_first_step_is_kept(text, config, settings, tmp_path):
+    with pytest.raises(QkvError, match=r"at step \d+.*the checkpoint of step 0 is untouched"):
+        runs.pretrain(text, tmp_path / "run", config, replace(settings, steps=30, checkpoint_every=30, lr=1e30))
+    assert runs.load(tmp_path / "run").step == 0

@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -173,7 +173,6 @@ def pretrain(
     given: dict[str, Any],
 ) -> None:
     """Train a new model on texts: by the recipe cloze, or by your own choice of sizes and settings."""
-    from qkv.train.run_files import is_run
     from qkv.train.runs import pretrain as train
 
     own: dict[str, Any] = {"text": text, "questions": questions, "without": without, "out": out, "recipe": recipe}
@@ -185,10 +184,8 @@ def pretrain(
     source, asked, left_out = (Path(chosen[name]) if chosen.get(name) else None for name in names)
 
     def one(folder: Path, given: dict[str, Any]) -> Any:
-        texts = source
-        if left_out is not None:  # the run has read the file that was written beside it
-            texts = None if resume and is_run(folder) else _without(source, left_out, folder)
-        with _progress() as callback:
+        kept = nullcontext(source) if left_out is None else _without(source, left_out, folder, resume)
+        with kept as texts, _progress() as callback:
             return train(
                 texts, folder, chosen.get("preset"), questions=asked, recipe=chosen.get("recipe"),
                 tokenizer=chosen.get("tokenizer"), minutes=chosen.get("minutes"), resume=resume, callback=callback,
@@ -341,19 +338,41 @@ def _each_seed(
         say(document_text({"runs": [result.to_json() for result in done]}))
 
 
-def _without(text: Path | None, questions: Path, folder: Path) -> Path:
-    """Write the text without some people beside the run, for that is what the run reads; returns its path."""
+@contextmanager
+def _without(text: Path | None, questions: Path, folder: Path, resume: bool) -> Iterator[Path | None]:
+    """Write the text without some people beside the run, for that is what the run reads; yields its path.
+
+    A run that is resumed knows its text: None. If no run was made of it, the text is removed again.
+    """
     from qkv.core.files import write_text
     from qkv.knowledge.training.text_filter import drop_texts_about
+    from qkv.train.run_files import is_run
     from qkv.train.runs import check_no_run
 
+    if resume and is_run(folder):
+        yield None
+        return
     if text is None:
         raise QkvError("pretraining", "there is no text", "Give --text FILE, one text per line")
     check_no_run(folder)
     kept = "".join(line + "\n" for line in drop_texts_about(text, questions))
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "text.txt", kept)
-    return folder / "text.txt"
+    path = folder / "text.txt"
+    is_new = not path.exists()
+    if not is_new and not (path.is_file() and path.read_bytes() == kept.encode()):
+        problem = f"{path} is there already, with another content"
+        raise QkvError(f"writing the text of a run to {folder}", problem, "Give another --out, or move that file")
+    created = [each for each in (folder, *folder.parents) if not each.exists()]
+    if is_new:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(path, kept)
+    try:
+        yield path
+    finally:
+        if is_new and not is_run(folder):
+            path.unlink(missing_ok=True)
+            for each in created:
+                with suppress(OSError):  # it holds other files
+                    each.rmdir()
 
 
 def _draw(done: Any, plot: Path | None) -> None:

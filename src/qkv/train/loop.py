@@ -258,7 +258,8 @@ class _Training:
 
     def _not_finite(self, problem: str, step: int) -> QkvError:
         rate = self.job.settings.learning_rate(step)
-        hint = f"Lower the learning rate (it was {rate:.3g}); the checkpoint of step {self.saved_step} is untouched"
+        kept = f"; the checkpoint of step {self.saved_step} is untouched" if self.step else ""
+        hint = f"Lower the learning rate (it was {rate:.3g}){kept}"
         return QkvError(f"training {self.job.folder}", problem, hint)
 
 

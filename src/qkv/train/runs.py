@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import shutil
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -412,17 +413,34 @@ def _create_and_train(
     given: tuple[Any, Any],
     callback: StepCallback | None,
 ) -> TrainResult:
-    """Create a run in one process, or check one that is resumed, and train it in all; `given` is (text, questions)."""
+    """Create a run in one process, or check one that is resumed, and train it in all; `given` is (text, questions).
+
+    A run that is created here and cannot take a single step is removed again: the mended call may have the same folder.
+    """
+    taken: list[int] = []
+
+    def after_step(step: int, steps: int, loss: float, speed: float) -> None:
+        taken.append(step)
+        if callback is not None:
+            callback(step, steps, loss, speed)
+
     with process_group() as group, run_lock(folder) if group.is_first else nullcontext():
-        if group.is_first:
-            if resume and is_run(folder):
-                check()
-            else:
-                check_no_run(folder)
-                create()
-            _convert_budget(folder, _sources(folder, given))
-        group.barrier()
-        return train_locked(_job(folder, _sources(folder, given), callback, announce=group.is_first))
+        goes_on, before = resume and is_run(folder), set(folder.iterdir()) if group.is_first else set()
+        try:
+            if group.is_first:
+                if goes_on:
+                    check()
+                else:
+                    check_no_run(folder)
+                    create()
+                _convert_budget(folder, _sources(folder, given))
+            group.barrier()
+            return train_locked(_job(folder, _sources(folder, given), after_step, announce=group.is_first))
+        except Exception:  # not KeyboardInterrupt: a run that was stopped is there to be resumed
+            if group.is_first and not goes_on and not taken:
+                for path in set(folder.iterdir()) - before:
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+            raise
 
 
 def _sources(folder: Path, given: tuple[Any, Any]) -> tuple[Any, Any]:
