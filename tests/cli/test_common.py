@@ -46,6 +46,15 @@ def test_malformed_weights_are_refused(text, says):
         common.weights_of(MEMORY, text)
 
 
+@pytest.mark.parametrize("names", [("0", "left"), ("left", "00"), ("right", "0", "1")])
+def test_an_item_of_a_file_has_one_weight(names, tmp_path):
+    memory = Memory(np.eye(2), labels=["left", "right"])
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps({"wanted": {name: 1 / len(names) for name in names}}))
+    with pytest.raises(QkvError, match=r"reading weights from .*: item (left|right) is named twice"):
+        common.weights_of(memory, str(path))
+
+
 def test_rules_are_read_with_tokens_and_blends():
     assert common.rules_of("0:2,1:0") == {0: {2: 1.0}, 1: {0: 1.0}}
     assert common.rules_of("0:1=1/2+2=0.5") == {0: {1: 0.5, 2: 0.5}}

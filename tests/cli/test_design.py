@@ -112,6 +112,15 @@ def test_anyones_matrices_are_checked_from_the_shell(tokens):
     assert code == 1 and "REFUSED" in out
 
 
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [("--tol=0", "tol is 0"), ("--tol=-1", "tol is -1"), ("--output-tol=-1", "output_tol is -1"), ("--tol=nan", "tol")],
+)
+def test_no_matrices_are_checked_to_a_tolerance_that_is_none(tokens, option, says):
+    code, out, err = qkv("design", "verify", tokens, "--reads", "0:2,1:0", "--writes", "writes", option)
+    assert code == 2 and out == "" and says in err
+
+
 def test_copyable_from_the_shell(tmp_path):
     path = tmp_path / "keys.csv"
     path.write_text("0,0\n4,0\n0,4\n1,1\n")
@@ -162,6 +171,8 @@ BAD = [
     (["design", "verify", "cut.safetensors"], "damaged"),
     (["design", "verify", "flat.csv"], "damaged"),
     (["design", "verify", "absent.json"], "no such file"),
+    (["design", "verify", "."], "it is a folder"),
+    (["design", "verify", "deep.json"], "nested 100000 deep"),
     (["design", "copyable", "nan.csv"], "NaN"),
     (["read", "--orthonormal", "4x4"], "--query"),
 ]
@@ -178,6 +189,7 @@ def bad_files(tmp_path, monkeypatch):
     save_file({"keys": KEYS}, tmp_path / "whole.safetensors")
     (tmp_path / "cut.safetensors").write_bytes((tmp_path / "whole.safetensors").read_bytes()[:100])
     (tmp_path / "cut.json").write_text('{"keys": [[1, 2], [3')
+    (tmp_path / "deep.json").write_text("[" * 100_000)
     np.save(tmp_path / "pickled.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     return tmp_path
 

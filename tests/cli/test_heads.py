@@ -98,6 +98,17 @@ def test_refusals(folder, tmp_path):
         assert isinstance(found.exception, QkvError) and why in str(found.exception)
 
 
+@pytest.mark.parametrize("command", ["heads", "certify"])
+@pytest.mark.parametrize(
+    "head", ["0." + "9" * 5000, "9" * 5000 + ".0", "0", "0.", ".1", "0.1.2", "-1.0", "0.٣", "0.1\n"]
+)
+def test_what_names_no_head_is_refused_in_a_short_sentence(command, head, folder, tmp_path):
+    given = (command, folder, "--text", folder.parent / "text.txt", f"--head={head}")
+    found = run(*given, *(("--save", tmp_path / "r.json") if command == "certify" else ()))
+    assert isinstance(found.exception, QkvError) and "not of the form LAYER.HEAD" in str(found.exception)
+    assert len(str(found.exception)) < 150
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     spread(

@@ -106,6 +106,18 @@ def test_what_makes_no_sense_is_refused(arguments, mentions):
     assert code == 2 and mentions in message
 
 
+@pytest.mark.parametrize("along", ["left=0.5,left=0.1", "left=0.5,0=0.1", "1=0.5,right=0.5", "0=1,1=1,00=2"])
+def test_an_item_has_one_variance(along, tmp_path):
+    (tmp_path / "m.csv").write_text("name,x,y\nleft,4,0\nright,0,4\n")
+    asked = ("noise", "harden", tmp_path / "m.csv", "--weights", "left=1/2,right=1/2")
+    code, said = qkv(*asked, f"--along={along}")
+    assert code == 2 and "is named twice" in said and "--along" in said
+    parts = dict(part.split("=") for part in reversed(along.split(",")))  # JSON has no name twice, but two for one item
+    (tmp_path / "noise.json").write_text(json.dumps({"along": {name: float(value) for name, value in parts.items()}}))
+    code, said = qkv(*asked, "--noise", tmp_path / "noise.json")
+    assert code == (0 if len(parts) == 1 else 2) and ("is named twice" in said) is (code == 2)
+
+
 def test_missing_weights_are_named(files):
     code, message = qkv("noise", "harden", files / "m.npz", "--isotropic", "0.1")
     assert code == 2 and "--weights was not given" in message

@@ -63,7 +63,7 @@ def test_what_cannot_be_done_is_refused_in_one_sentence(words, options, message)
     assert code == 2 and message in text
 
 
-@pytest.mark.parametrize("content", ["{", '{"a": 1}', "[1, 2]"])
+@pytest.mark.parametrize("content", ["{", '{"a": 1}', "[1, 2]", pytest.param("[" * 100_000, id="nested")])
 def test_files_that_hold_no_texts_are_refused(words, tmp_path, content):
     texts = tmp_path / "texts.json"
     texts.write_text(content)

@@ -44,6 +44,13 @@ def test_what_cannot_be_opened_says_why(tmp_path, folder):
         open_model(tmp_path)
 
 
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"model_type":' * 100_000, '["model_type"]', "7", "{"])
+def test_a_configuration_that_is_none_is_refused_in_a_sentence(content, tmp_path):
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(QkvError, match=r"config\.json is damaged or not a run's"):
+        open_model(tmp_path)
+
+
 def test_long_texts_are_cut_into_windows(folder):
     model = open_model(folder)
     assert [len(w) for w in model.windows(text(150))] == [64, 64, 22]

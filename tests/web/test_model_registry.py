@@ -98,6 +98,8 @@ def test_damaged_and_interrupted_copies_are_left_out(folder, tmp_path):
     shutil.copytree(folder, tmp_path / ".half-1")
     shutil.copytree(folder, tmp_path / "damaged")
     (tmp_path / "damaged" / "config.json").write_text("{")
+    shutil.copytree(folder, tmp_path / "deep")
+    (tmp_path / "deep" / "config.json").write_text('{"model_type":' * 100_000)
     assert [m["name"] for m in ModelRegistry({}, tmp_path).descriptions()] == ["whole"]
 
 

@@ -17,7 +17,7 @@ from qkv.cli.json_documents import document_text
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from qkv.core.display import Displayable
     from qkv.core.memory import Memory
@@ -141,15 +141,28 @@ def weights_of(memory: Memory, text: str) -> dict[Any, float]:
     is_path = Path(text).suffix in READABLE_SUFFIXES or Path(text).is_file()
     if text == STDIN or ("=" not in text and is_path):
         return _weights_in(memory, text)
-    out: dict[Any, float] = {}
-    for part in text.split(","):
+    return numbers_by_item(memory, "--weights", "weight", text)
+
+
+def numbers_by_item(memory: Memory, option: str, what: str, text: str) -> dict[Any, float]:
+    """Parse a list of numbers for items, such as "0=0.5,1=1/4": each by the label of its item, which is named once."""
+    request, named = f"{option} {text}", []
+    for part in text.split(",") if text else ():
         name, equals, value = part.rpartition("=")
         if not equals:
-            raise QkvError(f"--weights {text}", f"'{part}' is not of the form item=weight", "Write it like 0=0.5,1=0.5")
-        label = memory.labels[item_of(memory, name.strip())]
+            raise QkvError(request, f"'{part}' is not of the form item={what}", "Write it like 0=0.5,1=0.5")
+        named.append((name.strip(), number_of(request, value)))
+    return by_label(request, memory, named)
+
+
+def by_label(request: str, memory: Memory, named: Iterable[tuple[str, float]]) -> dict[Any, float]:
+    """Numbers by the labels of items that were named by label or by index; an item that is named twice is refused."""
+    out: dict[Any, float] = {}
+    for name, number in named:
+        label = memory.labels[item_of(memory, name)]
         if label in out:
-            raise QkvError(f"--weights {text}", f"item {label} is named twice", "Name each item once")
-        out[label] = number_of(f"--weights {text}", value)
+            raise QkvError(request, f"item {label} is named twice", "Name each item once")
+        out[label] = number
     return out
 
 
@@ -169,7 +182,7 @@ def _weights_in(memory: Memory, path: str) -> dict[Any, float]:
             problem = "its weights are for other items than those of the memory"
             raise QkvError(request, problem, "Give one weight for each item, in the order of the memory")
         return {label: weight for label, weight in zip(memory.labels, weights, strict=True) if weight}
-    return {memory.labels[item_of(memory, name)]: finite(request, name, value) for name, value in found.items()}
+    return by_label(request, memory, [(name, finite(request, name, value)) for name, value in found.items()])
 
 
 def rules_of(text: str) -> dict[int, dict[int, float]]:

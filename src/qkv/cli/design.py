@@ -238,7 +238,8 @@ def verify(
     if str(file) == STDIN and reads is None:
         problem = "certificates are read from files, which --save writes"
         raise QkvError("verifying certificates from standard input", problem, "Name the file")
-    certificates = load(file) if reads is None else [_wiring_certificate(file, reads, writes, tol or 1e-3, output_tol)]
+    nearness = 1e-3 if tol is None else tol
+    certificates = load(file) if reads is None else [_wiring_certificate(file, reads, writes, nearness, output_tol)]
     with working("verifying"):
         checked = [certificate.verify() for certificate in certificates]
     if as_json:

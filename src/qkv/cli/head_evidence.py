@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from qkv.cli.common import JSON, check_outputs, progress, show, working
-from qkv.cli.heads import _content, _opened
+from qkv.cli.heads import _content, _opened, head_of
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
@@ -28,14 +28,12 @@ def certify(
     from qkv.design.certificates.certificate import save as save_certificates
     from qkv.heads.certified_head import CertifiedHead
 
-    layer, dot, number = head.partition(".")
-    if not (dot and layer.isdecimal() and number.isdecimal()):
-        raise QkvError(f"--head {head}", "it is not of the form LAYER.HEAD", "Write it like 18.6")
+    layer, number = head_of(head)
     check_outputs(save)
     content = _content(text)
     with working(f"certifying head {head}"):
         opened = _opened(model, offline=not online)
-        made = opened.head(int(layer), int(number)).radius_certificates(content, window)
+        made = opened.head(layer, number).radius_certificates(content, window)
     save_certificates(made, save)
     radii = [float(r) for one in made for r in one.claims["radius"]]
     statements = tuple(one.statement for one in made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +23,9 @@ MODES = {
     "out": ("--allocate",), "csv": ("",), "html": ("", "--head"),
 }  # fmt: skip
 """What each option of `qkv heads` has an effect on: the table of all heads (""), one head, or an allocation."""
+
+MAX_SHOWN = 40
+"""Longest text of a wrong option that is shown whole."""
 
 models = Commands(cls=CommandGroup, help="Real models without a hub.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -188,15 +192,22 @@ def _bits(text: str | None) -> list[int]:
         raise QkvError(f"--bits {text}", "that is no list of whole numbers", "Write it like 4,3") from None
 
 
+def head_of(text: str) -> tuple[int, int]:
+    """Layer and number of a head, from a text such as 18.6."""
+    found = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})", text)
+    if found is None:
+        shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+        raise QkvError(f"--head {shown}", "it is not of the form LAYER.HEAD", "Write it like 18.6")
+    return int(found[1]), int(found[2])
+
+
 def _one_head(model: str, name: str, text: str, html: Path | None, as_json: bool, online: bool, **options: Any) -> None:
     """One head on one text, in the terminal and as a page."""
     from qkv.core.files import write_text
 
-    layer, dot, number = name.partition(".")
-    if not (dot and layer.isdecimal() and number.isdecimal()):
-        raise QkvError(f"--head {name}", "it is not of the form LAYER.HEAD", "Write it like 18.6")
+    layer, number = head_of(name)
     with working(f"looking at head {name}"):
-        found = _opened(model, offline=not online).head(int(layer), int(number)).view(text, **options)
+        found = _opened(model, offline=not online).head(layer, number).view(text, **options)
     if html is not None:
         from qkv.viz.heads_report import view_page
 

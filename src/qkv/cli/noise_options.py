@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from qkv.cli.common import array_from, arrays_of, item_of, number_of
+from qkv.cli.common import array_from, arrays_of, by_label, numbers_by_item
 from qkv.errors import QkvError
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ class NoiseOptions:
                 raise QkvError(f"noise from {self.noise_file}", problem, "Give one kind of noise")
             return _noise_in(self.noise_file, memory)
         covariance = None if self.covariance is None else array_from(self.covariance, "covariance", {})
-        return GivenNoise(self.isotropic, _variances_along(memory, self.along), self.bits, covariance)
+        return GivenNoise(
+            self.isotropic, numbers_by_item(memory, "--along", "variance", self.along), self.bits, covariance
+        )
 
 
 NO_NOISE = NoiseOptions()
@@ -136,18 +138,7 @@ def _noise_in(path: Path, memory: Memory) -> GivenNoise:
         raise QkvError(request, f"along is {shown(along)}", "Give an object of items and variances")
     if isinstance(bits, bool) or not isinstance(bits, int | None):
         raise QkvError(request, f"bits is {shown(bits)}", "Give a whole number")
-    variances = {memory.labels[item_of(memory, n)]: finite(request, f"along {n}", v) for n, v in along.items()}
+    variances = by_label(request, memory, [(n, finite(request, f"along {n}", v)) for n, v in along.items()])
     covariance = tensor("covariance", given["covariance"]).numpy() if "covariance" in given else None
     isotropic = finite(request, "isotropic", given.get("isotropic", 0.0))
     return GivenNoise(isotropic, variances, bits, covariance)
-
-
-def _variances_along(memory: Memory, text: str) -> dict[Any, float]:
-    """Variances by label from a text such as "0=0.5,1=1/4"."""
-    out: dict[Any, float] = {}
-    for part in text.split(",") if text else ():
-        name, equals, value = part.rpartition("=")
-        if not equals:
-            raise QkvError(f"--along {text}", f"'{part}' is not of the form item=variance", "Write it like 0=0.5")
-        out[memory.labels[item_of(memory, name.strip())]] = number_of(f"--along {text}", value)
-    return out

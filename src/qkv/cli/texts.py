@@ -58,15 +58,15 @@ def wire_texts(
 
 def _texts_from(path: Path) -> list[list[int]]:
     """Texts from a JSON file."""
-    import json
+    from qkv.core.json_files import read_json
 
     request = f"reading texts from {path}"
     if not path.is_file():
         raise QkvError(request, "there is no such file", "Check the path")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(path)
     except ValueError as why:
-        raise QkvError(request, f"it is no JSON ({why})", "Write [[5, 3, 5], [1, 2]]") from None
+        raise QkvError(request, f"it cannot be read ({why})", "Write [[5, 3, 5], [1, 2]]") from None
     if not isinstance(found, list) or not all(isinstance(text, list) for text in found):
         raise QkvError(request, "it holds no list of lists", "Write [[5, 3, 5], [1, 2]]")
     return found

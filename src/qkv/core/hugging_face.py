@@ -106,9 +106,10 @@ def is_hugging_face_folder(folder: str | Path) -> bool:
     from qkv.core.json_files import read_json
 
     try:
-        return "model_type" in read_json(Path(folder) / "config.json")
-    except (OSError, ValueError, TypeError):
+        settings = read_json(Path(folder) / "config.json")
+    except (OSError, ValueError):
         return False
+    return isinstance(settings, dict) and "model_type" in settings
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ EDIT_HINT = f'Restore it from a copy or, if you edited it by hand, set "{CHECKSU
 _NO_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[^][{}"]++', re.DOTALL)
 
 
-def parse_json(text: str) -> Any:
-    """The value of a JSON text.
+def parse_json(text: str, **numbers: Callable[[str], Any]) -> Any:
+    """The value of a JSON text; `parse_int` and the like, by which `json.loads` reads numbers, may be given.
 
     Raises:
         ValueError: The text is not JSON, is nested deeper than MAX_DEPTH, or an object in it has a name twice.
@@ -33,7 +33,7 @@ def parse_json(text: str) -> Any:
     depth = _depth(text)
     if depth > MAX_DEPTH:
         raise ValueError(f"its values are nested {depth} deep, and {MAX_DEPTH} is the limit")
-    return json.loads(text, object_pairs_hook=_unique_names)
+    return json.loads(text, object_pairs_hook=_unique_names, **numbers)
 
 
 def read_json(path: Path, max_bytes: int = MAX_BYTES) -> Any:

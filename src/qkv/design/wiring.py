@@ -374,7 +374,8 @@ def check_wiring(
         A `Certificate` of kind "wiring".
 
     Raises:
-        QkvError: If a rule is malformed, or if the matrices do not fit the tokens, each other or what is written.
+        QkvError: If a rule is malformed, a tolerance is not one, or the matrices do not fit the tokens, each other or
+            what is written.
 
     Example:
         >>> import qkv
@@ -397,7 +398,10 @@ def check_wiring(
     if output_tol is None:
         rounding = 1e-9 * (1 + float(spec.writes.abs().max()))
         output_tol = 2 * spec.tol * float(np.linalg.norm(x @ v.T, axis=1).max()) + rounding
-    claims = {"distance": spec.tol, "output": finite("checking matrices", "output_tol", output_tol)}
+    output_tol = finite("checking matrices", "output_tol", output_tol)
+    if output_tol < 0:
+        raise QkvError("checking matrices", f"output_tol is {output_tol:g}, and a distance is at least 0", "Raise it")
+    claims = {"distance": spec.tol, "output": output_tol}
     return dataclasses.replace(_certificate(spec, q, k, v), claims=claims)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ import torch
 from torch import Tensor
 
 from qkv.core.display import Card, Displayable
-from qkv.core.hugging_face import load_pretrained
+from qkv.core.hugging_face import is_hugging_face_folder, load_pretrained
 from qkv.core.validation import whole
 from qkv.errors import QkvError, kind_of
 from qkv.heads.adapter import Adapter, AttentionCall, OutputChange, Tap
@@ -458,15 +457,7 @@ def _context(model: Any) -> int:
 
 def is_own_run(source: str | Path) -> bool:
     """Whether a folder is a run of qkv's own: a folder of transformers names its family in config.json."""
-    from qkv.train.run_files import is_run
-
-    folder = Path(source)
-    if not folder.is_dir() or not is_run(folder):
-        return False
-    try:
-        return "model_type" not in json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError):
-        return True
+    return (Path(source) / "config.json").is_file() and not is_hugging_face_folder(source)
 
 
 def _open_run(folder: Path) -> AttentionModel:

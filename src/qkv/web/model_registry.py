@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import threading
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qkv.core.hugging_face import is_hugging_face_folder
 from qkv.errors import QkvError
 from qkv.web import code_snippets, limits
 from qkv.web.schemas import encoded
@@ -180,11 +180,7 @@ def _load(folder: Path) -> Run | None:
 
 def is_transformers_folder(folder: Path) -> bool:
     """Whether a folder holds a model of transformers: its config.json names a family, and there are safetensors."""
-    try:
-        settings = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(settings, dict) and "model_type" in settings and any(Path(folder).glob("*.safetensors"))
+    return is_hugging_face_folder(folder) and any(folder.glob("*.safetensors"))
 
 
 def _description(name: str, entry: _Entry) -> dict[str, Any]:

@@ -23,6 +23,7 @@ import numpy as np
 from qkv.core.display import plain
 from qkv.core.files import replacing, write_tensors, write_text
 from qkv.core.interrupts import interrupts_delayed
+from qkv.core.json_files import parse_json
 from qkv.errors import QkvError, kind_of
 
 FORMAT = "qkv-certificate/1"
@@ -75,7 +76,8 @@ def read(path: str | Path) -> list[Record]:
     path = _path("reading certificates", path)
     request = f"reading certificates from {path}"
     if not path.is_file():
-        raise QkvError(request, "there is no such file", "Check the path")
+        problem = "it is a folder" if path.is_dir() else "there is no such file"
+        raise QkvError(request, problem, "Give a file of --save" if path.is_dir() else "Check the path")
     try:
         entries = _read_safetensors(path) if path.suffix == ".safetensors" else _read_json(path)
         found = [_record(entry) for entry in entries]
@@ -199,9 +201,8 @@ def _check_format(document: Mapping[str, Any]) -> None:
 
 
 def _parse_json(text: str) -> Any:
-    return json.loads(
-        text, object_pairs_hook=_unique_names, parse_int=_whole, parse_float=_decimal, parse_constant=_refuse_constant
-    )
+    """JSON in which an object has no name twice: of two bounds, a reader would not know which was checked."""
+    return parse_json(text, parse_int=_whole, parse_float=_decimal, parse_constant=_refuse_constant)
 
 
 def _whole(text: str) -> int:
@@ -222,14 +223,6 @@ def _decimal(text: str) -> float:
 
 def _refuse_constant(text: str) -> float:
     raise ValueError(f"{text} is not a number; an infinite bound is the string 'inf'")
-
-
-def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object without duplicate names: of two bounds with one name, a reader would not know which was checked."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("an object holds a name twice")
-    return found
 
 
 def _with_arrays(data: Mapping[str, Any]) -> dict[str, Any]:
