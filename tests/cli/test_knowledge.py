@@ -159,3 +159,12 @@ def test_options_without_effect_on_a_run_are_refused(folder, words):
     places = {"run": folder / "run", "known": folder / "known.tsv"}
     done = call(*(word.format(**places) for word in words))
     assert isinstance(done.exception, QkvError) and f"{words[-2]} has no effect here" in str(done.exception)
+
+
+@pytest.mark.parametrize("held", ["Where was Ada born?\tLondon\n", '{"format": 3}\n', "[1]\n", "{" * 2000, "\x00\n"])
+def test_answers_replace_no_file_that_holds_something_else(shell, tmp_path, held):
+    (tmp_path / "other.json").write_text(held)
+    (tmp_path / "q.tsv").write_text("Where was Ada born?\tLondon\n")
+    made = shell("evaluate", tmp_path, "--questions", tmp_path / "q.tsv", "--answers", tmp_path / "other.json")
+    assert made.code == 2 and "holds something other than answers" in made.err
+    assert (tmp_path / "other.json").read_text() == held

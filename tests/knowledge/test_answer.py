@@ -107,22 +107,23 @@ def test_a_damaged_run_is_refused(run, tmp_path):
             0,
             Judgement("remembered", 0.97, 0.8),
             "the answer has probability 0.9, 30 times that of “B”; its features resemble those of people in the "
-            "training text. The probability that this one is right is estimated at 97 %.",
+            "training text. The probability that the person was in the text and that this one is right is estimated at "
+            "97 %.",
         ),
         (
             (0.99, 0.0001),
             4,
             Judgement("made up", 0.001, 0.2),
             "the answer has probability 0.99, over 1000 times that of “B”; 3 of 4 sampled answers agree; its features "
-            "resemble those of people who are not in the training text. The probability that this one is right is "
-            "estimated at under 1 %.",
+            "resemble those of people who are not in the training text. The probability that the person was in "
+            "the text and that this one is right is estimated at under 1 %.",
         ),
         (
             (1.0,),
             0,
             Judgement("remembered", 0.999, 0.9),
             "the answer has probability 1; its features resemble those of people in the training text. "
-            "The probability that this one is right is estimated at over 99 %.",
+            "The probability that the person was in the text and that this one is right is estimated at over 99 %.",
         ),
     ],
 )

@@ -96,6 +96,8 @@ def evaluate(
         evaluate_model(runs[0], questions, facts, relation, people, seed, answers, plot, as_json)
         return
     refuse_idle(context, "evaluating a run", ("facts", "relation", "people", "seed", "plot"), OF_MODELS)
+    if answers is not None:
+        _refuse_other_files(answers)
     if questions is None:
         hint = "Give --questions FILE, of lines question<TAB>answer"
         raise QkvError("evaluating a run", "--questions is missing", hint)
@@ -107,6 +109,22 @@ def evaluate(
     if answers is not None:
         write_text(answers, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found.rows()))
     show(found, as_json)
+
+
+def _refuse_other_files(answers: Path) -> None:
+    """Refuse to write answers to a file that is there and holds something else."""
+    from qkv.core.json_files import parse_json
+
+    if not answers.is_file() or not answers.stat().st_size:
+        return
+    try:
+        with answers.open(encoding="utf-8") as file:
+            own = {"question", "wanted", "answer"} <= parse_json(file.readline()).keys()
+    except (ValueError, AttributeError):
+        own = False
+    if not own:
+        problem = "the file is there already, and holds something other than answers"
+        raise QkvError(f"--answers {answers}", problem, "Give another path, or move the file away")
 
 
 def ask(

@@ -212,13 +212,17 @@ def explain(
     if judged.p_seen is not None:
         similar = "people in the training text" if judged.p_seen >= 0.5 else "people who are not in the training text"
         parts.append(f"its features resemble those of {similar}")
-    text = (
-        "; ".join(parts)
-        + f". The probability that this one is right is estimated at {probability_percent(judged.p_right)}."
-    )
+    text = "; ".join(parts) + f". {_what_is_estimated(judged)} is estimated at {probability_percent(judged.p_right)}."
     if badge is not None and judged.badge in (REMEMBERED, MADE_UP):
         text += f" {ON_AVERAGE}"
     return text if frames or badge is None else f"{text} {NO_KINDS}"
+
+
+def _what_is_estimated(judged: Judgement) -> str:
+    """What P(right) of a badge is the probability of; where it knows people in the text, right guesses do not count."""
+    if judged.p_seen is None:
+        return "The probability that this one is right"
+    return "The probability that the person was in the text and that this one is right"
 
 
 def _probability(log: float) -> str:

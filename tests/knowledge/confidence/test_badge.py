@@ -9,6 +9,7 @@ import pytest
 import torch
 from scipy import special
 
+from qkv.core.json_files import with_checksum
 from qkv.errors import QkvError
 from qkv.knowledge import Badge
 from qkv.knowledge.confidence.badge import (
@@ -70,18 +71,35 @@ def test_damaged_files_and_other_formats_are_refused(badge, tmp_path):
         {"right_model": {**own["right_model"], "weights": [1]}}, {"features": ["other"]}, {"remembered": 3},
         {"remembered": {**own["remembered"], "level": "0.5"}}, {"n_questions": True}, {"seen_model": 1},
     ):  # fmt: skip
-        broken.append(json.dumps({**data, "calibrator": {**own, **changes}, "checksum": "edited"}))
-    broken += [json.dumps({**data, **more, "checksum": "edited"}) for more in ({"more": 1}, {"unread_name": None})]
-    broken += [json.dumps({**data, "unread_name": value, "checksum": "edited"}) for value in (1e308, -1e308, 0.5)]
-    broken.append(json.dumps({**data, "calibrator": {**own, "right_model": None}, "checksum": "edited"}))
+        broken.append(json.dumps(with_checksum({**data, "calibrator": {**own, **changes}})))
+    broken += [
+        json.dumps(with_checksum({**data, **more})) for more in ({"more": 1}, {"unread_name": None}, {"by_name": 1})
+    ]
+    broken += [json.dumps(with_checksum({**data, "unread_name": value})) for value in (1e308, -1e308, 0.5)]
+    broken.append(json.dumps(with_checksum({**data, "calibrator": {**own, "right_model": None}})))
     broken.append(json.dumps({key: value for key, value in data.items() if key != "checksum"}))
     broken.append("[" * 10**5)
     for each in broken:
         (tmp_path / FILE).write_text(each)
         with pytest.raises(QkvError, match="damaged or of another version"):
             Badge.load(tmp_path)
-    (tmp_path / FILE).write_text(json.dumps({**data, "unread_name": -2.5, "checksum": "edited"}))
-    assert Badge.load(tmp_path).unread_name == -2.5
+
+
+@pytest.mark.parametrize("change", ["remembered", "made_up", "right_model", "unread_name", "nothing"])
+def test_a_badge_that_was_edited_is_refused_whatever_it_says_of_itself(badge, tmp_path, change):
+    badge.save(tmp_path)
+    data = json.loads((tmp_path / FILE).read_text())
+    own = data["calibrator"]
+    if change in ("remembered", "made_up"):
+        own[change]["threshold"] = -30.0
+    elif change == "right_model":
+        own[change]["bias"] = 50.0
+    elif change == "unread_name":
+        data[change] = -2.5
+    for checksum in ("edited", data["checksum"]) if change != "nothing" else ("edited",):
+        (tmp_path / FILE).write_text(json.dumps({**data, "checksum": checksum}))
+        with pytest.raises(QkvError, match="edited by hand" if checksum == "edited" else "does not fit its content"):
+            Badge.load(tmp_path)
 
 
 def test_the_badge_follows_from_the_score_and_the_thresholds(badge):

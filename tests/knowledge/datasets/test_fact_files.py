@@ -1,6 +1,8 @@
 """Texts and questions written from facts: complete, disjoint, and taken by training as they are."""
 
+import errno
 import json
+from pathlib import Path
 
 import pytest
 
@@ -189,3 +191,58 @@ def test_line_ends_and_tabs_in_facts_are_spaces_in_the_files(tmp_path):
     assert found.counts["texts.txt"] == len(load_texts(tmp_path / "texts.txt").texts) == 2
     read = load_questions(tmp_path / "train.tsv")
     assert dict(read)["What is the address of Ada X?"] == "1 Main St London" and len(read) == 2 and not read.problems
+
+
+BOOKS = Facts(
+    tuple(Person(title, more=(("author", f"Writer {i}"),)) for i, title in enumerate(["Dune", "Emma", "Momo"]))
+)
+NAMES = ("texts.txt", "train.tsv", "dev.tsv", "outside.tsv")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_that_no_earlier_call_wrote_are_neither_replaced_nor_removed(tmp_path, name):
+    (tmp_path / name).write_text("mine\n")
+    for _ in range(2):  # the second time with a record of files beside it
+        with pytest.raises(QkvError, match=rf"{name} is there already, and no earlier call wrote it"):
+            write_facts(BOOKS, tmp_path, held_out=0)
+        assert [path.name for path in tmp_path.iterdir()] == [name] and (tmp_path / name).read_text() == "mine\n"
+
+
+def test_files_of_an_earlier_call_are_replaced_unless_they_were_changed(tmp_path):
+    first = write_facts(BOOKS, tmp_path)
+    assert "dev.tsv" in first.counts
+    second = write_facts(BOOKS, tmp_path, held_out=0, seed=3)
+    assert "dev.tsv" not in second.counts and not (tmp_path / "dev.tsv").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {*second.counts, "facts.json"}
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for name in second.counts:
+        (tmp_path / name).write_bytes(before[name] + b"a line of mine\n")
+        with pytest.raises(
+            QkvError, match=rf"{name} is there already, and no earlier call wrote it, or it was changed"
+        ):
+            write_facts(BOOKS, tmp_path)
+        (tmp_path / name).write_bytes(before[name])
+    (tmp_path / "facts.json").write_text("{}")
+    with pytest.raises(QkvError, match="is there already"):
+        write_facts(BOOKS, tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before | {"facts.json": b"{}"}
+
+
+@pytest.mark.parametrize("failing", range(1, 6))
+def test_a_disk_that_is_full_leaves_the_files_of_the_earlier_call(tmp_path, monkeypatch, failing):
+    write_facts(BOOKS, tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    written, whole = [], Path.write_text
+
+    def write(path, *args, **options):
+        written.append(path)
+        if len(written) == failing:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return whole(path, *args, **options)
+
+    monkeypatch.setattr(Path, "write_text", write)
+    with pytest.raises(OSError, match="No space left"):
+        write_facts(BOOKS, tmp_path, seed=5)
+    monkeypatch.undo()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert write_facts(BOOKS, tmp_path, seed=5).counts

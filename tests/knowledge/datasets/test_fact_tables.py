@@ -6,7 +6,7 @@ import itertools
 import pytest
 
 from qkv.errors import QkvError
-from qkv.knowledge import biographies, load_facts, questions, write_facts
+from qkv.knowledge import Facts, biographies, load_facts, questions, write_facts
 
 BOOKS = [
     ("Dune", "Frank Herbert", "1965"),
@@ -209,3 +209,12 @@ def test_an_index_of_pandas_is_no_subject_and_a_named_or_other_first_column_is(t
     assert [p.name for p in load_facts(write(tmp_path / "t.csv", own))] == [book[0] for book in BOOKS]
     numbered = [("number", "name", "sign"), ("1", "Hydrogen", "H"), ("2", "Helium", "He")]
     assert [p.name for p in load_facts(write(tmp_path / "t.csv", numbered))] == ["1", "2"]
+
+
+@pytest.mark.parametrize("column", ["job", "profession"])
+def test_a_row_with_an_empty_cell_is_of_the_same_kind_as_the_others_of_its_table(tmp_path, column):
+    people = [("Anna Bo", "Munich", "baker"), ("Carl Do", "Berlin", ""), ("Eve Fo", "Bonn", "smith")]
+    rows = [("name", "city", column), *people]
+    found = load_facts(write(tmp_path / "t.csv", rows))
+    asked = {q.replace(person.name, "…") for person in found for q, _ in questions(Facts((person,)), ["city"])}
+    assert asked == {"Where was … born?"}

@@ -116,6 +116,12 @@ def test_a_sentence_ends_in_one_full_stop(value, statements):
     assert all(value in text and text.endswith(".") and ".." not in text for text in texts)
 
 
+def test_a_name_or_value_with_braces_is_filled_in_as_it_is():
+    facts = Facts((Person("The {object} trick", more=(("use", "{subject} magic"),)),))
+    (text,) = biographies(facts, versions=1, statements={"use": ["{subject} is used for {object}."]}).texts
+    assert text.endswith("The {object} trick is used for {subject} magic.")
+
+
 def test_a_wording_that_is_given_twice_asks_once():
     facts = Facts((Person("Ada Lovelace", city="London"),))
     asked = questions(facts, ["city"], {"city": ["Where is {subject} from?", "Where is {subject} from?"]})

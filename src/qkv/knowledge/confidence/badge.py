@@ -48,17 +48,24 @@ class Badge:
         unread_name: Mean log-probability of a token of the name, in the middle of the names that are not in the text.
         n_unnamed: Questions in which no name was found, among those that it was fitted on.
         n_unanswered: Questions about people outside the text whose right answer was not given, among them.
+        by_name: Whether some names had more questions than others, so that what is guaranteed counts names.
     """
 
     calibrator: Calibrator
     unread_name: float
     n_unnamed: int = 0
     n_unanswered: int = 0
+    by_name: bool = False
 
     @property
     def remembered(self) -> Guarantee:
         """What is guaranteed of the answers that are called "remembered"."""
         return self.calibrator.remembered
+
+    @property
+    def counted(self) -> str:
+        """How what is guaranteed counts answers, as a part of a sentence; nothing where each counts alike."""
+        return ", each name counted once" if self.by_name else ""
 
     def judge(self, values: np.ndarray) -> list[Judgement]:
         """The badge of each answer, from feature values (n, features)."""
@@ -74,9 +81,9 @@ class Badge:
         Where nobody said what is right for people outside the text, a guess about them may be right.
         """
         if badge == REMEMBERED:
-            return self.calibrator.remembered.sentence("right")
+            return self.calibrator.remembered.sentence("right", self.counted)
         wrong = "wrong, or about somebody who is not in the text," if self.n_unanswered else "wrong"
-        return self.calibrator.made_up.sentence(wrong) if badge == MADE_UP else None
+        return self.calibrator.made_up.sentence(wrong, self.counted) if badge == MADE_UP else None
 
     def save(self, folder: str | Path, weights: str | None = None) -> None:
         """Write trust.json into the folder of a run, atomically.
@@ -86,7 +93,7 @@ class Badge:
             weights: Checksum of the weights that the badge was fitted on; that of those in the folder if left out.
         """
         data: dict[str, Any] = {"calibrator": self.calibrator.to_json(), "unread_name": self.unread_name}
-        data |= {name: getattr(self, name) for name in COUNTS}
+        data |= {name: getattr(self, name) for name in (*COUNTS, "by_name")}
         data["weights"] = weights_checksum(Path(folder)) if weights is None else weights
         write_text(Path(folder) / FILE, json.dumps(with_checksum({"format": FORMAT, **data})) + "\n")
 
@@ -105,22 +112,27 @@ class Badge:
             version = data.get("format") if isinstance(data, dict) else None
             if version != FORMAT:
                 raise ValueError(f"its format is {version!r}, not {FORMAT!r}")
+            if data.get(CHECKSUM) == EDITED:
+                raise ValueError("it was edited by hand, and what it guarantees was not measured so")
             data = verified(data, required=True)
-            if set(data) != {"format", "calibrator", "unread_name", *COUNTS, "weights"}:
+            if set(data) != {"format", "calibrator", "unread_name", *COUNTS, "by_name", "weights"}:
                 raise ValueError("it has other fields")
             counts = [data[name] for name in COUNTS]
-            badge = cls(Calibrator.from_json(data["calibrator"]), float(data["unread_name"]), *counts)
+            calibrator, unread = Calibrator.from_json(data["calibrator"]), float(data["unread_name"])
+            badge = cls(calibrator, unread, counts[0], counts[1], data["by_name"])
             if badge.calibrator.features != INPUTS:
                 raise ValueError("it was fitted on other features")
             if any(type(count) is not int or not 0 <= count <= badge.calibrator.n_questions for count in counts):
                 raise ValueError("its number of questions without a name or an answer is not one")
+            if type(badge.by_name) is not bool:
+                raise ValueError("it does not say how answers are counted")
             if not -1e4 <= badge.unread_name <= 0:
                 raise ValueError("its log-probability of an unread name is not one")
         except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as why:
             raise QkvError(
                 f"reading {path}",
                 f"it is damaged or of another version ({why})",
-                f'Calibrate again with: qkv trust; or, if you edited it by hand, set "{CHECKSUM}" in it to "{EDITED}"',
+                "Calibrate again with: qkv trust",
             ) from None
         if data["weights"] != (weights_checksum(Path(folder)) if weights is None else weights):
             raise QkvError(

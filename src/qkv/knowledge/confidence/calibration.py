@@ -160,6 +160,7 @@ def fit_badge(
     more_invented: np.ndarray | None = None,
     n_unnamed: int = 0,
     n_unanswered: int = 0,
+    by_name: bool = False,
     seed: int = 0,
 ) -> tuple[Badge, CrossFit]:
     """Fit a badge to answers that are known to be right or wrong; see `cross_fit`.
@@ -176,6 +177,7 @@ def fit_badge(
         more_invented: Features of answers about more invented names, which serve for this limit only.
         n_unnamed: Questions in which no name was found.
         n_unanswered: Questions about outsiders whose right answer is not known, so that they count as wrong.
+        by_name: Whether some people have more questions than others.
         seed: Seed of the folds.
     """
     kinds = np.asarray(groups)
@@ -194,7 +196,7 @@ def fit_badge(
         seed=seed,
     )
     unread = values[kinds == OUTSIDER, list(FEATURES).index("name_mean_log_probability")]
-    return Badge(found.calibrator, float(np.median(unread)), n_unnamed, n_unanswered), found
+    return Badge(found.calibrator, float(np.median(unread)), n_unnamed, n_unanswered, by_name), found
 
 
 def _questions(
@@ -239,13 +241,15 @@ def _remarks(names: NameCheck, people: Sequence[str], n_known: int, n_invented: 
     return [*out, *_misplaced(names, people, n_known)]
 
 
-def _counted_by_name(called: Sequence[str], every: Sequence[str]) -> Iterator[str]:
-    """How questions about one name count, where there are several: `called` are the names of answers called so."""
+def _counting(called: Sequence[str], badge: Badge) -> Iterator[str]:
+    """How questions about one name, and those without an answer, count; `called` are the names of answers called so."""
     if len(set(called)) < len(called):
         n = len(set(called))
         yield f"the {len(called)} answers called remembered are about {n} names, which the interval counts"
-    if len(set(Counter(every).values())) > 1:
+    if badge.by_name:
         yield "some have more questions than others: what is guaranteed counts each name once, by one of its questions"
+    if badge.n_unanswered:
+        yield f"{badge.n_unanswered} unknown ones have no answer given: what is said of them counts as wrong"
 
 
 def _misplaced(names: NameCheck, people: Sequence[str], n_known: int) -> list[str]:
@@ -274,6 +278,7 @@ def _fit(answers: _Answers, level: float, confidence: float, max_outside: float,
         more_invented=answers.found.values[answers.limiting & answers.filled],
         n_unnamed=sum(not answers.found.questions[i].named for i in rows),
         n_unanswered=sum(answers.groups[i] == OUTSIDER and not answers.pairs[i][1] for i in rows),
+        by_name=len({*Counter(answers.people[i] for i in rows if answers.groups[i] != INVENTED).values()}) > 1,
         seed=seed,
     )
 
@@ -298,7 +303,7 @@ def _measure(
     names = [answers.people[i] for i in rows[called & given]]
     draws = independent_draws(names)
     low, high = wilson_interval(min(n_right / n * draws, draws), draws) if n else (0.0, 1.0)
-    remarks = (*remarks, *_counted_by_name(names, [answers.people[i] for i in rows[given]]))
+    remarks = (*remarks, *_counting(names, badge))
     made = badge.remembered
     more = (made.more - 1) * int((answers.fitted & answers.filled & (answers.groups != INVENTED)).sum())
     return Trust(

@@ -56,12 +56,12 @@ class Guarantee:
     def __str__(self) -> str:
         return self.sentence()
 
-    def sentence(self, what: str = "right") -> str:
-        """The statement in words; `what` is what the answers are guaranteed to be."""
+    def sentence(self, what: str = "right", counted: str = "") -> str:
+        """The statement in words; `what` is what the answers are guaranteed to be, `counted` how they are counted."""
         if not self.accepted:
             return "no answer"
         level, sure = lower_percent(self.level, 3), lower_percent(self.confidence, 6)
-        return f"{what} at least {level} of the time ({sure} confidence)"
+        return f"{what} at least {level} of the time{counted} ({sure} confidence)"
 
     def to_json(self) -> dict[str, Any]:
         """The fields, with null for an infinite number."""

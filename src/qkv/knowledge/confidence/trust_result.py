@@ -186,7 +186,8 @@ class Trust(Displayable):
             least = ", the least that is called so" if self.level < MIN_LEVEL else ""
             return f"No answer can be called “remembered” at {self._wanted}{least}"
         level, sure = lower_percent(self.stated_level, 3), lower_percent(self.confidence, 6)
-        return f"“remembered”: right at least {level} of the time ({sure} confidence)"
+        counted = getattr(self.badge, "counted", "")  # a language model is asked once about each person of a table
+        return f"“remembered”: right at least {level} of the time{counted} ({sure} confidence)"
 
     @property
     def _wanted(self) -> str:

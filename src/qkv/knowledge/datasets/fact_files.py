@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from qkv.core.display import Card, Displayable
-from qkv.core.files import check_output_path, write_text
+from qkv.core.files import check_output_path, replacing, write_text
+from qkv.core.json_files import content_checksum, read_json, verified, with_checksum
 from qkv.errors import QkvError, refuse_negative
 from qkv.knowledge.datasets.facts import Facts, Questions, describe_problems
 from qkv.knowledge.datasets.name_index import NameIndex
@@ -23,6 +26,8 @@ FILES = {
     DEV: "questions about subjects that are in the texts, but not in train.tsv",
     OUTSIDE: "questions about subjects that are not in the texts",
 }
+RECORD, FORMAT = "facts.json", "qkv-facts-1"
+"""A file beside them with their checksums: only files that are as they were written are replaced."""
 MAX_INVENTED = 300
 _INVENTING_TRIES = 100
 
@@ -76,7 +81,8 @@ def write_facts(
 
     Args:
         facts: The facts, such as `load_facts` reads.
-        out: Folder for texts.txt, train.tsv, dev.tsv and outside.tsv.
+        out: Folder for texts.txt, train.tsv, dev.tsv and outside.tsv, and for facts.json with their checksums. Files of
+            an earlier call are replaced, others of these names never.
         relations: What to ask for; None for every relation.
         wordings: Questions for some relations, with {subject}; all of them are asked.
         statements: Sentences of the texts for some relations, with {subject} and {object}.
@@ -90,7 +96,8 @@ def write_facts(
         The files, with the number of lines of each.
 
     Raises:
-        QkvError: A relation is not in the facts, a share is out of range, or the folder cannot be written.
+        QkvError: A relation is not in the facts, a share is out of range, the folder cannot be written, or it holds a
+            file of one of these names that no earlier call wrote.
 
     Example:
         >>> import tempfile
@@ -250,9 +257,37 @@ def _write(folder: Path, files: Mapping[str, Sequence[str]]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as why:
         raise QkvError(f"writing facts to {folder}", str(why), "Give a folder that can be written") from None
-    for name in files:
+    for name in (*files, RECORD):
         check_output_path(folder / name)
-    for name in FILES:  # a file of an earlier call must not stay beside those of this one
+    earlier = _own_files(folder)
+    new = {name: [content_checksum(text.encode())] for name, text in contents.items()}
+    both = {name: [*earlier.get(name, ()), *new.get(name, ())] for name in FILES}
+    with ExitStack() as pending:  # all are written before any replaces an earlier one
+        for name, text in contents.items():
+            pending.enter_context(replacing(folder / name)).write_text(text, "utf-8")
+        _write_record(folder, both)  # if the process is killed now, the next call still knows all of them
+    for name in FILES.keys() - contents.keys():  # a file of an earlier call must not stay beside those of this one
         (folder / name).unlink(missing_ok=True)
-    for name, text in contents.items():
-        write_text(folder / name, text)
+    _write_record(folder, new)
+
+
+def _write_record(folder: Path, checksums: Mapping[str, Sequence[str]]) -> None:
+    write_text(folder / RECORD, json.dumps(with_checksum({"format": FORMAT, "files": checksums})) + "\n")
+
+
+def _own_files(folder: Path) -> dict[str, list[str]]:
+    """The checksums of the files that an earlier call wrote; any other file of these names is refused."""
+    try:
+        record = verified(read_json(folder / RECORD)) if (folder / RECORD).is_file() else {}
+        written = {str(name): [str(each) for each in own] for name, own in dict(record.get("files", {})).items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        written = {}
+    for name in FILES:
+        path = folder / name
+        if path.exists() and content_checksum(path.read_bytes()) not in written.get(name, ()):
+            raise QkvError(
+                f"writing facts to {folder}",
+                f"{path} is there already, and no earlier call wrote it, or it was changed since",
+                "Give another folder, or move the file away",
+            )
+    return written

@@ -91,8 +91,10 @@ def load_facts(
         if form == "triples" or (form == "auto" and _holds_triples(rows)):
             triples = list(_cell_triples(rows, bad))
         else:
-            people = _is_header(rows[0].cells[0], PEOPLE_HEADERS) or people if people is None and rows else people
             triples = list(_table_triples(path, rows, bad))
+            if people is None and rows:  # one kind for all rows, whichever cells of a row are empty
+                of_people = any(relation.lower() in PEOPLE_RELATIONS for _, _, relation, _ in triples)
+                people = _is_header(rows[0].cells[0], PEOPLE_HEADERS) or of_people
             apart = _kept_apart(triples)
             columns = tuple(rows[0].cells) if rows else ()
     by_subject = _by_subject(triples, bad, apart)

@@ -296,8 +296,7 @@ def _versions(
             which = int(wordings[relation][version])
             if relation in statements:
                 template = statements[relation][which % len(statements[relation])]
-                text = template.replace("{subject}", person.name).replace("{object}", known[relation])
-                sentences.append(_one_full_stop(text, known[relation]))
+                sentences.append(_one_full_stop(_filled(template, person.name, known[relation]), known[relation]))
                 continue
             own = relation in SENTENCES and bool(getattr(person, relation))
             template = (SENTENCES[relation] if own else OTHER_SENTENCES)[which]
@@ -325,6 +324,12 @@ def _sentence(template: str, person: Person, relation: str, value: str, full: bo
         words = {"who": "it", "whom": "it", "whose": "its", "was": "was", "has": "has"}
     text = _one_full_stop(template.format(**words, a=a, relation=relation, value=value), value)
     return text if full else text[0].upper() + text[1:]
+
+
+def _filled(template: str, name: str, value: str) -> str:
+    """A template with both places filled at once: a name may hold {object} itself."""
+    filled = {"{subject}": name, "{object}": value}
+    return "".join(filled.get(part, part) for part in re.split(r"(\{subject\}|\{object\})", template))
 
 
 def _one_full_stop(sentence: str, value: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from qkv.core.files import write_text
-from qkv.core.json_files import read_json, verified, with_checksum
+from qkv.core.json_files import CHECKSUM, EDITED, read_json, verified, with_checksum
 from qkv.errors import QkvError
 from qkv.knowledge.confidence.badge import Judgement
 from qkv.knowledge.confidence.calibrator import MADE_UP, REMEMBERED, Calibrator, CrossFit
@@ -101,7 +101,10 @@ class ModelBadge:
         if not path.is_file():
             return None
         try:
-            data = verified(read_json(path), required=True)
+            data = read_json(path)
+            if isinstance(data, dict) and data.get(CHECKSUM) == EDITED:
+                raise ValueError("it was edited by hand, and what it guarantees was not measured so")
+            data = verified(data, required=True)
             if data["format"] != FORMAT or data["relation"] != relation:
                 raise ValueError(f"it is no {FORMAT} for {relation}")
             if data["model"] != model:

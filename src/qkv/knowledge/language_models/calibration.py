@@ -106,7 +106,7 @@ def trust(
         if not 0 < share < 1:
             raise QkvError("calibrating trust", f"the {name} is {share}", "Give a share in (0, 1), such as 0.95")
     chosen = draw_people(facts, relation, people, seed)
-    names = names_of_nobody(chosen, round(INVENTED_PER_PERSON * len(chosen)), seed)
+    names = names_of_nobody(chosen, round(INVENTED_PER_PERSON * len(chosen)), seed, facts)
     asked = [*questions_about(chosen, relation), *(about(name, relation) for name in names)]
     opened = model if isinstance(model, CausalModel) else open_causal_model(model, offline=offline)
     found = read_signals(opened, asked, path=answers, progress=progress)
@@ -123,9 +123,10 @@ def trust(
     return measured(badge, fit, found, expected, seed=seed, kept_earlier=kept)
 
 
-def names_of_nobody(people: Sequence[Person], n: int, seed: int) -> list[str]:
-    """Up to n invented names made of parts of these people's, none of them in the shipped table or in the prompts."""
-    taken = {person.name for person in pantheon()} | {person.name for person in people} | set(invented_names())
+def names_of_nobody(people: Sequence[Person], n: int, seed: int, facts: Facts | None = None) -> list[str]:
+    """Up to n invented names made of parts of these people's, none of them in a table of facts or in the prompts."""
+    real = [*pantheon(), *people, *(facts or ())]
+    taken = {person.name for person in real} | set(invented_names())
     for count in (2 * n, n, n // 2, 0):
         try:
             made = Facts(tuple(people)).invented_names(count, seed) if count else ()
@@ -174,7 +175,7 @@ def measured(
         more_questions=None if math.isinf(more) else math.ceil(more),
         empty=sum(not answer for answer in found.answers),
         held_out=fit is None,
-        remarks=("invented ones are made of parts of these people's names and are not in the shipped table",),
+        remarks=("invented ones are made of parts of these people's names and are in no table of facts",),
         kept_earlier=kept_earlier,
         badge=badge,  # type: ignore[arg-type]  # as Badge, it has `remembered`
         answers=_rows(found, expected, right, badges, scores),
