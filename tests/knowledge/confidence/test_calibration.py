@@ -182,6 +182,13 @@ def test_wrong_is_not_said_of_guesses_about_people_whose_answer_nobody_gave(run,
         assert found.badge.statement(MADE_UP).startswith(says) or not found.badge.calibrator.made_up.accepted
 
 
+def test_nobody_is_known_and_unknown(run, people):
+    asked = list(questions(people, ["city"]).pairs)
+    names = "|".join(name_of(question) for question, _ in asked[3:5])
+    with pytest.raises(QkvError, match=rf"2 names are among the known and the unknown people, such as ({names})"):
+        trust(run, asked, [*invented_names(people), asked[3][0], asked[4][0]])
+
+
 def test_a_name_with_more_questions_than_others_is_said_to_count_once(run, people, monkeypatch):
     monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
     both, one = list(questions(people, ["city", "year"]).pairs), list(questions(people, ["city"]).pairs)

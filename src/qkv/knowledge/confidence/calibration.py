@@ -212,6 +212,10 @@ def _questions(
     groups = [KNOWN] * len(known) + [OUTSIDER] * len(unknown)
     given = [question for question, _ in pairs]
     people = [name_of(question, frames) for question in given]
+    both = sorted(set(people[: len(known)]) & set(people[len(known) :]))
+    if both:
+        problem = f"{len(both)} names are among the known and the unknown people, such as {both[0]}"
+        raise QkvError("calibrating trust", problem, "Leave them out of one of the two")
     fitted = _calibration_split(people, np.array(groups) == KNOWN, calibration, seed)
     limiting, left_out = np.zeros(len(pairs), dtype=bool), 0
     for part in (True, False):  # each invented name is made of names on one side of the split

@@ -137,13 +137,6 @@ class CrossFit:
         own = np.array([each == group for each in self.groups], dtype=bool)
         return int((self.badges[own] == REMEMBERED).sum()), int(own.sum())
 
-    def n_more_questions(self) -> float:
-        """How many more rows should guarantee the wanted level, if as many of the surest answers stay right.
-
-        0 if it is guaranteed, ∞ if that share is too small for any number; with more rows the share may change.
-        """
-        return (self.calibrator.remembered.more - 1) * len(self.right)
-
 
 def log_odds_of_both(one: np.ndarray, two: np.ndarray) -> np.ndarray:
     """The log-odds of p·q, from those of p and of q."""
