@@ -7,6 +7,8 @@ import pytest
 from marks import some, spread
 
 from qkv.core.documents import named_arrays
+from qkv.design.certificates import load
+from qkv.design.certificates.saved_result import differences
 from qkv.errors import QkvError
 
 STORY = ("--orthonormal", "6x8", "--weights", "0=1/2,1=1/2", "--isotropic", "1e-6", "--along", "0=0.5")
@@ -55,6 +57,105 @@ def test_a_saved_result_keeps_the_names_of_its_items(suffix, made, shell):
     again = shell("design", "copy", f"saved{suffix}", "--item", "b", "--json")
     assert again.data["wanted"] == {"b": 1.0}
     assert shell("design", "verify", f"saved{suffix}").code == 0
+
+
+SAVED = {
+    "copy": ("copy", "keys.csv", "--item", "b"),
+    "copy that cannot be": ("copy", "inside.csv", "--item", "middle"),
+    "blend": ("blend", "keys.csv", "--weights", "a=1/4,b=3/4"),
+    "blend with a weight of 0": ("blend", "keys.csv", "--weights", "b=1,a=0"),
+    "blend that cannot be": ("blend", "inside.csv", "--weights", "middle=1/2,a=1/2"),
+    "project": ("project", "spans.npz", "B"),
+    "no projection": ("project", "spans.npz", "A"),
+    "wire": ("wire", "tokens.npz", "--reads", "0:2,1:0", "--writes", "writes"),
+    "wire a blend": ("wire", "tokens.npz", "--reads", "0:1=0.5+2=0.5,1:0", "--writes", "writes"),
+    "no wiring": ("wire", "same.npz", "--reads", "0:1,1:0", "--writes", "writes"),
+    "reach": ("reach", "tokens.npz", "--token", "1", "--along", "u_d", "--target", "u_b"),
+    "copyable": ("copyable", "keys.csv"),
+    "not all copyable": ("copyable", "inside.csv"),
+    "every text": ("wire-texts", "words.npz", "--reads", "previous", "--length", "6"),
+    "induction": ("wire-texts", "words.npz", "--reads", "induction", "--length", "5", "--sink", "0"),
+    "given texts": ("wire-texts", "words.npz", "--reads", "duplicate", "--length", "4", "--texts", "texts.json"),
+    "no head": ("wire-texts", "alike.npz", "--reads", "duplicate", "--length", "3", "--texts", "torn.json"),
+}
+
+
+def numbers_in(value, path=()):
+    """The paths of all numbers that lists hold, at any depth."""
+    for name, each in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(each, list | dict):
+            yield from numbers_in(each, (*path, name))
+        elif isinstance(value, list) and isinstance(each, int | float):
+            yield (*path, name)
+
+
+def with_number(result, path, change):
+    """A copy of a result with one of its numbers changed."""
+    changed = json.loads(json.dumps(result))
+    inner = changed
+    for name in path[:-1]:
+        inner = inner[name]
+    inner[path[-1]] = change(inner[path[-1]])
+    return changed
+
+
+@pytest.fixture(params=SAVED, ids=SAVED)
+def saved(request, files, shell, monkeypatch):
+    """A file of --save of one kind of design."""
+    monkeypatch.chdir(files)
+    done = shell("design", *SAVED[request.param], "--save", "saved.json")
+    assert done.code in (0, 1), done.err
+    return files / "saved.json"
+
+
+def test_a_result_beside_certificates_that_is_not_theirs_is_refused(saved, shell):
+    document = json.loads(saved.read_text())
+    result, certificates = document["result"], load(saved)
+    first = certificates[0]
+
+    def refused(changed):
+        return [each.field for each in differences(changed, certificates)]
+
+    assert shell("design", "verify", saved).code == 0 and refused({}) == []
+    for path in numbers_in({name: each for name, each in result.items() if name != "labels"}):
+        assert refused(with_number(result, path, lambda x: x + 1e-6 + 1e-6 * abs(x))) == [path[0]]
+    bounds = ("at_least",) if first.kind == "unreachable" else ("distance", "output_distance")
+    for name in bounds:
+        if {"output_distance": "output"}.get(name, "distance") in first.claims and result.get(name) is not None:
+            assert refused(with_number(result, (name,), lambda x: x / 2 - 1e-9)) == [name]
+    for name in ("keys", "values", "query", "queries", "X", "M", "mix", "weights", "noise"):
+        assert refused({**result, name: {"along": [1.0]} if name == "noise" else [[7.0, 7.0]]}) == [name]
+    for name in result:  # what is missing states nothing
+        assert refused({key: each for key, each in result.items() if key != name}) == []
+    saved.write_text(json.dumps({**document, "result": {**result, "keys": [[7.0, 7.0]]}}))
+    assert shell("design", "verify", saved).code == 1
+
+
+def test_commands_read_what_is_certified_and_not_what_stands_beside_it(made, shell, files):
+    made("q.json", "design", "blend", "keys.csv", "--weights", "b=3/4,a=1/4", "--save", "saved.json")
+    document = json.loads((files / "saved.json").read_text())
+    before = shell("read", "saved.json", "--query", "saved.json", "--json").data
+    wanted = shell("design", "blend", "saved.json", "--weights", "saved.json", "--json").data["wanted"]
+    assert before["weights"][:2] == pytest.approx([0.25, 0.75], abs=1e-3) and wanted == {"b": 0.75, "a": 0.25}
+    document["result"] |= {"query": [9.0, -9.0], "keys": [[1.0, 0.0]] * 3, "values": [[9.0]] * 3, "wanted": {"c": 1.0}}
+    (files / "saved.json").write_text(json.dumps(document))
+    assert shell("read", "saved.json", "--query", "saved.json", "--json").data == before
+    assert shell("design", "blend", "saved.json", "--weights", "saved.json", "--json").data["wanted"] == wanted
+    done = shell("design", "verify", "saved.json")
+    assert done.code == 1 and "REFUSED" in done.out
+    told = shell("design", "verify", "saved.json", "--json").data
+    assert not told["holds"] and [each["claim"] for each in told["certificates"][-1]["findings"]] == [
+        "result.wanted", "result.query", "result.keys", "result.values"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", [".json", ".safetensors"])
+def test_the_keys_of_copyable_are_a_memory(suffix, made, shell):
+    made("c.json", "design", "copyable", "keys.csv", "--save", f"saved{suffix}")
+    again = shell("design", "copy", f"saved{suffix}", "--item", "b", "--json")
+    assert (
+        again.code == 0 and again.data["query"] == made("d.json", "design", "copy", "keys.csv", "--item", "b")["query"]
+    )
 
 
 def test_a_result_goes_through_a_pipe(made, shell):

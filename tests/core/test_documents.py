@@ -29,14 +29,19 @@ def test_a_field_of_its_own_name_is_kept_and_the_first_alias_counts():
     assert named_arrays("reading", {"schema": "qkv/noise", "output_mean": [3.0]})["target"] == [3.0]
 
 
-def test_a_saved_design_gives_the_inputs_of_its_first_certificate_and_its_result():
+def test_a_saved_design_gives_the_inputs_of_its_first_certificate_and_of_its_result_the_labels():
     saved = {
         "format": "qkv-certificate/1",
-        "certificates": [{"data": {"keys": [[1.0]], "scale": 1.0}}, {"data": {"keys": [[9.0]]}}],
-        "result": {"query": [4.0], "scale": 2.0},
-    }
+        "certificates": [{"data": {"keys": [[1.0], [2.0]], "query": [1.0], "items": [1.0], "wanted": [1.0]}},
+                         {"data": {"keys": [[9.0]], "values": [[9.0]]}}],
+        "result": {"query": [4.0], "keys": 3, "values": [[5.0]], "wanted": {"a": 1.0}, "labels": ["a", "b"]},
+    }  # fmt: skip
     assert is_saved(saved) and not is_result(saved)
-    assert named_arrays("reading", saved) == {"keys": [[1.0]], "scale": 2.0, "query": [4.0], "along": [4.0]}
+    found = {"keys": [[1.0], [2.0]], "query": [1.0], "along": [1.0], "items": [1.0]}
+    assert named_arrays("reading", saved) == {**found, "labels": ["a", "b"], "wanted": {"b": 1.0}}
+    assert named_arrays("reading", {**saved, "result": {}}) == {**found, "wanted": {"1": 1.0}}
+    for result in ([], "keys", {"labels": None}):
+        assert named_arrays("reading", {**saved, "result": result}) == {**found, "wanted": {"1": 1.0}}
     alone = {"format": "qkv-certificate/1", "data": {"keys": [[1.0]]}}
     assert named_arrays("reading", alone) == {"keys": [[1.0]]}
     assert named_arrays("reading", {"format": "qkv-certificate/1", "certificates": ["broken"]}) == {}

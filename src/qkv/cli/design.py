@@ -208,7 +208,7 @@ def copyable(
     with progress("keys") as step:
         result = design(found, cluster=cluster, processes=processes, callback=step)
     draw = (lambda: plots.hull(found, result)) if found.d == 2 else (lambda: plots.margins(result))
-    deliver(result, as_json, save, plot, draw)
+    deliver(result, as_json, save, plot, draw, memory=found)
     exit_if_negative(bool(result.possible.all()))
 
 
@@ -228,7 +228,7 @@ def verify(
     as_json: JSON = False,
 ) -> None:
     """Verify certificates from their raw inputs, with no solver; exit 1 if one is refused."""
-    from qkv.design.certificates import load
+    from qkv.design.certificates.certificate import verify_file
 
     if reads is None and (writes, tol, output_tol) != (None, None, None):
         problem = "--writes, --tol or --output-tol was given without --reads"
@@ -238,10 +238,12 @@ def verify(
     if str(file) == STDIN and reads is None:
         problem = "certificates are read from files, which --save writes"
         raise QkvError("verifying certificates from standard input", problem, "Name the file")
-    nearness = 1e-3 if tol is None else tol
-    certificates = load(file) if reads is None else [_wiring_certificate(file, reads, writes, nearness, output_tol)]
     with working("verifying"):
-        checked = [certificate.verify() for certificate in certificates]
+        if reads is None:
+            checked = verify_file(file)
+        else:
+            nearness = 1e-3 if tol is None else tol
+            checked = [_wiring_certificate(file, reads, writes, nearness, output_tol).verify()]
     if as_json:
         report = {"holds": all(checked), "certificates": [verification.to_json() for verification in checked]}
         say(document_text(report))

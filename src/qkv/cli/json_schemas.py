@@ -196,7 +196,7 @@ class Verification(Fields):
 
 
 class Verifications(Fields):
-    """qkv design verify: every certificate of the file."""
+    """qkv design verify: every certificate of the file, and the result beside them where it is not theirs."""
 
     holds: Annotated[bool, Field(description="Whether all hold; exit code 1 if not.")]
     certificates: list[Verification]

@@ -291,10 +291,9 @@ def _safetensors(path: Path) -> dict[str, Any]:
     if not is_saved(metadata):
         return found
     own = {name.removeprefix("0.data."): value for name, value in found.items() if name.startswith("0.data.")}
-    return named_arrays(
-        f"reading arrays from {path}",
-        {**metadata, "certificates": [{"data": own}], "result": parse_json(metadata.get("result", "{}"))},
-    )
+    result = parse_json(metadata.get("result", "{}"))
+    data = {"format": metadata["format"], "certificates": [{"data": own}], "result": result}
+    return named_arrays(f"reading arrays from {path}", data)
 
 
 def _json(path: Path) -> dict[str, Any]:

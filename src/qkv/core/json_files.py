@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ EDIT_HINT = f'Restore it from a copy or, if you edited it by hand, set "{CHECKSU
 _NO_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[^][{}"]++', re.DOTALL)
 
 
-def parse_json(text: str, **numbers: Callable[[str], Any]) -> Any:
+def parse_json(text: str, **numbers: Any) -> Any:
     """The value of a JSON text; `parse_int` and the like, by which `json.loads` reads numbers, may be given.
 
     Raises:

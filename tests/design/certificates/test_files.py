@@ -137,7 +137,7 @@ def test_records_come_back_as_they_were_written(suffix, tmp_path):
         "weights", {"keys": np.eye(2), "reads": {"0": 1}, "tol": 0.5}, {"distance": [0.25, 0.5], "margin": math.inf}
     )
     files.write([record, record], tmp_path / f"r{suffix}", {"scale": 2.0})
-    for found in files.read(tmp_path / f"r{suffix}"):
+    for found in files.read(tmp_path / f"r{suffix}")[0]:
         assert found.kind == "weights" and np.array_equal(found.data["keys"], np.eye(2))
         assert found.data["reads"] == {"0": 1} and found.data["tol"] == 0.5
         assert list(found.claims["distance"]) == [0.25, 0.5] and found.claims["margin"] == "inf"

@@ -14,6 +14,7 @@ from flint import ctx
 from qkv.core.display import Card, Displayable, lower_bound, plain, upper_bound
 from qkv.design.certificates import files, statements
 from qkv.design.certificates.ball_arithmetic import above, below
+from qkv.design.certificates.saved_result import differences
 from qkv.errors import QkvError
 
 PRECISIONS = (128, 512, 2048)
@@ -225,7 +226,8 @@ def save(certificates: Sequence[Certificate], path: str | Path, result: Mapping[
     Args:
         certificates: The certificates.
         path: The file, .json or .safetensors; an existing one is replaced.
-        result: What is stored beside them for a reader; it is not checked.
+        result: What is stored beside them for a reader. Its arrays and bounds must be those of the certificates, for
+            `qkv design verify` refuses the file else.
 
     Raises:
         QkvError: If the suffix is another one, or the file cannot be written.
@@ -245,7 +247,26 @@ def load(path: str | Path) -> list[Certificate]:
     Raises:
         QkvError: If the file cannot be read, or has another form.
     """
-    return [Certificate(*record) for record in files.read(path)]
+    return [Certificate(*record) for record in files.read(path)[0]]
+
+
+def verify_file(path: str | Path) -> list[Verification]:
+    """Verify every certificate of a file; and, where the result beside them is not theirs, what differs in it.
+
+    Args:
+        path: As for `load`.
+
+    Returns:
+        One `Verification` for each certificate, in the order of the file, and one more that is false if the result
+        holds arrays or bounds that are not those of the certificates.
+
+    Raises:
+        QkvError: If the file cannot be read, or has another form.
+    """
+    records, result = files.read(path)
+    found = [Certificate(*record).verify() for record in records]
+    wrong = tuple(Finding(f"result.{field}", False, why) for field, why in differences(result, records))
+    return [*found, Verification("the result in the file is that of its certificates", wrong)] if wrong else found
 
 
 def _numbers(name: str, value: Any) -> list[float]:

@@ -1,6 +1,7 @@
 """JSON and safetensors formats of certificates.
 
-There is one form of each; whatever else a file holds is refused, since a reader might take it for checked.
+There is one form of each; whatever else a file holds is refused, since a reader might take it for checked. The fields
+of "result" are compared with the certificates where a file is verified: see saved_result.
 
 - JSON: {"format", "result", "certificates": [certificate, …]}, or one certificate alone. A certificate is {"kind",
   "data", "claims"}, perhaps with "format"; `data` and `claims` are objects without duplicate names. Numbers are
@@ -71,16 +72,18 @@ def write(records: Sequence[Record], path: str | Path, result: Mapping[str, Any]
         _write_safetensors(records, path, result or {})
 
 
-def read(path: str | Path) -> list[Record]:
-    """The certificates in a file that `write` wrote, or that a person wrote in the same form."""
+def read(path: str | Path) -> tuple[list[Record], Mapping[str, Any]]:
+    """The certificates and the result in a file that `write` wrote, or that a person wrote in the same form."""
     path = _path("reading certificates", path)
     request = f"reading certificates from {path}"
     if not path.is_file():
         problem = "it is a folder" if path.is_dir() else "there is no such file"
         raise QkvError(request, problem, "Give a file of --save" if path.is_dir() else "Check the path")
     try:
-        entries = _read_safetensors(path) if path.suffix == ".safetensors" else _read_json(path)
+        entries, result = _read_safetensors(path) if path.suffix == ".safetensors" else _read_json(path)
         found = [_record(entry) for entry in entries]
+        if not isinstance(result, dict):
+            raise ValueError(f"its result is {kind_of(result)}, not an object")
     except QkvError:
         raise
     except Exception as why:  # whatever a truncated or foreign file raises means that it is not a certificate
@@ -90,7 +93,7 @@ def read(path: str | Path) -> list[Record]:
         raise QkvError(request, f"it is damaged or no certificate ({detail})", hint) from None
     if not found:
         raise QkvError(request, "it holds no certificate", "Save one with --save")
-    return found
+    return found, result
 
 
 def _write_json(records: Sequence[Record], path: Path, result: Mapping[str, Any]) -> None:
@@ -119,7 +122,7 @@ def _write_safetensors(records: Sequence[Record], path: Path, result: Mapping[st
         write_tensors(temporary, tensor_file(arrays, metadata=metadata))
 
 
-def _read_safetensors(path: Path) -> list[Any]:
+def _read_safetensors(path: Path) -> tuple[list[Any], Any]:
     from safetensors import safe_open
 
     with interrupts_delayed(), safe_open(path, framework="np") as handle:
@@ -137,7 +140,7 @@ def _read_safetensors(path: Path) -> list[Any]:
             if name in part:
                 raise ValueError(f"{key} stands in the metadata and is a tensor too")
             part[name] = tensor
-    return entries
+    return entries, _parse_json(metadata.get("result", "{}"))
 
 
 def _place(key: str, entries: list[Any]) -> tuple[dict[str, Any], str]:
@@ -153,7 +156,7 @@ def _place(key: str, entries: list[Any]) -> tuple[dict[str, Any], str]:
     return entry[part], name
 
 
-def _read_json(path: Path) -> list[Any]:
+def _read_json(path: Path) -> tuple[list[Any], Any]:
     size = path.stat().st_size
     if size > MAX_JSON_BYTES:
         request = f"reading certificates from {path}"
@@ -162,12 +165,12 @@ def _read_json(path: Path) -> list[Any]:
     if not isinstance(document, dict):
         raise ValueError("it is not a JSON object")
     if "certificates" not in document:
-        return [document]
+        return [document], {}
     _check_names("the document", document, required=("certificates",), allowed=("format", "result"))
     _check_format(document)
     if not isinstance(document["certificates"], list):
         raise ValueError("its certificates are not a list")
-    return document["certificates"]
+    return document["certificates"], document.get("result", {})
 
 
 def _record(entry: Any) -> Record:

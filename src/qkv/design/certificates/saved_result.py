@@ -1,0 +1,196 @@
+"""Check that the result in a file of certificates is theirs: its arrays and bounds, field by field."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+
+class Stated(Protocol):
+    """A certificate, or its record in a file."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def data(self) -> Mapping[str, Any]: ...
+    @property
+    def claims(self) -> Mapping[str, Any]: ...
+
+
+class Difference(NamedTuple):
+    """A field of a result that is not what the certificates say."""
+
+    field: str
+    why: str
+
+
+ARRAYS = {
+    "matrix": ("data", "M"),
+    "coordinates": ("data", "C"),
+    "distances": ("claims", "distance"),
+    "output_distances": ("claims", "output"),
+}
+"""Where a certificate holds an array of a result; others have the same name in the data."""
+BOUNDS = {
+    "distance": ("claims", "distance"),
+    "output_distance": ("claims", "output"),
+    "at_least": ("claims", "distance"),
+    "residual": ("claims", "residual"),
+    "least_norm": ("claims", "norm_at_least"),
+    "least_norm_within_tol": ("claims", "norm_at_least"),
+    "distance_at_least": ("data", "tol"),
+}
+"""Where certificates hold the number of a result; of several numbers, the largest."""
+SEARCHED = {("unreachable", "distance")}
+"""Numbers of results that a search found, in kinds of certificates whose claim of that name is about something else."""
+UNCOVERED = "no certificate covers it"
+DIFFERENT = "it is not what the certificate holds"
+SHARED_TOLERANCE = 1e-9
+"""Relative rounding error of a vector that is computed again."""
+
+
+def differences(result: Mapping[str, Any], certificates: Sequence[Stated]) -> Iterator[Difference]:
+    """Fields of a result that differ from the certificates, and arrays in it that no certificate covers.
+
+    Texts and single numbers without a bound of their own, such as a scale, are not checked: no command reads them.
+
+    Args:
+        result: The fields of the result, as JSON holds them.
+        certificates: The certificates of the same file.
+
+    Yields:
+        One `Difference` for each such field.
+    """
+    checks = {"labels": _labels, "wanted": _wanted, "answers": _answers, "shared": _shared}
+    for field, value in result.items():
+        if field in checks and isinstance(value, list | dict):
+            why = checks[field](result, certificates)
+        elif _holds_array(value):
+            why = _array(field, value, certificates)
+        else:
+            why = _bound(field, value, certificates)
+        if why:
+            yield Difference(field, why)
+
+
+def _array(field: str, value: Any, certificates: Sequence[Stated]) -> str:
+    part, name = ARRAYS.get(field, ("data", field))
+    held = next((getattr(each, part)[name] for each in certificates if name in getattr(each, part)), None)
+    if held is None:
+        return UNCOVERED
+    return "" if _same(value, held) else DIFFERENT
+
+
+def _bound(field: str, value: Any, certificates: Sequence[Stated]) -> str:
+    if field not in BOUNDS or isinstance(value, bool) or not isinstance(value, int | float):
+        return ""
+    part, name = BOUNDS[field]
+    held = [getattr(each, part)[name] for each in certificates
+            if name in getattr(each, part) and (each.kind, field) not in SEARCHED]  # fmt: skip
+    return "" if not held or any(_same(value, np.max(_numbers(each))) for each in held) else DIFFERENT
+
+
+def _labels(result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
+    """Labels are names, which nothing certifies; but each item must have its own."""
+    labels, held = result["labels"], _first(certificates, "keys", "X")
+    plain = isinstance(labels, list) and all(isinstance(each, str | int | float) for each in labels)
+    if not plain or len(set(labels)) != len(labels):
+        return "it is no list of different names"
+    return (
+        "" if held is None or len(held) == len(labels) else f"it names {len(labels)} items, and there are {len(held)}"
+    )
+
+
+def _wanted(result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
+    wanted, held = result["wanted"], _first(certificates, "wanted")
+    if not isinstance(wanted, dict) or held is None:
+        return _array("wanted", wanted, certificates)
+    labels, items = result.get("labels"), _first(certificates, "items")
+    if isinstance(labels, list) and items is not None:
+        named = [str(labels[int(i)]) for i in _numbers(items) if 0 <= i < len(labels)]
+        if named != list(wanted):
+            return DIFFERENT
+    return "" if _same(list(wanted.values()), held) else DIFFERENT
+
+
+def _answers(result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
+    """The decisions about all keys, against the rows of the one certificate that holds them."""
+    answers, held = result["answers"], next((each for each in certificates if each.kind == "copyable"), None)
+    if held is None:
+        return UNCOVERED
+    try:
+        expected = list(_decisions(held))
+    except (KeyError, IndexError, ValueError, TypeError):
+        return DIFFERENT
+    fields = {"item", *(expected[0] if expected else ())}
+    if len(answers) != len(expected) or not all(isinstance(a, dict) and set(a) == fields for a in answers):
+        return DIFFERENT
+    for answer, row in zip(answers, expected, strict=True):
+        given = {**answer, "combination": answer["combination"] and list(answer["combination"].values())}
+        if not all(_same(given[name], value) for name, value in row.items()):
+            return DIFFERENT
+    return ""
+
+
+def _decisions(certificate: Stated) -> Iterator[dict[str, Any]]:
+    data, claims = certificate.data, certificate.claims
+    queries, margins = iter(data["queries"]), iter(np.atleast_1d(_numbers(claims.get("margin", []))))
+    offsets, weights = _numbers(data["offsets"]).astype(int), _numbers(data["weights"])
+    at_most, row = np.atleast_1d(_numbers(claims.get("margin_at_most", []))), 0
+    for possible in _numbers(data["possible"]):
+        if possible:
+            margin = float(next(margins))
+            yield {
+                "possible": True, "query": next(queries), "margin": margin if math.isfinite(margin) else None,
+                "combination": None, "margin_at_most": None,
+            }  # fmt: skip
+        else:
+            yield {
+                "possible": False, "query": None, "margin": None,
+                "combination": weights[offsets[row] : offsets[row + 1]], "margin_at_most": at_most[row],
+            }  # fmt: skip
+            row += 1
+
+
+def _shared(result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
+    """The vector in both spans is A x for the certified x."""
+    a, x = _first(certificates, "A"), _first(certificates, "x")
+    if a is None or x is None:
+        return UNCOVERED
+    try:
+        given, held = _numbers(result["shared"]), _numbers(a) @ _numbers(x)
+        near = given.shape == held.shape and np.abs(given - held).max() <= SHARED_TOLERANCE * np.abs(held).max()
+    except (ValueError, TypeError):
+        return DIFFERENT
+    return "" if near else DIFFERENT
+
+
+def _first(certificates: Sequence[Stated], *names: str) -> Any:
+    """The first datum of one of these names."""
+    return next((each.data[name] for each in certificates for name in names if name in each.data), None)
+
+
+def _numbers(value: Any) -> np.ndarray:
+    return np.asarray(value, dtype=np.float64)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values are the same numbers in the same shape, or both null."""
+    if one is None or other is None:
+        return one is None and other is None
+    try:
+        return bool(np.array_equal(_numbers(one), _numbers(other)))
+    except (ValueError, TypeError):
+        return False
+
+
+def _holds_array(value: Any) -> bool:
+    """Whether there is a list with a number in it, at any depth."""
+    if isinstance(value, dict):
+        return any(_holds_array(each) for each in value.values())
+    if not isinstance(value, list):
+        return False
+    return any(isinstance(each, bool | int | float) or _holds_array(each) for each in value)
