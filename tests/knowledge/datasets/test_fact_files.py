@@ -11,6 +11,7 @@ from qkv.knowledge import Facts, Person, load_facts, load_questions, load_texts,
 from qkv.knowledge.datasets.examples import EXAMPLES, minerals
 from qkv.knowledge.datasets.fact_files import invented_names
 from qkv.train.data.cloze import ClozeSource
+from qkv.train.run_lock import run_lock
 from qkv.train.tokenizers import Characters
 
 THINGS = Facts(
@@ -196,7 +197,7 @@ def test_line_ends_and_tabs_in_facts_are_spaces_in_the_files(tmp_path):
 BOOKS = Facts(
     tuple(Person(title, more=(("author", f"Writer {i}"),)) for i, title in enumerate(["Dune", "Emma", "Momo"]))
 )
-NAMES = ("texts.txt", "train.tsv", "dev.tsv", "outside.tsv")
+NAMES = ("texts.txt", "train.tsv", "dev.tsv", "outside.tsv", "facts.json")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -225,7 +226,26 @@ def test_files_of_an_earlier_call_are_replaced_unless_they_were_changed(tmp_path
     (tmp_path / "facts.json").write_text("{}")
     with pytest.raises(QkvError, match="is there already"):
         write_facts(BOOKS, tmp_path)
+    with run_lock(tmp_path), pytest.raises(QkvError, match="is writing to it"):
+        write_facts(BOOKS, tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before | {"facts.json": b"{}"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", ["link", "broken link", "folder"])
+def test_links_and_folders_of_these_names_stay(tmp_path, name, kind):
+    target = tmp_path / "target"
+    if kind == "folder":
+        (tmp_path / "out" / name).mkdir(parents=True)
+    else:
+        (tmp_path / "out").mkdir()
+        if kind == "link":
+            target.write_text("mine\n")
+        (tmp_path / "out" / name).symlink_to(target)
+    with pytest.raises(QkvError, match=r"is there already|it is a folder"):
+        write_facts(BOOKS, tmp_path / "out", held_out=0)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [name]
+    assert target.exists() == (kind == "link")
 
 
 @pytest.mark.parametrize("failing", range(1, 6))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
+from qkv.core.json_files import with_checksum
 from qkv.errors import QkvError
 from qkv.knowledge.language_models import answer_file
 from qkv.knowledge.language_models.answer_file import FORMAT
@@ -49,3 +52,30 @@ def test_a_file_of_the_version_without_checksums_is_refused(path):
     path.write_text(path.read_text("utf-8").replace(FORMAT, "qkv-answers-1"), "utf-8")
     with pytest.raises(QkvError, match="another version than"):
         answer_file._stored(path, HEADER)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hidden": None}, {"tokens": None}, {"hidden": ""}, {"hidden": "A"}, {"answer": 5}, {"first": [1]},
+        {"answer": "Paris"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_line_that_was_edited_or_lacks_something_is_refused_in_a_sentence(path, change):
+    header, first, *rest = path.read_text("utf-8").split("\n")
+    row = {name: value for name, value in (json.loads(first) | change).items() if value is not None}
+    changed = [json.dumps(row | {"checksum": "edited"}), json.dumps(row)]
+    if change != {"answer": "Paris"}:  # with a checksum of its own, another answer is another answer
+        changed.append(json.dumps(with_checksum(row)))
+    for line in changed:
+        path.write_text("\n".join([header, line, *rest]), "utf-8")
+        with pytest.raises(QkvError, match=r"edited by hand|checksum does not fit|a line of it"):
+            answer_file._stored(path, HEADER)
+
+
+def test_a_file_that_was_cut_off_in_its_first_line_begins_anew(path):
+    content = path.read_bytes()
+    for size in (30, content.index(b"\n")):
+        path.write_bytes(content[:size])
+        assert answer_file._stored(path, HEADER) == {} and path.read_bytes() == b""

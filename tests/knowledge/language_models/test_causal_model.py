@@ -145,3 +145,22 @@ def test_a_tokenizer_of_another_model_is_refused() -> None:
     tokenizer.add_tokens([f"<extra{i}>" for i in range(200)])
     with pytest.raises(QkvError, match="tokenizer has 800 tokens, and the model 640"):
         from_transformers(tiny_model(), tokenizer)
+
+
+def test_a_tokenizer_without_an_end_or_without_unknown_words_is_refused_in_a_sentence() -> None:
+    tokenizers, transformers = (pytest.importorskip(name) for name in ("tokenizers", "transformers"))
+    words = {
+        word: i
+        for i, word in enumerate(
+            ["In", "which", "city", "was", "Immanuel", "Kant", "born", "?", "was", "born", "in", "Rome"]
+        )
+    }
+    found = tokenizers.Tokenizer(tokenizers.models.WordLevel(words))
+    found.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    own, model = transformers.PreTrainedTokenizerFast(tokenizer_object=found), tiny_model()
+    model.generation_config.eos_token_id = None
+    with pytest.raises(QkvError, match="no token that ends an answer"):
+        from_transformers(model, own)
+    own.add_special_tokens({"eos_token": "<end>"})
+    with pytest.raises(QkvError, match="its tokenizer cannot read 'Ada Lovelace'"):
+        from_transformers(model, own).encode("Ada Lovelace")

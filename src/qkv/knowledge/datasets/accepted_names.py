@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections import Counter
 from functools import cache
+from importlib import resources
 
 from qkv.knowledge.datasets.pantheon import pantheon
 
@@ -182,35 +183,86 @@ _WITH_CITY = frozenset(["belize", "guatemala", "kuwait", "luxembourg", "new york
 """Cities that are also called "… City"; Kansas City is not a city called Kansas."""
 _CONTINENTS = frozenset(["africa", "asia", "europe", "north america", "south america", "central america", "oceania"])
 _STATES = (  # with the ways in which they are abbreviated
-    "alabama al|alaska ak|arizona az|arkansas ar|california ca|colorado co|connecticut ct|delaware de|florida fl|"
-    "georgia ga|hawaii hi|idaho id|illinois il|indiana in|iowa ia|kansas ks|kentucky ky|louisiana la|maine me|"
-    "maryland md|massachusetts ma|michigan mi|minnesota mn|mississippi ms|missouri mo|montana mt|nebraska ne|"
-    "nevada nv|new hampshire nh|new jersey nj|new mexico nm|new york ny|north carolina nc|north dakota nd|ohio oh|"
-    "oklahoma ok|oregon or|pennsylvania pa|rhode island ri|south carolina sc|south dakota sd|tennessee tn|texas tx|"
-    "utah ut|vermont vt|virginia va|washington wa|west virginia wv|wisconsin wi|wyoming wy|district of columbia dc"
+    "alabama al ala|alaska ak|arizona az ariz|arkansas ar ark|california ca calif|colorado co colo|"
+    "connecticut ct conn|delaware de del|florida fl fla|georgia ga|hawaii hi|idaho id|illinois il ill|"
+    "indiana in ind|iowa ia|kansas ks kans|kentucky ky|louisiana la|maine me|maryland md|massachusetts ma mass|"
+    "michigan mi mich|minnesota mn minn|mississippi ms miss|missouri mo|montana mt mont|nebraska ne nebr|"
+    "nevada nv nev|new_hampshire nh|new_jersey nj|new_mexico nm|new_york ny|north_carolina nc|north_dakota nd|"
+    "ohio oh|oklahoma ok okla|oregon or ore|pennsylvania pa penn|rhode_island ri|south_carolina sc|"
+    "south_dakota sd|tennessee tn tenn|texas tx tex|utah ut|vermont vt|virginia va|washington wa wash|"
+    "west_virginia wv|wisconsin wi wis|wyoming wy|district_of_columbia dc"
 )
-_PROVINCES = "alberta|british columbia|manitoba|new brunswick|newfoundland|nova scotia|ontario|quebec|saskatchewan"
-_STATE_OF = {"new york": "new york", "los angeles": "california", "washington dc": "district of columbia"}
-"""State of the American cities that have other names: Manhattan in Kansas is not a part of New York."""
-_EMPIRES = frozenset(
-    ["Austria", "Germany", "Hungary", "Italy", "Poland", "Romania", "Russia", "Turkey", "United Kingdom"]
+_PROVINCES = frozenset(
+    [
+        "alberta",
+        "british columbia",
+        "manitoba",
+        "new brunswick",
+        "newfoundland",
+        "nova scotia",
+        "ontario",
+        "quebec",
+        "saskatchewan",
+        "alta",
+        "bc",
+        "mb",
+        "nb",
+        "ns",
+        "ont",
+        "on",
+        "qc",
+        "que",
+        "sask",
+        "sk",
+    ]
 )
-"""Countries that cities belonged to which are in another today: Breslau, Germany."""
+_FORMERLY = {
+    "Armenia": "Russia Turkey", "Azerbaijan": "Russia", "Belarus": "Russia Poland",
+    "Bosnia and Herzegovina": "Austria Turkey", "Bulgaria": "Turkey", "Croatia": "Austria Hungary Italy",
+    "Czech Republic": "Austria Germany", "Egypt": "Turkey", "Estonia": "Russia", "Finland": "Russia Sweden",
+    "France": "Germany", "Georgia": "Russia", "Greece": "Turkey", "Hungary": "Austria", "Iraq": "Turkey",
+    "Ireland": "United_Kingdom", "Israel": "Turkey United_Kingdom Palestine", "Italy": "Austria",
+    "Kazakhstan": "Russia", "Latvia": "Russia", "Lebanon": "Turkey Syria", "Lithuania": "Russia Poland",
+    "Moldova": "Russia Romania", "Pakistan": "India United_Kingdom", "Poland": "Germany Russia Austria",
+    "Republic of Macedonia": "Turkey", "Romania": "Hungary Austria", "Russia": "Germany",
+    "Serbia": "Austria Hungary Turkey", "Slovakia": "Hungary Austria", "Slovenia": "Austria", "Syria": "Turkey",
+    "Turkey": "Greece", "Ukraine": "Russia Poland Austria Romania", "Uzbekistan": "Russia",
+}  # fmt: skip
+"""Countries that places of another country belonged to: Breslau, Germany, is in Poland today."""
+_FORMER_STATES = frozenset(
+    [
+        "soviet union",
+        "ussr",
+        "russian empire",
+        "ottoman empire",
+        "austria hungary",
+        "yugoslavia",
+        "czechoslovakia",
+        "british empire",
+    ]
+)
+MANY_PEOPLE = 20  # from a city, so that two such names are two cities, and not a part of a city and the city
 MIN_SHARE = 0.2  # of the people from a city of a name, for a country in which a city is meant by it
 _PARTS_OF_BRITAIN = frozenset(("england", "scotland", "wales", "northern ireland"))
-_DENIAL = re.compile(r"\b(?:not|never|wrong|no|false|neither|nor|unknown)\b|n['’]t\b", re.IGNORECASE)
+_DENIAL = re.compile(
+    r"\b(?:not|never|wrong|no|false|neither|nor|unknown|or|maybe|perhaps|possibly|probably)\b|n['’]t\b", re.IGNORECASE
+)
 _LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ı": "i", "ß": "ss", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th"})
 _SIGNS_OVER_LETTERS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]")
 """Accents of European letters, and the vowel signs that Hebrew and Arabic leave out; others are letters themselves."""
 _MONTH = r"(?:jan|febr?|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
-_DATE = re.compile(rf"\b(?:{_DAY} (?:of )?{_MONTH}|{_MONTH} {_DAY}),? (?=\d)|\b{_MONTH},? (?=\d)")
+_DATE = re.compile(
+    rf"\b(?:{_DAY} (?:of )?{_MONTH}|{_MONTH} {_DAY}),? (?=\d)|\b{_MONTH},? (?=\d{{3}})|\b\d\d?\.\d\d?\.(?=\d{{4}})"
+)
+_ISO_DATE = re.compile(r"(\d{4})-\d\d-\d\d")
+_ERA = r"b\.?\s?c\.?(?:\s?e\.?)?|before christ|before the common era|v\. ?chr\.?|a\.\s?c\.|a\.?d\.?|c\.?e\.?"
+_LEAD = r"on|in|the|year|he|she|it|they|was|were|is|born|b\.?|about|around|approximately|of"
 _YEAR = re.compile(
-    r"(?:(?:in|the|year|he|she|it|they|was|were|is|born|b\.?|c\.|ca\.?|circa|about|around|approximately|of)\s+)*"
-    r"(?P<first>ad\s+|bce?\s+|[-−–]\s*)?(?P<year>\d{1,3}(?:,\d{3})+|\d+)"
-    r"(?P<last>\s?(?:b\.?\s?c\.?(?:\s?e\.?)?|before christ|before the common era|v\. ?chr\.?|a\.\s?c\.|"
-    r"a\.?d\.?|c\.?e\.?))?"
-    r"(?:\s*[.;]?|(?:,\s*|\s+)in\s+[^\d]+|,\s*[^\d]+)"
+    rf"(?:(?:{_LEAD})\s+)*(?:(?:c\.?|ca\.?|circa)\s*)?"
+    r"(?P<first>a\.?d\.?\s*|bce?\s+|[-−–]\s*)?(?P<year>\d{1,3}(?:,\d{3})+|\d+)"
+    rf"(?P<last>,?\s?(?:{_ERA}))?"
+    rf"(?:\s*[.;]?|(?:,\s*|,?\s+in\s+)(?!(?:{_ERA})\b)[^\d]+)"
 )
 """A year with what may stand around it. "1810s", "before 1815" and "4th century" are no years."""
 
@@ -257,12 +309,13 @@ def is_accepted(answer: str, expected: str, relation: str = "") -> bool:
         >>> is_accepted("Mexico", "Mexico City", "city"), is_accepted("England", "United Kingdom", "country")
         (False, True)
     """
-    if relation != "city" or "," not in answer or same_name(answer) in accepted_forms(expected, relation):
+    if relation != "city" or not re.search(r"[,(]", answer) or same_name(answer) in accepted_forms(expected, relation):
         return bool(forms_of_answer(answer, relation) & accepted_forms(expected, relation))
-    first, _, rest = answer.partition(",")
+    first, _, rest = _without_brackets(answer).partition(",")
     if same_name(first) not in accepted_forms(expected, relation) or _DENIAL.search(rest):
         return False
-    return _lies_in(expected, rest, same_name(first) != same_name(expected))
+    by_another_name = same_name(first) != same_name(expected)
+    return all(_lies_in(expected, part, by_another_name) for part in re.split(r"[,;/]", rest) if same_name(part))
 
 
 def accepted_forms(expected: str, relation: str = "") -> frozenset[str]:
@@ -277,16 +330,42 @@ def forms_of_answer(answer: str, relation: str = "") -> frozenset[str]:
     """The plain forms of an answer: the whole, of a city its part before a comma, of a country also the last part."""
     if relation == "year":
         return _year(answer)
+    if relation in ("city", "country"):
+        answer = _without_brackets(answer)
     first, _, rest = answer.partition(",")
     if relation not in ("city", "country") or not rest:
         return frozenset({same_name(answer)}) - {""}
     if _DENIAL.search(answer):
         return frozenset()
-    parts = {answer, first}
-    if relation == "country":
-        parts = {answer, f"{_written_out(rest)} {first}", rest.rpartition(",")[2]}
-        parts |= {first} if same_name(rest) in _CONTINENTS else set()
+    parts = {answer, first} if relation == "city" else {answer, *_names_of_country(first, rest)}
     return frozenset(same_name(part) for part in parts) - {""}
+
+
+def _without_brackets(text: str) -> str:
+    """A text with commas for round brackets."""
+    return re.sub(r"\s*\(([^()]*)\)", r", \1", text).strip(" ,")
+
+
+def _names_of_country(first: str, rest: str) -> set[str]:
+    """What "Korea, North", "Iran, Islamic Republic of", "Georgia, USSR" and "London, England" name."""
+    whole, last = f"{_written_out(rest)} {first}", rest.rpartition(",")[2]
+    out = {whole}
+    titled = re.fullmatch(
+        r"(?:islamic |united |arab |bolivarian |federal )?(?:republic|states?|kingdom) of(?: the)?", _written_out(rest)
+    )
+    if (titled and same_name(first) not in ("korea", "congo", "china")) or same_name(
+        rest
+    ) in _CONTINENTS | _FORMER_STATES:
+        out.add(first)
+    if same_name(first) not in _country_forms() or same_name(first) in _states():
+        out.add(last)
+    return out
+
+
+@cache
+def _country_forms() -> frozenset[str]:
+    """Names of countries of the shipped table, without parts of one."""
+    return frozenset(_countries()) - _PARTS_OF_BRITAIN
 
 
 def _written_out(before: str) -> str:
@@ -300,26 +379,47 @@ def _written_out(before: str) -> str:
 
 def _lies_in(city: str, region: str, by_another_name: bool) -> bool:
     """Whether a city may lie in what follows a comma: only what is known to be elsewhere is refused."""
-    where = _countries_of_cities().get(same_name(city), frozenset())
-    named = same_name(region.rpartition(",")[2])
+    own, where = same_name(city), _countries_of_cities().get(same_name(city), frozenset())
+    named = re.sub(r"(?<=\w) (?:usa|us|united states(?: of america)?|canada|\d+)$", "", same_name(region))
     state = _states().get(named)
-    if by_another_name and same_name(city) in _STATE_OF:
-        own = accepted_forms(city, "city") | accepted_forms("United States", "country")
-        return state == _STATE_OF[same_name(city)] or named in own
-    if by_another_name and where and named in _countries_of_cities() and named not in _countries():
-        return bool(where & _countries_of_cities()[named])  # Christiania in Copenhagen is not Oslo
+    if named in accepted_forms(city, "city"):
+        return True
+    if state and "United States" in where and own in _states_of_cities():
+        return state in _states_of_cities()[own]
+    if by_another_name and own in _states_of_cities():
+        return named in accepted_forms("United States", "country")
     found = set(_countries().get(named, ())) | ({"United States"} if state else set())
-    found |= {"Canada"} if named in _PROVINCES.split("|") else set()
+    found |= {"Canada"} if named in _PROVINCES else set()
     if named in _PARTS_OF_BRITAIN:
         return not where or "United Kingdom" in where
-    return not where or not found or bool(found & (where | _EMPIRES))
+    if not found and named in _countries_of_cities() and where:  # another city, or a region that is called like one
+        return bool(where & _countries_of_cities()[named]) and not _are_both_large(own, named)
+    former = {each.replace("_", " ") for country in where for each in _FORMERLY.get(country, "").split()}
+    return not where or not found or bool(found & (where | former))
+
+
+def _are_both_large(one: str, two: str) -> bool:
+    return min(_people_of_cities()[one].total(), _people_of_cities()[two].total()) >= MANY_PEOPLE
 
 
 @cache
 def _states() -> dict[str, str]:
-    """The states of the USA, by their names and abbreviations."""
-    pairs = [each.rpartition(" ") for each in _STATES.split("|")]
-    return {form: name for name, _, short in pairs for form in (name, short)}
+    """The states of the USA, by their names and abbreviations; not "de", which is Germany as well."""
+    rows = [each.replace("_", " ") if " " not in each else each for each in _STATES.split("|")]
+    names = [[word.replace("_", " ") for word in row.split(" ")] for row in rows]
+    return {form: name for name, *short in names for form in (name, *short) if form != "de"}
+
+
+@cache
+def _states_of_cities() -> dict[str, frozenset[str]]:
+    """The states in which the people of Pantheon from an American city were born."""
+    text = resources.files("qkv.knowledge.datasets").joinpath("data/us_states.tsv").read_text("utf-8")
+    rows = [line.split("\t") for line in text.splitlines()]
+    states = {short.upper(): name for short, name in _states().items() if len(short) == 2} | {"DE": "delaware"}
+    found = {
+        same_name(city): frozenset(states[each] for each in own.split(",") if each in states) for city, own in rows
+    }
+    return found | {same_name("Washington, D.C."): frozenset({"district of columbia"})}
 
 
 @cache
@@ -332,20 +432,30 @@ def _countries() -> dict[str, tuple[str, ...]]:
 @cache
 def _countries_of_cities() -> dict[str, frozenset[str]]:
     """The countries in which the shipped table has a city of a name, without those of few of the people there."""
+    return {
+        city: frozenset(country for country, n in own.items() if n >= MIN_SHARE * own.total())
+        for city, own in _people_of_cities().items()
+    }
+
+
+@cache
+def _people_of_cities() -> dict[str, Counter[str]]:
+    """How many people of the shipped table come from a city of a name, by country."""
     out: dict[str, Counter[str]] = {}
     for person in pantheon():
         if person.city and person.country:
             out.setdefault(same_name(person.city), Counter())[person.country] += 1
-    return {city: frozenset(c for c, n in own.items() if n >= MIN_SHARE * own.total()) for city, own in out.items()}
+    return out
 
 
 def _year(text: str) -> frozenset[str]:
     """The year that a text states, and whether it is before Christ; nothing if it states none, several or a denial."""
-    found = _YEAR.fullmatch(_DATE.sub("", text.strip().lower()))
+    plain = re.sub(r"^\((.*)\)$", r"\1", text.strip().lower())
+    found = _YEAR.fullmatch(_DATE.sub("", _ISO_DATE.sub(r"\1", plain)))
     if not found or _DENIAL.search(text):
         return frozenset()
     number = str(int(found["year"].replace(",", "")))
-    first, last = (re.sub(r"[\s.]", "", found[part] or "") for part in ("first", "last"))
+    first, last = (re.sub(r"[\s.,]", "", found[part] or "") for part in ("first", "last"))
     after = last in ("ad", "ce") or first == "ad"
     before = last not in ("", "ad", "ce") or first in ("bc", "bce", "-", "−", "–")
     return frozenset() if before and after else frozenset({f"{number} BC" if before else number})

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from qkv.knowledge.datasets.facts import Facts, Questions, describe_problems
 from qkv.knowledge.datasets.name_index import NameIndex
 from qkv.knowledge.datasets.templates import MAX_VERSIONS, biographies, questions
 from qkv.train.data.tables import tab_separated
+from qkv.train.run_lock import run_lock
 
 TEXTS, TRAIN, DEV, OUTSIDE = "texts.txt", "train.tsv", "dev.tsv", "outside.tsv"
 FILES = {
@@ -259,6 +261,12 @@ def _write(folder: Path, files: Mapping[str, Sequence[str]]) -> None:
         raise QkvError(f"writing facts to {folder}", str(why), "Give a folder that can be written") from None
     for name in (*files, RECORD):
         check_output_path(folder / name)
+    with run_lock(folder):  # of two calls at once, one is refused
+        _replace(folder, contents)
+
+
+def _replace(folder: Path, contents: Mapping[str, str]) -> None:
+    """Write files, all or none of them, and remove those of an earlier call that are not among them."""
     earlier = _own_files(folder)
     new = {name: [content_checksum(text.encode())] for name, text in contents.items()}
     both = {name: [*earlier.get(name, ()), *new.get(name, ())] for name in FILES}
@@ -278,13 +286,19 @@ def _write_record(folder: Path, checksums: Mapping[str, Sequence[str]]) -> None:
 def _own_files(folder: Path) -> dict[str, list[str]]:
     """The checksums of the files that an earlier call wrote; any other file of these names is refused."""
     try:
-        record = verified(read_json(folder / RECORD)) if (folder / RECORD).is_file() else {}
-        written = {str(name): [str(each) for each in own] for name, own in dict(record.get("files", {})).items()}
-    except (OSError, ValueError, TypeError, AttributeError):
-        written = {}
-    for name in FILES:
+        record: dict[str, Any] = {"format": FORMAT, "files": {}}
+        record = verified(read_json(folder / RECORD)) if (folder / RECORD).is_file() else record
+        is_record = record["format"] == FORMAT
+        written = {str(name): [str(each) for each in own] for name, own in dict(record["files"]).items()}
+    except (OSError, ValueError, TypeError, AttributeError, KeyError):
+        is_record, written = False, {}
+    for name in (*FILES, RECORD):
         path = folder / name
-        if path.exists() and content_checksum(path.read_bytes()) not in written.get(name, ()):
+        if name == RECORD:
+            own = is_record and not path.is_symlink()
+        else:
+            own = path.is_file() and content_checksum(path.read_bytes()) in written.get(name, ())
+        if not own and (path.is_symlink() or path.exists()):
             raise QkvError(
                 f"writing facts to {folder}",
                 f"{path} is there already, and no earlier call wrote it, or it was changed since",

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from qkv.core.json_files import parse_json, verified, with_checksum
+from qkv.core.json_files import CHECKSUM, EDITED, parse_json, verified, with_checksum
 from qkv.errors import QkvError
 from qkv.knowledge.language_models.causal_model import CausalModel
 from qkv.knowledge.language_models.prompts import EXAMPLES, NAME_CONTEXTS, STATEMENTS, WORDINGS, Question
@@ -124,7 +124,7 @@ def _signals(questions: Sequence[Question], rows: Sequence[dict[str, Any]]) -> S
         tuple(questions),
         tuple(row["answer"] for row in rows),
         tuple(tuple(row["tokens"]) for row in rows),
-        tuple(row["ended"] for row in rows),
+        tuple(bool(row["ended"]) for row in rows),
         tuple(tuple((int(i), float(log)) for i, log in row["first"]) for row in rows),
         np.array([row["values"] for row in rows]),
         np.stack([np.frombuffer(base64.b64decode(row["hidden"]), "<f2") for row in rows]).astype(np.float32),
@@ -153,9 +153,14 @@ def _stored(path: Path, header: dict[str, Any]) -> dict[str, dict[str, Any]]:
     content = path.read_bytes()
     whole = content[: content.rfind(b"\n") + 1]
     try:
+        if not whole and content.startswith(f'{{"format": "{FORMAT}"'.encode()):
+            path.write_bytes(b"")  # cut off in its first line: there is no answer in it
+            return {}
         first, *rows = [parse_json(line) for line in whole.decode().split("\n")[:-1]] or [None]
         if not isinstance(first, dict) or first.get("format") != FORMAT:
             raise ValueError(f"it is no file of answers, or of another version than {FORMAT}")
+        if any(isinstance(row, dict) and row.get(CHECKSUM) == EDITED for row in (first, *rows)):
+            raise ValueError("a line of it was edited by hand, and is not what the model answered")
         first, *rows = [verified(row, required=True) for row in (first, *rows)]
         other = [name for name in header if first.get(name) != header[name]]
         if other:
@@ -164,8 +169,13 @@ def _stored(path: Path, header: dict[str, Any]) -> dict[str, dict[str, Any]]:
         for row in rows:
             if len(row["values"]) != len(SIGNALS) or not np.isfinite(row["values"]).all():
                 raise ValueError("a line of it is damaged")
-    except (ValueError, KeyError, TypeError, UnicodeDecodeError) as why:
-        raise QkvError(request, str(why) or "a line of it is damaged", hint) from None
+        if rows and not all(isinstance(text, str) for text in _signals((), rows).answers):
+            raise ValueError("a line of it is damaged")
+    except KeyError as why:
+        raise QkvError(request, f"a line of it has no {why.args[0]}", hint) from None
+    except (ValueError, TypeError, UnicodeDecodeError) as why:
+        problem = str(why) if str(why).startswith(("it ", "its ", "a line")) else f"a line of it is damaged ({why})"
+        raise QkvError(request, problem, hint) from None
     if len(whole) < len(content):
         with path.open("r+b") as file:
             file.truncate(len(whole))

@@ -21,7 +21,8 @@ class AnswerRates:
     Attributes:
         relation: What the questions ask for.
         true: Number of people with each value, of those that were not asked about.
-        said: Number of answers with each text, as `same_name` writes it.
+        said: Number of answers with each text, as `same_name` writes it, about real people and about invented names: if
+            only some of them were counted, those would be known by it.
     """
 
     relation: str
@@ -42,17 +43,18 @@ class AnswerRates:
 
         Args:
             answers: The answers.
-            counted: Whether each answer is among those counted in `said`; left out if none is.
+            counted: Whether each answer is among those counted in `said`; left out if none is. One that is not counts
+                as one more, so that it is the same for an answer that was fitted on and for a new one.
 
         Returns:
             The logarithms, (n,).
         """
-        people, given = max(1, sum(self.true.values())), max(1, sum(self.said.values()))
+        people, given = max(1, sum(self.true.values())), sum(self.said.values())
         holders = self._holders(set(answers))
         out = []
         for answer, own in zip(answers, counted if counted is not None else [False] * len(answers), strict=True):
-            said = self.said.get(same_name(answer), 0) - bool(own) + 1
-            out.append(np.log((holders[answer] + UNSEEN) / people) - np.log(max(1, said) / given))
+            said = self.said.get(same_name(answer), 0) + (not own)
+            out.append(np.log((holders[answer] + UNSEEN) / people) - np.log(max(1, said) / max(1, given + (not own))))
         return np.array(out)
 
     def to_json(self) -> dict[str, Any]:

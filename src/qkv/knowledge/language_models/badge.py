@@ -22,7 +22,7 @@ from qkv.knowledge.language_models.answer_rates import AnswerRates
 from qkv.knowledge.language_models.name_probes import NameProbes, name_inputs
 from qkv.knowledge.language_models.signals import Signals
 
-FORMAT = "qkv-language-model-trust-3"
+FORMAT = "qkv-language-model-trust-4"
 MAX_ABS_INPUT = 30.0  # inputs of the calibrator are clipped to ± this
 REAL, INVENTED = "known", "invented"  # the groups of the calibrator
 USED = (
@@ -166,14 +166,13 @@ def fit_model_badge(
     if min(n_right, n_wrong) < 5:
         problem = f"{n_right} answers are right and {n_wrong} wrong"
         raise QkvError("fitting a badge", problem, "Ask for more people: five of each are needed, and more are better")
-    said = [answer for answer, own in zip(found.answers, real, strict=True) if own]
-    rates = AnswerRates.of(relation, values or (), said)
+    rates = AnswerRates.of(relation, values or (), found.answers)
     rows = name_inputs(found.name_values, found.middle_hidden)
     if probes is None:
         probes, scores = _own_probe(rows, real, seed)
     else:
         scores = probes.real.score(rows)
-    ratio = rates.log_ratio(found.answers, real.tolist())
+    ratio = rates.log_ratio(found.answers, [True] * len(real))
     fit = cross_fit(
         calibrator_inputs(found, ratio, scores, probes),
         right,

@@ -149,7 +149,7 @@ def measured(
     right = _right(found, expected, badge.relation)
     groups = np.array(_groups(expected))
     real = groups == REAL
-    x = badge.inputs(found, None if fit is None else real.tolist())
+    x = badge.inputs(found, None if fit is None else [True] * len(real))
     scores = badge.calibrator.scores(x) if fit is None else fit.scores
     badges = np.array([badge.calibrator.badge_of_score(float(score)) for score in scores])
     called = badges == REMEMBERED

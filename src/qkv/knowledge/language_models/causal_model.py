@@ -122,7 +122,11 @@ class CausalModel(Displayable):
 
     def encode(self, text: str, *, begin: bool = False) -> list[int]:
         """Token ids of a text; special tokens written in it are read as such. `begin` adds the tokenizer's own."""
-        return [int(i) for i in self.tokenizer(text, add_special_tokens=begin, verbose=False)["input_ids"]]
+        try:
+            return [int(i) for i in self.tokenizer(text, add_special_tokens=begin, verbose=False)["input_ids"]]
+        except Exception as why:  # tokenizers raises no class of its own, for a word that has no token
+            problem = f"its tokenizer cannot read {text[:40]!r} ({why})"
+            raise QkvError(f"asking {self.name}", problem, "Use a tokenizer with a token for unknown words") from None
 
     def decode(self, tokens: Ids) -> str:
         """The text of tokens, without special ones and without white space at both ends."""
@@ -425,7 +429,7 @@ def from_transformers(model: Any, tokenizer: Any, *, name: str = "a model") -> C
         name: What to call it.
 
     Raises:
-        QkvError: The tokenizer has tokens that the model does not have.
+        QkvError: The tokenizer has tokens that the model does not have, or none that ends an answer.
     """
     model.eval()
     config = model.config.get_text_config()
@@ -436,6 +440,9 @@ def from_transformers(model: Any, tokenizer: Any, *, name: str = "a model") -> C
     context = int(getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", 0) or 1 << 20)
     chat = bool(getattr(tokenizer, "chat_template", None))
     plain = CausalModel(name, type(model).__name__, context, chat, False, model, tokenizer)
+    if not plain.ends.any():
+        problem = "its tokenizer has no token that ends an answer: no special one, and none with a line break"
+        raise QkvError(f"opening the model {name}", problem, "Use a tokenizer with a token for the end of a text")
     before = getattr(model.config, "_attn_implementation", None)
     shared = CausalModel(name, type(model).__name__, context, chat, True, model, tokenizer)
     if _shares_prefix(plain, shared):

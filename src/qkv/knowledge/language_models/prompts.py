@@ -192,7 +192,8 @@ def _questions_and_answers(model: CausalModel, pairs: Sequence[tuple[str, str]],
         hint = "Mend the chat template in its folder, or remove it: then the model is asked in plain text"
         raise QkvError(f"asking {model.name}", problem, hint) from None
     if text.count(mark) != 1:
-        raise QkvError(f"asking {model.name}", "its chat template leaves out the question", "Ask another model")
+        problem = "its chat template leaves out the question, or repeats or changes it"
+        raise QkvError(f"asking {model.name}", problem, "Ask another model")
     before, after = text.split(mark)
     return Way(before, f"{{question}}{_escaped(after)}{beginning}", answers)
 
