@@ -11,7 +11,6 @@ from qkv.errors import QkvError
 from qkv.train.recipes import DEFAULT, RECIPES, Recipe, choose_recipe
 
 HelpOf = Callable[[Recipe], str]
-VALUE_OPTIONS = ("recipe", "objective")
 CHOOSING_OPTIONS = ("preset", "tokenizer", "steps")
 
 

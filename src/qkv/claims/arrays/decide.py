@@ -29,7 +29,6 @@ from qkv.claims.verdict import Step, Verdict
 
 N_INSTANCES = 24
 MIN_AGREEING = 6
-LATEX = {"<=": r"\le", ">=": r"\ge", "!=": r"\ne"}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ scalar symbols (`Atom`), so that two expressions of the same normal form are equ
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -319,7 +319,3 @@ def common_ends(value: Terms, kinds: tuple[str, ...], right: bool = False) -> tu
     parts = {(w[:-1] if right else w[1:]): c for w, c in value.parts.items()}
     rows, cols = value.rows, value.cols
     return end, Terms(parts, rows if right else end.shape[1], end.shape[0] if right else cols)
-
-
-def atoms_in(expr: Scalar) -> Iterable[Atom]:
-    return [s for s in expr.free_symbols if isinstance(s, Atom)]

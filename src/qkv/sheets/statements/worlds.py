@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from qkv.sheets.problems.problem import Part, Problem
 
@@ -109,8 +109,3 @@ def _noisy(given: tuple[str, ...], let: tuple[str, ...]) -> list[World]:
     lets = (*let, "k_i = mu_i", f"k_{item} = gamma*mu_{item}")
     length = World("means", (*plain, "gamma > 0"), lets, (), f"noise -> 0; k_{item} = gamma mu_{item}, gamma > 0")
     return [length, noise]
-
-
-def with_given(world: World, *more: str) -> World:
-    """The world with further givens."""
-    return replace(world, given=(*world.given, *more))

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from qkv.sheets.statements import tree as T
 
 SCALAR, VECTOR, ROW, MATRIX, UNKNOWN = "scalar", "vector", "row", "matrix", "unknown"
-MAX_LENGTH = 580  # characters of a statement that claims accept
 
 
 class Unwritable(Exception):
