@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 import qkv
-from qkv.tour import CHAPTERS, run
+from qkv.tour import CHAPTERS, explorer_commands, run
 
 
 class Balance(HTMLParser):
@@ -111,3 +111,21 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(qkv.QkvError, match="--out"):
         run(tmp_path / "file" / "tour")
+
+
+@pytest.mark.parametrize("has_web", [True, False])
+def test_the_explorer_is_started_by_a_command_that_works_here(has_web, monkeypatch, tmp_path):
+    program = tmp_path / ".venv" / "bin" / "qkv"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.executable", str(program.with_name("python")))
+    monkeypatch.setattr(qkv.tour, "find_spec", lambda name: has_web or None)
+    monkeypatch.setenv("PATH", "/nowhere")
+    *install, start = explorer_commands().split(" && ")
+    assert start == ".venv/bin/qkv serve" and (tmp_path / start.split()[0]).is_file()
+    assert bool(install) is not has_web
+    assert has_web or (install[0].startswith(".venv/bin/python -m pip install ") and '"fastapi' in install[0])
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert explorer_commands().endswith("qkv serve") and ".venv/bin/qkv" not in explorer_commands()

@@ -42,7 +42,17 @@ def test_invalid_bodies_are_refused_in_one_form(client, body, status):
 
 def test_unknown_paths_and_methods_are_refused_in_one_form(client):
     assert error(client.get("/api/nothing"), 404)["hint"] == "See /api/openapi.json"
+    for method in ("PUT", "GET", "HEAD", "DELETE"):
+        found = client.request(method, "/api/lookup")
+        assert found.status_code == 405 and "POST" in found.headers["allow"]
     assert error(client.put("/api/lookup", json=BODY), 405)["request"] == "PUT /api/lookup"
+    assert error(client.get("/api/lookup"), 405)["problem"] == "Method Not Allowed"
+
+
+@pytest.mark.parametrize("wanted", [["a", 7], [], {"a": "x"}, 5, {"a": 2}])
+def test_a_field_of_several_types_is_named_without_them(client, wanted):
+    problem = error(client.post("/api/lookup", json={**BODY, "wanted": wanted}), 422)["problem"]
+    assert problem.startswith("wanted") and "[" not in problem.split(":")[0] and "constrained" not in problem
 
 
 def test_several_invalid_fields_are_counted(client):

@@ -5,11 +5,15 @@ Reading order, that of the chapters: design, noise, heads, claims, sheets, train
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
-from qkv.errors import QkvError
+from qkv.errors import EXTRAS, QkvError
 from qkv.tour import claims, design, heads, knowledge, noise, sheets, train
 from qkv.viz.html_report import Chapter, write
 
@@ -34,6 +38,20 @@ LEAD = (
     "output is the weighted average of the values. Say what a head should look up, and get the query or the matrices "
     "that do it with a certificate that anyone can recheck, or a proof that none exists."
 )
+
+
+def explorer_commands() -> str:
+    """The commands that start the explorer on this installation, with what it lacks for that."""
+    folder = Path(sys.executable).parent
+    with suppress(ValueError):
+        folder = folder.relative_to(Path.cwd())
+    on_path = shutil.which("qkv")
+    same = on_path is not None and Path(on_path).absolute() == (Path(sys.executable).parent / "qkv")
+    start = "qkv serve" if same else f"{folder / 'qkv'} serve"
+    if all(find_spec(name) for name in ("fastapi", "uvicorn")):
+        return start
+    packages = " ".join(f'"{package}"' for package in EXTRAS["web"])
+    return f"{folder / Path(sys.executable).name} -m pip install {packages} && {start}"
 
 
 def run(out: Path) -> Path:
@@ -72,5 +90,7 @@ def run(out: Path) -> Path:
     write(path, "What attention looks up", LEAD, chapters)
     seconds = time.monotonic() - start
     console.print(f"\n{len(chapters)} chapters in {seconds:.0f} s. Open {path}", highlight=False)
-    console.print("To try it interactively, start the explorer: qkv serve", highlight=False)
+    console.print(
+        f"To try it interactively, start the explorer: {explorer_commands()}", highlight=False, soft_wrap=True
+    )
     return path

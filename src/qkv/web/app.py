@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from qkv.web.routes import claims, defaults, heads, jobs, knowledge, lookup, noi
 from qkv.web.schemas import refusal_reply
 from qkv.web.sheet_workers import SheetWorkers
 
+_TYPE_NAME = re.compile(r"(?:constrained-)?(?:str|int|float)|[a-z-]+\[.*\]")
+"""What pydantic puts among the names of fields where a field has one of several types."""
 PRELOAD_SECONDS = 2.0
 """Time after which the server imports torch, unless a request has needed it before: the first page is served first."""
 DESCRIPTION = (
@@ -118,7 +121,8 @@ async def _invalid_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     errors: list[Any] = list(error.errors())
     first = errors[0]
-    field = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
+    place = [str(part) for part in first["loc"] if part != "body"]
+    field = ".".join(part for part in place if not _TYPE_NAME.fullmatch(part)) or "the body"
     more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
     problem = f"{field[:200]}: {str(first['msg'])[:300]}{more}"
     return refusal_reply(

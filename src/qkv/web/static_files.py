@@ -5,11 +5,14 @@ from __future__ import annotations
 import gzip
 import hashlib
 import mimetypes
+import re
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from starlette.exceptions import HTTPException
 
 from qkv.viz.theme import css
 from qkv.web.documents import document_files
@@ -100,6 +103,9 @@ def router() -> APIRouter:
             return Response(status_code=307, headers={"location": DOCUMENTS.removeprefix("/")})
         file = files.get(path)
         if file is None:
+            others = _api_methods(request.app.openapi(), path) if path.startswith("/api/") else []
+            if others:
+                raise HTTPException(405, headers={"allow": ", ".join(others)})
             return not_found(request.method, path)
         cache = f"public, max-age={VENDOR_MAX_AGE}" if file.vendored else "no-cache"
         headers = {"etag": file.etag, "cache-control": cache, "vary": "accept-encoding"}
@@ -121,6 +127,15 @@ def not_found(method: str, path: str) -> Response:
         request = f"{method} {path[:200]}"
         return refusal_reply(HttpRefusal(404, request, "there is no such page", "See /api/openapi.json"))
     return Response(NOT_FOUND, 404, media_type="text/html")
+
+
+def _api_methods(document: dict[str, Any], path: str) -> list[str]:
+    """The methods that a path of the API has, by the OpenAPI document; none if there is no such path."""
+    for template, methods in document["paths"].items():
+        fixed = [re.escape(part) for part in re.split(r"\{[^}]*\}", template)]
+        if re.fullmatch("[^/]+".join(fixed), path):
+            return sorted(method.upper() for method in methods)
+    return []
 
 
 def _page_name(path: str) -> str:

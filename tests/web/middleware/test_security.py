@@ -22,7 +22,22 @@ def error(found, status):
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "", "[::1", "169.254.1.1"]
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example:80",
+        "",
+        "[::1",
+        "169.254.1.1",
+        "evil.com@127.0.0.1",
+        "127.0.0.1/evil.com",
+        "127.0.0.1?.evil.com",
+        "127.0.0.1#.evil.com",
+        "127.0.0.1:8931.evil.com",
+        "[::1].evil.com",
+        "127.0.0.1:x",
+    ],
 )
 def test_a_request_for_another_host_is_refused(client, host):
     error(client.get("/api/health", headers={"host": host}), 403)
@@ -130,7 +145,22 @@ def test_connections_beyond_the_limit_are_refused_in_json(client, server, monkey
 
 @pytest.mark.parametrize(
     ("header", "name"),
-    [("a.b", "a.b"), ("A.B:80", "a.b"), ("[::1]:9", "::1"), ("", ""), ("[::1", ""), ("user@evil:1", "evil")],
+    [
+        ("a.b", "a.b"),
+        ("A.B:80", "a.b"),
+        ("[::1]:9", "::1"),
+        ("", ""),
+        ("[::1", ""),
+        ("user@evil:1", ""),
+        ("localhost:", ""),
+        ("::1", ""),
+        ("a:80:80", ""),
+        ("a b", ""),
+        ("a\n", ""),
+        ("[a.b]", ""),
+        ("[::1]x", ""),
+        ("a:٣", ""),
+    ],
 )
 def test_the_name_in_a_host_header(header, name):
     assert host_name(header) == name

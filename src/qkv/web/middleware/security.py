@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
@@ -18,6 +19,7 @@ from qkv.web.static_files import PAGES, not_found
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 COOKIE = "qkv_token"
+_HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)\]|(?P<name>[0-9A-Za-z._-]+))(?::[0-9]{1,5})?")
 
 REPLY_HEADERS = {
     "content-security-policy": "; ".join(
@@ -187,11 +189,9 @@ def add_headers(send: Send) -> Send:
 
 
 def host_name(header: str) -> str:
-    """The name in a Host header, without its port; empty if there is none."""
-    try:
-        return (urlsplit(f"//{header}").hostname or "").lower()
-    except ValueError:
-        return ""
+    """The name in a Host header, without its port; empty if the header is anything but a name and perhaps a port."""
+    found = _HOST.fullmatch(header)
+    return (found["address"] or found["name"]).lower() if found else ""
 
 
 def _request_line(scope: Scope) -> str:
