@@ -302,3 +302,9 @@ def test_other_files_are_read_as_before():
     }
     with pytest.raises(QkvError, match="refusal"):
         named_arrays("reading", {"schema": "qkv/error", "message": "no"})
+
+
+def test_a_sweep_reads_standard_input(shell):
+    text = json.dumps({"keys": [[4, 0], [0, 4]], "queries": [[1, 0], [0, 1]]})
+    done = shell("noise", "sweep", "-", "--isotropic", "0.01", "--processes", "1", "--json", stdin=text)
+    assert done.code == 0 and len(done.data["heads"]) == 2

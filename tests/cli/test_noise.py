@@ -99,6 +99,7 @@ def test_quantised_keys_and_covariance_files_are_noise_too(files):
         (["harden", "--orthonormal", "4x4", "--weights", "0=1", "--along", "0"], "item=variance"),
         (["harden", "--orthonormal", "4x4", "--weights", "0=1", "--isotropic", "-1"], "-1"),
         (["harden", "--orthonormal", "4x4", "--weights", "0=1", "--bits", "0"], "bits"),
+        (["harden", *STORY, "--heads", "1000"], "1000 heads were asked for, and 64 is the limit"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments, mentions):

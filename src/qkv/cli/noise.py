@@ -13,6 +13,7 @@ from qkv.cli.common import (
     Orthonormal,
     Plot,
     Seed,
+    arrays_of,
     heads_of,
     memory_from,
     progress,
@@ -184,7 +185,10 @@ def harden(
 def sweep(
     file: Annotated[
         Path,
-        typer.Argument(help="File with keys (h, n, d) or (n, d), queries (h, d) and perhaps values of h heads."),
+        typer.Argument(
+            help="File with keys (h, n, d) or (n, d), queries (h, d) and perhaps values of h heads; - for JSON on "
+            "standard input."
+        ),
     ],
     weights: Annotated[str, typer.Option(help="Harden this blend in every head, such as 0=1/2,1=1/2.")] = "",
     tol: Tol = 1e-2,
@@ -215,11 +219,11 @@ def sweep(
 
 def _heads_of(path: Path, need_queries: bool) -> tuple[list[Memory], Any]:
     """The memory of each head in a file, and the queries (h, d), or None."""
-    from qkv.core.files import pick, read_arrays
+    from qkv.core.files import pick
     from qkv.core.memory import Memory
     from qkv.core.validation import tensor
 
-    arrays = read_arrays(path)
+    arrays = arrays_of(path)
     request = f"the heads in {path}"
     queries = tensor("queries", arrays["queries"], "h d") if "queries" in arrays else None
     if need_queries and queries is None:

@@ -228,3 +228,10 @@ def test_a_state_dict_of_other_shapes_or_names_is_refused_in_a_sentence(name, ch
     torch.save(state, tmp_path / "model.pt")
     with pytest.raises(QkvError):
         import_model(tmp_path / "model.pt", tmp_path / "run", n_head=2)
+
+
+@pytest.mark.parametrize("n_head", [-1, 2.5, True])
+def test_a_number_of_heads_that_is_none_is_refused_for_folders_too(n_head, tmp_path):
+    with pytest.raises(QkvError, match="n_head"):
+        import_model(tmp_path, tmp_path / "run", n_head=n_head)
+    assert not (tmp_path / "run").exists()

@@ -33,6 +33,7 @@ from qkv.parallel import Progress
 
 N_STEPS = MAX_ITERATIONS + 7
 """Steps that are reported: three before the search, each of its iterations, and four after it."""
+MAX_HEADS = 64
 MAX_HELPFUL_RATIO = 0.9
 """More heads help if their squared error is below this part of one head's."""
 
@@ -117,7 +118,7 @@ def harden(
         noise: The noise on the keys.
         tol: The largest total-variation distance of the noise-free weights from the wanted ones, where a query reaches
             that.
-        heads: The number of heads to use.
+        heads: The number of heads to use, at most 64: every pair of them has moments of its own.
         callback: Called with the numbers of finished and of all steps: plain layouts, starts, searches, comparison.
 
     Returns:
@@ -137,6 +138,8 @@ def harden(
     wanted = BlendSpec.of(memory, weights, tol)
     request = f"hardening a blend of {len(wanted.items)} items"
     heads = whole(request, "heads", heads)
+    if heads > MAX_HEADS:
+        raise QkvError(request, f"{heads} heads were asked for, and {MAX_HEADS} is the limit", "Ask for fewer heads")
     task = RobustProblem(memory, noise_on_keys(request, noise, memory), wanted)
     report = callback or (lambda done, total: None)
     plain = _plain_head(memory, wanted)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from qkv.core.files import read_arrays
 from qkv.core.json_files import read_json
+from qkv.core.validation import whole
 from qkv.errors import QkvError, kind_of
 from qkv.model.config import ModelConfig, shortened
 from qkv.model.gpt import GPT
@@ -28,7 +29,7 @@ def import_model(source: str | Path, out: str | Path, *, n_head: int = 0, tokeni
     Args:
         source: Hugging Face folder of a GPT-2 or Llama model, or a file with a minGPT or nanoGPT state dict.
         out: Folder of the new run; it must not hold a run.
-        n_head: Number of attention heads, which a bare state dict does not say.
+        n_head: Number of attention heads, which a bare state dict does not say; 0 if it is not given.
         tokenizer: tokenizer.json to go with it, or its folder; by default the one beside the model. Without any,
             texts are decimal token ids.
 
@@ -49,6 +50,7 @@ def import_model(source: str | Path, out: str | Path, *, n_head: int = 0, tokeni
         16
     """
     path, folder = Path(source), Path(out)
+    n_head = whole(f"importing {path}", "n_head", n_head, 0)
     check_no_run(folder, "Give another folder")
     if path.is_dir():
         config, names = _read_config(path)
