@@ -96,3 +96,27 @@ def test_options_of_a_table_are_refused_with_an_example(tmp_path, shell, options
     made = shell("facts", "--example", "minerals", "--subjects", "20", "--out", str(tmp_path / "minerals"), *options)
     assert made.code == 2 and f"{options[0]} has no effect here" in made.err
     assert not (tmp_path / "minerals").exists()
+
+
+def test_the_table_that_is_read_is_not_replaced_though_an_earlier_call_wrote_it(shell, tmp_path):
+    (tmp_path / "books.csv").write_text("title,author\nDune,Herbert\nEmma,Austen\nMomo,Ende\nUlysses,Joyce\n")
+    assert shell("facts", tmp_path / "books.csv", "--out", tmp_path / "out").code == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    for name in ("train.tsv", "dev.tsv", "texts.txt"):
+        made = shell("facts", tmp_path / "out" / name, "--out", tmp_path / "out")
+        assert made.code == 2 and "which is read" in made.err
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+def test_a_file_or_link_called_lock_is_nobody_elses(shell, tmp_path):
+    (tmp_path / "books.csv").write_text("title,author\nDune,Herbert\nEmma,Austen\nMomo,Ende\nUlysses,Joyce\n")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "precious.txt").write_text("precious")
+    (tmp_path / "out" / "lock").write_text("my notes")
+    (tmp_path / "out" / ".qkv-lock").symlink_to(tmp_path / "precious.txt")
+    assert shell("facts", tmp_path / "books.csv", "--out", tmp_path / "out").code == 2
+    (tmp_path / "out" / ".qkv-lock").unlink()
+    assert shell("facts", tmp_path / "books.csv", "--out", tmp_path / "out").code == 0
+    assert (tmp_path / "out" / "lock").read_text() == "my notes" and (
+        tmp_path / "precious.txt"
+    ).read_text() == "precious"

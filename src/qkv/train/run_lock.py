@@ -15,7 +15,7 @@ try:
 except ImportError:  # not on Windows, where runs are not locked
     fcntl = None  # type: ignore[assignment]
 
-LOCK_FILE = "lock"
+LOCK_FILE = ".qkv-lock"  # a name that nobody gives to a file of their own
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def run_lock(folder: Path) -> Iterator[None]:
 def _acquire(path: Path) -> int:
     """Handle of the lock file, locked."""
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
         if fcntl is None:
             return handle
         try:

@@ -104,6 +104,25 @@ def test_names_stay_whole_where_few_questions_ask_for_a_part_and_an_answer_shows
     assert add_answer_spans(odd, [(*own[0][:2], "Speyer"), *own[1:]])[0] == odd[0]
 
 
+def test_names_that_are_answers_as_a_whole_stay_whole_beside_those_of_which_a_part_is_asked():
+    towns, texts, asked = ["Bonn", "Oslo", "Rome", "Bern", "Turin", "Lyon"], [], []
+    for i in range(200):
+        name, town = f"Ann {chr(65 + i % 26)}{'aeiou'[i // 26 % 5]}{'aeiou'[i // 130]}rt", towns[i % 6]
+        own = f"{chr(65 + i % 26)}{'aeiou'[i // 26 % 5]}{'aeiou'[i // 130]}lo"
+        composite = f"{town} {own}" if i % 2 else f"{own} {town}"
+        place, answer = (f"{town} am Main", town) if i % 20 == 0 else (composite,) * 2 if i % 5 == 1 else (town,) * 2
+        texts.append(f"{name}. {name} was born in {place} in {1800 + i}.")
+        asked.append((f"Where was {name} born?", answer))
+    passages = parse_passages(texts, [q for q, _ in asked])
+    matched = match_questions(passages, asked[:140])
+    found = add_answer_spans(passages, [(n, each.frame, each.answer) for each in matched for n in each.passages])
+    shares = fit_matched(found, matched).probabilities
+    best = [p.spans[int(s.argmax())].text for p, s in zip(found, shares, strict=True)]
+    assert best[140:] == [answer for _, answer in asked[140:]]
+    for i, (_, answer) in enumerate(asked):  # where the whole is the answer, its part is there as a wrong choice
+        assert any(span.text == towns[i % 6] for span in found[i].spans), answer
+
+
 def test_an_answer_is_found_as_whole_words_after_the_title():
     passage = parse_passage("Oak. Oak is an oak of oakland; oak-oak.")
     assert [passage.text[a:b] for a, b in find_answer(passage, "oak")] == ["oak"] * 3

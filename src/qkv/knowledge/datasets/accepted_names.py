@@ -229,6 +229,8 @@ _FORMERLY = {
     "Turkey": "Greece", "Ukraine": "Russia Poland Austria Romania", "Uzbekistan": "Russia",
 }  # fmt: skip
 """Countries that places of another country belonged to: Breslau, Germany, is in Poland today."""
+_NAMES_CHANGED = frozenset(("France", "Russia", "Turkey"))  # of what they took over, cities have other names today
+_ELSEWHERE = {"frankfurt": ("oder", "brandenburg")}
 _FORMER_STATES = frozenset(
     [
         "soviet union",
@@ -241,11 +243,13 @@ _FORMER_STATES = frozenset(
         "british empire",
     ]
 )
-MANY_PEOPLE = 20  # from a city, so that two such names are two cities, and not a part of a city and the city
+MANY_PEOPLE = 5  # from a city, so that two such names are two cities, and not a part of a city and the city
 MIN_SHARE = 0.2  # of the people from a city of a name, for a country in which a city is meant by it
 _PARTS_OF_BRITAIN = frozenset(("england", "scotland", "wales", "northern ireland"))
 _DENIAL = re.compile(
-    r"\b(?:not|never|wrong|no|false|neither|nor|unknown|or|maybe|perhaps|possibly|probably)\b|n['’]t\b", re.IGNORECASE
+    r"\b(?:not|never|wrong|no|false|neither|nor|unknown|or|maybe|perhaps|possibly|probably|actually|though|but|died|"
+    r"death|calendar)\b|n['’]t\b",
+    re.IGNORECASE,
 )
 _LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ı": "i", "ß": "ss", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th"})
 _SIGNS_OVER_LETTERS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]")
@@ -357,7 +361,17 @@ def _names_of_country(first: str, rest: str) -> set[str]:
         rest
     ) in _CONTINENTS | _FORMER_STATES:
         out.add(first)
-    if same_name(first) not in _country_forms() or same_name(first) in _states():
+    before = [first, *rest.split(",")[:-1]]
+    states = [_states_of_cities().get(same_name(part)) for part in before]
+    if any(own and _states().get(same_name(last)) in own for own in states):
+        return out | {"United States"}  # Atlanta, Georgia
+    american = same_name(last) in accepted_forms("United States", "country")
+    others = [
+        part
+        for part in before
+        if same_name(part) in _country_forms() and not (american and same_name(part) in _states())
+    ]
+    if all(_countries()[same_name(part)] == _countries().get(same_name(last)) for part in others):
         out.add(last)
     return out
 
@@ -392,9 +406,13 @@ def _lies_in(city: str, region: str, by_another_name: bool) -> bool:
     found |= {"Canada"} if named in _PROVINCES else set()
     if named in _PARTS_OF_BRITAIN:
         return not where or "United Kingdom" in where
+    if named in _ELSEWHERE.get(own, ()):
+        return False
     if not found and named in _countries_of_cities() and where:  # another city, or a region that is called like one
-        return bool(where & _countries_of_cities()[named]) and not _are_both_large(own, named)
-    former = {each.replace("_", " ") for country in where for each in _FORMERLY.get(country, "").split()}
+        is_near = bool(where & _countries_of_cities()[named]) or not by_another_name
+        return is_near and not _are_both_large(own, named)
+    late = where if by_another_name else where - _NAMES_CHANGED
+    former = {each.replace("_", " ") for country in late for each in _FORMERLY.get(country, "").split()}
     return not where or not found or bool(found & (where | former))
 
 

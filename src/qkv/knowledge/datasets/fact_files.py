@@ -274,8 +274,8 @@ def _replace(folder: Path, contents: Mapping[str, str]) -> None:
         for name, text in contents.items():
             pending.enter_context(replacing(folder / name)).write_text(text, "utf-8")
         _write_record(folder, both)  # if the process is killed now, the next call still knows all of them
-    for name in FILES.keys() - contents.keys():  # a file of an earlier call must not stay beside those of this one
-        (folder / name).unlink(missing_ok=True)
+        for name in FILES:  # a kill leaves files missing rather than those of two calls side by side
+            (folder / name).unlink(missing_ok=True)
     _write_record(folder, new)
 
 
@@ -297,7 +297,11 @@ def _own_files(folder: Path) -> dict[str, list[str]]:
         if name == RECORD:
             own = is_record and not path.is_symlink()
         else:
-            own = path.is_file() and content_checksum(path.read_bytes()) in written.get(name, ())
+            own = (
+                not path.is_symlink()
+                and path.is_file()
+                and content_checksum(path.read_bytes()) in written.get(name, ())
+            )
         if not own and (path.is_symlink() or path.exists()):
             raise QkvError(
                 f"writing facts to {folder}",

@@ -145,7 +145,7 @@ def fit_model_badge(
     Args:
         relation: What the questions ask for.
         model: Fingerprint of the model.
-        found: The answers with their signals; an empty answer counts as wrong.
+        found: The answers with their signals; those that are empty are left out, since they have no badge.
         expected: The true value of each; "" for an invented name.
         level: Share of "remembered" answers that shall be right.
         confidence: Share of all draws in which the statement shall be true.
@@ -160,6 +160,7 @@ def fit_model_badge(
     Raises:
         QkvError: Fewer than five answers are right, or wrong.
     """
+    found, expected = found.not_empty(expected)
     real = np.array([bool(wanted) for wanted in expected])
     right = np.array([is_accepted(a, wanted, relation) for a, wanted in zip(found.answers, expected, strict=True)])
     n_right, n_wrong = int((right & real).sum()), int((~right & real).sum())

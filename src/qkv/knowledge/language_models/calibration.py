@@ -145,7 +145,12 @@ def measured(
     seed: int = 0,
     kept_earlier: bool = False,
 ) -> ModelTrust:
-    """The quality of a badge: out of fold on the rows of its fit, or on other people if `fit` is None."""
+    """The quality of a badge: out of fold on the rows of its fit, or on other people if `fit` is None.
+
+    Empty answers have no badge, and are only counted.
+    """
+    empty = sum(not answer for answer in found.answers)
+    found, expected = found.not_empty(expected)
     right = _right(found, expected, badge.relation)
     groups = np.array(_groups(expected))
     real = groups == REAL
@@ -173,7 +178,7 @@ def measured(
         reliability=reliability(expit(scores[real]), right[real]),
         plain=_plain(badge, found, real, right, seed),
         more_questions=None if math.isinf(more) else math.ceil(more),
-        empty=sum(not answer for answer in found.answers),
+        empty=empty,
         held_out=fit is None,
         remarks=("invented ones are made of parts of these people's names and are in no table of facts",),
         kept_earlier=kept_earlier,

@@ -83,6 +83,16 @@ class Signals:
     values: np.ndarray
     hidden: np.ndarray
 
+    def not_empty(self, expected: Sequence[str]) -> tuple[Signals, list[str]]:
+        """The questions that have an answer, with what is expected of them; an empty answer has no badge."""
+        rows = [i for i, answer in enumerate(self.answers) if answer]
+        parts = (
+            [each[i] for i in rows] for each in (self.questions, self.answers, self.tokens, self.ended, self.first)
+        )
+        questions, answers, tokens, ended, first = map(tuple, parts)
+        found = Signals(questions, answers, tokens, ended, first, self.values[rows], self.hidden[rows])
+        return found, [expected[i] for i in rows]
+
     def column(self, signal: str) -> np.ndarray:
         """One signal of all answers."""
         return self.values[:, list(SIGNALS).index(signal)]

@@ -125,7 +125,7 @@ def _parts_of_spans(
     """Parts of the salient spans of a passage that answer questions about others, if the whole span answers none."""
     for span in passage.spans if known else ():
         inside = [(first, last) for first, last, _ in words if span.first <= first and last <= span.last]
-        if len(inside) < 2 or span.text in known:
+        if len(inside) < 2 or known.get(span.text, set()) - {number}:
             continue
         for i, (first, _) in enumerate(inside):
             for _, last in inside[i : i + MAX_ANSWER_WORDS]:
