@@ -253,3 +253,17 @@ def test_names_of_nobody_are_in_no_row_of_the_shipped_table() -> None:
     names = names_of_nobody(people, 150, 0)
     assert len(names) == 150 and not set(names) & set(CITIES)
     assert names_of_nobody(people[:1], 5, 0) == []
+
+
+def test_empty_answers_have_no_badge_and_no_part_in_its_level():
+    found, expected = labelled(120, 3)
+    empty = [i % 4 == 1 for i in range(len(expected))]
+    answers = tuple("" if gone else answer for gone, answer in zip(empty, found.answers, strict=True))
+    with_empty = replace(found, answers=answers)
+    rest, wanted = with_empty.not_empty(expected)
+    assert len(rest.answers) == len(wanted) == empty.count(False) and all(rest.answers)
+    badge, fit = fitted(with_empty, expected, 0.8)
+    alone = fitted(rest, wanted, 0.8)[0]
+    assert (badge.calibrator, badge.rates) == (alone.calibrator, alone.rates) and len(fit.scores) == len(wanted)
+    card = measured(badge, fit, with_empty, expected)
+    assert card.empty == sum(empty) and sum(sum(each.values()) for each in card.counts.values()) == len(wanted)

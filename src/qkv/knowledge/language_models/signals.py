@@ -86,11 +86,15 @@ class Signals:
     def not_empty(self, expected: Sequence[str]) -> tuple[Signals, list[str]]:
         """The questions that have an answer, with what is expected of them; an empty answer has no badge."""
         rows = [i for i, answer in enumerate(self.answers) if answer]
-        parts = (
-            [each[i] for i in rows] for each in (self.questions, self.answers, self.tokens, self.ended, self.first)
+        found = Signals(
+            tuple(self.questions[i] for i in rows),
+            tuple(self.answers[i] for i in rows),
+            tuple(self.tokens[i] for i in rows),
+            tuple(self.ended[i] for i in rows),
+            tuple(self.first[i] for i in rows),
+            self.values[rows],
+            self.hidden[rows],
         )
-        questions, answers, tokens, ended, first = map(tuple, parts)
-        found = Signals(questions, answers, tokens, ended, first, self.values[rows], self.hidden[rows])
         return found, [expected[i] for i in rows]
 
     def column(self, signal: str) -> np.ndarray:
