@@ -247,7 +247,7 @@ MANY_PEOPLE = 5  # from a city, so that two such names are two cities, and not a
 MIN_SHARE = 0.2  # of the people from a city of a name, for a country in which a city is meant by it
 _PARTS_OF_BRITAIN = frozenset(("england", "scotland", "wales", "northern ireland"))
 _DENIAL = re.compile(
-    r"\b(?:not|never|wrong|no|false|neither|nor|unknown|or|maybe|perhaps|possibly|probably|actually|though|but|died|"
+    r"\b(?:not|never|wrong|no|false|neither|nor|unknown|(?-i:or)|maybe|perhaps|possibly|probably|actually|though|but|died|"
     r"death|calendar)\b|n['’]t\b",
     re.IGNORECASE,
 )
@@ -264,7 +264,7 @@ _ERA = r"b\.?\s?c\.?(?:\s?e\.?)?|before christ|before the common era|v\. ?chr\.?
 _LEAD = r"on|in|the|year|he|she|it|they|was|were|is|born|b\.?|about|around|approximately|of"
 _YEAR = re.compile(
     rf"(?:(?:{_LEAD})\s+)*(?:(?:c\.?|ca\.?|circa)\s*)?"
-    r"(?P<first>a\.?d\.?\s*|bce?\s+|[-−–]\s*)?(?P<year>\d{1,3}(?:,\d{3})+|\d+)"
+    r"(?P<first>a\.?d\.?\s*|bce?\s+|[-−–]\s*)?(?P<year>\d{1,3}(?:,\d{3}){1,2}|\d{1,6})"
     rf"(?P<last>,?\s?(?:{_ERA}))?"
     rf"(?:\s*[.;]?|(?:,\s*|,?\s+in\s+)(?!(?:{_ERA})\b)[^\d]+)"
 )
@@ -357,9 +357,8 @@ def _names_of_country(first: str, rest: str) -> set[str]:
     titled = re.fullmatch(
         r"(?:islamic |united |arab |bolivarian |federal )?(?:republic|states?|kingdom) of(?: the)?", _written_out(rest)
     )
-    if (titled and same_name(first) not in ("korea", "congo", "china")) or same_name(
-        rest
-    ) in _CONTINENTS | _FORMER_STATES:
+    alone = same_name(rest) in _CONTINENTS | _FORMER_STATES
+    if alone or (titled and same_name(first) not in ("korea", "congo", "china")):
         out.add(first)
     before = [first, *rest.split(",")[:-1]]
     states = [_states_of_cities().get(same_name(part)) for part in before]
@@ -423,9 +422,8 @@ def _are_both_large(one: str, two: str) -> bool:
 @cache
 def _states() -> dict[str, str]:
     """The states of the USA, by their names and abbreviations; not "de", which is Germany as well."""
-    rows = [each.replace("_", " ") if " " not in each else each for each in _STATES.split("|")]
-    names = [[word.replace("_", " ") for word in row.split(" ")] for row in rows]
-    return {form: name for name, *short in names for form in (name, *short) if form != "de"}
+    rows = [[word.replace("_", " ") for word in row.split(" ")] for row in _STATES.split("|")]
+    return {form: name for name, *short in rows for form in (name, *short) if form != "de"}
 
 
 @cache
