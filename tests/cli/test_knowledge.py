@@ -161,7 +161,13 @@ def test_options_without_effect_on_a_run_are_refused(folder, words):
     assert isinstance(done.exception, QkvError) and f"{words[-2]} has no effect here" in str(done.exception)
 
 
-@pytest.mark.parametrize("held", ["Where was Ada born?\tLondon\n", '{"format": 3}\n', "[1]\n", "{" * 2000, "\x00\n"])
+MINE = '{"run": 0, "question": "Q", "wanted": "A", "answer": "B", "right": false, "note": "mine"}\n'
+
+
+@pytest.mark.parametrize(
+    "held",
+    ["Where was Ada born?\tLondon\n", '{"format": 3}\n', "[1]\n", "{" * 2000, "\x00\n", MINE, MINE * 2 + "notes\n"],
+)
 def test_answers_replace_no_file_that_holds_something_else(shell, tmp_path, held):
     (tmp_path / "other.json").write_text(held)
     (tmp_path / "q.tsv").write_text("Where was Ada born?\tLondon\n")

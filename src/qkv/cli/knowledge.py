@@ -111,6 +111,10 @@ def evaluate(
     show(found, as_json)
 
 
+ANSWER_KEYS = {"run", "question", "wanted", "answer", "right"}
+"""Names in each line of a file of answers; one with others, such as labels of one's own, is not replaced."""
+
+
 def _refuse_other_files(answers: Path) -> None:
     """Refuse to write answers to a file that is there and holds something else."""
     from qkv.core.json_files import parse_json
@@ -119,7 +123,7 @@ def _refuse_other_files(answers: Path) -> None:
         return
     try:
         with answers.open(encoding="utf-8") as file:
-            own = {"question", "wanted", "answer"} <= parse_json(file.readline()).keys()
+            own = all(parse_json(line).keys() == ANSWER_KEYS for line in file)
     except (ValueError, AttributeError):
         own = False
     if not own:
