@@ -266,7 +266,7 @@ def _write(folder: Path, files: Mapping[str, Sequence[str]]) -> None:
 
 
 def _replace(folder: Path, contents: Mapping[str, str]) -> None:
-    """Write files, all or none of them, and remove those of an earlier call that are not among them."""
+    """Write files, and remove those of an earlier call that are not among them; a failure changes nothing."""
     earlier = _own_files(folder)
     new = {name: [content_checksum(text.encode())] for name, text in contents.items()}
     both = {name: [*earlier.get(name, ()), *new.get(name, ())] for name in FILES}
