@@ -25,8 +25,9 @@ import torch
 
 from qkv.knowledge import pantheon
 from qkv.knowledge.confidence.metrics import auroc
-from qkv.knowledge.datasets.accepted_names import is_accepted, same_name
+from qkv.knowledge.datasets.accepted_names import is_accepted
 from qkv.knowledge.datasets.facts import Person
+from qkv.knowledge.datasets.other_names import same_name
 from qkv.knowledge.intervals import wilson_interval
 from qkv.knowledge.language_models.answer_file import fingerprint, read_signals
 from qkv.knowledge.language_models.badge import fit_model_badge

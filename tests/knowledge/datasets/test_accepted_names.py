@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from qkv.knowledge import pantheon
-from qkv.knowledge.datasets.accepted_names import OTHER_NAMES, is_accepted, same_name
+from qkv.knowledge.datasets.accepted_names import is_accepted
 from qkv.knowledge.datasets.facts import RELATIONS
+from qkv.knowledge.datasets.other_names import OTHER_NAMES, same_name
 
 
 @pytest.mark.parametrize(

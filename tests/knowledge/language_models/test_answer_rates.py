@@ -10,7 +10,8 @@ import pytest
 
 from qkv.knowledge import pantheon
 from qkv.knowledge.confidence.cross_fitting import cross_fit
-from qkv.knowledge.datasets.accepted_names import is_accepted, same_name
+from qkv.knowledge.datasets.accepted_names import is_accepted
+from qkv.knowledge.datasets.other_names import same_name
 from qkv.knowledge.language_models.answer_rates import UNSEEN, AnswerRates
 
 VALUES = ["Rome", "Rome", "Paris", "Kaliningrad", "Bonn"]

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from qkv.knowledge.datasets.accepted_names import accepted_forms, forms_of_answer, same_name
+from qkv.knowledge.datasets.accepted_names import accepted_forms, forms_of_answer
+from qkv.knowledge.datasets.other_names import same_name
 
 UNSEEN = 0.3  # of a person is added to the count of an answer that is true
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qkv.knowledge.datasets.accepted_names import same_name
+from qkv.knowledge.datasets.other_names import same_name
 from qkv.knowledge.datasets.pantheon import pantheon
 from qkv.knowledge.language_models.causal_model import CausalModel, Generated, Scored
 from qkv.knowledge.language_models.prompts import NAME_CONTEXTS, REVERSED, Question, Way, about, ways

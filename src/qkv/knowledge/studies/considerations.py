@@ -17,8 +17,9 @@ import numpy as np
 
 from qkv.core.display import percent
 from qkv.errors import QkvError
-from qkv.knowledge.datasets.accepted_names import is_accepted, same_name
+from qkv.knowledge.datasets.accepted_names import is_accepted
 from qkv.knowledge.datasets.facts import Facts, Person
+from qkv.knowledge.datasets.other_names import same_name
 from qkv.knowledge.intervals import wilson_interval
 from qkv.knowledge.language_models.answer_file import fingerprint
 from qkv.knowledge.language_models.causal_model import CausalModel, open_causal_model

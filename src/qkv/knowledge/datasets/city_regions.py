@@ -1,0 +1,148 @@
+"""Where a city may lie: whether the region or country that an answer puts behind a comma fits it.
+
+Only what is known to be elsewhere is refused ("Paris, Texas"). What is known: the countries of the cities in the
+shipped table, the states of its American ones, and countries that a place once belonged to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cache
+from importlib import resources
+
+from qkv.knowledge.datasets.other_names import forms_of_name, same_name
+from qkv.knowledge.datasets.pantheon import pantheon
+
+_STATES = (  # with the ways in which they are abbreviated
+    "alabama al ala|alaska ak|arizona az ariz|arkansas ar ark|california ca calif|colorado co colo|"
+    "connecticut ct conn|delaware de del|florida fl fla|georgia ga|hawaii hi|idaho id|illinois il ill|"
+    "indiana in ind|iowa ia|kansas ks kans|kentucky ky|louisiana la|maine me|maryland md|massachusetts ma mass|"
+    "michigan mi mich|minnesota mn minn|mississippi ms miss|missouri mo|montana mt mont|nebraska ne nebr|"
+    "nevada nv nev|new_hampshire nh|new_jersey nj|new_mexico nm|new_york ny|north_carolina nc|north_dakota nd|"
+    "ohio oh|oklahoma ok okla|oregon or ore|pennsylvania pa penn|rhode_island ri|south_carolina sc|"
+    "south_dakota sd|tennessee tn tenn|texas tx tex|utah ut|vermont vt|virginia va|washington wa wash|"
+    "west_virginia wv|wisconsin wi wis|wyoming wy|district_of_columbia dc"
+)
+_PROVINCES = frozenset(
+    [
+        "alberta",
+        "british columbia",
+        "manitoba",
+        "new brunswick",
+        "newfoundland",
+        "nova scotia",
+        "ontario",
+        "quebec",
+        "saskatchewan",
+        "alta",
+        "bc",
+        "mb",
+        "nb",
+        "ns",
+        "ont",
+        "on",
+        "qc",
+        "que",
+        "sask",
+        "sk",
+    ]
+)
+_FORMERLY = {
+    "Armenia": "Russia Turkey", "Azerbaijan": "Russia", "Belarus": "Russia Poland",
+    "Bosnia and Herzegovina": "Austria Turkey", "Bulgaria": "Turkey", "Croatia": "Austria Hungary Italy",
+    "Czech Republic": "Austria Germany", "Egypt": "Turkey", "Estonia": "Russia", "Finland": "Russia Sweden",
+    "France": "Germany", "Georgia": "Russia", "Greece": "Turkey", "Hungary": "Austria", "Iraq": "Turkey",
+    "Ireland": "United_Kingdom", "Israel": "Turkey United_Kingdom Palestine", "Italy": "Austria",
+    "Kazakhstan": "Russia", "Latvia": "Russia", "Lebanon": "Turkey Syria", "Lithuania": "Russia Poland",
+    "Moldova": "Russia Romania", "Pakistan": "India United_Kingdom", "Poland": "Germany Russia Austria",
+    "Republic of Macedonia": "Turkey", "Romania": "Hungary Austria", "Russia": "Germany",
+    "Serbia": "Austria Hungary Turkey", "Slovakia": "Hungary Austria", "Slovenia": "Austria", "Syria": "Turkey",
+    "Turkey": "Greece", "Ukraine": "Russia Poland Austria Romania", "Uzbekistan": "Russia",
+}  # fmt: skip
+"""Countries that places of another country belonged to: Breslau, Germany, is in Poland today."""
+_NAMES_CHANGED = frozenset(("France", "Russia", "Turkey"))  # of what they took over, cities have other names today
+_ELSEWHERE = {"frankfurt": ("oder", "brandenburg")}
+MANY_PEOPLE = 5  # from a city, so that two such names are two cities, and not a part of a city and the city
+MIN_SHARE = 0.2  # of the people from a city of a name, for a country in which a city is meant by it
+_PARTS_OF_BRITAIN = frozenset(("england", "scotland", "wales", "northern ireland"))
+
+
+def lies_in(city: str, region: str, by_another_name: bool) -> bool:
+    """Whether a city may lie in what follows a comma: only what is known to be elsewhere is refused."""
+    own, where = same_name(city), _countries_of_cities().get(same_name(city), frozenset())
+    named = re.sub(r"(?<=\w) (?:usa|us|united states(?: of america)?|canada|\d+)$", "", same_name(region))
+    state = states_by_name().get(named)
+    if named in forms_of_name(city, "city"):
+        return True
+    if state and "United States" in where and own in states_of_cities():
+        return state in states_of_cities()[own]
+    if by_another_name and own in states_of_cities():
+        return named in forms_of_name("United States", "country")
+    found = set(countries_by_name().get(named, ())) | ({"United States"} if state else set())
+    found |= {"Canada"} if named in _PROVINCES else set()
+    if named in _PARTS_OF_BRITAIN:
+        return not where or "United Kingdom" in where
+    if named in _ELSEWHERE.get(own, ()):
+        return False
+    if not found and named in _countries_of_cities() and where:  # another city, or a region that is called like one
+        is_near = bool(where & _countries_of_cities()[named]) or not by_another_name
+        return is_near and not _are_both_large(own, named)
+    late = where if by_another_name else where - _NAMES_CHANGED
+    former = {each.replace("_", " ") for country in late for each in _FORMERLY.get(country, "").split()}
+    return not where or not found or bool(found & (where | former))
+
+
+def _are_both_large(one: str, two: str) -> bool:
+    return min(_people_of_cities()[one].total(), _people_of_cities()[two].total()) >= MANY_PEOPLE
+
+
+@cache
+def states_by_name() -> dict[str, str]:
+    """The states of the USA, by their names and abbreviations; not "de", which is Germany as well."""
+    rows = [[word.replace("_", " ") for word in row.split(" ")] for row in _STATES.split("|")]
+    return {form: name for name, *short in rows for form in (name, *short) if form != "de"}
+
+
+@cache
+def states_of_cities() -> dict[str, frozenset[str]]:
+    """The states in which the people of Pantheon from an American city were born."""
+    text = resources.files("qkv.knowledge.datasets").joinpath("data/us_states.tsv").read_text("utf-8")
+    rows = [line.split("\t") for line in text.splitlines()]
+    states = {short.upper(): name for short, name in states_by_name().items() if len(short) == 2} | {"DE": "delaware"}
+    found = {
+        same_name(city): frozenset(states[each] for each in own.split(",") if each in states) for city, own in rows
+    }
+    return found | {same_name("Washington, D.C."): frozenset({"district of columbia"})}
+
+
+@cache
+def countries_by_name() -> dict[str, tuple[str, ...]]:
+    """The countries of the shipped table, by their names."""
+    values = {person.country for person in pantheon() if person.country}
+    return {form: (value,) for value in sorted(values) for form in forms_of_name(value, "country")}
+
+
+@cache
+def _countries_of_cities() -> dict[str, frozenset[str]]:
+    """The countries in which the shipped table has a city of a name, without those of few of the people there."""
+    return {
+        city: frozenset(country for country, n in own.items() if n >= MIN_SHARE * own.total())
+        for city, own in _people_of_cities().items()
+    }
+
+
+@cache
+def _people_of_cities() -> dict[str, Counter[str]]:
+    """How many people of the shipped table come from a city of a name, by country."""
+    out: dict[str, Counter[str]] = {}
+    for person in pantheon():
+        if person.city and person.country:
+            out.setdefault(same_name(person.city), Counter())[person.country] += 1
+    return out
+
+
+@cache
+def names_of_countries() -> frozenset[str]:
+    """Names of countries of the shipped table, without parts of one."""
+    return frozenset(countries_by_name()) - _PARTS_OF_BRITAIN
