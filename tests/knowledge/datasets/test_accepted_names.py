@@ -115,7 +115,7 @@ def test_what_is_not_the_year_is_not_accepted_for_it(form: str) -> None:
 @pytest.mark.parametrize(
     "form",
     ["{y}", "in {y}", "the year {y}", "c. {y}", "circa {y}", "b. c. {y}", "{y} AD", "AD {y}", "{y} CE",
-     "14 March {y}", "on March 14, {y}", "({y})", "A.D. {y}", "c.{y}",
+     "14 March {y}", "on March 14, {y}", "14/03/{y:04}", "14.3.{y:04}", "({y})", "A.D. {y}", "c.{y}",
      "March 14, {y}", "the 3rd of May {y}", "{y}.", "{y} in Ulm", "{y}, in Ulm, Germany", "b. {y}"],
 )  # fmt: skip
 def test_a_year_is_accepted_as_people_write_it(form: str) -> None:
@@ -215,6 +215,9 @@ def test_a_country_is_accepted_as_lists_and_people_write_it(answer: str, expecte
         ("Christiania, Copenhagen", "Oslo"), ("Smyrna, Tennessee", "İzmir"), ("Brooklyn, Wisconsin", "New York"),
         ("Manhattan, Kansas", "New York"), ("Queens, no", "New York"), ("Thorn, Netherlands", "Toruń"),
         ("バリ", "パリ"), ("माले", "माली"), ("जीरा", "जौरा"), ("London, Paris", "Paris"),
+        ("Glasgow, England", "Glasgow"), ("Cardiff, Scotland", "Cardiff"), ("London, Wales", "London"),
+        ("Belfast, England", "Belfast"), ("Perth, Wales", "Perth"), ("Vancouver, Victoria", "Vancouver"),
+        ("Melbourne, Queensland, Canada", "Melbourne"), ("Munchken", "Munich"),
     ],
 )  # fmt: skip
 def test_another_city_is_not_accepted(answer: str, expected: str) -> None:
@@ -231,7 +234,9 @@ def test_another_city_is_not_accepted(answer: str, expected: str) -> None:
         ("Hollywood, California", "Los Angeles"), ("Dublin, United Kingdom", "Dublin"), ("London, England", "London"),
         ("Edinburgh, Scotland", "Edinburgh"), ("Quebec City", "Québec"), ("Pest, Hungary", "Budapest"),
         ("Washington, DC", "Washington, D.C."), ("Springfield, Massachusetts", "Springfield"),
-        ("München, Bavaria", "Munich"),
+        ("München, Bavaria", "Munich"), ("Muenchen", "Munich"), ("Zuerich, Switzerland", "Zürich"),
+        ("Melbourne, Victoria", "Melbourne"), ("Perth, Western Australia", "Perth"), ("Perth, Scotland", "Perth"),
+        ("Bangor, Wales", "Bangor"), ("Belfast, Northern Ireland", "Belfast"), ("Newport, England", "Newport"),
     ],
 )  # fmt: skip
 def test_a_city_is_accepted_with_where_it_lies(answer: str, expected: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Set
 from functools import cache
 from importlib import resources
 
@@ -24,30 +25,13 @@ _STATES = (  # with the ways in which they are abbreviated
     "south_dakota sd|tennessee tn tenn|texas tx tex|utah ut|vermont vt|virginia va|washington wa wash|"
     "west_virginia wv|wisconsin wi wis|wyoming wy|district_of_columbia dc"
 )
-_PROVINCES = frozenset(
-    [
-        "alberta",
-        "british columbia",
-        "manitoba",
-        "new brunswick",
-        "newfoundland",
-        "nova scotia",
-        "ontario",
-        "quebec",
-        "saskatchewan",
-        "alta",
-        "bc",
-        "mb",
-        "nb",
-        "ns",
-        "ont",
-        "on",
-        "qc",
-        "que",
-        "sask",
-        "sk",
-    ]
-)
+_REGIONS = {
+    "Canada": "alberta|british columbia|manitoba|new brunswick|newfoundland|nova scotia|ontario|quebec|saskatchewan|"
+    "alta|bc|mb|nb|ns|ont|on|qc|que|sask|sk",
+    "Australia": "new south wales|northern territory|queensland|south australia|tasmania|victoria|western australia|"
+    "nsw|qld|tas|vic",
+}
+"""Regions by which people say where a city is, and their abbreviations, beside the states of the USA."""
 _FORMERLY = {
     "Armenia": "Russia Turkey", "Azerbaijan": "Russia", "Belarus": "Russia Poland",
     "Bosnia and Herzegovina": "Austria Turkey", "Bulgaria": "Turkey", "Croatia": "Austria Hungary Italy",
@@ -66,6 +50,24 @@ _ELSEWHERE = {"frankfurt": ("oder", "brandenburg")}
 MANY_PEOPLE = 5  # from a city, so that two such names are two cities, and not a part of a city and the city
 MIN_SHARE = 0.2  # of the people from a city of a name, for a country in which a city is meant by it
 _PARTS_OF_BRITAIN = frozenset(("england", "scotland", "wales", "northern ireland"))
+_TOWNS_OF_BRITAIN = {
+    "scotland": "aberdeen|alloway|anderston|angus|argyll|bathgate|bearsden|bellshill|bishopbriggs|blantyre|cardross|"
+    "cathcart|charlotte square|clunie|dalkeith|dreghorn|dumfries|dundee|dunfermline|duns|east kilbride|ecclefechan|"
+    "edinburgh|elderslie|forfar|fountainbridge|giffnock|glamis|glasgow|glenbuck|govan|govanhill|greenock|haddington|"
+    "helensburgh|inner hebrides|jedburgh|kilmany|kilmaurs|kincardine|kirkcaldy|kirriemuir|lanark|leith|linlithgow|"
+    "lochfield|logierait|lossiemouth|lower largo|maryhill|merchiston tower|midlothian|montrose|motherwell|"
+    "newton stewart|paisley|perth|perthshire|port glasgow|roxburgh|rutherglen|ruthven|scotland|selkirkshire|"
+    "south queensferry|stirling|twynholm|uddingston|uphall|west lothian|whittingehame|wishaw",
+    "wales": "ammanford|amlwch|bangor|barry|brecon|caerphilly|cardiff|colwyn bay|crickhowell|denbigh|garnant|"
+    "haverfordwest|llanbadoc|llandaff|llwydcoed|mancot|margam|neath|newport|newtown|pontrhydyfen|ruabon|saint asaph|"
+    "skewen|south wales|swansea|tiger bay|treforest|trellech|tremadog|uplands swansea|wales",
+    "northern ireland": "armagh|ballymena|bangor|belfast|carnlough|castledawson|comber|derry|killyleagh|kilrea|"
+    "newtownards|omagh",
+}
+"""The places of the shipped table in these parts; its other places in the United Kingdom are taken to be in England."""
+_IN_SEVERAL = frozenset(
+    ["kingdom of great britain", "newport", "newtown", "parliament square", "thornton", "united kingdom"]
+)  # of these parts
 
 
 def lies_in(city: str, region: str, by_another_name: bool) -> bool:
@@ -80,9 +82,9 @@ def lies_in(city: str, region: str, by_another_name: bool) -> bool:
     if by_another_name and own in states_of_cities():
         return named in forms_of_name("United States", "country")
     found = set(countries_by_name().get(named, ())) | ({"United States"} if state else set())
-    found |= {"Canada"} if named in _PROVINCES else set()
+    found |= {country for country, regions in _REGIONS.items() if named in regions.split("|")}
     if named in _PARTS_OF_BRITAIN:
-        return not where or "United Kingdom" in where
+        return not where or ("United Kingdom" in where and named in _parts_of_britain(own))
     if named in _ELSEWHERE.get(own, ()):
         return False
     if not found and named in _countries_of_cities() and where:  # another city, or a region that is called like one
@@ -91,6 +93,13 @@ def lies_in(city: str, region: str, by_another_name: bool) -> bool:
     late = where if by_another_name else where - _NAMES_CHANGED
     former = {each.replace("_", " ") for country in late for each in _FORMERLY.get(country, "").split()}
     return not where or not found or bool(found & (where | former))
+
+
+def _parts_of_britain(city: str) -> Set[str]:
+    """The parts of the United Kingdom in which a city of the shipped table may lie."""
+    if city in _IN_SEVERAL:
+        return _PARTS_OF_BRITAIN
+    return frozenset(part for part, towns in _TOWNS_OF_BRITAIN.items() if city in towns.split("|")) or {"england"}
 
 
 def _are_both_large(one: str, two: str) -> bool:

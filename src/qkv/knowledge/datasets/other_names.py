@@ -177,6 +177,7 @@ OTHER_NAMES: dict[str, dict[str, tuple[str, ...]]] = {
 _WITH_CITY = frozenset(["belize", "guatemala", "kuwait", "luxembourg", "new york", "panama", "quebec", "vatican"])
 """Cities that are also called "… City"; Kansas City is not a city called Kansas."""
 _LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ı": "i", "ß": "ss", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th"})
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 _SIGNS_OVER_LETTERS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]")
 """Accents of European letters, and the vowel signs that Hebrew and Arabic leave out; others are letters themselves."""
 
@@ -202,6 +203,9 @@ def _by_plain_name(relation: str) -> dict[str, tuple[str, ...]]:
 
 
 def forms_of_name(expected: str, relation: str = "") -> frozenset[str]:
-    """The plain forms of a value and of its other names."""
-    forms = {same_name(each) for each in accepted_names(expected, relation)} - {""}
+    """The plain forms of a value and of its other names; of a city also with "ue" for "ü", as in Muenchen."""
+    names = accepted_names(expected, relation)
+    forms = {same_name(each) for each in names} - {""}
+    if relation == "city":
+        forms |= {same_name(unicodedata.normalize("NFC", each).casefold().translate(_UMLAUTS)) for each in names} - {""}
     return frozenset(forms | {f"{name} city" for name in forms & _WITH_CITY} if relation == "city" else forms)

@@ -7,7 +7,7 @@ import re
 _MONTH = r"(?:jan|febr?|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _DATE = re.compile(
-    rf"\b(?:{_DAY} (?:of )?{_MONTH}|{_MONTH} {_DAY}),? (?=\d)|\b{_MONTH},? (?=\d{{3}})|\b\d\d?\.\d\d?\.(?=\d{{4}})"
+    rf"\b(?:{_DAY} (?:of )?{_MONTH}|{_MONTH} {_DAY}),? (?=\d)|\b{_MONTH},? (?=\d{{3}})|\b\d\d?([./])\d\d?\1(?=\d{{4}})"
 )
 _ISO_DATE = re.compile(r"(\d{4})-\d\d-\d\d")
 _ERA = r"b\.?\s?c\.?(?:\s?e\.?)?|before christ|before the common era|v\. ?chr\.?|a\.\s?c\.|a\.?d\.?|c\.?e\.?"
