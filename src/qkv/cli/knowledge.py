@@ -161,7 +161,8 @@ def trust(
     context: typer.Context,
     run: RunFolder,
     known: Annotated[
-        Path | None, typer.Option(help="Lines question<TAB>answer about people in the run's text.")
+        Path | None,
+        typer.Option(help="Lines question<TAB>answer about people in the run's text, not trained on as questions."),
     ] = None,
     unknown: Annotated[
         Path | None, typer.Option(help="Questions about people not in it, one per line; answers are optional.")

@@ -233,7 +233,7 @@ def test_the_split_is_by_person_with_the_same_share_of_known_and_unknown():
 class NoText:
     """A check of names without any text."""
 
-    checked, unchecked, text = (), (), None
+    checked, unchecked, text, trained = (), (), None, frozenset()
 
     def __contains__(self, name):
         return False
@@ -306,3 +306,23 @@ def test_a_badge_is_bound_to_the_weights_that_answered_whatever_became_of_the_fo
         next(opened.model.parameters()).mul_(1.5)
     with pytest.raises(QkvError, match="fitted on other weights"):
         ask(opened, asked.pairs[0][0])
+
+
+def test_known_questions_that_were_trained_on_are_counted_and_said(run, people, monkeypatch):
+    monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
+    known = questions(people, ["city", "year"])
+    trained = frozenset(question for question, _ in list(known)[:7])
+    check = module.NameCheck
+
+    def patched(*args):
+        names = check(*args)
+        names.trained = trained
+        return names
+
+    monkeypatch.setattr(module, "NameCheck", patched)
+    found = trust(run, known, invented_names(people), level=0.6, save=False)
+    assert f"7 of the {len(known)} known questions were trained on" in " ".join(str(found).split())
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
+    own = module.NameCheck(run)
+    assert own.trained or "the training questions" in own.unchecked

@@ -36,7 +36,7 @@ assert len(STATES) >= 50
 class NoText:
     """A check of names without any text."""
 
-    checked, unchecked, text = (), (), None
+    checked, unchecked, text, trained = (), (), None, frozenset()
 
     def __contains__(self, name):
         return False

@@ -103,7 +103,10 @@ def test_what_an_attack_found(relation, expected, answer, accepted):
 YEARS = (
     "{y}s|the {y}s|before {y}|after {y}|isn't {y}|wasn't in {y}|{y} before Christ|{y} a.C.|{y} v. Chr.|{y} years ago|"
     "{y}th century|aged {y}|neither {y}|other than {y}|unknown (page {y})|not {y}|never {y}|{y}-{z}|{y} or {z}|"
-    "{y}0|1{y}|{z}|{y} BC|-{y}|{y} B.C.E.|born before {y}|{y}, not {z}|until {y}|{y}, no"
+    "{y}0|1{y}|{z}|{y} BC|-{y}|{y} B.C.E.|born before {y}|{y}, not {z}|until {y}|{y}, no|"
+    "{y}, AH|{y}, Hijri|{y}, Islamic era|{y} in the Islamic era|{y} in the BC era|{y}, in the era before Christ|"
+    "{y}, ante Christum|{y}, at the latest|{y}, at the earliest|{y}, earlier than that|{y}, when he was married|"
+    "{y}, in which he graduated|{y}, minus ten|{y} in twenty years"
 )
 
 
@@ -164,6 +167,9 @@ def test_years_before_christ_and_with_a_separator() -> None:
         ("Calcutta, India, Great Britain", "United Kingdom"), ("Mexico City, Mexico, America", "United States"),
         ("Wroclaw, Poland, Germany", "Germany"), ("Georgia, Soviet Union", "Russia"), ("Georgia, USSR", "Russia"),
         ("Georgia (Soviet Union)", "Russia"), ("Savannah, Georgia", "Georgia"),
+        *[(f"{town}, Georgia", "Georgia") for town in (
+            "Columbus", "Cleveland", "Jackson", "Madison", "Covington", "Roswell", "Dublin", "Valdosta",
+            "Warner Robins", "Gainesville", "Statesboro", "Washington", "Cairo", "Rome", "Athens", "Augusta", "Macon")],
         ("Ukraine, Soviet Union", "Russia"), ("Egypt, Ottoman Empire", "Turkey"), ("China, Republic of", "China"),
         ("Ireland, no, France", "Ireland"), ("Ireland, no, France", "France"), ("Wales, New South", "United Kingdom"),
         ("America, Latin", "United States"), ("America, South", "United States"), ("Britain, New", "United Kingdom"),
@@ -179,7 +185,8 @@ def test_another_country_is_not_accepted(answer: str, expected: str) -> None:
         ("Korea, Rep.", "South Korea"), ("Korea, Dem. People's Rep.", "North Korea"), ("Congo, Rep.", "Congo"),
         ("Congo, Dem. Rep.", "Democratic Republic of Congo"), ("Congo, DR", "Democratic Republic of Congo"),
         ("London, England", "United Kingdom"), ("Georgia, USA", "United States"), ("Paris, France", "France"),
-        ("Atlanta, Georgia", "United States"), ("Tbilisi, Georgia", "Georgia"), ("Kiev, Ukraine", "Ukraine"),
+        ("Atlanta, Georgia", "United States"), ("Tbilisi, Georgia", "Georgia"), ("Batumi, Georgia", "Georgia"),
+        ("Columbus, Georgia", "United States"), ("Kiev, Ukraine", "Ukraine"),
         ("Ukraine, Soviet Union", "Ukraine"), ("Georgia, USSR", "Georgia"), ("Iran, Islamic Republic of", "Iran"),
         ("Moldova, Republic of", "Moldova"), ("Egypt, Arab Rep.", "Egypt"), ("Korea (South)", "South Korea"),
         ("Germany, Europe", "Germany"), ("England, United Kingdom", "United Kingdom"),
@@ -215,6 +222,9 @@ def test_a_country_is_accepted_as_lists_and_people_write_it(answer: str, expecte
         ("Christiania, Copenhagen", "Oslo"), ("Smyrna, Tennessee", "İzmir"), ("Brooklyn, Wisconsin", "New York"),
         ("Manhattan, Kansas", "New York"), ("Queens, no", "New York"), ("Thorn, Netherlands", "Toruń"),
         ("バリ", "パリ"), ("माले", "माली"), ("जीरा", "जौरा"), ("London, Paris", "Paris"),
+        ("Rome, Austria", "Rome"), ("Naples, Austria", "Naples"), ("Palermo, Austria", "Palermo"),
+        ("Bucharest, Hungary", "Bucharest"), ("Kiev, Austria", "Kiev"), ("Warsaw, Austria", "Warsaw"),
+        ("Gdańsk, Russia", "Gdańsk"), ("Belgrade, Austria", "Belgrade"), ("Boston, Lincolnshire", "Boston"),
         ("Glasgow, England", "Glasgow"), ("Cardiff, Scotland", "Cardiff"), ("London, Wales", "London"),
         ("Belfast, England", "Belfast"), ("Perth, Wales", "Perth"), ("Vancouver, Victoria", "Vancouver"),
         ("Melbourne, Queensland, Canada", "Melbourne"), ("Munchken", "Munich"),
@@ -234,6 +244,9 @@ def test_another_city_is_not_accepted(answer: str, expected: str) -> None:
         ("Hollywood, California", "Los Angeles"), ("Dublin, United Kingdom", "Dublin"), ("London, England", "London"),
         ("Edinburgh, Scotland", "Edinburgh"), ("Quebec City", "Québec"), ("Pest, Hungary", "Budapest"),
         ("Washington, DC", "Washington, D.C."), ("Springfield, Massachusetts", "Springfield"),
+        ("Trieste, Austria", "Trieste"), ("Milan, Austria", "Milan"), ("Lviv, Austria", "Lviv"),
+        ("Kraków, Austria", "Kraków"), ("Warsaw, Russia", "Warsaw"), ("Danzig, Germany", "Gdańsk"),
+        ("Cluj, Hungary", "Cluj-Napoca"), ("Florence, Tuscany", "Florence"), ("Boston, Massachusetts", "Boston"),
         ("München, Bavaria", "Munich"), ("Muenchen", "Munich"), ("Zuerich, Switzerland", "Zürich"),
         ("Melbourne, Victoria", "Melbourne"), ("Perth, Western Australia", "Perth"), ("Perth, Scotland", "Perth"),
         ("Bangor, Wales", "Bangor"), ("Belfast, Northern Ireland", "Belfast"), ("Newport, England", "Newport"),

@@ -218,3 +218,15 @@ def test_a_row_with_an_empty_cell_is_of_the_same_kind_as_the_others_of_its_table
     found = load_facts(write(tmp_path / "t.csv", rows))
     asked = {q.replace(person.name, "…") for person in found for q, _ in questions(Facts((person,)), ["city"])}
     assert asked == {"Where was … born?"}
+
+
+@pytest.mark.parametrize("end", [",", ",,,"])
+def test_empty_last_columns_of_a_spreadsheet_are_left_out(tmp_path, end):
+    path = tmp_path / "t.csv"
+    path.write_text(f"title,author{end}\nDune,Herbert{end}\nEmma,Austen{end}\n", "utf-8")
+    found = load_facts(path)
+    assert [person.facts() for person in found] == [{"author": "Herbert"}, {"author": "Austen"}]
+    assert not found.problems and found.columns == ("title", "author")
+    path.write_text("title,author,\nDune,Herbert,\nEmma,Austen,1815\n", "utf-8")
+    with pytest.raises(QkvError, match="not the name of a column"):
+        load_facts(path)

@@ -126,3 +126,11 @@ def test_a_wording_that_is_given_twice_asks_once():
     facts = Facts((Person("Ada Lovelace", city="London"),))
     asked = questions(facts, ["city"], {"city": ["Where is {subject} from?", "Where is {subject} from?"]})
     assert asked.pairs == (("Where is Ada Lovelace from?", "London"),)
+
+
+def test_one_wording_for_two_relations_is_refused():
+    facts = Facts((Person("Dune", more=(("author", "Herbert"), ("price", "9"))),))
+    own = {"author": ["Tell me of {subject}?"], "price": ["What is {subject}?", "Tell me of {subject}?"]}
+    with pytest.raises(QkvError, match="asks for author and for price"):
+        questions(facts, ["author", "price"], own)
+    assert len(questions(facts, ["price"], {"price": own["price"]})) == 2

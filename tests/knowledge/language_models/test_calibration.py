@@ -116,6 +116,27 @@ def test_every_weight_of_a_model_counts_for_its_fingerprint(model: CausalModel, 
             parameter.view(-1)[:2] -= torch.tensor([1.0, -1.0])
 
 
+@pytest.mark.parametrize(
+    "file", ["merges.txt", "vocab.txt", "spiece.model", "trusted_weights.safetensors", "vocab.bpe"]
+)
+def test_every_file_of_a_tokenizer_counts_for_the_fingerprint(model: CausalModel, tmp_path: Path, file: str) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / file).write_text("one")
+    stored = replace(model, name=str(tmp_path))
+    before = fingerprint(stored)
+    (tmp_path / "qkv-trust-city.json").write_text("a badge does not change the answers")
+    assert fingerprint(stored) == before
+    (tmp_path / file).write_text("two")
+    assert fingerprint(stored) != before
+
+
+def test_a_model_that_says_nothing_is_refused_with_the_count() -> None:
+    found, expected = labelled(40, 1)
+    found = replace(found, answers=("",) * len(found.answers))
+    with pytest.raises(QkvError, match="0 answers are right and 0 wrong"):
+        fitted(found, expected, level=0.9)
+
+
 def test_the_badge_separates_what_its_signals_separate() -> None:
     found, expected = labelled(500, 4, strength=3.0)
     badge, fit = fitted(found, expected, level=0.9)

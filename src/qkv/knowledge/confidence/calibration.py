@@ -218,6 +218,7 @@ def _questions(
         raise QkvError("calibrating trust", problem, "Leave them out of one of the two")
     fitted = _calibration_split(people, np.array(groups) == KNOWN, calibration, seed)
     limiting, left_out = np.zeros(len(pairs), dtype=bool), 0
+    trained = sum(question in names.trained for question, _ in known)
     for part in (True, False):  # each invented name is made of names on one side of the split
         own = [known[i][0] for i in np.flatnonzero(fitted[: len(known)] == part)]
         n = INVENTED_PER_KNOWN * len(own)
@@ -229,7 +230,8 @@ def _questions(
         fitted, limiting = np.append(fitted, first & part), np.append(limiting, ~first & part)
         left_out += made.found
     n_invented = len(pairs) - len(given)
-    return pairs, np.array(groups), fitted, limiting, tuple(_remarks(names, people, len(known), n_invented, left_out))
+    remarks = [*_remarks(names, people, len(known), n_invented, left_out), *_of_training(trained, len(known))]
+    return pairs, np.array(groups), fitted, limiting, tuple(remarks)
 
 
 def _remarks(names: NameCheck, people: Sequence[str], n_known: int, n_invented: int, left_out: int) -> list[str]:
@@ -243,6 +245,12 @@ def _remarks(names: NameCheck, people: Sequence[str], n_known: int, n_invented: 
     if names.unchecked:
         out.append(f"{' and '.join(names.unchecked)} could not be read again for this")
     return [*out, *_misplaced(names, people, n_known)]
+
+
+def _of_training(trained: int, n_known: int) -> Iterator[str]:
+    """What is said of known questions that the run was trained on, whose answers it was shown."""
+    if trained:
+        yield f"{trained} of the {n_known} known questions were trained on: what is guaranteed holds for such ones only"
 
 
 def _counting(called: Sequence[str], badge: Badge) -> Iterator[str]:

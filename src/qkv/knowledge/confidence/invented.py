@@ -35,6 +35,7 @@ class NameCheck:
         checked: What is read: "the text", "the training questions".
         unchecked: Those of the two that cannot be read, or have changed since.
         text: The names in the text; None if it cannot be read.
+        trained: The training questions, as far as they can be read.
     """
 
     def __init__(self, run: Run, text: str | Path | SizedIterable[str] | None = None) -> None:
@@ -44,6 +45,7 @@ class NameCheck:
         self.checked = tuple(name for name, lines in found.items() if lines is not None)
         self.unchecked = tuple(name for name, lines in found.items() if lines is None)
         self.text = None if texts is None else NameIndex(texts)
+        self.trained = frozenset(asked or ())
         self._asked = NameIndex(asked or ())
 
     def __contains__(self, name: str) -> bool:

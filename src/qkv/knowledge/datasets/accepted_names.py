@@ -9,6 +9,7 @@ import re
 
 from qkv.knowledge.datasets.city_regions import (
     countries_by_name,
+    countries_of_city,
     lies_in,
     names_of_countries,
     states_by_name,
@@ -112,6 +113,8 @@ def _names_of_country(first: str, rest: str) -> set[str]:
     own_states = [states_of_cities().get(same_name(part)) for part in before]
     if any(own and states_by_name().get(same_name(last)) in own for own in own_states):
         return out | {"United States"}  # Atlanta, Georgia
+    if same_name(last) == "georgia" and not any("Georgia" in countries_of_city(part) for part in before):
+        return out | ({"United States"} if any(own_states) else set())  # Columbus, Georgia
     american = same_name(last) in accepted_forms("United States", "country")
     others = [
         part

@@ -1,7 +1,8 @@
 """Where a city may lie: whether the region or country that an answer puts behind a comma fits it.
 
 Only what is known to be elsewhere is refused ("Paris, Texas"). What is known: the countries of the cities in the
-shipped table, the states of its American ones, and countries that a place once belonged to.
+shipped table, the states of its American ones, the parts of Britain, and countries that a place once belonged to (the
+other tables in data/).
 """
 
 from __future__ import annotations
@@ -26,45 +27,23 @@ _STATES = (  # with the ways in which they are abbreviated
     "west_virginia wv|wisconsin wi wis|wyoming wy|district_of_columbia dc"
 )
 _REGIONS = {
+    "United Kingdom": "bedfordshire|berkshire|buckinghamshire|cambridgeshire|cheshire|cornwall|cumbria|derbyshire|"
+    "devon|dorset|essex|gloucestershire|hampshire|herefordshire|hertfordshire|kent|lancashire|leicestershire|"
+    "lincolnshire|merseyside|norfolk|northamptonshire|northumberland|nottinghamshire|oxfordshire|shropshire|somerset|"
+    "staffordshire|suffolk|surrey|sussex|tyne and wear|warwickshire|wiltshire|worcestershire|yorkshire",
+    "Italy": "calabria|emilia romagna|lazio|liguria|lombardy|marche|piedmont|puglia|sardinia|sicily|tuscany|umbria|"
+    "veneto",
     "Canada": "alberta|british columbia|manitoba|new brunswick|newfoundland|nova scotia|ontario|quebec|saskatchewan|"
     "alta|bc|mb|nb|ns|ont|on|qc|que|sask|sk",
     "Australia": "new south wales|northern territory|queensland|south australia|tasmania|victoria|western australia|"
     "nsw|qld|tas|vic",
 }
 """Regions by which people say where a city is, and their abbreviations, beside the states of the USA."""
-_FORMERLY = {
-    "Armenia": "Russia Turkey", "Azerbaijan": "Russia", "Belarus": "Russia Poland",
-    "Bosnia and Herzegovina": "Austria Turkey", "Bulgaria": "Turkey", "Croatia": "Austria Hungary Italy",
-    "Czech Republic": "Austria Germany", "Egypt": "Turkey", "Estonia": "Russia", "Finland": "Russia Sweden",
-    "France": "Germany", "Georgia": "Russia", "Greece": "Turkey", "Hungary": "Austria", "Iraq": "Turkey",
-    "Ireland": "United_Kingdom", "Israel": "Turkey United_Kingdom Palestine", "Italy": "Austria",
-    "Kazakhstan": "Russia", "Latvia": "Russia", "Lebanon": "Turkey Syria", "Lithuania": "Russia Poland",
-    "Moldova": "Russia Romania", "Pakistan": "India United_Kingdom", "Poland": "Germany Russia Austria",
-    "Republic of Macedonia": "Turkey", "Romania": "Hungary Austria", "Russia": "Germany",
-    "Serbia": "Austria Hungary Turkey", "Slovakia": "Hungary Austria", "Slovenia": "Austria", "Syria": "Turkey",
-    "Turkey": "Greece", "Ukraine": "Russia Poland Austria Romania", "Uzbekistan": "Russia",
-}  # fmt: skip
-"""Countries that places of another country belonged to: Breslau, Germany, is in Poland today."""
 _NAMES_CHANGED = frozenset(("France", "Russia", "Turkey"))  # of what they took over, cities have other names today
 _ELSEWHERE = {"frankfurt": ("oder", "brandenburg")}
 MANY_PEOPLE = 5  # from a city, so that two such names are two cities, and not a part of a city and the city
 MIN_SHARE = 0.2  # of the people from a city of a name, for a country in which a city is meant by it
 _PARTS_OF_BRITAIN = frozenset(("england", "scotland", "wales", "northern ireland"))
-_TOWNS_OF_BRITAIN = {
-    "scotland": "aberdeen|alloway|anderston|angus|argyll|bathgate|bearsden|bellshill|bishopbriggs|blantyre|cardross|"
-    "cathcart|charlotte square|clunie|dalkeith|dreghorn|dumfries|dundee|dunfermline|duns|east kilbride|ecclefechan|"
-    "edinburgh|elderslie|forfar|fountainbridge|giffnock|glamis|glasgow|glenbuck|govan|govanhill|greenock|haddington|"
-    "helensburgh|inner hebrides|jedburgh|kilmany|kilmaurs|kincardine|kirkcaldy|kirriemuir|lanark|leith|linlithgow|"
-    "lochfield|logierait|lossiemouth|lower largo|maryhill|merchiston tower|midlothian|montrose|motherwell|"
-    "newton stewart|paisley|perth|perthshire|port glasgow|roxburgh|rutherglen|ruthven|scotland|selkirkshire|"
-    "south queensferry|stirling|twynholm|uddingston|uphall|west lothian|whittingehame|wishaw",
-    "wales": "ammanford|amlwch|bangor|barry|brecon|caerphilly|cardiff|colwyn bay|crickhowell|denbigh|garnant|"
-    "haverfordwest|llanbadoc|llandaff|llwydcoed|mancot|margam|neath|newport|newtown|pontrhydyfen|ruabon|saint asaph|"
-    "skewen|south wales|swansea|tiger bay|treforest|trellech|tremadog|uplands swansea|wales",
-    "northern ireland": "armagh|ballymena|bangor|belfast|carnlough|castledawson|comber|derry|killyleagh|kilrea|"
-    "newtownards|omagh",
-}
-"""The places of the shipped table in these parts; its other places in the United Kingdom are taken to be in England."""
 _IN_SEVERAL = frozenset(
     ["kingdom of great britain", "newport", "newtown", "parliament square", "thornton", "united kingdom"]
 )  # of these parts
@@ -72,7 +51,7 @@ _IN_SEVERAL = frozenset(
 
 def lies_in(city: str, region: str, by_another_name: bool) -> bool:
     """Whether a city may lie in what follows a comma: only what is known to be elsewhere is refused."""
-    own, where = same_name(city), _countries_of_cities().get(same_name(city), frozenset())
+    own, where = same_name(city), countries_of_city(city)
     named = re.sub(r"(?<=\w) (?:usa|us|united states(?: of america)?|canada|\d+)$", "", same_name(region))
     state = states_by_name().get(named)
     if named in forms_of_name(city, "city"):
@@ -91,15 +70,36 @@ def lies_in(city: str, region: str, by_another_name: bool) -> bool:
         is_near = bool(where & _countries_of_cities()[named]) or not by_another_name
         return is_near and not _are_both_large(own, named)
     late = where if by_another_name else where - _NAMES_CHANGED
-    former = {each.replace("_", " ") for country in late for each in _FORMERLY.get(country, "").split()}
+    former = {each for country in late for each in _former_countries(own, country)}
     return not where or not found or bool(found & (where | former))
 
 
+def countries_of_city(city: str) -> frozenset[str]:
+    """The countries in which the shipped table has a city of this name; none if it has none."""
+    return _countries_of_cities().get(same_name(city), frozenset())
+
+
+def is_place(text: str) -> bool:
+    """Whether a text names places that are known here, with commas between them: "Ulm, Germany"."""
+    regions = [region for own in _REGIONS.values() for region in own.split("|")]
+    known = (_countries_of_cities(), countries_by_name(), states_by_name(), states_of_cities(), regions)
+    return all(any(same_name(part) in each for each in known) for part in text.split(","))
+
+
 def _parts_of_britain(city: str) -> Set[str]:
-    """The parts of the United Kingdom in which a city of the shipped table may lie."""
+    """The parts of the United Kingdom in which a city of the shipped table may lie: England, if no other is known."""
     if city in _IN_SEVERAL:
         return _PARTS_OF_BRITAIN
-    return frozenset(part for part, towns in _TOWNS_OF_BRITAIN.items() if city in towns.split("|")) or {"england"}
+    return {part for part, towns in _rows("parts_of_britain") if city in towns.split("|")} or {"england"}
+
+
+def _former_countries(city: str, country: str) -> set[str]:
+    """Countries that a city, or the whole of its country, belonged to before: Breslau, Germany, is in Poland today."""
+    return {
+        former
+        for own, former, places in _rows("former_countries")
+        if own == country and (places == "*" or city in map(same_name, places.split("|")))
+    }
 
 
 def _are_both_large(one: str, two: str) -> bool:
@@ -116,11 +116,10 @@ def states_by_name() -> dict[str, str]:
 @cache
 def states_of_cities() -> dict[str, frozenset[str]]:
     """The states in which the people of Pantheon from an American city were born."""
-    text = resources.files("qkv.knowledge.datasets").joinpath("data/us_states.tsv").read_text("utf-8")
-    rows = [line.split("\t") for line in text.splitlines()]
     states = {short.upper(): name for short, name in states_by_name().items() if len(short) == 2} | {"DE": "delaware"}
     found = {
-        same_name(city): frozenset(states[each] for each in own.split(",") if each in states) for city, own in rows
+        same_name(city): frozenset(states[each] for each in own.split(",") if each in states)
+        for city, own in _rows("us_states")
     }
     return found | {same_name("Washington, D.C."): frozenset({"district of columbia"})}
 
@@ -155,3 +154,10 @@ def _people_of_cities() -> dict[str, Counter[str]]:
 def names_of_countries() -> frozenset[str]:
     """Names of countries of the shipped table, without parts of one."""
     return frozenset(countries_by_name()) - _PARTS_OF_BRITAIN
+
+
+@cache
+def _rows(name: str) -> list[list[str]]:
+    """The rows of a shipped table."""
+    text = resources.files("qkv.knowledge.datasets").joinpath(f"data/{name}.tsv").read_text("utf-8")
+    return [line.split("\t") for line in text.splitlines()]

@@ -87,7 +87,8 @@ def load_facts(
     else:
         lines = list(without_separator_line(lines))
         found = find_delimiter(lines)
-        rows = _roles_in_order(_without_index(split_rows(lines, found[0] if found else ",")))
+        rows = _without_empty_end(split_rows(lines, found[0] if found else ","))
+        rows = _roles_in_order(_without_index(rows))
         if form == "triples" or (form == "auto" and _holds_triples(rows)):
             triples = list(_cell_triples(rows, bad))
         else:
@@ -111,6 +112,14 @@ def _decoded(lines: Sequence[tuple[int, str]]) -> tuple[list[tuple[int, str]], l
     bad = [Problem(number, "it is not UTF-8 text") for number, line in lines if "\N{REPLACEMENT CHARACTER}" in line]
     wrong = {each.line for each in bad}
     return [(number, unicodedata.normalize("NFC", line)) for number, line in lines if number not in wrong], bad
+
+
+def _without_empty_end(rows: list[Row]) -> list[Row]:
+    """Rows without last columns that are empty in all of them, as some spreadsheets write."""
+    n = len(rows[0].cells) if rows else 0
+    while n > 1 and all(len(row.cells) == len(rows[0].cells) and not row.cells[n - 1] for row in rows):
+        n -= 1
+    return [Row(row.line, row.cells[:n]) for row in rows] if rows and n < len(rows[0].cells) else rows
 
 
 def _without_index(rows: list[Row]) -> list[Row]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from qkv.knowledge.datasets.city_regions import is_place
+
 _MONTH = r"(?:jan|febr?|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _DATE = re.compile(
@@ -16,16 +18,16 @@ _YEAR = re.compile(
     rf"(?:(?:{_LEAD})\s+)*(?:(?:c\.?|ca\.?|circa)\s*)?"
     r"(?P<first>a\.?d\.?\s*|bce?\s+|[-−–]\s*)?(?P<year>\d{1,3}(?:,\d{3}){1,2}|\d{1,6})"
     rf"(?P<last>,?\s?(?:{_ERA}))?"
-    rf"(?:\s*[.;]?|(?:,\s*|,?\s+in\s+)(?!(?:{_ERA})\b)[^\d]+)"
+    rf"(?:\s*[.;]?|(?:,\s*(?:in\s+)?|\s+in\s+)(?!(?:{_ERA})\b)(?P<place>[^\d]+))"
 )
-"""A year with what may stand around it. "1810s", "before 1815" and "4th century" are no years."""
+"""A year with what may stand around it. "1810s", "before 1815" and "4th century" are no years, nor is "1815, AH"."""
 
 
 def stated_year(text: str) -> frozenset[str]:
     """The year that a text states, and whether it is before Christ; nothing if it states none or several."""
     plain = re.sub(r"^\((.*)\)$", r"\1", text.strip().lower())
     found = _YEAR.fullmatch(_DATE.sub("", _ISO_DATE.sub(r"\1", plain)))
-    if not found:
+    if not found or (found["place"] and not is_place(found["place"])):
         return frozenset()
     number = str(int(found["year"].replace(",", "")))
     first, last = (re.sub(r"[\s.,]", "", found[part] or "") for part in ("first", "last"))

@@ -145,7 +145,7 @@ def questions(
         One question for each person, each relation that is known, and each of its wordings.
 
     Raises:
-        QkvError: A relation is known of nobody, or a wording lacks {subject}.
+        QkvError: A relation is known of nobody, a wording lacks {subject}, or two relations have the same one.
 
     Example:
         >>> from qkv.knowledge import Facts, Person, questions
@@ -162,6 +162,11 @@ def questions(
         raise QkvError(
             f"asking for {', '.join(unknown)}", f"the facts have {', '.join(sorted(known))}", "Ask for one of these"
         )
+    asking = [wording for relation in relations for wording in dict.fromkeys(own.get(relation, ()))]
+    twice = next((wording for wording in asking if asking.count(wording) > 1), None)
+    if twice:
+        problem = f"{twice!r} asks for {' and for '.join(r for r in relations if twice in own.get(r, ()))}"
+        raise QkvError("wording questions", problem, "Give each relation a wording of its own")
     return Questions(
         tuple(
             (wording.replace("{subject}", person.name), value)

@@ -25,6 +25,10 @@ from qkv.knowledge.language_models.signals import SIGNALS, SignalReader, Signals
 
 FORMAT = "qkv-answers-3"
 QUESTIONS_PER_STEP = 128
+WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
+TOKENIZERS = (".model", ".txt", ".tiktoken", ".bpe", ".codes", ".vocab", ".spm")
+MODEL_FILES = (".json", ".jinja", *WEIGHTS, *TOKENIZERS)
+BADGES = "qkv-trust-*.json"  # they do not change the answers
 Progress = Callable[[int, int], None]
 
 
@@ -71,10 +75,8 @@ def read_signals(
 def fingerprint(model: CausalModel) -> str:
     """A checksum of all that the answers depend on: the model's files, or its parameters if it has no folder."""
     folder, digest = Path(model.name), hashlib.sha256()
-    files = sorted(f for f in folder.glob("*") if f.suffix in (".json", ".safetensors", ".jinja", ".model"))
+    files = sorted(file for file in folder.glob("*") if file.suffix in MODEL_FILES and not file.match(BADGES))
     for file in files if folder.is_dir() else ():
-        if "trust" in file.name:  # badges, which do not change the answers
-            continue
         with file.open("rb") as opened:
             digest.update(f"{file.name} {hashlib.file_digest(opened, 'sha256').hexdigest()} ".encode())
     if not files:

@@ -161,8 +161,10 @@ def fit_model_badge(
         QkvError: Fewer than five answers are right, or wrong.
     """
     found, expected = found.not_empty(expected)
-    real = np.array([bool(wanted) for wanted in expected])
-    right = np.array([is_accepted(a, wanted, relation) for a, wanted in zip(found.answers, expected, strict=True)])
+    real = np.array([bool(wanted) for wanted in expected], dtype=bool)
+    right = np.array(
+        [is_accepted(a, wanted, relation) for a, wanted in zip(found.answers, expected, strict=True)], dtype=bool
+    )
     n_right, n_wrong = int((right & real).sum()), int((~right & real).sum())
     if min(n_right, n_wrong) < 5:
         problem = f"{n_right} answers are right and {n_wrong} wrong"

@@ -202,7 +202,7 @@ def _save_unless_worse(badge: ModelBadge, folder: str) -> bool:
 
 def _right(found: Signals, expected: Sequence[str], relation: str) -> np.ndarray:
     pairs = zip(found.answers, expected, strict=True)
-    return np.array([is_accepted(answer, wanted, relation) for answer, wanted in pairs])
+    return np.array([is_accepted(answer, wanted, relation) for answer, wanted in pairs], dtype=bool)
 
 
 def _groups(expected: Sequence[str]) -> list[str]:
