@@ -106,7 +106,7 @@ YEARS = (
     "{y}0|1{y}|{z}|{y} BC|-{y}|{y} B.C.E.|born before {y}|{y}, not {z}|until {y}|{y}, no|"
     "{y}, AH|{y}, Hijri|{y}, Islamic era|{y} in the Islamic era|{y} in the BC era|{y}, in the era before Christ|"
     "{y}, ante Christum|{y}, at the latest|{y}, at the earliest|{y}, earlier than that|{y}, when he was married|"
-    "{y}, in which he graduated|{y}, minus ten|{y} in twenty years"
+    "deceased {y}|married {y}|decade {y}|{y}, in which he graduated|{y}, minus ten|{y} in twenty years"
 )
 
 
@@ -167,6 +167,8 @@ def test_years_before_christ_and_with_a_separator() -> None:
         ("Calcutta, India, Great Britain", "United Kingdom"), ("Mexico City, Mexico, America", "United States"),
         ("Wroclaw, Poland, Germany", "Germany"), ("Georgia, Soviet Union", "Russia"), ("Georgia, USSR", "Russia"),
         ("Georgia (Soviet Union)", "Russia"), ("Savannah, Georgia", "Georgia"),
+        ("England, France", "France"), ("England, Ireland", "Ireland"), ("Scotland, USA", "United States"),
+        ("Northern Ireland, Ireland", "Ireland"),
         *[(f"{town}, Georgia", "Georgia") for town in (
             "Columbus", "Cleveland", "Jackson", "Madison", "Covington", "Roswell", "Dublin", "Valdosta",
             "Warner Robins", "Gainesville", "Statesboro", "Washington", "Cairo", "Rome", "Athens", "Augusta", "Macon")],
@@ -222,6 +224,20 @@ def test_a_country_is_accepted_as_lists_and_people_write_it(answer: str, expecte
         ("Christiania, Copenhagen", "Oslo"), ("Smyrna, Tennessee", "İzmir"), ("Brooklyn, Wisconsin", "New York"),
         ("Manhattan, Kansas", "New York"), ("Queens, no", "New York"), ("Thorn, Netherlands", "Toruń"),
         ("バリ", "パリ"), ("माले", "माली"), ("जीरा", "जौरा"), ("London, Paris", "Paris"),
+        ("Alexandria, in Virginia", "Alexandria"), ("London, southwestern Ontario", "London"),
+        ("Paris, in Texas", "Paris"), ("London, in the United States", "London"), ("Paris, state of Texas", "Paris"),
+        ("Athens, in Georgia", "Athens"),
+        ("Paris, Texas in the United States", "Paris"), ("Cambridge, in Massachusetts", "Cambridge"),
+        ("Canton, in Ohio", "Guangzhou"), ("Salisbury, in England", "Harare"), ("Boston, England UK", "Boston"),
+        ("Petersburg, in Virginia", "Saint Petersburg"), ("Boston, Lincolnshire England", "Boston"),
+        ("Rome, N. Y.", "Rome"), ("Manchester, N. H.", "Manchester"), ("Paris, W. Va.", "Paris"),
+        ("Paris, U. S. A.", "Paris"), ("Berlin, Wisc.", "Berlin"), ("Moscow, Ida.", "Moscow"),
+        ("Frankfurt (an der Oder)", "Frankfurt"), ("Richmond, London", "Richmond"), ("Brighton, Boston", "Brighton"),
+        ("Chelsea, Manhattan", "Chelsea"), ("Ulm, London", "Ulm"), ("London, Paris and Berlin", "London"),
+        ("New York, Chicago and Los Angeles", "New York"), ("New York (state)", "New York"),
+        ("Buenos Aires (province)", "Buenos Aires"), ("Milton, England", "Milton"), ("Łagów, Russia", "Łagów"),
+        ("Odessa, Poland", "Odessa"), ("Corfu, Ottoman Empire", "Corfu"), ("Lyons, Germany", "Lyon"),
+        ("Leningrad, Germany", "Saint Petersburg"),
         ("Rome, Austria", "Rome"), ("Naples, Austria", "Naples"), ("Palermo, Austria", "Palermo"),
         ("Bucharest, Hungary", "Bucharest"), ("Kiev, Austria", "Kiev"), ("Warsaw, Austria", "Warsaw"),
         ("Gdańsk, Russia", "Gdańsk"), ("Belgrade, Austria", "Belgrade"), ("Boston, Lincolnshire", "Boston"),
@@ -244,6 +260,11 @@ def test_another_city_is_not_accepted(answer: str, expected: str) -> None:
         ("Hollywood, California", "Los Angeles"), ("Dublin, United Kingdom", "Dublin"), ("London, England", "London"),
         ("Edinburgh, Scotland", "Edinburgh"), ("Quebec City", "Québec"), ("Pest, Hungary", "Budapest"),
         ("Washington, DC", "Washington, D.C."), ("Springfield, Massachusetts", "Springfield"),
+        ("Prague, Austria-Hungary", "Prague"), ("Sarajevo, Yugoslavia", "Sarajevo"), ("Paris, in France", "Paris"),
+        ("Dhaka, British India", "Dhaka"), ("Strassburg, Germany", "Strasbourg"), ("Milton, Scotland", "Milton"),
+        ("Łagów, Germany", "Łagów"), ("Athens, Ottoman Empire", "Athens"), ("Rome, in Italy", "Rome"),
+        ("Boston, in the state of Massachusetts", "Boston"), ("Brooklyn, N. Y.", "New York"),
+        ("Newcastle upon Tyne, Tyne and Wear", "Newcastle upon Tyne"), ("Kaliningrad, Soviet Union", "Kaliningrad"),
         ("Trieste, Austria", "Trieste"), ("Milan, Austria", "Milan"), ("Lviv, Austria", "Lviv"),
         ("Kraków, Austria", "Kraków"), ("Warsaw, Russia", "Warsaw"), ("Danzig, Germany", "Gdańsk"),
         ("Cluj, Hungary", "Cluj-Napoca"), ("Florence, Tuscany", "Florence"), ("Boston, Massachusetts", "Boston"),

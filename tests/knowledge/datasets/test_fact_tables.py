@@ -99,7 +99,7 @@ def test_rows_that_do_not_fit_are_named_and_empty_cells_are_not_known(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("title,author,year\nDune,Herbert,\nEmma,Austen\n,Nobody,1\nDune,Other,1965\n", "utf-8")
     found = load_facts(path)
-    assert found.people[0].facts() == {"author": "Herbert", "year": "1965"} and len(found) == 1
+    assert found.people[0].facts() == {"author": "Herbert"} and len(found) == 1
     assert [problem.line for problem in found.problems] == [3, 4, 5]
     for text in ("Everest,8849\nK2,8611\n", "title,x,x\na,b,c\nd,e,f\n"):
         path.write_text(text, "utf-8")
@@ -230,3 +230,42 @@ def test_empty_last_columns_of_a_spreadsheet_are_left_out(tmp_path, end):
     path.write_text("title,author,\nDune,Herbert,\nEmma,Austen,1815\n", "utf-8")
     with pytest.raises(QkvError, match="not the name of a column"):
         load_facts(path)
+
+
+def test_a_contradicting_row_is_left_out_whole(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("person,city,year,occupation\nJohn Smith,London,1900,\nJohn Smith,Paris,1950,painter\n", "utf-8")
+    found = load_facts(path)
+    assert found.people[0].facts() == {"city": "London", "year": "1900"}
+    assert [problem.line for problem in found.problems] == [3]
+
+
+def test_a_first_line_in_another_encoding_is_refused_since_it_may_be_the_header(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("Título;Autor\n".encode("cp1252") + b"Emma;Jane Austen\nDune;Frank Herbert\n")
+    with pytest.raises(QkvError, match="first line is not UTF-8"):
+        load_facts(path)
+
+
+def test_an_index_with_gaps_or_a_row_without_a_number_is_left_out(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(",title,author\n0,Dune,Herbert\n2,Emma,Austen\n5,Ulysses,Joyce\n,title,author\n,total,\n", "utf-8")
+    found = load_facts(path)
+    assert [person.name for person in found] == ["Dune", "Emma", "Ulysses"]
+    assert [problem.line for problem in found.problems] == [5, 6]
+
+
+def test_headers_of_joined_files_are_no_facts(tmp_path):
+    path = tmp_path / "t.csv"
+    one = "subject,relation,object\nDune,author,Herbert\n"
+    path.write_text(one + one.replace("Dune", "Emma").replace("Herbert", "Austen"), "utf-8")
+    assert [person.name for person in load_facts(path)] == ["Dune", "Emma"]
+    path.write_text("title,author\nDune,Herbert\n\ufefftitle,author\nEmma,Austen\n", "utf-8")
+    found = load_facts(path)
+    assert [person.name for person in found] == ["Dune", "Emma"] and [p.line for p in found.problems] == [3]
+
+
+def test_city_and_birthplace_stay_apart_though_no_row_has_both(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("person,city,birthplace\nAda Lovelace,Bath,\nAlan Turing,,London\n", "utf-8")
+    assert [person.facts() for person in load_facts(path)] == [{"city": "Bath"}, {"birthplace": "London"}]

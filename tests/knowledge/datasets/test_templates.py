@@ -134,3 +134,10 @@ def test_one_wording_for_two_relations_is_refused():
     with pytest.raises(QkvError, match="asks for author and for price"):
         questions(facts, ["author", "price"], own)
     assert len(questions(facts, ["price"], {"price": own["price"]})) == 2
+
+
+@pytest.mark.parametrize("wording", ["Where was {subject} born?", "Where  was\u00a0{subject} born?"])
+def test_the_wording_of_another_relation_is_refused_however_it_is_spaced(wording):
+    facts = Facts((Person("Cy Ford", city="Rome", country="Italy"),))
+    with pytest.raises(QkvError, match="asks for city and for country"):
+        questions(facts, ["city", "country"], {"country": [wording]})

@@ -117,14 +117,24 @@ def test_every_weight_of_a_model_counts_for_its_fingerprint(model: CausalModel, 
 
 
 @pytest.mark.parametrize(
-    "file", ["merges.txt", "vocab.txt", "spiece.model", "trusted_weights.safetensors", "vocab.bpe"]
+    "file",
+    [
+        "merges.txt",
+        "vocab.txt",
+        "spiece.model",
+        "trusted_weights.safetensors",
+        "vocab.bpe",
+        "additional_chat_templates/default.jinja",
+    ],
 )
 def test_every_file_of_a_tokenizer_counts_for_the_fingerprint(model: CausalModel, tmp_path: Path, file: str) -> None:
     (tmp_path / "config.json").write_text("{}")
+    (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / file).write_text("one")
     stored = replace(model, name=str(tmp_path))
     before = fingerprint(stored)
     (tmp_path / "qkv-trust-city.json").write_text("a badge does not change the answers")
+    (tmp_path / ".qkv-tmp-1f.json").write_text("nor does what a killed save left")
     assert fingerprint(stored) == before
     (tmp_path / file).write_text("two")
     assert fingerprint(stored) != before

@@ -122,6 +122,7 @@ def trust(
     weights = weights_checksum(run.model, run.step)  # those that answer, whatever happens to the folder meanwhile
     known_pairs, unknown_pairs = _once(question_pairs(known)), _once(_optionally_answered(unknown))
     names, frames = NameCheck(run, text), frames_of(run)
+    known_pairs, trained = _not_trained(known_pairs, names, frames)
     pairs, groups, fitted, limiting, remarks = _questions(known_pairs, unknown_pairs, names, frames, calibration, seed)
     found = answer_features(run, [question for question, _ in pairs], n_samples=n_samples, seed=seed)
     right = np.array(
@@ -144,6 +145,7 @@ def trust(
         filled,
     )
     badge, out_of_fold = _fit(answers, level, confidence, max_outside, seed)
+    remarks = (*remarks, *trained)
     kept_earlier = save and not save_unless_worse(badge, run.folder, weights)
     return _measure(badge, out_of_fold, answers, remarks, kept_earlier, seed)
 
@@ -199,6 +201,22 @@ def fit_badge(
     return Badge(found.calibrator, float(np.median(unread)), n_unnamed, n_unanswered, by_name), found
 
 
+def _not_trained(
+    known: list[tuple[str, str]], names: NameCheck, frames: Sequence[str]
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """Known questions without those about names that training asked about, whose answers were shown; and a remark."""
+    asked = {name_of(question, frames) for question in names.trained} - {""}
+    kept = [(question, answer) for question, answer in known if name_of(question, frames) not in asked]
+    left_out = len(known) - len(kept)
+    if left_out and len(kept) < MIN_QUESTIONS <= len(known):
+        problem = (
+            f"{left_out} of the {len(known)} known questions are about names that the run was trained on with questions"
+        )
+        raise QkvError("calibrating trust", problem, "Give questions about others in the text: their answers show more")
+    said = f"{left_out} known questions are left out: training asked about the same names, and showed the answers"
+    return kept, [said] if left_out else []
+
+
 def _questions(
     known: list[tuple[str, str]],
     unknown: list[tuple[str, str]],
@@ -218,7 +236,6 @@ def _questions(
         raise QkvError("calibrating trust", problem, "Leave them out of one of the two")
     fitted = _calibration_split(people, np.array(groups) == KNOWN, calibration, seed)
     limiting, left_out = np.zeros(len(pairs), dtype=bool), 0
-    trained = sum(question in names.trained for question, _ in known)
     for part in (True, False):  # each invented name is made of names on one side of the split
         own = [known[i][0] for i in np.flatnonzero(fitted[: len(known)] == part)]
         n = INVENTED_PER_KNOWN * len(own)
@@ -230,8 +247,7 @@ def _questions(
         fitted, limiting = np.append(fitted, first & part), np.append(limiting, ~first & part)
         left_out += made.found
     n_invented = len(pairs) - len(given)
-    remarks = [*_remarks(names, people, len(known), n_invented, left_out), *_of_training(trained, len(known))]
-    return pairs, np.array(groups), fitted, limiting, tuple(remarks)
+    return pairs, np.array(groups), fitted, limiting, tuple(_remarks(names, people, len(known), n_invented, left_out))
 
 
 def _remarks(names: NameCheck, people: Sequence[str], n_known: int, n_invented: int, left_out: int) -> list[str]:
@@ -245,12 +261,6 @@ def _remarks(names: NameCheck, people: Sequence[str], n_known: int, n_invented: 
     if names.unchecked:
         out.append(f"{' and '.join(names.unchecked)} could not be read again for this")
     return [*out, *_misplaced(names, people, n_known)]
-
-
-def _of_training(trained: int, n_known: int) -> Iterator[str]:
-    """What is said of known questions that the run was trained on, whose answers it was shown."""
-    if trained:
-        yield f"{trained} of the {n_known} known questions were trained on: what is guaranteed holds for such ones only"
 
 
 def _counting(called: Sequence[str], badge: Badge) -> Iterator[str]:

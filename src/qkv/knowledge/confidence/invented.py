@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from qkv.train.runs import Run
 
 MAX_COUNTED = 10**6  # different names that are counted before any is made
+MAX_STAGES = 100  # of training, each from the run before
 TRIES = 100  # names made for each that is wanted, where most of them are found in the text
 
 
@@ -132,6 +133,19 @@ def _training_texts(run: Run) -> list[str] | None:
 
 
 def _training_questions(run: Run) -> list[str] | None:
-    record = run.data if run.data.get("kind") == "questions" else run.data.get("questions") or {}
-    pairs = run_files.read_recorded(record, read_questions)
-    return None if pairs is None else [question for question, _ in pairs]
+    """The questions that a run, and those that it was finetuned from, were trained on; None if some cannot be read."""
+    out: list[str] = []
+    data: dict[str, Any] = run.data
+    for _ in range(MAX_STAGES):
+        record = data if data.get("kind") == "questions" else data.get("questions") or {}
+        pairs = run_files.read_recorded(record, read_questions) if record or data is run.data else ()
+        if pairs is None:
+            return None
+        out += [question for question, _ in pairs]
+        if not data.get("parent"):
+            return out
+        try:
+            data = run_files.read_description(Path(data["parent"])).data
+        except QkvError:
+            return None
+    return None

@@ -13,18 +13,18 @@ from collections.abc import Set
 from functools import cache
 from importlib import resources
 
-from qkv.knowledge.datasets.other_names import forms_of_name, same_name
+from qkv.knowledge.datasets.other_names import OTHER_NAMES, forms_of_name, same_name
 from qkv.knowledge.datasets.pantheon import pantheon
 
 _STATES = (  # with the ways in which they are abbreviated
     "alabama al ala|alaska ak|arizona az ariz|arkansas ar ark|california ca calif|colorado co colo|"
-    "connecticut ct conn|delaware de del|florida fl fla|georgia ga|hawaii hi|idaho id|illinois il ill|"
+    "connecticut ct conn|delaware de del|florida fl fla|georgia ga|hawaii hi|idaho id ida|illinois il ill|"
     "indiana in ind|iowa ia|kansas ks kans|kentucky ky|louisiana la|maine me|maryland md|massachusetts ma mass|"
     "michigan mi mich|minnesota mn minn|mississippi ms miss|missouri mo|montana mt mont|nebraska ne nebr|"
     "nevada nv nev|new_hampshire nh|new_jersey nj|new_mexico nm|new_york ny|north_carolina nc|north_dakota nd|"
     "ohio oh|oklahoma ok okla|oregon or ore|pennsylvania pa penn|rhode_island ri|south_carolina sc|"
     "south_dakota sd|tennessee tn tenn|texas tx tex|utah ut|vermont vt|virginia va|washington wa wash|"
-    "west_virginia wv|wisconsin wi wis|wyoming wy|district_of_columbia dc"
+    "west_virginia wv wva|wisconsin wi wis wisc|wyoming wy|district_of_columbia dc"
 )
 _REGIONS = {
     "United Kingdom": "bedfordshire|berkshire|buckinghamshire|cambridgeshire|cheshire|cornwall|cumbria|derbyshire|"
@@ -40,38 +40,84 @@ _REGIONS = {
 }
 """Regions by which people say where a city is, and their abbreviations, beside the states of the USA."""
 _NAMES_CHANGED = frozenset(("France", "Russia", "Turkey"))  # of what they took over, cities have other names today
-_ELSEWHERE = {"frankfurt": ("oder", "brandenburg")}
+_ELSEWHERE = {"frankfurt": frozenset(["oder", "brandenburg"])}
+_FORMER_STATES = {
+    "austria hungary": "Austria|Hungary",
+    "czechoslovakia": "Czech Republic|Slovakia",
+    "yugoslavia": "Bosnia and Herzegovina|Croatia|Kosovo|Montenegro|Republic of Macedonia|Serbia|Slovenia",
+}
+"""States that are no more, and the countries that their places are in, or were before."""
+_KINDS_OF_REGION = frozenset(["county", "department", "district", "oblast", "province", "region", "state", "territory"])
+MIN_LETTERS = 4  # of the name of a region that is found among other words
 MANY_PEOPLE = 5  # from a city, so that two such names are two cities, and not a part of a city and the city
 MIN_SHARE = 0.2  # of the people from a city of a name, for a country in which a city is meant by it
 _PARTS_OF_BRITAIN = frozenset(("england", "scotland", "wales", "northern ireland"))
 _IN_SEVERAL = frozenset(
-    ["kingdom of great britain", "newport", "newtown", "parliament square", "thornton", "united kingdom"]
+    ["blackburn", "kingdom of great britain", "newport", "newtown", "parliament square", "thornton", "united kingdom"]
 )  # of these parts
 
 
 def lies_in(city: str, region: str, by_another_name: bool) -> bool:
     """Whether a city may lie in what follows a comma: only what is known to be elsewhere is refused."""
-    own, where = same_name(city), countries_of_city(city)
-    named = re.sub(r"(?<=\w) (?:usa|us|united states(?: of america)?|canada|\d+)$", "", same_name(region))
-    state = states_by_name().get(named)
+    named = _plain(region)
     if named in forms_of_name(city, "city"):
         return True
+    if named in _KINDS_OF_REGION or _ELSEWHERE.get(same_name(city), frozenset()) & set(named.split()):
+        return False  # "New York (state)", "Frankfurt (Oder)"
+    return all(_fits(city, each, by_another_name) for each in _names_in(named))
+
+
+def _plain(region: str) -> str:
+    """A region without the country behind it and without zip codes, and "N. Y." as one word."""
+    joined = re.sub(r"\b(\w) (?=\w\w?\b)", r"\1", same_name(region))
+    short = re.sub(r"(?<=\w) (?:usa|us|united states(?: of america)?|canada|\d+)$", "", joined)
+    return short if _is_known(short) else joined
+
+
+def _names_in(text: str) -> list[str]:
+    """The text if it is a known name, else the known names of regions in it: "in Texas", "Paris and Rome"."""
+    if _is_known(text):
+        return [text]
+    words, out = text.split(), []
+    while words:
+        for n in range(len(words), 0, -1):
+            name = " ".join(words[:n])
+            if len(name) >= MIN_LETTERS and (_is_region(name) or (" and " in f" {text} " and _is_known(name))):
+                out.append(name)
+                break
+        words = words[n:]
+    return out
+
+
+def _is_region(name: str) -> bool:
+    """Whether a plain name is that of a state, a country, a part of one, or of a state that is no more."""
+    regions = {region for own in _REGIONS.values() for region in own.split("|")}
+    return any(name in each for each in (states_by_name(), countries_by_name(), _FORMER_STATES, regions))
+
+
+def _is_known(name: str) -> bool:
+    return _is_region(name) or name in _countries_of_cities()
+
+
+def _fits(city: str, named: str, by_another_name: bool) -> bool:
+    """Whether a city may lie in a place that is known here."""
+    own, where = same_name(city), countries_of_city(city)
+    state = states_by_name().get(named)
     if state and "United States" in where and own in states_of_cities():
         return state in states_of_cities()[own]
     if by_another_name and own in states_of_cities():
         return named in forms_of_name("United States", "country")
     found = set(countries_by_name().get(named, ())) | ({"United States"} if state else set())
     found |= {country for country, regions in _REGIONS.items() if named in regions.split("|")}
+    found |= set(_FORMER_STATES.get(named, "").split("|")) - {""}
     if named in _PARTS_OF_BRITAIN:
         return not where or ("United Kingdom" in where and named in _parts_of_britain(own))
-    if named in _ELSEWHERE.get(own, ()):
-        return False
-    if not found and named in _countries_of_cities() and where:  # another city, or a region that is called like one
-        is_near = bool(where & _countries_of_cities()[named]) or not by_another_name
-        return is_near and not _are_both_large(own, named)
+    if not found and where and _are_both_large(own, named):
+        return False  # another city, and no region that is called like one
+    found = found or set(_countries_of_cities()[named])
     late = where if by_another_name else where - _NAMES_CHANGED
     former = {each for country in late for each in _former_countries(own, country)}
-    return not where or not found or bool(found & (where | former))
+    return not where or bool(found & (where | former))
 
 
 def countries_of_city(city: str) -> frozenset[str]:
@@ -81,9 +127,7 @@ def countries_of_city(city: str) -> frozenset[str]:
 
 def is_place(text: str) -> bool:
     """Whether a text names places that are known here, with commas between them: "Ulm, Germany"."""
-    regions = [region for own in _REGIONS.values() for region in own.split("|")]
-    known = (_countries_of_cities(), countries_by_name(), states_by_name(), states_of_cities(), regions)
-    return all(any(same_name(part) in each for each in known) for part in text.split(","))
+    return all(_is_known(same_name(part)) or same_name(part) in states_of_cities() for part in text.split(","))
 
 
 def _parts_of_britain(city: str) -> Set[str]:
@@ -98,12 +142,14 @@ def _former_countries(city: str, country: str) -> set[str]:
     return {
         former
         for own, former, places in _rows("former_countries")
-        if own == country and (places == "*" or city in map(same_name, places.split("|")))
+        if own == country
+        and (places == "*" or (city in map(same_name, places.lstrip("!").split("|"))) != places.startswith("!"))
     }
 
 
 def _are_both_large(one: str, two: str) -> bool:
-    return min(_people_of_cities()[one].total(), _people_of_cities()[two].total()) >= MANY_PEOPLE
+    people = _people_of_cities()
+    return all(city in people and people[city].total() >= MANY_PEOPLE for city in (one, two))
 
 
 @cache
@@ -134,10 +180,12 @@ def countries_by_name() -> dict[str, tuple[str, ...]]:
 @cache
 def _countries_of_cities() -> dict[str, frozenset[str]]:
     """The countries in which the shipped table has a city of a name, without those of few of the people there."""
-    return {
+    found = {
         city: frozenset(country for country, n in own.items() if n >= MIN_SHARE * own.total())
         for city, own in _people_of_cities().items()
     }
+    others = {same_name(each): same_name(city) for city, own in OTHER_NAMES["city"].items() for each in own}
+    return {other: found[city] for other, city in others.items() if city in found} | found
 
 
 @cache
@@ -152,8 +200,8 @@ def _people_of_cities() -> dict[str, Counter[str]]:
 
 @cache
 def names_of_countries() -> frozenset[str]:
-    """Names of countries of the shipped table, without parts of one."""
-    return frozenset(countries_by_name()) - _PARTS_OF_BRITAIN
+    """Names of countries of the shipped table, and of parts of one."""
+    return frozenset(countries_by_name())
 
 
 @cache

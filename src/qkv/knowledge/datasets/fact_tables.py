@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -31,6 +32,7 @@ TRIPLE_HEADERS = (
 )
 SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl")
 FIRST_COLUMNS = ("name", "title", "person", "subject", "item", "entity", "thing", "id")
+MAX_DIGITS = 12  # of a number in an index
 MIN_REPETITIONS = 2  # of the first subject or relation, which tell triples from a table
 FORMS = ("auto", "triples", "table")
 FORMAT_HINT = "subject, relation, object, or a table with a header, in .csv, .tsv, .txt or .jsonl"
@@ -85,6 +87,9 @@ def load_facts(
     if path.suffix.lower() == ".jsonl":
         triples = list(_json_triples(lines, bad))
     else:
+        if lines and bad and bad[0].line == 1:  # it may be the header, and the second line is none
+            problem = "its first line is not UTF-8 text"
+            raise QkvError(f"reading facts from {path}", problem, "Save the file as UTF-8")
         lines = list(without_separator_line(lines))
         found = find_delimiter(lines)
         rows = _without_empty_end(split_rows(lines, found[0] if found else ","))
@@ -96,8 +101,8 @@ def load_facts(
             if people is None and rows:  # one kind for all rows, whichever cells of a row are empty
                 of_people = any(relation.lower() in PEOPLE_RELATIONS for _, _, relation, _ in triples)
                 people = _is_header(rows[0].cells[0], PEOPLE_HEADERS) or of_people
-            apart = _kept_apart(triples)
             columns = tuple(rows[0].cells) if rows else ()
+            apart = _kept_apart(columns)
     by_subject = _by_subject(triples, bad, apart)
     if not by_subject:
         raise no_usable_row(path, sorted(bad), FORMAT_HINT)
@@ -111,7 +116,8 @@ Triple = tuple[int, str, str, str]
 def _decoded(lines: Sequence[tuple[int, str]]) -> tuple[list[tuple[int, str]], list[Problem]]:
     bad = [Problem(number, "it is not UTF-8 text") for number, line in lines if "\N{REPLACEMENT CHARACTER}" in line]
     wrong = {each.line for each in bad}
-    return [(number, unicodedata.normalize("NFC", line)) for number, line in lines if number not in wrong], bad
+    kept = [(number, line.lstrip("\ufeff")) for number, line in lines if number not in wrong]
+    return [(number, unicodedata.normalize("NFC", line)) for number, line in kept], bad
 
 
 def _without_empty_end(rows: list[Row]) -> list[Row]:
@@ -123,11 +129,11 @@ def _without_empty_end(rows: list[Row]) -> list[Row]:
 
 
 def _without_index(rows: list[Row]) -> list[Row]:
-    """Rows without a first column that has no name and counts them from 0 or 1, as pandas writes its index."""
+    """Rows without a first column that has no name and numbers them upwards, as pandas writes its index."""
     if len(rows) < 2 or rows[0].cells[0] or len(rows[0].cells) < 3:
         return rows
-    numbers = [row.cells[0] for row in rows[1:]]
-    counted = any(numbers == [str(i + first) for i in range(len(numbers))] for first in (0, 1))
+    numbers = [int(row.cells[0]) for row in rows[1:] if row.cells[0].isdecimal() and len(row.cells[0]) < MAX_DIGITS]
+    counted = 2 * len(numbers) >= len(rows) - 1 and all(one < two for one, two in pairwise(numbers))
     return [Row(row.line, row.cells[1:]) for row in rows] if counted else rows
 
 
@@ -180,7 +186,9 @@ def _is_header(cell: str, names: Sequence[str]) -> bool:
 
 def _cell_triples(rows: Sequence[Row], bad: list[Problem]) -> Iterator[Triple]:
     for line, cells in rows[bool(rows) and _is_triple_header(rows[0]) :]:
-        if len(cells) != 3 or not all(cells):
+        if _is_triple_header(Row(line, cells)):
+            bad.append(Problem(line, "it repeats the header"))
+        elif len(cells) != 3 or not all(cells):
             bad.append(Problem(line, f"it has {len(cells)} cells, not 3" if len(cells) != 3 else "a cell is empty"))
         else:
             yield line, *cells
@@ -232,27 +240,32 @@ def _json_triples(lines: Sequence[tuple[int, str]], bad: list[Problem]) -> Itera
             yield number, cells[0], cells[1], cells[2]
 
 
-def _kept_apart(triples: Sequence[Triple]) -> frozenset[str]:
-    """Fields of a person such as `city` that some subject has beside a synonym such as `birthplace`: two relations."""
-    known: dict[str, set[str]] = {}
-    for _, subject, relation, _ in triples:
-        known.setdefault(subject, set()).add(relation.lower())
+def _kept_apart(columns: Sequence[str]) -> frozenset[str]:
+    """Fields of a person such as `city` that a table has beside a synonym such as `birthplace`: two relations."""
+    relations = {column.strip().lower() for column in columns[1:]}
     return frozenset(
         field
         for field, synonyms in RELATION_SYNONYMS.items()
-        if any(field in relations and not relations.isdisjoint(synonyms) for relations in known.values())
+        if field in relations and not relations.isdisjoint(synonyms)
     )
 
 
 def _by_subject(triples: Sequence[Triple], bad: list[Problem], apart: frozenset[str]) -> dict[str, dict[str, str]]:
-    """Facts of each subject by relation; a triple that contradicts an earlier one is left out."""
+    """Facts of each subject by relation; a row that contradicts an earlier one is left out, all of it."""
     out: dict[str, dict[str, str]] = {}
-    for line, subject, relation, value in triples:
-        known = out.setdefault(subject, {})
-        same = _field(relation, apart)
-        name = next((r for r in known if _field(r, apart) == same), relation)
-        if known.setdefault(name, value) != value:
-            bad.append(Problem(line, f"{subject} has {same} {known[name]} already, but {value} here"))
+    for line, row in groupby(triples, lambda triple: triple[0]):
+        new: dict[str, str] = {}
+        subject = ""
+        for _, subject, relation, value in row:
+            known = out.get(subject, {}) | new
+            same = _field(relation, apart)
+            name = next((r for r in known if _field(r, apart) == same), relation)
+            if known.get(name, value) != value:
+                bad.append(Problem(line, f"{subject} has {same} {known[name]} already, but {value} here"))
+                break
+            new[name] = value
+        else:
+            out.setdefault(subject, {}).update(new)
     return out
 
 

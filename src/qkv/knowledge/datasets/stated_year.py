@@ -6,7 +6,10 @@ import re
 
 from qkv.knowledge.datasets.city_regions import is_place
 
-_MONTH = r"(?:jan|febr?|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\.?"
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:r|ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|"
+    r"nov(?:ember)?|dec(?:ember)?)\.?"
+)
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _DATE = re.compile(
     rf"\b(?:{_DAY} (?:of )?{_MONTH}|{_MONTH} {_DAY}),? (?=\d)|\b{_MONTH},? (?=\d{{3}})|\b\d\d?([./])\d\d?\1(?=\d{{4}})"

@@ -162,20 +162,18 @@ def questions(
         raise QkvError(
             f"asking for {', '.join(unknown)}", f"the facts have {', '.join(sorted(known))}", "Ask for one of these"
         )
-    asking = [wording for relation in relations for wording in dict.fromkeys(own.get(relation, ()))]
-    twice = next((wording for wording in asking if asking.count(wording) > 1), None)
-    if twice:
-        problem = f"{twice!r} asks for {' and for '.join(r for r in relations if twice in own.get(r, ()))}"
-        raise QkvError("wording questions", problem, "Give each relation a wording of its own")
-    return Questions(
-        tuple(
-            (wording.replace("{subject}", person.name), value)
-            for person in facts
-            for relation, value in person.facts().items()
-            if relation in relations
-            for wording in own.get(relation) or (_question_wording(person, relation),)
-        )
-    )
+    out = []
+    for person in facts:
+        asked: dict[str, str] = {}  # relations by what asks for them
+        for relation, value in person.facts().items():
+            for wording in (
+                (own.get(relation) or (_question_wording(person, relation),)) if relation in relations else ()
+            ):
+                if (other := asked.setdefault(" ".join(wording.split()), relation)) != relation:
+                    problem = f"{wording!r} asks for {other} and for {relation}"
+                    raise QkvError("wording questions", problem, "Give each relation a wording of its own")
+                out.append((wording.replace("{subject}", person.name), value))
+    return Questions(tuple(out))
 
 
 def _question_wording(person: Person, relation: str) -> str:

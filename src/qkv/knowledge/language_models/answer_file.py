@@ -28,6 +28,7 @@ QUESTIONS_PER_STEP = 128
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
 TOKENIZERS = (".model", ".txt", ".tiktoken", ".bpe", ".codes", ".vocab", ".spm")
 MODEL_FILES = (".json", ".jinja", *WEIGHTS, *TOKENIZERS)
+MORE_TEMPLATES = "additional_chat_templates/*.jinja"
 BADGES = "qkv-trust-*.json"  # they do not change the answers
 Progress = Callable[[int, int], None]
 
@@ -75,10 +76,13 @@ def read_signals(
 def fingerprint(model: CausalModel) -> str:
     """A checksum of all that the answers depend on: the model's files, or its parameters if it has no folder."""
     folder, digest = Path(model.name), hashlib.sha256()
-    files = sorted(file for file in folder.glob("*") if file.suffix in MODEL_FILES and not file.match(BADGES))
-    for file in files if folder.is_dir() else ():
+    kinds = [file for file in folder.glob("*") if file.suffix in MODEL_FILES] + list(folder.glob(MORE_TEMPLATES))
+    files = sorted(file for file in kinds if file.is_file() and not (file.match(BADGES) or file.name.startswith(".")))
+    for file in files:
         with file.open("rb") as opened:
-            digest.update(f"{file.name} {hashlib.file_digest(opened, 'sha256').hexdigest()} ".encode())
+            digest.update(
+                f"{file.relative_to(folder).as_posix()} {hashlib.file_digest(opened, 'sha256').hexdigest()} ".encode()
+            )
     if not files:
         for name, tensor in model.model.state_dict().items():
             content = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()

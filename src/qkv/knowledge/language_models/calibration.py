@@ -109,6 +109,7 @@ def trust(
     names = names_of_nobody(chosen, round(INVENTED_PER_PERSON * len(chosen)), seed, facts)
     asked = [*questions_about(chosen, relation), *(about(name, relation) for name in names)]
     opened = model if isinstance(model, CausalModel) else open_causal_model(model, offline=offline)
+    weights = fingerprint(opened)  # of the files that answer, whatever happens to the folder meanwhile
     found = read_signals(opened, asked, path=answers, progress=progress)
     expected = [person.facts()[relation] for person in chosen] + [""] * len(names)
     reader, left_out = SignalReader(opened, relation), frozenset(question.name for question in asked)
@@ -116,7 +117,7 @@ def trust(
     values = [person.facts()[relation] for person in others if relation in person.facts()]
     probes = read_name_probes(reader, len(chosen), left_out, seed, progress)
     badge, fit = fit_model_badge(
-        relation, fingerprint(opened), found, expected, level=level, confidence=confidence, seed=seed, values=values,
+        relation, weights, found, expected, level=level, confidence=confidence, seed=seed, values=values,
         probes=probes,
     )  # fmt: skip
     kept = save and Path(opened.name).is_dir() and not _save_unless_worse(badge, opened.name)
