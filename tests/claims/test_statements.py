@@ -148,6 +148,7 @@ def test_statement_files_are_readable() -> None:
     assert tags["F"] >= 0.4 * len(statements)
 
 
+@pytest.mark.slow
 def test_sample_of_statements() -> None:
     outcomes = check_all(all_statements()[::SAMPLE_STEP])
     assert not problems(outcomes), "\n".join([*problems(outcomes), table(outcomes)])

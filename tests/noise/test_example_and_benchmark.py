@@ -18,6 +18,7 @@ def run(*arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_example_of_one_head_prints_the_published_figures():
     text = run("examples/one_head_is_enough.py")
     assert "0.238731016" in text

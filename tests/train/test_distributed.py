@@ -93,6 +93,7 @@ def test_two_processes_reach_the_loss_of_one(spread, optimizer, runs):
     assert [line["step"] for line in read_log(here / f"{spread}-{optimizer}")] == list(range(1, 21))
 
 
+@pytest.mark.slow
 def test_a_batch_too_small_to_share_is_refused(text, tmp_path):
     done = started("-m", "qkv", *words(text, tmp_path / "two", "--grad-accum", "5"))
     assert done.returncode != 0 and "cannot be shared by 2 processes" in done.stderr

@@ -61,7 +61,7 @@ def test_trust_judges_everybody_out_of_fold_and_ask_uses_its_badge(run, people, 
     monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
     asked = questions(people, ["city", "year"])  # there are no training questions for years: most will be wrong
     unknown = invented_names(people)
-    found = trust(run, asked, unknown, level=0.6, save=False)
+    found = trust(run, asked, unknown, level=0.6, save=False, n_samples=0)
     assert not (run.folder / FILE).exists() and not found.held_out and not found.kept_earlier
     assert found.known + found.unknown + found.empty >= len(found.rows()) == found.known + found.unknown
     assert [q.feature for q in found.features] == [*FEATURES, "badge"]
@@ -102,7 +102,7 @@ def test_trust_judges_everybody_out_of_fold_and_ask_uses_its_badge(run, people, 
 def test_with_a_calibration_share_people_are_held_out(run, people, monkeypatch):
     monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
     asked = questions(people, ["city", "year"])
-    found = trust(run, asked, invented_names(people), level=0.6, calibration=0.5, save=False)
+    found = trust(run, asked, invented_names(people), level=0.6, calibration=0.5, save=False, n_samples=0)
     held_out = {row["question"] for row in found.rows()}
     assert found.held_out and found.known + found.empty >= 25 and len(held_out) < len(asked)
     for person in people:  # both questions about a person are on the same side, unless an answer is empty
@@ -140,7 +140,7 @@ def test_a_fit_that_came_to_nothing_keeps_the_badge_that_works(run, people, monk
 
 def test_the_rows_of_trust_give_its_figures(run, people, monkeypatch):
     monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
-    found = trust(run, questions(people, ["city", "year"]), invented_names(people), level=0.6, save=False)
+    found = trust(run, questions(people, ["city", "year"]), invented_names(people), level=0.6, save=False, n_samples=0)
     rows = found.rows()
     right = [row for row in rows if row["right"]]
     assert found.coverage == pytest.approx(sum(row["badge"] == REMEMBERED for row in right) / len(right))
@@ -156,6 +156,7 @@ def test_the_rows_of_trust_give_its_figures(run, people, monkeypatch):
         assert row["badge"] == found.badge.calibrator.badge_of_score(special.logit(row["p_right"]))
 
 
+@pytest.mark.slow
 def test_repeated_questions_show_no_more_and_the_interval_counts_people(run, people, monkeypatch):
     monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
     options = {"level": 0.6, "max_outside": 0.9, "save": False}
@@ -200,7 +201,7 @@ def test_a_name_with_more_questions_than_others_is_said_to_count_once(run, peopl
 
 def test_invented_names_do_not_replace_unknown_people_that_were_not_given(run, people):
     with pytest.raises(QkvError, match="there are 15 questions about people who are not in the text"):
-        trust(run, questions(people, ["city", "year"]), invented_names(people)[:15], save=False)
+        trust(run, questions(people, ["city", "year"]), invented_names(people)[:15], save=False, n_samples=0)
 
 
 def test_if_nothing_is_called_remembered_card_and_figure_say_so(run, people, monkeypatch):
@@ -286,7 +287,7 @@ def test_a_run_that_says_nothing_is_refused_with_that_reason(run, people, monkey
     monkeypatch.setattr(module, "answer_features", empty)
     asked, names = questions(people, ["city"]), invented_names(people)
     with pytest.raises(QkvError, match=rf"gives an empty answer to {len(asked) + len(names)} of \d+ questions"):
-        trust(run, asked, names, save=False)
+        trust(run, asked, names, save=False, n_samples=0)
 
 
 def test_a_badge_is_bound_to_the_weights_that_answered_whatever_became_of_the_folder(

@@ -9,6 +9,7 @@ from qkv.knowledge.studies import rare_facts
 from qkv.viz.plots.studies import study_figure
 
 
+@pytest.mark.slow
 def test_the_study_gives_a_table_and_a_figure(tmp_path, monkeypatch, small_setup):
     monkeypatch.setattr(rare_facts, "SETUP", small_setup(rare_facts.SETUP))
     monkeypatch.setattr(rare_facts, "SHARES", (0.0, 0.5))

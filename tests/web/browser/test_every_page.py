@@ -41,11 +41,14 @@ def test_every_page_is_shown_in_both_themes(watched, scheme, names):
         assert page.locator(f"nav [aria-current=page][href='#/{name}']").count() == 1
 
 
-def test_no_page_scrolls_sideways_on_a_phone(watched):
+@pytest.mark.parametrize(
+    "names", [A_FEW, pytest.param(tuple(READY), marks=pytest.mark.slow)], ids=["a few pages", "every page"]
+)
+def test_no_page_scrolls_sideways_on_a_phone(watched, names):
     one = watched(viewport={"width": 375, "height": 812}, has_touch=True, is_mobile=True)
-    for name, ready in READY.items():
+    for name in names:
         page = one.open(name)
-        page.wait_for_selector(ready, timeout=90_000)
+        page.wait_for_selector(READY[name], timeout=90_000)
         one.settled()
         assert page.evaluate("document.documentElement.scrollWidth") <= 375, name
 

@@ -129,6 +129,7 @@ def unspaced(text):
     return "".join(text.split())
 
 
+@pytest.mark.slow
 def test_the_pictures_of_noise_carry_its_numbers_and_sentences(watched):
     one = watched(color_scheme="dark")
     page = one.open("noise?scale=7")

@@ -166,6 +166,7 @@ def test_a_text_of_ones_own_and_one_that_is_too_long(watched):
     one.said = [said for said in one.said if "422" not in said]  # the browser logs the status
 
 
+@pytest.mark.slow
 def test_a_run_is_looked_at_too_and_its_code_works(watched):
     page = shown(watched().open("heads?model=tiny&layer=1&head=1&token=6&text=Where was Person 3 born?"))
     expect(page.locator("[data-fact=title]")).to_contain_text("Head 1.1, ")

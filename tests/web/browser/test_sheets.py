@@ -42,6 +42,7 @@ def expected_on(found, line):
     return sorted(words(one.verdict) for one in (*found.answers, *found.statements) if one.line == line)
 
 
+@pytest.mark.slow
 def test_the_example_comes_back_with_the_verdicts_of_the_library(watched):
     one = watched()
     page = one.open("sheets")

@@ -35,6 +35,7 @@ def numbers(reply, n):
     return np.frombuffer(base64.b64decode(reply["weights"]), "<f4").reshape(n, n)
 
 
+@pytest.mark.slow
 def test_the_survey_and_the_weights_are_those_of_the_library(named, folder):
     import qkv
 
