@@ -61,7 +61,7 @@ def test_trust_judges_everybody_out_of_fold_and_ask_uses_its_badge(run, people, 
     monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
     asked = questions(people, ["city", "year"])  # there are no training questions for years: most will be wrong
     unknown = invented_names(people)
-    found = trust(run, asked, unknown, level=0.6, save=False, n_samples=0)
+    found = trust(run, asked, unknown, level=0.6, save=False)
     assert not (run.folder / FILE).exists() and not found.held_out and not found.kept_earlier
     assert found.known + found.unknown + found.empty >= len(found.rows()) == found.known + found.unknown
     assert [q.feature for q in found.features] == [*FEATURES, "badge"]
