@@ -11,6 +11,7 @@ import datetime
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,10 @@ def main() -> int:
     parser.add_argument("--page", action="store_true", help="Only write the page from stored results.")
     parser.add_argument("--here", action="store_true", help="Run them in this process, one after another.")
     given = parser.parse_args()
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # started in the background by a shell: all would ignore Ctrl-C
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if given.here:
         return max(_run_here(k, given.share, given.seed) for k in kinds() if k.name in given.names)
     chosen = _chosen(given.names)
