@@ -255,6 +255,15 @@ def test_an_index_with_gaps_or_a_row_without_a_number_is_left_out(tmp_path):
     assert [problem.line for problem in found.problems] == [5, 6]
 
 
+@pytest.mark.parametrize("numbers", [(3, 0, 2), (0, 1, 0), (7, 7, 7)])
+def test_an_index_in_any_order_is_left_out(tmp_path, numbers):
+    path = tmp_path / "t.csv"
+    rows = zip(numbers, ("Ada Lovelace", "Alan Turing", "Kurt Gödel"), ("London", "Paris", "Brno"), strict=True)
+    path.write_text(",name,birthplace\n" + "".join(f"{n},{name},{city}\n" for n, name, city in rows), "utf-8")
+    found = load_facts(path)
+    assert [person.name for person in found] == ["Ada Lovelace", "Alan Turing", "Kurt Gödel"] and not found.problems
+
+
 def test_headers_of_joined_files_are_no_facts(tmp_path):
     path = tmp_path / "t.csv"
     one = "subject,relation,object\nDune,author,Herbert\n"

@@ -204,7 +204,7 @@ def fit_badge(
 def _not_trained(
     known: list[tuple[str, str]], names: NameCheck, frames: Sequence[str]
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """Known questions without those about names that training asked about, whose answers were shown; and a remark."""
+    """Known questions without those about names that training asked about; and a remark."""
     asked = {name_of(question, frames) for question in names.trained} - {""}
     kept = [(question, answer) for question, answer in known if name_of(question, frames) not in asked]
     left_out = len(known) - len(kept)
@@ -213,7 +213,7 @@ def _not_trained(
             f"{left_out} of the {len(known)} known questions are about names that the run was trained on with questions"
         )
         raise QkvError("calibrating trust", problem, "Give questions about others in the text: their answers show more")
-    said = f"{left_out} known questions are left out: training asked about the same names, and showed the answers"
+    said = f"known questions left out, since training asked about the same names: {left_out}"
     return kept, [said] if left_out else []
 
 

@@ -60,6 +60,8 @@ def is_accepted(answer: str, expected: str, relation: str = "") -> bool:
         >>> is_accepted("Mexico", "Mexico City", "city"), is_accepted("England", "United Kingdom", "country")
         (False, True)
     """
+    if relation == "city" and same_name(answer) not in accepted_forms(expected, relation):
+        answer = re.sub(r"^\s*(?:the )?(?:city|town) of (?=\w)", "", answer, flags=re.IGNORECASE)
     if relation != "city" or not re.search(r"[,(]", answer) or same_name(answer) in accepted_forms(expected, relation):
         return bool(forms_of_answer(answer, relation) & accepted_forms(expected, relation))
     first, _, rest = _without_brackets(answer).partition(",")

@@ -47,6 +47,11 @@ _FORMER_STATES = {
     "yugoslavia": "Bosnia and Herzegovina|Croatia|Kosovo|Montenegro|Republic of Macedonia|Serbia|Slovenia",
 }
 """States that are no more, and the countries that their places are in, or were before."""
+_DISTRICTS = {
+    "london": frozenset(["croydon", "greenwich", "hammersmith", "hampstead", "islington", "lambeth", "marylebone"]),
+    "brussels": frozenset(["etterbeek"]),
+}
+"""Parts of a city that many people of the shipped table come from."""
 _KINDS_OF_REGION = frozenset(["county", "department", "district", "oblast", "province", "region", "state", "territory"])
 MIN_LETTERS = 4  # of the name of a region that is found among other words
 MANY_PEOPLE = 5  # from a city, so that two such names are two cities, and not a part of a city and the city
@@ -69,7 +74,7 @@ def lies_in(city: str, region: str, by_another_name: bool) -> bool:
 
 def _plain(region: str) -> str:
     """A region without the country behind it and without zip codes, and "N. Y." as one word."""
-    joined = re.sub(r"\b(\w) (?=\w\w?\b)", r"\1", same_name(region))
+    joined = re.sub(r"\b(\w) (?=\w\w?\b)", r"\1", re.sub(r"^(?:in|at|on) (?=\w)", "", same_name(region)))
     short = re.sub(r"(?<=\w) (?:usa|us|united states(?: of america)?|canada|\d+)$", "", joined)
     return short if _is_known(short) else joined
 
@@ -149,7 +154,9 @@ def _former_countries(city: str, country: str) -> set[str]:
 
 def _are_both_large(one: str, two: str) -> bool:
     people = _people_of_cities()
-    return all(city in people and people[city].total() >= MANY_PEOPLE for city in (one, two))
+    return one not in _DISTRICTS.get(two, ()) and all(
+        city in people and people[city].total() >= MANY_PEOPLE for city in (one, two)
+    )
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
@@ -32,7 +32,6 @@ TRIPLE_HEADERS = (
 )
 SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl")
 FIRST_COLUMNS = ("name", "title", "person", "subject", "item", "entity", "thing", "id")
-MAX_DIGITS = 12  # of a number in an index
 MIN_REPETITIONS = 2  # of the first subject or relation, which tell triples from a table
 FORMS = ("auto", "triples", "table")
 FORMAT_HINT = "subject, relation, object, or a table with a header, in .csv, .tsv, .txt or .jsonl"
@@ -46,7 +45,7 @@ def load_facts(
     A .csv, .tsv or .txt file has commas, semicolons or tabs between its cells, with or without quotes around them. It
     holds triples, with or without the header `subject,relation,object`, which may name the three in any order; or it
     has a header such as `title,author,year`: the first column is the subject, each other one a relation. A first column
-    without a name that counts the rows (an index of pandas) is left out. A .jsonl file has one object with the keys
+    without a name that numbers the rows (an index of pandas) is left out. A .jsonl file has one object with the keys
     subject, relation and object per line.
 
     A subject is a person if one of its relations is one that only people have (birthplace, profession and the like),
@@ -129,12 +128,11 @@ def _without_empty_end(rows: list[Row]) -> list[Row]:
 
 
 def _without_index(rows: list[Row]) -> list[Row]:
-    """Rows without a first column that has no name and numbers them upwards, as pandas writes its index."""
+    """Rows without a first column that has no name and numbers most of them, as pandas writes its index."""
     if len(rows) < 2 or rows[0].cells[0] or len(rows[0].cells) < 3:
         return rows
-    numbers = [int(row.cells[0]) for row in rows[1:] if row.cells[0].isdecimal() and len(row.cells[0]) < MAX_DIGITS]
-    counted = 2 * len(numbers) >= len(rows) - 1 and all(one < two for one, two in pairwise(numbers))
-    return [Row(row.line, row.cells[1:]) for row in rows] if counted else rows
+    numbered = 2 * sum(row.cells[0].isdecimal() for row in rows[1:]) >= len(rows) - 1
+    return [Row(row.line, row.cells[1:]) for row in rows] if numbered else rows
 
 
 def _roles_in_order(rows: list[Row]) -> list[Row]:
