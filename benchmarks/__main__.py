@@ -1,5 +1,7 @@
 """`python -m benchmarks [NAME…]`: run benchmarks, store their figures, and write docs/benchmarks.md from all of them.
 
+The list under "Performance" in README.md is written from the same figures.
+
 rows.toml says what each row of the page asks and how each script is run; results/ holds the last JSON line of each
 script with date and versions. A figure that was copied by hand before is kept, with its date, until its script runs.
 """
@@ -21,6 +23,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 RESULTS, ROWS, PAGE = HERE / "results", HERE / "rows.toml", HERE.parent / "docs" / "benchmarks.md"
+README = HERE.parent / "README.md"
 PACKAGES = ("qkv", "torch", "numpy", "scipy", "clarabel", "sympy", "transformers")
 MAX_SHOWN = 8
 """Figures of a row without a template."""
@@ -50,6 +53,7 @@ def main() -> int:
         free = [name for name, script in scripts.items() if not script.get("needs_arguments")]
         failed = [name for name in given.names or free if not run(name, given.arguments)]
     PAGE.write_text(page(), "utf-8")
+    README.write_text(with_performance(README.read_text("utf-8")), "utf-8")
     if failed:
         sys.stdout.write(f"failed, and their last figures are kept: {', '.join(failed)}\n")
     return 1 if failed else 0
@@ -114,6 +118,18 @@ def page() -> str:
         command = f"python benchmarks/{script['name']}.py {script['arguments']}".strip()
         lines.append(f"{command:<40} # {script['comment']}" if script["comment"] else command)
     return "\n".join([*lines, "```"]) + "\n"
+
+
+def with_performance(readme: str) -> str:
+    """The README with its list of performance as the stored results say: the items between "Performance" and the next heading."""
+    items = []
+    for row in tomllib.loads(ROWS.read_text("utf-8"))["readme"]:
+        stored = json.loads((RESULTS / f"{row['script']}.json").read_text("utf-8"))
+        items.append(f"- {filled(row['measured'], stored['figures'])}\n")
+    before, heading, after = readme.partition("\n## Performance\n")
+    own, following, rest = after.partition("\n## ")
+    kept = [line for line in own.splitlines(keepends=True) if not line.startswith("- ")]
+    return "".join((before, heading, *kept, *items, following, rest))
 
 
 def measured(row: dict[str, Any], stored: dict[str, Any] | None) -> tuple[str, str] | None:

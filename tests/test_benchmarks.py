@@ -27,6 +27,14 @@ def test_the_page_is_what_the_stored_results_say(bench):
     )
 
 
+def test_the_readmes_list_of_performance_is_what_the_stored_results_say(bench):
+    text = bench.README.read_text("utf-8")
+    assert bench.with_performance(text) == text, "run: python -m benchmarks --page"
+    stale = text.replace("times as fast as one linear program", "times slower than one linear program")
+    assert stale != text and bench.with_performance(stale) == text
+    assert bench.with_performance(text).count("\n- `wire`: ") == 1
+
+
 def test_every_script_has_an_entry_and_every_row_a_script(bench):
     described = tomllib.loads(bench.ROWS.read_text("utf-8"))
     names = {script["name"] for script in described["script"]}
