@@ -144,9 +144,14 @@ def generous_badge():
 
 @pytest.fixture
 def generous(run, generous_badge, tmp_path, monkeypatch):
-    """A function that gives the run with these question frames and that badge."""
-    monkeypatch.setattr(Badge, "load", classmethod(lambda cls, folder, weights: generous_badge))
-    return lambda *frames: replace(load_answer_model(run), frames=frames)
+    """A function that gives the run with that badge, both of these kinds of questions."""
+
+    def with_kinds(*frames):
+        badge = replace(generous_badge, kinds=frames)
+        monkeypatch.setattr(Badge, "load", classmethod(lambda cls, folder, weights: badge))
+        return replace(load_answer_model(run), frames=frames)
+
+    return with_kinds
 
 
 KINDS = ("Where was … born?", "Which country did … come from?")

@@ -90,6 +90,7 @@ class Scores(Score):
     subjects: int
     baselines: dict[str, Score]
     runs: Vector
+    unnamed: int
 
 
 class KnownScores(Scores):

@@ -14,7 +14,6 @@ from qkv.knowledge.answering.answer_model import AnswerModel, frames_of, load_an
 from qkv.knowledge.answering.name_attention import HeadAttention, span_attention
 from qkv.knowledge.confidence.badge import MADE_UP, REMEMBERED, UNSURE, Badge, Judgement, rule_of_thumb
 from qkv.knowledge.confidence.features import FEATURES, N_BEAMS, N_SAMPLES, AnswerFeatures, answer_features
-from qkv.train.data.question_frames import match_frame
 
 if TYPE_CHECKING:
     from qkv.train.runs import Run
@@ -49,7 +48,7 @@ class Answer(Displayable):
         answer: The most likely answer.
         alternatives: The different answers of the beam search with their probabilities, the answer itself first.
         badge: "remembered", "made up" or "unsure"; None where the answer is empty. It is "unsure" where the badge says
-            nothing of such a question, because it has no name or is of a kind that the run was not trained on.
+            nothing of such a question, because it has no name or is of a kind that it was not fitted on.
         guarantee: How often answers with this badge are right (remembered) or wrong (made up), such as "right at least
             95 % of the time (95 % confidence)"; None where nothing is guaranteed.
         why: The reason for the badge, in a sentence.
@@ -144,7 +143,7 @@ def ask(
     (judged,) = badge.judge(found.values) if badge else rule_of_thumb(found.column("log_probability").tolist())
     (encoded,), (texts,), (candidates,) = found.questions, found.texts, found.candidates
     frames = frames_of(run)
-    other_kind = bool(badge and frames) and match_frame(encoded.text, frames) is None
+    other_kind = badge is not None and not badge.speaks_of(encoded.text, frames)
     if other_kind:
         judged = Judgement(UNSURE, None, None)  # no estimate holds for questions that the badge was not fitted on
     if badge and not encoded.named and not badge.n_unnamed:
@@ -162,7 +161,7 @@ def ask(
             Alternative(text, math.exp(c.log_probability)) for text, c in zip(texts, candidates, strict=True)
         ),
         badge=judged.badge if texts[0] else None,
-        why=explain(found, judged, n_samples, badge, frames, other_kind),
+        why=explain(found, judged, n_samples, badge, other_kind),
         evidence=evidence,
         heads=tuple(span_attention(run.model, encoded.ids, encoded.name)) if encoded.named else (),
         name=run.tokenizer.decode(encoded.ids[slice(*encoded.name)]).strip() if encoded.named else "",
@@ -175,7 +174,6 @@ def explain(
     judged: Judgement,
     n_samples: int,
     badge: Badge | None = None,
-    frames: Sequence[str] = (),
     other_kind: bool = False,
 ) -> str:
     """The evidence for the badge of a single answer, in sentences; for an empty answer, there is no badge.
@@ -185,8 +183,7 @@ def explain(
         judged: Its badge.
         n_samples: Sampled answers.
         badge: The calibrated badge of the run, if it has one.
-        frames: Kinds of questions that the run was trained on.
-        other_kind: Whether the question is of none of these kinds.
+        other_kind: Whether the question is of another kind than those that the badge was fitted on.
     """
     (texts,), (candidates,) = found.texts, found.candidates
     what = "the answer has" if texts[0] else "the most likely answer is empty; it has"
@@ -203,8 +200,8 @@ def explain(
         return "; ".join(parts) + "."
     if named and found.questions:
         parts += _name_evidence(found, badge)
-    if other_kind:
-        return "; ".join(parts) + f". {_of_another_kind(frames)}"
+    if badge is not None and other_kind:
+        return "; ".join(parts) + f". {_of_another_kind(badge.kinds)}"
     if judged.p_right is None:
         return "; ".join(parts) + ". This badge is a rule of thumb: calibrate it with qkv trust."
     if badge is not None and not named and not badge.n_unnamed:
@@ -215,7 +212,7 @@ def explain(
     text = "; ".join(parts) + f". {_what_is_estimated(judged)} is estimated at {probability_percent(judged.p_right)}."
     if badge is not None and judged.badge in (REMEMBERED, MADE_UP):
         text += f" {ON_AVERAGE}"
-    return text if frames or badge is None else f"{text} {NO_KINDS}"
+    return text if badge is None or badge.kinds else f"{text} {NO_KINDS}"
 
 
 def _what_is_estimated(judged: Judgement) -> str:
@@ -231,10 +228,10 @@ def _probability(log: float) -> str:
     return number(p, 2) if p < 0.995 or p == 1 else f"1 − {number(-math.expm1(log), 2)}"
 
 
-def _of_another_kind(frames: Sequence[str]) -> str:
+def _of_another_kind(kinds: Sequence[str]) -> str:
     """That the badge says nothing of a question."""
-    some = ", ".join(f"“{_printable(frame)}”" for frame in frames[:MAX_FRAMES_SHOWN])
-    return f"The run was trained on questions such as {some}; this is another kind, of which the badge says nothing."
+    some = ", ".join(f"“{_printable(kind)}”" for kind in kinds[:MAX_FRAMES_SHOWN])
+    return f"The badge was fitted on questions such as {some}; this is another kind, of which it says nothing."
 
 
 def _name_evidence(found: AnswerFeatures, badge: Badge | None) -> list[str]:

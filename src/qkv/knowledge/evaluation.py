@@ -12,7 +12,7 @@ from qkv.core.display import Card, Displayable, percent, percent_interval
 from qkv.errors import QkvError
 from qkv.knowledge.answering.answer_model import MAX_ANSWER_TOKENS, answer_text, frames_of
 from qkv.knowledge.datasets.facts import Questions
-from qkv.knowledge.datasets.templates import name_of
+from qkv.knowledge.datasets.templates import find_name, name_of
 from qkv.knowledge.intervals import independent_draws, wilson_interval
 from qkv.model.decoding import decode
 from qkv.train import run_files
@@ -64,6 +64,7 @@ class Scores(Displayable):
         runs: Accuracy of each run.
         questions: The questions with the right answers.
         answers: For each run, its answer to each question.
+        unnamed: Questions in which no name was found, each of which counts as a subject of its own.
     """
 
     accuracy: float
@@ -75,6 +76,7 @@ class Scores(Displayable):
     runs: tuple[float, ...]
     questions: tuple[tuple[str, str], ...] = field(repr=False)
     answers: tuple[tuple[str, ...], ...] = field(repr=False)
+    unnamed: int = field(default=0, kw_only=True)
 
     @property
     def right(self) -> tuple[tuple[bool, ...], ...]:
@@ -105,7 +107,14 @@ class Scores(Displayable):
         rows = tuple((name, percent(s.accuracy), percent_interval(s.low, s.high)) for name, s in scores.items())
         each = (("each run", ", ".join(percent(a) for a in self.runs)),) if several else ()
         fewer = f" about {self.subjects} subjects, which the intervals count" if self.subjects < self.n else ""
-        return Card(f"{self.n} questions{fewer}, exact match", each, ("answers of", "right", "95 % interval"), rows)
+        note = (
+            f"In {self.unnamed} questions no name was found: each counts as a subject of its own, and the intervals are "
+            "too narrow where several are about one."
+            if self.unnamed
+            else ""
+        )
+        columns = ("answers of", "right", "95 % interval")
+        return Card(f"{self.n} questions{fewer}, exact match", each, columns, rows, note)
 
 
 def evaluate(
@@ -152,7 +161,9 @@ def evaluate(
     asked = [question for question, _ in pairs]
     answers = tuple(tuple(greedy_answers(each, asked)) for each in runs)
     each = tuple(accuracy(own, pairs) for own in answers)
-    names = [name_of(question, frames_of(runs[0])) for question in asked]
+    frames = frames_of(runs[0])
+    names = [name_of(question, frames) for question in asked]
+    unnamed = sum(find_name(question, frames) is None for question in asked)
     n, draws = len(pairs), independent_draws(names)
     mean = Score.of(sum(each) / len(each), n, draws)
     baselines = {}
@@ -163,7 +174,18 @@ def evaluate(
     for name, other in (("no pretraining", unpretrained), ("people not in the text", ablated)):
         if other is not None:
             baselines[name] = Score.of(accuracy(greedy_answers(as_run(other), asked), pairs), n, draws)
-    return Scores(mean.accuracy, mean.low, mean.high, n, len(set(names)), baselines, each, tuple(pairs), answers)
+    return Scores(
+        mean.accuracy,
+        mean.low,
+        mean.high,
+        n,
+        len(set(names)),
+        baselines,
+        each,
+        tuple(pairs),
+        answers,
+        unnamed=unnamed,
+    )
 
 
 def greedy_answers(run: Run, questions: Sequence[str]) -> list[str]:

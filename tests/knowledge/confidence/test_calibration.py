@@ -13,8 +13,8 @@ from scipy import special
 from qkv.errors import QkvError
 from qkv.knowledge import ask, questions, trust
 from qkv.knowledge.confidence import calibration as module
-from qkv.knowledge.confidence.badge import FILE, MADE_UP, REMEMBERED
-from qkv.knowledge.confidence.calibration import _calibration_split, _questions, fit_badge
+from qkv.knowledge.confidence.badge import FILE, MADE_UP, REMEMBERED, Badge
+from qkv.knowledge.confidence.calibration import MIN_PER_KIND, _calibration_split, _questions, fit_badge
 from qkv.knowledge.confidence.features import FEATURES, answer_features
 from qkv.knowledge.datasets.templates import name_of
 from qkv.knowledge.intervals import wilson_interval
@@ -330,3 +330,72 @@ def test_known_questions_about_names_that_training_asked_about_are_left_out(run,
     shown = names[: len(names) - 2]
     with pytest.raises(QkvError, match="known questions are about names that the run was trained on with questions"):
         trust(run, known, invented_names(people), level=0.6, save=False, n_samples=0)
+
+
+def in_kinds(run, monkeypatch, *frames):
+    """The run as if it had been trained on questions of these kinds."""
+    monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
+    monkeypatch.setitem(run.data, "frames", list(frames))
+
+
+CITY, YEAR = "Where was … born?", "When was … born?"
+
+
+def test_a_badge_speaks_only_of_the_kinds_of_questions_that_it_was_fitted_on(run, people, monkeypatch):
+    in_kinds(run, monkeypatch, CITY, YEAR)
+    try:
+        found = trust(run, questions(people), invented_names(people), level=0.5, max_outside=0.9, n_samples=0)
+        assert found.badge.kinds == (CITY,) == Badge.load(run.folder).kinds and found.remarks
+        name = people.people[0].name
+        of_kind, other = (ask(run, frame.replace("…", name), n_samples=0) for frame in (CITY, YEAR))
+        assert of_kind.evidence["right"] is not None and "another kind" not in of_kind.why
+        assert other.badge == "unsure" and other.guarantee is None and other.evidence["right"] is None
+        assert "fitted on questions such as “Where was … born?”; this is another kind" in other.why
+    finally:
+        (run.folder / FILE).unlink()
+
+
+def test_questions_worded_as_none_that_the_run_was_trained_on_are_left_out_and_counted(run, people, monkeypatch):
+    in_kinds(run, monkeypatch, CITY)
+    known, unknown = list(questions(people)), invented_names(people)
+    once = trust(run, known, unknown, level=0.6, save=False, n_samples=0)
+    strange = [(question.replace("Where", "where"), answer) for question, answer in known]
+    found = trust(run, known + strange, [*unknown, "Birthplace of Ada Berg?"], level=0.6, save=False, n_samples=0)
+    said = f"questions left out, worded as none that the run was trained on: {len(known) + 1}"
+    assert {*found.remarks} == {*once.remarks, said} and found.counts == once.counts
+    with pytest.raises(QkvError, match="0 known or unknown questions remain .*such as 'where was .*as in training"):
+        trust(run, strange, unknown, level=0.6, save=False, n_samples=0)
+    with pytest.raises(QkvError, match="worded as none"):
+        trust(run, known, [question.upper() for question in unknown], level=0.6, save=False, n_samples=0)
+
+
+def test_a_kind_that_one_group_lacks_is_left_out_and_counted(run, people, monkeypatch):
+    in_kinds(run, monkeypatch, CITY, YEAR)
+    unknown = invented_names(people)
+    years = [question.replace("Where", "When") for question in unknown]
+    for more, kinds in ((years[: MIN_PER_KIND - 1], (CITY,)), (years[:MIN_PER_KIND], (CITY, YEAR))):
+        options = {"level": 0.6, "save": False, "n_samples": 0}
+        found = trust(run, questions(people, ["city", "year"]), [*unknown, *more], **options)
+        left_out = 0 if YEAR in kinds else len(people) + len(more)
+        said = f"fewer than {MIN_PER_KIND} known or {MIN_PER_KIND} unknown ones: {left_out}"
+        assert found.badge.kinds == kinds and (said in str(found.remarks)) == bool(left_out)
+        in_fit = 2 * len(people) if YEAR not in kinds else 3 * len(people) + len(more)
+        assert found.known + found.unknown + found.empty == in_fit
+
+
+def test_questions_without_a_name_are_counted_and_are_no_names_outside_the_text(run, people, monkeypatch):
+    monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
+    known = [*questions(people), ("where does it come from?", "Ulm"), ("what is it?", "tin")]
+    found = trust(run, known, invented_names(people), level=0.6, save=False, n_samples=0)
+    text = "; ".join(found.remarks)
+    assert "in 2 questions no name was found: each counts as one of its own" in text
+    assert "known names are not in the text" not in text
+
+
+def test_known_and_unknown_questions_that_were_exchanged_are_refused(run, people, monkeypatch):
+    monkeypatch.setattr(module, "MIN_QUESTIONS", 3)
+    known, unknown = list(questions(people)), [(question, "Ulm") for question in invented_names(people)]
+    text = [f"{person.name} was born in {person.city}." for person in people]
+    assert trust(run, known, unknown, level=0.6, save=False, n_samples=0, text=text).known == len(known)
+    with pytest.raises(QkvError, match="no known name is in the text .* Exchange known and unknown questions"):
+        trust(run, unknown, known, level=0.6, save=False, n_samples=0, text=text)

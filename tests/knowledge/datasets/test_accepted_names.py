@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
 from qkv.knowledge import pantheon
 from qkv.knowledge.datasets.accepted_names import is_accepted
 from qkv.knowledge.datasets.facts import RELATIONS
-from qkv.knowledge.datasets.other_names import OTHER_NAMES, same_name
+from qkv.knowledge.datasets.other_names import other_names, same_name
 
 
 @pytest.mark.parametrize(
@@ -75,9 +78,66 @@ def test_no_value_of_the_shipped_table_is_accepted_for_another_country() -> None
 
 
 def test_the_table_is_about_values_that_are_asked_for() -> None:
-    for relation, table in OTHER_NAMES.items():
-        known = {getattr(person, relation) for person in pantheon()}
-        assert len([name for name in table if name in known]) > 0.9 * len(table)
+    for relation in ("city", "country", "occupation"):
+        known, table = {getattr(person, relation) for person in pantheon()}, other_names(relation)
+        assert len(table) > 20 and len([name for name in table if name in known]) > 0.9 * len(table)
+
+
+def test_a_labelled_list_of_phrasings_is_judged_as_people_judge_it() -> None:
+    """Written and labelled before it was run, by somebody who did not build the rules (three years are of nobody)."""
+    path = Path(__file__).with_name("judged_answers.tsv")
+    rows = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
+    assert len(rows) > 1400
+    refused, n_right = Counter[str](), Counter[str]()
+    for relation, expected, answer, label in rows:
+        accepted = is_accepted(answer, expected, relation)
+        assert label == "right" or not accepted, (relation, expected, answer)
+        n_right[relation] += label == "right"
+        refused[relation] += label == "right" and not accepted
+    shares = {relation: refused[relation] / n for relation, n in n_right.items()}
+    assert shares["year"] == 0 and shares["occupation"] < 0.02 and shares["country"] < 0.05 and shares["city"] < 0.06
+
+
+@pytest.mark.parametrize(
+    ("expected", "answer", "accepted"),
+    [
+        ("politician", "politician and lawyer", True), ("politician", "lawyer and politician", True),
+        ("politician", "German politician of the Social Democratic Party", True),
+        ("physicist", "a theoretical physicist who worked on gravity", True),
+        ("religious figure", "Pope", True),
+        ("soldier", "British military officer and the first Earl of Uxbridge", True),
+        ("actor", "film actress", True), ("writer", "poet, playwright/novelist", True),
+        ("computer scientist", "American computer scientist", True),
+        ("political scientist", "computer scientist", False),
+        ("artist", "martial artist", False), ("artist", "recording artist", False),
+        ("tennis player", "table tennis player", False),
+        ("soccer player", "American football player", False), ("soldier", "attorney general", False),
+        ("soldier", "Governor-General", False), ("film director", "managing director", False),
+        ("politician", "politician's wife", False), ("politician", "son of a politician", False),
+        ("politician", "not a politician", False), ("politician", "politician or lawyer", False),
+        ("politician", "fictional politician", False), ("model", "role model", False),
+        ("singer", "writer, actor, politician and singer", False),  # the fourth of a list
+        ("physicist", "physics", False), ("writer", "", False), ("writer", "and", False),
+    ],
+)  # fmt: skip
+def test_an_occupation_is_read_from_a_phrase(expected: str, answer: str, accepted: bool) -> None:
+    assert is_accepted(answer, expected, "occupation") is accepted
+
+
+@pytest.mark.parametrize(
+    ("expected", "answer", "accepted"),
+    [
+        ("Germany", "Federal Republic of Germany", True), ("Poland", "the Republic of Poland", True),
+        ("Iran", "Islamic Republic of Iran", True), ("France", "Kingdom of France", True),
+        ("India", "British India", True), ("Pakistan", "British India", True), ("Canada", "Toronto, Ontario", True),
+        ("South Korea", "Democratic People's Republic of Korea", False), ("China", "Republic of China", False),
+        ("Congo", "Democratic Republic of the Congo", False), ("Georgia", "State of Georgia", False),
+        ("Israel", "State of Israel", True), ("Germany", "Kingdom of Prussia", False),
+        ("Canada", "Paris, Ontario", False), ("Ukraine", "Russian SFSR", False),
+    ],
+)  # fmt: skip
+def test_a_country_may_be_named_with_its_form_of_state(expected: str, answer: str, accepted: bool) -> None:
+    assert is_accepted(answer, expected, "country") is accepted
 
 
 @pytest.mark.parametrize(
@@ -153,7 +213,8 @@ def test_years_before_christ_and_with_a_separator() -> None:
     [
         ("Korea, Dem. People's Rep.", "South Korea"), ("Korea, Dem. Rep.", "South Korea"),
         ("Korea, DPR", "South Korea"),
-        ("Korea, Democratic People's Republic", "South Korea"), ("Congo, Dem. Rep.", "Congo"), ("Congo, DR", "Congo"),
+        ("Korea, Democratic People's Republic", "South Korea"), ("Congo, Dem. Rep.", "Congo"),
+        ("Congo, DR", "Congo"),
         ("Congo, Democratic Republic", "Congo"), ("Congo, The Democratic Republic of the", "Congo"),
         ("Congo, Rep.", "Democratic Republic of Congo"), ("Congo", "Democratic Republic of Congo"),
         ("Congo, Republic of the", "Democratic Republic of Congo"), ("Ireland, Northern", "Ireland"),
@@ -161,7 +222,8 @@ def test_years_before_christ_and_with_a_separator() -> None:
         ("Sudan, South", "Sudan"), ("North Korea", "South Korea"), ("Jordan, Montana", "Jordan"),
         ("Peru, Indiana", "Peru"),
         ("Lebanon, Pennsylvania, USA", "Lebanon"), ("Cuba, New York", "Cuba"), ("Poland, Ohio", "Poland"),
-        ("Kiev, Ukraine, Soviet Union", "Russia"), ("Minsk, Belarus, USSR", "Russia"), ("Atlanta, Georgia", "Georgia"),
+        ("Kiev, Ukraine, Soviet Union", "Russia"), ("Minsk, Belarus, USSR", "Russia"),
+        ("Atlanta, Georgia", "Georgia"),
         ("Riga, Latvia, Russian Empire", "Russia"), ("Sofia, Bulgaria, Ottoman Empire", "Turkey"),
         ("Bratislava, Slovakia, Czechoslovakia", "Czech Republic"), ("Algiers, Algeria, France", "France"),
         ("Calcutta, India, Great Britain", "United Kingdom"), ("Mexico City, Mexico, America", "United States"),
@@ -173,8 +235,10 @@ def test_years_before_christ_and_with_a_separator() -> None:
             "Columbus", "Cleveland", "Jackson", "Madison", "Covington", "Roswell", "Dublin", "Valdosta",
             "Warner Robins", "Gainesville", "Statesboro", "Washington", "Cairo", "Rome", "Athens", "Augusta", "Macon")],
         ("Ukraine, Soviet Union", "Russia"), ("Egypt, Ottoman Empire", "Turkey"), ("China, Republic of", "China"),
-        ("Ireland, no, France", "Ireland"), ("Ireland, no, France", "France"), ("Wales, New South", "United Kingdom"),
-        ("America, Latin", "United States"), ("America, South", "United States"), ("Britain, New", "United Kingdom"),
+        ("Ireland, no, France", "Ireland"), ("Ireland, no, France", "France"),
+        ("Wales, New South", "United Kingdom"),
+        ("America, Latin", "United States"), ("America, South", "United States"),
+        ("Britain, New", "United Kingdom"),
     ],
 )  # fmt: skip
 def test_another_country_is_not_accepted(answer: str, expected: str) -> None:
@@ -202,7 +266,8 @@ def test_a_country_is_accepted_as_lists_and_people_write_it(answer: str, expecte
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        ("Paris, Texas", "Paris"), ("London, Ontario", "London"), ("Athens, Georgia", "Athens"), ("Rome, NY", "Rome"),
+        ("Paris, Texas", "Paris"), ("London, Ontario", "London"), ("Athens, Georgia", "Athens"),
+        ("Rome, NY", "Rome"),
         ("Moscow, Idaho", "Moscow"), ("Valencia, Venezuela", "Valencia"), ("Cairo, Illinois, USA", "Cairo"),
         ("Washington, Pennsylvania", "Washington, D.C."), ("Washington, Tyne and Wear", "Washington, D.C."),
         ("Hollywood, Florida", "Los Angeles"), ("Jersey City", "Jersey"), ("Kansas City", "Kansas"),
@@ -215,24 +280,28 @@ def test_a_country_is_accepted_as_lists_and_people_write_it(answer: str, expecte
         ("Las Vegas, New Mexico", "Las Vegas"), ("Miami, Ohio", "Miami"), ("Chicago, Alaska", "Chicago"),
         ("Philadelphia, Mississippi", "Philadelphia"), ("Paris, London", "Paris"),
         ("Berlin, or maybe Munich", "Berlin"),
-        ("Frankfurt (Oder)", "Frankfurt"), ("Frankfurt, Brandenburg", "Frankfurt"), ("London, Manchester", "London"),
+        ("Frankfurt (Oder)", "Frankfurt"), ("Frankfurt, Brandenburg", "Frankfurt"),
+        ("London, Manchester", "London"),
         ("Manchester, Liverpool", "Manchester"), ("Toronto, Montreal", "Toronto"), ("Chicago, Houston", "Chicago"),
         ("Berlin, Cologne", "Berlin"), ("Paris, Marseille", "Paris"), ("Paris, Germany", "Paris"),
-        ("Moscow, Germany", "Moscow"), ("Paris, actually Lyon", "Paris"), ("London, though some say Paris", "London"),
+        ("Moscow, Germany", "Moscow"), ("Paris, actually Lyon", "Paris"),
+        ("London, though some say Paris", "London"),
         ("London, no, Paris", "London"), ("London, I don't think so", "London"), ("Salisbury, England", "Harare"),
         ("Canton, Ohio", "Guangzhou"), ("Brunswick, Georgia", "Braunschweig"), ("Madras, Oregon", "Chennai"),
         ("Christiania, Copenhagen", "Oslo"), ("Smyrna, Tennessee", "İzmir"), ("Brooklyn, Wisconsin", "New York"),
         ("Manhattan, Kansas", "New York"), ("Queens, no", "New York"), ("Thorn, Netherlands", "Toruń"),
         ("バリ", "パリ"), ("माले", "माली"), ("जीरा", "जौरा"), ("London, Paris", "Paris"),
         ("Alexandria, in Virginia", "Alexandria"), ("London, southwestern Ontario", "London"),
-        ("Paris, in Texas", "Paris"), ("London, in the United States", "London"), ("Paris, state of Texas", "Paris"),
+        ("Paris, in Texas", "Paris"), ("London, in the United States", "London"),
+        ("Paris, state of Texas", "Paris"),
         ("Athens, in Georgia", "Athens"),
         ("Paris, Texas in the United States", "Paris"), ("Cambridge, in Massachusetts", "Cambridge"),
         ("Canton, in Ohio", "Guangzhou"), ("Salisbury, in England", "Harare"), ("Boston, England UK", "Boston"),
         ("Petersburg, in Virginia", "Saint Petersburg"), ("Boston, Lincolnshire England", "Boston"),
         ("Rome, N. Y.", "Rome"), ("Manchester, N. H.", "Manchester"), ("Paris, W. Va.", "Paris"),
         ("Paris, U. S. A.", "Paris"), ("Berlin, Wisc.", "Berlin"), ("Moscow, Ida.", "Moscow"),
-        ("Frankfurt (an der Oder)", "Frankfurt"), ("Richmond, London", "Richmond"), ("Brighton, Boston", "Brighton"),
+        ("Frankfurt (an der Oder)", "Frankfurt"), ("Richmond, London", "Richmond"),
+        ("Brighton, Boston", "Brighton"),
         ("Chelsea, Manhattan", "Chelsea"), ("Ulm, London", "Ulm"), ("London, Paris and Berlin", "London"),
         ("New York, Chicago and Los Angeles", "New York"), ("New York (state)", "New York"),
         ("Buenos Aires (province)", "Buenos Aires"), ("Milton, England", "Milton"), ("Łagów, Russia", "Łagów"),
@@ -257,7 +326,8 @@ def test_another_city_is_not_accepted(answer: str, expected: str) -> None:
         ("Königsberg, Germany", "Kaliningrad"), ("Breslau, Germany", "Wrocław"), ("Canton, China", "Guangzhou"),
         ("Smyrna, Ottoman Empire", "İzmir"), ("Brooklyn, New York", "New York"), ("Manhattan, NY", "New York"),
         ("Brooklyn, New York City", "New York"), ("The Bronx, USA", "New York"), ("New York, New York", "New York"),
-        ("Hollywood, California", "Los Angeles"), ("Dublin, United Kingdom", "Dublin"), ("London, England", "London"),
+        ("Hollywood, California", "Los Angeles"), ("Dublin, United Kingdom", "Dublin"),
+        ("London, England", "London"),
         ("Edinburgh, Scotland", "Edinburgh"), ("Quebec City", "Québec"), ("Pest, Hungary", "Budapest"),
         ("Washington, DC", "Washington, D.C."), ("Springfield, Massachusetts", "Springfield"),
         ("Paris, in 1822", "Paris"), ("London, England, in 1564", "London"), ("Islington, London", "Islington"),

@@ -63,6 +63,19 @@ def test_signals_are_what_they_are_called(model: CausalModel) -> None:
     assert model.decode(reader._context(NAME_CONTEXTS[0])).endswith(NAME_CONTEXTS[0])
 
 
+def test_every_wording_for_a_relation_is_put_to_the_model_as_badges_are_fitted(model: CausalModel) -> None:
+    reader = SignalReader(model, "city")
+    asked, same = understood("Where was Immanuel Kant born?"), about("Immanuel Kant", "city")
+    assert asked.relation == "city" and asked.text != same.text
+    assert reader.prompt(asked) == reader.prompt(same) and reader.prompts(asked) == reader.prompts(same)
+    assert reader.name_positions(asked) == reader.name_positions(same)
+    found = reader.read([asked, same])
+    assert found.answers[0] == found.answers[1] and np.allclose(found.values[0], found.values[1])
+    assert found.questions[0].text == "Where was Immanuel Kant born?"
+    other = understood("Which city did Immanuel Kant like?")
+    assert other.relation == "" and other.text in reader.ways[0].prompt(SignalReader(model, "")._worded(other))
+
+
 def test_invented_names_are_of_nobody_in_the_shipped_table() -> None:
     assert not set(invented_names()) & {person.name for person in pantheon()}
     assert len(set(first_names())) == 3

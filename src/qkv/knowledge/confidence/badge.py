@@ -19,10 +19,11 @@ from qkv.knowledge.confidence.calibrator import UNSURE as UNSURE
 from qkv.knowledge.confidence.calibrator import Calibrator
 from qkv.knowledge.confidence.features import FEATURES
 from qkv.knowledge.confidence.guarantee import Guarantee
+from qkv.train.data.question_frames import PLACE, frame_of
 from qkv.train.run_files import weights_checksum
 
 FILE = "trust.json"
-FORMAT = "qkv-trust-11"
+FORMAT = "qkv-trust-12"
 COUNTS = ("n_unnamed", "n_unanswered")
 INPUTS = tuple(name for name in FEATURES if name != "agreement")
 """The features that the badge is fitted on: not the agreement of samples, which would let it depend on their seed."""
@@ -49,6 +50,8 @@ class Badge:
         n_unnamed: Questions in which no name was found, among those that it was fitted on.
         n_unanswered: Questions about people outside the text whose right answer was not given, among them.
         by_name: Whether some names had more questions than others, so that what is guaranteed counts names.
+        kinds: The kinds of questions that it was fitted on, with … for the name; it says nothing of others. Empty for a
+            run that does not record the questions that it was trained on.
     """
 
     calibrator: Calibrator
@@ -56,6 +59,7 @@ class Badge:
     n_unnamed: int = 0
     n_unanswered: int = 0
     by_name: bool = False
+    kinds: tuple[str, ...] = ()
 
     @property
     def remembered(self) -> Guarantee:
@@ -74,6 +78,10 @@ class Badge:
         chances = [None] * len(x) if seen is None else seen.tolist()
         rows = zip(self.calibrator.badges(x), self.calibrator.p_right(x).tolist(), chances, strict=True)
         return [Judgement(badge, right, own) for badge, right, own in rows]
+
+    def speaks_of(self, question: str, frames: Sequence[str]) -> bool:
+        """Whether it was fitted on questions of this kind; `frames` are the kinds that the run was trained on."""
+        return not frames or frame_of(question, frames) in self.kinds
 
     def statement(self, badge: str) -> str | None:
         """What is guaranteed of answers with this badge, in words; None of unsure ones.
@@ -94,6 +102,7 @@ class Badge:
         """
         data: dict[str, Any] = {"calibrator": self.calibrator.to_json(), "unread_name": self.unread_name}
         data |= {name: getattr(self, name) for name in (*COUNTS, "by_name")}
+        data["kinds"] = list(self.kinds)
         data["weights"] = weights_checksum(Path(folder)) if weights is None else weights
         write_text(Path(folder) / FILE, json.dumps(with_checksum({"format": FORMAT, **data})) + "\n")
 
@@ -115,11 +124,14 @@ class Badge:
             if data.get(CHECKSUM) == EDITED:
                 raise ValueError("it was edited by hand, and what it guarantees was not measured so")
             data = verified(data, required=True)
-            if set(data) != {"format", "calibrator", "unread_name", *COUNTS, "by_name", "weights"}:
+            if set(data) != {"format", "calibrator", "unread_name", *COUNTS, "by_name", "kinds", "weights"}:
                 raise ValueError("it has other fields")
             counts = [data[name] for name in COUNTS]
             calibrator, unread = Calibrator.from_json(data["calibrator"]), float(data["unread_name"])
-            badge = cls(calibrator, unread, counts[0], counts[1], data["by_name"])
+            kinds = data["kinds"]
+            if type(kinds) is not list or not all(type(kind) is str and PLACE in kind for kind in kinds):
+                raise ValueError("its kinds of questions are none")
+            badge = cls(calibrator, unread, counts[0], counts[1], data["by_name"], tuple(kinds))
             if badge.calibrator.features != INPUTS:
                 raise ValueError("it was fitted on other features")
             if any(type(count) is not int or not 0 <= count <= badge.calibrator.n_questions for count in counts):

@@ -24,17 +24,20 @@ from qkv.knowledge.confidence.outside_limit import MAX_OUTSIDE
 from qkv.knowledge.confidence.trust_result import FeatureQuality, PlainThreshold
 from qkv.knowledge.confidence.trust_result import Trust as Trust
 from qkv.knowledge.datasets.facts import Questions, load_questions
-from qkv.knowledge.datasets.templates import name_of
+from qkv.knowledge.datasets.templates import find_name, name_of
 from qkv.knowledge.evaluation import QuestionSource, RunOrFolder, exact_match, question_pairs
 from qkv.knowledge.intervals import independent_draws, wilson_interval
 from qkv.train.checkpoint import weights_checksum
+from qkv.train.data.question_frames import frame_of
 from qkv.train.data.text_files import SizedIterable
 from qkv.train.runs import as_run
 
 INVENTED_PER_KNOWN = 2  # questions about invented names for each question about a known person, to fit on
 TESTED_PER_KNOWN, MAX_TESTED = 4, 1000  # with those that serve for the limit only: so many for each, at most so many
 N_ASSIGNMENTS = 20  # of people to folds
-MIN_QUESTIONS = 20  # of each kind (known, unknown, right, wrong) to fit a badge on
+MIN_QUESTIONS = 20  # of each group (known, unknown, right, wrong) to fit a badge on
+MIN_PER_KIND = 10  # known questions of a kind, and unknown ones, for a badge that speaks of this kind
+MAX_KINDS_SHOWN = 3
 KNOWN, OUTSIDER, INVENTED = "known", "outsider", "invented"
 LOWER_IS_BETTER = ("entropy", "name_mean_excess_surprise", "name_max_excess_surprise")
 
@@ -90,7 +93,8 @@ def trust(
         known: Questions with answers about people in the run's training text: `Questions`, pairs, or a file of lines
             `question<TAB>answer`. No question in training should be about these people.
         unknown: Questions about people that are not in the text; answers may be left out. If they are given, a right
-            guess counts as right.
+            guess counts as right. Of both groups, questions worded as none that the run was trained on, and kinds with
+            fewer than ten in a group, are left out and counted: the badge says nothing of such questions.
         level: Share of "remembered" answers that shall be right.
         confidence: Share of all draws of such people in which the statement shall be true.
         max_outside: Largest share of unknown people, and of invented names, that may be called "remembered", each with
@@ -123,6 +127,7 @@ def trust(
     known_pairs, unknown_pairs = _once(question_pairs(known)), _once(_optionally_answered(unknown))
     names, frames = NameCheck(run, text), frames_of(run)
     known_pairs, trained = _not_trained(known_pairs, names, frames)
+    known_pairs, unknown_pairs, kinds, of_others = _of_kinds(known_pairs, unknown_pairs, frames)
     pairs, groups, fitted, limiting, remarks = _questions(known_pairs, unknown_pairs, names, frames, calibration, seed)
     found = answer_features(run, [question for question, _ in pairs], n_samples=n_samples, seed=seed)
     right = np.array(
@@ -144,8 +149,8 @@ def trust(
         fitted | limiting if calibration == 1 else ~(fitted | limiting),
         filled,
     )
-    badge, out_of_fold = _fit(answers, level, confidence, max_outside, seed)
-    remarks = (*remarks, *trained)
+    badge, out_of_fold = _fit(answers, kinds, level, confidence, max_outside, seed)
+    remarks = (*remarks, *trained, *of_others)
     kept_earlier = save and not save_unless_worse(badge, run.folder, weights)
     return _measure(badge, out_of_fold, answers, remarks, kept_earlier, seed)
 
@@ -163,6 +168,7 @@ def fit_badge(
     n_unnamed: int = 0,
     n_unanswered: int = 0,
     by_name: bool = False,
+    kinds: Sequence[str] = (),
     seed: int = 0,
 ) -> tuple[Badge, CrossFit]:
     """Fit a badge to answers that are known to be right or wrong; see `cross_fit`.
@@ -180,14 +186,15 @@ def fit_badge(
         n_unnamed: Questions in which no name was found.
         n_unanswered: Questions about outsiders whose right answer is not known, so that they count as wrong.
         by_name: Whether some people have more questions than others.
+        kinds: The kinds of these questions, with … for the name.
         seed: Seed of the folds.
     """
-    kinds = np.asarray(groups)
-    _check_counts(kinds, right)
+    group_of = np.asarray(groups)
+    _check_counts(group_of, right)
     found = cross_fit(
         model_inputs(values),
         right,
-        groups=kinds.tolist(),
+        groups=group_of.tolist(),
         people=people,
         features=INPUTS,
         level=level,
@@ -197,8 +204,8 @@ def fit_badge(
         n_assignments=N_ASSIGNMENTS,
         seed=seed,
     )
-    unread = values[kinds == OUTSIDER, list(FEATURES).index("name_mean_log_probability")]
-    return Badge(found.calibrator, float(np.median(unread)), n_unnamed, n_unanswered, by_name), found
+    unread = values[group_of == OUTSIDER, list(FEATURES).index("name_mean_log_probability")]
+    return Badge(found.calibrator, float(np.median(unread)), n_unnamed, n_unanswered, by_name, tuple(kinds)), found
 
 
 def _not_trained(
@@ -215,6 +222,50 @@ def _not_trained(
         raise QkvError("calibrating trust", problem, "Give questions about others in the text: their answers show more")
     said = f"known questions left out, since training asked about the same names: {left_out}"
     return kept, [said] if left_out else []
+
+
+Pairs = list[tuple[str, str]]
+
+
+def _of_kinds(known: Pairs, unknown: Pairs, frames: Sequence[str]) -> tuple[Pairs, Pairs, tuple[str, ...], list[str]]:
+    """The questions of kinds that the run was trained on and that both groups have, these kinds, and remarks.
+
+    The badge is asked about no others: in another wording the run may know nothing, or no name be found, and of a kind
+    that one group lacks nothing is shown. A run that does not record its kinds has its questions kept.
+    """
+    if not frames:
+        return known, unknown, (), []
+    own = [[frame_of(question.strip(), frames) for question, _ in pairs] for pairs in (known, unknown)]
+    counts = [Counter(kinds) for kinds in own]
+    kinds = tuple(frame for frame in frames if min(count[frame] for count in counts) >= MIN_PER_KIND)
+    kept = [
+        [pair for pair, kind in zip(pairs, of, strict=True) if kind in kinds]
+        for pairs, of in zip((known, unknown), own, strict=True)
+    ]
+    strange = [
+        question
+        for pairs, of in zip((known, unknown), own, strict=True)
+        for (question, _), kind in zip(pairs, of, strict=True)
+        if kind is None
+    ]
+    rare = len(known) + len(unknown) - sum(map(len, kept)) - len(strange)
+    remarks = []
+    if strange:
+        remarks.append(f"questions left out, worded as none that the run was trained on: {len(strange)}")
+    if rare:
+        remarks.append(
+            f"questions left out, of kinds with fewer than {MIN_PER_KIND} known or {MIN_PER_KIND} unknown ones: {rare}"
+        )
+    for pairs, rest in zip((known, unknown), kept, strict=True):
+        if len(rest) < MIN_QUESTIONS <= len(pairs):
+            shown = f", such as {strange[0]!r}" if strange else ""
+            some = ", ".join(f"“{frame}”" for frame in frames[:MAX_KINDS_SHOWN])
+            raise QkvError(
+                "calibrating trust",
+                f"{len(rest)} known or unknown questions remain ({'; '.join(remarks)}{shown})",
+                f"Word known and unknown questions as in training, such as {some}",
+            )
+    return kept[0], kept[1], kinds, remarks
 
 
 def _questions(
@@ -247,20 +298,21 @@ def _questions(
         fitted, limiting = np.append(fitted, first & part), np.append(limiting, ~first & part)
         left_out += made.found
     n_invented = len(pairs) - len(given)
-    return pairs, np.array(groups), fitted, limiting, tuple(_remarks(names, people, len(known), n_invented, left_out))
+    named = [find_name(question.strip(), frames) is not None for question in given]
+    misplaced = _misplaced(names, people, named, len(known))
+    return pairs, np.array(groups), fitted, limiting, (*_remarks(names, n_invented, left_out), *misplaced)
 
 
-def _remarks(names: NameCheck, people: Sequence[str], n_known: int, n_invented: int, left_out: int) -> list[str]:
-    """What the names were checked against, and what does not fit."""
+def _remarks(names: NameCheck, n_invented: int, left_out: int) -> list[str]:
+    """What the invented names were checked against."""
     if not n_invented:
-        out = ["no names could be invented from the known ones: nothing is known of names that nobody has"]
-        return [*out, *_misplaced(names, people, n_known)]
+        return ["no names could be invented from the known ones: nothing is known of names that nobody has"]
     out = [f"invented ones are not in {', '.join(names.checked)} or the questions given".replace("in  or", "in")]
     if left_out:
         out[0] += f"; left out as found there: {left_out}"
     if names.unchecked:
         out.append(f"{' and '.join(names.unchecked)} could not be read again for this")
-    return [*out, *_misplaced(names, people, n_known)]
+    return out
 
 
 def _counting(called: Sequence[str], badge: Badge) -> Iterator[str]:
@@ -274,20 +326,28 @@ def _counting(called: Sequence[str], badge: Badge) -> Iterator[str]:
         yield f"{badge.n_unanswered} unknown ones have no answer given: what is said of them counts as wrong"
 
 
-def _misplaced(names: NameCheck, people: Sequence[str], n_known: int) -> list[str]:
-    """How many known names are not in the text, and how many unknown ones are."""
+def _misplaced(names: NameCheck, people: Sequence[str], named: Sequence[bool], n_known: int) -> list[str]:
+    """How many known names are not in the text, and how many unknown ones are; questions without a name are counted."""
     out = []
+    if unnamed := len(people) - sum(named):
+        out.append(f"in {unnamed} questions no name was found: each counts as one of its own")
     if names.text is not None:
-        strange = sum(name not in names.text for name in people[:n_known])
-        read = sum(name in names.text for name in people[n_known:])
+        pairs = list(zip(people, named, strict=True))
+        known, unknown = ({name for name, own in part if own} for part in (pairs[:n_known], pairs[n_known:]))
+        strange, read = sum(name not in names.text for name in known), sum(name in names.text for name in unknown)
+        if strange and strange == len(known) and unknown and read == len(unknown):
+            problem = "no known name is in the text that the run was trained on, and every unknown one is"
+            raise QkvError("calibrating trust", problem, "Exchange known and unknown questions")
         if strange:
-            out.append(f"{strange} of the {n_known} known names are not in the text")
+            out.append(f"{strange} of the {len(known)} known names are not in the text")
         if read:
-            out.append(f"{read} of the {len(people) - n_known} unknown names are in the text")
+            out.append(f"{read} of the {len(unknown)} unknown names are in the text")
     return out
 
 
-def _fit(answers: _Answers, level: float, confidence: float, max_outside: float, seed: int) -> tuple[Badge, CrossFit]:
+def _fit(
+    answers: _Answers, kinds: Sequence[str], level: float, confidence: float, max_outside: float, seed: int
+) -> tuple[Badge, CrossFit]:
     rows = np.flatnonzero(answers.fitted & answers.filled)
     return fit_badge(
         answers.found.values[rows],
@@ -301,6 +361,7 @@ def _fit(answers: _Answers, level: float, confidence: float, max_outside: float,
         n_unnamed=sum(not answers.found.questions[i].named for i in rows),
         n_unanswered=sum(answers.groups[i] == OUTSIDER and not answers.pairs[i][1] for i in rows),
         by_name=len({*Counter(answers.people[i] for i in rows if answers.groups[i] != INVENTED).values()}) > 1,
+        kinds=kinds,
         seed=seed,
     )
 

@@ -10,12 +10,14 @@ import re
 from qkv.knowledge.datasets.city_regions import (
     countries_by_name,
     countries_of_city,
+    country_of_region,
     lies_in,
     names_of_countries,
     states_by_name,
     states_of_cities,
 )
 from qkv.knowledge.datasets.other_names import forms_of_name, same_name
+from qkv.knowledge.datasets.stated_occupation import stated_occupations
 from qkv.knowledge.datasets.stated_year import stated_year
 
 _CONTINENTS = frozenset(["africa", "asia", "europe", "north america", "south america", "central america", "oceania"])
@@ -36,6 +38,14 @@ _DENIAL = re.compile(
     r"death|calendar)\b|n['’]t\b",
     re.IGNORECASE,
 )
+_FORM_OF_STATE = re.compile(
+    r"(?:(?:federal|federative|democratic|peoples|socialist|islamic|united|arab|bolivarian|plurinational|oriental|"
+    r"cooperative|independent) )*(?P<form>republic|kingdom|state|commonwealth|principality|grand duchy|sultanate|union|"
+    r"emirate|empire|federation) of (?:the )?(?P<name>.+)"
+)
+_TOLD_APART_BY_FORM = frozenset(["china", "congo", "korea"])
+_CALLED_STATE = frozenset(["israel", "japan", "kuwait", "libya", "palestine", "qatar"])
+"""States of which people say "State of …"; others are states of the USA."""
 
 
 def is_accepted(answer: str, expected: str, relation: str = "") -> bool:
@@ -77,12 +87,19 @@ def accepted_forms(expected: str, relation: str = "") -> frozenset[str]:
 
 
 def forms_of_answer(answer: str, relation: str = "") -> frozenset[str]:
-    """The plain forms of an answer: the whole, of a city its part before a comma, of a country also the last part."""
+    """The plain forms of an answer: the whole, and what it names.
+
+    Of a city that is the part before a comma, of a country also the last part, of occupations each of the first three.
+    """
     if relation == "year":
         return frozenset() if _is_denied(answer) else stated_year(answer)
     if relation in ("city", "country"):
         answer = _without_brackets(answer)
+    if relation == "occupation" and not _is_denied(answer):
+        return (stated_occupations(answer) | {same_name(answer)}) - {""}
     first, _, rest = answer.partition(",")
+    if relation == "country" and not rest:
+        return frozenset({same_name(answer), _without_form_of_state(answer)}) - {""}
     if relation not in ("city", "country") or not rest:
         return frozenset({same_name(answer)}) - {""}
     if _is_denied(answer):
@@ -94,6 +111,14 @@ def forms_of_answer(answer: str, relation: str = "") -> frozenset[str]:
 def _is_denied(text: str) -> bool:
     """Whether a text denies or doubts what it names: "not Paris", "Paris or London"."""
     return bool(_DENIAL.search(text))
+
+
+def _without_form_of_state(text: str) -> str:
+    """The country of "Federal Republic of Germany"; "" where the form tells two countries apart, or there is none."""
+    found = _FORM_OF_STATE.fullmatch(same_name(text))
+    if not found or found["name"] in _TOLD_APART_BY_FORM:
+        return ""
+    return "" if found["form"] == "state" and found["name"] not in _CALLED_STATE else found["name"]
 
 
 def _without_brackets(text: str) -> str:
@@ -117,6 +142,8 @@ def _names_of_country(first: str, rest: str) -> set[str]:
         return out | {"United States"}  # Atlanta, Georgia
     if same_name(last) == "georgia" and not any("Georgia" in countries_of_city(part) for part in before):
         return out | ({"United States"} if any(own_states) else set())  # Columbus, Georgia
+    if country := next((found for part in before if (found := country_of_region(last, part))), ""):
+        return out | {country}  # Toronto, Ontario
     american = same_name(last) in accepted_forms("United States", "country")
     others = [
         part

@@ -13,7 +13,7 @@ from collections.abc import Set
 from functools import cache
 from importlib import resources
 
-from qkv.knowledge.datasets.other_names import OTHER_NAMES, forms_of_name, same_name
+from qkv.knowledge.datasets.other_names import forms_of_name, other_names, same_name
 from qkv.knowledge.datasets.pantheon import pantheon
 
 _STATES = (  # with the ways in which they are abbreviated
@@ -130,6 +130,13 @@ def countries_of_city(city: str) -> frozenset[str]:
     return _countries_of_cities().get(same_name(city), frozenset())
 
 
+def country_of_region(region: str, city: str) -> str:
+    """The country that a region is in, if the shipped table has a city of this name there: Ontario, of Toronto."""
+    named = same_name(region)
+    found = {country for country, regions in _REGIONS.items() if named in regions.split("|")}
+    return next(iter(found & countries_of_city(city)), "")
+
+
 def is_place(text: str) -> bool:
     """Whether a text names places that are known here, with commas between them: "Ulm, Germany"."""
     return all(_is_known(same_name(part)) or same_name(part) in states_of_cities() for part in text.split(","))
@@ -180,8 +187,11 @@ def states_of_cities() -> dict[str, frozenset[str]]:
 @cache
 def countries_by_name() -> dict[str, tuple[str, ...]]:
     """The countries of the shipped table, by their names."""
-    values = {person.country for person in pantheon() if person.country}
-    return {form: (value,) for value in sorted(values) for form in forms_of_name(value, "country")}
+    out: dict[str, tuple[str, ...]] = {}
+    for value in sorted({person.country for person in pantheon() if person.country}):
+        for form in forms_of_name(value, "country"):
+            out[form] = (*out.get(form, ()), value)  # British India is in several
+    return out
 
 
 @cache
@@ -191,7 +201,7 @@ def _countries_of_cities() -> dict[str, frozenset[str]]:
         city: frozenset(country for country, n in own.items() if n >= MIN_SHARE * own.total())
         for city, own in _people_of_cities().items()
     }
-    others = {same_name(each): same_name(city) for city, own in OTHER_NAMES["city"].items() for each in own}
+    others = {same_name(each): same_name(city) for city, own in other_names("city").items() for each in own}
     return {other: found[city] for other, city in others.items() if city in found} | found
 
 

@@ -1,4 +1,4 @@
-"""Other names of cities, countries and occupations: a small table, written by hand.
+"""Other names of cities, countries and occupations: a small table, written by hand (data/other_names.tsv).
 
 A name is accepted if people use it for the same place today or did so in the past. A region is not accepted for a city
 in it, nor a city for its region, except where the expected value is itself an area that is named after its city.
@@ -9,170 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
-
-OTHER_NAMES: dict[str, dict[str, tuple[str, ...]]] = {
-    "city": {
-        "A Coruña": ("La Coruña", "Corunna"),
-        "Aachen": ("Aix-la-Chapelle",),
-        "Alexandria": ("Iskandariya",),
-        "Ankara": ("Angora",),
-        "Antwerp": ("Antwerpen", "Anvers"),
-        "Ashgabat": ("Ashkhabad",),
-        "Athens": ("Athina",),
-        "Basel": ("Basle", "Bâle"),
-        "Beijing": ("Peking", "Peiping"),
-        "Belgrade": ("Beograd",),
-        "Bern": ("Berne",),
-        "Bratislava": ("Pressburg", "Pozsony"),
-        "Braunschweig": ("Brunswick",),
-        "Bruges": ("Brugge",),
-        "Brussels": ("Bruxelles", "Brussel"),
-        "Bucharest": ("București",),
-        "Budapest": ("Buda", "Pest"),
-        "Cairo": ("Al Qahirah",),
-        "Chennai": ("Madras",),
-        "Chernivtsi": ("Czernowitz", "Cernăuți"),
-        "Cluj-Napoca": ("Cluj", "Kolozsvár", "Klausenburg"),
-        "Cologne": ("Köln",),
-        "Copenhagen": ("København",),
-        "Córdoba": ("Cordova",),
-        "Dnipropetrovsk": ("Dnipro", "Yekaterinoslav", "Ekaterinoslav"),
-        "Donetsk": ("Stalino", "Yuzovka"),
-        "Dushanbe": ("Stalinabad",),
-        "Florence": ("Firenze",),
-        "Frankfurt": ("Frankfurt am Main",),
-        "Gdańsk": ("Danzig",),
-        "Geneva": ("Genève", "Genf"),
-        "Genoa": ("Genova",),
-        "Ghent": ("Gent", "Gand"),
-        "Gothenburg": ("Göteborg",),
-        "Guangzhou": ("Canton",),
-        "Hanover": ("Hannover",),
-        "Harare": ("Salisbury",),
-        "Helsinki": ("Helsingfors",),
-        "Ho Chi Minh City": ("Saigon",),
-        "Istanbul": ("Constantinople", "Byzantium"),
-        "İzmir": ("Smyrna",),
-        "Jerusalem": ("Al-Quds",),
-        "Kaliningrad": ("Königsberg", "Koenigsberg"),
-        "Katowice": ("Kattowitz",),
-        "Kharkiv": ("Kharkov",),
-        "Kiev": ("Kyiv",),
-        "Königsberg": ("Kaliningrad", "Koenigsberg"),
-        "Kolkata": ("Calcutta",),
-        "Kraków": ("Cracow", "Krakau"),
-        "Leuven": ("Louvain",),
-        "Liège": ("Luik",),
-        "Lima District": ("Lima",),
-        "Lima Region": ("Lima",),
-        "Lisbon District": ("Lisbon", "Lisboa"),
-        "Porto District": ("Porto", "Oporto"),
-        "Lisbon": ("Lisboa",),
-        "Livorno": ("Leghorn",),
-        "Ljubljana": ("Laibach",),
-        "Los Angeles": ("Hollywood", "LA"),
-        "Lviv": ("Lvov", "Lwów", "Lemberg"),
-        "Lyon": ("Lyons",),
-        "Mainz": ("Mayence",),
-        "Mantua": ("Mantova",),
-        "Marseille": ("Marseilles",),
-        "Mexico City": ("Ciudad de México",),
-        "Milan": ("Milano",),
-        "Moscow": ("Moskva",),
-        "Mumbai": ("Bombay",),
-        "Munich": ("München",),
-        "Naples": ("Napoli",),
-        "New York": ("New York City", "NYC", "Manhattan", "Brooklyn", "The Bronx", "Bronx", "Queens", "Staten Island"),
-        "Nizhny Novgorod": ("Gorky",),
-        "Nuremberg": ("Nürnberg",),
-        "Oslo": ("Christiania", "Kristiania"),
-        "Padua": ("Padova",),
-        "Poznań": ("Posen",),
-        "Prague": ("Praha",),
-        "Regensburg": ("Ratisbon",),
-        "Rijeka": ("Fiume",),
-        "Rome": ("Roma",),
-        "Saint Petersburg": ("Leningrad", "Petrograd", "Petersburg"),
-        "San Francisco-Bay Area": ("San Francisco", "San Francisco Bay Area"),
-        "Seville": ("Sevilla",),
-        "Sofia": ("Sofiya",),
-        "Strasbourg": ("Strassburg", "Straßburg"),
-        "Syracuse": ("Siracusa",),
-        "Szczecin": ("Stettin",),
-        "Tallinn": ("Reval",),
-        "Tbilisi": ("Tiflis",),
-        "The Hague": ("Den Haag",),
-        "Thessaloniki": ("Salonica", "Salonika"),
-        "Tirana": ("Tiranë",),
-        "Toruń": ("Thorn",),
-        "Trier": ("Treves", "Trèves"),
-        "Turin": ("Torino",),
-        "Venice": ("Venezia",),
-        "Vienna": ("Wien",),
-        "Vilnius": ("Wilno", "Vilna"),
-        "Volgograd": ("Stalingrad", "Tsaritsyn"),
-        "Warsaw": ("Warszawa",),
-        "Washington, D.C.": ("Washington", "Washington DC"),
-        "Wrocław": ("Breslau",),
-        "Yangon": ("Rangoon",),
-        "Yekaterinburg": ("Ekaterinburg", "Sverdlovsk"),
-        "Zagreb": ("Agram",),
-        "Zaragoza": ("Saragossa",),
-        "Zürich": ("Zurich",),
-    },
-    "country": {
-        "Bosnia and Herzegovina": ("Bosnia", "Bosnia-Herzegovina"),
-        "Brunei Darussalam": ("Brunei",),
-        "Cape Verde": ("Cabo Verde",),
-        "China": ("People's Republic of China",),
-        "Congo": ("Republic of the Congo", "Republic of Congo"),
-        "Czech Republic": ("Czechia", "Czechoslovakia", "Bohemia"),
-        "Democratic Republic of Congo": ("Democratic Republic of the Congo", "Zaire", "DR Congo", "DRC"),
-        "Germany": ("West Germany", "East Germany"),
-        "Iran": ("Persia",),
-        "Ireland": ("Republic of Ireland",),
-        "Ivory Coast": ("Côte d'Ivoire",),
-        "Myanmar": ("Burma",),
-        "Netherlands": ("The Netherlands", "Holland"),
-        "North Korea": ("Democratic People's Republic of Korea", "DPRK", "DPR Korea"),
-        "Palestine": ("Palestinian Territories", "State of Palestine"),
-        "Republic of Macedonia": ("North Macedonia", "Macedonia"),
-        "Russia": ("Soviet Union", "USSR", "Russian Empire", "Russian Federation"),
-        "South Korea": ("Korea", "Republic of Korea"),
-        "Sri Lanka": ("Ceylon",),
-        "Swaziland": ("Eswatini",),
-        "Timor-Leste": ("East Timor",),
-        "Turkey": ("Türkiye", "Ottoman Empire"),
-        "United Arab Emirates": ("UAE",),
-        "United Kingdom": ("UK", "England", "Scotland", "Wales", "Northern Ireland", "Britain", "Great Britain"),
-        "United States": ("USA", "US", "United States of America", "America"),
-    },
-    "occupation": {
-        "actor": ("actress", "film actor", "movie actor"),
-        "american football player": ("football player", "american footballer"),
-        "artist": ("visual artist",),
-        "astronaut": ("cosmonaut",),
-        "athlete": ("track and field athlete", "sprinter", "runner"),
-        "businessperson": ("businessman", "businesswoman", "entrepreneur"),
-        "chess master": ("chess player", "chess grandmaster"),
-        "coach": ("football coach", "soccer coach", "manager", "football manager"),
-        "comic artist": ("cartoonist", "comics artist"),
-        "film director": ("director", "filmmaker", "movie director"),
-        "model": ("fashion model", "supermodel"),
-        "nobleman": ("noblewoman", "aristocrat"),
-        "painter": ("artist",),
-        "physician": ("doctor", "medical doctor"),
-        "politician": ("statesman", "stateswoman", "political leader", "political figure"),
-        "presenter": ("television presenter", "tv presenter", "host", "television host"),
-        "racing driver": ("race car driver", "race driver", "racecar driver", "formula one driver"),
-        "religious figure": ("religious leader", "saint", "clergyman"),
-        "social activist": ("activist",),
-        "soccer player": ("footballer", "football player", "soccer"),
-        "soldier": ("military officer", "general", "military leader"),
-        "writer": ("author", "novelist", "poet", "playwright"),
-    },
-}  # fmt: skip
-"""For each relation, other names of a value. Names that only differ in accents or case need no entry."""
+from importlib import resources
 
 _WITH_CITY = frozenset(["belize", "guatemala", "kuwait", "luxembourg", "new york", "panama", "quebec", "vatican"])
 """Cities that are also called "… City"; Kansas City is not a city called Kansas."""
@@ -197,9 +34,17 @@ def accepted_names(expected: str, relation: str = "") -> tuple[str, ...]:
 
 
 @cache
+def other_names(relation: str) -> dict[str, tuple[str, ...]]:
+    """Other names of each value of a relation. Names that only differ in accents or case need no entry."""
+    text = resources.files("qkv.knowledge.datasets").joinpath("data/other_names.tsv").read_text("utf-8")
+    rows = (line.split("\t") for line in text.splitlines())
+    return {value: tuple(others.split("|")) for own, value, others in rows if own == relation}
+
+
+@cache
 def _by_plain_name(relation: str) -> dict[str, tuple[str, ...]]:
     """The table of a relation, by values without accents and case."""
-    return {same_name(value): others for value, others in OTHER_NAMES.get(relation, {}).items()}
+    return {same_name(value): others for value, others in other_names(relation).items()}
 
 
 def forms_of_name(expected: str, relation: str = "") -> frozenset[str]:

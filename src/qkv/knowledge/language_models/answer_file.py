@@ -23,7 +23,7 @@ from qkv.knowledge.language_models.causal_model import CausalModel
 from qkv.knowledge.language_models.prompts import EXAMPLES, NAME_CONTEXTS, STATEMENTS, WORDINGS, Question
 from qkv.knowledge.language_models.signals import SIGNALS, SignalReader, Signals
 
-FORMAT = "qkv-answers-3"
+FORMAT = "qkv-answers-4"
 QUESTIONS_PER_STEP = 128
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
 TOKENIZERS = (".model", ".txt", ".tiktoken", ".bpe", ".codes", ".vocab", ".spm")

@@ -172,6 +172,7 @@ def scored(found: Signals, expected: Sequence[str], relation: str, people: Seque
         relation,
         known_groups(people, right),
         tuple(question.name for question in found.questions),
+        unnamed=sum(not question.name for question in found.questions),
     )
 
 

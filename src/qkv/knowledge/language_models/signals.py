@@ -182,19 +182,23 @@ class SignalReader:
 
     def prompt(self, question: Question) -> list[int]:
         """Token ids of the prompt that gives the answer."""
-        return self._ids(self.ways[0].prompt(question))
+        return self._ids(self.ways[0].prompt(self._worded(question)))
 
     def prompts(self, question: Question) -> list[list[int]]:
         """Token ids of the prompt in every way of asking, the one that gives the answer first."""
-        return [self._ids(way.prompt(question)) for way in self.ways]
+        return [self._ids(way.prompt(self._worded(question))) for way in self.ways]
 
     def name_positions(self, question: Question) -> tuple[int, int]:
         """Token positions [first, last) of the name in that prompt, where it is mentioned last."""
-        text = self.ways[0].prompt(question)
+        text = self.ways[0].prompt(self._worded(question))
         start = text.rindex(question.name)
         before = text[:start].rstrip(" ")  # the space before a word belongs to the token of the word
         first = len(self._ids(before))
         return first, max(first + 1, len(self._ids(text[: start + len(question.name)])))
+
+    def _worded(self, question: Question) -> Question:
+        """A question for the relation in the wording that badges are fitted on, whatever its own is."""
+        return about(question.name, self.relation) if self.relation and question.name else question
 
     def _ids(self, text: str) -> list[int]:
         return [*self._begin, *self.model.encode(text)]

@@ -15,11 +15,20 @@ _WORD = re.compile(r"[^\s?!]+?(?=['’]s\b|[.,;:]*[?!\s]|[.,;:]*$)|['’]s\b|[?!
 
 def match_frame(question: str, frames: Iterable[str]) -> tuple[int, int] | None:
     """Character positions [first, last) of the name in a question of one of the frames; the longest frame wins."""
+    frame = frame_of(question, frames)
+    if frame is None:
+        return None
+    before, _, after = frame.partition(PLACE)
+    return len(before), len(question) - len(after)
+
+
+def frame_of(question: str, frames: Iterable[str]) -> str | None:
+    """The frame that a question has, the longest of several; None if it has none of them."""
     for frame in sorted(frames, key=len, reverse=True):
         before, place, after = frame.partition(PLACE)
         last = len(question) - len(after)
         if place and len(before) < last and question.startswith(before) and question.endswith(after):
-            return len(before), last
+            return frame
     return None
 
 
