@@ -10,7 +10,8 @@ def test_the_whole_way_from_a_spreadsheet_to_a_badge_runs_by_the_command_line_al
     from qkv.knowledge.confidence import calibration
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(calibration, "MIN_QUESTIONS", 1, raising=False)
+    monkeypatch.setattr(calibration, "MIN_QUESTIONS", 1)
+    monkeypatch.setattr(calibration, "MIN_PER_KIND", 1)
     (tmp_path / "books.csv").write_text(BOOKS, "utf-8-sig")
     wording = ("--wording", "author=Who wrote {subject}?", "--statement", "author={subject} was written {object}.")
     made = shell("facts", "books.csv", "--out", "books", *wording, "--json")

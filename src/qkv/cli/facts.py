@@ -56,7 +56,11 @@ def facts(
     versions: Annotated[int, typer.Option(help="Texts about each subject, in different words, 1 to 5.")] = 1,
     people: Annotated[
         bool | None,
-        typer.Option("--people/--things", help="What the subjects are. [default: people if the relations say so]"),
+        typer.Option(
+            "--people/--things",
+            help="What the subjects are; --people makes city, country and year facts of their birth, too. [default: people "
+            "if the relations say so]",
+        ),
     ] = None,
     form: Annotated[
         str, typer.Option(help=f"Of the table: {', '.join(FORMS)}.", autocompletion=one_of(FORMS))

@@ -108,8 +108,8 @@ class Scores(Displayable):
         each = (("each run", ", ".join(percent(a) for a in self.runs)),) if several else ()
         fewer = f" about {self.subjects} subjects, which the intervals count" if self.subjects < self.n else ""
         note = (
-            f"In {self.unnamed} questions no name was found: each counts as a subject of its own, and the intervals are "
-            "too narrow where several are about one."
+            f"In {self.unnamed} questions no name was found: each counts as a subject of its own, and the intervals "
+            "are too narrow where several are about one."
             if self.unnamed
             else ""
         )

@@ -6,7 +6,7 @@ import itertools
 import pytest
 
 from qkv.errors import QkvError
-from qkv.knowledge import Facts, biographies, load_facts, questions, write_facts
+from qkv.knowledge import Facts, Person, biographies, load_facts, questions, write_facts
 
 BOOKS = [
     ("Dune", "Frank Herbert", "1965"),
@@ -86,13 +86,40 @@ def test_nothing_about_people_is_said_of_things(tmp_path):
 def test_people_are_known_by_their_relations_or_by_the_header(tmp_path):
     mixed = [("Ada", "birthplace", "London"), ("Ada", "country", "England"), ("Everest", "country", "Nepal")]
     ada, everest = load_facts(write(tmp_path / "a.csv", mixed))
-    assert (ada.city, ada.country, everest.country) == ("London", "England", "") and everest.facts() == {
-        "country": "Nepal"
-    }
-    (bo,) = load_facts(write(tmp_path / "b.csv", [("Person", "city"), ("Bo", "Rome")]))
+    assert (ada.city, ada.country, ada.more) == ("London", "", (("country", "England"),))
+    assert everest == Person("Everest", more=(("country", "Nepal"),))
+    (bo,) = load_facts(write(tmp_path / "b.csv", [("Person", "birthplace"), ("Bo", "Rome")]))
     assert bo.city == "Rome"
+    (bo,) = load_facts(write(tmp_path / "b.csv", [("Person", "city"), ("Bo", "Rome")]))
+    assert bo.city == "" and load_facts(tmp_path / "b.csv", people=True).people[0].city == "Rome"
     (thing,) = load_facts(tmp_path / "b.csv", people=False)
     assert thing.city == "" and thing.facts() == {"city": "Rome"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "false"),
+    [
+        ([("name", "job", "city"), ("Anna Berg", "nurse", "Oslo")], ("Oslo",)),
+        ([("laureate", "year", "profession", "country"), ("Marie Curie", "1903", "physicist", "France")],
+         ("1903", "France")),
+        ([("person", "city", "year", "country"), ("Anna Berg", "Oslo", "2020", "Norway")], ("Oslo", "2020", "Norway")),
+        ([("name", "born", "died"), ("Ada Lovelace", "London", "1852")], ("1852",)),
+    ],
+)  # fmt: skip
+def test_a_column_that_may_mean_anything_is_no_fact_of_birth(tmp_path, rows, false):
+    facts = load_facts(write(tmp_path / "t.csv", rows))
+    sentences = [each for text in biographies(facts, 5) for each in text.split(". ")]
+    birth = ("born", "birth", "native", "came from", "at home", "family", "came to life", "life began", "light of day")
+    for value in false:
+        own = [sentence for sentence in sentences if value in sentence]
+        assert own and not any(word in sentence for sentence in own for word in birth), own
+    assert not any("year London" in sentence for sentence in sentences)
+    born = load_facts(write(tmp_path / "b.csv", [("name", "born", "job"), ("Ada", "1815", "x"), ("Bo", "Ulm", "y")]))
+    assert [(person.year, person.city) for person in born] == [("1815", ""), ("", "Ulm")]
+    both = [("name", "born", "city", "job"), ("Ada", "London", "Bath", "x")]
+    assert load_facts(write(tmp_path / "c.csv", both)).people[0].facts() == {
+        "occupation": "x", "born": "London", "city": "Bath"
+    }  # fmt: skip
 
 
 def test_rows_that_do_not_fit_are_named_and_empty_cells_are_not_known(tmp_path):
@@ -214,7 +241,7 @@ def test_an_index_of_pandas_is_no_subject_and_a_named_or_other_first_column_is(t
 @pytest.mark.parametrize("column", ["job", "profession"])
 def test_a_row_with_an_empty_cell_is_of_the_same_kind_as_the_others_of_its_table(tmp_path, column):
     people = [("Anna Bo", "Munich", "baker"), ("Carl Do", "Berlin", ""), ("Eve Fo", "Bonn", "smith")]
-    rows = [("name", "city", column), *people]
+    rows = [("name", "birthplace", column), *people]
     found = load_facts(write(tmp_path / "t.csv", rows))
     asked = {q.replace(person.name, "…") for person in found for q, _ in questions(Facts((person,)), ["city"])}
     assert asked == {"Where was … born?"}

@@ -256,13 +256,13 @@ def _of_kinds(known: Pairs, unknown: Pairs, frames: Sequence[str]) -> tuple[Pair
         remarks.append(
             f"questions left out, of kinds with fewer than {MIN_PER_KIND} known or {MIN_PER_KIND} unknown ones: {rare}"
         )
-    for pairs, rest in zip((known, unknown), kept, strict=True):
+    for group, pairs, rest in zip(("known", "unknown"), (known, unknown), kept, strict=True):
         if len(rest) < MIN_QUESTIONS <= len(pairs):
             shown = f", such as {strange[0]!r}" if strange else ""
             some = ", ".join(f"“{frame}”" for frame in frames[:MAX_KINDS_SHOWN])
             raise QkvError(
                 "calibrating trust",
-                f"{len(rest)} known or unknown questions remain ({'; '.join(remarks)}{shown})",
+                f"{len(rest)} of {len(pairs)} {group} questions remain ({'; '.join(remarks)}{shown})",
                 f"Word known and unknown questions as in training, such as {some}",
             )
     return kept[0], kept[1], kinds, remarks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import groupby
 from pathlib import Path
 from typing import Literal
@@ -14,16 +14,14 @@ from qkv.errors import QkvError
 from qkv.knowledge.datasets.facts import Facts, Person, Problem, no_usable_row, numbered_lines
 from qkv.train.data.tables import Row, find_delimiter, split_rows, without_separator_line
 
-RELATION_SYNONYMS = {
-    "city": ("birthplace", "place of birth", "born in", "birth city", "birthcity"),
+RELATION_NAMES = {
+    "city": ("birthplace", "place of birth", "born in", "birth city", "birthcity", "city of birth"),
     "country": ("birth country", "country of birth"),
-    "year": ("birth year", "year of birth", "birthyear", "born"),
-    "occupation": ("profession", "job", "works as"),
+    "year": ("birth year", "year of birth", "birthyear"),
+    "occupation": ("occupation", "profession", "job", "works as"),
 }
-"""Relations that only people have, by the fields of `Person` that they are stored in."""
-PEOPLE_RELATIONS = {name: field for field, names in RELATION_SYNONYMS.items() for name in names} | {
-    "occupation": "occupation"
-}
+"""Relations that only people have, by the fields of `Person` that they are stored in; `born` is a year or a place."""
+PEOPLE_RELATIONS = {name: field for field, names in RELATION_NAMES.items() for name in names} | {"born": "year"}
 PEOPLE_HEADERS = ("person", "people", "human")
 TRIPLE_HEADERS = (
     ("subject", "entity", "item", "head"),
@@ -49,14 +47,17 @@ def load_facts(
     subject, relation and object per line.
 
     A subject is a person if one of its relations is one that only people have (birthplace, profession and the like),
-    if the header calls the first column `person`, or if `people` is true. The facts city, country, year and occupation
-    of a person are about birth and work, and have sentences of their own in `biographies` and `questions`; every other
-    relation is kept under its own name, and so are `city` and `birthplace` where a table has both columns. Rows that
-    cannot be read, or that contradict an earlier row, are left out and listed in `problems`.
+    if the header calls the first column `person`, or if `people` is true. Place, country and year of birth of a person
+    (`birthplace`, `country of birth`, `year of birth` and the like) and the occupation have sentences of their own in
+    `biographies` and `questions`. Every other relation is kept under its own name, and nothing is said of it but that:
+    a column `city`, `country` or `year` may mean anything, unless `people` is true, which makes these facts of birth.
+    Where a file has such a relation beside one of birth, both are kept under their own names. Rows that cannot be read,
+    or that contradict an earlier row, are left out and listed in `problems`.
 
     Args:
         path: The file, in UTF-8.
-        people: Whether the subjects are people; None decides it for each subject as above.
+        people: Whether the subjects are people, and `city`, `country` and `year` those of their birth; None decides for
+            each subject as above.
         form: `triples`, `table`, or `auto` to find out.
 
     Returns:
@@ -81,7 +82,7 @@ def load_facts(
     if form not in FORMS:
         raise QkvError(f"reading facts from {path}", f"form is {form!r}", f"Use {', '.join(FORMS)}")
     lines, bad = _decoded(numbered_lines(path))
-    apart: frozenset[str] = frozenset()
+    of_birth = people is True  # city, country and year
     columns: tuple[str, ...] = ()
     if path.suffix.lower() == ".jsonl":
         triples = list(_json_triples(lines, bad))
@@ -101,11 +102,12 @@ def load_facts(
                 of_people = any(relation.lower() in PEOPLE_RELATIONS for _, _, relation, _ in triples)
                 people = _is_header(rows[0].cells[0], PEOPLE_HEADERS) or of_people
             columns = tuple(rows[0].cells) if rows else ()
-            apart = _kept_apart(columns)
-    by_subject = _by_subject(triples, bad, apart)
+    apart = _kept_apart({relation for _, _, relation, _ in triples})
+    fields = {} if people is False else _fields(apart, of_birth)
+    by_subject = _by_subject(triples, bad, fields)
     if not by_subject:
         raise no_usable_row(path, sorted(bad), FORMAT_HINT)
-    subjects = tuple(_person(name, known, people, apart) for name, known in by_subject.items())
+    subjects = tuple(_person(name, known, people, fields) for name, known in by_subject.items())
     return Facts(subjects, tuple(sorted(bad)), columns)
 
 
@@ -238,17 +240,21 @@ def _json_triples(lines: Sequence[tuple[int, str]], bad: list[Problem]) -> Itera
             yield number, cells[0], cells[1], cells[2]
 
 
-def _kept_apart(columns: Sequence[str]) -> frozenset[str]:
-    """Fields of a person such as `city` that a table has beside a synonym such as `birthplace`: two relations."""
-    relations = {column.strip().lower() for column in columns[1:]}
-    return frozenset(
-        field
-        for field, synonyms in RELATION_SYNONYMS.items()
-        if field in relations and not relations.isdisjoint(synonyms)
-    )
+def _kept_apart(relations: Set[str]) -> frozenset[str]:
+    """Fields of a person such as `city` of which a file has a relation of this name beside one such as `birthplace`."""
+    named = {relation.lower() for relation in relations}
+    names = {field: {name for name, own in PEOPLE_RELATIONS.items() if own == field} for field in RELATION_NAMES}
+    names["city"].add("born")
+    return frozenset(field for field in RELATION_NAMES if field in named and named & (names[field] - {field}))
 
 
-def _by_subject(triples: Sequence[Triple], bad: list[Problem], apart: frozenset[str]) -> dict[str, dict[str, str]]:
+def _fields(apart: frozenset[str], of_birth: bool) -> dict[str, str]:
+    """The fields of a person, by the relations that are stored in them."""
+    every = {**PEOPLE_RELATIONS, **({field: field for field in RELATION_NAMES} if of_birth else {})}
+    return {relation: field for relation, field in every.items() if field not in apart}
+
+
+def _by_subject(triples: Sequence[Triple], bad: list[Problem], fields: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Facts of each subject by relation; a row that contradicts an earlier one is left out, all of it."""
     out: dict[str, dict[str, str]] = {}
     for line, row in groupby(triples, lambda triple: triple[0]):
@@ -256,8 +262,8 @@ def _by_subject(triples: Sequence[Triple], bad: list[Problem], apart: frozenset[
         subject = ""
         for _, subject, relation, value in row:
             known = out.get(subject, {}) | new
-            same = _field(relation, apart)
-            name = next((r for r in known if _field(r, apart) == same), relation)
+            same = _field(relation, value, fields)
+            name = next((r for r, other in known.items() if _field(r, other, fields) == same), relation)
             if known.get(name, value) != value:
                 bad.append(Problem(line, f"{subject} has {same} {known[name]} already, but {value} here"))
                 break
@@ -267,21 +273,25 @@ def _by_subject(triples: Sequence[Triple], bad: list[Problem], apart: frozenset[
     return out
 
 
-def _field(relation: str, apart: frozenset[str]) -> str:
-    """What a relation is stored as: the field of a person that it is a synonym of, or its own name."""
+def _field(relation: str, value: str, fields: Mapping[str, str]) -> str:
+    """What a relation is stored as: a field of a person, or its own name; somebody is born in a year or at a place."""
     own = relation.lower()
-    field = PEOPLE_RELATIONS.get(own, own)
-    return own if field in apart else field
+    at_place = own == "born" and not any(c.isdigit() for c in value)
+    return fields.get("birthplace" if at_place else own, own)
 
 
-def _person(name: str, known: dict[str, str], people: bool | None, apart: frozenset[str]) -> Person:
+def _person(name: str, known: dict[str, str], people: bool | None, fields: Mapping[str, str]) -> Person:
     """A subject with its facts: by the fields of a person if it is one, else each under its own name."""
     if people is None:
         people = any(relation.lower() in PEOPLE_RELATIONS for relation in known)
     if not people:
         return Person(name, more=tuple(known.items()))
-    every = {relation: relation for relation in RELATION_SYNONYMS} | PEOPLE_RELATIONS
-    fields = {relation: field for relation, field in every.items() if field not in apart}
-    own = {fields[relation.lower()]: value for relation, value in known.items() if relation.lower() in fields}
-    rest = tuple((relation, value) for relation, value in known.items() if relation.lower() not in fields)
-    return Person(name, **own, more=rest)
+    own: dict[str, str] = {}
+    rest: list[tuple[str, str]] = []
+    for relation, value in known.items():
+        field = _field(relation, value, fields)
+        if relation.lower() in fields and field in RELATION_NAMES:
+            own[field] = value
+        else:
+            rest.append((relation, value))
+    return Person(name, **own, more=tuple(rest))
