@@ -58,8 +58,8 @@ def facts(
         bool | None,
         typer.Option(
             "--people/--things",
-            help="What the subjects are; --people makes city, country and year facts of their birth, too. [default: people "
-            "if the relations say so]",
+            help="What the subjects are; --people makes city, country and year facts of their birth, too. [default: "
+            "people if the relations say so]",
         ),
     ] = None,
     form: Annotated[
