@@ -164,3 +164,12 @@ def test_a_tokenizer_without_an_end_or_without_unknown_words_is_refused_in_a_sen
     own.add_special_tokens({"eos_token": "<end>"})
     with pytest.raises(QkvError, match="its tokenizer cannot read 'Ada Lovelace'"):
         from_transformers(model, own).encode("Ada Lovelace")
+
+
+def test_a_folder_without_the_tokenizers_files_is_refused_in_a_sentence() -> None:
+    from tokenizers import Tokenizer, models
+
+    fast = pytest.importorskip("transformers").PreTrainedTokenizerFast
+    empty = fast(tokenizer_object=Tokenizer(models.BPE()), eos_token="<|im_end|>")
+    with pytest.raises(QkvError, match="its tokenizer makes no tokens of a text"):
+        from_transformers(tiny_model(), empty)

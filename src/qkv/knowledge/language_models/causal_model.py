@@ -429,7 +429,7 @@ def from_transformers(model: Any, tokenizer: Any, *, name: str = "a model") -> C
         name: What to call it.
 
     Raises:
-        QkvError: The tokenizer has tokens that the model does not have, or none that ends an answer.
+        QkvError: The tokenizer has tokens that the model does not have, none for a text, or none that ends an answer.
     """
     model.eval()
     config = model.config.get_text_config()
@@ -440,6 +440,9 @@ def from_transformers(model: Any, tokenizer: Any, *, name: str = "a model") -> C
     context = int(getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", 0) or 1 << 20)
     chat = bool(getattr(tokenizer, "chat_template", None))
     plain = CausalModel(name, type(model).__name__, context, chat, False, model, tokenizer)
+    if plain.ends[: len(tokenizer)].all():  # special tokens alone
+        problem = "its tokenizer makes no tokens of a text: its files are missing, or hold no words"
+        raise QkvError(f"opening the model {name}", problem, "Put the model's tokenizer into its folder")
     if not plain.ends.any():
         problem = "its tokenizer has no token that ends an answer: no special one, and none with a line break"
         raise QkvError(f"opening the model {name}", problem, "Use a tokenizer with a token for the end of a text")
