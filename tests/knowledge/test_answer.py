@@ -18,6 +18,7 @@ from qkv.knowledge.answering.beam_search import Candidate
 from qkv.knowledge.confidence.badge import Badge, Judgement
 from qkv.knowledge.confidence.calibration import fit_badge
 from qkv.knowledge.confidence.features import FEATURES, AnswerFeatures
+from qkv.knowledge.confidence.kind_levels import KindLevel
 
 
 def features(probabilities, agreement=0.75):
@@ -147,7 +148,9 @@ def generous(run, generous_badge, tmp_path, monkeypatch):
     """A function that gives the run with that badge, both of these kinds of questions."""
 
     def with_kinds(*frames):
-        badge = replace(generous_badge, kinds=frames)
+        made = generous_badge.calibrator
+        kinds = tuple(KindLevel(frame, made.remembered.level, made.made_up.level) for frame in frames)
+        badge = replace(generous_badge, kinds=kinds)
         monkeypatch.setattr(Badge, "load", classmethod(lambda cls, folder, weights: badge))
         return replace(load_answer_model(run), frames=frames)
 
@@ -183,6 +186,26 @@ def test_a_question_of_another_kind_than_the_badge_was_fitted_on_has_no_guarante
             continue
         assert "questions such as “Where was … born?”" in found.why and "another kind" in found.why
         assert "rule of thumb" not in found.why
+
+
+@pytest.mark.parametrize("question", ["Where was  {} born?", "Where was {}  born?", "Where was {} {}  {} born?"])
+def test_a_name_with_spaces_around_it_is_of_another_kind(generous, people, question):
+    found = ask(generous(*KINDS), question.format(*["Ada"] * 3), n_samples=0)
+    assert found.badge in ("unsure", None) and found.guarantee is None
+
+
+@pytest.mark.parametrize(("level", "badge"), [(0.61, "remembered"), (0.0, "unsure")])
+def test_a_kind_of_question_has_its_own_level(generous, people, monkeypatch, level, badge):
+    model, load = generous(*KINDS), Badge.load
+    asked = f"Where was {people.people[0].name} born?"
+    assert "right at least 90 %" in ask(model, asked, n_samples=0).guarantee
+    kinds = (KindLevel(KINDS[0], level, 0.0), KindLevel(KINDS[1], 0.9, 0.0))
+    monkeypatch.setattr(Badge, "load", classmethod(lambda cls, *a: replace(load(*a), kinds=kinds)))
+    found = ask(model, asked, n_samples=0)
+    assert found.badge == badge and found.guarantee == (
+        f"right at least {100 * level:.0f} % of the time (95 % confidence)" if level else None
+    )
+    assert ("Of this kind of question alone" in found.why) == (not level)
 
 
 @pytest.mark.parametrize("name", ["the", "of the", "he", "who", "The", "?", "...", "–", "it", "a", " "])

@@ -171,6 +171,14 @@ class OutsideLimit(Fields):
     shown: bool
 
 
+class KindLevel(Fields):
+    """What is guaranteed of the answers to one kind of question; 0 where not even one half is shown."""
+
+    kind: str
+    remembered: float
+    made_up: float
+
+
 class Trust(Fields):
     """qkv trust: what is guaranteed of the badge, and its quality."""
 
@@ -194,6 +202,7 @@ class Trust(Fields):
     remarks: list[str]
     kept_earlier: bool
     outside: list[OutsideLimit]
+    kinds: list[KindLevel]
     known_coverage: float
     ece: float
 

@@ -28,6 +28,10 @@ NO_KINDS = (
 ON_AVERAGE = (
     "What the badge guarantees holds for a share of all answers that it calls so, and says nothing of a single one."
 )
+TOO_FEW = (
+    "Of this kind of question alone, those that the badge was fitted on show no level of one half or more: the answer "
+    "is unsure."
+)
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -143,9 +147,14 @@ def ask(
     (judged,) = badge.judge(found.values) if badge else rule_of_thumb(found.column("log_probability").tolist())
     (encoded,), (texts,), (candidates,) = found.questions, found.texts, found.candidates
     frames = frames_of(run)
-    other_kind = badge is not None and not badge.speaks_of(encoded.text, frames)
+    kind = badge.kind_of(encoded.text, frames) if badge else None
+    other_kind = bool(badge and frames) and kind is None
     if other_kind:
         judged = Judgement(UNSURE, None, None)  # no estimate holds for questions that the badge was not fitted on
+    levels = {REMEMBERED: kind.remembered, MADE_UP: kind.made_up} if kind else {}
+    unshown = not levels.get(judged.badge, 1.0)
+    if unshown:
+        judged = judged._replace(badge=UNSURE)  # too little is shown of this kind
     if badge and not encoded.named and not badge.n_unnamed:
         judged = judged._replace(badge=UNSURE)  # nothing is known of questions without a name
     evidence: dict[str, float | None] = {
@@ -161,11 +170,11 @@ def ask(
             Alternative(text, math.exp(c.log_probability)) for text, c in zip(texts, candidates, strict=True)
         ),
         badge=judged.badge if texts[0] else None,
-        why=explain(found, judged, n_samples, badge, other_kind),
+        why=explain(found, judged, n_samples, badge, other_kind) + (f" {TOO_FEW}" if unshown and texts[0] else ""),
         evidence=evidence,
         heads=tuple(span_attention(run.model, encoded.ids, encoded.name)) if encoded.named else (),
         name=run.tokenizer.decode(encoded.ids[slice(*encoded.name)]).strip() if encoded.named else "",
-        guarantee=badge.statement(judged.badge) if badge and texts[0] else None,
+        guarantee=badge.statement(judged.badge, kind) if badge and texts[0] else None,
     )
 
 
@@ -201,7 +210,7 @@ def explain(
     if named and found.questions:
         parts += _name_evidence(found, badge)
     if badge is not None and other_kind:
-        return "; ".join(parts) + f". {_of_another_kind(badge.kinds)}"
+        return "; ".join(parts) + f". {_of_another_kind([kind.kind for kind in badge.kinds])}"
     if judged.p_right is None:
         return "; ".join(parts) + ". This badge is a rule of thumb: calibrate it with qkv trust."
     if badge is not None and not named and not badge.n_unnamed:

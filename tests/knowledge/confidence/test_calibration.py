@@ -345,7 +345,9 @@ def test_a_badge_speaks_only_of_the_kinds_of_questions_that_it_was_fitted_on(run
     in_kinds(run, monkeypatch, CITY, YEAR)
     try:
         found = trust(run, questions(people), invented_names(people), level=0.5, max_outside=0.9, n_samples=0)
-        assert found.badge.kinds == (CITY,) == Badge.load(run.folder).kinds and found.remarks
+        assert [kind.kind for kind in found.badge.kinds] == [CITY] and found.remarks
+        assert found.badge.kinds == Badge.load(run.folder).kinds
+        assert found.badge.kinds[0][1:] == (found.stated_level, found.badge.calibrator.made_up.level)
         name = people.people[0].name
         of_kind, other = (ask(run, frame.replace("…", name), n_samples=0) for frame in (CITY, YEAR))
         assert of_kind.evidence["right"] is not None and "another kind" not in of_kind.why
@@ -378,7 +380,10 @@ def test_a_kind_that_one_group_lacks_is_left_out_and_counted(run, people, monkey
         found = trust(run, questions(people, ["city", "year"]), [*unknown, *more], **options)
         left_out = 0 if YEAR in kinds else len(people) + len(more)
         said = f"fewer than {MIN_PER_KIND} known or {MIN_PER_KIND} unknown ones: {left_out}"
-        assert found.badge.kinds == kinds and (said in str(found.remarks)) == bool(left_out)
+        assert tuple(kind.kind for kind in found.badge.kinds) == kinds
+        assert (said in str(found.remarks)) == bool(left_out)
+        assert found.to_json()["kinds"] == [kind._asdict() for kind in found.badge.kinds]
+        assert ("of each kind alone" in str(found)) == (len(kinds) > 1 and found.stated_level > 0)
         in_fit = 2 * len(people) if YEAR not in kinds else 3 * len(people) + len(more)
         assert found.known + found.unknown + found.empty == in_fit
 

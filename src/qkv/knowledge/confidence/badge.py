@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from qkv.knowledge.confidence.calibrator import UNSURE as UNSURE
 from qkv.knowledge.confidence.calibrator import Calibrator
 from qkv.knowledge.confidence.features import FEATURES
 from qkv.knowledge.confidence.guarantee import Guarantee
+from qkv.knowledge.confidence.kind_levels import KindLevel
 from qkv.train.data.question_frames import PLACE, frame_of
 from qkv.train.run_files import weights_checksum
 
@@ -50,8 +51,8 @@ class Badge:
         n_unnamed: Questions in which no name was found, among those that it was fitted on.
         n_unanswered: Questions about people outside the text whose right answer was not given, among them.
         by_name: Whether some names had more questions than others, so that what is guaranteed counts names.
-        kinds: The kinds of questions that it was fitted on, with … for the name; it says nothing of others. Empty for a
-            run that does not record the questions that it was trained on.
+        kinds: The kinds of questions that it was fitted on, with what is guaranteed of each; it says nothing of others.
+            Empty for a run that does not record the questions that it was trained on.
     """
 
     calibrator: Calibrator
@@ -59,7 +60,7 @@ class Badge:
     n_unnamed: int = 0
     n_unanswered: int = 0
     by_name: bool = False
-    kinds: tuple[str, ...] = ()
+    kinds: tuple[KindLevel, ...] = ()
 
     @property
     def remembered(self) -> Guarantee:
@@ -79,19 +80,23 @@ class Badge:
         rows = zip(self.calibrator.badges(x), self.calibrator.p_right(x).tolist(), chances, strict=True)
         return [Judgement(badge, right, own) for badge, right, own in rows]
 
-    def speaks_of(self, question: str, frames: Sequence[str]) -> bool:
-        """Whether it was fitted on questions of this kind; `frames` are the kinds that the run was trained on."""
-        return not frames or frame_of(question, frames) in self.kinds
+    def kind_of(self, question: str, frames: Sequence[str]) -> KindLevel | None:
+        """The kind of a question, if the badge was fitted on it; `frames` are the kinds that the run was trained on."""
+        frame = frame_of(question, frames)
+        return next((kind for kind in self.kinds if kind.kind == frame), None)
 
-    def statement(self, badge: str) -> str | None:
-        """What is guaranteed of answers with this badge, in words; None of unsure ones.
+    def statement(self, badge: str, kind: KindLevel | None = None) -> str | None:
+        """What is guaranteed of answers with this badge to questions of a kind, in words; None of unsure ones.
 
         Where nobody said what is right for people outside the text, a guess about them may be right.
         """
+        remembered, made_up = self.calibrator.remembered, self.calibrator.made_up
+        if kind is not None:
+            remembered, made_up = replace(remembered, level=kind.remembered), replace(made_up, level=kind.made_up)
         if badge == REMEMBERED:
-            return self.calibrator.remembered.sentence("right", self.counted)
+            return remembered.sentence("right", self.counted)
         wrong = "wrong, or about somebody who is not in the text," if self.n_unanswered else "wrong"
-        return self.calibrator.made_up.sentence(wrong, self.counted) if badge == MADE_UP else None
+        return made_up.sentence(wrong, self.counted) if badge == MADE_UP else None
 
     def save(self, folder: str | Path, weights: str | None = None) -> None:
         """Write trust.json into the folder of a run, atomically.
@@ -102,7 +107,7 @@ class Badge:
         """
         data: dict[str, Any] = {"calibrator": self.calibrator.to_json(), "unread_name": self.unread_name}
         data |= {name: getattr(self, name) for name in (*COUNTS, "by_name")}
-        data["kinds"] = list(self.kinds)
+        data["kinds"] = [kind._asdict() for kind in self.kinds]
         data["weights"] = weights_checksum(Path(folder)) if weights is None else weights
         write_text(Path(folder) / FILE, json.dumps(with_checksum({"format": FORMAT, **data})) + "\n")
 
@@ -128,16 +133,23 @@ class Badge:
                 raise ValueError("it has other fields")
             counts = [data[name] for name in COUNTS]
             calibrator, unread = Calibrator.from_json(data["calibrator"]), float(data["unread_name"])
-            kinds = data["kinds"]
-            if type(kinds) is not list or not all(type(kind) is str and PLACE in kind for kind in kinds):
-                raise ValueError("its kinds of questions are none")
-            badge = cls(calibrator, unread, counts[0], counts[1], data["by_name"], tuple(kinds))
+            kinds = tuple(KindLevel(**each) for each in data["kinds"])
+            badge = cls(calibrator, unread, counts[0], counts[1], data["by_name"], kinds)
             if badge.calibrator.features != INPUTS:
                 raise ValueError("it was fitted on other features")
             if any(type(count) is not int or not 0 <= count <= badge.calibrator.n_questions for count in counts):
                 raise ValueError("its number of questions without a name or an answer is not one")
             if type(badge.by_name) is not bool:
                 raise ValueError("it does not say how answers are counted")
+            if any(type(kind.kind) is not str or PLACE not in kind.kind for kind in kinds):
+                raise ValueError("its kinds of questions are none")
+            highest = (calibrator.remembered.level, calibrator.made_up.level)
+            if any(
+                type(level) not in (int, float) or not 0 <= level <= most
+                for kind in kinds
+                for level, most in zip(kind[1:], highest, strict=True)
+            ):
+                raise ValueError("it states more of a kind of question than of all")
             if not -1e4 <= badge.unread_name <= 0:
                 raise ValueError("its log-probability of an unread name is not one")
         except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as why:

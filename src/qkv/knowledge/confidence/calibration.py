@@ -18,6 +18,7 @@ from qkv.knowledge.confidence.cross_fitting import cross_fit
 from qkv.knowledge.confidence.features import FEATURES, N_SAMPLES, AnswerFeatures, answer_features
 from qkv.knowledge.confidence.guarantee import CONFIDENCE, Guarantee
 from qkv.knowledge.confidence.invented import NameCheck, invented_questions
+from qkv.knowledge.confidence.kind_levels import KindLevel, kind_levels
 from qkv.knowledge.confidence.logistic import expit
 from qkv.knowledge.confidence.metrics import aurc, auroc, prr, reliability
 from qkv.knowledge.confidence.outside_limit import MAX_OUTSIDE
@@ -186,7 +187,7 @@ def fit_badge(
         n_unnamed: Questions in which no name was found.
         n_unanswered: Questions about outsiders whose right answer is not known, so that they count as wrong.
         by_name: Whether some people have more questions than others.
-        kinds: The kinds of these questions, with … for the name.
+        kinds: The kind of each question, with … for the name; none if left out.
         seed: Seed of the folds.
     """
     group_of = np.asarray(groups)
@@ -205,7 +206,13 @@ def fit_badge(
         seed=seed,
     )
     unread = values[group_of == OUTSIDER, list(FEATURES).index("name_mean_log_probability")]
-    return Badge(found.calibrator, float(np.median(unread)), n_unnamed, n_unanswered, by_name, tuple(kinds)), found
+    levels: tuple[KindLevel, ...] = ()
+    if kinds:
+        given = np.flatnonzero(group_of != INVENTED).tolist()
+        names = list(people) if people is not None else [str(i) for i in range(len(right))]
+        own = [[each[i] for i in given] for each in (kinds, names)]
+        levels = kind_levels(own[0], found.scores[given], np.asarray(right)[given], own[1], found.calibrator, seed)
+    return Badge(found.calibrator, float(np.median(unread)), n_unnamed, n_unanswered, by_name, levels), found
 
 
 def _not_trained(
@@ -361,7 +368,7 @@ def _fit(
         n_unnamed=sum(not answers.found.questions[i].named for i in rows),
         n_unanswered=sum(answers.groups[i] == OUTSIDER and not answers.pairs[i][1] for i in rows),
         by_name=len({*Counter(answers.people[i] for i in rows if answers.groups[i] != INVENTED).values()}) > 1,
-        kinds=kinds,
+        kinds=[frame_of(answers.pairs[i][0].strip(), kinds) or "" for i in rows] if kinds else (),
         seed=seed,
     )
 

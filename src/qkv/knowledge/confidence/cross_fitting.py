@@ -98,7 +98,7 @@ def cross_fit(
     if grouped:
         seen_model, seen_scores = out_of_fold(x, known, assignments, SEEN_RIDGE)
         scores = log_odds_of_both(seen_scores, scores)
-    counted = _one_row_each(names, seed)
+    counted = one_row_each(names, seed)
     tested = counted & np.array([kind != "invented" for kind in kinds], dtype=bool)
     labels = tuple(features) if features is not None else tuple(f"feature {j}" for j in range(x.shape[1]))
     nothing = guarantee((), (), level, confidence)
@@ -111,18 +111,18 @@ def cross_fit(
     remembered = _within(limits, scores[tested], y[tested], level, confidence)
     others = int(tested.sum()) - remembered.accepted
     made_up = guarantee(
-        -scores[tested], ~y[tested], level, confidence, most=others, lesser_confidence=_for_lesser(confidence)
+        -scores[tested], ~y[tested], level, confidence, most=others, lesser_confidence=for_lesser(confidence)
     )
     calibrator = replace(scored, remembered=remembered, made_up=made_up, outside=limits)
     return CrossFit(calibrator, scores, y, kinds, seen_scores)
 
 
-def _for_lesser(confidence: float) -> float:
+def for_lesser(confidence: float) -> float:
     """The confidence with which a level below the wanted one is stated."""
     return 1 - LESSER_LEVEL * (1 - confidence)
 
 
-def _one_row_each(names: Sequence[str], seed: int) -> np.ndarray:
+def one_row_each(names: Sequence[str], seed: int) -> np.ndarray:
     """One row of each person, chosen at random and without looking at labels."""
     chosen = {
         name: i for i in np.random.default_rng((seed, 23)).permutation(len(names)).tolist() for name in [names[i]]
@@ -145,7 +145,7 @@ def _within(
     """The guarantee of answers that score above the threshold of every limit."""
     lowest = max((each.threshold for each in limits), default=-np.inf)
     most = int((scores > lowest).sum())
-    found = guarantee(scores, right, level, confidence, most=most, lesser_confidence=_for_lesser(confidence))
+    found = guarantee(scores, right, level, confidence, most=most, lesser_confidence=for_lesser(confidence))
     return replace(found, threshold=max(found.threshold, lowest)) if found.accepted else found
 
 

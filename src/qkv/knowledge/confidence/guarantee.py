@@ -151,14 +151,14 @@ def guarantee(
         sizes.append(int(later[0]))
     if sizes[-1] != ends[-1]:
         sizes.append(int(ends[-1]))
-    bounds = [_lower_bound(int(k - wrong[k]), k, confidence) for k in sizes]
+    bounds = [lower_bound(int(k - wrong[k]), k, confidence) for k in sizes]
     goal = max(wanted, MIN_LEVEL)
     passed = next((j for j, bound in enumerate(bounds) if bound < goal), len(sizes))
     k = sizes[max(passed - 1, 0)]
     bound = bounds[max(passed - 1, 0)]
     more = 1.0 if passed else more_needed(int(start - wrong[start]), start, goal, confidence)
     if not passed:
-        bound = _lower_bound(int(start - wrong[start]), start, lesser_confidence or confidence)
+        bound = lower_bound(int(start - wrong[start]), start, lesser_confidence or confidence)
     if not passed and bound < MIN_LEVEL:
         return Guarantee(math.inf, 0.0, wanted, confidence, 0, 0, bound, more)
     threshold = max(0.0, float(s[k])) if k < len(s) else 0.0
@@ -186,7 +186,7 @@ def more_needed(right: int, n: int, wanted: float, confidence: float) -> float:
     return max(1.0, high)
 
 
-def _lower_bound(right: int, n: int, confidence: float) -> float:
+def lower_bound(right: int, n: int, confidence: float) -> float:
     """Clopper and Pearson's one-sided lower bound of a probability."""
     from scipy.special import betaincinv
 

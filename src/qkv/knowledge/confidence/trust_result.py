@@ -144,6 +144,7 @@ class Trust(Displayable):
             "features": features,
             "plain": self.plain._asdict(),
             "outside": [each.to_json() for each in self.outside],
+            "kinds": [kind._asdict() for kind in self._kinds],
             "known_coverage": self.known_coverage,
             "ece": self.ece,
         }
@@ -165,6 +166,7 @@ class Trust(Displayable):
                 *self._level_facts(),
                 *self._share_facts(),
                 *self._outside_facts(),
+                *self._kind_facts(),
                 (
                     "questions",
                     f"{self.known} about people in the text ({percent(self.accuracy)} right), "
@@ -233,6 +235,23 @@ class Trust(Displayable):
             return every
         return f"{every}; of those about people in the text {percent(self.known_coverage)}"
 
+    @property
+    def _kinds(self) -> tuple[KindLevel, ...]:
+        """What is guaranteed of each kind of question; a language model is asked one kind."""
+        return getattr(self.badge, "kinds", ())
+
+    def _kind_facts(self) -> tuple[tuple[str, str], ...]:
+        """What “remembered” guarantees of each kind of question, where there are several."""
+        if len(self._kinds) < 2 or not self.stated_level:
+            return ()
+        said = (
+            f"{kind.kind} {lower_percent(kind.remembered, 3)}"
+            if kind.remembered
+            else f"{kind.kind} too few called so to show a level: unsure"
+            for kind in self._kinds
+        )
+        return (("of each kind alone", "; ".join(said)),)
+
     def _outside_facts(self) -> tuple[tuple[str, str], ...]:
         """What the badge says of names outside the text, and what is guaranteed of that."""
         limits = {each.group: each for each in self.outside}
@@ -245,7 +264,12 @@ class Trust(Displayable):
             text = f"{self.counts[REMEMBERED][kind]} of {n} answers about them are called remembered"
             if kind == "invented":
                 text += "; not counted above"
-            out.append((name, f"{text}; {limits[group]}" if group in limits else text))
+            if group in limits:
+                limit = str(limits[group])
+                if self.held_out and kind == "invented":  # these are made of the people held out
+                    limit = limit.replace("such names", "names made of the people's fitted on")
+                text += f"; {limit}"
+            out.append((name, text))
         return tuple(out)
 
 

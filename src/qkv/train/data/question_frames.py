@@ -27,7 +27,9 @@ def frame_of(question: str, frames: Iterable[str]) -> str | None:
     for frame in sorted(frames, key=len, reverse=True):
         before, place, after = frame.partition(PLACE)
         last = len(question) - len(after)
-        if place and len(before) < last and question.startswith(before) and question.endswith(after):
+        name = question[len(before) : last]
+        fits = place and name and question.startswith(before) and question.endswith(after)
+        if fits and len(before) < last and name == " ".join(name.split()):  # a name has no spaces around it
             return frame
     return None
 
