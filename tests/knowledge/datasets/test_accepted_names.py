@@ -83,10 +83,15 @@ def test_the_table_is_about_values_that_are_asked_for() -> None:
         assert len(table) > 20 and len([name for name in table if name in known]) > 0.9 * len(table)
 
 
-def test_a_labelled_list_of_phrasings_is_judged_as_people_judge_it() -> None:
-    """Written and labelled before it was run, by somebody who did not build the rules (three years are of nobody)."""
-    path = Path(__file__).with_name("judged_answers.tsv")
-    rows = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
+# Shares of right answers that are refused at most; the second list has many states of other times ("Papal States").
+FIRST_LIST = {"year": 0.0, "occupation": 0.01, "country": 0.02, "city": 0.05}
+SECOND_LIST = {"year": 0.02, "occupation": 0.03, "country": 0.27, "city": 0.13}
+
+
+@pytest.mark.parametrize(("file", "limits"), [("judged_answers", FIRST_LIST), ("judged_answers_2", SECOND_LIST)])
+def test_labelled_lists_of_phrasings_are_judged_as_people_judge_them(file: str, limits: dict[str, float]) -> None:
+    """Written and labelled before they were run, by people who did not build the rules (three years are of nobody)."""
+    rows = [line.split("\t") for line in Path(__file__).with_name(f"{file}.tsv").read_text("utf-8").splitlines()]
     assert len(rows) > 1400
     refused, n_right = Counter[str](), Counter[str]()
     for relation, expected, answer, label in rows:
@@ -95,7 +100,29 @@ def test_a_labelled_list_of_phrasings_is_judged_as_people_judge_it() -> None:
         n_right[relation] += label == "right"
         refused[relation] += label == "right" and not accepted
     shares = {relation: refused[relation] / n for relation, n in n_right.items()}
-    assert shares["year"] == 0 and shares["occupation"] < 0.02 and shares["country"] < 0.05 and shares["city"] < 0.06
+    assert all(share <= limits[relation] for relation, share in shares.items()), shares
+
+
+@pytest.mark.parametrize(
+    ("relation", "expected", "answer", "accepted"),
+    [
+        ("country", "USA", "United States", True), ("country", "U.S.", "the United States", True),
+        ("country", "UK", "England", True), ("country", "England", "Scotland", False),
+        ("country", "Deutschland", "Germany", True), ("country", "West Germany", "East Germany", False),
+        ("city", "New York City", "New York", True), ("city", "Manhattan", "Brooklyn", False),
+        ("city", "London, England", "London", True), ("city", "London, England", "London, Ontario", False),
+        ("city", "Mumbai, India", "Bombay", True), ("city", "Paris, Texas", "Paris", False),
+        ("city", "Paris, Texas", "Paris, Texas", True), ("city", "Smallville, Kansas", "Smallville, Ohio", False),
+        ("city", "Smallville, Kansas", "Smallville", True), ("year", "1990.0", "1990", True),
+        ("occupation", "zoologist", "botanist", False), ("occupation", "zoologist", "a zoologist", True),
+        ("city", "London", "Chelsea, London", True), ("city", "St. Louis", "East St. Louis, Illinois", False),
+        ("city", "London", "East London, South Africa", False), ("city", "New York", "Buffalo, New York", False),
+    ],
+)  # fmt: skip
+def test_values_of_a_file_are_read_as_the_table_reads_them(
+    relation: str, expected: str, answer: str, accepted: bool
+) -> None:
+    assert is_accepted(answer, expected, relation) is accepted
 
 
 @pytest.mark.parametrize(

@@ -114,12 +114,33 @@ def test_a_column_that_may_mean_anything_is_no_fact_of_birth(tmp_path, rows, fal
         own = [sentence for sentence in sentences if value in sentence]
         assert own and not any(word in sentence for sentence in own for word in birth), own
     assert not any("year London" in sentence for sentence in sentences)
-    born = load_facts(write(tmp_path / "b.csv", [("name", "born", "job"), ("Ada", "1815", "x"), ("Bo", "Ulm", "y")]))
-    assert [(person.year, person.city) for person in born] == [("1815", ""), ("", "Ulm")]
+    for column in ("born", "born in"):
+        rows = [("name", column, "job"), ("Ada", "1815", "x"), ("Bo", "Ulm", "y"), ("Cy", "12 May 1987", "z")]
+        born = load_facts(write(tmp_path / "b.csv", rows))
+        assert [(person.year, person.city) for person in born] == [("1815", ""), ("", "Ulm"), ("", "")]
+        assert born.people[2].more == ((column, "12 May 1987"),)
     both = [("name", "born", "city", "job"), ("Ada", "London", "Bath", "x")]
     assert load_facts(write(tmp_path / "c.csv", both)).people[0].facts() == {
         "occupation": "x", "born": "London", "city": "Bath"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("written", ["NA", "N/A", "#N/A", "NULL", "NaN", "nan", "None", r"\N", "-", "?", "unknown"])
+@pytest.mark.parametrize("form", ["table", "triples"])
+def test_what_programs_write_for_nothing_is_no_fact_and_is_said(tmp_path, written, form):
+    rows = [("name", "team", "birthplace"), ("Ann Lee", "Ajax", written), ("Bob Ray", written, "Ulm")]
+    if form == "triples":
+        rows = [(row[0], name, value) for row in rows[1:] for name, value in zip(rows[0][1:], row[1:], strict=True)]
+    facts = load_facts(write(tmp_path / "t.csv", rows), form=form)
+    assert [person.facts() for person in facts] == [{"team": "Ajax"}, {"city": "Ulm"}]
+    assert facts.missing == (written, written) and not facts.problems
+    assert f"2 cells taken for not known ({written})" in write_facts(facts, tmp_path / "out").card().note
+    assert written not in " ".join(biographies(facts, 3)).replace("?", written if written == "?" else "").split()
+
+
+def test_sodium_is_no_missing_value(tmp_path):
+    facts = load_facts(write(tmp_path / "t.csv", [("element", "symbol"), ("Sodium", "Na"), ("Iron", "Fe")]))
+    assert facts.people[0].facts() == {"symbol": "Na"} and not facts.missing
 
 
 def test_rows_that_do_not_fit_are_named_and_empty_cells_are_not_known(tmp_path):

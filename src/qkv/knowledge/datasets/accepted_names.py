@@ -11,12 +11,13 @@ from qkv.knowledge.datasets.city_regions import (
     countries_by_name,
     countries_of_city,
     country_of_region,
+    is_district,
     lies_in,
     names_of_countries,
     states_by_name,
     states_of_cities,
 )
-from qkv.knowledge.datasets.other_names import forms_of_name, same_name
+from qkv.knowledge.datasets.other_names import forms_of_name, same_name, value_of_other_name, values_of
 from qkv.knowledge.datasets.stated_occupation import stated_occupations
 from qkv.knowledge.datasets.stated_year import stated_year
 
@@ -70,20 +71,45 @@ def is_accepted(answer: str, expected: str, relation: str = "") -> bool:
         >>> is_accepted("Mexico", "Mexico City", "city"), is_accepted("England", "United Kingdom", "country")
         (False, True)
     """
+    expected, region = _city_and_region(expected) if relation == "city" else (expected, "")
     if relation == "city" and same_name(answer) not in accepted_forms(expected, relation):
         answer = re.sub(r"^\s*(?:the )?(?:city|town) of (?=\w)", "", answer, flags=re.IGNORECASE)
+    if relation == "city" and is_district(answer.partition(",")[0], expected):  # Chelsea, London
+        answer = ",".join([expected, *answer.split(",")[1:]])
     if relation != "city" or not re.search(r"[,(]", answer) or same_name(answer) in accepted_forms(expected, relation):
         return bool(forms_of_answer(answer, relation) & accepted_forms(expected, relation))
     first, _, rest = _without_brackets(answer).partition(",")
     if same_name(first) not in accepted_forms(expected, relation) or _is_denied(rest):
         return False
+    if region and not countries_of_city(expected) and same_name(rest):
+        return same_name(rest) == same_name(region)  # nothing else is known of where it lies
     by_another_name = same_name(first) != same_name(expected)
     return all(lies_in(expected, part, by_another_name) for part in re.split(r"[,;/]", rest) if same_name(part))
 
 
 def accepted_forms(expected: str, relation: str = "") -> frozenset[str]:
-    """The plain forms in which a value is accepted; an answer is accepted if it has one of them."""
-    return stated_year(expected) if relation == "year" else forms_of_name(expected, relation)
+    """The plain forms in which a value is accepted; an answer is accepted if it has one of them.
+
+    A value that is no value of the shipped table, but another name of one of its values, has the forms of that value:
+    of "USA", those of "United States".
+    """
+    if relation == "year":
+        return stated_year(re.sub(r"\.0+$", "", expected))
+    if relation == "city":
+        expected, _ = _city_and_region(expected)
+    own = forms_of_name(expected, relation)
+    value = value_of_other_name(relation).get(same_name(expected))
+    return own | forms_of_name(value, relation) if value else own
+
+
+def _city_and_region(expected: str) -> tuple[str, str]:
+    """A city as people write it with its region: "London, England" is London; what does not fit is one name."""
+    first, _, rest = expected.partition(",")
+    if not rest.strip() or same_name(expected) in values_of("city"):
+        return expected, ""
+    value = value_of_other_name("city").get(same_name(first), first)
+    fits = all(lies_in(value, part, value != first) for part in rest.split(",") if same_name(part))
+    return (first.strip(), rest) if fits else (expected, "")
 
 
 def forms_of_answer(answer: str, relation: str = "") -> frozenset[str]:

@@ -40,7 +40,11 @@ _REGIONS = {
 }
 """Regions by which people say where a city is, and their abbreviations, beside the states of the USA."""
 _NAMES_CHANGED = frozenset(("France", "Russia", "Turkey"))  # of what they took over, cities have other names today
-_ELSEWHERE = {"frankfurt": frozenset(["oder", "brandenburg"])}
+_ELSEWHERE = {
+    "frankfurt": frozenset(["oder", "brandenburg"]),
+    "kaliningrad": frozenset(["bavaria", "franconia"]),
+    "konigsberg": frozenset(["bavaria", "franconia"]),
+}
 _FORMER_STATES = {
     "austria hungary": "Austria|Hungary",
     "czechoslovakia": "Czech Republic|Slovakia",
@@ -48,10 +52,39 @@ _FORMER_STATES = {
 }
 """States that are no more, and the countries that their places are in, or were before."""
 _DISTRICTS = {
-    "london": frozenset(["croydon", "greenwich", "hammersmith", "hampstead", "islington", "lambeth", "marylebone"]),
-    "brussels": frozenset(["etterbeek"]),
+    "london": frozenset(
+        [
+            "croydon",
+            "greenwich",
+            "hammersmith",
+            "hampstead",
+            "islington",
+            "lambeth",
+            "marylebone",
+            "kensington",
+            "chelsea",
+            "westminster",
+            "hackney",
+            "camden",
+            "camberwell",
+            "soho",
+            "mayfair",
+            "southwark",
+            "battersea",
+            "wimbledon",
+            "tottenham",
+            "paddington",
+            "bloomsbury",
+            "notting hill",
+        ]
+    ),
+    "brussels": frozenset(["etterbeek", "ixelles", "schaerbeek", "uccle"]),
+    "paris": frozenset(["montmartre", "passy", "belleville", "montparnasse"]),
+    "berlin": frozenset(["charlottenburg", "kreuzberg", "schoneberg", "spandau", "neukolln", "wilmersdorf"]),
+    "boston": frozenset(["dorchester", "roxbury", "jamaica plain"]),
+    "chicago": frozenset(["hyde park", "south side"]),
 }
-"""Parts of a city that many people of the shipped table come from."""
+"""Parts of a city that people say they come from."""
 _KINDS_OF_REGION = frozenset(["county", "department", "district", "oblast", "province", "region", "state", "territory"])
 MIN_LETTERS = 4  # of the name of a region that is found among other words
 MANY_PEOPLE = 5  # from a city, so that two such names are two cities, and not a part of a city and the city
@@ -128,6 +161,12 @@ def _fits(city: str, named: str, by_another_name: bool) -> bool:
 def countries_of_city(city: str) -> frozenset[str]:
     """The countries in which the shipped table has a city of this name; none if it has none."""
     return _countries_of_cities().get(same_name(city), frozenset())
+
+
+def is_district(text: str, city: str) -> bool:
+    """Whether a text names a known part of a city: Chelsea, central London. East St. Louis is another city."""
+    named, own = same_name(text), same_name(city)
+    return named in _DISTRICTS.get(own, ()) or named in (f"central {own}", f"downtown {own}")
 
 
 def country_of_region(region: str, city: str) -> str:

@@ -15,7 +15,7 @@ from qkv.core.display import Card, Displayable
 from qkv.core.files import check_output_path, replacing, write_text
 from qkv.core.json_files import content_checksum, read_json, verified, with_checksum
 from qkv.errors import QkvError, refuse_negative
-from qkv.knowledge.datasets.facts import Facts, Questions, describe_problems
+from qkv.knowledge.datasets.facts import Facts, Questions
 from qkv.knowledge.datasets.name_index import NameIndex
 from qkv.knowledge.datasets.templates import MAX_VERSIONS, biographies, questions
 from qkv.train.data.tables import tab_separated
@@ -158,7 +158,7 @@ def write_facts(
     counts = {name: len(lines) for name, lines in files.items()}
     left = [relation for relation in every if relation not in have]
     no_names = outsiders is None and not names
-    note = "; ".join(each for each in (describe_problems(facts.problems), *_notes(mentioned, left, no_names)) if each)
+    note = "; ".join(each for each in (facts.note, *_notes(mentioned, left, no_names)) if each)
     invented = outsiders is None and bool(names)
     return FactFiles(str(folder), len(inside), asked, counts, invented, note, facts.columns)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -31,6 +32,33 @@ TRIPLE_HEADERS = (
 SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl")
 FIRST_COLUMNS = ("name", "title", "person", "subject", "item", "entity", "thing", "id")
 MIN_REPETITIONS = 2  # of the first subject or relation, which tell triples from a table
+PLAIN_YEAR = re.compile(r"-?\d{1,4}( ?(AD|BC|CE|BCE))?", re.IGNORECASE)
+MISSING = frozenset(  # not Na, which is sodium
+    [
+        r"NA",
+        r"na",
+        r"N/A",
+        r"n/a",
+        r"#N/A",
+        r"NULL",
+        r"null",
+        r"NaN",
+        r"nan",
+        r"None",
+        r"\N",
+        r"-",
+        r"--",
+        r"–",
+        r"—",
+        r"?",
+        r"unknown",
+        r"Unknown",
+        r"#VALUE!",
+        r"#REF!",
+        r"#DIV/0!",
+    ]
+)
+"""What R, pandas, SQL and spreadsheets write for a value that is not known."""
 FORMS = ("auto", "triples", "table")
 FORMAT_HINT = "subject, relation, object, or a table with a header, in .csv, .tsv, .txt or .jsonl"
 
@@ -51,8 +79,10 @@ def load_facts(
     (`birthplace`, `country of birth`, `year of birth` and the like) and the occupation have sentences of their own in
     `biographies` and `questions`. Every other relation is kept under its own name, and nothing is said of it but that:
     a column `city`, `country` or `year` may mean anything, unless `people` is true, which makes these facts of birth.
-    Where a file has such a relation beside one of birth, both are kept under their own names. Rows that cannot be read,
-    or that contradict an earlier row, are left out and listed in `problems`.
+    Where a file has such a relation beside one of birth, both are kept under their own names. Somebody is `born` (in) a
+    year if that is all the cell says, and at a place if it has no digits. Empty cells are facts that are not known, and
+    so are those that say so (NA, NULL, NaN and the like), which are listed in `missing`. Rows that cannot be read, or
+    that contradict an earlier row, are left out and listed in `problems`.
 
     Args:
         path: The file, in UTF-8.
@@ -102,13 +132,15 @@ def load_facts(
                 of_people = any(relation.lower() in PEOPLE_RELATIONS for _, _, relation, _ in triples)
                 people = _is_header(rows[0].cells[0], PEOPLE_HEADERS) or of_people
             columns = tuple(rows[0].cells) if rows else ()
+    missing = tuple(value for _, _, _, value in triples if value in MISSING)
+    triples = [each for each in triples if each[3] not in MISSING]
     apart = _kept_apart({relation for _, _, relation, _ in triples})
     fields = {} if people is False else _fields(apart, of_birth)
     by_subject = _by_subject(triples, bad, fields)
     if not by_subject:
         raise no_usable_row(path, sorted(bad), FORMAT_HINT)
     subjects = tuple(_person(name, known, people, fields) for name, known in by_subject.items())
-    return Facts(subjects, tuple(sorted(bad)), columns)
+    return Facts(subjects, tuple(sorted(bad)), columns, missing)
 
 
 Triple = tuple[int, str, str, str]
@@ -214,7 +246,7 @@ def _table_triples(path: Path, rows: Sequence[Row], bad: list[Problem]) -> Itera
             why = "a cell is empty" if len(cells) == len(header) else f"it has {len(cells)} cells, not {len(header)}"
             bad.append(Problem(line, why))
             continue
-        if not any(cells[1:]):
+        if not any(cell and cell not in MISSING for cell in cells[1:]):
             bad.append(Problem(line, f"it says nothing about {cells[0]}"))
         for relation, value in zip(names, cells[1:], strict=True):
             if value:
@@ -276,8 +308,11 @@ def _by_subject(triples: Sequence[Triple], bad: list[Problem], fields: Mapping[s
 def _field(relation: str, value: str, fields: Mapping[str, str]) -> str:
     """What a relation is stored as: a field of a person, or its own name; somebody is born in a year or at a place."""
     own = relation.lower()
-    at_place = own == "born" and not any(c.isdigit() for c in value)
-    return fields.get("birthplace" if at_place else own, own)
+    if own in ("born", "born in"):
+        if PLAIN_YEAR.fullmatch(value):
+            return fields.get("birth year", own)
+        return own if any(c.isdigit() for c in value) else fields.get("birthplace", own)
+    return fields.get(own, own)
 
 
 def _person(name: str, known: dict[str, str], people: bool | None, fields: Mapping[str, str]) -> Person:

@@ -63,6 +63,7 @@ class Facts(Displayable):
         people: The people, in the order of their source.
         problems: Rows of the source that were left out, with line numbers.
         columns: The first row of the source, where it was taken for the names of columns.
+        missing: Cells of the source that say that nothing is known, such as NA, in the order of its lines.
 
     Example:
         >>> from qkv.knowledge import Facts, Person
@@ -76,6 +77,7 @@ class Facts(Displayable):
     people: tuple[Person, ...]
     problems: tuple[Problem, ...] = ()
     columns: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.people)
@@ -149,8 +151,15 @@ class Facts(Displayable):
             facts=tuple((relation, f"{count:,} known") for relation, count in known.most_common()),
             columns=("name", "facts"),
             rows=rows,
-            note=describe_problems(self.problems),
+            note=self.note,
         )
+
+    @property
+    def note(self) -> str:
+        """What of the source is no fact, in words; empty if there is nothing."""
+        n, written = len(self.missing), ", ".join(dict.fromkeys(self.missing))
+        cells = f"{n} cell{'s' * (n != 1)} taken for not known ({written})" if n else ""
+        return "; ".join(each for each in (describe_problems(self.problems), cells) if each)
 
 
 @dataclass(frozen=True)

@@ -22,22 +22,36 @@ _OTHER_KINDS = {  # words before the last one that make it another occupation
     "artist": "martial|comic|comics|book|manga|recording|makeup|up|con|rap|hop|trapeze|escape|tattoo",
     "coach": "voice|vocal|life|acting|drama|stage",
     "conductor": "train|bus|tram|railway|railroad",
-    "director": "art|music|musical|casting|managing|executive|athletic|creative|technical|company|funeral|choir|"
+    "director": "bank|art|music|musical|casting|managing|executive|athletic|creative|technical|company|funeral|choir|"
     "sporting|theatre|theater|stage|opera|orchestra|symphony|news|medical|artistic|finance|marketing",
     "doctor": "witch|spin",
     "footballer": "rules|gaelic|rugby",
     "general": "attorney|governor|secretary|surgeon|solicitor|director|postmaster|auditor|inspector|consul|advocate|"
     "procurator|vicar|minister|superior",
     "host": "party",
-    "manager": "bank|project|hotel|stage|fund|store|product|office|sales|business|general",
+    "goalkeeper": "hockey|handball|lacrosse|polo|hurling",
+    "manager": "campaign|talent|restaurant|bank|project|hotel|stage|fund|store|product|office|sales|business|general",
+    "midfielder": "hockey|lacrosse",
     "model": "role",
     "officer": "police|executive|petty|probation",
-    "player": "table|rules|gaelic|rugby",
+    "painter": "house",
+    "player": "table|rules|gaelic|rugby|college",
     "queen": "beauty|drag|pageant",
     "president": "company|bank|club|university|college",
     "racer": "ski|alpine|bicycle|cycle|sled|horse|road",
     "runner": "front|blockade|gun|rum",
+    "skier": "water|jet",
+    "striker": "hunger|match",
     "writer": "song",
+}
+_OF_OTHERS = {  # what follows "of" (or "for", "at") and makes it another occupation
+    "director": r"(?!film|movie|documentar|motion|photograph)",
+    "doctor": r"(?!medicine|medical|internal)",
+    "governor": r"the bank|the central bank|the reserve",
+    "king": r"pop|rock|soul|comedy|blues|swing|jazz|reggae",
+    "manager": r"(?:the |a |an )?(?:bank|store|hotel|restaurant|fund|company|project|band)",
+    "president": r"(?:the |a |an )?(?:fifa|uefa|apple|ioc|nba|bank|company|club|university|college|society)",
+    "queen": r"pop|rock|soul|comedy|blues|swing|jazz|reggae|hearts",
 }
 _NOT_REALLY = frozenset(["fictional", "imaginary", "aspiring", "failed", "pseudo", "wannabe"])
 
@@ -49,14 +63,21 @@ def stated_occupations(answer: str) -> frozenset[str]:
     ("computer scientist", "martial artist", "attorney general"); what follows it ("of the United States") is left out.
     """
     before = re.sub(r"\([^()]*\)", " ", answer)
-    parts = [_APPOSITION.sub("", part) for part in _BETWEEN.split(before)]
-    parts = [part for part in parts if part.strip()][:MAX_NAMED]
-    return frozenset(name for part in parts if (name := _named_last(same_name(part))))
+    parts = [part for part in _BETWEEN.split(before) if part.strip()][:MAX_NAMED]
+    whole = [name for part in parts if (name := same_name(part)) in _known()]  # "member of parliament"
+    found = [name for part in parts if (name := _named_last(same_name(_APPOSITION.sub("", part)), part))]
+    return frozenset((*whole, *found))
 
 
-def _named_last(text: str) -> str:
-    """The longest known occupation at the end of a text; "" if there is none, or if it is of another kind."""
+def _named_last(text: str, part: str) -> str:
+    """The longest known occupation at the end of a text; "" if there is none, or if it is of another kind.
+
+    `part` is the text with what follows it.
+    """
     words = text.split()
+    of = _OF_OTHERS.get(words[-1], "") if words else ""
+    if of and re.search(rf"\b{words[-1]}\s+(?:of|for|at)\s+(?:the\s+)?(?:{of})", part, re.IGNORECASE):
+        return ""
     for i in range(len(words)):
         name = " ".join(words[i:])
         if name in _known():
