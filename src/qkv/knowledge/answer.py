@@ -151,8 +151,7 @@ def ask(
     other_kind = bool(badge and frames) and kind is None
     if other_kind:
         judged = Judgement(UNSURE, None, None)  # no estimate holds for questions that the badge was not fitted on
-    levels = {REMEMBERED: kind.remembered, MADE_UP: kind.made_up} if kind else {}
-    unshown = not levels.get(judged.badge, 1.0)
+    unshown = badge is not None and badge.is_unshown(encoded.text, judged.badge)
     if unshown:
         judged = judged._replace(badge=UNSURE)  # too little is shown of this kind
     if badge and not encoded.named and not badge.n_unnamed:

@@ -16,6 +16,7 @@ from qkv.knowledge.confidence import calibration as module
 from qkv.knowledge.confidence.badge import FILE, MADE_UP, REMEMBERED, Badge
 from qkv.knowledge.confidence.calibration import MIN_PER_KIND, _calibration_split, _questions, fit_badge
 from qkv.knowledge.confidence.features import FEATURES, answer_features
+from qkv.knowledge.confidence.kind_levels import KindLevel
 from qkv.knowledge.datasets.templates import name_of
 from qkv.knowledge.intervals import wilson_interval
 from qkv.train import checkpoint
@@ -404,3 +405,16 @@ def test_known_and_unknown_questions_that_were_exchanged_are_refused(run, people
     assert trust(run, known, unknown, level=0.6, save=False, n_samples=0, text=text).known == len(known)
     with pytest.raises(QkvError, match=r"no known name is in the text .* Exchange known and unknown questions"):
         trust(run, unknown, known, level=0.6, save=False, n_samples=0, text=text)
+
+
+def test_answers_of_a_kind_of_which_nothing_is_shown_are_counted_as_ask_calls_them(run, people, monkeypatch):
+    in_kinds(run, monkeypatch, CITY)
+    options = {"level": 0.5, "max_outside": 0.9, "save": False, "n_samples": 0}
+    found = trust(run, questions(people), invented_names(people), **options)
+    assert found.n_remembered
+    monkeypatch.setattr(module, "kind_levels", lambda *_: (KindLevel(CITY, 0.0, 0.0), KindLevel(YEAR, 0.9, 0.0)))
+    nothing = trust(run, questions(people), invented_names(people), **options)
+    assert nothing.stated_level and not nothing.n_remembered and nothing.coverage == 0
+    assert sum(nothing.counts["unsure"].values()) == sum(n for each in found.counts.values() for n in each.values())
+    assert {row["badge"] for row in nothing.rows()} == {"unsure"}
+    assert "Where was … born? no level of one half or more is shown: unsure" in " ".join(str(nothing).split())

@@ -125,7 +125,27 @@ def test_a_column_that_may_mean_anything_is_no_fact_of_birth(tmp_path, rows, fal
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("written", ["NA", "N/A", "#N/A", "NULL", "NaN", "nan", "None", r"\N", "-", "?", "unknown"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        "NA",
+        "N/A",
+        "#N/A",
+        "NULL",
+        "NaN",
+        "nan",
+        "None",
+        r"\N",
+        "-",
+        "?",
+        "unknown",
+        "<NA>",
+        "NaT",
+        "#NUM!",
+        "(null)",
+        ".",
+    ],
+)
 @pytest.mark.parametrize("form", ["table", "triples"])
 def test_what_programs_write_for_nothing_is_no_fact_and_is_said(tmp_path, written, form):
     rows = [("name", "team", "birthplace"), ("Ann Lee", "Ajax", written), ("Bob Ray", written, "Ulm")]
@@ -136,6 +156,13 @@ def test_what_programs_write_for_nothing_is_no_fact_and_is_said(tmp_path, writte
     assert facts.missing == (written, written) and not facts.problems
     assert f"2 cells taken for not known ({written})" in write_facts(facts, tmp_path / "out").card().note
     assert written not in " ".join(biographies(facts, 3)).replace("?", written if written == "?" else "").split()
+
+
+def test_a_row_about_nobody_is_left_out(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("name,birthplace\nNULL,Paris\nAnn Lee,Ulm\nBob Ray,NA\n")
+    facts = load_facts(path)
+    assert [person.name for person in facts] == ["Ann Lee"] and [bad.line for bad in facts.problems] == [2, 4]
 
 
 def test_sodium_is_no_missing_value(tmp_path):

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from qkv.errors import QkvError
-from qkv.knowledge import pantheon
+from qkv.knowledge import Facts, Person, pantheon
 from qkv.knowledge.language_models import ask, calibration, evaluate, known_facts, trust
 from qkv.knowledge.language_models.answer_file import fingerprint
 from qkv.knowledge.language_models.badge import INPUTS, ModelBadge, badge_path, fit_model_badge
@@ -277,6 +277,11 @@ def test_the_people_drawn_are_in_no_example_and_the_same_for_a_seed() -> None:
     assert not {p.name for p in draw_people(None, "city", 20_000, 0)} & example_people()
     with pytest.raises(QkvError):
         draw_people(None, "pet", 5, 0)
+    dune = Person("Dune", more=(("year", "1965"),))  # of a table title,year
+    with pytest.raises(QkvError, match=r"“year” may mean anything in these facts. Call it year of birth"):
+        draw_people(Facts((dune,)), "year", 5, 0)
+    ada = Person("Ada Berg", year="1965")
+    assert draw_people(Facts((dune, ada)), "year", 5, 0) == [ada]
 
 
 def test_names_of_nobody_are_in_no_row_of_the_shipped_table() -> None:

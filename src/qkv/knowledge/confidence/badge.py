@@ -85,6 +85,11 @@ class Badge:
         frame = frame_of(question, frames)
         return next((kind for kind in self.kinds if kind.kind == frame), None)
 
+    def is_unshown(self, question: str, badge: str) -> bool:
+        """Whether nothing is shown of answers with this badge to questions of this kind: then it is unsure."""
+        kind = self.kind_of(question.strip(), [each.kind for each in self.kinds])
+        return kind is not None and {REMEMBERED: kind.remembered, MADE_UP: kind.made_up}.get(badge) == 0
+
     def statement(self, badge: str, kind: KindLevel | None = None) -> str | None:
         """What is guaranteed of answers with this badge to questions of a kind, in words; None of unsure ones.
 

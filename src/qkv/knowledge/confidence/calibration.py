@@ -387,6 +387,7 @@ def _measure(
         if p_seen is not None and out_of_fold.seen_scores is not None:
             p_seen[answers.fitted[rows]] = expit(out_of_fold.seen_scores)
     badges = np.array([badge.calibrator.badge_of_score(float(score)) for score in scores])
+    badges[[badge.is_unshown(answers.pairs[i][0], own) for i, own in zip(rows, badges.tolist(), strict=True)]] = UNSURE
     given, seen, called = groups != INVENTED, groups == KNOWN, badges == REMEMBERED
     n_right, n = int((called & given & right).sum()), int((called & given).sum())
     # Answers about one person are not independent: taken as alike, which is too few draws rather than too many.

@@ -247,7 +247,7 @@ class Trust(Displayable):
         said = (
             f"{kind.kind} {lower_percent(kind.remembered, 3)}"
             if kind.remembered
-            else f"{kind.kind} too few called so to show a level: unsure"
+            else f"{kind.kind} no level of one half or more is shown: unsure"
             for kind in self._kinds
         )
         return (("of each kind alone", "; ".join(said)),)

@@ -6,8 +6,10 @@ What stands behind a comma must fit: "Paris, Texas" is not Paris, and what an an
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from qkv.knowledge.datasets.city_regions import (
+    are_of_one_place,
     countries_by_name,
     countries_of_city,
     country_of_region,
@@ -71,7 +73,13 @@ def is_accepted(answer: str, expected: str, relation: str = "") -> bool:
         >>> is_accepted("Mexico", "Mexico City", "city"), is_accepted("England", "United Kingdom", "country")
         (False, True)
     """
+    if relation == "city" and _is_same_town(answer, expected):
+        return True
     expected, region = _city_and_region(expected) if relation == "city" else (expected, "")
+    if relation == "occupation" and same_name(expected) in stated_occupations(answer, same_name(expected)):
+        return not _is_denied(answer)
+    if relation == "country" and _names_a_part(answer, expected):
+        return True
     if relation == "city" and same_name(answer) not in accepted_forms(expected, relation):
         answer = re.sub(r"^\s*(?:the )?(?:city|town) of (?=\w)", "", answer, flags=re.IGNORECASE)
     if relation == "city" and is_district(answer.partition(",")[0], expected):  # Chelsea, London
@@ -81,8 +89,8 @@ def is_accepted(answer: str, expected: str, relation: str = "") -> bool:
     first, _, rest = _without_brackets(answer).partition(",")
     if same_name(first) not in accepted_forms(expected, relation) or _is_denied(rest):
         return False
-    if region and not countries_of_city(expected) and same_name(rest):
-        return same_name(rest) == same_name(region)  # nothing else is known of where it lies
+    if region and same_name(rest) and not are_of_one_place(region, rest):
+        return False
     by_another_name = same_name(first) != same_name(expected)
     return all(lies_in(expected, part, by_another_name) for part in re.split(r"[,;/]", rest) if same_name(part))
 
@@ -95,6 +103,8 @@ def accepted_forms(expected: str, relation: str = "") -> frozenset[str]:
     """
     if relation == "year":
         return stated_year(re.sub(r"\.0+$", "", expected))
+    if not relation:
+        return frozenset({_with_signs(expected)}) - {""}
     if relation == "city":
         expected, _ = _city_and_region(expected)
     own = forms_of_name(expected, relation)
@@ -102,14 +112,36 @@ def accepted_forms(expected: str, relation: str = "") -> frozenset[str]:
     return own | forms_of_name(value, relation) if value else own
 
 
+def _with_signs(text: str) -> str:
+    """A plain form of any value: with digits or signs (-5, 3.5, C++) as it is written, but for case and spaces."""
+    written = " ".join(unicodedata.normalize("NFC", text).casefold().split()).rstrip(".,;")
+    return re.sub(r"(?<=\d),(?=\d{3}\b)", "", written) if re.search(r"[\d+#*=<>%°$€£]", written) else same_name(text)
+
+
 def _city_and_region(expected: str) -> tuple[str, str]:
     """A city as people write it with its region: "London, England" is London; what does not fit is one name."""
-    first, _, rest = expected.partition(",")
-    if not rest.strip() or same_name(expected) in values_of("city"):
+    first, _, rest = _without_brackets(expected).partition(",")
+    if same_name(expected) in values_of("city"):
         return expected, ""
-    value = value_of_other_name("city").get(same_name(first), first)
+    value = value_of_other_name("city").get(same_name(first), first.strip())
     fits = all(lies_in(value, part, value != first) for part in rest.split(",") if same_name(part))
-    return (first.strip(), rest) if fits else (expected, "")
+    return (value, rest) if fits else (expected, "")
+
+
+def _is_same_town(answer: str, expected: str) -> bool:
+    """Whether both are a town with the same region, whatever else is called so: "Springfield, IL" and "…, Illinois"."""
+    (town, _, region), (other, _, where) = (_without_brackets(text).partition(",") for text in (answer, expected))
+    both = bool(same_name(region)) and bool(same_name(where)) and not _is_denied(region)
+    return both and same_name(town) == same_name(other) and are_of_one_place(region, where)
+
+
+def _names_a_part(answer: str, expected: str) -> bool:
+    """Whether an answer names the value and, behind a comma, the country that it is a part of: "England, UK"."""
+    first, comma, rest = answer.partition(",")
+    if not comma or same_name(first) not in accepted_forms(expected, "country"):
+        return False
+    own, whole = (countries_by_name().get(same_name(part)) for part in (first, rest))
+    return bool(own) and own == whole
 
 
 def forms_of_answer(answer: str, relation: str = "") -> frozenset[str]:
@@ -118,7 +150,9 @@ def forms_of_answer(answer: str, relation: str = "") -> frozenset[str]:
     Of a city that is the part before a comma, of a country also the last part, of occupations each of the first three.
     """
     if relation == "year":
-        return frozenset() if _is_denied(answer) else stated_year(answer)
+        return frozenset() if _is_denied(answer) else stated_year(re.sub(r"(?<=\d)\.0+$", "", answer))
+    if not relation:
+        return frozenset({_with_signs(answer)}) - {""}
     if relation in ("city", "country"):
         answer = _without_brackets(answer)
     if relation == "occupation" and not _is_denied(answer):

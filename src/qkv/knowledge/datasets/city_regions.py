@@ -145,9 +145,7 @@ def _fits(city: str, named: str, by_another_name: bool) -> bool:
         return state in states_of_cities()[own]
     if by_another_name and own in states_of_cities():
         return named in forms_of_name("United States", "country")
-    found = set(countries_by_name().get(named, ())) | ({"United States"} if state else set())
-    found |= {country for country, regions in _REGIONS.items() if named in regions.split("|")}
-    found |= set(_FORMER_STATES.get(named, "").split("|")) - {""}
+    found = _countries_of(named)
     if named in _PARTS_OF_BRITAIN:
         return not where or ("United Kingdom" in where and named in _parts_of_britain(own))
     if not found and where and _are_both_large(own, named):
@@ -174,6 +172,28 @@ def country_of_region(region: str, city: str) -> str:
     named = same_name(region)
     found = {country for country, regions in _REGIONS.items() if named in regions.split("|")}
     return next(iter(found & countries_of_city(city)), "")
+
+
+def are_of_one_place(one: str, two: str) -> bool:
+    """Whether two regions behind a city may be the same place: "OR" and "Oregon, USA", "England" and "UK".
+
+    Of two states of the USA they are not; what is not known here must be written alike.
+    """
+    parts = [[_plain(part) for part in text.split(",") if same_name(part)] for text in (one, two)]
+    states = [{states_by_name()[part] for part in own if part in states_by_name()} for own in parts]
+    if all(states):
+        return bool(states[0] & states[1])
+    countries = [{country for part in own for country in _countries_of(part)} for own in parts]
+    if all(countries):
+        return bool(countries[0] & countries[1])
+    return bool({*parts[0]} & {*parts[1]})
+
+
+def _countries_of(region: str) -> set[str]:
+    """The countries that a plain name of a region may be in."""
+    found = set(countries_by_name().get(region, ())) | ({"United States"} if region in states_by_name() else set())
+    found |= {country for country, regions in _REGIONS.items() if region in regions.split("|")}
+    return found | (set(_FORMER_STATES.get(region, "").split("|")) - {""})
 
 
 def is_place(text: str) -> bool:

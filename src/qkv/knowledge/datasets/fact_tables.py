@@ -34,30 +34,10 @@ FIRST_COLUMNS = ("name", "title", "person", "subject", "item", "entity", "thing"
 MIN_REPETITIONS = 2  # of the first subject or relation, which tell triples from a table
 PLAIN_YEAR = re.compile(r"-?\d{1,4}( ?(AD|BC|CE|BCE))?", re.IGNORECASE)
 MISSING = frozenset(  # not Na, which is sodium
-    [
-        r"NA",
-        r"na",
-        r"N/A",
-        r"n/a",
-        r"#N/A",
-        r"NULL",
-        r"null",
-        r"NaN",
-        r"nan",
-        r"None",
-        r"\N",
-        r"-",
-        r"--",
-        r"–",
-        r"—",
-        r"?",
-        r"unknown",
-        r"Unknown",
-        r"#VALUE!",
-        r"#REF!",
-        r"#DIV/0!",
-    ]
-)
+    ["NA", "na", "N/A", "n/a", "n.a.", "N.A.", "#N/A", "#N/A N/A", "<NA>", "NaN", "nan", "NaT", "None", "NULL", "null",
+     "(null)", "<null>", "[null]", "\\N", "undefined", "missing", "unknown", "Unknown", "UNKNOWN", "(unknown)",
+     "#VALUE!", "#REF!", "#DIV/0!", "#NAME?", "#NUM!", "#NULL!", "-", "--", "–", "—", "?", "."]
+)  # fmt: skip
 """What R, pandas, SQL and spreadsheets write for a value that is not known."""
 FORMS = ("auto", "triples", "table")
 FORMAT_HINT = "subject, relation, object, or a table with a header, in .csv, .tsv, .txt or .jsonl"
@@ -220,7 +200,7 @@ def _cell_triples(rows: Sequence[Row], bad: list[Problem]) -> Iterator[Triple]:
     for line, cells in rows[bool(rows) and _is_triple_header(rows[0]) :]:
         if _is_triple_header(Row(line, cells)):
             bad.append(Problem(line, "it repeats the header"))
-        elif len(cells) != 3 or not all(cells):
+        elif len(cells) != 3 or not all(cells) or cells[0] in MISSING:
             bad.append(Problem(line, f"it has {len(cells)} cells, not 3" if len(cells) != 3 else "a cell is empty"))
         else:
             yield line, *cells
@@ -242,7 +222,7 @@ def _table_triples(path: Path, rows: Sequence[Row], bad: list[Problem]) -> Itera
         if cells == header:
             bad.append(Problem(line, "it repeats the header"))
             continue
-        if len(cells) != len(header) or not cells[0]:
+        if len(cells) != len(header) or not cells[0] or cells[0] in MISSING:
             why = "a cell is empty" if len(cells) == len(header) else f"it has {len(cells)} cells, not {len(header)}"
             bad.append(Problem(line, why))
             continue

@@ -56,20 +56,22 @@ _OF_OTHERS = {  # what follows "of" (or "for", "at") and makes it another occupa
 _NOT_REALLY = frozenset(["fictional", "imaginary", "aspiring", "failed", "pseudo", "wannabe"])
 
 
-def stated_occupations(answer: str) -> frozenset[str]:
+def stated_occupations(answer: str, also: str = "") -> frozenset[str]:
     """The known occupations that an answer names, as `same_name` writes them: the first three of a list.
 
     What goes before an occupation does not change it ("theoretical physicist"), unless the whole is another one
     ("computer scientist", "martial artist", "attorney general"); what follows it ("of the United States") is left out.
+    `also` is one more occupation to look for, as `same_name` writes it.
     """
+    known = _known() | ({also} - {""})
     before = re.sub(r"\([^()]*\)", " ", answer)
     parts = [part for part in _BETWEEN.split(before) if part.strip()][:MAX_NAMED]
-    whole = [name for part in parts if (name := same_name(part)) in _known()]  # "member of parliament"
-    found = [name for part in parts if (name := _named_last(same_name(_APPOSITION.sub("", part)), part))]
+    whole = [name for part in parts if (name := same_name(part)) in known]  # "member of parliament"
+    found = [name for part in parts if (name := _named_last(same_name(_APPOSITION.sub("", part)), part, known))]
     return frozenset((*whole, *found))
 
 
-def _named_last(text: str, part: str) -> str:
+def _named_last(text: str, part: str, known: frozenset[str]) -> str:
     """The longest known occupation at the end of a text; "" if there is none, or if it is of another kind.
 
     `part` is the text with what follows it.
@@ -80,7 +82,7 @@ def _named_last(text: str, part: str) -> str:
         return ""
     for i in range(len(words)):
         name = " ".join(words[i:])
-        if name in _known():
+        if name in known:
             other = _OTHER_KINDS.get(words[-1], "").split("|")
             return "" if {*words[:i]} & {*other, *_NOT_REALLY} else name
     return ""

@@ -111,10 +111,10 @@ def trust(
     opened = model if isinstance(model, CausalModel) else open_causal_model(model, offline=offline)
     weights = fingerprint(opened)  # of the files that answer, whatever happens to the folder meanwhile
     found = read_signals(opened, asked, path=answers, progress=progress)
-    expected = [person.facts()[relation] for person in chosen] + [""] * len(names)
+    expected = [getattr(person, relation) for person in chosen] + [""] * len(names)
     reader, left_out = SignalReader(opened, relation), frozenset(question.name for question in asked)
     others = (p for p in (pantheon() if facts is None else facts) if p.name not in left_out)
-    values = [person.facts()[relation] for person in others if relation in person.facts()]
+    values = [value for person in others if (value := getattr(person, relation))]
     probes = read_name_probes(reader, len(chosen), left_out, seed, progress)
     badge, fit = fit_model_badge(
         relation, weights, found, expected, level=level, confidence=confidence, seed=seed, values=values,

@@ -49,6 +49,10 @@ class Group(NamedTuple):
     high: float
 
 
+BIRTH = {"city": "birthplace", "country": "country of birth", "year": "year of birth"}
+"""What a column is called that holds these facts of birth."""
+
+
 @dataclass(frozen=True)
 class KnownFacts(Scores):
     """What a language model knows: its accuracy, beside a baseline, and by groups of people.
@@ -137,7 +141,7 @@ def evaluate(
     if questions is None or isinstance(questions, Facts):
         chosen = draw_people(questions, relation, people, seed)
         asked = [about(person.name, relation) for person in chosen]
-        expected = [person.facts()[relation] for person in chosen]
+        expected = [str(getattr(person, relation)) for person in chosen]
     else:
         chosen = []
         asked, expected = [understood(question) for question, _ in questions], [answer for _, answer in questions]
@@ -177,12 +181,16 @@ def scored(found: Signals, expected: Sequence[str], relation: str, people: Seque
 
 
 def draw_people(facts: Facts | None, relation: str, people: int, seed: int) -> list[Person]:
-    """People to ask about, drawn by the seed: those with this fact who are in no example."""
+    """People to ask about, drawn by the seed: those with this fact, of birth or work, who are in no example."""
     whole(f"asking about {people} people", "people", people, 1)
     taken = example_people()
-    able = [p for p in (pantheon() if facts is None else facts) if relation in p.facts() and p.name not in taken]
+    source = pantheon() if facts is None else facts
+    able = [p for p in source if getattr(p, relation, "") and p.name not in taken]
     if not able:
-        raise QkvError(f"asking for {relation}", "it is known of nobody", "Ask for a relation of the facts")
+        other = any(relation in p.facts() for p in source)  # as a relation that may mean anything
+        problem = f"“{relation}” may mean anything in these facts" if other else "it is known of nobody"
+        hint = f"Call it {BIRTH.get(relation, relation)}" if other else "Ask for a relation of the facts"
+        raise QkvError(f"asking for {relation}", problem, hint)
     order = np.random.default_rng((seed, 31)).permutation(len(able))[:people]
     return [able[i] for i in order]
 

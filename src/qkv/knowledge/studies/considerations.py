@@ -101,7 +101,7 @@ def measure(reader: SignalReader, people: Sequence[Person], folder: Path) -> Row
     relation = reader.relation
     rows = []
     for person, (candidates, same) in zip(people, consider(reader, questions_about(people, relation)), strict=True):
-        expected = str(person.facts()[relation])
+        expected = str(getattr(person, relation))
         right = [is_accepted(each["answer"], expected, relation) for each in candidates]
         kind = "first" if right[0] else "later" if any(right) else "never"
         share = sum(each["probability"] for each, ok in zip(candidates, right, strict=True) if ok)
