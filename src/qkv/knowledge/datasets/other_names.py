@@ -41,16 +41,15 @@ def other_names(relation: str, both_ways: bool = False) -> dict[str, tuple[str, 
     """Other names of each value of a relation. Names that only differ in accents or case need no entry.
 
     With `both_ways`, only those for which the value can stand as well: not those of a part of it, or of a state of
-    another time (which the table marks with <), nor occupations, most of which are kinds of others.
+    another time (marked with < in the table), and of occupations, most of which are kinds of others, those marked =.
     """
     text = resources.files("qkv.knowledge.datasets").joinpath("data/other_names.tsv").read_text("utf-8")
     table = (line.split("\t") for line in text.splitlines())
     rows = [(value, names.split("|")) for own, value, names in table if own == relation]
     if both_ways:
-        rows = [
-            (value, [name for name in names if name[0] != "<"]) for value, names in rows if relation != "occupation"
-        ]
-    return {value: tuple(name.removeprefix("<") for name in names) for value, names in rows}
+        kept = {"occupation": lambda name: name[0] == "="}.get(relation, lambda name: name[0] != "<")
+        rows = [(value, [name for name in names if kept(name)]) for value, names in rows]
+    return {value: tuple(name.lstrip("<=") for name in names) for value, names in rows}
 
 
 @cache
