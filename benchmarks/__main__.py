@@ -121,7 +121,7 @@ def page() -> str:
 
 
 def with_performance(readme: str) -> str:
-    """The README with its list of performance as the stored results say: the items between "Performance" and the next heading."""
+    """The README with its list of performance, the items below that heading, as the stored results say."""
     items = []
     for row in tomllib.loads(ROWS.read_text("utf-8"))["readme"]:
         stored = json.loads((RESULTS / f"{row['script']}.json").read_text("utf-8"))

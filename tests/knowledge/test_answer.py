@@ -194,6 +194,17 @@ def test_a_name_with_spaces_around_it_is_of_another_kind(generous, people, quest
     assert found.badge in ("unsure", None) and found.guarantee is None
 
 
+@pytest.mark.parametrize("word", ["not", "often", "usually"])
+def test_an_adverb_beside_the_name_makes_another_question(generous, people, word):
+    for question in (
+        f"Where was {people.people[0].name} {word} born?",
+        f"Where was {word} {people.people[0].name} born?",
+    ):
+        found = ask(generous(*KINDS), question, n_samples=0)
+        assert found.badge in ("unsure", None) and found.guarantee is None
+        assert "another kind" in found.why or not found.answer
+
+
 @pytest.mark.parametrize(("level", "badge"), [(0.61, "remembered"), (0.0, "unsure")])
 def test_a_kind_of_question_has_its_own_level(generous, people, monkeypatch, level, badge):
     model, load = generous(*KINDS), Badge.load

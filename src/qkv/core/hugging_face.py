@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from qkv.core.panics import panics_as_errors
 from qkv.errors import MissingExtra, QkvError
 
 MAX_NAMES_SHOWN = 3
@@ -55,7 +56,8 @@ def load_pretrained(
                 name, **settings, use_safetensors=True, output_loading_info=True, **options
             )
             reading = "the tokenizer"
-            tokenizer = AutoTokenizer.from_pretrained(name, **settings)
+            with panics_as_errors():
+                tokenizer = AutoTokenizer.from_pretrained(name, **settings)
         except QkvError:  # of `choose`; it is a ValueError too, but it already says what is wrong
             raise
         except SafetensorError as error:

@@ -12,6 +12,7 @@ from typing import Any
 from qkv.core.files import write_text
 from qkv.core.interrupts import interrupts_delayed
 from qkv.core.json_files import EDITED, content_checksum, parse_json
+from qkv.core.panics import panics_as_errors
 from qkv.errors import MissingExtra, QkvError, kind_of
 from qkv.model.config import MAX_SIZES, shortened
 from qkv.train.run_files import RunDescription, stored_tokenizer_checksum
@@ -308,7 +309,7 @@ def _parse(request: str, text: str, foreign: bool) -> Tokenizer:
         return made
     library = _tokenizers()
     try:
-        with interrupts_delayed():
+        with interrupts_delayed(), panics_as_errors():
             return (BytePairs if own else Foreign)(library.Tokenizer.from_str(text))
     except Exception as why:  # the library raises Exception itself
         raise ValueError(str(why)) from None

@@ -494,10 +494,11 @@ def no_wiring(data, claims):
     edge = mpmath.log(big(tol / (1 - tol)))
     for r, i in enumerate(rules):
         inside = [j for j in range(len(x)) if wanted[r][j] > 0]
+        need(all(weight >= 0 for weight in mix[r]))  # all of them first: 1 and -1 have the sum 0
         a, factor = inside[0], sum(mix[r])
         coefficient = [Fraction(0)] * len(x)
         for j in range(len(x)):
-            need(mix[r][j] >= 0 and (mix[r][j] == 0 if j in inside else nu[r][j] == 0))
+            need(mix[r][j] == 0 if j in inside else nu[r][j] == 0)
             coefficient[j] += nu[r][j] - mix[r][j]
             coefficient[a] -= nu[r][j]
             if nu[r][j]:

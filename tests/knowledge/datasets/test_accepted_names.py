@@ -175,6 +175,8 @@ def test_an_occupation_is_read_from_a_phrase(expected: str, answer: str, accepte
         ("India", "British India", True), ("Pakistan", "British India", True), ("Canada", "Toronto, Ontario", True),
         ("South Korea", "Democratic People's Republic of Korea", False), ("China", "Republic of China", False),
         ("Congo", "Democratic Republic of the Congo", False), ("Georgia", "State of Georgia", False),
+        ("England", "the country of England", True), ("Turkey", "present-day Turkey", True),
+        ("Ukraine", "what is now Ukraine", True), ("Italy", "modern Italy", True), ("Italy", "present-day Spain", False),
         ("Israel", "State of Israel", True), ("Germany", "Kingdom of Prussia", False),
         ("Canada", "Paris, Ontario", False), ("Ukraine", "Russian SFSR", False),
     ],

@@ -158,6 +158,12 @@ def test_what_programs_write_for_nothing_is_no_fact_and_is_said(tmp_path, writte
     assert written not in " ".join(biographies(facts, 3)).replace("?", written if written == "?" else "").split()
 
 
+def test_words_of_a_column_may_be_joined_by_lines(tmp_path):
+    rows = [("name", "Year_of_Birth", "place_of_birth"), ("Ada", "1815", "London")]
+    (ada,) = load_facts(write(tmp_path / "t.csv", rows))
+    assert ada == Person("Ada", city="London", year="1815")
+
+
 def test_a_row_about_nobody_is_left_out(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("name,birthplace\nNULL,Paris\nAnn Lee,Ulm\nBob Ray,NA\n")

@@ -20,11 +20,16 @@ from qkv.knowledge.confidence.calibrator import Calibrator
 from qkv.knowledge.confidence.features import FEATURES
 from qkv.knowledge.confidence.guarantee import Guarantee
 from qkv.knowledge.confidence.kind_levels import KindLevel
-from qkv.train.data.question_frames import PLACE, frame_of
+from qkv.train.data.question_frames import PLACE, frame_of, match_frame
 from qkv.train.run_files import weights_checksum
 
 FILE = "trust.json"
 FORMAT = "qkv-trust-12"
+ADVERBS = frozenset(
+    ["not", "never", "often", "usually", "mostly", "typically", "mainly", "commonly", "generally", "actually", "really",
+     "still", "originally", "today", "now", "also", "sometimes", "always", "ever", "first", "currently", "probably"]
+)  # fmt: skip
+"""Words that people put beside a name; a title that begins or ends with one, in small letters, has no badge."""
 COUNTS = ("n_unnamed", "n_unanswered")
 INPUTS = tuple(name for name in FEATURES if name != "agreement")
 """The features that the badge is fitted on: not the agreement of samples, which would let it depend on their seed."""
@@ -81,8 +86,15 @@ class Badge:
         return [Judgement(badge, right, own) for badge, right, own in rows]
 
     def kind_of(self, question: str, frames: Sequence[str]) -> KindLevel | None:
-        """The kind of a question, if the badge was fitted on it; `frames` are the kinds that the run was trained on."""
+        """The kind of a question, if the badge was fitted on it; `frames` are the kinds that the run was trained on.
+
+        An adverb beside the name ("What is tin not used for?") makes it another question.
+        """
         frame = frame_of(question, frames)
+        name = match_frame(question, [frame]) if frame else None
+        words = question[slice(*name)].split() if name else []
+        if len(words) > 1 and not ADVERBS.isdisjoint((words[0], words[-1])):
+            return None
         return next((kind for kind in self.kinds if kind.kind == frame), None)
 
     def is_unshown(self, question: str, badge: str) -> bool:

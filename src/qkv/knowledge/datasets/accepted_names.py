@@ -46,6 +46,12 @@ _FORM_OF_STATE = re.compile(
     r"cooperative|independent) )*(?P<form>republic|kingdom|state|commonwealth|principality|grand duchy|sultanate|union|"
     r"emirate|empire|federation) of (?:the )?(?P<name>.+)"
 )
+_NOW = re.compile(
+    r"^\s*(?:(?:in )?(?:the )?(?:country|nation) of |(?:what is now )?(?:present|modern|current)[- ](?:day )?|what is now )"
+    r"(?=\w)",
+    re.IGNORECASE,
+)
+"""What people put before the name of a country: "present-day Turkey"."""
 _TOLD_APART_BY_FORM = frozenset(["china", "congo", "korea"])
 _CALLED_STATE = frozenset(["israel", "japan", "kuwait", "libya", "palestine", "qatar"])
 """States of which people say "State of …"; others are states of the USA."""
@@ -155,6 +161,8 @@ def forms_of_answer(answer: str, relation: str = "") -> frozenset[str]:
         return frozenset({_with_signs(answer)}) - {""}
     if relation in ("city", "country"):
         answer = _without_brackets(answer)
+    if relation == "country":
+        answer = _NOW.sub("", answer)
     if relation == "occupation" and not _is_denied(answer):
         return (stated_occupations(answer) | {same_name(answer)}) - {""}
     first, _, rest = answer.partition(",")

@@ -109,7 +109,7 @@ def load_facts(
         else:
             triples = list(_table_triples(path, rows, bad))
             if people is None and rows:  # one kind for all rows, whichever cells of a row are empty
-                of_people = any(relation.lower() in PEOPLE_RELATIONS for _, _, relation, _ in triples)
+                of_people = any(_plain_relation(relation) in PEOPLE_RELATIONS for _, _, relation, _ in triples)
                 people = _is_header(rows[0].cells[0], PEOPLE_HEADERS) or of_people
             columns = tuple(rows[0].cells) if rows else ()
     missing = tuple(value for _, _, _, value in triples if value in MISSING)
@@ -254,10 +254,15 @@ def _json_triples(lines: Sequence[tuple[int, str]], bad: list[Problem]) -> Itera
 
 def _kept_apart(relations: Set[str]) -> frozenset[str]:
     """Fields of a person such as `city` of which a file has a relation of this name beside one such as `birthplace`."""
-    named = {relation.lower() for relation in relations}
+    named = {_plain_relation(relation) for relation in relations}
     names = {field: {name for name, own in PEOPLE_RELATIONS.items() if own == field} for field in RELATION_NAMES}
     names["city"].add("born")
     return frozenset(field for field in RELATION_NAMES if field in named and named & (names[field] - {field}))
+
+
+def _plain_relation(relation: str) -> str:
+    """A relation as the tables here write it: `Year_of_Birth` is "year of birth"."""
+    return relation.lower().replace("_", " ")
 
 
 def _fields(apart: frozenset[str], of_birth: bool) -> dict[str, str]:
@@ -287,7 +292,7 @@ def _by_subject(triples: Sequence[Triple], bad: list[Problem], fields: Mapping[s
 
 def _field(relation: str, value: str, fields: Mapping[str, str]) -> str:
     """What a relation is stored as: a field of a person, or its own name; somebody is born in a year or at a place."""
-    own = relation.lower()
+    own = _plain_relation(relation)
     if own in ("born", "born in"):
         if PLAIN_YEAR.fullmatch(value):
             return fields.get("birth year", own)
@@ -298,14 +303,14 @@ def _field(relation: str, value: str, fields: Mapping[str, str]) -> str:
 def _person(name: str, known: dict[str, str], people: bool | None, fields: Mapping[str, str]) -> Person:
     """A subject with its facts: by the fields of a person if it is one, else each under its own name."""
     if people is None:
-        people = any(relation.lower() in PEOPLE_RELATIONS for relation in known)
+        people = any(_plain_relation(relation) in PEOPLE_RELATIONS for relation in known)
     if not people:
         return Person(name, more=tuple(known.items()))
     own: dict[str, str] = {}
     rest: list[tuple[str, str]] = []
     for relation, value in known.items():
         field = _field(relation, value, fields)
-        if relation.lower() in fields and field in RELATION_NAMES:
+        if _plain_relation(relation) in fields and field in RELATION_NAMES:
             own[field] = value
         else:
             rest.append((relation, value))
