@@ -47,8 +47,8 @@ _FORM_OF_STATE = re.compile(
     r"emirate|empire|federation) of (?:the )?(?P<name>.+)"
 )
 _NOW = re.compile(
-    r"^\s*(?:(?:in )?(?:the )?(?:country|nation) of |(?:what is now )?(?:present|modern|current)[- ](?:day )?|what is now )"
-    r"(?=\w)",
+    r"^\s*(?:(?:in )?(?:the )?(?:country|nation) of |"
+    r"(?:what is now )?(?:present|modern|current)[- ](?:day )?|what is now )(?=\w)",
     re.IGNORECASE,
 )
 """What people put before the name of a country: "present-day Turkey"."""
