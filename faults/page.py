@@ -117,7 +117,8 @@ def _summary(counts: list[FaultCount], kinds: list[dict[str, Any]], whole: dict[
     when = f"on {dates[0]}" if len(dates) == 1 else f"from {dates[0]} to {dates[-1]}" if dates else "never"
     lasted = ""
     if whole is not None:
-        lasted = f" The whole run took {whole['minutes']:g} minutes, {whole['at_once']} kinds at a time."
+        beside = f" ({whole['remark']})" if whole.get("remark") else ""
+        lasted = f" The whole run took {whole['minutes']:g} minutes{beside}, {whole['at_once']} kinds at a time."
     return (
         f"**{tried:,} faults of {len(counts)} kinds: {harm}.** Measured {when}, with {_versions()}.{lasted} "
         "Seconds are those of shared cores."
