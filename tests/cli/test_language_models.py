@@ -68,7 +68,7 @@ def test_evaluate_asks_for_facts_goes_on_and_draws(folder: Path, tmp_path: Path)
 
 def test_rows_that_are_left_out_are_named(folder: Path, tmp_path: Path) -> None:
     facts, asked = tmp_path / "facts.csv", tmp_path / "asked.tsv"
-    facts.write_text("person,city\nPlato,Athens\nPlato,Rome\n")
+    facts.write_text("person,birthplace\nPlato,Athens\nPlato,Rome\n")
     done = call("evaluate", folder, "--facts", facts, "--relation", "city")
     assert done.exit_code == 0 and "1 bad row left out (line 3: Plato has city Athens already" in done.stderr
     asked.write_text("In which city was Plato born?\tAthens\nIn which city was Kant born?\n")

@@ -3,7 +3,7 @@
 Reading order: memory (keys and values), attention (softmax, attend, Reading), multihead; masks, rotary and variants
 (what the model's layers choose from); kernels (fast causal attention for training). types, validation, files,
 json_files, documents (files that qkv wrote), display, geometry, rounding_bounds, hugging_face (open a model and its
-tokenizer), interrupts and cpu_features serve all other packages.
+tokenizer), interrupts, panics and cpu_features serve all other packages.
 """
 
 from __future__ import annotations
