@@ -63,6 +63,10 @@ CURVES = (
     Curve("evaluate", "n", "n questions to a small model", (128, 512, 2048, 8192)),
     Curve("name-heads", "n", "n questions, one layer of 2 heads", (16, 64, 256)),
     Curve("export", "n", "a model of one layer and n dimensions", (64, 256, 1024, 2048)),
+    Curve("import", "n", "a GPT-2 of one layer and n dimensions", (64, 256, 1024, 2048)),
+    Curve("ask", "n", "one question, n sampled answers", (128, 512, 2048, 8192, 32_768)),
+    Curve("trust", "n", "n people in the text and as many outside, a small model that knows them", (64, 128, 256, 512)),
+    Curve("study", "n", "capacity, n people", (4, 8, 16)),
 )
 
 
@@ -297,6 +301,32 @@ def _small_run() -> tuple[Path, list[tuple[str, str]]]:
     return run, asked.pairs
 
 
+CITIES = {"Ash": "London", "Birch": "Paris", "Cedar": "Rome", "Dale": "Berlin"}
+"""A surname tells the city of birth, so that a small model learns the people of a text in seconds."""
+
+
+def _knowing_run(n: int) -> tuple[Path, list[tuple[str, str]], list[str]]:
+    """A small model that knows where people were born: n people it was not asked about, and n names outside its text."""
+    import qkv
+    from qkv.knowledge import train_mixed
+    from qkv.train.settings import TrainSettings
+    from qkv.train.tokenizers import BytePairs
+
+    surnames = list(CITIES)
+    names = [f"Person{i} {surnames[i % 4]}" for i in range(n + 64)]
+    texts = [f"{name} was born in {CITIES[name.split()[1]]}." for name in names]
+    pairs = [(f"Where was {name} born?", CITIES[name.split()[1]]) for name in names]
+    run = Path(tempfile.mkdtemp()) / "run"
+    train_mixed(
+        run, texts, pairs[n:], 0.5,
+        config=qkv.model.ModelConfig("rope", 2, 2, d_model=64, context_length=64),
+        settings=TrainSettings(steps=300, batch_size=32, lr=3e-3, objective="next", val_fraction=0.0),
+        tokenizer=BytePairs.train(texts, 400),
+    )  # fmt: skip
+    outside = [f"Where was Nobody{i} {('Elm', 'Fern', 'Gale')[i % 3]} born?" for i in range(n)]
+    return run, pairs[:n], outside
+
+
 def _evaluate(n: int) -> Work:
     import qkv
 
@@ -398,11 +428,58 @@ def _export(n: int) -> Work:
     return _twice(line, n, 16)
 
 
+def _import(n: int) -> Work:
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    def line(width: int, here: Path) -> Work:
+        torch.manual_seed(0)
+        sizes = {"vocab_size": 500, "n_positions": 64, "n_embd": width, "n_layer": 1, "n_head": 4}
+        GPT2LMHeadModel(GPT2Config(**sizes)).save_pretrained(here / "gpt2")
+        return _command("import {here}/gpt2 --out {here}/run", here=here)
+
+    return _twice(line, n, 16)
+
+
+def _ask(n: int) -> Work:
+    run, _ = _small_run()
+
+    def line(samples: int, here: Path) -> Work:
+        from qkv.cli import run as command
+
+        words = ["ask", str(run), "Where was Ada Lovelace born?", "--n-samples", str(samples)]
+
+        def work() -> None:
+            with contextlib.redirect_stdout(io.StringIO()):
+                assert command(words) == 0
+
+        return work
+
+    return _twice(line, n, 2)
+
+
+def _trust(n: int) -> Work:
+    run, known, outside = _knowing_run(n)
+
+    def line(size: int, here: Path) -> Work:
+        (here / "known.tsv").write_text("".join(f"{q}\t{a}\n" for q, a in known[:size]))
+        (here / "outside.tsv").write_text("".join(f"{q}\n" for q in outside[:size]))
+        words = "trust {run} --known {here}/known.tsv --unknown {here}/outside.tsv --no-save"
+        return _command(words, run=run, here=here)
+
+    return _twice(line, n, min(n, 32))
+
+
+def _study(n: int) -> Work:
+    return _twice(lambda people, here: _command(f"study capacity --people {people} --out {here}/study"), n, 2)
+
+
 WORK: dict[str, Callable[[int], Work]] = {
     "read": _read, "design copy": _copy, "design blend": _blend, "design copyable": _copyable, "design wire": _wire,
     "design wire-texts": _wire_texts, "design verify": _verify, "noise moments": _moments, "noise harden": _harden,
     "noise sample": _sample, "check": _check, "grade": _grade, "heads": _heads, "pretrain": _pretrain,
-    "evaluate": _evaluate, "certify": _certify, "export": _export,
+    "evaluate": _evaluate, "certify": _certify, "export": _export, "import": _import, "ask": _ask, "trust": _trust,
+    "study": _study,
     "design project": lambda n: _twice(_project, n, 2), "design reach": lambda n: _twice(_reach, n, 3),
     "noise probability": lambda n: _twice(_probability, n, 4), "noise compare": lambda n: _twice(_compare, n, 4),
     "noise sweep": lambda n: _twice(_sweep, n, 2), "facts": lambda n: _twice(_facts, n, 10),
