@@ -23,10 +23,13 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 RESULTS, ROWS, PAGE = HERE / "results", HERE / "rows.toml", HERE.parent / "docs" / "benchmarks.md"
+PICTURE = HERE.parent / "docs" / "pictures" / "scale.svg"
 README = HERE.parent / "README.md"
 PACKAGES = ("qkv", "torch", "numpy", "scipy", "clarabel", "sympy", "transformers")
 MAX_SHOWN = 8
 """Figures of a row without a template."""
+PANELS, LEAST_SHOWN = 6, 1e-3
+"""Curves in a row of the picture, and the seconds or gigabytes below which none is drawn."""
 HEAD = """# Benchmarks
 
 Each row comes from a script in `benchmarks/`, which measures qkv and its peer on the same work in one run and prints
@@ -54,6 +57,7 @@ def main() -> int:
         failed = [name for name in given.names or free if not run(name, given.arguments)]
     PAGE.write_text(page(), "utf-8")
     README.write_text(with_performance(README.read_text("utf-8")), "utf-8")
+    draw_scale(json.loads((RESULTS / "scale.json").read_text("utf-8"))["figures"]["curves"])
     if failed:
         sys.stdout.write(f"failed, and their last figures are kept: {', '.join(failed)}\n")
     return 1 if failed else 0
@@ -177,13 +181,16 @@ def scale_table(stored: dict[str, Any]) -> str:
         f"Seconds of one core, fitted to the larger sizes ({stored['date']}, `benchmarks/scale.py`): time and memory "
         "grow as a power of the size. Memory is the most that the process held, less what it held before.",
         "",
+        "![Time and memory of each verb against its size, both axes logarithmic](pictures/scale.svg)",
+        "",
         "| verb | size | from | to | time at the largest | time grows as | memory at the largest | memory grows as |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for curve in stored["figures"]["curves"]:
         last, name = curve["points"][-1], curve["size"]
         grows = [
-            f"{name}^{curve[key]:.1f}" if curve[key] is not None else "–" for key in ("time_power", "memory_power")
+            f"{name}^{power_of(curve, key)}" if curve[key] is not None else "–"
+            for key in ("time_power", "memory_power")
         ]
         lines.append(
             f"| {curve['verb']} | {curve['what']} | {name} = {curve['points'][0]['size']:,} | {last['size']:,} | "
@@ -192,6 +199,57 @@ def scale_table(stored: dict[str, Any]) -> str:
     lines += ["", "What is said beyond a limit:", "", "| request | answer |", "|---|---|"]
     lines += [f"| {limit['request']} | {limit['answer']} |" for limit in stored["figures"]["limits"]]
     return "\n".join(lines)
+
+
+def power_of(curve: dict[str, Any], key: str) -> str:
+    """A fitted power with one decimal, without the minus sign of a rounded zero."""
+    return f"{round(curve[key], 1) + 0.0:.1f}"
+
+
+def draw_scale(curves: list[dict[str, Any]]) -> None:
+    """Draw the curves, a panel for each verb, all with the same vertical axis."""
+    from qkv.viz.theme import rc_context, save, tokens
+
+    with rc_context():
+        save(scale_figure(curves, tokens()), PICTURE)
+
+
+def scale_figure(curves: list[dict[str, Any]], colours: dict[str, str]) -> Any:
+    """Panels of seconds and gigabytes against size on logarithmic axes, with the powers in the titles' place."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import NullLocator
+
+    rows = -(-len(curves) // PANELS)
+    drawn = Figure(figsize=(10.5, 1.45 * rows + 0.5), layout="constrained")
+    panels = drawn.subplots(rows, PANELS, sharey=True, squeeze=False).ravel()
+    series = (("seconds", 1.0, "time_power", "item-a"), ("megabytes", 1e-3, "memory_power", "item-b"))
+    for panel, curve in zip(panels, curves, strict=False):
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        sizes = [point["size"] for point in curve["points"]]
+        for row, (unit, scale, power, colour) in enumerate(series):
+            shown = [(n, scale * point[unit]) for n, point in zip(sizes, curve["points"], strict=True)]
+            shown = [(n, value) for n, value in shown if value >= LEAST_SHOWN]
+            panel.plot(*zip(*shown, strict=True), "o-", color=colours[colour], markersize=3, linewidth=1.4)
+            if curve[power] is not None:
+                panel.text(
+                    0.04, 0.97 - 0.17 * row, f"n^{power_of(curve, power)}", transform=panel.transAxes, va="top",
+                    fontsize=8, color=colours[colour],
+                )  # fmt: skip
+        panel.set_title(curve["verb"], fontsize=9, pad=4)
+        panel.set_xticks([sizes[0], sizes[-1]], [f"{sizes[0]:,}", f"{sizes[-1]:,}"], fontsize=7.5)
+        panel.xaxis.set_minor_locator(NullLocator())
+        panel.xaxis.get_ticklabels()[0].set_horizontalalignment("left")
+        panel.xaxis.get_ticklabels()[-1].set_horizontalalignment("right")
+        panel.set_ylim(LEAST_SHOWN, 1000)
+        panel.set_yticks([0.01, 1, 100], ["0.01", "1", "100"], fontsize=7.5)
+        panel.yaxis.set_minor_locator(NullLocator())
+    for panel in panels[len(curves) :]:
+        panel.set_axis_off()
+    drawn.suptitle(" ", fontsize=9)
+    for row, (name, colour) in enumerate((("seconds of one core", "item-a"), ("memory in GB", "item-b"))):
+        drawn.text(0.02 + 0.2 * row, 0.998, name, color=colours[colour], va="top", fontweight="bold")
+    return drawn
 
 
 if __name__ == "__main__":

@@ -306,7 +306,7 @@ CITIES = {"Ash": "London", "Birch": "Paris", "Cedar": "Rome", "Dale": "Berlin"}
 
 
 def _knowing_run(n: int) -> tuple[Path, list[tuple[str, str]], list[str]]:
-    """A small model that knows where people were born: n people it was not asked about, and n names outside its text."""
+    """A small model that knows where people were born: n people it was not asked about, n names outside."""
     import qkv
     from qkv.knowledge import train_mixed
     from qkv.train.settings import TrainSettings

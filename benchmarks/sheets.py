@@ -120,7 +120,7 @@ def garbled(count: int, processes: int, first: int = 0) -> dict[str, float]:
     for text in sorted(set(why)):
         print(f"{why.count(text)} sheets: {text}")
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) * 1024
-    return {"mutated": count, "mutated_seconds": seconds, "mutated_failed": len(why), "peak_bytes": peak}
+    return {"mutated": count, "mutated_seconds": seconds, "mutated_failed": len(why), "peak_mb": peak / 1e6}
 
 
 def main() -> None:
@@ -143,7 +143,7 @@ def main() -> None:
     if count := 10 if options.quick else options.mutated:
         found |= garbled(count, options.processes, options.first)
         print(f"{count} garbled sheets in {found['mutated_seconds']:.0f} s, {found['mutated_failed']} failed")
-        print(f"largest process: {found['peak_bytes'] / 1e6:.0f} MB")
+        print(f"largest process: {found['peak_mb']:.0f} MB")
     print(json.dumps(found))
 
 

@@ -85,3 +85,13 @@ def test_the_power_of_a_curve_is_fitted(bench):
     # one question; a model that is there already, or one that knows something; a few people; what has no size
     without = {"ask", "import", "trust", "study", "models get", "tour", "serve"}
     assert set(verbs()) == {curve.verb for curve in scale.CURVES} | without
+
+
+def test_the_picture_of_scale_has_a_panel_for_every_curve_and_its_power(bench):
+    curves = json.loads((bench.RESULTS / "scale.json").read_text("utf-8"))["figures"]["curves"]
+    drawn = bench.PICTURE.read_text("utf-8")
+    for curve in curves:
+        assert f">{curve['verb']}<" in drawn, "run: python -m benchmarks --page"
+        for key in ("time_power", "memory_power"):
+            assert curve[key] is None or f">n^{bench.power_of(curve, key)}<" in drawn
+    assert bench.power_of({"p": -0.01}, "p") == "0.0"
