@@ -34,7 +34,7 @@ class Forecast:
 
     Attributes:
         kl: Mean KL divergence of the whole model over the draws, in nats per token.
-        spread: Standard deviation over the draws: how far one rounding may be from the mean.
+        spread: Standard deviation over the draws. A rounding, whose errors are not independent, may be further away.
         draws: How many there were, at least 2.
     """
 
