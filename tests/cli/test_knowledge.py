@@ -13,6 +13,8 @@ from qkv.knowledge import biographies, pantheon, questions, train_mixed
 from qkv.knowledge.confidence import calibration
 from qkv.knowledge.studies import pretraining_ablation
 from qkv.model.config import ModelConfig
+from qkv.train import pretrain
+from qkv.train.run_files import steps_taken
 from qkv.train.settings import TrainSettings
 from qkv.train.tokenizers import BytePairs
 
@@ -159,6 +161,33 @@ def test_options_without_effect_on_a_run_are_refused(folder, words):
     places = {"run": folder / "run", "known": folder / "known.tsv"}
     done = call(*(word.format(**places) for word in words))
     assert isinstance(done.exception, QkvError) and f"{words[-2]} has no effect here" in str(done.exception)
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "trust"])
+def test_a_folder_that_is_not_there_is_named_before_options_are_judged_by_it(folder, verb):
+    done = call(verb, folder / "nowhere", "--facts", "pantheon", "--relation", "city")
+    assert isinstance(done.exception, QkvError) and "there is no folder" in str(done.exception)
+    done = call(verb, folder / "known.tsv", "--facts", "pantheon")
+    assert isinstance(done.exception, QkvError) and "known.tsv is a file" in str(done.exception)
+
+
+def test_a_run_that_was_stopped_says_so_wherever_it_is_used(folder, shell, tmp_path):
+    steps = json.loads((folder / "run" / "config.json").read_text())["settings"]["steps"]
+    assert steps_taken(folder / "run") is None and steps_taken(folder) is None
+    texts = ["Ada was born in London.", "Where was Ada born?"]
+
+    def stop(step, *_):
+        if step == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(texts, tmp_path / "r", "tiny", steps=steps + 10, batch_size=2, d_model=16, n_head=2, callback=stop)
+    step, of = steps_taken(tmp_path / "r")
+    assert step < of == steps + 10
+    (tmp_path / "q.tsv").write_text("Where was Ada born?\tLondon\n")
+    for words in (("generate", tmp_path / "r", "Ada"), ("export", tmp_path / "r", "--out", tmp_path / "hf")):
+        made = shell(*words)
+        assert f"stopped at step {step} of {of}; --resume continues it" in made.err
 
 
 MINE = '{"run": 0, "question": "Q", "wanted": "A", "answer": "B", "right": false, "note": "mine"}\n'

@@ -59,6 +59,8 @@ def test_refusals_say_what_to_do(tmp_path):
     assert "more than 40 letters" in refused("--model", str(tmp_path / ("long" * 11)))
     assert "of its own" in refused("--model", "a=x", "--model", "a=y")
     assert "0 to 65535" in refused("--port", "70000")
+    (tmp_path / "file").write_text("x")
+    assert "it is a file" in refused("--runs", str(tmp_path / "file"))
     assert str(tmp_path) in refused("--port", "0", "--model", f"a={tmp_path}")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

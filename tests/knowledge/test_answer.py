@@ -45,10 +45,17 @@ def test_ask_gives_answer_alternatives_badge_evidence_and_heads_as_json(run, peo
     assert ask(run, question) == answer
 
 
-@pytest.mark.parametrize("question", ["", "   ", "Where was " + "x" * 500 + " born?"])
+@pytest.mark.parametrize("question", ["", "   ", "Where was " + "x" * 500 + " born?", None, 5, ["a", "b"]])
 def test_questions_that_cannot_be_asked_are_refused(run, question):
     with pytest.raises(QkvError, match="asking"):
         ask(run, question)
+
+
+def test_what_is_no_run_and_endless_samples_are_refused_in_a_sentence(run):
+    with pytest.raises(QkvError, match="opening a run: it is None, not a run"):
+        ask(None, "Where was Ada born?")
+    with pytest.raises(QkvError, match="1,000,000,000 sampled answers are too many"):
+        ask(run, "Where was Ada born?", n_samples=10**9)
 
 
 def test_a_question_without_a_name_says_so_and_names_no_head(run):

@@ -184,7 +184,10 @@ def test_a_damaged_log_is_kept_and_reported_when_the_run_goes_on(run, tmp_path):
         good = path.read_bytes()
         damaged = good.replace(b'"step": 2', b'"step": 3')
         path.write_bytes(damaged)
-        with pytest.warns(QkvWarning, match=rf"1 of 4 lines are damaged \(line 2\); .* log\.jsonl\.damaged{number}$"):
+        with pytest.warns(
+            QkvWarning,
+            match=rf"1 of 4 lines are damaged, doubled or out of order \(line 2\); .* log\.jsonl\.damaged{number}$",
+        ):
             MetricsLog(folder, 4)
         assert path.with_name(f"log.jsonl.damaged{number}").read_bytes() == damaged
         assert [line["step"] for line in read_log(folder)] == [1, 3, 4]

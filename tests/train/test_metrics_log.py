@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from qkv.errors import QkvWarning
 from qkv.train import runs
 from qkv.train.metrics_log import History, MetricsLog, read_log
 
@@ -33,6 +34,29 @@ def test_a_log_that_continues_drops_later_lines_and_a_truncated_one(tmp_path):
     assert [line["step"] for line in read_log(tmp_path)] == [1, 2, 3]
     MetricsLog(tmp_path, 2).write(step=3, loss=0.25, val_loss=0.5)
     assert History.of(tmp_path) == History((1, 2, 3), (1.0, 0.5, 0.25), (3,), (0.5,))
+
+
+@pytest.mark.parametrize(
+    ("order", "read"),
+    [((0, 2, 1, 3, 4), [1, 3, 4, 5]), ((0, 1, 1, 2, 3, 4), [1, 2, 3, 4, 5]), ((4, 0, 1, 2, 3), [5])],
+    ids=["moved", "doubled", "the last one first"],
+)
+def test_lines_that_were_moved_or_doubled_are_left_out_and_told(order, read, tmp_path):
+    log = MetricsLog(tmp_path, 0)
+    for step in range(1, 6):
+        log.write(step=step, loss=1.0 / step)
+    path = tmp_path / "log.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[i] for i in order))
+    with pytest.warns(QkvWarning, match="lines are damaged, doubled or out of order"):
+        assert [line["step"] for line in read_log(tmp_path)] == read
+
+
+def test_a_training_and_a_validation_loss_of_one_step_may_be_two_lines(tmp_path):
+    log = MetricsLog(tmp_path, 0)
+    log.write(step=1, loss=2.0)
+    log.write(step=1, val_loss=2.0)
+    assert [sorted(line) for line in read_log(tmp_path)] == [["loss", "step"], ["step", "val_loss"]]
 
 
 def test_a_run_without_a_log_has_an_empty_history(tmp_path):

@@ -130,6 +130,25 @@ def run_folder(path: Path) -> Path:
     return Path(folders[0])
 
 
+def say_unfinished(*folders: Path) -> None:
+    """Report runs whose training was stopped before its end on stderr: what they answer is that of an early model."""
+    from qkv.train.run_files import steps_taken
+
+    for folder in folders:
+        found = steps_taken(folder)
+        if found is not None:
+            text = f"qkv: the training of {folder} stopped at step {found[0]:,} of {found[1]:,}; --resume continues it"
+            typer.echo(text, err=True)
+
+
+def refuse_missing_folder(request: str, folder: Path) -> None:
+    """Refuse the path of a run or a model where there is none, before options are judged by what it holds."""
+    if not folder.is_dir():
+        problem = f"{folder} is a file" if folder.exists() else f"there is no folder {folder}"
+        hint = "Give the folder of a run, or of a language model (qkv models get)"
+        raise QkvError(request, problem, hint)
+
+
 def weights_of(memory: Memory, text: str) -> dict[Any, float]:
     """Parse weights such as "0=0.5,1=0.5" or "a=1/3,b=2/3", or read them from the result of another command."""
     if not text:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qkv.cli.common import JSON, Plot, run_folder, say, show
+from qkv.cli.common import JSON, Plot, refuse_missing_folder, run_folder, say, say_unfinished, show
 from qkv.cli.given_options import refuse_idle
 from qkv.cli.help_format import one_of
 from qkv.cli.language_models import (
@@ -90,6 +90,9 @@ def evaluate(
         check_output_path(answers)
     check_plot_path(plot)
     runs = [run_folder(run) for run in runs]
+    if seeds == 1:
+        for folder in runs:
+            refuse_missing_folder("evaluating", folder)
     if len(runs) == 1 and is_language_model(runs[0]):
         idle = ("training", "unpretrained", "ablated", "seeds")
         refuse_idle(context, "evaluating a language model", idle, OF_RUNS)
@@ -105,6 +108,7 @@ def evaluate(
     say_left_out(asked.problems)
     if seeds > 1:
         runs = [seeded(run, seed) for run in runs for seed in range(seeds)]
+    say_unfinished(*runs)
     found = score(list(runs), asked, training=training, unpretrained=unpretrained, ablated=ablated)
     if answers is not None:
         write_text(answers, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found.rows()))
@@ -145,13 +149,12 @@ def ask(
     from qkv.viz.theme import check_plot_path
 
     check_plot_path(plot)
-    if n_samples < 0:
-        raise QkvError(f"--n-samples {n_samples}", "the number of answers is negative", "Give 0 or more")
     folder = run_folder(run)
     if is_language_model(folder):
         refuse_idle(context, "asking a language model", ("n_samples", "seed"), OF_RUNS)
         ask_model(folder, question, plot, as_json)
         return
+    say_unfinished(folder)
     found = answer(folder, question, n_samples=n_samples, seed=seed)
     _draw(plot, "heads", found)
     show(found, as_json)
@@ -197,6 +200,7 @@ def trust(
 
     check_plot_path(plot)
     folder = run_folder(run)
+    refuse_missing_folder("calibrating trust", folder)
     if is_language_model(folder):
         if known is not None or unknown is not None:
             raise QkvError(
@@ -208,6 +212,7 @@ def trust(
     refuse_idle(context, "calibrating trust", ("facts", "relation", "people", "answers"), OF_MODELS)
     if known is None or unknown is None:
         raise QkvError("calibrating trust", "--known or --unknown is missing", "Give a file of questions for each")
+    say_unfinished(folder)
     asked, without_answers = load_questions(known), load_questions(unknown, answered=False)
     say_left_out(asked.problems)
     say_left_out(without_answers.problems)

@@ -29,6 +29,8 @@ def serve(
     """Run the explorer: an interactive page, and its JSON API."""
     if not 0 <= port <= 65535:
         raise QkvError(f"--port {port}", "it is not a port number", "Give a number from 0 to 65535")
+    if runs.exists() and not runs.is_dir():
+        raise QkvError(f"--runs {runs}", "it is a file", "Give a folder; it is made when a model is kept")
     models = _models(model or [])
     try:
         from qkv.web.server import run

@@ -13,7 +13,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from qkv.cli.common import JSON, Plot, is_first_rank, run_folder, say, show
+from qkv.cli.common import JSON, Plot, is_first_rank, run_folder, say, say_unfinished, show
 from qkv.cli.exit_codes import INTERRUPTED, STOPPED
 from qkv.cli.help_format import one_of
 from qkv.cli.json_documents import document_text
@@ -224,6 +224,8 @@ def finetune(
     from qkv.train.runs import finetune as train
 
     base = run_folder(run)
+    if not from_scratch:
+        say_unfinished(*([base] if seeds == 1 else []))
 
     def one(folder: Path, given: dict[str, Any]) -> Any:
         parent = base if seeds == 1 else seeded(base, given["seed"])
@@ -265,6 +267,7 @@ def generate(
         raise QkvError("generating", "there are no prompts", "Give some, or --file FILE")
     how = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     folder = run_folder(run)
+    say_unfinished(folder)
     show(write(folder, texts, max_new_tokens, ask=ask, log_probabilities=log_probabilities, **how), as_json)  # type: ignore[arg-type]
 
 
@@ -279,7 +282,9 @@ def export(
     """Write a run's model for another library."""
     from qkv.train.convert.hf_export import export_model as write
 
-    show(write(run_folder(run), out, to), as_json)
+    folder = run_folder(run)
+    say_unfinished(folder)
+    show(write(folder, out, to), as_json)
 
 
 def import_(
@@ -392,6 +397,8 @@ def _file(path: Path, known: tuple[str, ...]) -> dict[str, Any]:
     from qkv.core.json_files import parse_json
 
     request = f"reading options from {path}"
+    if not path.exists():
+        raise QkvError(request, "there is no such file", "Texts to train on go to --text; this is a file of options")
     try:
         if (size := path.stat().st_size) > MAX_OPTIONS_BYTES:
             raise ValueError(f"it has {size:,} bytes, and {MAX_OPTIONS_BYTES:,} is the limit")

@@ -4,7 +4,8 @@
 # or without fused multiply-add, |fl(x·y) − x·y| <= gamma(d) |x|·|y|; a difference is fl(a − b) = (a − b)(1 +
 # e) with |e| <= u; bounds compose by gamma(j) + gamma(k) + gamma(j) gamma(k) <= gamma(j + k). Underflow adds
 # at most 2^-1022 to each operation (even where subnormals are flushed); every array is first scaled to
-# entries of at most 1, so TINY = 2^-1000 covers all of it.
+# entries of at most 1, so TINY = 2^-1000 covers all of it. Two things it does not cover: squares, which underflow
+# far earlier, so norms are taken by `norms`; and a second scaling, which enlarges what the first one lost.
 
 from __future__ import annotations
 
@@ -59,8 +60,11 @@ class ScaledKeys:
         of the two scores, their difference one more rounding, the norm of q and the division by it gamma(d +
         4), and the norms used here are themselves low by at most gamma(d + 2). |margin| <= (‖x_j‖ + max
         ‖x_i‖) ‖q‖, so all of it is relative to that sum: gamma(3 d + 16) leaves a few roundings to spare.
+        Besides, the coarse scaling moved each entry of a point by up to 2^-1074, which the fine one enlarged.
         """
-        return gamma(3 * self.offsets.shape[1] + 16) * (self.norms[items] + self.radius) + TINY
+        d = self.offsets.shape[1]
+        lost = d * 2.0 ** min(1000, -1070 - self.fine)
+        return gamma(3 * d + 16) * (self.norms[items] + self.radius) + TINY + lost
 
 
 def scaled_keys(keys: FloatArray) -> ScaledKeys:
@@ -70,8 +74,8 @@ def scaled_keys(keys: FloatArray) -> ScaledKeys:
     offsets = points - points.mean(axis=0)
     fine = _exponent(offsets)
     offsets = np.ldexp(offsets, -fine)
-    norms = np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
-    return ScaledKeys(points, offsets, norms, float(norms.max()), coarse, fine)
+    lengths = norms(offsets)
+    return ScaledKeys(points, offsets, lengths, float(lengths.max()), coarse, fine)
 
 
 def margin_lower_bounds(
@@ -140,7 +144,7 @@ def top_margin_lower_bounds(
     """
     coarse, d = _exponent(keys), keys.shape[1]
     points = np.ldexp(keys, -coarse)
-    lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
+    lengths = norms(points)
     columns = np.arange(len(keys))
     out = np.full(len(queries), -np.inf)
     for rows in _pieces(np.flatnonzero((queries != 0).any(axis=1)), TILE_ROWS):
@@ -242,6 +246,18 @@ def rounded_down(values: FloatArray, exponent: int) -> FloatArray:
     top = np.finfo(np.float64).max
     with np.errstate(over="ignore", under="ignore"):
         return np.nextafter(np.clip(np.ldexp(values, exponent), -np.inf, top), -np.inf)
+
+
+def norms(rows: FloatArray) -> FloatArray:
+    """Euclidean norms of rows with a relative error of at most gamma(d + 4) and an absolute one of 2^-1022.
+
+    Each row is scaled by a power of two first. Squares that underflow then are of entries below 2^-511 of the largest.
+    A norm beyond the largest float64 is infinite.
+    """
+    exponents = _exponents(np.abs(rows).max(axis=1, initial=0.0))
+    unit = np.ldexp(rows, -exponents[:, None])
+    with np.errstate(over="ignore"):  # a norm beyond the largest number is infinite
+        return np.ldexp(np.sqrt(np.einsum("ij,ij->i", unit, unit)), exponents)
 
 
 def _exponent(array: FloatArray) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from qkv.core.rounding_bounds import gamma, top_margin_lower_bounds
+from qkv.core.rounding_bounds import gamma, norms, top_margin_lower_bounds
 from qkv.core.types import FloatArray, IntArray
 from qkv.design.certificates.certificate import Certificate
 from qkv.heads.adapter import AttentionCall
@@ -82,7 +82,7 @@ def _relative_radii(call: AttentionCall, visible: Tensor, rows: slice, items: Te
     out = []
     for head, chosen in enumerate(items.numpy()):
         keys, queries = _arrays(call, head)
-        length = float(np.median(np.sqrt(np.einsum("ij,ij->i", keys, keys)))) * (1 + gamma(keys.shape[1] + 8))
+        length = float(np.median(norms(keys))) * (1 + gamma(keys.shape[1] + 8))
         bounds = top_margin_lower_bounds(keys, queries[rows], chosen, first, last)
         if not length > 0:  # most keys are 0, and there is no length to compare with
             out.append(np.zeros_like(bounds))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from qkv.core.display import Card, Displayable, lower_bound, number, times, upper_bound
 from qkv.core.memory import Memory
-from qkv.core.rounding_bounds import gamma, top_margin_lower_bounds
+from qkv.core.rounding_bounds import gamma, norms, top_margin_lower_bounds
 from qkv.core.validation import whole
 from qkv.design.specs import BlendSpec
 from qkv.errors import QkvError, kind_of
@@ -393,7 +393,7 @@ class _Reading:
         item = np.array([int(plain.argmax())])
         ends = np.array([0]), np.array([len(keys) - 1])
         bound = float(top_margin_lower_bounds(keys, self.query[None].numpy(), item, *ends)[0])
-        length = float(np.median(np.sqrt(np.einsum("ij,ij->i", keys, keys)))) * (1 + gamma(keys.shape[1] + 8))
+        length = float(np.median(norms(keys))) * (1 + gamma(keys.shape[1] + 8))
         return margin, max(bound / 2 / length * (1 - gamma(8)), 0.0) if length > 0 else 0.0
 
     def noise(self, bits: int) -> Gaussian:

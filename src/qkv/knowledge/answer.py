@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qkv.core.display import Card, Displayable, number, probability_percent
-from qkv.errors import refuse_negative
+from qkv.errors import QkvError, kind_of, refuse_negative
 from qkv.knowledge.answering.answer_model import AnswerModel, frames_of, load_answer_model
 from qkv.knowledge.answering.name_attention import HeadAttention, span_attention
 from qkv.knowledge.confidence.badge import MADE_UP, REMEMBERED, UNSURE, Badge, Judgement, rule_of_thumb
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from qkv.train.runs import Run
 
 MAX_HEADS_SHOWN = 4
+MAX_SAMPLES = 1_000_000
 MAX_FRAMES_SHOWN = 3
 NO_ANSWER = "(no answer)"
 NO_KINDS = (
@@ -140,8 +141,13 @@ def ask(
         >>> qkv.knowledge.ask(run, "Where was Ada born?").answer
         'London'
     """
+    if not isinstance(question, str):
+        problem = f"it is {kind_of(question)}, not a text"
+        raise QkvError("asking a question", problem, 'Give one question, such as "Where was Ada Lovelace born?"')
     run = load_answer_model(run)
     refuse_negative("asking", seed=seed, n_samples=n_samples)
+    if n_samples > MAX_SAMPLES:
+        raise QkvError("asking", f"{n_samples:,} sampled answers are too many", f"Give at most {MAX_SAMPLES:,}")
     found = answer_features(run, [question], beams=beams, n_samples=n_samples, seed=seed)
     badge = Badge.load(run.folder, run.weights)
     (judged,) = badge.judge(found.values) if badge else rule_of_thumb(found.column("log_probability").tolist())

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from qkv.core.kernels import stores_weights
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 from qkv.model.attention import Source, Synthesizer, make_attention
 from qkv.model.config import ModelConfig
 from qkv.model.kv_cache import KVCache
@@ -49,6 +49,9 @@ class GPT(nn.Module):
     """
 
     def __init__(self, config: ModelConfig) -> None:
+        if not isinstance(config, ModelConfig):
+            problem = f"the configuration is {kind_of(config)}"
+            raise QkvError("making a model", problem, "Give a qkv.model.ModelConfig")
         config.check_memory()
         super().__init__()
         self.config = c = config

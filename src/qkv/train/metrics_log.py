@@ -53,7 +53,7 @@ class MetricsLog:
 
 
 def read_log(folder: str | Path) -> list[dict[str, Any]]:
-    """The lines of a run's log; damaged ones are left out, and a warning says how many."""
+    """The lines of a run's log; damaged, doubled and moved ones are left out, and a warning says how many."""
     path = Path(folder) / LOG_FILE
     found = _parse_log(path)
     if found.damaged:
@@ -72,12 +72,20 @@ def _parse_log(path: Path) -> _ParsedLog:
     found = _ParsedLog([], [])
     if not path.is_file():
         return found
+    last, seen = 0, set()
     for i, text in enumerate(path.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
         if text:
             try:
-                found.lines.append((text, _parse_line(text)))
+                line = _parse_line(text)
             except ValueError:
                 found.damaged.append(i)
+                continue
+            if line["step"] < last or text in seen:  # steps rise, and no line comes twice
+                found.damaged.append(i)
+                continue
+            found.lines.append((text, line))
+            last = line["step"]
+            seen.add(text)
     return found
 
 
@@ -95,7 +103,8 @@ def _parse_line(text: str) -> dict[str, Any]:
 def _warn(path: Path, found: _ParsedLog, outcome: str) -> None:
     count = len(found.damaged)
     lines = ", ".join(map(str, found.damaged[:5])) + (", …" if count > 5 else "")
-    text = f"{path}: {count} of {count + len(found.lines)} lines are damaged (line {lines}); {outcome}"
+    which = f"{count} of {count + len(found.lines)} lines are damaged, doubled or out of order (line {lines})"
+    text = f"{path}: {which}; {outcome}"
     warnings.warn(text, QkvWarning, stacklevel=3)
 
 

@@ -155,6 +155,19 @@ def read_recorded(record: Mapping[str, Any], reader: Callable[[Path], list[Any]]
         return None
 
 
+def steps_taken(folder: Path) -> tuple[int, int] | None:
+    """(steps, steps in all) of a run whose training has stopped before its end; None for any other folder."""
+    path = folder / WEIGHTS_FILE
+    try:
+        described = read_description(folder)
+        with interrupts_delayed(), safe_open(path, "np") as file:
+            step = int((file.metadata() or {}).get("step", ""))
+    except Exception:  # whoever opens the run says what is wrong with it
+        return None
+    unfinished = described.data.get("kind") != "imported" and step < described.settings.steps
+    return (step, described.settings.steps) if unfinished else None
+
+
 def weights_checksum(folder: Path) -> str:
     """The `checksum_of_weights` of the weights in a run's folder; "" if there are none."""
     path = folder / WEIGHTS_FILE

@@ -23,7 +23,7 @@ import torch
 
 from qkv.core.display import Card, Displayable
 from qkv.core.json_files import content_checksum
-from qkv.errors import QkvError, QkvWarning
+from qkv.errors import QkvError, QkvWarning, kind_of
 from qkv.model.config import ModelChanges, ModelConfig
 from qkv.model.gpt import GPT
 from qkv.model.numpy_gpt import shapes
@@ -99,6 +99,12 @@ class Run(Displayable):
 RunOrFolder = Run | str | Path
 
 
+def _folder(out: Any) -> Path:
+    if not isinstance(out, str | Path):
+        raise QkvError("training a model", f"out is {kind_of(out)}, not a path", "Give the folder of the new run")
+    return Path(out)
+
+
 def pretrain(
     text: TextSource | None,
     out: str | Path,
@@ -149,7 +155,7 @@ def pretrain(
         >>> done.step, done.parameters
         (3, 8752)
     """
-    folder = Path(out)
+    folder = _folder(out)
     plan = plan_pretraining(recipe, config, settings, tokenizer, minutes, changes)
 
     def create() -> None:
@@ -219,7 +225,7 @@ def finetune(
         >>> qkv.train.finetune(folder / "base", questions, folder / "tuned", steps=2, batch_size=1).step
         2
     """
-    folder = Path(out)
+    folder = _folder(out)
 
     def create() -> None:
         parent = as_run(run)

@@ -33,6 +33,13 @@ def test_the_result_that_was_computed_is_that_of_its_certificates():
         {"query": {"x": RESULT["query"]}},
         {"distance": RESULT["distance"] * 0.5},
         {"least_norm_within_tol": RESULT["least_norm_within_tol"] * 2},
+        {"least_norm_within_tol": RESULT["least_norm"]},
+        {"least_norm_within_tol": "9"},
+        {"least_norm": {"value": 9}},
+        {"least_norm": RESULT["least_norm_within_tol"]},
+        {"distance": "0.0"},
+        {"distance_at_least": RESULT["tol"]},
+        {"tol": 1e-30},
         {"values": [["1.0", 2]]},
         {"more": [{"query": [1.0]}]},
         {"more": {"deep": [[], [{"x": [0]}]]}},
@@ -78,3 +85,26 @@ def test_a_later_certificate_does_not_cover_the_query_of_the_first(tmp_path):
     query = other.query.tolist()
     both = [*FOUND.certificates, other.certificate]
     assert [each.field for each in differences({**RESULT, "query": query}, both)] == ["query"]
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("data", "keys", 5), ("data", "items", "x"), ("data", "query", {}), ("data", "values", [[]]),
+        ("claims", "distance", {"x": 1}), ("claims", "distance", []), ("claims", "output", "far"),
+    ],
+)  # fmt: skip
+def test_a_malformed_certificate_beside_a_result_is_refused_in_a_sentence(part, name, value, tmp_path):
+    path = tmp_path / "c.json"
+    save(FOUND.certificates, path, RESULT)
+    document = json.loads(path.read_text())
+    document["certificates"][0][part][name] = value
+    path.write_text(json.dumps(document))
+    found = verify_file(path)
+    assert not found[0] and found[0].why
+    certificates = list(FOUND.certificates)
+    broken = type(certificates[0])(
+        certificates[0].kind, *({**getattr(certificates[0], p), **({name: value} if p == part else {})}
+                                for p in ("data", "claims"))
+    )  # fmt: skip
+    list(differences(RESULT, [broken, *certificates[1:]]))

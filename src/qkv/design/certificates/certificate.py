@@ -257,14 +257,16 @@ def verify_file(path: str | Path) -> list[Verification]:
         path: As for `load`.
 
     Returns:
-        One `Verification` for each certificate, in the order of the file, and one more that is false if the result
-        holds arrays or bounds that are not those of the certificates.
+        One `Verification` for each certificate, in the order of the file, and, where these all hold, one more that is
+        false if the result has arrays or bounds that are not those of the certificates.
 
     Raises:
         QkvError: If the file cannot be read, or has another form.
     """
     records, result = files.read(path)
     found = [Certificate(*record).verify() for record in records]
+    if not all(found):  # then the file is refused, whatever its result says
+        return found
     wrong = tuple(Finding(f"result.{field}", False, why) for field, why in differences(result, records))
     return [*found, Verification("the result in the file is that of its certificates", wrong)] if wrong else found
 

@@ -42,10 +42,16 @@ BOUNDS = {
     "least_norm": ("claims", "norm_at_least"),
     "least_norm_within_tol": ("claims", "norm_at_least"),
     "distance_at_least": ("data", "tol"),
+    "tol": ("data", "tol"),
 }
 """Where certificates hold the number of a result; of several numbers, the largest."""
-SEARCHED = {("unreachable", "distance")}
-"""Numbers of results that a search found, in kinds of certificates whose claim of that name is about something else."""
+WITHIN = ("no query within tol", "no wiring within tol")
+ONLY = {"least_norm_within_tol": WITHIN, "distance_at_least": WITHIN, "tol": ("weights", "wiring")}
+"""The kinds of certificates that hold a number, for those that others hold under the same name with another sense."""
+NEVER = {"least_norm": WITHIN, "distance": ("unreachable",)}
+"""Kinds whose claim of that name is about something else; a search found the distance beside "unreachable"."""
+MUST = ("least_norm", "least_norm_within_tol", "distance_at_least")
+"""Bounds that only a certificate gives: without one, nothing stands behind them."""
 UNCOVERED = "no certificate covers it"
 DIFFERENT = "it is not what the certificate holds"
 SHARED_TOLERANCE = 1e-9
@@ -66,12 +72,15 @@ def differences(result: Mapping[str, Any], certificates: Sequence[Stated]) -> It
     """
     checks = {"labels": _labels, "wanted": _wanted, "answers": _answers, "shared": _shared}
     for field, value in result.items():
-        if field in checks and isinstance(value, list | dict):
-            why = checks[field](result, certificates)
-        elif _holds_array(value):
-            why = _array(field, value, certificates)
-        else:
-            why = _bound(field, value, certificates)
+        try:
+            if field in checks and isinstance(value, list | dict):
+                why = checks[field](result, certificates)
+            elif _holds_array(value):
+                why = _array(field, value, certificates)
+            else:
+                why = _bound(field, value, certificates)
+        except (ValueError, TypeError, KeyError, IndexError, RuntimeError):  # a certificate that is none itself
+            why = DIFFERENT
         if why:
             yield Difference(field, why)
 
@@ -85,12 +94,21 @@ def _array(field: str, value: Any, certificates: Sequence[Stated]) -> str:
 
 
 def _bound(field: str, value: Any, certificates: Sequence[Stated]) -> str:
-    if field not in BOUNDS or isinstance(value, bool) or not isinstance(value, int | float):
+    if field not in BOUNDS or value is None:
         return ""
     part, name = BOUNDS[field]
-    held = [getattr(each, part)[name] for each in certificates
-            if name in getattr(each, part) and (each.kind, field) not in SEARCHED]  # fmt: skip
-    return "" if not held or any(_same(value, np.max(_numbers(each))) for each in held) else DIFFERENT
+    held = [np.max(_numbers(getattr(each, part)[name])) for each in certificates
+            if name in getattr(each, part) and each.kind in ONLY.get(field, (each.kind,))
+            and each.kind not in NEVER.get(field, ())]  # fmt: skip
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return DIFFERENT if held else ""
+    if field == "distance_at_least" and any(
+        value > np.max(_numbers(each.claims["distance"])) for each in certificates if each.kind == "weights"
+    ):
+        return "the certified query is nearer"
+    if not held:
+        return UNCOVERED if field in MUST else ""
+    return "" if any(_same(value, each) for each in held) else DIFFERENT
 
 
 def _labels(result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:

@@ -8,7 +8,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 from qkv.knowledge.datasets.templates import find_name, question_characters
 from qkv.model.config import ModelConfig
 from qkv.model.numpy_gpt import NumpyGPT
@@ -55,6 +55,9 @@ def load_answer_model(run: Run | AnswerModel | str | Path) -> AnswerModel:
     if isinstance(run, AnswerModel):
         return run
     if not isinstance(run, str | Path):
+        if not hasattr(run, "model"):
+            problem = f"it is {kind_of(run)}, not a run"
+            raise QkvError("opening a run", problem, "Give a folder, or what qkv.train.load gave")
         from qkv.train.checkpoint import weights_checksum  # a run that is open has imported torch
 
         model, checksum = NumpyGPT.from_torch(run.model), weights_checksum(run.model, run.step)

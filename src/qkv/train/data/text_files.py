@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from qkv.errors import QkvError
+from qkv.errors import QkvError, kind_of
 from qkv.train.data.tables import parse_questions, text_lines
 
 T_co = TypeVar("T_co", covariant=True)
@@ -23,6 +23,10 @@ class SizedIterable(Protocol[T_co]):
 def read_texts(source: str | Path | SizedIterable[str]) -> list[str]:
     """Texts, one per line of a file or per item of a list; empty ones are left out."""
     lines = _lines(source) if isinstance(source, str | Path) else list(source)
+    foreign = next((i for i, line in enumerate(lines) if not isinstance(line, str)), None)
+    if foreign is not None:
+        problem = f"item {foreign} is {kind_of(lines[foreign])}, not a text"
+        raise QkvError(f"reading texts from {_name_of(source)}", problem, "Give one text per item")
     texts = [line for line in lines if line.strip()]
     if not texts:
         raise QkvError(f"reading texts from {_name_of(source)}", "there are none", "Give one text per line")

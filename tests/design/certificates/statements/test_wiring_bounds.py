@@ -194,7 +194,7 @@ def test_arrays_are_scaled_to_entries_below_2(given, units, exponent):
 
 
 def test_norms_are_bounded_with_room_for_their_roundings():
-    assert bounds._norms(np.array([[3.0, 4.0], [0.0, -1.0]])).tolist() == [5.0, 1.0]
+    assert bounds.norms(np.array([[3.0, 4.0], [0.0, -1.0]])).tolist() == [5.0, 1.0]
     room = 2 * roundings(2 + 4)
     assert bounds._largest_norm(np.array([[0.0, 1.0], [3.0, 4.0]])) - 5 == pytest.approx(5 * room, abs=2.0**-50)
     rows, lengths = bounds.centred(np.array([[1.0, 0.0], [3.0, 0.0]]))

@@ -11,7 +11,7 @@ import numpy as np
 from flint import arb
 
 from qkv.core.display import lower_bound, upper_bound
-from qkv.core.rounding_bounds import TINY, U, gamma
+from qkv.core.rounding_bounds import TINY, U, gamma, norms
 from qkv.core.types import FloatArray
 from qkv.design.certificates.statements.base import (
     Bounds,
@@ -37,6 +37,7 @@ from qkv.design.certificates.statements.text_rules import (
     SINK_SENTENCE,
     targets,
 )
+from qkv.design.certificates.statements.wiring_bounds import UNDERFLOW, scaled
 
 ISSUE_SLACK = 4.0
 """Factor of rounding bounds when a certificate is issued: a machine that sums in another order confirms it with 1."""
@@ -182,13 +183,17 @@ def _least_norm(p: Mapping[str, Any], slack: float) -> float:
         f s_a - Σ m_j s_j >= -f (log |A| + log(tol/(1-tol))) - Σ m_j log(m_j/f),
     and equal parts give ν_c (s_c - s_a) = 0. All rules add up to <G, W> >= b with G = Σ x_i z_iᵀ. The numbers m are the
     softmax of the given scores times the rule's multiplier; any others would give a bound too, so they need no proof.
+    Vectors and multipliers are scaled by powers of two to entries of at most 1, so that UNDERFLOW covers what is lost.
     """
     d = p["positions"].shape[1]
+    exponent = int(np.frexp(np.abs(p["positions"]).max() + np.abs(p["tokens"]).max(initial=0.0))[1])
+    each = np.split(scaled(np.concatenate(p["multipliers"]))[0], np.cumsum([len(mu) for mu in p["multipliers"]])[:-1])
     G, size = np.zeros((d, d)), np.zeros((d, d))
     b = b_size = 0.0
     longest = max(map(len, p["texts"]))
     edge = math.log(p["tol"]) - math.log1p(-p["tol"])
-    for (x, scores, _, rules), mu in zip(_scores(p), p["multipliers"], strict=True):
+    for (x, scores, _, rules), mu in zip(_scores(p), each, strict=True):
+        x = np.ldexp(x, -exponent)
         z, z_size = np.zeros(scores.shape), np.zeros(scores.shape)
         at = 0
         for i, read in rules:
@@ -212,10 +217,18 @@ def _least_norm(p: Mapping[str, Any], slack: float) -> float:
         G += x.T @ (z @ x)
         size += np.abs(x).T @ (z_size @ np.abs(x))
     terms = len(p["texts"]) * (longest + 2) ** 2 + 200
-    b_error = slack * 2 * gamma(terms) * b_size + TINY
-    G_error = slack * 2 * gamma(4 * longest + len(p["texts"]) + 40) * float(np.linalg.norm(size)) + TINY
-    norm = float(np.linalg.norm(G)) * (1 + 2 * gamma(d * d + 8)) + G_error * (1 + 2 * gamma(d * d + 8))
-    return (b - b_error) / norm * (1 - 8 * U) if b > b_error else -1.0
+    b_error = slack * 2 * gamma(terms) * b_size + UNDERFLOW
+    size_norm, G_norm = (float(norms(a.reshape(1, -1))[0]) for a in (size, G))
+    G_error = slack * 2 * gamma(4 * longest + len(p["texts"]) + 40) * size_norm + UNDERFLOW
+    norm = (G_norm + G_error) * (1 + 2 * gamma(d * d + 8))
+    if not math.isfinite(norm):
+        return math.nan
+    if not b > b_error:
+        return -1.0
+    try:
+        return math.nextafter(math.ldexp((b - b_error) / norm * (1 - 8 * U), -2 * exponent), 0.0)
+    except OverflowError:
+        return math.nan
 
 
 def _mix(scores: FloatArray, read: tuple[int, ...], leak: float) -> FloatArray:

@@ -124,11 +124,11 @@ def _measure_within(p: dict[str, Any], in_float64: bool, claims: Bounds) -> Meas
 def _within_in_float64(p: dict[str, Any]) -> float:
     with np.errstate(all="ignore"):
         x, exponent = scaled(p["X"])
-        bound = MatrixBound(x, exponent, p["rules"].count)
+        bound, each = MatrixBound(x, exponent, p["rules"].count), scaled(p["multipliers"])[0]
         for tile in tiles(p["rules"]):
             part = slice(tile.start, tile.stop)
             tokens, lengths = centred(x[part])
-            mix, multipliers = p["mix"][tile.rows, part], p["multipliers"][tile.rows, part]
+            mix, multipliers = p["mix"][tile.rows, part], each[tile.rows, part]
             coefficients, doubt, b, b_error = within_tol(tile, mix, multipliers, p["tol"])
             bound.add(tile, tokens, lengths, coefficients, doubt * lengths.max(), b, b_error)
         return bound.at_least()

@@ -33,6 +33,7 @@ from qkv.design.certificates.statements.wiring_bounds import (
     distances,
     exact_ratios,
     lower_bound_ball,
+    scaled,
     tiles,
 )
 
@@ -107,15 +108,16 @@ def _in_float64(p: dict[str, Any], claims: Bounds) -> Measured:
     error = {name: np.zeros(rules.count) for name in names}
     bound = MatrixBound(readings.x, readings.exponent, rules.count)
     bounded = "multipliers" in p and "norm_at_least" in claims
+    multipliers = scaled(p["multipliers"])[0] if bounded else None
     for tile in tiles(rules):
         raw, relative = readings.raw(tile)
         alpha, kappa, value["distance"][tile.rows], error["distance"][tile.rows] = distances(tile, raw, relative)
         if outputs:
             for name, weights, known in (("output", alpha, kappa), ("residual", tile.wanted, 0.0)):
                 value[name][tile.rows], error[name][tile.rows] = outputs.distance(tile, weights, known)
-        if bounded:
+        if multipliers is not None:
             tokens = readings.tokens(tile)
-            coefficients, doubt, b, b_error = exact_ratios(tile, rules, raw, p["multipliers"], p["tol"])
+            coefficients, doubt, b, b_error = exact_ratios(tile, rules, raw, multipliers, p["tol"])
             doubt = doubt * readings.lengths.max()
             bound.add(tile, tokens, readings.lengths, coefficients, doubt, b, b_error)
     unit = {"distance": 0} | (dict.fromkeys(("output", "residual"), outputs.exponent) if outputs else {})

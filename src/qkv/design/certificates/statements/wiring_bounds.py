@@ -2,7 +2,9 @@
 
 # The model of arithmetic is that of core/rounding_bounds.py: u = 2^-53, gamma(k) bounds k roundings in whatever order,
 # and underflow adds at most 2^-1022 to an operation. Tokens and matrices are first scaled by powers of two, which is
-# exact, to entries below 2, so UNDERFLOW covers what it adds to a score, a norm or a sum of up to 2^20 terms. Every
+# exact but for entries below 2^-1022 of the largest, to entries below 2, so UNDERFLOW covers what it adds to a score or
+# a sum of up to 2^20 terms; squares underflow far earlier, so each norm is that of a scaled row (`norms`). Multipliers
+# are scaled to at most 1 too: the inequality that they make is the same, and any nonnegative numbers make one. Every
 # bound is doubled, which covers the roundings made while computing the bounds themselves. Where a number overflows, the
 # result is NaN and proves nothing.
 #
@@ -26,7 +28,7 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from qkv.core.rounding_bounds import U, gamma
+from qkv.core.rounding_bounds import U, gamma, norms
 from qkv.core.types import BoolArray, FloatArray, IntArray
 from qkv.design.certificates.ball_arithmetic import Ball
 from qkv.design.certificates.statements.float_bounds import EXP_ULPS, MAX_SCORE_ERROR
@@ -102,7 +104,7 @@ class Readings:
         d, h = self.x.shape[1], len(self.q)
         readers = self.x[tile.readers]
         queries = readers @ self.q.T
-        size, spread = _norms(queries), _norms(np.abs(readers) @ np.abs(self.q).T)
+        size, spread = norms(queries), norms(np.abs(readers) @ np.abs(self.q).T)
         error = gamma(h + 2) * size * self._key_size
         error += gamma(d + 4) * (spread * (self._key_size + self._key_spread) + self._key_spread * size)
         error = np.ldexp(2 * error + UNDERFLOW, self.score_exponent)
@@ -124,15 +126,11 @@ def scaled(a: FloatArray) -> tuple[FloatArray, int]:
 def centred(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Rows relative to their mean, and bounds on their norms from above."""
     y = x - x.mean(axis=0)
-    return y, _norms(y) * (1 + 2 * gamma(x.shape[1] + 4)) + UNDERFLOW
-
-
-def _norms(a: FloatArray) -> FloatArray:
-    return np.sqrt(np.einsum("ij,ij->i", a, a))
+    return y, norms(y) * (1 + 2 * gamma(x.shape[1] + 4)) + UNDERFLOW
 
 
 def _largest_norm(a: FloatArray) -> float:
-    return float(_norms(a).max()) * (1 + 2 * gamma(a.shape[1] + 4))
+    return float(norms(a).max()) * (1 + 2 * gamma(a.shape[1] + 4))
 
 
 def distances(
@@ -162,8 +160,8 @@ class Outputs:
         self.v, v_exponent = scaled(v)
         self.exponent = exponent + v_exponent
         self.values = x @ self.v.T
-        self.sizes = _norms(self.values)
-        self.errors = 2 * gamma(x.shape[1] + 4) * _norms(np.abs(x) @ np.abs(self.v).T) + UNDERFLOW
+        self.sizes = norms(self.values)
+        self.errors = 2 * gamma(x.shape[1] + 4) * norms(np.abs(x) @ np.abs(self.v).T) + UNDERFLOW
         self.writes = np.ldexp(writes, -self.exponent)
 
     def distance(self, tile: Tile, weights: FloatArray, relative: FloatArray | float) -> tuple[FloatArray, FloatArray]:
@@ -171,7 +169,7 @@ class Outputs:
         part = slice(tile.start, tile.stop)
         m = tile.stop - tile.start
         off = weights @ self.values[part] - self.writes[tile.rows]
-        value = _norms(off)
+        value = norms(off)
         error = (relative + 2 * gamma(m + 4)) * (weights @ self.sizes[part]) + weights @ self.errors[part]
         return value, 2 * error + 4 * gamma(off.shape[1] + 8) * value + UNDERFLOW
 
@@ -209,9 +207,9 @@ class MatrixBound:
         m = len(tokens)
         g = coefficients @ tokens
         readers = self.x[tile.readers]
-        sizes = _norms(readers) * (1 + 2 * gamma(readers.shape[1] + 4))
+        sizes = norms(readers) * (1 + 2 * gamma(readers.shape[1] + 4))
         error = 2 * gamma(2 * m + 40) * (np.abs(coefficients) @ lengths) + 2 * doubt + UNDERFLOW
-        error += 2 * gamma(2 * self.rules + 40) * _norms(g)
+        error += 2 * gamma(2 * self.rules + 40) * norms(g)
         self.total += readers.T @ g
         self.error += 2 * float(sizes @ error)
         self.b += float(b.sum())
@@ -220,9 +218,9 @@ class MatrixBound:
 
     def at_least(self) -> float:
         """A number below the bound b/|G|; NaN where it proves nothing."""
-        size = float(np.sqrt(np.einsum("ij,ij->", self.total, self.total)))
+        size = float(norms(self.total.reshape(1, -1))[0])
         size = size * (1 + 2 * gamma(self.total.size + 8)) + 2 * self.error + UNDERFLOW
-        b = self.b - 2 * self.b_error - 4 * gamma(2 * self.rules + 40) * self.b_size
+        b = self.b - 2 * self.b_error - 4 * gamma(2 * self.rules + 40) * self.b_size - UNDERFLOW
         if not (math.isfinite(size) and math.isfinite(b) and b > 0):
             return math.nan
         quotient = b / size * (1 - 16 * U)
