@@ -149,6 +149,7 @@ def test_a_folder_that_cannot_be_asked_is_refused_in_a_sentence(
 
 
 def test_runs_still_need_their_own_options(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
     done = call("evaluate", tmp_path / "run")
     assert done.exit_code != 0 and "--questions is missing" in str(done.exception)
     done = call("trust", tmp_path / "run")

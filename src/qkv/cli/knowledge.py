@@ -203,9 +203,8 @@ def trust(
     refuse_missing_folder("calibrating trust", folder)
     if is_language_model(folder):
         if known is not None or unknown is not None:
-            raise QkvError(
-                "calibrating a language model", "--known and --unknown are for runs", "Give --facts pantheon"
-            )
+            problem = "--known and --unknown are for runs"
+            raise QkvError("calibrating a language model", problem, "Give --facts pantheon")
         refuse_idle(context, "calibrating a language model", ("calibration", "text"), OF_RUNS)
         trust_model(folder, facts, relation, people, level, confidence, seed, save, answers, plot, as_json)
         return
