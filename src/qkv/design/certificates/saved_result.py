@@ -46,14 +46,20 @@ BOUNDS = {
 }
 """Where certificates hold the number of a result; of several numbers, the largest."""
 WITHIN = ("no query within tol", "no wiring within tol")
-ONLY = {"least_norm_within_tol": WITHIN, "distance_at_least": WITHIN, "tol": ("weights", "wiring")}
+ONLY = {"least_norm_within_tol": WITHIN, "distance_at_least": WITHIN}
 """The kinds of certificates that hold a number, for those that others hold under the same name with another sense."""
-NEVER = {"least_norm": WITHIN, "distance": ("unreachable",)}
+NEVER = {"least_norm": WITHIN, "tol": WITHIN, "distance": ("unreachable",)}
 """Kinds whose claim of that name is about something else; a search found the distance beside "unreachable"."""
 MUST = ("least_norm", "least_norm_within_tol", "distance_at_least")
 """Bounds that only a certificate gives: without one, nothing stands behind them."""
+LISTS = (
+    "query", "wanted", "matrix", "coordinates", "shared", "Q", "K", "V", "distances", "output_distances", "answers",
+)  # fmt: skip
+"""Arrays of results: another kind of value in their place is refused, but for null, which says nothing."""
 UNCOVERED = "no certificate covers it"
 DIFFERENT = "it is not what the certificate holds"
+BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError)
+"""What reading a certificate raises that is none."""
 SHARED_TOLERANCE = 1e-9
 """Relative rounding error of a vector that is computed again."""
 
@@ -75,11 +81,11 @@ def differences(result: Mapping[str, Any], certificates: Sequence[Stated]) -> It
         try:
             if field in checks and isinstance(value, list | dict):
                 why = checks[field](result, certificates)
-            elif _holds_array(value):
+            elif _holds_array(value) or (field in LISTS and value is not None):
                 why = _array(field, value, certificates)
             else:
                 why = _bound(field, value, certificates)
-        except (ValueError, TypeError, KeyError, IndexError, RuntimeError):  # a certificate that is none itself
+        except BROKEN:
             why = DIFFERENT
         if why:
             yield Difference(field, why)
@@ -101,7 +107,7 @@ def _bound(field: str, value: Any, certificates: Sequence[Stated]) -> str:
             if name in getattr(each, part) and each.kind in ONLY.get(field, (each.kind,))
             and each.kind not in NEVER.get(field, ())]  # fmt: skip
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return DIFFERENT if held else ""
+        return DIFFERENT if held or field in MUST else ""
     if field == "distance_at_least" and any(
         value > np.max(_numbers(each.claims["distance"])) for each in certificates if each.kind == "weights"
     ):
@@ -146,9 +152,12 @@ def _answers(result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
     fields = {"item", *(expected[0] if expected else ())}
     if len(answers) != len(expected) or not all(isinstance(a, dict) and set(a) == fields for a in answers):
         return DIFFERENT
-    for answer, row in zip(answers, expected, strict=True):
+    labels = result.get("labels", list(range(len(answers))))
+    for label, answer, row in zip(labels, answers, expected, strict=True):
         given = {**answer, "combination": answer["combination"] and list(answer["combination"].values())}
-        if not all(_same(given[name], value) for name, value in row.items()):
+        if given["item"] != label or given["possible"] is not row["possible"]:
+            return DIFFERENT
+        if not all(_same(given[name], value) for name, value in row.items() if name != "possible"):
             return DIFFERENT
     return ""
 
@@ -199,10 +208,19 @@ def _same(one: Any, other: Any) -> bool:
     """Whether two values are the same numbers in the same shape, or both null."""
     if one is None or other is None:
         return one is None and other is None
+    if not _plain_numbers(one):
+        return False
     try:
         return bool(np.array_equal(_numbers(one), _numbers(other)))
     except (ValueError, TypeError):
         return False
+
+
+def _plain_numbers(value: Any) -> bool:
+    """Whether JSON holds numbers alone, at any depth: no text that looks like one, and neither true nor false."""
+    if isinstance(value, list):
+        return all(map(_plain_numbers, value))
+    return isinstance(value, np.ndarray | np.number | int | float) and not isinstance(value, bool)
 
 
 def _holds_array(value: Any) -> bool:

@@ -196,32 +196,32 @@ def quotient(monkeypatch, data):
 
 
 def test_the_quotient_of_a_norm_bound_worked_out_by_hand(monkeypatch):
-    """Items 1 and 3, ν = -3 on the ratio 3 : 1, the others with their own softmax; keys in units of 4."""
+    """Items 1 and 3, ν = -3 on the ratio 3 : 1, the others with their own softmax; both scaled by 4."""
     seen = quotient(monkeypatch, HAND)
     others, kappa = softmax([SCORES[0], SCORES[2]]), known([SCORES[0], SCORES[2]], [SPREAD[0], SPREAD[2]])
     entropy = -sum(p * math.log(p) for p in others)
     edge = math.log(0.25 / 0.75)
     b = -3 * math.log(3) + math.log(0.25) + entropy - edge
-    assert seen["b"][0] == pytest.approx(b, rel=1e-13, abs=0)
+    assert seen["b"][0] == pytest.approx(b / 4, rel=1e-13, abs=0)
     error = 4 * roundings(2 + 10) * (2 * 2 * math.log(4) + 3 * (math.log(4 / 3) + math.log(4)))
     error += 2 * (kappa + 2 * roundings(2 + 12)) * (1 + entropy)
     error += 40 * U * (1 + math.log(4) + 0 + entropy - edge)
-    assert seen["b"][1] == pytest.approx(2 * error + 8 * U * abs(b), rel=1e-9, abs=0)
+    assert seen["b"][1] == pytest.approx((2 * error + 8 * U * abs(b)) / 4, rel=1e-9, abs=0)
     keys = HAND["keys"] / 4
     mean = others[0] * keys[0] + others[1] * keys[2]
-    assert seen["g"][0] == pytest.approx(-3 * (keys[3] - keys[1]) + keys[1] - mean, rel=1e-13, abs=0)
+    assert seen["g"][0] == pytest.approx((-3 * (keys[3] - keys[1]) + keys[1] - mean) / 4, rel=1e-13, abs=0)
     own = 2 * 2 * np.abs(keys[1]) + 3 * (np.abs(keys[3]) + np.abs(keys[1]))
     spread = others[0] * np.abs(keys[0]) + others[1] * np.abs(keys[2])
     error = 4 * roundings(2 + 2) * own + 2 * (kappa + 2 * roundings(2 + 4)) * spread + 4 * U * np.abs(keys[1])
-    assert seen["g"][1] == pytest.approx(error, rel=1e-9, abs=0)
-    assert float(seen["found"].mid()) == pytest.approx(b / 4, rel=1e-13, abs=0)
+    assert seen["g"][1] == pytest.approx(error / 4, rel=1e-9, abs=0)
+    assert float(seen["found"].mid()) == pytest.approx(b / 4 / 4, rel=1e-13, abs=0)
 
 
 def test_a_norm_bound_without_other_items_has_no_leak(monkeypatch):
     data = HAND | {"keys": HAND["keys"][[1, 3]], "items": [0, 1]}
     seen = quotient(monkeypatch, data)
-    assert seen["b"][0] == pytest.approx(-3 * math.log(3), rel=1e-14, abs=0)
-    assert seen["g"][0].tolist() == [-3 * 0.75, -3 * 1.5]  # in units of 2
+    assert seen["b"][0] == pytest.approx(-3 / 4 * math.log(3), rel=1e-14, abs=0)
+    assert seen["g"][0].tolist() == [-3 / 4 * 0.75, -3 / 4 * 1.5]  # keys in units of 2, multipliers in units of 4
     none = quotient(monkeypatch, data | {"multipliers": np.zeros(2)})
     assert none["b"] == (0.0, 2 * TINY) and none["g"][1].tolist() == [TINY, TINY]
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import qkv
 from qkv.core.rounding_bounds import gamma, margin_lower_bounds, norms, top_margin_lower_bounds
 from qkv.design import Certificate
+from qkv.design.certificates.statements import weights
 
 SMALL = [2.0**-n for n in (1074, 1022, 900, 700, 600, 545, 500, 400, 200)]
 
@@ -130,3 +131,19 @@ def test_an_output_of_tiny_tokens_and_a_huge_v_is_not_overlooked(power):
     far = {"distance": 1e-9, "output": 1e-9, "residual": 1e-9}
     assert not Certificate("wiring", data, far).verify()  # every output is 1, so the distance is 4
     assert Certificate("wiring", data, {"distance": 1e-9, "output": 4.001, "residual": 4.001}).verify()
+
+
+@pytest.mark.parametrize("power", [-600, 0, 600, 1000, 1020])
+@pytest.mark.parametrize(("more", "less"), [(2.4, 0.6), (3.4, 1.6), (4.5, 2.6)])
+def test_huge_multipliers_do_not_enlarge_what_scaling_lost_of_tiny_keys(power, more, less):
+    """A huge key scales the others to a few units of the least number; the ratio 5 : 2 needs exactly `least`."""
+    keys = np.zeros((3, 70_000))
+    keys[0, 0], keys[1, 1], keys[2, 1] = 2.0**1023, more * 2.0**-51, less * 2.0**-51
+    data = {
+        "keys": keys, "values": np.zeros((3, 1)), "query": np.zeros(70_000), "items": [1, 2, 0],
+        "wanted": [0.2, 0.5, 0.3], "multipliers": [0.0, 2.0**power, 0.0], "tol": 0.25,
+    }  # fmt: skip
+    least = np.log(2.5) / ((more - less) * 2.0**-51)
+    assert weights.float64_first(data)
+    assert not Certificate("weights", data, {"distance": 0.9, "norm_at_least": 1.01 * least}).verify()
+    assert Certificate("weights", data, {"distance": 0.9, "norm_at_least": 0.99 * least}).verify()

@@ -2,7 +2,7 @@
 
 # The model of arithmetic is that of core/rounding_bounds.py: u = 2^-53, and gamma(k) bounds k roundings. In whatever
 # order sums are taken, |fl(x·y) - x·y| <= gamma(d) |x|·|y| for vectors of d numbers. Underflow adds at most 2^-1074 to
-# each operation; values and keys are first scaled (by a power of two, which is exact) to entries below 2, so TINY
+# each operation; values, keys and multipliers are first scaled by a power of two to entries below 2, so TINY
 # covers all of it, and TINY_NORM the squares in a norm. Where a number or its error overflows, the ball is NaN and
 # proves nothing.
 
@@ -85,9 +85,15 @@ def _softmax(scores: Any, score_error: Any) -> tuple[Any, float]:
 
 
 def _least_norm(p: dict[str, Any], scores: Any, score_error: Any) -> arb:
-    """The bound |q| >= b/|g| that `weights.least_norm` derives, with rounding errors propagated."""
-    items, wanted, nu = p["items"], p["wanted"], p["multipliers"]
+    """The bound |q| >= b/|g| that `weights.least_norm` derives, with rounding errors propagated.
+
+    All multipliers, that of the leak too, are divided by a power of two, so that none is above 1: any nonnegative
+    numbers make an inequality. Keys have entries below 2, so TINY covers what scaling either of them loses.
+    """
+    items, wanted = p["items"], p["wanted"]
     keys, unit = _scaled(p["keys"])
+    exponent = max(0, int(np.frexp(np.abs(p["multipliers"]).max(initial=0.0))[1]))
+    nu, leak = np.ldexp(p["multipliers"], -exponent), float(np.ldexp(1.0, -exponent))
     first = keys[items[0]]
     logs = np.log(wanted)
     b = float(nu @ (logs - logs[0]))
@@ -102,11 +108,13 @@ def _least_norm(p: dict[str, Any], scores: Any, score_error: Any) -> arb:
         weight = np.abs(np.log(np.where(p_rest > 0, p_rest, 1.0)))
         entropy = float(p_rest @ weight)
         # -x log x changes by (|log x| + 1) times the relative error of x; one that underflowed adds almost nothing.
-        b_error += 2 * (kappa + 2 * gamma(len(p_rest) + 12)) * (1 + entropy)
+        b_error += leak * 2 * (kappa + 2 * gamma(len(p_rest) + 12)) * (1 + entropy)
         whole = math.log(math.fsum(wanted))
         edge = float(np.log(p["tol"] / (1 - p["tol"])))
-        b += logs[0] - whole + entropy - edge
-        b_error += 40 * U * (1 + abs(logs[0]) + abs(whole) + abs(entropy) + abs(edge))
-        g = g + first - p_rest @ k
-        g_error = g_error + 2 * (kappa + 2 * gamma(len(p_rest) + 4)) * (p_rest @ np.abs(k)) + 4 * U * np.abs(first)
+        b += leak * (logs[0] - whole + entropy - edge)
+        b_error += leak * 40 * U * (1 + abs(logs[0]) + abs(whole) + abs(entropy) + abs(edge))
+        g = g + leak * (first - p_rest @ k)
+        g_error = g_error + leak * (
+            2 * (kappa + 2 * gamma(len(p_rest) + 4)) * (p_rest @ np.abs(k)) + 4 * U * np.abs(first)
+        )
     return _ball(b, 2 * b_error + 8 * U * abs(b)) / (_norm(g, g_error) * unit)
