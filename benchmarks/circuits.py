@@ -6,7 +6,6 @@ import argparse
 import ast
 import importlib.metadata
 import json
-import resource
 import sys
 import sysconfig
 import time
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from peak_memory import peak_bytes
 
 from qkv.core.files import read_arrays
 from qkv.design.sequences.circuit import Circuit
@@ -62,7 +62,7 @@ def main() -> None:
     for rule in (previous(), duplicate()):
         figures["given texts"][rule.name] = given(vocabulary, rule, training[: options.training_texts], held_out)
         print("given texts", rule.name, json.dumps(figures["given texts"][rule.name]), flush=True)
-    figures["peak_gb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2)
+    figures["peak_gb"] = round(peak_bytes() / 2**30, 2)
     print(json.dumps(figures))
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from peak_memory import peak_bytes
 from scipy.optimize import linprog
 
 from qkv.core.files import read_arrays
@@ -88,10 +89,9 @@ def vocabulary(path: Path) -> dict[str, Any]:
     began = time.perf_counter()
     holds = verdict(result)
     checked = time.perf_counter() - began
-    own, child = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    unit = 2**30 if sys.platform == "darwin" else 2**20
+    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     # Of worker processes, if there were any, only the largest is known; there were no more than cores.
-    peak = (own + child * (os.cpu_count() or 1)) / unit
+    peak = (peak_bytes() + child * (os.cpu_count() or 1)) / 2**30
     figures = {
         "keys": len(result),
         "dimensions": keys.shape[1],

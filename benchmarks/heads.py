@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from typing import Any
 
 import torch
 import transformers
+from peak_memory import peak_bytes
 
 import qkv
 from qkv.heads.ablation import mean_outputs, token_losses
@@ -70,7 +70,7 @@ def apart(what: str, folder: Path, options: argparse.Namespace) -> dict[str, Any
 
 def peak() -> float:
     """The largest memory of this process so far, in GB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return peak_bytes() / 2**30
 
 
 # Exactness

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import time
 from importlib.metadata import version
 
 import torch
 import transformers
+from peak_memory import peak_bytes
 from transformer_lens.model_bridge import TransformerBridge
 
 SKIPPED = 4
@@ -33,7 +33,7 @@ def main() -> None:
     clock = time.process_time if options.cpu else time.perf_counter
     ids = torch.load(options.tokens)
     model = TransformerBridge.boot_transformers(options.folder)
-    loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    loaded = peak_bytes() / 2**30
     start = clock()
     with torch.no_grad():
         found = patterns(model, ids, options.hooks)
@@ -41,7 +41,7 @@ def main() -> None:
         found["copying"] = copying(model)
     seconds = clock() - start
     torch.save(found, options.out)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = peak_bytes() / 2**30
     print(
         json.dumps(
             {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from typing import Any
 
 import torch
 from noise_equal_steps import former_method
+from peak_memory import peak_bytes
 
 import qkv
 from qkv.noise.moments.single_head import head_moments
@@ -108,7 +108,7 @@ def one_size(n: int, dv: int) -> dict[str, Any]:
     return {
         "n": n,
         "seconds": time.perf_counter() - start,
-        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "peak_gb": peak_bytes() / 2**30,
         "error": found.error_bound,
         "sum_of_means_minus_1": float(found.weights_mean.sum()) - 1,
     }
@@ -161,7 +161,7 @@ def measured(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     return {
         "seconds": time.perf_counter() - start,
         "cpu_seconds": time.process_time() - processor,
-        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "peak_gb": peak_bytes() / 2**30,
         **found,
     }
 

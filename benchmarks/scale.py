@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from peak_memory import peak_bytes
 
 SECONDS_A_POINT = 12.0
 """After a point that took longer, a curve ends."""
@@ -142,9 +143,7 @@ def measure(verb: str, size: int) -> dict[str, float]:
 
 
 def _peak_megabytes() -> float:
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return peak_bytes() / 2**20
 
 
 def _keys(n: int, d: int = 64) -> Any:

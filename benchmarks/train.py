@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import time
 from typing import Any
 
 import numpy as np
+from peak_memory import peak_bytes
 
 VOCAB = 256
 BATCH = {"tiny": 64, "course": 32}
@@ -150,7 +150,7 @@ def work(side: str, preset: str, batch: int) -> None:
             began = Clock.read()
             step()
             seconds.append(Clock.read() - began)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**30 if sys.platform == "darwin" else 2**20)
+        peak = peak_bytes() / 2**30
         print(json.dumps({"seconds": seconds, "tokens": tokens, "parameters": parameters, "gb": peak}), flush=True)
 
 

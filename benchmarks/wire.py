@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
 from typing import Any
 
 import numpy as np
+from peak_memory import peak_bytes
 
 import qkv
 from qkv.design.solvers import conic
@@ -62,7 +62,7 @@ def one_size(n: int, d: int) -> dict[str, float]:
         raise SystemExit(f"{n} tokens: {found.status}, {holds.why}")
     return {
         "n": n, "d": d, "seconds": design, "verify_seconds": verify, "norm": float(found.W.norm()),
-        "norm_at_least": found.least_norm, "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+        "norm_at_least": found.least_norm, "peak_gb": peak_bytes() / 1e9,
     }  # fmt: skip
 
 

@@ -5,9 +5,10 @@ The judge shares no code with qkv's checker; see tests/design/certificates/oracl
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import sys
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 
 from faults.processes import ROOT
@@ -16,18 +17,20 @@ from faults.processes import ROOT
 @cache
 def module_of_tests(path: str) -> ModuleType:
     """A module of the folder of tests, by its path in it."""
-    name = path.removesuffix(".py").replace("/", "_")
-    spec = importlib.util.spec_from_file_location(f"faults_{name}", ROOT / "tests" / path)
-    assert spec is not None and spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = found
-    spec.loader.exec_module(found)
-    return found
+    folder, name = str((ROOT / "tests" / path).parent), Path(path).stem
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # such modules import each other by name
+    return importlib.import_module(name)
 
 
 def oracle() -> ModuleType:
     """`truth(kind, data, claims)`: whether a certificate says something, and that something is true."""
     return module_of_tests("design/certificates/oracle.py")
+
+
+def oracle_of_texts() -> ModuleType:
+    """The same for every kind; of statements about texts, it reads every text."""
+    return module_of_tests("design/certificates/oracle_texts.py")
 
 
 def corruptions() -> ModuleType:

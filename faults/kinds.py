@@ -10,6 +10,7 @@ from faults import (
     damaged_files,
     forged_certificates,
     forged_proofs,
+    forged_results,
     full_disk,
     fuzz,
     hostile_clients,
@@ -88,6 +89,8 @@ def kinds() -> list[Kind]:
     ]
     found += [
         Kind("certificates", FORGED, forged_certificates.run, 10_000, 1),
+        Kind("extreme certificates", FORGED, forged_certificates.run_extreme, 10_000, 3),
+        Kind("results", FORGED, forged_results.run, 10_000, 1),
         Kind("proofs", FORGED, forged_proofs.run, 40, 3),
         Kind("ctrl-c at work", INTERRUPTED, interrupts.run_at_work, 320, 4, True),
         Kind("ctrl-c from the start", INTERRUPTED, interrupts.run_starting, 132, 5),

@@ -1,5 +1,7 @@
 """Small genuine certificates of every kind, and random corruptions of them; some leave the statement true."""
 
+import contextlib
+import dataclasses
 import functools
 import json
 import math
@@ -12,6 +14,7 @@ from safetensors.numpy import save_file
 
 import qkv
 from qkv.design.certificates.certificate import Certificate, load
+from qkv.design.certificates.statements import KINDS
 
 SOURCES = {}
 """Makers of small genuine certificates, by what they are about; each takes a seed."""
@@ -190,6 +193,63 @@ def unreachable(seed):
     return qkv.design.reach(X, 1, along=(c if seed % 2 else d), target=b).certificate
 
 
+# Statements about texts: the checker may refuse true ones, which it cannot show
+
+TEXT_SOURCES = {}
+"""Like SOURCES; oracle_texts judges these."""
+
+
+def text_source(make):
+    TEXT_SOURCES[make.__name__.replace("_", " ")] = make
+    return make
+
+
+def vocabulary(seed, length=4):
+    rng = np.random.default_rng(seed)
+    return qkv.design.Vocabulary.side_by_side(rng.integers(-2, 3, size=(3, 3)) + 4.0 * np.eye(3), length=length)
+
+
+@text_source
+def every_previous(seed):
+    return qkv.design.wire_texts(vocabulary(seed), qkv.design.previous(), tol=1e-2).certificate
+
+
+@text_source
+def every_duplicate(seed):
+    return qkv.design.wire_texts(vocabulary(seed), qkv.design.duplicate(), tol=1e-2).certificate
+
+
+@text_source
+def every_duplicate_with_a_sink(seed):
+    return qkv.design.wire_texts(vocabulary(seed), qkv.design.duplicate(sink=0), tol=1e-2).certificate
+
+
+@text_source
+def every_induction(seed):
+    return qkv.design.wire_texts(vocabulary(seed, 3), qkv.design.induction(), tol=1e-2).certificate
+
+
+def sequences(seed):
+    rng = np.random.default_rng(seed)
+    tokens, positions = rng.normal(size=(3, 2)), rng.normal(size=(4, 6))
+    return qkv.design.Sequences(qkv.design.Vocabulary(tokens, positions), [[0, 1, 1, 2], [1, 1, 0]])
+
+
+@text_source
+def given_duplicate(seed):
+    return qkv.design.wire_texts(sequences(seed), qkv.design.duplicate(), tol=1e-2).certificate
+
+
+@text_source
+def given_reads(seed):
+    return qkv.design.wire_texts(sequences(seed), [{2: 1, 3: [0, 2]}, {1: 0}], tol=1e-2).certificate
+
+
+@text_source
+def no_head(seed):
+    return Certificate.issue("no head for given texts", given_reads(seed).data)
+
+
 # The saved file as plain lists, and back
 
 
@@ -238,14 +298,18 @@ def saved(name, seed, suffix):
     """A genuine certificate as it stands in its file; as text, so that no test can change another's."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"c{suffix}"
-        SOURCES[name](seed).save(path)
+        {**SOURCES, **TEXT_SOURCES}[name](seed).save(path)
         assert load(path)[0].verify(), load(path)[0].verify().why
         return json.dumps(unpack(path))
 
 
 # Corruptions: each changes an entry in place
 
-INDICES = {"items", "item", "indices", "rules", "token", "others", "offsets", "possible", "first", "last"}
+INDICES = {
+    "items", "item", "indices", "rules", "token", "others", "offsets", "possible", "first", "last", "ids", "lengths",
+    "reads", "sink",
+}  # fmt: skip
+WORDS = {"rule"}
 SMALL = (1e-15, 1e-12, 1e-9, 1e-6)
 FACTORS = (-1.0, 0.0, 0.5, 2.0, 0.1, 10.0, 100.0, 1 - 1e-3, 1 + 1e-3)
 
@@ -283,7 +347,7 @@ def a_bound(rng, entry):
 
 
 def an_entry(rng, entry):
-    names = sorted(set(entry["data"]) - INDICES)
+    names = sorted(set(entry["data"]) - INDICES - WORDS)
     change(rng, entry["data"], names[rng.integers(len(names))], lambda x: nudged(rng, x))
 
 
@@ -344,6 +408,135 @@ def looser(rng, entry):
         ease = [float(v) - abs(float(v)) * part * (1 if down else -1) for v in np.atleast_1d(value)]
         if name != "exact":
             entry["claims"][name] = ease if isinstance(value, list) else ease[0]
+
+
+# Numbers of extreme sizes: what float64 loses to underflow must prove nothing
+
+UNITS = {
+    "weights": (
+        {"keys": 1, "query": -1, "norm_at_least": -1}, {"values": 1, "output": 1}, {"multipliers": 1},
+    ),
+    "no query": ({"keys": 1, "norm_at_least": -1}, {"mix": 1}, {"multipliers": 1}),
+    "no query within tol": ({"keys": 1, "norm_at_least": -1}, {"mix": 1}, {"multipliers": 1}),
+    "selects": ({"keys": 1, "margin": 1}, {"query": 1}),
+    "top item": ({"keys": 1, "radius": 1}, {"queries": 1}),
+    "inside": ({"keys": 1, "margin_at_most": 1}, {"weights": 1}),
+    "copyable": ({"keys": 1, "margin": 1, "margin_at_most": 1}, {"queries": 1}, {"weights": 1}),
+    "projection": ({"A": 1, "keeps": 1, "C": -1}, {"B": 1, "removes": 1}),
+    "intersection": ({"A": 1, "x": -1}, {"B": 1, "y": -1}, {"x": 1, "y": 1}),
+    "wiring": (
+        {"X": 1, "Q": -1, "K": -1, "V": -1, "norm_at_least": -2}, {"Q": 1, "K": -1}, {"multipliers": 1},
+        {"V": 1, "writes": 1, "output": 1, "residual": 1},
+    ),
+    "no wiring": ({"X": 1, "norm_at_least": -2}, {"mix": 1, "multipliers": 1}),
+    "no wiring within tol": ({"X": 1, "norm_at_least": -2}, {"mix": 1}, {"multipliers": 1}),
+    "unreachable": (
+        {"X": 1, "along": 1, "Q": -1, "K": -1, "V": -1}, {"Q": 1, "K": -1}, {"V": 1, "target": 1, "distance": 1},
+        {"along": 1, "range": -1}, {"normal": 1},
+    ),
+    "given texts": (
+        {"tokens": 1, "positions": 1, "Q": -1, "K": -1, "norm_at_least": -2}, {"Q": 1, "K": -1}, {"multipliers": 1},
+    ),
+    "no head for given texts": (
+        {"tokens": 1, "positions": 1, "Q": -1, "K": -1, "norm_at_least": -2}, {"Q": 1, "K": -1}, {"multipliers": 1},
+    ),
+    "every text": (
+        {"tokens": 1, "positions": 1, "Q": -1, "K": -1, "Q1": -1, "K1": -1}, {"Q": 1, "K": -1}, {"Q1": 1, "K1": -1},
+        {"V1": 1, "O1": -1},
+    ),
+}  # fmt: skip
+"""By kind: what can be multiplied together, with the powers, and leaves the statement as true as it was."""
+POWERS = (1, 10, 52, 100, 300, 400, 500, 537, 545, 600, 700, 900, 1000, 1022)
+
+
+def times_power(value, power):
+    """Numbers times a power of two; infinite where that is no float64 any more."""
+    if isinstance(value, list):
+        return [times_power(v, power) for v in value]
+    try:
+        return math.ldexp(float(value), power)
+    except OverflowError:
+        return math.copysign(math.inf, float(value))
+
+
+def finite(value):
+    return all(map(finite, value)) if isinstance(value, list) else math.isfinite(float(value))
+
+
+def put(entry, name, changed):
+    """The changed numbers in place of the old ones, unless one of them has become infinite."""
+    if finite(changed):
+        entry["data" if name in entry["data"] else "claims"][name] = changed
+
+
+def other_units(rng, entry):
+    """The same statement in other units; true as before, but for what the least number takes off."""
+    if entry["kind"] not in UNITS:
+        return
+    choices = UNITS[entry["kind"]]
+    together, sign = choices[rng.integers(len(choices))], int(rng.choice([-1, 1]))
+    power = sign * int(rng.choice(POWERS))
+    for name, share in together.items():
+        old = entry["data"].get(name, entry["claims"].get(name))
+        if old is not None and not isinstance(old, str):
+            put(entry, name, times_power(old, share * power))
+
+
+def one_size(rng, entry):
+    """One array, row, column or number by itself, a few units or the whole range away."""
+    names = sorted(n for n in {**entry["data"], **entry["claims"]} if n not in INDICES | WORDS | {"tol", "wanted"})
+    name, power = names[rng.integers(len(names))], int(rng.choice([-1, 1])) * int(rng.choice(POWERS))
+    value = entry["data"].get(name, entry["claims"].get(name))
+    if isinstance(value, str):
+        return
+    if not isinstance(value, list) or not value or rng.random() < 0.4:
+        put(entry, name, times_power(value, power))
+    elif isinstance(value[0], list) and rng.random() < 0.5:
+        column = int(rng.integers(len(value[0])))
+        put(entry, name, [[times_power(v, power * (j == column)) for j, v in enumerate(row)] for row in value])
+    else:
+        row = int(rng.integers(len(value)))
+        put(entry, name, [times_power(v, power * (i == row)) for i, v in enumerate(value)])
+
+
+def beside_a_huge_one(rng, entry):
+    """A huge number in a new place beside tiny ones, so that a common scale pushes those below the least number."""
+    name = next((n for n in ("keys", "X", "tokens", "A") if n in entry["data"]), None)
+    if name:
+        rows = entry["data"][name]
+        rows[int(rng.integers(len(rows)))][int(rng.integers(len(rows[0])))] = math.ldexp(1.0, int(rng.choice(POWERS)))
+
+
+def more_from_other_multipliers(rng, entry):
+    """A norm bound that is raised, with multipliers of another size, which would prove just what the old ones do."""
+    if "norm_at_least" in entry["claims"] and "multipliers" in entry["data"]:
+        power = int(rng.choice([-1, 1])) * int(rng.choice(POWERS))
+        put(entry, "multipliers", times_power(entry["data"]["multipliers"], power))
+        factor = float(rng.choice([1.01, 2.0, 1e10]))
+        put(entry, "norm_at_least", min(factor * float(entry["claims"]["norm_at_least"]), 1e300))
+
+
+EXTREMES = (other_units, other_units, one_size, beside_a_huge_one, more_from_other_multipliers)
+
+
+@contextlib.contextmanager
+def float64_first():
+    """Has every certificate tried in float64 first, however small it is."""
+    kept = dict(KINDS)
+    KINDS.update({kind: dataclasses.replace(spec, float64_first=lambda data: True) for kind, spec in kept.items()})
+    try:
+        yield
+    finally:
+        KINDS.update(kept)
+
+
+def extreme(rng, entry):
+    """Other sizes, and mostly another corruption before or after."""
+    steps = [EXTREMES[rng.integers(len(EXTREMES))] for _ in range(1 + int(rng.random() < 0.5))]
+    if rng.random() < 0.7:
+        steps.insert(int(rng.integers(len(steps) + 1)), corrupt)
+    for step in steps:
+        step(rng, entry)
 
 
 CORRUPTIONS = (

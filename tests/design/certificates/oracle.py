@@ -26,11 +26,12 @@ def need(condition):
         raise Senseless
 
 
-def truth(kind, data, claims):
+def truth(kind, data, claims, judges=None):
     """Whether this certificate is to be believed."""
+    judges = JUDGES if judges is None else judges
     try:
-        need(kind in JUDGES)
-        fields, required, optional, judge = JUDGES[kind]
+        need(kind in judges)
+        fields, required, optional, judge = judges[kind]
         need(set(data) <= set(fields) and set(required) <= set(claims) <= {*required, *optional})
         return judge(data, {name: bounds(value) for name, value in claims.items()})
     except (Senseless, KeyError):
@@ -243,8 +244,9 @@ def no_query(data, claims):
     need(len(items) == len(wish) == len(nu) and min(wish) > 0 and sums_to_one(wish))
     tol, others, mix = tolerance(data), [], None
     if data.get("others", []) != []:
-        others, mix = places(data["others"], len(keys)), Given(vector(data["mix"]))
-        need(len(others) == len(mix.weights) and min(mix.weights) > 0 and not set(others) & set(items))
+        others, given = places(data["others"], len(keys)), vector(data["mix"])
+        need(len(others) == len(given) and min(given) > 0 and not set(others) & set(items))
+        mix = Given(given)
     return _norm_is_at_least(keys, items, wish, nu, tol, others, mix, claims)
 
 

@@ -20,6 +20,7 @@ def fields(**changes):
 def test_the_result_that_was_computed_is_that_of_its_certificates():
     assert fields() == []
     assert fields(note="texts are for people", scale=7.0, labels=["x", "y", "z"], wanted={"x": 0.5, "y": 0.5}) == []
+    assert fields(possible=None, labels=None, query=None) == []
     assert fields(keys=[[4.0, 0.0], [0.0, 4.0], [-4.0, -4.0]]) == []  # the same numbers once more
 
 
@@ -51,7 +52,18 @@ def test_the_result_that_was_computed_is_that_of_its_certificates():
         {"labels": ["a", "b"]},
         {"labels": ["a", "b", "b"]},
         {"labels": [["a"], ["b"], ["c"]]},
+        {"labels": 3},
         {"answers": [{"query": [1.0]}]},
+        {"answers": 0},
+        {"items": "0 and 1"},
+        {"residual": 0.0},
+        {"at_least": 0.5},
+        {"tol": "0.001"},
+        {"possible": False},
+        {"possible": 1},
+        {"possible": "yes"},
+        {"possible": []},
+        {"impossible": 0},
         {"shared": [1.0]},
     ],
     ids=lambda changes: json.dumps(changes)[:50],

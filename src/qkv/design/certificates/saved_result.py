@@ -50,12 +50,16 @@ ONLY = {"least_norm_within_tol": WITHIN, "distance_at_least": WITHIN}
 """The kinds of certificates that hold a number, for those that others hold under the same name with another sense."""
 NEVER = {"least_norm": WITHIN, "tol": WITHIN, "distance": ("unreachable",)}
 """Kinds whose claim of that name is about something else; a search found the distance beside "unreachable"."""
-MUST = ("least_norm", "least_norm_within_tol", "distance_at_least")
-"""Bounds that only a certificate gives: without one, nothing stands behind them."""
+READS = ("weights", "wiring", "every text", "given texts")
+"""Kinds that show how near a query or matrices come to what is wanted, in total variation."""
+NONE = ("no query", "no wiring", "no wiring within tol", "no head for given texts", "intersection")
+"""Kinds that show that there is nothing that does it, or nothing of a norm below a bound."""
 LISTS = (
     "query", "wanted", "matrix", "coordinates", "shared", "Q", "K", "V", "distances", "output_distances", "answers",
 )  # fmt: skip
 """Arrays of results: another kind of value in their place is refused, but for null, which says nothing."""
+COUNTS = ("possible", "impossible", "keys")
+"""Whether it is possible, and of many keys how many are; `keys` may be an array, too."""
 UNCOVERED = "no certificate covers it"
 DIFFERENT = "it is not what the certificate holds"
 BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError)
@@ -67,7 +71,8 @@ SHARED_TOLERANCE = 1e-9
 def differences(result: Mapping[str, Any], certificates: Sequence[Stated]) -> Iterator[Difference]:
     """Fields of a result that differ from the certificates, and arrays in it that no certificate covers.
 
-    Texts and single numbers without a bound of their own, such as a scale, are not checked: no command reads them.
+    Texts and single numbers that are no bounds, such as a scale, are not checked: no command reads them. How near a
+    search for a multiple came is only compared with how near it can come.
 
     Args:
         result: The fields of the result, as JSON holds them.
@@ -79,9 +84,11 @@ def differences(result: Mapping[str, Any], certificates: Sequence[Stated]) -> It
     checks = {"labels": _labels, "wanted": _wanted, "answers": _answers, "shared": _shared}
     for field, value in result.items():
         try:
-            if field in checks and isinstance(value, list | dict):
+            if value is not None and (field in COUNTS[:2] or (field in COUNTS and not isinstance(value, list | dict))):
+                why = _decided(field, value, result, certificates)
+            elif field in checks and (isinstance(value, list | dict) or (field == "labels" and value is not None)):
                 why = checks[field](result, certificates)
-            elif _holds_array(value) or (field in LISTS and value is not None):
+            elif _holds_array(value) or (value is not None and (field in LISTS or _array_of(field, certificates))):
                 why = _array(field, value, certificates)
             else:
                 why = _bound(field, value, certificates)
@@ -91,30 +98,66 @@ def differences(result: Mapping[str, Any], certificates: Sequence[Stated]) -> It
             yield Difference(field, why)
 
 
+def _array_of(field: str, certificates: Sequence[Stated]) -> bool:
+    """Whether a certificate holds an array of that name."""
+    return any(np.ndim(each.data.get(field, 0)) > 0 for each in certificates)
+
+
 def _array(field: str, value: Any, certificates: Sequence[Stated]) -> str:
     part, name = ARRAYS.get(field, ("data", field))
     held = next((getattr(each, part)[name] for each in certificates if name in getattr(each, part)), None)
     if held is None:
-        return UNCOVERED
+        return "" if value == [] else UNCOVERED
     return "" if _same(value, held) else DIFFERENT
 
 
 def _bound(field: str, value: Any, certificates: Sequence[Stated]) -> str:
     if field not in BOUNDS or value is None:
         return ""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return DIFFERENT
     part, name = BOUNDS[field]
     held = [np.max(_numbers(getattr(each, part)[name])) for each in certificates
             if name in getattr(each, part) and each.kind in ONLY.get(field, (each.kind,))
             and each.kind not in NEVER.get(field, ())]  # fmt: skip
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return DIFFERENT if held or field in MUST else ""
     if field == "distance_at_least" and any(
         value > np.max(_numbers(each.claims["distance"])) for each in certificates if each.kind == "weights"
     ):
         return "the certified query is nearer"
-    if not held:
-        return UNCOVERED if field in MUST else ""
-    return "" if any(_same(value, each) for each in held) else DIFFERENT
+    if held:
+        return "" if any(_same(value, each) for each in held) else DIFFERENT
+    return "" if field == "tol" or (field == "distance" and _trivial(value, certificates)) else UNCOVERED
+
+
+def _trivial(distance: float, certificates: Sequence[Stated]) -> bool:
+    """Whether a distance that no certificate bounds from above contradicts none: 1 in total variation, or what a
+    search found beside "unreachable"."""
+    kinds = [each.kind for each in certificates]
+    if "unreachable" in kinds:
+        return all(distance >= np.max(_numbers(each.claims["distance"])) for each in certificates)
+    return distance >= 1 and set(kinds) <= set(NONE)
+
+
+def _decided(field: str, value: Any, result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
+    """Whether it can be done, as far as the certificates say; of "copyable", how many keys can be copied."""
+    counted = next((each for each in certificates if each.kind == "copyable"), None)
+    if counted is not None:
+        possible = _numbers(counted.data["possible"])
+        counts = {"possible": np.sum(possible), "impossible": np.sum(possible == 0), "keys": len(possible)}
+        return "" if _same(value, counts[field]) else DIFFERENT
+    if field != "possible":
+        return UNCOVERED
+    if not isinstance(value, bool):
+        return DIFFERENT
+    kinds = {each.kind for each in certificates}
+    if "unreachable" in kinds:
+        least = min(np.max(_numbers(each.claims["distance"])) for each in certificates if each.kind == "unreachable")
+        near = float(result["tol"]) * float(np.linalg.norm(_numbers(_first(certificates, "target"))))
+        return "" if (least <= near * (1 + SHARED_TOLERANCE) if value else least > near) else DIFFERENT
+    distances = [np.max(_numbers(each.claims["distance"])) for each in certificates if each.kind in READS]
+    if distances:
+        return "" if bool(max(distances) <= float(result["tol"])) == value else DIFFERENT
+    return "" if ("projection" in kinds) == value else DIFFERENT
 
 
 def _labels(result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
@@ -152,7 +195,7 @@ def _answers(result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
     fields = {"item", *(expected[0] if expected else ())}
     if len(answers) != len(expected) or not all(isinstance(a, dict) and set(a) == fields for a in answers):
         return DIFFERENT
-    labels = result.get("labels", list(range(len(answers))))
+    labels = result.get("labels", [answer["item"] for answer in answers])
     for label, answer, row in zip(labels, answers, expected, strict=True):
         given = {**answer, "combination": answer["combination"] and list(answer["combination"].values())}
         if given["item"] != label or given["possible"] is not row["possible"]:
