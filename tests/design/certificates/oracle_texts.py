@@ -127,9 +127,17 @@ def _listed(rows, texts):
 
 
 def _norm(data, texts, rules, claim):
-    """Equal parts: ν (s_c - s_a) = 0. A leak of at most tol: λ s_a - λ p·s >= λ (H(p) - log |A| - log(tol/(1-tol)))."""
+    """Whether the multipliers prove the bound: all of them, or those of rules with scores that float64 can hold.
+
+    Equal parts: ν (s_c - s_a) = 0. A leak of at most tol: λ s_a - λ p·s >= λ (H(p) - log |A| - log(tol/(1-tol))). Any
+    λ >= 0 make a bound, and the checker takes 0 where it cannot compute p.
+    """
     flat, tol = vector(data["multipliers"]) if data["multipliers"] else [], tolerance(data)
     need(claim > 0 and len(flat) == sum(len(read) for own in rules for _, read in own))
+    return any(_proved(flat, tol, texts, rules, claim, most) for most in (mpf("inf"), mpf(10) ** 150))
+
+
+def _proved(flat, tol, texts, rules, claim, most):
     width = len(texts[0][0][0])
     g, b, at = [[mpf(0)] * width for _ in range(width)], mpf(0), 0
     edge = mpmath.log(big(tol / (1 - tol)))
@@ -143,7 +151,7 @@ def _norm(data, texts, rules, claim):
             for c, nu in zip(read[1:], ratios, strict=True):
                 coefficient[c] += nu
                 coefficient[read[0]] -= nu
-            if rest and leak:
+            if rest and leak and max(abs(big(scores[i][j])) for j in rest) <= most:
                 top = max(scores[i][j] for j in rest)
                 raw = {j: mpmath.exp(big(scores[i][j] - top)) for j in rest}
                 total = mpmath.fsum(raw.values())
