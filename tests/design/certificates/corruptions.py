@@ -513,7 +513,8 @@ def more_from_other_multipliers(rng, entry):
         power = int(rng.choice([-1, 1])) * int(rng.choice(POWERS))
         put(entry, "multipliers", times_power(entry["data"]["multipliers"], power))
         factor = float(rng.choice([1.01, 2.0, 1e10]))
-        put(entry, "norm_at_least", min(factor * float(entry["claims"]["norm_at_least"]), 1e300))
+        raised = [factor * float(v) for v in np.atleast_1d(entry["claims"]["norm_at_least"])]
+        put(entry, "norm_at_least", raised if len(raised) > 1 else raised[0])
 
 
 EXTREMES = (other_units, other_units, one_size, beside_a_huge_one, more_from_other_multipliers)
