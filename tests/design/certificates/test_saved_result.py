@@ -72,6 +72,12 @@ def test_fields_that_differ_are_named(changes):
     assert set(changes) <= set(fields(**changes))
 
 
+def test_a_shared_vector_needs_a_certificate_with_its_coordinates():
+    found = qkv.design.project([[1.0], [0.0]], [[0.0], [1.0]])  # its certificate holds A, and no x
+    (wrong,) = differences({"shared": [1.0, 0.0]}, found.certificates)
+    assert (wrong.field, wrong.why) == ("shared", "no certificate covers it")
+
+
 @pytest.mark.parametrize("answers", [[], [None], [[1.0]], [{}], [{"item": 0}], "x"])
 def test_decisions_that_are_none_are_refused(answers):
     found = qkv.design.copyable([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.25, 0.25]])
