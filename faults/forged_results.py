@@ -36,7 +36,9 @@ def run(count: int, seed: int, progress: Progress = nothing) -> FaultCount:
         for i in range(count):
             genuine = documents()[names[i % len(names)]]
             forged = copy.deepcopy(genuine)
-            while forged == genuine:
+            if rng.random() < 0.2:
+                foreign_certificates(rng, forged)
+            while forged["result"] == genuine["result"]:
                 CHANGES[rng.integers(len(CHANGES))](rng, forged["result"])
             path.write_text(json.dumps(forged))
             try:
@@ -60,6 +62,8 @@ def run(count: int, seed: int, progress: Progress = nothing) -> FaultCount:
 @cache
 def documents() -> dict[str, dict[str, Any]]:
     """What `--save` of each design verb wrote, by the verb."""
+    from qkv.design.certificates import save
+
     found = {}
     with scratch() as folder:
         for verb in VERBS:
@@ -68,7 +72,22 @@ def documents() -> dict[str, dict[str, Any]]:
             if done.code not in (0, 1):
                 raise RuntimeError(f"design {verb}: {done.err}")
             found[verb] = json.loads((folder / words[words.index("--save") + 1]).read_text())
+        for name, design in impossible().items():
+            save(design.certificates, folder / "none.json", design.to_json())
+            found[name] = json.loads((folder / "none.json").read_text())
     return found
+
+
+def impossible() -> dict[str, Any]:
+    """Designs that find nothing, with a proof of it."""
+    import qkv
+
+    keys = [[4.0, 0.0], [0.0, 4.0], [2.0, 2.0]]
+    return {
+        "copy: none": qkv.design.copy(keys, 2),
+        "wire: none": qkv.design.wire(keys, {0: 2, 1: 2}, dict.fromkeys((0, 1), keys[0])),
+        "project: none": qkv.design.project([[1.0], [0.0]], [[2.0], [0.0]]),
+    }
 
 
 def more(name: str, genuine: dict[str, Any], after: dict[str, Any]) -> bool:
@@ -79,6 +98,12 @@ def more(name: str, genuine: dict[str, Any], after: dict[str, Any]) -> bool:
         return False
     if name == "possible":
         return True
+    if name == "shared" and _vector(old) and _vector(new) and len(old) == len(new):  # computed again, to rounding
+        return float(np.abs(np.subtract(new, old)).max()) > 1e-8 * float(np.abs(old).max())
+    first = genuine["certificates"][0]
+    if name == "rules" and first["kind"].startswith("no wiring") and _vector(new):  # proved of some is proved of all
+        tokens = set(range(len(first["data"]["X"])))
+        return len(set(new)) < len(new) or not set(first["data"]["rules"]) <= set(new) <= tokens
     if name == "tol":  # where no certificate holds it, it decides what is possible
         return not isinstance(new, int | float) or isinstance(new, bool) or _tolerated(genuine, float(new))
     if name == "distance" and "at_least" in before:  # what a search found, not below what is proved
@@ -112,6 +137,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(each) for each in value]
     return value + 0.0 if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _vector(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in value)
 
 
 def _listed(value: Any) -> bool:
@@ -211,6 +240,19 @@ def an_array(rng: np.random.Generator, result: dict[str, Any]) -> None:
     name = str(rng.choice(["query", "keys", "values", "Q", "K", "V", "W", "weights", "mix", "M", "X", "tokens"]))
     array = rng.normal(size=(2, 2)).tolist()
     result[name] = [array, array[0], {"rows": array}, [[*map(str, array[0])], array[1]]][int(rng.integers(4))]
+
+
+def foreign_certificates(rng: np.random.Generator, forged: dict[str, Any]) -> None:
+    """True certificates of another file beside its own, or before them, and bounds and arrays of that result."""
+    verbs = list(documents())
+    foreign = copy.deepcopy(documents()[verbs[rng.integers(len(verbs))]])
+    own = forged["certificates"]
+    forged["certificates"] = (
+        [*own, *foreign["certificates"]] if rng.random() < 0.7 else [*foreign["certificates"], *own]
+    )
+    for name in sorted(set(BOUNDS | {"possible", "query"}) & set(foreign["result"]) & set(forged["result"])):
+        if rng.random() < 0.5:
+            forged["result"][name] = foreign["result"][name]
 
 
 def a_missing_field(rng: np.random.Generator, result: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from marks import some, spread
 
 from qkv.core.documents import named_arrays
 from qkv.design.certificates import load
-from qkv.design.certificates.saved_result import READS, differences
+from qkv.design.certificates.saved_result import NORMS, READS, differences
 from qkv.errors import QkvError
 
 STORY = ("--orthonormal", "6x8", "--weights", "0=1/2,1=1/2", "--isotropic", "1e-6", "--along", "0=0.5")
@@ -125,9 +125,11 @@ def test_a_result_beside_certificates_that_is_not_theirs_is_refused(saved, shell
             assert refused(with_number(result, (name,), lambda x: x / 2 - 1e-9)) == [name]
     for name in ("keys", "values", "query", "queries", "X", "M", "mix", "weights", "noise"):
         assert refused({**result, name: {"along": [1.0]} if name == "noise" else [[7.0, 7.0]]}) == [name]
-    for name in result:  # what is missing states nothing, but without a tolerance it cannot be told what is possible
-        unknown = ["possible"] if name == "tol" and first.kind in (*READS, "unreachable") else []
-        assert refused({key: each for key, each in result.items() if key != name}) == unknown
+    for name in result:  # what is missing states nothing, but without a tolerance much cannot be told
+        bounds = [bound for bound in NORMS if result.get(bound) is not None]
+        possible = ["possible"] if first.kind in (*READS, "unreachable") else []
+        unknown = {*possible, *bounds} if name == "tol" else set()
+        assert set(refused({key: each for key, each in result.items() if key != name})) == unknown
     assert refused({**result, "possible": not result["possible"]}) == ["possible"]
     saved.write_text(json.dumps({**document, "result": {**result, "keys": [[7.0, 7.0]]}}))
     assert shell("design", "verify", saved).code == 1

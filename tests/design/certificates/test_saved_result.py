@@ -2,14 +2,18 @@
 changes the results of every kind of design."""
 
 import json
+from collections import Counter
+from functools import partial
 
+import numpy as np
 import pytest
 
 import qkv
-from qkv.design.certificates.certificate import save, verify_file
-from qkv.design.certificates.saved_result import differences
+from qkv.design.certificates.certificate import Certificate, save, verify_file
+from qkv.design.certificates.saved_result import NORMS, differences
 
-FOUND = qkv.design.blend([[4.0, 0.0], [0.0, 4.0], [-4.0, -4.0]], {0: 0.5, 1: 0.5})
+KEYS = [[4.0, 0.0], [0.0, 4.0], [-4.0, -4.0]]
+FOUND = qkv.design.blend(KEYS, {0: 0.5, 1: 0.5})
 RESULT = json.loads(json.dumps({"labels": ["a", "b", "c"], **FOUND.to_json(), "wanted": {"a": 0.5, "b": 0.5}}))
 
 
@@ -102,7 +106,111 @@ def test_a_later_certificate_does_not_cover_the_query_of_the_first(tmp_path):
     other = qkv.design.copy([[4.0, 0.0], [0.0, 4.0], [-4.0, -4.0]], 2)
     query = other.query.tolist()
     both = [*FOUND.certificates, other.certificate]
-    assert [each.field for each in differences({**RESULT, "query": query}, both)] == ["query"]
+    assert {each.field for each in differences({**RESULT, "query": query}, both)} == {"query"}
+
+
+def others_with_better_bounds():
+    """True certificates about other keys, about the same keys with other wanted weights, and with another tol."""
+    one = {"items": [0.0], "wanted": [1.0]}
+    tiny = {**one, "keys": [[1e-6], [0.0]], "tol": 1e-3}
+    ratios = {**tiny, "multipliers": [0.0], "others": [1.0], "mix": [1.0]}
+    anything = {**tiny, "multipliers": [1.0], "others": [0.0, 1.0], "mix": [1.0, 1.0]}
+    return {
+        "another memory": [
+            Certificate.issue("weights", {**one, "keys": [[1.0]], "values": [[1.0]], "query": [0.0]}),
+            Certificate.issue("no query", ratios),
+            Certificate.issue("no query within tol", anything),
+        ],
+        "other weights": qkv.design.blend(KEYS, {0: 0.9, 1: 0.1}).certificates,
+        "another tol": qkv.design.blend(KEYS, {0: 0.5, 1: 0.5}, tol=1e-6).certificates,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["another memory", "other weights", "another tol"])
+def test_a_certificate_about_something_else_covers_no_bound(name, tmp_path):
+    others, path = others_with_better_bounds()[name], tmp_path / "c.json"
+    better = {
+        "distance": others[0].claims["distance"], "output_distance": others[0].claims["output"],
+        **{name: max((each.claims.get("norm_at_least", 0.0) for each in others), default=0.0) for name in NORMS},
+    }  # fmt: skip
+    for field, value in better.items():
+        if value != RESULT[field]:
+            save([*FOUND.certificates, *others], path, {**RESULT, field: value})
+            assert not all(verify_file(path)), field
+    save([*FOUND.certificates, *others], path)  # without a result, each certificate stands for itself
+    assert all(verify_file(path))
+
+
+def test_a_bound_below_a_moderate_norm_does_not_say_how_near_every_query_is():
+    keys = [[3.0, 0.0], [0.0, 3.0], [0.0, 0.0]]
+    data = {"keys": keys, "items": [0.0], "wanted": [1.0]}
+    reading = Certificate.issue("weights", {**data, "values": keys, "query": [0.0, 0.0]})
+    bound = Certificate.issue(
+        "no query within tol",
+        {**data, "tol": 0.3, "multipliers": [1.0], "others": [1.0, 2.0], "mix": [1.0, 1.0]},
+    )
+    assert 0 < bound.claims["norm_at_least"] < 1 and qkv.design.copy(keys, 0).distance <= 1e-3
+    result = {"tol": 1e-3, "possible": False, "distance_at_least": 0.3}
+    assert [each.field for each in differences(result, [reading, bound])] == ["distance_at_least"]
+
+
+@pytest.mark.parametrize(
+    "certificate",
+    [
+        Certificate.issue(
+            "no wiring within tol",
+            {
+                "X": [[4.0, 0.0], [0.0, 4.0]], "rules": [0.0], "wanted": [[0.0, 1.0]], "tol": 1e-3,
+                "multipliers": [[0.0, 1.0]], "mix": [[1.0, 1.0]],
+            },
+        ),
+        Certificate.issue("intersection", {"A": [[1.0], [0.0]], "B": [[0.0], [1.0]], "x": [1.0], "y": [0.0]}, "gap"),
+        Certificate.issue("selects", {"keys": [[1.0, 0.0], [0.0, 1.0]], "item": 0, "query": [1.0, 0.0]}),
+    ],
+    ids=lambda certificate: certificate.kind,
+)  # fmt: skip
+def test_that_nothing_does_it_needs_a_proof(certificate):
+    assert certificate.verify()
+    assert [each.field for each in differences({"possible": False, "tol": 1e-3}, [certificate])] == ["possible"]
+
+
+def honest_designs():
+    """Small random problems of every verb, with whole numbers, so that many cannot be solved."""
+    draw = np.random.default_rng(0)
+    for i in range(40):
+        x = draw.integers(-2, 3, (4, 2)) + (1e-11 * draw.normal(size=(4, 2)) if i % 2 else 0.0)
+        blend = {0: 0.5, int(draw.integers(1, 4)): 0.5}
+        reads = {row: blend if i % 3 == 0 else int(draw.integers(4)) for row in range(1 + i % 3)}
+        mask = "causal" if i % 4 == 3 else None
+        words = qkv.design.Vocabulary.side_by_side(x + 7.0, length=5)
+        texts = qkv.design.Sequences(words, [draw.integers(0, 4, 5).tolist() for _ in range(2)])
+        rule = (qkv.design.previous, qkv.design.duplicate, qkv.design.induction)[i % 3]
+        yield from (
+            partial(qkv.design.copy, x, i % 4),
+            partial(qkv.design.blend, x, blend),
+            partial(qkv.design.wire, x, reads, dict.fromkeys(reads, x[0]), mask=mask),
+            partial(qkv.design.copyable, x),
+            partial(qkv.design.project, x[:, :1], x[:, i % 2 :][:, :1]),
+            partial(qkv.design.reach, x, 0, x[1] - x[2], x[3]),
+            partial(qkv.design.wire_texts, words if i % 2 else texts, rule()),
+        )
+
+
+def test_the_result_of_every_design_is_that_of_its_certificates(tmp_path):
+    seen, impossible = Counter(), Counter()
+    for design in honest_designs():
+        try:
+            found = design()
+        except qkv.QkvError:
+            continue
+        if found.certificates:
+            path = tmp_path / "c.json"
+            save(found.certificates, path, json.loads(json.dumps(found.to_json())))
+            assert all(verify_file(path)), (found, [each.why for each in verify_file(path)])
+            seen[type(found).__name__] += 1
+            impossible[type(found).__name__] += not np.asarray(found.possible).all()
+    assert min(seen.values()) > 8 and len(seen) == 6, seen
+    assert min(impossible[name] for name in ("Design", "Wiring", "Projection", "Reachability")) > 3, impossible
 
 
 @pytest.mark.parametrize(

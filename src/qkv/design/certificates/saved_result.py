@@ -45,15 +45,25 @@ BOUNDS = {
     "tol": ("data", "tol"),
 }
 """Where certificates hold the number of a result; of several numbers, the largest."""
-WITHIN = ("no query within tol", "no wiring within tol")
-ONLY = {"least_norm_within_tol": WITHIN, "distance_at_least": WITHIN}
+ANY_QUERY = "no query within tol"
+"""The kind whose bound holds whatever the ratios; the shortest query of a design and its nearest one have one each."""
+ONLY = {"at_least": ("unreachable",), "least_norm_within_tol": (ANY_QUERY,), "distance_at_least": (ANY_QUERY,)}
 """The kinds of certificates that hold a number, for those that others hold under the same name with another sense."""
-NEVER = {"least_norm": WITHIN, "tol": WITHIN, "distance": ("unreachable",)}
+NEVER = {"least_norm": (ANY_QUERY,), "tol": (ANY_QUERY,), "distance": ("unreachable",)}
 """Kinds whose claim of that name is about something else; a search found the distance beside "unreachable"."""
+NORMS = ("least_norm", "least_norm_within_tol")
+"""Bounds that hold for the `tol` of their certificate, which must be that of the result."""
 READS = ("weights", "wiring", "every text", "given texts")
 """Kinds that show how near a query or matrices come to what is wanted, in total variation."""
 NONE = ("no query", "no wiring", "no wiring within tol", "no head for given texts", "intersection")
 """Kinds that show that there is nothing that does it, or nothing of a norm below a bound."""
+EVIDENCE = {"tol", "multipliers", "mix", "others", "indices", "weights", "normal", "range"}
+"""Data that prove a statement. Other data say what it is about: where two certificates hold one, it is the same."""
+OF_A_QUERY = {"weights", "no query", ANY_QUERY, "inside"}
+"""Kinds that stand beside each other in one result. Of all others, a result has one certificate."""
+LARGE_QUERY, LARGE_WIRING, SMALL_GAP = 1e6, 1e9, 1e-9
+"""What counts as none: no query that moves scores by less than the first, no W that does by less than the second, and
+spans that differ by less than the third. A design that finds nothing must show so much (`_none_of_any_use`)."""
 LISTS = (
     "query", "wanted", "matrix", "coordinates", "shared", "Q", "K", "V", "distances", "output_distances", "answers",
 )  # fmt: skip
@@ -81,7 +91,13 @@ def differences(result: Mapping[str, Any], certificates: Sequence[Stated]) -> It
     Yields:
         One `Difference` for each such field.
     """
-    checks = {"labels": _labels, "wanted": _wanted, "answers": _answers, "shared": _shared}
+    checks = {"labels": _labels, "wanted": _wanted, "answers": _answers, "shared": _shared, "rules": _rules}
+    try:
+        apart = _apart(certificates) if result else ""
+    except BROKEN:
+        apart = "certificates"
+    if apart:
+        yield Difference(apart, "the certificates of the file are not about the same")
     for field, value in result.items():
         try:
             if value is not None and (field in COUNTS[:2] or (field in COUNTS and not isinstance(value, list | dict))):
@@ -91,7 +107,7 @@ def differences(result: Mapping[str, Any], certificates: Sequence[Stated]) -> It
             elif _holds_array(value) or (value is not None and (field in LISTS or _array_of(field, certificates))):
                 why = _array(field, value, certificates)
             else:
-                why = _bound(field, value, certificates)
+                why = _bound(field, value, result, certificates)
         except BROKEN:
             why = DIFFERENT
         if why:
@@ -111,31 +127,74 @@ def _array(field: str, value: Any, certificates: Sequence[Stated]) -> str:
     return "" if _same(value, held) else DIFFERENT
 
 
-def _bound(field: str, value: Any, certificates: Sequence[Stated]) -> str:
+def _apart(certificates: Sequence[Stated]) -> str:
+    """What certificates of one result disagree about: keys, wanted weights, a query; "" if they are about the same."""
+    held: dict[str, Any] = {}
+    if len(certificates) > 1 and not {each.kind for each in certificates} <= OF_A_QUERY:
+        return "certificates"
+    for each in certificates:
+        for name, value in each.data.items():
+            if name not in EVIDENCE and not _alike(held.setdefault(name, value), value):
+                return name
+    return ""
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if isinstance(one, str) or isinstance(other, str):
+        return bool(one == other)
+    return bool(np.array_equal(_numbers(one), _numbers(other)))
+
+
+def _bound(field: str, value: Any, result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
     if field not in BOUNDS or value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return DIFFERENT
     part, name = BOUNDS[field]
-    held = [np.max(_numbers(getattr(each, part)[name])) for each in certificates
-            if name in getattr(each, part) and each.kind in ONLY.get(field, (each.kind,))
-            and each.kind not in NEVER.get(field, ())]  # fmt: skip
-    if field == "distance_at_least" and any(
-        value > np.max(_numbers(each.claims["distance"])) for each in certificates if each.kind == "weights"
-    ):
-        return "the certified query is nearer"
-    if held:
-        return "" if any(_same(value, each) for each in held) else DIFFERENT
-    return "" if field == "tol" or (field == "distance" and _trivial(value, certificates)) else UNCOVERED
+    held = [each for each in certificates if name in getattr(each, part)
+            and each.kind in ONLY.get(field, (each.kind,)) and each.kind not in NEVER.get(field, ())]  # fmt: skip
+    if not held:
+        return "" if field == "tol" or (field == "distance" and _trivial(value, certificates)) else UNCOVERED
+    held = [each for each in held if _same(value, np.max(_numbers(getattr(each, part)[name])))]
+    if field in NORMS:
+        held = [each for each in held if _same(result["tol"], each.data["tol"])]
+    if not held:
+        return DIFFERENT
+    if field == "distance_at_least":
+        if any(value > np.max(_numbers(each.claims["distance"])) for each in certificates if each.kind == "weights"):
+            return "the certified query is nearer"
+        if not any(map(_none_of_any_use, held)):
+            return "its certificate leaves queries of moderate norm"
+    return ""
+
+
+def _none_of_any_use(certificate: Stated) -> bool:
+    """Whether a certificate leaves nothing, or only what is very large, or what float64 does not tell from nothing."""
+    data, claims = certificate.data, certificate.claims
+    if certificate.kind == "intersection":
+        return bool("exact" in claims or np.max(_numbers(claims["gap"])) <= SMALL_GAP)
+    norm = float(claims["norm_at_least"])
+    if certificate.kind == "no head for given texts":  # then no layers were found, and a bound says how large they are
+        return norm > 0
+    if math.isinf(norm):
+        return norm > 0
+    with np.errstate(over="ignore"):
+        if "keys" in data:
+            keys = _numbers(data["keys"])
+            lengths = np.linalg.norm(keys - keys[_numbers(data["items"]).astype(int)].mean(axis=0), axis=1)
+            return bool(norm * np.median(lengths[lengths > 0]) >= LARGE_QUERY * (1 - SHARED_TOLERANCE))
+        lengths = np.linalg.norm(_numbers(data["X"]), axis=1)
+        readers = lengths[_numbers(data["rules"]).astype(int)]
+        return bool(norm * readers[readers > 0].min() * lengths.max() >= LARGE_WIRING * (1 - SHARED_TOLERANCE))
 
 
 def _trivial(distance: float, certificates: Sequence[Stated]) -> bool:
-    """Whether a distance that no certificate bounds from above contradicts none: 1 in total variation, or what a
-    search found beside "unreachable"."""
-    kinds = [each.kind for each in certificates]
+    """Whether a distance that no certificate bounds from above contradicts none: 1 in total variation where no layers
+    were found, or what a search found beside "unreachable"."""
+    kinds = {each.kind for each in certificates}
     if "unreachable" in kinds:
         return all(distance >= np.max(_numbers(each.claims["distance"])) for each in certificates)
-    return distance >= 1 and set(kinds) <= set(NONE)
+    return distance == 1 and kinds == {"no head for given texts"}
 
 
 def _decided(field: str, value: Any, result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
@@ -157,7 +216,25 @@ def _decided(field: str, value: Any, result: Mapping[str, Any], certificates: Se
     distances = [np.max(_numbers(each.claims["distance"])) for each in certificates if each.kind in READS]
     if distances:
         return "" if bool(max(distances) <= float(result["tol"])) == value else DIFFERENT
-    return "" if ("projection" in kinds) == value else DIFFERENT
+    if value:
+        return "" if "projection" in kinds else DIFFERENT
+    none = [each for each in certificates if each.kind in NONE]
+    if not none:
+        return UNCOVERED if "projection" not in kinds else DIFFERENT
+    enough = any(
+        _none_of_any_use(each) and float(each.data.get("tol", 1)) >= float(result.get("tol", 0)) for each in none
+    )
+    return "" if enough else "its certificate leaves what is of moderate norm"
+
+
+def _rules(result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
+    """The reading tokens; where some of the rules cannot be followed, all of them cannot."""
+    rules, first = result["rules"], certificates[0]
+    if first.kind in NONE and "rules" in first.data and _plain_numbers(rules):
+        tokens = set(range(len(first.data["X"])))
+        whole = len(set(rules)) == len(rules) and set(rules) <= tokens
+        return "" if whole and set(_numbers(first.data["rules"]).tolist()) <= set(rules) else DIFFERENT
+    return _array("rules", rules, certificates)
 
 
 def _labels(result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
@@ -232,7 +309,8 @@ def _shared(result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
         return UNCOVERED
     try:
         given, held = _numbers(result["shared"]), _numbers(a) @ _numbers(x)
-        near = given.shape == held.shape and np.abs(given - held).max() <= SHARED_TOLERANCE * np.abs(held).max()
+        near = _plain_numbers(result["shared"]) and given.shape == held.shape
+        near = near and np.abs(given - held).max() <= SHARED_TOLERANCE * np.abs(held).max()
     except (ValueError, TypeError):
         return DIFFERENT
     return "" if near else DIFFERENT

@@ -133,3 +133,11 @@ def test_blends_are_shown_with_six_items_and_rounded_weights_are_marked():
 
 def test_a_statement_is_not_tried_in_float64_first_unless_it_says_so():
     assert KINDS["selects"].float64_first({}) is False
+
+
+def test_whole_numbers_beside_others_in_a_list_are_not_rounded_in_silence():
+    for given in ([2**53 + 1, 0.5], [[2**53 + 3, 0.0], [1, 2]], [-(2**53) - 1, 1e300]):
+        with pytest.raises(InvalidCertificate, match="whole numbers that float64 rounds"):
+            base.numbers({"x": given}, "x")
+    assert base.numbers({"x": [2**53 + 2, 0.5]}, "x").tolist() == [2**53 + 2, 0.5]
+    assert base.numbers({"x": [2.0**53 + 2, 1e300, np.inf]}, "x").tolist() == [2**53 + 2, 1e300, np.inf]

@@ -486,3 +486,9 @@ def test_a_target_is_over_the_first_key_by_no_more_than_any_token_there_may_be()
     b, d = rows_of([[0.0, 0.0], [0.0, 0.0]]), rows_of([[0.1, 0.2], [0.3, 0.3]])
     t = every_text._Tables.of(a, b, c, d, 0.0, 1.0, p)
     assert t.over_first == pytest.approx(0.5) and t.margin == pytest.approx(5.0)
+
+
+def test_tokens_that_all_score_0_with_others_of_any_size_are_decided():
+    data = {"tokens": [[1e308], [1.0]], "positions": [[0.0], [1.0]], "rule": "previous", "Q": [[0.0]], "K": [[1.0]]}
+    certificate = Certificate.issue("every text", data)
+    assert certificate.verify() and 0.4 < certificate.claims["distance"] <= 1

@@ -64,11 +64,12 @@ def numbers(data: Data, name: str) -> FloatArray:
     if value.size and value.dtype.kind not in "biuf":
         raise InvalidCertificate(f"{name} holds something that is no real number")
     out = np.asarray(value, dtype=np.float64)
-    if value.dtype.kind in "iu":
-        large = np.abs(out) >= 2.0**53
-        if any(int(f) != int(v) for f, v in zip(out[large], value[large], strict=True)):
+    large = np.abs(out) >= 2.0**53
+    if large.any() and (value.dtype.kind in "iu" or not isinstance(data[name], np.ndarray)):
+        given = np.asarray(data[name], dtype=object)[large]  # a list of whole numbers and others is rounded by numpy
+        if any(isinstance(v, int | np.integer) and int(f) != int(v) for f, v in zip(out[large], given, strict=True)):
             raise InvalidCertificate(f"{name} holds whole numbers that float64 rounds")
-    elif value.dtype.itemsize > 8 and not (out.astype(value.dtype) == value).all():
+    if value.dtype.itemsize > 8 and not (out.astype(value.dtype) == value).all():
         raise InvalidCertificate(f"{name} holds numbers that float64 rounds")
     return out
 

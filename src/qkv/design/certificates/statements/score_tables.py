@@ -108,7 +108,7 @@ def token_table(queries: Rows, keys: Rows, slack: float, others: FloatArray, rea
     if queries.size * keys.size <= NEGLIGIBLE:
         every = np.full(len(a), queries.size * keys.size)
         return TokenTable(own, every, -every)
-    sizes = [float(np.abs(m).max()) for m in (a, c)]
+    sizes = [float(np.abs(m).max()) or 1.0 for m in (a, c)]  # rows that are all 0 stay so
     small = [(m / s).astype(np.float32) for m, s in zip((a, c), sizes, strict=True)]
     unit = sizes[0] * sizes[1]
     # Division by the size, conversion and the product: 3 more roundings in each factor than the h of the sum.
