@@ -253,3 +253,14 @@ def test_an_interval_is_rounded_outwards_and_never_to_certainty(low, high, text)
 
 def test_bounds_have_four_digits_unless_told_otherwise():
     assert (lower_bound(1.234567), upper_bound(1.234567), number(1.234567)) == ("1.234", "1.235", "1.235")
+
+
+@pytest.mark.parametrize(
+    ("x", "digits", "text"), [(1000.3, 3, "1001"), (999.7, 3, "1000"), (99.7, 2, "100"), (100.2, 2, "101")]
+)
+def test_bounds_beside_a_power_of_ten_keep_their_units(x, digits, text):
+    assert upper_bound(x, digits) == text
+
+
+def test_eight_entries_of_a_vector_are_shown():
+    assert "more" not in vector(range(8)) and vector(range(9)).endswith("… 1 more)")

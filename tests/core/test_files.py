@@ -353,3 +353,30 @@ def test_a_temporary_file_that_is_gone_already_does_not_keep_the_others(tmp_path
         assert not second.exists()
         first.write_text("")
         second.write_text("")
+
+
+def test_a_folder_that_another_process_removed_before_it_was_locked_is_made_again(monkeypatch):
+    lock, first = files._lock_folder, []
+
+    def too_late(folder, wait):
+        handle = lock(folder, wait)
+        if not first:
+            first.append(handle)
+            folder.rmdir()
+        return handle
+
+    monkeypatch.setattr(files, "_lock_folder", too_late)
+    claimed = ClaimedFolder("qkv-test-too-late-")
+    try:
+        assert claimed.path.is_dir() and first[0] is not None
+        assert claimed._handle == first[0] or not _is_open(first[0])  # released; its number may be in use again
+    finally:
+        claimed.remove()
+
+
+def _is_open(handle):
+    try:
+        os.fstat(handle)
+    except OSError:
+        return False
+    return True

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import qkv
-from qkv.core.attention import attend, attend_heads
+from qkv.core.attention import MAX_ROWS_SHOWN, attend, attend_heads
 from qkv.core.memory import Memory
 from qkv.errors import QkvError
 
@@ -276,3 +276,13 @@ def test_tables_that_are_no_memory_are_refused_in_a_sentence(make, says):
     table = pd.DataFrame(np.eye(2), index=["a", "b"], columns=list("xy"))
     with pytest.raises(QkvError, match=says):
         qkv.Memory(*make(pd, table))
+
+
+def test_rows_beyond_those_shown_are_counted():
+    assert Memory(np.eye(MAX_ROWS_SHOWN)).card().note == ""
+    assert Memory(np.eye(MAX_ROWS_SHOWN + 1)).card().note == "… 1 more"
+
+
+def test_a_generated_memory_is_refused_from_the_stated_size_on():
+    with pytest.raises(QkvError, match="268,435,456"):
+        Memory.orthonormal(n=20_000, d=20_000)

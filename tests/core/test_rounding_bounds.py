@@ -381,3 +381,33 @@ def test_what_underflow_may_add_is_allowed_for(monkeypatch):
     near = np.array([[0.5, 0.5], [0.5, 0.25], [-0.5, -0.5]])  # 1 away, but 1/4 only by the small coordinate
     sharp = rounding_bounds._sharp_margin(near, 0, np.array([0.0, 0.5]), 0.5, 1.0)
     assert sharp == pytest.approx((0.125 - 0.125) / 0.5)
+
+
+@given(value=WILD, exponent=st.integers(-1100, 1100))
+def test_a_number_is_rounded_down_and_stays_finite(value, exponent):
+    (found,) = rounding_bounds.rounded_down(np.array([value]), exponent)
+    exact = Fraction(value) * Fraction(2) ** exponent
+    assert np.isfinite(found) and Fraction(float(found)) < exact
+    with np.errstate(over="ignore"):
+        nearest = np.ldexp(value, exponent)
+    if np.isfinite(nearest) and abs(nearest) > 1e-300:
+        assert abs(found - nearest) <= 2 * np.spacing(abs(nearest))
+
+
+def test_equal_keys_of_one_item_say_nothing_of_the_others():
+    keys = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    items, offsets = np.array([0, 2, 3]), np.array([0, 1, 2, 3])
+    found = rounding_bounds.residual_upper_bounds(keys, items, offsets, np.array([1, 3, 0]), np.ones(3))
+    assert found[0] == 0 and found[1] == pytest.approx(2) and found[2] == pytest.approx(2**0.5)
+
+
+@pytest.mark.parametrize("coordinates", [(1.5, 0.5), (3.5, 1.5), (3.5, 0.5)])
+def test_what_the_scale_of_a_large_key_takes_from_small_coordinates_is_allowed_for(coordinates):
+    keys = np.array([[2.0**1000, x * 2.0**-74] for x in coordinates])
+    query = np.array([[0.0, 1.0]])
+    bound = rounding_bounds.margin_lower_bounds(keys, [0], query)[0]
+    gap, norm2 = exact_margin(keys, 0, query[0])
+    assert is_lower(bound, gap, norm2)
+    scaled = rounding_bounds.scaled_keys(keys)
+    assert scaled.fine < -1060
+    assert (scaled.error(np.array([0, 1])) >= 2.0 ** (-1074 - scaled.fine)).all()
