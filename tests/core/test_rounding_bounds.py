@@ -384,10 +384,10 @@ def test_what_underflow_may_add_is_allowed_for(monkeypatch):
 
 
 @given(value=WILD, exponent=st.integers(-1100, 1100))
-def test_a_number_is_rounded_down_and_stays_finite(value, exponent):
+def test_a_number_is_rounded_down(value, exponent):
     (found,) = rounding_bounds.rounded_down(np.array([value]), exponent)
     exact = Fraction(value) * Fraction(2) ** exponent
-    assert np.isfinite(found) and Fraction(float(found)) < exact
+    assert found < np.inf and (found == -np.inf or Fraction(float(found)) < exact)
     with np.errstate(over="ignore"):
         nearest = np.ldexp(value, exponent)
     if np.isfinite(nearest) and abs(nearest) > 1e-300:

@@ -242,7 +242,7 @@ def _sharp_margin(points: FloatArray, item: int, q: FloatArray, size: float, sla
 
 
 def rounded_down(values: FloatArray, exponent: int) -> FloatArray:
-    """2^exponent times values, rounded down, and finite where the values are."""
+    """2^exponent times values, rounded down: below the largest float64 where the values are finite."""
     top = np.finfo(np.float64).max
     with np.errstate(over="ignore", under="ignore"):
         return np.nextafter(np.clip(np.ldexp(values, exponent), -np.inf, top), -np.inf)
