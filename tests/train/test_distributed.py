@@ -115,3 +115,22 @@ def test_processes_that_torchrun_did_not_start_are_refused(monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     with pytest.raises(QkvError, match=r"joining 2 processes.*Start them with torchrun"), process_group():
         pass
+
+
+@pytest.mark.parametrize(
+    ("variables", "why"),
+    [
+        ({"WORLD_SIZE": "x"}, "the environment variable WORLD_SIZE is 'x'"),
+        ({"WORLD_SIZE": "0"}, "the environment variable WORLD_SIZE is '0'"),
+        ({"WORLD_SIZE": "2", "RANK": "-1"}, "the environment variable RANK is '-1'"),
+        ({"WORLD_SIZE": "2", "LOCAL_RANK": ""}, "the environment variable LOCAL_RANK is ''"),
+        ({"WORLD_SIZE": "2", "RANK": "2"}, "RANK is 2 and LOCAL_RANK is 0"),
+    ],
+)
+def test_variables_that_torchrun_would_never_set_are_refused(variables, why, monkeypatch):
+    for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(QkvError, match=why), process_group():
+        pass

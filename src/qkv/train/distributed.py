@@ -74,11 +74,14 @@ def process_group() -> Iterator[ProcessGroup]:
     Nested uses share one group, which is destroyed when the outermost `with` ends.
     """
     cuda = torch.cuda.is_available()
-    size = int(os.environ.get("WORLD_SIZE", "1"))
+    size = _environment_number("WORLD_SIZE", 1)
     if size == 1:
         yield ProcessGroup(device=torch.device("cuda" if cuda else "cpu"))
         return
-    local = int(os.environ.get("LOCAL_RANK", "0"))
+    local, rank = _environment_number("LOCAL_RANK", 0), _environment_number("RANK", 0)
+    if max(local, rank) >= size:
+        problem = f"RANK is {rank} and LOCAL_RANK is {local}"
+        raise QkvError(f"joining {size} processes", problem, "Start them with torchrun")
     device = torch.device("cuda", local) if cuda else CPU
     if dist.is_initialized():
         yield ProcessGroup(dist.get_rank(), size, device)
@@ -101,6 +104,15 @@ def process_group() -> Iterator[ProcessGroup]:
         raise PeerFailed(size) from None
     finally:
         dist.destroy_process_group()
+
+
+def _environment_number(name: str, least: int) -> int:
+    """A whole number that torchrun puts into an environment variable; `least` if it is not set."""
+    text = os.environ.get(name, str(least))
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least):
+        problem = f"the environment variable {name} is {text[:40]!r}"
+        raise QkvError("joining other processes", problem, "Start them with torchrun, or unset it")
+    return int(text)
 
 
 class PeerFailed(QkvError):
