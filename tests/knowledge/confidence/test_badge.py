@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -168,3 +169,18 @@ def test_a_badge_holds_for_the_weights_that_it_was_fitted_on_alone(badge, tmp_pa
         Badge.load(one)
     assert save_unless_worse(that_says_nothing(badge), one)  # one of other weights does not work: it is replaced
     assert not Badge.load(one).remembered.accepted
+
+
+@pytest.mark.parametrize("kind", ["folder", "broken link", "pipe"])
+def test_what_is_no_file_is_not_taken_for_a_run_without_a_badge(kind, tmp_path):
+    path = tmp_path / "trust.json"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(tmp_path / "nothing")
+    with pytest.raises(QkvError, match=r"trust.json: it is no file"):
+        Badge.load(tmp_path, "weights")
+    path.rmdir() if kind == "folder" else path.unlink()
+    assert Badge.load(tmp_path, "weights") is None

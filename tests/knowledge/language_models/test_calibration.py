@@ -303,3 +303,14 @@ def test_empty_answers_have_no_badge_and_no_part_in_its_level():
     assert (badge.calibrator, badge.rates) == (alone.calibrator, alone.rates) and len(fit.scores) == len(wanted)
     card = measured(badge, fit, with_empty, expected)
     assert card.empty == sum(empty) and sum(sum(each.values()) for each in card.counts.values()) == len(wanted)
+
+
+def test_a_folder_or_a_broken_link_is_not_taken_for_a_model_without_a_badge(tmp_path):
+    path = badge_path(tmp_path, "city")
+    path.mkdir()
+    with pytest.raises(QkvError, match="it is no file"):
+        ModelBadge.load(tmp_path, "city", "print")
+    path.rmdir()
+    path.symlink_to(tmp_path / "nothing")
+    with pytest.raises(QkvError, match="it is no file"):
+        ModelBadge.load(tmp_path, "city", "print")

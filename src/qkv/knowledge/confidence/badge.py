@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -136,8 +137,10 @@ class Badge:
         not hold for this run. `weights` is the checksum of its weights in memory; those in the folder if left out.
         """
         path = Path(folder) / FILE
-        if not path.is_file():
+        if not os.path.lexists(path):
             return None
+        if not path.is_file():
+            raise QkvError(f"reading {path}", "it is no file", "Remove it, and calibrate again with: qkv trust")
         try:
             data = read_json(path)
             version = data.get("format") if isinstance(data, dict) else None

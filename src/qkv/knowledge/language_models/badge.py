@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,8 +99,10 @@ class ModelBadge:
     def load(cls, folder: str | Path, relation: str, model: str) -> ModelBadge | None:
         """The badge of a model for a relation, or None; a damaged file, or one of another model, is refused."""
         path = badge_path(folder, relation)
-        if not path.is_file():
+        if not os.path.lexists(path):
             return None
+        if not path.is_file():
+            raise QkvError(f"reading {path}", "it is no file", "Remove it, and calibrate again with: qkv trust")
         try:
             data = read_json(path)
             if isinstance(data, dict) and data.get(CHECKSUM) == EDITED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -190,7 +191,7 @@ def measured(
 
 def _save_unless_worse(badge: ModelBadge, folder: str) -> bool:
     """Write a badge to a model's folder; one that calls nothing "remembered" does not replace one that does."""
-    if not badge.remembered.accepted and badge_path(folder, badge.relation).is_file():
+    if not badge.remembered.accepted and os.path.lexists(badge_path(folder, badge.relation)):
         try:
             earlier = ModelBadge.load(folder, badge.relation, badge.model)
         except QkvError:
