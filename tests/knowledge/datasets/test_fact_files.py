@@ -248,7 +248,7 @@ def test_links_and_folders_of_these_names_stay(tmp_path, name, kind):
     assert target.exists() == (kind == "link")
 
 
-@pytest.mark.parametrize("failing", range(1, 6))
+@pytest.mark.parametrize("failing", range(1, 7))
 def test_a_disk_that_is_full_leaves_the_files_of_the_earlier_call(tmp_path, monkeypatch, failing):
     write_facts(BOOKS, tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}

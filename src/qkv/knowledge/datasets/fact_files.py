@@ -266,21 +266,21 @@ def _write(folder: Path, files: Mapping[str, Sequence[str]]) -> None:
 
 
 def _replace(folder: Path, contents: Mapping[str, str]) -> None:
-    """Write files, and remove those of an earlier call that are not among them; a failure changes nothing."""
+    """Write files, and remove those of an earlier call that are not among them; a full disk changes nothing."""
     earlier = _own_files(folder)
     new = {name: [content_checksum(text.encode())] for name, text in contents.items()}
     both = {name: [*earlier.get(name, ()), *new.get(name, ())] for name in FILES}
-    with ExitStack() as pending:  # all are written before any replaces an earlier one
+    with ExitStack() as pending:  # all are written before any replaces an earlier one; the record, as the first, last
+        pending.enter_context(replacing(folder / RECORD)).write_text(_record(new), "utf-8")
         for name, text in contents.items():
             pending.enter_context(replacing(folder / name)).write_text(text, "utf-8")
-        _write_record(folder, both)  # if the process is killed now, the next call still knows all of them
+        write_text(folder / RECORD, _record(both))  # so that the next call knows all of them after a kill
         for name in FILES:  # a kill leaves files missing rather than those of two calls side by side
             (folder / name).unlink(missing_ok=True)
-    _write_record(folder, new)
 
 
-def _write_record(folder: Path, checksums: Mapping[str, Sequence[str]]) -> None:
-    write_text(folder / RECORD, json.dumps(with_checksum({"format": FORMAT, "files": checksums})) + "\n")
+def _record(checksums: Mapping[str, Sequence[str]]) -> str:
+    return json.dumps(with_checksum({"format": FORMAT, "files": checksums})) + "\n"
 
 
 def _own_files(folder: Path) -> dict[str, list[str]]:
