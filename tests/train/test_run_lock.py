@@ -153,7 +153,7 @@ def test_folders_that_were_made_for_nothing_are_removed(tmp_path, config):
         runs.pretrain(tmp_path / "none.txt", tmp_path / "runs" / "a", config, steps=1)
     assert not list(tmp_path.iterdir())
     (tmp_path / "file").write_text("")
-    with pytest.raises(QkvError, match="writing a run to"):
+    with pytest.raises(QkvError, match="writing to"):
         runs.pretrain(["Ada."], tmp_path / "file", config, steps=1)
 
 
@@ -206,3 +206,38 @@ def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
     for folder in (file, file / "below"):
         with pytest.raises(QkvError, match=rf"{file} is a file\. Give a folder"), run_lock(folder):
             pass
+
+
+@pytest.mark.parametrize("kind", ["text", "pipe", "almost the lock"])
+def test_a_file_of_the_locks_name_that_is_no_lock_stays(kind, tmp_path):
+    path = tmp_path / LOCK_FILE
+    mine = "Ada was born in London.\n" if kind == "text" else "process 12 on a host\nand a line of mine\n"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.write_text(mine)
+    with pytest.raises(QkvError, match="there already, and qkv did not write it"), run_lock(tmp_path):
+        pass
+    assert path.is_fifo() if kind == "pipe" else path.read_text() == mine
+
+
+@pytest.mark.parametrize("content", ["", "process 12 on a host\n"])
+def test_a_lock_that_a_killed_process_left_is_taken(content, tmp_path):
+    (tmp_path / LOCK_FILE).write_text(content)
+    with run_lock(tmp_path):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("written", [None, 3])
+def test_a_full_disk_leaves_neither_a_lock_nor_a_new_folder(written, tmp_path, monkeypatch):
+    def full(handle, *rest):
+        if written is None:
+            raise OSError(28, "No space left on device")
+        return written
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        with pytest.raises(QkvError, match=r"writing to .*: No space left"), run_lock(tmp_path / "new" / "run"):
+            pass
+    assert not list(tmp_path.iterdir())
