@@ -29,7 +29,7 @@ def test_a_checkpoint_that_is_cut_short_leaves_the_last_good_one(moment, text, c
         if path.name == ("optimizer-8.safetensors" if moment == "optimizer" else "model.safetensors"):
             count["n"] += 1
             if moment == "optimizer" or (moment == "weights" and count["n"] == 3):
-                path.with_name(".half.safetensors").write_bytes(b"half")
+                path.with_name(".qkv-tmp-half.safetensors").write_bytes(b"half")
                 raise KeyboardInterrupt
         real_write(path, *rest)
 
@@ -112,3 +112,12 @@ def test_weights_of_another_model_are_refused_and_change_nothing():
         with pytest.raises(QkvError, match=why):
             checkpoint.load_weights(model, weights, "a file")
         assert same(before, checkpoint.weights_of(model))
+
+
+def test_files_whose_names_only_look_like_those_of_a_checkpoint_stay(text, config, settings, tmp_path):
+    out = tmp_path / "run"
+    out.mkdir()
+    for name in (".mine.safetensors", "optimizer-notes.safetensors"):
+        (out / name).write_text("mine")
+    runs.pretrain(text, out, config, replace(settings, steps=2))
+    assert (out / ".mine.safetensors").read_text() == (out / "optimizer-notes.safetensors").read_text() == "mine"

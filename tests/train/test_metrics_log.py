@@ -9,7 +9,7 @@ import pytest
 
 from qkv.errors import QkvWarning
 from qkv.train import runs
-from qkv.train.metrics_log import History, MetricsLog, read_log
+from qkv.train.metrics_log import LOG_FILE, History, MetricsLog, read_log
 
 
 def test_the_log_for_tensorboard_holds_the_same_losses(text, config, settings, tmp_path):
@@ -76,3 +76,19 @@ def test_the_history_of_a_run_is_that_of_its_folder(tmp_path):
 
     (tmp_path / "log.jsonl").write_text('{"step": 2, "loss": 1.0}\n')
     assert History.of(Run(tmp_path)) == History.of(str(tmp_path)) == History((2,), (1.0,), (), ())
+
+
+def test_a_copy_of_a_damaged_log_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
+    (tmp_path / LOG_FILE).write_text('{"step": 1, "loss": 2.0}\n{"step":\n')
+    before = (tmp_path / LOG_FILE).read_bytes()
+
+    def full(path, content):
+        with path.open("wb") as handle:
+            handle.write(content[:5])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(tmp_path), "write_bytes", full)
+        with pytest.raises(OSError, match="No space left"):
+            MetricsLog(tmp_path, 1)
+    assert [path.name for path in tmp_path.iterdir()] == [LOG_FILE] and (tmp_path / LOG_FILE).read_bytes() == before

@@ -1,7 +1,10 @@
 """Files of a run folder, of today's format and of the old one."""
 
+import contextlib
 import dataclasses
 import json
+import multiprocessing
+import os
 import shutil
 import subprocess
 import sys
@@ -14,7 +17,8 @@ from safetensors.numpy import load_file
 
 from qkv.errors import QkvError
 from qkv.model.config import ModelConfig
-from qkv.train import old_runs, run_files, runs
+from qkv.train import old_runs, run_files, runs, tokenizers
+from qkv.train.convert.importer import import_model
 from qkv.train.generation import generate
 from qkv.train.settings import TrainSettings
 
@@ -111,3 +115,24 @@ def test_a_model_of_hugging_face_and_a_file_are_told_from_a_run(tmp_path):
         run_files.read_description(tmp_path)
     with pytest.raises(QkvError, match="it is a file"):
         run_files.read_description(tmp_path / "config.json")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", "optimizer-1.safetensors"])
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(name, tmp_path):
+    config = ModelConfig(n_layer=1, n_head=2, d_model=8, context_length=16)
+    runs.pretrain(["Ada was born in London."], tmp_path / "run", config, steps=1, batch_size=2)
+    (tmp_path / "run" / name).unlink()
+    os.mkfifo(tmp_path / "run" / name)
+
+    def read():
+        assert run_files.steps_taken(tmp_path / "run") is None
+        for call in (runs.resume, tokenizers.load, import_model):
+            with contextlib.suppress(QkvError):
+                call(tmp_path / "run", *[tmp_path / "imported"] * (call is import_model))
+        os._exit(7)
+
+    reader = multiprocessing.get_context("fork").Process(target=read)
+    reader.start()
+    reader.join(30)
+    reader.kill()
+    assert reader.exitcode == 7

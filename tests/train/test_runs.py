@@ -1,6 +1,8 @@
 """Run folders: created once, finetuned, loaded and resumed on their own data only."""
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,7 +10,7 @@ from safetensors.torch import load_file
 
 from qkv.errors import QkvError
 from qkv.model.gpt import GPT
-from qkv.train import runs
+from qkv.train import checkpoint, loop, runs
 from qkv.train.generation import generate
 from qkv.train.metrics_log import read_log
 from qkv.train.settings import TrainSettings
@@ -181,3 +183,141 @@ def test_a_run_that_diverged_after_its_first_step_is_kept(text, config, settings
     with pytest.raises(QkvError, match=r"at step \d+.*the checkpoint of step 0 is untouched"):
         runs.pretrain(text, tmp_path / "run", config, replace(settings, steps=30, checkpoint_every=30, lr=1e30))
     assert runs.load(tmp_path / "run").step == 0
+
+
+def contents(folder):
+    """Every file in a folder by its name, and where a link leads that has lost its file."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else path.is_symlink() and path.readlink()
+        for path in folder.rglob("*")
+    }
+
+
+RUN_NAMES = [
+    "log.jsonl", "tokenizer.json", "model.safetensors", "optimizer-0.safetensors", "optimizer-700.safetensors",
+    "tensorboard", ".qkv-lock", ".qkv-creating",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize("name", RUN_NAMES)
+def test_a_new_run_never_replaces_a_file_that_was_there_not_even_one_that_it_reads(
+    name, resume, text, questions, config, settings, tmp_path
+):
+    out, short = tmp_path / "out", replace(settings, steps=1)
+    runs.pretrain(text, tmp_path / "base", config, short)
+    out.mkdir()
+    for data, call in (
+        (text, lambda path: runs.pretrain(path, out, config, short, resume=resume)),
+        (questions, lambda path: runs.finetune(tmp_path / "base", path, out, short, resume=resume)),
+    ):
+        (out / name).write_bytes(data.read_bytes())
+        before = contents(out)
+        with pytest.raises(QkvError, match=rf"{name} is there already"):
+            call(out / name)
+        with pytest.raises(QkvError, match=rf"{name} is there already"):
+            call(data)
+        assert contents(out) == before
+
+
+def test_links_without_a_file_and_files_put_there_after_a_kill_are_not_replaced_either(text, config, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "tokenizer.json").symlink_to(tmp_path / "nothing")
+    with pytest.raises(QkvError, match=r"tokenizer\.json is there already"):
+        runs.pretrain(text, out, config, steps=1)
+    assert contents(out) == {"tokenizer.json": tmp_path / "nothing"} and not (tmp_path / "nothing").exists()
+    (out / "tokenizer.json").unlink()
+    killed_while_creating(out, config, at=4)
+    (out / "log.jsonl").write_text("mine")
+    with pytest.raises(QkvError, match=r"log\.jsonl is there already"):
+        runs.pretrain(text, out, config, steps=1)
+    assert (out / "log.jsonl").read_text() == "mine"
+
+
+def killed_while_creating(out, config, at):
+    """Create a run in another process, which ends without any clean-up before it renames file number `at`."""
+    child = os.fork()
+    if child:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+        return
+    try:
+        tokenizer, renamed, real = Characters.train(["abc"]), [], Path.replace
+        config = replace(config, vocab_size=tokenizer.vocab_size)
+
+        def rename(path, target):
+            renamed.append(target)
+            return os._exit(9) if len(renamed) == at else real(path, target)
+
+        Path.replace = rename
+        Path.unlink = lambda path, missing_ok=False: path.name == ".qkv-creating" and os._exit(9)
+        runs.create_run(out, config, TrainSettings(), {"kind": "text"}, tokenizer)
+    finally:
+        os._exit(1)
+
+
+@pytest.mark.parametrize("at", range(1, 7))
+def test_a_run_whose_creation_was_killed_is_created_again(at, text, config, settings, tmp_path):
+    killed, whole, short = tmp_path / "killed", tmp_path / "whole", replace(settings, steps=2)
+    killed_while_creating(killed, config, at)
+    assert (killed / "config.json").exists() == (at == 6) and (killed / ".qkv-creating").exists() == (at > 1)
+    if at == 6:  # it is a run
+        checkpoint.remove_temporary_files(killed)
+        assert runs.load(killed).settings == TrainSettings()
+        names = {path.name for path in killed.iterdir()} - {".qkv-lock"}
+        assert names == {"config.json", "tokenizer.json", "model.safetensors", "optimizer-0.safetensors"}
+        return
+    with pytest.raises(QkvError, match="no such file"):
+        runs.pretrain(tmp_path / "none.txt", killed, config, short, resume=True)
+    for folder in (killed, whole):
+        runs.pretrain(text, folder, config, short, resume=True)
+    assert {path.name for path in killed.iterdir()} == {path.name for path in whole.iterdir()}
+    assert same(weights(killed), weights(whole))
+
+
+@pytest.mark.parametrize("moment", ["while it is created", "before its first step"])
+def test_a_run_that_fails_leaves_what_others_put_into_its_folder_meanwhile(
+    moment, text, config, settings, tmp_path, monkeypatch
+):
+    out = tmp_path / "new" / "out"
+
+    def fail(*args, **options):
+        (out / "other").mkdir()
+        (out / "other" / "config.json").write_text("mine")
+        (out / "notes.txt").write_text("mine")
+        raise QkvError("training", "something is wrong", "Mend it")
+
+    monkeypatch.setattr(runs, "write_description" if moment == "while it is created" else "train_locked", fail)
+    with pytest.raises(QkvError, match="something is wrong"):
+        runs.pretrain(text, out, config, replace(settings, tensorboard=True))
+    assert {path for path in contents(out) if (out / path).is_file()} == {"other/config.json", "notes.txt"}
+
+
+def test_an_interrupt_while_a_run_is_created_leaves_nothing(config, settings, tmp_path, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs, "write_description", interrupt)
+    tokenizer = Characters.train(["abc"])
+    with pytest.raises(KeyboardInterrupt):
+        runs.create_run(tmp_path / "out", replace(config, vocab_size=300), settings, {"kind": "text"}, tokenizer)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_batch_that_cannot_be_shared_is_refused_before_its_steps_are_timed(tmp_path):
+    texts = [f"Ada {i} was born in London in {1800 + i}." for i in range(30)]
+    options = {"minutes": 1, "grad_accum": 8, "batch_size": 4, "n_layer": 1, "d_model": 16, "n_head": 2}
+    with pytest.raises(QkvError, match="a batch of 4 cannot be shared by 1 processes in 8 parts"):
+        runs.pretrain(texts, tmp_path / "run", recipe="cloze", vocab_size=400, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_that_was_killed_before_its_minutes_were_steps_is_resumed_for_these_minutes(
+    text, config, settings, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(loop, "seconds_per_step", lambda job: 0.05)
+    tokenizer = Characters.train(text.read_text("utf-8").split("\n"))
+    shape = replace(config, vocab_size=tokenizer.vocab_size)
+    data = runs._data_record(text, None, settings.objective)
+    runs.create_run(tmp_path / "run", shape, settings, data, tokenizer, minutes=0.02)
+    assert runs.resume(tmp_path / "run").step == runs.load(tmp_path / "run").settings.steps == 22

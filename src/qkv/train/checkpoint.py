@@ -11,11 +11,14 @@ import torch
 from safetensors.torch import save as tensor_file
 from torch import Tensor
 
-from qkv.core.files import replacing, write_tensors
+from qkv.core.files import TEMPORARY_PREFIX, replacing, write_tensors
 from qkv.errors import QkvError
+from qkv.train import run_files
 from qkv.train.distributed import full_tensor, shard_like
 from qkv.train.optimizers import Optimizers
 from qkv.train.run_files import TENSOR_FORMAT, WEIGHTS_FILE, checksum, checksum_of_weights, read_tensors
+
+OPTIMIZER_FILES = "optimizer-[0-9]*.safetensors"
 
 
 def save(folder: Path, step: int, weights: Mapping[str, Tensor], optimizer: Mapping[str, Tensor]) -> None:
@@ -25,10 +28,10 @@ def save(folder: Path, step: int, weights: Mapping[str, Tensor], optimizer: Mapp
     the new checkpoint replaces the old: until then the old pair is untouched, and only then is it removed. Data order,
     corruption and dropout are functions of seed and step, so that the step is all of their state.
     """
-    state = folder / _optimizer_file(step)
+    state = folder / optimizer_file(step)
     write(state, optimizer, {"step": str(step)})
     write(folder / WEIGHTS_FILE, weights, {"step": str(step)})
-    for old in folder.glob("optimizer-*.safetensors"):
+    for old in folder.glob(OPTIMIZER_FILES):
         if old != state:
             old.unlink(missing_ok=True)
 
@@ -36,7 +39,7 @@ def save(folder: Path, step: int, weights: Mapping[str, Tensor], optimizer: Mapp
 def load(folder: Path) -> tuple[int, dict[str, Tensor], dict[str, Tensor]]:
     """(step, weights, optimizer state) of the last complete checkpoint."""
     weights, step = read(folder / WEIGHTS_FILE)
-    path = folder / _optimizer_file(step)
+    path = folder / optimizer_file(step)
     if not path.is_file():
         raise QkvError(
             f"resuming {folder}", f"{path.name}, the optimizer's state at step {step}, is missing",
@@ -50,8 +53,9 @@ def load(folder: Path) -> tuple[int, dict[str, Tensor], dict[str, Tensor]]:
 
 
 def remove_temporary_files(folder: Path) -> None:
-    """Remove files that a killed process was still writing."""
-    for leftover in folder.glob(".*.safetensors"):
+    """Remove what a killed process was still writing, and its record of the creation of the run."""
+    run_files.forget_creation(folder)
+    for leftover in folder.glob(f"{TEMPORARY_PREFIX}*.safetensors"):
         leftover.unlink(missing_ok=True)
 
 
@@ -135,7 +139,8 @@ def load_optimizer_state(
         optimizer.state[p] = {key: shard_like(value.to(p.device), p) for key, value in found[name].items()}
 
 
-def _optimizer_file(step: int) -> str:
+def optimizer_file(step: int) -> str:
+    """Name of the file with the optimizer's state after `step` steps."""
     return f"optimizer-{step}.safetensors"
 
 

@@ -171,12 +171,7 @@ class _Training:
 
     def __init__(self, job: Job, group: ProcessGroup, stop: threading.Event) -> None:
         s = job.settings
-        if s.batch_size < group.size * s.grad_accum:
-            raise QkvError(
-                "training",
-                f"a batch of {s.batch_size} cannot be shared by {group.size} processes in {s.grad_accum} parts",
-                "Raise batch_size, or lower grad_accum",
-            )
+        check_batch_size(s, group.size)
         self.job, self.group, self.stop = job, group, stop
         if group.is_first:
             checkpoint.remove_temporary_files(job.folder)
@@ -261,6 +256,17 @@ class _Training:
         kept = f"; the checkpoint of step {self.saved_step} is untouched" if self.step else ""
         hint = f"Lower the learning rate (it was {rate:.3g}){kept}"
         return QkvError(f"training {self.job.folder}", problem, hint)
+
+
+def check_batch_size(settings: TrainSettings, processes: int) -> None:
+    """Refuse a batch that leaves a process, or a part of its share, without an example."""
+    if settings.batch_size < processes * settings.grad_accum:
+        raise QkvError(
+            "training",
+            f"a batch of {settings.batch_size} cannot be shared by "
+            f"{processes} processes in {settings.grad_accum} parts",
+            "Raise batch_size, or lower grad_accum",
+        )
 
 
 def one_step(

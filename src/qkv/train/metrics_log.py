@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from qkv.core.display import Card, Displayable, number
-from qkv.core.files import write_text
+from qkv.core.files import replacing, write_text
 from qkv.core.json_files import CHECKSUM, parse_json, verified, with_checksum
 from qkv.errors import MissingExtra, QkvError, QkvWarning
 from qkv.train.old_runs import OLD_METRICS, UNCHECKED_METRICS
 
 LOG_FILE = "log.jsonl"
+TENSORBOARD_FOLDER = "tensorboard"
 DAMAGED_SUFFIX = ".damaged"
 
 
@@ -29,7 +30,8 @@ class MetricsLog:
         found = _parse_log(self._path)
         if found.damaged:
             copy = _unused(self._path.with_name(LOG_FILE + DAMAGED_SUFFIX))
-            copy.write_bytes(self._path.read_bytes())
+            with replacing(copy) as temporary:
+                temporary.write_bytes(self._path.read_bytes())
             _warn(self._path, found, f"the log as it was is kept as {copy.name}")
         write_text(self._path, "".join(text + "\n" for text, line in found.lines if line["step"] <= step))
         self._board = _summary_writer(folder, step) if tensorboard else None
@@ -174,4 +176,4 @@ def _summary_writer(folder: Path, step: int) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise MissingExtra("writing logs for TensorBoard", "hf") from None
-    return SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
+    return SummaryWriter(str(folder / TENSORBOARD_FOLDER), purge_step=step + 1)

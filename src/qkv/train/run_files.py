@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,8 @@ CONFIG_FILE = "config.json"
 CONFIG_FORMAT = "qkv-3"
 WEIGHTS_FILE = "model.safetensors"
 TENSOR_FORMAT = "qkv-2"  # of the safetensors files
+CREATION_FILE, CREATION_FORMAT = ".qkv-creating", "qkv-creating-1"
+"""A file with the names of those that are being created beside it: after a kill they are known to be qkv's own."""
 MAX_MINUTES = 10**6
 TensorBytes = Callable[[Any], Any]
 """The memory of a tensor as a flat array of bytes."""
@@ -59,6 +64,57 @@ def is_run(folder: Path) -> bool:
     return (folder / CONFIG_FILE).is_file()
 
 
+def check_names_free(folder: Path, patterns: Collection[str], request: str) -> None:
+    """Refuse to create files in a folder that holds others of these names, unless a killed creation left them."""
+    own = _begun(folder)
+    for name in sorted(path.name for path in folder.iterdir()) if folder.is_dir() else ():
+        if own is None:
+            foreign = name == CREATION_FILE
+        else:
+            foreign = name not in own and any(fnmatchcase(name, each) for each in patterns)
+        if foreign:
+            hint = "Give another folder, or move that file away"
+            raise QkvError(request, f"{folder / name} is there already, and would be replaced", hint)
+
+
+@contextmanager
+def creating(folder: Path, names: Collection[str]) -> Iterator[None]:
+    """Create files in a folder in which their names are free: a failure removes them, and a kill leaves their names."""
+    record = {"format": CREATION_FORMAT, "files": sorted(names)}
+    try:
+        write_json(folder / CREATION_FILE, with_checksum(record))
+        yield
+    except BaseException:
+        remove_files(folder, names)
+        raise
+    finally:
+        (folder / CREATION_FILE).unlink(missing_ok=True)
+
+
+def forget_creation(folder: Path) -> None:
+    """Remove what a creation that was killed after its last file has left."""
+    if _begun(folder):
+        (folder / CREATION_FILE).unlink()
+
+
+def remove_files(folder: Path, names: Collection[str]) -> None:
+    """Remove the files of these names from a folder, where they are."""
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
+
+
+def _begun(folder: Path) -> set[str] | None:
+    """The names of the files whose creation was killed; None if CREATION_FILE is not qkv's."""
+    path = folder / CREATION_FILE
+    if not os.path.lexists(path):
+        return set()
+    try:
+        record = verified(read_json(path)) if path.is_file() and not path.is_symlink() else {}
+        return set(map(str, record["files"])) if record.get("format") == CREATION_FORMAT else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def read_description(folder: Path) -> RunDescription:
     """Read a run's config.json, of this format or of an older one; one that does not fit its checksum is refused."""
     request, path = f"opening the run {folder}", folder / CONFIG_FILE
@@ -89,7 +145,7 @@ def read_description(folder: Path) -> RunDescription:
 def stored_tokenizer_checksum(folder: Path) -> str:
     """The checksum of tokenizer.json that a run in a folder recorded; "" if there is none, or no run."""
     try:
-        stored = read_json(folder / CONFIG_FILE)
+        stored = read_json(folder / CONFIG_FILE) if is_run(folder) else {}
     except (OSError, ValueError):
         stored = {}
     ours = isinstance(stored, dict) and str(stored.get("format")).startswith("qkv-")
@@ -160,6 +216,8 @@ def steps_taken(folder: Path) -> tuple[int, int] | None:
     path = folder / WEIGHTS_FILE
     try:
         described = read_description(folder)
+        if not path.is_file():  # opening a pipe would wait for ever
+            return None
         with interrupts_delayed(), safe_open(path, "np") as file:
             step = int((file.metadata() or {}).get("step", ""))
     except Exception:  # whoever opens the run says what is wrong with it

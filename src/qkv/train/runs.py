@@ -9,11 +9,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import shutil
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -27,14 +26,15 @@ from qkv.errors import QkvError, QkvWarning, kind_of
 from qkv.model.config import ModelChanges, ModelConfig
 from qkv.model.gpt import GPT
 from qkv.model.numpy_gpt import shapes
-from qkv.train import checkpoint, tokenizers
+from qkv.train import checkpoint, loop, run_files, tokenizers
 from qkv.train.data.cloze import ClozeSource
 from qkv.train.data.objectives import Example, documents, objective, question_examples, unchanged
 from qkv.train.data.packing import BatchSource, batches
 from qkv.train.data.span_relevance import question_frames
 from qkv.train.data.text_files import SizedIterable, read_questions, read_texts
 from qkv.train.distributed import process_group
-from qkv.train.loop import Job, StepCallback, TrainResult, seconds_per_step, torch_threads, train_locked
+from qkv.train.loop import Job, StepCallback, TrainResult, torch_threads, train_locked
+from qkv.train.metrics_log import LOG_FILE, TENSORBOARD_FOLDER
 from qkv.train.recipes import CUSTOM, Plan, RecipeName, check_fields, plan_finetuning, plan_pretraining
 from qkv.train.run_files import CONFIG_FILE as CONFIG_FILE
 from qkv.train.run_files import WEIGHTS_FILE, RunDescription, is_run, read_description, write_description
@@ -44,6 +44,7 @@ from qkv.train.tokenizers import TOKENIZER_FILE, Tokenizer
 
 BUDGET_MARGIN = 0.94  # fraction of a time budget that is for steps; the rest is for checkpoints and a busy machine
 MIN_BUDGET_STEPS = 10
+NEW_RUN_FILES = (CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE, checkpoint.optimizer_file(0))
 TextSource = str | Path | SizedIterable[str]
 QuestionSource = str | Path | SizedIterable[tuple[str, str]]
 
@@ -272,6 +273,9 @@ def resume(
     folder = folder_of(run)
     read_description(folder)  # a folder without a run is refused before it is locked
     with process_group() as group, run_lock(folder) if group.is_first else nullcontext():
+        if group.is_first:
+            _convert_budget(folder, (data, questions), group.size)
+        group.barrier()
         return train_locked(_job(folder, (data, questions), callback))
 
 
@@ -355,20 +359,24 @@ def _write_new_run(
     minutes: float | None,
 ) -> None:
     """`create_run` for callers that hold the lock of the folder already."""
-    check_no_run(folder)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         model = model or GPT(config)
-    tokenizer.save(folder)
-    checkpoint.save(folder, 0, checkpoint.weights_of(model), {})
-    checksum = content_checksum((folder / TOKENIZER_FILE).read_bytes())
-    write_description(folder, RunDescription(config, settings, dict(data), recipe, minutes, checksum))
+    check_no_run(folder)
+    with run_files.creating(folder, NEW_RUN_FILES):
+        tokenizer.save(folder)
+        checkpoint.save(folder, 0, checkpoint.weights_of(model), {})
+        checksum = content_checksum((folder / TOKENIZER_FILE).read_bytes())
+        write_description(folder, RunDescription(config, settings, dict(data), recipe, minutes, checksum))
 
 
 def check_no_run(folder: Path, hint: str = "Give another folder, or resume") -> None:
-    """Refuse to write a run over another; `hint` says what to do instead."""
+    """Refuse to write a run over another (`hint` says what to do instead), or over files that are no run's."""
+    request = f"starting a run in {folder}"
     if (folder / CONFIG_FILE).exists():
-        raise QkvError(f"starting a run in {folder}", "there is one already", hint)
+        raise QkvError(request, "there is one already", hint)
+    names = (*NEW_RUN_FILES, checkpoint.OPTIMIZER_FILES, LOG_FILE, TENSORBOARD_FOLDER)
+    run_files.check_names_free(folder, names, request)
 
 
 def with_vocabulary(config: ModelConfig, tokenizer: Tokenizer) -> ModelConfig:
@@ -431,22 +439,31 @@ def _create_and_train(
             callback(step, steps, loss, speed)
 
     with process_group() as group, run_lock(folder) if group.is_first else nullcontext():
-        goes_on, before = resume and is_run(folder), set(folder.iterdir()) if group.is_first else set()
+        created = False
         try:
             if group.is_first:
-                if goes_on:
+                if resume and is_run(folder):
                     check()
                 else:
                     check_no_run(folder)
                     create()
-                _convert_budget(folder, _sources(folder, given))
+                    created = True
+                _convert_budget(folder, _sources(folder, given), group.size)
             group.barrier()
             return train_locked(_job(folder, _sources(folder, given), after_step, announce=group.is_first))
         except Exception:  # not KeyboardInterrupt: a run that was stopped is there to be resumed
-            if group.is_first and not goes_on and not taken:
-                for path in set(folder.iterdir()) - before:
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if created and not taken:
+                _remove_new_run(folder)
             raise
+
+
+def _remove_new_run(folder: Path) -> None:
+    """Remove the files of a run that has taken no step; whatever else is in its folder stays."""
+    run_files.remove_files(folder, (*NEW_RUN_FILES, LOG_FILE))
+    board = folder / TENSORBOARD_FOLDER
+    run_files.remove_files(board, [path.name for path in board.glob("events.out.tfevents.*")])
+    with suppress(OSError):  # it is not there, or not empty
+        board.rmdir()
 
 
 def _sources(folder: Path, given: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -481,7 +498,7 @@ def _same_data(folder: Path, data: Any, record: Mapping[str, Any]) -> Any:
     return data
 
 
-def _convert_budget(folder: Path, given: tuple[Any, Any]) -> None:
+def _convert_budget(folder: Path, given: tuple[Any, Any], processes: int) -> None:
     """Convert a run's minutes to a number of steps, by timing steps on a copy of its model.
 
     On a machine that others use too, threads wait for each other, and a single one may be faster: both are timed.
@@ -489,11 +506,12 @@ def _convert_budget(folder: Path, given: tuple[Any, Any]) -> None:
     found = read_description(folder)
     if found.minutes is None:
         return
+    loop.check_batch_size(found.settings, processes)
     job = _job(folder, given, None)
     began, timed = time.perf_counter(), {}
     for count in dict.fromkeys((job.settings.threads, 1)):
         with torch_threads(count):
-            timed[count] = seconds_per_step(job)
+            timed[count] = loop.seconds_per_step(job)
     best = min(timed, key=lambda count: timed[count])
     left = found.minutes * 60 * BUDGET_MARGIN - (time.perf_counter() - began)
     steps = max(MIN_BUDGET_STEPS, int(left / timed[best]))

@@ -235,3 +235,16 @@ def test_a_number_of_heads_that_is_none_is_refused_for_folders_too(n_head, tmp_p
     with pytest.raises(QkvError, match="n_head"):
         import_model(tmp_path, tmp_path / "run", n_head=n_head)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors", "log.jsonl", ".qkv-lock"])
+def test_an_import_replaces_no_file_that_was_there_not_even_one_that_it_reads(name, text, config, settings, tmp_path):
+    runs.pretrain(text, tmp_path / "run", config, replace(settings, steps=1))
+    export_model(tmp_path / "run", tmp_path / "hf")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / name).write_bytes((tmp_path / "hf" / "tokenizer.json").read_bytes())
+    before = (out / name).read_bytes()
+    with pytest.raises(QkvError, match=f"{name} is there already"):
+        import_model(tmp_path / "hf", out, tokenizer=out / name)
+    assert [path.name for path in out.iterdir()] == [name] and (out / name).read_bytes() == before

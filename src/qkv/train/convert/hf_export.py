@@ -16,9 +16,14 @@ from qkv.model.config import ModelConfig
 from qkv.train.checkpoint import weights_of
 from qkv.train.convert.model_card import is_trained_on_questions, model_card
 from qkv.train.convert.weight_names import GPT2, LLAMA
-from qkv.train.run_files import CONFIG_FILE, WEIGHTS_FILE, write_json
+from qkv.train.run_files import CONFIG_FILE, WEIGHTS_FILE, check_names_free, creating, write_json
 from qkv.train.runs import Run, RunOrFolder, as_run, folder_of
-from qkv.train.tokenizers import END, END_ID, MASK_ID, PAD, PAD_ID
+from qkv.train.tokenizers import END, END_ID, MASK_ID, PAD, PAD_ID, TOKENIZER_FILE
+
+README_FILE, TOKENIZER_CONFIG_FILE, GENERATION_FILE = "README.md", "tokenizer_config.json", "generation_config.json"
+EXPORTED_FILES = (
+    CONFIG_FILE, WEIGHTS_FILE, TOKENIZER_FILE, TOKENIZER_CONFIG_FILE, GENERATION_FILE, README_FILE,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ def export_model(run: RunOrFolder, out: str | Path, to: str = "hf") -> Exported:
 
     Args:
         run: A run, or its folder, with `causal` or `rope` attention.
-        out: Folder to write; it must not hold a model.
+        out: Folder to write; it must not hold a model, nor other files of these names.
         to: Format; `hf` is the only one.
 
     Returns:
@@ -77,19 +82,21 @@ def export_model(run: RunOrFolder, out: str | Path, to: str = "hf") -> Exported:
         )
     if (folder / CONFIG_FILE).exists():
         raise QkvError(f"exporting to {folder}", "there is a model already", "Give another --out")
+    check_names_free(folder, EXPORTED_FILES, f"exporting to {folder}")
     names, facts = (GPT2, gpt2_config(config)) if config.attention == "causal" else (LLAMA, llama_config(config))
     weights = names.to_theirs(weights_of(found.model), config)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(folder / WEIGHTS_FILE) as temporary:
-            write_tensors(temporary, tensor_file(weights, metadata={"format": "pt"}))
-        if found.tokenizer.special:
-            signs = {"pad_token": PAD, "eos_token": END, "tokenizer_class": "PreTrainedTokenizerFast"}
-            write_json(folder / "tokenizer_config.json", signs)
-            found.tokenizer.save(folder)
-            write_json(folder / "generation_config.json", generation_config(found))
-        write_text(folder / "README.md", model_card(found, names.name))
-        write_json(folder / CONFIG_FILE, facts)
+        with creating(folder, EXPORTED_FILES):
+            with replacing(folder / WEIGHTS_FILE) as temporary:
+                write_tensors(temporary, tensor_file(weights, metadata={"format": "pt"}))
+            if found.tokenizer.special:
+                signs = {"pad_token": PAD, "eos_token": END, "tokenizer_class": "PreTrainedTokenizerFast"}
+                write_json(folder / TOKENIZER_CONFIG_FILE, signs)
+                found.tokenizer.save(folder)
+                write_json(folder / GENERATION_FILE, generation_config(found))
+            write_text(folder / README_FILE, model_card(found, names.name))
+            write_json(folder / CONFIG_FILE, facts)
     except OSError as why:
         raise QkvError(f"exporting to {folder}", str(why), "Give a folder that can be written") from None
     return Exported(str(folder), names.name, sum(p.numel() for p in found.model.parameters()))

@@ -130,8 +130,11 @@ def _read_config(folder: Path) -> tuple[ModelConfig, WeightNames]:
 
 def _config_fields(folder: Path, request: str) -> dict[str, Any]:
     """The fields of config.json."""
+    path = folder / "config.json"
     try:
-        found = read_json(folder / "config.json")
+        if path.exists() and not path.is_file():
+            raise ValueError("it is no file")
+        found = read_json(path)
         if not isinstance(found, dict):
             raise ValueError(f"it holds {kind_of(found)}")
     except FileNotFoundError:
