@@ -1,13 +1,17 @@
 """No output of a command replaces one of its inputs, nor another output."""
 
+import json
 import os
+import shutil
+from fnmatch import fnmatchcase
+from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from qkv.cli import app
-from qkv.cli.given_options import OUTPUTS
+from qkv.cli.given_options import FOLDERS, MODEL_FILES, OUTPUTS, RUN_FILES, WRITTEN_IN
 from qkv.cli.help_format import Command
 from qkv.errors import QkvError
 
@@ -63,3 +67,105 @@ def test_every_parameter_that_names_a_file_to_write_is_known():
                     command.name,
                     parameter.name,
                 )
+
+
+def test_every_option_of_a_folder_to_write_has_the_files_that_are_written():
+    for command in commands(typer.main.get_command(app)):
+        for parameter in command.params:
+            is_folder = parameter.name in FOLDERS and "folder" in (getattr(parameter, "help", "") or "").lower()
+            assert not is_folder or command.name in WRITTEN_IN, (command.name, parameter.name)
+
+
+TINY = {"steps": 1, "n-layer": 1, "d-model": 8, "n-head": 1, "attention": "rope", "tokenizer": "bytepairs"}
+TRAIN = " ".join(f"--{name} {value}" for name, value in TINY.items())
+TEXTS = "Ada was born in London.\nBob was born in Paris.\n" * 20
+SUFFIXES = (".json", ".jsonl", ".safetensors", ".txt", ".html", ".md", ".v")
+RUNS = {
+    "options in the run": ("pretrain ru/tokenizer.json", {"text": "texts.txt", "out": "ru"}, "CONFIG"),
+    "options in the default run": ("pretrain runs/base/log.jsonl", {"text": "texts.txt"}, "CONFIG"),
+    "a text in the run": ("pretrain --text ru/model.safetensors --out ru", {}, "--text"),
+    "a text in one of the runs": ("pretrain --text ru-1/log.jsonl --out ru --seeds 2", {}, "--text"),
+    "a text in the options": ("pretrain o.json --plot p.html", {"text": "p.html", "out": "ru"}, "--text"),
+    "questions in the options": ("pretrain o.json --plot q.html", {"text": "texts.txt", "questions": "q.html"},
+                                 "--questions"),
+    "people in the options": ("pretrain o.json --plot q.html", {"text": "texts.txt", "without": "q.html"}, "--without"),
+    "a picture of one seed": ("pretrain --text p-0.html --seeds 2 --plot p.html --out ru", {}, "--text"),
+    "a resumed run that is none": ("pretrain --text ru/model.safetensors --out ru --resume", {}, "--text"),
+    "questions in the tuned run": ("finetune base --questions ru/config.json --out ru", {}, "--questions"),
+    "a picture of a tuned seed": ("finetune base --questions p-1.html --seeds 2 --plot p.html --out ru", {},
+                                  "--questions"),
+    "a tokenizer in the run": ("import base --tokenizer ru/tokenizer.json --out ru", {}, "--tokenizer"),
+    "a document in the export": ("export ru/README.md --out ru", {}, "RUN"),
+    "facts in the study": ("study considerations base --facts st/study.json --out st", {}, "--facts"),
+    "a cell of the study": ("study considerations base --facts st/cells/x.json --out st", {}, "--facts"),
+    "a table in the facts": ("facts fa/facts.json --out fa", {}, "TABLE"),
+    "claims among the proofs": ("check certs/Attention.v --kernel --save-proofs certs", {}, "FILES"),
+    "weights that are certified": ("certify base --head 0.0 --text texts.txt --save base/model.safetensors", {},
+                                   "of the model in base"),
+    "a model that is measured": ("heads base --text texts.txt --csv base/config.json", {}, "of the model in base"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_what_is_read_stays_as_it_was_where_a_folder_or_a_picture_is_written(name, tmp_path, monkeypatch, shell):
+    monkeypatch.chdir(tmp_path)
+    line, options, told = RUNS[name]
+    words = line.split()
+    named = {word for word in (*words, *options.values()) if Path(word).suffix in SUFFIXES}
+    for path in (tmp_path / file for file in {"texts.txt", *named}):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(TEXTS)
+    if options:
+        (tmp_path / words[1]).write_text(json.dumps({**TINY, **options}))
+    elif words[0] == "pretrain":
+        words += TRAIN.split()
+    (tmp_path / "base").mkdir(exist_ok=True)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    done = shell(*words)
+    assert done.code == 2 and told in done.err and "Give another path" in done.err, done.err
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_texts_and_options_beside_the_files_of_a_run_are_no_reason_to_refuse_it(tmp_path, monkeypatch, shell):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "texts.txt").write_text(TEXTS)
+    (tmp_path / "data" / "options.json").write_text(json.dumps({**TINY, "text": "data/texts.txt", "out": "data"}))
+    done = shell("pretrain", "data/options.json", "--json")
+    assert done.code == 0, done.err
+    written = {path.name for path in (tmp_path / "data").iterdir()} - {"texts.txt", "options.json"}
+    assert written and all(any(fnmatchcase(file, each) for each in RUN_FILES) for file in written)
+    assert shell("pretrain", "data/options.json", "--resume").code == 0
+    assert shell("export", "data", "--out", "hf").code == 0
+    exported = {path.name for path in (tmp_path / "hf").iterdir()}
+    assert exported and exported <= set(WRITTEN_IN["export"])
+    assert all(any(fnmatchcase(file, each) for each in MODEL_FILES) for file in exported - {"README.md"})
+    assert shell("facts", "--example", "minerals", "--subjects", "20", "--out", "facts").code == 0
+    assert {path.name for path in (tmp_path / "facts").iterdir()} <= set(WRITTEN_IN["facts"])
+
+
+def test_a_badge_does_not_replace_the_questions_it_is_made_of(trained, tmp_path, shell):
+    shutil.copytree(trained / "run", tmp_path / "run")
+    badge = tmp_path / "run" / "trust.json"
+    shutil.copy(trained / "known.tsv", badge)
+    done = shell("trust", tmp_path / "run", "--known", badge, "--unknown", trained / "unknown.txt")
+    assert done.code == 2 and "--known, which is read" in done.err
+    assert badge.read_bytes() == (trained / "known.tsv").read_bytes()
+
+
+def test_a_badge_of_a_language_model_does_not_replace_the_facts_it_is_made_of(language_model, tmp_path, shell):
+    model = shutil.copytree(language_model, tmp_path / "model")
+    (model / "qkv-trust-city.json").write_text("Ada,city,London\n")
+    done = shell("trust", model, "--facts", model / "qkv-trust-city.json")
+    assert done.code == 2 and "--facts, which is read" in done.err
+    assert (model / "qkv-trust-city.json").read_text() == "Ada,city,London\n"
+
+
+@pytest.mark.parametrize("words", ["--out . --seeds 2", "--out ru --seeds 2 --plot .", "--out ru --seed 1 --seeds 2"])
+def test_several_seeds_without_names_for_what_they_write_are_refused(words, tmp_path, monkeypatch, shell):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts.txt").write_text(TEXTS)
+    done = shell("pretrain", "--text", "texts.txt", *TRAIN.split(), *words.split())
+    assert (
+        done.code == 2 and done.err.startswith("qkv: ") and [path.name for path in tmp_path.iterdir()] == ["texts.txt"]
+    )

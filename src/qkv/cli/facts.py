@@ -72,7 +72,7 @@ def facts(
     """Write texts and questions about a table of facts of your own, for training and for scoring."""
     # long: most of it are the options, one after another
     from qkv.knowledge.datasets.examples import write_example
-    from qkv.knowledge.datasets.fact_files import FILES, write_facts
+    from qkv.knowledge.datasets.fact_files import write_facts
     from qkv.knowledge.datasets.fact_tables import load_facts
 
     if (table is None) == (example is None):
@@ -84,10 +84,7 @@ def facts(
         refuse_idle(context, f"writing the example {example}", OF_A_TABLE, "a table of your own")
         show(write_example(example, out, subjects, seed), as_json)
         return
-    source = cast(Path, table)
-    if source.resolve().parent == out.resolve() and source.name in FILES:
-        raise QkvError(f"--out {out}", f"it would replace {source}, which is read", "Give another folder")
-    loaded = load_facts(source, people, form=cast(Any, form))
+    loaded = load_facts(cast(Path, table), people, form=cast(Any, form))
     sentences = {"wordings": _by_relation("wording", wording), "statements": _by_relation("statement", statement)}
     shares = {"held_out": held_out, "outside": outside, "versions": versions, "seed": seed}
     show(write_facts(loaded, out, relation, **cast(Any, sentences | shares)), as_json)

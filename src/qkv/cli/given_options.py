@@ -4,14 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import typer
 
 from qkv.errors import QkvError
 
-OUTPUTS = ("save", "plot", "html", "csv", "claims", "answers", "out", "report")
+OUTPUTS = ("save", "plot", "html", "csv", "claims", "answers", "out", "report", "save_proofs")
 """Parameters that name a file or folder to write."""
+FOLDERS = ("out", "save_proofs")
+"""Those that name a folder, in the commands that `WRITTEN_IN` lists."""
+RUN_FILES = ("config.json", "tokenizer.json", "log.jsonl", "model.safetensors", "optimizer-*.safetensors", ".qkv-*")
+WRITTEN_IN = {
+    "pretrain": RUN_FILES,
+    "finetune": RUN_FILES,
+    "import": RUN_FILES,
+    "export": (
+        "config.json", "generation_config.json", "model.safetensors", "README.md", "tokenizer.json",
+        "tokenizer_config.json",
+    ),
+    "facts": ("texts.txt", "train.tsv", "dev.tsv", "outside.tsv", "facts.json", ".qkv-*"),
+    "study": ("study.json", "*.svg", "cells/*.json"),
+    "check": ("*.v",),
+    "tour": ("report.html",),
+    "get": ("*",),
+}  # fmt: skip
+"""The files that a command writes into its output folder; a test compares them with those that are there."""
+MODEL_FILES = (
+    *RUN_FILES, "generation_config.json", "model*.safetensors", "model*.json", "tokenizer*", "vocab*",
+    "merges.txt", "special_tokens_map.json", "added_tokens.json", "*.bin", "*.jinja",
+)  # fmt: skip
+"""What is read of an input that is a folder: the files of a run, or of a Hugging Face model."""
 
 
 def is_given(context: typer.Context, name: str) -> bool:
@@ -35,26 +59,55 @@ def refuse_idle(context: typer.Context, request: str, names: Sequence[str], belo
             raise QkvError(request, f"{option} has no effect here: it is for {belong_to}", f"Leave out {option}")
 
 
-def refuse_overwriting(context: typer.Context) -> None:
-    """Refuse an output that is an input of the same call, or another output: writing it would destroy the other."""
-    seen: dict[Path, str] = {}
-    named = [(name, path) for name, value in context.params.items() for path in _paths(value)]
-    for name, path in sorted(named, key=lambda each: each[0] in OUTPUTS):  # inputs first
-        if name in OUTPUTS and path in seen:
-            other = _written(context, seen[path])
-            what = f"it would replace the file of {other}, which is read"
-            problem = f"{other} is written to the same file" if seen[path] in OUTPUTS else what
+def refuse_overwriting(context: typer.Context, **resolved: object) -> None:
+    """Refuse an output that is an input of the same call, or another output: writing it would destroy the other.
+
+    Args:
+        context: Of the command.
+        resolved: Values by parameter, instead of those on the command line: where they come from a file, or are made of
+            others.
+    """
+    values = {**context.params, **resolved}
+    inputs = [(name, path) for name, value in values.items() if name not in OUTPUTS for path in _paths(value)]
+    read = {path: name for name, path in inputs if not path.is_dir()}
+    folders = {path for _, path in inputs if path.is_dir()}
+    written: dict[Path, str] = {}
+    outputs = [(name, path) for name, value in values.items() if name in OUTPUTS for path in _paths(value)]
+    for name, path in outputs:
+        for file in _replaced(context, name, path, values.get("resume") is True):
+            if file in read:
+                problem = f"it would replace the file of {_written(context, read[file])}, which is read"
+            elif file in written:
+                problem = f"{_written(context, written[file])} is written to the same file"
+            elif file == path and file.parent in folders and _is_of_model(file.name):
+                problem = f"it would replace a file of the model in {file.parent.name}, which is read"
+            else:
+                written[file] = name
+                continue
             raise QkvError(f"{_written(context, name)} {path.name}", problem, "Give another path")
-        seen[path] = name
+
+
+def _replaced(context: typer.Context, name: str, output: Path, resume: bool) -> Iterator[Path]:
+    """The file of an output; of a folder, the files that are replaced in it, which are none where a run continues."""
+    names = WRITTEN_IN.get(context.command.name or "", ())
+    if name in FOLDERS and names:
+        if not (resume and (output / "config.json").is_file()):
+            for pattern in names:
+                with suppress(OSError):  # a folder that cannot be read is refused when it is written to
+                    yield from [path.resolve() for path in output.glob(pattern)]
+    elif not output.is_dir():
+        yield output
+
+
+def _is_of_model(name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in MODEL_FILES)
 
 
 def _paths(value: object) -> Iterator[Path]:
-    """The files among the values of a parameter, those that do not exist yet too; of texts, only existing ones."""
+    """The paths among the values of a parameter, those that do not exist yet too; of texts, only existing ones."""
     for each in value if isinstance(value, list | tuple) else (value,):
-        with suppress(OSError, ValueError):  # a text that is no path
-            if isinstance(each, Path) and not each.is_dir():
-                yield each.resolve()
-            elif isinstance(each, str) and Path(each).is_file():
+        with suppress(OSError, ValueError, RuntimeError):  # a text that is no path; links in a circle
+            if isinstance(each, Path) or (isinstance(each, str) and each and Path(each).exists()):
                 yield Path(each).resolve()
 
 

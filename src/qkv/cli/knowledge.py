@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from qkv.cli.common import JSON, Plot, refuse_missing_folder, run_folder, say, say_unfinished, show
-from qkv.cli.given_options import refuse_idle
+from qkv.cli.given_options import refuse_idle, refuse_overwriting
 from qkv.cli.help_format import one_of
 from qkv.cli.language_models import (
     FactsSource,
@@ -194,6 +194,8 @@ def trust(
     as_json: JSON = False,
 ) -> None:
     """Calibrate the badge of a run, and state how often its “remembered” answers are right."""
+    # long: most of it are the options, one after another
+    from qkv.knowledge.confidence.badge import FILE
     from qkv.knowledge.confidence.calibration import trust as measure
     from qkv.knowledge.datasets.facts import load_questions
     from qkv.viz.theme import check_plot_path
@@ -206,11 +208,17 @@ def trust(
             problem = "--known and --unknown are for runs"
             raise QkvError("calibrating a language model", problem, "Give --facts pantheon")
         refuse_idle(context, "calibrating a language model", ("calibration", "text"), OF_RUNS)
+        if save:
+            from qkv.knowledge.language_models.badge import badge_path
+
+            refuse_overwriting(context, save=badge_path(folder, relation))
         trust_model(folder, facts, relation, people, level, confidence, seed, save, answers, plot, as_json)
         return
     refuse_idle(context, "calibrating trust", ("facts", "relation", "people", "answers"), OF_MODELS)
     if known is None or unknown is None:
         raise QkvError("calibrating trust", "--known or --unknown is missing", "Give a file of questions for each")
+    if save:
+        refuse_overwriting(context, save=folder / FILE)
     say_unfinished(folder)
     asked, without_answers = load_questions(known), load_questions(unknown, answered=False)
     say_left_out(asked.problems)

@@ -15,6 +15,7 @@ import typer
 
 from qkv.cli.common import JSON, Plot, is_first_rank, run_folder, say, say_unfinished, show
 from qkv.cli.exit_codes import INTERRUPTED, STOPPED
+from qkv.cli.given_options import refuse_overwriting
 from qkv.cli.help_format import one_of
 from qkv.cli.json_documents import document_text
 from qkv.cli.recipe_help import HelpOf, recipe_command
@@ -136,6 +137,7 @@ def _exceptions(name: str, classes: tuple[type, ...]) -> str:
 
 @options("pretrain", lambda recipe: recipe.pretraining, ModelConfig, TrainSettings)
 def pretrain(
+    context: typer.Context,
     config: Annotated[Path | None, typer.Argument(help="A .toml or .json file with the options by name.")] = None,
     text: Annotated[Path | None, typer.Option(help="Texts to train on, one per line.")] = None,
     questions: Annotated[
@@ -192,11 +194,14 @@ def pretrain(
                 **given,
             )  # fmt: skip
 
-    _each_seed(one, Path(chosen.get("out", "runs/base")), given, seeds, plot, as_json)
+    folder = Path(chosen.get("out", "runs/base"))
+    _refuse_overwriting(context, folder, plot, seeds, given, text=source, questions=asked, without=left_out)
+    _each_seed(one, folder, given, seeds, plot, as_json)
 
 
 @options("finetune", lambda recipe: recipe.finetuning, TrainSettings)
 def finetune(
+    context: typer.Context,
     run: RunFolder,
     questions: Annotated[
         Path, typer.Option(help="Questions with answers: lines question<TAB>answer, or a table of a spreadsheet.")
@@ -236,6 +241,7 @@ def finetune(
                 resume=resume, callback=callback, **given,
             )  # fmt: skip
 
+    _refuse_overwriting(context, out, plot, seeds, given)
     _each_seed(one, out, given, seeds, plot, as_json)
 
 
@@ -313,7 +319,31 @@ def register(app: typer.Typer) -> None:
 
 def seeded(folder: Path, seed: int) -> Path:
     """The folder of one of several seeds."""
+    if not folder.name:
+        raise QkvError(f"--seeds with the folder {folder}", "its name is not given", "Name it, such as runs/base")
     return folder.with_name(f"{folder.name}-{seed}")
+
+
+def _refuse_overwriting(
+    context: typer.Context, out: Path, plot: Path | None, seeds: int, given: dict[str, Any], **read: Path | None
+) -> None:
+    """Refuse runs and pictures, those of each seed, that would replace what is read, before any is trained."""
+    if seeds > 1 and "seed" in given:
+        raise QkvError("training", "both --seed and --seeds were given", "Give one of them")
+    for folder, picture in _outputs(out, plot, seeds):
+        refuse_overwriting(context, out=folder, plot=picture, **read)
+
+
+def _outputs(out: Path, plot: Path | None, seeds: int) -> Iterator[tuple[Path, Path | None]]:
+    """The folder and the picture of each run: those that were given, or one of each per seed."""
+    from qkv.viz.theme import check_plot_path
+
+    check_plot_path(plot)
+    if seeds == 1:
+        yield out, plot
+        return
+    for seed in range(seeds):
+        yield seeded(out, seed), plot and plot.with_stem(f"{plot.stem}-{seed}")
 
 
 def _each_seed(
@@ -325,17 +355,11 @@ def _each_seed(
     as_json: bool,
 ) -> None:
     """Train one run in its folder, or one per seed, each in a folder of its own."""
-    from qkv.viz.theme import check_plot_path
-
-    check_plot_path(plot)
-    if seeds > 1 and "seed" in given:
-        raise QkvError("training", "both --seed and --seeds were given", "Give one of them")
     done = []
-    for seed in range(seeds):
-        several = seeds > 1
-        result = one(seeded(out, seed), {**given, "seed": seed}) if several else one(out, given)
+    for seed, (own_folder, own_plot) in enumerate(_outputs(out, plot, seeds)):
+        result = one(own_folder, given if seeds == 1 else {**given, "seed": seed})
         if is_first_rank():
-            _draw(result, plot and plot.with_stem(f"{plot.stem}-{seed}") if several else plot)
+            _draw(result, own_plot)
             if not as_json:
                 show(result, False)
         done.append(result)

@@ -63,6 +63,20 @@ def accepted(claims):
     return [bool(certify._accepted({0: exported(claim)})[0]) for claim in claims]
 
 
+def test_theorems_that_cannot_be_written_leave_no_half_of_a_file(tmp_path, monkeypatch):
+    (tmp_path / "Attention.v").write_text("of an earlier call")
+
+    def full(path, text, **how):
+        path.write_bytes(text[:5].encode())
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pathlib.Path.write_text", full)
+        with pytest.raises(QkvError, match=r"--save-proofs .*No space left"):
+            certify._save(tmp_path, "claims", [])
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["of an earlier call"]
+
+
 def test_proved_claims_are_checked_and_the_verdict_says_so(needs_coq, tmp_path):
     found = qkv.check(DOCUMENT, kernel="coq", save_proofs=tmp_path)
     version = f"Coq {coq.short_version()}"

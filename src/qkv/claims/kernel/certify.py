@@ -13,6 +13,7 @@ from qkv.claims.kernel.export import Export, exported
 from qkv.claims.kernel.terms import NotExported
 from qkv.claims.syntax.nodes import Claim
 from qkv.claims.verdict import KernelCheck, Verdict
+from qkv.core.files import write_text
 from qkv.errors import QkvError
 
 THEOREMS_PER_FILE = 8
@@ -119,8 +120,8 @@ def _save(folder: Path, name: str, files: list[dict[int, Export]]) -> None:
     plain = plain if plain[0].isalpha() else f"claims_{plain}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "Attention.v").write_text(coq.library_text(), encoding="utf-8")
+        write_text(folder / "Attention.v", coq.library_text())
         for count, theorems in enumerate([one for one in files if one], 1):
-            (folder / f"{plain}_{count}.v").write_text(file_text(theorems)[0], encoding="ascii")
+            write_text(folder / f"{plain}_{count}.v", file_text(theorems)[0])
     except OSError as why:
         raise QkvError(f"--save-proofs {folder}", f"it cannot be written ({why})", "Give another folder") from None
