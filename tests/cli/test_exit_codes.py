@@ -211,6 +211,79 @@ def test_a_closed_standard_output_is_no_error():
     assert done.returncode == FINE and done.stderr == ""
 
 
+READING = "import os, sys; sys.argv[1:] = os.environ['WORDS'].split(); from qkv.__main__ import main; main()"
+
+
+def with_streams(words, redirections, cwd, **environment):
+    """A command whose standard streams the shell redirects: exit code, standard output and standard error."""
+    script = f'exec {sys.executable} -c "$0" {redirections}'
+    variables = {**os.environ, "OMP_NUM_THREADS": "1", "WORDS": words, **environment}
+    done = subprocess.run(["bash", "-c", script, READING], capture_output=True, text=True, cwd=cwd, env=variables)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "words", ["design copyable keys.csv --json", "design copyable keys.csv", "read none.csv --json", "nothing --json"]
+)
+def test_a_full_standard_output_is_one_message_and_bad_input(words, unbuffered, files):
+    code, _, err = with_streams(words, "> /dev/full", files, PYTHONUNBUFFERED=unbuffered)
+    assert code == BAD_INPUT and "Traceback" not in err and err
+    assert "No space left" in err or "keys.csv" not in words
+
+
+@pytest.mark.parametrize("words", ["read none.csv --query query.json --json", "nothing", "design copyable keys.csv -x"])
+def test_a_full_standard_error_does_not_change_the_exit_code(words, files):
+    code, out, err = with_streams(words, "2> /dev/full", files)
+    assert code == BAD_INPUT and err == "" and bool(out) == ("--json" in words)
+    assert with_streams(words, "> /dev/full 2> /dev/full", files)[0] == BAD_INPUT
+
+
+@pytest.mark.parametrize(
+    "words",
+    spread(["design copy - --item top", "read keys.csv --query -", "generate - hi",
+            "noise moments keys.csv --query query.json --noise -", "design blend keys.csv --weights -"], 5, 2),
+)  # fmt: skip
+def test_a_closed_standard_input_is_refused_in_a_sentence(words, files):
+    code, out, err = with_streams(words, "<&-", files)
+    assert code == BAD_INPUT and out == "" and err.startswith("qkv: reading JSON from standard input: ")
+    assert err.count("\n") == 1
+
+
+def test_a_current_folder_that_is_gone_is_refused_in_a_sentence(tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = f'rmdir "$PWD" && exec {sys.executable} -c "$0"'
+    variables = {**os.environ, "WORDS": "design copy --orthonormal 3x3 --json"}
+    done = subprocess.run(["bash", "-c", script, READING], capture_output=True, text=True, cwd=gone, env=variables)
+    assert done.returncode == BAD_INPUT and done.stderr.startswith("qkv: running qkv: the current folder ")
+    assert done.stderr.count("\n") == 1 and '"schema": "qkv/error"' in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words, is_document",
+    [
+        ("read keys.csv --query query.json --scale -- --json", True),
+        ("read keys.csv --orthonormal 2x2 -- --json", False),
+    ],
+)
+def test_two_dashes_end_the_options_unless_they_are_the_value_of_one(words, is_document, files, shell, monkeypatch):
+    monkeypatch.chdir(files)
+    done = shell(*words.split())
+    assert done.code == BAD_INPUT and done.err and bool(done.out) == is_document
+
+
+@pytest.mark.parametrize("words", ["grade right.tex --html", "grade right.tex sheet.tex --csv", "check true.md --html"])
+def test_a_page_that_cannot_be_written_leaves_one_document(words, files, shell, monkeypatch):
+    def full(path, text):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.chdir(files)
+    monkeypatch.setattr("qkv.core.files.write_text", full)
+    done = shell(*words.split(), "page.html" if "--html" in words else "page.csv", "--json")
+    assert done.code == BAD_INPUT and done.data["schema"] == "qkv/error" and "No space left" in done.err
+
+
 @pytest.mark.parametrize(
     "verb", [["facts", "--example", "minerals", "--out", "x"], ["ask", "run", "Hi"], ["generate", "run"]]
 )

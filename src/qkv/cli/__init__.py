@@ -10,6 +10,7 @@ json_knowledge and json_sheets.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -19,9 +20,9 @@ from qkv.cli import claims, design, facts, head_evidence, heads, knowledge, nois
 from qkv.cli.common import JSON, MemoryFile, Orthonormal, Seed, heads_of, is_first_rank, memory_from, say, show
 from qkv.cli.exit_codes import BAD_INPUT, BROKEN_PIPE, INTERRUPTED, STOPPED, running_verb
 from qkv.cli.help_format import HELP_NAMES, CommandGroup, Commands
-from qkv.cli.json_documents import document_text, error_text
+from qkv.cli.json_documents import asks_for_json, document_text, error_text, wants_json
 from qkv.cli.plain_text import degrade_output
-from qkv.cli.streams import ReaderClosed, prepare_streams
+from qkv.cli.streams import PipeAwareText, ReaderClosed, prepare_streams
 from qkv.errors import QkvError, with_full_stop
 
 app = Commands(
@@ -106,27 +107,27 @@ def run(arguments: list[str] | None = None) -> int:
         arguments: The words after `qkv`; those of this process if None.
     """
     words = sys.argv[1:] if arguments is None else arguments
-    as_json = "--json" in (words[: words.index("--")] if "--" in words else words)
+    wants_json.set(asks_for_json(words))  # the command itself sets it again, as it knows its options
     running_verb.set("")
     try:
+        _check_working_directory()
         code = app(words, standalone_mode=False)
         sys.stdout.flush()
     except QkvError as refusal:
-        code = _refuse(refusal, as_json)
+        code = _refuse(refusal)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except ReaderClosed:
         return BROKEN_PIPE
     except (OSError, MemoryError, OverflowError) as why:
         problem = with_full_stop(f"the system refused: {str(why) or type(why).__name__}")
-        code = _refuse(f"{problem} Check paths, permissions, space and sizes.", as_json)
+        code = _refuse(f"{problem} Check paths, permissions, space and sizes.")
     except Exception as usage:
         if not hasattr(usage, "format_message"):
             raise
         if is_first_rank():
             usage.show()  # type: ignore[attr-defined]
-        if as_json and is_first_rank():
-            say(error_text(usage.format_message()))
+        _say_refusal(usage.format_message())
         code = BAD_INPUT
     if code == INTERRUPTED and is_first_rank():
         sys.stderr.write(f"qkv: {STOPPED}\n")
@@ -139,19 +140,36 @@ def main() -> None:
     degrade_output()
     try:
         code = run()
+        if isinstance(sys.stdout, PipeAwareText):
+            sys.stdout.finish()
     except ReaderClosed:  # of standard error
         code = BROKEN_PIPE
     sys.exit(code)
 
 
-def _refuse(refusal: QkvError | str, as_json: bool) -> int:
+def _check_working_directory() -> None:
+    """Refuse to run in a folder that was removed: libraries that start there may abort the process."""
+    try:
+        Path.cwd()
+    except OSError as why:
+        problem = f"the current folder cannot be found ({why.strerror or why})"
+        raise QkvError("running qkv", problem, "Change to a folder that is there") from None
+
+
+def _refuse(refusal: QkvError | str) -> int:
     """Tell a refusal; of processes that torchrun started, the first one does, unless it is another one's alone."""
     if not is_first_rank() and not _is_own(refusal):
         return BAD_INPUT
     sys.stderr.write(f"qkv: {refusal}\n")
-    if as_json and is_first_rank():
-        say(error_text(refusal))
+    _say_refusal(refusal)
     return BAD_INPUT
+
+
+def _say_refusal(refusal: QkvError | str) -> None:
+    """With --json, print the document of a refusal, unless it was standard output that could not be written."""
+    if wants_json.get() and is_first_rank():
+        with suppress(OSError):
+            say(error_text(refusal))
 
 
 def _is_own(refusal: QkvError | str) -> bool:

@@ -58,16 +58,16 @@ def check(
             _print(verdict, show)
     chapters = [(name, Verdicts(tuple(found))) for (name, _), found in zip(texts, by_text, strict=True)]
     every = Verdicts(tuple(v for _, part in chapters for v in part))
+    if html is not None:  # before the document of --json, so that a refusal is the only one
+        from qkv.core.files import write_text
+        from qkv.viz.html_report import claims_page
+
+        write_text(html, claims_page(chapters))
     if as_json:
         say(document_text(_report(chapters)))
     else:
         counts = ", ".join(f"{count} {kind}" for kind, count in every.counts().items())
         say(f"\n{len(every)} claim{'s' * (len(every) != 1)}{f': {counts}' if counts else ''}\n")
-    if html is not None:
-        from qkv.core.files import write_text
-        from qkv.viz.html_report import claims_page
-
-        write_text(html, claims_page(chapters))
     kinds = every.counts()
     empty = [name for name, part in chapters if not part]
     for name in empty:

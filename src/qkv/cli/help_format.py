@@ -10,6 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from qkv.cli.exit_codes import running_verb
 from qkv.cli.given_options import refuse_overwriting
+from qkv.cli.json_documents import asks_for_json, wants_json
 
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 """Context settings of the whole program: subcommands inherit them."""
@@ -42,6 +43,12 @@ class CommandGroup(TyperGroup):
 
 class Command(TyperCommand):
     """A command that does not run if one of its outputs would replace one of its inputs."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Record whether the words ask for a document, which a refusal of them is then too."""
+        takes_value = {name for each in self.params if not getattr(each, "is_flag", False) for name in each.opts}
+        wants_json.set(asks_for_json(args, takes_value))
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, after that check."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from qkv.cli.exit_codes import BAD_INPUT, running_verb
@@ -15,6 +16,23 @@ if TYPE_CHECKING:
 CURRENT_VERSION = 1
 """It rises when a field is removed or changes its meaning; new fields may come without."""
 ERROR = "error"
+wants_json: ContextVar[bool] = ContextVar("wants_json", default=False)
+"""Whether the running call asks for a document."""
+
+
+def asks_for_json(words: Sequence[str], takes_value: Collection[str] = ()) -> bool:
+    """Whether --json is among the words of a call, before the -- that ends its options.
+
+    Args:
+        words: The words.
+        takes_value: Options with a value: a -- behind one is that value.
+    """
+    is_value = False
+    for word in words:
+        if word == "--json" or (word == "--" and not is_value):
+            return word == "--json"
+        is_value = not is_value and word in takes_value
+    return False
 
 
 def schema_name(verb: str) -> str:

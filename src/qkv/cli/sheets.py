@@ -66,8 +66,11 @@ def grade(
     else:
         with progress(f"grading {len(files)} sheet{'s' * (len(files) != 1)}") as step:
             found = ClassGrade(grade_files(files, problem, processes=processes, callback=step))
-        say(document_text(found.to_json()) if as_json else _class_text(found))
-    _write(found, html, csv, claims)
+    _write(found, html, csv, claims)  # before the document of --json, so that a refusal is the only one
+    if as_json:
+        say(document_text(found.to_json()))
+    elif len(files) > 1:
+        say(_class_text(found))
     for sheet in found:
         if sheet.is_empty:
             why = " ".join(sheet.remarks) or "Nothing in it was read as an answer or a formula."
