@@ -93,6 +93,23 @@ def test_models_that_cannot_be_kept_are_refused_with_a_sentence(folder, tmp_path
         registry.keep("train-1")
 
 
+def test_a_full_disk_is_told_in_a_sentence_and_nothing_of_the_copy_stays(folder, tmp_path, monkeypatch):
+    registry = ModelRegistry({}, tmp_path / "runs")
+    registry.add("train-1", folder)
+    whole = shutil.copy2
+
+    def full(source, target):
+        if source.endswith(".safetensors"):
+            raise OSError(28, "No space left on device", str(target))
+        return whole(source, target)
+
+    monkeypatch.setattr("shutil.copy2", full)
+    with pytest.raises(limits.HttpRefusal) as refused:
+        registry.keep("train-1")
+    assert refused.value.problem == f"No space left on device: {tmp_path / 'runs' / 'train-1'}"
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
 def test_damaged_and_interrupted_copies_are_left_out(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "whole")
     shutil.copytree(folder, tmp_path / ".half-1")

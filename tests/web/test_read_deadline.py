@@ -115,3 +115,14 @@ def test_a_client_that_does_not_read_its_reply_is_closed(connect, monkeypatch):
                 sock.sendall(60 * ask)
             time.sleep(0.1)
     assert time.monotonic() - start < 20
+
+
+def test_a_request_for_another_protocol_is_answered_as_it_stands_and_nothing_is_logged(connect, caplog):
+    sock = connect()
+    upgrade = (
+        b"Connection: Upgrade, close\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: eA==\r\n"
+    )
+    with caplog.at_level("WARNING", "uvicorn.error"):
+        sock.sendall(b"GET /api/health HTTP/1.1\r\nHost: 127.0.0.1\r\n" + upgrade + b"\r\n")
+        assert rest(sock).startswith(b"HTTP/1.1 200 ")
+    assert caplog.messages == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import threading
@@ -202,8 +203,19 @@ def _copy_folder(source: Path, target: Path) -> None:
     """Copy a folder under another name first, so that no part of it is ever seen under its own."""
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}-{os.getpid()}")
+    failures: list[OSError] = []
+
+    def copy(source: str, target: str) -> str:
+        try:
+            return shutil.copy2(source, target)
+        except OSError as why:
+            failures.append(why)
+            raise
+
     try:
-        shutil.copytree(source, partial)
+        shutil.copytree(source, partial, copy_function=copy)
         partial.rename(target)
+    except shutil.Error as all_of_them:  # a list of names and texts
+        raise failures[0] if failures else OSError(errno.EIO, "not all of it can be copied") from all_of_them
     finally:
         shutil.rmtree(partial, ignore_errors=True)

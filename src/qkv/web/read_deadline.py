@@ -57,9 +57,9 @@ class DeadlineProtocol(H11Protocol):
         if self.conn.trailing_data[0]:  # the beginning of the next request arrived with the last one
             self._follow_request()
 
-    def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        self._stop_read_timer()
-        super().handle_websocket_upgrade(event)
+    def _should_upgrade(self) -> bool:
+        """No request changes the protocol; uvicorn would advise on standard error to install packages for that."""
+        return False
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -70,6 +70,7 @@ def make_server(app: FastAPI) -> uvicorn.Server:
         uvicorn.Config(
             app,
             http=DeadlineProtocol,
+            ws="none",
             log_level="warning",
             access_log=False,
             server_header=False,

@@ -1,9 +1,11 @@
 """Security: hosts, origins, tokens, body lengths and headers; each with a request that is refused."""
 
 import asyncio
+import json
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -58,6 +60,18 @@ def test_requests_from_pages_of_other_sites_are_refused(client, server):
         error(client.get("/theme.css", headers={"sec-fetch-site": site, "sec-fetch-mode": "no-cors"}), 403)
         assert client.get("/", headers={"sec-fetch-site": site, "sec-fetch-mode": "navigate"}).status_code == 200
     assert client.get("/api/health", headers={"sec-fetch-site": "same-origin"}).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["host", "origin"])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_request_with_two_hosts_or_origins_is_refused(name, swapped):
+    values = [b"127.0.0.1", b"evil.example"] if name == "host" else [b"http://127.0.0.1", b"http://evil.example"]
+    headers = [(b"host", b"127.0.0.1")] if name == "origin" else []
+    headers += [(name.encode(), value) for value in (reversed(values) if swapped else values)]
+    state = SimpleNamespace(state=SimpleNamespace(connections=lambda: 1))
+    scope = {"type": "http", "method": "POST", "path": "/api/lookup", "headers": headers, "app": state}
+    start, body = called(SecurityMiddleware(None), scope)
+    assert start["status"] == 403 and name.title() in json.loads(body["body"])["error"]["problem"]
 
 
 def test_every_reply_has_the_security_headers(client):

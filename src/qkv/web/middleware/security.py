@@ -83,6 +83,10 @@ class SecurityMiddleware:
             reply = refusal_reply(limits.too_many_connections(request))
             reply.headers["connection"] = "close"
             return reply
+        for name in ("host", "origin"):
+            if len(headers.getlist(name)) > 1:  # the one that is checked here need not be the one that others believe
+                problem = f"it has more than one header {name.title()}"
+                return refusal_reply(HttpRefusal(403, request, problem, "Send one"))
         host = headers.get("host", "")
         # DNS rebinding: a name of an attacker that was made to resolve to this machine still stands in Host.
         if self.hosts and host_name(host) not in self.hosts:
