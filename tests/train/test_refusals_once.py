@@ -60,7 +60,7 @@ def test_the_command_line_tells_a_refusal_once(told, rank, said, monkeypatch, ca
     refusal = QkvError("a", "b", "c")
     if told is not None:
         refusal.told = told
-    assert _refuse(refusal, False) == 2 and capsys.readouterr().err.count("qkv: a: b. c.") == said
+    assert _refuse(refusal) == 2 and capsys.readouterr().err.count("qkv: a: b. c.") == said
 
 
 @pytest.mark.slow

@@ -129,7 +129,7 @@ def pretrain(
 
     Args:
         text: File with one text per line, or a list of texts; None only with `resume`.
-        out: Folder of the new run; it must not hold a run, unless `resume` is true.
+        out: Folder of the new run; it must hold no run, unless `resume` is true, and no other files of a run's names.
         config: Shape of the model, or the name of a preset (`tiny`, `small` or `course`). Its `vocab_size` is the size
             asked of a tokenizer that is trained here, 0 for the tokenizer's default.
         settings: How to train.
@@ -200,7 +200,7 @@ def finetune(
     Args:
         run: The run to start from, or its folder; it is not changed.
         questions: File of question<TAB>answer lines, or pairs; only the answers are targets.
-        out: Folder of the new run; it must not hold a run, unless `resume` is true.
+        out: Folder of the new run; it must hold no run, unless `resume` is true, and no other files of a run's names.
         settings: How to train.
         recipe: `cloze`, `course` or `custom`; None chooses by the rule above.
         text: The text that the run was pretrained on, if its file has moved or it was a list.

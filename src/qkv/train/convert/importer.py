@@ -28,7 +28,7 @@ def import_model(source: str | Path, out: str | Path, *, n_head: int = 0, tokeni
 
     Args:
         source: Hugging Face folder of a GPT-2 or Llama model, or a file with a minGPT or nanoGPT state dict.
-        out: Folder of the new run; it must not hold a run.
+        out: Folder of the new run; it must hold no run and no other files of a run's names.
         n_head: Number of attention heads, which a bare state dict does not say; 0 if it is not given.
         tokenizer: tokenizer.json to go with it, or its folder; by default the one beside the model. Without any,
             texts are decimal token ids.
