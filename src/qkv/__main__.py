@@ -68,7 +68,10 @@ def _leave() -> None:
     remove_unfinished = getattr(sys.modules.get("qkv.core.files"), "remove_unfinished", None)
     if remove_unfinished is not None:  # not while the module itself is imported
         remove_unfinished()
-    os.write(2, b"qkv: stopped; no partial file was left\n")
+    try:  # noqa: SIM105 (contextlib may be half imported)
+        os.write(2, b"qkv: stopped; no partial file was left\n")
+    except OSError:
+        pass  # standard error is closed or full; the exit code says it
     os._exit(130)  # as qkv.cli.exit_codes.INTERRUPTED, which may not be imported yet
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import qkv
 from qkv.design.certificates.certificate import Certificate, save, verify_file
-from qkv.design.certificates.saved_result import NORMS, differences
+from qkv.design.certificates.saved_result import EVIDENCE, NORMS, differences
 
 KEYS = [[4.0, 0.0], [0.0, 4.0], [-4.0, -4.0]]
 FOUND = qkv.design.blend(KEYS, {0: 0.5, 1: 0.5})
@@ -139,6 +139,15 @@ def test_a_certificate_about_something_else_covers_no_bound(name, tmp_path):
             assert not all(verify_file(path)), field
     save([*FOUND.certificates, *others], path)  # without a result, each certificate stands for itself
     assert all(verify_file(path))
+
+
+def test_a_distance_of_just_tol_is_within_it():
+    reading = Certificate.issue("weights", {n: a for n, a in FOUND.certificate.data.items() if n not in EVIDENCE})
+    distance = float(reading.claims["distance"])
+    for tol, possible in ((distance, True), (np.nextafter(distance, 0), False), (np.nextafter(distance, 1), True)):
+        for said in (True, False):
+            wrong = [each.field for each in differences({"tol": float(tol), "possible": said}, [reading])]
+            assert wrong == ([] if said is possible else ["possible"])
 
 
 def test_a_bound_below_a_moderate_norm_does_not_say_how_near_every_query_is():
