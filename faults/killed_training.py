@@ -21,6 +21,7 @@ from pathlib import Path
 from faults.count import FaultCount, Progress, Tally, nothing
 from faults.processes import Ended, Fork, environment, scratch
 from faults.samples import samples
+from qkv.train.run_lock import LOCK_FILE
 
 STEPS, CHECKPOINT_EVERY = 40, 2
 SHAPE = "--n-layer 1 --d-model 16 --n-head 2"
@@ -68,6 +69,7 @@ def run(setting: Setting, count: int, seed: int, progress: Progress = nothing) -
         while sum(tally.counts.values()) < count:
             _one_run(setting, whole, folder / "killed", duration, count, draw, tally)
     how = "torchrun's processes" if setting.torchrun else "forks of a process that has imported everything"
+    how += "; both are killed while they look for each other" if setting.workers > 1 and not setting.torchrun else ""
     return tally.result(f"{STEPS} steps with a checkpoint every {CHECKPOINT_EVERY}; {how}.")
 
 
@@ -133,6 +135,7 @@ class _Group:
     def __init__(self, setting: Setting, out: Path) -> None:
         text = samples() / "text.txt"
         words = ["pretrain", "--text", text, "--out", out, "--resume", *OPTIONS.split(), *setting.options.split()]
+        self._out = out
         self._torchrun: subprocess.Popen[str] | None = None
         self._forks: list[Fork] = []
         if setting.torchrun:
@@ -159,9 +162,19 @@ class _Group:
             else:
                 os.killpg(self._torchrun.pid, signal.SIGKILL)
             return True
-        chosen = [draw.choice(self._forks)] if draw.random() < 0.5 else self._forks
+        chosen = [draw.choice(self._forks)] if draw.random() < 0.5 and self._have_met() else self._forks
         sent = [fork.send(signal.SIGKILL) for fork in chosen]
         return any(sent)
+
+    def _have_met(self) -> bool:
+        """Whether the processes have found each other: the first one then holds the lock of the run.
+
+        Before that, one waits for the other for half an hour, as torch does, and torchrun ends it when the other dies.
+        """
+        try:
+            return f"process {self._forks[0].pid} " in (self._out / LOCK_FILE).read_text("utf-8")
+        except OSError:
+            return False
 
     def wait(self) -> list[Ended]:
         """How the processes ended."""

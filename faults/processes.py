@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 
 from qkv.errors import QkvError
 
@@ -190,14 +191,28 @@ def forked_command(words: Sequence[object], cwd: Path) -> Fork:
 
     def work() -> None:
         sys.argv = ["qkv", *map(str, words)]
-        os.write(tells, b".")
-        main()
+        try:
+            os.write(tells, b".")
+            main()
+        except KeyboardInterrupt as why:
+            if not _passed_through(why.__traceback__, main.__code__.co_filename):
+                os._exit(130)  # it came before the first line of the command, where there is nothing of qkv yet
+            raise
 
     fork = Fork(work, cwd)
     os.close(tells)
     os.read(reached, 1)
     os.close(reached)
     return fork
+
+
+def _passed_through(trace: TracebackType | None, file: str) -> bool:
+    """Whether an exception came out of a function of this file."""
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            return True
+        trace = trace.tb_next
+    return False
 
 
 @contextlib.contextmanager

@@ -128,7 +128,7 @@ def test_a_result_beside_certificates_that_is_not_theirs_is_refused(saved, shell
     for name in result:  # what is missing states nothing, but without a tolerance much cannot be told
         bounds = [bound for bound in NORMS if result.get(bound) is not None]
         possible = ["possible"] if first.kind in (*READS, "unreachable") else []
-        unknown = {*possible, *bounds} if name == "tol" else set()
+        unknown = {*possible, *bounds} if name == "tol" else {"distance"} if name == "multiple" else set()
         assert set(refused({key: each for key, each in result.items() if key != name})) == unknown
     assert refused({**result, "possible": not result["possible"]}) == ["possible"]
     saved.write_text(json.dumps({**document, "result": {**result, "keys": [[7.0, 7.0]]}}))

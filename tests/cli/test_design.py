@@ -261,3 +261,12 @@ def test_a_causal_mask_is_kept_and_a_rule_that_breaks_it_is_refused(files, shell
     broken = shell(*line, "causal", "--reads", "0:2,1:0")
     assert (broken.code == 2 and "causal" in broken.err) or "may not see" in broken.err or "mask" in broken.err
     assert shell(*line, "cake", "--reads", "1:0,2:1").code == 2
+
+
+@pytest.mark.parametrize("suffix", [".json", ".safetensors"])
+def test_without_a_certificate_nothing_is_saved(shell, tmp_path, suffix):
+    (tmp_path / "x.json").write_text('{"X": [[0, 3], [3, 0]], "u": [1, 0], "y": [3, 3]}')
+    words = ("design", "reach", tmp_path / "x.json", "--token", "0", "--along", "u", "--target", "y")
+    done = shell(*words, "--save", tmp_path / f"c{suffix}")
+    assert done.code == 0 and done.err == "nothing to save: nothing is certified\n" and "saved" not in done.out
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]

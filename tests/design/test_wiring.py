@@ -329,3 +329,24 @@ def test_where_each_rule_reads_one_token_a_proof_for_exact_ratios_is_one_for_tol
     found = wire(tokens, reads, {i: [1.0] for i in reads})
     assert found.status == "out of reach" and "contradict each other" in found.reasons[0]
     assert found.certificate.verify() and "exact ratios only" not in found.card().title
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_long_token_that_no_rule_needs_makes_no_bound_look_large(seed):
+    """W = s x_0 fᵀ with f·x_1 = 1 and 0 for the others follows the rule with a small norm, however long those are."""
+    random = np.random.default_rng(seed)
+    lengths = 10.0 ** random.choice([0, 0, 0, 9, 10, 11], (4, 1))
+    x = np.diag([1.0, 1.0, 1.0, 1e10]) if seed == 0 else random.standard_normal((4, 5)) * lengths
+    f = np.linalg.lstsq(x, np.eye(4)[1], rcond=None)[0]
+    scores = 20 * f @ x.T
+    if not np.allclose(scores, 20 * np.eye(4)[1], atol=1e-3):
+        return
+    try:
+        found = qkv.design.wire(x, {0: 1}, {0: [1.0]}, tol=1e-2)
+    except qkv.QkvError as refusal:
+        assert "no proof" in str(refusal)
+    else:
+        assert found.possible or found.certificate.claims["norm_at_least"] <= 20 * np.linalg.norm(f) / np.linalg.norm(
+            x[0]
+        )
+        assert found.status != "out of reach"

@@ -272,6 +272,9 @@ def deliver(
 
     Exits with code 1 if the result says that what was asked for is not possible.
     """
+    if save is not None and not result.certificates:
+        typer.echo("nothing to save: nothing is certified", err=True)
+        save = None
     if save is not None:
         from qkv.design.certificates import save as save_certificates
 

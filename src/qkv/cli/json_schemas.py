@@ -79,6 +79,9 @@ class Design(Fields):
     distance_at_least: Annotated[
         float | None, Field(description="No query is nearer than this, as `distance_bound` says; null if not known.")
     ]
+    distance_at_least_below_norm: Annotated[
+        float | None, Field(description="Of queries below this norm; null if it holds for every query.")
+    ]
     distance_bound: str | None
     obstacle: Annotated[str | None, Field(description="What is proved impossible, in words.")]
     measures: Measures

@@ -49,9 +49,6 @@ def wire_texts(
     what = words if texts is None else Sequences(words, _texts_from(texts))
     with progress("tokens compared" if texts is None else "percent") as step:
         result = design(what, rule, tol, least_gap, callback=step)
-    if save is not None and not result.certificates:
-        typer.echo("nothing to save: nothing is certified", err=True)
-        save = None
     deliver(result, as_json, save)
     exit_if_negative(result.possible)
 

@@ -124,6 +124,11 @@ class Design(Displayable):
         return None if self.distance_bound is None else float(self.distance_bound.data["tol"])
 
     @property
+    def distance_at_least_below_norm(self) -> float | None:
+        """The norm below which `distance_at_least` holds; infinite where it holds for every query, None without it."""
+        return None if self.distance_bound is None else float(self.distance_bound.claims["norm_at_least"])
+
+    @property
     def least_norm(self) -> float | None:
         """A certified bound: every query with the exact ratios and a leak of at most tol has at least this norm.
 
@@ -165,6 +170,7 @@ class Design(Displayable):
             "least_norm": plain(self.least_norm),
             "least_norm_within_tol": plain(self.least_norm_within_tol),
             "distance_at_least": plain(self.distance_at_least),
+            "distance_at_least_below_norm": plain(self.distance_at_least_below_norm),
             **{name: None if each is None else self._statement(each) for name, each in told.items()},
             "measures": {
                 "distance": "total variation of the weights", "output_distance": "Euclidean distance of the output"

@@ -485,10 +485,14 @@ def _impossible(spec: WiringSpec, evidence: KernelSolution | conic.Solution | No
 
 
 def _score_unit(spec: WiringSpec) -> float:
-    """How much W of norm 1 can move the scores of the rule with the shortest reader; zero readers do not count."""
-    lengths = spec.tokens.norm(dim=1)
-    readers = [float(lengths[i]) for i in spec.rules if lengths[i] > 0]
-    return min(readers, default=0.0) * float(lengths.max())
+    """How much W of norm 1 moves the score that the shortest token gets from the shortest reader, at most.
+
+    Tokens and readers that are 0 do not count. A longer token would make any bound look large, even where no rule
+    needs it.
+    """
+    lengths = [float(length) for length in spec.tokens.norm(dim=1)]
+    readers = [lengths[i] for i in spec.rules if lengths[i] > 0]
+    return min(readers, default=0.0) * min((length for length in lengths if length > 0), default=0.0)
 
 
 def _excludes(proof: Certificate | None, unit: float) -> bool:

@@ -150,37 +150,79 @@ def test_a_distance_of_just_tol_is_within_it():
             assert wrong == ([] if said is possible else ["possible"])
 
 
-def test_a_bound_below_a_moderate_norm_does_not_say_how_near_every_query_is():
+def test_how_near_every_query_is_holds_below_the_norm_of_its_certificate():
     keys = [[3.0, 0.0], [0.0, 3.0], [0.0, 0.0]]
     data = {"keys": keys, "items": [0.0], "wanted": [1.0]}
     reading = Certificate.issue("weights", {**data, "values": keys, "query": [0.0, 0.0]})
-    bound = Certificate.issue(
-        "no query within tol",
-        {**data, "tol": 0.3, "multipliers": [1.0], "others": [1.0, 2.0], "mix": [1.0, 1.0]},
-    )
-    assert 0 < bound.claims["norm_at_least"] < 1 and qkv.design.copy(keys, 0).distance <= 1e-3
+    evidence = {"tol": 0.3, "multipliers": [1.0], "others": [1.0, 2.0], "mix": [1.0, 1.0]}
+    bound = Certificate.issue("no query within tol", {**data, **evidence})
+    norm = bound.claims["norm_at_least"]
+    assert 0 < norm < 1 and qkv.design.copy(keys, 0).distance <= 1e-3
     result = {"tol": 1e-3, "possible": False, "distance_at_least": 0.3}
+    for below, wrong in ((None, True), (2 * norm, True), ("x", True), (norm, False)):
+        named = {
+            each.field for each in differences({**result, "distance_at_least_below_norm": below}, [reading, bound])
+        }
+        assert ("distance_at_least" in named) is wrong
     assert [each.field for each in differences(result, [reading, bound])] == ["distance_at_least"]
+    (first, *_, last) = qkv.design.copy([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]], 2).certificates  # no query at all
+    assert last.claims["norm_at_least"] == np.inf
+    assert not list(differences({"distance_at_least": last.data["tol"]}, [first, last]))
+
+
+A, B = [[1.0], [0.0]], [[0.0], [1.0]]
+SHARES_NOTHING = Certificate.issue("intersection", {"A": A, "B": B, "x": [1.0], "y": [0.0]}, "gap")
+NO_MATRIX = {"A": A, "B": A, "M": np.zeros((2, 2)), "C": [[7.0, 9.0]]}
+ROUGHLY = Certificate("projection", NO_MATRIX, {"keeps": 1e9, "removes": 1e9})
+PLANES = {"A": np.eye(3)[:, :2], "B": np.eye(3)[:, 1:], "x": [1.0, 0.0], "y": [0.0, 0.0]}
+ANOTHER_KEY = {"keys": KEYS, "item": 2, "indices": [0], "weights": [1]}
+RATIOS = qkv.design.blend([[1.0], [0.0], [-1.0]], {0: 0.25, 1: 0.5, 2: 0.25})
 
 
 @pytest.mark.parametrize(
-    "certificate",
+    ("certificates", "result", "wrong"),
     [
-        Certificate.issue(
-            "no wiring within tol",
-            {
-                "X": [[4.0, 0.0], [0.0, 4.0]], "rules": [0.0], "wanted": [[0.0, 1.0]], "tol": 1e-3,
-                "multipliers": [[0.0, 1.0]], "mix": [[1.0, 1.0]],
-            },
+        ([SHARES_NOTHING], {"possible": False, "shared": [1.0, 0.0]}, ["possible", "shared"]),
+        (
+            [Certificate.issue("selects", {"keys": np.eye(2), "item": 0, "query": [1.0, 0.0]})],
+            {"possible": False}, ["possible"],
         ),
-        Certificate.issue("intersection", {"A": [[1.0], [0.0]], "B": [[0.0], [1.0]], "x": [1.0], "y": [0.0]}, "gap"),
-        Certificate.issue("selects", {"keys": [[1.0, 0.0], [0.0, 1.0]], "item": 0, "query": [1.0, 0.0]}),
+        ([ROUGHLY], {"possible": True, "coordinates": [[7.0, 9.0]]}, ["possible", "coordinates"]),
+        (
+            [Certificate("intersection", PLANES, {"exact": 0.0, "gap": 1.0})],
+            {"possible": False, "shared": [1.0, 0.0, 0.0]}, ["possible", "shared"],
+        ),
+        (RATIOS.certificates, {"norm_at_least": 1e300, "margin": 1.0, "gap": 2.0}, ["norm_at_least", "margin", "gap"]),
+        (RATIOS.certificates, {"norm_at_least": 1e300}, ["norm_at_least"]),
+        ([c for c in RATIOS.certificates if c.kind == "no query"], {"possible": False, "tol": 1e-3}, ["possible"]),
+        ([FOUND.certificate, Certificate.issue("inside", ANOTHER_KEY, "margin_at_most")], {"x": 1}, ["item"]),
+        ([FOUND.certificate], {"tol": -1.0}, ["tol"]),
+        ([FOUND.certificate], {"tol": 1e308}, ["tol"]),
     ],
-    ids=lambda certificate: certificate.kind,
+    ids=[
+        "no shared vector", "a witness", "a matrix that does nothing", "another vector", "claims", "a claim",
+        "ratios alone", "another item", "tol below 0", "tol above 1",
+    ],
 )  # fmt: skip
-def test_that_nothing_does_it_needs_a_proof(certificate):
-    assert certificate.verify()
-    assert [each.field for each in differences({"possible": False, "tol": 1e-3}, [certificate])] == ["possible"]
+def test_what_certificates_do_not_show_is_named(certificates, result, wrong):
+    assert all(certificate.verify() for certificate in certificates)
+    assert [each.field for each in differences(result, certificates)] == wrong
+
+
+@pytest.mark.parametrize(
+    "change", [{"distance": 1e-9}, {"possible": True}, {"multiple": 100.0, "possible": True}, {"tol": -1.0}]
+)
+def test_how_near_a_multiple_comes_is_computed_again(change):
+    found = qkv.design.reach(np.eye(4) * 4, token=0, along=np.eye(4)[1], target=[0.0, 0.0, 8.0, 0.0])
+    result = json.loads(json.dumps(found.to_json()))
+    weaker = Certificate("unreachable", found.certificate.data, {"distance": 1e-9})
+    assert found.status == "out of reach" and weaker.verify()
+    assert not list(differences(result, [found.certificate]))
+    said = {**result, "at_least": 1e-9, **change}
+    assert set(change) - {"multiple"} <= {each.field for each in differences(said, [weaker])}
+    reached = qkv.design.reach([[0.0, 3.0], [3.0, 0.0]], token=0, along=[1.0, 0.0], target=[3.0, 3.0])
+    if reached.certificate is not None:
+        assert not list(differences(json.loads(json.dumps(reached.to_json())), reached.certificates))
 
 
 def honest_designs():

@@ -42,12 +42,16 @@ BOUNDS = {
     "least_norm": ("claims", "norm_at_least"),
     "least_norm_within_tol": ("claims", "norm_at_least"),
     "distance_at_least": ("data", "tol"),
+    "distance_at_least_below_norm": ("claims", "norm_at_least"),
     "tol": ("data", "tol"),
 }
 """Where certificates hold the number of a result; of several numbers, the largest."""
 ANY_QUERY = "no query within tol"
 """The kind whose bound holds whatever the ratios; the shortest query of a design and its nearest one have one each."""
-ONLY = {"at_least": ("unreachable",), "least_norm_within_tol": (ANY_QUERY,), "distance_at_least": (ANY_QUERY,)}
+ONLY = {
+    "at_least": ("unreachable",), "least_norm_within_tol": (ANY_QUERY,), "distance_at_least": (ANY_QUERY,),
+    "distance_at_least_below_norm": (ANY_QUERY,),
+}  # fmt: skip
 """The kinds of certificates that hold a number, for those that others hold under the same name with another sense."""
 NEVER = {"least_norm": (ANY_QUERY,), "tol": (ANY_QUERY,), "distance": ("unreachable",)}
 """Kinds whose claim of that name is about something else; a search found the distance beside "unreachable"."""
@@ -55,17 +59,21 @@ NORMS = ("least_norm", "least_norm_within_tol")
 """Bounds that hold for the `tol` of their certificate, which must be that of the result."""
 READS = ("weights", "wiring", "every text", "given texts")
 """Kinds that show how near a query or matrices come to what is wanted, in total variation."""
-NONE = ("no query", "no wiring", "no wiring within tol", "no head for given texts", "intersection")
-"""Kinds that show that there is nothing that does it, or nothing of a norm below a bound."""
+NONE = ("no wiring", "no wiring within tol", "no head for given texts")
+"""Kinds that show that no matrices do it, or none of a norm below a bound."""
+CLAIMS = {
+    "norm_at_least", "margin", "margin_at_most", "output", "gap", "keeps", "removes", "radius", "exact",
+}  # fmt: skip
+"""Names of claims; a result that has one of them has the number, or the list, of a certificate."""
 EVIDENCE = {"tol", "multipliers", "mix", "others", "indices", "weights", "normal", "range"}
 """Data that prove a statement. Other data say what it is about: where two certificates hold one, it is the same."""
 OF_A_QUERY = {"weights", "no query", ANY_QUERY, "inside"}
 """Kinds that stand beside each other in one result. Of all others, a result has one certificate."""
-LARGE_QUERY, LARGE_WIRING, SMALL_GAP = 1e6, 1e9, 1e-9
-"""What counts as none: no query that moves scores by less than the first, no W that does by less than the second, and
-spans that differ by less than the third. A design that finds nothing must show so much (`_none_of_any_use`)."""
+ROUGH = 1e-3
+"""A matrix that keeps a span or removes one to within this part of its basis does so, if roughly; others are none."""
 LISTS = (
     "query", "wanted", "matrix", "coordinates", "shared", "Q", "K", "V", "distances", "output_distances", "answers",
+    "excluded",
 )  # fmt: skip
 """Arrays of results: another kind of value in their place is refused, but for null, which says nothing."""
 COUNTS = ("possible", "impossible", "keys")
@@ -74,8 +82,8 @@ UNCOVERED = "no certificate covers it"
 DIFFERENT = "it is not what the certificate holds"
 BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError)
 """What reading a certificate raises that is none."""
-SHARED_TOLERANCE = 1e-9
-"""Relative rounding error of a vector that is computed again."""
+NEAR = 1e-8
+"""Relative error of what is computed again in float64: a vector in two spans, the output of a token."""
 
 
 def differences(result: Mapping[str, Any], certificates: Sequence[Stated]) -> Iterator[Difference]:
@@ -124,7 +132,9 @@ def _array(field: str, value: Any, certificates: Sequence[Stated]) -> str:
     held = next((getattr(each, part)[name] for each in certificates if name in getattr(each, part)), None)
     if held is None:
         return "" if value == [] else UNCOVERED
-    return "" if _same(value, held) else DIFFERENT
+    if field == "coordinates" and "coordinates" not in certificates[0].claims:
+        return UNCOVERED
+    return "" if _same(value, np.atleast_1d(held) if field == "excluded" else held) else DIFFERENT
 
 
 def _apart(certificates: Sequence[Stated]) -> str:
@@ -136,6 +146,8 @@ def _apart(certificates: Sequence[Stated]) -> str:
         for name, value in each.data.items():
             if name not in EVIDENCE and not _alike(held.setdefault(name, value), value):
                 return name
+    if "item" in held and "items" in held and _numbers(held["item"]) not in _numbers(held["items"]):
+        return "item"
     return ""
 
 
@@ -146,10 +158,16 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _bound(field: str, value: Any, result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
+    if field in CLAIMS and value is not None:
+        return "" if any(_same(value, each.claims.get(field)) for each in certificates) else UNCOVERED
     if field not in BOUNDS or value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return DIFFERENT
+    if field == "tol" and not 0 < value < 1:
+        return "it is not between 0 and 1"
+    if field == "distance" and certificates[0].kind == "unreachable":
+        return "" if _comes_within(value, result, certificates[0]) else DIFFERENT
     part, name = BOUNDS[field]
     held = [each for each in certificates if name in getattr(each, part)
             and each.kind in ONLY.get(field, (each.kind,)) and each.kind not in NEVER.get(field, ())]  # fmt: skip
@@ -163,38 +181,28 @@ def _bound(field: str, value: Any, result: Mapping[str, Any], certificates: Sequ
     if field == "distance_at_least":
         if any(value > np.max(_numbers(each.claims["distance"])) for each in certificates if each.kind == "weights"):
             return "the certified query is nearer"
-        if not any(map(_none_of_any_use, held)):
-            return "its certificate leaves queries of moderate norm"
+        norms = [float(each.claims["norm_at_least"]) for each in held]
+        if float(result.get("distance_at_least_below_norm") or math.inf) not in norms:
+            return "its certificate leaves queries of larger norms"
     return ""
 
 
-def _none_of_any_use(certificate: Stated) -> bool:
-    """Whether a certificate leaves nothing, or only what is very large, or what float64 does not tell from nothing."""
-    data, claims = certificate.data, certificate.claims
-    if certificate.kind == "intersection":
-        return bool("exact" in claims or np.max(_numbers(claims["gap"])) <= SMALL_GAP)
-    norm = float(claims["norm_at_least"])
-    if certificate.kind == "no head for given texts":  # then no layers were found, and a bound says how large they are
-        return norm > 0
-    if math.isinf(norm):
-        return norm > 0
-    with np.errstate(over="ignore"):
-        if "keys" in data:
-            keys = _numbers(data["keys"])
-            lengths = np.linalg.norm(keys - keys[_numbers(data["items"]).astype(int)].mean(axis=0), axis=1)
-            return bool(norm * np.median(lengths[lengths > 0]) >= LARGE_QUERY * (1 - SHARED_TOLERANCE))
-        lengths = np.linalg.norm(_numbers(data["X"]), axis=1)
-        readers = lengths[_numbers(data["rules"]).astype(int)]
-        return bool(norm * readers[readers > 0].min() * lengths.max() >= LARGE_WIRING * (1 - SHARED_TOLERANCE))
+def _comes_within(distance: float, result: Mapping[str, Any], certificate: Stated) -> bool:
+    """Whether the multiple of a result brings a token's output so near to the target, computed again in float64."""
+    x, q, k, v, along, target = (_numbers(certificate.data[n]) for n in ("X", "Q", "K", "V", "along", "target"))
+    token = int(certificate.data["token"])
+    x = x.copy()
+    x[token] += float(result["multiple"]) * along
+    scores = (x @ k.T) @ (q @ x[token])
+    weights = np.exp(scores - scores.max())
+    output = (weights / weights.sum()) @ (x @ v.T)
+    rounding = NEAR * (np.linalg.norm(output) + np.linalg.norm(target))
+    return bool(np.linalg.norm(output - target) <= distance + rounding)
 
 
 def _trivial(distance: float, certificates: Sequence[Stated]) -> bool:
-    """Whether a distance that no certificate bounds from above contradicts none: 1 in total variation where no layers
-    were found, or what a search found beside "unreachable"."""
-    kinds = {each.kind for each in certificates}
-    if "unreachable" in kinds:
-        return all(distance >= np.max(_numbers(each.claims["distance"])) for each in certificates)
-    return distance == 1 and kinds == {"no head for given texts"}
+    """Whether a distance is 1, which bounds every total variation, where no layers were found."""
+    return distance == 1 and {each.kind for each in certificates} == {"no head for given texts"}
 
 
 def _decided(field: str, value: Any, result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
@@ -210,21 +218,31 @@ def _decided(field: str, value: Any, result: Mapping[str, Any], certificates: Se
         return DIFFERENT
     kinds = {each.kind for each in certificates}
     if "unreachable" in kinds:
-        least = min(np.max(_numbers(each.claims["distance"])) for each in certificates if each.kind == "unreachable")
-        near = float(result["tol"]) * float(np.linalg.norm(_numbers(_first(certificates, "target"))))
-        return "" if (least <= near * (1 + SHARED_TOLERANCE) if value else least > near) else DIFFERENT
+        near = float(result["tol"]) * float(np.linalg.norm(_numbers(certificates[0].data["target"])))
+        least = float(np.max(_numbers(certificates[0].claims["distance"])))
+        reached = _comes_within(near, result, certificates[0]) if value else least > near
+        return "" if reached else DIFFERENT
     distances = [np.max(_numbers(each.claims["distance"])) for each in certificates if each.kind in READS]
     if distances:
         return "" if bool(max(distances) <= float(result["tol"])) == value else DIFFERENT
-    if value:
-        return "" if "projection" in kinds else DIFFERENT
-    none = [each for each in certificates if each.kind in NONE]
-    if not none:
-        return UNCOVERED if "projection" not in kinds else DIFFERENT
-    enough = any(
-        _none_of_any_use(each) and float(each.data.get("tol", 1)) >= float(result.get("tol", 0)) for each in none
-    )
-    return "" if enough else "its certificate leaves what is of moderate norm"
+    (first, *_) = certificates
+    if first.kind == "projection" and value:
+        sizes = (("keeps", "A"), ("removes", "B"))
+        kept = all(
+            np.max(_numbers(first.claims[name])) <= ROUGH * np.abs(_numbers(first.data[basis])).max()
+            for name, basis in sizes
+        )
+        return "" if kept else "its certificate does not show that the matrix does it"
+    if first.kind == "intersection" and not value:
+        return "" if _spans_share_it(first) else "its certificate does not show that the spans intersect"
+    return "" if first.kind in NONE and not value else UNCOVERED if first.kind in OF_A_QUERY else DIFFERENT
+
+
+def _spans_share_it(certificate: Stated) -> bool:
+    """Whether A x is B y, to rounding."""
+    a, b, x, y = (_numbers(certificate.data[name]) for name in "ABxy")
+    one, other = a @ x, b @ y
+    return bool(0 < np.abs(one).max() < math.inf and np.abs(one - other).max() <= NEAR * np.abs(one).max())
 
 
 def _rules(result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
@@ -310,7 +328,8 @@ def _shared(result: Mapping[str, Any], certificates: Sequence[Stated]) -> str:
     try:
         given, held = _numbers(result["shared"]), _numbers(a) @ _numbers(x)
         near = _plain_numbers(result["shared"]) and given.shape == held.shape
-        near = near and np.abs(given - held).max() <= SHARED_TOLERANCE * np.abs(held).max()
+        near = near and np.abs(given - held).max() <= NEAR * np.abs(held).max()
+        near = near and any(_spans_share_it(each) for each in certificates if each.kind == "intersection")
     except (ValueError, TypeError):
         return DIFFERENT
     return "" if near else DIFFERENT

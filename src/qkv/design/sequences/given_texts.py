@@ -123,7 +123,8 @@ def _none(
     vectors: list[FloatArray],
 ) -> Circuit:
     """What is proved where no head was found: every W is larger than a bound, by the multipliers of the rules."""
-    scale = max(float(np.linalg.norm(x, axis=1).max()) for x in vectors)
+    lengths = np.concatenate([np.linalg.norm(x, axis=1) for x in vectors])
+    scale = float(lengths[lengths > 0].min(initial=np.inf))  # a longer one would make any bound look large
     data = _data(texts, rule, *_factors(solution.W)) | {
         "tol": tol, "multipliers": np.concatenate(solution.multipliers),
     }  # fmt: skip
