@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys_placeholder
 import sys
 import time
 
@@ -165,7 +166,7 @@ def test_an_interrupt_before_or_after_the_command_ends_the_process_too():
     code += "try:\n    main()\nexcept SystemExit:\n    os.kill(os.getpid(), signal.SIGINT)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 130 and done.stderr == "qkv: stopped; no partial file was left\n"
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=full).returncode == 130
 
 
