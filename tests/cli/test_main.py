@@ -4,9 +4,9 @@ import json
 import os
 import signal
 import subprocess
-import sys_placeholder
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import psutil
